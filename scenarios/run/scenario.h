@@ -1,0 +1,68 @@
+/// One experiment as plain data: everything a scenario file or a command line says, nothing it does
+/// not.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/cost_model.h"
+#include "sim/cluster/engine_options.h"
+#include "sim/options.h"
+
+namespace baechi {
+
+/// "this kind of thing, with these options": how a file names a generator, importer, transform or
+/// placer.
+struct Choice {
+  std::string name;  ///< as in the registry
+  Options options;
+  std::string where;  ///< "scenarios/first.yaml:12:5", for messages
+};
+
+/// Where the graph comes from: a generator's name, or a file.
+struct GraphChoice {
+  std::optional<Choice> generate;
+  std::string file;        ///< to import, if not generated
+  std::string importer;    ///< "" lets the file's content choose
+  Options import_options;
+  std::string where;
+};
+
+/// `count` devices alike.
+struct DeviceChoice {
+  std::size_t count = 1;
+  std::string name = "gpu";  ///< devices are numbered through the cluster: gpu0, gpu1, ...
+  std::string kind;          ///< which of the trace's times apply; "" for its first
+  Bytes memory{};
+  double speed = 1.0;
+};
+
+/// Both directions between every device of group `from` and every one of group `to` (positions in
+/// ClusterChoice::devices; equal: inside the group).
+struct LinkChoice {
+  std::size_t from = 0, to = 0;
+  Link link{};
+};
+
+struct ClusterChoice {
+  std::vector<DeviceChoice> devices;
+  double memory_fraction = 1.0;    ///< of every device's memory, rounded down to a byte
+  Link link{};                     ///< where `links` says nothing
+  std::vector<LinkChoice> links;   ///< later ones win
+  std::optional<BaechiCosts::Fit> fit;  ///< transfers by Baechi's rounded fit, not by `link`
+};
+/// Devices in the order listed, memory scaled by the fraction.
+Cluster make_cluster(const ClusterChoice& choice);
+
+struct Scenario {
+  std::string name;
+  GraphChoice graph;
+  std::vector<Choice> transforms;  ///< applied in order
+  ClusterChoice cluster;
+  EngineOptions engine;
+  std::vector<Choice> placers;     ///< each is one run per seed
+  std::vector<std::uint64_t> seeds{0};
+};
+
+}  // namespace baechi

@@ -1,0 +1,67 @@
+#include "sim/cluster/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/error.h"
+
+namespace baechi {
+
+ProfiledCosts::ProfiledCosts(const OpGraph& graph, const Cluster& cluster)
+    : graph_(graph), cluster_(cluster), kind_(cluster.num_devices()) {
+  const auto& kinds = graph.device_kinds();
+  Mistakes mistakes;
+  for (const DeviceId d : cluster.devices()) {
+    const Device& device = cluster.device(d);
+    if (device.kind.empty() || kinds.empty()) continue;
+    const auto it = std::ranges::find(kinds, device.kind);
+    if (it == kinds.end()) {
+      mistakes.add(fmt::format("device '{}' is of kind '{}'{}, but the trace has times for: {}",
+                               device.name, device.kind, did_you_mean(device.kind, kinds),
+                               fmt::join(kinds, ", ")));
+      continue;
+    }
+    kind_[d] = static_cast<std::size_t>(it - kinds.begin());
+  }
+  mistakes.throw_if_any();
+  if (kinds.empty()) return;
+  std::vector<bool> used(kinds.size(), false);
+  for (const std::size_t k : kind_) used[k] = true;
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    if (!used[k]) continue;
+    for (const OpId v : graph.ops()) {
+      if (graph.compute(v, k)) continue;
+      throw InputError(fmt::format("op '{}' has no time for device kind '{}'", graph.name(v), kinds[k]));
+    }
+  }
+}
+
+Duration ProfiledCosts::compute(OpId op, DeviceId device) const {
+  const std::size_t kind = kind_[device];
+  const Duration base = kind == 0 ? graph_.op(op).compute : *graph_.compute(op, kind);
+  const double speed = cluster_.device(device).speed;
+  if (speed == 1.0) return base;
+  return Duration{static_cast<std::int64_t>(std::ceil(static_cast<double>(base.count()) / speed))};
+}
+
+Duration ProfiledCosts::transfer(TensorId tensor, DeviceId src, DeviceId dst) const {
+  if (const auto measured = graph_.measured_transfer(tensor)) return *measured;
+  const Link& link = cluster_.link(src, dst);
+  return link.latency + graph_.tensor(tensor).size / link.bandwidth;
+}
+
+BaechiCosts::BaechiCosts(const OpGraph& graph, const Cluster& cluster, Fit fit)
+    : graph_(graph), profiled_(graph, cluster), fit_(fit) {}
+
+Duration BaechiCosts::transfer_time(Bytes size, Fit fit) {
+  // nearbyint rounds half to even in the default mode, as Python's round() does.
+  const double us = fit.us_per_byte * static_cast<double>(size.count) + fit.intercept_us;
+  return Duration{static_cast<std::int64_t>(std::nearbyint(us)) * 1000};
+}
+
+Duration BaechiCosts::transfer(TensorId tensor, DeviceId /*src*/, DeviceId /*dst*/) const {
+  if (const auto measured = graph_.measured_transfer(tensor)) return *measured;
+  return transfer_time(graph_.tensor(tensor).size, fit_);
+}
+
+}  // namespace baechi

@@ -1,0 +1,56 @@
+/// How long things take. The engine and the placers ask the same model.
+#pragma once
+#include <vector>
+
+#include "sim/cluster/cluster.h"
+#include "sim/graph/op_graph.h"
+
+namespace baechi {
+
+/// Bound to one graph and one cluster, which outlive it.
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  virtual Duration compute(OpId op, DeviceId device) const = 0;
+  /// Uncontended; `src` and `dst` differ.
+  virtual Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
+};
+
+/// Measured op times scaled by device speed, rounded up to a nanosecond; a transfer costs latency +
+/// size / bandwidth, or the tensor's measured time where the trace has one.
+/// Source: Baechi (SoCC'20): communication time is linear in size.
+class ProfiledCosts final : public CostModel {
+ public:
+  /// Throws InputError if an op has no time for the kind of one of the devices.
+  ProfiledCosts(const OpGraph& graph, const Cluster& cluster);
+  Duration compute(OpId op, DeviceId device) const override;
+  Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
+
+ private:
+  const OpGraph& graph_;
+  const Cluster& cluster_;
+  IdVector<DeviceId, std::size_t> kind_;  // column of the graph's times for each device
+};
+
+/// The original's rounding: a transfer takes round-half-even(coefficient * bytes + intercept)
+/// whole microseconds; op times as ProfiledCosts. Measured transfer times are kept.
+/// Source: Baechi's code; defaults are its fit of TensorFlow over PCIe.
+class BaechiCosts final : public CostModel {
+ public:
+  struct Fit {
+    double us_per_byte = 0.0001754;
+    double intercept_us = 134.0;
+  };
+  BaechiCosts(const OpGraph& graph, const Cluster& cluster, Fit fit);
+  Duration compute(OpId op, DeviceId device) const override { return profiled_.compute(op, device); }
+  Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  /// The fit itself, of `size` bytes.
+  static Duration transfer_time(Bytes size, Fit fit);
+
+ private:
+  const OpGraph& graph_;
+  ProfiledCosts profiled_;
+  Fit fit_;
+};
+
+}  // namespace baechi

@@ -1,0 +1,35 @@
+/// How placed graphs are executed: what the engine obeys and the placers plan for.
+#pragma once
+#include <cstdint>
+
+namespace baechi {
+
+/// `event`: strictly time-ordered, memory enforced; the model we believe in.
+/// `baechi`: the original's list simulation, bit for bit, quirks included (Baechi's code,
+/// `virtual_scheduler`).
+enum class Semantics : std::uint8_t { event, baechi };
+
+/// Who may move tensors at the same time.
+enum class Transfers : std::uint8_t {
+  sequential,  ///< one half-duplex channel per device; a transfer holds both ends' for its length
+  parallel,    ///< any number at once, each at full speed
+  duplex,      ///< one sending and one receiving channel per device
+  shared,      ///< one bus for all: PCIe through host memory without peer access
+};
+
+/// Which of a device's ready ops runs next. Ties: the lower op id.
+enum class ReadyOrder : std::uint8_t {
+  fifo,      ///< the one that became ready first
+  priority,  ///< the one with the largest Placement::priority
+};
+
+struct EngineOptions {
+  Semantics semantics = Semantics::event;
+  Transfers transfers = Transfers::sequential;
+  ReadyOrder queue = ReadyOrder::fifo;
+  bool cache_tensors = true;   ///< a tensor crosses to a device once, however many ops there read it
+  bool overlap = true;         ///< a device computes while it sends or receives
+  bool enforce_memory = true;  ///< stop at the first request over a device's limit
+};
+
+}  // namespace baechi

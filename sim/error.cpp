@@ -1,0 +1,51 @@
+#include "sim/error.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace baechi {
+namespace {
+
+/// Levenshtein distance, letters compared without case.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  const auto same = [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) ==
+           std::tolower(static_cast<unsigned char>(y));
+  };
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] =
+          std::min({above + 1, row[j - 1] + 1, diagonal + (same(a[i - 1], b[j - 1]) ? 0U : 1U)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+void Mistakes::throw_if_any() const {
+  if (!messages_.empty()) throw InputError(fmt::format("{}", fmt::join(messages_, "\n")));
+}
+
+std::string did_you_mean(std::string_view got, std::span<const std::string> known) {
+  constexpr std::size_t longest = 64;  // no name of ours is longer; keeps hostile input cheap
+  if (got.size() > longest) return "";
+  const std::string* best = nullptr;
+  std::size_t best_distance = 0;
+  for (const std::string& name : known) {
+    const std::size_t d = edit_distance(got, name);
+    if (d <= std::max<std::size_t>(1, name.size() / 3) && (best == nullptr || d < best_distance)) {
+      best = &name;
+      best_distance = d;
+    }
+  }
+  return best == nullptr ? "" : fmt::format(" (did you mean '{}'?)", *best);
+}
+
+}  // namespace baechi

@@ -1,0 +1,34 @@
+/// Facts about a graph that placers, bounds and reports ask for.
+#pragma once
+#include "sim/graph/op_graph.h"
+
+namespace baechi {
+
+/// Bytes that `v` writes; control tensors take none.
+Bytes output_bytes(const OpGraph& graph, OpId v);
+
+/// What `v` needs on its device while it runs: persistent + temporary + its outputs.
+Bytes footprint(const OpGraph& graph, OpId v);
+
+/// Length of the longest path of op times that ends with each op, its own time included, transfers
+/// free (t-level plus own time). [num_ops]
+IdVector<OpId, Duration> path_lengths(const OpGraph& graph);
+
+/// Longest path of op times through the whole graph, transfers free.
+Duration critical_path(const OpGraph& graph);
+
+/// Length of the longest path from each op to the end, its own time included (b-level; HEFT calls it
+/// upward rank), given the time of each op and of each tensor's transfer. [num_ops]
+/// Source: HEFT (Topcuoglu et al., TPDS 2002).
+IdVector<OpId, Duration> b_levels(const OpGraph& graph, const IdVector<OpId, Duration>& compute,
+                                  const IdVector<TensorId, Duration>& transfer);
+
+/// Layer of each op: 0 for sources, else one more than the deepest predecessor. [num_ops]
+IdVector<OpId, std::uint32_t> layers(const OpGraph& graph);
+
+/// A topological numbering by Kahn's algorithm with a first-in first-out queue: sources in id order,
+/// then each op when its last predecessor is numbered, out-edges in the order they were added. The
+/// numbering Baechi breaks its ties by (Baechi's code, `topo_order`). [num_ops]
+IdVector<OpId, std::uint32_t> fifo_topological_numbers(const OpGraph& graph);
+
+}  // namespace baechi

@@ -1,0 +1,291 @@
+#include "sim/graph/op_graph.h"
+
+#include <algorithm>
+#include <boost/pending/disjoint_sets.hpp>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <unordered_set>
+
+#include "sim/error.h"
+#include "sim/graph/cycle.h"
+
+namespace baechi {
+namespace {
+
+constexpr TensorId no_tensor{~std::uint32_t{0}};
+constexpr Duration not_given{-1};
+
+/// begin[k] .. begin[k+1] is the run of items whose key is k, once they are sorted by key.
+std::vector<std::uint32_t> run_starts(std::size_t keys, const auto& items, auto key_of) {
+  std::vector<std::uint32_t> begin(keys + 1, 0);
+  for (const auto& item : items) ++begin[index(key_of(item)) + 1];
+  for (std::size_t k = 0; k < keys; ++k) begin[k + 1] += begin[k];
+  return begin;
+}
+
+/// Where each item goes when sorted by key, equal keys in their order. O(items + keys).
+std::vector<std::uint32_t> stable_order(std::size_t keys, const auto& items, auto key_of) {
+  std::vector<std::uint32_t> next = run_starts(keys, items, key_of);
+  std::vector<std::uint32_t> order(items.size());
+  std::uint32_t i = 0;
+  for (const auto& item : items) order[next[index(key_of(item))]++] = i++;
+  return order;
+}
+
+std::uint32_t intern(std::string_view text, std::vector<std::string>& texts,
+                     std::unordered_map<std::string, std::uint32_t>& ids) {
+  const auto [it, fresh] =
+      ids.try_emplace(std::string(text), static_cast<std::uint32_t>(texts.size()));
+  if (fresh) texts.emplace_back(text);
+  return it->second;
+}
+
+}  // namespace
+
+std::optional<OpId> OpGraph::find(std::string_view wanted) const {
+  for (const OpId v : ops()) {
+    if (name(v) == wanted) return v;
+  }
+  return std::nullopt;
+}
+
+std::optional<Duration> OpGraph::compute(OpId v, std::size_t kind) const {
+  if (kind == 0) {
+    if (ops_[v].compute < Duration::zero()) return std::nullopt;
+    return ops_[v].compute;
+  }
+  const Duration time = compute_[kind - 1][v];
+  return time < Duration::zero() ? std::nullopt : std::optional(time);
+}
+
+OpId OpGraphBuilder::add_op(const OpSpec& op) {
+  BAECHI_CHECK(ops_.size() < index(no_op), "more than 2^32 - 1 ops");
+  name_text_ += op.name;
+  name_begin_.push_back(name_text_.size());
+  return ops_.push_back({.compute = op.compute,
+                         .persistent = op.persistent,
+                         .temporary = op.temporary,
+                         .kind = intern(op.kind, kinds_, kind_ids_),
+                         .phase = op.phase});
+}
+
+std::string_view OpGraphBuilder::name(OpId v) const {
+  return std::string_view(name_text_).substr(name_begin_[index(v)],
+                                             name_begin_[index(v) + 1] - name_begin_[index(v)]);
+}
+
+TensorId OpGraphBuilder::add_tensor(OpId producer, Bytes size) {
+  return tensors_.push_back({.size = size, .producer = producer});
+}
+
+void OpGraphBuilder::set_transfer(TensorId tensor, Duration time) {
+  while (transfers_.size() < tensors_.size()) transfers_.push_back(not_given);
+  transfers_[tensor] = time;
+}
+
+void OpGraphBuilder::add_edge(TensorId tensor, OpId reader) {
+  BAECHI_CHECK(edges_.size() < std::numeric_limits<std::uint32_t>::max(), "more than 2^32 edges");
+  edges_.push_back({tensors_[tensor].producer, reader, tensor});
+}
+
+void OpGraphBuilder::add_control(OpId before, OpId after) {
+  if (control_of_.size() <= index(before)) control_of_.resize(index(before) + 1, no_tensor);
+  TensorId& control = control_of_[index(before)];
+  if (control == no_tensor)
+    control = tensors_.push_back({.size = Bytes{4}, .producer = before, .control = true});
+  add_edge(control, after);
+}
+
+void OpGraphBuilder::colocate(OpId op, std::string_view label) {
+  label_uses_.push_back({op, intern(label, labels_, label_ids_)});
+}
+
+void OpGraphBuilder::set_forward(OpId backward, OpId forward) {
+  ops_[backward].forward = forward;
+}
+
+void OpGraphBuilder::set_compute(OpId op, std::string_view kind, Duration time) {
+  auto it = std::ranges::find(device_kinds_, kind);
+  if (it == device_kinds_.end()) it = device_kinds_.emplace(it, kind);
+  kind_times_.push_back({op, static_cast<std::uint32_t>(it - device_kinds_.begin()), time});
+}
+
+void OpGraphBuilder::check_names() const {
+  std::unordered_set<std::string_view> names;
+  names.reserve(ops_.size());
+  Mistakes mistakes;
+  for (const OpId v : ops_.ids()) {
+    if (!names.insert(name(v)).second)
+      mistakes.add(fmt::format("graph: two ops are named '{}'", name(v)));
+  }
+  mistakes.throw_if_any();
+}
+
+IdVector<OpId, OpId> OpGraphBuilder::topological_ids() const {
+  const std::size_t n = ops_.size();
+  IdVector<OpId, OpId> new_id;
+  new_id.reserve(n);
+  if (std::ranges::all_of(edges_, [](const Edge& e) { return e.src < e.dst; })) {
+    for (const OpId v : ops_.ids()) new_id.push_back(v);
+    return new_id;
+  }
+  new_id.assign(n, no_op);
+  const auto begin = run_starts(n, edges_, [](const Edge& e) { return e.src; });
+  const auto by_src = stable_order(n, edges_, [](const Edge& e) { return e.src; });
+  std::vector<std::uint32_t> unmet(n, 0);
+  for (const Edge& e : edges_) ++unmet[index(e.dst)];
+  std::priority_queue<OpId, std::vector<OpId>, std::greater<>> ready;
+  for (const OpId v : ops_.ids())
+    if (unmet[index(v)] == 0) ready.push(v);
+  std::uint32_t numbered = 0;
+  while (!ready.empty()) {
+    const OpId v = ready.top();
+    ready.pop();
+    new_id[v] = static_cast<OpId>(numbered++);
+    for (auto i = begin[index(v)]; i < begin[index(v) + 1]; ++i) {
+      const OpId reader = edges_[by_src[i]].dst;
+      if (--unmet[index(reader)] == 0) ready.push(reader);
+    }
+  }
+  if (numbered != n) {
+    std::vector<std::string_view> names;
+    for (const OpId v : find_cycle(n, edges_)) names.push_back(name(v));
+    throw InputError(fmt::format("graph: a cycle: {} -> {}", fmt::join(names, " -> "), names[0]));
+  }
+  return new_id;
+}
+
+void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id) const {
+  // Labels that share an op are merged; an op's group is then the set of any of its labels.
+  std::vector<std::uint32_t> rank(labels_.size()), parent(labels_.size());
+  boost::disjoint_sets sets(rank.data(), parent.data());
+  for (std::uint32_t l = 0; l < labels_.size(); ++l) sets.make_set(l);
+  constexpr std::uint32_t none = ~std::uint32_t{0};
+  IdVector<OpId, std::uint32_t> label(ops_.size(), none);  // by new id
+  for (const Label& use : label_uses_) {
+    std::uint32_t& known = label[new_id[use.op]];
+    if (known == none) known = use.label;
+    else sets.union_set(known, use.label);
+  }
+  std::vector<std::uint32_t> least(labels_.size());  // label that names the set, at its root
+  std::iota(least.begin(), least.end(), 0U);
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    return labels_[a].size() != labels_[b].size() ? labels_[a].size() < labels_[b].size()
+                                                  : labels_[a] < labels_[b];
+  };
+  for (std::uint32_t l = 0; l < labels_.size(); ++l) {
+    std::uint32_t& name = least[sets.find_set(l)];
+    if (before(l, name)) name = l;
+  }
+  std::vector<GroupId> group(labels_.size(), no_group);  // at the set's root
+  for (const OpId v : g.ops()) {
+    if (label[v] == none) continue;
+    const std::uint32_t root = sets.find_set(label[v]);
+    if (group[root] == no_group) {
+      g.group_names_.push_back(labels_[least[root]]);
+      group[root] = static_cast<GroupId>(g.group_names_.size());
+    }
+    g.ops_[v].group = group[root];
+  }
+  for (const OpId v : g.ops())
+    if (g.ops_[v].group != no_group) g.members_.push_back(v);
+  const auto key = [&](OpId v) { return static_cast<std::uint32_t>(g.ops_[v].group) - 1U; };
+  std::ranges::stable_sort(g.members_, {}, key);
+  g.members_begin_.assign(g.group_names_.size() + 1, 0);
+  for (const OpId v : g.members_) ++g.members_begin_[key(v) + 1];
+  std::partial_sum(g.members_begin_.begin(), g.members_begin_.end(), g.members_begin_.begin());
+}
+
+OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
+  check_names();
+  const IdVector<OpId, OpId> new_id = topological_ids();
+  const std::size_t n = ops_.size();
+  OpGraph g;
+
+  // Ops and names.
+  g.ops_ = ops_;
+  IdVector<OpId, OpId> old_id(n);
+  for (const OpId v : ops_.ids()) old_id[new_id[v]] = v;
+  g.name_begin_.reserve(n + 1);
+  g.name_text_.reserve(name_text_.size());
+  for (const OpId v : g.ops()) {
+    Op& op = g.ops_[v] = ops_[old_id[v]];
+    if (op.forward != no_op) op.forward = new_id[op.forward];
+    g.name_text_ += name(old_id[v]);
+    g.name_begin_.push_back(g.name_text_.size());
+  }
+  g.kinds_ = std::move(kinds_);
+  make_groups(g, new_id);
+
+  // Tensors, by producer, the control tensor last.
+  std::vector<TensorId> data_first;
+  for (const bool control : {false, true}) {
+    for (const TensorId t : tensors_.ids())
+      if (tensors_[t].control == control) data_first.push_back(t);
+  }
+  const auto producer = [&](TensorId t) { return new_id[tensors_[t].producer]; };
+  g.outputs_begin_ = run_starts(n, data_first, producer);
+  IdVector<TensorId, TensorId> new_tensor(tensors_.size());
+  g.tensors_.reserve(tensors_.size());
+  for (const std::uint32_t i : stable_order(n, data_first, producer)) {
+    const TensorId t = data_first[i];
+    Tensor tensor = tensors_[t];
+    tensor.producer = producer(t);
+    new_tensor[t] = g.tensors_.push_back(tensor);
+  }
+  if (!transfers_.empty()) {
+    g.transfers_.assign(tensors_.size(), not_given);
+    for (const TensorId t : transfers_.ids()) g.transfers_[new_tensor[t]] = transfers_[t];
+  }
+
+  // Edges, by tensor (and so by producer), without repetitions.
+  for (Edge& e : edges_) e = {new_id[e.src], new_id[e.dst], new_tensor[e.tensor]};
+  const auto tensor_of = [](const Edge& e) { return e.tensor; };
+  const std::vector<std::uint32_t> by_tensor =
+      stable_order(g.num_tensors(), edges_, tensor_of);
+  IdVector<OpId, TensorId> last_read(n, no_tensor);
+  g.edges_.reserve(edges_.size());
+  for (const std::uint32_t i : by_tensor) {
+    const Edge& e = edges_[i];
+    if (last_read[e.dst] == e.tensor) continue;
+    last_read[e.dst] = e.tensor;
+    g.edges_.push_back(e);
+    g.added_.push_back(i);
+  }
+  if (std::ranges::is_sorted(g.added_)) g.added_ = {};
+  edges_ = {};
+  g.readers_begin_ = run_starts(g.num_tensors(), g.edges_, tensor_of);
+  g.out_begin_ = run_starts(n, g.edges_, [](const Edge& e) { return e.src; });
+  const auto dst = [](const Edge& e) { return e.dst; };
+  g.in_begin_ = run_starts(n, g.edges_, dst);
+  g.in_.reserve(g.num_edges());
+  g.in_src_.reserve(g.num_edges());
+  for (const std::uint32_t e : stable_order(n, g.edges_, dst)) {
+    g.in_.push_back(static_cast<EdgeId>(e));
+    g.in_src_.push_back(g.edges_[static_cast<EdgeId>(e)].src);
+  }
+
+  // Times per device kind: an op's one time stands for the kinds it does not name, unless it names
+  // some.
+  g.device_kinds_ = std::move(device_kinds_);
+  if (!g.device_kinds_.empty()) {
+    for (std::size_t k = 1; k < g.device_kinds_.size(); ++k) {
+      g.compute_.emplace_back(n);
+      for (const OpId v : g.ops()) g.compute_.back()[v] = g.ops_[v].compute;
+    }
+    const auto column = [&](OpId v, std::size_t k) -> Duration& {
+      return k == 0 ? g.ops_[v].compute : g.compute_[k - 1][v];
+    };
+    for (const KindTime& kt : kind_times_) {
+      for (std::size_t k = 0; k < g.device_kinds_.size(); ++k)
+        column(new_id[kt.op], k) = not_given;
+    }
+    for (const KindTime& kt : kind_times_) column(new_id[kt.op], kt.kind) = kt.time;
+  }
+  if (renumbered != nullptr) *renumbered = new_id;
+  return g;
+}
+
+}  // namespace baechi

@@ -1,0 +1,131 @@
+#include "sim/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+
+namespace baechi {
+namespace {
+
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (ec != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::string at(const std::string& where) {
+  return where.empty() ? "" : where + ": ";
+}
+
+const Options::Value* Options::find(const std::string& key, std::string fallback,
+                                    std::string_view help) {
+  if (std::ranges::find(declared_, key, &Declared::key) == declared_.end())
+    declared_.push_back({key, std::move(fallback), std::string(help)});
+  const auto it = values_.find(key);
+  return it == values_.end() ? nullptr : &it->second;
+}
+
+void Options::not_a(const std::string& key, const Value& value, std::string_view what) {
+  mistakes_.add(fmt::format("{}{}.{}: {} is not {}", at(value.where), owner_, key,
+                            value.children.empty() ? fmt::format("'{}'", value.text)
+                                                   : std::string("a list or mapping"),
+                            what));
+}
+
+bool Options::get(const std::string& key, bool fallback, std::string_view help) {
+  const Value* v = find(key, fallback ? "true" : "false", help);
+  if (v == nullptr) return fallback;
+  if (v->text == "true") return true;
+  if (v->text != "false") not_a(key, *v, "true or false");
+  return false;
+}
+
+std::int64_t Options::get(const std::string& key, std::int64_t fallback, std::string_view help,
+                          std::int64_t least) {
+  const Value* v = find(key, fmt::format("{}", fallback), help);
+  if (v == nullptr) return fallback;
+  const auto number = parse_number<std::int64_t>(v->text);
+  if (number && *number >= least) return *number;
+  not_a(key, *v, fmt::format("a whole number >= {}", least));
+  return fallback;
+}
+
+double Options::get(const std::string& key, double fallback, std::string_view help, double least) {
+  const Value* v = find(key, fmt::format("{}", fallback), help);
+  if (v == nullptr) return fallback;
+  const auto number = parse_number<double>(v->text);
+  if (number && std::isfinite(*number) && *number >= least) return *number;
+  not_a(key, *v, fmt::format("a number >= {}", least));
+  return fallback;
+}
+
+std::string Options::get(const std::string& key, const char* fallback, std::string_view help) {
+  const Value* v = find(key, fallback, help);
+  if (v == nullptr) return fallback;
+  if (!v->children.empty()) not_a(key, *v, "a single value");
+  return v->text;
+}
+
+Bytes Options::get(const std::string& key, Bytes fallback, std::string_view help) {
+  const Value* v = find(key, to_text(fallback), help);
+  if (v == nullptr) return fallback;
+  if (const auto bytes = parse_bytes(v->text)) return *bytes;
+  not_a(key, *v, "a size such as '8 GiB'");
+  return fallback;
+}
+
+Duration Options::get(const std::string& key, Duration fallback, std::string_view help) {
+  const Value* v = find(key, to_text(fallback), help);
+  if (v == nullptr) return fallback;
+  if (const auto time = parse_duration(v->text)) return *time;
+  not_a(key, *v, "a time such as '134 us'");
+  return fallback;
+}
+
+std::string Options::get(const std::string& key, const std::vector<std::string>& allowed,
+                         std::string_view help) {
+  const Value* v = find(key, fmt::format("{}", fmt::join(allowed, " | ")), help);
+  if (v == nullptr) return allowed.front();
+  if (std::ranges::find(allowed, v->text) != allowed.end()) return v->text;
+  not_a(key, *v,
+        fmt::format("one of {}{}", fmt::join(allowed, ", "), did_you_mean(v->text, allowed)));
+  return allowed.front();
+}
+
+std::string Options::path(const std::string& key, std::string_view help) {
+  const Value* v = find(key, "", help);
+  if (v == nullptr) return "";
+  const std::filesystem::path p(v->text);
+  return p.is_absolute() || base_.empty() ? p.string() : (std::filesystem::path(base_) / p).string();
+}
+
+const Options::Value* Options::raw(const std::string& key, std::string_view help) {
+  return find(key, "", help);
+}
+
+void Options::mistake(const std::string& key, std::string_view what) {
+  const auto it = values_.find(key);
+  mistakes_.add(fmt::format("{}{}.{}: {}", it == values_.end() ? "" : at(it->second.where), owner_,
+                            key, what));
+}
+
+void Options::finish() const {
+  Mistakes all = mistakes_;
+  std::vector<std::string> known;
+  for (const Declared& d : declared_) known.push_back(d.key);
+  for (const auto& [key, value] : values_) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    all.add(fmt::format("{}{} has no option '{}'{} (options: {})", at(value.where), owner_, key,
+                        did_you_mean(key, known),
+                        known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  }
+  all.throw_if_any();
+}
+
+}  // namespace baechi

@@ -1,0 +1,121 @@
+#include <doctest/doctest.h>
+
+#include "sim/error.h"
+#include "sim/graph/analysis.h"
+#include "sim/graph/op_graph.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// Ops named by the letters of `names`, 1 ns each; edges such as {"ab"}: b reads a's one tensor.
+OpGraphBuilder letters(std::string_view names, std::initializer_list<std::string_view> edges) {
+  OpGraphBuilder b;
+  std::vector<TensorId> output;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    output.push_back(b.add_tensor(b.add_op({.name = names.substr(i, 1), .compute = 1ns}), 4_B));
+  for (const std::string_view e : edges)
+    b.add_edge(output[names.find(e[0])], static_cast<OpId>(names.find(e[1])));
+  return b;
+}
+
+}  // namespace
+
+TEST_SUITE("graph") {
+  TEST_CASE("ids are a topological order that keeps insertion order where it can") {
+    const OpGraph g = letters("caz", {"ac"}).build();
+    CHECK(g.name(OpId{0}) == "a");
+    CHECK(g.name(OpId{1}) == "c");
+    CHECK(g.name(OpId{2}) == "z");
+    for (const EdgeId e : g.edges()) CHECK(g.edge(e).src < g.edge(e).dst);
+    CHECK(g.in_edges(OpId{1}).size() == 1);
+    CHECK(g.predecessors(OpId{1})[0] == OpId{0});
+    CHECK(g.outputs(OpId{0}).size() == 1);
+  }
+
+  TEST_CASE("a tensor read twice by one op is one edge") {
+    const OpGraph g = letters("ab", {"ab", "ab"}).build();
+    CHECK(g.num_edges() == 1);
+  }
+
+  TEST_CASE("edges know the order in which they were added, whatever their ids") {
+    //  a writes x and y; c reads y (added first), b reads x
+    OpGraphBuilder b;
+    const OpId a = b.add_op({.name = "a"});
+    const OpId r = b.add_op({.name = "b"});
+    const OpId c = b.add_op({.name = "c"});
+    const TensorId x = b.add_tensor(a, 1_B);
+    const TensorId y = b.add_tensor(a, 2_B);
+    b.add_edge(y, c);
+    b.add_edge(x, r);
+    const OpGraph g = std::move(b).build();
+    REQUIRE(g.num_edges() == 2);
+    CHECK(g.tensor(g.edge(EdgeId{0}).tensor).size == 1_B);
+    CHECK(g.added(EdgeId{0}) == 1);
+    CHECK(g.added(EdgeId{1}) == 0);
+  }
+
+  TEST_CASE("a control dependency is one 4-byte tensor per source, behind its outputs") {
+    OpGraphBuilder b;
+    const OpId a = b.add_op({.name = "a"});
+    const OpId r = b.add_op({.name = "b"});
+    const OpId c = b.add_op({.name = "c"});
+    b.add_control(a, r);
+    b.add_control(a, c);
+    b.add_edge(b.add_tensor(a, 9_B), c);
+    const OpGraph g = std::move(b).build();
+    CHECK(g.num_tensors() == 2);
+    CHECK(g.num_edges() == 3);
+    CHECK(g.tensor(TensorId{1}).control);
+    CHECK(g.tensor(TensorId{1}).size == 4_B);
+    CHECK(output_bytes(g, a) == 9_B);
+  }
+
+  TEST_CASE("a cycle is refused and listed whole") {
+    //  a -> b -> c -> d -> b,  d -> e
+    CHECK_THROWS_WITH_AS(letters("abcde", {"ab", "bc", "cd", "db", "de"}).build(),
+                         "graph: a cycle: b -> c -> d -> b", InputError);
+    CHECK_THROWS_WITH_AS(letters("ab", {"bb"}).build(), "graph: a cycle: b -> b", InputError);
+  }
+
+  TEST_CASE("two ops of one name are refused, each such name once per repetition") {
+    CHECK_THROWS_WITH_AS(letters("abba", {}).build(),
+                         "graph: two ops are named 'b'\ngraph: two ops are named 'a'", InputError);
+  }
+
+  TEST_CASE("labels that share an op are one group, named by the shortest, then least, label") {
+    auto b = letters("abcd", {});
+    b.colocate(OpId{0}, "long");
+    b.colocate(OpId{2}, "zz");
+    b.colocate(OpId{1}, "long");
+    b.colocate(OpId{1}, "zz");
+    b.colocate(OpId{3}, "alone");
+    const OpGraph g = std::move(b).build();
+    REQUIRE(g.num_groups() == 2);
+    CHECK(g.op(OpId{0}).group == GroupId{1});
+    CHECK(g.op(OpId{2}).group == GroupId{1});
+    CHECK(g.group_name(GroupId{1}) == "zz");
+    CHECK(g.members(GroupId{1}).size() == 3);
+    CHECK(g.members(GroupId{2})[0] == OpId{3});
+  }
+
+  TEST_CASE("times per device kind: the first kind is the default; one time serves all kinds") {
+    auto b = letters("ab", {});
+    b.set_compute(OpId{0}, "gpu", 5ns);
+    b.set_compute(OpId{0}, "cpu", 50ns);
+    const OpGraph g = std::move(b).build();
+    CHECK(g.op(OpId{0}).compute == 5ns);
+    CHECK(*g.compute(OpId{0}, 1) == 50ns);
+    CHECK(*g.compute(OpId{1}, 1) == 1ns);
+  }
+
+  TEST_CASE("first-in first-out numbering differs from ids where a later source is ready earlier") {
+    //  ids: a 0, b 1 (reads a), c 2 (a source). The queue holds a, c; then b.
+    const auto number = fifo_topological_numbers(letters("abc", {"ab"}).build());
+    CHECK(number[OpId{0}] == 0);
+    CHECK(number[OpId{1}] == 2);
+    CHECK(number[OpId{2}] == 1);
+  }
+}

@@ -1,0 +1,37 @@
+/// Reads a file of some format into a graph. One file per format, one row in registry.cpp.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sim/options.h"
+#include "traces/trace.h"
+
+namespace baechi {
+
+/// A whole file in memory, decompressed.
+struct SourceText {
+  std::string path;  ///< for messages
+  std::string text;
+};
+
+struct ImporterEntry {
+  std::string_view name;     ///< as written in a scenario or after --importer
+  std::string_view summary;  ///< one line for `list importers`
+  std::string_view files;    ///< what such a file looks like
+  /// Whether `source` looks like this format: cheap, from its beginning, no errors.
+  bool (*recognises)(const SourceText& source);
+  /// Throws InputError, with path:line:column where the format has lines, on what it cannot read.
+  Trace (*read)(const SourceText& source, Options& options);
+};
+std::span<const ImporterEntry> importers();
+
+/// The graph in the file at `path` (.gz and .zst are decompressed). `importer` "" lets the file's
+/// content choose. Throws InputError: no such file, a format no importer knows, what the importer
+/// says, or unknown options.
+Trace read_trace(const std::string& path, std::string_view importer = {}, Options options = {});
+
+/// The same from text already in memory.
+Trace read_trace(SourceText source, std::string_view importer = {}, Options options = {});
+
+}  // namespace baechi
