@@ -93,7 +93,7 @@ class Schedule {
   explicit Schedule(const Problem& p)
       : p_(p),
         units_(p.graph),
-        memory_(p.cluster),
+        memory_(p),
         device_of_(units_.size()),
         start_(p.graph.num_ops()),
         end_(p.graph.num_ops()),

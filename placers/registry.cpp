@@ -39,7 +39,7 @@ std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
                                     const std::string& where) {
   constexpr std::string_view program = "exec:";
   if (name.starts_with(program)) {
-    options.set("path", {.text = std::string(name.substr(program.size())), .where = where});
+    options.set("path", {std::string(name.substr(program.size())), where, {}});
     name = "exec";
   }
   const auto it = std::ranges::find(placers(), name, &PlacerEntry::name);
