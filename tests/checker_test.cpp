@@ -55,8 +55,8 @@ Cluster squeezed(const Cluster& cluster, const StepResult& ample, Random& random
   return result;
 }
 
-/// The verdict is exact: with a byte less than it asks for the run fails alike, with all it asks for
-/// it goes on.
+/// The verdict is exact: with a byte less than it asks for the run fails alike, with all it asks
+/// for it goes on.
 void check_boundary(const RandomProblem& p, EngineOptions engine, const Cluster& tight,
                     const RecordedRun& failed) {
   const OutOfMemory& oom = *failed.result.oom;

@@ -29,10 +29,8 @@ inline std::vector<EngineOptions> all_engines() {
     for (const ReadyOrder queue : {ReadyOrder::fifo, ReadyOrder::priority}) {
       for (const bool cache : {true, false}) {
         for (const bool overlap : {true, false})
-          all.push_back({.transfers = transfers,
-                         .queue = queue,
-                         .cache_tensors = cache,
-                         .overlap = overlap});
+          all.push_back(
+              {.transfers = transfers, .queue = queue, .cache_tensors = cache, .overlap = overlap});
       }
     }
   }

@@ -20,7 +20,8 @@ std::string text(const Work& w) {
 
 namespace {
 
-// --- Each piece of work by itself ------------------------------------------------------------------
+// --- Each piece of work by itself
+// ------------------------------------------------------------------
 
 void check_op(const Matched& m, const Work& w, Faults& faults) {
   if (w.src != w.dst || w.dst != m.device_of(w.op)) faults.add("device: {}", text(w));
@@ -99,7 +100,8 @@ void check_each(Matched& m, Faults& faults) {
   match_transfers(m, faults);
 }
 
-// --- Pieces of work together -----------------------------------------------------------------------
+// --- Pieces of work together
+// -----------------------------------------------------------------------
 
 void check_inputs(const Matched& m, Faults& faults) {
   const auto& work = m.run.work;
@@ -157,7 +159,8 @@ void check_overlaps(const Matched& m, Faults& faults) {
   if (engine.transfers == Transfers::shared) check_apart(m, "bus", any, any, faults);
 }
 
-// --- Totals ------------------------------------------------------------------------------------------
+// --- Totals
+// ------------------------------------------------------------------------------------------
 
 /// Busy is what lies between the idle gaps.
 void check_busy(const Matched& m, Faults& faults) {
@@ -192,7 +195,8 @@ void check_counts(const Matched& m, const Order& order, Faults& faults) {
     moved += m.problem.graph.tensor(w.tensor).size;
   }
   if (result.oom) last = result.oom->at;
-  if (TimePoint{result.makespan} != last) faults.add("makespan: the last event is at {}", text(last));
+  if (TimePoint{result.makespan} != last)
+    faults.add("makespan: the last event is at {}", text(last));
   if (result.moved != moved) faults.add("counts: {} B moved", moved.count);
   if (result.transfers != transfers) faults.add("counts: {} transfers", transfers);
   if (result.events != ended) faults.add("counts: {} events", ended);
@@ -207,8 +211,7 @@ void check_bounds(const Matched& m, Faults& faults) {
     for (const EdgeId e : graph.in_edges(v)) {
       const Edge& edge = graph.edge(e);
       Duration before = path[edge.src];
-      if (m.remote(e))
-        before += costs.transfer(edge.tensor, m.device_of(edge.src), m.device_of(v));
+      if (m.remote(e)) before += costs.transfer(edge.tensor, m.device_of(edge.src), m.device_of(v));
       path[v] = std::max(path[v], before);
     }
     path[v] += costs.compute(v, m.device_of(v));

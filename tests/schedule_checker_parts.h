@@ -34,8 +34,9 @@ struct Matched {
   const Problem& problem;
   const Placement& placement;
   const RecordedRun& run;
-  IdVector<OpId, std::size_t> op_work{};      ///< or no_work
-  IdVector<EdgeId, std::size_t> edge_work{};  ///< of edges between devices: the transfer it waits for
+  IdVector<OpId, std::size_t> op_work{};  ///< or no_work
+  IdVector<EdgeId, std::size_t>
+      edge_work{};  ///< of edges between devices: the transfer it waits for
 
   DeviceId device_of(OpId v) const { return placement.device[v]; }
   bool remote(EdgeId e) const {
