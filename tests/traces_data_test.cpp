@@ -7,17 +7,14 @@
 #include <vector>
 
 #include "sim/graph/analysis.h"
-#include "traces/format/compressed_file.h"
-#include "traces/format/trace_file.h"
+#include "traces/import/importer.h"
 
 using namespace baechi;
 
 namespace {
 
 Trace committed(const std::string& file) {
-  const std::string path = std::string(BAECHI_SOURCE_DIR) + "/traces/data/" + file;
-  Options none("baechi");
-  return read_baechi_trace({.path = path, .text = read_file(path)}, none);
+  return read_trace(std::string(BAECHI_SOURCE_DIR) + "/traces/data/" + file);
 }
 
 /// A row of the table in traces/data/PROVENANCE.md.
