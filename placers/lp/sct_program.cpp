@@ -16,9 +16,9 @@ using Term = LinearProgram::Term;
 using Rest = Basis::Rest;
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
-/// A good x of zeros and ones: the edges on the longest paths go first. As that makes other paths the
-/// longest, it is done again and again, each time on the running mean of the choices so far, and the
-/// choice with the least makespan is returned. [num_edges]
+/// A good x of zeros and ones: the edges on the longest paths go first. As that makes other paths
+/// the longest, it is done again and again, each time on the running mean of the choices so far,
+/// and the choice with the least makespan is returned. [num_edges]
 std::vector<double> greedy_x(const SctNetwork& net) {
   constexpr int rounds = 20;
   std::vector<double> best(net.num_edges(), 1.0);
@@ -217,7 +217,7 @@ std::vector<double> SctProgram::x_of(const LinearOptimum& optimum) const {
   std::vector<double> x(net_.num_edges(), 0.0);
   for (std::uint32_t e = 0; e < net_.num_edges(); ++e)
     if (x_column_[e] != none)
-      x[e] = std::round(std::clamp(optimum.x[x_column_[e]], 0.0, 1.0) * 0x1p30) * 0x1p-30;
+      x[e] = std::round(std::clamp(optimum.x[x_column_[e]], 0.0, 1.0) * 0x1p36) * 0x1p-36;
   return x;
 }
 
