@@ -47,10 +47,10 @@ struct SctSolution {
 /// for the solver, and a failure aborts.
 SctSolution solve_sct(const SctGraph& graph, const SctOptions& options = {});
 
-/// Edges whose x is at most `threshold`, ascending, no two out of the same op or into the same op:
-/// where they meet (only possible at 0.5 and above) the larger communication stays, then the lower
-/// position. With `compat`, Baechi's rounding, which keeps them all: x - threshold + 0.5 rounds to
-/// 0.
+/// Edges whose x is at most `threshold` (to 1e-9), ascending, no two out of the same op or into the
+/// same op: where they meet (only possible at 0.5 and above) the larger communication stays, then
+/// the lower position. With `compat`, Baechi's rounding, which keeps them all: x - threshold + 0.5
+/// rounds to 0.
 std::vector<std::uint32_t> favourite_edges(const SctGraph& graph, std::span<const double> x,
                                            double threshold, bool compat = false);
 
