@@ -320,8 +320,10 @@ void TraceReader::add(const FileEdge& edge) {
   const std::uint32_t count = first_tensor_[index(*from) + 1] - first;
   if (edge.output >= count) {
     file_.mistake(edge.from.offset,
-                  fmt::format("output: '{}' has no output {}, {}", edge.from.name, edge.output,
-                              count == 0 ? "it has none" : fmt::format("it has {}", count)));
+                  count == 0
+                      ? fmt::format("output: '{}' has no outputs", edge.from.name)
+                      : fmt::format("output: {} is not an output of '{}', which has {}, from 0",
+                                    edge.output, edge.from.name, count));
     return;
   }
   builder_.add_edge(static_cast<TensorId>(first + static_cast<std::uint32_t>(edge.output)), *to);
