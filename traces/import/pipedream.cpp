@@ -170,7 +170,8 @@ void PipedreamReader::read_node(std::string_view line) {
   if (stage_at != std::string_view::npos &&
       !trimmed(text.substr(stage_at + separator.size())).starts_with("stage_id="))
     mistake(text.substr(stage_at), "only 'stage_id=...' may follow the values");
-  if (builder_.find(name)) mistake(line, fmt::format("two nodes are named '{}'", name));
+  const bool repeated = builder_.find(name).has_value();
+  if (repeated) mistake(line, fmt::format("two nodes are named '{}'", name));
 
   const std::string_view kind = trimmed(description.substr(0, description.find('(')));
   Node node;
@@ -183,7 +184,8 @@ void PipedreamReader::read_node(std::string_view line) {
   node_of_.push_back(static_cast<std::uint32_t>(nodes_.size()));
   if (training_) {
     const std::string gradient = fmt::format("{}_grad", name);
-    if (builder_.find(gradient)) mistake(line, fmt::format("two nodes are named '{}'", gradient));
+    if (!repeated && builder_.find(gradient))
+      mistake(line, fmt::format("two nodes are named '{}'", gradient));
     node.backward = builder_.add_op({.name = gradient,
                                      .kind = kind,
                                      .compute = time(value[backward_time], line),
