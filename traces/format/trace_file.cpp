@@ -328,7 +328,7 @@ void TraceReader::add(const FileEdge& edge) {
 }
 
 Trace TraceReader::read() {
-  Trace trace{.format = "baechi"};
+  Trace trace;
   file_.root().object(file_keys, [&](std::string_view key, Json v) {
     if (key == "format") {
       v.one_of({&format_name, 1});
@@ -351,12 +351,7 @@ Trace TraceReader::read() {
   for (const auto& [op, forward] : forwards_)
     if (const auto v = resolve(forward, "forward")) builder_.set_forward(op, *v);
   file_.finish();
-  try {
-    trace.graph = std::move(builder_).build();
-  } catch (const InputError& e) {
-    throw InputError(fmt::format("{}: {}", path_, e.what()));
-  }
-  trace.coverage = coverage(trace.graph);
+  trace.graph = build_graph(std::move(builder_), path_);
   return trace;
 }
 
