@@ -2,10 +2,12 @@
 /// Source: Baechi's code (beomyeol/baechi). Quirks Q1..Q25: README.md beside this file.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "placers/lp/favourite_child.h"
 #include "sim/cluster/placement.h"
 #include "sim/engine/baechi_channels.h"
 #include "sim/engine/baechi_graph.h"
@@ -19,7 +21,7 @@ struct CompatOptions {
   bool colocation = true;
   bool uniform = true;     ///< m_topo: each device takes an even share, whatever its limit (Q10)
   bool reserve = false;    ///< m_etf, m_sct: keep a group's memory from its first op to its last
-  double threshold = 0.1;  ///< m_sct: round() takes an edge for favourite up to this x
+  double threshold = 0.1;  ///< m_sct: the largest x that makes an edge a favourite (Q2 at >= 0.5)
 };
 
 inline constexpr DeviceId no_device{~std::uint32_t{0}};
@@ -43,22 +45,20 @@ struct CompatResult {
   std::optional<Bytes> cap;              ///< m_topo, uniform: the even share
 };
 
-/// `limits`: memory per device. `favourites` (m_sct): per op its favourite child or no_op.
+/// `limits`: memory per device. `favourites` (m_sct): per op its favourite child or `nobody`.
 CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
                           const CompatOptions& options,
-                          const IdVector<OpId, OpId>& favourites = {}, BaechiLog* log = nullptr);
+                          std::span<const std::uint32_t> favourites = {},
+                          BaechiLog* log = nullptr);
 
-/// Whether the original rounds an edge's x of the linear program to 0, "favourite": x up to the
-/// threshold, as Python's round() and doubles have it.
-bool rounds_to_favourite(double x, double threshold);
+/// The linear program of the original's m_sct is on the same ops and edges.
+SctGraph sct_graph(const BaechiGraph& graph);
 
-struct Favourites {
-  IdVector<OpId, OpId> child;   ///< [num_ops] or no_op
-  IdVector<OpId, OpId> parent;  ///< [num_ops] or no_op
-};
-/// The original's choice of one favourite child per op among the `chosen` edges [num_edges], with
-/// the quirks Q1 and Q2.
-Favourites compat_favourites(const BaechiGraph& graph, const std::vector<bool>& chosen);
+/// The whole of it on a Problem: graph view, linear program, placing. The favourites come from our
+/// canonical optimum, where the original takes the one its solver happens to return.
+/// Throws InfeasibleError with the original's failure, InputError if the cluster is not uniform
+/// (BaechiGraph::from) or `reserve` is asked for without `colocation` (Q15).
+Placement place_compat(const Problem& problem, const CompatOptions& options);
 
 /// What the groupers of the original compute of a group.
 struct CompatGroup {

@@ -41,7 +41,7 @@ void CompatReadyOps::remove(std::size_t row) {
 CompatScheduler::CompatScheduler(const BaechiGraph& graph,
                                  const IdVector<DeviceId, Bytes>& limits,
                                  const CompatOptions& options,
-                                 const IdVector<OpId, OpId>& favourites, BaechiLog* log)
+                                 std::span<const std::uint32_t> favourites, BaechiLog* log)
     : graph_(graph),
       limits_(limits),
       options_(options),
@@ -253,8 +253,8 @@ std::optional<std::size_t> CompatScheduler::most_urgent(DeviceId d) const {
 /// nowhere earlier than on `d`.
 std::optional<std::size_t> CompatScheduler::waits_for(DeviceId d) const {
   if (favourites_.empty() || last_[d] == no_op) return std::nullopt;
-  const OpId child = favourites_[last_[d]];
-  if (child == no_op || result_.device[child] != no_device || ready_row_[child] == not_ready)
+  const OpId child{favourites_[index(last_[d])]};
+  if (child == OpId{nobody} || result_.device[child] != no_device || ready_row_[child] == not_ready)
     return std::nullopt;
   const std::size_t row = ready_row_[child];
   const TimePoint here = ready_.time(row, d);

@@ -43,7 +43,7 @@ class CompatReadyOps {
 class CompatScheduler {
  public:
   CompatScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                  const CompatOptions& options, const IdVector<OpId, OpId>& favourites,
+                  const CompatOptions& options, std::span<const std::uint32_t> favourites,
                   BaechiLog* log);
   CompatResult run() &&;
 
@@ -86,7 +86,7 @@ class CompatScheduler {
   const BaechiGraph& graph_;
   const IdVector<DeviceId, Bytes>& limits_;
   const CompatOptions& options_;
-  const IdVector<OpId, OpId>& favourites_;  // [num_ops], or empty for m_etf
+  std::span<const std::uint32_t> favourites_;  // [num_ops], or empty for m_etf
   BaechiLog* log_;
 
   IdVector<GroupId, CompatGroup> groups_;  // empty without colocation

@@ -9,7 +9,6 @@
 namespace baechi::golden {
 namespace {
 
-constexpr const char* no_coplacement = "co-placement groups: co-placement is not built";
 constexpr const char* no_fusion = "fused graphs: fusion is not built";
 constexpr const char* no_adjusters = "adjuster rows: adjusters are not built";
 
@@ -79,8 +78,8 @@ void check_groupers(const json& groupers, Workload& workload, const std::string&
   }
 }
 
-std::vector<std::size_t> edge_list(const json& record) {
-  return at(record, "fav_edges").get<std::vector<std::size_t>>();
+std::vector<std::uint32_t> edge_list(const json& record) {
+  return at(record, "fav_edges").get<std::vector<std::uint32_t>>();
 }
 
 /// results/msr: the linear programs that its m-SCT runs refer to.

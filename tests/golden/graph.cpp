@@ -32,6 +32,18 @@ class Interned {
   std::map<std::string, std::size_t> ids_;
 };
 
+void check_read(const GoldenRead& r, std::size_t num_ops) {
+  if (r.src >= num_ops || r.dst >= num_ops || r.src == r.dst || r.us < 0)
+    throw InputError(fmt::format("no such edge among {} ops: {} -> {}, {} us", num_ops, r.src, r.dst, r.us));
+}
+
+/// Throws InputError on a cycle: its ops are left without a number, as only the first may be.
+void check_acyclic(const BaechiGraph& graph) {
+  std::size_t zeros = 0;
+  for (const OpId v : graph.ops()) zeros += graph.op(v).topo == 0 ? 1U : 0U;
+  if (zeros > 1) throw InputError("the graph has a cycle");
+}
+
 GoldenOp read_op(const json& op) {
   GoldenOp result{.name = at(op, "name").get<std::string>(),
                   .compute_us = at(op, "compute_us").get<std::int64_t>(),
@@ -47,6 +59,7 @@ GoldenOp read_op(const json& op) {
 }
 
 BaechiGraph::Op baechi_op(const GoldenOp& op, std::uint32_t group) {
+  if (op.compute_us < 0) throw InputError(fmt::format("op '{}': negative time", op.name));
   Bytes outputs;
   for (const std::int64_t port : op.outputs) outputs += Bytes{port};
   return {.compute = from_microseconds(op.compute_us),
@@ -60,6 +73,7 @@ BaechiGraph::Op baechi_op(const GoldenOp& op, std::uint32_t group) {
 
 GoldenGraph read_graph(const json& file) {
   GoldenGraph graph{.devices = at(file, "devices").get<std::size_t>(), .ops = {}, .reads = {}};
+  if (graph.devices == 0) throw InputError("no devices");
   for (const json& op : at(file, "ops")) graph.ops.push_back(read_op(op));
   for (const json& edge : at(file, "edges")) {
     graph.reads.push_back({.src = at(edge, "src").get<std::size_t>(),
@@ -67,8 +81,7 @@ GoldenGraph read_graph(const json& file) {
                            .tensor = at(edge, "tensor").get<std::string>(),
                            .bytes = at(edge, "bytes").get<std::int64_t>(),
                            .us = at(edge, "comm_us").get<std::int64_t>()});
-    if (graph.reads.back().src >= graph.ops.size() || graph.reads.back().dst >= graph.ops.size())
-      throw InputError(fmt::format("an edge to no op: {}", edge.dump()));
+    check_read(graph.reads.back(), graph.ops.size());
   }
   return graph;
 }
@@ -86,6 +99,7 @@ NamedGraph named_graph(const GoldenGraph& graph, const std::vector<std::string>&
     reads.push_back({op_id(r.src), op_id(r.dst),
                      {TensorId{tensor_ids(r.tensor)}, Bytes{r.bytes}, from_microseconds(r.us)}});
   BaechiGraph made(std::move(ops), reads);
+  check_acyclic(made);
   return {std::move(made), std::move(tensors), std::move(group_names)};
 }
 
@@ -155,6 +169,7 @@ FusedGraph read_fused(const json& record) {
                              .bytes = tensor.at(1).get<std::int64_t>(),
                              .us = tensor.at(2).get<std::int64_t>()});
   }
+  for (const GoldenRead& r : graph.reads) check_read(r, graph.ops.size());
   NamedGraph named = named_graph(graph, group_of);
   // Q13: a fused op keeps the number of the op it began with.
   IdVector<OpId, BaechiGraph::Op> ops;

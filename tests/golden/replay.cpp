@@ -33,13 +33,12 @@ CompatOptions options_of(Record& record) {
   return options;
 }
 
-std::vector<bool> flags(std::size_t size, const std::vector<std::size_t>& chosen) {
-  std::vector<bool> result(size, false);
-  for (const std::size_t e : chosen) {
-    if (e >= size) throw InputError(fmt::format("no edge {} among {}", e, size));
-    result[e] = true;
+Favourites favourites_from(const BaechiGraph& graph, const std::vector<std::uint32_t>& edges) {
+  for (const std::uint32_t e : edges) {
+    if (e >= graph.num_edges())
+      throw InputError(fmt::format("no edge {} among {}", e, graph.num_edges()));
   }
-  return result;
+  return favourites(sct_graph(graph), edges, true);
 }
 
 /// `mem` names a limit as a fraction of the workload's memory: "inf", "0.6S", "1.2T/n".
@@ -59,8 +58,6 @@ std::optional<std::int64_t> limit_of(const std::string& mem, const Workload& wor
 
 /// Longest path if an edge costs x times its time: what the objective is of a given x.
 double length_with(const BaechiGraph& graph, const std::vector<double>& x) {
-  std::vector<OpId> order;
-  for (const OpId v : graph.ops()) order.push_back(v);
   // Not by Op::topo, which a fused graph has from its ops (Q13).
   std::vector<std::size_t> unmet;
   for (const OpId v : graph.ops()) unmet.push_back(graph.in_edges(v).size());
@@ -103,11 +100,7 @@ double infeasibility(const BaechiGraph& graph, const std::vector<double>& x) {
 void check_x(Record& record, const NamedGraph& graph, double optimum) {
   constexpr double tolerance = 1e-6;
   const auto x = record.input("lp_x").get<std::vector<double>>();
-  if (x.size() != graph.graph.num_edges()) {
-    record.mismatch("lp_x.length", fmt::format("{}", x.size()),
-                    fmt::format("{}", graph.graph.num_edges()));
-    return;
-  }
+  if (x.size() != graph.graph.num_edges()) throw InputError("lp_x: not one for each edge");
   const double broken = infeasibility(graph.graph, x);
   if (broken > tolerance)
     record.mismatch("lp_x", "a solution", fmt::format("rows broken by {}", broken));
@@ -116,22 +109,14 @@ void check_x(Record& record, const NamedGraph& graph, double optimum) {
     record.mismatch("lp_x", fmt::format("the optimum, {}", optimum), fmt::format("{}", length));
 }
 
-std::vector<std::size_t> rounded(const std::vector<double>& x, double threshold) {
-  std::vector<std::size_t> edges;
-  for (std::size_t e = 0; e < x.size(); ++e) {
-    if (rounds_to_favourite(x[e], threshold)) edges.push_back(e);
-  }
-  return edges;
-}
-
 /// Favourites of an m-SCT run: from its own x if it has them, else from the program it refers to.
-IdVector<OpId, OpId> favourites_of(Record& record, const NamedGraph& graph, Workload& workload,
+std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph, Workload& workload,
                                    double threshold, const FavouriteEdges& known) {
   record.leave_out({"solver"});
   if (!record.has("lp_x")) {
     const auto& edges = known.find(record.input("lp_ref").get<std::string>());
     if (edges == known.end()) throw InputError("lp_ref names no linear program");
-    return compat_favourites(graph.graph, flags(graph.graph.num_edges(), edges->second)).child;
+    return favourites_from(graph.graph, edges->second).favourite;
   }
   const double optimum = workload.lp_optimum(graph);
   record.near("lp_objective", optimum, 1e-6);
@@ -141,8 +126,10 @@ IdVector<OpId, OpId> favourites_of(Record& record, const NamedGraph& graph, Work
     if (record.input("lp").contains("status")) size["status"] = record.input("lp")["status"];
     record.equal("lp", size);
   }
-  const auto edges = rounded(record.input("lp_x").get<std::vector<double>>(), threshold);
-  return check_favourites(record, graph, edges);
+  const auto x = record.input("lp_x").get<std::vector<double>>();
+  if (x.size() != graph.graph.num_edges()) throw InputError("lp_x: not one for each edge");
+  return check_favourites(record, graph,
+                          favourite_edges(sct_graph(graph.graph), x, threshold, true));
 }
 
 std::string message_of(const CompatFailure& failure, const NamedGraph& graph) {
@@ -243,7 +230,7 @@ void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
     if (const auto bytes = limit_of(record.input("mem").get<std::string>(), workload))
       record.equal("memory_limit", *bytes);
   }
-  IdVector<OpId, OpId> favourites;
+  std::vector<std::uint32_t> favourites;
   if (options.algorithm == CompatAlgorithm::m_sct)
     favourites = favourites_of(record, *target.graph, workload, options.threshold, known);
 
@@ -263,13 +250,18 @@ void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
     check_virtual(run, placement, workload, file, name + " virtual", report);
 }
 
-IdVector<OpId, OpId> check_favourites(Record& record, const NamedGraph& graph,
-                                      const std::vector<std::size_t>& favourite_edges) {
+std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& graph,
+                                            const std::vector<std::uint32_t>& favourite_edges) {
   record.equal("fav_edges", favourite_edges);
-  const Favourites favourites =
-      compat_favourites(graph.graph, flags(graph.graph.num_edges(), favourite_edges));
-  record.equal("favorite", ids(favourites.child, no_op));
-  return favourites.child;
+  Favourites favourites = favourites_from(graph.graph, favourite_edges);
+  record.equal("favorite", children(favourites.favourite));
+  return std::move(favourites.favourite);
+}
+
+json children(const std::vector<std::uint32_t>& favourites) {
+  json list = json::array();
+  for (const std::uint32_t v : favourites) list.push_back(v == nobody ? -1 : std::int64_t{v});
+  return list;
 }
 
 json lp_size(const BaechiGraph& graph) {
@@ -324,14 +316,26 @@ const NamedGraph* Workload::grouped(const std::string& grouper) {
   return nullptr;
 }
 
-double Workload::lp_optimum(const NamedGraph&) { return 0.0; }
+double Workload::lp_optimum(const NamedGraph& graph) {
+  const auto known = optimum_.find(&graph);
+  if (known != optimum_.end()) return known->second;
+  const double w = solve_sct(sct_graph(graph.graph), {.canonical = false}).w / 1e3;
+  return optimum_.emplace(&graph, w).first->second;
+}
 
 const FusedGraph* Workload::fused(const std::string& grouper) {
   const auto known = fused_.find(grouper);
   if (known != fused_.end()) return &known->second;
   const auto record = fused_records_.find(grouper);
   if (record == fused_records_.end()) return nullptr;
-  return &fused_.emplace(grouper, read_fused(record->second)).first->second;
+  FusedGraph fused = read_fused(record->second);
+  std::vector<std::size_t> times(golden_.ops.size(), 0);
+  for (const auto& ops : fused.ops) {
+    for (const std::size_t v : ops) ++times.at(v);
+  }
+  if (std::ranges::any_of(times, [](std::size_t n) { return n != 1; }))
+    throw InputError("fused graph: an op is in none or several of its ops");
+  return &fused_.emplace(grouper, std::move(fused)).first->second;
 }
 
 }  // namespace baechi::golden

@@ -40,7 +40,7 @@ class Workload {
 };
 
 /// Favourite edges of a linear program by the name that runs of results/msr refer to.
-using FavouriteEdges = std::map<std::string, std::vector<std::size_t>>;
+using FavouriteEdges = std::map<std::string, std::vector<std::uint32_t>>;
 
 /// One run and the records within it: itself, its event log, its simulation, that one's event log.
 /// `run` holds configuration and outcome in one object.
@@ -48,9 +48,11 @@ void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
                const std::string& file, const std::string& name, Report& report);
 
 /// Fields of a linear program in a record: objective, favourites and the x that give them.
-/// Returns the favourite child of each op.
-IdVector<OpId, OpId> check_favourites(Record& record, const NamedGraph& graph,
-                                      const std::vector<std::size_t>& favourite_edges);
+/// Returns the favourite child of each op, or `nobody`.
+std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& graph,
+                                            const std::vector<std::uint32_t>& favourite_edges);
+/// Ids by position, `nobody` as -1.
+json children(const std::vector<std::uint32_t>& favourites);
 /// {rows, cols, nnz} of the original's formulation.
 json lp_size(const BaechiGraph& graph);
 
