@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "placers/compat/compat.h"
+#include "placers/registry.h"
 #include "sim/engine/baechi_simulation.h"
 #include "sim/error.h"
 #include "tests/small_graphs.h"
@@ -74,7 +75,7 @@ TEST_SUITE("baechi") {
     CHECK(view.op(OpId{0}).compute == 1us);  // the original knows no op of no length
     CHECK(view.op(OpId{1}).topo == 1);       // in order of out-edges: b, then c
     CHECK(view.op(OpId{2}).topo == 2);
-    CHECK(view.num_groups() == 3);           // an op without a group is one alone
+    CHECK(view.num_groups() == 3);  // an op without a group is one alone
   }
 
   TEST_CASE("the original's simulator: by hand") {
@@ -89,7 +90,8 @@ TEST_SUITE("baechi") {
     CHECK(r.moved == Bytes{100'000});
     CHECK(r.devices[gpu0].busy == 30us);
     CHECK(r.devices[gpu1].busy == 30us);
-    // gpu0: weights 200 and output 100 of a, then workspace 50 of b; gpu1: copies count nothing (Q7)
+    // gpu0: weights 200 and output 100 of a, then workspace 50 of b; gpu1: copies count nothing
+    // (Q7)
     CHECK(r.devices[gpu0].peak == Bytes{350'000});
     CHECK(r.devices[gpu0].at_peak[MemoryKind::weights] == Bytes{200'000});
     CHECK(r.devices[gpu0].at_peak[MemoryKind::outputs] == Bytes{100'000});
@@ -115,7 +117,7 @@ TEST_SUITE("baechi") {
     const Case test(two_readers());
     const Placement p = place_compat(test.problem, {.algorithm = CompatAlgorithm::m_etf});
     CHECK(p.device == on({gpu0, gpu0, gpu0}).device);
-    CHECK(p.facts.at("estimated_us") == 60.0);
+    CHECK(p.facts.at("planned_step_us") == 60.0);
   }
 
   TEST_CASE("m-TOPO of the original fills each device up to an even share and the largest op") {
@@ -135,7 +137,7 @@ TEST_SUITE("baechi") {
     // One of b and c goes with a, the other pays 100: 10 + 100 + 20 with c, but 10 + 100 + 30
     // with b. Fractions do better: x of b is 1 - x of c, 10 + 100 x_b + 20 = 10 + 100 x_c + 30 at
     // x_b = 0.55: 85.
-    CHECK(p.facts.at("lp_bound_us") == doctest::Approx(85.0).epsilon(1e-6));
+    CHECK(p.facts.at("lp_us") == doctest::Approx(85.0).epsilon(1e-6));
     CHECK(p.device == on({gpu0, gpu0, gpu0}).device);
   }
 
@@ -144,13 +146,13 @@ TEST_SUITE("baechi") {
     const Case test(two_readers(), 2, Bytes{299'999});
     CHECK_THROWS_WITH_AS(
         place_compat(test.problem, {.algorithm = CompatAlgorithm::m_etf, .colocation = false}),
-        "m_etf, as the original: AssertionError in run (m_etf.py): # scheduled ops=0, # ops=3: no op "
+        "m_etf, as the original: AssertionError in run (m_etf.py): # scheduled ops=0, # ops=3: no "
+        "op "
         "that is ready fits on a device any more",
         InfeasibleError);
     CHECK_THROWS_WITH_AS(
-        place_compat(test.problem, {.algorithm = CompatAlgorithm::m_topo,
-                                    .colocation = false,
-                                    .uniform = false}),
+        place_compat(test.problem,
+                     {.algorithm = CompatAlgorithm::m_topo, .colocation = false, .uniform = false}),
         "m_topo, as the original: RuntimeError in _place_ops (m_topo.py): 3 operators cannot be "
         "placed on devices.",
         InfeasibleError);
@@ -167,18 +169,26 @@ TEST_SUITE("baechi") {
           const Case grouped(std::move(g).build(), 2, Bytes{300});
           place_compat(grouped.problem, {.algorithm = CompatAlgorithm::m_etf});
         }(),
-        "m_etf, as the original: AssertionError in place_op (m_etf.py): Cannot place op 1 on dev 0. "
+        "m_etf, as the original: AssertionError in place_op (m_etf.py): Cannot place op 1 on dev "
+        "0. "
         "required=550, avail=300, at op 'b'",
         InfeasibleError);
   }
 
   TEST_CASE("what the original cannot express is refused") {
     Case test(two_readers());
-    CHECK_THROWS_AS(place_compat(test.problem, {.colocation = false, .reserve = true}), InputError);
-    test.cluster.set_link(gpu1, gpu0, {.bandwidth = 2.0_GBps, .latency = 0ns});
-    CHECK_THROWS_WITH_AS(simulate_baechi(test.problem, on({gpu0, gpu0, gpu1}), {}),
-                         "the original Baechi knows one link for all pairs of devices, but 'gpu1' -> "
-                         "'gpu0' differs from 'gpu0' -> 'gpu1'",
+    Options options("m_etf", {{"compat", {"true", "", {}}},
+                              {"colocation", {"false", "", {}}},
+                              {"reserve", {"true", "f.yaml:3:9", {}}}});
+    CHECK_THROWS_WITH_AS(make_placer("m_etf", std::move(options)),
+                         "f.yaml:3:9: m_etf.reserve: with compat it needs colocation: the original "
+                         "stops at the first op (KeyError)",
                          InputError);
+    test.cluster.set_link(gpu1, gpu0, {.bandwidth = 2.0_GBps, .latency = 0ns});
+    CHECK_THROWS_WITH_AS(
+        simulate_baechi(test.problem, on({gpu0, gpu0, gpu1}), {}),
+        "the original Baechi knows one link for all pairs of devices, but 'gpu1' -> "
+        "'gpu0' differs from 'gpu0' -> 'gpu1'",
+        InputError);
   }
 }

@@ -38,8 +38,7 @@ void CompatReadyOps::remove(std::size_t row) {
   estimates_.resize(last * devices_);
 }
 
-CompatScheduler::CompatScheduler(const BaechiGraph& graph,
-                                 const IdVector<DeviceId, Bytes>& limits,
+CompatScheduler::CompatScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
                                  const CompatOptions& options,
                                  std::span<const std::uint32_t> favourites, BaechiLog* log)
     : graph_(graph),
@@ -170,8 +169,7 @@ CompatReadyOps::Estimate CompatScheduler::estimate(OpId v, DeviceId d) const {
       }
     }
     if (!sends) continue;
-    estimate.ready =
-        std::max(estimate.ready, channels_.estimate(from, d, end_[edge.src], time));
+    estimate.ready = std::max(estimate.ready, channels_.estimate(from, d, end_[edge.src], time));
     estimate.channels |= bit(from) | bit(d);
   }
   return estimate;
@@ -326,8 +324,7 @@ void CompatScheduler::book_edge(EdgeId e, DeviceId d) {
   const DeviceId from = result_.device[edge.src];
   const auto tell = [&](const BaechiGraph::Send& s, bool cached) {
     if (log_ == nullptr) return;
-    log_->on_transfer(
-        {s, edge.src, edge.dst, from, d, cached, channels_.booking(d, s.tensor)});
+    log_->on_transfer({s, edge.src, edge.dst, from, d, cached, channels_.booking(d, s.tensor)});
   };
   for (const BaechiGraph::Send& s : graph_.sends(e)) {
     if (channels_.holds(d, s.tensor)) tell(s, true);
@@ -349,13 +346,13 @@ void CompatScheduler::place_with_group(OpId v, DeviceId d) {
 /// Q4: a group is let in by its persistent bytes alone; here each member is held to need(v).
 void CompatScheduler::place(OpId v, DeviceId d) {
   if (!memory_.room(v, d))
-    throw CompatStop{{.type = "AssertionError",
-                      .where = "place_op",
-                      .file = "m_etf.py",
-                      .message = fmt::format("Cannot place op {} on dev {}. required={}, avail={}",
-                                             index(v), index(d), memory_.need(v).count,
-                                             memory_.available(d).count),
-                      .op = v}};
+    throw CompatStop{
+        {.type = "AssertionError",
+         .where = "place_op",
+         .file = "m_etf.py",
+         .message = fmt::format("Cannot place op {} on dev {}. required={}, avail={}", index(v),
+                                index(d), memory_.need(v).count, memory_.available(d).count),
+         .op = v}};
   result_.device[v] = d;
 }
 

@@ -5,6 +5,17 @@
 
 namespace baechi {
 
+std::optional<CompatOptions> read_compat(Options& options, CompatOptions from) {
+  const bool compat = options.get("compat", false, "as the original's code, quirk by quirk");
+  from.colocation =
+      options.get("colocation", true, "with compat: respect groups; without, they always are");
+  if (compat && from.reserve && !from.colocation)
+    options.mistake("reserve",
+                    "with compat it needs colocation: the original stops at the first "
+                    "op (KeyError)");
+  return compat ? std::optional(from) : std::nullopt;
+}
+
 CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
                           const CompatOptions& options, std::span<const std::uint32_t> favourites,
                           BaechiLog* log) {
@@ -21,8 +32,8 @@ SctGraph sct_graph(const BaechiGraph& graph) {
   for (const OpId v : graph.ops()) result.compute.push_back(graph.op(v).compute);
   for (const EdgeId e : graph.edges()) {
     const BaechiGraph::Edge& edge = graph.edge(e);
-    result.edges.push_back({static_cast<std::uint32_t>(edge.src),
-                            static_cast<std::uint32_t>(edge.dst), edge.time});
+    result.edges.push_back(
+        {static_cast<std::uint32_t>(edge.src), static_cast<std::uint32_t>(edge.dst), edge.time});
   }
   return result;
 }
@@ -43,8 +54,7 @@ std::string_view name_of(CompatAlgorithm algorithm) {
 
 /// The exception as Python would end with it, and what it means.
 std::string explained(const CompatFailure& failure, const OpGraph& graph) {
-  std::string text =
-      fmt::format("{} in {} ({})", failure.type, failure.where, failure.file);
+  std::string text = fmt::format("{} in {} ({})", failure.type, failure.where, failure.file);
   if (!failure.message.empty()) text += fmt::format(": {}", failure.message);
   if (failure.op != no_op) text += fmt::format(", at op '{}'", graph.name(failure.op));
   if (failure.where == "run") text += ": no op that is ready fits on a device any more";
@@ -54,10 +64,6 @@ std::string explained(const CompatFailure& failure, const OpGraph& graph) {
 }  // namespace
 
 Placement place_compat(const Problem& problem, const CompatOptions& options) {
-  if (options.reserve && !options.colocation && options.algorithm != CompatAlgorithm::m_topo)
-    throw InputError(fmt::format("{}: compat with reserve needs colocation: the original stops at "
-                                 "the first op (KeyError)",
-                                 name_of(options.algorithm)));
   const BaechiGraph graph = BaechiGraph::from(problem.graph, problem.costs, problem.cluster);
   IdVector<DeviceId, Bytes> limits;
   for (const DeviceId d : problem.cluster.devices())
@@ -71,7 +77,7 @@ Placement place_compat(const Problem& problem, const CompatOptions& options) {
     constexpr bool compat = true;
     chosen = favourites(program, favourite_edges(program, solution.x, options.threshold, compat),
                         compat);
-    placement.facts["lp_bound_us"] = solution.lower_bound / 1e3;
+    placement.facts["lp_us"] = solution.w / 1e3;
   }
   CompatResult result = baechi_place(graph, limits, options, chosen.favourite);
   if (result.failure)
@@ -79,7 +85,7 @@ Placement place_compat(const Problem& problem, const CompatOptions& options) {
                                       explained(*result.failure, problem.graph)));
   placement.device = std::move(result.device);
   if (options.algorithm != CompatAlgorithm::m_topo)
-    placement.facts["estimated_us"] = to_us(result.makespan);
+    placement.facts["planned_step_us"] = to_us(result.makespan);
   return placement;
 }
 

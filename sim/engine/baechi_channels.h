@@ -1,5 +1,5 @@
-/// Transfers as the original Baechi books them: one half-duplex channel per device, first come first
-/// booked. Shared by its simulator (baechi_simulation) and its placers (placers/compat).
+/// Transfers as the original Baechi books them: one half-duplex channel per device, first come
+/// first booked. Shared by its simulator (baechi_simulation) and its placers (placers/compat).
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -51,7 +51,9 @@ class BaechiChannels {
 
   /// Whether `t` was sent to `d` before. A tensor, once there, is never dropped.
   bool holds(DeviceId d, TensorId t) const { return arrival_[at(d, t)] != absent; }
-  TimePoint arrival(DeviceId d, TensorId t) const { return arrival_[at(d, t)]; }  ///< if it holds `t`
+  TimePoint arrival(DeviceId d, TensorId t) const {
+    return arrival_[at(d, t)];
+  }  ///< if it holds `t`
   /// All four times, if they are kept and `d` holds `t`.
   const BaechiBooking& booking(DeviceId d, TensorId t) const { return bookings_[at(d, t)]; }
 
@@ -69,7 +71,8 @@ class BaechiChannels {
     return b;
   }
 
-  /// When it would arrive. Q9: nothing is booked, so that two inputs of an op do not see each other.
+  /// When it would arrive. Q9: nothing is booked, so that two inputs of an op do not see each
+  /// other.
   TimePoint estimate(DeviceId from, DeviceId to, TimePoint ready, Duration time) const {
     return std::max(std::max(ready, free_[from]), free_[to]) + time;
   }
@@ -79,9 +82,9 @@ class BaechiChannels {
   std::size_t at(DeviceId d, TensorId t) const { return index(t) * devices_ + index(d); }
 
   std::size_t devices_;
-  IdVector<DeviceId, TimePoint> free_;     // end of the last booking on each channel
-  std::vector<TimePoint> arrival_;         // [tensors, devices]
-  std::vector<BaechiBooking> bookings_;    // empty, or [tensors, devices]
+  IdVector<DeviceId, TimePoint> free_;   // end of the last booking on each channel
+  std::vector<TimePoint> arrival_;       // [tensors, devices]
+  std::vector<BaechiBooking> bookings_;  // empty, or [tensors, devices]
 };
 
 }  // namespace baechi

@@ -18,15 +18,17 @@ void require_uniform(const Cluster& cluster) {
   for (const DeviceId d : cluster.devices()) {
     const Device& device = cluster.device(d);
     if (device.kind != cluster.device(first).kind || device.speed != cluster.device(first).speed)
-      mistakes.add(fmt::format("the original Baechi knows one kind and speed of device, but '{}' and "
-                               "'{}' differ",
-                               cluster.device(first).name, device.name));
+      mistakes.add(
+          fmt::format("the original Baechi knows one kind and speed of device, but '{}' and "
+                      "'{}' differ",
+                      cluster.device(first).name, device.name));
     for (const DeviceId to : cluster.devices()) {
       if (to == d || cluster.link(d, to) == cluster.link(first, second)) continue;
-      mistakes.add(fmt::format("the original Baechi knows one link for all pairs of devices, but "
-                               "'{}' -> '{}' differs from '{}' -> '{}'",
-                               device.name, cluster.device(to).name, cluster.device(first).name,
-                               cluster.device(second).name));
+      mistakes.add(
+          fmt::format("the original Baechi knows one link for all pairs of devices, but "
+                      "'{}' -> '{}' differs from '{}' -> '{}'",
+                      device.name, cluster.device(to).name, cluster.device(first).name,
+                      cluster.device(second).name));
     }
   }
   mistakes.throw_if_any();
@@ -124,7 +126,8 @@ void BaechiGraph::complete_groups() {
   }
 }
 
-BaechiGraph BaechiGraph::from(const OpGraph& graph, const CostModel& costs, const Cluster& cluster) {
+BaechiGraph BaechiGraph::from(const OpGraph& graph, const CostModel& costs,
+                              const Cluster& cluster) {
   require_uniform(cluster);
   const DeviceId here{0};
   const DeviceId there{1};

@@ -14,12 +14,13 @@ namespace baechi {
 class BaechiGraph {
  public:
   struct Op {
-    Duration compute{};          ///< > 0 (Q11: of a shorter op the original misses the end)
+    Duration compute{};  ///< > 0 (Q11: of a shorter op the original misses the end)
     Bytes temporary{};
-    Bytes persistent{};          ///< by TensorFlow's convention a part of `outputs`
-    Bytes outputs{};             ///< sum over the output ports
-    GroupId group = no_group;    ///< once in a BaechiGraph never no_group: such an op is a group alone
-    std::uint32_t topo = 0;      ///< unique; breaks every tie
+    Bytes persistent{};  ///< by TensorFlow's convention a part of `outputs`
+    Bytes outputs{};     ///< sum over the output ports
+    GroupId group =
+        no_group;            ///< once in a BaechiGraph never no_group: such an op is a group alone
+    std::uint32_t topo = 0;  ///< unique; breaks every tie
   };
   /// One tensor on an edge. Two sends of one TensorId to one device are one transfer.
   struct Send {
@@ -46,10 +47,10 @@ class BaechiGraph {
   BaechiGraph(IdVector<OpId, Op> ops, std::span<const Read> reads, bool numbered = false);
 
   /// The view of a graph on a cluster. Ids are the graph's, out-edges stand in the order in which
-  /// they were added. Persistent bytes are added to the outputs, where TensorFlow has them, and times
-  /// of 0 become 1 us, both as in the original's import. A control dependency that runs beside a data
-  /// edge joins it (Q21: the original stops). Of one device, transfers take no time: there are none.
-  /// Throws InputError if two links, or the kinds or speeds of two devices, differ.
+  /// they were added. Persistent bytes are added to the outputs, where TensorFlow has them, and
+  /// times of 0 become 1 us, both as in the original's import. A control dependency that runs
+  /// beside a data edge joins it (Q21: the original stops). Of one device, transfers take no time:
+  /// there are none. Throws InputError if two links, or the kinds or speeds of two devices, differ.
   static BaechiGraph from(const OpGraph& graph, const CostModel& costs, const Cluster& cluster);
 
   std::size_t num_ops() const { return ops_.size(); }
@@ -79,11 +80,11 @@ class BaechiGraph {
 
   IdVector<OpId, Op> ops_;
   IdVector<EdgeId, Edge> edges_;
-  std::vector<Send> sends_;                  // sorted by edge
+  std::vector<Send> sends_;                    // sorted by edge
   std::vector<std::uint32_t> sends_begin_{0};  // [num_edges + 1], into sends_
   std::vector<std::uint32_t> out_begin_{0};    // [num_ops + 1], into edges_
-  std::vector<EdgeId> in_;                   // [num_edges], sorted by (dst, id)
-  std::vector<std::uint32_t> in_begin_;      // [num_ops + 1], into in_
+  std::vector<EdgeId> in_;                     // [num_edges], sorted by (dst, id)
+  std::vector<std::uint32_t> in_begin_;        // [num_ops + 1], into in_
   std::size_t num_tensors_ = 0;
   std::size_t num_groups_ = 0;
 };

@@ -174,14 +174,15 @@ class Simulation {
   IdVector<DeviceId, TimePoint> free_;  // for computing
   IdVector<DeviceId, Bytes> weights_;   // persistent bytes of the ops that ran
   IdVector<DeviceId, Bytes> used_;
-  IdVector<OpId, TimePoint> ready_;     // latest input so far
+  IdVector<OpId, TimePoint> ready_;       // latest input so far
   IdVector<OpId, std::uint32_t> unmet_;   // in-edges whose src has not run
   IdVector<OpId, std::uint32_t> unread_;  // out-edges whose dst has not run
   ReadyQueue queue_;
   BaechiStep step_;
 };
 
-void require_cover(std::size_t ops, const IdVector<OpId, DeviceId>& placement, std::size_t devices) {
+void require_cover(std::size_t ops, const IdVector<OpId, DeviceId>& placement,
+                   std::size_t devices) {
   BAECHI_CHECK(placement.size() == ops, "placement of {} ops for {}", placement.size(), ops);
   for (const DeviceId d : placement)
     BAECHI_CHECK(index(d) < devices, "no device {} among {}", index(d), devices);
