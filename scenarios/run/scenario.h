@@ -23,8 +23,8 @@ struct Choice {
 /// Where the graph comes from: a generator's name, or a file.
 struct GraphChoice {
   std::optional<Choice> generate;
-  std::string file;        ///< to import, if not generated
-  std::string importer;    ///< "" lets the file's content choose
+  std::string file;      ///< to import, if not generated
+  std::string importer;  ///< "" lets the file's content choose
   Options import_options;
   std::string where;
 };
@@ -47,13 +47,11 @@ struct LinkChoice {
 
 struct ClusterChoice {
   std::vector<DeviceChoice> devices;
-  double memory_fraction = 1.0;    ///< of every device's memory, rounded down to a byte
-  Link link{};                     ///< where `links` says nothing
-  std::vector<LinkChoice> links;   ///< later ones win
+  double memory_fraction = 1.0;         ///< of every device's memory, rounded down to a byte
+  Link link{};                          ///< where `links` says nothing
+  std::vector<LinkChoice> links;        ///< later ones win
   std::optional<BaechiCosts::Fit> fit;  ///< transfers by Baechi's rounded fit, not by `link`
 };
-/// Devices in the order listed, memory scaled by the fraction.
-Cluster make_cluster(const ClusterChoice& choice);
 
 struct Scenario {
   std::string name;
@@ -61,7 +59,7 @@ struct Scenario {
   std::vector<Choice> transforms;  ///< applied in order
   ClusterChoice cluster;
   EngineOptions engine;
-  std::vector<Choice> placers;     ///< each is one run per seed
+  std::vector<Choice> placers;  ///< each is one run per seed
   std::vector<std::uint64_t> seeds{0};
 };
 
