@@ -52,8 +52,6 @@ struct ClusterChoice {
   std::vector<LinkChoice> links;        ///< later ones win
   std::optional<BaechiCosts::Fit> fit;  ///< transfers by Baechi's rounded fit, not by `link`
 };
-/// Devices in the order listed, memory scaled by the fraction.
-Cluster make_cluster(const ClusterChoice& choice);
 
 struct Scenario {
   std::string name;
