@@ -1,0 +1,26 @@
+/// CLUSTER on the command line: what a graph runs on and how, in flags or from a scenario file.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "scenarios/run/scenario.h"
+
+namespace baechi {
+
+/// As typed; "" is not given.
+struct ClusterFlags {
+  std::string devices, memory, memory_fraction, bandwidth, latency, transfers, semantics;
+  bool no_cache = false, no_overlap = false;
+  std::string scenario;
+};
+void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
+
+/// What the flags say.
+struct Platform {
+  ClusterChoice cluster;
+  EngineOptions engine;
+};
+/// Throws InputError naming every flag that is missing or wrong.
+Platform read_platform(const ClusterFlags& flags);
+
+}  // namespace baechi
