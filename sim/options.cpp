@@ -32,10 +32,10 @@ const Options::Value* Options::find(const std::string& key, std::string fallback
 }
 
 void Options::not_a(const std::string& key, const Value& value, std::string_view what) {
-  mistakes_.add(fmt::format("{}{}.{}: {} is not {}", at(value.where), owner_, key,
-                            value.children.empty() ? fmt::format("'{}'", value.text)
-                                                   : std::string("a list or mapping"),
-                            what));
+  mistakes_.add(fmt::format(
+      "{}{}.{}: {} is not {}", at(value.where), owner_, key,
+      value.children.empty() ? fmt::format("'{}'", value.text) : std::string("a list or mapping"),
+      what));
 }
 
 bool Options::get(const std::string& key, bool fallback, std::string_view help) {
@@ -102,7 +102,8 @@ std::string Options::path(const std::string& key, std::string_view help) {
   const Value* v = find(key, "", help);
   if (v == nullptr) return "";
   const std::filesystem::path p(v->text);
-  return p.is_absolute() || base_.empty() ? p.string() : (std::filesystem::path(base_) / p).string();
+  return p.is_absolute() || base_.empty() ? p.string()
+                                          : (std::filesystem::path(base_) / p).string();
 }
 
 const Options::Value* Options::raw(const std::string& key, std::string_view help) {

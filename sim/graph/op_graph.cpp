@@ -72,8 +72,8 @@ OpId OpGraphBuilder::add_op(const OpSpec& op) {
 }
 
 std::string_view OpGraphBuilder::name(OpId v) const {
-  return std::string_view(name_text_).substr(name_begin_[index(v)],
-                                             name_begin_[index(v) + 1] - name_begin_[index(v)]);
+  return std::string_view(name_text_)
+      .substr(name_begin_[index(v)], name_begin_[index(v) + 1] - name_begin_[index(v)]);
 }
 
 TensorId OpGraphBuilder::add_tensor(OpId producer, Bytes size) {
@@ -166,8 +166,10 @@ void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id)
   IdVector<OpId, std::uint32_t> label(ops_.size(), none);  // by new id
   for (const Label& use : label_uses_) {
     std::uint32_t& known = label[new_id[use.op]];
-    if (known == none) known = use.label;
-    else sets.union_set(known, use.label);
+    if (known == none)
+      known = use.label;
+    else
+      sets.union_set(known, use.label);
   }
   std::vector<std::uint32_t> least(labels_.size());  // label that names the set, at its root
   std::iota(least.begin(), least.end(), 0U);
@@ -243,8 +245,7 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
   // Edges, by tensor (and so by producer), without repetitions.
   for (Edge& e : edges_) e = {new_id[e.src], new_id[e.dst], new_tensor[e.tensor]};
   const auto tensor_of = [](const Edge& e) { return e.tensor; };
-  const std::vector<std::uint32_t> by_tensor =
-      stable_order(g.num_tensors(), edges_, tensor_of);
+  const std::vector<std::uint32_t> by_tensor = stable_order(g.num_tensors(), edges_, tensor_of);
   IdVector<OpId, TensorId> last_read(n, no_tensor);
   g.edges_.reserve(edges_.size());
   for (const std::uint32_t i : by_tensor) {
@@ -279,8 +280,7 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
       return k == 0 ? g.ops_[v].compute : g.compute_[k - 1][v];
     };
     for (const KindTime& kt : kind_times_) {
-      for (std::size_t k = 0; k < g.device_kinds_.size(); ++k)
-        column(new_id[kt.op], k) = not_given;
+      for (std::size_t k = 0; k < g.device_kinds_.size(); ++k) column(new_id[kt.op], k) = not_given;
     }
     for (const KindTime& kt : kind_times_) column(new_id[kt.op], kt.kind) = kt.time;
   }

@@ -22,12 +22,12 @@ inline constexpr OpId no_op{~std::uint32_t{0}};
 
 /// What the engine and the placers need of an op; names are kept apart (OpGraph::name).
 struct Op {
-  Duration compute{};          ///< on the graph's first device kind; forward and backward are two ops
-  Bytes persistent{};          ///< weights and optimiser state: held from placement to the end
-  Bytes temporary{};           ///< workspace: held while the op runs
-  GroupId group = no_group;    ///< colocation
-  std::uint32_t kind = 0;      ///< into OpGraph::kinds(): "Conv2D", "MatMul", ...
-  OpId forward = no_op;        ///< of a backward op: the op it differentiates
+  Duration compute{};        ///< on the graph's first device kind; forward and backward are two ops
+  Bytes persistent{};        ///< weights and optimiser state: held from placement to the end
+  Bytes temporary{};         ///< workspace: held while the op runs
+  GroupId group = no_group;  ///< colocation
+  std::uint32_t kind = 0;    ///< into OpGraph::kinds(): "Conv2D", "MatMul", ...
+  OpId forward = no_op;      ///< of a backward op: the op it differentiates
   Phase phase = Phase::forward;
 };
 
@@ -86,8 +86,8 @@ class OpGraph {
   }
 
   std::string_view name(OpId v) const {  ///< unique in the graph
-    return std::string_view(name_text_).substr(
-        name_begin_[index(v)], name_begin_[index(v) + 1] - name_begin_[index(v)]);
+    return std::string_view(name_text_)
+        .substr(name_begin_[index(v)], name_begin_[index(v) + 1] - name_begin_[index(v)]);
   }
   std::string_view kind(OpId v) const { return kinds_[ops_[v].kind]; }
   const std::vector<std::string>& kinds() const { return kinds_; }
@@ -125,7 +125,7 @@ class OpGraph {
   std::vector<std::uint32_t> readers_begin_{0};  // [num_tensors + 1], into edges_
   std::vector<std::uint32_t> added_;             // [num_edges], or empty: identity
   std::string name_text_;
-  std::vector<std::size_t> name_begin_{0};       // [num_ops + 1], into name_text_
+  std::vector<std::size_t> name_begin_{0};  // [num_ops + 1], into name_text_
   std::vector<std::string> kinds_;
   std::vector<std::string> group_names_;         // of group 1, 2, ...
   std::vector<OpId> members_;                    // sorted by (group, id)
