@@ -17,7 +17,7 @@ std::string_view to_text(Phase phase) {
   return phase == Phase::backward ? "backward" : "update";
 }
 
-std::string quoted(std::string_view text) {
+std::string dot_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -38,11 +38,11 @@ std::string printable(std::string_view text) {
 }  // namespace
 
 std::string dot(const OpGraph& graph, std::string_view name) {
-  std::string text = fmt::format("digraph {} {{\n  node [shape=box];\n", quoted(name));
+  std::string text = fmt::format("digraph {} {{\n  node [shape=box];\n", dot_string(name));
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
     text += fmt::format("  {} [label={}", index(v),
-                        quoted(fmt::format("{}\n{}", graph.name(v), to_text(op.compute))));
+                        dot_string(fmt::format("{}\n{}", graph.name(v), to_text(op.compute))));
     if (op.phase != Phase::forward) text += ", style=filled, fillcolor=grey90";
     if (op.group != no_group)
       text += fmt::format(", penwidth=2, colorscheme=paired12, color={}", index(op.group) % 12 + 1);
@@ -51,9 +51,9 @@ std::string dot(const OpGraph& graph, std::string_view name) {
   for (const EdgeId e : graph.edges()) {
     const Edge& edge = graph.edge(e);
     const Tensor& tensor = graph.tensor(edge.tensor);
-    text += fmt::format(
-        "  {} -> {} [{}];\n", index(edge.src), index(edge.dst),
-        tensor.control ? "style=dashed" : fmt::format("label={}", quoted(to_text(tensor.size))));
+    text += fmt::format("  {} -> {} [{}];\n", index(edge.src), index(edge.dst),
+                        tensor.control ? "style=dashed"
+                                       : fmt::format("label={}", dot_string(to_text(tensor.size))));
   }
   return text + "}\n";
 }

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
+#include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/report/timeline.h"
 
@@ -23,32 +25,32 @@ class FileWriter {
         aside_(path + ".part"),
         // Mode T writes the bytes as they are.
         file_(gzopen(aside_.c_str(), path.ends_with(".gz") ? "wb6" : "wbT")) {
-    if (file_ == nullptr) fail();
+    if (file_ == nullptr)
+      throw InputError(fmt::format("cannot write '{}': {}", path, reason(errno)));
   }
   ~FileWriter() {
-    if (file_ == nullptr) return;
-    gzclose(file_);
-    std::error_code ignored;
-    std::filesystem::remove(aside_, ignored);
+    if (file_ != nullptr) gzclose(file_);
+    std::error_code none_left;
+    std::filesystem::remove(aside_, none_left);
   }
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
   void write(std::string_view text) {
-    if (!text.empty() && gzwrite(file_, text.data(), static_cast<unsigned>(text.size())) <= 0)
-      fail();
+    check(text.empty() || gzwrite(file_, text.data(), static_cast<unsigned>(text.size())) > 0);
   }
   void finish() {
-    const int status = gzclose(file_);
-    file_ = nullptr;
-    if (status != Z_OK) fail();
-    std::filesystem::rename(aside_, path_);
+    check(gzclose(std::exchange(file_, nullptr)) == Z_OK);
+    std::error_code error;
+    std::filesystem::rename(aside_, path_, error);
+    if (error) throw InputError(fmt::format("cannot write '{}': {}", path_, error.message()));
   }
 
  private:
-  [[noreturn]] void fail() const {
-    throw std::runtime_error(
-        fmt::format("cannot write '{}': {}", path_, std::generic_category().message(errno)));
+  static std::string reason(int error) { return std::generic_category().message(error); }
+  void check(bool written) const {
+    if (!written)
+      throw std::runtime_error(fmt::format("cannot write '{}': {}", path_, reason(errno)));
   }
 
   std::string path_, aside_;
