@@ -4,10 +4,12 @@
 
 namespace baechi {
 
+std::unique_ptr<Placer> make_m_etf(Options&);
 std::unique_ptr<Placer> make_single(Options&);
 
 std::span<const PlacerEntry> placers() {
   static constexpr PlacerEntry table[] = {
+      {"m_etf", "earliest task first, within memory", "Baechi, SoCC'20, section 2.2.2", make_m_etf},
       {"single", "every op on one device", "the baseline of every paper", make_single},
   };
   return table;
