@@ -37,8 +37,9 @@ class TemporaryFolder {
   }
   std::size_t num_files() const {
     std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
-      count += entry.is_regular_file() ? 1 : 0;
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+      if (entry.is_regular_file()) ++count;
+    }
     return count;
   }
 

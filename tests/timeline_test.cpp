@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/error.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/timeline_checks.h"
