@@ -48,7 +48,7 @@ int bound(const Arguments& arguments) {
   const std::unique_ptr<CostModel> costs = make_costs(platform.cluster, trace.graph, cluster);
   const LowerBounds bounds = lower_bounds(trace.graph, cluster, *costs);
   if (arguments.format == "json")
-    print_out(bounds_json(bounds));
+    print_json(bounds_json(bounds));
   else
     print_out(bounds_table(bounds));
   return 0;

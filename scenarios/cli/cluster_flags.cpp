@@ -110,7 +110,9 @@ Platform read_platform(const ClusterFlags& flags) {
                                               parse_number<std::size_t>, "a whole number");
   const auto memory =
       reader.read<Bytes>("--memory", flags.memory, {}, parse_bytes, "a size such as '8 GiB'");
-  platform.cluster.devices.push_back({.count = count, .memory = memory});
+  DeviceChoice& devices = platform.cluster.devices.emplace_back();
+  devices.count = count;
+  devices.memory = memory;
   platform.cluster.memory_fraction = reader.read<double>(
       "--memory-fraction", flags.memory_fraction, 1.0, parse_number<double>, "a number in (0, 1]");
   platform.cluster.link.bandwidth =

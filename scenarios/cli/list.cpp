@@ -170,7 +170,7 @@ int list(const std::string& what, const std::string& format) {
                                    did_you_mean(what, known), fmt::join(known, ", ")));
   }
   if (format == "json")
-    print_out(json(chosen));
+    print_json(json(chosen));
   else
     print_out(format == "markdown" ? markdown(chosen) : table(chosen));
   return 0;

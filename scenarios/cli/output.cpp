@@ -62,7 +62,7 @@ void print_out(std::string_view text) {
       fmt::format("cannot write the answer: {}", std::generic_category().message(errno)));
 }
 
-void print_out(const nlohmann::ordered_json& json) {
+void print_json(const nlohmann::ordered_json& json) {
   print_out(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 

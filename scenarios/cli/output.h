@@ -27,6 +27,6 @@ class Columns {
 /// Prints and flushes. Throws std::runtime_error if standard output does not take it; a reader that
 /// has gone away (`| head`) is none.
 void print_out(std::string_view text);
-void print_out(const nlohmann::ordered_json& json);
+void print_json(const nlohmann::ordered_json& json);
 
 }  // namespace baechi

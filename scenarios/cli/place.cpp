@@ -95,7 +95,7 @@ int place(const Arguments& arguments) {
                     cluster.num_devices());
   const StepResult step = answer.placement ? simulate(problem, *answer.placement) : StepResult{};
   if (arguments.format == "json")
-    print_out(answer_json(answer, step, problem, trace.name, arguments.placer));
+    print_json(answer_json(answer, step, problem, trace.name, arguments.placer));
   else
     print_out(answer_table(answer, step, problem, arguments.placer));
   return 0;

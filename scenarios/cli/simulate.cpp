@@ -36,7 +36,7 @@ int simulate_once(const Arguments& arguments) {
 
   const LowerBounds bounds = lower_bounds(trace.graph, cluster, *costs);
   if (arguments.format == "json")
-    print_out(step_json(step, bounds, problem));
+    print_json(step_json(step, bounds, problem));
   else
     print_out(step_table(step, bounds, problem, placement));
   return 0;

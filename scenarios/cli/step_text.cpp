@@ -1,5 +1,7 @@
 #include "scenarios/cli/step_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -98,7 +98,7 @@ std::string info_table(const Trace& trace) {
 int info(const TraceArgument& argument, const std::string& format) {
   const Trace trace = read_trace(argument);
   if (format == "json")
-    print_out(info_json(trace));
+    print_json(info_json(trace));
   else
     print_out(info_table(trace));
   return 0;
@@ -162,7 +162,7 @@ int generate(const std::string& name, const std::vector<std::string>& assignment
              const std::string& out) {
   const Trace trace = generate_trace(name, parse_options(name, assignments, ""), "");
   if (out.empty())
-    print_out(trace_json(trace));
+    print_json(trace_json(trace));
   else
     write_trace(trace, out);
   return 0;
