@@ -52,8 +52,8 @@ void require_whole_groups(const Placement& placement, const OpGraph& graph,
   for (const GroupId g : graph.groups()) {
     const auto members = graph.members(g);
     const DeviceId device = placement.device[members.front()];
-    const auto other = std::ranges::find_if(
-        members, [&](OpId v) { return placement.device[v] != device; });
+    const auto other =
+        std::ranges::find_if(members, [&](OpId v) { return placement.device[v] != device; });
     if (other == members.end() || ++split > listed) continue;
     mistakes.add(fmt::format("{}colocation group '{}' is split: '{}' is on device {}, '{}' on {}",
                              at(where), graph.group_name(g), graph.name(members.front()),

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
-#include <ranges>
+#include <vector>
 
 #include "placers/colocation.h"
 #include "placers/memory_floor.h"
@@ -19,6 +21,14 @@ constexpr TimePoint never{Duration::max()};
 
 /// When one device is idle: slots in order of time, the last one without end.
 class IdleSlots {
+  struct Slot {
+    TimePoint begin, end;
+  };
+  /// The first slot that ends after `at`.
+  static auto first_open_at(auto& slots, TimePoint at) {
+    return std::ranges::upper_bound(slots, at, {}, &Slot::end);
+  }
+
  public:
   /// The earliest start, not before `ready`, of a slot's part that is `length` long.
   TimePoint earliest(TimePoint ready, Duration length) const {
@@ -45,14 +55,6 @@ class IdleSlots {
   }
 
  private:
-  struct Slot {
-    TimePoint begin, end;
-  };
-  /// The first slot that ends after `at`.
-  static auto first_open_at(auto& slots, TimePoint at) {
-    return std::ranges::upper_bound(slots, at, {}, &Slot::end);
-  }
-
   std::vector<Slot> slots_{{TimePoint{}, never}};
 };
 
@@ -172,7 +174,8 @@ class Heft final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const auto rank = b_levels(p.graph, mean_compute(p), mean_transfer(p));
-    std::vector<OpId> by_rank(p.graph.ops().begin(), p.graph.ops().end());
+    std::vector<OpId> by_rank;
+    std::ranges::copy(p.graph.ops(), std::back_inserter(by_rank));
     // Equal ranks stay in id order, which is topological.
     std::ranges::stable_sort(by_rank, std::greater{}, [&](OpId v) { return rank[v]; });
     Schedule schedule(p);

@@ -36,8 +36,7 @@ class LeastLoaded final : public Placer {
       }
       if (!best)
         throw InfeasibleError(fmt::format("least_loaded: {} fits on no device: {}",
-                                          units.label(u, p.graph),
-                                          memory.why_not(units.needs(u))));
+                                          units.label(u, p.graph), memory.why_not(units.needs(u))));
       load[*best] = best_load;
       memory.add(units.needs(u), *best);
       for (const OpId v : units.members(u)) result.device[v] = *best;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace baechi {
 
@@ -31,12 +32,13 @@ std::string MemoryFloor::why_not(const UnitNeeds& unit) const {
 
 std::string shortfall(const Cluster& cluster, const IdVector<DeviceId, Bytes>& missing) {
   constexpr std::size_t listed = 3;
-  std::vector<DeviceId> nearest(missing.ids().begin(), missing.ids().end());
+  std::vector<DeviceId> nearest;
+  std::ranges::copy(missing.ids(), std::back_inserter(nearest));
   std::ranges::stable_sort(nearest, {}, [&](DeviceId d) { return missing[d]; });
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < std::min(listed, nearest.size()); ++i)
-    parts.push_back(fmt::format("{} on {}", to_text(missing[nearest[i]]),
-                                cluster.device(nearest[i]).name));
+    parts.push_back(
+        fmt::format("{} on {}", to_text(missing[nearest[i]]), cluster.device(nearest[i]).name));
   return fmt::format("missing: {}{}", fmt::join(parts, ", "),
                      nearest.size() > listed
                          ? fmt::format(", more on the other {}", nearest.size() - listed)

@@ -3,8 +3,8 @@
 /// {"format": "baechi-placement", "version": 1, "graph": "toy", "devices": 2,
 ///  "placement": {"a": 0, "b": 1}, "order": ["a", "b"]}
 ///
-/// `graph`, `devices` and `order` may be absent; the keys that `baechi place --format json` adds may
-/// be there; other keys must begin with x-.
+/// `graph`, `devices` and `order` may be absent; the keys that `baechi place --format json` adds
+/// may be there; other keys must begin with x-.
 #pragma once
 #include <string>
 #include <string_view>
@@ -21,7 +21,7 @@ namespace baechi {
 Placement read_placement(const std::string& path, const OpGraph& graph, std::size_t num_devices);
 
 /// The same from text already in memory; `path` is for messages.
-Placement parse_placement(std::string_view text, const std::string& path, const OpGraph& graph,
+Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,
                           std::size_t num_devices);
 
 /// The file's text. Priorities become `order`, equal ones by id.
