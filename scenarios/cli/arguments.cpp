@@ -40,13 +40,16 @@ Options parse_options(std::string_view owner, const std::vector<std::string>& as
 }
 
 Choice parse_choice(std::string_view text, const std::string& flag) {
-  const std::size_t colon = text.find(':');
-  Choice choice{.name = std::string(text.substr(0, colon)), .options = {}, .where = flag};
+  constexpr std::string_view program = "exec:";  // its path belongs to the name
+  const std::size_t end = text.starts_with(program) ? text.find(',') : text.find(':');
+  Choice choice;
+  choice.name = text.substr(0, end);
+  choice.where = flag;
+  choice.label = text;
   std::vector<std::string> assignments;
-  if (colon != std::string_view::npos) assignments = split(text.substr(colon + 1), ',');
-  if (choice.name == "exec" && !assignments.empty() && !assignments.front().starts_with("program="))
-    assignments.front().insert(0, "program=");
-  choice.options = parse_options(choice.name, assignments, flag);
+  if (end != std::string_view::npos) assignments = split(text.substr(end + 1), ',');
+  const std::string_view owner = text.starts_with(program) ? "exec" : choice.name;
+  choice.options = parse_options(owner, assignments, flag);
   return choice;
 }
 

@@ -10,8 +10,8 @@
 
 namespace baechi {
 
-/// "NAME" or "NAME:key=value,key=value", as --placer and --importer take it. "exec:PROGRAM" is the
-/// placer exec with its program. `flag` is the place for messages.
+/// "NAME" or "NAME:key=value,key=value", as --placer and --importer take it. Of "exec:PATH" the
+/// path belongs to the name. `flag` is the place for messages.
 /// Throws InputError on a part that is not key=value, or a key given twice.
 Choice parse_choice(std::string_view text, const std::string& flag);
 

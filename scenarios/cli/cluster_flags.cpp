@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "scenarios/run/load.h"
 #include "sim/error.h"
 
 namespace baechi {
@@ -69,6 +70,19 @@ class Reader {
   Mistakes mistakes_;
 };
 
+/// Of a sweep the first point; where that is a choice, says so on standard error.
+Platform from_scenario(const std::string& path, const std::vector<std::string>& sets) {
+  const ScenarioFile file = load_scenario(path, sets);
+  const Scenario& first = file.points.front();
+  std::string left_open;
+  for (std::size_t i = 0; i < file.axes.size(); ++i) {
+    if (!file.axes[i].starts_with("graph"))
+      left_open += fmt::format(" --set {}={}", file.axes[i], first.at[i]);
+  }
+  if (!left_open.empty()) fmt::print(stderr, "of the sweep in {}:{}\n", path, left_open);
+  return {first.cluster, first.engine};
+}
+
 }  // namespace
 
 void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
@@ -98,9 +112,16 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
   CLI::Option* scenario = add("--scenario", flags.scenario, "FILE",
                               "All of the above from the cluster and engine blocks of a scenario");
   for (CLI::Option* option : options) scenario->excludes(option);
+  verb.add_option("--set", flags.sets, "Put VALUE at the dotted KEY of the scenario first")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->needs(scenario)
+      ->group("CLUSTER");
 }
 
 Platform read_platform(const ClusterFlags& flags) {
+  if (!flags.scenario.empty()) return from_scenario(flags.scenario, flags.sets);
   Reader reader;
   Platform platform;
   reader.require("--devices", flags.devices, "4");

@@ -2,6 +2,7 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "scenarios/run/scenario.h"
 
@@ -12,6 +13,7 @@ struct ClusterFlags {
   std::string devices, memory, memory_fraction, bandwidth, latency, transfers, semantics;
   bool no_cache = false, no_overlap = false;
   std::string scenario;
+  std::vector<std::string> sets;  ///< into the scenario: KEY=VALUE
 };
 void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
 
@@ -20,6 +22,7 @@ struct Platform {
   ClusterChoice cluster;
   EngineOptions engine;
 };
+/// Of a scenario with a sweep it is the first point's, and standard error tells which.
 /// Throws InputError naming every flag that is missing or wrong.
 Platform read_platform(const ClusterFlags& flags);
 

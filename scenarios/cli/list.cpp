@@ -106,7 +106,7 @@ std::string table(const std::vector<Section>& chosen) {
     for (const Item& item : section.items) {
       text += fmt::format("  {:<16} {}{}\n", item.name, item.summary,
                           item.source.empty() ? "" : " (" + item.source + ")");
-      for (const auto& [key, fallback, help] : item.options)
+      for (const auto& [key, fallback, help, type, allowed] : item.options)
         text += fmt::format("    {:<18} {} [{}]\n", key, help, fallback);
     }
   }
@@ -130,7 +130,7 @@ std::string markdown(const std::vector<Section>& chosen) {
     text += "| name | what | source | options |\n| --- | --- | --- | --- |\n";
     for (const Item& item : section.items) {
       std::string options;
-      for (const auto& [key, fallback, help] : item.options)
+      for (const auto& [key, fallback, help, type, allowed] : item.options)
         options +=
             fmt::format("{}`{}` = {}: {}", options.empty() ? "" : "<br>", key,
                         fallback.empty() ? "-" : markdown_cell(fallback), markdown_cell(help));
@@ -148,7 +148,7 @@ nlohmann::ordered_json json(const std::vector<Section>& chosen) {
     Json& items = answer[section.name] = Json::array();
     for (const Item& item : section.items) {
       Json options = Json::array();
-      for (const auto& [key, fallback, help] : item.options)
+      for (const auto& [key, fallback, help, type, allowed] : item.options)
         options.push_back({{"name", key}, {"default", fallback}, {"help", help}});
       items.push_back({{"name", item.name},
                        {"summary", item.summary},
