@@ -10,6 +10,7 @@
 #include "placers/colocation.h"
 #include "placers/memory_floor.h"
 #include "placers/placer.h"
+#include "sim/cluster/mean_costs.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/options.h"
@@ -58,42 +59,13 @@ class IdleSlots {
   std::vector<Slot> slots_{{TimePoint{}, never}};
 };
 
-/// The mean over the devices of each op's time, rounded down. [num_ops]
-IdVector<OpId, Duration> mean_compute(const Problem& p) {
-  IdVector<OpId, Duration> mean(p.graph.num_ops());
-  for (const OpId v : p.graph.ops()) {
-    Duration sum{};
-    for (const DeviceId d : p.cluster.devices()) sum += p.costs.compute(v, d);
-    mean[v] = sum / static_cast<std::int64_t>(p.cluster.num_devices());
-  }
-  return mean;
-}
-
-/// The mean over the ordered pairs of devices of each tensor's transfer, rounded down; 0 if there
-/// is one device. [num_tensors]
-IdVector<TensorId, Duration> mean_transfer(const Problem& p) {
-  IdVector<TensorId, Duration> mean(p.graph.num_tensors());
-  const auto n = static_cast<std::int64_t>(p.cluster.num_devices());
-  if (n == 1) return mean;
-  for (const TensorId t : p.graph.tensors()) {
-    if (p.graph.readers(t).empty()) continue;
-    Duration sum{};
-    for (const DeviceId src : p.cluster.devices()) {
-      for (const DeviceId dst : p.cluster.devices())
-        if (src != dst) sum += p.costs.transfer(t, src, dst);
-    }
-    mean[t] = sum / (n * (n - 1));
-  }
-  return mean;
-}
-
 /// HEFT's partial schedule.
 class Schedule {
  public:
   explicit Schedule(const Problem& p)
       : p_(p),
         units_(p.graph),
-        memory_(p.cluster),
+        memory_(p),
         device_of_(units_.size()),
         start_(p.graph.num_ops()),
         end_(p.graph.num_ops()),

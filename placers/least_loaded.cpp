@@ -20,7 +20,7 @@ class LeastLoaded final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const ColocationUnits units(p.graph);
-    MemoryFloor memory(p.cluster);
+    MemoryFloor memory(p);
     IdVector<DeviceId, Duration> load(p.cluster.num_devices());
     Placement result{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
     for (const UnitId u : units.units()) {

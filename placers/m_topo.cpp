@@ -29,8 +29,8 @@ class MTopo final : public Placer {
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const ColocationUnits units(p.graph);
-    const IdVector<DeviceId, Bytes> limit = memories(p.cluster);
-    const IdVector<DeviceId, Bytes> cap = uniform_ ? shares(units, limit) : limit;
+    const IdVector<DeviceId, Bytes> limit = memory_limits(p);
+    const IdVector<DeviceId, Bytes> cap = uniform_ ? shares(units, p.cluster, limit) : limit;
     IdVector<DeviceId, Bytes> used(limit.size());
     Placement result{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
     DeviceId filling{0};
@@ -55,14 +55,8 @@ class MTopo final : public Placer {
   }
 
  private:
-  static IdVector<DeviceId, Bytes> memories(const Cluster& cluster) {
-    IdVector<DeviceId, Bytes> memory;
-    for (const DeviceId d : cluster.devices()) memory.push_back(cluster.device(d).memory);
-    return memory;
-  }
-
-  /// min(limit, floor(total * limit / sum of limits) + largest) of each device.
-  static IdVector<DeviceId, Bytes> shares(const ColocationUnits& units,
+  /// min(limit, floor(total * memory / sum of memories) + largest) of each device.
+  static IdVector<DeviceId, Bytes> shares(const ColocationUnits& units, const Cluster& cluster,
                                           const IdVector<DeviceId, Bytes>& limit) {
     Bytes total;
     Bytes largest;
@@ -70,14 +64,13 @@ class MTopo final : public Placer {
       total += units.needs(u).footprint;
       largest = std::max(largest, units.needs(u).footprint);
     }
-    Bytes all_memory;
-    for (const Bytes b : limit) all_memory += b;
-    IdVector<DeviceId, Bytes> cap = limit;
-    for (Bytes& c : cap) {
-      if (c == Bytes{}) continue;
-      const Wide share = Wide{total.count} * c.count / all_memory.count;
-      if (share + largest.count < c.count)
-        c = Bytes{static_cast<std::int64_t>(share) + largest.count};
+    Wide memories = 0;
+    for (const DeviceId d : cluster.devices()) memories += cluster.device(d).memory.count;
+    if (memories == 0) return limit;
+    IdVector<DeviceId, Bytes> cap;
+    for (const DeviceId d : cluster.devices()) {
+      const Wide share = Wide{total.count} * cluster.device(d).memory.count / memories;
+      cap.push_back(std::min(limit[d], Bytes{static_cast<std::int64_t>(share)} + largest));
     }
     return cap;
   }

@@ -7,13 +7,20 @@
 
 namespace baechi {
 
-MemoryFloor::MemoryFloor(const Cluster& cluster)
-    : cluster_(cluster), used_(cluster.num_devices()) {}
+IdVector<DeviceId, Bytes> memory_limits(const Problem& problem) {
+  constexpr Bytes unbounded{std::int64_t{1} << 62};
+  IdVector<DeviceId, Bytes> limits;
+  for (const DeviceId d : problem.cluster.devices())
+    limits.push_back(problem.engine.enforce_memory ? problem.cluster.device(d).memory : unbounded);
+  return limits;
+}
+
+MemoryFloor::MemoryFloor(const Problem& problem)
+    : cluster_(problem.cluster), limit_(memory_limits(problem)), used_(limit_.size()) {}
 
 Bytes MemoryFloor::short_of(const UnitNeeds& unit, DeviceId d) const {
   const UnitNeeds& used = used_[d];
-  return used.persistent + unit.persistent + std::max(used.working, unit.working) -
-         cluster_.device(d).memory;
+  return used.persistent + unit.persistent + std::max(used.working, unit.working) - limit_[d];
 }
 
 void MemoryFloor::add(const UnitNeeds& unit, DeviceId d) {

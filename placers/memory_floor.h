@@ -6,12 +6,15 @@
 
 namespace baechi {
 
+/// Memory of each device; without bound if the problem does not enforce it. [num_devices]
+IdVector<DeviceId, Bytes> memory_limits(const Problem& problem);
+
 /// Per device: the persistent bytes of the units placed there and the working bytes of its largest
 /// op. A placement above a device's memory is sure to run out of it; one below may still, for more
 /// than one op's outputs live at a time.
 class MemoryFloor {
  public:
-  explicit MemoryFloor(const Cluster& cluster);
+  explicit MemoryFloor(const Problem& problem);
 
   bool fits(const UnitNeeds& unit, DeviceId d) const { return short_of(unit, d) <= Bytes{}; }
   void add(const UnitNeeds& unit, DeviceId d);
@@ -23,10 +26,11 @@ class MemoryFloor {
   Bytes short_of(const UnitNeeds& unit, DeviceId d) const;  ///< negative or 0 if it fits
 
   const Cluster& cluster_;
+  IdVector<DeviceId, Bytes> limit_;
   IdVector<DeviceId, UnitNeeds> used_;
 };
 
-/// "op 'w' (1.50 GiB) lacks 200.00 MiB on gpu0, 1.00 GiB on gpu1": the nearest three of `missing`.
+/// "missing: 200.00 MiB on gpu0, 1.00 GiB on gpu1": the least three of `missing`.
 std::string shortfall(const Cluster& cluster, const IdVector<DeviceId, Bytes>& missing);
 
 }  // namespace baechi

@@ -5,6 +5,7 @@
 namespace baechi {
 
 std::unique_ptr<Placer> make_m_etf(Options&);
+std::unique_ptr<Placer> make_m_sct(Options&);
 std::unique_ptr<Placer> make_single(Options&);
 std::unique_ptr<Placer> make_round_robin(Options&);
 std::unique_ptr<Placer> make_random(Options&);
@@ -28,6 +29,8 @@ std::span<const PlacerEntry> placers() {
        "Graham, SIAM J. Appl. Math. 1969", make_least_loaded},
       {"m_topo", "topological order, devices filled in turn", "Baechi, SoCC'20", make_m_topo},
       {"m_etf", "earliest task first, within memory", "Baechi, SoCC'20, section 2.2.2", make_m_etf},
+      {"m_sct", "m_etf, devices wait for favourite children", "Baechi, SoCC'20, section 2.2.3",
+       make_m_sct},
       {"heft", "decreasing upward rank, earliest finish time with insertion",
        "Topcuoglu et al., TPDS 2002", make_heft},
       {"exec", "exec:PATH, a program of your own in any language", "placers/README.md", make_exec},
@@ -39,7 +42,7 @@ std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
                                     const std::string& where) {
   constexpr std::string_view program = "exec:";
   if (name.starts_with(program)) {
-    options.set("path", {.text = std::string(name.substr(program.size())), .where = where});
+    options.set("path", {std::string(name.substr(program.size())), where, {}});
     name = "exec";
   }
   const auto it = std::ranges::find(placers(), name, &PlacerEntry::name);

@@ -19,6 +19,10 @@ namespace {
 
 using Values = std::map<std::string, Options::Value>;
 
+Options::Value value(std::string text, std::string where = {}) {
+  return {.text = std::move(text), .where = std::move(where), .children = {}};
+}
+
 std::unique_ptr<Placer> placer(const std::string& name, const Values& values = {}) {
   return make_placer(name, Options(name, values));
 }
@@ -98,13 +102,13 @@ bool have_python() {
 
 /// Options with which `entry` can be made; nothing if it cannot be run here.
 std::optional<Values> usable_options(const PlacerEntry& entry) {
-  if (entry.name == "expert") return Values{{"default", {.text = "0"}}};
+  if (entry.name == "expert") return Values{{"default", value("0")}};
   if (entry.name != "exec") return Values{};
   if (!have_python()) {
     MESSAGE("skipped: exec, for there is no python3");
     return std::nullopt;
   }
-  return Values{{"path", {.text = BAECHI_SOURCE_DIR "/scenarios/examples/external_placer.py"}}};
+  return Values{{"path", value(BAECHI_SOURCE_DIR "/scenarios/examples/external_placer.py")}};
 }
 
 bool ignores_memory(const PlacerEntry& entry) {
@@ -209,8 +213,8 @@ TEST_CASE("with too little memory a placer says infeasible, or the engine out of
 TEST_CASE("every placer refuses an option it does not have") {
   for (const PlacerEntry& entry : placers()) {
     CAPTURE(entry.name);
-    Values values = usable_options(entry).value_or(Values{{"path", {.text = "x"}}});
-    values["no_such_option"] = {.text = "1", .where = "x.yaml:3:4"};
+    Values values = usable_options(entry).value_or(Values{{"path", value("x")}});
+    values["no_such_option"] = value("1", "x.yaml:3:4");
     const std::string what = message<InputError>([&] { placer(std::string(entry.name), values); });
     CHECK(
         what.starts_with(fmt::format("x.yaml:3:4: {} has no option 'no_such_option'", entry.name)));
@@ -295,8 +299,9 @@ TEST_CASE("least_loaded puts each op where the load stays least") {
   g.add_op({.name = "d", .compute = 10ns});  // 40 | 30: the lower device
   const OpGraph graph = std::move(g).build();
   CHECK(devices(place("least_loaded", graph, gpus(2))) == "0 1 1 0");
-  // The second device is 2.5 times as fast: 30 or 12, 12 + 8, 10 or 20 + 4, 10 + 10 or 20 + 4.
-  CHECK(devices(place("least_loaded", graph, faster_second(1_GiB))) == "1 1 0 0");
+  // The second device is 2.5 times as fast: a 30 or 12; b 20 or 12 + 8, the lower device; c 20 + 10
+  // or 12 + 4; d 20 + 10 or 16 + 4.
+  CHECK(devices(place("least_loaded", graph, faster_second(1_GiB))) == "1 0 1 1");
 }
 
 TEST_CASE("least_loaded passes over a full device, and says what does not fit") {
@@ -314,7 +319,7 @@ TEST_CASE("m_topo fills a device to an even share plus the largest op") {
 }
 
 TEST_CASE("m_topo fills a device to its memory if not uniform, or if memory is the lesser") {
-  const Values not_uniform{{"uniform", {.text = "false"}}};
+  const Values not_uniform{{"uniform", value("false")}};
   CHECK(devices(place("m_topo", weights({10, 10, 10, 10}), gpus(2), not_uniform)) == "0 0 0 0");
   CHECK(devices(place("m_topo", weights({10, 10, 10, 10}), gpus(2, 25_B), not_uniform)) ==
         "0 0 1 1");
@@ -328,14 +333,14 @@ TEST_CASE("m_topo gives larger devices larger shares") {
 }
 
 TEST_CASE("m_topo returns to an earlier device rather than fail") {
-  const Values not_uniform{{"uniform", {.text = "false"}}};
+  const Values not_uniform{{"uniform", value("false")}};
   // 20 of 30 on the first, 25 of 30 on the second, 10 back on the first.
   CHECK(devices(place("m_topo", weights({20, 25, 10}), gpus(2, 30_B), not_uniform)) == "0 1 0");
 }
 
 TEST_CASE("m_topo exceeds a share rather than fail") {
-  // Ops of 30 fit only on the second device: its share is 210 * 400 / 429 + 30 = 225, seven ops;
-  // of 12 ops, 360 * 400 / (400 + 10 * 29) + 30 = 238: seven under the share, five above.
+  // Ops of 30 fit only on the large device, whose share is 360 * 400 / (400 + 10 * 29) + 30 = 238:
+  // seven ops. The other five go there too, within its memory.
   IdVector<DeviceId, Device> all;
   all.push_back({.name = "large", .kind = {}, .memory = 400_B});
   for (int i = 0; i < 10; ++i) all.push_back({.name = "small", .kind = {}, .memory = 29_B});
@@ -364,13 +369,13 @@ TEST_CASE("expert follows the first rule that matches, then the default") {
     g.add_op({.name = name});
   const OpGraph graph = std::move(g).build();
   Values values;
-  values["rules"].children = {{"*/b?", {.text = "2"}}, {"encoder/*", {.text = "1"}}};
-  values["default"] = {.text = "0"};
+  values["rules"].children = {{"*/b?", value("2")}, {"encoder/*", value("1")}};
+  values["default"] = value("0");
   CHECK(devices(place("expert", graph, gpus(3), values)) == "1 2 0 0");
   values.erase("default");
   CHECK(message<InputError>([&] { place("expert", graph, gpus(3), values); }) ==
         "expert: no rule matches op 'decoder/a', op 'loss'; add a rule or 'default'");
-  values["default"] = {.text = "7", .where = "x.yaml:2:3"};
+  values["default"] = value("7", "x.yaml:2:3");
   CHECK(message<InputError>([&] { place("expert", graph, gpus(2), values); }) ==
         "expert.rules: '*/b?' -> 2, but there are 2 devices (0 to 1)\n"
         "expert.default: 7, but there are 2 devices (0 to 1)");
@@ -384,7 +389,7 @@ TEST_CASE("expert sends a group where its first ruled member goes, and tells of 
   }
   const OpGraph graph = std::move(g).build();
   Values values;
-  values["rules"].children = {{"first", {.text = "1"}}, {"second", {.text = "0"}}};
+  values["rules"].children = {{"first", value("1")}, {"second", value("0")}};
   const Placement p = place("expert", graph, gpus(2), values);
   CHECK(devices(p) == "1 1 1");
   CHECK(p.detail == "1 group with rules that differ: the first member decided");
@@ -394,7 +399,7 @@ TEST_CASE("expert wants a file, rules or a default, and devices in its rules") {
   CHECK(message<InputError>([] { placer("expert"); }) ==
         "expert.file: missing: give 'file', 'rules' or 'default'");
   Values values;
-  values["rules"].children = {{"a*", {.text = "gpu0", .where = {}}}};
+  values["rules"].children = {{"a*", value("gpu0")}};
   CHECK(message<InputError>([&] { placer("expert", values); }) ==
         "expert.rules: 'a*' -> 'gpu0' is not a device: 0, 1, ...");
 }

@@ -49,16 +49,19 @@ class ReadyQueues {
 
   void push(DeviceId d, OpId v, TimePoint now) {
     Stretch& s = devices_[d];
-    places_[s.tail++] = v;
     if (by_priority_) {
+      places_[s.tail++] = v;
       std::push_heap(at(s.head), at(s.tail), runs_later());
-    } else if (s.batch_time != now) {
-      s.batch = s.tail - 1;
+      return;
+    }
+    if (s.batch_time != now) {
+      sort_batch(s);
+      s.batch = s.tail;
       s.batch_time = now;
-      s.sorted = true;
-    } else if (v < places_[s.tail - 2]) {
+    } else if (v < places_[s.tail - 1]) {
       s.sorted = false;
     }
+    places_[s.tail++] = v;
   }
 
   OpId pop(DeviceId d) {
@@ -68,14 +71,16 @@ class ReadyQueues {
       std::pop_heap(at(s.head), at(s.tail), runs_later());
       return places_[--s.tail];
     }
-    if (!s.sorted) {
-      std::sort(at(std::max(s.batch, s.head)), at(s.tail));
-      s.sorted = true;
-    }
+    sort_batch(s);
     return places_[s.head++];
   }
 
  private:
+  void sort_batch(Stretch& s) {
+    if (!s.sorted) std::sort(at(std::max(s.batch, s.head)), at(s.tail));
+    s.sorted = true;
+  }
+
   const std::int32_t* priority_;  // [num_ops], or null: all equal
   bool by_priority_;
   std::vector<OpId> places_;  // [num_ops]

@@ -60,25 +60,25 @@ class Step {
     }
   }
 
-  /// All weights are there from time 0. Those of one device that do not fit fail at the first op,
-  /// by id, that goes over.
+  /// All weights are there from time 0, taken in id order up to the first op whose do not fit.
   void load_weights() {
     IdVector<DeviceId, Bytes> weights(running_.size());
+    OpId refused = no_op;
     for (const OpId v : graph_.ops()) {
       const DeviceId d = device_of_[v];
-      weights[d] += graph_.op(v).persistent;
-      if (options_.enforce_memory && !memory_.fits(d, weights[d])) {
-        const Bytes own = graph_.op(v).persistent;
-        memory_.take(d, MemoryKind::weights, weights[d] - own);
-        memory_changed(d);
-        request(d, own, v, std::nullopt);
-        return;
+      const Bytes own = graph_.op(v).persistent;
+      if (options_.enforce_memory && !memory_.fits(d, weights[d] + own)) {
+        refused = v;
+        break;
       }
+      weights[d] += own;
     }
     for (const DeviceId d : weights.ids()) {
       memory_.take(d, MemoryKind::weights, weights[d]);
       memory_changed(d);
     }
+    if (refused != no_op)
+      request(device_of_[refused], graph_.op(refused).persistent, refused, std::nullopt);
   }
 
   void handle(std::uint64_t code) {
@@ -238,6 +238,10 @@ class Step {
     BAECHI_CHECK(finished_ == graph_.num_ops() || result_.oom,
                  "nothing left to happen after {} of {} ops", finished_, graph_.num_ops());
     result_.makespan = now_.time_since_epoch();
+    for (; !events_.empty(); events_.pop()) {  // only after a failure: ops that are cut short
+      const auto& [end, code] = events_.top();
+      if ((code & transfer_bit) == 0) busy_[static_cast<DeviceId>(code)] -= end - now_;
+    }
     for (const DeviceId d : running_.ids()) {
       result_.devices.push_back({busy_[d], memory_.peak(d), memory_.at_peak(d)});
 #ifdef BAECHI_CHECKS
@@ -286,6 +290,8 @@ StepResult simulate(const Problem& problem, const Placement& placement,
                     std::span<StepObserver* const> observers) {
   BAECHI_CHECK(placement.device.size() == problem.graph.num_ops(), "{} of {} ops placed",
                placement.device.size(), problem.graph.num_ops());
+  BAECHI_CHECK(placement.priority.empty() || placement.priority.size() == problem.graph.num_ops(),
+               "{} of {} ops have a priority", placement.priority.size(), problem.graph.num_ops());
   for (const DeviceId d : placement.device) {
     BAECHI_CHECK(index(d) < problem.cluster.num_devices(), "device {} of {}", index(d),
                  problem.cluster.num_devices());

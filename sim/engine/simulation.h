@@ -39,7 +39,7 @@ struct OutOfMemory {
 };
 
 struct DeviceUse {
-  Duration busy{};      ///< computing
+  Duration busy{};      ///< computing; up to the failure if oom
   Bytes peak{};         ///< most memory in use at once
   MemoryUse at_peak{};  ///< of what it consisted, the first time it was reached
 };

@@ -1,0 +1,104 @@
+#include "placers/lp/clp.h"
+
+#include <ClpSimplex.hpp>
+#include <cmath>
+
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+// Reduced costs of the programs here are sums of a few input numbers near 1, exact to about 1e-13:
+// below the tolerance means zero.
+constexpr double dual_tolerance = 1e-9;
+constexpr double zero_reduced_cost = 1e-8;
+
+void load(const LinearProgram& program, ClpSimplex& clp) {
+  std::vector<int> columns;
+  std::vector<double> factors;
+  columns.reserve(program.terms.size());
+  factors.reserve(program.terms.size());
+  for (const LinearProgram::Term& term : program.terms) {
+    columns.push_back(static_cast<int>(term.column));
+    factors.push_back(term.factor);
+  }
+  std::vector<CoinBigIndex> begin;
+  begin.reserve(program.row_begin.size());
+  for (const std::size_t b : program.row_begin) begin.push_back(static_cast<CoinBigIndex>(b));
+  const CoinPackedMatrix matrix(
+      /*colordered=*/false, static_cast<int>(program.num_columns()),
+      static_cast<int>(program.num_rows()), static_cast<CoinBigIndex>(columns.size()),
+      factors.data(), columns.data(), begin.data(), nullptr);
+  clp.loadProblem(matrix, program.column_lower.data(), program.column_upper.data(),
+                  program.objectives.front().data(), program.row_lower.data(),
+                  program.row_upper.data());
+}
+
+void set_basis(const Basis& basis, ClpSimplex& clp) {
+  const auto status = [](Basis::Rest rest) {
+    if (rest == Basis::Rest::basic) return ClpSimplex::basic;
+    return rest == Basis::Rest::at_lower ? ClpSimplex::atLowerBound : ClpSimplex::atUpperBound;
+  };
+  clp.createStatus();
+  for (std::size_t i = 0; i < basis.columns.size(); ++i)
+    clp.setColumnStatus(static_cast<int>(i), status(basis.columns[i]));
+  for (std::size_t i = 0; i < basis.rows.size(); ++i)
+    clp.setRowStatus(static_cast<int>(i), status(basis.rows[i]));
+}
+
+/// Leaves only the optima of the objective that was just minimised (complementary slackness).
+void keep_optima_only(ClpSimplex& clp) {
+  for (int i = 0; i < clp.numberColumns(); ++i) {
+    const double cost = clp.dualColumnSolution()[i];
+    if (std::abs(cost) <= zero_reduced_cost) continue;
+    const double rests = cost > 0.0 ? clp.columnLower()[i] : clp.columnUpper()[i];
+    clp.setColumnBounds(i, rests, rests);
+  }
+  for (int i = 0; i < clp.numberRows(); ++i) {
+    const double dual = clp.dualRowSolution()[i];
+    if (std::abs(dual) <= zero_reduced_cost) continue;
+    const double rests = dual > 0.0 ? clp.rowLower()[i] : clp.rowUpper()[i];
+    clp.setRowBounds(i, rests, rests);
+  }
+}
+
+LinearOptimum::Status status_of(const ClpSimplex& clp) {
+  switch (clp.status()) {
+    case 0: return LinearOptimum::Status::optimal;
+    case 1: return LinearOptimum::Status::infeasible;
+    case 2: return LinearOptimum::Status::unbounded;
+    default: return LinearOptimum::Status::gave_up;
+  }
+}
+
+}  // namespace
+
+LinearOptimum solve(const LinearProgram& program, const Basis* start) {
+  BAECHI_CHECK(!program.objectives.empty(), "a linear program without an objective");
+  ClpSimplex clp;
+  clp.setLogLevel(0);
+  clp.setDualTolerance(dual_tolerance);
+  load(program, clp);
+  if (start != nullptr) {
+    set_basis(*start, clp);
+    clp.primal();
+  } else {
+    clp.dual();
+  }
+  LinearOptimum optimum{.status = status_of(clp), .x = {}, .row_dual = {}};
+  if (optimum.status != LinearOptimum::Status::optimal) return optimum;
+  optimum.row_dual.assign(clp.dualRowSolution(), clp.dualRowSolution() + program.num_rows());
+
+  for (std::size_t next = 1; next < program.objectives.size(); ++next) {
+    keep_optima_only(clp);
+    for (std::size_t i = 0; i < program.num_columns(); ++i)
+      clp.setObjectiveCoefficient(static_cast<int>(i), program.objectives[next][i]);
+    clp.primal(/*ifValuesPass=*/1);
+    optimum.status = status_of(clp);
+    if (optimum.status != LinearOptimum::Status::optimal) return optimum;
+  }
+  optimum.x.assign(clp.primalColumnSolution(), clp.primalColumnSolution() + program.num_columns());
+  return optimum;
+}
+
+}  // namespace baechi
