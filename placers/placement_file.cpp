@@ -36,6 +36,7 @@ class Reader {
   Placement read() {
     Json root = file_.root();
     const std::size_t start = root.offset();
+    const bool is_object = root.is_object();
     std::optional<std::size_t> placement_at;
     bool infeasible = false;
     result_.device.assign(graph_.num_ops(), unplaced);
@@ -51,7 +52,8 @@ class Reader {
         read_devices_of_ops(value);
       }
     });
-    if (!placement_at && !infeasible) file_.mistake(start, "a placement needs a key 'placement'");
+    if (is_object && !placement_at && !infeasible)
+      file_.mistake(start, "a placement needs a key 'placement'");
     if (placement_at) check_complete(*placement_at);
     if (highest_ && devices_ && index(*highest_) >= *devices_)
       file_.mistake(highest_at_,
@@ -92,13 +94,14 @@ class Reader {
     value.entries([&](std::string_view name, Json device) {
       const std::optional<OpId> v = op_called(name, device);
       const auto d = static_cast<std::uint64_t>(device.whole());
-      if (d >= num_devices_)
+      const bool exists = d < num_devices_;
+      if (!exists)
         device.mistake(
             fmt::format("there is no device {}; the cluster has 0 to {}", d, num_devices_ - 1));
-      if (!v || d >= num_devices_) return;
+      if (!v) return;
       if (result_.device[*v] != unplaced) device.mistake("this op was placed before");
-      result_.device[*v] = DeviceId{static_cast<std::uint32_t>(d)};
-      if (highest_ && result_.device[*v] <= *highest_) return;
+      result_.device[*v] = exists ? static_cast<DeviceId>(d) : DeviceId{0};
+      if (!exists || (highest_ && *highest_ >= result_.device[*v])) return;
       highest_ = result_.device[*v];
       highest_at_ = device.offset();
     });
@@ -109,6 +112,7 @@ class Reader {
     std::vector<OpId> order;
     IdVector<OpId, bool> listed(graph_.num_ops());
     value.list([&](Json element) {
+      if (!element.token().starts_with('"')) return element.is_not("the name of an op");
       const std::string_view name = element.string();
       const std::optional<OpId> v = op_called(name, element);
       if (!v) return;
