@@ -65,6 +65,9 @@ class Options {
   /// The value as it stands, for lists and mappings; null if not given.
   const Value* raw(const std::string& key, std::string_view help);
 
+  /// Gives `key` a value, or another one.
+  void set(const std::string& key, Value value) { values_[key] = std::move(value); }
+
   /// A mistake the component itself found. `key` may be one that was not given.
   void mistake(const std::string& key, std::string_view what);
 

@@ -52,17 +52,32 @@ class Step {
   static constexpr std::uint64_t transfer_bit = std::uint64_t{1} << 32U;
 
   void load() {
-    for (const OpId v : graph_.ops()) {
-      const Bytes weights = graph_.op(v).persistent;
-      if (weights == Bytes{}) continue;
-      const DeviceId d = device_of_[v];
-      if (!request(d, weights, v, std::nullopt)) return;
-      memory_.take(d, MemoryKind::weights, weights);
-      memory_changed(d);
-    }
+    load_weights();
+    if (result_.oom) return;
     for (const OpId v : graph_.ops()) {
       unmet_[v] = static_cast<std::uint32_t>(graph_.predecessors(v).size());
       if (unmet_[v] == 0) make_ready(v);
+    }
+  }
+
+  /// All weights are there from time 0. Those of one device that do not fit fail at the first op,
+  /// by id, that goes over.
+  void load_weights() {
+    IdVector<DeviceId, Bytes> weights(running_.size());
+    for (const OpId v : graph_.ops()) {
+      const DeviceId d = device_of_[v];
+      weights[d] += graph_.op(v).persistent;
+      if (options_.enforce_memory && !memory_.fits(d, weights[d])) {
+        const Bytes own = graph_.op(v).persistent;
+        memory_.take(d, MemoryKind::weights, weights[d] - own);
+        memory_changed(d);
+        request(d, own, v, std::nullopt);
+        return;
+      }
+    }
+    for (const DeviceId d : weights.ids()) {
+      memory_.take(d, MemoryKind::weights, weights[d]);
+      memory_changed(d);
     }
   }
 

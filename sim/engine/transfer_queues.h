@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/cluster/engine_options.h"
+#include "sim/engine/channels.h"
 #include "sim/engine/device_set.h"
 #include "sim/graph/op_graph.h"
 
@@ -30,8 +30,9 @@ struct Copy {
 class TransferQueues {
  public:
   TransferQueues(std::size_t num_devices, const EngineOptions& options)
-      : mode_(options.transfers),
+      : channels_(options.transfers, num_devices),
         overlap_(options.overlap),
+        taken_(channels_.num_channels(), 0),
         devices_(num_devices, Device{.waiting = DeviceSet(num_devices)}),
         to_try_(num_devices) {}
 
@@ -55,14 +56,17 @@ class TransferQueues {
   }
 
   /// Whether `d` is sending or receiving.
-  bool moving(DeviceId d) const { return devices_[d].sending + devices_[d].receiving > 0; }
+  bool moving(DeviceId d) const { return devices_[d].moving > 0; }
 
   void end(DeviceId src, DeviceId dst) {
-    --devices_[src].sending;
-    --devices_[dst].receiving;
-    bus_taken_ = false;
-    if (mode_ == Transfers::shared) {
-      for (const DeviceId d : devices_.ids()) to_try_.insert(d);
+    --devices_[src].moving;
+    --devices_[dst].moving;
+    if (channels_.limited()) {
+      taken_[channels_.sending(src)] = false;
+      taken_[channels_.receiving(dst)] = false;
+    }
+    if (channels_.num_channels() == 1) {  // the one bus: anyone may wait for it
+      for (const DeviceId d : devices_.ids()) wake(d);
       return;
     }
     wake(src);
@@ -91,9 +95,12 @@ class TransferQueues {
         devices_[*blocked].waiting.insert(src);
         continue;
       }
-      ++s.sending;
-      ++devices_[dst].receiving;
-      bus_taken_ = true;
+      ++s.moving;
+      ++devices_[dst].moving;
+      if (channels_.limited()) {
+        taken_[channels_.sending(src)] = true;
+        taken_[channels_.receiving(dst)] = true;
+      }
       ++s.head;
       if (!start(id)) return;
     }
@@ -103,8 +110,8 @@ class TransferQueues {
   struct Device {
     std::vector<std::uint32_t> queue{};  // copy ids, from `head` on
     std::size_t head = 0;
-    std::uint32_t sending = 0, receiving = 0;
-    DeviceSet waiting;  // senders whose first transfer waits for this device
+    std::uint32_t moving = 0;  // transfers it sends or receives
+    DeviceSet waiting;         // senders whose first transfer waits for this device
   };
 
   void wake(DeviceId d) {
@@ -116,39 +123,25 @@ class TransferQueues {
   /// The transfers of `s` that might start now: its first, or all if channels never run out.
   void add_candidates(DeviceId s) {
     const Device& sender = devices_[s];
-    const std::size_t last = mode_ == Transfers::parallel
-                                 ? sender.queue.size()
-                                 : std::min(sender.head + 1, sender.queue.size());
+    const std::size_t all = sender.queue.size();
+    const std::size_t last = channels_.limited() ? std::min(sender.head + 1, all) : all;
     for (std::size_t i = sender.head; i < last; ++i) candidates_.emplace_back(s, sender.queue[i]);
   }
 
   /// The device that keeps a transfer from starting, if one does.
   std::optional<DeviceId> blocked_by(DeviceId src, DeviceId dst, auto computing) const {
-    const Device& s = devices_[src];
-    const Device& r = devices_[dst];
-    switch (mode_) {
-      case Transfers::sequential:
-        if (moving(src)) return src;
-        if (moving(dst)) return dst;
-        break;
-      case Transfers::duplex:
-        if (s.sending > 0) return src;
-        if (r.receiving > 0) return dst;
-        break;
-      case Transfers::shared:
-        if (bus_taken_) return src;  // end() wakes all
-        break;
-      case Transfers::parallel:
-        break;
+    if (channels_.limited()) {
+      if (taken_[channels_.sending(src)]) return src;
+      if (taken_[channels_.receiving(dst)]) return dst;
     }
     if (!overlap_ && computing(src)) return src;
     if (!overlap_ && computing(dst)) return dst;
     return std::nullopt;
   }
 
-  Transfers mode_;
+  ChannelMap channels_;
   bool overlap_;
-  bool bus_taken_ = false;
+  std::vector<char> taken_;  // [num_channels]
   std::vector<Copy> copies_;
   IdVector<DeviceId, Device> devices_;
   DeviceSet to_try_;  // senders whose first transfer may have become possible

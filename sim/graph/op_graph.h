@@ -161,20 +161,26 @@ class OpGraphBuilder {
   void colocate(OpId op, std::string_view label);
   void set_forward(OpId backward, OpId forward);
   /// Time of `op` on a device of `kind`. Once any op has kinds, the first kind named is the one of
-  /// OpSpec::compute; an op that names none takes its one time on all.
-  void set_compute(OpId op, std::string_view kind, Duration time);
+  /// OpSpec::compute; an op that names none takes its one time on all. No time: `op` was not
+  /// measured there, as it is for the kinds it does not name.
+  void set_compute(OpId op, std::string_view kind, std::optional<Duration> time);
 
   std::size_t num_ops() const { return ops_.size(); }
   std::string_view name(OpId v) const;
+  /// The first op that was added as `name`.
+  std::optional<OpId> find(std::string_view name) const;
 
   /// The graph, ops renumbered to the topological order that keeps insertion order wherever it can
   /// (of the ready ops the first added comes first). `renumbered`, if given, receives each op's new
   /// id, in insertion order.
-  /// Throws InputError on two ops of one name, or a cycle, listed whole.
+  /// Throws InputError on two ops of one name, a cycle, listed whole, or times or sizes that do not
+  /// add up in 62 bits.
   OpGraph build(IdVector<OpId, OpId>* renumbered = nullptr) &&;
 
  private:
+  void index_name(OpId v);
   void check_names() const;
+  void check_sums() const;
   IdVector<OpId, OpId> topological_ids() const;
   void make_groups(OpGraph& graph, const IdVector<OpId, OpId>& new_id) const;
 
@@ -191,6 +197,8 @@ class OpGraphBuilder {
   IdVector<OpId, Op> ops_;
   std::string name_text_;
   std::vector<std::size_t> name_begin_{0};
+  std::vector<std::uint64_t> name_slots_;  // hash table: 0, or upper half of the hash, id + 1
+  std::vector<OpId> repeated_;             // ops whose name another had
   IdVector<TensorId, Tensor> tensors_;
   IdVector<TensorId, Duration> transfers_;
   std::vector<TensorId> control_of_;  // [num_ops or fewer], the op's control tensor or ~0
