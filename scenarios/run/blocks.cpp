@@ -178,26 +178,20 @@ std::vector<std::string> names_of(const auto& entries) {
 /// NAME, or {NAME: {option: value, ...}}.
 Choice read_placer(const Value& entry, const std::string& base) {
   if (entry.children.empty() && !entry.text.empty())
-    return {.name = entry.text,
-            .options = Options(entry.text),
-            .where = entry.where,
-            .label = entry.text};
+    return {.name = entry.text, .options = Options(entry.text), .where = entry.where};
   if (!is_mapping(entry) || entry.children.size() != 1)
     throw InputError(at(entry.where) + "placers: not a NAME or {NAME: {option: value, ...}}");
   const auto& [name, options] = entry.children.front();
-  return {.name = name,
-          .options = options_of(options, name, base),
-          .where = entry.where,
-          .label = name};
+  return {.name = name, .options = options_of(options, name, base), .where = entry.where};
 }
 
-std::string label_with_options(const Value& entry) {
+std::string text_with_options(const Value& entry) {
   if (!is_mapping(entry)) return entry.text;
   const auto& [name, options] = entry.children.front();
-  std::string label = name;
+  std::string text = name;
   for (const auto& [key, value] : options.children)
-    label += fmt::format("{}{}={}", label.size() == name.size() ? ':' : ',', key, one_line(value));
-  return label;
+    text += fmt::format("{}{}={}", text.size() == name.size() ? ':' : ',', key, one_line(value));
+  return text;
 }
 
 }  // namespace
@@ -245,8 +239,7 @@ GraphChoice read_graph(const Value& block, const std::string& base, Findings& fi
       check_name("generator", generate->text, names_of(generators()), generate->where, findings);
       graph.generate = {.name = generate->text,
                         .options = options_of(block, generate->text, base, {"generate"}),
-                        .where = generate->where,
-                        .label = generate->text};
+                        .where = generate->where};
       return;
     }
     if (const Value* importer = find(block, "importer")) {
@@ -332,7 +325,8 @@ std::vector<Choice> read_placers(const Value& block, const std::string& base, Fi
   if (choices.size() != block.children.size()) return choices;
   std::set<std::string> labels;
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    if (uses[choices[i].name] > 1) choices[i].label = label_with_options(block.children[i].second);
+    choices[i].text = text_with_options(block.children[i].second);
+    choices[i].label = uses[choices[i].name] > 1 ? choices[i].text : choices[i].name;
     if (!labels.insert(choices[i].label).second)
       findings.add(fmt::format("{}placers: '{}' stands there twice", at(choices[i].where),
                                choices[i].label));

@@ -1,8 +1,12 @@
 #include "scenarios/run/problem.h"
 
 #include <cmath>
+#include <filesystem>
 
+#include "scenarios/run/hash.h"
 #include "sim/error.h"
+#include "traces/generate/generator.h"
+#include "traces/import/importer.h"
 
 namespace baechi {
 namespace {
@@ -46,6 +50,48 @@ Link link_of(BaechiCosts::Fit fit) {
 }
 
 }  // namespace
+
+Trace load_graph(const GraphChoice& choice) {
+  if (choice.generate) {
+    const Choice& g = *choice.generate;
+    Trace trace = generate_trace(g.name, g.options, g.where);
+    if (trace.name.empty()) trace.name = g.name;
+    return trace;
+  }
+  Trace trace = read_trace(choice.file, choice.importer, choice.import_options);
+  if (trace.name.empty()) trace.name = std::filesystem::path(choice.file).stem().string();
+  return trace;
+}
+
+std::uint64_t fingerprint(const OpGraph& graph) {
+  Hash hash;
+  for (const std::string& kind : graph.device_kinds()) hash.add(kind);
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    hash.add(graph.name(v));
+    hash.add(graph.kind(v));
+    for (const std::int64_t n : {op.compute.count(), op.persistent.count, op.temporary.count})
+      hash.add(n);
+    for (const auto n :
+         {static_cast<std::uint32_t>(op.group), static_cast<std::uint32_t>(op.forward),
+          static_cast<std::uint32_t>(op.phase)})
+      hash.add(std::int64_t{n});
+    for (std::size_t k = 1; k < graph.device_kinds().size(); ++k)
+      hash.add(graph.compute(v, k).value_or(Duration{-1}).count());
+  }
+  for (const TensorId t : graph.tensors()) {
+    const Tensor& tensor = graph.tensor(t);
+    hash.add(tensor.size.count);
+    hash.add(static_cast<std::int64_t>(index(tensor.producer)) * 2 + (tensor.control ? 1 : 0));
+    hash.add(graph.measured_transfer(t).value_or(Duration{-1}).count());
+  }
+  for (const EdgeId e : graph.edges()) {
+    hash.add(static_cast<std::int64_t>(index(graph.edge(e).tensor)));
+    hash.add(static_cast<std::int64_t>(index(graph.edge(e).dst)));
+    hash.add(std::int64_t{graph.added(e)});
+  }
+  return hash.value();
+}
 
 Cluster make_cluster(const ClusterChoice& choice) {
   check(choice);

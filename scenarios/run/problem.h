@@ -3,8 +3,16 @@
 #include <memory>
 
 #include "scenarios/run/scenario.h"
+#include "traces/trace.h"
 
 namespace baechi {
+
+/// Generates or reads the graph; without a name of its own it has the file's or the generator's.
+/// Throws InputError.
+Trace load_graph(const GraphChoice& choice);
+
+/// A hash of all that a placer or the engine sees of the graph.
+std::uint64_t fingerprint(const OpGraph& graph);
 
 /// Devices in the order listed, memory scaled by the fraction.
 /// Throws InputError if there is no device or more than `most_devices`, if a fraction, a speed or a

@@ -17,8 +17,9 @@ namespace baechi {
 struct Choice {
   std::string name;  ///< as in the registry
   Options options;
-  std::string where;  ///< "scenarios/first.yaml:12:5", for messages
-  std::string label;  ///< the name; with its options, as `m_sct:threshold=0.2`, where two share it
+  std::string where{};  ///< "scenarios/first.yaml:12:5", for messages
+  std::string text{};   ///< with its options, as on the command line: "m_sct:threshold=0.2"
+  std::string label{};  ///< the name, or the text where two share the name
 };
 
 /// Where the graph comes from: a generator's name, or a file.
