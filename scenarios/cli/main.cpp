@@ -23,7 +23,8 @@ void settle_with_the_system() {
     if (fcntl(stream, F_GETFD) == -1) open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY);
   }
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGINT, [](int) { _exit(interrupted); });
+  // Ignored from the start means run in the background: Ctrl-C is not for us.
+  if (std::signal(SIGINT, [](int) { _exit(interrupted); }) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
 }
 
 /// "" if every leading word of the arguments names a verb that exists.
