@@ -320,15 +320,17 @@ void TraceReader::add(const FileEdge& edge) {
   const std::uint32_t count = first_tensor_[index(*from) + 1] - first;
   if (edge.output >= count) {
     file_.mistake(edge.from.offset,
-                  fmt::format("output: '{}' has no output {}, {}", edge.from.name, edge.output,
-                              count == 0 ? "it has none" : fmt::format("it has {}", count)));
+                  count == 0
+                      ? fmt::format("output: '{}' has no outputs", edge.from.name)
+                      : fmt::format("output: {} is not an output of '{}', which has {}, from 0",
+                                    edge.output, edge.from.name, count));
     return;
   }
   builder_.add_edge(static_cast<TensorId>(first + static_cast<std::uint32_t>(edge.output)), *to);
 }
 
 Trace TraceReader::read() {
-  Trace trace{.format = "baechi"};
+  Trace trace;
   file_.root().object(file_keys, [&](std::string_view key, Json v) {
     if (key == "format") {
       v.one_of({&format_name, 1});
@@ -351,12 +353,7 @@ Trace TraceReader::read() {
   for (const auto& [op, forward] : forwards_)
     if (const auto v = resolve(forward, "forward")) builder_.set_forward(op, *v);
   file_.finish();
-  try {
-    trace.graph = std::move(builder_).build();
-  } catch (const InputError& e) {
-    throw InputError(fmt::format("{}: {}", path_, e.what()));
-  }
-  trace.coverage = coverage(trace.graph);
+  trace.graph = build_graph(std::move(builder_), path_);
   return trace;
 }
 
