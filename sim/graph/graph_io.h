@@ -1,28 +1,12 @@
-<<<<<<< HEAD
-/// A graph as other tools read it.
-#pragma once
-#include <string>
-#include <string_view>
-=======
 /// Graphs for other tools: Graphviz to look at, GraphML both ways (NetworkX, yEd, Gephi).
 #pragma once
 #include <string>
 #include <vector>
->>>>>>> refs/heads/traces
 
 #include "sim/graph/op_graph.h"
 
 namespace baechi {
 
-<<<<<<< HEAD
-/// Graphviz: a box per op (backward ops grey), an arrow per edge with its bytes, control edges
-/// dashed, colocation groups as colours of the frame.
-std::string dot(const OpGraph& graph, std::string_view name);
-
-/// GraphML, as NetworkX, yEd and Gephi read it. Of a node: name, kind, phase, compute_us,
-/// persistent_bytes, temporary_bytes, group; of an edge: tensor, bytes, control.
-std::string graphml(const OpGraph& graph);
-=======
 /// Graphviz text; ops are filled with the colour of their device if `device` is given ([num_ops] or
 /// empty). Of more than 2 000 ops, those of one layer and device are one node, of neighbouring
 /// layers too where there are more layers than that.
@@ -41,6 +25,5 @@ std::string to_graphml(const OpGraph& graph);
 /// unknown nodes, or a bad value.
 std::vector<std::string> read_graphml(const std::string& text, const std::string& path,
                                       OpGraphBuilder& builder);
->>>>>>> refs/heads/traces
 
 }  // namespace baechi
