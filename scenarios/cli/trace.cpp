@@ -255,6 +255,7 @@ void add_trace(CLI::App& app, Verb& chosen) {
   add_check(*trace, chosen);
   add_convert(*trace, chosen);
   add_generate(*trace, chosen);
+  for (CLI::App* verb : trace->get_subcommands({})) verb->group("Verbs");
 }
 
 }  // namespace baechi
