@@ -196,10 +196,12 @@ std::string text_with_options(const Value& entry) {
 
 }  // namespace
 
+// A line that begins with a space goes with the one before it.
 void Findings::add(const std::string& lines) {
   std::size_t begin = 0;
   while (begin <= lines.size()) {
-    const std::size_t end = std::min(lines.find('\n', begin), lines.size());
+    std::size_t end = std::min(lines.find('\n', begin), lines.size());
+    while (lines.substr(end, 2) == "\n ") end = std::min(lines.find('\n', end + 1), lines.size());
     std::string line = lines.substr(begin, end - begin);
     if (!line.empty() && seen_.insert(line).second) lines_.push_back(std::move(line));
     begin = end + 1;

@@ -84,9 +84,12 @@ class Loader {
     }
   }
 
-  bool is_swept(std::string_view key) const {
+  /// Whether the sweep gives `block` or anything in it.
+  bool is_swept(std::string_view block) const {
     const Value* sweep = find(root_, "sweep");
-    return sweep != nullptr && find(*sweep, key) != nullptr;
+    return sweep != nullptr && std::ranges::any_of(sweep->children, [&](const auto& axis) {
+             return axis.first.substr(0, axis.first.find('.')) == block;
+           });
   }
 
   void read_sweep() {
