@@ -19,7 +19,7 @@ class Options {
   struct Value {
     std::string text;
     std::string where;  ///< "scenarios/x.yaml:7:5"
-    std::vector<std::pair<std::string, Value>> children;
+    std::vector<std::pair<std::string, Value>> children{};
   };
   /// What a value may be.
   enum class Type : std::uint8_t {
@@ -66,7 +66,7 @@ class Options {
   const Value* raw(const std::string& key, std::string_view help);
 
   /// Gives `key` a value, or another one.
-  void set(const std::string& key, Value value) { values_[key] = std::move(value); }
+  void set(const std::string& key, Value value);
 
   /// A mistake the component itself found. `key` may be one that was not given.
   void mistake(const std::string& key, std::string_view what);

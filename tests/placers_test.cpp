@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -244,6 +246,16 @@ TEST_CASE("an unknown placer is refused with the nearest name") {
   const std::string what =
       message<InputError>([] { make_placer("hefd", Options("hefd"), "x.yaml:9:5"); });
   CHECK(what.starts_with("x.yaml:9:5: no placer 'hefd' (did you mean 'heft'?) (placers: single, "));
+}
+
+TEST_CASE("the README has a row for every placer") {
+  std::ifstream file(BAECHI_SOURCE_DIR "/placers/README.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const PlacerEntry& entry : placers()) {
+    CAPTURE(entry.name);
+    CHECK(text.str().find(fmt::format("\n| `{}", entry.name)) != std::string::npos);
+  }
 }
 
 TEST_CASE("a unit is a group or a lone op, numbered by its first member") {

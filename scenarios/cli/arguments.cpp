@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 
 #include "traces/import/importer.h"
 
@@ -63,9 +64,11 @@ void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
 }
 
 Trace read_trace(const TraceArgument& argument) {
-  if (argument.importer.empty()) return read_trace(argument.path);
-  Choice importer = parse_choice(argument.importer, "--importer");
-  return read_trace(argument.path, importer.name, std::move(importer.options));
+  Choice importer;
+  if (!argument.importer.empty()) importer = parse_choice(argument.importer, "--importer");
+  Trace trace = read_trace(argument.path, importer.name, std::move(importer.options));
+  if (trace.name.empty()) trace.name = std::filesystem::path(argument.path).stem().string();
+  return trace;
 }
 
 void add_format(CLI::App& verb, std::string& format, std::vector<std::string> formats) {

@@ -25,6 +25,7 @@ struct TraceArgument {
   std::string importer;  ///< as parse_choice takes it; "" lets the file's content choose
 };
 void add_trace_argument(CLI::App& verb, TraceArgument& argument);
+/// A graph without a name is called as its file.
 Trace read_trace(const TraceArgument& argument);
 
 /// --format, one of `formats`; the first is the default.

@@ -107,7 +107,8 @@ std::string table(const std::vector<Section>& chosen) {
       text += fmt::format("  {:<16} {}{}\n", item.name, item.summary,
                           item.source.empty() ? "" : " (" + item.source + ")");
       for (const auto& [key, fallback, help, type, allowed] : item.options)
-        text += fmt::format("    {:<18} {} [{}]\n", key, help, fallback);
+        text += fmt::format("    {:<18} {}{}\n", key, help,
+                            fallback.empty() ? "" : " [" + fallback + "]");
     }
   }
   return text;

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "scenarios/cli/help.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
 #include "sim/error.h"
@@ -23,7 +24,8 @@ void settle_with_the_system() {
     if (fcntl(stream, F_GETFD) == -1) open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY);
   }
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGINT, [](int) { _exit(interrupted); });
+  // Ignored from the start means run in the background: Ctrl-C is not for us.
+  if (std::signal(SIGINT, [](int) { _exit(interrupted); }) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
 }
 
 /// "" if every leading word of the arguments names a verb that exists.
@@ -48,10 +50,10 @@ const CLI::App& reached(const CLI::App& app) {
   return verbs.empty() ? app : reached(*verbs.front());
 }
 
-/// "baechi trace info": as typed.
+/// "baechi trace info": the verb as typed.
 std::string command(const CLI::App& verb) {
-  return verb.get_parent() == nullptr ? "baechi"
-                                      : command(*verb.get_parent()) + " " + verb.get_name();
+  const CLI::App* parent = verb.get_parent();
+  return (parent == nullptr ? "" : command(*parent) + " ") + verb.get_name();
 }
 
 /// What the parser did not accept, a mistyped flag before all that follows from it.
@@ -75,13 +77,22 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 void describe(CLI::App& app) {
   app.description(
       "baechi " BAECHI_VERSION
-      ": where to run each operator of a machine-learning model, and how long a step takes then.");
+      ": which device runs each op of a model, and how long a training step then takes");
   app.set_version_flag("--version", "baechi " BAECHI_VERSION);
-  app.get_formatter()->label("OPTIONS", "FLAGS");
-  app.get_formatter()->label("SUBCOMMAND", "VERB");
-  app.get_formatter()->label("Subcommands", "Verbs");
-  app.get_formatter()->column_width(34);
+  app.formatter(std::make_shared<HelpFormat>());
   app.require_subcommand(1);
+}
+
+void add_verbs(CLI::App& app, Verb& chosen) {
+  add_run(app, chosen);
+  add_place(app, chosen);
+  add_simulate(app, chosen);
+  add_bound(app, chosen);
+  add_trace(app, chosen);
+  add_list(app, chosen);
+  add_report(app, chosen);
+  add_schema(app, chosen);
+  for (CLI::App* verb : app.get_subcommands({})) verb->group("Verbs");
   app.footer(
       "First steps:\n"
       "  baechi run scenarios/examples/first.yaml --out results\n"
@@ -98,14 +109,7 @@ int run(int argc, char** argv) {
   CLI::App app("", "baechi");
   Verb chosen;
   describe(app);
-  add_run(app, chosen);
-  add_place(app, chosen);
-  add_simulate(app, chosen);
-  add_bound(app, chosen);
-  add_trace(app, chosen);
-  add_list(app, chosen);
-  add_report(app, chosen);
-  add_schema(app, chosen);
+  add_verbs(app, chosen);
 
   if (const std::string message = unknown_verb(app, argc, argv); !message.empty()) {
     fmt::print(stderr, "{}\n", message);
@@ -114,7 +118,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    print_out(reached(app).help());
+    print_out(app.help());
     return 0;
   } catch (const CLI::CallForVersion& version) {
     print_out(fmt::format("{}\n", version.what()));
@@ -122,7 +126,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const CLI::App& verb = reached(app);
     const bool bare = app.remaining(true).empty() && !verb.get_subcommands({}).empty();
-    fmt::print(stderr, "{}", bare ? verb.help() : explain(app, error));
+    fmt::print(stderr, "{}", bare ? app.help() : explain(app, error));
     return users_mistake;
   }
   return chosen();

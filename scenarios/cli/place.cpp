@@ -61,6 +61,9 @@ Json answer_json(const Answer& answer, const StepResult& step, const Problem& pr
   json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
   json["status"] = answer.placement ? "ok" : "infeasible";
   json["detail"] = answer.detail;
+  if (step.oom)
+    json["detail"] = fmt::format("{}{}{}", answer.detail, answer.detail.empty() ? "" : "; ",
+                                 sentence(*step.oom, problem, *answer.placement));
   json["step_time_us"] = answer.placement && !step.oom ? Json(to_us(step.makespan)) : Json();
   return json;
 }
@@ -93,7 +96,8 @@ int place(const Arguments& arguments) {
   if (answer.placement && !arguments.output.empty())
     write_placement(arguments.output, *answer.placement, trace.graph, trace.name,
                     cluster.num_devices());
-  const StepResult step = answer.placement ? simulate(problem, *answer.placement) : StepResult{};
+  StepResult step;
+  if (answer.placement) step = simulate(problem, *answer.placement);
   if (arguments.format == "json")
     print_json(answer_json(answer, step, problem, trace.name, arguments.placer));
   else

@@ -142,9 +142,9 @@ int check(const std::vector<std::string>& paths, const std::string& importer) {
 int convert(const TraceArgument& in, const std::string& out) {
   const Trace trace = read_trace(in);
   if (out.ends_with(".dot"))
-    write_file(out, dot(trace.graph, trace.name));
+    write_file(out, to_dot(trace.graph));
   else if (out.ends_with(".graphml"))
-    write_file(out, graphml(trace.graph));
+    write_file(out, to_graphml(trace.graph));
   else
     write_trace(trace, out);
   return 0;
@@ -255,6 +255,7 @@ void add_trace(CLI::App& app, Verb& chosen) {
   add_check(*trace, chosen);
   add_convert(*trace, chosen);
   add_generate(*trace, chosen);
+  for (CLI::App* verb : trace->get_subcommands({})) verb->group("Verbs");
 }
 
 }  // namespace baechi
