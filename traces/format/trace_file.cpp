@@ -140,13 +140,14 @@ constexpr JsonKeys control_keys{"a control", std::span(edge_names).first(2), 2};
 
 /// "12.5" as nanoseconds: microseconds with at most three decimals, as we write them.
 std::optional<Duration> exact_microseconds(std::string_view text) {
-  constexpr std::size_t longest = 18;  // so that nothing overflows
+  constexpr std::size_t longest = 20;                   // 16 digits, the point and 3 digits
+  constexpr std::int64_t most = 4'600'000'000'000'000;  // as from_us()
   if (text.empty() || text.size() > longest || text.front() == '.') return std::nullopt;
   std::int64_t ns = 0;
   std::size_t i = 0;
   const auto digit = [&] { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
-  for (; digit(); ++i) ns = 10 * ns + (text[i] - '0');
-  if (i > 15 || (i > 1 && text.front() == '0')) return std::nullopt;
+  for (; digit() && i < 17; ++i) ns = 10 * ns + (text[i] - '0');
+  if (i > 16 || ns > most || (i > 1 && text.front() == '0')) return std::nullopt;
   std::int64_t unit = 1000;
   if (i < text.size() && text[i] == '.') {
     for (++i; digit() && unit > 1; ++i, unit /= 10) ns = 10 * ns + (text[i] - '0');
