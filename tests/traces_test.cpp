@@ -185,8 +185,7 @@ TEST_SUITE("traces") {
     CHECK(time("1.0005") == 1001ns);
     CHECK(time("2e3") == 2ms);
     CHECK(time("0") == 0ns);
-    for (const char* bad :
-         {"1.", ".5", "01", "1.2.3", "4700000000000000", "18446744073709551617"})
+    for (const char* bad : {"1.", ".5", "01", "1.2.3", "4700000000000000", "18446744073709551617"})
       CHECK_THROWS_AS(time(bad), InputError);
   }
 

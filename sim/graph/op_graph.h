@@ -91,8 +91,8 @@ class OpGraph {
   }
   std::string_view kind(OpId v) const { return kinds_[ops_[v].kind]; }
   const std::vector<std::string>& kinds() const { return kinds_; }
-  /// The id of the op called `name`. Linear: for messages and tests, not for loops.
-  std::optional<OpId> find(std::string_view name) const;
+  /// The id of the op called `wanted`. Linear: for messages and tests, not for loops.
+  std::optional<OpId> find(std::string_view wanted) const;
 
   /// The least, by (length, text), of the labels that were merged into the group.
   const std::string& group_name(GroupId g) const { return group_names_[index(g) - 1]; }
@@ -167,8 +167,8 @@ class OpGraphBuilder {
 
   std::size_t num_ops() const { return ops_.size(); }
   std::string_view name(OpId v) const;
-  /// The first op that was added as `name`.
-  std::optional<OpId> find(std::string_view name) const;
+  /// The first op that was added with the name `wanted`.
+  std::optional<OpId> find(std::string_view wanted) const;
 
   /// The graph, ops renumbered to the topological order that keeps insertion order wherever it can
   /// (of the ready ops the first added comes first). `renumbered`, if given, receives each op's new

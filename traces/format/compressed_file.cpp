@@ -42,14 +42,15 @@ std::string read_plain(const std::string& path) {
   std::string text;
   const auto size = std::filesystem::file_size(path, ignored);
   if (!ignored && size < most_bytes) text.reserve(size + piece);
-  std::size_t got = 0;
-  do {
+  bool more = true;
+  while (more) {
     const std::size_t used = text.size();
     text.resize(std::max(used + piece, text.capacity()));
-    got = std::fread(text.data() + used, 1, text.size() - used, file.get());
+    const std::size_t got = std::fread(text.data() + used, 1, text.size() - used, file.get());
+    more = used + got == text.size();
     text.resize(used + got);
     if (text.size() > most_bytes) fail(path, "is over 16 GiB");
-  } while (got > 0);
+  }
   if (std::ferror(file.get()) != 0) fail(path, fmt::format("cannot be read: {}", reason(errno)));
   return text;
 }

@@ -185,7 +185,7 @@ class TraceReader {
     std::optional<Duration> transfer;
   };
 
-  void read_op(Json op);
+  void read_op(Json value);
   void read_compute(Json value, OpSpec& op);
   void read_output(Json value);
   void read_edge(Json value, bool control);

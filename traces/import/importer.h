@@ -32,7 +32,7 @@ std::span<const ImporterEntry> importers();
 Trace read_trace(const std::string& path, std::string_view importer = {}, Options options = {});
 
 /// The same from text already in memory.
-Trace read_trace(SourceText source, std::string_view importer = {}, Options options = {});
+Trace read_trace(const SourceText& source, std::string_view importer = {}, Options options = {});
 
 /// What an importer ends with: builder.build(), whose errors then begin with `path`.
 OpGraph build_graph(OpGraphBuilder builder, const std::string& path);

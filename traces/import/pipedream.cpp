@@ -60,7 +60,7 @@ class PipedreamReader {
   struct Node {
     OpId forward{}, backward{};
     Bytes activation{};
-    std::optional<TensorId> output{};
+    TensorId output{};
   };
 
   void read_node(std::string_view line);
@@ -217,7 +217,7 @@ void PipedreamReader::read_edge(std::string_view line) {
   const Node* const dst = node_called(to);
   if (src == nullptr || dst == nullptr) return;
   if (!edges_.emplace(src->forward, dst->forward).second) mistake(line, "this edge is there twice");
-  builder_.add_edge(*src->output, dst->forward);
+  builder_.add_edge(src->output, dst->forward);
   if (training_)
     builder_.add_edge(builder_.add_tensor(dst->backward, src->activation), src->backward);
 }
@@ -236,7 +236,7 @@ Trace PipedreamReader::read() {
   }
   for (Node& node : nodes_) {
     node.output = builder_.add_tensor(node.forward, node.activation);
-    if (training_) builder_.add_edge(*node.output, node.backward);
+    if (training_) builder_.add_edge(node.output, node.backward);
   }
   for (const std::string_view line : edge_lines_) read_edge(line);
   std::ranges::sort(mistakes_);

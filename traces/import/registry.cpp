@@ -60,7 +60,7 @@ OpGraph build_graph(OpGraphBuilder builder, const std::string& path) {
   }
 }
 
-Trace read_trace(SourceText source, std::string_view importer, Options options) {
+Trace read_trace(const SourceText& source, std::string_view importer, Options options) {
   const ImporterEntry& entry = importer.empty() ? importer_for(source) : importer_called(importer);
   Trace trace = entry.read(source, options);
   options.finish();
