@@ -93,7 +93,9 @@ class ListSchedule {
     for (const OpId v : graph_.ops()) result.device[v] = ops_[v].device;
     auto priority = static_cast<std::int32_t>(order_.size());
     for (const OpId v : order_) result.priority[v] = priority--;
-    result.facts["planned_step_us"] = to_us(now_.time_since_epoch());
+    TimePoint last{};  // not now_: what is asked again last may be an op long scheduled elsewhere
+    for (const OpState& op : ops_) last = std::max(last, op.end);
+    result.facts["planned_step_us"] = to_us(last.time_since_epoch());
     return result;
   }
 

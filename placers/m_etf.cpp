@@ -1,5 +1,7 @@
 #include <memory>
+#include <optional>
 
+#include "placers/compat/compat.h"
 #include "placers/list_scheduler.h"
 #include "placers/placer.h"
 #include "sim/options.h"
@@ -16,14 +18,17 @@ class MEtf final : public Placer {
                              "keep room for a group's most demanding member until all are placed");
     options_.fallback =
         o.get("fallback", true, "where stuck or out of memory, try again with tighter memory");
+    compat_ = read_compat(o, {.algorithm = CompatAlgorithm::m_etf, .reserve = options_.reserve});
   }
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    if (compat_) return place_compat(p, *compat_);
     return schedule_list(p, options_, "m_etf");
   }
 
  private:
   ListSchedulerOptions options_;
+  std::optional<CompatOptions> compat_;
 };
 
 }  // namespace

@@ -1,8 +1,7 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <memory>
+#include <optional>
 
+#include "placers/compat/compat.h"
 #include "placers/list_scheduler.h"
 #include "placers/lp/favourite_child.h"
 #include "placers/placer.h"
@@ -41,15 +40,20 @@ SctGraph sct_graph(const Problem& p) {
 class MSct final : public Placer {
  public:
   explicit MSct(Options& o) {
-    threshold_ = o.get("threshold", 0.1, "an edge is a favourite if the program's x is at most this");
+    threshold_ =
+        o.get("threshold", 0.1, "an edge is a favourite if the program's x is at most this");
     if (threshold_ > 1.0) o.mistake("threshold", "is over 1: then every edge would be a favourite");
-    options_.reserve = o.get(
-        "reserve", false, "keep room for a group's most demanding member until all are placed");
+    options_.reserve = o.get("reserve", false,
+                             "keep room for a group's most demanding member until all are placed");
     options_.fallback =
         o.get("fallback", true, "where stuck or out of memory, try again with tighter memory");
+    compat_ = read_compat(o, {.algorithm = CompatAlgorithm::m_sct,
+                              .reserve = options_.reserve,
+                              .threshold = threshold_});
   }
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    if (compat_) return place_compat(p, *compat_);
     ListSchedulerOptions options = options_;
     options.favourite.assign(p.graph.num_ops(), no_op);
     const SctGraph sct = sct_graph(p);
@@ -66,6 +70,7 @@ class MSct final : public Placer {
  private:
   double threshold_;
   ListSchedulerOptions options_;
+  std::optional<CompatOptions> compat_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "placers/colocation.h"
+#include "placers/compat/compat.h"
 #include "placers/memory_floor.h"
 #include "placers/placer.h"
 #include "sim/error.h"
@@ -25,9 +26,11 @@ class MTopo final : public Placer {
   explicit MTopo(Options& o)
       : uniform_(o.get("uniform", true,
                        "fill each device only to its share of the footprints plus the largest; "
-                       "false: to its memory")) {}
+                       "false: to its memory")),
+        compat_(read_compat(o, {.algorithm = CompatAlgorithm::m_topo, .uniform = uniform_})) {}
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    if (compat_) return place_compat(p, *compat_);
     const ColocationUnits units(p.graph);
     const IdVector<DeviceId, Bytes> limit = memory_limits(p);
     const IdVector<DeviceId, Bytes> cap = uniform_ ? shares(units, p.cluster, limit) : limit;
@@ -86,6 +89,7 @@ class MTopo final : public Placer {
   }
 
   bool uniform_;
+  std::optional<CompatOptions> compat_;
 };
 
 }  // namespace

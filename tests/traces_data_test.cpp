@@ -2,22 +2,23 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
-#include "traces/format/compressed_file.h"
-#include "traces/format/trace_file.h"
+#include "tests/small_graphs.h"
+#include "traces/import/importer.h"
 
 using namespace baechi;
+using namespace baechi::testing;
 
 namespace {
 
 Trace committed(const std::string& file) {
-  const std::string path = std::string(BAECHI_SOURCE_DIR) + "/traces/data/" + file;
-  Options none("baechi");
-  return read_baechi_trace({.path = path, .text = read_file(path)}, none);
+  return read_trace(std::string(BAECHI_SOURCE_DIR) + "/traces/data/" + file);
 }
 
 /// A row of the table in traces/data/PROVENANCE.md.
@@ -46,6 +47,20 @@ constexpr Row rows[] = {
 std::size_t ops_of(const OpGraph& graph, Phase phase) {
   return static_cast<std::size_t>(
       std::ranges::count_if(graph.ops(), [&](OpId v) { return graph.op(v).phase == phase; }));
+}
+
+/// The ops whose names `second` accepts on the second device.
+template <class Second>
+Placement split(const OpGraph& graph, Second second) {
+  Placement p;
+  for (const OpId v : graph.ops()) p.device.push_back(second(graph.name(v)) ? gpu1 : gpu0);
+  return p;
+}
+StepResult step(const OpGraph& graph, const Placement& p, Bandwidth bandwidth, Bytes memory,
+                ReadyOrder queue = ReadyOrder::fifo) {
+  const Cluster cluster = Cluster::uniform(2, memory, {.bandwidth = bandwidth, .latency = 0ns});
+  const ProfiledCosts costs(graph, cluster);
+  return simulate({graph, cluster, costs, {.queue = queue}}, p);
 }
 
 }  // namespace
@@ -145,5 +160,46 @@ TEST_SUITE("traces") {
     CHECK(reads("mul_3") == Names{"sigmoid_3", "tanh_2"});
     CHECK(output_bytes(graph, graph.find("add_2").value()) == Bytes{4 * 1024 * 4});
     CHECK(output_bytes(graph, graph.find("sigmoid_1").value()) == Bytes{4 * 256 * 4});
+  }
+
+  TEST_CASE("toy_fork takes the times in its note") {
+    const Trace trace = committed("toy_fork.trace.json");
+    const OpGraph& g = trace.graph;
+    const auto on_second = [&](std::set<std::string, std::less<>> names) {
+      return split(g, [&](std::string_view n) { return names.contains(n); });
+    };
+    CHECK(step(g, on_second({}), 1.0_GBps, 1_GiB).makespan == 140us);
+    CHECK(step(g, on_second({"d", "e"}), 1.0_GBps, 1_GiB).makespan == 100us);
+    Placement three = on_second({"d", "e", "f"});
+    CHECK(step(g, three, 1.0_GBps, 1_GiB).makespan == 96us);
+    three.priority = {};
+    for (const OpId v : g.ops()) three.priority.push_back(g.name(v) == "f" ? 0 : 1);
+    CHECK(step(g, three, 1.0_GBps, 1_GiB, ReadyOrder::priority).makespan == 90us);
+  }
+
+  TEST_CASE("two_towers takes the times in its note") {
+    const Trace trace = committed("two_towers.trace.json");
+    const OpGraph& g = trace.graph;
+    CHECK(step(g, split(g, [](auto) { return false; }), 10.0_GBps, 1_GiB).makespan == 18'800us);
+    CHECK(step(g, split(g, [](auto n) { return n.starts_with("right"); }), 10.0_GBps, 1_GiB)
+              .makespan == 9'710us);
+  }
+
+  TEST_CASE("tight_memory needs the time and the memory in its note, and not a byte less") {
+    const Trace trace = committed("tight_memory.trace.json");
+    const OpGraph& g = trace.graph;
+    const Placement one = split(g, [](auto) { return false; });
+    const Placement two = split(g, [](auto n) {
+      return n.starts_with("loss") || n.starts_with("layer_3") || n.starts_with("layer_4");
+    });
+    CHECK(step(g, one, 10.0_GBps, Bytes{4'884'000'000}).makespan == 12'600us);
+    CHECK_FALSE(step(g, one, 10.0_GBps, Bytes{4'884'000'000}).oom);
+    CHECK(step(g, one, 10.0_GBps, Bytes{4'883'999'999}).oom);
+    const StepResult r = step(g, two, 10.0_GBps, Bytes{2'756'000'000});
+    CHECK_FALSE(r.oom);
+    CHECK(r.makespan == 25'300us);
+    CHECK(r.devices[gpu0].peak == Bytes{2'756'000'000});
+    CHECK(r.devices[gpu1].peak == Bytes{2'756'000'000});
+    CHECK(step(g, two, 10.0_GBps, Bytes{2'755'999'999}).oom);
   }
 }

@@ -64,10 +64,14 @@ void keep_optima_only(ClpSimplex& clp) {
 
 LinearOptimum::Status status_of(const ClpSimplex& clp) {
   switch (clp.status()) {
-    case 0: return LinearOptimum::Status::optimal;
-    case 1: return LinearOptimum::Status::infeasible;
-    case 2: return LinearOptimum::Status::unbounded;
-    default: return LinearOptimum::Status::gave_up;
+    case 0:
+      return LinearOptimum::Status::optimal;
+    case 1:
+      return LinearOptimum::Status::infeasible;
+    case 2:
+      return LinearOptimum::Status::unbounded;
+    default:
+      return LinearOptimum::Status::gave_up;
   }
 }
 

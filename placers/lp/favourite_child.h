@@ -1,7 +1,7 @@
-/// Favourite children: of each op, the one successor that m-SCT tries to keep on the same device, and
-/// the linear program that proposes them.
-/// Source: Hanen and Munier, "An approximation algorithm for scheduling dependent tasks on m
-/// processors with small communication delays" (1995), as in Baechi (SoCC 2020), m-SCT.
+/// Favourite children: of each op, the one successor that m-SCT tries to keep on the same device,
+/// and the linear program that proposes them. Source: Hanen and Munier, "An approximation algorithm
+/// for scheduling dependent tasks on m processors with small communication delays" (1995), as in
+/// Baechi (SoCC 2020), m-SCT.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -37,19 +37,20 @@ struct SctSolution {
 ///   minimise w subject to  s_u + compute_u + communication_e x_e <= s_v  for every edge e = u->v,
 ///   s_v + compute_v <= w,  0 <= x <= 1,  s >= 0,  and of the edges out of (into) an op all but one
 ///   have x = 1 in sum:  sum x_e >= degree - 1.
-/// Many x reach the same w. The canonical one, which does not depend on how the solver walks, is that
-/// with the least communication kept in total (sum of communication_e x_e), and of these the one
-/// that minimises the sum of p_e x_e. There p_e = 1 / (i j) for the i-th edge out of its source and
-/// the j-th into its target (in edge order, from 1), so that the earlier of equal edges is preferred,
-/// plus a fixed pseudo-random number of e below 1/64, so that nothing remains equal. x is rounded to
-/// multiples of 2^-30.
-/// w and lower_bound agree to 1e-7 of w, and x keeps every constraint to 1e-7: both are checked on
-/// the program as it stands above, whatever was left out for the solver, and a failure aborts.
+/// Many x reach the same w. The canonical one, which does not depend on how the solver walks, is
+/// that with the least communication kept in total (sum of communication_e x_e), and of these the
+/// one that minimises the sum of p_e x_e. There p_e = 1 / (i j) for the i-th edge out of its source
+/// and the j-th into its target (in edge order, from 1), so that the earlier of equal edges is
+/// preferred, plus a fixed pseudo-random number of e below 1/64, so that nothing remains equal. x
+/// is rounded to multiples of 2^-36. w and lower_bound agree to 1e-7 of w, and x keeps every
+/// constraint to 1e-7: both are checked on the program as it stands above, whatever was left out
+/// for the solver, and a failure aborts.
 SctSolution solve_sct(const SctGraph& graph, const SctOptions& options = {});
 
-/// Edges whose x is at most `threshold`, ascending, no two out of the same op or into the same op:
-/// where they meet (only possible at 0.5 and above) the larger communication stays, then the lower
-/// position. With `compat`, Baechi's rounding, which keeps them all: x - threshold + 0.5 rounds to 0.
+/// Edges whose x is at most `threshold` (to 1e-9), ascending, no two out of the same op or into the
+/// same op: where they meet (only possible at 0.5 and above) the larger communication stays, then
+/// the lower position. With `compat`, Baechi's rounding, which keeps them all: x - threshold + 0.5
+/// rounds to 0.
 std::vector<std::uint32_t> favourite_edges(const SctGraph& graph, std::span<const double> x,
                                            double threshold, bool compat = false);
 

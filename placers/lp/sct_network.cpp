@@ -80,8 +80,8 @@ double SctNetwork::infeasibility(std::span<const double> x) const {
 // and the degrees read sum y <= 1. Multipliers of time that form a flow f of 1 through the graph
 // cancel every s and w, so that
 //   w >= sum f (compute_u + c) - sum f c y,   and   sum f c y <= sum out + sum in
-// where out_u + in_v >= f c on every edge. A flow may begin at any v, as s_v is at least the longest
-// path to v at x = 0, and end at any v, as s_v + compute_v <= w.
+// where out_u + in_v >= f c on every edge. A flow may begin at any v, as s_v is at least the
+// longest path to v at x = 0, and end at any v, as s_v + compute_v <= w.
 double SctNetwork::lower_bound(Duals duals) const {
   const Paths without = paths(std::vector(num_edges(), 0.0));
 
@@ -115,8 +115,7 @@ double SctNetwork::lower_bound(Duals duals) const {
   if (begun <= 0.0) return without.longest;
 
   for (std::uint32_t e = 0; e < num_edges(); ++e)
-    duals.out[src(e)] =
-        std::max(duals.out[src(e)], flow[e] * communication(e) - duals.in[dst(e)]);
+    duals.out[src(e)] = std::max(duals.out[src(e)], flow[e] * communication(e) - duals.in[dst(e)]);
   for (std::uint32_t v = 0; v < num_ops(); ++v) bound -= duals.out[v] + duals.in[v];
   return std::max(without.longest, bound / begun);
 }

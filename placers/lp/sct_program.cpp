@@ -16,9 +16,9 @@ using Term = LinearProgram::Term;
 using Rest = Basis::Rest;
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
-/// A good x of zeros and ones: the edges on the longest paths go first. As that makes other paths the
-/// longest, it is done again and again, each time on the running mean of the choices so far, and the
-/// choice with the least makespan is returned. [num_edges]
+/// A good x of zeros and ones: the edges on the longest paths go first. As that makes other paths
+/// the longest, it is done again and again, each time on the running mean of the choices so far,
+/// and the choice with the least makespan is returned. [num_edges]
 std::vector<double> greedy_x(const SctNetwork& net) {
   constexpr int rounds = 20;
   std::vector<double> best(net.num_edges(), 1.0);
@@ -180,8 +180,19 @@ void SctProgram::add_objectives(bool canonical) {
 Basis SctProgram::vertex_of(const std::vector<double>& x) const {
   Basis basis{.columns = std::vector(program.num_columns(), Rest::at_lower),
               .rows = std::vector(program.num_rows(), Rest::basic)};
-  for (std::uint32_t e = 0; e < net_.num_edges(); ++e)
-    if (x_column_[e] != none && x[e] > 0.0) basis.columns[x_column_[e]] = Rest::at_upper;
+  // A chosen edge (x = 0) is basic in place of a degree it uses up: that prices the degree, as the
+  // optimum does, and saves the solver most of its steps.
+  for (std::uint32_t e = 0; e < net_.num_edges(); ++e) {
+    if (x_column_[e] == none) continue;
+    Rest& rest = basis.columns[x_column_[e]];
+    if (x[e] > 0.0) {
+      rest = Rest::at_upper;
+      continue;
+    }
+    const std::uint32_t out = out_row_[net_.src(e)], in = in_row_[net_.dst(e)];
+    basis.rows[out != none ? out : in] = Rest::at_lower;  // not both are none: e is not alone
+    rest = Rest::basic;
+  }
 
   std::vector<double> start = program.column_lower;  // [num_columns], used for starts and w
   const auto ends = [&](std::uint32_t v) {
@@ -217,7 +228,7 @@ std::vector<double> SctProgram::x_of(const LinearOptimum& optimum) const {
   std::vector<double> x(net_.num_edges(), 0.0);
   for (std::uint32_t e = 0; e < net_.num_edges(); ++e)
     if (x_column_[e] != none)
-      x[e] = std::round(std::clamp(optimum.x[x_column_[e]], 0.0, 1.0) * 0x1p30) * 0x1p-30;
+      x[e] = std::round(std::clamp(optimum.x[x_column_[e]], 0.0, 1.0) * 0x1p36) * 0x1p-36;
   return x;
 }
 

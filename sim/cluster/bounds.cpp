@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/graph/analysis.h"
 
@@ -37,9 +38,10 @@ Duration shared_work(const OpGraph& graph, const Cluster& cluster, const CostMod
   Duration total{};
   for (const OpId v : graph.ops()) total += least[v];
   if (rates <= 0.0) return Duration{};
-  // Rounded down, and by more than the division's error: a bound must never exceed the truth.
+  // A step takes whole nanoseconds, so the share is rounded up; but first reduced by more than the
+  // division's error: a bound must never exceed the truth.
   const double share = static_cast<double>(total.count()) / rates;
-  return Duration{static_cast<std::int64_t>(share * (1.0 - 1e-12))};
+  return Duration{static_cast<std::int64_t>(std::ceil(share * (1.0 - 1e-12)))};
 }
 
 void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bounds) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/engine/baechi_simulation.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/memory_ledger.h"
 #include "sim/engine/ready_queue.h"
@@ -296,6 +297,8 @@ StepResult simulate(const Problem& problem, const Placement& placement,
     BAECHI_CHECK(index(d) < problem.cluster.num_devices(), "device {} of {}", index(d),
                  problem.cluster.num_devices());
   }
+  if (problem.engine.semantics == Semantics::baechi)
+    return simulate_baechi(problem, placement, observers);
   return Step(problem, placement, observers).run();
 }
 

@@ -75,8 +75,7 @@ OpId OpGraphBuilder::add_op(const OpSpec& op) {
                                  .kind = intern(op.kind, kinds_, kind_ids_),
                                  .phase = op.phase});
   if (2 * ops_.size() > name_slots_.size()) {  // at most half full
-    name_slots_.assign(std::max<std::size_t>(16, 4 * ops_.size()), 0);
-    name_slots_.resize(std::bit_ceil(name_slots_.size()), 0);
+    name_slots_.assign(std::bit_ceil(std::max<std::size_t>(16, 2 * ops_.size())), 0);
     repeated_.clear();
     for (const OpId u : ops_.ids()) index_name(u);
   } else {

@@ -45,10 +45,6 @@ std::string_view reason(simdjson::error_code error) {
       return "a string with a broken escape";
     case simdjson::NUMBER_ERROR:
       return "a malformed number";
-    case simdjson::UNESCAPED_CHARS:
-      return "a control character inside a string";
-    case simdjson::UNCLOSED_STRING:
-      return "a string without its closing quote";
     case simdjson::T_ATOM_ERROR:
     case simdjson::F_ATOM_ERROR:
     case simdjson::N_ATOM_ERROR:
@@ -60,6 +56,26 @@ std::string_view reason(simdjson::error_code error) {
     default:
       return "a missing or superfluous comma, colon, quote or bracket";
   }
+}
+
+/// Where a string goes wrong in a text of which simdjson says that one does.
+std::pair<std::size_t, std::string_view> broken_string(std::string_view text) {
+  constexpr std::string_view unclosed = "a string without its closing quote";
+  bool inside = false;
+  std::size_t opened = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      inside = !inside;
+      opened = i;
+    } else if (inside && text[i] == '\\') {
+      ++i;
+    } else if (inside && text[i] == '\n') {
+      return {opened, unclosed};
+    } else if (inside && static_cast<unsigned char>(text[i]) < 0x20) {
+      return {i, "a control character inside a string"};
+    }
+  }
+  return {opened, unclosed};
 }
 
 }  // namespace
@@ -82,6 +98,11 @@ JsonFile::JsonFile(std::string_view path, const std::string& text) : path_(path)
       throw InputError(fmt::format("{}: {} bytes of JSON are more than 4 GB", path_, text_.size()));
     case simdjson::UTF8_ERROR:
       syntax_error(valid_prefix(text_), "a byte that is not UTF-8");
+    case simdjson::UNESCAPED_CHARS:
+    case simdjson::UNCLOSED_STRING: {
+      const auto [offset, what] = broken_string(text_);
+      syntax_error(offset, what);
+    }
     default:
       syntax_error(text_.size(), reason(error));
   }
@@ -219,6 +240,8 @@ std::string_view Json::token() {
 
 void Json::is_not(std::string_view expected) {
   std::string found(token().substr(0, 40));
+  if (found.empty() || std::string_view("]},:").find(found[0]) != std::string_view::npos)
+    file_->syntax_error(offset(), "a value is missing");
   if (found.starts_with('{')) found = "an object";
   if (found.starts_with('[')) found = "a list";
   // Not half a character.

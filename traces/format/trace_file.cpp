@@ -1,10 +1,11 @@
 #include "traces/format/trace_file.h"
 
 #include <charconv>
-#include <unordered_set>
+#include <limits>
 
 #include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
+#include "traces/format/json_string.h"
 
 namespace baechi {
 namespace {
@@ -19,21 +20,6 @@ void put(fmt::memory_buffer& out, std::string_view text) {
 
 void put(fmt::memory_buffer& out, std::int64_t n) {
   put(out, std::string_view(fmt::format_int(n).c_str()));
-}
-
-void put_string(fmt::memory_buffer& out, std::string_view text) {
-  out.push_back('"');
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out.push_back('\\');
-      out.push_back(c);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      fmt::format_to(fmt::appender(out), "\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      out.push_back(c);
-    }
-  }
-  out.push_back('"');
 }
 
 /// Microseconds, to the nanosecond: "12.5".
@@ -53,7 +39,7 @@ void put_compute(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   if (kinds.empty()) return put_us(out, graph.op(v).compute);
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     put(out, k == 0 ? "{" : ", ");
-    put_string(out, kinds[k]);
+    append_json_string(out, kinds[k]);
     put(out, ": ");
     if (const auto time = graph.compute(v, k))
       put_us(out, *time);
@@ -85,14 +71,14 @@ constexpr std::string_view phase_names[] = {"forward", "backward", "update"};
 void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   const Op& op = graph.op(v);
   put(out, "{\"name\": ");
-  put_string(out, graph.name(v));
+  append_json_string(out, graph.name(v));
   put(out, ", \"kind\": ");
-  put_string(out, graph.kind(v));
+  append_json_string(out, graph.kind(v));
   put(out, ", \"phase\": ");
-  put_string(out, phase_names[static_cast<std::size_t>(op.phase)]);
+  append_json_string(out, phase_names[static_cast<std::size_t>(op.phase)]);
   if (op.forward != no_op) {
     put(out, ", \"forward\": ");
-    put_string(out, graph.name(op.forward));
+    append_json_string(out, graph.name(op.forward));
   }
   put(out, ", \"compute_us\": ");
   put_compute(out, graph, v);
@@ -102,7 +88,7 @@ void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   put(out, op.persistent.count);
   if (op.group != no_group) {
     put(out, ", \"colocation\": [");
-    put_string(out, graph.group_name(op.group));
+    append_json_string(out, graph.group_name(op.group));
     put(out, "]");
   }
   put_outputs(out, graph, v);
@@ -124,14 +110,14 @@ void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control) {
     const Edge& edge = graph.edge(e);
     put(out, first ? "\n  {\"from\": " : ",\n  {\"from\": ");
     first = false;
-    put_string(out, graph.name(edge.src));
+    append_json_string(out, graph.name(edge.src));
     if (!control) {
       put(out, ", \"output\": ");
       put(out,
           static_cast<std::int64_t>(index(edge.tensor) - index(*graph.outputs(edge.src).begin())));
     }
     put(out, ", \"to\": ");
-    put_string(out, graph.name(edge.dst));
+    append_json_string(out, graph.name(edge.dst));
     put(out, "}");
   }
   if (!first) put(out, "\n ");
@@ -320,15 +306,17 @@ void TraceReader::add(const FileEdge& edge) {
   const std::uint32_t count = first_tensor_[index(*from) + 1] - first;
   if (edge.output >= count) {
     file_.mistake(edge.from.offset,
-                  fmt::format("output: '{}' has no output {}, {}", edge.from.name, edge.output,
-                              count == 0 ? "it has none" : fmt::format("it has {}", count)));
+                  count == 0
+                      ? fmt::format("output: '{}' has no outputs", edge.from.name)
+                      : fmt::format("output: {} is not an output of '{}', which has {}, from 0",
+                                    edge.output, edge.from.name, count));
     return;
   }
   builder_.add_edge(static_cast<TensorId>(first + static_cast<std::uint32_t>(edge.output)), *to);
 }
 
 Trace TraceReader::read() {
-  Trace trace{.format = "baechi"};
+  Trace trace;
   file_.root().object(file_keys, [&](std::string_view key, Json v) {
     if (key == "format") {
       v.one_of({&format_name, 1});
@@ -351,12 +339,7 @@ Trace TraceReader::read() {
   for (const auto& [op, forward] : forwards_)
     if (const auto v = resolve(forward, "forward")) builder_.set_forward(op, *v);
   file_.finish();
-  try {
-    trace.graph = std::move(builder_).build();
-  } catch (const InputError& e) {
-    throw InputError(fmt::format("{}: {}", path_, e.what()));
-  }
-  trace.coverage = coverage(trace.graph);
+  trace.graph = build_graph(std::move(builder_), path_);
   return trace;
 }
 
@@ -365,9 +348,9 @@ Trace TraceReader::read() {
 std::string trace_json(const Trace& trace) {
   fmt::memory_buffer out;
   put(out, "{\"format\": \"baechi-trace\", \"version\": 1, \"name\": ");
-  put_string(out, trace.name);
+  append_json_string(out, trace.name);
   put(out, ", \"source\": ");
-  put_string(out, trace.source);
+  append_json_string(out, trace.source);
   put(out, ", \"batch\": ");
   put(out, trace.batch);
   put(out, ",\n \"ops\": [");

@@ -1,0 +1,359 @@
+#include "placers/compat/etf.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+constexpr TimePoint never = CompatReadyOps::never;
+constexpr std::uint32_t not_ready = ~std::uint32_t{0};
+
+std::uint64_t bit(DeviceId d) {
+  return std::uint64_t{1} << (index(d) % 64);
+}
+
+}  // namespace
+
+void CompatReadyOps::add(OpId v) {
+  ops_.push_back(v);
+  urgent_.push_back(never);
+  times_.resize(times_.size() + devices_, never);
+  estimates_.resize(estimates_.size() + devices_);
+}
+
+void CompatReadyOps::remove(std::size_t row) {
+  const std::size_t last = ops_.size() - 1;
+  ops_[row] = ops_[last];
+  urgent_[row] = urgent_[last];
+  std::copy_n(times_.begin() + static_cast<std::ptrdiff_t>(last * devices_), devices_,
+              times_.begin() + static_cast<std::ptrdiff_t>(row * devices_));
+  std::copy_n(estimates_.begin() + static_cast<std::ptrdiff_t>(last * devices_), devices_,
+              estimates_.begin() + static_cast<std::ptrdiff_t>(row * devices_));
+  ops_.pop_back();
+  urgent_.pop_back();
+  times_.resize(last * devices_);
+  estimates_.resize(last * devices_);
+}
+
+CompatScheduler::CompatScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                                 const CompatOptions& options,
+                                 std::span<const std::uint32_t> favourites, BaechiLog* log)
+    : graph_(graph),
+      limits_(limits),
+      options_(options),
+      favourites_(favourites),
+      log_(log),
+      memory_(graph, limits, options),
+      channels_(graph.num_tensors(), limits.size(), log != nullptr),
+      ready_(limits.size()),
+      ready_row_(graph.num_ops(), not_ready),
+      unmet_(graph.num_ops()),
+      unread_(graph.num_ops()),
+      end_(graph.num_ops()),
+      free_(limits.size()),
+      last_(limits.size(), no_op),
+      state_(limits.size(), State::free) {
+  if (options.colocation) groups_ = compat_groups(graph);
+  result_.device.assign(graph.num_ops(), no_device);
+  for (const OpId v : graph.ops()) {
+    unmet_[v] = static_cast<std::uint32_t>(graph.in_edges(v).size());
+    unread_[v] = static_cast<std::uint32_t>(graph.out_edges(v).size());
+    if (unmet_[v] > 0) continue;
+    ready_row_[v] = static_cast<std::uint32_t>(ready_.size());
+    ready_.add(v);
+  }
+}
+
+CompatResult CompatScheduler::run() && {
+  try {
+    for (TimePoint next{}; next != never;) {
+      now_ = next;
+      step();
+      next = never;
+      for (const DeviceId d : devices()) next = std::min(next, next_time(d));
+      BAECHI_CHECK(next > now_, "time stands still");
+    }
+    // Q18: nothing fits anywhere any more, and nothing is moved to make room.
+    if (result_.scheduled < graph_.num_ops())
+      throw CompatStop{{.type = "AssertionError",
+                        .where = "run",
+                        .file = "m_etf.py",
+                        .message = fmt::format("# scheduled ops={}, # ops={}", result_.scheduled,
+                                               graph_.num_ops())}};
+    result_.makespan = now_.time_since_epoch();
+  } catch (CompatStop& stop) {
+    result_.failure = std::move(stop.failure);
+  }
+  result_.used = memory_.used();
+  result_.peak = memory_.peak();
+  return std::move(result_);
+}
+
+void CompatScheduler::step() {
+  for (const DeviceId d : devices()) {
+    if (free_[d] == now_ && last_[d] != no_op) count_finished(d);
+    free_[d] = std::max(free_[d], now_);
+  }
+  update_times();
+  while (const auto chosen = choose()) {
+    start(*chosen);
+    update_times();
+  }
+}
+
+/// Q11: only an op that ends at the time of a step is seen to end; one that takes no time has been
+/// overlooked by then.
+void CompatScheduler::count_finished(DeviceId d) {
+  for (const EdgeId e : graph_.out_edges(last_[d])) {
+    const OpId v = graph_.edge(e).dst;
+    if (--unmet_[v] > 0) continue;
+    ready_row_[v] = static_cast<std::uint32_t>(ready_.size());
+    ready_.add(v);
+  }
+}
+
+void CompatScheduler::update_times() {
+  for (std::size_t row = 0; row < ready_.size(); ++row) {
+    update_row(row);
+    if (options_.colocation && result_.device[ready_.op(row)] == no_device)
+      drop_devices_without_room_for_group(row);
+  }
+  moved_channels_ = 0;
+}
+
+void CompatScheduler::update_row(std::size_t row) {
+  const OpId v = ready_.op(row);
+  TimePoint latest = TimePoint::min();
+  for (const DeviceId d : devices()) {
+    CompatReadyOps::Estimate& known = ready_.estimate(row, d);
+    if ((known.channels & moved_channels_) != 0) known.channels = ~std::uint64_t{0};
+    TimePoint time = never;
+    if (may_run_on(v, d) && memory_.room(v, d)) {
+      if (known.channels == ~std::uint64_t{0}) known = estimate(v, d);
+      time = std::max(known.ready, free_[d]);
+      latest = std::max(latest, time);
+    }
+    ready_.time(row, d) = time;
+  }
+  ready_.urgent(row) = latest == TimePoint::min() ? never : latest;
+}
+
+void CompatScheduler::drop_devices_without_room_for_group(std::size_t row) {
+  const Bytes need = memory_.need(groups_[graph_.op(ready_.op(row)).group]);
+  for (const DeviceId d : devices()) {
+    if (need > memory_.available(d)) ready_.time(row, d) = never;
+  }
+}
+
+/// Q9: every edge as if it were the only one to use the channels, its tensors in one piece.
+CompatReadyOps::Estimate CompatScheduler::estimate(OpId v, DeviceId d) const {
+  CompatReadyOps::Estimate estimate{.ready = TimePoint{}, .channels = 0};
+  for (const EdgeId e : graph_.in_edges(v)) {
+    const BaechiGraph::Edge& edge = graph_.edge(e);
+    const DeviceId from = result_.device[edge.src];
+    if (from == d) {
+      estimate.ready = std::max(estimate.ready, end_[edge.src]);
+      continue;
+    }
+    Duration time{};
+    bool sends = false;
+    for (const BaechiGraph::Send& s : graph_.sends(e)) {
+      if (channels_.holds(d, s.tensor)) {
+        estimate.ready = std::max(estimate.ready, channels_.arrival(d, s.tensor));
+      } else {
+        time += s.time;
+        sends = true;
+      }
+    }
+    if (!sends) continue;
+    estimate.ready = std::max(estimate.ready, channels_.estimate(from, d, end_[edge.src], time));
+    estimate.channels |= bit(from) | bit(d);
+  }
+  return estimate;
+}
+
+/// The candidate with the least (time, topo), of equals that of the first device.
+std::optional<CompatScheduler::Candidate> CompatScheduler::choose() {
+  std::optional<Candidate> best;
+  for (const DeviceId d : devices()) {
+    const auto row = candidate(d);
+    if (!row) continue;
+    const Candidate c{*row, d, ready_.time(*row, d), graph_.op(ready_.op(*row)).topo};
+    if (best && (c.time == never) != (best->time == never)) {
+      // Q3: an urgent op without a time, beside one with a time.
+      const auto kind = [](TimePoint t) { return t == never ? "NoneType" : "int"; };
+      throw CompatStop{
+          {.type = "TypeError",
+           .where = "__lt__",
+           .file = "placer_utils.py",
+           .message = fmt::format("'<' not supported between instances of '{}' and '{}'",
+                                  kind(c.time), kind(best->time)),
+           .op = ready_.op(*row)}};
+    }
+    if (!best || std::tie(c.time, c.topo) < std::tie(best->time, best->topo)) best = c;
+  }
+  return best;
+}
+
+std::optional<std::size_t> CompatScheduler::candidate(DeviceId d) {
+  state_[d] = State::busy;
+  if (now_ < free_[d]) return std::nullopt;
+  if (waits_for(d)) {
+    state_[d] = State::awake;
+    return candidate_awake(d);
+  }
+  state_[d] = State::free;
+  const auto row = earliest(d);
+  return row && ready_.time(*row, d) <= now_ ? row : std::nullopt;
+}
+
+std::optional<std::size_t> CompatScheduler::candidate_awake(DeviceId d) const {
+  const auto urgent = most_urgent(d);
+  if (urgent && ready_.urgent(*urgent) <= now_) return urgent;
+  const auto favourite = waits_for(d);
+  return ready_.time(*favourite, d) <= now_ ? favourite : std::nullopt;
+}
+
+std::optional<std::size_t> CompatScheduler::earliest(DeviceId d) const {
+  std::optional<std::size_t> best;
+  TimePoint best_time = never;
+  std::uint32_t best_topo = 0;
+  for (std::size_t row = 0; row < ready_.size(); ++row) {
+    const TimePoint time = ready_.time(row, d);
+    if (time == never || time > best_time) continue;
+    const std::uint32_t topo = graph_.op(ready_.op(row)).topo;
+    if (time == best_time && topo > best_topo) continue;
+    best = row;
+    best_time = time;
+    best_topo = topo;
+  }
+  return best;
+}
+
+/// Q3: of the ops that have room on `d`, also those whose group has none.
+std::optional<std::size_t> CompatScheduler::most_urgent(DeviceId d) const {
+  std::optional<std::size_t> best;
+  const auto rank = [this](std::size_t row) {
+    return std::pair(ready_.urgent(row), graph_.op(ready_.op(row)).topo);
+  };
+  for (std::size_t row = 0; row < ready_.size(); ++row) {
+    const OpId v = ready_.op(row);
+    if (!may_run_on(v, d) || !memory_.room(v, d)) continue;
+    if (!best || rank(row) < rank(*best)) best = row;
+  }
+  return best;
+}
+
+/// The row of the favourite child of the last op on `d`, if it is ready, unplaced, and could start
+/// nowhere earlier than on `d`.
+std::optional<std::size_t> CompatScheduler::waits_for(DeviceId d) const {
+  if (favourites_.empty() || last_[d] == no_op) return std::nullopt;
+  const OpId child{favourites_[index(last_[d])]};
+  if (child == OpId{nobody} || result_.device[child] != no_device || ready_row_[child] == not_ready)
+    return std::nullopt;
+  const std::size_t row = ready_row_[child];
+  const TimePoint here = ready_.time(row, d);
+  if (here == never) return std::nullopt;
+  for (const DeviceId other : devices()) {
+    if (ready_.time(row, other) < here) return std::nullopt;
+  }
+  return row;
+}
+
+/// When `d` may next have something to do, given that no op is to be started now.
+TimePoint CompatScheduler::next_time(DeviceId d) const {
+  if (state_[d] == State::busy) return free_[d];
+  if (state_[d] == State::free) {
+    const auto row = earliest(d);
+    return row ? ready_.time(*row, d) : never;
+  }
+  const auto urgent = most_urgent(d);
+  return std::min(ready_.time(*waits_for(d), d), urgent ? ready_.urgent(*urgent) : never);
+}
+
+/// Q8: the inputs are sent only now that their reader starts.
+void CompatScheduler::start(const Candidate& c) {
+  const OpId v = ready_.op(c.row);
+  const DeviceId d = c.device;
+  const TimePoint inputs = book_inputs(v, d);
+  if (result_.device[v] == no_device) {
+    if (options_.colocation) {
+      place_with_group(v, d);
+    } else {
+      place(v, d);
+    }
+  }
+  memory_.start(v, d);
+  const TimePoint begin = std::max(free_[d], inputs);
+  end_[v] = free_[d] = begin + graph_.op(v).compute;
+  last_[d] = v;
+  for (const EdgeId e : graph_.in_edges(v)) {
+    const OpId u = graph_.edge(e).src;
+    if (--unread_[u] == 0) memory_.release_outputs(u, result_.device[u]);
+  }
+  if (log_ != nullptr) log_->on_op({v, d, inputs, begin, end_[v]});
+
+  ready_row_[v] = not_ready;
+  ready_.remove(c.row);
+  if (c.row < ready_.size()) ready_row_[ready_.op(c.row)] = static_cast<std::uint32_t>(c.row);
+  ++result_.scheduled;
+  if (options_.colocation) memory_.started(graph_.op(v).group, d);
+}
+
+TimePoint CompatScheduler::book_inputs(OpId v, DeviceId d) {
+  TimePoint last{};
+  for (const EdgeId e : graph_.in_edges(v)) {
+    const OpId src = graph_.edge(e).src;
+    if (result_.device[src] == d) {
+      last = std::max(last, end_[src]);
+      continue;
+    }
+    book_edge(e, d);
+    for (const BaechiGraph::Send& s : graph_.sends(e))
+      last = std::max(last, channels_.arrival(d, s.tensor));
+  }
+  return last;
+}
+
+/// First what `d` holds already, which only shows in the log, then the rest.
+void CompatScheduler::book_edge(EdgeId e, DeviceId d) {
+  const BaechiGraph::Edge& edge = graph_.edge(e);
+  const DeviceId from = result_.device[edge.src];
+  const auto tell = [&](const BaechiGraph::Send& s, bool cached) {
+    if (log_ == nullptr) return;
+    log_->on_transfer({s, edge.src, edge.dst, from, d, cached, channels_.booking(d, s.tensor)});
+  };
+  for (const BaechiGraph::Send& s : graph_.sends(e)) {
+    if (channels_.holds(d, s.tensor)) tell(s, true);
+  }
+  for (const BaechiGraph::Send& s : graph_.sends(e)) {
+    if (channels_.holds(d, s.tensor)) continue;
+    channels_.book(s.tensor, from, d, end_[edge.src], s.time);
+    moved_channels_ |= bit(from) | bit(d);
+    tell(s, false);
+  }
+}
+
+void CompatScheduler::place_with_group(OpId v, DeviceId d) {
+  const GroupId g = graph_.op(v).group;
+  if (options_.reserve) memory_.reserve(g, groups_[g], d);
+  for (const OpId member : groups_[g].members) place(member, d);
+}
+
+/// Q4: a group is let in by its persistent bytes alone; here each member is held to need(v).
+void CompatScheduler::place(OpId v, DeviceId d) {
+  if (!memory_.room(v, d))
+    throw CompatStop{
+        {.type = "AssertionError",
+         .where = "place_op",
+         .file = "m_etf.py",
+         .message = fmt::format("Cannot place op {} on dev {}. required={}, avail={}", index(v),
+                                index(d), memory_.need(v).count, memory_.available(d).count),
+         .op = v}};
+  result_.device[v] = d;
+}
+
+}  // namespace baechi

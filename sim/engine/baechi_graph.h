@@ -1,0 +1,92 @@
+/// A graph as the original Baechi sees it: one edge per pair of ops, carrying a list of tensors.
+/// Source: Baechi's code (beomyeol/baechi). Section and quirk numbers (Q1..Q25) used here and in
+/// placers/compat are those of placers/compat/README.md.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "sim/cluster/cluster.h"
+#include "sim/cluster/cost_model.h"
+#include "sim/graph/op_graph.h"
+
+namespace baechi {
+
+class BaechiGraph {
+ public:
+  struct Op {
+    Duration compute{};  ///< > 0 (Q11: of a shorter op the original misses the end)
+    Bytes temporary{};
+    Bytes persistent{};  ///< by TensorFlow's convention a part of `outputs`
+    Bytes outputs{};     ///< sum over the output ports
+    GroupId group =
+        no_group;            ///< once in a BaechiGraph never no_group: such an op is a group alone
+    std::uint32_t topo = 0;  ///< unique; breaks every tie
+  };
+  /// One tensor on an edge. Two sends of one TensorId to one device are one transfer.
+  struct Send {
+    TensorId tensor{};
+    Bytes size{};
+    Duration time{};  ///< between any two devices: the original's links are all equal
+  };
+  struct Edge {
+    OpId src{};
+    OpId dst{};
+    Duration time{};  ///< sum over its sends
+  };
+  /// `dst` reads a tensor of `src`: what edges are made of.
+  struct Read {
+    OpId src{};
+    OpId dst{};
+    Send send{};
+  };
+
+  /// Edges in canonical order: by src, then as `reads` first name them. A second tensor between two
+  /// ops joins the edge, unless that tensor is already on it. Op::topo is kept if `numbered`, else
+  /// made: Kahn's algorithm with a first-in first-out queue, sources in id order, then out-edges in
+  /// order; ops on a cycle keep 0.
+  BaechiGraph(IdVector<OpId, Op> ops, std::span<const Read> reads, bool numbered = false);
+
+  /// The view of a graph on a cluster. Ids are the graph's, out-edges stand in the order in which
+  /// they were added. Persistent bytes are added to the outputs, where TensorFlow has them, and
+  /// times of 0 become 1 us, both as in the original's import. A control dependency that runs
+  /// beside a data edge joins it (Q21: the original stops). Of one device, transfers take no time:
+  /// there are none. Throws InputError if two links, or the kinds or speeds of two devices, differ.
+  static BaechiGraph from(const OpGraph& graph, const CostModel& costs, const Cluster& cluster);
+
+  std::size_t num_ops() const { return ops_.size(); }
+  std::size_t num_edges() const { return edges_.size(); }
+  std::size_t num_tensors() const { return num_tensors_; }  ///< one more than the largest TensorId
+  std::size_t num_groups() const { return num_groups_; }    ///< groups are 1 .. num_groups
+
+  auto ops() const { return ops_.ids(); }
+  auto edges() const { return edges_.ids(); }
+  const Op& op(OpId v) const { return ops_[v]; }
+  const Edge& edge(EdgeId e) const { return edges_[e]; }
+  std::span<const Send> sends(EdgeId e) const {  ///< never empty
+    return {sends_.data() + sends_begin_[index(e)], sends_.data() + sends_begin_[index(e) + 1]};
+  }
+  auto out_edges(OpId v) const {
+    return id_range<EdgeId>(out_begin_[index(v)], out_begin_[index(v) + 1]);
+  }
+  std::span<const EdgeId> in_edges(OpId v) const {  ///< sorted by src
+    return {in_.data() + in_begin_[index(v)], in_.data() + in_begin_[index(v) + 1]};
+  }
+
+ private:
+  void add_edges_of(std::span<const Read> reads, std::vector<EdgeId>& edge_to);
+  void index_readers();
+  void number_topologically();
+  void complete_groups();
+
+  IdVector<OpId, Op> ops_;
+  IdVector<EdgeId, Edge> edges_;
+  std::vector<Send> sends_;                    // sorted by edge
+  std::vector<std::uint32_t> sends_begin_{0};  // [num_edges + 1], into sends_
+  std::vector<std::uint32_t> out_begin_{0};    // [num_ops + 1], into edges_
+  std::vector<EdgeId> in_;                     // [num_edges], sorted by (dst, id)
+  std::vector<std::uint32_t> in_begin_;        // [num_ops + 1], into in_
+  std::size_t num_tensors_ = 0;
+  std::size_t num_groups_ = 0;
+};
+
+}  // namespace baechi

@@ -1,0 +1,217 @@
+// The documents of graphs/, results/ and fuzz/, taken apart into records.
+#include <fmt/format.h>
+
+#include "placers/compat/compat.h"
+#include "sim/error.h"
+#include "tests/golden/goldens.h"
+#include "tests/golden/replay.h"
+
+namespace baechi::golden {
+namespace {
+
+constexpr const char* no_fusion = "fused graphs: fusion is not built";
+constexpr const char* no_adjusters = "adjuster rows: adjusters are not built";
+
+/// A record of one field: `object[field]` against `got`.
+void check_field(const json& object, const char* field, const json& got, const std::string& file,
+                 const std::string& name, Report& report) {
+  if (!object.contains(field)) return;
+  const json alone{{field, object[field]}};
+  Record record(report, file, name, alone);
+  record.equal(field, got);
+  record.finish();
+}
+
+json topo_order(const BaechiGraph& graph) {
+  json order = json::array();
+  for (const OpId v : graph.ops()) order.push_back(graph.op(v).topo);
+  return order;
+}
+
+json predecessors(const BaechiGraph& graph) {
+  json order = json::object();
+  for (const OpId v : graph.ops()) {
+    json& list = order[fmt::format("{}", index(v))] = json::array();
+    for (const EdgeId e : graph.in_edges(v)) list.push_back(index(graph.edge(e).src));
+  }
+  return order;
+}
+
+json group_infos(const NamedGraph& graph) {
+  json infos = json::object();
+  const auto groups = compat_groups(graph.graph);
+  for (const GroupId g : groups.ids()) {
+    if (groups[g].members.empty()) continue;
+    json members = json::array();
+    for (const OpId v : groups[g].members) members.push_back(index(v));
+    infos[graph.group_names[index(g)]] = {{"ops", members},
+                                          {"temp_max", groups[g].temporary_max.count},
+                                          {"output_max", groups[g].outputs_max.count},
+                                          {"persistent_sum", groups[g].persistent_sum.count},
+                                          {"output_sum", groups[g].outputs_sum.count}};
+  }
+  return infos;
+}
+
+json group_of_ops(const NamedGraph& graph) {
+  json names = json::array();
+  for (const OpId v : graph.graph.ops())
+    names.push_back(graph.group_names[index(graph.graph.op(v).group)]);
+  return names;
+}
+
+void check_groupers(const json& groupers, Workload& workload, const std::string& file,
+                    Report& report) {
+  for (const auto& [name, expected] : groupers.items()) {
+    if (name == "coplace") {
+      report.skip(no_coplacement);
+      continue;
+    }
+    if (name != "tf") throw InputError(fmt::format("no grouper '{}' (tf, coplace)", name));
+    const NamedGraph& graph = *workload.grouped(name);
+    Record record(report, file, "groupers.tf", expected);
+    record.leave_out({"wall_s", "cpu_s"});
+    record.equal("group", group_of_ops(graph));
+    record.equal("num_groups", graph.group_names.size() - 1);
+    record.equal("infos", group_infos(graph));
+    record.finish();
+  }
+}
+
+std::vector<std::uint32_t> edge_list(const json& record) {
+  return at(record, "fav_edges").get<std::vector<std::uint32_t>>();
+}
+
+/// results/msr: the linear programs that its m-SCT runs refer to.
+FavouriteEdges check_programs(const json& programs, Workload& workload, const std::string& file,
+                              Report& report) {
+  FavouriteEdges known;
+  for (const auto& [name, program] : programs.items()) {
+    known[name] = edge_list(program);
+    const FusedGraph* fused = name == "fused" ? workload.fused("coplace") : nullptr;
+    const NamedGraph* graph = name == "unfused" ? workload.grouped("tf") : nullptr;
+    if (fused != nullptr) graph = &fused->named;
+    if (graph == nullptr) {
+      report.skip(no_fusion);
+      continue;
+    }
+    Record record(report, file, "lp." + name, program);
+    record.leave_out({"solver", "status", "wall_s", "cpu_s"});
+    record.near("objective", workload.lp_optimum(*graph), 1e-6);
+    const json size = lp_size(graph->graph);
+    for (const char* field : {"rows", "cols", "nnz"}) record.equal(field, size[field]);
+    check_favourites(record, *graph, known[name]);
+    record.finish();
+  }
+  return known;
+}
+
+std::string run_name(std::size_t i, const json& run) {
+  std::string name = fmt::format("runs[{}] {} {}", i, at(run, "algo").get<std::string>(),
+                                 at(run, "grouper").get<std::string>());
+  for (const char* flag : {"fused", "coloc", "reserve", "uniform"}) {
+    if (run.value(flag, false)) name += fmt::format(" {}", flag);
+  }
+  if (run.contains("mem")) name += " mem=" + run["mem"].get<std::string>();
+  return name;
+}
+
+std::map<std::string, json> fused_graphs(const json& results) {
+  std::map<std::string, json> fused;
+  if (!results.contains("fusion")) return fused;
+  for (const char* grouper : {"tf", "coplace"}) {
+    for (const std::string& key : {std::string(grouper), fmt::format("{}:disjoint=0:cycle=0", grouper)}) {
+      if (results["fusion"].contains(key)) fused[grouper] = results["fusion"][key];
+    }
+  }
+  return fused;
+}
+
+std::optional<std::vector<std::string>> coplaced_groups(const json& results) {
+  if (!results.contains("groupers") || !results["groupers"].contains("coplace"))
+    return std::nullopt;
+  return at(results["groupers"]["coplace"], "group").get<std::vector<std::string>>();
+}
+
+/// The counts and sums at the head of a results file.
+void check_head(const json& results, Workload& workload, const std::string& file,
+                Report& report) {
+  const BaechiGraph& graph = workload.grouped("tf")->graph;
+  Record record(report, file, "head", results);
+  record.leave_out({"graph", "file", "source", "mapping", "num_ops_in_file", "topo_order",
+                    "pred_order", "groupers", "fusion", "lp", "runs", "adjusters"});
+  record.equal("devices", workload.devices());
+  record.equal("num_ops", graph.num_ops());
+  record.equal("num_edges", graph.num_edges());
+  record.equal("sum_temp_plus_output", workload.sum_temporary_and_outputs());
+  record.equal("sum_persistent", workload.sum_persistent());
+  record.equal("T", workload.sum_resident());
+  record.finish();
+}
+
+}  // namespace
+
+void check_graph(const json& graph, const std::string& file, Report& report) {
+  const CanonicalForm form = canonical_form(read_graph(graph));
+  Record record(report, file, "graph", graph);
+  record.leave_out({"name", "note", "source", "mapping", "devices", "comm_cost"});
+  record.equal("ops", form.ops);
+  record.equal("edges", form.edges);
+  record.finish();
+}
+
+void check_canonical(const json& raw, const json& canonical, const std::string& file,
+                     Report& report) {
+  const CanonicalForm form = canonical_form(read_graph(raw));
+  Record record(report, file, "canonical form", canonical);
+  record.leave_out({"note"});
+  record.equal("ops", form.ops);
+  record.equal("edges", form.edges);
+  for (const char* field : {"name", "devices", "comm_cost"})
+    record.equal(field, raw.contains(field) ? raw[field] : json());
+  record.finish();
+}
+
+void check_results(const json& results, const json& graph, const std::string& file,
+                   Report& report) {
+  Workload workload(read_graph(graph), coplaced_groups(results), fused_graphs(results));
+  check_head(results, workload, file, report);
+  const BaechiGraph& view = workload.grouped("tf")->graph;
+  check_field(results, "topo_order", topo_order(view), file, "topo_order", report);
+  check_field(results, "pred_order", predecessors(view), file, "pred_order", report);
+  if (results.contains("groupers")) check_groupers(results["groupers"], workload, file, report);
+  if (results.contains("fusion")) report.skip(no_fusion, results["fusion"].size());
+  if (results.contains("adjusters")) report.skip(no_adjusters, results["adjusters"].size());
+  FavouriteEdges programs;
+  if (results.contains("lp")) programs = check_programs(results["lp"], workload, file, report);
+  if (!results.contains("runs")) return;
+  for (std::size_t i = 0; i < results["runs"].size(); ++i) {
+    const json& run = results["runs"][i];
+    check_run(run, workload, programs, file, run_name(i, run), report);
+  }
+}
+
+void check_fuzz(const json& line, const std::string& file, Report& report) {
+  check_graph(at(line, "graph"), file, report);
+  json run = at(line, "config");
+  run.update(at(line, "result"));
+  const std::string grouper = at(run, "grouper").get<std::string>();
+  std::optional<std::vector<std::string>> coplaced;
+  if (grouper == "coplace" && line.contains("group"))
+    coplaced = line["group"].get<std::vector<std::string>>();
+  std::map<std::string, json> fused;
+  if (line.contains("fused")) fused[grouper] = line["fused"];
+  Workload workload(read_graph(line["graph"]), coplaced, fused);
+
+  check_field(line, "topo_order", topo_order(workload.grouped("tf")->graph), file, "topo_order",
+              report);
+  if (grouper == "tf") {
+    check_field(line, "group", group_of_ops(*workload.grouped("tf")), file, "group", report);
+  } else {
+    report.skip(no_coplacement);
+  }
+  if (line.contains("fused")) report.skip(no_fusion);
+  check_run(run, workload, {}, file, run_name(0, run), report);
+}
+
+}  // namespace baechi::golden

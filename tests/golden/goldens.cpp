@@ -1,0 +1,153 @@
+#include "tests/golden/goldens.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "sim/error.h"
+
+namespace baechi::golden {
+namespace {
+
+namespace fs = std::filesystem;
+
+json read_json(const fs::path& path) {
+  std::ifstream in(path);
+  if (!in) throw InputError(fmt::format("{}: cannot be read", path.string()));
+  try {
+    return json::parse(in);
+  } catch (const json::exception& e) {
+    throw InputError(fmt::format("{}: {}", path.string(), e.what()));
+  }
+}
+
+/// The .json files of a folder by name; none if there is no such folder.
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  if (!fs::is_directory(folder)) return files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+/// Does `check`, naming `file` in what it throws.
+void naming(const std::string& file, const auto& check) {
+  try {
+    check();
+  } catch (const InputError& e) {
+    throw InputError(fmt::format("{}: {}", file, e.what()));
+  } catch (const json::exception& e) {
+    throw InputError(fmt::format("{}: {}", file, e.what()));
+  } catch (const std::out_of_range& e) {
+    throw InputError(fmt::format("{}: {}", file, e.what()));
+  }
+}
+
+class Folder {
+ public:
+  Folder(const fs::path& root, Report& report) : root_(root), report_(report) {}
+
+  void check() {
+    units();
+    graphs();
+    results("small");
+    results("msr");
+    fuzz();
+    pytorch();
+    if (files_ == 0)
+      throw InputError(fmt::format("{}: no goldens here (graphs, results, fuzz, unit)", root_.string()));
+  }
+
+ private:
+  std::string name(const fs::path& path) const { return fs::relative(path, root_).generic_string(); }
+
+  void each(const char* folder, const auto& check) {
+    for (const fs::path& path : files_in(root_ / folder)) {
+      ++files_;
+      naming(name(path), [&] { check(path, read_json(path)); });
+    }
+  }
+
+  void graphs() {
+    each("graphs/small_raw", [this](const fs::path& path, const json& raw) {
+      const fs::path canonical = root_ / "graphs/small" / path.filename();
+      if (!fs::exists(canonical)) {
+        report_.skip("raw graphs without a canonical form beside them");
+        return;
+      }
+      check_canonical(raw, read_json(canonical), name(path), report_);
+    });
+    for (const char* folder : {"graphs/small", "graphs/msr"}) {
+      each(folder, [this](const fs::path& path, const json& graph) {
+        check_graph(graph, name(path), report_);
+      });
+    }
+  }
+
+  void results(const std::string& part) {
+    each(("results/" + part).c_str(), [&](const fs::path& path, const json& results) {
+      const fs::path graph = root_ / "graphs" / part / path.filename();
+      if (!fs::exists(graph)) {
+        report_.skip("results of a graph that is absent",
+                     results.contains("runs") ? results["runs"].size() : 1);
+        return;
+      }
+      check_results(results, read_json(graph), name(path), report_);
+    });
+  }
+
+  void fuzz() {
+    std::vector<fs::path> files;
+    if (fs::is_directory(root_ / "fuzz")) {
+      for (const auto& entry : fs::directory_iterator(root_ / "fuzz")) {
+        if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+      }
+    }
+    std::ranges::sort(files);
+    for (const fs::path& path : files) {
+      ++files_;
+      std::ifstream in(path);
+      std::string line;
+      for (std::size_t number = 1; std::getline(in, line); ++number) {
+        if (line.empty()) continue;
+        const std::string where = fmt::format("{}:{}", name(path), number);
+        naming(where, [&] { check_fuzz(json::parse(line), where, report_); });
+      }
+    }
+  }
+
+  void units() {
+    const auto find_graph = [this](const std::string& graph) {
+      for (const char* folder : {"graphs/small", "graphs/msr"}) {
+        const fs::path path = root_ / folder / (graph + ".json");
+        if (fs::exists(path)) return read_json(path);
+      }
+      return json();
+    };
+    each("unit", [&](const fs::path& path, const json& table) {
+      check_unit(path.stem().string(), table, name(path), find_graph, report_);
+    });
+  }
+
+  void pytorch() {
+    each("results/small_pytorch", [this](const fs::path&, const json& results) {
+      report_.skip("runs of the PyTorch variant: it is not built", at(results, "runs").size());
+    });
+  }
+
+  const fs::path& root_;
+  Report& report_;
+  std::size_t files_ = 0;
+};
+
+}  // namespace
+
+void check_folder(const fs::path& folder, Report& report) {
+  if (!fs::is_directory(folder)) throw InputError(fmt::format("{}: no such folder", folder.string()));
+  Folder(folder, report).check();
+}
+
+}  // namespace baechi::golden

@@ -1,0 +1,341 @@
+#include "tests/golden/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/engine/baechi_simulation.h"
+#include "sim/error.h"
+
+namespace baechi::golden {
+namespace {
+
+/// A run's graph and how its ops map to those of the unfused graph.
+struct Target {
+  const NamedGraph* graph = nullptr;
+  const FusedGraph* fused = nullptr;  // null if the run is not
+};
+
+CompatOptions options_of(Record& record) {
+  const std::string algorithm = record.input("algo").get<std::string>();
+  CompatOptions options{.colocation = record.input("coloc").get<bool>()};
+  if (algorithm == "topo") {
+    options.algorithm = CompatAlgorithm::m_topo;
+    options.uniform = record.input("uniform").get<bool>();
+  } else if (algorithm == "etf" || algorithm == "sct") {
+    options.algorithm = algorithm == "etf" ? CompatAlgorithm::m_etf : CompatAlgorithm::m_sct;
+    options.reserve = record.input("reserve").get<bool>();
+    if (algorithm == "sct") options.threshold = record.input("threshold").get<double>();
+  } else {
+    throw InputError(fmt::format("no algorithm '{}' (topo, etf, sct)", algorithm));
+  }
+  return options;
+}
+
+Favourites favourites_from(const BaechiGraph& graph, const std::vector<std::uint32_t>& edges) {
+  for (const std::uint32_t e : edges) {
+    if (e >= graph.num_edges())
+      throw InputError(fmt::format("no edge {} among {}", e, graph.num_edges()));
+  }
+  return favourites(sct_graph(graph), edges, true);
+}
+
+/// `mem` names a limit as a fraction of the workload's memory: "inf", "0.6S", "1.2T/n".
+std::optional<std::int64_t> limit_of(const std::string& mem, const Workload& workload) {
+  if (mem == "inf") return std::int64_t{1} << 50;
+  const auto unit = mem.find_first_not_of("0123456789.");
+  if (unit == std::string::npos) return std::nullopt;
+  const double factor = unit == 0 ? 1.0 : json::parse(mem.substr(0, unit)).get<double>();
+  const auto part = [factor](std::int64_t sum, std::size_t shares) {
+    return static_cast<std::int64_t>(factor * static_cast<double>(sum) /
+                                     static_cast<double>(shares));
+  };
+  if (mem.substr(unit) == "S") return part(workload.sum_temporary_and_outputs(), 1);
+  if (mem.substr(unit) == "T/n") return part(workload.sum_resident(), workload.devices());
+  return std::nullopt;
+}
+
+/// Longest path if an edge costs x times its time: what the objective is of a given x.
+double length_with(const BaechiGraph& graph, const std::vector<double>& x) {
+  // Not by Op::topo, which a fused graph has from its ops (Q13).
+  std::vector<std::size_t> unmet;
+  for (const OpId v : graph.ops()) unmet.push_back(graph.in_edges(v).size());
+  std::vector<OpId> queue;
+  for (const OpId v : graph.ops()) {
+    if (unmet[index(v)] == 0) queue.push_back(v);
+  }
+  IdVector<OpId, double> end(graph.num_ops());
+  double longest = 0.0;
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    const OpId v = queue[i];
+    end[v] += static_cast<double>(graph.op(v).compute.count()) / 1e3;
+    longest = std::max(longest, end[v]);
+    for (const EdgeId e : graph.out_edges(v)) {
+      const BaechiGraph::Edge& edge = graph.edge(e);
+      end[edge.dst] = std::max(
+          end[edge.dst], end[v] + x[index(e)] * static_cast<double>(edge.time.count()) / 1e3);
+      if (--unmet[index(edge.dst)] == 0) queue.push_back(edge.dst);
+    }
+  }
+  return longest;
+}
+
+/// The most by which `x` breaks a bound or a degree row.
+double infeasibility(const BaechiGraph& graph, const std::vector<double>& x) {
+  double worst = 0.0;
+  for (const double value : x) worst = std::max({worst, -value, value - 1.0});
+  for (const OpId v : graph.ops()) {
+    double kept = 0.0;
+    for (const EdgeId e : graph.out_edges(v)) kept += 1.0 - x[index(e)];
+    worst = std::max(worst, kept - 1.0);
+    kept = 0.0;
+    for (const EdgeId e : graph.in_edges(v)) kept += 1.0 - x[index(e)];
+    worst = std::max(worst, kept - 1.0);
+  }
+  return worst;
+}
+
+/// An x is one of many optima, so it is held to be feasible and optimal, not to be ours.
+void check_x(Record& record, const NamedGraph& graph, double optimum) {
+  constexpr double tolerance = 1e-6;
+  const auto x = record.input("lp_x").get<std::vector<double>>();
+  if (x.size() != graph.graph.num_edges()) throw InputError("lp_x: not one for each edge");
+  const double broken = infeasibility(graph.graph, x);
+  if (broken > tolerance)
+    record.mismatch("lp_x", "a solution", fmt::format("rows broken by {}", broken));
+  const double length = length_with(graph.graph, x);
+  if (length > optimum + tolerance * std::max(1.0, optimum))
+    record.mismatch("lp_x", fmt::format("the optimum, {}", optimum), fmt::format("{}", length));
+}
+
+/// Favourites of an m-SCT run: from its own x if it has them, else from the program it refers to.
+std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph, Workload& workload,
+                                   double threshold, const FavouriteEdges& known) {
+  record.leave_out({"solver"});
+  if (!record.has("lp_x")) {
+    const auto& edges = known.find(record.input("lp_ref").get<std::string>());
+    if (edges == known.end()) throw InputError("lp_ref names no linear program");
+    return favourites_from(graph.graph, edges->second).favourite;
+  }
+  const double optimum = workload.lp_optimum(graph);
+  record.near("lp_objective", optimum, 1e-6);
+  check_x(record, graph, optimum);
+  if (record.has("lp")) {
+    json size = lp_size(graph.graph);
+    if (record.input("lp").contains("status")) size["status"] = record.input("lp")["status"];
+    record.equal("lp", size);
+  }
+  const auto x = record.input("lp_x").get<std::vector<double>>();
+  if (x.size() != graph.graph.num_edges()) throw InputError("lp_x: not one for each edge");
+  return check_favourites(record, graph,
+                          favourite_edges(sct_graph(graph.graph), x, threshold, true));
+}
+
+std::string message_of(const CompatFailure& failure, const NamedGraph& graph) {
+  if (failure.type != "KeyError") return failure.message;
+  const std::size_t group = index(graph.graph.op(failure.op).group);
+  return group < graph.group_names.size() ? "'" + graph.group_names[group] + "'" : "None";
+}
+
+void check_outcome(Record& record, const CompatResult& result, const NamedGraph& graph,
+                   const CompatOptions& options) {
+  record.equal("status", result.failure ? "error" : "ok");
+  if (result.cap) record.equal("cap", result.cap->count);
+  const json placement = ids(result.device, no_device);
+  if (result.failure) {
+    record.equal("error", {{"type", result.failure->type},
+                           {"where", result.failure->where},
+                           {"file", result.failure->file},
+                           {"msg", message_of(*result.failure, graph)}});
+    record.equal("partial_placement", placement);
+    if (options.algorithm != CompatAlgorithm::m_topo)
+      record.equal("num_scheduled", result.scheduled);
+    return;
+  }
+  record.equal("placement", placement);
+  if (options.algorithm == CompatAlgorithm::m_topo) {
+    record.equal("topo_used", bytes(result.used));
+  } else {
+    record.equal("est_makespan", us(result.makespan));
+    record.equal("peak_memory", bytes(result.peak));
+    record.equal("final_memory", bytes(result.used));
+  }
+}
+
+/// The event log within `owner`: whole, or its length and hash. A record of its own.
+void check_events(const json& owner, const EventLog& log, const std::string& file,
+                  const std::string& name, Report& report) {
+  json fields = json::object();
+  for (const char* field : {"events", "events_fnv1a64", "num_events"}) {
+    if (owner.contains(field)) fields[field] = owner[field];
+  }
+  if (fields.empty()) return;
+  Record record(report, file, name, fields);
+  if (record.has("events")) record.equal("events", log.to_json());
+  record.equal("num_events", log.size());
+  record.equal("events_fnv1a64", log.fnv1a64());
+  record.finish();
+}
+
+void check_virtual(const json& run, const IdVector<OpId, DeviceId>& placement, Workload& workload,
+                   const std::string& file, const std::string& name, Report& report) {
+  const NamedGraph& graph = *workload.grouped("tf");
+  EventLog log(graph.tensors);
+  const BaechiStep step = simulate_baechi(graph.graph, placement, workload.devices(), &log);
+  Record record(report, file, name, at(run, "virtual"));
+  record.leave_out({"wall_s", "cpu_s", "events", "num_events", "events_fnv1a64"});
+  IdVector<DeviceId, Bytes> peak;
+  for (const DeviceUse& use : step.result.devices) peak.push_back(use.peak);
+  record.equal("makespan", us(step.result.makespan));
+  record.equal("peak_memory", bytes(peak));
+  record.equal("final_memory", bytes(step.final_memory));
+  record.finish();
+  check_events(at(run, "virtual"), log, file, name + " events", report);
+}
+
+/// The placement of a fused graph, of each op that went into it.
+IdVector<OpId, DeviceId> unfused(const IdVector<OpId, DeviceId>& placement,
+                                 const FusedGraph& fused, std::size_t num_ops) {
+  IdVector<OpId, DeviceId> result(num_ops, no_device);
+  for (const OpId v : placement.ids()) {
+    for (const std::size_t op : fused.ops[index(v)])
+      result[OpId{static_cast<std::uint32_t>(op)}] = placement[v];
+  }
+  return result;
+}
+
+}  // namespace
+
+void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
+               const std::string& file, const std::string& name, Report& report) {
+  Record record(report, file, name, run);
+  record.leave_out({"wall_s", "cpu_s", "seed", "fusion_check_disjoint_paths", "virtual", "events",
+                    "num_events", "events_fnv1a64"});
+  const std::string grouper = record.input("grouper").get<std::string>();
+  Target target;
+  if (record.input("fused").get<bool>()) {
+    target.fused = workload.fused(grouper);
+    if (target.fused != nullptr) target.graph = &target.fused->named;
+  } else {
+    target.graph = workload.grouped(grouper);
+  }
+  if (target.graph == nullptr) {
+    report.skip("runs on co-placed or fused graphs that are not recorded beside them");
+    return;
+  }
+  const CompatOptions options = options_of(record);
+  const Bytes limit{record.input("memory_limit").get<std::int64_t>()};
+  if (record.has("mem")) {
+    if (const auto bytes = limit_of(record.input("mem").get<std::string>(), workload))
+      record.equal("memory_limit", *bytes);
+  }
+  std::vector<std::uint32_t> favourites;
+  if (options.algorithm == CompatAlgorithm::m_sct)
+    favourites = favourites_of(record, *target.graph, workload, options.threshold, known);
+
+  EventLog log(target.graph->tensors);
+  const CompatResult result =
+      baechi_place(target.graph->graph, IdVector<DeviceId, Bytes>(workload.devices(), limit),
+                   options, favourites, &log);
+  check_outcome(record, result, *target.graph, options);
+  IdVector<OpId, DeviceId> placement = result.device;
+  if (target.fused != nullptr) {
+    placement = unfused(placement, *target.fused, workload.golden().ops.size());
+    if (!result.failure) record.equal("op_placement", ids(placement, no_device));
+  }
+  record.finish();
+  check_events(run, log, file, name + " events", report);
+  if (run.contains("virtual") && !result.failure)
+    check_virtual(run, placement, workload, file, name + " virtual", report);
+}
+
+std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& graph,
+                                            const std::vector<std::uint32_t>& favourite_edges) {
+  record.equal("fav_edges", favourite_edges);
+  Favourites favourites = favourites_from(graph.graph, favourite_edges);
+  record.equal("favorite", children(favourites.favourite));
+  return std::move(favourites.favourite);
+}
+
+json children(const std::vector<std::uint32_t>& favourites) {
+  json list = json::array();
+  for (const std::uint32_t v : favourites) list.push_back(v == nobody ? -1 : std::int64_t{v});
+  return list;
+}
+
+json lp_size(const BaechiGraph& graph) {
+  const std::size_t e = graph.num_edges();
+  const std::size_t v = graph.num_ops();
+  std::size_t sources = 0;
+  std::size_t sinks = 0;
+  for (const OpId op : graph.ops()) {
+    if (graph.in_edges(op).empty()) ++sources;
+    if (graph.out_edges(op).empty()) ++sinks;
+  }
+  return {{"rows", 3 * e + 2 * v + (v - sinks) + (v - sources)},
+          {"cols", e + v + 1},
+          {"nnz", 2 * e + v + 3 * e + 2 * e + 2 * v}};
+}
+
+Workload::Workload(GoldenGraph graph, std::optional<std::vector<std::string>> coplaced,
+                   std::map<std::string, json> fused)
+    : golden_(std::move(graph)),
+      coplaced_(std::move(coplaced)),
+      fused_records_(std::move(fused)) {}
+
+std::int64_t Workload::sum_temporary_and_outputs() const {
+  std::int64_t sum = 0;
+  for (const GoldenOp& op : golden_.ops)
+    sum += std::accumulate(op.outputs.begin(), op.outputs.end(), op.temporary);
+  return sum;
+}
+
+std::int64_t Workload::sum_persistent() const {
+  std::int64_t sum = 0;
+  for (const GoldenOp& op : golden_.ops) sum += op.persistent;
+  return sum;
+}
+
+std::int64_t Workload::sum_resident() const {
+  std::int64_t sum = 0;
+  for (const GoldenOp& op : golden_.ops)
+    sum += op.temporary + std::max(op.persistent, std::accumulate(op.outputs.begin(),
+                                                                  op.outputs.end(),
+                                                                  std::int64_t{0}));
+  return sum;
+}
+
+const NamedGraph* Workload::grouped(const std::string& grouper) {
+  const auto known = grouped_.find(grouper);
+  if (known != grouped_.end()) return &known->second;
+  if (grouper == "tf")
+    return &grouped_.emplace(grouper, named_graph(golden_, tf_groups(golden_))).first->second;
+  if (grouper == "coplace" && coplaced_)
+    return &grouped_.emplace(grouper, named_graph(golden_, *coplaced_)).first->second;
+  return nullptr;
+}
+
+double Workload::lp_optimum(const NamedGraph& graph) {
+  const auto known = optimum_.find(&graph);
+  if (known != optimum_.end()) return known->second;
+  const double w = solve_sct(sct_graph(graph.graph), {.canonical = false}).w / 1e3;
+  return optimum_.emplace(&graph, w).first->second;
+}
+
+const FusedGraph* Workload::fused(const std::string& grouper) {
+  const auto known = fused_.find(grouper);
+  if (known != fused_.end()) return &known->second;
+  const auto record = fused_records_.find(grouper);
+  if (record == fused_records_.end()) return nullptr;
+  FusedGraph fused = read_fused(record->second);
+  std::vector<std::size_t> times(golden_.ops.size(), 0);
+  for (const auto& ops : fused.ops) {
+    for (const std::size_t v : ops) ++times.at(v);
+  }
+  if (std::ranges::any_of(times, [](std::size_t n) { return n != 1; }))
+    throw InputError("fused graph: an op is in none or several of its ops");
+  return &fused_.emplace(grouper, std::move(fused)).first->second;
+}
+
+}  // namespace baechi::golden

@@ -1,0 +1,59 @@
+/// Runs of the placers and the simulator, replayed on one workload.
+#pragma once
+#include <map>
+#include <optional>
+
+#include "placers/compat/compat.h"
+#include "tests/golden/events.h"
+#include "tests/golden/graph.h"
+
+namespace baechi::golden {
+
+/// A graph, its groupings, and the linear programs' answers on them.
+class Workload {
+ public:
+  /// `graph` as read; `coplaced` and `fused` as recorded, for we make neither: the group of each op,
+  /// and by grouper the fused graph.
+  Workload(GoldenGraph graph, std::optional<std::vector<std::string>> coplaced,
+           std::map<std::string, json> fused);
+
+  const GoldenGraph& golden() const { return golden_; }
+  std::size_t devices() const { return golden_.devices; }
+  std::int64_t sum_temporary_and_outputs() const;
+  std::int64_t sum_persistent() const;
+  /// Sum of max(persistent, outputs) + temporary.
+  std::int64_t sum_resident() const;
+
+  /// Null if the record needed for it is not there.
+  const NamedGraph* grouped(const std::string& grouper);
+  const FusedGraph* fused(const std::string& grouper);
+  /// Optimum of the favourite child program on `graph`, in us; solved once per graph.
+  double lp_optimum(const NamedGraph& graph);
+
+ private:
+  GoldenGraph golden_;
+  std::optional<std::vector<std::string>> coplaced_;
+  std::map<std::string, json> fused_records_;
+  std::map<std::string, NamedGraph> grouped_;
+  std::map<std::string, FusedGraph> fused_;
+  std::map<const NamedGraph*, double> optimum_;
+};
+
+/// Favourite edges of a linear program by the name that runs of results/msr refer to.
+using FavouriteEdges = std::map<std::string, std::vector<std::uint32_t>>;
+
+/// One run and the records within it: itself, its event log, its simulation, that one's event log.
+/// `run` holds configuration and outcome in one object.
+void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
+               const std::string& file, const std::string& name, Report& report);
+
+/// Fields of a linear program in a record: objective, favourites and the x that give them.
+/// Returns the favourite child of each op, or `nobody`.
+std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& graph,
+                                            const std::vector<std::uint32_t>& favourite_edges);
+/// Ids by position, `nobody` as -1.
+json children(const std::vector<std::uint32_t>& favourites);
+/// {rows, cols, nnz} of the original's formulation.
+json lp_size(const BaechiGraph& graph);
+
+}  // namespace baechi::golden

@@ -1,0 +1,205 @@
+// The tables of unit/: one record per entry.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "placers/compat/compat.h"
+#include "placers/lp/clp.h"
+#include "sim/cluster/cost_model.h"
+#include "sim/engine/baechi_simulation.h"
+#include "sim/error.h"
+#include "tests/golden/goldens.h"
+#include "tests/golden/replay.h"
+
+namespace baechi::golden {
+namespace {
+
+using Graphs = std::function<json(const std::string&)>;
+
+void check_comm_cost(Record& record) {
+  const BaechiCosts::Fit fit{.us_per_byte = record.input("coef").get<double>(),
+                             .intercept_us = record.input("intercept").get<double>()};
+  json got = json::array();
+  for (const json& value : record.input("values")) {
+    const Bytes size{value.at(0).get<std::int64_t>()};
+    got.push_back({size.count, us(BaechiCosts::transfer_time(size, fit))});
+  }
+  record.equal("values", got);
+}
+
+void check_rounding(Record& record) {
+  const auto x = record.input("x").get<std::vector<double>>();
+  const SctGraph any{.compute = {}, .edges = std::vector<SctGraph::Edge>(x.size())};
+  json got = json::array();
+  for (std::size_t i = 0; i < x.size(); ++i) got.push_back(1);
+  for (const std::uint32_t e :
+       favourite_edges(any, x, record.input("threshold").get<double>(), true))
+    got[e] = 0;
+  record.equal("rounded", got);
+}
+
+void check_favorites(Record& record) {
+  SctGraph graph;
+  graph.compute.resize(record.input("num_ops").get<std::size_t>());
+  for (const json& edge : record.input("edges"))
+    graph.edges.push_back({edge.at(0).get<std::uint32_t>(), edge.at(1).get<std::uint32_t>(), {}});
+  const auto chosen = record.input("chosen").get<std::vector<std::uint32_t>>();
+  for (const std::uint32_t e : chosen) {
+    if (e >= graph.edges.size()) throw InputError(fmt::format("no edge {}", e));
+  }
+  const Favourites got = favourites(graph, chosen, true);
+  record.equal("favorite", children(got.favourite));
+  record.equal("parent", children(got.parent));
+}
+
+/// The linear program of m-SCT, row by row, that solve_sct() solves in its own way.
+/// Columns: x of each edge, start of each op, w.
+LinearProgram favourite_program(const SctGraph& graph) {
+  const auto us = [](Duration t) { return static_cast<double>(t.count()) / 1e3; };
+  LinearProgram program;
+  const std::size_t num_edges = graph.edges.size();
+  const std::size_t num_ops = graph.compute.size();
+  for (std::size_t e = 0; e < num_edges; ++e) program.add_column(0.0, 1.0);
+  for (std::size_t v = 0; v < num_ops; ++v) program.add_column(0.0, LinearProgram::infinity);
+  const std::uint32_t w = program.add_column(0.0, LinearProgram::infinity);
+  const auto start = [num_edges](std::size_t v) { return static_cast<std::uint32_t>(num_edges + v); };
+
+  std::vector<std::vector<LinearProgram::Term>> out(num_ops);
+  std::vector<std::vector<LinearProgram::Term>> in(num_ops);
+  for (std::uint32_t e = 0; e < num_edges; ++e) {
+    const auto [src, dst, communication] = graph.edges[e];
+    const LinearProgram::Term row[] = {
+        {start(dst), 1.0}, {start(src), -1.0}, {e, -us(communication)}};
+    program.add_row(us(graph.compute[src]), row, LinearProgram::infinity);
+    out[src].push_back({e, 1.0});
+    in[dst].push_back({e, 1.0});
+  }
+  for (std::size_t v = 0; v < num_ops; ++v) {
+    const LinearProgram::Term row[] = {{w, 1.0}, {start(v), -1.0}};
+    program.add_row(us(graph.compute[v]), row, LinearProgram::infinity);
+    for (const auto* edges : {&out[v], &in[v]}) {
+      if (!edges->empty())
+        program.add_row(static_cast<double>(edges->size()) - 1.0, *edges, LinearProgram::infinity);
+    }
+  }
+  return program;
+}
+
+/// The least (sign 1) or largest (-1) value of a column.
+double extreme(LinearProgram& program, std::size_t column, double sign) {
+  program.objectives = {std::vector<double>(program.num_columns(), 0.0)};
+  program.objectives[0][column] = sign;
+  const LinearOptimum optimum = solve(program);
+  BAECHI_CHECK(optimum.status == LinearOptimum::Status::optimal, "the face is not empty");
+  return optimum.x[column];
+}
+
+/// Over all optima, the range of each x. Recorded with 6 digits, and w may be 1e-6 us too large.
+void check_lp_faces(Record& record, const GoldenGraph& golden) {
+  const SctGraph graph = sct_graph(named_graph(golden, tf_groups(golden)).graph);
+  const SctSolution ours = solve_sct(graph);
+  const auto low = record.input("lo").get<std::vector<double>>();
+  const auto high = record.input("hi").get<std::vector<double>>();
+  record.near("objective", ours.w / 1e3, 1e-6);
+  record.equal("num_edges", graph.edges.size());
+  if (low.size() != graph.edges.size() || high.size() != graph.edges.size())
+    throw InputError("lo, hi: not one for each edge");
+
+  constexpr double tolerance = 1e-5;
+  LinearProgram program = favourite_program(graph);
+  const std::size_t w = program.num_columns() - 1;
+  program.column_upper[w] = extreme(program, w, 1.0) + 1e-6;
+  std::size_t free = 0;
+  std::size_t forced = 0;
+  std::size_t possible = 0;
+  for (std::size_t e = 0; e < low.size(); ++e) {
+    const double least = extreme(program, e, 1.0);
+    const double most = extreme(program, e, -1.0);
+    if (std::abs(least - low[e]) > tolerance)
+      record.mismatch(fmt::format("lo[{}]", e), fmt::format("{}", low[e]), fmt::format("{}", least));
+    if (std::abs(most - high[e]) > tolerance)
+      record.mismatch(fmt::format("hi[{}]", e), fmt::format("{}", high[e]), fmt::format("{}", most));
+    if (ours.x[e] < least - tolerance || ours.x[e] > most + tolerance)
+      record.mismatch(fmt::format("x[{}]", e), fmt::format("{} to {}", least, most),
+                      fmt::format("{}", ours.x[e]));
+    if (most - least > tolerance) ++free;
+    if (most <= 0.1) ++forced;
+    if (least <= 0.1) ++possible;
+  }
+  record.equal("undetermined", free);
+  record.equal("forced_favorite", forced);
+  record.equal("possible_favorite", possible);
+}
+
+/// Section 19.3 of the specification. What m-SCT makes of a solver's x is not checked: these x are
+/// not recorded.
+void check_sensitivity(Record& record, const GoldenGraph& golden) {
+  const NamedGraph graph = named_graph(golden, tf_groups(golden));
+  const CompatResult etf =
+      baechi_place(graph.graph, IdVector<DeviceId, Bytes>(golden.devices, Bytes{1LL << 50}),
+                   {.algorithm = CompatAlgorithm::m_etf, .colocation = false});
+  Duration work{};
+  for (const OpId v : graph.graph.ops()) work += graph.graph.op(v).compute;
+  record.equal("ops", graph.graph.num_ops());
+  record.equal("etf", us(etf.makespan));
+  record.equal("etf_v",
+               us(simulate_baechi(graph.graph, etf.device, golden.devices).result.makespan));
+  record.equal("one_device", us(work));
+  const double optimum = solve_sct(sct_graph(graph.graph), {.canonical = false}).w / 1e3;
+  for (const char* solver : {"glpk", "conelp"}) {
+    record.near(fmt::format("obj_{}", solver).c_str(), optimum, 1e-6);
+    record.leave_out({fmt::format("lp_{}", solver).c_str()});  // seconds
+    for (const char* field : {"sct", "sctv", "fav", "chosen"}) {
+      for (const char* threshold : {"0.1", "0.5"})
+        record.leave_out({fmt::format("{}_{}_{}", field, solver, threshold).c_str()});
+    }
+  }
+}
+
+}  // namespace
+
+void check_unit(const std::string& name, const json& table, const std::string& file,
+                const Graphs& graphs, Report& report) {
+  if (name == "python_timings") {
+    report.skip("timings of the original, which are not results", table.size());
+    return;
+  }
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    std::optional<GoldenGraph> graph;
+    if (name == "lp_faces" || name == "sct_solver_sensitivity") {
+      const json found = graphs(at(table[i], "graph").get<std::string>());
+      if (found.is_null()) {
+        report.skip("results of a graph that is absent");
+        continue;
+      }
+      graph = read_graph(found);
+    }
+    Record record(report, file, fmt::format("[{}]", i), table[i]);
+    if (graph) record.leave_out({"graph"});
+    if (name == "comm_cost") {
+      check_comm_cost(record);
+    } else if (name == "rounding") {
+      check_rounding(record);
+    } else if (name == "favorites") {
+      check_favorites(record);
+    } else if (name == "lp_faces") {
+      check_lp_faces(record, *graph);
+    } else if (name == "sct_solver_sensitivity") {
+      check_sensitivity(record, *graph);
+      report.skip("m-SCT columns of sct_solver_sensitivity: the solvers' x are not recorded");
+    } else if (name == "groupers") {
+      record.leave_out({"edges", "coplace"});
+      record.equal(
+          "tf", tf_groups(record.input("groups").get<std::vector<std::vector<std::string>>>()));
+      report.skip(no_coplacement);
+    } else {
+      throw InputError("no such table is known here");
+    }
+    record.finish();
+  }
+}
+
+}  // namespace baechi::golden
