@@ -67,14 +67,14 @@ TEST_SUITE("baechi") {
     const BaechiGraph view = BaechiGraph::from(test.graph, test.costs, test.cluster);
     REQUIRE(view.num_edges() == 2);
     CHECK(view.edge(EdgeId{0}).dst == OpId{1});
-    CHECK(view.edge(EdgeId{0}).time == 2000ns + 1000ns + 4ns);
+    CHECK(view.time(EdgeId{0}) == 2000ns + 1000ns + 4ns);
     CHECK(view.sends(EdgeId{0}).size() == 3);
     CHECK(view.sends(EdgeId{0})[0].tensor == t1);  // as added
     CHECK(view.op(OpId{0}).outputs == Bytes{3007});
     CHECK(view.op(OpId{0}).compute == 1us);  // the original knows no op of no length
     CHECK(view.op(OpId{1}).topo == 1);       // in order of out-edges: b, then c
     CHECK(view.op(OpId{2}).topo == 2);
-    CHECK(view.num_groups() == 3);           // an op without a group is one alone
+    CHECK(view.num_groups() == 3);  // an op without a group is one alone
   }
 
   TEST_CASE("the original's simulator: by hand") {
@@ -89,7 +89,8 @@ TEST_SUITE("baechi") {
     CHECK(r.moved == Bytes{100'000});
     CHECK(r.devices[gpu0].busy == 30us);
     CHECK(r.devices[gpu1].busy == 30us);
-    // gpu0: weights 200 and output 100 of a, then workspace 50 of b; gpu1: copies count nothing (Q7)
+    // gpu0: weights 200 and output 100 of a, then workspace 50 of b; gpu1: copies count nothing
+    // (Q7)
     CHECK(r.devices[gpu0].peak == Bytes{350'000});
     CHECK(r.devices[gpu0].at_peak[MemoryKind::weights] == Bytes{200'000});
     CHECK(r.devices[gpu0].at_peak[MemoryKind::outputs] == Bytes{100'000});
@@ -144,13 +145,13 @@ TEST_SUITE("baechi") {
     const Case test(two_readers(), 2, Bytes{299'999});
     CHECK_THROWS_WITH_AS(
         place_compat(test.problem, {.algorithm = CompatAlgorithm::m_etf, .colocation = false}),
-        "m_etf, as the original: AssertionError in run (m_etf.py): # scheduled ops=0, # ops=3: no op "
+        "m_etf, as the original: AssertionError in run (m_etf.py): # scheduled ops=0, # ops=3: no "
+        "op "
         "that is ready fits on a device any more",
         InfeasibleError);
     CHECK_THROWS_WITH_AS(
-        place_compat(test.problem, {.algorithm = CompatAlgorithm::m_topo,
-                                    .colocation = false,
-                                    .uniform = false}),
+        place_compat(test.problem,
+                     {.algorithm = CompatAlgorithm::m_topo, .colocation = false, .uniform = false}),
         "m_topo, as the original: RuntimeError in _place_ops (m_topo.py): 3 operators cannot be "
         "placed on devices.",
         InfeasibleError);
@@ -167,7 +168,8 @@ TEST_SUITE("baechi") {
           const Case grouped(std::move(g).build(), 2, Bytes{300});
           place_compat(grouped.problem, {.algorithm = CompatAlgorithm::m_etf});
         }(),
-        "m_etf, as the original: AssertionError in place_op (m_etf.py): Cannot place op 1 on dev 0. "
+        "m_etf, as the original: AssertionError in place_op (m_etf.py): Cannot place op 1 on dev "
+        "0. "
         "required=550, avail=300, at op 'b'",
         InfeasibleError);
   }
@@ -176,9 +178,10 @@ TEST_SUITE("baechi") {
     Case test(two_readers());
     CHECK_THROWS_AS(place_compat(test.problem, {.colocation = false, .reserve = true}), InputError);
     test.cluster.set_link(gpu1, gpu0, {.bandwidth = 2.0_GBps, .latency = 0ns});
-    CHECK_THROWS_WITH_AS(simulate_baechi(test.problem, on({gpu0, gpu0, gpu1}), {}),
-                         "the original Baechi knows one link for all pairs of devices, but 'gpu1' -> "
-                         "'gpu0' differs from 'gpu0' -> 'gpu1'",
-                         InputError);
+    CHECK_THROWS_WITH_AS(
+        simulate_baechi(test.problem, on({gpu0, gpu0, gpu1}), {}),
+        "the original Baechi knows one link for all pairs of devices, but 'gpu1' -> "
+        "'gpu0' differs from 'gpu0' -> 'gpu1'",
+        InputError);
   }
 }

@@ -1,5 +1,5 @@
-/// The original Baechi's placers m_topo, m_etf and m_sct, bit for bit, quirks and failures included.
-/// Source: Baechi's code (beomyeol/baechi). Quirks Q1..Q25: README.md beside this file.
+/// The original Baechi's placers m_topo, m_etf and m_sct, bit for bit, quirks and failures
+/// included. Source: Baechi's code (beomyeol/baechi). Quirks Q1..Q25: README.md beside this file.
 #pragma once
 #include <optional>
 #include <span>
@@ -28,28 +28,27 @@ inline constexpr DeviceId no_device{~std::uint32_t{0}};
 
 /// How the original dies: the Python exception, where it is raised, and its text.
 struct CompatFailure {
-  std::string_view type;     ///< "AssertionError", ...
-  std::string_view where;    ///< function
-  std::string_view file;     ///< "m_etf.py", ...
-  std::string message;       ///< of a KeyError "": the key is the name of the group of `op`
-  OpId op = no_op;           ///< that was being started, if any was
+  std::string_view type;   ///< "AssertionError", ...
+  std::string_view where;  ///< function
+  std::string_view file;   ///< "m_etf.py", ...
+  std::string message;     ///< of a KeyError "": the key is the name of the group of `op`
+  OpId op = no_op;         ///< that was being started, if any was
 };
 
 struct CompatResult {
-  IdVector<OpId, DeviceId> device;       ///< [num_ops]; no_device where a failure came first
+  IdVector<OpId, DeviceId> device;  ///< [num_ops]; no_device where a failure came first
   std::optional<CompatFailure> failure;
-  std::size_t scheduled = 0;             ///< m_etf, m_sct: ops that were started
-  Duration makespan{};                   ///< m_etf, m_sct: as they estimate it
-  IdVector<DeviceId, Bytes> used;        ///< at the end; m_topo: all that was charged
-  IdVector<DeviceId, Bytes> peak;        ///< m_etf, m_sct
-  std::optional<Bytes> cap;              ///< m_topo, uniform: the even share
+  std::size_t scheduled = 0;       ///< m_etf, m_sct: ops that were started
+  Duration makespan{};             ///< m_etf, m_sct: as they estimate it
+  IdVector<DeviceId, Bytes> used;  ///< at the end; m_topo: all that was charged
+  IdVector<DeviceId, Bytes> peak;  ///< m_etf, m_sct
+  std::optional<Bytes> cap;        ///< m_topo, uniform: the even share
 };
 
 /// `limits`: memory per device. `favourites` (m_sct): per op its favourite child or `nobody`.
 CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
                           const CompatOptions& options,
-                          std::span<const std::uint32_t> favourites = {},
-                          BaechiLog* log = nullptr);
+                          std::span<const std::uint32_t> favourites = {}, BaechiLog* log = nullptr);
 
 /// The linear program of the original's m_sct is on the same ops and edges.
 SctGraph sct_graph(const BaechiGraph& graph);

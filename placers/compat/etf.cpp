@@ -38,8 +38,7 @@ void CompatReadyOps::remove(std::size_t row) {
   estimates_.resize(last * devices_);
 }
 
-CompatScheduler::CompatScheduler(const BaechiGraph& graph,
-                                 const IdVector<DeviceId, Bytes>& limits,
+CompatScheduler::CompatScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
                                  const CompatOptions& options,
                                  std::span<const std::uint32_t> favourites, BaechiLog* log)
     : graph_(graph),
@@ -48,7 +47,8 @@ CompatScheduler::CompatScheduler(const BaechiGraph& graph,
       favourites_(favourites),
       log_(log),
       memory_(graph, limits, options),
-      channels_(graph.num_tensors(), limits.size(), log != nullptr),
+      channels_(limits.size()),
+      sent_(graph.num_tensors() * limits.size()),
       ready_(limits.size()),
       ready_row_(graph.num_ops(), not_ready),
       unmet_(graph.num_ops()),
@@ -162,16 +162,15 @@ CompatReadyOps::Estimate CompatScheduler::estimate(OpId v, DeviceId d) const {
     Duration time{};
     bool sends = false;
     for (const BaechiGraph::Send& s : graph_.sends(e)) {
-      if (channels_.holds(d, s.tensor)) {
-        estimate.ready = std::max(estimate.ready, channels_.arrival(d, s.tensor));
+      if (const auto& booking = sent(s.tensor, d)) {
+        estimate.ready = std::max(estimate.ready, booking->receive_end);
       } else {
         time += s.time;
         sends = true;
       }
     }
     if (!sends) continue;
-    estimate.ready =
-        std::max(estimate.ready, channels_.estimate(from, d, end_[edge.src], time));
+    estimate.ready = std::max(estimate.ready, channels_.estimate(from, d, end_[edge.src], time));
     estimate.channels |= bit(from) | bit(d);
   }
   return estimate;
@@ -315,7 +314,7 @@ TimePoint CompatScheduler::book_inputs(OpId v, DeviceId d) {
     }
     book_edge(e, d);
     for (const BaechiGraph::Send& s : graph_.sends(e))
-      last = std::max(last, channels_.arrival(d, s.tensor));
+      last = std::max(last, sent(s.tensor, d)->receive_end);
   }
   return last;
 }
@@ -326,15 +325,15 @@ void CompatScheduler::book_edge(EdgeId e, DeviceId d) {
   const DeviceId from = result_.device[edge.src];
   const auto tell = [&](const BaechiGraph::Send& s, bool cached) {
     if (log_ == nullptr) return;
-    log_->on_transfer(
-        {s, edge.src, edge.dst, from, d, cached, channels_.booking(d, s.tensor)});
+    log_->on_transfer({s, edge.src, edge.dst, from, d, cached, *sent(s.tensor, d)});
   };
   for (const BaechiGraph::Send& s : graph_.sends(e)) {
-    if (channels_.holds(d, s.tensor)) tell(s, true);
+    if (sent(s.tensor, d)) tell(s, true);
   }
   for (const BaechiGraph::Send& s : graph_.sends(e)) {
-    if (channels_.holds(d, s.tensor)) continue;
-    channels_.book(s.tensor, from, d, end_[edge.src], s.time);
+    auto& booking = sent(s.tensor, d);
+    if (booking) continue;
+    booking = channels_.book(from, d, end_[edge.src], s.time);
     moved_channels_ |= bit(from) | bit(d);
     tell(s, false);
   }
@@ -349,13 +348,13 @@ void CompatScheduler::place_with_group(OpId v, DeviceId d) {
 /// Q4: a group is let in by its persistent bytes alone; here each member is held to need(v).
 void CompatScheduler::place(OpId v, DeviceId d) {
   if (!memory_.room(v, d))
-    throw CompatStop{{.type = "AssertionError",
-                      .where = "place_op",
-                      .file = "m_etf.py",
-                      .message = fmt::format("Cannot place op {} on dev {}. required={}, avail={}",
-                                             index(v), index(d), memory_.need(v).count,
-                                             memory_.available(d).count),
-                      .op = v}};
+    throw CompatStop{
+        {.type = "AssertionError",
+         .where = "place_op",
+         .file = "m_etf.py",
+         .message = fmt::format("Cannot place op {} on dev {}. required={}, avail={}", index(v),
+                                index(d), memory_.need(v).count, memory_.available(d).count),
+         .op = v}};
   result_.device[v] = d;
 }
 

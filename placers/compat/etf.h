@@ -5,8 +5,8 @@
 
 namespace baechi {
 
-/// Ops that may start, and for each how early it could on each device. Rows are ops in no order, for
-/// every choice among them is decided by Op::topo at the latest.
+/// Ops that may start, and for each how early it could on each device. Rows are ops in no order,
+/// for every choice among them is decided by Op::topo at the latest.
 class CompatReadyOps {
  public:
   static constexpr TimePoint never = TimePoint::max();
@@ -34,10 +34,10 @@ class CompatReadyOps {
 
  private:
   std::size_t devices_;
-  std::vector<OpId> ops_;             // [size]
-  std::vector<TimePoint> times_;      // [size, devices]
-  std::vector<TimePoint> urgent_;     // [size]
-  std::vector<Estimate> estimates_;   // [size, devices]
+  std::vector<OpId> ops_;            // [size]
+  std::vector<TimePoint> times_;     // [size, devices]
+  std::vector<TimePoint> urgent_;    // [size]
+  std::vector<Estimate> estimates_;  // [size, devices]
 };
 
 class CompatScheduler {
@@ -78,6 +78,13 @@ class CompatScheduler {
   void place_with_group(OpId v, DeviceId d);
   void place(OpId v, DeviceId d);
 
+  /// The transfer of `t` to `d`, if there was one: a tensor, once there, is never dropped.
+  std::optional<BaechiBooking>& sent(TensorId t, DeviceId d) {
+    return sent_[index(t) * limits_.size() + index(d)];
+  }
+  const std::optional<BaechiBooking>& sent(TensorId t, DeviceId d) const {
+    return sent_[index(t) * limits_.size() + index(d)];
+  }
   auto devices() const { return id_range<DeviceId>(0, limits_.size()); }
   bool may_run_on(OpId v, DeviceId d) const {
     return result_.device[v] == no_device || result_.device[v] == d;
@@ -92,14 +99,15 @@ class CompatScheduler {
   IdVector<GroupId, CompatGroup> groups_;  // empty without colocation
   CompatMemory memory_;
   BaechiChannels channels_;
-  std::uint64_t moved_channels_ = 0;       // since estimates were last looked at; bit d % 64
+  std::vector<std::optional<BaechiBooking>> sent_;  // [num_tensors, num_devices]
+  std::uint64_t moved_channels_ = 0;  // since estimates were last looked at; bit d % 64
   CompatReadyOps ready_;
   IdVector<OpId, std::uint32_t> ready_row_;  // row in ready_, or ~0
   IdVector<OpId, std::uint32_t> unmet_;      // in-edges whose src has not finished
   IdVector<OpId, std::uint32_t> unread_;     // out-edges whose dst has not started
   IdVector<OpId, TimePoint> end_;
-  IdVector<DeviceId, TimePoint> free_;       // for computing
-  IdVector<DeviceId, OpId> last_;            // last started
+  IdVector<DeviceId, TimePoint> free_;  // for computing
+  IdVector<DeviceId, OpId> last_;       // last started
   IdVector<DeviceId, State> state_;
   TimePoint now_{};
   CompatResult result_;

@@ -33,8 +33,9 @@ void CompatMemory::start(OpId v, DeviceId d) {
   release(op.temporary, v, d);
 }
 
-/// Q6: called when the last reader starts. Q5: persistent bytes, never charged as such, remain of the
-/// outputs; where the outputs do not hold them the release is negative, a charge past limit and peak.
+/// Q6: called when the last reader starts. Q5: persistent bytes, never charged as such, remain of
+/// the outputs; where the outputs do not hold them the release is negative, a charge past limit and
+/// peak.
 void CompatMemory::release_outputs(OpId u, DeviceId d) {
   release(graph_.op(u).outputs - graph_.op(u).persistent, u, d);
 }
@@ -52,8 +53,11 @@ void CompatMemory::allocate(Bytes size, OpId v, DeviceId d) {
   if (reserving_) {
     Reservation& r = reservations_[graph_.op(v).group];
     if (r.device != d)  // Q15: nothing was reserved, for groups are not placed as such
-      throw CompatStop{
-          {.type = "KeyError", .where = "allocate_memory", .file = "m_etf.py", .message = "", .op = v}};
+      throw CompatStop{{.type = "KeyError",
+                        .where = "allocate_memory",
+                        .file = "m_etf.py",
+                        .message = "",
+                        .op = v}};
     r.left -= size;
     if (r.left >= Bytes{}) return;
     size = Bytes{} - r.left;

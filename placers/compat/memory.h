@@ -1,4 +1,5 @@
-/// Memory as the original m_etf and m_sct keep it: changed when an op is started, not as time passes.
+/// Memory as the original m_etf and m_sct keep it: changed when an op is started, not as time
+/// passes.
 #pragma once
 #include "placers/compat/compat.h"
 

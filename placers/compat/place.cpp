@@ -22,7 +22,7 @@ SctGraph sct_graph(const BaechiGraph& graph) {
   for (const EdgeId e : graph.edges()) {
     const BaechiGraph::Edge& edge = graph.edge(e);
     result.edges.push_back({static_cast<std::uint32_t>(edge.src),
-                            static_cast<std::uint32_t>(edge.dst), edge.time});
+                            static_cast<std::uint32_t>(edge.dst), graph.time(e)});
   }
   return result;
 }
@@ -43,8 +43,7 @@ std::string_view name_of(CompatAlgorithm algorithm) {
 
 /// The exception as Python would end with it, and what it means.
 std::string explained(const CompatFailure& failure, const OpGraph& graph) {
-  std::string text =
-      fmt::format("{} in {} ({})", failure.type, failure.where, failure.file);
+  std::string text = fmt::format("{} in {} ({})", failure.type, failure.where, failure.file);
   if (!failure.message.empty()) text += fmt::format(": {}", failure.message);
   if (failure.op != no_op) text += fmt::format(", at op '{}'", graph.name(failure.op));
   if (failure.where == "run") text += ": no op that is ready fits on a device any more";
@@ -55,9 +54,10 @@ std::string explained(const CompatFailure& failure, const OpGraph& graph) {
 
 Placement place_compat(const Problem& problem, const CompatOptions& options) {
   if (options.reserve && !options.colocation && options.algorithm != CompatAlgorithm::m_topo)
-    throw InputError(fmt::format("{}: compat with reserve needs colocation: the original stops at "
-                                 "the first op (KeyError)",
-                                 name_of(options.algorithm)));
+    throw InputError(
+        fmt::format("{}: compat with reserve needs colocation: the original stops at "
+                    "the first op (KeyError)",
+                    name_of(options.algorithm)));
   const BaechiGraph graph = BaechiGraph::from(problem.graph, problem.costs, problem.cluster);
   IdVector<DeviceId, Bytes> limits;
   for (const DeviceId d : problem.cluster.devices())

@@ -31,11 +31,11 @@ class Topo {
       }
     }
     if (next != order.end())
-      result_.failure = {.type = "RuntimeError",
-                         .where = "_place_ops",
-                         .file = "m_topo.py",
-                         .message = fmt::format("{} operators cannot be placed on devices.",
-                                                order.end() - next)};
+      result_.failure = {
+          .type = "RuntimeError",
+          .where = "_place_ops",
+          .file = "m_topo.py",
+          .message = fmt::format("{} operators cannot be placed on devices.", order.end() - next)};
     return std::move(result_);
   }
 

@@ -14,23 +14,26 @@ namespace baechi {
 class BaechiGraph {
  public:
   struct Op {
-    Duration compute{};          ///< > 0 (Q11: of a shorter op the original misses the end)
+    Duration compute{};  ///< > 0 (Q11: of a shorter op the original misses the end)
     Bytes temporary{};
-    Bytes persistent{};          ///< by TensorFlow's convention a part of `outputs`
-    Bytes outputs{};             ///< sum over the output ports
-    GroupId group = no_group;    ///< once in a BaechiGraph never no_group: such an op is a group alone
-    std::uint32_t topo = 0;      ///< unique; breaks every tie
+    Bytes persistent{};  ///< by TensorFlow's convention a part of `outputs`
+    Bytes outputs{};     ///< sum over the output ports
+    GroupId group =
+        no_group;            ///< once in a BaechiGraph never no_group: such an op is a group alone
+    std::uint32_t topo = 0;  ///< unique; breaks every tie
   };
   /// One tensor on an edge. Two sends of one TensorId to one device are one transfer.
   struct Send {
     TensorId tensor{};
+    /// Its place among the tensors of its op, from 0; a tensor that several ops send has a number
+    /// above these that is its own. So a table of num_slots() suffices while one op sends.
+    std::uint32_t slot = 0;
     Bytes size{};
     Duration time{};  ///< between any two devices: the original's links are all equal
   };
   struct Edge {
     OpId src{};
     OpId dst{};
-    Duration time{};  ///< sum over its sends
   };
   /// `dst` reads a tensor of `src`: what edges are made of.
   struct Read {
@@ -46,16 +49,17 @@ class BaechiGraph {
   BaechiGraph(IdVector<OpId, Op> ops, std::span<const Read> reads, bool numbered = false);
 
   /// The view of a graph on a cluster. Ids are the graph's, out-edges stand in the order in which
-  /// they were added. Persistent bytes are added to the outputs, where TensorFlow has them, and times
-  /// of 0 become 1 us, both as in the original's import. A control dependency that runs beside a data
-  /// edge joins it (Q21: the original stops). Of one device, transfers take no time: there are none.
-  /// Throws InputError if two links, or the kinds or speeds of two devices, differ.
+  /// they were added. Persistent bytes are added to the outputs, where TensorFlow has them, and
+  /// times of 0 become 1 us, both as in the original's import. A control dependency that runs
+  /// beside a data edge joins it (Q21: the original stops). Of one device, transfers take no time:
+  /// there are none. Throws InputError if two links, or the kinds or speeds of two devices, differ.
   static BaechiGraph from(const OpGraph& graph, const CostModel& costs, const Cluster& cluster);
 
   std::size_t num_ops() const { return ops_.size(); }
   std::size_t num_edges() const { return edges_.size(); }
   std::size_t num_tensors() const { return num_tensors_; }  ///< one more than the largest TensorId
   std::size_t num_groups() const { return num_groups_; }    ///< groups are 1 .. num_groups
+  std::size_t num_slots() const { return num_slots_; }      ///< one more than the largest slot
 
   auto ops() const { return ops_.ids(); }
   auto edges() const { return edges_.ids(); }
@@ -70,22 +74,38 @@ class BaechiGraph {
   std::span<const EdgeId> in_edges(OpId v) const {  ///< sorted by src
     return {in_.data() + in_begin_[index(v)], in_.data() + in_begin_[index(v) + 1]};
   }
+  /// The src of each of in_edges(v), in the same order.
+  std::span<const OpId> predecessors(OpId v) const {
+    return {in_src_.data() + in_begin_[index(v)], in_src_.data() + in_begin_[index(v) + 1]};
+  }
+  /// How long all tensors of `e` take, one after another.
+  Duration time(EdgeId e) const {
+    Duration sum{};
+    for (const Send& s : sends(e)) sum += s.time;
+    return sum;
+  }
 
  private:
+  BaechiGraph() = default;
+  void reserve(std::size_t reads);
   void add_edges_of(std::span<const Read> reads, std::vector<EdgeId>& edge_to);
+  void finish(bool numbered);
+  void number_slots();
   void index_readers();
   void number_topologically();
   void complete_groups();
 
   IdVector<OpId, Op> ops_;
   IdVector<EdgeId, Edge> edges_;
-  std::vector<Send> sends_;                  // sorted by edge
+  std::vector<Send> sends_;                    // sorted by edge
   std::vector<std::uint32_t> sends_begin_{0};  // [num_edges + 1], into sends_
   std::vector<std::uint32_t> out_begin_{0};    // [num_ops + 1], into edges_
-  std::vector<EdgeId> in_;                   // [num_edges], sorted by (dst, id)
-  std::vector<std::uint32_t> in_begin_;      // [num_ops + 1], into in_
+  std::vector<EdgeId> in_;                     // [num_edges], sorted by (dst, id)
+  std::vector<OpId> in_src_;                   // [num_edges], beside in_
+  std::vector<std::uint32_t> in_begin_;        // [num_ops + 1], into in_
   std::size_t num_tensors_ = 0;
   std::size_t num_groups_ = 0;
+  std::size_t num_slots_ = 0;
 };
 
 }  // namespace baechi

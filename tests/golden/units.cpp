@@ -65,7 +65,9 @@ LinearProgram favourite_program(const SctGraph& graph) {
   for (std::size_t e = 0; e < num_edges; ++e) program.add_column(0.0, 1.0);
   for (std::size_t v = 0; v < num_ops; ++v) program.add_column(0.0, LinearProgram::infinity);
   const std::uint32_t w = program.add_column(0.0, LinearProgram::infinity);
-  const auto start = [num_edges](std::size_t v) { return static_cast<std::uint32_t>(num_edges + v); };
+  const auto start = [num_edges](std::size_t v) {
+    return static_cast<std::uint32_t>(num_edges + v);
+  };
 
   std::vector<std::vector<LinearProgram::Term>> out(num_ops);
   std::vector<std::vector<LinearProgram::Term>> in(num_ops);
@@ -119,9 +121,11 @@ void check_lp_faces(Record& record, const GoldenGraph& golden) {
     const double least = extreme(program, e, 1.0);
     const double most = extreme(program, e, -1.0);
     if (std::abs(least - low[e]) > tolerance)
-      record.mismatch(fmt::format("lo[{}]", e), fmt::format("{}", low[e]), fmt::format("{}", least));
+      record.mismatch(fmt::format("lo[{}]", e), fmt::format("{}", low[e]),
+                      fmt::format("{}", least));
     if (std::abs(most - high[e]) > tolerance)
-      record.mismatch(fmt::format("hi[{}]", e), fmt::format("{}", high[e]), fmt::format("{}", most));
+      record.mismatch(fmt::format("hi[{}]", e), fmt::format("{}", high[e]),
+                      fmt::format("{}", most));
     if (ours.x[e] < least - tolerance || ours.x[e] > most + tolerance)
       record.mismatch(fmt::format("x[{}]", e), fmt::format("{} to {}", least, most),
                       fmt::format("{}", ours.x[e]));
@@ -192,8 +196,8 @@ void check_unit(const std::string& name, const json& table, const std::string& f
       report.skip("m-SCT columns of sct_solver_sensitivity: the solvers' x are not recorded");
     } else if (name == "groupers") {
       record.leave_out({"edges", "coplace"});
-      record.equal(
-          "tf", tf_groups(record.input("groups").get<std::vector<std::vector<std::string>>>()));
+      record.equal("tf",
+                   tf_groups(record.input("groups").get<std::vector<std::vector<std::string>>>()));
       report.skip(no_coplacement);
     } else {
       throw InputError("no such table is known here");
