@@ -55,8 +55,7 @@ CompatScheduler::CompatScheduler(const BaechiGraph& graph, const IdVector<Device
       unread_(graph.num_ops()),
       end_(graph.num_ops()),
       free_(limits.size()),
-      last_(limits.size(), no_op),
-      state_(limits.size(), State::free) {
+      last_(limits.size(), no_op) {
   if (options.colocation) groups_ = compat_groups(graph);
   result_.device.assign(graph.num_ops(), no_device);
   for (const OpId v : graph.ops()) {
@@ -177,7 +176,7 @@ CompatReadyOps::Estimate CompatScheduler::estimate(OpId v, DeviceId d) const {
 }
 
 /// The candidate with the least (time, topo), of equals that of the first device.
-std::optional<CompatScheduler::Candidate> CompatScheduler::choose() {
+std::optional<CompatScheduler::Candidate> CompatScheduler::choose() const {
   std::optional<Candidate> best;
   for (const DeviceId d : devices()) {
     const auto row = candidate(d);
@@ -199,23 +198,17 @@ std::optional<CompatScheduler::Candidate> CompatScheduler::choose() {
   return best;
 }
 
-std::optional<std::size_t> CompatScheduler::candidate(DeviceId d) {
-  state_[d] = State::busy;
+/// The row `d` would start now. A device is busy; or awake, waiting for a favourite child, when it
+/// starts nothing else but what is urgent; or free.
+std::optional<std::size_t> CompatScheduler::candidate(DeviceId d) const {
   if (now_ < free_[d]) return std::nullopt;
-  if (waits_for(d)) {
-    state_[d] = State::awake;
-    return candidate_awake(d);
+  if (const auto child = waits_for(d)) {
+    const auto urgent = most_urgent(d);
+    if (urgent && ready_.urgent(*urgent) <= now_) return urgent;
+    return ready_.time(*child, d) <= now_ ? child : std::nullopt;
   }
-  state_[d] = State::free;
   const auto row = earliest(d);
   return row && ready_.time(*row, d) <= now_ ? row : std::nullopt;
-}
-
-std::optional<std::size_t> CompatScheduler::candidate_awake(DeviceId d) const {
-  const auto urgent = most_urgent(d);
-  if (urgent && ready_.urgent(*urgent) <= now_) return urgent;
-  const auto favourite = waits_for(d);
-  return ready_.time(*favourite, d) <= now_ ? favourite : std::nullopt;
 }
 
 std::optional<std::size_t> CompatScheduler::earliest(DeviceId d) const {
@@ -266,13 +259,13 @@ std::optional<std::size_t> CompatScheduler::waits_for(DeviceId d) const {
 
 /// When `d` may next have something to do, given that no op is to be started now.
 TimePoint CompatScheduler::next_time(DeviceId d) const {
-  if (state_[d] == State::busy) return free_[d];
-  if (state_[d] == State::free) {
-    const auto row = earliest(d);
-    return row ? ready_.time(*row, d) : never;
+  if (now_ < free_[d]) return free_[d];
+  if (const auto child = waits_for(d)) {
+    const auto urgent = most_urgent(d);
+    return std::min(ready_.time(*child, d), urgent ? ready_.urgent(*urgent) : never);
   }
-  const auto urgent = most_urgent(d);
-  return std::min(ready_.time(*waits_for(d), d), urgent ? ready_.urgent(*urgent) : never);
+  const auto row = earliest(d);
+  return row ? ready_.time(*row, d) : never;
 }
 
 /// Q8: the inputs are sent only now that their reader starts.

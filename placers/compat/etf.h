@@ -48,7 +48,6 @@ class CompatScheduler {
   CompatResult run() &&;
 
  private:
-  enum class State : std::uint8_t { busy, free, awake };
   /// An op that a device would start. Q3: its time may be `never`, if the device is awake.
   struct Candidate {
     std::size_t row;
@@ -64,9 +63,8 @@ class CompatScheduler {
   void drop_devices_without_room_for_group(std::size_t row);
   CompatReadyOps::Estimate estimate(OpId v, DeviceId d) const;
 
-  std::optional<Candidate> choose();
-  std::optional<std::size_t> candidate(DeviceId d);
-  std::optional<std::size_t> candidate_awake(DeviceId d) const;
+  std::optional<Candidate> choose() const;
+  std::optional<std::size_t> candidate(DeviceId d) const;
   std::optional<std::size_t> earliest(DeviceId d) const;
   std::optional<std::size_t> most_urgent(DeviceId d) const;
   std::optional<std::size_t> waits_for(DeviceId d) const;
@@ -108,7 +106,6 @@ class CompatScheduler {
   IdVector<OpId, TimePoint> end_;
   IdVector<DeviceId, TimePoint> free_;  // for computing
   IdVector<DeviceId, OpId> last_;       // last started
-  IdVector<DeviceId, State> state_;
   TimePoint now_{};
   CompatResult result_;
 };

@@ -10,9 +10,12 @@ CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Byt
                           BaechiLog* log) {
   BAECHI_CHECK(!limits.empty(), "no devices");
   if (options.algorithm == CompatAlgorithm::m_topo) return compat_topo(graph, limits, options);
-  if (options.algorithm == CompatAlgorithm::m_etf) favourites = {};
-  BAECHI_CHECK(options.algorithm == CompatAlgorithm::m_etf || favourites.size() == graph.num_ops(),
-               "favourites of {} ops for {}", favourites.size(), graph.num_ops());
+  if (options.algorithm == CompatAlgorithm::m_etf) {
+    favourites = {};
+  } else {
+    BAECHI_CHECK(favourites.size() == graph.num_ops(), "favourites of {} ops for {}",
+                 favourites.size(), graph.num_ops());
+  }
   return CompatScheduler(graph, limits, options, favourites, log).run();
 }
 
