@@ -4,17 +4,47 @@
 
 namespace baechi {
 
+std::unique_ptr<Placer> make_m_etf(Options&);
+std::unique_ptr<Placer> make_m_sct(Options&);
 std::unique_ptr<Placer> make_single(Options&);
+std::unique_ptr<Placer> make_round_robin(Options&);
+std::unique_ptr<Placer> make_random(Options&);
+std::unique_ptr<Placer> make_least_loaded(Options&);
+std::unique_ptr<Placer> make_expert(Options&);
+std::unique_ptr<Placer> make_m_topo(Options&);
+std::unique_ptr<Placer> make_heft(Options&);
+std::unique_ptr<Placer> make_exec(Options&);
 
 std::span<const PlacerEntry> placers() {
   static constexpr PlacerEntry table[] = {
-      {"single", "every op on one device", "the baseline of every paper", make_single},
+      {"single", "every op on one device; ignores memory", "the baseline of every paper",
+       make_single},
+      {"round_robin", "ops and groups dealt in turn; ignores memory", "the usual baseline",
+       make_round_robin},
+      {"random", "each op or group on a random device; ignores memory", "the usual baseline",
+       make_random},
+      {"expert", "a placement file, or rules on op names; ignores memory", "whoever wrote it",
+       make_expert},
+      {"least_loaded", "each op or group where the sum of op times stays least",
+       "Graham, SIAM J. Appl. Math. 1969", make_least_loaded},
+      {"m_topo", "topological order, devices filled in turn", "Baechi, SoCC'20", make_m_topo},
+      {"m_etf", "earliest task first, within memory", "Baechi, SoCC'20, section 2.2.2", make_m_etf},
+      {"m_sct", "m_etf, devices wait for favourite children", "Baechi, SoCC'20, section 2.2.3",
+       make_m_sct},
+      {"heft", "decreasing upward rank, earliest finish time with insertion",
+       "Topcuoglu et al., TPDS 2002", make_heft},
+      {"exec", "exec:PATH, a program of your own in any language", "placers/README.md", make_exec},
   };
   return table;
 }
 
 std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
                                     const std::string& where) {
+  constexpr std::string_view program = "exec:";
+  if (name.starts_with(program)) {
+    options.set("path", {std::string(name.substr(program.size())), where, {}});
+    name = "exec";
+  }
   const auto it = std::ranges::find(placers(), name, &PlacerEntry::name);
   if (it == placers().end()) {
     std::vector<std::string> known;

@@ -18,8 +18,8 @@ struct PlacerEntry {
 };
 std::span<const PlacerEntry> placers();
 
-/// Throws InputError on an unknown name or option, or a bad value: all of them at once. `where` is
-/// the place of the name, for messages.
+/// `name` as in the table, or exec:PATH. Throws InputError on an unknown name or option, or a bad
+/// value: all of them at once. `where` is the place of the name, for messages.
 std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
                                     const std::string& where = {});
 

@@ -34,8 +34,8 @@ class Mistakes {
   std::vector<std::string> messages_;
 };
 
-/// " (did you mean 'x'?)" if one of `known` is at most a third of its letters away from `got` (ties:
-/// the first), else "".
+/// " (did you mean 'x'?)" if one of `known` is at most a third of its letters away from `got`
+/// (ties: the first), else "".
 std::string did_you_mean(std::string_view got, std::span<const std::string> known);
 
 #define BAECHI_CHECK(cond, ...)                                                      \

@@ -24,22 +24,22 @@ std::string at(const std::string& where) {
 }
 
 const Options::Value* Options::find(const std::string& key, std::string fallback,
-                                    std::string_view help) {
+                                    std::string_view help, Type type) {
   if (std::ranges::find(declared_, key, &Declared::key) == declared_.end())
-    declared_.push_back({key, std::move(fallback), std::string(help)});
+    declared_.push_back({key, std::move(fallback), std::string(help), type, {}});
   const auto it = values_.find(key);
   return it == values_.end() ? nullptr : &it->second;
 }
 
 void Options::not_a(const std::string& key, const Value& value, std::string_view what) {
-  mistakes_.add(fmt::format("{}{}.{}: {} is not {}", at(value.where), owner_, key,
-                            value.children.empty() ? fmt::format("'{}'", value.text)
-                                                   : std::string("a list or mapping"),
-                            what));
+  mistakes_.add(fmt::format(
+      "{}{}.{}: {} is not {}", at(value.where), owner_, key,
+      value.children.empty() ? fmt::format("'{}'", value.text) : std::string("a list or mapping"),
+      what));
 }
 
 bool Options::get(const std::string& key, bool fallback, std::string_view help) {
-  const Value* v = find(key, fallback ? "true" : "false", help);
+  const Value* v = find(key, fallback ? "true" : "false", help, Type::boolean);
   if (v == nullptr) return fallback;
   if (v->text == "true") return true;
   if (v->text != "false") not_a(key, *v, "true or false");
@@ -48,7 +48,7 @@ bool Options::get(const std::string& key, bool fallback, std::string_view help) 
 
 std::int64_t Options::get(const std::string& key, std::int64_t fallback, std::string_view help,
                           std::int64_t least) {
-  const Value* v = find(key, fmt::format("{}", fallback), help);
+  const Value* v = find(key, fmt::format("{}", fallback), help, Type::whole);
   if (v == nullptr) return fallback;
   const auto number = parse_number<std::int64_t>(v->text);
   if (number && *number >= least) return *number;
@@ -57,7 +57,7 @@ std::int64_t Options::get(const std::string& key, std::int64_t fallback, std::st
 }
 
 double Options::get(const std::string& key, double fallback, std::string_view help, double least) {
-  const Value* v = find(key, fmt::format("{}", fallback), help);
+  const Value* v = find(key, fmt::format("{}", fallback), help, Type::number);
   if (v == nullptr) return fallback;
   const auto number = parse_number<double>(v->text);
   if (number && std::isfinite(*number) && *number >= least) return *number;
@@ -66,14 +66,14 @@ double Options::get(const std::string& key, double fallback, std::string_view he
 }
 
 std::string Options::get(const std::string& key, const char* fallback, std::string_view help) {
-  const Value* v = find(key, fallback, help);
+  const Value* v = find(key, fallback, help, Type::text);
   if (v == nullptr) return fallback;
   if (!v->children.empty()) not_a(key, *v, "a single value");
   return v->text;
 }
 
 Bytes Options::get(const std::string& key, Bytes fallback, std::string_view help) {
-  const Value* v = find(key, to_text(fallback), help);
+  const Value* v = find(key, to_text(fallback), help, Type::size);
   if (v == nullptr) return fallback;
   if (const auto bytes = parse_bytes(v->text)) return *bytes;
   not_a(key, *v, "a size such as '8 GiB'");
@@ -81,16 +81,25 @@ Bytes Options::get(const std::string& key, Bytes fallback, std::string_view help
 }
 
 Duration Options::get(const std::string& key, Duration fallback, std::string_view help) {
-  const Value* v = find(key, to_text(fallback), help);
+  const Value* v = find(key, to_text(fallback), help, Type::time);
   if (v == nullptr) return fallback;
   if (const auto time = parse_duration(v->text)) return *time;
   not_a(key, *v, "a time such as '134 us'");
   return fallback;
 }
 
+Bandwidth Options::get(const std::string& key, Bandwidth fallback, std::string_view help) {
+  const Value* v = find(key, to_text(fallback), help, Type::rate);
+  if (v == nullptr) return fallback;
+  if (const auto rate = parse_bandwidth(v->text)) return *rate;
+  not_a(key, *v, "a rate such as '5.7 GB/s'");
+  return fallback;
+}
+
 std::string Options::get(const std::string& key, const std::vector<std::string>& allowed,
                          std::string_view help) {
-  const Value* v = find(key, fmt::format("{}", fmt::join(allowed, " | ")), help);
+  const Value* v = find(key, allowed.front(), help, Type::one_of);
+  std::ranges::find(declared_, key, &Declared::key)->allowed = allowed;
   if (v == nullptr) return allowed.front();
   if (std::ranges::find(allowed, v->text) != allowed.end()) return v->text;
   not_a(key, *v,
@@ -99,14 +108,19 @@ std::string Options::get(const std::string& key, const std::vector<std::string>&
 }
 
 std::string Options::path(const std::string& key, std::string_view help) {
-  const Value* v = find(key, "", help);
+  const Value* v = find(key, "", help, Type::path);
   if (v == nullptr) return "";
   const std::filesystem::path p(v->text);
-  return p.is_absolute() || base_.empty() ? p.string() : (std::filesystem::path(base_) / p).string();
+  return p.is_absolute() || base_.empty() ? p.string()
+                                          : (std::filesystem::path(base_) / p).string();
 }
 
 const Options::Value* Options::raw(const std::string& key, std::string_view help) {
-  return find(key, "", help);
+  return find(key, "", help, Type::any);
+}
+
+void Options::set(const std::string& key, Value value) {
+  values_[key] = std::move(value);
 }
 
 void Options::mistake(const std::string& key, std::string_view what) {

@@ -1,6 +1,7 @@
 /// A component's options as a file or a command line gave them, without yaml-cpp: name -> text, and
 /// where it was written.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,11 +19,26 @@ class Options {
   struct Value {
     std::string text;
     std::string where;  ///< "scenarios/x.yaml:7:5"
-    std::vector<std::pair<std::string, Value>> children;
+    std::vector<std::pair<std::string, Value>> children{};
+  };
+  /// What a value may be.
+  enum class Type : std::uint8_t {
+    boolean,
+    whole,
+    number,
+    text,
+    size,
+    time,
+    rate,
+    one_of,
+    path,
+    any
   };
   /// What a component said about an option when it asked for it.
   struct Declared {
     std::string key, fallback, help;
+    Type type{};
+    std::vector<std::string> allowed;  ///< of Type::one_of
   };
 
   Options() = default;
@@ -40,6 +56,7 @@ class Options {
   std::string get(const std::string& key, const char* fallback, std::string_view help);
   Bytes get(const std::string& key, Bytes fallback, std::string_view help);
   Duration get(const std::string& key, Duration fallback, std::string_view help);
+  Bandwidth get(const std::string& key, Bandwidth fallback, std::string_view help);
   /// One of `allowed`; the first is the fallback.
   std::string get(const std::string& key, const std::vector<std::string>& allowed,
                   std::string_view help);
@@ -47,6 +64,9 @@ class Options {
   std::string path(const std::string& key, std::string_view help);
   /// The value as it stands, for lists and mappings; null if not given.
   const Value* raw(const std::string& key, std::string_view help);
+
+  /// Gives `key` a value, or another one.
+  void set(const std::string& key, Value value);
 
   /// A mistake the component itself found. `key` may be one that was not given.
   void mistake(const std::string& key, std::string_view what);
@@ -59,7 +79,7 @@ class Options {
   const std::vector<Declared>& declared() const { return declared_; }
 
  private:
-  const Value* find(const std::string& key, std::string fallback, std::string_view help);
+  const Value* find(const std::string& key, std::string fallback, std::string_view help, Type type);
   void not_a(const std::string& key, const Value& value, std::string_view what);
 
   std::string owner_;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "placers/compat/compat.h"
+#include "placers/registry.h"
 #include "sim/engine/baechi_simulation.h"
 #include "sim/error.h"
 #include "tests/small_graphs.h"
@@ -116,7 +117,7 @@ TEST_SUITE("baechi") {
     const Case test(two_readers());
     const Placement p = place_compat(test.problem, {.algorithm = CompatAlgorithm::m_etf});
     CHECK(p.device == on({gpu0, gpu0, gpu0}).device);
-    CHECK(p.facts.at("estimated_us") == 60.0);
+    CHECK(p.facts.at("planned_step_us") == 60.0);
   }
 
   TEST_CASE("m-TOPO of the original fills each device up to an even share and the largest op") {
@@ -136,7 +137,7 @@ TEST_SUITE("baechi") {
     // One of b and c goes with a, the other pays 100: 10 + 100 + 20 with c, but 10 + 100 + 30
     // with b. Fractions do better: x of b is 1 - x of c, 10 + 100 x_b + 20 = 10 + 100 x_c + 30 at
     // x_b = 0.55: 85.
-    CHECK(p.facts.at("lp_bound_us") == doctest::Approx(85.0).epsilon(1e-6));
+    CHECK(p.facts.at("lp_us") == doctest::Approx(85.0).epsilon(1e-6));
     CHECK(p.device == on({gpu0, gpu0, gpu0}).device);
   }
 
@@ -176,7 +177,13 @@ TEST_SUITE("baechi") {
 
   TEST_CASE("what the original cannot express is refused") {
     Case test(two_readers());
-    CHECK_THROWS_AS(place_compat(test.problem, {.colocation = false, .reserve = true}), InputError);
+    Options options("m_etf", {{"compat", {"true", "", {}}},
+                              {"colocation", {"false", "", {}}},
+                              {"reserve", {"true", "f.yaml:3:9", {}}}});
+    CHECK_THROWS_WITH_AS(make_placer("m_etf", std::move(options)),
+                         "f.yaml:3:9: m_etf.reserve: with compat it needs colocation: the original "
+                         "stops at the first op (KeyError)",
+                         InputError);
     test.cluster.set_link(gpu1, gpu0, {.bandwidth = 2.0_GBps, .latency = 0ns});
     CHECK_THROWS_WITH_AS(
         simulate_baechi(test.problem, on({gpu0, gpu0, gpu1}), {}),

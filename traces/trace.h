@@ -1,25 +1,39 @@
 /// A graph with what its file says about it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/graph/op_graph.h"
 
 namespace baechi {
 
-/// How much of a graph its source really knew; the rest is zero. Ops without outputs count as
-/// having bytes if the source says so.
+/// How much of a graph its source really knew; the rest is zero. A known zero counts as unknown.
 struct Coverage {
-  std::size_t ops = 0, with_time = 0, with_bytes = 0, with_memory = 0;
+  std::size_t ops = 0;
+  std::size_t with_time = 0;    ///< on some device kind
+  std::size_t with_bytes = 0;   ///< all outputs have a size; or there are none
+  std::size_t with_memory = 0;  ///< persistent or temporary
+};
+Coverage coverage(const OpGraph& graph);
+
+/// The machine a workload was published for.
+struct ClusterHint {
+  std::size_t accelerators = 0;
+  std::size_t cpus = 0;
+  Bytes memory{};  ///< of each accelerator
 };
 
 struct Trace {
-  OpGraph graph;
-  std::string name;        ///< of the model; "" if the source has none
-  std::string source;      ///< who made it, from what: free text
-  std::string format;      ///< the importer's or generator's name
+  OpGraph graph{};
+  std::string name{};      ///< of the model; "" if the source has none
+  std::string source{};    ///< who made it, from what: free text
+  std::string format{};    ///< the importer's or generator's name
   std::int64_t batch = 0;  ///< samples per step; 0 if unknown
-  Coverage coverage;
+  Coverage coverage{};
+  std::optional<ClusterHint> cluster{};
+  std::vector<std::string> notes{};  ///< what the importer had to decide, one line each
 };
 
 }  // namespace baechi

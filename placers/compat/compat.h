@@ -11,6 +11,7 @@
 #include "sim/cluster/placement.h"
 #include "sim/engine/baechi_channels.h"
 #include "sim/engine/baechi_graph.h"
+#include "sim/options.h"
 
 namespace baechi {
 
@@ -23,6 +24,10 @@ struct CompatOptions {
   bool reserve = false;    ///< m_etf, m_sct: keep a group's memory from its first op to its last
   double threshold = 0.1;  ///< m_sct: the largest x that makes an edge a favourite (Q2 at >= 0.5)
 };
+
+/// Reads the placer options `compat` and `colocation`: `from` with them if compat is on, else
+/// nothing. Reservation without colocation (Q15) is a mistake.
+std::optional<CompatOptions> read_compat(Options& options, CompatOptions from);
 
 inline constexpr DeviceId no_device{~std::uint32_t{0}};
 
@@ -56,7 +61,7 @@ SctGraph sct_graph(const BaechiGraph& graph);
 /// The whole of it on a Problem: graph view, linear program, placing. The favourites come from our
 /// canonical optimum, where the original takes the one its solver happens to return.
 /// Throws InfeasibleError with the original's failure, InputError if the cluster is not uniform
-/// (BaechiGraph::from) or `reserve` is asked for without `colocation` (Q15).
+/// (BaechiGraph::from).
 Placement place_compat(const Problem& problem, const CompatOptions& options);
 
 /// What the groupers of the original compute of a group.

@@ -5,6 +5,17 @@
 
 namespace baechi {
 
+std::optional<CompatOptions> read_compat(Options& options, CompatOptions from) {
+  const bool compat = options.get("compat", false, "as the original's code, quirk by quirk");
+  from.colocation =
+      options.get("colocation", true, "with compat: respect groups; without, they always are");
+  if (compat && from.reserve && !from.colocation)
+    options.mistake("reserve",
+                    "with compat it needs colocation: the original stops at the first "
+                    "op (KeyError)");
+  return compat ? std::optional(from) : std::nullopt;
+}
+
 CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
                           const CompatOptions& options, std::span<const std::uint32_t> favourites,
                           BaechiLog* log) {
@@ -56,11 +67,6 @@ std::string explained(const CompatFailure& failure, const OpGraph& graph) {
 }  // namespace
 
 Placement place_compat(const Problem& problem, const CompatOptions& options) {
-  if (options.reserve && !options.colocation && options.algorithm != CompatAlgorithm::m_topo)
-    throw InputError(
-        fmt::format("{}: compat with reserve needs colocation: the original stops at "
-                    "the first op (KeyError)",
-                    name_of(options.algorithm)));
   const BaechiGraph graph = BaechiGraph::from(problem.graph, problem.costs, problem.cluster);
   IdVector<DeviceId, Bytes> limits;
   for (const DeviceId d : problem.cluster.devices())
@@ -74,7 +80,7 @@ Placement place_compat(const Problem& problem, const CompatOptions& options) {
     constexpr bool compat = true;
     chosen = favourites(program, favourite_edges(program, solution.x, options.threshold, compat),
                         compat);
-    placement.facts["lp_bound_us"] = solution.lower_bound / 1e3;
+    placement.facts["lp_us"] = solution.w / 1e3;
   }
   CompatResult result = baechi_place(graph, limits, options, chosen.favourite);
   if (result.failure)
@@ -82,7 +88,7 @@ Placement place_compat(const Problem& problem, const CompatOptions& options) {
                                       explained(*result.failure, problem.graph)));
   placement.device = std::move(result.device);
   if (options.algorithm != CompatAlgorithm::m_topo)
-    placement.facts["estimated_us"] = to_us(result.makespan);
+    placement.facts["planned_step_us"] = to_us(result.makespan);
   return placement;
 }
 

@@ -8,6 +8,10 @@
 namespace baechi {
 namespace {
 
+// x is off by up to 1e-11, but times are integers, so that often the exact x is the threshold
+// itself.
+constexpr double solver_noise = 1e-9;
+
 /// Baechi's rounding, operation by operation; halves go to even (the default rounding mode).
 bool rounds_to_zero(double x, double threshold) {
   return std::nearbyint((x - threshold) + 0.5) == 0.0;
@@ -21,7 +25,8 @@ std::vector<std::uint32_t> favourite_edges(const SctGraph& graph, std::span<cons
                graph.edges.size());
   std::vector<std::uint32_t> chosen;
   for (std::uint32_t e = 0; e < x.size(); ++e)
-    if (compat ? rounds_to_zero(x[e], threshold) : x[e] <= threshold) chosen.push_back(e);
+    if (compat ? rounds_to_zero(x[e], threshold) : x[e] <= threshold + solver_noise)
+      chosen.push_back(e);
   if (compat) return chosen;
 
   std::ranges::stable_sort(chosen, std::greater{},

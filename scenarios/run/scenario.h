@@ -17,16 +17,19 @@ namespace baechi {
 struct Choice {
   std::string name;  ///< as in the registry
   Options options;
-  std::string where;  ///< "scenarios/first.yaml:12:5", for messages
+  std::string where{};  ///< "scenarios/first.yaml:12:5", for messages
+  std::string text{};   ///< with its options, as on the command line: "m_sct:threshold=0.2"
+  std::string label{};  ///< the name, or the text where two share the name
 };
 
 /// Where the graph comes from: a generator's name, or a file.
 struct GraphChoice {
   std::optional<Choice> generate;
-  std::string file;        ///< to import, if not generated
-  std::string importer;    ///< "" lets the file's content choose
+  std::string file;      ///< to import, if not generated
+  std::string importer;  ///< "" lets the file's content choose
   Options import_options;
   std::string where;
+  std::string text;  ///< the block as one line: equal texts, equal graphs
 };
 
 /// `count` devices alike.
@@ -47,22 +50,32 @@ struct LinkChoice {
 
 struct ClusterChoice {
   std::vector<DeviceChoice> devices;
-  double memory_fraction = 1.0;    ///< of every device's memory, rounded down to a byte
-  Link link{};                     ///< where `links` says nothing
-  std::vector<LinkChoice> links;   ///< later ones win
+  double memory_fraction = 1.0;         ///< of every device's memory, rounded down to a byte
+  Link link{};                          ///< where `links` says nothing
+  std::vector<LinkChoice> links;        ///< later ones win
   std::optional<BaechiCosts::Fit> fit;  ///< transfers by Baechi's rounded fit, not by `link`
 };
-/// Devices in the order listed, memory scaled by the fraction.
-Cluster make_cluster(const ClusterChoice& choice);
 
 struct Scenario {
   std::string name;
   GraphChoice graph;
-  std::vector<Choice> transforms;  ///< applied in order
   ClusterChoice cluster;
   EngineOptions engine;
-  std::vector<Choice> placers;     ///< each is one run per seed
+  std::vector<Choice> placers;  ///< each is one run per seed
   std::vector<std::uint64_t> seeds{0};
+  std::vector<std::string>
+      at;  ///< its place in a sweep: a value, as written, per ScenarioFile::axes
+  std::string cluster_text, engine_text;  ///< the blocks as one line each
+};
+
+/// A scenario file, its sweep expanded.
+struct ScenarioFile {
+  std::string path;
+  std::string text;               ///< as read
+  std::vector<std::string> sets;  ///< what overrode it: "cluster.memory_fraction=0.5"
+  std::vector<std::string> axes;  ///< swept keys but placers and seeds; the last varies fastest
+  std::vector<Scenario> points;   ///< all have the same placers and seeds
+  bool placements = true;         ///< whether the results keep them
 };
 
 }  // namespace baechi

@@ -9,7 +9,7 @@ namespace baechi {
 
 struct Device {
   std::string name;
-  std::string kind;    ///< which of a trace's times apply; "" for the trace's first
+  std::string kind;  ///< which of a trace's times apply; "" for the trace's first
   Bytes memory{};
   double speed = 1.0;  ///< relative to the device the op times were measured on
 };

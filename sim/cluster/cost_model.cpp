@@ -31,7 +31,8 @@ ProfiledCosts::ProfiledCosts(const OpGraph& graph, const Cluster& cluster)
     if (!used[k]) continue;
     for (const OpId v : graph.ops()) {
       if (graph.compute(v, k)) continue;
-      throw InputError(fmt::format("op '{}' has no time for device kind '{}'", graph.name(v), kinds[k]));
+      throw InputError(
+          fmt::format("op '{}' has no time for device kind '{}'", graph.name(v), kinds[k]));
     }
   }
 }

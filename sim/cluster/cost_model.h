@@ -42,7 +42,9 @@ class BaechiCosts final : public CostModel {
     double intercept_us = 134.0;
   };
   BaechiCosts(const OpGraph& graph, const Cluster& cluster, Fit fit);
-  Duration compute(OpId op, DeviceId device) const override { return profiled_.compute(op, device); }
+  Duration compute(OpId op, DeviceId device) const override {
+    return profiled_.compute(op, device);
+  }
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
   /// The fit itself, of `size` bytes.
   static Duration transfer_time(Bytes size, Fit fit);

@@ -27,8 +27,8 @@ struct EngineOptions {
   Semantics semantics = Semantics::event;
   Transfers transfers = Transfers::sequential;
   ReadyOrder queue = ReadyOrder::fifo;
-  bool cache_tensors = true;   ///< a tensor crosses to a device once, however many ops there read it
-  bool overlap = true;         ///< a device computes while it sends or receives
+  bool cache_tensors = true;  ///< a tensor crosses to a device once, however many ops there read it
+  bool overlap = true;        ///< a device computes while it sends or receives
   bool enforce_memory = true;  ///< stop at the first request over a device's limit
 };
 

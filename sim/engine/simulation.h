@@ -30,16 +30,16 @@ struct MemoryUse {
 /// The request that did not fit.
 struct OutOfMemory {
   DeviceId device{};
-  OpId op{};                          ///< that asked; of a transfer: the tensor's producer
-  std::optional<TensorId> transfer;   ///< the tensor that was to be received, if it was a transfer
-  Bytes needed{};                     ///< the request
-  Bytes free{};                       ///< what was left
+  OpId op{};                         ///< that asked; of a transfer: the tensor's producer
+  std::optional<TensorId> transfer;  ///< the tensor that was to be received, if it was a transfer
+  Bytes needed{};                    ///< the request
+  Bytes free{};                      ///< what was left
   TimePoint at{};
-  MemoryUse live{};                   ///< on that device, before the request
+  MemoryUse live{};  ///< on that device, before the request
 };
 
 struct DeviceUse {
-  Duration busy{};      ///< computing
+  Duration busy{};      ///< computing; up to the failure if oom
   Bytes peak{};         ///< most memory in use at once
   MemoryUse at_peak{};  ///< of what it consisted, the first time it was reached
 };
@@ -48,9 +48,9 @@ struct StepResult {
   std::optional<OutOfMemory> oom;  ///< an outcome, not an error: it is a cell of the paper's tables
   Duration makespan{};             ///< time of the last event; up to the failure if oom
   IdVector<DeviceId, DeviceUse> devices;
-  Bytes moved{};                   ///< between devices
-  std::size_t transfers = 0;       ///< started
-  std::size_t events = 0;          ///< op ends and transfer ends
+  Bytes moved{};              ///< between devices
+  std::size_t transfers = 0;  ///< started
+  std::size_t events = 0;     ///< op ends and transfer ends
 };
 
 /// Sees what happens and changes nothing. Calls come in the order the engine decides, never
@@ -73,7 +73,8 @@ class StepObserver {
 /// of (production time, tensor id, receiving device), skipping those whose channels are taken; then
 /// ops, by device id. Work of no length ends in a further round at the same instant.
 /// A transfer that is not the first of its sender's queue waits, also where a later one could go.
-/// Without overlap a transfer waits until neither end computes, an op until its device moves nothing.
+/// Without overlap a transfer waits until neither end computes, an op until its device moves
+/// nothing.
 ///
 /// Semantics::baechi. As baechi_simulation.h says; memory is counted but no limit is enforced.
 ///

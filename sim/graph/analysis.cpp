@@ -1,6 +1,7 @@
 #include "sim/graph/analysis.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace baechi {
 
@@ -69,7 +70,8 @@ IdVector<OpId, std::uint32_t> fifo_topological_numbers(const OpGraph& graph) {
   for (std::size_t i = 0; i < queue.size(); ++i) {
     number[queue[i]] = static_cast<std::uint32_t>(i);
     const auto edges = graph.out_edges(queue[i]);
-    out.assign(edges.begin(), edges.end());
+    out.clear();
+    std::ranges::copy(edges, std::back_inserter(out));
     std::ranges::sort(out, {}, [&](EdgeId e) { return graph.added(e); });
     for (const EdgeId e : out) {
       if (--unmet[graph.edge(e).dst] == 0) queue.push_back(graph.edge(e).dst);

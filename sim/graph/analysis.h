@@ -17,18 +17,18 @@ IdVector<OpId, Duration> path_lengths(const OpGraph& graph);
 /// Longest path of op times through the whole graph, transfers free.
 Duration critical_path(const OpGraph& graph);
 
-/// Length of the longest path from each op to the end, its own time included (b-level; HEFT calls it
-/// upward rank), given the time of each op and of each tensor's transfer. [num_ops]
-/// Source: HEFT (Topcuoglu et al., TPDS 2002).
+/// Length of the longest path from each op to the end, its own time included (b-level; HEFT calls
+/// it upward rank), given the time of each op and of each tensor's transfer. [num_ops] Source: HEFT
+/// (Topcuoglu et al., TPDS 2002).
 IdVector<OpId, Duration> b_levels(const OpGraph& graph, const IdVector<OpId, Duration>& compute,
                                   const IdVector<TensorId, Duration>& transfer);
 
 /// Layer of each op: 0 for sources, else one more than the deepest predecessor. [num_ops]
 IdVector<OpId, std::uint32_t> layers(const OpGraph& graph);
 
-/// A topological numbering by Kahn's algorithm with a first-in first-out queue: sources in id order,
-/// then each op when its last predecessor is numbered, out-edges in the order they were added. The
-/// numbering Baechi breaks its ties by (Baechi's code, `topo_order`). [num_ops]
+/// A topological numbering by Kahn's algorithm with a first-in first-out queue: sources in id
+/// order, then each op when its last predecessor is numbered, out-edges in the order they were
+/// added. The numbering Baechi breaks its ties by (Baechi's code, `topo_order`). [num_ops]
 IdVector<OpId, std::uint32_t> fifo_topological_numbers(const OpGraph& graph);
 
 }  // namespace baechi

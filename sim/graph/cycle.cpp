@@ -15,8 +15,8 @@ std::vector<OpId> find_cycle(std::size_t num_ops, std::span<const Edge> edges) {
   for (const Edge& e : edges) pairs.emplace_back(index(e.src), index(e.dst));
   const Graph graph(boost::edges_are_unsorted_multi_pass, pairs.begin(), pairs.end(), num_ops);
   std::vector<std::size_t> component(num_ops);
-  boost::strong_components(graph, boost::make_iterator_property_map(
-                                      component.begin(), get(boost::vertex_index, graph)));
+  boost::strong_components(
+      graph, boost::make_iterator_property_map(component.begin(), get(boost::vertex_index, graph)));
 
   // The lowest op with an edge that stays in its component lies on a cycle.
   const auto on_cycle = [&](const auto& p) { return component[p.first] == component[p.second]; };

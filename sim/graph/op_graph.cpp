@@ -1,12 +1,12 @@
 #include "sim/graph/op_graph.h"
 
 #include <algorithm>
+#include <bit>
 #include <boost/pending/disjoint_sets.hpp>
 #include <functional>
 #include <limits>
 #include <numeric>
 #include <queue>
-#include <unordered_set>
 
 #include "sim/error.h"
 #include "sim/graph/cycle.h"
@@ -16,6 +16,11 @@ namespace {
 
 constexpr TensorId no_tensor{~std::uint32_t{0}};
 constexpr Duration not_given{-1};
+constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32U;
+
+OpId op_in(std::uint64_t slot) {
+  return static_cast<OpId>(static_cast<std::uint32_t>(slot) - 1);
+}
 
 /// begin[k] .. begin[k+1] is the run of items whose key is k, once they are sorted by key.
 std::vector<std::uint32_t> run_starts(std::size_t keys, const auto& items, auto key_of) {
@@ -64,16 +69,52 @@ OpId OpGraphBuilder::add_op(const OpSpec& op) {
   BAECHI_CHECK(ops_.size() < index(no_op), "more than 2^32 - 1 ops");
   name_text_ += op.name;
   name_begin_.push_back(name_text_.size());
-  return ops_.push_back({.compute = op.compute,
-                         .persistent = op.persistent,
-                         .temporary = op.temporary,
-                         .kind = intern(op.kind, kinds_, kind_ids_),
-                         .phase = op.phase});
+  const OpId v = ops_.push_back({.compute = op.compute,
+                                 .persistent = op.persistent,
+                                 .temporary = op.temporary,
+                                 .kind = intern(op.kind, kinds_, kind_ids_),
+                                 .phase = op.phase});
+  if (2 * ops_.size() > name_slots_.size()) {  // at most half full
+    name_slots_.assign(std::bit_ceil(std::max<std::size_t>(16, 2 * ops_.size())), 0);
+    repeated_.clear();
+    for (const OpId u : ops_.ids()) index_name(u);
+  } else {
+    index_name(v);
+  }
+  return v;
+}
+
+void OpGraphBuilder::index_name(OpId v) {
+  const std::uint64_t hash = std::hash<std::string_view>{}(name(v));
+  const std::size_t mask = name_slots_.size() - 1;
+  for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
+    const std::uint64_t slot = name_slots_[i];
+    if (slot == 0) {
+      name_slots_[i] = (hash & upper_half) | (index(v) + 1);
+      return;
+    }
+    if ((slot & upper_half) == (hash & upper_half) && name(op_in(slot)) == name(v)) {
+      repeated_.push_back(v);
+      return;
+    }
+  }
+}
+
+std::optional<OpId> OpGraphBuilder::find(std::string_view wanted) const {
+  if (name_slots_.empty()) return std::nullopt;
+  const std::uint64_t hash = std::hash<std::string_view>{}(wanted);
+  const std::size_t mask = name_slots_.size() - 1;
+  for (std::size_t i = hash & mask; name_slots_[i] != 0; i = (i + 1) & mask) {
+    const std::uint64_t slot = name_slots_[i];
+    if ((slot & upper_half) == (hash & upper_half) && name(op_in(slot)) == wanted)
+      return op_in(slot);
+  }
+  return std::nullopt;
 }
 
 std::string_view OpGraphBuilder::name(OpId v) const {
-  return std::string_view(name_text_).substr(name_begin_[index(v)],
-                                             name_begin_[index(v) + 1] - name_begin_[index(v)]);
+  return std::string_view(name_text_)
+      .substr(name_begin_[index(v)], name_begin_[index(v) + 1] - name_begin_[index(v)]);
 }
 
 TensorId OpGraphBuilder::add_tensor(OpId producer, Bytes size) {
@@ -106,21 +147,35 @@ void OpGraphBuilder::set_forward(OpId backward, OpId forward) {
   ops_[backward].forward = forward;
 }
 
-void OpGraphBuilder::set_compute(OpId op, std::string_view kind, Duration time) {
+void OpGraphBuilder::set_compute(OpId op, std::string_view kind, std::optional<Duration> time) {
   auto it = std::ranges::find(device_kinds_, kind);
   if (it == device_kinds_.end()) it = device_kinds_.emplace(it, kind);
-  kind_times_.push_back({op, static_cast<std::uint32_t>(it - device_kinds_.begin()), time});
+  kind_times_.push_back(
+      {op, static_cast<std::uint32_t>(it - device_kinds_.begin()), time.value_or(not_given)});
 }
 
 void OpGraphBuilder::check_names() const {
-  std::unordered_set<std::string_view> names;
-  names.reserve(ops_.size());
   Mistakes mistakes;
-  for (const OpId v : ops_.ids()) {
-    if (!names.insert(name(v)).second)
-      mistakes.add(fmt::format("graph: two ops are named '{}'", name(v)));
-  }
+  for (const OpId v : repeated_)
+    mistakes.add(fmt::format("graph: two ops are named '{}'", name(v)));
   mistakes.throw_if_any();
+}
+
+void OpGraphBuilder::check_sums() const {
+  // So that sums of times and sizes along paths and on devices cannot overflow.
+  constexpr std::int64_t most = std::int64_t{1} << 62U;
+  const auto add = [](std::int64_t& sum, std::int64_t x) { sum = x > most - sum ? most : sum + x; };
+  std::int64_t bytes = 0, time = 0;
+  for (const Op& op : ops_) {
+    add(bytes, op.persistent.count);
+    add(bytes, op.temporary.count);
+    add(time, op.compute.count());
+  }
+  for (const Tensor& t : tensors_) add(bytes, t.size.count);
+  for (const KindTime& kt : kind_times_) add(time, kt.time.count());
+  for (const Duration d : transfers_) add(time, d.count());
+  if (bytes == most) throw InputError("graph: its sizes add up to more than 4 EiB");
+  if (time == most) throw InputError("graph: its times add up to more than 146 years");
 }
 
 IdVector<OpId, OpId> OpGraphBuilder::topological_ids() const {
@@ -166,8 +221,10 @@ void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id)
   IdVector<OpId, std::uint32_t> label(ops_.size(), none);  // by new id
   for (const Label& use : label_uses_) {
     std::uint32_t& known = label[new_id[use.op]];
-    if (known == none) known = use.label;
-    else sets.union_set(known, use.label);
+    if (known == none)
+      known = use.label;
+    else
+      sets.union_set(known, use.label);
   }
   std::vector<std::uint32_t> least(labels_.size());  // label that names the set, at its root
   std::iota(least.begin(), least.end(), 0U);
@@ -200,6 +257,7 @@ void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id)
 
 OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
   check_names();
+  check_sums();
   const IdVector<OpId, OpId> new_id = topological_ids();
   const std::size_t n = ops_.size();
   OpGraph g;
@@ -243,8 +301,7 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
   // Edges, by tensor (and so by producer), without repetitions.
   for (Edge& e : edges_) e = {new_id[e.src], new_id[e.dst], new_tensor[e.tensor]};
   const auto tensor_of = [](const Edge& e) { return e.tensor; };
-  const std::vector<std::uint32_t> by_tensor =
-      stable_order(g.num_tensors(), edges_, tensor_of);
+  const std::vector<std::uint32_t> by_tensor = stable_order(g.num_tensors(), edges_, tensor_of);
   IdVector<OpId, TensorId> last_read(n, no_tensor);
   g.edges_.reserve(edges_.size());
   for (const std::uint32_t i : by_tensor) {
@@ -279,8 +336,7 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
       return k == 0 ? g.ops_[v].compute : g.compute_[k - 1][v];
     };
     for (const KindTime& kt : kind_times_) {
-      for (std::size_t k = 0; k < g.device_kinds_.size(); ++k)
-        column(new_id[kt.op], k) = not_given;
+      for (std::size_t k = 0; k < g.device_kinds_.size(); ++k) column(new_id[kt.op], k) = not_given;
     }
     for (const KindTime& kt : kind_times_) column(new_id[kt.op], kt.kind) = kt.time;
   }

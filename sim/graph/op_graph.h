@@ -22,12 +22,12 @@ inline constexpr OpId no_op{~std::uint32_t{0}};
 
 /// What the engine and the placers need of an op; names are kept apart (OpGraph::name).
 struct Op {
-  Duration compute{};          ///< on the graph's first device kind; forward and backward are two ops
-  Bytes persistent{};          ///< weights and optimiser state: held from placement to the end
-  Bytes temporary{};           ///< workspace: held while the op runs
-  GroupId group = no_group;    ///< colocation
-  std::uint32_t kind = 0;      ///< into OpGraph::kinds(): "Conv2D", "MatMul", ...
-  OpId forward = no_op;        ///< of a backward op: the op it differentiates
+  Duration compute{};        ///< on the graph's first device kind; forward and backward are two ops
+  Bytes persistent{};        ///< weights and optimiser state: held from placement to the end
+  Bytes temporary{};         ///< workspace: held while the op runs
+  GroupId group = no_group;  ///< colocation
+  std::uint32_t kind = 0;    ///< into OpGraph::kinds(): "Conv2D", "MatMul", ...
+  OpId forward = no_op;      ///< of a backward op: the op it differentiates
   Phase phase = Phase::forward;
 };
 
@@ -86,8 +86,8 @@ class OpGraph {
   }
 
   std::string_view name(OpId v) const {  ///< unique in the graph
-    return std::string_view(name_text_).substr(
-        name_begin_[index(v)], name_begin_[index(v) + 1] - name_begin_[index(v)]);
+    return std::string_view(name_text_)
+        .substr(name_begin_[index(v)], name_begin_[index(v) + 1] - name_begin_[index(v)]);
   }
   std::string_view kind(OpId v) const { return kinds_[ops_[v].kind]; }
   const std::vector<std::string>& kinds() const { return kinds_; }
@@ -125,7 +125,7 @@ class OpGraph {
   std::vector<std::uint32_t> readers_begin_{0};  // [num_tensors + 1], into edges_
   std::vector<std::uint32_t> added_;             // [num_edges], or empty: identity
   std::string name_text_;
-  std::vector<std::size_t> name_begin_{0};       // [num_ops + 1], into name_text_
+  std::vector<std::size_t> name_begin_{0};  // [num_ops + 1], into name_text_
   std::vector<std::string> kinds_;
   std::vector<std::string> group_names_;         // of group 1, 2, ...
   std::vector<OpId> members_;                    // sorted by (group, id)
@@ -161,20 +161,26 @@ class OpGraphBuilder {
   void colocate(OpId op, std::string_view label);
   void set_forward(OpId backward, OpId forward);
   /// Time of `op` on a device of `kind`. Once any op has kinds, the first kind named is the one of
-  /// OpSpec::compute; an op that names none takes its one time on all.
-  void set_compute(OpId op, std::string_view kind, Duration time);
+  /// OpSpec::compute; an op that names none takes its one time on all. No time: `op` was not
+  /// measured there, as it is for the kinds it does not name.
+  void set_compute(OpId op, std::string_view kind, std::optional<Duration> time);
 
   std::size_t num_ops() const { return ops_.size(); }
   std::string_view name(OpId v) const;
+  /// The first op that was added as `name`.
+  std::optional<OpId> find(std::string_view name) const;
 
   /// The graph, ops renumbered to the topological order that keeps insertion order wherever it can
   /// (of the ready ops the first added comes first). `renumbered`, if given, receives each op's new
   /// id, in insertion order.
-  /// Throws InputError on two ops of one name, or a cycle, listed whole.
+  /// Throws InputError on two ops of one name, a cycle, listed whole, or times or sizes that do not
+  /// add up in 62 bits.
   OpGraph build(IdVector<OpId, OpId>* renumbered = nullptr) &&;
 
  private:
+  void index_name(OpId v);
   void check_names() const;
+  void check_sums() const;
   IdVector<OpId, OpId> topological_ids() const;
   void make_groups(OpGraph& graph, const IdVector<OpId, OpId>& new_id) const;
 
@@ -191,6 +197,8 @@ class OpGraphBuilder {
   IdVector<OpId, Op> ops_;
   std::string name_text_;
   std::vector<std::size_t> name_begin_{0};
+  std::vector<std::uint64_t> name_slots_;  // hash table: 0, or upper half of the hash, id + 1
+  std::vector<OpId> repeated_;             // ops whose name another had
   IdVector<TensorId, Tensor> tensors_;
   IdVector<TensorId, Duration> transfers_;
   std::vector<TensorId> control_of_;  // [num_ops or fewer], the op's control tensor or ~0

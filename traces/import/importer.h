@@ -34,4 +34,7 @@ Trace read_trace(const std::string& path, std::string_view importer = {}, Option
 /// The same from text already in memory.
 Trace read_trace(SourceText source, std::string_view importer = {}, Options options = {});
 
+/// What an importer ends with: builder.build(), whose errors then begin with `path`.
+OpGraph build_graph(OpGraphBuilder builder, const std::string& path);
+
 }  // namespace baechi

@@ -1,0 +1,25 @@
+#include <benchmark/benchmark.h>
+
+#include "bench/layered_graph.h"
+
+namespace baechi::bench {
+
+/// Longest path over the in-edges, nothing else: the floor that other speeds are quoted against.
+static void topological_pass(benchmark::State& state) {
+  const OpGraph& graph = layered(state.range(0));
+  IdVector<OpId, Duration> compute(graph.num_ops()), length(graph.num_ops());
+  for (const OpId v : graph.ops()) compute[v] = graph.op(v).compute;
+  for (auto _ : state) {
+    for (const OpId v : graph.ops()) {
+      Duration before{};
+      for (const OpId u : graph.predecessors(v)) before = std::max(before, length[u]);
+      length[v] = before + compute[v];
+    }
+    benchmark::DoNotOptimize(length.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(topological_pass)->RangeMultiplier(10)->Range(1000, 1000000);
+
+}  // namespace baechi::bench

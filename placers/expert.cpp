@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "placers/colocation.h"
+#include "placers/placement_file.h"
+#include "placers/placer.h"
+#include "sim/error.h"
+#include "sim/options.h"
+#include "traces/format/compressed_file.h"
+
+namespace baechi {
+namespace {
+
+/// Whether all of `text` matches `pattern`: '*' any run of letters, '?' any one.
+bool matches(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0;
+  std::optional<std::size_t> star;  // the last '*' met, and how far its run reaches
+  std::size_t run_end = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      run_end = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star) {
+      p = *star + 1;
+      t = ++run_end;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+/// A placement decided by a person: a placement file, or rules on op names. Does not look at
+/// memory: the engine says whether it fits.
+class Expert final : public Placer {
+ public:
+  explicit Expert(Options& o)
+      : file_(o.path("file", "a placement file (baechi-placement)")),
+        rules_(read_rules(o)),
+        default_device_(o.get("default", std::int64_t{-1},
+                              "device of the ops that no rule matches; -1: there must be none",
+                              -1)) {
+    if (!file_.empty() && (!rules_.empty() || default_device_ >= 0))
+      o.mistake("file", "decides alone: drop 'rules' and 'default'");
+    if (file_.empty() && rules_.empty() && default_device_ < 0)
+      o.mistake("file", "missing: give 'file', 'rules' or 'default'");
+    if (!file_.empty()) text_ = read_file(file_);
+  }
+
+  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    if (file_.empty()) return by_rules(p);
+    Placement result = parse_placement(text_, file_, p.graph, p.cluster.num_devices());
+    require_whole_groups(result, p.graph, file_);
+    return result;
+  }
+
+ private:
+  struct Rule {
+    std::string pattern;
+    std::int64_t device;
+    std::string where;
+  };
+
+  static std::vector<Rule> read_rules(Options& o) {
+    std::vector<Rule> rules;
+    const Options::Value* given =
+        o.raw("rules",
+              "name pattern (* any letters, ? any one) -> device; the first that matches decides");
+    if (given == nullptr) return rules;
+    if (given->children.empty()) o.mistake("rules", "is not a mapping such as {'encoder/*': 0}");
+    for (const auto& [pattern, value] : given->children) {
+      const std::string& text = value.text;
+      Rule rule{pattern, 0, value.where};
+      const auto [end, error] =
+          std::from_chars(text.data(), text.data() + text.size(), rule.device);
+      if (pattern.empty()) {
+        o.mistake("rules", "is not a mapping such as {'encoder/*': 0}");
+      } else if (error != std::errc{} || end != text.data() + text.size() || rule.device < 0) {
+        o.mistake("rules", fmt::format("'{}' -> '{}' is not a device: 0, 1, ...", pattern, text));
+      }
+      rules.push_back(std::move(rule));
+    }
+    return rules;
+  }
+
+  /// The device of the first rule that matches; nothing if none does.
+  std::optional<DeviceId> ruled(std::string_view name) const {
+    for (const Rule& rule : rules_)
+      if (matches(rule.pattern, name)) return static_cast<DeviceId>(rule.device);
+    return std::nullopt;
+  }
+
+  void require_devices(std::size_t num_devices) const {
+    const auto beyond = [&](std::int64_t d) {
+      return d >= 0 && static_cast<std::size_t>(d) >= num_devices;
+    };
+    Mistakes mistakes;
+    for (const Rule& rule : rules_) {
+      if (beyond(rule.device))
+        mistakes.add(fmt::format("{}expert.rules: '{}' -> {}, but there are {} devices (0 to {})",
+                                 at(rule.where), rule.pattern, rule.device, num_devices,
+                                 num_devices - 1));
+    }
+    if (beyond(default_device_))
+      mistakes.add(fmt::format("expert.default: {}, but there are {} devices (0 to {})",
+                               default_device_, num_devices, num_devices - 1));
+    mistakes.throw_if_any();
+  }
+
+  /// A group goes where its first member that a rule matches goes; `detail` counts the groups whose
+  /// members' rules differ.
+  Placement by_rules(const Problem& p) const {
+    require_devices(p.cluster.num_devices());
+    const ColocationUnits units(p.graph);
+    Placement result{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
+    std::vector<UnitId> unmatched;
+    std::size_t disagreeing = 0;
+    for (const UnitId u : units.units()) {
+      std::optional<DeviceId> device;
+      bool agree = true;
+      for (const OpId v : units.members(u)) {
+        const auto wanted = ruled(p.graph.name(v));
+        if (!device) device = wanted;
+        agree = agree && (!wanted || wanted == device);
+      }
+      if (!agree) ++disagreeing;
+      if (!device && default_device_ >= 0) device = static_cast<DeviceId>(default_device_);
+      if (!device) unmatched.push_back(u);
+      for (const OpId v : units.members(u)) result.device[v] = device.value_or(DeviceId{0});
+    }
+    refuse(unmatched, units, p.graph);
+    if (disagreeing > 0)
+      result.detail = fmt::format("{} group{} with rules that differ: the first member decided",
+                                  disagreeing, disagreeing == 1 ? "" : "s");
+    return result;
+  }
+
+  /// Throws InputError, naming at most five, if any unit was matched by no rule.
+  static void refuse(std::span<const UnitId> unmatched, const ColocationUnits& units,
+                     const OpGraph& graph) {
+    constexpr std::size_t listed = 5;
+    if (unmatched.empty()) return;
+    std::vector<std::string> names;
+    for (const UnitId u : unmatched.first(std::min(listed, unmatched.size())))
+      names.push_back(units.label(u, graph));
+    throw InputError(fmt::format(
+        "expert: no rule matches {}{}; add a rule or 'default'", fmt::join(names, ", "),
+        unmatched.size() > listed ? fmt::format(" and {} more", unmatched.size() - listed) : ""));
+  }
+
+  std::string file_;
+  std::string text_;  // of the file: a missing one is told before anything runs
+  std::vector<Rule> rules_;
+  std::int64_t default_device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_expert(Options& o) {
+  return std::make_unique<Expert>(o);
+}
+
+}  // namespace baechi

@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "placers/colocation.h"
+#include "placers/memory_floor.h"
+#include "placers/placer.h"
+#include "sim/cluster/mean_costs.h"
+#include "sim/error.h"
+#include "sim/graph/analysis.h"
+#include "sim/options.h"
+
+namespace baechi {
+namespace {
+
+constexpr TimePoint never{Duration::max()};
+
+/// When one device is idle: slots in order of time, the last one without end.
+class IdleSlots {
+  struct Slot {
+    TimePoint begin, end;
+  };
+  /// The first slot that ends after `at`.
+  static auto first_open_at(auto& slots, TimePoint at) {
+    return std::ranges::upper_bound(slots, at, {}, &Slot::end);
+  }
+
+ public:
+  /// The earliest start, not before `ready`, of a slot's part that is `length` long.
+  TimePoint earliest(TimePoint ready, Duration length) const {
+    for (auto slot = first_open_at(slots_, ready);; ++slot) {
+      const TimePoint start = std::max(slot->begin, ready);
+      if (length <= slot->end - start) return start;
+    }
+  }
+
+  /// Fills [start, start + length), which must be idle.
+  void fill(TimePoint start, Duration length) {
+    if (length == Duration::zero()) return;
+    const auto slot = first_open_at(slots_, start);
+    const Slot after{start + length, slot->end};
+    slot->end = start;
+    const bool left_before = slot->begin < slot->end;
+    if (after.begin == after.end) {
+      if (!left_before) slots_.erase(slot);
+    } else if (left_before) {
+      slots_.insert(slot + 1, after);
+    } else {
+      *slot = after;
+    }
+  }
+
+ private:
+  std::vector<Slot> slots_{{TimePoint{}, never}};
+};
+
+/// HEFT's partial schedule.
+class Schedule {
+ public:
+  explicit Schedule(const Problem& p)
+      : p_(p),
+        units_(p.graph),
+        memory_(p),
+        device_of_(units_.size()),
+        start_(p.graph.num_ops()),
+        end_(p.graph.num_ops()),
+        idle_(p.cluster.num_devices()) {}
+
+  /// Puts `v`, whose predecessors are all in, where it ends earliest. Ties: the lower device.
+  void add(OpId v) {
+    const UnitId unit = units_.of(v);
+    std::optional<DeviceId>& fixed = device_of_[unit];
+    std::optional<DeviceId> best;
+    TimePoint best_start{}, best_end{};
+    for (const DeviceId d : p_.cluster.devices()) {
+      if (fixed ? *fixed != d : !memory_.fits(units_.needs(unit), d)) continue;
+      const Duration length = p_.costs.compute(v, d);
+      const TimePoint start = idle_[d].earliest(ready(v, d), length);
+      if (best && start + length >= best_end) continue;
+      best = d;
+      best_start = start;
+      best_end = start + length;
+    }
+    if (!best)
+      throw InfeasibleError(fmt::format("heft: {} fits on no device: {}",
+                                        units_.label(unit, p_.graph),
+                                        memory_.why_not(units_.needs(unit))));
+    if (!fixed) memory_.add(units_.needs(unit), *best);
+    fixed = best;
+    idle_[*best].fill(best_start, best_end - best_start);
+    start_[v] = best_start;
+    end_[v] = best_end;
+  }
+
+  /// The devices, with priorities that keep the planned order of starts. Ties: the lower id.
+  Placement placement() const {
+    Placement result{.device = IdVector<OpId, DeviceId>(p_.graph.num_ops()),
+                     .priority = IdVector<OpId, std::int32_t>(p_.graph.num_ops())};
+    TimePoint makespan{};
+    std::vector<OpId> order;
+    for (const OpId v : p_.graph.ops()) {
+      order.push_back(v);
+      result.device[v] = *device_of_[units_.of(v)];
+      makespan = std::max(makespan, end_[v]);
+    }
+    std::ranges::stable_sort(order, {}, [&](OpId v) { return start_[v]; });
+    auto priority = static_cast<std::int32_t>(order.size());
+    for (const OpId v : order) result.priority[v] = --priority;
+    result.facts["planned_step_us"] = to_us(makespan.time_since_epoch());
+    return result;
+  }
+
+ private:
+  /// When the last input of `v` is on `d`, every transfer alone on its link.
+  TimePoint ready(OpId v, DeviceId d) const {
+    TimePoint latest{};
+    for (const EdgeId e : p_.graph.in_edges(v)) {
+      const Edge& edge = p_.graph.edge(e);
+      const DeviceId from = *device_of_[units_.of(edge.src)];
+      const Duration transfer =
+          from == d ? Duration::zero() : p_.costs.transfer(edge.tensor, from, d);
+      latest = std::max(latest, end_[edge.src] + transfer);
+    }
+    return latest;
+  }
+
+  const Problem& p_;
+  const ColocationUnits units_;
+  MemoryFloor memory_;
+  IdVector<UnitId, std::optional<DeviceId>> device_of_;
+  IdVector<OpId, TimePoint> start_, end_;
+  IdVector<DeviceId, IdleSlots> idle_;
+};
+
+/// HEFT: ops by decreasing upward rank (mean times, mean transfers), each where it ends earliest,
+/// also in a gap between ops that are already planned. A group goes where its first op went.
+/// Transfers never wait for each other in this plan, whatever the engine does.
+/// Source: Topcuoglu, Hariri, Wu, "Performance-effective and low-complexity task scheduling for
+/// heterogeneous computing", TPDS 2002. Differs: skips devices without memory (MemoryFloor).
+class Heft final : public Placer {
+ public:
+  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    const auto rank = b_levels(p.graph, mean_compute(p), mean_transfer(p));
+    std::vector<OpId> by_rank;
+    std::ranges::copy(p.graph.ops(), std::back_inserter(by_rank));
+    // Equal ranks stay in id order, which is topological.
+    std::ranges::stable_sort(by_rank, std::greater{}, [&](OpId v) { return rank[v]; });
+    Schedule schedule(p);
+    for (const OpId v : by_rank) schedule.add(v);
+    return schedule.placement();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_heft(Options&) {
+  return std::make_unique<Heft>();
+}
+
+}  // namespace baechi

@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "placers/colocation.h"
+#include "placers/memory_floor.h"
+#include "placers/placer.h"
+#include "sim/error.h"
+#include "sim/options.h"
+
+namespace baechi {
+namespace {
+
+/// Graham's list rule by load alone: each unit, in order of first ops, goes where the sum of op
+/// times is least with it, among the devices it fits on. Ties: the lower device. Precedence and
+/// transfers are not looked at.
+/// Source: Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 1969.
+class LeastLoaded final : public Placer {
+ public:
+  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    const ColocationUnits units(p.graph);
+    MemoryFloor memory(p);
+    IdVector<DeviceId, Duration> load(p.cluster.num_devices());
+    Placement result{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
+    for (const UnitId u : units.units()) {
+      std::optional<DeviceId> best;
+      Duration best_load{};
+      for (const DeviceId d : p.cluster.devices()) {
+        if (!memory.fits(units.needs(u), d)) continue;
+        Duration with = load[d];
+        for (const OpId v : units.members(u)) with += p.costs.compute(v, d);
+        if (best && with >= best_load) continue;
+        best = d;
+        best_load = with;
+      }
+      if (!best)
+        throw InfeasibleError(fmt::format("least_loaded: {} fits on no device: {}",
+                                          units.label(u, p.graph), memory.why_not(units.needs(u))));
+      load[*best] = best_load;
+      memory.add(units.needs(u), *best);
+      for (const OpId v : units.members(u)) result.device[v] = *best;
+    }
+    return result;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_least_loaded(Options&) {
+  return std::make_unique<LeastLoaded>();
+}
+
+}  // namespace baechi

@@ -1,0 +1,40 @@
+#include <memory>
+#include <optional>
+
+#include "placers/compat/compat.h"
+#include "placers/list_scheduler.h"
+#include "placers/placer.h"
+#include "sim/options.h"
+
+namespace baechi {
+namespace {
+
+/// m-ETF: the ready op that can start earliest goes first, on the device where it can, if memory
+/// allows (list_scheduler.h). Source: Baechi (SoCC'20), section 2.2.2.
+class MEtf final : public Placer {
+ public:
+  explicit MEtf(Options& o) {
+    options_.reserve = o.get("reserve", false,
+                             "keep room for a group's most demanding member until all are placed");
+    options_.fallback =
+        o.get("fallback", true, "where stuck or out of memory, try again with tighter memory");
+    compat_ = read_compat(o, {.algorithm = CompatAlgorithm::m_etf, .reserve = options_.reserve});
+  }
+
+  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    if (compat_) return place_compat(p, *compat_);
+    return schedule_list(p, options_, "m_etf");
+  }
+
+ private:
+  ListSchedulerOptions options_;
+  std::optional<CompatOptions> compat_;
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_m_etf(Options& o) {
+  return std::make_unique<MEtf>(o);
+}
+
+}  // namespace baechi

@@ -1,0 +1,82 @@
+#include <memory>
+#include <optional>
+
+#include "placers/compat/compat.h"
+#include "placers/list_scheduler.h"
+#include "placers/lp/favourite_child.h"
+#include "placers/placer.h"
+#include "sim/cluster/mean_costs.h"
+#include "sim/options.h"
+
+namespace baechi {
+namespace {
+
+/// The graph as m-SCT's linear program sees it: mean times, and one edge per pair of ops, whose
+/// communication is the sum over its tensors. Edges in id order of their first.
+SctGraph sct_graph(const Problem& p) {
+  const IdVector<OpId, Duration> compute = mean_compute(p);
+  const IdVector<TensorId, Duration> transfer = mean_transfer(p);
+  SctGraph sct{.compute = {compute.begin(), compute.end()}, .edges = {}};
+  IdVector<OpId, std::size_t> edge_to(p.graph.num_ops());  // of the current source, else stale
+  for (const OpId u : p.graph.ops()) {
+    const std::size_t first = sct.edges.size();
+    for (const EdgeId e : p.graph.out_edges(u)) {
+      const Edge& edge = p.graph.edge(e);
+      std::size_t& known = edge_to[edge.dst];
+      if (known < first || known >= sct.edges.size() || sct.edges[known].dst != index(edge.dst)) {
+        known = sct.edges.size();
+        sct.edges.push_back({static_cast<std::uint32_t>(index(u)),
+                             static_cast<std::uint32_t>(index(edge.dst)), Duration{}});
+      }
+      sct.edges[known].communication += transfer[edge.tensor];
+    }
+  }
+  return sct;
+}
+
+/// m-SCT: m-ETF, in which a device waits for the favourite child of the op it has just run
+/// (list_scheduler.h). Favourites come from a linear program (lp/favourite_child.h), which knows
+/// neither devices nor memory nor groups. Source: Baechi (SoCC'20), section 2.2.3.
+class MSct final : public Placer {
+ public:
+  explicit MSct(Options& o) {
+    threshold_ =
+        o.get("threshold", 0.1, "an edge is a favourite if the program's x is at most this");
+    if (threshold_ > 1.0) o.mistake("threshold", "is over 1: then every edge would be a favourite");
+    options_.reserve = o.get("reserve", false,
+                             "keep room for a group's most demanding member until all are placed");
+    options_.fallback =
+        o.get("fallback", true, "where stuck or out of memory, try again with tighter memory");
+    compat_ = read_compat(o, {.algorithm = CompatAlgorithm::m_sct,
+                              .reserve = options_.reserve,
+                              .threshold = threshold_});
+  }
+
+  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    if (compat_) return place_compat(p, *compat_);
+    ListSchedulerOptions options = options_;
+    options.favourite.assign(p.graph.num_ops(), no_op);
+    const SctGraph sct = sct_graph(p);
+    const SctSolution solution = solve_sct(sct);
+    const auto chosen = favourite_edges(sct, solution.x, threshold_);
+    for (const std::uint32_t e : chosen)
+      options.favourite[static_cast<OpId>(sct.edges[e].src)] = static_cast<OpId>(sct.edges[e].dst);
+    Placement placement = schedule_list(p, options, "m_sct");
+    placement.facts["lp_us"] = solution.w / 1e3;
+    placement.facts["favourites"] = static_cast<double>(chosen.size());
+    return placement;
+  }
+
+ private:
+  double threshold_;
+  ListSchedulerOptions options_;
+  std::optional<CompatOptions> compat_;
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_m_sct(Options& o) {
+  return std::make_unique<MSct>(o);
+}
+
+}  // namespace baechi

@@ -1,0 +1,33 @@
+#include "sim/random.h"
+
+#include <memory>
+
+#include "placers/colocation.h"
+#include "placers/placer.h"
+#include "sim/options.h"
+
+namespace baechi {
+namespace {
+
+/// Every unit on a device drawn uniformly, in order of first ops. Does not look at memory.
+class RandomPlacer final : public Placer {
+ public:
+  Placement place(const Problem& p, std::uint64_t seed) const override {
+    const ColocationUnits units(p.graph);
+    Random random(seed);
+    IdVector<UnitId, DeviceId> drawn(units.size());
+    for (DeviceId& d : drawn)
+      d = DeviceId{random.below(static_cast<std::uint32_t>(p.cluster.num_devices()))};
+    Placement result{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
+    for (const OpId v : p.graph.ops()) result.device[v] = drawn[units.of(v)];
+    return result;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_random(Options&) {
+  return std::make_unique<RandomPlacer>();
+}
+
+}  // namespace baechi

@@ -1,0 +1,28 @@
+#include <memory>
+
+#include "placers/colocation.h"
+#include "placers/placer.h"
+#include "sim/options.h"
+
+namespace baechi {
+namespace {
+
+/// Units dealt to the devices in turn, in order of their first op. Does not look at memory.
+class RoundRobin final : public Placer {
+ public:
+  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    const ColocationUnits units(p.graph);
+    Placement result{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
+    for (const OpId v : p.graph.ops())
+      result.device[v] = static_cast<DeviceId>(index(units.of(v)) % p.cluster.num_devices());
+    return result;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_round_robin(Options&) {
+  return std::make_unique<RoundRobin>();
+}
+
+}  // namespace baechi

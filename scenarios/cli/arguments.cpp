@@ -1,0 +1,88 @@
+#include "scenarios/cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+
+#include "traces/import/importer.h"
+
+namespace baechi {
+namespace {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
+
+Options parse_options(std::string_view owner, const std::vector<std::string>& assignments,
+                      const std::string& flag) {
+  Mistakes mistakes;
+  std::map<std::string, Options::Value> values;
+  for (const std::string& assignment : assignments) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      mistakes.add(fmt::format("{}{}: '{}' is not key=value", at(flag), owner, assignment));
+      continue;
+    }
+    const std::string key = assignment.substr(0, equals);
+    const Options::Value value{assignment.substr(equals + 1), flag, {}};
+    if (!values.emplace(key, value).second)
+      mistakes.add(fmt::format("{}{}: '{}' is given twice", at(flag), owner, key));
+  }
+  mistakes.throw_if_any();
+  return Options(std::string(owner), std::move(values));
+}
+
+Choice parse_choice(std::string_view text, const std::string& flag) {
+  constexpr std::string_view program = "exec:";  // its path belongs to the name
+  const std::size_t end = text.starts_with(program) ? text.find(',') : text.find(':');
+  Choice choice;
+  choice.name = text.substr(0, end);
+  choice.where = flag;
+  choice.label = text;
+  std::vector<std::string> assignments;
+  if (end != std::string_view::npos) assignments = split(text.substr(end + 1), ',');
+  const std::string_view owner = text.starts_with(program) ? "exec" : choice.name;
+  choice.options = parse_options(owner, assignments, flag);
+  return choice;
+}
+
+void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
+  verb.add_option("TRACE", argument.path, "A graph: any file that an importer knows")
+      ->required()
+      ->type_name("");
+  verb.add_option("--importer", argument.importer,
+                  "Read TRACE with this importer ('baechi list importers')")
+      ->type_name("NAME[:k=v,...]");
+}
+
+Trace read_trace(const TraceArgument& argument) {
+  Choice importer;
+  if (!argument.importer.empty()) importer = parse_choice(argument.importer, "--importer");
+  Trace trace = read_trace(argument.path, importer.name, std::move(importer.options));
+  if (trace.name.empty()) trace.name = std::filesystem::path(argument.path).stem().string();
+  return trace;
+}
+
+void add_format(CLI::App& verb, std::string& format, std::vector<std::string> formats) {
+  format = formats.front();
+  const std::string allowed = fmt::format("{}", fmt::join(formats, "|"));
+  verb.add_option("--format", format, "How to print the answer [" + format + "]")
+      ->type_name(allowed)
+      ->check(CLI::Validator(
+          [formats](const std::string& text) {
+            if (std::ranges::find(formats, text) != formats.end()) return std::string();
+            return fmt::format("'{}' is not one of {}{}", text, fmt::join(formats, ", "),
+                               did_you_mean(text, formats));
+          },
+          ""));
+}
+
+}  // namespace baechi

@@ -1,0 +1,157 @@
+#include "scenarios/cli/cluster_flags.h"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "scenarios/run/load.h"
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+// The fit that Baechi's authors measured: 134 us and 0.1754 us per kB, over PCIe.
+constexpr const char* default_bandwidth = "5.7 GB/s";
+constexpr const char* default_latency = "134 us";
+
+constexpr auto transfers_by_name =
+    std::to_array<std::pair<std::string_view, Transfers>>({{"sequential", Transfers::sequential},
+                                                           {"parallel", Transfers::parallel},
+                                                           {"duplex", Transfers::duplex},
+                                                           {"shared", Transfers::shared}});
+constexpr auto semantics_by_name = std::to_array<std::pair<std::string_view, Semantics>>(
+    {{"event", Semantics::event}, {"baechi", Semantics::baechi}});
+
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (ec != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// Reads flags, noting what is wrong with them.
+class Reader {
+ public:
+  /// `fallback` if the flag is not given or `parse` finds nothing in its text.
+  template <class T>
+  T read(std::string_view flag, const std::string& text, T fallback,
+         std::optional<T> (*parse)(std::string_view), std::string_view example) {
+    if (text.empty()) return fallback;
+    if (const std::optional<T> value = parse(text)) return *value;
+    mistakes_.add(fmt::format("{}: '{}' is not {}", flag, text, example));
+    return fallback;
+  }
+
+  template <class T>
+  T read(std::string_view flag, const std::string& text, T fallback,
+         std::span<const std::pair<std::string_view, T>> values) {
+    if (text.empty()) return fallback;
+    std::vector<std::string> names;
+    for (const auto& [name, value] : values) {
+      if (name == text) return value;
+      names.emplace_back(name);
+    }
+    mistakes_.add(fmt::format("{}: '{}' is not one of {}{}", flag, text, fmt::join(names, ", "),
+                              did_you_mean(text, names)));
+    return fallback;
+  }
+
+  void require(std::string_view flag, const std::string& text, std::string_view example) {
+    if (text.empty())
+      mistakes_.add(fmt::format("{} is missing, such as '{} {}' (or --scenario FILE for all)", flag,
+                                flag, example));
+  }
+
+  void throw_if_any() const { mistakes_.throw_if_any(); }
+
+ private:
+  Mistakes mistakes_;
+};
+
+/// Of a sweep the first point; where that is a choice, says so on standard error.
+Platform from_scenario(const std::string& path, const std::vector<std::string>& sets) {
+  const ScenarioFile file = load_scenario(path, sets);
+  const Scenario& first = file.points.front();
+  std::string left_open;
+  for (std::size_t i = 0; i < file.axes.size(); ++i) {
+    if (!file.axes[i].starts_with("graph"))
+      left_open += fmt::format(" --set {}={}", file.axes[i], first.at[i]);
+  }
+  if (!left_open.empty()) fmt::print(stderr, "of the sweep in {}:{}\n", path, left_open);
+  return {first.cluster, first.engine};
+}
+
+}  // namespace
+
+void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
+  const auto add = [&verb](const char* name, std::string& text, const char* type,
+                           const std::string& help) {
+    return verb.add_option(name, text, help)->type_name(type)->group("CLUSTER");
+  };
+  const std::vector<CLI::Option*> options{
+      add("--devices", flags.devices, "N", "How many devices, all alike"),
+      add("--memory", flags.memory, "SIZE", "Memory of each, such as '8 GiB'"),
+      add("--memory-fraction", flags.memory_fraction, "F", "Use only this much of it, (0, 1] [1]"),
+      add("--bandwidth", flags.bandwidth, "B/s",
+          fmt::format("Of the link between any two [{}, Baechi's fit of PCIe]", default_bandwidth)),
+      add("--latency", flags.latency, "T",
+          fmt::format("Of each transfer [{}, Baechi's fit]", default_latency)),
+      add("--transfers", flags.transfers, "M",
+          "Who may send at once: sequential (one transfer per device), duplex (one each way), "
+          "shared (one in all), parallel (any number) [sequential]"),
+      add("--semantics", flags.semantics, "S",
+          "event (strictly by time, memory enforced) or baechi (the original's simulation, memory "
+          "counted only) [event]"),
+      verb.add_flag("--no-cache", flags.no_cache,
+                    "Send a tensor to a device once per reader, not once")
+          ->group("CLUSTER"),
+      verb.add_flag("--no-overlap", flags.no_overlap, "A device computes or transfers, never both")
+          ->group("CLUSTER")};
+  CLI::Option* scenario = add("--scenario", flags.scenario, "FILE",
+                              "All of the above from the cluster and engine blocks of a scenario");
+  for (CLI::Option* option : options) scenario->excludes(option);
+  verb.add_option("--set", flags.sets, "Put VALUE at the dotted KEY of the scenario first")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->needs(scenario)
+      ->group("CLUSTER");
+}
+
+Platform read_platform(const ClusterFlags& flags) {
+  if (!flags.scenario.empty()) return from_scenario(flags.scenario, flags.sets);
+  Reader reader;
+  Platform platform;
+  reader.require("--devices", flags.devices, "4");
+  reader.require("--memory", flags.memory, "'8 GiB'");
+
+  const auto count = reader.read<std::size_t>("--devices", flags.devices, 1,
+                                              parse_number<std::size_t>, "a whole number");
+  const auto memory =
+      reader.read<Bytes>("--memory", flags.memory, {}, parse_bytes, "a size such as '8 GiB'");
+  DeviceChoice& devices = platform.cluster.devices.emplace_back();
+  devices.count = count;
+  devices.memory = memory;
+  platform.cluster.memory_fraction = reader.read<double>(
+      "--memory-fraction", flags.memory_fraction, 1.0, parse_number<double>, "a number in (0, 1]");
+  platform.cluster.link.bandwidth =
+      reader.read<Bandwidth>("--bandwidth", flags.bandwidth, *parse_bandwidth(default_bandwidth),
+                             parse_bandwidth, "a rate such as '5.7 GB/s'");
+  platform.cluster.link.latency =
+      reader.read<Duration>("--latency", flags.latency, *parse_duration(default_latency),
+                            parse_duration, "a time such as '134 us'");
+
+  EngineOptions& engine = platform.engine;
+  engine.transfers =
+      reader.read<Transfers>("--transfers", flags.transfers, engine.transfers, transfers_by_name);
+  engine.semantics =
+      reader.read<Semantics>("--semantics", flags.semantics, engine.semantics, semantics_by_name);
+  engine.cache_tensors = !flags.no_cache;
+  engine.overlap = !flags.no_overlap;
+  reader.throw_if_any();
+  return platform;
+}
+
+}  // namespace baechi

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "placers/registry.h"
+#include "scenarios/cli/arguments.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/verbs.h"
+#include "traces/generate/generator.h"
+#include "traces/import/importer.h"
+
+namespace baechi {
+namespace {
+
+struct Item {
+  std::string name, summary, source;
+  std::vector<Options::Declared> options;
+};
+
+struct Section {
+  std::string name;
+  std::vector<Item> items;
+  std::string if_empty;
+};
+
+/// What the component asks for when it is given nothing.
+template <class Make>
+std::vector<Options::Declared> declared(std::string_view owner, Make&& make) {
+  Options options{std::string(owner)};
+  try {
+    make(options);
+  } catch (const InputError&) {  // it needs an option; by then it has said which
+  }
+  return options.declared();
+}
+
+Section placer_section() {
+  Section section{"placers", {}, {}};
+  for (const PlacerEntry& e : placers()) {
+    section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
+                             declared(e.name, [&e](Options& o) { e.make(o); })});
+  }
+  return section;
+}
+
+Section generator_section() {
+  Section section{"generators", {}, {}};
+  for (const GeneratorEntry& e : generators()) {
+    section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
+                             declared(e.name, [&e](Options& o) { e.make(o); })});
+  }
+  return section;
+}
+
+Section importer_section() {
+  Section section{"importers", {}, {}};
+  for (const ImporterEntry& e : importers()) {
+    section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.files),
+                             declared(e.name, [&e](Options& o) { e.read({}, o); })});
+  }
+  return section;
+}
+
+/// The comment that a file begins with, its first line; editors' instructions are none.
+std::string first_comment(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line) && line.starts_with('#');) {
+    if (line.starts_with("# ") && !line.starts_with("# yaml-language-server"))
+      return line.substr(2);
+  }
+  return "";
+}
+
+/// The scenario files of the working directory's checkout, examples first.
+Section scenario_section(std::string name, const std::vector<std::string>& folders) {
+  Section section{std::move(name), {}, "none here: run it in a checkout"};
+  for (const std::string& folder : folders) {
+    std::vector<std::filesystem::path> paths;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none)) {
+      if (entry.path().extension() == ".yaml") paths.push_back(entry.path());
+    }
+    std::ranges::sort(paths);
+    for (const auto& path : paths)
+      section.items.push_back({path.string(), first_comment(path), {}, {}});
+  }
+  return section;
+}
+
+std::vector<Section> sections() {
+  return {placer_section(),
+          {"transforms", {}, "none yet"},
+          generator_section(),
+          importer_section(),
+          {"devices", {}, "none yet: devices are given by count, memory and speed"},
+          scenario_section("scenarios", {"scenarios/examples", "scenarios/sweeps"}),
+          scenario_section("papers", {"scenarios/papers"})};
+}
+
+std::string table(const std::vector<Section>& chosen) {
+  std::string text;
+  for (const Section& section : chosen) {
+    text += fmt::format("{}{}\n", text.empty() ? "" : "\n", bold(section.name));
+    if (section.items.empty()) text += fmt::format("  {}\n", section.if_empty);
+    for (const Item& item : section.items) {
+      text += fmt::format("  {:<16} {}{}\n", item.name, item.summary,
+                          item.source.empty() ? "" : " (" + item.source + ")");
+      for (const auto& [key, fallback, help, type, allowed] : item.options)
+        text += fmt::format("    {:<18} {}{}\n", key, help,
+                            fallback.empty() ? "" : " [" + fallback + "]");
+    }
+  }
+  return text;
+}
+
+std::string markdown_cell(std::string_view text) {
+  std::string cell;
+  for (const char c : text) cell += c == '|' ? "\\|" : std::string(1, c);
+  return cell;
+}
+
+std::string markdown(const std::vector<Section>& chosen) {
+  std::string text;
+  for (const Section& section : chosen) {
+    text += fmt::format("{}## {}\n\n", text.empty() ? "" : "\n", section.name);
+    if (section.items.empty()) {
+      text += section.if_empty + "\n";
+      continue;
+    }
+    text += "| name | what | source | options |\n| --- | --- | --- | --- |\n";
+    for (const Item& item : section.items) {
+      std::string options;
+      for (const auto& [key, fallback, help, type, allowed] : item.options)
+        options +=
+            fmt::format("{}`{}` = {}: {}", options.empty() ? "" : "<br>", key,
+                        fallback.empty() ? "-" : markdown_cell(fallback), markdown_cell(help));
+      text += fmt::format("| `{}` | {} | {} | {} |\n", item.name, markdown_cell(item.summary),
+                          markdown_cell(item.source), options);
+    }
+  }
+  return text;
+}
+
+nlohmann::ordered_json json(const std::vector<Section>& chosen) {
+  using Json = nlohmann::ordered_json;
+  Json answer = Json::object();
+  for (const Section& section : chosen) {
+    Json& items = answer[section.name] = Json::array();
+    for (const Item& item : section.items) {
+      Json options = Json::array();
+      for (const auto& [key, fallback, help, type, allowed] : item.options)
+        options.push_back({{"name", key}, {"default", fallback}, {"help", help}});
+      items.push_back({{"name", item.name},
+                       {"summary", item.summary},
+                       {"source", item.source},
+                       {"options", std::move(options)}});
+    }
+  }
+  return answer;
+}
+
+int list(const std::string& what, const std::string& format) {
+  std::vector<Section> chosen = sections();
+  if (!what.empty()) {
+    std::vector<std::string> known;
+    for (const Section& section : chosen) known.push_back(section.name);
+    std::erase_if(chosen, [&what](const Section& section) { return section.name != what; });
+    if (chosen.empty())
+      throw InputError(fmt::format("baechi list: nothing called '{}'{} (there are {})", what,
+                                   did_you_mean(what, known), fmt::join(known, ", ")));
+  }
+  if (format == "json")
+    print_json(json(chosen));
+  else
+    print_out(format == "markdown" ? markdown(chosen) : table(chosen));
+  return 0;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Verb& chosen) {
+  struct Arguments {
+    std::string what, format;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("list", "What there is to choose from, with all options");
+  verb->add_option("WHAT", arguments->what,
+                   "placers, transforms, generators, importers, devices, scenarios or papers [all]")
+      ->type_name("");
+  add_format(*verb, arguments->format, {"table", "json", "markdown"});
+  verb->footer(
+      "Examples:\n"
+      "  baechi list placers\n"
+      "  baechi list generators --format markdown");
+  verb->callback([&chosen, arguments] {
+    chosen = [arguments] { return list(arguments->what, arguments->format); };
+  });
+}
+
+}  // namespace baechi

@@ -1,0 +1,150 @@
+/// baechi: reads the command line, runs one verb, and says by its exit code how it went: 0 done, 1
+/// internal failure, 2 the user's mistake, 3 a check found a difference, 130 interrupted.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+
+#include "scenarios/cli/help.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/verbs.h"
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+constexpr int internal_failure = 1, users_mistake = 2, interrupted = 130;
+
+/// A reader of ours that goes away is not an error; Ctrl-C is an exit code, unless a verb has
+/// something to finish; and no output file gets the number of a standard stream that was closed.
+void settle_with_the_system() {
+  for (int stream = 0; stream <= 2; ++stream) {
+    if (fcntl(stream, F_GETFD) == -1) open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  // Ignored from the start means run in the background: Ctrl-C is not for us.
+  if (std::signal(SIGINT, [](int) { _exit(interrupted); }) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
+}
+
+/// "" if every leading word of the arguments names a verb that exists.
+std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc; ++i) {
+    std::vector<std::string> known;
+    for (const CLI::App* verb : at->get_subcommands({})) known.push_back(verb->get_name());
+    const std::string word = argv[i];
+    if (known.empty() || word.starts_with('-')) return "";
+    if (std::ranges::find(known, word) == known.end())
+      return fmt::format("baechi: no verb '{}'{} (verbs: {})", word, did_you_mean(word, known),
+                         fmt::join(known, ", "));
+    at = at->get_subcommand(word);
+  }
+  return "";
+}
+
+/// The verb that the parser reached.
+const CLI::App& reached(const CLI::App& app) {
+  const std::vector<CLI::App*> verbs = app.get_subcommands();
+  return verbs.empty() ? app : reached(*verbs.front());
+}
+
+/// "baechi trace info": the verb as typed.
+std::string command(const CLI::App& verb) {
+  const CLI::App* parent = verb.get_parent();
+  return (parent == nullptr ? "" : command(*parent) + " ") + verb.get_name();
+}
+
+/// What the parser did not accept, a mistyped flag before all that follows from it.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& verb = reached(app);
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  Mistakes mistakes;
+  std::string message;
+  for (const std::string& word : app.remaining(true)) {
+    if (!word.starts_with('-') || word == "-") continue;
+    const std::string flag = word.substr(0, word.find('='));
+    message += fmt::format("{}: no flag '{}'{}\n", command(verb), flag, did_you_mean(flag, flags));
+  }
+  if (message.empty()) message = fmt::format("{}: {}\n", command(verb), error.what());
+  return message + fmt::format("'{} --help' shows what there is.\n", command(verb));
+}
+
+void describe(CLI::App& app) {
+  app.description(
+      "baechi " BAECHI_VERSION
+      ": which device runs each op of a model, and how long a training step then takes");
+  app.set_version_flag("--version", "baechi " BAECHI_VERSION);
+  app.formatter(std::make_shared<HelpFormat>());
+  app.require_subcommand(1);
+}
+
+void add_verbs(CLI::App& app, Verb& chosen) {
+  add_run(app, chosen);
+  add_place(app, chosen);
+  add_simulate(app, chosen);
+  add_bound(app, chosen);
+  add_trace(app, chosen);
+  add_list(app, chosen);
+  add_report(app, chosen);
+  add_schema(app, chosen);
+  for (CLI::App* verb : app.get_subcommands({})) verb->group("Verbs");
+  app.footer(
+      "First steps:\n"
+      "  baechi run scenarios/examples/first.yaml --out results\n"
+      "  baechi trace generate layered ops=200 -o graph.json\n"
+      "  baechi place graph.json --placer m_etf --devices 2 --memory '4 GiB' -o placement.json\n"
+      "  baechi simulate graph.json --placement placement.json --devices 2 --memory '4 GiB'\n"
+      "'baechi VERB --help' has more. Quantities are a number and a unit: '8 GiB', '134 us',\n"
+      "'5.7 GB/s'.\n"
+      "Exit codes: 0 done (out of memory and infeasible are results), 1 internal failure,\n"
+      "2 a mistake in files or flags, 3 a check found a difference, 130 interrupted.");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("", "baechi");
+  Verb chosen;
+  describe(app);
+  add_verbs(app, chosen);
+
+  if (const std::string message = unknown_verb(app, argc, argv); !message.empty()) {
+    fmt::print(stderr, "{}\n", message);
+    return users_mistake;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    print_out(app.help());
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    print_out(fmt::format("{}\n", version.what()));
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    const CLI::App& verb = reached(app);
+    const bool bare = app.remaining(true).empty() && !verb.get_subcommands({}).empty();
+    fmt::print(stderr, "{}", bare ? app.help() : explain(app, error));
+    return users_mistake;
+  }
+  return chosen();
+}
+
+}  // namespace
+}  // namespace baechi
+
+int main(int argc, char** argv) {
+  using namespace baechi;
+  try {
+    settle_with_the_system();
+    return run(argc, argv);
+  } catch (const InputError& mistake) {
+    fmt::print(stderr, "{}\n", mistake.what());
+    return users_mistake;
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "baechi: {}\n", failure.what());
+    return internal_failure;
+  }
+}

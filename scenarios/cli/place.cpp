@@ -1,0 +1,132 @@
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "placers/placement_file.h"
+#include "placers/registry.h"
+#include "scenarios/cli/arguments.h"
+#include "scenarios/cli/cluster_flags.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/step_text.h"
+#include "scenarios/cli/verbs.h"
+#include "scenarios/run/problem.h"
+
+namespace baechi {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  TraceArgument trace;
+  ClusterFlags cluster;
+  std::string placer, output, format;
+  std::uint64_t seed = 0;
+};
+
+/// What a placer answered.
+struct Answer {
+  std::optional<Placement> placement;  ///< nothing: infeasible
+  std::string detail;                  ///< why, or what the placer has to say
+  std::chrono::nanoseconds placing{};  ///< wall-clock
+};
+
+Answer ask(const Placer& placer, const Problem& problem, std::uint64_t seed) {
+  Answer answer;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    answer.placement = placer.place(problem, seed);
+    answer.detail = answer.placement->detail;
+  } catch (const InfeasibleError& infeasible) {
+    answer.detail = infeasible.what();
+  }
+  answer.placing = std::chrono::steady_clock::now() - start;
+  return answer;
+}
+
+/// The placement file's fields, and how it was made.
+Json answer_json(const Answer& answer, const StepResult& step, const Problem& problem,
+                 const std::string& graph_name, const std::string& placer) {
+  Json json;
+  if (answer.placement) {
+    json = Json::parse(placement_json(*answer.placement, problem.graph, graph_name,
+                                      problem.cluster.num_devices()));
+  } else {
+    json = {{"format", "baechi-placement"},
+            {"version", 1},
+            {"graph", graph_name},
+            {"devices", problem.cluster.num_devices()},
+            {"placement", Json::object()}};
+  }
+  json["placer"] = placer;
+  json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
+  json["status"] = answer.placement ? "ok" : "infeasible";
+  json["detail"] = answer.detail;
+  if (step.oom)
+    json["detail"] = fmt::format("{}{}{}", answer.detail, answer.detail.empty() ? "" : "; ",
+                                 sentence(*step.oom, problem, *answer.placement));
+  json["step_time_us"] = answer.placement && !step.oom ? Json(to_us(step.makespan)) : Json();
+  return json;
+}
+
+std::string answer_table(const Answer& answer, const StepResult& step, const Problem& problem,
+                         const std::string& placer) {
+  const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
+  std::string text = fmt::format("placer       {}, {} for {} ops\n", placer,
+                                 to_text(answer.placing), problem.graph.num_ops());
+  if (!answer.placement) {
+    text += red("infeasible") + fmt::format("   {}\n", answer.detail);
+    if (!bounds.fits_in_memory) text += "no placer could: " + bounds.why_not + "\n";
+    return text;
+  }
+  if (!answer.detail.empty()) text += fmt::format("detail       {}\n", answer.detail);
+  return text + step_table(step, bounds, problem, *answer.placement);
+}
+
+int place(const Arguments& arguments) {
+  Choice choice = parse_choice(arguments.placer, "--placer");
+  const std::unique_ptr<Placer> placer =
+      make_placer(choice.name, std::move(choice.options), choice.where);
+  const Platform platform = read_platform(arguments.cluster);
+  const Cluster cluster = make_cluster(platform.cluster);
+  const Trace trace = read_trace(arguments.trace);
+  const std::unique_ptr<CostModel> costs = make_costs(platform.cluster, trace.graph, cluster);
+  const Problem problem{trace.graph, cluster, *costs, platform.engine};
+
+  const Answer answer = ask(*placer, problem, arguments.seed);
+  if (answer.placement && !arguments.output.empty())
+    write_placement(arguments.output, *answer.placement, trace.graph, trace.name,
+                    cluster.num_devices());
+  StepResult step;
+  if (answer.placement) step = simulate(problem, *answer.placement);
+  if (arguments.format == "json")
+    print_json(answer_json(answer, step, problem, trace.name, arguments.placer));
+  else
+    print_out(answer_table(answer, step, problem, arguments.placer));
+  return 0;
+}
+
+}  // namespace
+
+void add_place(CLI::App& app, Verb& chosen) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("place", "Decide which device runs each op of a graph");
+  add_trace_argument(*verb, arguments->trace);
+  verb->add_option("--placer", arguments->placer,
+                   "Who decides ('baechi list placers'); exec:PROGRAM asks a program of yours")
+      ->required()
+      ->type_name("NAME[:k=v,...]");
+  verb->add_option("-o,--output", arguments->output, "Write the placement here, if there is one")
+      ->type_name("FILE");
+  verb->add_option("--seed", arguments->seed, "For placers that draw lots [0]")->type_name("N");
+  add_format(*verb, arguments->format, {"table", "json"});
+  add_cluster_flags(*verb, arguments->cluster);
+  verb->footer(
+      "That nothing fits is an answer (exit code 0, status infeasible).\n"
+      "Examples:\n"
+      "  baechi place graph.json --placer m_etf --devices 4 --memory '8 GiB' -o placement.json\n"
+      "  baechi place graph.json --placer exec:./my_placer.py --devices 2 --memory '4 GiB'\n"
+      "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml");
+  verb->callback([&chosen, arguments] { chosen = [arguments] { return place(*arguments); }; });
+}
+
+}  // namespace baechi

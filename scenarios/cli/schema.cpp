@@ -1,0 +1,26 @@
+#include <memory>
+
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/verbs.h"
+#include "scenarios/run/reference.h"
+
+namespace baechi {
+
+void add_schema(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand(
+      "schema", "JSON Schema of scenario files, for editors; or their reference, for people");
+  const auto reference = std::make_shared<bool>(false);
+  verb->add_flag("--reference", *reference, "The text of scenarios/README.md instead");
+  verb->footer(
+      "The repo's own copies are written by\n"
+      "  baechi schema > scenarios/scenario.schema.json\n"
+      "  baechi schema --reference > scenarios/README.md");
+  verb->callback([reference, &chosen] {
+    chosen = [reference] {
+      print_out(*reference ? scenario_reference() : scenario_schema());
+      return 0;
+    };
+  });
+}
+
+}  // namespace baechi

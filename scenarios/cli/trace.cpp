@@ -1,0 +1,261 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/cli/arguments.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/verbs.h"
+#include "sim/graph/analysis.h"
+#include "sim/graph/graph_io.h"
+#include "traces/format/compressed_file.h"
+#include "traces/format/trace_file.h"
+#include "traces/generate/generator.h"
+
+namespace baechi {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Totals {
+  Duration compute{};
+  Bytes outputs{}, persistent{}, temporary{};
+  std::size_t without_time = 0;
+};
+
+Totals totals(const OpGraph& graph) {
+  Totals sum;
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    sum.compute += op.compute;
+    sum.outputs += output_bytes(graph, v);
+    sum.persistent += op.persistent;
+    sum.temporary = std::max(sum.temporary, op.temporary);
+    if (op.compute == Duration::zero()) ++sum.without_time;
+  }
+  return sum;
+}
+
+std::string coverage_line(const Coverage& c) {
+  return fmt::format("times {0}/{3}, bytes {1}/{3}, memory {2}/{3}", c.with_time, c.with_bytes,
+                     c.with_memory, c.ops);
+}
+
+Json info_json(const Trace& trace) {
+  const OpGraph& graph = trace.graph;
+  const Totals sum = totals(graph);
+  return {{"name", trace.name},
+          {"source", trace.source},
+          {"format", trace.format},
+          {"batch", trace.batch},
+          {"ops", graph.num_ops()},
+          {"edges", graph.num_edges()},
+          {"tensors", graph.num_tensors()},
+          {"groups", graph.num_groups()},
+          {"critical_path_us", to_us(critical_path(graph))},
+          {"compute_us", to_us(sum.compute)},
+          {"output_bytes", sum.outputs.count},
+          {"persistent_bytes", sum.persistent.count},
+          {"largest_temporary_bytes", sum.temporary.count},
+          {"device_kinds", graph.device_kinds()},
+          {"coverage",
+           {{"ops", trace.coverage.ops},
+            {"with_time", trace.coverage.with_time},
+            {"with_bytes", trace.coverage.with_bytes},
+            {"with_memory", trace.coverage.with_memory}}},
+          {"coverage_line", coverage_line(trace.coverage)}};
+}
+
+std::string info_table(const Trace& trace) {
+  const OpGraph& graph = trace.graph;
+  const Totals sum = totals(graph);
+  std::string text;
+  const auto line = [&text](std::string_view label, const std::string& value) {
+    if (!value.empty()) text += fmt::format("{:<15} {}\n", label, value);
+  };
+  line("name", trace.name);
+  line("source", trace.source);
+  line("format", trace.format);
+  if (trace.batch > 0) line("batch", fmt::format("{}", trace.batch));
+  line("ops", fmt::format("{}", graph.num_ops()));
+  line("edges", fmt::format("{}", graph.num_edges()));
+  line("tensors", fmt::format("{}", graph.num_tensors()));
+  line("groups", fmt::format("{}", graph.num_groups()));
+  line("device kinds", fmt::format("{}", fmt::join(graph.device_kinds(), ", ")));
+  const Duration path = critical_path(graph);
+  line("total compute", to_text(sum.compute));
+  line("critical path",
+       to_text(path) + (path > Duration::zero()
+                            ? fmt::format(" (so at most {:.2f} devices keep busy)",
+                                          static_cast<double>(sum.compute.count()) /
+                                              static_cast<double>(path.count()))
+                            : ""));
+  line("weights", to_text(sum.persistent));
+  line("outputs", to_text(sum.outputs));
+  line("workspace", to_text(sum.temporary) + " at most");
+  line("known", coverage_line(trace.coverage));
+  return text;
+}
+
+int info(const TraceArgument& argument, const std::string& format) {
+  const Trace trace = read_trace(argument);
+  if (format == "json")
+    print_json(info_json(trace));
+  else
+    print_out(info_table(trace));
+  return 0;
+}
+
+/// What is not wrong, but makes a simulation say little.
+std::vector<std::string> warnings(const Trace& trace) {
+  const Totals sum = totals(trace.graph);
+  const Coverage& known = trace.coverage;
+  std::vector<std::string> found;
+  if (trace.graph.num_ops() == 0) return {"no ops"};
+  if (known.with_time == 0 || sum.without_time == trace.graph.num_ops())
+    found.emplace_back("no op has a time: every step takes only its transfers");
+  else if (sum.without_time > 0)
+    found.push_back(fmt::format("{} of {} ops take no time", sum.without_time, known.ops));
+  if (known.with_bytes == 0 || sum.outputs == Bytes{})
+    found.emplace_back("no tensor has a size: transfers cost their latency, outputs no memory");
+  if (known.with_memory == 0)
+    found.emplace_back("no op has weights or workspace: memory is only outputs");
+  return found;
+}
+
+int check(const std::vector<std::string>& paths, const std::string& importer) {
+  std::string mistakes;
+  for (const std::string& path : paths) {
+    try {
+      const Trace trace = read_trace({.path = path, .importer = importer});
+      std::string text = fmt::format("{}: ok, {} ops, {} edges, {}\n", path, trace.graph.num_ops(),
+                                     trace.graph.num_edges(), coverage_line(trace.coverage));
+      for (const std::string& warning : warnings(trace))
+        text += fmt::format("{}: warning: {}\n", path, warning);
+      print_out(text);
+    } catch (const InputError& mistake) {
+      mistakes += fmt::format("{}{}", mistakes.empty() ? "" : "\n", mistake.what());
+    }
+  }
+  if (!mistakes.empty()) throw InputError(mistakes);
+  return 0;
+}
+
+int convert(const TraceArgument& in, const std::string& out) {
+  const Trace trace = read_trace(in);
+  if (out.ends_with(".dot"))
+    write_file(out, to_dot(trace.graph));
+  else if (out.ends_with(".graphml"))
+    write_file(out, to_graphml(trace.graph));
+  else
+    write_trace(trace, out);
+  return 0;
+}
+
+void check_name(const std::string& out) {
+  for (const char* ending : {".json", ".json.gz", ".json.zst", ".dot", ".graphml"}) {
+    if (out.ends_with(ending)) return;
+  }
+  throw InputError(fmt::format(
+      "'{}' does not say the format (.json, .json.gz, .json.zst: a trace; .dot; .graphml)", out));
+}
+
+int generate(const std::string& name, const std::vector<std::string>& assignments,
+             const std::string& out) {
+  const Trace trace = generate_trace(name, parse_options(name, assignments, ""), "");
+  if (out.empty())
+    print_json(trace_json(trace));
+  else
+    write_trace(trace, out);
+  return 0;
+}
+
+void add_info(CLI::App& trace, Verb& chosen) {
+  struct Arguments {
+    TraceArgument trace;
+    std::string format;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = trace.add_subcommand("info", "What is in a graph, and how much of it is known");
+  add_trace_argument(*verb, arguments->trace);
+  add_format(*verb, arguments->format, {"table", "json"});
+  verb->footer("Example:\n  baechi trace info graph.json.zst");
+  verb->callback([&chosen, arguments] {
+    chosen = [arguments] { return info(arguments->trace, arguments->format); };
+  });
+}
+
+void add_check(CLI::App& trace, Verb& chosen) {
+  struct Arguments {
+    std::vector<std::string> paths;
+    std::string importer;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = trace.add_subcommand(
+      "check", "Every mistake in graph files, by line and column; warns of what is not known");
+  verb->add_option("TRACE", arguments->paths, "Graphs: any files that an importer knows")
+      ->required()
+      ->type_name("");
+  verb->add_option("--importer", arguments->importer, "Read them with this importer")
+      ->type_name("NAME[:k=v,...]");
+  verb->footer("Exit code 2 if there is a mistake.\nExample:\n  baechi trace check *.json");
+  verb->callback([&chosen, arguments] {
+    chosen = [arguments] { return check(arguments->paths, arguments->importer); };
+  });
+}
+
+void add_convert(CLI::App& trace, Verb& chosen) {
+  struct Arguments {
+    TraceArgument in;
+    std::string out;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = trace.add_subcommand("convert", "Write a graph in our format, DOT or GraphML");
+  add_trace_argument(*verb, arguments->in);
+  verb->add_option("OUT", arguments->out,
+                   "By its ending: .json, .json.gz, .json.zst (a trace), .dot, .graphml")
+      ->required()
+      ->type_name("");
+  verb->footer(
+      "Examples:\n"
+      "  baechi trace convert resnet50_graph.txt resnet50.json.zst\n"
+      "  baechi trace convert graph.json graph.dot && dot -Tsvg graph.dot -o graph.svg");
+  verb->callback([&chosen, arguments] {
+    chosen = [arguments] {
+      check_name(arguments->out);
+      return convert(arguments->in, arguments->out);
+    };
+  });
+}
+
+void add_generate(CLI::App& trace, Verb& chosen) {
+  struct Arguments {
+    std::string name, out;
+    std::vector<std::string> options;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = trace.add_subcommand("generate", "Make a graph");
+  verb->add_option("NAME", arguments->name, "Which kind ('baechi list generators')")
+      ->required()
+      ->type_name("");
+  verb->add_option("OPTION", arguments->options, "key=value, for the generator")->type_name("");
+  verb->add_option("-o,--output", arguments->out,
+                   "Write it here, compressed if it ends in .gz or .zst [standard output]")
+      ->type_name("FILE");
+  verb->footer("Example:\n  baechi trace generate layered ops=1000 seed=7 -o graph.json.zst");
+  verb->callback([&chosen, arguments] {
+    chosen = [arguments] { return generate(arguments->name, arguments->options, arguments->out); };
+  });
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, Verb& chosen) {
+  CLI::App* trace = app.add_subcommand("trace", "Look at, check, convert or make graph files");
+  trace->require_subcommand(1);
+  add_info(*trace, chosen);
+  add_check(*trace, chosen);
+  add_convert(*trace, chosen);
+  add_generate(*trace, chosen);
+  for (CLI::App* verb : trace->get_subcommands({})) verb->group("Verbs");
+}
+
+}  // namespace baechi

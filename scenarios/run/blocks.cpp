@@ -1,0 +1,379 @@
+#include "scenarios/run/blocks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "placers/registry.h"
+#include "scenarios/run/paths.h"
+#include "scenarios/run/problem.h"
+#include "scenarios/run/tree.h"
+#include "traces/generate/generator.h"
+#include "traces/import/importer.h"
+
+namespace baechi {
+namespace {
+
+using Value = Options::Value;
+
+void expand(Value& value) {
+  value.text = resolve_path(value, "");
+  for (auto& [key, child] : value.children) expand(child);
+}
+
+DeviceChoice read_device(Options& o) {
+  DeviceChoice d;
+  d.count = static_cast<std::size_t>(o.get("count", std::int64_t{1}, "how many alike", 1));
+  d.name = o.get("name", "gpu", "devices are numbered through the cluster: gpu0, gpu1, ...");
+  d.kind = o.get("kind", "", "which of the trace's times apply; its first if empty");
+  d.memory = o.get("memory", Bytes{}, "each device's memory");
+  d.speed =
+      o.get("speed", 1.0, "relative to the device the op times are from; times are divided by it");
+  if (d.speed == 0.0) o.mistake("speed", "0 is not above 0");
+  return d;
+}
+
+Link read_link(Options& o) {
+  return {.bandwidth = o.get("bandwidth", Bandwidth{}, "bytes per second, such as '5.7 GB/s'"),
+          .latency = o.get("latency", Duration{}, "what each transfer takes besides")};
+}
+
+BaechiCosts::Fit read_fit(Options& o) {
+  const BaechiCosts::Fit known;
+  return {.us_per_byte = o.get("us_per_byte", known.us_per_byte, "microseconds per byte"),
+          .intercept_us = o.get("intercept_us", known.intercept_us, "microseconds per transfer")};
+}
+
+struct GroupLink {
+  std::string from, to;
+  Link link{};
+};
+GroupLink read_group_link(Options& o) {
+  GroupLink g;
+  g.from = o.get("from", "", "name of a device group");
+  g.to = o.get("to", "", "name of a device group; the same: inside the group");
+  g.link = read_link(o);
+  return g;
+}
+
+struct ClusterParts {
+  double memory_fraction = 1.0;
+  const Value* devices = nullptr;
+  const Value* link = nullptr;
+  const Value* links = nullptr;
+  const Value* fit = nullptr;
+};
+ClusterParts read_parts(Options& o) {
+  ClusterParts parts;
+  parts.devices = o.raw("devices", "{count, kind, memory, speed, name}, or a list of such groups");
+  parts.memory_fraction = o.get("memory_fraction", 1.0, "of every device's memory, in (0, 1]");
+  parts.link = o.raw("link", "{bandwidth, latency} between any two devices");
+  parts.links = o.raw("links", "a list of {from, to, bandwidth, latency} between groups");
+  parts.fit =
+      o.raw("fit", "baechi, or {us_per_byte, intercept_us}: transfers take rounded microseconds");
+  if (!(parts.memory_fraction > 0.0 && parts.memory_fraction <= 1.0))
+    o.mistake("memory_fraction", fmt::format("{} is not in (0, 1]", parts.memory_fraction));
+  return parts;
+}
+
+EngineOptions read_engine(Options& o) {
+  const auto position = [&](const char* key, const std::vector<std::string>& names,
+                            std::string_view help) {
+    const std::string name = o.get(key, names, help);
+    return std::ranges::find(names, name) - names.begin();
+  };
+  EngineOptions e;
+  e.semantics = static_cast<Semantics>(
+      position("semantics", {"event", "baechi"},
+               "event: in order of time; baechi: the original's list simulation"));
+  e.transfers =
+      static_cast<Transfers>(position("transfers", {"sequential", "parallel", "duplex", "shared"},
+                                      "who may move tensors at the same time"));
+  e.queue =
+      static_cast<ReadyOrder>(position("queue", {"fifo", "priority"}, "which ready op runs next"));
+  e.cache_tensors = o.get("cache_tensors", e.cache_tensors, "a tensor crosses to a device once");
+  e.overlap = o.get("overlap", e.overlap, "a device computes while it sends or receives");
+  e.enforce_memory =
+      o.get("enforce_memory", e.enforce_memory, "stop at the first request over a device's limit");
+  return e;
+}
+
+bool read_report(Options& o) {
+  return o.get("placements", true, "keep every placement in results.sqlite");
+}
+
+/// The block's options as `read` takes them, all of them known and well.
+auto read_block(const Value& block, const char* owner, auto read) {
+  Options o = options_of(block, owner, "");
+  auto result = read(o);
+  o.finish();
+  return result;
+}
+
+void need(const Value& block, std::string_view owner, std::initializer_list<std::string_view> keys,
+          Findings& findings) {
+  for (const std::string_view key : keys) {
+    if (find(block, key) == nullptr)
+      findings.add(fmt::format("{}{}: it needs '{}'", at(block.where), owner, key));
+  }
+}
+
+void read_devices(const Value& block, ClusterChoice& cluster, Findings& findings) {
+  const auto group = [&](const Value& v) {
+    need(v, "cluster.devices", {"memory"}, findings);
+    findings.attempt(
+        [&] { cluster.devices.push_back(read_block(v, "cluster.devices", read_device)); });
+  };
+  if (!is_list(block)) return group(block);
+  for (const auto& [key, v] : block.children) group(v);
+}
+
+void read_links(const Value& block, ClusterChoice& cluster, Findings& findings) {
+  std::vector<std::string> names;
+  for (const DeviceChoice& d : cluster.devices) names.push_back(d.name);
+  const auto position = [&](const std::string& name, const Value& in) -> std::size_t {
+    const auto n = std::ranges::count(names, name);
+    if (n == 1) return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+    findings.add(n == 0 ? fmt::format("{}cluster.links: no device group '{}'{} (groups: {})",
+                                      at(in.where), name, did_you_mean(name, names),
+                                      fmt::join(names, ", "))
+                        : fmt::format("{}cluster.links: {} device groups are named '{}'",
+                                      at(in.where), n, name));
+    return 0;
+  };
+  if (!is_list(block)) {
+    findings.add(fmt::format("{}cluster.links: not a list of {{from, to, bandwidth, latency}}",
+                             at(block.where)));
+    return;
+  }
+  for (const auto& [key, entry] : block.children) {
+    need(entry, "cluster.links", {"from", "to", "bandwidth"}, findings);
+    findings.attempt([&] {
+      const GroupLink g = read_block(entry, "cluster.links", read_group_link);
+      cluster.links.push_back(
+          {.from = position(g.from, entry), .to = position(g.to, entry), .link = g.link});
+    });
+  }
+}
+
+void check_name(std::string_view what, const std::string& name,
+                const std::vector<std::string>& known, const std::string& where,
+                Findings& findings) {
+  if (std::ranges::find(known, name) == known.end())
+    findings.add(fmt::format("{}no {} '{}'{} ({}s: {})", at(where), what, name,
+                             did_you_mean(name, known), what, fmt::join(known, ", ")));
+}
+
+std::vector<std::string> names_of(const auto& entries) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.emplace_back(entry.name);
+  return names;
+}
+
+/// NAME, or {NAME: {option: value, ...}}.
+Choice read_placer(const Value& entry, const std::string& base) {
+  if (entry.children.empty() && !entry.text.empty())
+    return {.name = entry.text, .options = Options(entry.text), .where = entry.where};
+  if (!is_mapping(entry) || entry.children.size() != 1)
+    throw InputError(at(entry.where) + "placers: not a NAME or {NAME: {option: value, ...}}");
+  const auto& [name, options] = entry.children.front();
+  return {.name = name, .options = options_of(options, name, base), .where = entry.where};
+}
+
+std::string text_with_options(const Value& entry) {
+  if (!is_mapping(entry)) return entry.text;
+  const auto& [name, options] = entry.children.front();
+  std::string text = name;
+  for (const auto& [key, value] : options.children)
+    text += fmt::format("{}{}={}", text.size() == name.size() ? ':' : ',', key, one_line(value));
+  return text;
+}
+
+}  // namespace
+
+Options options_of(const Value& block, std::string owner, const std::string& base,
+                   const std::vector<std::string>& except) {
+  if (is_list(block) || (block.children.empty() && !block.text.empty()))
+    throw InputError(fmt::format("{}{}: {} is not a mapping of options", at(block.where), owner,
+                                 is_list(block) ? "a list" : fmt::format("'{}'", block.text)));
+  std::map<std::string, Value> values;
+  for (const auto& [key, child] : block.children) {
+    if (std::ranges::find(except, key) != except.end()) continue;
+    expand(values.emplace(key, child).first->second);
+  }
+  return Options(std::move(owner), std::move(values), base);
+}
+
+GraphChoice read_graph(const Value& block, const std::string& base, Findings& findings) {
+  GraphChoice graph;
+  graph.where = block.where;
+  graph.text = one_line(block);
+  const Value* generate = find(block, "generate");
+  const Value* import = find(block, "import");
+  if ((generate == nullptr) == (import == nullptr)) {
+    findings.add(fmt::format("{}graph: it needs either 'generate: NAME' or 'import: FILE'",
+                             at(block.where)));
+    return graph;
+  }
+  findings.attempt([&] {
+    if (generate != nullptr) {
+      check_name("generator", generate->text, names_of(generators()), generate->where, findings);
+      graph.generate = {.name = generate->text,
+                        .options = options_of(block, generate->text, base, {"generate"}),
+                        .where = generate->where};
+      return;
+    }
+    if (const Value* importer = find(block, "importer")) {
+      graph.importer = importer->text;
+      check_name("importer", importer->text, names_of(importers()), importer->where, findings);
+    }
+    graph.import_options = options_of(block, "import", base, {"import", "importer"});
+    if (is_pattern(import->text))
+      throw InputError(fmt::format(
+          "{}graph.import: a pattern ('{}') stands in a sweep: sweep: {{graph.import: [...]}}",
+          at(import->where), import->text));
+    graph.file = resolve_path(*import, base);
+    std::error_code ec;
+    if (!std::filesystem::is_regular_file(graph.file, ec))
+      throw InputError(fmt::format("{}graph.import: no file '{}'", at(import->where), graph.file));
+  });
+  return graph;
+}
+
+ClusterChoice read_cluster(const Value& block, Findings& findings) {
+  ClusterChoice cluster;
+  const std::size_t before = findings.size();
+  findings.attempt([&] {
+    Options o = options_of(block, "cluster", "");
+    const ClusterParts parts = read_parts(o);
+    cluster.memory_fraction = parts.memory_fraction;
+    findings.attempt([&] { o.finish(); });
+    need(block, "cluster", {"devices"}, findings);
+    if (parts.devices != nullptr) read_devices(*parts.devices, cluster, findings);
+    if (parts.link != nullptr) {
+      need(*parts.link, "cluster.link", {"bandwidth"}, findings);
+      findings.attempt([&] { cluster.link = read_block(*parts.link, "cluster.link", read_link); });
+    }
+    if (parts.fit != nullptr) {
+      const bool by_name = parts.fit->children.empty() && parts.fit->text == "baechi";
+      findings.attempt([&] {
+        if (!by_name && !is_mapping(*parts.fit))
+          throw InputError(at(parts.fit->where) +
+                           "cluster.fit: neither 'baechi' nor {us_per_byte, intercept_us}");
+        cluster.fit =
+            by_name ? BaechiCosts::Fit{} : read_block(*parts.fit, "cluster.fit", read_fit);
+      });
+    }
+    if (findings.size() != before) return;
+    if (parts.links != nullptr) read_links(*parts.links, cluster, findings);
+    std::size_t count = 0;
+    for (const DeviceChoice& d : cluster.devices) count += std::min(d.count, most_devices + 1);
+    if (count > most_devices)
+      findings.add(
+          fmt::format("{}cluster.devices: more than {}", at(parts.devices->where), most_devices));
+    if (count > 1 && parts.link == nullptr && parts.fit == nullptr)
+      findings.add(at(block.where) +
+                   "cluster: several devices need 'link: {bandwidth: ...}' or 'fit: baechi'");
+  });
+  return cluster;
+}
+
+EngineOptions read_engine(const Value& block, Findings& findings) {
+  EngineOptions engine;
+  findings.attempt(
+      [&] { engine = read_block(block, "engine", [](Options& o) { return read_engine(o); }); });
+  return engine;
+}
+
+bool read_report(const Value& block, Findings& findings) {
+  bool placements = true;
+  findings.attempt(
+      [&] { placements = read_block(block, "report", [](Options& o) { return read_report(o); }); });
+  return placements;
+}
+
+std::vector<Choice> read_placers(const Value& block, const std::string& base, Findings& findings) {
+  std::vector<Choice> choices;
+  if (!is_list(block)) {
+    findings.add(at(block.where) + "placers: not a list of NAME or {NAME: {option: value, ...}}");
+    return choices;
+  }
+  std::map<std::string, int> uses;
+  for (const auto& [key, entry] : block.children) {
+    findings.attempt([&] {
+      choices.push_back(read_placer(entry, base));
+      ++uses[choices.back().name];
+      make_placer(choices.back().name, choices.back().options, entry.where);
+    });
+  }
+  if (choices.size() != block.children.size()) return choices;
+  std::set<std::string> labels;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    choices[i].text = text_with_options(block.children[i].second);
+    choices[i].label = uses[choices[i].name] > 1 ? choices[i].text : choices[i].name;
+    if (!labels.insert(choices[i].label).second)
+      findings.add(fmt::format("{}placers: '{}' stands there twice", at(choices[i].where),
+                               choices[i].label));
+  }
+  return choices;
+}
+
+std::vector<std::uint64_t> read_seeds(const Value& block, Findings& findings) {
+  std::vector<std::uint64_t> seeds;
+  std::set<std::uint64_t> known;
+  const auto one = [&](const Value& v) {
+    std::uint64_t seed = 0;
+    const char* last = v.text.data() + v.text.size();
+    const auto [end, ec] = std::from_chars(v.text.data(), last, seed);
+    if (ec != std::errc{} || end != last || !v.children.empty() || v.text.empty())
+      findings.add(
+          fmt::format("{}seeds: '{}' is not a whole number >= 0", at(v.where), one_line(v)));
+    else if (!known.insert(seed).second)
+      findings.add(fmt::format("{}seeds: {} stands there twice", at(v.where), seed));
+    else
+      seeds.push_back(seed);
+  };
+  if (is_list(block)) {
+    for (const auto& [key, v] : block.children) one(v);
+  } else {
+    one(block);
+  }
+  return seeds;
+}
+
+std::vector<BlockKeys> block_keys() {
+  const auto keys = [](auto read) {
+    Options o;
+    read(o);
+    return o.declared();
+  };
+  return {
+      {"cluster.devices",
+       "one such block, or a list of groups of equal devices",
+       keys([](Options& o) { read_device(o); }),
+       {"memory"}},
+      {"cluster.link",
+       "between any two devices, where `links` says nothing",
+       keys([](Options& o) { read_link(o); }),
+       {"bandwidth"}},
+      {"cluster.links",
+       "a list: both directions between two groups; later ones win",
+       keys([](Options& o) { read_group_link(o); }),
+       {"from", "to", "bandwidth"}},
+      {"cluster.fit",
+       "transfers take a fitted, rounded number of microseconds, not the link's; `baechi` is the "
+       "original's",
+       keys([](Options& o) { read_fit(o); }),
+       {}},
+      {"cluster",
+       "what the graph runs on: such a block, or the path of a file with one",
+       keys([](Options& o) { read_parts(o); }),
+       {"devices"}},
+      {"engine", "how the step is executed", keys([](Options& o) { read_engine(o); }), {}},
+      {"report", "what the results hold", keys([](Options& o) { read_report(o); }), {}},
+  };
+}
+
+}  // namespace baechi

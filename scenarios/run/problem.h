@@ -1,0 +1,28 @@
+/// From what a scenario says to what a placer and the engine take.
+#pragma once
+#include <memory>
+
+#include "scenarios/run/scenario.h"
+#include "traces/trace.h"
+
+namespace baechi {
+
+/// Generates or reads the graph; without a name of its own it has the file's or the generator's.
+/// Throws InputError.
+Trace load_graph(const GraphChoice& choice);
+
+/// A hash of all that a placer or the engine sees of the graph.
+std::uint64_t fingerprint(const OpGraph& graph);
+
+/// Devices in the order listed, memory scaled by the fraction.
+/// Throws InputError if there is no device or more than `most_devices`, if a fraction, a speed or a
+/// link makes no sense, or if a link names a group that is not there.
+Cluster make_cluster(const ClusterChoice& choice);
+inline constexpr std::size_t most_devices = 1024;  ///< links are a square of it
+
+/// BaechiCosts if the choice has a fit, else ProfiledCosts. Throws InputError if the graph has no
+/// times for a device kind.
+std::unique_ptr<CostModel> make_costs(const ClusterChoice& choice, const OpGraph& graph,
+                                      const Cluster& cluster);
+
+}  // namespace baechi

@@ -1,0 +1,349 @@
+#include "scenarios/run/reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "placers/registry.h"
+#include "scenarios/run/blocks.h"
+#include "scenarios/run/load.h"
+#include "scenarios/run/results.h"
+#include "sim/error.h"
+#include "traces/generate/generator.h"
+#include "traces/import/importer.h"
+
+namespace baechi {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Declared = std::vector<Options::Declared>;
+
+struct Component {
+  std::string name, summary, source;
+  Declared options;
+};
+
+/// What a component asks for when it is given nothing.
+Declared declared(auto ask) {
+  Options options;
+  try {
+    ask(options);
+  } catch (const std::exception&) {  // it cannot do without something; by then it has said what
+  }
+  return options.declared();
+}
+
+std::vector<Component> placer_components() {
+  std::vector<Component> all;
+  for (const PlacerEntry& e : placers())
+    all.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
+                   declared([&](Options& o) { e.make(o); })});
+  return all;
+}
+
+std::vector<Component> generator_components() {
+  std::vector<Component> all;
+  for (const GeneratorEntry& e : generators())
+    all.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
+                   declared([&](Options& o) { e.make(o); })});
+  return all;
+}
+
+std::vector<Component> importer_components() {
+  std::vector<Component> all;
+  for (const ImporterEntry& e : importers())
+    all.push_back({std::string(e.name), std::string(e.summary), std::string(e.files),
+                   declared([&](Options& o) { e.read({}, o); })});
+  return all;
+}
+
+std::string type_name(const Options::Declared& d) {
+  switch (d.type) {
+    case Options::Type::boolean:
+      return "true or false";
+    case Options::Type::whole:
+      return "whole number";
+    case Options::Type::number:
+      return "number";
+    case Options::Type::text:
+      return "text";
+    case Options::Type::size:
+      return "size, `8 GiB`";
+    case Options::Type::time:
+      return "time, `134 us`";
+    case Options::Type::rate:
+      return "rate, `5.7 GB/s`";
+    case Options::Type::one_of:
+      return fmt::format("`{}`", fmt::join(d.allowed, "`, `"));
+    case Options::Type::path:
+      return "path";
+    case Options::Type::any:
+      return "";
+  }
+  return "";
+}
+
+std::string in_table(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string sentence(std::string_view text) {
+  std::string out(text);
+  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z')
+    out[0] = static_cast<char>(out[0] - 'a' + 'A');
+  return out + '.';
+}
+
+void append_options(std::string& out, const Declared& options,
+                    const std::vector<std::string>& needed) {
+  out += "\n| key | value | default | |\n| --- | --- | --- | --- |\n";
+  for (const Options::Declared& d : options) {
+    const bool must = std::ranges::find(needed, d.key) != needed.end();
+    out += fmt::format("| `{}` | {} | {} | {} |\n", d.key, in_table(type_name(d)),
+                       must                 ? "needed"
+                       : d.fallback.empty() ? "none"
+                                            : fmt::format("`{}`", in_table(d.fallback)),
+                       in_table(d.help));
+  }
+}
+
+void append_components(std::string& out, std::string_view title, std::string_view use,
+                       const std::vector<Component>& all) {
+  out += fmt::format("\n## {}\n\n{}\n", title, use);
+  for (const Component& c : all) {
+    out += fmt::format("\n### `{}`\n\n{} ({}).\n", c.name, c.summary, c.source);
+    if (!c.options.empty()) append_options(out, c.options, {});
+  }
+}
+
+/// What editors need to know of a value. Every value may also be text, since quantities are.
+Json schema_of(const Options::Declared& d) {
+  Json s = Json::object();
+  constexpr std::string_view number = R"(^[0-9.eE+-]+ *)";
+  switch (d.type) {
+    case Options::Type::boolean:
+      s["type"] = "boolean";
+      break;
+    case Options::Type::whole:
+      s["type"] = "integer";
+      break;
+    case Options::Type::number:
+      s["type"] = "number";
+      break;
+    case Options::Type::size:
+      s["pattern"] = fmt::format("{}([kKMGT]i?)?B$|^0$", number);
+      break;
+    case Options::Type::time:
+      s["pattern"] = fmt::format("{}(ns|us|ms|s|min|h)$|^0$", number);
+      break;
+    case Options::Type::rate:
+      s["pattern"] = fmt::format("{}([kKMGT]i?)?B/s$", number);
+      break;
+    case Options::Type::one_of:
+      s["enum"] = d.allowed;
+      break;
+    case Options::Type::text:
+    case Options::Type::path:
+      s["type"] = {"string", "number", "boolean", "null"};
+      break;
+    case Options::Type::any:
+      break;
+  }
+  s["description"] = d.fallback.empty() ? d.help : fmt::format("{} [{}]", d.help, d.fallback);
+  return s;
+}
+
+Json object_of(const Declared& options, const std::vector<std::string>& needed = {}) {
+  Json properties = Json::object();
+  for (const Options::Declared& d : options) properties[d.key] = schema_of(d);
+  Json s = {{"type", "object"}, {"additionalProperties", false}, {"properties", properties}};
+  if (!needed.empty()) s["required"] = needed;
+  return s;
+}
+
+const BlockKeys& block(const std::vector<BlockKeys>& all, std::string_view name) {
+  return *std::ranges::find(all, name, &BlockKeys::block);
+}
+
+Json graph_schema() {
+  Json any_of = Json::array();
+  for (const Component& c : generator_components()) {
+    Json s = object_of(c.options, {"generate"});
+    s["properties"]["generate"] = {{"const", c.name}, {"description", c.summary}};
+    any_of.push_back(std::move(s));
+  }
+  Json import = {{"type", "object"}, {"required", {"import"}}, {"properties", Json::object()}};
+  import["properties"]["import"] = {
+      {"type", "string"},
+      {"description", "a graph file; relative to this file, ${NAME} is expanded"}};
+  Json names = Json::array();
+  for (const Component& c : importer_components()) {
+    names.push_back(c.name);
+    for (const Options::Declared& d : c.options) import["properties"][d.key] = schema_of(d);
+  }
+  import["properties"]["importer"] = {{"enum", names},
+                                      {"description", "the file's content chooses if not given"}};
+  import["additionalProperties"] = false;
+  any_of.push_back(std::move(import));
+  return {{"anyOf", any_of}};
+}
+
+Json cluster_schema() {
+  const std::vector<BlockKeys> all = block_keys();
+  const auto of = [&](std::string_view name) {
+    const BlockKeys& b = block(all, name);
+    return object_of(b.keys, b.needed);
+  };
+  Json cluster = of("cluster");
+  Json& p = cluster["properties"];
+  const Json group = of("cluster.devices");
+  p["devices"] = {{"anyOf", {group, {{"type", "array"}, {"items", group}}}}};
+  p["link"] = of("cluster.link");
+  p["links"] = {{"type", "array"}, {"items", of("cluster.links")}};
+  p["fit"] = {{"anyOf", {{{"const", "baechi"}}, of("cluster.fit")}}};
+  return {
+      {"anyOf",
+       {cluster, {{"type", "string"}, {"description", "path of a file with a cluster block"}}}}};
+}
+
+Json placers_schema() {
+  Json names = Json::array(), properties = Json::object();
+  for (const Component& c : placer_components()) {
+    names.push_back({{"const", c.name}, {"description", c.summary}});
+    properties[c.name] = object_of(c.options);
+    properties[c.name]["type"] = {"object", "null"};
+    properties[c.name]["description"] = c.summary;
+  }
+  const Json with_options = {{"type", "object"},
+                             {"additionalProperties", false},
+                             {"minProperties", 1},
+                             {"maxProperties", 1},
+                             {"properties", properties}};
+  return {{"type", "array"},
+          {"minItems", 1},
+          {"items", {{"anyOf", {{{"oneOf", names}}, with_options}}}}};
+}
+
+}  // namespace
+
+std::string scenario_reference() {
+  std::string out =
+      "# Scenarios\n\n"
+      "A scenario says what to run: a graph, on a cluster, under an engine, placed by placers; a "
+      "sweep makes it\n"
+      "many. `baechi run FILE...` runs it. This page is generated (`baechi schema --reference`), a "
+      "test keeps it\n"
+      "true; `scenario.schema.json` beside it tells editors the same.\n\n"
+      "```yaml\n"
+      "name: tight_memory\n"
+      "graph: {generate: layered, ops: 600}\n"
+      "cluster:\n"
+      "  devices: {count: 4, memory: 8 GiB}\n"
+      "  link: {bandwidth: 5.7 GB/s, latency: 134 us}\n"
+      "placers: [m_topo, m_etf, {m_sct: {threshold: 0.2}}]\n"
+      "sweep:\n"
+      "  cluster.memory_fraction: [0.1, 0.2, 0.5, 1.0]\n"
+      "```\n\n"
+      "Quantities are a number and a unit. Paths are relative to the file they stand in; in those "
+      "and in options\n"
+      "`${NAME}` is a variable of the environment. Keys that begin with `x-` are yours (for YAML "
+      "anchors).\n"
+      "`--set KEY=VALUE` overrides a dotted key.\n\n"
+      "| key | |\n| --- | --- |\n";
+  for (const TopKey& k : top_keys()) out += fmt::format("| `{}` | {} |\n", k.key, k.help);
+  out +=
+      "\n## Sweep\n\n"
+      "Each key of `sweep` is a dotted key below `graph`, `cluster` or `engine` (items of lists by "
+      "number:\n"
+      "`cluster.devices.0.count`), or one of these blocks, or `placers` or `seeds`; its value is "
+      "the list of values\n"
+      "it takes. Every combination is a point; points are numbered: graphs vary slowest, then "
+      "clusters, engines,\n"
+      "placers and seeds; within a block the axis written last varies fastest. In `graph.import`, "
+      "`*` and `?` stand\n"
+      "for the files they match.\n\n"
+      "```yaml\n"
+      "sweep:\n"
+      "  graph.import: [\"${BAECHI_SHARED}/data/pipedream/*_graph.txt\"]\n"
+      "  cluster.devices.count: [2, 4, 8]\n"
+      "  engine.transfers: [sequential, parallel]\n"
+      "  cluster.link.bandwidth: [1 GB/s, 10 GB/s]\n"
+      "```\n";
+  std::vector<BlockKeys> blocks = block_keys();
+  std::ranges::stable_sort(blocks, {}, [](const BlockKeys& b) { return b.block; });
+  for (const BlockKeys& b : blocks) {
+    out += fmt::format("\n## `{}`\n\n{}\n", b.block, sentence(b.help));
+    append_options(out, b.keys, b.needed);
+  }
+  append_components(out, "Graphs: generators", "`graph: {generate: NAME, OPTION: VALUE, ...}`",
+                    generator_components());
+  append_components(out, "Graphs: importers",
+                    "`graph: {import: FILE, OPTION: VALUE, ...}`; `importer: NAME` where the "
+                    "file's content does not tell.",
+                    importer_components());
+  append_components(out, "Placers", "`placers: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
+                    placer_components());
+  out +=
+      "\n## Results\n\n"
+      "`baechi run` writes into `--out` (or `results/NAME`) `report.html`, `results.csv` and "
+      "`results.sqlite`, the\n"
+      "same bytes for any `-j` but for `placing_ms`. A row is one placer on one point with one "
+      "seed; its `status` is\n"
+      "`ok`, `oom` (the step ran out of memory: `detail` says where), `infeasible` (the placer "
+      "found no placement\n"
+      "that fits) or `error`. `lower_bound_us` is what no placement can beat. The columns of "
+      "`results.csv`, behind\n"
+      "which the swept keys follow that they do not show:\n\n";
+  for (const std::string& column : result_columns({}))
+    out += (column == "id" ? "`" : ", `") + column + "`";
+  out +=
+      ".\n\n`results.sqlite` has the same rows (`results`), what the placers told (`facts`), where "
+      "each run lies in\n"
+      "the sweep (`runs`, `run_axes`), the placements (`placements.devices`: a byte per op, two of "
+      "more than 256\n"
+      "devices; the ops' names in `graphs.op_names`), the scenarios' text and the program's "
+      "version.\n";
+  return out;
+}
+
+std::string scenario_schema() {
+  const std::vector<BlockKeys> all = block_keys();
+  const auto simple = [&](std::string_view name) {
+    const BlockKeys& b = block(all, name);
+    return object_of(b.keys, b.needed);
+  };
+  Json properties = Json::object();
+  for (const TopKey& k : top_keys()) {
+    Json s = Json::object();
+    if (k.key == "name") s["type"] = {"string", "number"};
+    if (k.key == "graph") s = graph_schema();
+    if (k.key == "cluster") s = cluster_schema();
+    if (k.key == "engine" || k.key == "report") s = simple(k.key);
+    if (k.key == "placers") s = placers_schema();
+    if (k.key == "seeds")
+      s = {{"type", {"array", "integer"}}, {"items", {{"type", "integer"}, {"minimum", 0}}}};
+    if (k.key == "sweep")
+      s = {{"type", "object"},
+           {"propertyNames", {{"pattern", R"(^((graph|cluster|engine)(\..+)?|placers|seeds)$)"}}},
+           {"additionalProperties", {{"type", "array"}, {"minItems", 1}}}};
+    s["description"] = k.help;
+    properties[std::string(k.key)] = std::move(s);
+  }
+  const Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+                       {"title", "Baechi-Sim scenario"},
+                       {"type", "object"},
+                       {"properties", properties},
+                       {"patternProperties", {{"^x-", Json::object()}}},
+                       {"additionalProperties", false}};
+  return schema.dump(1) + "\n";
+}
+
+}  // namespace baechi

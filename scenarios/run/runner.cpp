@@ -1,0 +1,323 @@
+#include "scenarios/run/runner.h"
+
+#include <algorithm>
+#include <map>
+
+#include "placers/registry.h"
+#include "scenarios/run/blocks.h"
+#include "scenarios/run/hash.h"
+#include "scenarios/run/parallel.h"
+#include "scenarios/run/problem.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ';');
+  return text;
+}
+
+std::string describe(const OutOfMemory& oom, const Problem& problem) {
+  std::string live;
+  for (const MemoryKind kind : memory_kinds)
+    live +=
+        fmt::format("{}{} {}", live.empty() ? "" : ", ", to_text(kind), to_text(oom.live[kind]));
+  return fmt::format(
+      "{}: {} '{}' needs {}, {} is free of {} at {} (live: {})",
+      problem.cluster.device(oom.device).name, oom.transfer ? "the transfer of a tensor of" : "op",
+      problem.graph.name(oom.op), to_text(oom.needed), to_text(oom.free),
+      to_text(problem.cluster.device(oom.device).memory), to_text(oom.at.time_since_epoch()), live);
+}
+
+/// Throws std::runtime_error unless every op has a device that is there.
+void check_placement(const Placement& placement, const Problem& problem) {
+  if (placement.device.size() != problem.graph.num_ops())
+    throw std::runtime_error(fmt::format("the placer placed {} of {} ops", placement.device.size(),
+                                         problem.graph.num_ops()));
+  for (const OpId v : problem.graph.ops()) {
+    if (index(placement.device[v]) >= problem.cluster.num_devices())
+      throw std::runtime_error(fmt::format("the placer put op '{}' on device {} of {}",
+                                           problem.graph.name(v), index(placement.device[v]),
+                                           problem.cluster.num_devices()));
+  }
+}
+
+std::string bytes_of(const Placement& placement, std::size_t num_devices) {
+  std::string bytes;
+  bytes.reserve(placement.device.size() * (num_devices > 256 ? 2 : 1));
+  for (const DeviceId d : placement.device) {
+    bytes += static_cast<char>(index(d) & 0xffU);
+    if (num_devices > 256) bytes += static_cast<char>(index(d) >> 8U);
+  }
+  return bytes;
+}
+
+void simulate_into(RunResult& row, const Problem& problem, const Placement& placement) {
+  const StepResult step = simulate(problem, placement);
+  row.status = step.oom ? Status::oom : Status::ok;
+  if (step.oom)
+    row.detail = describe(*step.oom, problem);
+  else
+    row.step_time = step.makespan;
+  row.peak = Bytes{};
+  for (const DeviceUse& use : step.devices) row.peak = std::max(*row.peak, use.peak);
+  row.moved = step.moved;
+}
+
+RunResult run_one(const Plan& plan, std::size_t id) {
+  const PlannedRun& planned = plan.runs[id];
+  const ScenarioFile& file = plan.files[planned.file];
+  const Scenario& point = file.points[planned.point];
+  const PlannedProblem& shared = *plan.problems[planned.problem];
+  const Problem problem{plan.graphs[shared.graph]->graph, shared.cluster, *shared.costs,
+                        point.engine};
+
+  RunResult row;
+  row.id = id;
+  row.scenario = planned.file;
+  row.graph = shared.graph;
+  row.placer = point.placers[planned.choice].label;
+  row.seed = planned.seed;
+  row.devices = problem.cluster.num_devices();
+  row.memory_fraction = point.cluster.memory_fraction;
+  for (const DeviceId d : problem.cluster.devices())
+    row.memory = std::max(row.memory, problem.cluster.device(d).memory);
+  row.transfers = point.engine.transfers;
+  row.lower_bound = shared.bounds.best();
+  row.at.resize(plan.header.axes.size());
+  for (std::size_t i = 0; i < file.axes.size(); ++i) {
+    const auto axis = std::ranges::find(plan.header.axes, file.axes[i]) - plan.header.axes.begin();
+    row.at[static_cast<std::size_t>(axis)] = point.at[i];
+  }
+
+  const auto start = std::chrono::steady_clock::now();
+  const auto placed = [&] { row.placing = std::chrono::steady_clock::now() - start; };
+  try {
+    const Placement placement = plan.placers[planned.placer]->place(problem, planned.seed);
+    placed();
+    check_placement(placement, problem);
+    row.detail = one_line(placement.detail);
+    row.facts = placement.facts;
+    if (file.placements) row.placement = bytes_of(placement, problem.cluster.num_devices());
+    simulate_into(row, problem, placement);
+  } catch (const InfeasibleError& e) {
+    placed();
+    row.status = Status::infeasible;
+    row.detail = one_line(e.what());
+  } catch (const std::exception& e) {
+    placed();
+    row.status = Status::error;
+    row.detail = one_line(e.what());
+  }
+  return row;
+}
+
+/// Makes a plan, each distinct thing once.
+class Planner {
+ public:
+  Planner(std::vector<ScenarioFile> files, std::size_t threads) : threads_(threads) {
+    plan_.files = std::move(files);
+  }
+
+  Plan make(Mistakes& mistakes) {
+    number_problems();
+    read_graphs();
+    if (findings_.size() == 0) make_problems();
+    make_runs();
+    if (findings_.size() == 0) describe_plan();
+    findings_.pour_into(mistakes);
+    return std::move(plan_);
+  }
+
+ private:
+  /// A choice that several points share, at the first of them.
+  struct First {
+    const Scenario* point;
+    std::size_t graph;
+  };
+
+  void number_problems() {
+    std::map<std::string, std::size_t> graph_of, problem_of;
+    for (std::size_t f = 0; f < plan_.files.size(); ++f) {
+      for (const Scenario& point : plan_.files[f].points) {
+        const std::string text = fmt::format("{}\n{}\n{}", f, point.graph.file, point.graph.text);
+        const auto [graph, new_graph] = graph_of.emplace(text, graph_of.size());
+        if (new_graph) graphs_.push_back(&point.graph);
+        const auto [problem, new_problem] = problem_of.emplace(
+            fmt::format("{}\n{}\n{}", f, graph->second, point.cluster_text), problem_of.size());
+        if (new_problem) problems_.push_back({&point, graph->second});
+        problem_of_point_.push_back(problem->second);
+      }
+    }
+  }
+
+  /// Runs `work` for each number in parallel; its mistakes are added in the order of the numbers.
+  void gather(std::size_t count, const std::function<void(std::size_t)>& work) {
+    std::vector<std::string> wrong(count);
+    for_each_in_parallel(count, threads_, nullptr, [&](std::size_t i) {
+      try {
+        work(i);
+      } catch (const std::exception& e) {
+        wrong[i] = e.what();
+      }
+    });
+    for (const std::string& lines : wrong) findings_.add(lines);
+  }
+
+  void read_graphs() {
+    plan_.graphs.resize(graphs_.size());
+    gather(graphs_.size(), [&](std::size_t i) {
+      plan_.graphs[i] = std::make_unique<const Trace>(load_graph(*graphs_[i]));
+    });
+  }
+
+  void make_problems() {
+    plan_.problems.resize(problems_.size());
+    gather(problems_.size(), [&](std::size_t i) {
+      const auto& [point, graph] = problems_[i];
+      auto problem = std::make_unique<PlannedProblem>();
+      problem->graph = graph;
+      problem->cluster = make_cluster(point->cluster);
+      const OpGraph& ops = plan_.graphs[graph]->graph;
+      problem->costs = make_costs(point->cluster, ops, problem->cluster);
+      problem->bounds = lower_bounds(ops, problem->cluster, *problem->costs);
+      plan_.problems[i] = std::move(problem);
+    });
+  }
+
+  void make_runs() {
+    std::size_t point_number = 0;
+    for (std::size_t f = 0; f < plan_.files.size(); ++f) {
+      const ScenarioFile& file = plan_.files[f];
+      if (file.points.empty()) continue;
+      const std::size_t first_placer = plan_.placers.size();
+      for (const Choice& c : file.points.front().placers)
+        findings_.attempt(
+            [&] { plan_.placers.push_back(make_placer(c.name, c.options, c.where)); });
+      for (std::size_t p = 0; p < file.points.size(); ++p, ++point_number) {
+        const Scenario& point = file.points[p];
+        if (plan_.runs.size() + point.placers.size() * point.seeds.size() > most_runs)
+          return findings_.add(fmt::format("{}: more than {} runs", file.path, most_runs));
+        for (std::size_t c = 0; c < point.placers.size(); ++c) {
+          for (const std::uint64_t seed : point.seeds)
+            plan_.runs.push_back({.file = f,
+                                  .point = p,
+                                  .problem = problem_of_point_[point_number],
+                                  .placer = first_placer + c,
+                                  .choice = c,
+                                  .seed = seed});
+        }
+      }
+    }
+  }
+
+  void describe_plan() {
+    Results& header = plan_.header;
+    header.version = BAECHI_VERSION;
+    header.planned = plan_.runs.size();
+    bool placements = false;
+    for (const ScenarioFile& file : plan_.files) {
+      header.scenarios.push_back({.name = file.points.front().name,
+                                  .path = file.path,
+                                  .text = file.text,
+                                  .sets = fmt::format("{}", fmt::join(file.sets, "\n"))});
+      for (const std::string& axis : file.axes)
+        if (std::ranges::find(header.axes, axis) == header.axes.end()) header.axes.push_back(axis);
+      placements = placements || file.placements;
+    }
+    for (std::size_t i = 0; i < plan_.graphs.size(); ++i) {
+      const Trace& trace = *plan_.graphs[i];
+      header.graphs.push_back({.name = trace.name,
+                               .label = trace.name,
+                               .hash = fmt::format("{:016x}", fingerprint(trace.graph)),
+                               .ops = trace.graph.num_ops(),
+                               .edges = trace.graph.num_edges(),
+                               .source = trace.source,
+                               .format = trace.format,
+                               .op_names = placements ? op_names(trace.graph) : ""});
+    }
+    label_graphs(header.graphs);
+    header.hash = hash_runs();
+  }
+
+  static std::string op_names(const OpGraph& graph) {
+    std::string names;
+    for (const OpId v : graph.ops()) names.append(graph.name(v)).append("\n");
+    return names;
+  }
+
+  /// Graphs of one name get what their block says behind it.
+  void label_graphs(std::vector<GraphRecord>& graphs) const {
+    std::map<std::string, int> uses;
+    for (const GraphRecord& g : graphs) ++uses[g.name];
+    for (std::size_t i = 0; i < graphs.size(); ++i)
+      if (uses[graphs[i].name] > 1) graphs[i].label += " " + graphs_[i]->text;
+  }
+
+  /// Of all that decides the rows, and not of where files lie.
+  std::string hash_runs() const {
+    Hash hash;
+    hash.add(BAECHI_VERSION);
+    for (const GraphRecord& g : plan_.header.graphs) hash.add(g.name + g.hash);
+    for (const ScenarioFile& file : plan_.files) {
+      hash.add(file.points.front().name);
+      hash.add(file.placements ? "placements" : "");
+      for (const std::string& axis : file.axes) hash.add(axis);
+      for (const Choice& c : file.points.front().placers) hash.add(c.text);
+      for (const std::uint64_t seed : file.points.front().seeds) hash.add(fmt::format("{}", seed));
+      for (const Scenario& point : file.points) {
+        hash.add(point.cluster_text);
+        hash.add(point.engine_text);
+        for (const std::string& at : point.at) hash.add(at);
+      }
+    }
+    return fmt::format("{:016x}", hash.value());
+  }
+
+  static constexpr std::size_t most_runs = 1'000'000;
+
+  std::size_t threads_;
+  Plan plan_;
+  Findings findings_;
+  std::vector<const GraphChoice*> graphs_;     // distinct ones
+  std::vector<First> problems_;                // distinct ones
+  std::vector<std::size_t> problem_of_point_;  // through all files
+};
+
+}  // namespace
+
+Plan make_plan(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& mistakes) {
+  return Planner(std::move(files), threads).make(mistakes);
+}
+
+std::vector<std::size_t> remaining_runs(const Plan& plan, const Results* known,
+                                        const RunSettings& settings) {
+  std::vector<bool> is_known(plan.runs.size(), false);
+  if (known != nullptr) {
+    for (const RunResult& row : known->rows)
+      if (row.id < is_known.size()) is_known[row.id] = true;
+  }
+  std::vector<std::size_t> ids;
+  for (std::size_t id = settings.shard - 1; id < plan.runs.size(); id += settings.shards)
+    if (!is_known[id]) ids.push_back(id);
+  return ids;
+}
+
+Results run(const Plan& plan, std::span<const std::size_t> ids, const Results* known,
+            const RunSettings& settings) {
+  std::vector<std::optional<RunResult>> rows(ids.size());
+  for_each_in_parallel(ids.size(), settings.threads, settings.stop, [&](std::size_t i) {
+    rows[i] = run_one(plan, ids[i]);
+    if (settings.done != nullptr) settings.done->fetch_add(1, std::memory_order_relaxed);
+  });
+  Results results = plan.header;
+  if (known != nullptr) results.rows = known->rows;
+  for (std::optional<RunResult>& row : rows)
+    if (row) results.rows.push_back(std::move(*row));
+  std::ranges::sort(results.rows, {}, &RunResult::id);
+  return results;
+}
+
+}  // namespace baechi

@@ -1,0 +1,65 @@
+/// Scenarios to results: everything is made first, then runs are independent of each other.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "placers/placer.h"
+#include "scenarios/run/results.h"
+#include "scenarios/run/scenario.h"
+#include "sim/cluster/bounds.h"
+#include "traces/trace.h"
+
+namespace baechi {
+
+/// A graph on a cluster: what several runs share.
+struct PlannedProblem {
+  std::size_t graph = 0;  ///< into Plan::graphs
+  Cluster cluster;
+  std::unique_ptr<CostModel> costs;  ///< refers to both
+  LowerBounds bounds;
+};
+
+struct PlannedRun {
+  std::size_t file = 0, point = 0;  ///< into Plan::files, ScenarioFile::points
+  std::size_t problem = 0;          ///< into Plan::problems
+  std::size_t placer = 0;           ///< into Plan::placers
+  std::size_t choice = 0;           ///< into Scenario::placers
+  std::uint64_t seed = 0;
+};
+
+/// All that runs need, made and checked. A run's id is its position in `runs`.
+struct Plan {
+  std::vector<ScenarioFile> files;
+  std::vector<std::unique_ptr<const Trace>> graphs;
+  std::vector<std::unique_ptr<PlannedProblem>> problems;
+  std::vector<std::unique_ptr<const Placer>> placers;
+  std::vector<PlannedRun> runs;
+  Results header;  ///< all but the rows
+};
+
+/// Reads each distinct graph once, on up to `threads` threads, and makes clusters, costs, bounds
+/// and placers. What is wrong with any of them is added to `mistakes`; then the plan is not to be
+/// run.
+Plan make_plan(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& mistakes);
+
+struct RunSettings {
+  std::size_t threads = 1;
+  std::size_t shard = 1, shards = 1;         ///< only runs whose id % shards == shard - 1
+  const std::atomic<bool>* stop = nullptr;   ///< once set, no further run begins
+  std::atomic<std::size_t>* done = nullptr;  ///< counts runs as they end
+};
+
+/// The ids that remain to be run: those of the shard that `known` does not hold.
+std::vector<std::size_t> remaining_runs(const Plan& plan, const Results* known,
+                                        const RunSettings& settings);
+
+/// Runs `ids`. The result has their rows and those of `known` (null: none), by id; if stopped,
+/// those that ended. A placer's InfeasibleError is Status::infeasible; what else it throws is
+/// Status::error of that run alone.
+Results run(const Plan& plan, std::span<const std::size_t> ids, const Results* known,
+            const RunSettings& settings);
+
+}  // namespace baechi

@@ -1,0 +1,252 @@
+#include "scenarios/run/tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace baechi {
+namespace {
+
+bool is_graph_axis(std::string_view axis) {
+  return axis == "graph" || axis.starts_with("graph.");
+}
+
+std::string spoken(const std::string& axis) {
+  if (axis == "cluster.memory_fraction") return "memory fraction";
+  if (axis == "cluster.devices.count") return "devices";
+  for (const std::string_view block : {"cluster.", "engine."})
+    if (axis.starts_with(block)) return axis.substr(block.size());
+  return axis;
+}
+
+/// Position of `value` in `list`, at its end if it is new.
+template <class T>
+std::size_t position(std::vector<T>& list, const T& value) {
+  const auto it = std::ranges::find(list, value);
+  if (it != list.end()) return static_cast<std::size_t>(it - list.begin());
+  list.push_back(value);
+  return list.size() - 1;
+}
+
+ResultTable make_table(const Results& results, const std::vector<const RunResult*>& rows) {
+  ResultTable table{.scenario = rows.front()->scenario, .graph = rows.front()->graph};
+  std::vector<std::size_t> varying;  // into Results::axes
+  for (std::size_t a = 0; a < results.axes.size(); ++a) {
+    if (is_graph_axis(results.axes[a])) continue;
+    if (std::ranges::all_of(rows,
+                            [&](const RunResult* r) { return r->at[a] == rows.front()->at[a]; }))
+      continue;
+    varying.push_back(a);
+    table.axes.push_back(spoken(results.axes[a]));
+  }
+  const bool seeds =
+      std::ranges::any_of(rows, [&](const RunResult* r) { return r->seed != rows.front()->seed; });
+  std::map<std::string, std::size_t> row_of;
+  std::map<std::vector<std::string>, std::size_t> column_of;
+  for (const RunResult* r : rows) {
+    std::vector<std::string> at;
+    for (const std::size_t a : varying) at.push_back(r->at[a]);
+    const auto [column, new_column] = column_of.emplace(at, table.columns.size());
+    if (new_column) {
+      table.columns.push_back(std::move(at));
+      table.bounds.push_back(r->lower_bound);
+    }
+    std::string name = seeds ? fmt::format("{} seed {}", r->placer, r->seed) : r->placer;
+    const auto [row, new_row] = row_of.emplace(name, table.rows.size());
+    if (new_row) table.rows.push_back({.name = std::move(name), .cells = {}});
+    auto& cells = table.rows[row->second].cells;
+    if (cells.size() <= column->second) cells.resize(column->second + 1, nullptr);
+    cells[column->second] = r;
+  }
+  for (ResultTable::Row& row : table.rows) row.cells.resize(table.columns.size(), nullptr);
+  return table;
+}
+
+std::string cell_text(const RunResult* r) {
+  if (r == nullptr) return "-";
+  switch (r->status) {
+    case Status::ok:
+      return short_text(*r->step_time);
+    case Status::oom:
+      return "OOM";
+    case Status::infeasible:
+      return "infeasible";
+    case Status::error:
+      return "error";
+  }
+  return "";
+}
+
+std::string right(std::string_view text, std::size_t width) {
+  return fmt::format("{:>{}}", text, width);
+}
+
+/// The columns [first, last) of a table.
+void append_columns(std::string& out, const ResultTable& table, std::size_t first, std::size_t last,
+                    std::size_t name_width, const std::vector<std::size_t>& widths, bool colour) {
+  const auto line = [&](std::string_view name, auto cell) {
+    out += fmt::format("  {:<{}}", name, name_width);
+    for (std::size_t c = first; c < last; ++c) out += "  " + cell(c);
+    out += '\n';
+  };
+  for (std::size_t a = 0; a < table.axes.size(); ++a) {
+    line(table.axes[a], [&](std::size_t c) {  // an outer axis is named where it changes
+      const bool again =
+          c > first && a + 1 < table.axes.size() && table.columns[c][a] == table.columns[c - 1][a];
+      return right(again ? "" : short_value(table.columns[c][a]), widths[c]);
+    });
+  }
+  for (const ResultTable::Row& row : table.rows) {
+    line(row.name, [&](std::size_t c) {
+      const std::string text = right(cell_text(row.cells[c]), widths[c]);
+      if (!colour || row.cells[c] == nullptr) return text;
+      if (row.cells[c] == table.best(c)) return "\x1b[1m" + text + "\x1b[0m";
+      if (row.cells[c]->status != Status::ok) return "\x1b[31m" + text + "\x1b[0m";
+      return text;
+    });
+  }
+  line("lower bound", [&](std::size_t c) { return right(short_text(table.bounds[c]), widths[c]); });
+}
+
+void append_table(std::string& out, const ResultTable& table, const Results& results, bool colour,
+                  std::size_t width) {
+  const GraphRecord& graph = results.graphs[table.graph];
+  out += fmt::format("{}: {}, {} ops\n", results.scenarios[table.scenario].name, graph.label,
+                     graph.ops);
+  std::size_t name_width = std::string_view("lower bound").size();
+  for (const ResultTable::Row& row : table.rows) name_width = std::max(name_width, row.name.size());
+  for (const std::string& axis : table.axes) name_width = std::max(name_width, axis.size());
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    std::size_t w = short_text(table.bounds[c]).size();
+    for (const std::string& value : table.columns[c]) w = std::max(w, short_value(value).size());
+    for (const ResultTable::Row& row : table.rows) w = std::max(w, cell_text(row.cells[c]).size());
+    widths.push_back(w);
+  }
+  // As few parts as fit, all about as wide.
+  const std::size_t widest = *std::ranges::max_element(widths) + 2;
+  const std::size_t fit =
+      std::max<std::size_t>(1, (std::max(width, name_width + 2) - name_width - 2) / widest);
+  const std::size_t parts = (table.columns.size() + fit - 1) / fit;
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t first = part * table.columns.size() / parts;
+    append_columns(out, table, first, (part + 1) * table.columns.size() / parts, name_width, widths,
+                   colour);
+    out += '\n';
+  }
+}
+
+void append_summary(std::string& out, const Results& results) {
+  const std::vector<PlacerSummary> all = summarise(results);
+  std::size_t width = 8;
+  for (const PlacerSummary& s : all) width = std::max(width, s.placer.size());
+  out += fmt::format("  {:<{}}  {:>6}  {:>6}  {:>10}  {:>6}  {:>7}  {:>11}\n", "all runs", width,
+                     "ok", "OOM", "infeasible", "error", "best in", "x its bound");
+  for (const PlacerSummary& s : all)
+    out += fmt::format("  {:<{}}  {:>6}  {:>6}  {:>10}  {:>6}  {:>7}  {:>11}\n", s.placer, width,
+                       s.ok, s.oom, s.infeasible, s.error, s.best,
+                       s.over_bound > 0.0 ? fmt::format("{:.2f}", s.over_bound) : "-");
+}
+
+}  // namespace
+
+const RunResult* ResultTable::best(std::size_t column) const {
+  const RunResult* best = nullptr;
+  for (const Row& row : rows) {
+    const RunResult* r = row.cells[column];
+    if (r != nullptr && r->step_time && (best == nullptr || *r->step_time < *best->step_time))
+      best = r;
+  }
+  return best;
+}
+
+std::vector<ResultTable> result_tables(const Results& results) {
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<const RunResult*>> groups;
+  for (const RunResult& row : results.rows) groups[{row.scenario, row.graph}].push_back(&row);
+  std::vector<ResultTable> tables;
+  for (const auto& [key, rows] : groups) tables.push_back(make_table(results, rows));
+  return tables;
+}
+
+std::vector<PlacerSummary> summarise(const Results& results) {
+  std::vector<PlacerSummary> all;
+  std::vector<double> logs;          // beside `all`
+  std::vector<std::size_t> counted;  // beside `all`
+  std::map<std::string, std::size_t> position_of;
+  const auto of = [&](const std::string& placer) {
+    const auto [it, is_new] = position_of.emplace(placer, all.size());
+    if (is_new) {
+      all.push_back({.placer = placer});
+      logs.push_back(0.0);
+      counted.push_back(0);
+    }
+    return it->second;
+  };
+  for (const RunResult& r : results.rows) {
+    const std::size_t i = of(r.placer);
+    PlacerSummary& s = all[i];
+    ++(r.status == Status::ok           ? s.ok
+       : r.status == Status::oom        ? s.oom
+       : r.status == Status::infeasible ? s.infeasible
+                                        : s.error);
+    if (!r.step_time || r.lower_bound <= Duration::zero()) continue;
+    logs[i] += std::log(static_cast<double>(r.step_time->count()) /
+                        static_cast<double>(r.lower_bound.count()));
+    ++counted[i];
+  }
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (counted[i] > 0) all[i].over_bound = std::exp(logs[i] / static_cast<double>(counted[i]));
+  for (const ResultTable& table : result_tables(results)) {
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const RunResult* best = table.best(c);
+      if (best == nullptr) continue;
+      std::vector<std::string> fastest;  // each placer once, whatever its seeds
+      for (const ResultTable::Row& row : table.rows) {
+        const RunResult* r = row.cells[c];
+        if (r != nullptr && r->step_time == best->step_time) position(fastest, r->placer);
+      }
+      for (const std::string& placer : fastest) ++all[of(placer)].best;
+    }
+  }
+  return all;
+}
+
+std::string short_text(Duration time) {
+  const double ns = static_cast<double>(time.count());
+  double value = ns;
+  std::string_view unit = "ns";
+  for (const auto& [size, name] :
+       {std::pair{1e3, "us"}, std::pair{1e6, "ms"}, std::pair{1e9, "s"}}) {
+    if (ns < size * 0.9995) break;
+    value = ns / size;
+    unit = name;
+  }
+  if (unit == "ns") return fmt::format("{} ns", time.count());
+  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, unit);
+}
+
+std::string short_value(const std::string& value) {
+  constexpr std::size_t most = 24;
+  const bool block = value.starts_with('{') || value.starts_with('[');
+  const std::size_t slash = block ? std::string::npos : value.rfind('/');
+  std::string text = value;
+  if (slash != std::string::npos && value.find('.', slash) != std::string::npos) {
+    text = value.substr(slash + 1);
+    text.resize(text.find('.'));
+  }
+  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+}
+
+std::string to_text_tables(const Results& results, bool colour, std::size_t width,
+                           std::size_t most_lines) {
+  std::string out;
+  for (const ResultTable& table : result_tables(results))
+    append_table(out, table, results, colour, width);
+  if (static_cast<std::size_t>(std::ranges::count(out, '\n')) > most_lines) out.clear();
+  append_summary(out, results);
+  return out;
+}
+
+}  // namespace baechi

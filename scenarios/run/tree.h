@@ -1,0 +1,32 @@
+/// What one does with the tree of values of a file before anyone asks what they mean.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "sim/options.h"
+
+namespace baechi {
+
+inline bool is_mapping(const Options::Value& v) {
+  return !v.children.empty() && !v.children.front().first.empty();
+}
+inline bool is_list(const Options::Value& v) {
+  return !v.children.empty() && v.children.front().first.empty();
+}
+/// Null if `v` has no such key.
+const Options::Value* find(const Options::Value& v, std::string_view key);
+Options::Value* find(Options::Value& v, std::string_view key);
+void erase(Options::Value& v, std::string_view key);
+
+std::size_t count_values(const Options::Value& v);  ///< itself included
+
+/// Puts `value` at the dotted `key` below `root`, making mappings on the way; items of lists go by
+/// number from 0. Throws InputError, at value.where, if the way leads through a single value or to
+/// a list's item that is not there.
+void put(Options::Value& root, std::string_view key, Options::Value value);
+
+/// The value as one line of YAML: "0.5", "{generate: layered, ops: 200}". Equal values, equal
+/// lines.
+std::string one_line(const Options::Value& v);
+
+}  // namespace baechi

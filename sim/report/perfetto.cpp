@@ -1,0 +1,208 @@
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "sim/error.h"
+#include "sim/graph/analysis.h"
+#include "sim/report/timeline.h"
+
+namespace baechi {
+namespace {
+
+/// Text to a file that takes its name when it is whole.
+class FileWriter {
+ public:
+  explicit FileWriter(const std::string& path)
+      : path_(path),
+        aside_(path + ".part"),
+        // Mode T writes the bytes as they are.
+        file_(gzopen(aside_.c_str(), path.ends_with(".gz") ? "wb6" : "wbT")) {
+    if (file_ == nullptr)
+      throw InputError(fmt::format("cannot write '{}': {}", path, reason(errno)));
+  }
+  ~FileWriter() {
+    if (file_ != nullptr) gzclose(file_);
+    std::error_code none_left;
+    std::filesystem::remove(aside_, none_left);
+  }
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  void write(std::string_view text) {
+    check(text.empty() || gzwrite(file_, text.data(), static_cast<unsigned>(text.size())) > 0);
+  }
+  void finish() {
+    check(gzclose(std::exchange(file_, nullptr)) == Z_OK);
+    std::error_code error;
+    std::filesystem::rename(aside_, path_, error);
+    if (error) throw InputError(fmt::format("cannot write '{}': {}", path_, error.message()));
+  }
+
+ private:
+  static std::string reason(int error) { return std::generic_category().message(error); }
+  void check(bool written) const {
+    if (!written)
+      throw std::runtime_error(fmt::format("cannot write '{}': {}", path_, reason(errno)));
+  }
+
+  std::string path_, aside_;
+  gzFile file_;
+};
+
+/// A JSON string; bytes that are not UTF-8 become U+FFFD.
+std::string json_string(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Microseconds, the unit of the format, with all of our digits.
+std::string us(Duration time) {
+  return fmt::format("{}.{:03}", time.count() / 1000, time.count() % 1000);
+}
+std::string us(TimePoint time) {
+  return us(time.time_since_epoch());
+}
+
+class Writer {
+ public:
+  Writer(const std::string& path, const Problem& problem, const Timeline& timeline)
+      : file_(path),
+        graph_(problem.graph),
+        cluster_(problem.cluster),
+        timeline_(timeline),
+        next_thread_(cluster_.num_devices() + 1) {}
+
+  void write(const StepResult& result) {
+    file_.write("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    for (const DeviceId d : cluster_.devices()) {
+      metadata("process_name", d, 0,
+               fmt::format("\"name\":{}", json_string(cluster_.device(d).name)));
+      metadata("process_sort_index", d, 0, fmt::format("\"sort_index\":{}", index(d)));
+    }
+    for (const DeviceId d : cluster_.devices()) {
+      write_compute(d);
+      write_transfers(d, true);
+      write_transfers(d, false);
+    }
+    write_memory();
+    if (result.oom) write_out_of_memory(*result.oom);
+    file_.write("\n]}\n");
+    file_.finish();
+  }
+
+ private:
+  struct Slice {
+    std::string text;  // all of the event but its thread
+    Span span;
+  };
+
+  void write_compute(DeviceId device) {
+    std::vector<Slice> slices;
+    for (const auto& [op, on, start, end] : timeline_.ops()) {
+      if (on != device) continue;
+      constexpr std::array phases{"forward", "backward", "update"};
+      slices.push_back(
+          {fmt::format(
+               "\"cat\":\"op\",\"name\":{},\"args\":{{\"op\":{},\"kind\":{},\"phase\":\"{}\","
+               "\"persistent_bytes\":{},\"temporary_bytes\":{},\"output_bytes\":{}}}",
+               json_string(graph_.name(op)), index(op), json_string(graph_.kind(op)),
+               phases[static_cast<std::size_t>(graph_.op(op).phase)],
+               graph_.op(op).persistent.count, graph_.op(op).temporary.count,
+               output_bytes(graph_, op).count),
+           {start, end}});
+    }
+    write_track(device, "compute", slices);
+  }
+
+  void write_transfers(DeviceId device, bool sending) {
+    std::vector<Slice> slices;
+    for (const auto& [tensor, src, dst, start, end] : timeline_.transfers()) {
+      if ((sending ? src : dst) != device) continue;
+      const Tensor& t = graph_.tensor(tensor);
+      slices.push_back(
+          {fmt::format("\"cat\":\"{}\",\"name\":{},\"args\":{{\"tensor\":{},\"from\":{},\"to\":{},"
+                       "\"bytes\":{},\"control\":{}}}",
+                       sending ? "send" : "receive", json_string(graph_.name(t.producer)),
+                       index(tensor), json_string(cluster_.device(src).name),
+                       json_string(cluster_.device(dst).name), t.size.count, t.control),
+           {start, end}});
+    }
+    write_track(device, sending ? "send" : "receive", slices);
+  }
+
+  /// Each slice on the first lane free for it; an empty track is not shown.
+  void write_track(DeviceId device, std::string_view track, const std::vector<Slice>& slices) {
+    std::vector<Span> spans;
+    for (const Slice& slice : slices) spans.push_back(slice.span);
+    const std::vector<std::size_t> lane = lanes(spans);
+    const std::size_t num_lanes = lane.empty() ? 0 : *std::ranges::max_element(lane) + 1;
+    for (std::size_t i = 0; i < num_lanes; ++i) {
+      const std::string name =
+          num_lanes == 1 ? std::string(track) : fmt::format("{} {}", track, i + 1);
+      metadata("thread_name", device, next_thread_ + i, fmt::format("\"name\":\"{}\"", name));
+      metadata("thread_sort_index", device, next_thread_ + i,
+               fmt::format("\"sort_index\":{}", next_thread_ + i));
+    }
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      event(fmt::format("\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},{}", pid(device),
+                        next_thread_ + lane[i], us(spans[i].start),
+                        us(spans[i].end - spans[i].start), slices[i].text));
+    }
+    next_thread_ += num_lanes;
+  }
+
+  void write_memory() {
+    for (const auto& [device, at, use] : timeline_.memory()) {
+      std::string counts;
+      for (const MemoryKind kind : memory_kinds)
+        counts +=
+            fmt::format("{}\"{}\":{}", counts.empty() ? "" : ",", to_text(kind), use[kind].count);
+      event(fmt::format("\"ph\":\"C\",\"name\":\"memory\",\"pid\":{},\"ts\":{},\"args\":{{{}}}",
+                        pid(device), us(at), counts));
+    }
+  }
+
+  void write_out_of_memory(const OutOfMemory& oom) {
+    event(
+        fmt::format("\"ph\":\"i\",\"s\":\"p\",\"name\":\"out of memory\",\"pid\":{},\"tid\":0,"
+                    "\"ts\":{},\"args\":{{\"op\":{},\"needed_bytes\":{},\"free_bytes\":{}}}",
+                    pid(oom.device), us(oom.at), json_string(graph_.name(oom.op)), oom.needed.count,
+                    oom.free.count));
+  }
+
+  void metadata(std::string_view what, DeviceId device, std::size_t thread, std::string_view args) {
+    event(fmt::format("\"ph\":\"M\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"args\":{{{}}}", what,
+                      pid(device), thread, args));
+  }
+
+  void event(std::string_view fields) {
+    file_.write(fmt::format("{}\n{{{}}}", first_ ? "" : ",", fields));
+    first_ = false;
+  }
+
+  /// Perfetto takes process 0 for the idle one.
+  static std::size_t pid(DeviceId device) { return index(device) + 1; }
+
+  FileWriter file_;
+  const OpGraph& graph_;
+  const Cluster& cluster_;
+  const Timeline& timeline_;
+  std::size_t next_thread_;  // no thread has the number of a process or of another's thread
+  bool first_ = true;
+};
+
+}  // namespace
+
+void write_perfetto(const std::string& path, const Problem& problem, const Timeline& timeline,
+                    const StepResult& result) {
+  Writer(path, problem, timeline).write(result);
+}
+
+}  // namespace baechi

@@ -1,0 +1,235 @@
+#include "sim/graph/graph_io.h"
+
+#include <doctest/doctest.h>
+
+#include <boost/graph/dag_shortest_paths.hpp>
+#include <boost/graph/graph_concepts.hpp>
+#include <boost/graph/strong_components.hpp>
+#include <boost/graph/topological_sort.hpp>
+#include <boost/property_map/function_property_map.hpp>
+#include <numeric>
+#include <set>
+
+#include "sim/error.h"
+#include "sim/graph/analysis.h"
+#include "sim/graph/bgl.h"
+#include "sim/random.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+BOOST_CONCEPT_ASSERT((boost::BidirectionalGraphConcept<OpGraph>));
+BOOST_CONCEPT_ASSERT((boost::VertexListGraphConcept<OpGraph>));
+BOOST_CONCEPT_ASSERT((boost::EdgeListGraphConcept<OpGraph>));
+BOOST_CONCEPT_ASSERT((boost::ReadablePropertyGraphConcept<OpGraph, OpId, boost::vertex_index_t>));
+
+namespace {
+
+/// Ops added in a random order, one tensor each, edges with probability `density`.
+OpGraph random_dag(std::uint64_t seed, std::uint32_t ops, double density) {
+  Random random(seed);
+  OpGraphBuilder b;
+  std::vector<std::uint32_t> rank(ops);
+  std::iota(rank.begin(), rank.end(), 0U);
+  for (std::uint32_t i = ops; i > 1; --i) std::swap(rank[i - 1], rank[random.below(i)]);
+  std::vector<TensorId> output;
+  for (std::uint32_t i = 0; i < ops; ++i) {
+    const OpId v = b.add_op({.name = fmt::format("v{}", i), .compute = Duration{random.below(99)}});
+    output.push_back(b.add_tensor(v, {random.below(1000)}));
+  }
+  for (std::uint32_t i = 0; i < ops; ++i) {
+    for (std::uint32_t j = 0; j < ops; ++j)
+      if (rank[i] < rank[j] && random.uniform() < density)
+        b.add_edge(output[i], static_cast<OpId>(j));
+  }
+  return std::move(b).build();
+}
+
+/// The longest path of op times by Boost: a source's own time plus that of each op entered, as the
+/// shortest path with lengths negated.
+Duration longest_path_by_boost(const OpGraph& g) {
+  const auto length = boost::make_function_property_map<EdgeId>(
+      [&g](EdgeId e) { return -g.op(g.edge(e).dst).compute.count(); });
+  Duration longest{};
+  for (const OpId source : g.ops()) {
+    if (!g.in_edges(source).empty()) continue;
+    IdVector<OpId, std::int64_t> distance(g.num_ops());
+    const auto distances = boost::make_iterator_property_map(distance.data(), bgl::OpIndex{});
+    boost::dag_shortest_paths(g, source,
+                              boost::weight_map(length)
+                                  .distance_map(distances)
+                                  .vertex_index_map(bgl::OpIndex{})
+                                  .distance_inf(std::int64_t{1} << 50));
+    for (const OpId v : g.ops())
+      if (distance[v] <= 0)
+        longest = std::max(longest, g.op(source).compute - Duration{distance[v]});
+  }
+  return longest;
+}
+
+std::string round_trip(const OpGraph& g) {
+  OpGraphBuilder b;
+  CHECK(read_graphml(to_graphml(g), "g.graphml", b).empty());
+  return to_graphml(std::move(b).build());
+}
+
+}  // namespace
+
+TEST_SUITE("graph_io") {
+  TEST_CASE("our topological ids and critical path agree with Boost's algorithms") {
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      CAPTURE(seed);
+      Random random(seed);
+      const OpGraph g = random_dag(seed, 1 + random.below(60), 0.02 + 0.2 * random.uniform());
+      std::vector<OpId> order;  // reverse topological
+      boost::topological_sort(g, std::back_inserter(order),
+                              boost::vertex_index_map(bgl::OpIndex{}));
+      CHECK(order.size() == g.num_ops());
+      for (const EdgeId e : g.edges()) CHECK(g.edge(e).src < g.edge(e).dst);
+      CHECK(critical_path(g) == longest_path_by_boost(g));
+      IdVector<OpId, std::uint32_t> component(g.num_ops());
+      CHECK(boost::strong_components(
+                g, boost::make_iterator_property_map(component.data(), bgl::OpIndex{}),
+                boost::vertex_index_map(bgl::OpIndex{})) == g.num_ops());
+    }
+  }
+
+  TEST_CASE("ids keep insertion order: of the ready ops the first added comes first") {
+    //  By Kahn's algorithm over Boost's view: the least name among the ready ones is the next id.
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const OpGraph g = random_dag(seed, 40, 0.1);
+      std::set<std::pair<int, OpId>> ready;
+      IdVector<OpId, std::size_t> unmet(g.num_ops());
+      const auto added = [&](OpId v) { return std::stoi(std::string(g.name(v).substr(1))); };
+      for (const OpId v : g.ops())
+        if ((unmet[v] = in_degree(v, g)) == 0) ready.emplace(added(v), v);
+      for (const OpId v : g.ops()) {
+        REQUIRE(!ready.empty());
+        CHECK(ready.begin()->second == v);
+        ready.erase(ready.begin());
+        for (const EdgeId e : g.out_edges(v)) {
+          const OpId reader = target(e, g);
+          if (--unmet[reader] == 0) ready.emplace(added(reader), reader);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("GraphML that is written reads back as the same graph") {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const OpGraph g = random_dag(seed, 20, 0.15);
+      CHECK(round_trip(g) == to_graphml(g));
+    }
+    OpGraphBuilder b;
+    const OpId a = b.add_op({.name = "a & <b>",
+                             .kind = "\"x\"",
+                             .compute = 1500ns,
+                             .persistent = 7_B,
+                             .temporary = 8_B});
+    const OpId c = b.add_op({.name = "c", .phase = Phase::backward});
+    b.set_forward(c, a);
+    b.colocate(a, "g");
+    b.colocate(c, "g");
+    b.add_edge(b.add_tensor(a, 5_B), c);
+    b.add_edge(b.add_tensor(a, 6_B), c);
+    b.add_control(a, c);
+    const OpGraph g = std::move(b).build();
+    CHECK(round_trip(g) == to_graphml(g));
+    OpGraphBuilder again;
+    read_graphml(to_graphml(g), "g.graphml", again);
+    const OpGraph h = std::move(again).build();
+    CHECK(h.name(OpId{0}) == "a & <b>");
+    CHECK(h.op(OpId{0}).compute == 1500ns);
+    CHECK(h.op(OpId{0}).temporary == 8_B);
+    CHECK(h.op(OpId{1}).forward == OpId{0});
+    CHECK(h.num_groups() == 1);
+    CHECK(h.num_tensors() == 3);
+    CHECK(h.tensor(TensorId{2}).control);
+  }
+
+  TEST_CASE("GraphML as NetworkX writes it: ids are names, defaults hold, the rest is told") {
+    OpGraphBuilder b;
+    const auto ignored = read_graphml(R"(<?xml version='1.0' encoding='utf-8'?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
+  <key id="d2" for="edge" attr.name="bytes" attr.type="long"><default>3</default></key>
+  <key id="d1" for="node" attr.name="weight" attr.type="double"/>
+  <key id="d0" for="node" attr.name="compute_us" attr.type="double"/>
+  <graph edgedefault="directed">
+    <node id="conv 1"><data key="d0">2.5</data><data key="d1">1.0</data></node>
+    <node id="conv 2"/>
+    <node id="conv 3"/>
+    <edge source="conv 1" target="conv 2"><data key="d2">10</data></edge>
+    <edge source="conv 1" target="conv 3"/>
+  </graph>
+</graphml>)",
+                                      "n.graphml", b);
+    CHECK(ignored == std::vector<std::string>{"weight"});
+    const OpGraph g = std::move(b).build();
+    CHECK(g.name(OpId{0}) == "conv 1");
+    CHECK(g.op(OpId{0}).compute == 2500ns);
+    CHECK(g.num_edges() == 2);
+    REQUIRE(g.num_tensors() == 1);  // read twice
+    CHECK(g.tensor(TensorId{0}).size == 10_B);
+  }
+
+  TEST_CASE("XML nested without end is refused, not followed") {
+    std::string deep;
+    for (int i = 0; i < 200'000; ++i) deep += "<a>";
+    OpGraphBuilder b;
+    CHECK_THROWS_WITH_AS(read_graphml(deep, "d.graphml", b),
+                         "d.graphml: XML nested more than 1000 deep", InputError);
+  }
+
+  TEST_CASE("Graphviz: a node per op, coloured by device") {
+    const std::string dot = to_dot(one_tensor_two_readers(), on({gpu0, gpu1, gpu0}).device);
+    CHECK(dot ==
+          "digraph ops {\n"
+          "  node [shape=box, style=filled, fillcolor=white];\n"
+          "  n0 [label=\"a\\n 10 ns\", fillcolor=\"#8dd3c7\"];\n"
+          "  n1 [label=\"b\\n 20 ns\", fillcolor=\"#ffffb3\"];\n"
+          "  n2 [label=\"c\\n 30 ns\", fillcolor=\"#8dd3c7\"];\n"
+          "  n0 -> n1 [label=\"100 B\"];\n"
+          "  n0 -> n2 [label=\"100 B\"];\n"
+          "}\n");
+    CHECK(to_dot(one_tensor_two_readers()).find("#8dd3c7") == std::string::npos);
+  }
+
+  TEST_CASE("Graphviz of a large graph: a node per layer and device, of layers where too many") {
+    const auto nodes = [](const std::string& dot) {
+      std::size_t n = 0;
+      for (auto at = dot.find(" [label="); at != std::string::npos;
+           at = dot.find(" [label=", at + 1))
+        n += dot.compare(dot.rfind('\n', at) + 3, 1, "n") == 0 &&
+                     dot.substr(dot.rfind('\n', at), at - dot.rfind('\n', at)).find("->") ==
+                         std::string::npos
+                 ? 1U
+                 : 0U;
+      return n;
+    };
+    // 3 layers of 1000 ops; op i of a layer reads op i of the layer before.
+    OpGraphBuilder wide;
+    std::vector<TensorId> before;
+    for (std::uint32_t i = 0; i < 3000; ++i) {
+      const OpId v = wide.add_op({.name = fmt::format("v{}", i), .compute = 1ns});
+      if (i >= 1000) wide.add_edge(before[i - 1000], v);
+      before.push_back(wide.add_tensor(v, 1_B));
+    }
+    const OpGraph g = std::move(wide).build();
+    const std::string dot = to_dot(g);
+    CHECK(nodes(dot) == 3);
+    CHECK(dot.find("label=\"layer 1\\n1000 ops, 1.000 us\"") != std::string::npos);
+    CHECK(dot.find("n0 -> n1 [label=\"1000 B\"]") != std::string::npos);
+    IdVector<OpId, DeviceId> device(3000);
+    for (const OpId v : g.ops()) device[v] = DeviceId{static_cast<std::uint32_t>(index(v) % 2)};
+    CHECK(nodes(to_dot(g, device)) == 6);
+    // A chain of 5000 layers is drawn as 2000 nodes.
+    OpGraphBuilder chain;
+    for (std::uint32_t i = 0; i < 5000; ++i) {
+      const OpId v = chain.add_op({.name = fmt::format("v{}", i)});
+      if (i > 0) chain.add_edge(static_cast<TensorId>(i - 1), v);
+      chain.add_tensor(v, 1_B);
+    }
+    CHECK(nodes(to_dot(std::move(chain).build())) == 2000);
+  }
+}

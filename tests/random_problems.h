@@ -1,0 +1,151 @@
+/// Random problems with much of what may go wrong: ties, work of no length, tensors of no size,
+/// several outputs and readers, control dependencies, groups, unequal devices and links.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "sim/cluster/placement.h"
+#include "sim/random.h"
+
+namespace baechi::testing {
+
+/// `cluster` with the memory of one device changed.
+inline Cluster with_memory(const Cluster& cluster, DeviceId changed, Bytes memory) {
+  IdVector<DeviceId, Device> devices;
+  for (const DeviceId d : cluster.devices()) devices.push_back(cluster.device(d));
+  devices[changed].memory = memory;
+  Cluster copy = Cluster::uniform(std::move(devices), {});
+  for (const DeviceId src : cluster.devices()) {
+    for (const DeviceId dst : cluster.devices()) copy.set_link(src, dst, cluster.link(src, dst));
+  }
+  return copy;
+}
+
+/// Every combination of modes of Semantics::event, memory enforced.
+inline std::vector<EngineOptions> all_engines() {
+  std::vector<EngineOptions> all;
+  for (const Transfers transfers :
+       {Transfers::sequential, Transfers::parallel, Transfers::duplex, Transfers::shared}) {
+    for (const ReadyOrder queue : {ReadyOrder::fifo, ReadyOrder::priority}) {
+      for (const bool cache : {true, false}) {
+        for (const bool overlap : {true, false})
+          all.push_back(
+              {.transfers = transfers, .queue = queue, .cache_tensors = cache, .overlap = overlap});
+      }
+    }
+  }
+  return all;
+}
+
+/// `ops` ops; each reads up to `degree` tensors of the `reach` ops before it.
+struct GraphShape {
+  std::uint32_t ops = 1;
+  std::uint32_t degree = 4;
+  std::uint32_t reach = 60;
+};
+
+inline OpGraph random_graph(GraphShape shape, Random& random) {
+  OpGraphBuilder b;
+  const std::uint32_t longest = random.below(2) == 0 ? 4 : 1000;  // few values: ties
+  const bool measured = random.below(3) == 0;
+  const bool grouped = random.below(3) == 0;
+  std::vector<std::vector<TensorId>> outputs;
+  for (std::uint32_t i = 0; i < shape.ops; ++i) {
+    const auto bytes = [&](std::uint32_t out_of) {
+      return random.below(out_of) == 0 ? Bytes{} : Bytes{random.below(200)};
+    };
+    const OpId v = b.add_op({.name = "op" + std::to_string(i),
+                             .compute = Duration{random.below(longest)},
+                             .persistent = bytes(2),
+                             .temporary = bytes(2)});
+    const std::uint32_t before = std::min(i, shape.reach);
+    for (std::uint32_t k = random.below(shape.degree + 1); before > 0 && k > 0; --k) {
+      const OpId u{i - 1 - random.below(before)};
+      const std::vector<TensorId>& tensors = outputs[index(u)];
+      if (tensors.empty() || random.below(10) == 0)
+        b.add_control(u, v);
+      else
+        b.add_edge(tensors[random.below(static_cast<std::uint32_t>(tensors.size()))], v);
+    }
+    outputs.emplace_back();
+    for (std::uint32_t k = random.below(4); k > 0; --k) {
+      const TensorId t = b.add_tensor(v, bytes(5));
+      if (measured && random.below(2) == 0) b.set_transfer(t, Duration{random.below(300)});
+      outputs.back().push_back(t);
+    }
+    if (grouped && random.below(3) == 0) b.colocate(v, "g" + std::to_string(random.below(6)));
+  }
+  return std::move(b).build();
+}
+
+/// Memory is ample.
+inline Cluster random_cluster(std::uint32_t devices, Random& random) {
+  constexpr double speeds[] = {1.0, 1.0, 0.5, 2.0, 0.7};
+  const bool equal = random.below(2) == 0;
+  const auto link = [&] {
+    return Link{.bandwidth = {1e9 * (1 + random.below(3))}, .latency = Duration{random.below(20)}};
+  };
+  IdVector<DeviceId, Device> all;
+  for (std::uint32_t i = 0; i < devices; ++i)
+    all.push_back({.name = "gpu" + std::to_string(i),
+                   .kind = {},
+                   .memory = {std::int64_t{1} << 50},
+                   .speed = speeds[equal ? 0 : random.below(5)]});
+  Cluster cluster = Cluster::uniform(std::move(all), link());
+  for (const DeviceId src : cluster.devices()) {
+    for (const DeviceId dst : cluster.devices())
+      if (!equal) cluster.set_link(src, dst, link());
+  }
+  return cluster;
+}
+
+/// Any device for each op, but one for each group; priorities given or not.
+inline Placement random_placement(const OpGraph& graph, const Cluster& cluster, Random& random) {
+  const auto any = [&] {
+    return DeviceId{random.below(static_cast<std::uint32_t>(cluster.num_devices()))};
+  };
+  const std::uint32_t spread = 1 + random.below(4);  // 1: no op is kept beside its inputs
+  Placement p{.device = IdVector<OpId, DeviceId>(graph.num_ops())};
+  std::vector<DeviceId> of_group;
+  for (std::size_t g = 0; g <= graph.num_groups(); ++g) of_group.push_back(any());
+  for (const OpId v : graph.ops()) {
+    const auto before = graph.predecessors(v);
+    p.device[v] = before.empty() || random.below(spread) == 0 ? any() : p.device[before[0]];
+    if (graph.op(v).group != no_group) p.device[v] = of_group[index(graph.op(v).group)];
+  }
+  if (random.below(3) > 0) {
+    for ([[maybe_unused]] const OpId v : graph.ops())
+      p.priority.push_back(static_cast<std::int32_t>(random.below(7)) - 3);
+  }
+  return p;
+}
+
+/// A random problem that owns its parts.
+class RandomProblem {
+ public:
+  RandomProblem(GraphShape shape, std::uint32_t devices, std::uint64_t seed)
+      : random_(seed),
+        graph(random_graph(shape, random_)),
+        cluster(random_cluster(devices, random_)),
+        costs(graph, cluster),
+        placement(random_placement(graph, cluster, random_)) {}
+  RandomProblem(const RandomProblem&) = delete;
+  RandomProblem& operator=(const RandomProblem&) = delete;
+
+  Problem under(EngineOptions engine) const { return {graph, cluster, costs, engine}; }
+  /// With memory of its own.
+  Problem under(EngineOptions engine, const Cluster& other) const {
+    return {graph, other, costs, engine};
+  }
+
+ private:
+  Random random_;
+
+ public:
+  const OpGraph graph;
+  const Cluster cluster;
+  const ProfiledCosts costs;
+  const Placement placement;
+};
+
+}  // namespace baechi::testing

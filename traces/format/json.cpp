@@ -1,0 +1,303 @@
+#include "traces/format/json.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::size_t most_listed = 20;
+
+/// Bytes before the first that is not part of valid UTF-8.
+std::size_t valid_prefix(std::string_view text) {
+  std::size_t i = 0;
+  while (i < text.size()) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t length = lead < 0xc0 ? 1U : lead < 0xe0 ? 2U : lead < 0xf0 ? 3U : 4U;
+    if (!simdjson::validate_utf8(text.substr(i, length))) break;
+    i += length;
+  }
+  return i;
+}
+
+struct Place {
+  std::size_t line = 1, column = 1;
+};
+
+/// Columns count characters.
+Place place_of(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  const std::size_t last = before.rfind('\n');
+  const std::string_view line = last == std::string_view::npos ? before : before.substr(last + 1);
+  const auto starts_character = [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+  };
+  return {1 + static_cast<std::size_t>(std::ranges::count(before, '\n')),
+          1 + static_cast<std::size_t>(std::ranges::count_if(line, starts_character))};
+}
+
+std::string_view reason(simdjson::error_code error) {
+  switch (error) {
+    case simdjson::STRING_ERROR:
+      return "a string with a broken escape";
+    case simdjson::NUMBER_ERROR:
+      return "a malformed number";
+    case simdjson::T_ATOM_ERROR:
+    case simdjson::F_ATOM_ERROR:
+    case simdjson::N_ATOM_ERROR:
+      return "a word other than true, false and null";
+    case simdjson::INCOMPLETE_ARRAY_OR_OBJECT:
+      return "a bracket that is never closed, or something behind the last one";
+    case simdjson::DEPTH_ERROR:
+      return "brackets nested more than 500 deep";
+    default:
+      return "a missing or superfluous comma, colon, quote or bracket";
+  }
+}
+
+/// Where a string goes wrong in a text of which simdjson says that one does.
+std::pair<std::size_t, std::string_view> broken_string(std::string_view text) {
+  constexpr std::string_view unclosed = "a string without its closing quote";
+  bool inside = false;
+  std::size_t opened = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      inside = !inside;
+      opened = i;
+    } else if (inside && text[i] == '\\') {
+      ++i;
+    } else if (inside && text[i] == '\n') {
+      return {opened, unclosed};
+    } else if (inside && static_cast<unsigned char>(text[i]) < 0x20) {
+      return {i, "a control character inside a string"};
+    }
+  }
+  return {opened, unclosed};
+}
+
+}  // namespace
+
+JsonFile::JsonFile(std::string_view path, const std::string& text) : path_(path), text_(text) {
+  if (text.capacity() - text.size() < simdjson::SIMDJSON_PADDING) {
+    copy_.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+    copy_ = text;
+    text_ = copy_;
+  }
+  const simdjson::error_code error =
+      parser_.iterate(text_.data(), text_.size(), text_.size() + simdjson::SIMDJSON_PADDING)
+          .get(document_);
+  switch (error) {
+    case simdjson::SUCCESS:
+      return;
+    case simdjson::EMPTY:
+      throw InputError(fmt::format("{}: the file is empty", path_));
+    case simdjson::CAPACITY:
+      throw InputError(fmt::format("{}: {} bytes of JSON are more than 4 GB", path_, text_.size()));
+    case simdjson::UTF8_ERROR:
+      syntax_error(valid_prefix(text_), "a byte that is not UTF-8");
+    case simdjson::UNESCAPED_CHARS:
+    case simdjson::UNCLOSED_STRING: {
+      const auto [offset, what] = broken_string(text_);
+      syntax_error(offset, what);
+    }
+    default:
+      syntax_error(text_.size(), reason(error));
+  }
+}
+
+Json JsonFile::root() {
+  simdjson::ondemand::value value;
+  const simdjson::error_code error = document_.get_value().get(value);
+  if (error == simdjson::SCALAR_DOCUMENT_AS_VALUE)
+    syntax_error(text_.find_first_not_of(" \t\r\n"), "neither an object nor a list");
+  if (error != simdjson::SUCCESS) broken(error);
+  return {*this, "the file", value};
+}
+
+void JsonFile::mistake(std::size_t offset, std::string what) {
+  if (mistakes_.size() < most_listed)
+    mistakes_.push_back({offset, std::move(what)});
+  else
+    ++unlisted_;
+}
+
+void JsonFile::throw_if_any() const {
+  std::vector<Mistake> ordered = mistakes_;
+  std::ranges::stable_sort(ordered, {}, &Mistake::offset);
+  Mistakes all;
+  for (const Mistake& m : ordered) {
+    const Place at = place_of(text_, m.offset);
+    all.add(fmt::format("{}:{}:{}: {}", path_, at.line, at.column, m.what));
+  }
+  if (unlisted_ > 0) all.add(fmt::format("{}: and {} more", path_, unlisted_));
+  all.throw_if_any();
+}
+
+void JsonFile::finish() {
+  throw_if_any();
+  const char* rest = nullptr;
+  if (document_.current_location().get(rest) == simdjson::SUCCESS)
+    syntax_error(offset_of(rest), "something behind the end of the value");
+}
+
+void JsonFile::syntax_error(std::size_t offset, std::string_view what) {
+  unlisted_ = 0;
+  if (mistakes_.size() == most_listed) mistakes_.pop_back();
+  mistake(std::min(offset, text_.size()), fmt::format("not JSON: {}", what));
+  throw_if_any();
+  std::abort();  // not reached: there is one
+}
+
+void JsonFile::broken(simdjson::error_code error) {
+  const char* place = nullptr;
+  if (document_.current_location().get(place) != simdjson::SUCCESS)
+    place = text_.data() + text_.size();
+  syntax_error(offset_of(place), reason(error));
+}
+
+bool JsonFile::known(simdjson::ondemand::field& field, const JsonKeys& keys, std::size_t& key,
+                     std::uint64_t& seen) {
+  const char* raw = field.key().raw();
+  const std::size_t n = keys.names.size();
+  std::size_t tried = 0;
+  for (; tried < n; ++tried, key = key + 1 < n ? key + 1 : 0)
+    if (field.key().unsafe_is_equal(keys.names[key])) break;
+  if (tried == n) {  // unknown, or written with escapes
+    std::string_view name;
+    if (const auto error = field.unescaped_key().get(name); error != simdjson::SUCCESS)
+      syntax_error(offset_of(raw), reason(error));
+    if (name.starts_with("x-")) {
+      check_syntax(field.value(), 0);
+      return false;
+    }
+    const auto it = std::ranges::find(keys.names, name);
+    if (it == keys.names.end()) {
+      const std::vector<std::string> all(keys.names.begin(), keys.names.end());
+      mistake(offset_of(raw) - 1,
+              fmt::format("{} has no key '{}'{} (keys: {}, or x-...)", keys.object,
+                          name.substr(0, 60), did_you_mean(name, all), fmt::join(all, ", ")));
+      return false;
+    }
+    key = static_cast<std::size_t>(it - keys.names.begin());
+  }
+  const std::uint64_t bit = std::uint64_t{1} << key;
+  if ((seen & bit) != 0) {
+    mistake(offset_of(raw) - 1, fmt::format("{} has two keys '{}'", keys.object, keys.names[key]));
+    return false;
+  }
+  seen |= bit;
+  return true;
+}
+
+void JsonFile::check_required(std::size_t offset, const JsonKeys& keys, std::uint64_t seen) {
+  for (std::size_t i = 0; i < keys.required; ++i)
+    if ((seen >> i & 1U) == 0)
+      mistake(offset, fmt::format("{} needs a key '{}'", keys.object, keys.names[i]));
+}
+
+void JsonFile::check_syntax(simdjson::ondemand::value value, int depth) {
+  const auto must = [this](simdjson::error_code error) {
+    if (error != simdjson::SUCCESS) broken(error);
+  };
+  if (depth > 500) broken(simdjson::DEPTH_ERROR);
+  simdjson::ondemand::json_type type{};
+  must(value.type().get(type));
+  if (type == simdjson::ondemand::json_type::object) {
+    simdjson::ondemand::object object;
+    must(value.get_object().get(object));
+    for (auto field : object) {
+      std::string_view name;
+      must(field.unescaped_key().get(name));
+      must(field.value().error());
+      check_syntax(field.value().value_unsafe(), depth + 1);
+    }
+  } else if (type == simdjson::ondemand::json_type::array) {
+    simdjson::ondemand::array array;
+    must(value.get_array().get(array));
+    for (auto element : array) {
+      must(element.error());
+      check_syntax(element.value_unsafe(), depth + 1);
+    }
+  } else if (type == simdjson::ondemand::json_type::string) {
+    must(value.get_string().error());
+  } else if (type == simdjson::ondemand::json_type::number) {
+    const auto error = value.get_double().error();
+    if (error != simdjson::NUMBER_OUT_OF_RANGE) must(error);
+  } else if (type == simdjson::ondemand::json_type::boolean) {
+    must(value.get_bool().error());
+  }
+}
+
+std::string_view Json::token() {
+  std::string_view text = value_.raw_json_token();
+  while (!text.empty() && std::string_view(" \t\r\n").find(text.back()) != std::string_view::npos)
+    text.remove_suffix(1);
+  return text;
+}
+
+void Json::is_not(std::string_view expected) {
+  std::string found(token().substr(0, 40));
+  if (found.empty() || std::string_view("]},:").find(found[0]) != std::string_view::npos)
+    file_->syntax_error(offset(), "a value is missing");
+  if (found.starts_with('{')) found = "an object";
+  if (found.starts_with('[')) found = "a list";
+  // Not half a character.
+  while (!found.empty() && !simdjson::validate_utf8(found)) found.pop_back();
+  mistake(fmt::format("{}{} is not {}", found, token().size() > 40 ? "..." : "", expected));
+}
+
+std::string_view Json::string() {
+  if (!starts_with('"')) {
+    is_not("a string");
+    return {};
+  }
+  std::string_view text;
+  if (const auto error = value_.get_string().get(text); error != simdjson::SUCCESS)
+    file_->syntax_error(offset(), reason(error));
+  return text;
+}
+
+std::int64_t Json::whole() {
+  std::int64_t n = -1;
+  double x = -1.0;
+  if (value_.get_int64().get(n) == simdjson::SUCCESS) {
+    if (n >= 0) return n;
+  } else if (value_.get_double().get(x) == simdjson::SUCCESS && x >= 0.0 && x < 0x1p63 &&
+             x == std::floor(x)) {
+    return static_cast<std::int64_t>(x);
+  }
+  is_not("a whole number from 0 to 9223372036854775807");
+  return 0;
+}
+
+double Json::number() {
+  double x = -1.0;
+  if (value_.get_double().get(x) == simdjson::SUCCESS && x >= 0.0 && std::isfinite(x)) return x;
+  is_not("a finite number >= 0");
+  return 0.0;
+}
+
+bool Json::boolean() {
+  const std::string_view text = token();
+  if (text == "true" || text == "1") return true;
+  if (text != "false" && text != "0") is_not("true or false");
+  return false;
+}
+
+std::size_t Json::one_of(std::span<const std::string_view> words) {
+  std::string_view text;
+  if (starts_with('"')) {
+    text = string();
+    const auto it = std::ranges::find(words, text);
+    if (it != words.end()) return static_cast<std::size_t>(it - words.begin());
+  }
+  const std::vector<std::string> known(words.begin(), words.end());
+  is_not(fmt::format("{}{}{}", words.size() > 1 ? "one of " : "", fmt::join(words, ", "),
+                     did_you_mean(text, known)));
+  return 0;
+}
+
+}  // namespace baechi

@@ -1,0 +1,383 @@
+#include "traces/format/trace_file.h"
+
+#include <charconv>
+#include <limits>
+
+#include "traces/format/compressed_file.h"
+#include "traces/format/json.h"
+#include "traces/format/json_string.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::string_view format_name = "baechi-trace";
+
+// Writing.
+
+void put(fmt::memory_buffer& out, std::string_view text) {
+  out.append(text.data(), text.data() + text.size());
+}
+
+void put(fmt::memory_buffer& out, std::int64_t n) {
+  put(out, std::string_view(fmt::format_int(n).c_str()));
+}
+
+/// Microseconds, to the nanosecond: "12.5".
+void put_us(fmt::memory_buffer& out, Duration time) {
+  put(out, time.count() / 1000);
+  std::int64_t rest = time.count() % 1000;
+  if (rest == 0) return;
+  out.push_back('.');
+  for (std::int64_t digit = 100; rest > 0; digit /= 10) {
+    out.push_back(static_cast<char>('0' + rest / digit));
+    rest %= digit;
+  }
+}
+
+void put_compute(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
+  const auto& kinds = graph.device_kinds();
+  if (kinds.empty()) return put_us(out, graph.op(v).compute);
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    put(out, k == 0 ? "{" : ", ");
+    append_json_string(out, kinds[k]);
+    put(out, ": ");
+    if (const auto time = graph.compute(v, k))
+      put_us(out, *time);
+    else
+      put(out, "null");
+  }
+  put(out, "}");
+}
+
+void put_outputs(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
+  put(out, ", \"outputs\": [");
+  bool first = true;
+  for (const TensorId t : graph.outputs(v)) {
+    if (graph.tensor(t).control) continue;
+    put(out, first ? "{\"bytes\": " : ", {\"bytes\": ");
+    first = false;
+    put(out, graph.tensor(t).size.count);
+    if (const auto time = graph.measured_transfer(t)) {
+      put(out, ", \"transfer_us\": ");
+      put_us(out, *time);
+    }
+    put(out, "}");
+  }
+  put(out, "]");
+}
+
+constexpr std::string_view phase_names[] = {"forward", "backward", "update"};
+
+void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
+  const Op& op = graph.op(v);
+  put(out, "{\"name\": ");
+  append_json_string(out, graph.name(v));
+  put(out, ", \"kind\": ");
+  append_json_string(out, graph.kind(v));
+  put(out, ", \"phase\": ");
+  append_json_string(out, phase_names[static_cast<std::size_t>(op.phase)]);
+  if (op.forward != no_op) {
+    put(out, ", \"forward\": ");
+    append_json_string(out, graph.name(op.forward));
+  }
+  put(out, ", \"compute_us\": ");
+  put_compute(out, graph, v);
+  put(out, ", \"temporary_bytes\": ");
+  put(out, op.temporary.count);
+  put(out, ", \"persistent_bytes\": ");
+  put(out, op.persistent.count);
+  if (op.group != no_group) {
+    put(out, ", \"colocation\": [");
+    append_json_string(out, graph.group_name(op.group));
+    put(out, "]");
+  }
+  put_outputs(out, graph, v);
+  put(out, "}");
+}
+
+/// The data edges, or the control edges, in the order they were added.
+void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control) {
+  std::vector<EdgeId> order;
+  std::uint32_t ranks = 0;
+  for (const EdgeId e : graph.edges()) ranks = std::max(ranks, graph.added(e) + 1);
+  constexpr EdgeId none{~std::uint32_t{0}};
+  order.assign(ranks, none);  // an edge that was added twice leaves a hole
+  for (const EdgeId e : graph.edges())
+    if (graph.tensor(graph.edge(e).tensor).control == control) order[graph.added(e)] = e;
+  bool first = true;
+  for (const EdgeId e : order) {
+    if (e == none) continue;
+    const Edge& edge = graph.edge(e);
+    put(out, first ? "\n  {\"from\": " : ",\n  {\"from\": ");
+    first = false;
+    append_json_string(out, graph.name(edge.src));
+    if (!control) {
+      put(out, ", \"output\": ");
+      put(out,
+          static_cast<std::int64_t>(index(edge.tensor) - index(*graph.outputs(edge.src).begin())));
+    }
+    put(out, ", \"to\": ");
+    append_json_string(out, graph.name(edge.dst));
+    put(out, "}");
+  }
+  if (!first) put(out, "\n ");
+}
+
+// Reading.
+
+constexpr std::string_view file_names[] = {"format", "version", "ops",   "name",
+                                           "source", "batch",   "edges", "controls"};
+constexpr JsonKeys file_keys{"a trace", file_names, 3};
+constexpr std::string_view op_names[] = {
+    "name",       "kind",   "phase", "forward", "compute_us", "temporary_bytes", "persistent_bytes",
+    "colocation", "outputs"};
+constexpr JsonKeys op_keys{"an op", op_names, 1};
+constexpr std::string_view output_names[] = {"bytes", "transfer_us"};
+constexpr JsonKeys output_keys{"an output", output_names, 1};
+constexpr std::string_view edge_names[] = {"from", "to", "output"};
+constexpr JsonKeys edge_keys{"an edge", edge_names, 2};
+constexpr JsonKeys control_keys{"a control", std::span(edge_names).first(2), 2};
+
+/// Microseconds to nanoseconds: exact if written with at most three decimals, as we do.
+Duration microseconds(Json value) {
+  const double us = value.number();
+  const auto rounded = from_us(us);
+  if (!rounded) {
+    value.is_not("a time below 146 years");
+    return {};
+  }
+  const std::string_view text = value.token();
+  const char* const end = text.data() + text.size();
+  std::int64_t ns = 0;
+  auto [rest, error] = std::from_chars(text.data(), end, ns);
+  if (error != std::errc{}) return *rounded;
+  ns *= 1000;
+  if (rest != end && *rest == '.' && end - rest <= 4) {
+    std::int64_t digit = 100;
+    for (++rest; rest != end && *rest >= '0' && *rest <= '9'; ++rest, digit /= 10)
+      ns += digit * (*rest - '0');
+  }
+  return rest == end ? Duration{ns} : *rounded;
+}
+
+class TraceReader {
+ public:
+  explicit TraceReader(const SourceText& source)
+      : path_(source.path), file_(source.path, source.text) {}
+
+  Trace read();
+
+ private:
+  struct Reference {
+    std::string_view name;
+    std::size_t offset = 0;
+  };
+  struct FileEdge {
+    Reference from, to;
+    std::int64_t output = 0;
+    bool control = false;
+  };
+  struct Output {
+    Bytes size;
+    std::optional<Duration> transfer;
+  };
+
+  void read_op(Json op);
+  void read_compute(Json value, OpSpec& op);
+  void read_output(Json value);
+  void read_edge(Json value, bool control);
+  static Reference reference(Json value) { return {value.string(), value.offset()}; }
+  /// Nothing, and a mistake, if there is no such op.
+  std::optional<OpId> resolve(const Reference& reference, std::string_view key);
+  void add(const FileEdge& edge);
+
+  std::string path_;
+  JsonFile file_;
+  OpGraphBuilder builder_;
+  std::vector<std::uint32_t> first_tensor_{0};  // [num_ops + 1]
+  bool have_ops_ = false;
+  std::vector<FileEdge> waiting_;  // edges that stand before the ops
+  std::vector<std::pair<OpId, Reference>> forwards_;
+  // Of the op being read:
+  std::vector<std::pair<std::string_view, std::optional<Duration>>> times_;
+  std::vector<Output> outputs_;
+  std::vector<std::string_view> labels_;
+};
+
+void TraceReader::read_compute(Json value, OpSpec& op) {
+  if (!value.is_object()) {
+    op.compute = microseconds(value);
+    return;
+  }
+  value.entries([&](std::string_view kind, Json time) {
+    for (const auto& [other, unused] : times_)
+      if (other == kind) time.mistake(fmt::format("two times for device kind '{}'", kind));
+    if (time.is_null())
+      times_.emplace_back(kind, std::nullopt);
+    else
+      times_.emplace_back(kind, microseconds(time));
+  });
+}
+
+void TraceReader::read_output(Json value) {
+  Output output{};
+  value.object(output_keys, [&](std::string_view key, Json v) {
+    if (key == "bytes")
+      output.size = {v.whole()};
+    else
+      output.transfer = microseconds(v);
+  });
+  outputs_.push_back(output);
+}
+
+void TraceReader::read_op(Json value) {
+  OpSpec op{};
+  Reference forward;
+  times_.clear();
+  outputs_.clear();
+  labels_.clear();
+  value.object(op_keys, [&](std::string_view key, Json v) {
+    if (key == "name") {
+      op.name = v.string();
+      if (builder_.find(op.name)) v.mistake(fmt::format("two ops are named '{}'", op.name));
+    } else if (key == "kind") {
+      op.kind = v.string();
+    } else if (key == "phase") {
+      op.phase = static_cast<Phase>(v.one_of(phase_names));
+    } else if (key == "forward") {
+      forward = reference(v);
+    } else if (key == "compute_us") {
+      read_compute(v, op);
+    } else if (key == "temporary_bytes") {
+      op.temporary = {v.whole()};
+    } else if (key == "persistent_bytes") {
+      op.persistent = {v.whole()};
+    } else if (key == "colocation") {
+      v.list([&](Json label) { labels_.push_back(label.string()); });
+    } else {
+      v.list([&](Json output) { read_output(output); });
+    }
+  });
+  const OpId id = builder_.add_op(op);
+  for (const auto& [kind, time] : times_) builder_.set_compute(id, kind, time);
+  for (const Output& output : outputs_) {
+    const TensorId t = builder_.add_tensor(id, output.size);
+    if (output.transfer) builder_.set_transfer(t, *output.transfer);
+  }
+  first_tensor_.push_back(first_tensor_.back() + static_cast<std::uint32_t>(outputs_.size()));
+  for (const std::string_view label : labels_) builder_.colocate(id, label);
+  if (forward.offset != 0) forwards_.emplace_back(id, forward);
+}
+
+void TraceReader::read_edge(Json value, bool control) {
+  FileEdge edge{.from = {}, .to = {}, .control = control};
+  value.object(control ? control_keys : edge_keys, [&](std::string_view key, Json v) {
+    if (key == "from")
+      edge.from = reference(v);
+    else if (key == "to")
+      edge.to = reference(v);
+    else
+      edge.output = v.whole();
+  });
+  if (edge.from.offset == 0 || edge.to.offset == 0) return;  // a key is missing: noted already
+  if (have_ops_)
+    add(edge);
+  else
+    waiting_.push_back(edge);
+}
+
+std::optional<OpId> TraceReader::resolve(const Reference& reference, std::string_view key) {
+  if (const auto v = builder_.find(reference.name)) return v;
+  constexpr std::size_t most_compared = 10'000;
+  std::vector<std::string> names;
+  if (builder_.num_ops() <= most_compared)
+    for (const OpId v : id_range<OpId>(0, builder_.num_ops())) names.emplace_back(builder_.name(v));
+  file_.mistake(reference.offset, fmt::format("{}: no op '{}'{}", key, reference.name.substr(0, 60),
+                                              did_you_mean(reference.name, names)));
+  return std::nullopt;
+}
+
+void TraceReader::add(const FileEdge& edge) {
+  const auto from = resolve(edge.from, "from");
+  const auto to = resolve(edge.to, "to");
+  if (!from || !to) return;
+  if (edge.control) return builder_.add_control(*from, *to);
+  const std::uint32_t first = first_tensor_[index(*from)];
+  const std::uint32_t count = first_tensor_[index(*from) + 1] - first;
+  if (edge.output >= count) {
+    file_.mistake(edge.from.offset,
+                  count == 0
+                      ? fmt::format("output: '{}' has no outputs", edge.from.name)
+                      : fmt::format("output: {} is not an output of '{}', which has {}, from 0",
+                                    edge.output, edge.from.name, count));
+    return;
+  }
+  builder_.add_edge(static_cast<TensorId>(first + static_cast<std::uint32_t>(edge.output)), *to);
+}
+
+Trace TraceReader::read() {
+  Trace trace;
+  file_.root().object(file_keys, [&](std::string_view key, Json v) {
+    if (key == "format") {
+      v.one_of({&format_name, 1});
+    } else if (key == "version") {
+      if (v.token() != "1") v.is_not("1, the version this program reads");
+    } else if (key == "name") {
+      trace.name = v.string();
+    } else if (key == "source") {
+      trace.source = v.string();
+    } else if (key == "batch") {
+      trace.batch = v.whole();
+    } else if (key == "ops") {
+      v.list([&](Json op) { read_op(op); });
+      have_ops_ = true;
+      for (const FileEdge& edge : waiting_) add(edge);
+    } else {
+      v.list([&, control = key == "controls"](Json edge) { read_edge(edge, control); });
+    }
+  });
+  for (const auto& [op, forward] : forwards_)
+    if (const auto v = resolve(forward, "forward")) builder_.set_forward(op, *v);
+  file_.finish();
+  trace.graph = build_graph(std::move(builder_), path_);
+  return trace;
+}
+
+}  // namespace
+
+std::string trace_json(const Trace& trace) {
+  fmt::memory_buffer out;
+  put(out, "{\"format\": \"baechi-trace\", \"version\": 1, \"name\": ");
+  append_json_string(out, trace.name);
+  put(out, ", \"source\": ");
+  append_json_string(out, trace.source);
+  put(out, ", \"batch\": ");
+  put(out, trace.batch);
+  put(out, ",\n \"ops\": [");
+  for (const OpId v : trace.graph.ops()) {
+    put(out, index(v) == 0 ? "\n  " : ",\n  ");
+    put_op(out, trace.graph, v);
+  }
+  put(out, trace.graph.num_ops() == 0 ? "],\n \"edges\": [" : "\n ],\n \"edges\": [");
+  put_edges(out, trace.graph, false);
+  put(out, "],\n \"controls\": [");
+  put_edges(out, trace.graph, true);
+  put(out, "]}\n");
+  return fmt::to_string(out);
+}
+
+void write_trace(const Trace& trace, const std::string& path) {
+  write_file(path, trace_json(trace));
+}
+
+bool looks_like_baechi_trace(const SourceText& source) {
+  constexpr std::size_t beginning = 65536;
+  return std::string_view(source.text).substr(0, beginning).find(format_name) !=
+         std::string_view::npos;
+}
+
+Trace read_baechi_trace(const SourceText& source, Options& /*options*/) {
+  return TraceReader(source).read();
+}
+
+}  // namespace baechi

@@ -1,0 +1,78 @@
+#include <algorithm>
+
+#include "traces/format/compressed_file.h"
+#include "traces/format/trace_file.h"
+#include "traces/import/importer.h"
+
+namespace baechi {
+
+bool looks_like_dnn_partitioning(const SourceText&);
+Trace read_dnn_partitioning(const SourceText&, Options&);
+bool looks_like_graphml(const SourceText&);
+Trace import_graphml(const SourceText&, Options&);
+bool looks_like_pipedream(const SourceText&);
+Trace read_pipedream(const SourceText&, Options&);
+
+std::span<const ImporterEntry> importers() {
+  static constexpr ImporterEntry table[] = {
+      {"baechi", "our own format, traces/README.md", R"(JSON with "format": "baechi-trace")",
+       looks_like_baechi_trace, read_baechi_trace},
+      {"dnn_partitioning", "workloads of Tarnawski et al., NeurIPS 2020 (msr-fiddle)",
+       R"(JSON with "maxFPGAs", "nodes" and "edges")", looks_like_dnn_partitioning,
+       read_dnn_partitioning},
+      {"pipedream", "profiles of PipeDream, SOSP 2019 (graph.txt)",
+       "lines 'node1 -- Conv2d(...) -- forward_compute_time=...'", looks_like_pipedream,
+       read_pipedream},
+      {"graphml", "graphs as NetworkX writes them", "XML with <graphml>", looks_like_graphml,
+       import_graphml},
+  };
+  return table;
+}
+
+namespace {
+
+const ImporterEntry& importer_called(std::string_view name) {
+  const auto it = std::ranges::find(importers(), name, &ImporterEntry::name);
+  if (it != importers().end()) return *it;
+  std::vector<std::string> known;
+  for (const ImporterEntry& entry : importers()) known.emplace_back(entry.name);
+  throw InputError(fmt::format("no importer '{}'{} (importers: {})", name,
+                               did_you_mean(name, known), fmt::join(known, ", ")));
+}
+
+const ImporterEntry& importer_for(const SourceText& source) {
+  for (const ImporterEntry& entry : importers())
+    if (entry.recognises(source)) return entry;
+  std::string known;
+  for (const ImporterEntry& entry : importers())
+    known += fmt::format("\n  {}: {}", entry.name, entry.files);
+  throw InputError(
+      fmt::format("{}: no importer knows this file; they know:{}", source.path, known));
+}
+
+}  // namespace
+
+OpGraph build_graph(OpGraphBuilder builder, const std::string& path) {
+  try {
+    return std::move(builder).build();
+  } catch (const InputError& e) {
+    throw InputError(fmt::format("{}: {}", path, e.what()));
+  }
+}
+
+Trace read_trace(SourceText source, std::string_view importer, Options options) {
+  const ImporterEntry& entry = importer.empty() ? importer_for(source) : importer_called(importer);
+  Trace trace = entry.read(source, options);
+  options.finish();
+  trace.format = entry.name;
+  trace.coverage = coverage(trace.graph);
+  return trace;
+}
+
+Trace read_trace(const std::string& path, std::string_view importer, Options options) {
+  if (!importer.empty()) importer_called(importer);  // before a long read
+  return read_trace(SourceText{.path = path, .text = read_file(path)}, importer,
+                    std::move(options));
+}
+
+}  // namespace baechi
