@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "placers/registry.h"
 #include "scenarios/run/paths.h"
@@ -18,11 +19,7 @@ namespace {
 using Value = Options::Value;
 
 void expand(Value& value) {
-  try {
-    value.text = expand_environment(value.text);
-  } catch (const InputError& e) {
-    throw InputError(at(value.where) + e.what());
-  }
+  value.text = resolve_path(value, "");
   for (auto& [key, child] : value.children) expand(child);
 }
 
@@ -34,7 +31,7 @@ DeviceChoice read_device(Options& o) {
   d.memory = o.get("memory", Bytes{}, "each device's memory");
   d.speed =
       o.get("speed", 1.0, "relative to the device the op times are from; times are divided by it");
-  if (d.speed == 0.0) o.mistake("speed", "must be above 0");
+  if (d.speed == 0.0) o.mistake("speed", "0 is not above 0");
   return d;
 }
 
@@ -77,7 +74,7 @@ ClusterParts read_parts(Options& o) {
   parts.fit =
       o.raw("fit", "baechi, or {us_per_byte, intercept_us}: transfers take rounded microseconds");
   if (!(parts.memory_fraction > 0.0 && parts.memory_fraction <= 1.0))
-    o.mistake("memory_fraction", "must be in (0, 1]");
+    o.mistake("memory_fraction", fmt::format("{} is not in (0, 1]", parts.memory_fraction));
   return parts;
 }
 
@@ -196,20 +193,6 @@ std::string text_with_options(const Value& entry) {
 
 }  // namespace
 
-void Findings::add(const std::string& lines) {
-  std::size_t begin = 0;
-  while (begin <= lines.size()) {
-    const std::size_t end = std::min(lines.find('\n', begin), lines.size());
-    std::string line = lines.substr(begin, end - begin);
-    if (!line.empty() && seen_.insert(line).second) lines_.push_back(std::move(line));
-    begin = end + 1;
-  }
-}
-
-void Findings::pour_into(Mistakes& mistakes) const {
-  for (const std::string& line : lines_) mistakes.add(line);
-}
-
 Options options_of(const Value& block, std::string owner, const std::string& base,
                    const std::vector<std::string>& except) {
   if (is_list(block) || (block.children.empty() && !block.text.empty()))
@@ -251,7 +234,7 @@ GraphChoice read_graph(const Value& block, const std::string& base, Findings& fi
       throw InputError(fmt::format(
           "{}graph.import: a pattern ('{}') stands in a sweep: sweep: {{graph.import: [...]}}",
           at(import->where), import->text));
-    graph.file = resolve_path(import->text, base);
+    graph.file = resolve_path(*import, base);
     std::error_code ec;
     if (!std::filesystem::is_regular_file(graph.file, ec))
       throw InputError(fmt::format("{}graph.import: no file '{}'", at(import->where), graph.file));
@@ -276,6 +259,9 @@ ClusterChoice read_cluster(const Value& block, Findings& findings) {
     if (parts.fit != nullptr) {
       const bool by_name = parts.fit->children.empty() && parts.fit->text == "baechi";
       findings.attempt([&] {
+        if (!by_name && !is_mapping(*parts.fit))
+          throw InputError(at(parts.fit->where) +
+                           "cluster.fit: neither 'baechi' nor {us_per_byte, intercept_us}");
         cluster.fit =
             by_name ? BaechiCosts::Fit{} : read_block(*parts.fit, "cluster.fit", read_fit);
       });
@@ -382,7 +368,7 @@ std::vector<BlockKeys> block_keys() {
        keys([](Options& o) { read_fit(o); }),
        {}},
       {"cluster",
-       "or the path of a file with such a block",
+       "what the graph runs on: such a block, or the path of a file with one",
        keys([](Options& o) { read_parts(o); }),
        {"devices"}},
       {"engine", "how the step is executed", keys([](Options& o) { read_engine(o); }), {}},

@@ -1,36 +1,12 @@
 /// What each block of a scenario means.
 #pragma once
-#include <concepts>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "scenarios/run/findings.h"
 #include "scenarios/run/scenario.h"
-#include "sim/error.h"
 
 namespace baechi {
-
-/// Mistakes, each once, in the order found: a mistake in a block that a sweep repeats is one.
-class Findings {
- public:
-  void add(const std::string& lines);
-  /// Whether `work` threw no InputError; what it threw is added.
-  bool attempt(const std::invocable auto& work) {
-    try {
-      work();
-      return true;
-    } catch (const InputError& e) {
-      add(e.what());
-      return false;
-    }
-  }
-  std::size_t size() const { return lines_.size(); }
-  void pour_into(Mistakes& mistakes) const;
-
- private:
-  std::vector<std::string> lines_;
-  std::set<std::string> seen_;
-};
 
 /// `block` as the options of `owner`, ${NAME} in texts replaced, without the keys `except`.
 /// Relative paths are relative to `base`. Throws InputError if it is neither a mapping nor empty.

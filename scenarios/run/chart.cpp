@@ -11,7 +11,7 @@
 namespace baechi {
 namespace {
 
-constexpr double width = 460, height = 260, left = 58, right = 14, top = 24, bottom = 42;
+constexpr double width = 460, height = 260, left = 58, right = 28, top = 24, bottom = 42;
 
 /// The positions in [0, 1].
 std::vector<double> x_positions(const std::vector<std::string>& x) {

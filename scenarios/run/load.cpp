@@ -84,14 +84,17 @@ class Loader {
     }
   }
 
-  bool is_swept(std::string_view key) const {
+  /// Whether the sweep gives `block` or anything in it.
+  bool is_swept(std::string_view block) const {
     const Value* sweep = find(root_, "sweep");
-    return sweep != nullptr && find(*sweep, key) != nullptr;
+    return sweep != nullptr && std::ranges::any_of(sweep->children, [&](const auto& axis) {
+             return axis.first.substr(0, axis.first.find('.')) == block;
+           });
   }
 
   void read_sweep() {
     const Value* sweep = find(root_, "sweep");
-    if (sweep == nullptr) return;
+    if (sweep == nullptr || (sweep->children.empty() && sweep->text.empty())) return;
     if (!is_mapping(*sweep)) {
       findings_.add(at(sweep->where) + "sweep: not a mapping of KEY: [value, ...]");
       return;
@@ -139,12 +142,8 @@ class Loader {
   }
 
   void add_files(const Value& pattern, Axis& axis) const {
-    const std::vector<std::string> files = matching_files(pattern.text, base_);
-    if (files.empty())
-      throw InputError(
-          fmt::format("{}graph.import: no file matches '{}'", at(pattern.where), pattern.text));
-    for (const std::string& file : files)
-      axis.values.push_back({.text = file, .where = pattern.where, .children = {}});
+    for (std::string& file : matching_files(pattern, base_))
+      axis.values.push_back({.text = std::move(file), .where = pattern.where, .children = {}});
   }
 
   /// Where a cluster is a path, what stands in that file.
@@ -157,16 +156,18 @@ class Loader {
   }
   void include(Value& cluster) {
     if (!cluster.children.empty() || cluster.text.empty()) return;
-    findings_.attempt([&] {
+    clusters_known_ = findings_.attempt([&] {
+      const std::string path = resolve_path(cluster, base_);
+      std::string text;
       try {
-        const std::string path = resolve_path(cluster.text, base_);
-        Value block = parse_yaml(read_small_file(path, most_text), path);
-        block.text = cluster.text;  // its name among a sweep's values
-        cluster = std::move(block);
+        text = read_small_file(path, most_text);
       } catch (const InputError& e) {
         throw InputError(fmt::format("{}cluster: {}", at(cluster.where), e.what()));
       }
-    });
+      Value block = parse_yaml(text, path);
+      block.text = cluster.text;  // its name among a sweep's values
+      cluster = std::move(block);
+    }) && clusters_known_;
   }
 
   std::vector<Axis> axes_below(std::string_view block) const {
@@ -188,6 +189,9 @@ class Loader {
     const std::vector<Axis> axes = axes_below(block);
     const Value* given = find(root_, block);
     std::vector<Read<T>> all;
+    const bool has_default = block == "engine";
+    if (given == nullptr && axes.empty() && !has_default) return all;
+    if (block == "cluster" && !clusters_known_) return all;
     findings_.attempt([&] {
       for_each_combination(std::string(block), given == nullptr ? Value{} : *given, axes,
                            [&](const Variant& v) {
@@ -258,6 +262,7 @@ class Loader {
   std::string base_;
   Findings& findings_;
   Value root_;
+  bool clusters_known_ = true;                       // no file of theirs is missing
   std::vector<Axis> axes_;                           // as in the file
   std::map<std::string, Value, std::less<>> lists_;  // swept placers and seeds
 };

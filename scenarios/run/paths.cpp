@@ -37,21 +37,23 @@ bool matches(std::string_view name, std::string_view pattern) {
 
 /// Gathers files below `folder` that match the parts from `part` on, as `written` + the rest.
 struct Search {
-  std::vector<std::string> parts;
-  std::vector<std::string> found;
+  std::string where;
+  std::vector<std::string> parts{};
+  std::vector<std::string> found{};
   std::size_t names = 0;
 
   void look(const fs::path& folder, const std::string& written, std::size_t part) {
     const bool last = part + 1 == parts.size();
-    std::error_code ec;
     if (!is_pattern(parts[part])) {
       enter(folder / parts[part], written + parts[part], part, last);
       return;
     }
+    std::error_code ec;
     for (fs::directory_iterator it(folder, fs::directory_options::skip_permission_denied, ec), end;
          !ec && it != end; it.increment(ec)) {
       if (++names > most_names)
-        throw InputError(fmt::format("'{}': more than {} names to look at", written, most_names));
+        throw InputError(
+            fmt::format("{}'{}': more than {} names to look at", at(where), written, most_names));
       const std::string name = it->path().filename().string();
       if (!name.starts_with('.') && matches(name, parts[part]))
         enter(it->path(), written + name, part, last);
@@ -66,23 +68,22 @@ struct Search {
 
 }  // namespace
 
-std::string expand_environment(std::string_view text) {
-  std::string out;
+std::string resolve_path(const Options::Value& value, const std::string& base) {
+  std::string_view text = value.text;
+  std::string expanded;
   while (true) {
     const std::size_t begin = text.find("${");
     const std::size_t end = begin == std::string_view::npos ? begin : text.find('}', begin);
-    if (end == std::string_view::npos) return out.append(text);
+    if (end == std::string_view::npos) break;
     const std::string name(text.substr(begin + 2, end - begin - 2));
-    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): read only
-    if (value == nullptr)
-      throw InputError(fmt::format("the environment has no {} (in '{}')", name, text));
-    out.append(text.substr(0, begin)).append(value);
+    const char* variable = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): read only
+    if (variable == nullptr)
+      throw InputError(
+          fmt::format("{}'{}': the environment has no {}", at(value.where), value.text, name));
+    expanded.append(text.substr(0, begin)).append(variable);
     text.remove_prefix(end + 1);
   }
-}
-
-std::string resolve_path(std::string_view text, const std::string& base) {
-  const fs::path path(expand_environment(text));
+  const fs::path path(expanded.append(text));
   return path.is_absolute() || base.empty() ? path.string() : (fs::path(base) / path).string();
 }
 
@@ -90,19 +91,21 @@ bool is_pattern(std::string_view text) {
   return text.find_first_of("*?") != std::string_view::npos;
 }
 
-std::vector<std::string> matching_files(std::string_view pattern, const std::string& base) {
-  const std::size_t slash = pattern.rfind('/', pattern.find_first_of("*?"));
-  const std::string written(slash == std::string_view::npos ? "" : pattern.substr(0, slash + 1));
-  Search search;
-  std::string_view rest = pattern.substr(written.size());
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('/'), rest.size());
-    search.parts.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+std::vector<std::string> matching_files(const Options::Value& pattern, const std::string& base) {
+  const std::string& text = pattern.text;
+  const std::size_t slash = text.rfind('/', text.find_first_of("*?"));
+  const std::string written = slash == std::string::npos ? "" : text.substr(0, slash + 1);
+  Search search{.where = pattern.where};
+  for (std::size_t begin = written.size(); begin <= text.size();) {
+    const std::size_t end = std::min(text.find('/', begin), text.size());
+    search.parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
   }
-  if (search.parts.empty()) return {};
-  const std::string folder = resolve_path(written, base);
+  const std::string folder =
+      resolve_path({.text = written, .where = pattern.where, .children = {}}, base);
   search.look(folder.empty() ? "." : folder, written, 0);
+  if (search.found.empty())
+    throw InputError(fmt::format("{}no file matches '{}'", at(pattern.where), text));
   std::ranges::sort(search.found);
   return search.found;
 }

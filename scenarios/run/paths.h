@@ -5,22 +5,24 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/options.h"
+
 namespace baechi {
 
-/// `text` with every ${NAME} replaced by that variable of the environment. Throws InputError if one
-/// is not set.
-std::string expand_environment(std::string_view text);
-
-/// `text` expanded; relative to `base` if it is relative.
-std::string resolve_path(std::string_view text, const std::string& base);
+/// The path that `value` writes: every ${NAME} replaced by that variable of the environment;
+/// relative to `base` if it is relative. Throws InputError, at value.where, if a variable is not
+/// set.
+std::string resolve_path(const Options::Value& value, const std::string& base);
 
 /// Whether `text` is a pattern: it has a * (any letters but /) or a ? (one of them).
 bool is_pattern(std::string_view text);
 
 /// The files that the pattern names, sorted, each written as the pattern is: its beginning, up to
 /// the first part with a * or ?, unexpanded. Folders and names that begin with a dot are left out.
-/// Throws InputError if it would have to look at more than 100 000 names.
-std::vector<std::string> matching_files(std::string_view pattern, const std::string& base);
+/// A ${NAME} stands in parts before those.
+/// Throws InputError, at pattern.where, if there is none, or if it would have to look at more than
+/// 100 000 names.
+std::vector<std::string> matching_files(const Options::Value& pattern, const std::string& base);
 
 /// A whole regular file of at most `most` bytes. Throws InputError beginning with `path` otherwise.
 std::string read_small_file(const std::string& path, std::size_t most);

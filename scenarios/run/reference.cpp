@@ -10,6 +10,7 @@
 #include "placers/registry.h"
 #include "scenarios/run/blocks.h"
 #include "scenarios/run/load.h"
+#include "scenarios/run/results.h"
 #include "sim/error.h"
 #include "traces/generate/generator.h"
 #include "traces/import/importer.h"
@@ -94,6 +95,13 @@ std::string in_table(std::string_view text) {
   return out;
 }
 
+std::string sentence(std::string_view text) {
+  std::string out(text);
+  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z')
+    out[0] = static_cast<char>(out[0] - 'a' + 'A');
+  return out + '.';
+}
+
 void append_options(std::string& out, const Declared& options,
                     const std::vector<std::string>& needed) {
   out += "\n| key | value | default | |\n| --- | --- | --- | --- |\n";
@@ -111,7 +119,7 @@ void append_components(std::string& out, std::string_view title, std::string_vie
                        const std::vector<Component>& all) {
   out += fmt::format("\n## {}\n\n{}\n", title, use);
   for (const Component& c : all) {
-    out += fmt::format("\n### `{}`\n\n{}. Source: {}.\n", c.name, c.summary, c.source);
+    out += fmt::format("\n### `{}`\n\n{} ({}).\n", c.name, c.summary, c.source);
     if (!c.options.empty()) append_options(out, c.options, {});
   }
 }
@@ -272,7 +280,7 @@ std::string scenario_reference() {
   std::vector<BlockKeys> blocks = block_keys();
   std::ranges::stable_sort(blocks, {}, [](const BlockKeys& b) { return b.block; });
   for (const BlockKeys& b : blocks) {
-    out += fmt::format("\n## `{}`\n\n{}.\n", b.block, b.help);
+    out += fmt::format("\n## `{}`\n\n{}\n", b.block, sentence(b.help));
     append_options(out, b.keys, b.needed);
   }
   append_components(out, "Graphs: generators", "`graph: {generate: NAME, OPTION: VALUE, ...}`",
@@ -283,6 +291,26 @@ std::string scenario_reference() {
                     importer_components());
   append_components(out, "Placers", "`placers: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
                     placer_components());
+  out +=
+      "\n## Results\n\n"
+      "`baechi run` writes into `--out` (or `results/NAME`) `report.html`, `results.csv` and "
+      "`results.sqlite`, the\n"
+      "same bytes for any `-j` but for `placing_ms`. A row is one placer on one point with one "
+      "seed; its `status` is\n"
+      "`ok`, `oom` (the step ran out of memory: `detail` says where), `infeasible` (the placer "
+      "found no placement\n"
+      "that fits) or `error`. `lower_bound_us` is what no placement can beat. The columns of "
+      "`results.csv`, behind\n"
+      "which the swept keys follow that they do not show:\n\n";
+  for (const std::string& column : result_columns({}))
+    out += (column == "id" ? "`" : ", `") + column + "`";
+  out +=
+      ".\n\n`results.sqlite` has the same rows (`results`), what the placers told (`facts`), where "
+      "each run lies in\n"
+      "the sweep (`runs`, `run_axes`), the placements (`placements.devices`: a byte per op, two of "
+      "more than 256\n"
+      "devices; the ops' names in `graphs.op_names`), the scenarios' text and the program's "
+      "version.\n";
   return out;
 }
 

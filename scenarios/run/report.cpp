@@ -88,7 +88,8 @@ void append_head(std::string& out, const ResultTable& table) {
                         table.columns[c].begin() + static_cast<std::ptrdiff_t>(a) + 1,
                         table.columns[end].begin()))
         ++end;
-      out += fmt::format("<th colspan=\"{}\">{}</th>", end - c, escaped(table.columns[c][a]));
+      out += fmt::format("<th colspan=\"{}\">{}</th>", end - c,
+                         escaped(short_value(table.columns[c][a])));
       c = end;
     }
     out += "</tr>\n";
@@ -132,8 +133,10 @@ void append_charts(std::string& out, const ResultTable& table) {
     Chart chart{.title = {}, .x_name = table.axes[axis], .x = {}, .lines = {}};
     for (std::size_t a = 0, o = 0; a < table.axes.size(); ++a)
       if (a != axis)
-        chart.title += fmt::format("{}{} {}", o > 0 ? ", " : "", table.axes[a], others[o]), ++o;
-    for (const std::size_t c : columns) chart.x.push_back(table.columns[c][axis]);
+        chart.title +=
+            fmt::format("{}{} {}", o > 0 ? ", " : "", table.axes[a], short_value(others[o])),
+            ++o;
+    for (const std::size_t c : columns) chart.x.push_back(short_value(table.columns[c][axis]));
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
       Chart::Line line{
           .name = table.rows[r].name, .colour = r % chart_colours, .y = {}, .notes = {}};

@@ -91,8 +91,13 @@ void append_columns(std::string& out, const ResultTable& table, std::size_t firs
     for (std::size_t c = first; c < last; ++c) out += "  " + cell(c);
     out += '\n';
   };
-  for (std::size_t a = 0; a < table.axes.size(); ++a)
-    line(table.axes[a], [&](std::size_t c) { return right(table.columns[c][a], widths[c]); });
+  for (std::size_t a = 0; a < table.axes.size(); ++a) {
+    line(table.axes[a], [&](std::size_t c) {  // an outer axis is named where it changes
+      const bool again =
+          c > first && a + 1 < table.axes.size() && table.columns[c][a] == table.columns[c - 1][a];
+      return right(again ? "" : short_value(table.columns[c][a]), widths[c]);
+    });
+  }
   for (const ResultTable::Row& row : table.rows) {
     line(row.name, [&](std::size_t c) {
       const std::string text = right(cell_text(row.cells[c]), widths[c]);
@@ -116,17 +121,20 @@ void append_table(std::string& out, const ResultTable& table, const Results& res
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     std::size_t w = short_text(table.bounds[c]).size();
-    for (const std::string& value : table.columns[c]) w = std::max(w, value.size());
+    for (const std::string& value : table.columns[c]) w = std::max(w, short_value(value).size());
     for (const ResultTable::Row& row : table.rows) w = std::max(w, cell_text(row.cells[c]).size());
     widths.push_back(w);
   }
-  for (std::size_t first = 0; first < table.columns.size();) {
-    std::size_t last = first, used = name_width + 2;
-    while (last < table.columns.size() && (last == first || used + widths[last] + 2 <= width))
-      used += widths[last++] + 2;
-    append_columns(out, table, first, last, name_width, widths, colour);
+  // As few parts as fit, all about as wide.
+  const std::size_t widest = *std::ranges::max_element(widths) + 2;
+  const std::size_t fit =
+      std::max<std::size_t>(1, (std::max(width, name_width + 2) - name_width - 2) / widest);
+  const std::size_t parts = (table.columns.size() + fit - 1) / fit;
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t first = part * table.columns.size() / parts;
+    append_columns(out, table, first, (part + 1) * table.columns.size() / parts, name_width, widths,
+                   colour);
     out += '\n';
-    first = last;
   }
 }
 
@@ -217,6 +225,18 @@ std::string short_text(Duration time) {
   }
   if (unit == "ns") return fmt::format("{} ns", time.count());
   return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, unit);
+}
+
+std::string short_value(const std::string& value) {
+  constexpr std::size_t most = 24;
+  const bool block = value.starts_with('{') || value.starts_with('[');
+  const std::size_t slash = block ? std::string::npos : value.rfind('/');
+  std::string text = value;
+  if (slash != std::string::npos && value.find('.', slash) != std::string::npos) {
+    text = value.substr(slash + 1);
+    text.resize(text.find('.'));
+  }
+  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
 
 std::string to_text_tables(const Results& results, bool colour, std::size_t width,

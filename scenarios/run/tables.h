@@ -37,6 +37,9 @@ std::vector<PlacerSummary> summarise(const Results& results);  ///< in the order
 /// Three digits and a unit: "12.3 ms".
 std::string short_text(Duration time);
 
+/// A swept value where there is little room: of a path the file's name, of a block its beginning.
+std::string short_value(const std::string& value);
+
 /// All of it as text: a table per graph, columns wrapped to `width`, then the summary; the best of
 /// each column bold if `colour`. More than `most_lines` lines become the summary alone.
 std::string to_text_tables(const Results& results, bool colour, std::size_t width = 100,
