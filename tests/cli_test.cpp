@@ -359,7 +359,7 @@ TEST_SUITE("cli") {
       CHECK(session.json(std::string("trace info ") + name) == before);
     }
     CHECK(session.run("trace convert toy.json toy.dot").code == 0);
-    CHECK(holds(session.folder().read("toy.dot"), "0 -> 2 [label=\"1000 B\"]"));
+    CHECK(holds(session.folder().read("toy.dot"), "n0 -> n2"));
     CHECK(session.run("trace convert toy.json toy.graphml").code == 0);
     CHECK(holds(session.folder().read("toy.graphml"),
                 "<edge id=\"e1\" source=\"n0\" target=\"n2\">"));
