@@ -60,6 +60,7 @@ class ListSchedule {
       devices_[d].room.limit =
           p.engine.enforce_memory ? caution.memory_share * memory : Bytes{std::int64_t{1} << 62};
     }
+    ample_ = all_fits_anywhere();
     for (const TensorId t : graph_.tensors())
       readers_left_[t] = static_cast<std::uint32_t>(graph_.readers(t).size());
     for (const OpId v : graph_.ops()) {
@@ -178,6 +179,15 @@ class ListSchedule {
   Bytes more_workspace(OpId v, DeviceId d) const {
     return std::max(Bytes{}, graph_.op(v).temporary - devices_[d].room.workspace);
   }
+  /// Whether every device has room for all there is, so that memory never decides.
+  bool all_fits_anywhere() const {
+    Bytes all;
+    for (const OpId v : graph_.ops()) all += footprint(graph_, v);
+    for (const EdgeId e : graph_.edges()) all += held(graph_.edge(e).tensor);  // copies
+    if (options_.reserve) all = 2.0 * all;
+    return std::ranges::all_of(devices_,
+                               [&](const DeviceState& dev) { return all <= dev.room.limit; });
+  }
   bool grouped(OpId v) const { return graph_.op(v).group != no_group; }
   Group& group_of(OpId v) { return groups_[index(graph_.op(v).group)]; }
   const Group& group_of(OpId v) const { return groups_[index(graph_.op(v).group)]; }
@@ -254,6 +264,7 @@ class ListSchedule {
   }
 
   bool has_room(OpId v, DeviceId d) {
+    if (ample_) return true;
     Bytes live = live_need(v, d);
     Bytes reserved = devices_[d].room.reserved;
     if (grouped(v)) {
@@ -340,7 +351,13 @@ class ListSchedule {
   Choice choose_awake(DeviceId d, OpId f) {
     OpId most_urgent = no_op;
     TimePoint urgent = never;
+    // Where every device has room, an op that may go anywhere is not urgent before the last running
+    // op has ended, and that is an instant anyway.
+    const bool only_pinned = ample_ && std::ranges::any_of(devices_, [](const DeviceState& dev) {
+                               return dev.running != no_op;
+                             });
     for (const OpId v : ready_) {
+      if (only_pinned && !ops_[v].pinned) continue;
       if (!may_go(v, d) || !has_room(v, d)) continue;
       TimePoint latest{};
       for (const DeviceId other : cluster_.devices()) {
@@ -463,6 +480,7 @@ class ListSchedule {
   const ListSchedulerOptions& options_;
   const Caution caution_;
   const bool cached_;
+  bool ample_ = false;
   const ChannelMap channels_;
   std::vector<TimePoint> clock_;  // [num_channels], end of the last booking
   IdVector<DeviceId, DeviceState> devices_;

@@ -293,7 +293,7 @@ TEST_SUITE("cli") {
     CHECK(bounds["critical_path_us"] == 40.0);
     CHECK(bounds["work_us"] == 30.0);  // 60 us on two devices
     CHECK(bounds["fits_in_memory"] == true);
-    CHECK(holds(session.run("bound toy.json --devices 2 --memory '999 B'").out, "does not fit"));
+    CHECK(holds(session.run("bound toy.json --devices 2 --memory '999 B'").out, "too small"));
   }
 
   TEST_CASE("a scenario's cluster and engine stand in for the flags") {
@@ -359,7 +359,7 @@ TEST_SUITE("cli") {
       CHECK(session.json(std::string("trace info ") + name) == before);
     }
     CHECK(session.run("trace convert toy.json toy.dot").code == 0);
-    CHECK(holds(session.folder().read("toy.dot"), "0 -> 2 [label=\"1000 B\"]"));
+    CHECK(holds(session.folder().read("toy.dot"), "n0 -> n2"));
     CHECK(session.run("trace convert toy.json toy.graphml").code == 0);
     CHECK(holds(session.folder().read("toy.graphml"),
                 "<edge id=\"e1\" source=\"n0\" target=\"n2\">"));

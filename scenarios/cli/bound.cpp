@@ -35,10 +35,9 @@ std::string bounds_table(const LowerBounds& bounds) {
       line("critical path", bounds.critical_path, "the longest chain of ops, transfers free") +
       line("work", bounds.work, "all ops, shared out evenly over the devices") +
       line("group", bounds.group, "the longest colocation group, on one device");
-  if (bounds.fits_in_memory)
-    return text + fmt::format("memory               fits   no step is shorter than {}\n",
-                              to_text(bounds.best()));
-  return text + fmt::format("memory       {}   {}\n", red("does not fit"), bounds.why_not);
+  if (!bounds.fits_in_memory)
+    text += fmt::format("memory           {}   {}\n", red("too small"), bounds.why_not);
+  return text + fmt::format("no step is shorter than {}\n", to_text(bounds.best()));
 }
 
 int bound(const Arguments& arguments) {

@@ -1,0 +1,109 @@
+#include <benchmark/benchmark.h>
+
+#include <map>
+
+#include "bench/layered_graph.h"
+#include "placers/list_scheduler.h"
+#include "placers/lp/favourite_child.h"
+#include "placers/registry.h"
+
+namespace baechi::bench {
+namespace {
+
+void place(benchmark::State& state, std::string_view placer, std::size_t devices,
+           EngineOptions engine = {}) {
+  const OpGraph& graph = layered(state.range(0));
+  const Cluster on = cluster(devices);
+  const ProfiledCosts costs(graph, on);
+  const auto made = make_placer(placer, Options(std::string(placer)));
+  for (auto _ : state) {
+    const Placement placement = made->place({graph, on, costs, engine}, 0);
+    benchmark::DoNotOptimize(placement.device.data());
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+
+/// One edge per reader: in the layered graph no two tensors join the same two ops.
+SctGraph sct_graph(const OpGraph& graph, const Cluster& on) {
+  const ProfiledCosts costs(graph, on);
+  SctGraph sct;
+  for (const OpId v : graph.ops()) sct.compute.push_back(graph.op(v).compute);
+  for (const EdgeId e : graph.edges()) {
+    const Edge& edge = graph.edge(e);
+    sct.edges.push_back({static_cast<std::uint32_t>(index(edge.src)),
+                         static_cast<std::uint32_t>(index(edge.dst)),
+                         costs.transfer(edge.tensor, DeviceId{0}, DeviceId{1})});
+  }
+  return sct;
+}
+
+/// Favourites of the layered graph of `ops` ops, found once per process. For one thread.
+const IdVector<OpId, OpId>& layered_favourites(std::int64_t ops) {
+  static std::map<std::int64_t, IdVector<OpId, OpId>> found;
+  auto it = found.find(ops);
+  if (it != found.end()) return it->second;
+  const SctGraph sct = sct_graph(layered(ops), cluster(2));
+  const SctSolution solution = solve_sct(sct);
+  IdVector<OpId, OpId> favourite(sct.compute.size(), no_op);
+  for (const std::uint32_t e : favourite_edges(sct, solution.x, 0.1))
+    favourite[static_cast<OpId>(sct.edges[e].src)] = static_cast<OpId>(sct.edges[e].dst);
+  return found.emplace(ops, std::move(favourite)).first->second;
+}
+
+}  // namespace
+
+static void m_topo(benchmark::State& state) {
+  place(state, "m_topo", 8);
+}
+BENCHMARK(m_topo)->RangeMultiplier(10)->Range(1000, 1000000)->Unit(benchmark::kMillisecond);
+
+static void m_etf(benchmark::State& state) {
+  place(state, "m_etf", 8);
+}
+BENCHMARK(m_etf)->RangeMultiplier(10)->Range(1000, 1000000)->Unit(benchmark::kMillisecond);
+
+static void m_etf_4_devices(benchmark::State& state) {
+  place(state, "m_etf", 4);
+}
+BENCHMARK(m_etf_4_devices)->Arg(22000)->Unit(benchmark::kMillisecond);
+
+static void m_etf_4_devices_parallel(benchmark::State& state) {
+  place(state, "m_etf", 4, {.transfers = Transfers::parallel});
+}
+BENCHMARK(m_etf_4_devices_parallel)->Arg(22000)->Unit(benchmark::kMillisecond);
+
+static void m_etf_64_devices(benchmark::State& state) {
+  place(state, "m_etf", 64);
+}
+BENCHMARK(m_etf_64_devices)->Arg(22000)->Unit(benchmark::kMillisecond);
+
+static void m_sct(benchmark::State& state) {
+  place(state, "m_sct", 8);
+}
+BENCHMARK(m_sct)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);
+
+/// List scheduling with favourites that are already known.
+static void m_sct_without_lp_4_devices(benchmark::State& state) {
+  const OpGraph& graph = layered(state.range(0));
+  const Cluster on = cluster(4);
+  const ProfiledCosts costs(graph, on);
+  const ListSchedulerOptions options{.favourite = layered_favourites(state.range(0))};
+  for (auto _ : state) {
+    const Placement placement = schedule_list({graph, on, costs}, options, "m_sct");
+    benchmark::DoNotOptimize(placement.device.data());
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(m_sct_without_lp_4_devices)->Arg(22000)->Unit(benchmark::kMillisecond);
+
+static void favourite_child_lp(benchmark::State& state) {
+  const SctGraph sct = sct_graph(layered(state.range(0)), cluster(2));
+  for (auto _ : state) {
+    const SctSolution solution = solve_sct(sct);
+    benchmark::DoNotOptimize(solution.w);
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(favourite_child_lp)->Arg(1000)->Arg(10000)->Arg(22000)->Unit(benchmark::kMillisecond);
+
+}  // namespace baechi::bench
