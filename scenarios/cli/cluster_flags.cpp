@@ -76,9 +76,10 @@ Platform from_scenario(const std::string& path, const std::vector<std::string>& 
   std::string left_open;
   for (std::size_t i = 0; i < file.axes.size(); ++i) {
     if (!file.axes[i].starts_with("graph"))
-      left_open += fmt::format(" --set {}={}", file.axes[i], first.at[i]);
+      left_open += fmt::format(" --set '{}={}'", file.axes[i], first.at[i]);
   }
-  if (!left_open.empty()) fmt::print(stderr, "of the sweep in {}:{}\n", path, left_open);
+  if (!left_open.empty())
+    fmt::print(stderr, "the first point of the sweep in {}:{}\n", path, left_open);
   return {first.cluster, first.engine};
 }
 
