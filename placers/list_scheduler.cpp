@@ -351,13 +351,13 @@ class ListSchedule {
   Choice choose_awake(DeviceId d, OpId f) {
     OpId most_urgent = no_op;
     TimePoint urgent = never;
-    // Where every device has room, nothing is urgent before the last running op has ended, and that
-    // is an instant anyway.
-    const bool pointless = ample_ && std::ranges::any_of(devices_, [](const DeviceState& dev) {
-                             return dev.running != no_op;
-                           });
+    // Where every device has room, an op that may go anywhere is not urgent before the last running
+    // op has ended, and that is an instant anyway.
+    const bool only_pinned = ample_ && std::ranges::any_of(devices_, [](const DeviceState& dev) {
+                               return dev.running != no_op;
+                             });
     for (const OpId v : ready_) {
-      if (pointless) break;
+      if (only_pinned && !ops_[v].pinned) continue;
       if (!may_go(v, d) || !has_room(v, d)) continue;
       TimePoint latest{};
       for (const DeviceId other : cluster_.devices()) {

@@ -312,6 +312,8 @@ TEST_SUITE("lp") {
       for (auto& e : g.edges)
         e.communication *= static_cast<std::int64_t>(std::exp2(28.0 * random.uniform()));
       const SctSolution s = solve_sct(g), any = solve_sct(g, {.canonical = false});
+      CHECK(s.canonical);
+      CHECK_FALSE(any.canonical);
       CHECK(s.w - s.lower_bound <= 1e-7 * s.w);
       CHECK(any.w == doctest::Approx(s.w).epsilon(1e-7));
       CHECK(makespan(g, s.x) == doctest::Approx(s.w).epsilon(1e-12));

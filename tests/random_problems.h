@@ -104,7 +104,7 @@ inline Placement random_placement(const OpGraph& graph, const Cluster& cluster, 
   const auto any = [&] {
     return DeviceId{random.below(static_cast<std::uint32_t>(cluster.num_devices()))};
   };
-  const std::uint32_t spread = 1 + random.below(4);  // 1: neighbours are never on purpose together
+  const std::uint32_t spread = 1 + random.below(4);  // 1: no op is kept beside its inputs
   Placement p{.device = IdVector<OpId, DeviceId>(graph.num_ops())};
   std::vector<DeviceId> of_group;
   for (std::size_t g = 0; g <= graph.num_groups(); ++g) of_group.push_back(any());

@@ -40,7 +40,7 @@ RecordedRun record(const Problem& problem, const Placement& placement);
 ///   devices, for its time, one per (tensor, reading device) with cache, one per edge without.
 /// Together: ops after their inputs, transfers after their producers; no two ops on a device, no
 ///   two transfers on a channel, without overlap no op while its device moves a tensor.
-/// Order: at every instant exactly that starts what must, in the order told; see next_starts().
+/// Order: in every round of an instant exactly that starts what must, in the order told.
 /// Memory: at every instant the sum of the lifetimes that cover it, by kind; equal to what was
 ///   told, to the peaks, and to the verdict if there is one; nothing but weights at the end.
 /// Totals: busy + idle = makespan, bytes, counts; makespan no less than work and longest path.

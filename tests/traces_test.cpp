@@ -184,6 +184,10 @@ TEST_SUITE("traces") {
     CHECK(time("4503599627370497.501") == 4503599627370497501ns);  // more than a double holds
     CHECK(time("1.0005") == 1001ns);
     CHECK(time("2e3") == 2ms);
+    CHECK(time("0") == 0ns);
+    for (const char* bad :
+         {"1.", ".5", "01", "1.2.3", "4700000000000000", "18446744073709551617"})
+      CHECK_THROWS_AS(time(bad), InputError);
   }
 
   TEST_CASE("op times per device kind keep their kinds and what was not measured") {

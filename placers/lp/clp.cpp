@@ -2,6 +2,7 @@
 
 #include <ClpSimplex.hpp>
 #include <cmath>
+#include <optional>
 
 #include "sim/error.h"
 
@@ -46,20 +47,23 @@ void set_basis(const Basis& basis, ClpSimplex& clp) {
     clp.setRowStatus(static_cast<int>(i), status(basis.rows[i]));
 }
 
+/// Where a variable or row with this reduced cost rests in every optimum; nothing if it is free to
+/// move. A cost that points at no bound is rounding.
+std::optional<double> rests(double cost, double lower, double upper) {
+  if (std::abs(cost) <= zero_reduced_cost) return std::nullopt;
+  const double bound = cost > 0.0 ? lower : upper;
+  return std::abs(bound) < COIN_DBL_MAX ? std::optional(bound) : std::nullopt;
+}
+
 /// Leaves only the optima of the objective that was just minimised (complementary slackness).
 void keep_optima_only(ClpSimplex& clp) {
-  for (int i = 0; i < clp.numberColumns(); ++i) {
-    const double cost = clp.dualColumnSolution()[i];
-    if (std::abs(cost) <= zero_reduced_cost) continue;
-    const double rests = cost > 0.0 ? clp.columnLower()[i] : clp.columnUpper()[i];
-    clp.setColumnBounds(i, rests, rests);
-  }
-  for (int i = 0; i < clp.numberRows(); ++i) {
-    const double dual = clp.dualRowSolution()[i];
-    if (std::abs(dual) <= zero_reduced_cost) continue;
-    const double rests = dual > 0.0 ? clp.rowLower()[i] : clp.rowUpper()[i];
-    clp.setRowBounds(i, rests, rests);
-  }
+  for (int i = 0; i < clp.numberColumns(); ++i)
+    if (const auto at =
+            rests(clp.dualColumnSolution()[i], clp.columnLower()[i], clp.columnUpper()[i]))
+      clp.setColumnBounds(i, *at, *at);
+  for (int i = 0; i < clp.numberRows(); ++i)
+    if (const auto at = rests(clp.dualRowSolution()[i], clp.rowLower()[i], clp.rowUpper()[i]))
+      clp.setRowBounds(i, *at, *at);
 }
 
 LinearOptimum::Status status_of(const ClpSimplex& clp) {
@@ -89,20 +93,22 @@ LinearOptimum solve(const LinearProgram& program, const Basis* start) {
   } else {
     clp.dual();
   }
-  LinearOptimum optimum{.status = status_of(clp), .x = {}, .row_dual = {}};
+  LinearOptimum optimum;
+  optimum.status = status_of(clp);
   if (optimum.status != LinearOptimum::Status::optimal) return optimum;
   optimum.row_dual.assign(clp.dualRowSolution(), clp.dualRowSolution() + program.num_rows());
 
-  for (std::size_t next = 1; next < program.objectives.size(); ++next) {
+  for (;;) {
+    const double* x = clp.primalColumnSolution();
+    optimum.x.assign(x, x + program.num_columns());
+    if (++optimum.objectives == program.objectives.size()) return optimum;
     keep_optima_only(clp);
-    for (std::size_t i = 0; i < program.num_columns(); ++i)
-      clp.setObjectiveCoefficient(static_cast<int>(i), program.objectives[next][i]);
+    const std::vector<double>& next = program.objectives[optimum.objectives];
+    for (std::size_t i = 0; i < next.size(); ++i)
+      clp.setObjectiveCoefficient(static_cast<int>(i), next[i]);
     clp.primal(/*ifValuesPass=*/1);
-    optimum.status = status_of(clp);
-    if (optimum.status != LinearOptimum::Status::optimal) return optimum;
+    if (status_of(clp) != LinearOptimum::Status::optimal) return optimum;
   }
-  optimum.x.assign(clp.primalColumnSolution(), clp.primalColumnSolution() + program.num_columns());
-  return optimum;
 }
 
 }  // namespace baechi

@@ -23,7 +23,7 @@ struct SctGraph {
 };
 
 struct SctOptions {
-  /// Off: any optimum will do (w is wanted, x is not), which takes about a third of the time.
+  /// Off: any optimum will do (w is wanted, x is not), which takes a quarter of the time or less.
   bool canonical = true;
 };
 
@@ -31,6 +31,7 @@ struct SctSolution {
   std::vector<double> x;     ///< [num_edges] in 0..1; how much of the edge's communication is paid
   double w = 0.0;            ///< ns; the makespan of x, so x is feasible at it
   double lower_bound = 0.0;  ///< ns; no x has a smaller makespan. Proved by a dual solution
+  bool canonical = false;    ///< x is the canonical optimum, and proved so far as w goes
 };
 
 /// The linear program of m-SCT:
@@ -42,9 +43,12 @@ struct SctSolution {
 /// one that minimises the sum of p_e x_e. There p_e = 1 / (i j) for the i-th edge out of its source
 /// and the j-th into its target (in edge order, from 1), so that the earlier of equal edges is
 /// preferred, plus a fixed pseudo-random number of e below 1/64, so that nothing remains equal. x
-/// is rounded to multiples of 2^-36. w and lower_bound agree to 1e-7 of w, and x keeps every
-/// constraint to 1e-7: both are checked on the program as it stands above, whatever was left out
-/// for the solver, and a failure aborts.
+/// is rounded to multiples of 2^-36.
+/// w is the makespan of x and lower_bound the value of a dual solution, both by this code, not the
+/// solver's, on the program as it stands above, whatever was left out for the solver. They agree to
+/// 1e-7 of w. Only where times are millions of times apart may rounding errors keep the solver from
+/// the canonical optimum or the proof: then x is not called canonical. Aborts if the solver ends
+/// without any optimum: there always is one.
 SctSolution solve_sct(const SctGraph& graph, const SctOptions& options = {});
 
 /// Edges whose x is at most `threshold` (to 1e-9), ascending, no two out of the same op or into the

@@ -52,8 +52,11 @@ struct Basis {
 struct LinearOptimum {
   enum class Status : std::uint8_t { optimal, infeasible, unbounded, gave_up };
   Status status = Status::gave_up;  ///< unless optimal, nothing below means anything
-  std::vector<double> x;            ///< [num_columns], optimal for all objectives in turn
+  std::vector<double> x;            ///< [num_columns]
   std::vector<double> row_dual;     ///< [num_rows], of the first objective; < 0 at an upper bound
+  /// So many objectives, in turn, does x minimise: fewer than the program has (but one at least) if
+  /// rounding errors kept the solver from going on.
+  std::size_t objectives = 0;
 };
 
 }  // namespace baechi

@@ -257,21 +257,23 @@ void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id)
 
 OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
   check_names();
+  name_slots_ = {};
   check_sums();
   const IdVector<OpId, OpId> new_id = topological_ids();
   const std::size_t n = ops_.size();
   OpGraph g;
 
   // Ops and names.
-  g.ops_ = ops_;
+  g.ops_.reserve(n);
   IdVector<OpId, OpId> old_id(n);
   for (const OpId v : ops_.ids()) old_id[new_id[v]] = v;
   g.name_begin_.reserve(n + 1);
   g.name_text_.reserve(name_text_.size());
-  for (const OpId v : g.ops()) {
-    Op& op = g.ops_[v] = ops_[old_id[v]];
+  for (const OpId old : old_id) {
+    Op op = ops_[old];
     if (op.forward != no_op) op.forward = new_id[op.forward];
-    g.name_text_ += name(old_id[v]);
+    g.ops_.push_back(op);
+    g.name_text_ += name(old);
     g.name_begin_.push_back(g.name_text_.size());
   }
   g.kinds_ = std::move(kinds_);

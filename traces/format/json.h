@@ -101,14 +101,15 @@ class Json {
   bool is_null() { return token() == "null"; }
 
   std::string_view token();  ///< the value as written; of an object or list its bracket
-  std::size_t offset() { return file_->offset_of(token().data()); }
+  std::size_t offset() { return file_->offset_of(start()); }
   void mistake(std::string_view what) {  ///< "label: what", here
     file_->mistake(offset(), fmt::format("{}: {}", label_, what));
   }
   void is_not(std::string_view expected);  ///< "label: 'found' is not expected", here
 
  private:
-  bool starts_with(char c) { return token().starts_with(c); }
+  const char* start() { return value_.raw_json_token().data(); }
+  bool starts_with(char c) { return *start() == c; }  // '\0' at the end of the text
   void must(simdjson::error_code error) const {
     if (error != simdjson::SUCCESS) file_->broken(error);
   }

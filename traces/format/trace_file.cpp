@@ -138,26 +138,29 @@ constexpr std::string_view edge_names[] = {"from", "to", "output"};
 constexpr JsonKeys edge_keys{"an edge", edge_names, 2};
 constexpr JsonKeys control_keys{"a control", std::span(edge_names).first(2), 2};
 
-/// Microseconds to nanoseconds: exact if written with at most three decimals, as we do.
-Duration microseconds(Json value) {
-  const double us = value.number();
-  const auto rounded = from_us(us);
-  if (!rounded) {
-    value.is_not("a time below 146 years");
-    return {};
-  }
-  const std::string_view text = value.token();
-  const char* const end = text.data() + text.size();
+/// "12.5" as nanoseconds: microseconds with at most three decimals, as we write them.
+std::optional<Duration> exact_microseconds(std::string_view text) {
+  constexpr std::size_t longest = 20;                   // 16 digits, the point and 3 digits
+  constexpr std::int64_t most = 4'600'000'000'000'000;  // as from_us()
+  if (text.empty() || text.size() > longest || text.front() == '.') return std::nullopt;
   std::int64_t ns = 0;
-  auto [rest, error] = std::from_chars(text.data(), end, ns);
-  if (error != std::errc{}) return *rounded;
-  ns *= 1000;
-  if (rest != end && *rest == '.' && end - rest <= 4) {
-    std::int64_t digit = 100;
-    for (++rest; rest != end && *rest >= '0' && *rest <= '9'; ++rest, digit /= 10)
-      ns += digit * (*rest - '0');
+  std::size_t i = 0;
+  const auto digit = [&] { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  for (; digit() && i < 17; ++i) ns = 10 * ns + (text[i] - '0');
+  if (i > 16 || ns > most || (i > 1 && text.front() == '0')) return std::nullopt;
+  std::int64_t unit = 1000;
+  if (i < text.size() && text[i] == '.') {
+    for (++i; digit() && unit > 1; ++i, unit /= 10) ns = 10 * ns + (text[i] - '0');
+    if (unit == 1000) return std::nullopt;  // "1."
   }
-  return rest == end ? Duration{ns} : *rounded;
+  return i == text.size() ? std::optional(Duration{ns * unit}) : std::nullopt;
+}
+
+Duration microseconds(Json value) {
+  if (const auto time = exact_microseconds(value.token())) return *time;
+  const auto time = from_us(value.number());
+  if (!time) value.is_not("a time below 146 years");
+  return time.value_or(Duration{});
 }
 
 class TraceReader {
@@ -198,6 +201,7 @@ class TraceReader {
   bool have_ops_ = false;
   std::vector<FileEdge> waiting_;  // edges that stand before the ops
   std::vector<std::pair<OpId, Reference>> forwards_;
+  std::size_t unresolved_ = 0;
   // Of the op being read:
   std::vector<std::pair<std::string_view, std::optional<Duration>>> times_;
   std::vector<Output> outputs_;
@@ -288,9 +292,8 @@ void TraceReader::read_edge(Json value, bool control) {
 
 std::optional<OpId> TraceReader::resolve(const Reference& reference, std::string_view key) {
   if (const auto v = builder_.find(reference.name)) return v;
-  constexpr std::size_t most_compared = 10'000;
-  std::vector<std::string> names;
-  if (builder_.num_ops() <= most_compared)
+  std::vector<std::string> names;  // to suggest one, for the first few and among not too many
+  if (++unresolved_ <= 20 && builder_.num_ops() <= 10'000)
     for (const OpId v : id_range<OpId>(0, builder_.num_ops())) names.emplace_back(builder_.name(v));
   file_.mistake(reference.offset, fmt::format("{}: no op '{}'{}", key, reference.name.substr(0, 60),
                                               did_you_mean(reference.name, names)));

@@ -1,0 +1,33 @@
+/// What holds of whatever an importer accepts: our own format can say it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "sim/error.h"
+#include "traces/format/trace_file.h"
+
+namespace baechi::testing {
+
+/// Reads `data` with `importer`. Refusing it is fine; what it accepts must be written, read and
+/// written again as the same text.
+inline void check_round_trip(const std::uint8_t* data, std::size_t size,
+                             std::string_view importer) {
+  const std::string text(data, data + size);
+  Trace trace;
+  try {
+    trace = read_trace(SourceText{.path = "fuzz", .text = text}, importer);
+  } catch (const InputError&) {
+    return;
+  }
+  const std::string written = trace_json(trace);
+  std::string again;
+  try {
+    again = trace_json(read_trace(SourceText{.path = "written", .text = written}, "baechi"));
+  } catch (const InputError& e) {
+    BAECHI_CHECK(false, "{}\n{}", e.what(), written);
+  }
+  BAECHI_CHECK(again == written, "{}\n{}", written, again);
+}
+
+}  // namespace baechi::testing
