@@ -30,7 +30,8 @@ std::vector<Options::Declared> declared(std::string_view owner, Make&& make) {
   Options options{std::string(owner)};
   try {
     make(options);
-  } catch (const InputError&) {  // it needs an option; by then it has said which
+  } catch (const InputError&) {
+    return options.declared();  // it needs one; by then it has said which
   }
   return options.declared();
 }
@@ -164,6 +165,7 @@ int list(const std::string& what, const std::string& format) {
   std::vector<Section> chosen = sections();
   if (!what.empty()) {
     std::vector<std::string> known;
+    known.reserve(chosen.size());
     for (const Section& section : chosen) known.push_back(section.name);
     std::erase_if(chosen, [&what](const Section& section) { return section.name != what; });
     if (chosen.empty())
