@@ -28,7 +28,7 @@ std::string problem_json(const Problem& p, std::uint64_t seed) {
       "{{\"format\": \"baechi-problem\", \"version\": 1,\n \"trace\": {},\n \"cluster\": "
       "{{\"devices\": [",
       trace_json({.graph = p.graph}));
-  std::string_view separator = "";
+  std::string_view separator;
   for (const DeviceId d : p.cluster.devices()) {
     const Device& device = p.cluster.device(d);
     json += fmt::format("{}\n  {{\"name\": {}, \"kind\": {}, \"memory_bytes\": {}, \"speed\": {}}}",

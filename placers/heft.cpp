@@ -4,7 +4,6 @@
 #include <functional>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "placers/colocation.h"
@@ -19,6 +18,7 @@ namespace baechi {
 namespace {
 
 constexpr TimePoint never{Duration::max()};
+constexpr DeviceId nowhere{~std::uint32_t{0}};
 
 /// When one device is idle: slots in order of time, the last one without end.
 class IdleSlots {
@@ -66,7 +66,7 @@ class Schedule {
       : p_(p),
         units_(p.graph),
         memory_(p),
-        device_of_(units_.size()),
+        device_of_(units_.size(), nowhere),
         start_(p.graph.num_ops()),
         end_(p.graph.num_ops()),
         idle_(p.cluster.num_devices()) {}
@@ -74,25 +74,25 @@ class Schedule {
   /// Puts `v`, whose predecessors are all in, where it ends earliest. Ties: the lower device.
   void add(OpId v) {
     const UnitId unit = units_.of(v);
-    std::optional<DeviceId>& fixed = device_of_[unit];
-    std::optional<DeviceId> best;
+    const DeviceId fixed = device_of_[unit];
+    DeviceId best = nowhere;
     TimePoint best_start{}, best_end{};
     for (const DeviceId d : p_.cluster.devices()) {
-      if (fixed ? *fixed != d : !memory_.fits(units_.needs(unit), d)) continue;
+      if (fixed != nowhere ? fixed != d : !memory_.fits(units_.needs(unit), d)) continue;
       const Duration length = p_.costs.compute(v, d);
       const TimePoint start = idle_[d].earliest(ready(v, d), length);
-      if (best && start + length >= best_end) continue;
+      if (best != nowhere && start + length >= best_end) continue;
       best = d;
       best_start = start;
       best_end = start + length;
     }
-    if (!best)
+    if (best == nowhere)
       throw InfeasibleError(fmt::format("heft: {} fits on no device: {}",
                                         units_.label(unit, p_.graph),
                                         memory_.why_not(units_.needs(unit))));
-    if (!fixed) memory_.add(units_.needs(unit), *best);
-    fixed = best;
-    idle_[*best].fill(best_start, best_end - best_start);
+    if (fixed == nowhere) memory_.add(units_.needs(unit), best);
+    device_of_[unit] = best;
+    idle_[best].fill(best_start, best_end - best_start);
     start_[v] = best_start;
     end_[v] = best_end;
   }
@@ -105,7 +105,7 @@ class Schedule {
     std::vector<OpId> order;
     for (const OpId v : p_.graph.ops()) {
       order.push_back(v);
-      result.device[v] = *device_of_[units_.of(v)];
+      result.device[v] = device_of_[units_.of(v)];
       makespan = std::max(makespan, end_[v]);
     }
     std::ranges::stable_sort(order, {}, [&](OpId v) { return start_[v]; });
@@ -121,7 +121,7 @@ class Schedule {
     TimePoint latest{};
     for (const EdgeId e : p_.graph.in_edges(v)) {
       const Edge& edge = p_.graph.edge(e);
-      const DeviceId from = *device_of_[units_.of(edge.src)];
+      const DeviceId from = device_of_[units_.of(edge.src)];
       const Duration transfer =
           from == d ? Duration::zero() : p_.costs.transfer(edge.tensor, from, d);
       latest = std::max(latest, end_[edge.src] + transfer);
@@ -132,7 +132,7 @@ class Schedule {
   const Problem& p_;
   const ColocationUnits units_;
   MemoryFloor memory_;
-  IdVector<UnitId, std::optional<DeviceId>> device_of_;
+  IdVector<UnitId, DeviceId> device_of_;
   IdVector<OpId, TimePoint> start_, end_;
   IdVector<DeviceId, IdleSlots> idle_;
 };

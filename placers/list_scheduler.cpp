@@ -17,7 +17,11 @@ namespace {
 /// How cautious one attempt is.
 struct Caution {
   double memory_share = 1.0;  ///< of each device's memory that is planned with
-  bool keep_all = false;      ///< plan as if nothing were ever freed
+  /// For a group to come to a device, this many times the most that any member of a group there may
+  /// need at once, inputs included, must stay free: the backward ops, which come late and cannot go
+  /// elsewhere, would find the memory full of what they are to free.
+  int spare = 0;
+  bool keep_all = false;  ///< plan as if nothing were ever freed
 };
 
 /// Planned memory of one device.
@@ -27,11 +31,13 @@ struct Room {
   Bytes live;       ///< outputs, copies and workspace now
   Bytes peak_live;  ///< the most so far: weights placed later were there then, too
   Bytes reserved;   ///< for the groups that live here
+  Bytes largest;    ///< the most that any member of a group here may need, inputs included
   Bytes workspace;  ///< if nothing is freed: the most any op here has had, part of `live`
 
   bool fits(Bytes more_weights, Bytes more_live) const {
     return weights + more_weights + std::max(peak_live, live + more_live) <= limit;
   }
+  Bytes left() const { return std::max(Bytes{}, limit - weights - peak_live); }
   void take(Bytes size) {
     live += size;
     peak_live = std::max(peak_live, live);
@@ -67,6 +73,10 @@ class ListSchedule {
       Group& group = groups_[index(graph_.op(v).group)];
       group.weights += graph_.op(v).persistent;
       group.most = std::max(group.most, own_need(v));
+      group.outputs += output_bytes(graph_, v);
+      Bytes inputs;
+      for (const EdgeId e : graph_.in_edges(v)) inputs += held(graph_.edge(e).tensor);
+      group.largest = std::max(group.largest, own_need(v) + inputs);
       ++group.to_schedule;
     }
   }
@@ -103,18 +113,18 @@ class ListSchedule {
   std::string stuck() const {
     for (const OpId v : graph_.ops()) {
       if (ops_[v].scheduled || ops_[v].unmet > 0) continue;
-      Bytes most;
+      DeviceId roomiest = ops_[v].device;
       for (const DeviceId d : cluster_.devices()) {
-        const Room& room = devices_[d].room;
-        most = std::max(most, room.limit - room.weights - room.live);
+        if (!ops_[v].pinned && devices_[d].room.left() > devices_[roomiest].room.left())
+          roomiest = d;
       }
       return fmt::format(
-          "stuck with {} of {} ops placed: op '{}' needs {} of weights and {} while it runs, at "
-          "most "
-          "{} are free on {}",
+          "stuck with {} of {} ops placed: op '{}' needs {} of weights and {} while it runs; {}{} "
+          "has {} left beside its peak",
           order_.size(), graph_.num_ops(), graph_.name(v), to_text(weights_to_place(v)),
-          to_text(own_need(v)), to_text(std::max(most, Bytes{})),
-          ops_[v].pinned ? cluster_.device(ops_[v].device).name : std::string("any device"));
+          to_text(own_need(v)), cluster_.device(roomiest).name,
+          ops_[v].pinned ? ", where its group is," : ", the roomiest,",
+          to_text(devices_[roomiest].room.left()));
     }
     return "stuck";
   }
@@ -138,9 +148,11 @@ class ListSchedule {
     std::uint32_t next = no_copy;
   };
   struct Group {
-    Bytes weights{}, most{};
+    Bytes weights{};
+    Bytes most{};     // outputs and workspace of the most demanding member
+    Bytes largest{};  // the same with its inputs
+    Bytes outputs{};  // of all members
     std::size_t to_schedule = 0;
-    bool placed = false;
   };
   /// A ready op as a device sees it; `at` may be too early, since channels fill up.
   struct Candidate {
@@ -263,18 +275,23 @@ class ListSchedule {
     return need;
   }
 
-  bool has_room(OpId v, DeviceId d) {
-    if (ample_) return true;
-    Bytes live = live_need(v, d);
-    Bytes reserved = devices_[d].room.reserved;
-    if (grouped(v)) {
-      const Group& group = group_of(v);
-      if (!ops_[v].pinned)
-        live = std::max(live, group.most);
-      else if (options_.reserve)
-        reserved -= group.most;
+  /// What must be free beside what is live on `d` for `v` to start there.
+  Bytes wanted(OpId v, DeviceId d) {
+    const Room& room = devices_[d].room;
+    const Bytes live = live_need(v, d) + room.reserved;
+    if (!grouped(v)) return live + caution_.spare * room.largest;
+    const Group& group = group_of(v);
+    if (ops_[v].pinned) {
+      if (caution_.keep_all) return live - output_bytes(graph_, v);
+      return options_.reserve ? live - group.most : live;
     }
-    return devices_[d].room.fits(weights_to_place(v), live + reserved);
+    const Bytes whole = caution_.keep_all ? group.outputs + more_workspace(v, d) : group.most;
+    return std::max(live, whole + room.reserved) +
+           caution_.spare * std::max(room.largest, group.largest);
+  }
+
+  bool has_room(OpId v, DeviceId d) {
+    return ample_ || devices_[d].room.fits(weights_to_place(v), wanted(v, d));
   }
 
   bool may_go(OpId v, DeviceId d) const {
@@ -315,7 +332,7 @@ class ListSchedule {
         if (at > now_)
           dev.later.push({at, v});
         else if (dev.room.fits(weights_to_place(v), Bytes{}))
-          dev.blocked.push({weights_to_place(v) + live_need(v, d), v});
+          dev.blocked.push({weights_to_place(v) + wanted(v, d), v});
         // else it never will: weights and their peak do not shrink
       }
       dev.soon.pop();
@@ -351,13 +368,13 @@ class ListSchedule {
   Choice choose_awake(DeviceId d, OpId f) {
     OpId most_urgent = no_op;
     TimePoint urgent = never;
-    // Where every device has room, nothing is urgent before the last running op has ended, and that
-    // is an instant anyway.
-    const bool pointless = ample_ && std::ranges::any_of(devices_, [](const DeviceState& dev) {
-                             return dev.running != no_op;
-                           });
+    // Where every device has room, an op that may go anywhere is not urgent before the last running
+    // op has ended, and that is an instant anyway.
+    const bool only_pinned = ample_ && std::ranges::any_of(devices_, [](const DeviceState& dev) {
+                               return dev.running != no_op;
+                             });
     for (const OpId v : ready_) {
-      if (pointless) break;
+      if (only_pinned && !ops_[v].pinned) continue;
       if (!may_go(v, d) || !has_room(v, d)) continue;
       TimePoint latest{};
       for (const DeviceId other : cluster_.devices()) {
@@ -408,7 +425,12 @@ class ListSchedule {
         // One that found no room for the group's weights has room for itself now.
         if (ops_[member].unmet == 0 && member != v) dev.later.push({now_, member});
       }
-      if (options_.reserve) dev.room.reserved += group_of(v).most;
+      const Group& group = group_of(v);
+      if (caution_.keep_all)
+        dev.room.reserved += group.outputs;
+      else if (options_.reserve)
+        dev.room.reserved += group.most;
+      dev.room.largest = std::max(dev.room.largest, group.largest);
     }
     op.device = d;
     const TimePoint inputs = inputs_at(v, d, true);
@@ -416,8 +438,13 @@ class ListSchedule {
     dev.room.take(output_bytes(graph_, v) + more_workspace(v, d));
     if (caution_.keep_all)
       dev.room.workspace = std::max(dev.room.workspace, graph_.op(v).temporary);
-    if (grouped(v) && --group_of(v).to_schedule == 0 && options_.reserve)
-      dev.room.reserved -= group_of(v).most;
+    if (grouped(v)) {
+      const bool last = --group_of(v).to_schedule == 0;
+      if (caution_.keep_all)
+        dev.room.reserved -= output_bytes(graph_, v);
+      else if (options_.reserve && last)
+        dev.room.reserved -= group_of(v).most;
+    }
     op.end = std::max({now_, dev.free_at, inputs}) + costs_.compute(v, d);
     dev.free_at = op.end;
     dev.running = dev.last = v;
@@ -497,6 +524,14 @@ class ListSchedule {
   std::size_t asked_at_ = ~std::size_t{0};  // ops scheduled when the blocked were last asked
 };
 
+std::string named(const Caution& caution) {
+  if (caution.keep_all) return "nothing freed";
+  std::string text = fmt::format("{:.0f} % of the memory", caution.memory_share * 100);
+  if (caution.spare > 0)
+    text += fmt::format(", {} x the largest member's need kept free", caution.spare);
+  return text;
+}
+
 /// Why `placement` cannot be returned, or "".
 std::string flaw(const Problem& p, const Placement& placement) {
   const StepResult step = simulate(p, placement);
@@ -513,7 +548,9 @@ std::string flaw(const Problem& p, const Placement& placement) {
 
 Placement schedule_list(const Problem& problem, const ListSchedulerOptions& options,
                         std::string_view name) {
-  constexpr Caution cautions[] = {{}, {0.95}, {0.9}, {0.8}, {0.7}, {1.0, true}};
+  constexpr Caution cautions[] = {{},       {.spare = 1},      {.spare = 2}, {.spare = 4},
+                                  {0.9, 2}, {0.8, 2},          {0.8, 8},     {0.7, 4},
+                                  {0.6, 8}, {.keep_all = true}};
   std::string first_failure;
   for (const Caution& caution : cautions) {
     ListSchedule attempt(problem, options, caution);
@@ -521,11 +558,8 @@ Placement schedule_list(const Problem& problem, const ListSchedulerOptions& opti
     const std::string failure = placement ? flaw(problem, *placement) : attempt.stuck();
     if (failure.empty()) {
       if (!first_failure.empty()) {
-        placement->detail = fmt::format(
-            "fallback: placed with {}; at first: {}",
-            caution.keep_all ? std::string("nothing freed")
-                             : fmt::format("{:.0f} % of the memory", caution.memory_share * 100),
-            first_failure);
+        placement->detail =
+            fmt::format("fallback: placed with {}; at first: {}", named(caution), first_failure);
       }
       placement->facts["attempts"] = static_cast<double>(&caution - cautions + 1);
       return *std::move(placement);
@@ -534,9 +568,7 @@ Placement schedule_list(const Problem& problem, const ListSchedulerOptions& opti
     if (!options.fallback) break;
   }
   throw InfeasibleError(fmt::format("{}: {}{}", name, first_failure,
-                                    options.fallback ? "; nor with less memory planned, nor if "
-                                                       "nothing is freed"
-                                                     : ""));
+                                    options.fallback ? "; nor in a more cautious way" : ""));
 }
 
 }  // namespace baechi

@@ -11,8 +11,9 @@ struct ListSchedulerOptions {
   IdVector<OpId, OpId> favourite{};
   /// Keep room on its device for the most demanding member of a group until the last is scheduled.
   bool reserve = false;
-  /// Where greedy gets stuck, or the simulation of what it found runs out of memory: try again with
-  /// less of each device's memory (95, 90, 80, 70 %), then as if nothing were ever freed.
+  /// Where greedy gets stuck, or the simulation of what it found runs out of memory: try again,
+  /// ever more cautiously: with memory kept free for the members of groups that come late, with
+  /// less of each device's memory, at last as if nothing were ever freed.
   bool fallback = true;
 };
 

@@ -25,6 +25,7 @@ struct Bytes {
   friend constexpr auto operator<=>(Bytes, Bytes) = default;
   friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
   friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
+  friend constexpr Bytes operator*(int k, Bytes b) { return {k * b.count}; }
   friend constexpr Bytes operator*(double k, Bytes b) {
     return {static_cast<std::int64_t>(k * static_cast<double>(b.count))};
   }

@@ -68,7 +68,7 @@ TEST_SUITE("baechi") {
     const BaechiGraph view = BaechiGraph::from(test.graph, test.costs, test.cluster);
     REQUIRE(view.num_edges() == 2);
     CHECK(view.edge(EdgeId{0}).dst == OpId{1});
-    CHECK(view.edge(EdgeId{0}).time == 2000ns + 1000ns + 4ns);
+    CHECK(view.time(EdgeId{0}) == 2000ns + 1000ns + 4ns);
     CHECK(view.sends(EdgeId{0}).size() == 3);
     CHECK(view.sends(EdgeId{0})[0].tensor == t1);  // as added
     CHECK(view.op(OpId{0}).outputs == Bytes{3007});

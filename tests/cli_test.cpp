@@ -126,6 +126,7 @@ TEST_SUITE("cli") {
         {"bound toy.json --devices 0 --memory 8GB", "at least one device"},
         {"bound toy.json " + two_gpus + " --memory-fraction 2", "(0, 1]"},
         {"bound toy.json " + two_gpus + " --scenario x.yaml", "--scenario"},
+        {"bound toy.json --devices 2 --memory 8 GiB", "'GiB' is a word too many"},
         {"bound nowhere.json " + two_gpus, "nowhere.json"},
         {"bound toy.json --scenario nowhere.yaml", "nowhere.yaml"},
         {"place toy.json " + two_gpus, "--placer is required"},
@@ -307,7 +308,7 @@ TEST_SUITE("cli") {
                            "sweep: {engine.cache_tensors: [false, true]}\n");
     const std::string simulate = "simulate toy.json --placement split.json --scenario s.yaml";
     CHECK(session.json(simulate)["transfers"] == 2);
-    CHECK(holds(session.run(simulate).err, "--set engine.cache_tensors=false"));
+    CHECK(holds(session.run(simulate).err, "--set 'engine.cache_tensors=false'"));
     const Json cached = session.json(simulate + " --set engine.cache_tensors=true");
     CHECK(cached["transfers"] == 1);
     CHECK(cached["step_time_us"] == 61.0);
@@ -359,7 +360,7 @@ TEST_SUITE("cli") {
       CHECK(session.json(std::string("trace info ") + name) == before);
     }
     CHECK(session.run("trace convert toy.json toy.dot").code == 0);
-    CHECK(holds(session.folder().read("toy.dot"), "0 -> 2 [label=\"1000 B\"]"));
+    CHECK(holds(session.folder().read("toy.dot"), "n0 -> n2"));
     CHECK(session.run("trace convert toy.json toy.graphml").code == 0);
     CHECK(holds(session.folder().read("toy.graphml"),
                 "<edge id=\"e1\" source=\"n0\" target=\"n2\">"));

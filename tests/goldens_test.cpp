@@ -1,4 +1,6 @@
 // The goldens' reader: that it accepts what is right, and nothing else.
+#include "tests/golden/goldens.h"
+
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -6,7 +8,6 @@
 
 #include "sim/error.h"
 #include "sim/random.h"
-#include "tests/golden/goldens.h"
 #include "tests/shared_data.h"
 
 using namespace baechi;
@@ -77,9 +78,9 @@ json fork_graph() {
 }
 
 // m-ETF: a 0..10 on device 0. At 10, b and c could start there, or at 15 on device 1; b (lower
-// number) takes device 0, 10..30. Then c can start at 30 on device 0 or at 15 on device 1: a:0 is sent
-// 10..15, c 15..45. The simulator sends it as a ends, to the same effect.
-// Device 0 holds 100 from a, with b's workspace 107; a's 100 go as c starts. Device 1 keeps c's 8.
+// number) takes device 0, 10..30. Then c can start at 30 on device 0 or at 15 on device 1: a:0 is
+// sent 10..15, c 15..45. The simulator sends it as a ends, to the same effect. Device 0 holds 100
+// from a, with b's workspace 107; a's 100 go as c starts. Device 1 keeps c's 8.
 json fork_results() {
   return json::parse(R"({"graph": "fork", "file": "", "devices": 2, "num_ops": 3, "num_edges": 2,
     "sum_temp_plus_output": 115, "sum_persistent": 0, "topo_order": [0, 1, 2],
@@ -194,10 +195,9 @@ TEST_SUITE("goldens") {
     std::ifstream lines(folder / "fuzz/fuzz.jsonl");
     std::string line;
     for (int i = 0; i < 40 && std::getline(lines, line); ++i) {
-      each_change_is_found(json::parse(line), 5, {"config", "graph", "fused", "lp_x", "lp/nnz"},
-                           [](const json& changed, Report& report) {
-                             golden::check_fuzz(changed, "fuzz", report);
-                           });
+      each_change_is_found(
+          json::parse(line), 5, {"config", "graph", "fused", "lp_x", "lp/nnz"},
+          [](const json& changed, Report& report) { golden::check_fuzz(changed, "fuzz", report); });
     }
     const auto find_graph = [&](const std::string& name) {
       const auto path = folder / "graphs/small" / (name + ".json");
@@ -206,7 +206,8 @@ TEST_SUITE("goldens") {
     const auto table = [&](const char* name, std::size_t entries, std::size_t count,
                            const std::vector<std::string>& without) {
       json all = read(folder / "unit" / (std::string(name) + ".json"));
-      if (all.size() > entries) all.erase(all.begin() + static_cast<std::ptrdiff_t>(entries), all.end());
+      if (all.size() > entries)
+        all.erase(all.begin() + static_cast<std::ptrdiff_t>(entries), all.end());
       each_change_is_found(all, count, without, [&](const json& changed, Report& report) {
         golden::check_unit(name, changed, name, find_graph, report);
       });

@@ -192,6 +192,21 @@ placers: [single]
     CHECK(seen == expected.size());
   }
 
+  TEST_CASE("mistakes of several files, and of their graphs, are told together") {
+    const TemporaryFolder folder;
+    const std::string bad = folder.write(
+        "bad.yaml", "graph: {generate: layered, opps: 5}\n" + small.substr(small.find("cluster")));
+    Mistakes mistakes;
+    std::vector<ScenarioFile> files{load_scenario(folder.file("none.yaml"), {}, mistakes),
+                                    load_scenario(bad, {}, mistakes)};
+    make_plan(std::move(files), 2, mistakes);
+    CHECK_THROWS_WITH_AS(mistakes.throw_if_any(), doctest::Contains("none.yaml: no such file\n"),
+                         InputError);
+    CHECK_THROWS_WITH_AS(mistakes.throw_if_any(),
+                         doctest::Contains("bad.yaml:1:34: layered has no option 'opps'"),
+                         InputError);
+  }
+
   TEST_CASE("hostile YAML is refused, and soon") {
     CHECK_THROWS_WITH_AS(parse_yaml(std::string(5000, '['), "f"), doctest::Contains("f:1:"),
                          InputError);

@@ -47,15 +47,15 @@ CompatScheduler::CompatScheduler(const BaechiGraph& graph, const IdVector<Device
       favourites_(favourites),
       log_(log),
       memory_(graph, limits, options),
-      channels_(graph.num_tensors(), limits.size(), log != nullptr),
+      channels_(limits.size()),
+      sent_(graph.num_tensors() * limits.size()),
       ready_(limits.size()),
       ready_row_(graph.num_ops(), not_ready),
       unmet_(graph.num_ops()),
       unread_(graph.num_ops()),
       end_(graph.num_ops()),
       free_(limits.size()),
-      last_(limits.size(), no_op),
-      state_(limits.size(), State::free) {
+      last_(limits.size(), no_op) {
   if (options.colocation) groups_ = compat_groups(graph);
   result_.device.assign(graph.num_ops(), no_device);
   for (const OpId v : graph.ops()) {
@@ -161,8 +161,8 @@ CompatReadyOps::Estimate CompatScheduler::estimate(OpId v, DeviceId d) const {
     Duration time{};
     bool sends = false;
     for (const BaechiGraph::Send& s : graph_.sends(e)) {
-      if (channels_.holds(d, s.tensor)) {
-        estimate.ready = std::max(estimate.ready, channels_.arrival(d, s.tensor));
+      if (const auto& booking = sent(s.tensor, d)) {
+        estimate.ready = std::max(estimate.ready, booking->receive_end);
       } else {
         time += s.time;
         sends = true;
@@ -176,7 +176,7 @@ CompatReadyOps::Estimate CompatScheduler::estimate(OpId v, DeviceId d) const {
 }
 
 /// The candidate with the least (time, topo), of equals that of the first device.
-std::optional<CompatScheduler::Candidate> CompatScheduler::choose() {
+std::optional<CompatScheduler::Candidate> CompatScheduler::choose() const {
   std::optional<Candidate> best;
   for (const DeviceId d : devices()) {
     const auto row = candidate(d);
@@ -198,23 +198,17 @@ std::optional<CompatScheduler::Candidate> CompatScheduler::choose() {
   return best;
 }
 
-std::optional<std::size_t> CompatScheduler::candidate(DeviceId d) {
-  state_[d] = State::busy;
+/// The row `d` would start now. A device is busy; or awake, waiting for a favourite child, when it
+/// starts nothing else but what is urgent; or free.
+std::optional<std::size_t> CompatScheduler::candidate(DeviceId d) const {
   if (now_ < free_[d]) return std::nullopt;
-  if (waits_for(d)) {
-    state_[d] = State::awake;
-    return candidate_awake(d);
+  if (const auto child = waits_for(d)) {
+    const auto urgent = most_urgent(d);
+    if (urgent && ready_.urgent(*urgent) <= now_) return urgent;
+    return ready_.time(*child, d) <= now_ ? child : std::nullopt;
   }
-  state_[d] = State::free;
   const auto row = earliest(d);
   return row && ready_.time(*row, d) <= now_ ? row : std::nullopt;
-}
-
-std::optional<std::size_t> CompatScheduler::candidate_awake(DeviceId d) const {
-  const auto urgent = most_urgent(d);
-  if (urgent && ready_.urgent(*urgent) <= now_) return urgent;
-  const auto favourite = waits_for(d);
-  return ready_.time(*favourite, d) <= now_ ? favourite : std::nullopt;
 }
 
 std::optional<std::size_t> CompatScheduler::earliest(DeviceId d) const {
@@ -265,13 +259,13 @@ std::optional<std::size_t> CompatScheduler::waits_for(DeviceId d) const {
 
 /// When `d` may next have something to do, given that no op is to be started now.
 TimePoint CompatScheduler::next_time(DeviceId d) const {
-  if (state_[d] == State::busy) return free_[d];
-  if (state_[d] == State::free) {
-    const auto row = earliest(d);
-    return row ? ready_.time(*row, d) : never;
+  if (now_ < free_[d]) return free_[d];
+  if (const auto child = waits_for(d)) {
+    const auto urgent = most_urgent(d);
+    return std::min(ready_.time(*child, d), urgent ? ready_.urgent(*urgent) : never);
   }
-  const auto urgent = most_urgent(d);
-  return std::min(ready_.time(*waits_for(d), d), urgent ? ready_.urgent(*urgent) : never);
+  const auto row = earliest(d);
+  return row ? ready_.time(*row, d) : never;
 }
 
 /// Q8: the inputs are sent only now that their reader starts.
@@ -313,7 +307,7 @@ TimePoint CompatScheduler::book_inputs(OpId v, DeviceId d) {
     }
     book_edge(e, d);
     for (const BaechiGraph::Send& s : graph_.sends(e))
-      last = std::max(last, channels_.arrival(d, s.tensor));
+      last = std::max(last, sent(s.tensor, d)->receive_end);
   }
   return last;
 }
@@ -324,14 +318,15 @@ void CompatScheduler::book_edge(EdgeId e, DeviceId d) {
   const DeviceId from = result_.device[edge.src];
   const auto tell = [&](const BaechiGraph::Send& s, bool cached) {
     if (log_ == nullptr) return;
-    log_->on_transfer({s, edge.src, edge.dst, from, d, cached, channels_.booking(d, s.tensor)});
+    log_->on_transfer({s, edge.src, edge.dst, from, d, cached, *sent(s.tensor, d)});
   };
   for (const BaechiGraph::Send& s : graph_.sends(e)) {
-    if (channels_.holds(d, s.tensor)) tell(s, true);
+    if (sent(s.tensor, d)) tell(s, true);
   }
   for (const BaechiGraph::Send& s : graph_.sends(e)) {
-    if (channels_.holds(d, s.tensor)) continue;
-    channels_.book(s.tensor, from, d, end_[edge.src], s.time);
+    auto& booking = sent(s.tensor, d);
+    if (booking) continue;
+    booking = channels_.book(from, d, end_[edge.src], s.time);
     moved_channels_ |= bit(from) | bit(d);
     tell(s, false);
   }

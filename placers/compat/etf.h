@@ -48,7 +48,6 @@ class CompatScheduler {
   CompatResult run() &&;
 
  private:
-  enum class State : std::uint8_t { busy, free, awake };
   /// An op that a device would start. Q3: its time may be `never`, if the device is awake.
   struct Candidate {
     std::size_t row;
@@ -64,9 +63,8 @@ class CompatScheduler {
   void drop_devices_without_room_for_group(std::size_t row);
   CompatReadyOps::Estimate estimate(OpId v, DeviceId d) const;
 
-  std::optional<Candidate> choose();
-  std::optional<std::size_t> candidate(DeviceId d);
-  std::optional<std::size_t> candidate_awake(DeviceId d) const;
+  std::optional<Candidate> choose() const;
+  std::optional<std::size_t> candidate(DeviceId d) const;
   std::optional<std::size_t> earliest(DeviceId d) const;
   std::optional<std::size_t> most_urgent(DeviceId d) const;
   std::optional<std::size_t> waits_for(DeviceId d) const;
@@ -78,6 +76,13 @@ class CompatScheduler {
   void place_with_group(OpId v, DeviceId d);
   void place(OpId v, DeviceId d);
 
+  /// The transfer of `t` to `d`, if there was one: a tensor, once there, is never dropped.
+  std::optional<BaechiBooking>& sent(TensorId t, DeviceId d) {
+    return sent_[index(t) * limits_.size() + index(d)];
+  }
+  const std::optional<BaechiBooking>& sent(TensorId t, DeviceId d) const {
+    return sent_[index(t) * limits_.size() + index(d)];
+  }
   auto devices() const { return id_range<DeviceId>(0, limits_.size()); }
   bool may_run_on(OpId v, DeviceId d) const {
     return result_.device[v] == no_device || result_.device[v] == d;
@@ -92,6 +97,7 @@ class CompatScheduler {
   IdVector<GroupId, CompatGroup> groups_;  // empty without colocation
   CompatMemory memory_;
   BaechiChannels channels_;
+  std::vector<std::optional<BaechiBooking>> sent_;  // [num_tensors, num_devices]
   std::uint64_t moved_channels_ = 0;  // since estimates were last looked at; bit d % 64
   CompatReadyOps ready_;
   IdVector<OpId, std::uint32_t> ready_row_;  // row in ready_, or ~0
@@ -100,7 +106,6 @@ class CompatScheduler {
   IdVector<OpId, TimePoint> end_;
   IdVector<DeviceId, TimePoint> free_;  // for computing
   IdVector<DeviceId, OpId> last_;       // last started
-  IdVector<DeviceId, State> state_;
   TimePoint now_{};
   CompatResult result_;
 };

@@ -21,9 +21,12 @@ CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Byt
                           BaechiLog* log) {
   BAECHI_CHECK(!limits.empty(), "no devices");
   if (options.algorithm == CompatAlgorithm::m_topo) return compat_topo(graph, limits, options);
-  if (options.algorithm == CompatAlgorithm::m_etf) favourites = {};
-  BAECHI_CHECK(options.algorithm == CompatAlgorithm::m_etf || favourites.size() == graph.num_ops(),
-               "favourites of {} ops for {}", favourites.size(), graph.num_ops());
+  if (options.algorithm == CompatAlgorithm::m_etf) {
+    favourites = {};
+  } else {
+    BAECHI_CHECK(favourites.size() == graph.num_ops(), "favourites of {} ops for {}",
+                 favourites.size(), graph.num_ops());
+  }
   return CompatScheduler(graph, limits, options, favourites, log).run();
 }
 
@@ -32,8 +35,8 @@ SctGraph sct_graph(const BaechiGraph& graph) {
   for (const OpId v : graph.ops()) result.compute.push_back(graph.op(v).compute);
   for (const EdgeId e : graph.edges()) {
     const BaechiGraph::Edge& edge = graph.edge(e);
-    result.edges.push_back(
-        {static_cast<std::uint32_t>(edge.src), static_cast<std::uint32_t>(edge.dst), edge.time});
+    result.edges.push_back({static_cast<std::uint32_t>(edge.src),
+                            static_cast<std::uint32_t>(edge.dst), graph.time(e)});
   }
   return result;
 }

@@ -49,7 +49,7 @@ Choice parse_choice(std::string_view text, const std::string& flag) {
   choice.label = text;
   std::vector<std::string> assignments;
   if (end != std::string_view::npos) assignments = split(text.substr(end + 1), ',');
-  const std::string_view owner = text.starts_with(program) ? "exec" : choice.name;
+  const std::string_view owner = text.starts_with(program) ? "exec" : text.substr(0, end);
   choice.options = parse_options(owner, assignments, flag);
   return choice;
 }

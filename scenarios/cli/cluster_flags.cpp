@@ -12,8 +12,7 @@ namespace baechi {
 namespace {
 
 // The fit that Baechi's authors measured: 134 us and 0.1754 us per kB, over PCIe.
-constexpr const char* default_bandwidth = "5.7 GB/s";
-constexpr const char* default_latency = "134 us";
+constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::microseconds(134)};
 
 constexpr auto transfers_by_name =
     std::to_array<std::pair<std::string_view, Transfers>>({{"sequential", Transfers::sequential},
@@ -77,9 +76,10 @@ Platform from_scenario(const std::string& path, const std::vector<std::string>& 
   std::string left_open;
   for (std::size_t i = 0; i < file.axes.size(); ++i) {
     if (!file.axes[i].starts_with("graph"))
-      left_open += fmt::format(" --set {}={}", file.axes[i], first.at[i]);
+      left_open += fmt::format(" --set '{}={}'", file.axes[i], first.at[i]);
   }
-  if (!left_open.empty()) fmt::print(stderr, "of the sweep in {}:{}\n", path, left_open);
+  if (!left_open.empty())
+    fmt::print(stderr, "the first point of the sweep in {}:{}\n", path, left_open);
   return {first.cluster, first.engine};
 }
 
@@ -95,9 +95,8 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
       add("--memory", flags.memory, "SIZE", "Memory of each, such as '8 GiB'"),
       add("--memory-fraction", flags.memory_fraction, "F", "Use only this much of it, (0, 1] [1]"),
       add("--bandwidth", flags.bandwidth, "B/s",
-          fmt::format("Of the link between any two [{}, Baechi's fit of PCIe]", default_bandwidth)),
-      add("--latency", flags.latency, "T",
-          fmt::format("Of each transfer [{}, Baechi's fit]", default_latency)),
+          "Of the link between any two [5.7 GB/s, Baechi's fit of PCIe]"),
+      add("--latency", flags.latency, "T", "Of each transfer [134 us, Baechi's fit]"),
       add("--transfers", flags.transfers, "M",
           "Who may send at once: sequential (one transfer per device), duplex (one each way), "
           "shared (one in all), parallel (any number) [sequential]"),
@@ -137,11 +136,10 @@ Platform read_platform(const ClusterFlags& flags) {
   platform.cluster.memory_fraction = reader.read<double>(
       "--memory-fraction", flags.memory_fraction, 1.0, parse_number<double>, "a number in (0, 1]");
   platform.cluster.link.bandwidth =
-      reader.read<Bandwidth>("--bandwidth", flags.bandwidth, *parse_bandwidth(default_bandwidth),
+      reader.read<Bandwidth>("--bandwidth", flags.bandwidth, default_link.bandwidth,
                              parse_bandwidth, "a rate such as '5.7 GB/s'");
-  platform.cluster.link.latency =
-      reader.read<Duration>("--latency", flags.latency, *parse_duration(default_latency),
-                            parse_duration, "a time such as '134 us'");
+  platform.cluster.link.latency = reader.read<Duration>(
+      "--latency", flags.latency, default_link.latency, parse_duration, "a time such as '134 us'");
 
   EngineOptions& engine = platform.engine;
   engine.transfers =

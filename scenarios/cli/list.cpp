@@ -30,7 +30,8 @@ std::vector<Options::Declared> declared(std::string_view owner, Make&& make) {
   Options options{std::string(owner)};
   try {
     make(options);
-  } catch (const InputError&) {  // it needs an option; by then it has said which
+  } catch (const InputError&) {
+    return options.declared();  // it needs one; by then it has said which
   }
   return options.declared();
 }
@@ -72,19 +73,17 @@ std::string first_comment(const std::filesystem::path& path) {
   return "";
 }
 
-/// The scenario files of the working directory's checkout, examples first.
-Section scenario_section(std::string name, const std::vector<std::string>& folders) {
-  Section section{std::move(name), {}, "none here: run it in a checkout"};
-  for (const std::string& folder : folders) {
-    std::vector<std::filesystem::path> paths;
-    std::error_code none;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none)) {
-      if (entry.path().extension() == ".yaml") paths.push_back(entry.path());
-    }
-    std::ranges::sort(paths);
-    for (const auto& path : paths)
-      section.items.push_back({path.string(), first_comment(path), {}, {}});
+/// The scenario files below a folder of the checkout one is in.
+Section scenario_section(std::string name, const std::string& folder) {
+  Section section{std::move(name), {}, "none below ./" + folder};
+  std::vector<std::filesystem::path> paths;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none)) {
+    if (entry.path().extension() == ".yaml") paths.push_back(entry.path());
   }
+  std::ranges::sort(paths);
+  for (const auto& path : paths)
+    section.items.push_back({path.string(), first_comment(path), {}, {}});
   return section;
 }
 
@@ -94,8 +93,8 @@ std::vector<Section> sections() {
           generator_section(),
           importer_section(),
           {"devices", {}, "none yet: devices are given by count, memory and speed"},
-          scenario_section("scenarios", {"scenarios/examples", "scenarios/sweeps"}),
-          scenario_section("papers", {"scenarios/papers"})};
+          scenario_section("scenarios", "scenarios/examples"),
+          scenario_section("papers", "scenarios/papers")};
 }
 
 std::string table(const std::vector<Section>& chosen) {
@@ -103,8 +102,10 @@ std::string table(const std::vector<Section>& chosen) {
   for (const Section& section : chosen) {
     text += fmt::format("{}{}\n", text.empty() ? "" : "\n", bold(section.name));
     if (section.items.empty()) text += fmt::format("  {}\n", section.if_empty);
+    std::size_t width = 0;
+    for (const Item& item : section.items) width = std::max(width, item.name.size());
     for (const Item& item : section.items) {
-      text += fmt::format("  {:<16} {}{}\n", item.name, item.summary,
+      text += fmt::format("  {:<{}}  {}{}\n", item.name, width, item.summary,
                           item.source.empty() ? "" : " (" + item.source + ")");
       for (const auto& [key, fallback, help, type, allowed] : item.options)
         text += fmt::format("    {:<18} {}{}\n", key, help,
@@ -164,6 +165,7 @@ int list(const std::string& what, const std::string& format) {
   std::vector<Section> chosen = sections();
   if (!what.empty()) {
     std::vector<std::string> known;
+    known.reserve(chosen.size());
     for (const Section& section : chosen) known.push_back(section.name);
     std::erase_if(chosen, [&what](const Section& section) { return section.name != what; });
     if (chosen.empty())

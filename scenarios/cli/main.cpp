@@ -28,6 +28,12 @@ void settle_with_the_system() {
   if (std::signal(SIGINT, [](int) { _exit(interrupted); }) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
 }
 
+/// "baechi trace info": the verb as typed.
+std::string command(const CLI::App& verb) {
+  const CLI::App* parent = verb.get_parent();
+  return (parent == nullptr ? "" : command(*parent) + " ") + verb.get_name();
+}
+
 /// "" if every leading word of the arguments names a verb that exists.
 std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
@@ -37,8 +43,9 @@ std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
     const std::string word = argv[i];
     if (known.empty() || word.starts_with('-')) return "";
     if (std::ranges::find(known, word) == known.end())
-      return fmt::format("baechi: no verb '{}'{} (verbs: {})", word, did_you_mean(word, known),
-                         fmt::join(known, ", "));
+      return fmt::format("{}: no verb '{}'{} (verbs: {})\n'{} --help' shows what they do.\n",
+                         command(*at), word, did_you_mean(word, known), fmt::join(known, ", "),
+                         command(*at));
     at = at->get_subcommand(word);
   }
   return "";
@@ -50,26 +57,27 @@ const CLI::App& reached(const CLI::App& app) {
   return verbs.empty() ? app : reached(*verbs.front());
 }
 
-/// "baechi trace info": the verb as typed.
-std::string command(const CLI::App& verb) {
-  const CLI::App* parent = verb.get_parent();
-  return (parent == nullptr ? "" : command(*parent) + " ") + verb.get_name();
-}
-
-/// What the parser did not accept, a mistyped flag before all that follows from it.
+/// What the parser did not accept: a mistyped flag or a word too many before all that follows from
+/// it.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& verb = reached(app);
   std::vector<std::string> flags;
   for (const CLI::Option* option : verb.get_options()) {
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
   }
-  Mistakes mistakes;
-  std::string message;
+  std::string unknown, surplus;
   for (const std::string& word : app.remaining(true)) {
-    if (!word.starts_with('-') || word == "-") continue;
     const std::string flag = word.substr(0, word.find('='));
-    message += fmt::format("{}: no flag '{}'{}\n", command(verb), flag, did_you_mean(flag, flags));
+    if (word.starts_with('-') && word != "-")
+      unknown +=
+          fmt::format("{}: no flag '{}'{}\n", command(verb), flag, did_you_mean(flag, flags));
+    else
+      surplus += fmt::format(
+          "{}: '{}' is a word too many (one with a space needs quotes, such as "
+          "'8 GiB')\n",
+          command(verb), word);
   }
+  std::string message = unknown.empty() ? surplus : unknown;
   if (message.empty()) message = fmt::format("{}: {}\n", command(verb), error.what());
   return message + fmt::format("'{} --help' shows what there is.\n", command(verb));
 }
@@ -112,7 +120,7 @@ int run(int argc, char** argv) {
   add_verbs(app, chosen);
 
   if (const std::string message = unknown_verb(app, argc, argv); !message.empty()) {
-    fmt::print(stderr, "{}\n", message);
+    fmt::print(stderr, "{}", message);
     return users_mistake;
   }
   try {

@@ -162,7 +162,7 @@ int generate(const std::string& name, const std::vector<std::string>& assignment
              const std::string& out) {
   const Trace trace = generate_trace(name, parse_options(name, assignments, ""), "");
   if (out.empty())
-    print_json(trace_json(trace));
+    print_out(trace_json(trace));
   else
     write_trace(trace, out);
   return 0;

@@ -328,8 +328,8 @@ std::vector<std::uint64_t> read_seeds(const Value& block, Findings& findings) {
     const char* last = v.text.data() + v.text.size();
     const auto [end, ec] = std::from_chars(v.text.data(), last, seed);
     if (ec != std::errc{} || end != last || !v.children.empty() || v.text.empty())
-      findings.add(
-          fmt::format("{}seeds: '{}' is not a whole number >= 0", at(v.where), one_line(v)));
+      findings.add(fmt::format("{}seeds: '{}' is not a whole number >= 0", at(v.where),
+                               v.children.empty() ? v.text : one_line(v)));
     else if (!known.insert(seed).second)
       findings.add(fmt::format("{}seeds: {} stands there twice", at(v.where), seed));
     else

@@ -126,7 +126,9 @@ class Planner {
     read_graphs();
     if (findings_.size() == 0) make_problems();
     make_runs();
-    if (findings_.size() == 0) describe_plan();
+    const bool whole =
+        std::ranges::none_of(plan_.files, [](const auto& f) { return f.points.empty(); });
+    if (findings_.size() == 0 && whole) describe_plan();
     findings_.pour_into(mistakes);
     return std::move(plan_);
   }

@@ -17,18 +17,26 @@ Options::Value* item(Options::Value& list, std::string_view text) {
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n')
-      out += "\\n";
+    if (byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
     else
       out += c;
   }
   return out + '"';
 }
 
+/// Whether YAML reads `text`, without quotes, as it is: said of less than is true.
 bool is_plain(std::string_view text) {
-  return !text.empty() && text.front() != ' ' && text.back() != ' ' &&
-         text.find_first_of(",:[]{}#&*!|>'\"%@`\\\n") == std::string_view::npos;
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '/';
+  };
+  const auto is_inner = [&](char c) { return is_letter(c) || c == ' ' || c == '-' || c == '+'; };
+  return !text.empty() && is_letter(text.front()) && text.back() != ' ' && text != "null" &&
+         text != "Null" && text != "NULL" && !text.starts_with("...") &&
+         std::ranges::all_of(text, is_inner);
 }
 
 }  // namespace

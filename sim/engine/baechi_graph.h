@@ -25,13 +25,15 @@ class BaechiGraph {
   /// One tensor on an edge. Two sends of one TensorId to one device are one transfer.
   struct Send {
     TensorId tensor{};
+    /// Its place among the tensors of its op, from 0; a tensor that several ops send has a number
+    /// above these that is its own. So a table of num_slots() suffices while one op sends.
+    std::uint32_t slot = 0;
     Bytes size{};
     Duration time{};  ///< between any two devices: the original's links are all equal
   };
   struct Edge {
     OpId src{};
     OpId dst{};
-    Duration time{};  ///< sum over its sends
   };
   /// `dst` reads a tensor of `src`: what edges are made of.
   struct Read {
@@ -57,6 +59,7 @@ class BaechiGraph {
   std::size_t num_edges() const { return edges_.size(); }
   std::size_t num_tensors() const { return num_tensors_; }  ///< one more than the largest TensorId
   std::size_t num_groups() const { return num_groups_; }    ///< groups are 1 .. num_groups
+  std::size_t num_slots() const { return num_slots_; }      ///< one more than the largest slot
 
   auto ops() const { return ops_.ids(); }
   auto edges() const { return edges_.ids(); }
@@ -71,9 +74,23 @@ class BaechiGraph {
   std::span<const EdgeId> in_edges(OpId v) const {  ///< sorted by src
     return {in_.data() + in_begin_[index(v)], in_.data() + in_begin_[index(v) + 1]};
   }
+  /// The src of each of in_edges(v), in the same order.
+  std::span<const OpId> predecessors(OpId v) const {
+    return {in_src_.data() + in_begin_[index(v)], in_src_.data() + in_begin_[index(v) + 1]};
+  }
+  /// How long all tensors of `e` take, one after another.
+  Duration time(EdgeId e) const {
+    Duration sum{};
+    for (const Send& s : sends(e)) sum += s.time;
+    return sum;
+  }
 
  private:
+  BaechiGraph() = default;
+  void reserve(std::size_t reads);
   void add_edges_of(std::span<const Read> reads, std::vector<EdgeId>& edge_to);
+  void finish(bool numbered);
+  void number_slots();
   void index_readers();
   void number_topologically();
   void complete_groups();
@@ -84,9 +101,11 @@ class BaechiGraph {
   std::vector<std::uint32_t> sends_begin_{0};  // [num_edges + 1], into sends_
   std::vector<std::uint32_t> out_begin_{0};    // [num_ops + 1], into edges_
   std::vector<EdgeId> in_;                     // [num_edges], sorted by (dst, id)
+  std::vector<OpId> in_src_;                   // [num_edges], beside in_
   std::vector<std::uint32_t> in_begin_;        // [num_ops + 1], into in_
   std::size_t num_tensors_ = 0;
   std::size_t num_groups_ = 0;
+  std::size_t num_slots_ = 0;
 };
 
 }  // namespace baechi

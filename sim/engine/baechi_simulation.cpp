@@ -60,21 +60,25 @@ class Simulation {
         placement_(placement),
         log_(log),
         observers_(observers),
-        channels_(graph.num_tensors(), devices, log != nullptr),
+        channels_(devices),
+        num_devices_(devices),
+        sent_(graph.num_slots() * devices),
         free_(devices),
         weights_(devices),
-        used_(devices),
-        ready_(graph.num_ops()),
-        unmet_(graph.num_ops()),
-        unread_(graph.num_ops()) {
+        used_(devices) {
     step_.result.devices.assign(devices, {});
   }
 
   BaechiStep run() {
+    ops_.reserve(graph_.num_ops());
     for (const OpId v : graph_.ops()) {
-      unmet_[v] = static_cast<std::uint32_t>(graph_.in_edges(v).size());
-      unread_[v] = static_cast<std::uint32_t>(graph_.out_edges(v).size());
-      if (unmet_[v] == 0) queue_.push(TimePoint{}, graph_.op(v).topo, v);
+      const OpState& op =
+          ops_[ops_.push_back({.ready = TimePoint{},
+                               .unmet = static_cast<std::uint32_t>(graph_.in_edges(v).size()),
+                               .unread = static_cast<std::uint32_t>(graph_.out_edges(v).size()),
+                               .topo = graph_.op(v).topo,
+                               .device = placement_[v]})];
+      if (op.unmet == 0) queue_.push(op.ready, op.topo, v);
     }
     std::size_t ran = 0;
     for (; !queue_.empty(); ++ran) run_op(queue_.pop());
@@ -87,22 +91,36 @@ class Simulation {
   }
 
  private:
+  struct OpState {
+    TimePoint ready{};         // latest input so far
+    std::uint32_t unmet = 0;   // in-edges whose src has not run
+    std::uint32_t unread = 0;  // out-edges whose dst has not run
+    std::uint32_t topo = 0;
+    DeviceId device{};
+  };
+  struct Sent {
+    TensorId tensor{~std::uint32_t{0}};
+    BaechiBooking booking;
+  };
+
   void run_op(OpId v) {
     const BaechiGraph::Op& op = graph_.op(v);
-    const DeviceId d = placement_[v];
-    const TimePoint start = std::max(free_[d], ready_[v]);
+    const auto [ready, unmet, unread, topo, d] = ops_[v];
+    const TimePoint start = std::max(free_[d], ready);
     const TimePoint end = start + op.compute;
     free_[d] = end;
     step_.result.devices[d].busy += op.compute;
     hold_memory(op, d, start);
-    for (const EdgeId e : graph_.in_edges(v)) drop_reader(graph_.edge(e).src, start);
-    if (log_ != nullptr) log_->on_op({v, d, ready_[v], start, end});
+    for (const OpId u : graph_.predecessors(v)) {
+      if (--ops_[u].unread == 0) release_outputs(u, start);
+    }
+    if (log_ != nullptr) log_->on_op({v, d, ready, start, end});
     for (StepObserver* o : observers_) o->on_op(v, d, start, end);
     for (const EdgeId e : graph_.out_edges(v)) {
-      const OpId reader = graph_.edge(e).dst;
-      const DeviceId to = placement_[reader];
-      ready_[reader] = std::max(ready_[reader], to == d ? end : send(e, d, to, end));
-      if (--unmet_[reader] == 0) queue_.push(ready_[reader], graph_.op(reader).topo, reader);
+      OpState& reader = ops_[graph_.edge(e).dst];
+      reader.ready =
+          std::max(reader.ready, reader.device == d ? end : send(e, d, reader.device, end));
+      if (--reader.unmet == 0) queue_.push(reader.ready, reader.topo, graph_.edge(e).dst);
     }
   }
 
@@ -110,20 +128,19 @@ class Simulation {
   TimePoint send(EdgeId e, DeviceId from, DeviceId to, TimePoint end) {
     TimePoint last{};
     for (const BaechiGraph::Send& s : graph_.sends(e)) {
-      const bool cached = channels_.holds(to, s.tensor);
-      if (cached) {
-        last = std::max(last, channels_.arrival(to, s.tensor));
-      } else {
-        const BaechiBooking b = channels_.book(s.tensor, from, to, end, s.time);
-        last = std::max(last, b.receive_end);
+      Sent& sent = sent_[s.slot * num_devices_ + index(to)];
+      const bool cached = sent.tensor == s.tensor;
+      if (!cached) {
+        sent = {s.tensor, channels_.book(from, to, end, s.time)};
         ++step_.result.transfers;
         step_.result.moved += s.size;
         for (StepObserver* o : observers_)
-          o->on_transfer(s.tensor, from, to, b.send_start, b.receive_end);
+          o->on_transfer(s.tensor, from, to, sent.booking.send_start, sent.booking.receive_end);
       }
+      last = std::max(last, sent.booking.receive_end);
       if (log_ != nullptr)
-        log_->on_transfer({s, graph_.edge(e).src, graph_.edge(e).dst, from, to, cached,
-                           channels_.booking(to, s.tensor)});
+        log_->on_transfer(
+            {s, graph_.edge(e).src, graph_.edge(e).dst, from, to, cached, sent.booking});
     }
     return last;
   }
@@ -143,9 +160,8 @@ class Simulation {
 
   /// Q6: outputs go as their last reader starts, Q5: and leave the persistent bytes behind, with no
   /// regard to the peak; those of an op that nobody reads stay.
-  void drop_reader(OpId producer, TimePoint now) {
-    if (--unread_[producer] > 0) return;
-    const DeviceId d = placement_[producer];
+  void release_outputs(OpId producer, TimePoint now) {
+    const DeviceId d = ops_[producer].device;
     used_[d] += graph_.op(producer).persistent - graph_.op(producer).outputs;
     tell_memory(d, Bytes{}, now);
   }
@@ -171,12 +187,12 @@ class Simulation {
   std::span<StepObserver* const> observers_;
 
   BaechiChannels channels_;
+  std::size_t num_devices_;
+  std::vector<Sent> sent_;              // [num_slots, num_devices], the last booked of each slot
   IdVector<DeviceId, TimePoint> free_;  // for computing
   IdVector<DeviceId, Bytes> weights_;   // persistent bytes of the ops that ran
   IdVector<DeviceId, Bytes> used_;
-  IdVector<OpId, TimePoint> ready_;       // latest input so far
-  IdVector<OpId, std::uint32_t> unmet_;   // in-edges whose src has not run
-  IdVector<OpId, std::uint32_t> unread_;  // out-edges whose dst has not run
+  IdVector<OpId, OpState> ops_;
   ReadyQueue queue_;
   BaechiStep step_;
 };

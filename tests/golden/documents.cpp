@@ -120,7 +120,8 @@ std::map<std::string, json> fused_graphs(const json& results) {
   std::map<std::string, json> fused;
   if (!results.contains("fusion")) return fused;
   for (const char* grouper : {"tf", "coplace"}) {
-    for (const std::string& key : {std::string(grouper), fmt::format("{}:disjoint=0:cycle=0", grouper)}) {
+    for (const std::string& key :
+         {std::string(grouper), fmt::format("{}:disjoint=0:cycle=0", grouper)}) {
       if (results["fusion"].contains(key)) fused[grouper] = results["fusion"][key];
     }
   }
@@ -134,8 +135,7 @@ std::optional<std::vector<std::string>> coplaced_groups(const json& results) {
 }
 
 /// The counts and sums at the head of a results file.
-void check_head(const json& results, Workload& workload, const std::string& file,
-                Report& report) {
+void check_head(const json& results, Workload& workload, const std::string& file, Report& report) {
   const BaechiGraph& graph = workload.grouped("tf")->graph;
   Record record(report, file, "head", results);
   record.leave_out({"graph", "file", "source", "mapping", "num_ops_in_file", "topo_order",

@@ -20,9 +20,9 @@ std::int64_t whole_us(TimePoint t) {
 }  // namespace
 
 void EventLog::on_op(const BaechiOpEvent& e) {
-  events_.push_back({nullptr,
-                     {number(e.op), number(e.device), whole_us(e.ready), whole_us(e.start),
-                      whole_us(e.end)}});
+  events_.push_back(
+      {nullptr,
+       {number(e.op), number(e.device), whole_us(e.ready), whole_us(e.start), whole_us(e.end)}});
 }
 
 void EventLog::on_transfer(const BaechiTransferEvent& e) {
@@ -50,8 +50,7 @@ std::string EventLog::fnv1a64() const {
     const std::string line =
         fmt::format("{}{} {}\n", event.tensor == nullptr ? "op" : "xfer ",
                     event.tensor == nullptr ? "" : *event.tensor, fmt::join(event.numbers, " "));
-    for (const char c : line)
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    for (const char c : line) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   }
   return fmt::format("{:016x}", hash);
 }

@@ -16,8 +16,8 @@ class EventLog final : public BaechiLog {
   void on_transfer(const BaechiTransferEvent& e) override;
 
   std::size_t size() const { return events_.size(); }
-  /// ["op", id, dev, ready, start, end] and ["xfer", tensor, src_op, dst_op, from_dev, to_dev, cached,
-  /// send_start, send_end, recv_start, recv_end], times in us.
+  /// ["op", id, dev, ready, start, end] and ["xfer", tensor, src_op, dst_op, from_dev, to_dev,
+  /// cached, send_start, send_end, recv_start, recv_end], times in us.
   json to_json() const;
   /// 64-bit FNV-1a, 16 hexadecimal digits, of the events as lines, fields joined by spaces.
   std::string fnv1a64() const;

@@ -58,11 +58,14 @@ class Folder {
     fuzz();
     pytorch();
     if (files_ == 0)
-      throw InputError(fmt::format("{}: no goldens here (graphs, results, fuzz, unit)", root_.string()));
+      throw InputError(
+          fmt::format("{}: no goldens here (graphs, results, fuzz, unit)", root_.string()));
   }
 
  private:
-  std::string name(const fs::path& path) const { return fs::relative(path, root_).generic_string(); }
+  std::string name(const fs::path& path) const {
+    return fs::relative(path, root_).generic_string();
+  }
 
   void each(const char* folder, const auto& check) {
     for (const fs::path& path : files_in(root_ / folder)) {
@@ -146,7 +149,8 @@ class Folder {
 }  // namespace
 
 void check_folder(const fs::path& folder, Report& report) {
-  if (!fs::is_directory(folder)) throw InputError(fmt::format("{}: no such folder", folder.string()));
+  if (!fs::is_directory(folder))
+    throw InputError(fmt::format("{}: no such folder", folder.string()));
   Folder(folder, report).check();
 }
 

@@ -9,22 +9,21 @@
 namespace baechi::golden {
 
 /// A folder with any of graphs/{small,small_raw,msr}, results/{small,msr,small_pytorch}, fuzz and
-/// unit. Throws InputError on a file that is no JSON or lacks what a replay needs, or if `folder` has
-/// none of these parts.
+/// unit. Throws InputError on a file that is no JSON or lacks what a replay needs, or if `folder`
+/// has none of these parts.
 void check_folder(const std::filesystem::path& folder, Report& report);
 
 inline constexpr const char* no_coplacement = "co-placement groups: co-placement is not built";
 
 // One document each; `file` is for messages.
-/// graphs/small and graphs/msr: in canonical order. (`comm_cost` is not held against the edges' times:
-/// some graphs give these by hand.)
+/// graphs/small and graphs/msr: in canonical order. (`comm_cost` is not held against the edges'
+/// times: some graphs give these by hand.)
 void check_graph(const json& graph, const std::string& file, Report& report);
 /// graphs/small_raw against graphs/small.
 void check_canonical(const json& raw, const json& canonical, const std::string& file,
                      Report& report);
 /// results/small and results/msr.
-void check_results(const json& results, const json& graph, const std::string& file,
-                   Report& report);
+void check_results(const json& results, const json& graph, const std::string& file, Report& report);
 /// A line of fuzz/fuzz.jsonl.
 void check_fuzz(const json& record, const std::string& file, Report& report);
 /// unit/<name>.json. `graphs` finds the graph of a name among the goldens, or null.

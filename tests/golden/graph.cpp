@@ -34,7 +34,8 @@ class Interned {
 
 void check_read(const GoldenRead& r, std::size_t num_ops) {
   if (r.src >= num_ops || r.dst >= num_ops || r.src == r.dst || r.us < 0)
-    throw InputError(fmt::format("no such edge among {} ops: {} -> {}, {} us", num_ops, r.src, r.dst, r.us));
+    throw InputError(
+        fmt::format("no such edge among {} ops: {} -> {}, {} us", num_ops, r.src, r.dst, r.us));
 }
 
 /// Throws InputError on a cycle: its ops are left without a number, as only the first may be.
@@ -96,8 +97,11 @@ NamedGraph named_graph(const GoldenGraph& graph, const std::vector<std::string>&
     ops.push_back(baechi_op(graph.ops[v], group_ids(group_of.at(v))));
   std::vector<BaechiGraph::Read> reads;
   for (const GoldenRead& r : graph.reads)
-    reads.push_back({op_id(r.src), op_id(r.dst),
-                     {TensorId{tensor_ids(r.tensor)}, Bytes{r.bytes}, from_microseconds(r.us)}});
+    reads.push_back({op_id(r.src),
+                     op_id(r.dst),
+                     {.tensor = TensorId{tensor_ids(r.tensor)},
+                      .size = Bytes{r.bytes},
+                      .time = from_microseconds(r.us)}});
   BaechiGraph made(std::move(ops), reads);
   check_acyclic(made);
   return {std::move(made), std::move(tensors), std::move(group_names)};

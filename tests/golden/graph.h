@@ -58,15 +58,18 @@ struct FusedGraph {
 };
 FusedGraph read_fused(const json& record);
 
-/// What the original's `tf` grouper makes of lists of groups: the closure, and of each the least name
-/// by (length, text). "" where the list is empty.
+/// What the original's `tf` grouper makes of lists of groups: the closure, and of each the least
+/// name by (length, text). "" where the list is empty.
 std::vector<std::string> tf_groups(const std::vector<std::vector<std::string>>& labels);
 std::vector<std::string> tf_groups(const GoldenGraph& graph);
 
 inline json us(Duration t) {
-  return t.count() % 1000 == 0 ? json(t.count() / 1000) : json(static_cast<double>(t.count()) / 1e3);
+  return t.count() % 1000 == 0 ? json(t.count() / 1000)
+                               : json(static_cast<double>(t.count()) / 1e3);
 }
-inline json us(TimePoint t) { return us(t.time_since_epoch()); }
+inline json us(TimePoint t) {
+  return us(t.time_since_epoch());
+}
 
 template <class Id>
 json bytes(const IdVector<Id, Bytes>& values) {
@@ -78,8 +81,7 @@ json bytes(const IdVector<Id, Bytes>& values) {
 template <class Key, class Id>
 json ids(const IdVector<Key, Id>& values, Id none) {
   json list = json::array();
-  for (const Id id : values)
-    list.push_back(id == none ? -1 : static_cast<std::int64_t>(index(id)));
+  for (const Id id : values) list.push_back(id == none ? -1 : static_cast<std::int64_t>(index(id)));
   return list;
 }
 

@@ -9,9 +9,10 @@
 int main(int argc, char** argv) {
   using namespace baechi;
   if (argc != 2 || std::string_view(argv[1]).starts_with("-")) {
-    fmt::print(stderr, "usage: baechi_goldens DIR\n"
-                       "Replays every golden of the original Baechi in DIR and compares every field.\n"
-                       "Exit codes: 0 no mismatch, 3 mismatches, 2 DIR cannot be read.\n");
+    fmt::print(stderr,
+               "usage: baechi_goldens DIR\n"
+               "Replays every golden of the original Baechi in DIR and compares every field.\n"
+               "Exit codes: 0 no mismatch, 3 mismatches, 2 DIR cannot be read.\n");
     return argc == 2 && std::string_view(argv[1]) == "--help" ? 0 : 2;
   }
   golden::Report report(std::cout);

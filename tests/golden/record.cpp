@@ -62,8 +62,8 @@ void Record::near(const char* field, double got, double tolerance) {
   if (!has(field)) return;
   seen_.insert(field);
   const json& expected = expected_[field];
-  if (expected.is_number() && std::abs(expected.get<double>() - got) <=
-                                  tolerance * std::max(1.0, std::abs(got)))
+  if (expected.is_number() &&
+      std::abs(expected.get<double>() - got) <= tolerance * std::max(1.0, std::abs(got)))
     return;
   mismatch(field, shown(expected), fmt::format("{}", got));
 }

@@ -20,7 +20,8 @@ class Report {
   std::size_t passed() const { return passed_; }
   std::size_t failed() const { return failed_; }
   std::size_t skipped() const;
-  /// `count` records that cannot be replayed, and the reason: one line per reason in print_summary().
+  /// `count` records that cannot be replayed, and the reason: one line per reason in
+  /// print_summary().
   void skip(const std::string& reason, std::size_t count = 1);
   /// "skipped ...: K" for each reason, then the last line, "N passed, M failed, K skipped".
   void print_summary() const;
@@ -33,8 +34,8 @@ class Report {
   std::map<std::string, std::size_t> skipped_;
 };
 
-/// One record: a JSON object, every field of which is compared, taken as input, or named as left out.
-/// Any other field is a mismatch: a golden is not to be passed over in silence.
+/// One record: a JSON object, every field of which is compared, taken as input, or named as left
+/// out. Any other field is a mismatch: a golden is not to be passed over in silence.
 class Record {
  public:
   /// `expected` outlives the record.

@@ -74,7 +74,7 @@ double length_with(const BaechiGraph& graph, const std::vector<double>& x) {
     for (const EdgeId e : graph.out_edges(v)) {
       const BaechiGraph::Edge& edge = graph.edge(e);
       end[edge.dst] = std::max(
-          end[edge.dst], end[v] + x[index(e)] * static_cast<double>(edge.time.count()) / 1e3);
+          end[edge.dst], end[v] + x[index(e)] * static_cast<double>(graph.time(e).count()) / 1e3);
       if (--unmet[index(edge.dst)] == 0) queue.push_back(edge.dst);
     }
   }
@@ -110,8 +110,9 @@ void check_x(Record& record, const NamedGraph& graph, double optimum) {
 }
 
 /// Favourites of an m-SCT run: from its own x if it has them, else from the program it refers to.
-std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph, Workload& workload,
-                                   double threshold, const FavouriteEdges& known) {
+std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph,
+                                         Workload& workload, double threshold,
+                                         const FavouriteEdges& known) {
   record.leave_out({"solver"});
   if (!record.has("lp_x")) {
     const auto& edges = known.find(record.input("lp_ref").get<std::string>());
@@ -195,8 +196,8 @@ void check_virtual(const json& run, const IdVector<OpId, DeviceId>& placement, W
 }
 
 /// The placement of a fused graph, of each op that went into it.
-IdVector<OpId, DeviceId> unfused(const IdVector<OpId, DeviceId>& placement,
-                                 const FusedGraph& fused, std::size_t num_ops) {
+IdVector<OpId, DeviceId> unfused(const IdVector<OpId, DeviceId>& placement, const FusedGraph& fused,
+                                 std::size_t num_ops) {
   IdVector<OpId, DeviceId> result(num_ops, no_device);
   for (const OpId v : placement.ids()) {
     for (const std::size_t op : fused.ops[index(v)])
@@ -280,9 +281,7 @@ json lp_size(const BaechiGraph& graph) {
 
 Workload::Workload(GoldenGraph graph, std::optional<std::vector<std::string>> coplaced,
                    std::map<std::string, json> fused)
-    : golden_(std::move(graph)),
-      coplaced_(std::move(coplaced)),
-      fused_records_(std::move(fused)) {}
+    : golden_(std::move(graph)), coplaced_(std::move(coplaced)), fused_records_(std::move(fused)) {}
 
 std::int64_t Workload::sum_temporary_and_outputs() const {
   std::int64_t sum = 0;
@@ -300,9 +299,9 @@ std::int64_t Workload::sum_persistent() const {
 std::int64_t Workload::sum_resident() const {
   std::int64_t sum = 0;
   for (const GoldenOp& op : golden_.ops)
-    sum += op.temporary + std::max(op.persistent, std::accumulate(op.outputs.begin(),
-                                                                  op.outputs.end(),
-                                                                  std::int64_t{0}));
+    sum += op.temporary +
+           std::max(op.persistent,
+                    std::accumulate(op.outputs.begin(), op.outputs.end(), std::int64_t{0}));
   return sum;
 }
 

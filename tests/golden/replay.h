@@ -12,8 +12,8 @@ namespace baechi::golden {
 /// A graph, its groupings, and the linear programs' answers on them.
 class Workload {
  public:
-  /// `graph` as read; `coplaced` and `fused` as recorded, for we make neither: the group of each op,
-  /// and by grouper the fused graph.
+  /// `graph` as read; `coplaced` and `fused` as recorded, for we make neither: the group of each
+  /// op, and by grouper the fused graph.
   Workload(GoldenGraph graph, std::optional<std::vector<std::string>> coplaced,
            std::map<std::string, json> fused);
 

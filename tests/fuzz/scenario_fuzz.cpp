@@ -1,0 +1,34 @@
+/// libFuzzer target: any bytes as a scenario file. What is accepted must make sense.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "scenarios/run/load.h"
+#include "scenarios/run/problem.h"
+#include "scenarios/run/tree.h"
+#include "scenarios/run/yaml.h"
+#include "sim/error.h"
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace baechi;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try {
+    const std::string line = one_line(parse_yaml(text, "fuzz"));
+    BAECHI_CHECK(one_line(parse_yaml(line, "again")) == line, "{}", line);
+  } catch (const InputError&) {
+  }
+  try {
+    Mistakes mistakes;
+    const ScenarioFile file = parse_scenario(text, "fuzz.yaml", {}, mistakes);
+    mistakes.throw_if_any();
+    for (const Scenario& point : file.points) {
+      BAECHI_CHECK(point.at.size() == file.axes.size(), "{} of {}", point.at.size(),
+                   file.axes.size());
+      BAECHI_CHECK(make_cluster(point.cluster).num_devices() > 0, "{}", point.cluster_text);
+      if (&point - file.points.data() > 10) break;  // the rest are like them
+    }
+  } catch (const InputError&) {
+  }
+  return 0;
+}
