@@ -44,19 +44,22 @@ json group_infos(const NamedGraph& graph) {
     if (groups[g].members.empty()) continue;
     json members = json::array();
     for (const OpId v : groups[g].members) members.push_back(index(v));
-    infos[graph.group_names[index(g)]] = {{"ops", members},
-                                          {"temp_max", groups[g].temporary_max.count},
-                                          {"output_max", groups[g].outputs_max.count},
-                                          {"persistent_sum", groups[g].persistent_sum.count},
-                                          {"output_sum", groups[g].outputs_sum.count}};
+    const std::string& name = graph.group_names[index(g)];
+    infos[name.empty() ? "null" : name] = {{"ops", members},
+                                           {"temp_max", groups[g].temporary_max.count},
+                                           {"output_max", groups[g].outputs_max.count},
+                                           {"persistent_sum", groups[g].persistent_sum.count},
+                                           {"output_sum", groups[g].outputs_sum.count}};
   }
   return infos;
 }
 
 json group_of_ops(const NamedGraph& graph) {
   json names = json::array();
-  for (const OpId v : graph.graph.ops())
-    names.push_back(graph.group_names[index(graph.graph.op(v).group)]);
+  for (const OpId v : graph.graph.ops()) {
+    const std::string& name = graph.group_names[index(graph.graph.op(v).group)];
+    names.push_back(name.empty() ? json() : json(name));
+  }
   return names;
 }
 
@@ -165,6 +168,11 @@ void check_canonical(const json& raw, const json& canonical, const std::string& 
   const CanonicalForm form = canonical_form(read_graph(raw));
   Record record(report, file, "canonical form", canonical);
   record.leave_out({"note"});
+  for (std::size_t v = 0; v < raw["ops"].size(); ++v) {
+    if (at(raw["ops"][v], "id") != v)
+      record.mismatch(fmt::format("raw ops[{}].id", v), raw["ops"][v]["id"].dump(),
+                      fmt::format("{}", v));
+  }
   record.equal("ops", form.ops);
   record.equal("edges", form.edges);
   for (const char* field : {"name", "devices", "comm_cost"})

@@ -89,7 +89,7 @@ GoldenGraph read_graph(const json& file) {
 
 NamedGraph named_graph(const GoldenGraph& graph, const std::vector<std::string>& group_of) {
   std::vector<std::string> tensors;
-  std::vector<std::string> group_names{""};
+  std::vector<std::string> group_names{"(none)\n"};  // no_group, which no op is in
   Interned tensor_ids(tensors);
   Interned group_ids(group_names);
   IdVector<OpId, BaechiGraph::Op> ops;

@@ -45,10 +45,12 @@ CanonicalForm canonical_form(const GoldenGraph& graph);
 
 struct NamedGraph {
   BaechiGraph graph;
-  std::vector<std::string> tensors;      ///< [num_tensors]
-  std::vector<std::string> group_names;  ///< [num_groups + 1], from 1
+  std::vector<std::string> tensors;  ///< [num_tensors]
+  /// [num_groups + 1], from 1. "" is Python's None, the one group of all ops without a label.
+  std::vector<std::string> group_names;
 };
 /// `group_of`: the name of each op's group.
+/// Throws InputError on a cycle or a negative time.
 NamedGraph named_graph(const GoldenGraph& graph, const std::vector<std::string>& group_of);
 
 /// A fused graph as recorded, and which original ops went into each of its ops.

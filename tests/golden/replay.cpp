@@ -135,8 +135,8 @@ std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph
 
 std::string message_of(const CompatFailure& failure, const NamedGraph& graph) {
   if (failure.type != "KeyError") return failure.message;
-  const std::size_t group = index(graph.graph.op(failure.op).group);
-  return group < graph.group_names.size() ? "'" + graph.group_names[group] + "'" : "None";
+  const std::string& group = graph.group_names[index(graph.graph.op(failure.op).group)];
+  return group.empty() ? "None" : "'" + group + "'";
 }
 
 void check_outcome(Record& record, const CompatResult& result, const NamedGraph& graph,
@@ -214,6 +214,8 @@ void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
   record.leave_out({"wall_s", "cpu_s", "seed", "fusion_check_disjoint_paths", "virtual", "events",
                     "num_events", "events_fnv1a64"});
   const std::string grouper = record.input("grouper").get<std::string>();
+  if (grouper != "tf" && grouper != "coplace")
+    throw InputError(fmt::format("no grouper '{}' (tf, coplace)", grouper));
   Target target;
   if (record.input("fused").get<bool>()) {
     target.fused = workload.fused(grouper);

@@ -43,8 +43,12 @@ void check_rounding(Record& record) {
 void check_favorites(Record& record) {
   SctGraph graph;
   graph.compute.resize(record.input("num_ops").get<std::size_t>());
-  for (const json& edge : record.input("edges"))
+  for (const json& edge : record.input("edges")) {
     graph.edges.push_back({edge.at(0).get<std::uint32_t>(), edge.at(1).get<std::uint32_t>(), {}});
+    if (graph.edges.back().src >= graph.compute.size() ||
+        graph.edges.back().dst >= graph.compute.size())
+      throw InputError(fmt::format("no such edge: {}", edge.dump()));
+  }
   const auto chosen = record.input("chosen").get<std::vector<std::uint32_t>>();
   for (const std::uint32_t e : chosen) {
     if (e >= graph.edges.size()) throw InputError(fmt::format("no edge {}", e));
