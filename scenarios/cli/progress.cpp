@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -13,7 +14,7 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 
 std::string rounded(Seconds time) {
-  const auto s = static_cast<std::int64_t>(time.count() + 0.5);
+  const auto s = std::llround(time.count());
   if (s < 60) return fmt::format("{} s", s);
   if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
   return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);

@@ -74,6 +74,7 @@ int run_scenarios(const RunFlags& flags) {
   const Interrupt interrupt;
   Mistakes mistakes;
   std::vector<ScenarioFile> files;
+  files.reserve(flags.scenarios.size());
   for (const std::string& path : flags.scenarios)
     files.push_back(load_scenario(path, flags.sets, mistakes));
   const Plan plan = make_plan(std::move(files), settings.threads, mistakes);

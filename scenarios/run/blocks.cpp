@@ -73,7 +73,7 @@ ClusterParts read_parts(Options& o) {
   parts.links = o.raw("links", "a list of {from, to, bandwidth, latency} between groups");
   parts.fit =
       o.raw("fit", "baechi, or {us_per_byte, intercept_us}: transfers take rounded microseconds");
-  if (!(parts.memory_fraction > 0.0 && parts.memory_fraction <= 1.0))
+  if (parts.memory_fraction <= 0.0 || parts.memory_fraction > 1.0)
     o.mistake("memory_fraction", fmt::format("{} is not in (0, 1]", parts.memory_fraction));
   return parts;
 }
@@ -132,6 +132,7 @@ void read_devices(const Value& block, ClusterChoice& cluster, Findings& findings
 
 void read_links(const Value& block, ClusterChoice& cluster, Findings& findings) {
   std::vector<std::string> names;
+  names.reserve(cluster.devices.size());
   for (const DeviceChoice& d : cluster.devices) names.push_back(d.name);
   const auto position = [&](const std::string& name, const Value& in) -> std::size_t {
     const auto n = std::ranges::count(names, name);

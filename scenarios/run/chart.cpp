@@ -53,11 +53,12 @@ void append_line(std::string& out, const Chart::Line& line, const std::vector<do
   std::string path, points;
   bool pen_down = false;
   for (std::size_t i = 0; i < line.y.size(); ++i) {
-    if (!line.y[i]) {
+    const std::optional<double>& value = line.y[i];
+    if (!value) {
       pen_down = false;
       continue;
     }
-    const std::string x = number(xs[i]), y = number(y_of(*line.y[i]));
+    const std::string x = number(xs[i]), y = number(y_of(*value));
     path += fmt::format("{}{} {}", pen_down ? "L" : "M", x, y);
     pen_down = true;
     if (line.colour != chart_colours)

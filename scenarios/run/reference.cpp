@@ -31,7 +31,8 @@ Declared declared(auto ask) {
   Options options;
   try {
     ask(options);
-  } catch (const std::exception&) {  // it cannot do without something; by then it has said what
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    // It cannot do without something; by then it has said what.
   }
   return options.declared();
 }

@@ -71,7 +71,7 @@ void append_cell(std::string& out, const ResultTable& table, const RunResult* r,
     gap =
         over < 9.995 ? fmt::format("+{:.0f} %", 100.0 * over) : fmt::format("x {:.0f}", over + 1.0);
   }
-  const bool best = *r->step_time == *table.best(column)->step_time;
+  const bool best = r->step_time == table.best(column)->step_time;
   out += fmt::format("<td{}{}>{}<small>{}</small></td>", best ? " class=\"best\"" : "",
                      r->detail.empty() ? "" : fmt::format(" title=\"{}\"", escaped(r->detail)),
                      short_text(*r->step_time), gap);

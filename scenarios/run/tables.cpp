@@ -47,6 +47,7 @@ ResultTable make_table(const Results& results, const std::vector<const RunResult
   std::map<std::vector<std::string>, std::size_t> column_of;
   for (const RunResult* r : rows) {
     std::vector<std::string> at;
+    at.reserve(varying.size());
     for (const std::size_t a : varying) at.push_back(r->at[a]);
     const auto [column, new_column] = column_of.emplace(at, table.columns.size());
     if (new_column) {
@@ -68,7 +69,7 @@ std::string cell_text(const RunResult* r) {
   if (r == nullptr) return "-";
   switch (r->status) {
     case Status::ok:
-      return short_text(*r->step_time);
+      return short_text(r->step_time.value_or(Duration{}));
     case Status::oom:
       return "OOM";
     case Status::infeasible:
@@ -100,7 +101,7 @@ void append_columns(std::string& out, const ResultTable& table, std::size_t firs
   }
   for (const ResultTable::Row& row : table.rows) {
     line(row.name, [&](std::size_t c) {
-      const std::string text = right(cell_text(row.cells[c]), widths[c]);
+      std::string text = right(cell_text(row.cells[c]), widths[c]);
       if (!colour || row.cells[c] == nullptr) return text;
       if (row.cells[c] == table.best(c)) return "\x1b[1m" + text + "\x1b[0m";
       if (row.cells[c]->status != Status::ok) return "\x1b[31m" + text + "\x1b[0m";
@@ -156,7 +157,7 @@ const RunResult* ResultTable::best(std::size_t column) const {
   const RunResult* best = nullptr;
   for (const Row& row : rows) {
     const RunResult* r = row.cells[column];
-    if (r != nullptr && r->step_time && (best == nullptr || *r->step_time < *best->step_time))
+    if (r != nullptr && r->step_time && (best == nullptr || r->step_time < best->step_time))
       best = r;
   }
   return best;
@@ -166,6 +167,7 @@ std::vector<ResultTable> result_tables(const Results& results) {
   std::map<std::pair<std::size_t, std::size_t>, std::vector<const RunResult*>> groups;
   for (const RunResult& row : results.rows) groups[{row.scenario, row.graph}].push_back(&row);
   std::vector<ResultTable> tables;
+  tables.reserve(groups.size());
   for (const auto& [key, rows] : groups) tables.push_back(make_table(results, rows));
   return tables;
 }

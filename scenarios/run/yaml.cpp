@@ -84,7 +84,7 @@ class TreeBuilder final : public YAML::EventHandler {
     fail(mark, fmt::format("nested more than {} levels deep", most_levels));
   }
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
-    if (tag != "" && tag != "?" && tag != "!")
+    if (!tag.empty() && tag != "?" && tag != "!")
       fail(mark, fmt::format("a tag ('{}'): values stand without", tag));
   }
   void count(const YAML::Mark& mark, std::size_t more) {
