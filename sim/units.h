@@ -1,5 +1,6 @@
 /// Time, data and rate as distinct types. A `double` never carries a unit across a function call.
 #pragma once
+#include <charconv>
 #include <chrono>
 #include <compare>
 #include <cstdint>
@@ -63,6 +64,15 @@ std::string to_text(Bandwidth rate);
 /// Nothing if negative, not finite, or over 146 years.
 std::optional<Duration> from_us(double us);
 double to_us(Duration time);
+
+/// The whole of `text` as a number, whatever the locale; nothing if it is not one.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (ec != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 namespace literals {
 constexpr Bytes operator""_B(unsigned long long n) {

@@ -219,7 +219,7 @@ TEST_SUITE("cli") {
           std::vector<std::string>{"copies", "outputs", "weights", "workspace"});
     CHECK(
         holds(session.run(tight).out,
-              "out of memory on gpu0 at 0 ns: op 'a' needs 1000 B, of 999 B only 999 B are free"));
+              "out of memory on gpu0 at 0 ns: op 'a': 1000 B needed, of 999 B only 999 B are free"));
   }
 
   TEST_CASE("place writes a file that simulate reads") {

@@ -1,7 +1,6 @@
 #include "scenarios/cli/cluster_flags.h"
 
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -21,14 +20,6 @@ constexpr auto transfers_by_name =
                                                            {"shared", Transfers::shared}});
 constexpr auto semantics_by_name = std::to_array<std::pair<std::string_view, Semantics>>(
     {{"event", Semantics::event}, {"baechi", Semantics::baechi}});
-
-template <class T>
-std::optional<T> parse_number(std::string_view text) {
-  T value{};
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (ec != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 /// Reads flags, noting what is wrong with them.
 class Reader {

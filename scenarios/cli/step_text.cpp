@@ -62,7 +62,7 @@ std::string sentence(const OutOfMemory& oom, const Problem& problem, const Place
     if (oom.live[kind] > Bytes{})
       live.push_back(fmt::format("{} {}", to_text(kind), to_text(oom.live[kind])));
   }
-  return fmt::format("out of memory on {} at {}: {} needs {}, of {} only {} are free (live: {})",
+  return fmt::format("out of memory on {} at {}: {}: {} needed, of {} only {} are free (live: {})",
                      device.name, to_text(oom.at.time_since_epoch()), who, to_text(oom.needed),
                      to_text(device.memory), to_text(oom.free),
                      live.empty() ? "nothing" : fmt::format("{}", fmt::join(live, ", ")));

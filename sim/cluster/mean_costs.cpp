@@ -19,8 +19,10 @@ std::vector<Pairs> pairs_by_link(const Cluster& cluster) {
       const auto it = std::ranges::find_if(sorts, [&](const Pairs& p) {
         return cluster.link(p.src, p.dst) == cluster.link(src, dst);
       });
-      if (it == sorts.end()) sorts.push_back({src, dst, 1});
-      else ++it->count;
+      if (it == sorts.end())
+        sorts.push_back({src, dst, 1});
+      else
+        ++it->count;
     }
   }
   return sorts;

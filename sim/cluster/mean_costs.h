@@ -7,8 +7,8 @@ namespace baechi {
 /// The mean over the devices of each op's time, rounded down. [num_ops]
 IdVector<OpId, Duration> mean_compute(const Problem& problem);
 
-/// The mean over the ordered pairs of devices of each tensor's transfer, rounded down; 0 if there is
-/// one device. Pairs with equal links are taken to have equal transfers. [num_tensors]
+/// The mean over the ordered pairs of devices of each tensor's transfer, rounded down; 0 if there
+/// is one device. Pairs with equal links are taken to have equal transfers. [num_tensors]
 IdVector<TensorId, Duration> mean_transfer(const Problem& problem);
 
 }  // namespace baechi

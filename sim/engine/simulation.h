@@ -73,13 +73,11 @@ class StepObserver {
 /// of (production time, tensor id, receiving device), skipping those whose channels are taken; then
 /// ops, by device id. Work of no length ends in a further round at the same instant.
 /// A transfer that is not the first of its sender's queue waits, also where a later one could go.
-/// An op that becomes ready in a later round of an instant goes by id among those of the instant that
-/// still wait. Without cache, the copies of one tensor for one device are sent in the order of their
-/// edges and serve them in that order.
-/// Weights are requested at time 0, in op id order over all devices; the first that does not fit is
-/// the verdict.
-/// Without overlap a transfer waits until neither end computes, an op until its device moves
-/// nothing.
+/// An op that becomes ready in a later round of an instant goes by id among those of the instant
+/// that still wait. Without cache, the copies of one tensor for one device are sent in the order of
+/// their edges and serve them in that order. Weights are requested at time 0, in op id order over
+/// all devices; the first that does not fit is the verdict. Without overlap a transfer waits until
+/// neither end computes, an op until its device moves nothing.
 ///
 /// Semantics::baechi. As baechi_simulation.h says; memory is counted but no limit is enforced.
 ///
