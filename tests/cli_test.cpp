@@ -217,9 +217,9 @@ TEST_SUITE("cli") {
     CHECK(step["oom"]["at_us"] == 0.0);
     CHECK(keys(step["oom"]["live"]) ==
           std::vector<std::string>{"copies", "outputs", "weights", "workspace"});
-    CHECK(
-        holds(session.run(tight).out,
-              "out of memory on gpu0 at 0 ns: op 'a': 1000 B needed, of 999 B only 999 B are free"));
+    CHECK(holds(
+        session.run(tight).out,
+        "out of memory on gpu0 at 0 ns: op 'a': 1000 B needed, of 999 B only 999 B are free"));
   }
 
   TEST_CASE("place writes a file that simulate reads") {
