@@ -4,7 +4,7 @@
 
 #include "bench/layered_graph.h"
 #include "placers/list_scheduler.h"
-#include "placers/lp/favourite_child.h"
+#include "placers/lp/sct_graph.h"
 #include "placers/registry.h"
 
 namespace baechi::bench {
@@ -23,18 +23,10 @@ void place(benchmark::State& state, std::string_view placer, std::size_t devices
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
-/// One edge per reader: in the layered graph no two tensors join the same two ops.
-SctGraph sct_graph(const OpGraph& graph, const Cluster& on) {
-  const ProfiledCosts costs(graph, on);
-  SctGraph sct;
-  for (const OpId v : graph.ops()) sct.compute.push_back(graph.op(v).compute);
-  for (const EdgeId e : graph.edges()) {
-    const Edge& edge = graph.edge(e);
-    sct.edges.push_back({static_cast<std::uint32_t>(index(edge.src)),
-                         static_cast<std::uint32_t>(index(edge.dst)),
-                         costs.transfer(edge.tensor, DeviceId{0}, DeviceId{1})});
-  }
-  return sct;
+SctGraph layered_sct_graph(std::int64_t ops) {
+  const Cluster two = cluster(2);
+  const ProfiledCosts costs(layered(ops), two);
+  return sct_graph({layered(ops), two, costs});
 }
 
 /// Favourites of the layered graph of `ops` ops, found once per process. For one thread.
@@ -42,7 +34,7 @@ const IdVector<OpId, OpId>& layered_favourites(std::int64_t ops) {
   static std::map<std::int64_t, IdVector<OpId, OpId>> found;
   auto it = found.find(ops);
   if (it != found.end()) return it->second;
-  const SctGraph sct = sct_graph(layered(ops), cluster(2));
+  const SctGraph sct = layered_sct_graph(ops);
   const SctSolution solution = solve_sct(sct);
   IdVector<OpId, OpId> favourite(sct.compute.size(), no_op);
   for (const std::uint32_t e : favourite_edges(sct, solution.x, 0.1))
@@ -97,7 +89,7 @@ static void m_sct_without_lp_4_devices(benchmark::State& state) {
 BENCHMARK(m_sct_without_lp_4_devices)->Arg(22000)->Unit(benchmark::kMillisecond);
 
 static void favourite_child_lp(benchmark::State& state) {
-  const SctGraph sct = sct_graph(layered(state.range(0)), cluster(2));
+  const SctGraph sct = layered_sct_graph(state.range(0));
   for (auto _ : state) {
     const SctSolution solution = solve_sct(sct);
     benchmark::DoNotOptimize(solution.w);

@@ -182,9 +182,7 @@ class ListSchedule {
     TimePoint ask_at = never;
   };
 
-  Bytes held(TensorId t) const {
-    return graph_.tensor(t).control ? Bytes{} : graph_.tensor(t).size;
-  }
+  Bytes held(TensorId t) const { return graph_.tensor(t).held(); }
   /// Outputs and workspace.
   Bytes own_need(OpId v) const { return output_bytes(graph_, v) + graph_.op(v).temporary; }
   /// The workspace of `v` that `d` does not hold already.
@@ -469,7 +467,7 @@ class ListSchedule {
       const Edge& edge = graph_.edge(e);
       const DeviceId src = ops_[edge.src].device;
       if (src != d) {
-        const std::uint32_t c = cached_ ? find_copy(edge.tensor, d) : no_copy;
+        const std::uint32_t c = find_copy(edge.tensor, d);
         if (c == no_copy || --copies_[c].readers == 0) free(d, held(edge.tensor));
       }
       if (--readers_left_[edge.tensor] == 0) free(src, held(edge.tensor));
@@ -515,7 +513,7 @@ class ListSchedule {
   IdVector<TensorId, std::uint32_t> readers_left_;  // that have not ended
   IdVector<TensorId, std::uint32_t> first_copy_;    // into copies_, a list
   std::vector<Copy> copies_;
-  std::vector<Group> groups_;  // by GroupId; [0] unused
+  std::vector<Group> groups_;  // by GroupId; [0]: of ops without one, not asked
   std::vector<OpId> ready_;    // not scheduled; only m-SCT walks it
   std::vector<OpId> order_;    // as scheduled
   std::vector<EdgeId> to_send_;
@@ -538,8 +536,7 @@ std::string flaw(const Problem& p, const Placement& placement) {
   if (!step.oom) return "";
   return fmt::format(
       "the placement found runs out of memory when simulated: {} at {}, op '{}' asks for {}, {} "
-      "are "
-      "free",
+      "are free",
       p.cluster.device(step.oom->device).name, to_text(step.oom->at.time_since_epoch()),
       p.graph.name(step.oom->op), to_text(step.oom->needed), to_text(step.oom->free));
 }
@@ -548,9 +545,7 @@ std::string flaw(const Problem& p, const Placement& placement) {
 
 Placement schedule_list(const Problem& problem, const ListSchedulerOptions& options,
                         std::string_view name) {
-  constexpr Caution cautions[] = {{},       {.spare = 1},      {.spare = 2}, {.spare = 4},
-                                  {0.9, 2}, {0.8, 2},          {0.8, 8},     {0.7, 4},
-                                  {0.6, 8}, {.keep_all = true}};
+  constexpr Caution cautions[] = {{}, {.spare = 1}, {.spare = 2}, {0.9, 2}, {.keep_all = true}};
   std::string first_failure;
   for (const Caution& caution : cautions) {
     ListSchedule attempt(problem, options, caution);

@@ -27,6 +27,8 @@ struct ListSchedulerOptions {
 /// problem.engine.transfers; nothing is sent earlier than what is already booked). The estimate
 /// books on a copy of the clocks, so it is what the commitment will be.
 ///
+/// The plan overlaps computing and transfers, also where problem.engine.overlap is off.
+///
 /// Memory, per device: weights of what is placed there, from time 0 on; outputs until their last
 /// reader has ended, copies until their last reader scheduled so far on that device has, workspace
 /// while the op runs. An op that does not fit waits for memory to be freed. A group is placed with

@@ -3,36 +3,12 @@
 
 #include "placers/compat/compat.h"
 #include "placers/list_scheduler.h"
-#include "placers/lp/favourite_child.h"
+#include "placers/lp/sct_graph.h"
 #include "placers/placer.h"
-#include "sim/cluster/mean_costs.h"
 #include "sim/options.h"
 
 namespace baechi {
 namespace {
-
-/// The graph as m-SCT's linear program sees it: mean times, and one edge per pair of ops, whose
-/// communication is the sum over its tensors. Edges in id order of their first.
-SctGraph sct_graph(const Problem& p) {
-  const IdVector<OpId, Duration> compute = mean_compute(p);
-  const IdVector<TensorId, Duration> transfer = mean_transfer(p);
-  SctGraph sct{.compute = {compute.begin(), compute.end()}, .edges = {}};
-  IdVector<OpId, std::size_t> edge_to(p.graph.num_ops());  // of the current source, else stale
-  for (const OpId u : p.graph.ops()) {
-    const std::size_t first = sct.edges.size();
-    for (const EdgeId e : p.graph.out_edges(u)) {
-      const Edge& edge = p.graph.edge(e);
-      std::size_t& known = edge_to[edge.dst];
-      if (known < first || known >= sct.edges.size() || sct.edges[known].dst != index(edge.dst)) {
-        known = sct.edges.size();
-        sct.edges.push_back({static_cast<std::uint32_t>(index(u)),
-                             static_cast<std::uint32_t>(index(edge.dst)), Duration{}});
-      }
-      sct.edges[known].communication += transfer[edge.tensor];
-    }
-  }
-  return sct;
-}
 
 /// m-SCT: m-ETF, in which a device waits for the favourite child of the op it has just run
 /// (list_scheduler.h). Favourites come from a linear program (lp/favourite_child.h), which knows

@@ -110,12 +110,4 @@ TEST_SUITE("graph") {
     CHECK(*g.compute(OpId{0}, 1) == 50ns);
     CHECK(*g.compute(OpId{1}, 1) == 1ns);
   }
-
-  TEST_CASE("first-in first-out numbering differs from ids where a later source is ready earlier") {
-    //  ids: a 0, b 1 (reads a), c 2 (a source). The queue holds a, c; then b.
-    const auto number = fifo_topological_numbers(letters("abc", {"ab"}).build());
-    CHECK(number[OpId{0}] == 0);
-    CHECK(number[OpId{1}] == 2);
-    CHECK(number[OpId{2}] == 1);
-  }
 }

@@ -12,6 +12,7 @@
 #include "scenarios/run/runner.h"
 #include "scenarios/run/yaml.h"
 #include "sim/error.h"
+#include "tests/expected_messages.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
@@ -62,21 +63,6 @@ std::string mistakes_of(const fs::path& path) {
   for (std::size_t at = 0; (at = message.find(folder, at)) != std::string::npos;)
     message.erase(at, folder.size());
   return without_names(std::move(message));
-}
-
-std::map<std::string, std::string> expected_messages(const fs::path& path) {
-  std::map<std::string, std::string> messages;
-  std::ifstream in(path);
-  std::string line, file;
-  while (std::getline(in, line)) {
-    if (line.starts_with("--- ")) {
-      file = line.substr(4);
-      messages[file];
-    } else {
-      messages[file] += (messages[file].empty() ? "" : "\n") + line;
-    }
-  }
-  return messages;
 }
 
 const std::string small = R"(

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "sim/random.h"
+#include "tests/expected_messages.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "traces/format/compressed_file.h"
@@ -42,22 +43,6 @@ struct ScratchFolder {
 };
 
 const fs::path bad_files = fs::path(BAECHI_SOURCE_DIR) / "tests" / "bad" / "traces";
-
-/// "--- FILE" and the lines of its message, for each broken file.
-std::map<std::string, std::string> expected_messages() {
-  std::map<std::string, std::string> messages;
-  std::ifstream in(bad_files / "expected.txt");
-  std::string line, file;
-  while (std::getline(in, line)) {
-    if (line.starts_with("--- ")) {
-      file = line.substr(4);
-      messages[file];
-    } else {
-      messages[file] += (messages[file].empty() ? "" : "\n") + line;
-    }
-  }
-  return messages;
-}
 
 std::string message_of(const std::string& file) {
   std::string importer;
@@ -264,7 +249,7 @@ TEST_SUITE("traces") {
   }
 
   TEST_CASE("every broken file is refused with its own message") {
-    const auto expected = expected_messages();
+    const auto expected = expected_messages(bad_files / "expected.txt");
     std::set<std::string> seen;
     for (const auto& entry : fs::directory_iterator(bad_files)) {
       const std::string file = entry.path().filename().string();

@@ -16,7 +16,6 @@ class DeviceSet {
   void insert(const DeviceSet& other) {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
-  void erase(DeviceId d) { words_[index(d) / 64] &= ~(std::uint64_t{1} << (index(d) % 64)); }
   void clear() {
     for (std::uint64_t& w : words_) w = 0;
   }

@@ -211,11 +211,7 @@ class Step {
     events_.push({now_ + time, index(d)});
   }
 
-  /// Bytes that `t` takes in memory, on any device.
-  Bytes held(TensorId t) const {
-    const Tensor& tensor = graph_.tensor(t);
-    return tensor.control ? Bytes{} : tensor.size;
-  }
+  Bytes held(TensorId t) const { return graph_.tensor(t).held(); }
 
   bool request(DeviceId d, Bytes size, OpId op, std::optional<TensorId> transfer) {
     if (!options_.enforce_memory || memory_.fits(d, size)) [[likely]]

@@ -10,10 +10,6 @@ Bytes output_bytes(const OpGraph& graph, OpId v);
 /// What `v` needs on its device while it runs: persistent + temporary + its outputs.
 Bytes footprint(const OpGraph& graph, OpId v);
 
-/// Length of the longest path of op times that ends with each op, its own time included, transfers
-/// free (t-level plus own time). [num_ops]
-IdVector<OpId, Duration> path_lengths(const OpGraph& graph);
-
 /// Longest path of op times through the whole graph, transfers free.
 Duration critical_path(const OpGraph& graph);
 
@@ -25,10 +21,5 @@ IdVector<OpId, Duration> b_levels(const OpGraph& graph, const IdVector<OpId, Dur
 
 /// Layer of each op: 0 for sources, else one more than the deepest predecessor. [num_ops]
 IdVector<OpId, std::uint32_t> layers(const OpGraph& graph);
-
-/// A topological numbering by Kahn's algorithm with a first-in first-out queue: sources in id
-/// order, then each op when its last predecessor is numbered, out-edges in the order they were
-/// added. The numbering Baechi breaks its ties by (Baechi's code, `topo_order`). [num_ops]
-IdVector<OpId, std::uint32_t> fifo_topological_numbers(const OpGraph& graph);
 
 }  // namespace baechi

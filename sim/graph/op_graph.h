@@ -35,6 +35,8 @@ struct Tensor {
   Bytes size{};
   OpId producer{};
   bool control = false;  ///< a control dependency: it is sent as `size` bytes but takes no memory
+
+  Bytes held() const { return control ? Bytes{} : size; }  ///< in memory, on any device
 };
 
 /// `dst` reads `tensor`, which `src` writes. Two readers of one tensor are two edges and one
