@@ -101,6 +101,22 @@ TEST_SUITE("graph") {
     CHECK(g.members(GroupId{2})[0] == OpId{3});
   }
 
+  TEST_CASE("with_times gives a graph the times of one more device kind, or other ones") {
+    OpGraphBuilder builder;
+    builder.add_op({.name = "a", .compute = 5ns});
+    const OpGraph plain = std::move(builder).build();
+    const OpId a{0};
+    const OpGraph one = plain.with_times("k80", IdVector<OpId, Duration>(1, 20ns));
+    CHECK(one.device_kinds() == std::vector<std::string>{"k80"});
+    CHECK(one.op(a).compute == 20ns);
+    const OpGraph two = one.with_times("v100", IdVector<OpId, Duration>(1, 10ns));
+    CHECK(two.compute(a, 0) == 20ns);
+    CHECK(two.compute(a, 1) == 10ns);
+    CHECK(two.with_times("v100", IdVector<OpId, Duration>(1, 9ns)).compute(a, 1) == 9ns);
+    CHECK(two.with_times("k80", IdVector<OpId, Duration>(1, 8ns)).op(a).compute == 8ns);
+    CHECK(plain.op(a).compute == 5ns);
+  }
+
   TEST_CASE("times per device kind: the first kind is the default; one time serves all kinds") {
     auto b = letters("ab", {});
     b.set_compute(OpId{0}, "gpu", 5ns);

@@ -144,6 +144,16 @@ TEST_SUITE("traces") {
     CHECK(t.coverage.with_memory == 1);
   }
 
+  TEST_CASE("work is written and read back, and ops of a graph without any have none") {
+    const Trace t = parse(
+        R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a"}, {"name": "b", "flops": 200, "traffic_bytes": 48}]})");
+    CHECK(t.graph.work(OpId{0}) == OpWork{});
+    CHECK(t.graph.work(OpId{1}) == OpWork{.flops = 200, .traffic = 48_B});
+    CHECK(parse(trace_json(t)).graph.work(OpId{1}) == t.graph.work(OpId{1}));
+    CHECK_FALSE(parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a"}]})")
+                    .graph.has_work());
+  }
+
   TEST_CASE("keys may come in any order, and keys that begin with x- anywhere") {
     const Trace t = parse(R"({"edges": [{"to": "b", "from": "a", "x-why": [1, {"c": null}]}],
       "controls": [{"from": "a", "to": "b"}], "x-tool": "mine",

@@ -65,6 +65,23 @@ std::optional<Duration> OpGraph::compute(OpId v, std::size_t kind) const {
   return time < Duration::zero() ? std::nullopt : std::optional(time);
 }
 
+OpGraph OpGraph::with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) const {
+  BAECHI_CHECK(compute.size() == num_ops(), "one time per op");
+  OpGraph g = *this;
+  const auto known = std::ranges::find(device_kinds_, kind);
+  const auto k = static_cast<std::size_t>(known - device_kinds_.begin());
+  if (known == device_kinds_.end()) {
+    g.device_kinds_.emplace_back(kind);
+    if (k > 0) g.compute_.push_back(compute);
+  } else if (k > 0) {
+    g.compute_[k - 1] = compute;
+  }
+  if (k == 0) {
+    for (const OpId v : ops()) g.ops_[v].compute = compute[v];
+  }
+  return g;
+}
+
 OpId OpGraphBuilder::add_op(const OpSpec& op) {
   BAECHI_CHECK(ops_.size() < index(no_op), "more than 2^32 - 1 ops");
   name_text_ += op.name;
@@ -154,6 +171,11 @@ void OpGraphBuilder::set_compute(OpId op, std::string_view kind, std::optional<D
       {op, static_cast<std::uint32_t>(it - device_kinds_.begin()), time.value_or(not_given)});
 }
 
+void OpGraphBuilder::set_work(OpId op, OpWork work) {
+  while (work_.size() <= index(op)) work_.push_back({});
+  work_[op] = work;
+}
+
 void OpGraphBuilder::check_names() const {
   Mistakes mistakes;
   for (const OpId v : repeated_)
@@ -174,6 +196,7 @@ void OpGraphBuilder::check_sums() const {
   for (const Tensor& t : tensors_) add(bytes, t.size.count);
   for (const KindTime& kt : kind_times_) add(time, kt.time.count());
   for (const Duration d : transfers_) add(time, d.count());
+  for (const OpWork& work : work_) add(bytes, work.traffic.count);
   if (bytes == most) throw InputError("graph: its sizes add up to more than 4 EiB");
   if (time == most) throw InputError("graph: its times add up to more than 146 years");
 }
@@ -278,6 +301,11 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
   }
   g.kinds_ = std::move(kinds_);
   make_groups(g, new_id);
+
+  if (!work_.empty()) {
+    g.work_.assign(n, {});
+    for (const OpId old : work_.ids()) g.work_[new_id[old]] = work_[old];
+  }
 
   // Tensors, by producer, the control tensor last.
   std::vector<TensorId> data_first;

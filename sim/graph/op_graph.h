@@ -31,6 +31,13 @@ struct Op {
   Phase phase = Phase::forward;
 };
 
+/// What running an op takes, whatever the device: what a roofline turns into a time.
+struct OpWork {
+  std::int64_t flops = 0;  ///< floating-point operations; a multiply-add is two
+  Bytes traffic{};         ///< read and written in device memory
+  friend bool operator==(const OpWork&, const OpWork&) = default;
+};
+
 struct Tensor {
   Bytes size{};
   OpId producer{};
@@ -113,6 +120,13 @@ class OpGraph {
     if (transfers_.empty() || transfers_[t] < Duration::zero()) return std::nullopt;
     return transfers_[t];
   }
+  /// Whether the graph states the work of any op.
+  bool has_work() const { return !work_.empty(); }
+  OpWork work(OpId v) const { return work_.empty() ? OpWork{} : work_[v]; }
+
+  /// The same graph with the times `compute` [num_ops] for devices of `kind`, in place of those it
+  /// had. A graph without device kinds loses its one time per op to the first kind added.
+  OpGraph with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) const;
 
  private:
   friend class OpGraphBuilder;
@@ -135,6 +149,7 @@ class OpGraph {
   std::vector<std::string> device_kinds_;
   std::vector<IdVector<OpId, Duration>> compute_;  // per device kind but the first; < 0: none
   IdVector<TensorId, Duration> transfers_;         // empty, or [num_tensors]; < 0: not measured
+  IdVector<OpId, OpWork> work_;                    // empty, or [num_ops]
 };
 
 /// How an op enters a graph.
@@ -166,6 +181,7 @@ class OpGraphBuilder {
   /// OpSpec::compute; an op that names none takes its one time on all. No time: `op` was not
   /// measured there, as it is for the kinds it does not name.
   void set_compute(OpId op, std::string_view kind, std::optional<Duration> time);
+  void set_work(OpId op, OpWork work);
 
   std::size_t num_ops() const { return ops_.size(); }
   std::string_view name(OpId v) const;
@@ -203,6 +219,7 @@ class OpGraphBuilder {
   std::vector<OpId> repeated_;             // ops whose name another had
   IdVector<TensorId, Tensor> tensors_;
   IdVector<TensorId, Duration> transfers_;
+  IdVector<OpId, OpWork> work_;       // [num_ops or fewer]
   std::vector<TensorId> control_of_;  // [num_ops or fewer], the op's control tensor or ~0
   std::vector<Edge> edges_;
   std::vector<std::string> kinds_;

@@ -86,6 +86,12 @@ void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   put(out, op.temporary.count);
   put(out, ", \"persistent_bytes\": ");
   put(out, op.persistent.count);
+  if (const OpWork work = graph.work(v); work != OpWork{}) {
+    put(out, ", \"flops\": ");
+    put(out, work.flops);
+    put(out, ", \"traffic_bytes\": ");
+    put(out, work.traffic.count);
+  }
   if (op.group != no_group) {
     put(out, ", \"colocation\": [");
     append_json_string(out, graph.group_name(op.group));
@@ -128,9 +134,17 @@ void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control) {
 constexpr std::string_view file_names[] = {"format", "version", "ops",   "name",
                                            "source", "batch",   "edges", "controls"};
 constexpr JsonKeys file_keys{"a trace", file_names, 3};
-constexpr std::string_view op_names[] = {
-    "name",       "kind",   "phase", "forward", "compute_us", "temporary_bytes", "persistent_bytes",
-    "colocation", "outputs"};
+constexpr std::string_view op_names[] = {"name",
+                                         "kind",
+                                         "phase",
+                                         "forward",
+                                         "compute_us",
+                                         "temporary_bytes",
+                                         "persistent_bytes",
+                                         "flops",
+                                         "traffic_bytes",
+                                         "colocation",
+                                         "outputs"};
 constexpr JsonKeys op_keys{"an op", op_names, 1};
 constexpr std::string_view output_names[] = {"bytes", "transfer_us"};
 constexpr JsonKeys output_keys{"an output", output_names, 1};
@@ -236,6 +250,7 @@ void TraceReader::read_output(Json value) {
 
 void TraceReader::read_op(Json value) {
   OpSpec op{};
+  OpWork work{};
   Reference forward;
   times_.clear();
   outputs_.clear();
@@ -256,6 +271,10 @@ void TraceReader::read_op(Json value) {
       op.temporary = {v.whole()};
     } else if (key == "persistent_bytes") {
       op.persistent = {v.whole()};
+    } else if (key == "flops") {
+      work.flops = v.whole();
+    } else if (key == "traffic_bytes") {
+      work.traffic = {v.whole()};
     } else if (key == "colocation") {
       v.list([&](Json label) { labels_.push_back(label.string()); });
     } else {
@@ -263,6 +282,7 @@ void TraceReader::read_op(Json value) {
     }
   });
   const OpId id = builder_.add_op(op);
+  if (work != OpWork{}) builder_.set_work(id, work);
   for (const auto& [kind, time] : times_) builder_.set_compute(id, kind, time);
   for (const Output& output : outputs_) {
     const TensorId t = builder_.add_tensor(id, output.size);
