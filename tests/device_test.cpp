@@ -1,10 +1,14 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <set>
 
 #include "scenarios/run/device_table.h"
 #include "scenarios/run/load.h"
 #include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/problem.h"
 #include "sim/cluster/device_model.h"
+#include "sim/cluster/perturbed_costs.h"
 
 using namespace baechi;
 using namespace baechi::literals;
@@ -100,6 +104,36 @@ placers: [single]
     measured.add_op({.name = "a", .compute = 7us});
     const auto plain = std::make_shared<const OpGraph>(std::move(measured).build());
     CHECK(timed(plain, choice) == plain);
+  }
+
+  TEST_CASE("a profile that is off by 20 % gives each op and tensor a factor of its own") {
+    OpGraphBuilder builder;
+    for (int i = 0; i < 100; ++i) {
+      const OpId v = builder.add_op({.name = fmt::format("op{}", i), .compute = 1ms});
+      builder.add_edge(builder.add_tensor(v, 1'000'000_B),
+                       builder.add_op({.name = fmt::format("reader{}", i), .compute = 1ms}));
+    }
+    const OpGraph graph = std::move(builder).build();
+    const Cluster cluster = Cluster::uniform(2, 1_GiB, {.bandwidth = {1e9}, .latency = {}});
+    const ProfiledCosts truth(graph, cluster);
+    const PerturbedCosts off(truth, graph, 0.2, 7), again(truth, graph, 0.2, 7),
+        other(truth, graph, 0.2, 8);
+    const DeviceId d0{0}, d1{1};
+    std::set<Duration> seen;
+    for (const OpId v : graph.ops()) {
+      CHECK(off.compute(v, d0) >= 800us);
+      CHECK(off.compute(v, d0) <= 1200us);
+      CHECK(off.compute(v, d0) == off.compute(v, d1));
+      CHECK(off.compute(v, d0) == again.compute(v, d0));
+      CHECK(off.compute(v, d0) != other.compute(v, d0));
+      seen.insert(off.compute(v, d0));
+    }
+    CHECK(seen.size() > 190);
+    for (const TensorId t : graph.tensors()) {
+      CHECK(off.transfer(t, d0, d1) >= 800us);
+      CHECK(off.transfer(t, d0, d1) <= 1200us);
+      CHECK(off.transfer(t, d0, d1) == off.transfer(t, d1, d0));
+    }
   }
 
   TEST_CASE("a graph with work and no times gets those of the default kind") {

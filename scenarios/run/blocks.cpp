@@ -138,6 +138,16 @@ EngineOptions read_engine(Options& o) {
   return e;
 }
 
+ProfileChoice read_profile(Options& o) {
+  ProfileChoice profile;
+  profile.error =
+      o.get("error", 0.0,
+            "op and transfer times that placers see are off by a factor uniform in 1 +- "
+            "this, other factors for each seed");
+  if (profile.error >= 1.0) o.mistake("error", "not below 1");
+  return profile;
+}
+
 bool read_report(Options& o) {
   return o.get("placements", true, "keep every placement in results.sqlite");
 }
@@ -333,6 +343,13 @@ EngineOptions read_engine(const Value& block, Findings& findings) {
   return engine;
 }
 
+ProfileChoice read_profile(const Value& block, Findings& findings) {
+  ProfileChoice profile;
+  findings.attempt(
+      [&] { profile = read_block(block, "profile", [](Options& o) { return read_profile(o); }); });
+  return profile;
+}
+
 bool read_report(const Value& block, Findings& findings) {
   bool placements = true;
   findings.attempt(
@@ -442,6 +459,7 @@ std::vector<BlockKeys> block_keys() {
        {"peak", "bandwidth", "memory"}},
       {"kinds.links", "entries NAME: {...}", link_kind_options(), {"bandwidth"}},
       {"engine", "how the step is executed", keys([](Options& o) { read_engine(o); }), {}},
+      {"profile", "what placers know of the costs", keys([](Options& o) { read_profile(o); }), {}},
       {"report", "what the results hold", keys([](Options& o) { read_report(o); }), {}},
   };
 }

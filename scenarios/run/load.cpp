@@ -18,8 +18,8 @@ constexpr std::size_t most_text = std::size_t{1} << 20U;
 constexpr std::size_t most_points = 100'000;
 constexpr std::size_t most_copied = 50'000'000;  // values, over all points
 constexpr std::size_t enough_findings = 100;     // for one time
-constexpr std::string_view blocks[] = {"graph", "transforms", "cluster",
-                                       "engine"};  // the slowest first
+constexpr std::string_view blocks[] = {"graph", "transforms", "cluster", "engine",
+                                       "profile"};  // the slowest first
 
 /// Reads one file: every step adds to findings_ and leaves what it can.
 class Loader {
@@ -116,12 +116,12 @@ class Loader {
   }
 
   void read_axis(const std::string& key, const Value& values) {
-    static constexpr std::string_view sweepable[] = {"graph",  "transforms", "cluster",
-                                                     "engine", "placers",    "seeds"};
+    static constexpr std::string_view sweepable[] = {"graph",   "transforms", "cluster", "engine",
+                                                     "profile", "placers",    "seeds"};
     if (std::ranges::find(blocks, key.substr(0, key.find('.'))) == std::end(blocks)) {
       const std::vector<std::string> known(std::begin(sweepable), std::end(sweepable));
       findings_.add(
-          fmt::format("{}sweep: no '{}' to sweep{} (one of {}, or a dotted key in the first four)",
+          fmt::format("{}sweep: no '{}' to sweep{} (one of {}, or a dotted key in the first five)",
                       at(values.where), key, did_you_mean(key.substr(0, key.find('.')), known),
                       fmt::join(known, ", ")));
       return;
@@ -200,7 +200,7 @@ class Loader {
     const std::vector<Axis> axes = axes_below(block);
     const Value* given = find(root_, block);
     std::vector<Read<T>> all;
-    const bool has_default = block == "engine" || block == "transforms";
+    const bool has_default = block != "graph" && block != "cluster";
     if (given == nullptr && axes.empty() && !has_default) return all;
     if (block == "cluster" && !clusters_known_) return all;
     findings_.attempt([&] {
@@ -253,22 +253,28 @@ class Loader {
         "cluster", [&](const Value& v) { return read_cluster(v, kinds_, findings_); });
     const auto engines = read_all<EngineOptions>(
         "engine", [&](const Value& v) { return read_engine(v, findings_); });
+    const auto profiles = read_all<ProfileChoice>(
+        "profile", [&](const Value& v) { return read_profile(v, findings_); });
     if (findings_.size() != 0) return;
-    file.points.reserve(graphs.size() * transforms.size() * clusters.size() * engines.size());
     for (const auto& graph : graphs) {
       for (const auto& transform : transforms) {
         for (const auto& cluster : clusters) {
           for (const auto& engine : engines) {
-            Scenario& point = file.points.emplace_back(base);
-            point.graph = graph.choice;
-            point.transforms = transform.choice;
-            point.transforms_text = transform.text;
-            point.cluster = cluster.choice;
-            point.cluster_text = cluster.text;
-            point.engine = engine.choice;
-            point.engine_text = engine.text;
-            for (const auto* at : {&graph.at, &transform.at, &cluster.at, &engine.at})
-              point.at.insert(point.at.end(), at->begin(), at->end());
+            for (const auto& profile : profiles) {
+              Scenario& point = file.points.emplace_back(base);
+              point.graph = graph.choice;
+              point.transforms = transform.choice;
+              point.transforms_text = transform.text;
+              point.cluster = cluster.choice;
+              point.cluster_text = cluster.text;
+              point.engine = engine.choice;
+              point.engine_text = engine.text;
+              point.profile = profile.choice;
+              point.profile_text = profile.text;
+              for (const auto* at :
+                   {&graph.at, &transform.at, &cluster.at, &engine.at, &profile.at})
+                point.at.insert(point.at.end(), at->begin(), at->end());
+            }
           }
         }
       }
@@ -299,6 +305,7 @@ std::span<const TopKey> top_keys() {
        "links: "
        "{NAME: {...}}}, or the path of a file with such a block"},
       {"engine", "how the step is executed"},
+      {"profile", "what placers know of the costs"},
       {"placers", "a list of NAME or {NAME: {option: value, ...}}: one run each"},
       {"seeds", "a list of whole numbers: each placer runs once per seed; [0] if not given"},
       {"sweep", "dotted key: [value, ...]; every combination is a point"},

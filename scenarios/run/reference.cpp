@@ -299,7 +299,8 @@ std::string scenario_reference() {
   for (const TopKey& k : top_keys()) out += fmt::format("| `{}` | {} |\n", k.key, k.help);
   out +=
       "\n## Sweep\n\n"
-      "Each key of `sweep` is a dotted key below `graph`, `transforms`, `cluster` or `engine` "
+      "Each key of `sweep` is a dotted key below `graph`, `transforms`, `cluster`, `engine` or "
+      "`profile` "
       "(items "
       "of lists by\n"
       "number: `cluster.devices.0.count`), or one of these blocks, or `placers` or `seeds`; its "
@@ -368,7 +369,7 @@ std::string scenario_schema() {
     if (k.key == "name") s["type"] = {"string", "number"};
     if (k.key == "graph") s = graph_schema();
     if (k.key == "cluster") s = cluster_schema();
-    if (k.key == "engine" || k.key == "report") s = simple(k.key);
+    if (k.key == "engine" || k.key == "profile" || k.key == "report") s = simple(k.key);
     if (k.key == "transforms") s = transforms_schema();
     if (k.key == "kinds") s = kinds_schema();
     if (k.key == "placers") s = placers_schema();
@@ -377,7 +378,7 @@ std::string scenario_schema() {
     if (k.key == "sweep")
       s = {{"type", "object"},
            {"propertyNames",
-            {{"pattern", R"(^((graph|transforms|cluster|engine)(\..+)?|placers|seeds)$)"}}},
+            {{"pattern", R"(^((graph|transforms|cluster|engine|profile)(\..+)?|placers|seeds)$)"}}},
            {"additionalProperties", {{"type", "array"}, {"minItems", 1}}}};
     s["description"] = k.help;
     properties[std::string(k.key)] = std::move(s);

@@ -9,6 +9,7 @@
 #include "scenarios/run/hash.h"
 #include "scenarios/run/parallel.h"
 #include "scenarios/run/problem.h"
+#include "sim/cluster/perturbed_costs.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 
@@ -74,7 +75,11 @@ RunResult run_one(const Plan& plan, std::size_t id) {
   const PlannedProblem& shared = *plan.problems[planned.problem];
   const PreparedGraph& graph = plan.graphs[shared.graph];
   const Problem problem{*graph.step, shared.cluster, *shared.costs, point.engine};
-  const Problem placed{*graph.placed, shared.cluster, *shared.placed_costs, point.engine};
+  std::optional<PerturbedCosts> perturbed;
+  if (point.profile.error > 0.0)
+    perturbed.emplace(*shared.placed_costs, *graph.placed, point.profile.error, planned.seed);
+  const CostModel& known = perturbed ? *perturbed : *shared.placed_costs;
+  const Problem placed{*graph.placed, shared.cluster, known, point.engine};
 
   RunResult row;
   row.id = id;
@@ -311,6 +316,7 @@ class Planner {
         hash.add(point.transforms_text);
         hash.add(point.cluster_text);
         hash.add(point.engine_text);
+        hash.add(point.profile_text);
         for (const std::string& at : point.at) hash.add(at);
       }
     }

@@ -59,17 +59,23 @@ struct ClusterChoice {
   std::optional<BaechiCosts::Fit> fit;  ///< transfers by Baechi's rounded fit, not by `link`
 };
 
+/// What placers know of the costs.
+struct ProfileChoice {
+  double error = 0.0;  ///< they see times off by a factor uniform in 1 +- this, by the run's seed
+};
+
 struct Scenario {
   std::string name;
   GraphChoice graph;
   ClusterChoice cluster;
   std::vector<Choice> transforms;  ///< applied in order
   EngineOptions engine;
+  ProfileChoice profile;
   std::vector<Choice> placers;  ///< each is one run per seed
   std::vector<std::uint64_t> seeds{0};
   std::vector<std::string>
       at;  ///< its place in a sweep: a value, as written, per ScenarioFile::axes
-  std::string cluster_text, transforms_text, engine_text;  ///< the blocks as one line each
+  std::string cluster_text, transforms_text, engine_text, profile_text;  ///< the blocks as one line each
 };
 
 /// A scenario file, its sweep expanded.
