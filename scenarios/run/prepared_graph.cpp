@@ -13,14 +13,6 @@ TransformUse use_of(std::string_view name) {
   return std::ranges::find(transforms(), name, &TransformEntry::name)->use;
 }
 
-/// `first`, then `second`.
-IdVector<OpId, OpId> composed(IdVector<OpId, OpId> first, const IdVector<OpId, OpId>& second) {
-  if (first.empty()) return second;
-  for (OpId& v : first)
-    if (v != no_op) v = second[v];
-  return first;
-}
-
 }  // namespace
 
 std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
@@ -38,27 +30,31 @@ std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
                       std::span<const Choice> choices) {
   PreparedGraph prepared;
-  prepared.step = prepared.placed = timed(std::move(graph), cluster);
+  prepared.step = timed(std::move(graph), cluster);
   const auto start = std::chrono::steady_clock::now();
+  std::optional<Transformed> placed;
   std::string_view for_placing;  // the first transform that is
   for (const Choice& choice : choices) {
     const auto transform = make_transform(choice.name, choice.options, choice.where);
-    if (use_of(choice.name) == TransformUse::placing) {
-      if (for_placing.empty()) for_placing = choice.name;
-    } else if (!for_placing.empty()) {
+    const bool of_model = use_of(choice.name) == TransformUse::model;
+    if (of_model && placed)
       throw InputError(fmt::format("{}transforms: '{}' changes the step, so it stands before '{}'",
                                    at(choice.where), choice.name, for_placing));
+    if (of_model) {
+      prepared.step = std::make_shared<const OpGraph>(transform->apply(*prepared.step).graph);
+    } else if (placed) {
+      placed = then(std::move(*placed), *transform);
+    } else {
+      placed = transform->apply(*prepared.step);
+      for_placing = choice.name;
     }
-    Transformed result = transform->apply(*prepared.placed);
-    prepared.placed = std::make_shared<const OpGraph>(std::move(result.graph));
-    if (for_placing.empty())
-      prepared.step = prepared.placed;
-    else
-      prepared.stands_for = composed(std::move(prepared.stands_for), result.stands_for);
-    if (result.needs > prepared.needs) {
-      prepared.needs = result.needs;
-      prepared.needs_why = std::move(result.needs_why);
-    }
+  }
+  prepared.placed = prepared.step;
+  if (placed) {
+    prepared.placed = std::make_shared<const OpGraph>(std::move(placed->graph));
+    prepared.stands_for = std::move(placed->stands_for);
+    prepared.needs = placed->needs;
+    prepared.needs_why = std::move(placed->needs_why);
   }
   prepared.transforming = std::chrono::steady_clock::now() - start;
   return prepared;

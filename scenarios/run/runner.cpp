@@ -64,7 +64,10 @@ void simulate_into(RunResult& row, const Problem& problem, const Placement& plac
   else
     row.step_time = step.makespan;
   row.peak = Bytes{};
-  for (const DeviceUse& use : step.devices) row.peak = std::max(*row.peak, use.peak);
+  for (const DeviceId d : step.devices.ids()) {
+    row.peak = std::max(*row.peak, step.devices[d].peak);
+    row.device_peaks.push_back(step.devices[d].peak);
+  }
   row.moved = step.moved;
 }
 
@@ -111,8 +114,7 @@ RunResult run_one(const Plan& plan, std::size_t id) {
     const Placement placement = expand(std::move(answer), graph);
     row.detail = one_line(placement.detail);
     row.facts = placement.facts;
-    if (graph.placed != graph.step)
-      row.facts["placed_ops"] = static_cast<double>(graph.placed->num_ops());
+    row.facts["placed_ops"] = static_cast<double>(graph.placed->num_ops());
     if (file.placements) row.placement = bytes_of(placement, problem.cluster.num_devices());
     simulate_into(row, problem, placement);
   } catch (const InfeasibleError& e) {

@@ -75,7 +75,8 @@ struct Scenario {
   std::vector<std::uint64_t> seeds{0};
   std::vector<std::string>
       at;  ///< its place in a sweep: a value, as written, per ScenarioFile::axes
-  std::string cluster_text, transforms_text, engine_text, profile_text;  ///< the blocks as one line each
+  std::string cluster_text, transforms_text, engine_text,
+      profile_text;  ///< the blocks as one line each
 };
 
 /// A scenario file, its sweep expanded.
