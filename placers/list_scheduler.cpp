@@ -215,6 +215,11 @@ class ListSchedule {
     return ops_[v].pinned ? Bytes{} : group_of(v).weights;
   }
 
+  /// Whether what `edge` carries needs no transfer to `d`.
+  bool is_there(const Edge& edge, DeviceId d) const {
+    return ops_[edge.src].device == d || graph_.instant(edge.tensor);
+  }
+
   std::uint32_t find_copy(TensorId t, DeviceId d) const {
     if (!cached_) return no_copy;
     std::uint32_t c = first_copy_[t];
@@ -227,7 +232,7 @@ class ListSchedule {
     to_send_.clear();
     for (const EdgeId e : graph_.in_edges(v)) {
       const Edge& edge = graph_.edge(e);
-      if (ops_[edge.src].device != d && find_copy(edge.tensor, d) == no_copy) to_send_.push_back(e);
+      if (!is_there(edge, d) && find_copy(edge.tensor, d) == no_copy) to_send_.push_back(e);
     }
     if (to_send_.size() > 1) {
       std::ranges::sort(to_send_, {}, [&](EdgeId e) {
@@ -243,7 +248,7 @@ class ListSchedule {
     TimePoint ready{};
     for (const EdgeId e : graph_.in_edges(v)) {
       const Edge& edge = graph_.edge(e);
-      if (ops_[edge.src].device == d) {
+      if (is_there(edge, d)) {
         ready = std::max(ready, ops_[edge.src].end);
       } else if (const auto c = find_copy(edge.tensor, d); c != no_copy) {
         ready = std::max(ready, copies_[c].arrival);
