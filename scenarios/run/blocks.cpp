@@ -79,9 +79,15 @@ Link read_link(Options& o, const DeviceTable& kinds) {
 }
 
 BaechiCosts::Fit read_fit(Options& o) {
-  const BaechiCosts::Fit known;
-  return {.us_per_byte = o.get("us_per_byte", known.us_per_byte, "microseconds per byte"),
-          .intercept_us = o.get("intercept_us", known.intercept_us, "microseconds per transfer")};
+  const bool pytorch =
+      o.get("variant", {"baechi", "pytorch"},
+            "baechi: of TensorFlow, in whole microseconds; pytorch: 0.0001788 and 100 instead, "
+            "empty tensors take no time") == "pytorch";
+  BaechiCosts::Fit fit = pytorch ? BaechiCosts::pytorch_fit : BaechiCosts::Fit{};
+  fit.us_per_byte = o.get("us_per_byte", fit.us_per_byte, "microseconds per byte");
+  fit.intercept_us = o.get("intercept_us", fit.intercept_us, "microseconds per transfer");
+  fit.factor = o.get("factor", fit.factor, "of us_per_byte (pytorch: 1.2)");
+  return fit;
 }
 
 struct GroupLink {
@@ -109,8 +115,8 @@ ClusterParts read_parts(Options& o) {
   parts.memory_fraction = o.get("memory_fraction", 1.0, "of every device's memory, in (0, 1]");
   parts.link = o.raw("link", "{bandwidth, latency} between any two devices");
   parts.links = o.raw("links", "a list of {from, to, bandwidth, latency} between groups");
-  parts.fit =
-      o.raw("fit", "baechi, or {us_per_byte, intercept_us}: transfers take rounded microseconds");
+  parts.fit = o.raw(
+      "fit", "baechi, pytorch, or {variant, us_per_byte, intercept_us, factor}: transfer times");
   if (parts.memory_fraction <= 0.0 || parts.memory_fraction > 1.0)
     o.mistake("memory_fraction", fmt::format("{} is not in (0, 1]", parts.memory_fraction));
   return parts;
@@ -312,13 +318,19 @@ ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Finding
       });
     }
     if (parts.fit != nullptr) {
-      const bool by_name = parts.fit->children.empty() && parts.fit->text == "baechi";
+      const bool by_name = parts.fit->children.empty() &&
+                           (parts.fit->text == "baechi" || parts.fit->text == "pytorch");
       findings.attempt([&] {
-        if (!by_name && !is_mapping(*parts.fit))
+        if (by_name) {
+          cluster.fit =
+              parts.fit->text == "pytorch" ? BaechiCosts::pytorch_fit : BaechiCosts::Fit{};
+        } else if (is_mapping(*parts.fit)) {
+          cluster.fit = read_block(*parts.fit, "cluster.fit", read_fit);
+        } else {
           throw InputError(at(parts.fit->where) +
-                           "cluster.fit: neither 'baechi' nor {us_per_byte, intercept_us}");
-        cluster.fit =
-            by_name ? BaechiCosts::Fit{} : read_block(*parts.fit, "cluster.fit", read_fit);
+                           "cluster.fit: not 'baechi', 'pytorch' or {variant, us_per_byte, "
+                           "intercept_us, factor}");
+        }
       });
     }
     if (findings.size() != before) return;
@@ -444,8 +456,8 @@ std::vector<BlockKeys> block_keys() {
        keys([](Options& o) { read_group_link(o, {}); }),
        {"from", "to"}},
       {"cluster.fit",
-       "transfers take a fitted, rounded number of microseconds, not the link's; `baechi` is the "
-       "original's",
+       "transfers take the time of the original's fit, not the link's; `baechi` and `pytorch` "
+       "alone mean the variants as they are",
        keys([](Options& o) { read_fit(o); }),
        {}},
       {"cluster",

@@ -47,7 +47,7 @@ void check(const ClusterChoice& choice) {
 
 /// What a link must be for latency + size / bandwidth to be the fit, unrounded.
 Link link_of(BaechiCosts::Fit fit) {
-  return {.bandwidth = {1e6 / fit.us_per_byte},
+  return {.bandwidth = {1e6 / (fit.factor * fit.us_per_byte)},
           .latency = from_us(fit.intercept_us).value_or(Duration::zero())};
 }
 

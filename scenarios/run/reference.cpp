@@ -223,7 +223,7 @@ Json cluster_schema() {
   p["devices"] = {{"anyOf", {group, {{"type", "array"}, {"items", group}}}}};
   p["link"] = of("cluster.link");
   p["links"] = {{"type", "array"}, {"items", of("cluster.links")}};
-  p["fit"] = {{"anyOf", {{{"const", "baechi"}}, of("cluster.fit")}}};
+  p["fit"] = {{"anyOf", {{{"enum", {"baechi", "pytorch"}}}, of("cluster.fit")}}};
   return {
       {"anyOf",
        {cluster, {{"type", "string"}, {"description", "path of a file with a cluster block"}}}}};
