@@ -4,12 +4,15 @@
 
 namespace baechi {
 
+Trace generate_alexnet(Options&);
 Trace generate_layered(Options&);
 
 std::span<const GeneratorEntry> generators() {
   static constexpr GeneratorEntry table[] = {
       {"layered", "random layers of ops with skips, skewed times and sizes", "our own",
        generate_layered},
+      {"alexnet", "AlexNet: 5 convolutions, 3 dense layers", "Krizhevsky 2014, as torchvision",
+       generate_alexnet},
   };
   return table;
 }
