@@ -13,8 +13,6 @@ namespace baechi::golden {
 /// has none of these parts.
 void check_folder(const std::filesystem::path& folder, Report& report);
 
-inline constexpr const char* no_coplacement = "co-placement groups: co-placement is not built";
-
 // One document each; `file` is for messages.
 /// graphs/small and graphs/msr: in canonical order. (`comm_cost` is not held against the edges'
 /// times: some graphs give these by hand.)
