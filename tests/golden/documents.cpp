@@ -3,14 +3,13 @@
 
 #include "placers/compat/compat.h"
 #include "sim/error.h"
+#include "tests/golden/adjusters.h"
 #include "tests/golden/goldens.h"
 #include "tests/golden/replay.h"
 #include "tests/golden/transforms.h"
 
 namespace baechi::golden {
 namespace {
-
-constexpr const char* no_adjusters = "adjuster rows: adjusters are not built";
 
 /// A record of one field: `object[field]` against `got`.
 void check_field(const json& object, const char* field, const json& got, const std::string& file,
@@ -177,7 +176,7 @@ void check_results(const json& results, const json& graph, const std::string& fi
     for (const auto& [key, fused] : results["fusion"].items())
       check_fused(fused, fusion_key(key), workload, file, "fusion." + key, report);
   }
-  if (results.contains("adjusters")) report.skip(no_adjusters, results["adjusters"].size());
+  if (results.contains("adjusters")) check_adjusters(results["adjusters"], workload, file, report);
   FavouriteEdges programs;
   if (results.contains("lp")) programs = check_programs(results["lp"], workload, file, report);
   if (!results.contains("runs")) return;
