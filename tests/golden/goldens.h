@@ -24,8 +24,10 @@ void check_canonical(const json& raw, const json& canonical, const std::string& 
 void check_results(const json& results, const json& graph, const std::string& file, Report& report);
 /// A line of fuzz/fuzz.jsonl.
 void check_fuzz(const json& record, const std::string& file, Report& report);
-/// unit/<name>.json. `graphs` finds the graph of a name among the goldens, or null.
+/// The document at a path below the goldens' folder, or null.
+using Documents = std::function<json(const std::string&)>;
+/// unit/<name>.json. Other documents may be needed: graphs, and the linear programs of results/msr.
 void check_unit(const std::string& name, const json& table, const std::string& file,
-                const std::function<json(const std::string&)>& graphs, Report& report);
+                const Documents& documents, Report& report);
 
 }  // namespace baechi::golden

@@ -34,14 +34,6 @@ CompatOptions options_of(Record& record) {
   return options;
 }
 
-Favourites favourites_from(const BaechiGraph& graph, const std::vector<std::uint32_t>& edges) {
-  for (const std::uint32_t e : edges) {
-    if (e >= graph.num_edges())
-      throw InputError(fmt::format("no edge {} among {}", e, graph.num_edges()));
-  }
-  return favourites(sct_graph(graph), edges, true);
-}
-
 /// `mem` names a limit as a fraction of the workload's memory: "inf", "0.6S", "1.2T/n".
 std::optional<std::int64_t> limit_of(const std::string& mem, const Workload& workload) {
   if (mem == "inf") return std::int64_t{1} << 50;
@@ -118,7 +110,7 @@ std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph
   if (!record.has("lp_x")) {
     const auto& edges = known.find(record.input("lp_ref").get<std::string>());
     if (edges == known.end()) throw InputError("lp_ref names no linear program");
-    return favourites_from(graph.graph, edges->second).favourite;
+    return favourites_of_edges(graph.graph, edges->second);
   }
   const double optimum = workload.lp_optimum(graph);
   record.near("lp_objective", optimum, 1e-6);
@@ -253,9 +245,18 @@ void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
 std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& graph,
                                             const std::vector<std::uint32_t>& favourite_edges) {
   record.equal("fav_edges", favourite_edges);
-  Favourites favourites = favourites_from(graph.graph, favourite_edges);
-  record.equal("favorite", children(favourites.favourite));
-  return std::move(favourites.favourite);
+  std::vector<std::uint32_t> favourite = favourites_of_edges(graph.graph, favourite_edges);
+  record.equal("favorite", children(favourite));
+  return favourite;
+}
+
+std::vector<std::uint32_t> favourites_of_edges(const BaechiGraph& graph,
+                                               const std::vector<std::uint32_t>& edges) {
+  for (const std::uint32_t e : edges) {
+    if (e >= graph.num_edges())
+      throw InputError(fmt::format("no edge {} among {}", e, graph.num_edges()));
+  }
+  return favourites(sct_graph(graph), edges, true).favourite;
 }
 
 json children(const std::vector<std::uint32_t>& favourites) {

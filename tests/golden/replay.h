@@ -47,6 +47,9 @@ void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
 /// Returns the favourite child of each op, or `nobody`.
 std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& graph,
                                             const std::vector<std::uint32_t>& favourite_edges);
+/// The favourite child of each op, or `nobody`. Throws InputError on an edge that is not there.
+std::vector<std::uint32_t> favourites_of_edges(const BaechiGraph& graph,
+                                               const std::vector<std::uint32_t>& edges);
 /// Ids by position, `nobody` as -1.
 json children(const std::vector<std::uint32_t>& favourites);
 /// {rows, cols, nnz} of the original's formulation.
