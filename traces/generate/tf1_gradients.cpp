@@ -8,7 +8,7 @@ namespace baechi {
 namespace {
 
 const Tf1Gradient& rule_for(std::string_view kind) {
-  for (const auto rules : {tf1_image_gradients()}) {
+  for (const auto rules : {tf1_image_gradients(), tf1_sequence_gradients()}) {
     for (const Tf1Gradient& rule : rules)
       if (rule.kind == kind) return rule;
   }

@@ -52,6 +52,11 @@ Tf1Graph::Scope Tf1Graph::backward_of(Tf1Op forward, bool together) {
   return {*this, std::move(inner)};
 }
 
+std::optional<Tf1Tensor> Tf1Graph::rows(Tf1Tensor gradient) const {
+  const auto it = std::ranges::find(rows_, gradient, &std::pair<Tf1Tensor, Tf1Tensor>::first);
+  return it == rows_.end() ? std::nullopt : std::optional(it->second);
+}
+
 Tf1Graph::Scope Tf1Graph::updates() {
   State inner = state_;
   inner.phase = Phase::update;
@@ -88,6 +93,9 @@ Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t n,
       }
       break;
     }
+    case Initializer::constant:
+      value = op("Const", "Const");
+      break;
     case Initializer::truncated_normal: {
       const Tf1Tensor shape = op("Const", "truncated_normal/shape");
       const Tf1Tensor mean = op("Const", "truncated_normal/mean");
@@ -185,7 +193,7 @@ void write_inputs(Tf1Model& m) {
 }
 
 const Tf1Layer& rule_for(LayerKind kind) {
-  for (const auto rules : {tf1_image_layers()}) {
+  for (const auto rules : {tf1_image_layers(), tf1_sequence_layers()}) {
     for (const Tf1Layer& rule : rules)
       if (rule.kind == kind) return rule;
   }
