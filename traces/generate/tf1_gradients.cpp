@@ -116,11 +116,11 @@ class Differentiation {
                        .work = {.flops = 0, .traffic = size}});
   }
 
-  /// AddN goes with the first of its inputs alone.
+  /// AddN goes with the forward op, as where TensorFlow sums what comes from several devices; from
+  /// one device alone it would go with the first of its inputs.
   std::optional<Tf1Tensor> sum(const std::vector<Tf1Tensor>& parts) {
     if (parts.empty()) return std::nullopt;
     if (parts.size() == 1) return parts[0];
-    const auto place = graph_.colocate_with(parts[0].op, true);
     const Bytes size = graph_.size(parts[0]);
     const auto n = static_cast<std::int64_t>(parts.size());
     return graph_.add(
@@ -131,7 +131,8 @@ class Differentiation {
   }
 
   /// Of an op that sends several, none goes on before all are there: a NoOp waits for them, an
-  /// Identity of each waits for it. Source: tuple() of ops/control_flow_ops.py.
+  /// Identity of each waits for it, all where the gradients are written. Source: tuple() and
+  /// group() of ops/control_flow_ops.py, which gives the NoOp their device.
   void gate(Tf1Sent& sent) {
     std::vector<Tf1Op> writers;
     std::size_t count = 0;
@@ -142,11 +143,12 @@ class Differentiation {
         writers.push_back(gradient->op);
     }
     if (count < 2) return;
+    const auto place = colocate_ ? graph_.colocate_with(writers[0], true) : graph_.apart();
     const auto scope = graph_.scope("tuple");
     const Tf1Op all = graph_.add({.kind = "NoOp", .name = "group_deps", .controls = writers}).op;
     for (auto& gradient : sent) {
       if (!gradient) continue;
-      const auto place = graph_.colocate_with(gradient->op);
+      const auto beside = graph_.colocate_with(gradient->op, true);
       gradient = graph_.add({.kind = "Identity",
                              .name = "control_dependency",
                              .inputs = {*gradient},

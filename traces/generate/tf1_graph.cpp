@@ -44,6 +44,12 @@ Tf1Graph::Scope Tf1Graph::colocate_with(Tf1Op op, bool alone) {
   return {*this, std::move(inner)};
 }
 
+Tf1Graph::Scope Tf1Graph::apart() {
+  State inner = state_;
+  inner.groups.clear();
+  return {*this, std::move(inner)};
+}
+
 Tf1Graph::Scope Tf1Graph::backward_of(Tf1Op forward, bool together) {
   State inner = state_;
   if (together) inner.groups = ops_[forward].groups;

@@ -61,6 +61,8 @@ class Tf1Graph {
   [[nodiscard]] Scope scope(std::string_view name);
   /// Ops are of the groups of `op`, too; or only of these, if `alone`.
   [[nodiscard]] Scope colocate_with(Tf1Op op, bool alone = false);
+  /// Ops are of no group but their own.
+  [[nodiscard]] Scope apart();
   /// Ops are backward ops of `forward`, and of its groups if `together`.
   [[nodiscard]] Scope backward_of(Tf1Op forward, bool together);
   [[nodiscard]] Scope updates();
