@@ -75,7 +75,7 @@ class ListSchedule {
       group.most = std::max(group.most, own_need(v));
       group.outputs += output_bytes(graph_, v);
       Bytes inputs;
-      for (const EdgeId e : graph_.in_edges(v)) inputs += held(graph_.edge(e).tensor);
+      for (const EdgeId e : graph_.in_edges(v)) inputs += copied(graph_.edge(e).tensor);
       group.largest = std::max(group.largest, own_need(v) + inputs);
       ++group.to_schedule;
     }
@@ -183,6 +183,7 @@ class ListSchedule {
   };
 
   Bytes held(TensorId t) const { return graph_.tensor(t).held(); }
+  Bytes copied(TensorId t) const { return graph_.tensor(t).copied(); }
   /// Outputs and workspace.
   Bytes own_need(OpId v) const { return output_bytes(graph_, v) + graph_.op(v).temporary; }
   /// The workspace of `v` that `d` does not hold already.
@@ -193,7 +194,7 @@ class ListSchedule {
   bool all_fits_anywhere() const {
     Bytes all;
     for (const OpId v : graph_.ops()) all += footprint(graph_, v);
-    for (const EdgeId e : graph_.edges()) all += held(graph_.edge(e).tensor);  // copies
+    for (const EdgeId e : graph_.edges()) all += copied(graph_.edge(e).tensor);  // copies
     if (options_.reserve) all = 2.0 * all;
     return std::ranges::all_of(devices_,
                                [&](const DeviceState& dev) { return all <= dev.room.limit; });
@@ -238,7 +239,7 @@ class ListSchedule {
         ready = std::max(ready, ops_[edge.src].end);
       } else if (const auto c = find_copy(edge.tensor, d); c != no_copy) {
         ready = std::max(ready, copies_[c].arrival);
-        if (book && copies_[c].readers++ == 0) devices_[d].room.take(held(edge.tensor));
+        if (book && copies_[c].readers++ == 0) devices_[d].room.take(copied(edge.tensor));
       }
     }
     const bool limited = channels_.limited();
@@ -256,7 +257,7 @@ class ListSchedule {
       if (limited) clock_[channels_.sending(src)] = clock_[channels_.receiving(d)] = end;
       copies_.push_back({end, d, 1, first_copy_[edge.tensor]});
       first_copy_[edge.tensor] = static_cast<std::uint32_t>(copies_.size() - 1);
-      devices_[d].room.take(held(edge.tensor));
+      devices_[d].room.take(copied(edge.tensor));
     }
     return ready;
   }
@@ -268,7 +269,7 @@ class ListSchedule {
       const Edge& edge = graph_.edge(e);
       if (ops_[edge.src].device == d) continue;
       const std::uint32_t c = find_copy(edge.tensor, d);
-      if (c == no_copy || copies_[c].readers == 0) need += held(edge.tensor);
+      if (c == no_copy || copies_[c].readers == 0) need += copied(edge.tensor);
     }
     return need;
   }
@@ -468,7 +469,7 @@ class ListSchedule {
       const DeviceId src = ops_[edge.src].device;
       if (src != d) {
         const std::uint32_t c = find_copy(edge.tensor, d);
-        if (c == no_copy || --copies_[c].readers == 0) free(d, held(edge.tensor));
+        if (c == no_copy || --copies_[c].readers == 0) free(d, copied(edge.tensor));
       }
       if (--readers_left_[edge.tensor] == 0) free(src, held(edge.tensor));
     }

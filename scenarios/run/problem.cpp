@@ -84,7 +84,8 @@ std::uint64_t fingerprint(const OpGraph& graph) {
   for (const TensorId t : graph.tensors()) {
     const Tensor& tensor = graph.tensor(t);
     hash.add(tensor.size.count);
-    hash.add(static_cast<std::int64_t>(index(tensor.producer)) * 2 + (tensor.control ? 1 : 0));
+    hash.add(static_cast<std::int64_t>(index(tensor.producer)) * 4 + (tensor.reference ? 2 : 0) +
+             (tensor.control ? 1 : 0));
     hash.add(graph.measured_transfer(t).value_or(Duration{-1}).count());
   }
   for (const EdgeId e : graph.edges()) {

@@ -103,7 +103,7 @@ class Step {
       if (device_of_[from[i]] == d)
         drop_use(t, d);
       else if (--transfers_.copy(copy_of_[in[i]]).readers == 0)
-        memory_.give_back(d, MemoryKind::copies, held(t));
+        memory_.give_back(d, MemoryKind::copies, graph_.tensor(t).copied());
     }
     for (const TensorId t : graph_.outputs(v)) publish(t, d);
     if (!observers_.empty()) memory_changed(d);
@@ -175,7 +175,7 @@ class Step {
     const Copy& copy = transfers_.copy(id);
     const Tensor& tensor = graph_.tensor(copy.tensor);
     const DeviceId src = device_of_[tensor.producer];
-    const Bytes size = held(copy.tensor);
+    const Bytes size = tensor.copied();
     if (!request(copy.dst, size, tensor.producer, copy.tensor)) return false;
     memory_.take(copy.dst, MemoryKind::copies, size);
     memory_changed(copy.dst);

@@ -134,8 +134,8 @@ std::string_view OpGraphBuilder::name(OpId v) const {
       .substr(name_begin_[index(v)], name_begin_[index(v) + 1] - name_begin_[index(v)]);
 }
 
-TensorId OpGraphBuilder::add_tensor(OpId producer, Bytes size) {
-  return tensors_.push_back({.size = size, .producer = producer});
+TensorId OpGraphBuilder::add_tensor(OpId producer, Bytes size, bool reference) {
+  return tensors_.push_back({.size = size, .producer = producer, .reference = reference});
 }
 
 void OpGraphBuilder::set_transfer(TensorId tensor, Duration time) {

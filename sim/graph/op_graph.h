@@ -42,8 +42,12 @@ struct Tensor {
   Bytes size{};
   OpId producer{};
   bool control = false;  ///< a control dependency: it is sent as `size` bytes but takes no memory
+  /// It is persistent memory that its producer's device holds anyway, such as a weight that is read:
+  /// it takes none of its own there, but a copy of it does.
+  bool reference = false;
 
-  Bytes held() const { return control ? Bytes{} : size; }  ///< in memory, on any device
+  Bytes held() const { return control || reference ? Bytes{} : size; }  ///< where it is produced
+  Bytes copied() const { return control ? Bytes{} : size; }             ///< where it is received
 };
 
 /// `dst` reads `tensor`, which `src` writes. Two readers of one tensor are two edges and one
@@ -167,7 +171,7 @@ struct OpSpec {
 class OpGraphBuilder {
  public:
   OpId add_op(const OpSpec& op);
-  TensorId add_tensor(OpId producer, Bytes size);
+  TensorId add_tensor(OpId producer, Bytes size, bool reference = false);
   /// A measured time to move `tensor`, in place of the link model.
   void set_transfer(TensorId tensor, Duration time);
   /// `reader` reads `tensor`. Added twice, it counts once.

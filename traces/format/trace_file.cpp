@@ -61,7 +61,7 @@ void put_outputs(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
       put(out, ", \"transfer_us\": ");
       put_us(out, *time);
     }
-    put(out, "}");
+    put(out, graph.tensor(t).reference ? ", \"reference\": true}" : "}");
   }
   put(out, "]");
 }
@@ -146,7 +146,7 @@ constexpr std::string_view op_names[] = {"name",
                                          "colocation",
                                          "outputs"};
 constexpr JsonKeys op_keys{"an op", op_names, 1};
-constexpr std::string_view output_names[] = {"bytes", "transfer_us"};
+constexpr std::string_view output_names[] = {"bytes", "transfer_us", "reference"};
 constexpr JsonKeys output_keys{"an output", output_names, 1};
 constexpr std::string_view edge_names[] = {"from", "to", "output"};
 constexpr JsonKeys edge_keys{"an edge", edge_names, 2};
@@ -197,6 +197,7 @@ class TraceReader {
   struct Output {
     Bytes size;
     std::optional<Duration> transfer;
+    bool reference = false;
   };
 
   void read_op(Json value);
@@ -242,6 +243,8 @@ void TraceReader::read_output(Json value) {
   value.object(output_keys, [&](std::string_view key, Json v) {
     if (key == "bytes")
       output.size = {v.whole()};
+    else if (key == "reference")
+      output.reference = v.boolean();
     else
       output.transfer = microseconds(v);
   });
@@ -285,7 +288,7 @@ void TraceReader::read_op(Json value) {
   if (work != OpWork{}) builder_.set_work(id, work);
   for (const auto& [kind, time] : times_) builder_.set_compute(id, kind, time);
   for (const Output& output : outputs_) {
-    const TensorId t = builder_.add_tensor(id, output.size);
+    const TensorId t = builder_.add_tensor(id, output.size, output.reference);
     if (output.transfer) builder_.set_transfer(t, *output.transfer);
   }
   first_tensor_.push_back(first_tensor_.back() + static_cast<std::uint32_t>(outputs_.size()));

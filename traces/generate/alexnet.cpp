@@ -7,7 +7,7 @@ namespace baechi {
 /// networks" (Krizhevsky 2014): 61 100 840 parameters, 0.714188 multiply-adds 10^9 per image.
 Trace generate_alexnet(Options& options) {
   const Expansion e = read_expansion(options, 128, Optimizer::momentum);
-  const std::int64_t classes = options.get("classes", std::int64_t{1000}, "labels", 2);
+  const std::int64_t classes = read_classes(options);
   options.finish();
   Model m("alexnet", e.batch);
   ValueId x = m.input("images", {e.batch, 3, 224, 224});

@@ -1,5 +1,7 @@
 #include "traces/generate/image_layers.h"
 
+#include <algorithm>
+
 namespace baechi {
 namespace {
 
@@ -67,6 +69,14 @@ void add_bias(Layer& l, VariableId bias, std::int64_t outputs) {
 }
 
 }  // namespace
+
+std::int64_t read_classes(Options& options) {
+  constexpr std::int64_t most = 1'000'000;
+  const std::int64_t classes =
+      options.get("classes", std::int64_t{1000}, "that images are sorted into", 2);
+  if (classes > most) options.mistake("classes", fmt::format("more than {}", most));
+  return std::min(classes, most);
+}
 
 ValueId conv2d(Model& model, std::string_view name, ValueId x, const Conv2d& o) {
   Layer l = layer(model, LayerKind::conv2d, name, {{x}});

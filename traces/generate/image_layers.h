@@ -2,9 +2,13 @@
 #pragma once
 #include <span>
 
+#include "sim/options.h"
 #include "traces/generate/model.h"
 
 namespace baechi {
+
+/// Option `classes`, 1000 unless told.
+std::int64_t read_classes(Options& options);
 
 /// How many pixels are added around an image. `valid`: none; `same`: as many as keep
 /// ceil(size / stride), as TensorFlow says it.

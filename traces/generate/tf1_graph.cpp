@@ -132,6 +132,7 @@ Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t n,
                   .outputs = {bytes_of(n)},
                   .controls = {},
                   .persistent = bytes_of(n),
+                  .reference = true,
                   .phase = state_.phase,
                   .forward = state_.forward,
                   .groups = groups});
@@ -141,6 +142,7 @@ Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t n,
   add({.kind = "Assign", .name = path + "/Assign", .inputs = {ref, value}, .outputs = {Bytes{}}});
   const Tf1Tensor read =
       add({.kind = "Identity", .name = path + "/read", .inputs = {ref}, .outputs = {bytes_of(n)}});
+  ops_[read.op].reference = true;
   return {.ref = ref, .read = read, .elements = n, .name = path};
 }
 
@@ -156,7 +158,8 @@ OpGraph Tf1Graph::build() && {
                                     .phase = n.phase});
     if (n.work != OpWork{}) builder.set_work(id, n.work);
     if (n.phase == Phase::backward) builder.set_forward(id, static_cast<OpId>(index(n.forward)));
-    for (const Bytes size : n.outputs) tensors[v].push_back(builder.add_tensor(id, size));
+    for (const Bytes size : n.outputs)
+      tensors[v].push_back(builder.add_tensor(id, size, n.reference));
     for (const Tf1Op group : n.groups) builder.colocate(id, ops_[group].name);
   }
   for (const Tf1Op v : ops_.ids()) {

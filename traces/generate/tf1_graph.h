@@ -75,6 +75,7 @@ class Tf1Graph {
     std::vector<Tf1Op> controls;
     OpWork work{};
     Bytes temporary{}, persistent{};
+    bool reference = false;  ///< its output is a variable's memory
     Phase phase = Phase::forward;
     Tf1Op forward{};              ///< of a backward op
     std::vector<Tf1Op> groups{};  ///< ops whose names are its labels; itself, if nothing else
