@@ -93,7 +93,7 @@ class Differentiation {
     std::vector<Arrived>& outputs = arrived_[op];
     if (outputs.empty()) return;
     const auto backward = graph_.backward_of(op, colocate_);
-    for (Arrived& a : outputs) a.sum = sum(a.parts);
+    for (Arrived& a : outputs) a.sum = sum(op, a.parts);
     const std::vector<Tf1Tensor> inputs = graph_.node(op).inputs;
     if (inputs.empty()) return;
     const auto scope = graph_.scope(graph_.node(op).name + "_grad");
@@ -116,18 +116,31 @@ class Differentiation {
                        .work = {.flops = 0, .traffic = size}});
   }
 
-  /// AddN goes with the forward op, as where TensorFlow sums what comes from several devices; from
-  /// one device alone it would go with the first of its inputs.
-  std::optional<Tf1Tensor> sum(const std::vector<Tf1Tensor>& parts) {
+  /// TensorFlow sums what comes from one device there, and such sums where the forward op is. One
+  /// AddN stands for these. It goes with the forward op if that is recurrent, so that the way back
+  /// through the steps stays on one device, else with the last gradient to arrive.
+  std::optional<Tf1Tensor> sum(Tf1Op op, const std::vector<Tf1Tensor>& parts) {
     if (parts.empty()) return std::nullopt;
     if (parts.size() == 1) return parts[0];
+    const bool recurrent = std::ranges::any_of(
+        parts, [&](Tf1Tensor t) { return shares_input(op, graph_.node(t.op).forward); });
+    const Tf1Op home = recurrent ? op : graph_.node(parts.back().op).forward;
+    const auto place = graph_.backward_of(home, colocate_);
+    const auto n = std::ssize(parts);
     const Bytes size = graph_.size(parts[0]);
-    const auto n = static_cast<std::int64_t>(parts.size());
     return graph_.add(
         {.kind = "AddN",
          .inputs = parts,
          .outputs = {size},
          .work = {.flops = (n - 1) * size.count / word.count, .traffic = {(n + 1) * size.count}}});
+  }
+
+  /// As two steps of one cell share its weights.
+  bool shares_input(Tf1Op a, Tf1Op b) const {
+    const auto& others = graph_.node(b).inputs;
+    return std::ranges::any_of(graph_.node(a).inputs, [&](Tf1Tensor t) {
+      return std::ranges::find(others, t) != others.end();
+    });
   }
 
   /// Of an op that sends several, none goes on before all are there: a NoOp waits for them, an
