@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <fstream>
+#include <map>
 
 #include "placers/registry.h"
 #include "sim/engine/simulation.h"
@@ -93,20 +93,33 @@ TEST_SUITE("sequence_models") {
       const Placement p = make_placer("expert", Options("expert", given))
                               ->place({.graph = g, .cluster = cluster, .costs = costs}, 0);
       const StepResult r = step(g, n, 8_GiB, p, false);
-      struct Spy : StepObserver { const OpGraph& g; std::vector<std::string> lines; Spy(const OpGraph& gg) : g(gg) {}
+      struct Spy : StepObserver {
+        const OpGraph& g;
+        std::vector<std::string> lines;
+        Spy(const OpGraph& gg) : g(gg) {}
         void on_op(OpId v, DeviceId d, TimePoint s, TimePoint e) override {
-          auto us=[](TimePoint t){return t.time_since_epoch().count()/1000;};
-          lines.push_back(fmt::format("{} {} {} {}", us(s), us(e), index(d), g.name(v))); }
+          auto us = [](TimePoint t) { return t.time_since_epoch().count() / 1000; };
+          lines.push_back(fmt::format("{} {} {} {}", us(s), us(e), index(d), g.name(v)));
+        }
         void on_transfer(TensorId t, DeviceId a, DeviceId b, TimePoint s, TimePoint e) override {
-          auto us=[](TimePoint t2){return t2.time_since_epoch().count()/1000;};
-          lines.push_back(fmt::format("{} {} {}->{} {} {}", us(s), us(e), index(a), index(b), g.name(g.tensor(t).producer), g.tensor(t).size.count)); }
+          auto us = [](TimePoint t2) { return t2.time_since_epoch().count() / 1000; };
+          lines.push_back(fmt::format("{} {} {}->{} {} {}", us(s), us(e), index(a), index(b),
+                                      g.name(g.tensor(t).producer), g.tensor(t).size.count));
+        }
       } spy(g);
       StepObserver* obs[] = {&spy};
-      simulate({.graph = g, .cluster = cluster, .costs = costs, .engine = {.enforce_memory = false}}, p, obs);
-      { std::ofstream out("/tmp/spy_" + name + std::to_string(g.num_ops())); for (auto& l : spy.lines) out << l << "\n"; }
+      simulate(
+          {.graph = g, .cluster = cluster, .costs = costs, .engine = {.enforce_memory = false}}, p,
+          obs);
+      {
+        std::ofstream out("/tmp/spy_" + name + std::to_string(g.num_ops()));
+        for (auto& l : spy.lines) out << l << "\n";
+      }
       for (std::size_t d = 0; d < n; ++d)
         MESSAGE(
-            name << " expert " << p.detail << " " << to_text(r.makespan) << " tr " << r.transfers << " moved " << to_text(r.moved) << " busy " << to_text(r.devices[DeviceId{(unsigned)d}].busy) << " gpu" << d << " "
+            name << " expert " << p.detail << " " << to_text(r.makespan) << " tr " << r.transfers
+                 << " moved " << to_text(r.moved) << " busy "
+                 << to_text(r.devices[DeviceId{(unsigned)d}].busy) << " gpu" << d << " "
                  << to_text(r.devices[DeviceId{(unsigned)d}].peak) << " w "
                  << to_text(r.devices[DeviceId{(unsigned)d}].at_peak[MemoryKind::weights]) << " o "
                  << to_text(r.devices[DeviceId{(unsigned)d}].at_peak[MemoryKind::outputs]) << " c "

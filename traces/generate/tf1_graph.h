@@ -84,9 +84,13 @@ class Tf1Graph {
   Bytes size(Tf1Tensor t) const { return ops_[t.op].outputs[t.port]; }
   auto ops() const { return ops_.ids(); }
 
-  OpGraph build() &&;
+  /// What `fetch` does not need, through inputs and controls, TensorFlow does not run: such ops do
+  /// no work and write nothing. Without `fetch` all run.
+  OpGraph build(std::optional<Tf1Op> fetch) &&;
 
  private:
+  void stop_all_but(Tf1Op fetch);
+
   struct State {
     std::string prefix{};
     std::vector<Tf1Op> groups{};
