@@ -54,7 +54,8 @@ class ListSchedule {
         options_(options),
         caution_(caution),
         cached_(p.engine.cache_tensors),
-        channels_(p.engine.transfers, p.cluster.num_devices()),
+        channels_(options.variant == Variant::pytorch ? Transfers::parallel : p.engine.transfers,
+                  p.cluster.num_devices()),
         clock_(channels_.num_channels()),
         devices_(p.cluster.num_devices()),
         ops_(graph_.num_ops()),
@@ -137,6 +138,7 @@ class ListSchedule {
     TimePoint end{};
     DeviceId device{};
     std::uint32_t unmet = 0;  // inputs not computed
+    std::uint32_t turn = 0;   // PyTorch variant: how many ops became ready before it
     bool pinned = false;      // its group has a device
     bool scheduled = false;
   };
@@ -153,6 +155,12 @@ class ListSchedule {
     Bytes largest{};  // the same with its inputs
     Bytes outputs{};  // of all members
     std::size_t to_schedule = 0;
+  };
+  /// Which of the ops that could start now does: the least, by turn, then id.
+  struct Ranked {
+    std::uint32_t turn = ~std::uint32_t{0};
+    OpId op = no_op;
+    friend auto operator<=>(const Ranked&, const Ranked&) = default;
   };
   /// A ready op as a device sees it; `at` may be too early, since channels fill up.
   struct Candidate {
@@ -173,7 +181,7 @@ class ListSchedule {
     OpId last = no_op;
     Room room{};
     MinHeap<Candidate> later{};  // ready ops that could start after `now_`
-    MinHeap<OpId> soon{};        // that could start by `now_`
+    MinHeap<Ranked> soon{};      // that could start by `now_`
     MinHeap<Blocked> blocked{};  // without room, least need first
   };
   /// What a device would do now, or when to ask again.
@@ -182,6 +190,7 @@ class ListSchedule {
     TimePoint ask_at = never;
   };
 
+  Ranked ranked(OpId v) const { return v == no_op ? Ranked{} : Ranked{ops_[v].turn, v}; }
   Bytes held(TensorId t) const { return graph_.tensor(t).held(); }
   Bytes copied(TensorId t) const { return graph_.tensor(t).copied(); }
   /// Outputs and workspace.
@@ -207,6 +216,11 @@ class ListSchedule {
     return ops_[v].pinned ? Bytes{} : group_of(v).weights;
   }
 
+  /// Whether what `edge` carries needs no transfer to `d`.
+  bool is_there(const Edge& edge, DeviceId d) const {
+    return ops_[edge.src].device == d || graph_.instant(edge.tensor);
+  }
+
   std::uint32_t find_copy(TensorId t, DeviceId d) const {
     if (!cached_) return no_copy;
     std::uint32_t c = first_copy_[t];
@@ -219,7 +233,7 @@ class ListSchedule {
     to_send_.clear();
     for (const EdgeId e : graph_.in_edges(v)) {
       const Edge& edge = graph_.edge(e);
-      if (ops_[edge.src].device != d && find_copy(edge.tensor, d) == no_copy) to_send_.push_back(e);
+      if (!is_there(edge, d) && find_copy(edge.tensor, d) == no_copy) to_send_.push_back(e);
     }
     if (to_send_.size() > 1) {
       std::ranges::sort(to_send_, {}, [&](EdgeId e) {
@@ -235,7 +249,7 @@ class ListSchedule {
     TimePoint ready{};
     for (const EdgeId e : graph_.in_edges(v)) {
       const Edge& edge = graph_.edge(e);
-      if (ops_[edge.src].device == d) {
+      if (is_there(edge, d)) {
         ready = std::max(ready, ops_[edge.src].end);
       } else if (const auto c = find_copy(edge.tensor, d); c != no_copy) {
         ready = std::max(ready, copies_[c].arrival);
@@ -298,6 +312,7 @@ class ListSchedule {
   }
 
   void make_ready(OpId v) {
+    if (options_.variant == Variant::pytorch) ops_[v].turn = became_ready_++;
     if (!options_.favourite.empty()) ready_.push_back(v);
     for (const DeviceId d : cluster_.devices()) {
       if (may_go(v, d)) devices_[d].later.push({inputs_at(v, d, false), v});
@@ -313,18 +328,18 @@ class ListSchedule {
       if (!may_go(v, d)) continue;
       const TimePoint at = inputs_at(v, d, false);
       if (at <= now_)
-        dev.soon.push(v);
+        dev.soon.push(ranked(v));
       else
         dev.later.push({at, v});
     }
   }
 
-  /// The lowest op that could start on the idle device `d` now.
+  /// The first op, as ranked, that could start on the idle device `d` now.
   OpId first_startable(DeviceId d) {
     DeviceState& dev = devices_[d];
     advance(d);
     while (!dev.soon.empty()) {
-      const OpId v = dev.soon.top();
+      const OpId v = dev.soon.top().op;
       if (may_go(v, d)) {
         const TimePoint at = inputs_at(v, d, false);
         if (at <= now_ && has_room(v, d)) return v;
@@ -381,7 +396,7 @@ class ListSchedule {
         if (other == d || (may_go(v, other) && has_room(v, other)))
           latest = std::max(latest, start_at(v, other));
       }
-      if (std::pair(latest, v) < std::pair(urgent, most_urgent)) {
+      if (std::pair(latest, ranked(v)) < std::pair(urgent, ranked(most_urgent))) {
         urgent = latest;
         most_urgent = v;
       }
@@ -403,7 +418,7 @@ class ListSchedule {
       const Choice choice = choose(d);
       const OpId v = choice.op;
       ask_again_ = std::min(ask_again_, choice.ask_at);
-      if (v == no_op || v > best) continue;
+      if (v == no_op || ranked(v) > ranked(best)) continue;
       if (v == best && costs_.compute(v, d) >= costs_.compute(v, where)) continue;
       best = v;
       where = d;
@@ -517,6 +532,7 @@ class ListSchedule {
   std::vector<Group> groups_;  // by GroupId; [0]: of ops without one, not asked
   std::vector<OpId> ready_;    // not scheduled; only m-SCT walks it
   std::vector<OpId> order_;    // as scheduled
+  std::uint32_t became_ready_ = 0;
   std::vector<EdgeId> to_send_;
   TimePoint now_{};
   TimePoint ask_again_ = never;             // when an idle device may have something to start
@@ -546,7 +562,12 @@ std::string flaw(const Problem& p, const Placement& placement) {
 
 Placement schedule_list(const Problem& problem, const ListSchedulerOptions& options,
                         std::string_view name) {
-  constexpr Caution cautions[] = {{}, {.spare = 1}, {.spare = 2}, {0.9, 2}, {.keep_all = true}};
+  static constexpr Caution all[] = {{}, {.spare = 1}, {.spare = 2}, {0.9, 2}, {.keep_all = true}};
+  std::span<const Caution> cautions = all;
+  if (options.variant == Variant::pytorch)
+    cautions = cautions.last(1);
+  else if (!options.fallback)
+    cautions = cautions.first(1);
   std::string first_failure;
   for (const Caution& caution : cautions) {
     ListSchedule attempt(problem, options, caution);
@@ -557,14 +578,13 @@ Placement schedule_list(const Problem& problem, const ListSchedulerOptions& opti
         placement->detail =
             fmt::format("fallback: placed with {}; at first: {}", named(caution), first_failure);
       }
-      placement->facts["attempts"] = static_cast<double>(&caution - cautions + 1);
+      placement->facts["attempts"] = static_cast<double>(&caution - cautions.data() + 1);
       return *std::move(placement);
     }
     if (first_failure.empty()) first_failure = failure;
-    if (!options.fallback) break;
   }
   throw InfeasibleError(fmt::format("{}: {}{}", name, first_failure,
-                                    options.fallback ? "; nor in a more cautious way" : ""));
+                                    cautions.size() > 1 ? "; nor in a more cautious way" : ""));
 }
 
 }  // namespace baechi

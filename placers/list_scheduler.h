@@ -2,18 +2,21 @@
 #pragma once
 #include <string_view>
 
+#include "placers/variant.h"
 #include "sim/cluster/placement.h"
 
 namespace baechi {
 
 struct ListSchedulerOptions {
+  Variant variant = Variant::standard;
   /// Favourite child of each op, or no_op; empty: none (m-ETF).
   IdVector<OpId, OpId> favourite{};
   /// Keep room on its device for the most demanding member of a group until the last is scheduled.
   bool reserve = false;
   /// Where greedy gets stuck, or the simulation of what it found runs out of memory: try again,
   /// ever more cautiously: with memory kept free for the members of groups that come late, with
-  /// less of each device's memory, at last as if nothing were ever freed.
+  /// less of each device's memory, at last as if nothing were ever freed. The PyTorch variant does
+  /// the last alone.
   bool fallback = true;
 };
 
@@ -37,6 +40,10 @@ struct ListSchedulerOptions {
 /// With favourites (m-SCT): a device whose last op's favourite child is ready, and can start
 /// nowhere earlier than there, waits for it, unless an op is urgent: one that could start by now on
 /// every device with room for it. The lowest (urgent time, id) goes first.
+///
+/// The PyTorch variant plans any number of transfers at once, whatever problem.engine.transfers
+/// says, and frees nothing; and of the ops that could be started it starts the one that became
+/// ready first, not the lowest.
 ///
 /// The result is simulated (problem.engine): one that runs out of memory is not returned.
 /// Throws InfeasibleError, `name` first, saying what got stuck where.

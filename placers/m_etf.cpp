@@ -14,11 +14,14 @@ namespace {
 class MEtf final : public Placer {
  public:
   explicit MEtf(Options& o) {
+    options_.variant = read_variant(o);
     options_.reserve = o.get("reserve", false,
                              "keep room for a group's most demanding member until all are placed");
     options_.fallback =
         o.get("fallback", true, "where stuck or out of memory, try again with tighter memory");
-    compat_ = read_compat(o, {.algorithm = CompatAlgorithm::m_etf, .reserve = options_.reserve});
+    compat_ = read_compat(o, {.algorithm = CompatAlgorithm::m_etf,
+                              .variant = options_.variant,
+                              .reserve = options_.reserve});
   }
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {

@@ -16,14 +16,16 @@ namespace {
 class MSct final : public Placer {
  public:
   explicit MSct(Options& o) {
-    threshold_ =
-        o.get("threshold", 0.1, "an edge is a favourite if the program's x is at most this");
+    options_.variant = read_variant(o);
+    threshold_ = o.get("threshold", options_.variant == Variant::pytorch ? 0.5 : 0.1,
+                       "an edge is a favourite if the program's x is at most this (pytorch: 0.5)");
     if (threshold_ > 1.0) o.mistake("threshold", "is over 1: then every edge would be a favourite");
     options_.reserve = o.get("reserve", false,
                              "keep room for a group's most demanding member until all are placed");
     options_.fallback =
         o.get("fallback", true, "where stuck or out of memory, try again with tighter memory");
     compat_ = read_compat(o, {.algorithm = CompatAlgorithm::m_sct,
+                              .variant = options_.variant,
                               .reserve = options_.reserve,
                               .threshold = threshold_});
   }

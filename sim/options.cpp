@@ -83,6 +83,14 @@ Bandwidth Options::get(const std::string& key, Bandwidth fallback, std::string_v
   return fallback;
 }
 
+FlopRate Options::get(const std::string& key, FlopRate fallback, std::string_view help) {
+  const Value* v = find(key, to_text(fallback), help, Type::flop_rate);
+  if (v == nullptr) return fallback;
+  if (const auto rate = parse_flop_rate(v->text)) return *rate;
+  not_a(key, *v, "a rate such as '4.7 TFLOP/s'");
+  return fallback;
+}
+
 std::string Options::get(const std::string& key, const std::vector<std::string>& allowed,
                          std::string_view help) {
   const Value* v = find(key, allowed.front(), help, Type::one_of);

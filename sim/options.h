@@ -30,6 +30,7 @@ class Options {
     size,
     time,
     rate,
+    flop_rate,
     one_of,
     path,
     any
@@ -57,6 +58,7 @@ class Options {
   Bytes get(const std::string& key, Bytes fallback, std::string_view help);
   Duration get(const std::string& key, Duration fallback, std::string_view help);
   Bandwidth get(const std::string& key, Bandwidth fallback, std::string_view help);
+  FlopRate get(const std::string& key, FlopRate fallback, std::string_view help);
   /// One of `allowed`; the first is the fallback.
   std::string get(const std::string& key, const std::vector<std::string>& allowed,
                   std::string_view help);

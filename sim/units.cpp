@@ -25,6 +25,8 @@ constexpr auto byte_units = std::to_array<Unit>({{"B", 1},
                                                  {"TiB", 1099511627776.0}});
 constexpr auto time_units = std::to_array<Unit>(
     {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}});
+constexpr auto flop_units = std::to_array<Unit>(
+    {{"FLOP", 1}, {"MFLOP", 1e6}, {"GFLOP", 1e9}, {"TFLOP", 1e12}, {"PFLOP", 1e15}});
 
 /// Value of `text` in the base unit.
 std::optional<double> parse(std::string_view text, std::span<const Unit> units,
@@ -72,6 +74,11 @@ std::optional<Bandwidth> parse_bandwidth(std::string_view text) {
   return v && *v > 0.0 && std::isfinite(*v) ? std::optional(Bandwidth{*v}) : std::nullopt;
 }
 
+std::optional<FlopRate> parse_flop_rate(std::string_view text) {
+  const auto v = parse(text, flop_units, "/s");
+  return v && *v > 0.0 && std::isfinite(*v) ? std::optional(FlopRate{*v}) : std::nullopt;
+}
+
 std::string to_text(Bytes size) {
   const double v = static_cast<double>(size.count);
   if (std::abs(v) < 1024) return fmt::format("{} B", size.count);
@@ -90,6 +97,10 @@ std::string to_text(Duration time) {
 
 std::string to_text(Bandwidth rate) {
   return fmt::format("{:.2f} GB/s", rate.bytes_per_second / 1e9);
+}
+
+std::string to_text(FlopRate rate) {
+  return fmt::format("{:.2f} TFLOP/s", rate.flop_per_second / 1e12);
 }
 
 std::optional<Duration> from_us(double us) {

@@ -45,20 +45,28 @@ struct Bandwidth {
   friend constexpr auto operator<=>(Bandwidth, Bandwidth) = default;
 };
 
+struct FlopRate {
+  double flop_per_second = 0.0;
+  friend constexpr auto operator<=>(FlopRate, FlopRate) = default;
+};
+
 /// Time to push `size` through `bw`, rounded up to a whole nanosecond.
 Duration operator/(Bytes size, Bandwidth bw);
 
-/// Text to quantity: a number and a unit, "8 GiB", "2.4 GB", "134 us", "5.7 GB/s". Binary and
-/// decimal prefixes are distinct. Only 0 may stand without a unit. Nothing, if the text is not such
-/// a quantity, is negative, not finite, or too large for 63 bits of bytes or nanoseconds.
+/// Text to quantity: a number and a unit, "8 GiB", "2.4 GB", "134 us", "5.7 GB/s", "4.7 TFLOP/s".
+/// Binary and decimal prefixes are distinct. Only 0 may stand without a unit. Nothing, if the text
+/// is not such a quantity, is negative, not finite, or too large for 63 bits of bytes or
+/// nanoseconds.
 std::optional<Bytes> parse_bytes(std::string_view text);
 std::optional<Duration> parse_duration(std::string_view text);
 std::optional<Bandwidth> parse_bandwidth(std::string_view text);
+std::optional<FlopRate> parse_flop_rate(std::string_view text);
 
-/// Quantity to text, for people: "7.50 GiB", "1.234 ms", "5.70 GB/s".
+/// Quantity to text, for people: "7.50 GiB", "1.234 ms", "5.70 GB/s", "4.70 TFLOP/s".
 std::string to_text(Bytes size);
 std::string to_text(Duration time);
 std::string to_text(Bandwidth rate);
+std::string to_text(FlopRate rate);
 
 /// Microseconds, as files carry them, to exact nanoseconds (rounded half up), and back.
 /// Nothing if negative, not finite, or over 146 years.

@@ -216,4 +216,18 @@ TEST_SUITE("goldens") {
     table("rounding", 5, 40, {"/x", "threshold"});
     table("lp_faces", 4, 20, {});
   }
+
+  TEST_CASE("the original's PyTorch runs, one number changed: exactly that record fails") {
+    const auto data = testing::shared_data();
+    if (!data) return;
+    const auto folder = *data / "baechi-golden";
+    for (const char* name : {"rand20.json", "vars.json", "shared_tensor.json"}) {
+      const json graph = read(folder / "graphs/small" / name);
+      each_change_is_found(read(folder / "results/small_pytorch" / name), 60,
+                           {"memory_limit", "threshold", "lp_x"},
+                           [&](const json& changed, Report& report) {
+                             golden::check_pytorch(changed, graph, name, report);
+                           });
+    }
+  }
 }

@@ -76,7 +76,8 @@ inline OpGraph random_graph(GraphShape shape, Random& random) {
     }
     if (grouped && random.below(3) == 0) b.colocate(v, "g" + std::to_string(random.below(6)));
   }
-  return std::move(b).build();
+  OpGraph graph = std::move(b).build();
+  return random.below(4) == 0 ? graph.with_free_controls() : std::move(graph);
 }
 
 /// Memory is ample.

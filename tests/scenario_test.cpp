@@ -40,7 +40,8 @@ ScenarioFile parse(const std::string& text, const std::vector<std::string>& sets
 
 /// Without the names of what is registered, which are not the point.
 std::string without_names(std::string message) {
-  for (const std::string_view list : {"(placers: ", "(generators: ", "(importers: "}) {
+  for (const std::string_view list :
+       {"(placers: ", "(generators: ", "(importers: ", "(transforms: ", "(link kinds: "}) {
     for (std::size_t at = 0; (at = message.find(list, at)) != std::string::npos;) {
       at += list.size();
       message.replace(at, message.find(')', at) - at, "...");

@@ -39,9 +39,9 @@ struct Matched {
       edge_work{};  ///< of edges between devices: the transfer it waits for
 
   DeviceId device_of(OpId v) const { return placement.device[v]; }
-  bool remote(EdgeId e) const {
+  bool remote(EdgeId e) const {  ///< has to cross between devices
     const Edge& edge = problem.graph.edge(e);
-    return device_of(edge.src) != device_of(edge.dst);
+    return device_of(edge.src) != device_of(edge.dst) && !problem.graph.instant(edge.tensor);
   }
   Bytes held(TensorId t) const {  ///< bytes that `t` takes in memory where it is produced
     const Tensor& tensor = problem.graph.tensor(t);

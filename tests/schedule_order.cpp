@@ -87,7 +87,7 @@ class OrderCheck {
     for (const EdgeId e : graph_.out_edges(w.op)) {
       const Edge& edge = graph_.edge(e);
       const DeviceId dst = m_.device_of(edge.dst);
-      if (dst == w.dst)
+      if (!m_.remote(e))
         input_arrived(edge.dst);
       else if (sent.insert({edge.tensor, dst}).second || !engine_.cache_tensors)
         devices_[w.dst].due.insert({now_.time, edge.tensor, dst, e});

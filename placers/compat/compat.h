@@ -1,5 +1,7 @@
 /// The original Baechi's placers m_topo, m_etf and m_sct, bit for bit, quirks and failures
-/// included. Source: Baechi's code (beomyeol/baechi). Quirks Q1..Q25: README.md beside this file.
+/// included. Source: Baechi's code (beomyeol/baechi; the PyTorch variant:
+/// chiragcshetty/BaechiPyTorch). Quirks Q1..Q25 and rules PT1..PT8 of the PyTorch variant:
+/// README.md beside this file.
 #pragma once
 #include <optional>
 #include <span>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "placers/lp/favourite_child.h"
+#include "placers/variant.h"
 #include "sim/cluster/placement.h"
 #include "sim/engine/baechi_channels.h"
 #include "sim/engine/baechi_graph.h"
@@ -19,14 +22,16 @@ enum class CompatAlgorithm : std::uint8_t { m_topo, m_etf, m_sct };
 
 struct CompatOptions {
   CompatAlgorithm algorithm = CompatAlgorithm::m_etf;
-  bool colocation = true;
+  Variant variant = Variant::standard;
+  bool colocation = true;  ///< the PyTorch variant knows no groups, whatever this says
   bool uniform = true;     ///< m_topo: each device takes an even share, whatever its limit (Q10)
   bool reserve = false;    ///< m_etf, m_sct: keep a group's memory from its first op to its last
   double threshold = 0.1;  ///< m_sct: the largest x that makes an edge a favourite (Q2 at >= 0.5)
 };
 
 /// Reads the placer options `compat` and `colocation`: `from` with them if compat is on, else
-/// nothing. Reservation without colocation (Q15) is a mistake.
+/// nothing. Reservation without colocation (Q15), which the PyTorch variant never has, is a
+/// mistake.
 std::optional<CompatOptions> read_compat(Options& options, CompatOptions from);
 
 inline constexpr DeviceId no_device{~std::uint32_t{0}};
@@ -40,17 +45,23 @@ struct CompatFailure {
   OpId op = no_op;         ///< that was being started, if any was
 };
 
+/// What an assertion of the original becomes within this folder; baechi_place() makes it a result.
+struct CompatStop {
+  CompatFailure failure;
+};
+
 struct CompatResult {
   IdVector<OpId, DeviceId> device;  ///< [num_ops]; no_device where a failure came first
   std::optional<CompatFailure> failure;
-  std::size_t scheduled = 0;       ///< m_etf, m_sct: ops that were started
+  std::vector<OpId> order;         ///< as they were started; the standard m_topo: empty
   Duration makespan{};             ///< m_etf, m_sct: as they estimate it
   IdVector<DeviceId, Bytes> used;  ///< at the end; m_topo: all that was charged
-  IdVector<DeviceId, Bytes> peak;  ///< m_etf, m_sct
+  IdVector<DeviceId, Bytes> peak;  ///< m_etf, m_sct, and m_topo of the PyTorch variant
   std::optional<Bytes> cap;        ///< m_topo, uniform: the even share
 };
 
-/// `limits`: memory per device. `favourites` (m_sct): per op its favourite child or `nobody`.
+/// `limits`: memory per device. `favourites` (m_sct): per op its favourite child or `nobody`. The
+/// PyTorch variant expects one tensor per edge.
 CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
                           const CompatOptions& options,
                           std::span<const std::uint32_t> favourites = {}, BaechiLog* log = nullptr);

@@ -11,10 +11,6 @@ namespace {
 constexpr TimePoint never = CompatReadyOps::never;
 constexpr std::uint32_t not_ready = ~std::uint32_t{0};
 
-std::uint64_t bit(DeviceId d) {
-  return std::uint64_t{1} << (index(d) % 64);
-}
-
 }  // namespace
 
 void CompatReadyOps::add(OpId v) {
@@ -44,30 +40,31 @@ CompatScheduler::CompatScheduler(const BaechiGraph& graph, const IdVector<Device
     : graph_(graph),
       limits_(limits),
       options_(options),
-      favourites_(favourites),
       log_(log),
-      memory_(graph, limits, options),
-      channels_(limits.size()),
-      sent_(graph.num_tensors() * limits.size()),
       ready_(limits.size()),
+      end_(graph.num_ops()),
+      favourites_(favourites),
+      rank_(graph.num_ops()),
       ready_row_(graph.num_ops(), not_ready),
       unmet_(graph.num_ops()),
-      unread_(graph.num_ops()),
-      end_(graph.num_ops()),
       free_(limits.size()),
       last_(limits.size(), no_op) {
-  if (options.colocation) groups_ = compat_groups(graph);
   result_.device.assign(graph.num_ops(), no_device);
   for (const OpId v : graph.ops()) {
     unmet_[v] = static_cast<std::uint32_t>(graph.in_edges(v).size());
-    unread_[v] = static_cast<std::uint32_t>(graph.out_edges(v).size());
-    if (unmet_[v] > 0) continue;
-    ready_row_[v] = static_cast<std::uint32_t>(ready_.size());
-    ready_.add(v);
+    if (unmet_[v] == 0) make_ready(v);
   }
 }
 
-CompatResult CompatScheduler::run() && {
+/// PT4: without numbers of its own an op goes by its place in the list of ready ops.
+void CompatScheduler::make_ready(OpId v) {
+  const bool numbered = options_.variant == Variant::standard;
+  rank_[v] = numbered ? graph_.op(v).topo : became_ready_++;
+  ready_row_[v] = static_cast<std::uint32_t>(ready_.size());
+  ready_.add(v);
+}
+
+CompatResult CompatScheduler::run() {
   try {
     for (TimePoint next{}; next != never;) {
       now_ = next;
@@ -77,18 +74,18 @@ CompatResult CompatScheduler::run() && {
       BAECHI_CHECK(next > now_, "time stands still");
     }
     // Q18: nothing fits anywhere any more, and nothing is moved to make room.
-    if (result_.scheduled < graph_.num_ops())
+    if (result_.order.size() < graph_.num_ops())
       throw CompatStop{{.type = "AssertionError",
                         .where = "run",
                         .file = "m_etf.py",
-                        .message = fmt::format("# scheduled ops={}, # ops={}", result_.scheduled,
+                        .message = fmt::format("# scheduled ops={}, # ops={}", result_.order.size(),
                                                graph_.num_ops())}};
     result_.makespan = now_.time_since_epoch();
   } catch (CompatStop& stop) {
     result_.failure = std::move(stop.failure);
   }
-  result_.used = memory_.used();
-  result_.peak = memory_.peak();
+  result_.used = used();
+  result_.peak = peak();
   return std::move(result_);
 }
 
@@ -109,17 +106,14 @@ void CompatScheduler::step() {
 void CompatScheduler::count_finished(DeviceId d) {
   for (const EdgeId e : graph_.out_edges(last_[d])) {
     const OpId v = graph_.edge(e).dst;
-    if (--unmet_[v] > 0) continue;
-    ready_row_[v] = static_cast<std::uint32_t>(ready_.size());
-    ready_.add(v);
+    if (--unmet_[v] == 0) make_ready(v);
   }
 }
 
 void CompatScheduler::update_times() {
   for (std::size_t row = 0; row < ready_.size(); ++row) {
     update_row(row);
-    if (options_.colocation && result_.device[ready_.op(row)] == no_device)
-      drop_devices_without_room_for_group(row);
+    if (result_.device[ready_.op(row)] == no_device) exclude_devices(row);
   }
   moved_channels_ = 0;
 }
@@ -131,7 +125,7 @@ void CompatScheduler::update_row(std::size_t row) {
     CompatReadyOps::Estimate& known = ready_.estimate(row, d);
     if ((known.channels & moved_channels_) != 0) known.channels = ~std::uint64_t{0};
     TimePoint time = never;
-    if (may_run_on(v, d) && memory_.room(v, d)) {
+    if (may_run_on(v, d) && room(v, d)) {
       if (known.channels == ~std::uint64_t{0}) known = estimate(v, d);
       time = std::max(known.ready, free_[d]);
       latest = std::max(latest, time);
@@ -141,47 +135,15 @@ void CompatScheduler::update_row(std::size_t row) {
   ready_.urgent(row) = latest == TimePoint::min() ? never : latest;
 }
 
-void CompatScheduler::drop_devices_without_room_for_group(std::size_t row) {
-  const Bytes need = memory_.need(groups_[graph_.op(ready_.op(row)).group]);
-  for (const DeviceId d : devices()) {
-    if (need > memory_.available(d)) ready_.time(row, d) = never;
-  }
-}
-
-/// Q9: every edge as if it were the only one to use the channels, its tensors in one piece.
-CompatReadyOps::Estimate CompatScheduler::estimate(OpId v, DeviceId d) const {
-  CompatReadyOps::Estimate estimate{.ready = TimePoint{}, .channels = 0};
-  for (const EdgeId e : graph_.in_edges(v)) {
-    const BaechiGraph::Edge& edge = graph_.edge(e);
-    const DeviceId from = result_.device[edge.src];
-    if (from == d) {
-      estimate.ready = std::max(estimate.ready, end_[edge.src]);
-      continue;
-    }
-    Duration time{};
-    bool sends = false;
-    for (const BaechiGraph::Send& s : graph_.sends(e)) {
-      if (const auto& booking = sent(s.tensor, d)) {
-        estimate.ready = std::max(estimate.ready, booking->receive_end);
-      } else {
-        time += s.time;
-        sends = true;
-      }
-    }
-    if (!sends) continue;
-    estimate.ready = std::max(estimate.ready, channels_.estimate(from, d, end_[edge.src], time));
-    estimate.channels |= bit(from) | bit(d);
-  }
-  return estimate;
-}
-
-/// The candidate with the least (time, topo), of equals that of the first device.
+/// The candidate with the least (time, rank), of equals that of the first device. PT4: there the
+/// rank does not matter here.
 std::optional<CompatScheduler::Candidate> CompatScheduler::choose() const {
   std::optional<Candidate> best;
   for (const DeviceId d : devices()) {
     const auto row = candidate(d);
     if (!row) continue;
-    const Candidate c{*row, d, ready_.time(*row, d), graph_.op(ready_.op(*row)).topo};
+    const bool ranked = options_.variant == Variant::standard;
+    const Candidate c{*row, d, ready_.time(*row, d), ranked ? rank(*row) : 0};
     if (best && (c.time == never) != (best->time == never)) {
       // Q3: an urgent op without a time, beside one with a time.
       const auto kind = [](TimePoint t) { return t == never ? "NoneType" : "int"; };
@@ -193,7 +155,7 @@ std::optional<CompatScheduler::Candidate> CompatScheduler::choose() const {
                                   kind(c.time), kind(best->time)),
            .op = ready_.op(*row)}};
     }
-    if (!best || std::tie(c.time, c.topo) < std::tie(best->time, best->topo)) best = c;
+    if (!best || std::tie(c.time, c.rank) < std::tie(best->time, best->rank)) best = c;
   }
   return best;
 }
@@ -214,15 +176,12 @@ std::optional<std::size_t> CompatScheduler::candidate(DeviceId d) const {
 std::optional<std::size_t> CompatScheduler::earliest(DeviceId d) const {
   std::optional<std::size_t> best;
   TimePoint best_time = never;
-  std::uint32_t best_topo = 0;
   for (std::size_t row = 0; row < ready_.size(); ++row) {
     const TimePoint time = ready_.time(row, d);
     if (time == never || time > best_time) continue;
-    const std::uint32_t topo = graph_.op(ready_.op(row)).topo;
-    if (time == best_time && topo > best_topo) continue;
+    if (time == best_time && rank(row) > rank(*best)) continue;
     best = row;
     best_time = time;
-    best_topo = topo;
   }
   return best;
 }
@@ -230,13 +189,11 @@ std::optional<std::size_t> CompatScheduler::earliest(DeviceId d) const {
 /// Q3: of the ops that have room on `d`, also those whose group has none.
 std::optional<std::size_t> CompatScheduler::most_urgent(DeviceId d) const {
   std::optional<std::size_t> best;
-  const auto rank = [this](std::size_t row) {
-    return std::pair(ready_.urgent(row), graph_.op(ready_.op(row)).topo);
-  };
+  const auto order = [this](std::size_t row) { return std::pair(ready_.urgent(row), rank(row)); };
   for (std::size_t row = 0; row < ready_.size(); ++row) {
     const OpId v = ready_.op(row);
-    if (!may_run_on(v, d) || !memory_.room(v, d)) continue;
-    if (!best || rank(row) < rank(*best)) best = row;
+    if (!may_run_on(v, d) || !room(v, d)) continue;
+    if (!best || order(row) < order(*best)) best = row;
   }
   return best;
 }
@@ -268,87 +225,20 @@ TimePoint CompatScheduler::next_time(DeviceId d) const {
   return row ? ready_.time(*row, d) : never;
 }
 
-/// Q8: the inputs are sent only now that their reader starts.
 void CompatScheduler::start(const Candidate& c) {
   const OpId v = ready_.op(c.row);
   const DeviceId d = c.device;
-  const TimePoint inputs = book_inputs(v, d);
-  if (result_.device[v] == no_device) {
-    if (options_.colocation) {
-      place_with_group(v, d);
-    } else {
-      place(v, d);
-    }
-  }
-  memory_.start(v, d);
+  const TimePoint inputs = commit(v, d, ready_.estimate(c.row, d).ready);
   const TimePoint begin = std::max(free_[d], inputs);
   end_[v] = free_[d] = begin + graph_.op(v).compute;
   last_[d] = v;
-  for (const EdgeId e : graph_.in_edges(v)) {
-    const OpId u = graph_.edge(e).src;
-    if (--unread_[u] == 0) memory_.release_outputs(u, result_.device[u]);
-  }
   if (log_ != nullptr) log_->on_op({v, d, inputs, begin, end_[v]});
 
   ready_row_[v] = not_ready;
   ready_.remove(c.row);
   if (c.row < ready_.size()) ready_row_[ready_.op(c.row)] = static_cast<std::uint32_t>(c.row);
-  ++result_.scheduled;
-  if (options_.colocation) memory_.started(graph_.op(v).group, d);
-}
-
-TimePoint CompatScheduler::book_inputs(OpId v, DeviceId d) {
-  TimePoint last{};
-  for (const EdgeId e : graph_.in_edges(v)) {
-    const OpId src = graph_.edge(e).src;
-    if (result_.device[src] == d) {
-      last = std::max(last, end_[src]);
-      continue;
-    }
-    book_edge(e, d);
-    for (const BaechiGraph::Send& s : graph_.sends(e))
-      last = std::max(last, sent(s.tensor, d)->receive_end);
-  }
-  return last;
-}
-
-/// First what `d` holds already, which only shows in the log, then the rest.
-void CompatScheduler::book_edge(EdgeId e, DeviceId d) {
-  const BaechiGraph::Edge& edge = graph_.edge(e);
-  const DeviceId from = result_.device[edge.src];
-  const auto tell = [&](const BaechiGraph::Send& s, bool cached) {
-    if (log_ == nullptr) return;
-    log_->on_transfer({s, edge.src, edge.dst, from, d, cached, *sent(s.tensor, d)});
-  };
-  for (const BaechiGraph::Send& s : graph_.sends(e)) {
-    if (sent(s.tensor, d)) tell(s, true);
-  }
-  for (const BaechiGraph::Send& s : graph_.sends(e)) {
-    auto& booking = sent(s.tensor, d);
-    if (booking) continue;
-    booking = channels_.book(from, d, end_[edge.src], s.time);
-    moved_channels_ |= bit(from) | bit(d);
-    tell(s, false);
-  }
-}
-
-void CompatScheduler::place_with_group(OpId v, DeviceId d) {
-  const GroupId g = graph_.op(v).group;
-  if (options_.reserve) memory_.reserve(g, groups_[g], d);
-  for (const OpId member : groups_[g].members) place(member, d);
-}
-
-/// Q4: a group is let in by its persistent bytes alone; here each member is held to need(v).
-void CompatScheduler::place(OpId v, DeviceId d) {
-  if (!memory_.room(v, d))
-    throw CompatStop{
-        {.type = "AssertionError",
-         .where = "place_op",
-         .file = "m_etf.py",
-         .message = fmt::format("Cannot place op {} on dev {}. required={}, avail={}", index(v),
-                                index(d), memory_.need(v).count, memory_.available(d).count),
-         .op = v}};
-  result_.device[v] = d;
+  result_.order.push_back(v);
+  started(v, d);
 }
 
 }  // namespace baechi

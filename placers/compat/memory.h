@@ -1,14 +1,9 @@
-/// Memory as the original m_etf and m_sct keep it: changed when an op is started, not as time
-/// passes.
+/// Memory as the original m_etf and m_sct keep it (TensorFlow): changed when an op is started, not
+/// as time passes.
 #pragma once
 #include "placers/compat/compat.h"
 
 namespace baechi {
-
-/// What an assertion of the original becomes here; baechi_place() turns it into its result.
-struct CompatStop {
-  CompatFailure failure;
-};
 
 /// Books per device, and per group what is reserved for it. All but room() throw CompatStop where
 /// the original asserts.

@@ -1,5 +1,6 @@
 #include "placers/compat/compat.h"
 #include "placers/compat/etf.h"
+#include "placers/compat/pytorch.h"
 #include "placers/compat/topo.h"
 #include "sim/error.h"
 
@@ -7,9 +8,13 @@ namespace baechi {
 
 std::optional<CompatOptions> read_compat(Options& options, CompatOptions from) {
   const bool compat = options.get("compat", false, "as the original's code, quirk by quirk");
-  from.colocation =
-      options.get("colocation", true, "with compat: respect groups; without, they always are");
-  if (compat && from.reserve && !from.colocation)
+  from.colocation = options.get("colocation", true,
+                                "with compat: respect groups (pytorch: never); without, always");
+  const bool pytorch = from.variant == Variant::pytorch;
+  if (pytorch && from.reserve)
+    options.mistake("reserve", "is nothing the pytorch variant does, which never frees memory");
+  if (pytorch) from.colocation = false;
+  if (compat && !pytorch && from.reserve && !from.colocation)
     options.mistake("reserve",
                     "with compat it needs colocation: the original stops at the first "
                     "op (KeyError)");
@@ -20,14 +25,18 @@ CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Byt
                           const CompatOptions& options, std::span<const std::uint32_t> favourites,
                           BaechiLog* log) {
   BAECHI_CHECK(!limits.empty(), "no devices");
-  if (options.algorithm == CompatAlgorithm::m_topo) return compat_topo(graph, limits, options);
+  const bool pytorch = options.variant == Variant::pytorch;
+  if (options.algorithm == CompatAlgorithm::m_topo)
+    return (pytorch ? pytorch_topo : compat_topo)(graph, limits, options);
   if (options.algorithm == CompatAlgorithm::m_etf) {
     favourites = {};
   } else {
     BAECHI_CHECK(favourites.size() == graph.num_ops(), "favourites of {} ops for {}",
                  favourites.size(), graph.num_ops());
   }
-  return CompatScheduler(graph, limits, options, favourites, log).run();
+  return (pytorch ? pytorch_scheduler : tensorflow_scheduler)(graph, limits, options, favourites,
+                                                              log)
+      ->run();
 }
 
 SctGraph sct_graph(const BaechiGraph& graph) {
@@ -67,7 +76,9 @@ std::string explained(const CompatFailure& failure, const OpGraph& graph) {
 }  // namespace
 
 Placement place_compat(const Problem& problem, const CompatOptions& options) {
-  const BaechiGraph graph = BaechiGraph::from(problem.graph, problem.costs, problem.cluster);
+  const BaechiGraph graph = options.variant == Variant::pytorch
+                                ? pytorch_graph(problem)
+                                : BaechiGraph::from(problem.graph, problem.costs, problem.cluster);
   IdVector<DeviceId, Bytes> limits;
   for (const DeviceId d : problem.cluster.devices())
     limits.push_back(problem.cluster.device(d).memory);

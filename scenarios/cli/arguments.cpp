@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "scenarios/run/prepared_graph.h"
+#include "scenarios/run/problem.h"
 #include "traces/import/importer.h"
 
 namespace baechi {
@@ -68,7 +70,12 @@ Trace read_trace(const TraceArgument& argument) {
   if (!argument.importer.empty()) importer = parse_choice(argument.importer, "--importer");
   Trace trace = read_trace(argument.path, importer.name, std::move(importer.options));
   if (trace.name.empty()) trace.name = std::filesystem::path(argument.path).stem().string();
+  give_times(trace);
   return trace;
+}
+
+std::shared_ptr<const OpGraph> timed(const Trace& trace, const ClusterChoice& cluster) {
+  return timed({std::shared_ptr<const void>(), &trace.graph}, cluster);
 }
 
 void add_format(CLI::App& verb, std::string& format, std::vector<std::string> formats) {

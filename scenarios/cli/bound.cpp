@@ -44,8 +44,9 @@ int bound(const Arguments& arguments) {
   const Platform platform = read_platform(arguments.cluster);
   const Cluster cluster = make_cluster(platform.cluster);
   const Trace trace = read_trace(arguments.trace);
-  const std::unique_ptr<CostModel> costs = make_costs(platform.cluster, trace.graph, cluster);
-  const LowerBounds bounds = lower_bounds(trace.graph, cluster, *costs);
+  const std::shared_ptr<const OpGraph> graph = timed(trace, platform.cluster);
+  const std::unique_ptr<CostModel> costs = make_costs(platform.cluster, *graph, cluster);
+  const LowerBounds bounds = lower_bounds(*graph, cluster, *costs);
   if (arguments.format == "json")
     print_json(bounds_json(bounds));
   else

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "scenarios/run/device_table.h"
 #include "scenarios/run/load.h"
 #include "sim/error.h"
 
@@ -48,6 +49,16 @@ class Reader {
     return fallback;
   }
 
+  template <class T>
+  T one_of(std::string_view flag, const std::string& text, const std::map<std::string, T>& values) {
+    if (const auto it = values.find(text); it != values.end()) return it->second;
+    std::vector<std::string> names;
+    for (const auto& [name, value] : values) names.push_back(name);
+    mistakes_.add(fmt::format("{}: '{}' is not one of {}{}", flag, text, fmt::join(names, ", "),
+                              did_you_mean(text, names)));
+    return {};
+  }
+
   void require(std::string_view flag, const std::string& text, std::string_view example) {
     if (text.empty())
       mistakes_.add(fmt::format("{} is missing, such as '{} {}' (or --scenario FILE for all)", flag,
@@ -83,8 +94,12 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
   };
   const std::vector<CLI::Option*> options{
       add("--devices", flags.devices, "N", "How many devices, all alike"),
-      add("--memory", flags.memory, "SIZE", "Memory of each, such as '8 GiB'"),
+      add("--kind", flags.kind, "NAME",
+          "Their kind: one the trace has times for, or, where it states the ops' work, one of "
+          "'baechi list devices' [the trace's first]"),
+      add("--memory", flags.memory, "SIZE", "Memory of each, such as '8 GiB' [its kind's]"),
       add("--memory-fraction", flags.memory_fraction, "F", "Use only this much of it, (0, 1] [1]"),
+      add("--link", flags.link, "NAME", "Kind of link between any two, of 'baechi list devices'"),
       add("--bandwidth", flags.bandwidth, "B/s",
           "Of the link between any two [5.7 GB/s, Baechi's fit of PCIe]"),
       add("--latency", flags.latency, "T", "Of each transfer [134 us, Baechi's fit]"),
@@ -115,22 +130,29 @@ Platform read_platform(const ClusterFlags& flags) {
   Reader reader;
   Platform platform;
   reader.require("--devices", flags.devices, "4");
-  reader.require("--memory", flags.memory, "'8 GiB'");
+  const DeviceTable& kinds = built_in_devices();
+  const auto known = kinds.devices.find(flags.kind);
+  if (known == kinds.devices.end()) reader.require("--memory", flags.memory, "'8 GiB'");
 
   const auto count = reader.read<std::size_t>("--devices", flags.devices, 1,
                                               parse_number<std::size_t>, "a whole number");
-  const auto memory =
-      reader.read<Bytes>("--memory", flags.memory, {}, parse_bytes, "a size such as '8 GiB'");
   DeviceChoice& devices = platform.cluster.devices.emplace_back();
   devices.count = count;
-  devices.memory = memory;
+  devices.kind = flags.kind;
+  if (known != kinds.devices.end()) {
+    devices.model = known->second;
+    devices.memory = known->second->memory;
+  }
+  devices.memory = reader.read<Bytes>("--memory", flags.memory, devices.memory, parse_bytes,
+                                      "a size such as '8 GiB'");
+  Link link = default_link;
+  if (!flags.link.empty()) link = reader.one_of("--link", flags.link, kinds.links).link;
   platform.cluster.memory_fraction = reader.read<double>(
       "--memory-fraction", flags.memory_fraction, 1.0, parse_number<double>, "a number in (0, 1]");
-  platform.cluster.link.bandwidth =
-      reader.read<Bandwidth>("--bandwidth", flags.bandwidth, default_link.bandwidth,
-                             parse_bandwidth, "a rate such as '5.7 GB/s'");
-  platform.cluster.link.latency = reader.read<Duration>(
-      "--latency", flags.latency, default_link.latency, parse_duration, "a time such as '134 us'");
+  platform.cluster.link.bandwidth = reader.read<Bandwidth>(
+      "--bandwidth", flags.bandwidth, link.bandwidth, parse_bandwidth, "a rate such as '5.7 GB/s'");
+  platform.cluster.link.latency = reader.read<Duration>("--latency", flags.latency, link.latency,
+                                                        parse_duration, "a time such as '134 us'");
 
   EngineOptions& engine = platform.engine;
   engine.transfers =

@@ -10,7 +10,8 @@ namespace baechi {
 
 /// As typed; "" is not given.
 struct ClusterFlags {
-  std::string devices, memory, memory_fraction, bandwidth, latency, transfers, semantics;
+  std::string devices, kind, memory, memory_fraction, link, bandwidth, latency, transfers,
+      semantics;
   bool no_cache = false, no_overlap = false;
   std::string scenario;
   std::vector<std::string> sets;  ///< into the scenario: KEY=VALUE

@@ -7,6 +7,8 @@
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/run/device_table.h"
+#include "sim/transform/transform.h"
 #include "traces/generate/generator.h"
 #include "traces/import/importer.h"
 
@@ -63,6 +65,37 @@ Section importer_section() {
   return section;
 }
 
+Section transform_section() {
+  Section section{"transforms", {}, {}};
+  for (const TransformEntry& e : transforms()) {
+    section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
+                             declared(e.name, [&e](Options& o) { e.make(o); })});
+  }
+  return section;
+}
+
+Section device_section() {
+  Section section{"devices", {}, {}};
+  for (const auto& [name, model] : built_in_devices().devices)
+    section.items.push_back({name,
+                             fmt::format("{}, {}, {}", to_text(model->peak),
+                                         to_text(model->bandwidth), to_text(model->memory)),
+                             model->source,
+                             {}});
+  return section;
+}
+
+Section link_section() {
+  Section section{"links", {}, {}};
+  for (const auto& [name, model] : built_in_devices().links)
+    section.items.push_back(
+        {name,
+         fmt::format("{}, {}", to_text(model.link.bandwidth), to_text(model.link.latency)),
+         model.source,
+         {}});
+  return section;
+}
+
 /// The comment that a file begins with, its first line; editors' instructions are none.
 std::string first_comment(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -89,10 +122,11 @@ Section scenario_section(std::string name, const std::string& folder) {
 
 std::vector<Section> sections() {
   return {placer_section(),
-          {"transforms", {}, "none yet"},
+          transform_section(),
           generator_section(),
           importer_section(),
-          {"devices", {}, "none yet: devices are given by count, memory and speed"},
+          device_section(),
+          link_section(),
           scenario_section("scenarios", "scenarios/examples"),
           scenario_section("papers", "scenarios/papers")};
 }
@@ -187,8 +221,9 @@ void add_list(CLI::App& app, Verb& chosen) {
   };
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand("list", "What there is to choose from, with all options");
-  verb->add_option("WHAT", arguments->what,
-                   "placers, transforms, generators, importers, devices, scenarios or papers [all]")
+  verb->add_option(
+          "WHAT", arguments->what,
+          "placers, transforms, generators, importers, devices, links, scenarios or papers [all]")
       ->type_name("");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
   verb->footer(

@@ -9,6 +9,7 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/problem.h"
 
 namespace baechi {
@@ -20,6 +21,7 @@ struct Arguments {
   TraceArgument trace;
   ClusterFlags cluster;
   std::string placer, output, format;
+  std::vector<std::string> transforms;
   std::uint64_t seed = 0;
 };
 
@@ -30,16 +32,18 @@ struct Answer {
   std::chrono::nanoseconds placing{};  ///< wall-clock
 };
 
-Answer ask(const Placer& placer, const Problem& problem, std::uint64_t seed) {
+Answer ask(const Placer& placer, const PreparedGraph& graph, const Problem& placed,
+           std::uint64_t seed) {
   Answer answer;
   const auto start = std::chrono::steady_clock::now();
   try {
-    answer.placement = placer.place(problem, seed);
+    require_needs(graph, placed.cluster);
+    answer.placement = expand(placer.place(placed, seed), graph);
     answer.detail = answer.placement->detail;
   } catch (const InfeasibleError& infeasible) {
     answer.detail = infeasible.what();
   }
-  answer.placing = std::chrono::steady_clock::now() - start;
+  answer.placing = graph.transforming + (std::chrono::steady_clock::now() - start);
   return answer;
 }
 
@@ -88,13 +92,19 @@ int place(const Arguments& arguments) {
       make_placer(choice.name, std::move(choice.options), choice.where);
   const Platform platform = read_platform(arguments.cluster);
   const Cluster cluster = make_cluster(platform.cluster);
+  std::vector<Choice> transforms;
+  for (const std::string& text : arguments.transforms)
+    transforms.push_back(parse_choice(text, "--transform"));
   const Trace trace = read_trace(arguments.trace);
-  const std::unique_ptr<CostModel> costs = make_costs(platform.cluster, trace.graph, cluster);
-  const Problem problem{trace.graph, cluster, *costs, platform.engine};
+  const PreparedGraph graph = prepare(timed(trace, platform.cluster), platform.cluster, transforms);
+  const auto step_costs = make_costs(platform.cluster, *graph.step, cluster);
+  const auto placed_costs = make_costs(platform.cluster, *graph.placed, cluster);
+  const Problem problem{*graph.step, cluster, *step_costs, platform.engine};
+  const Problem placed{*graph.placed, cluster, *placed_costs, platform.engine};
 
-  const Answer answer = ask(*placer, problem, arguments.seed);
+  const Answer answer = ask(*placer, graph, placed, arguments.seed);
   if (answer.placement && !arguments.output.empty())
-    write_placement(arguments.output, *answer.placement, trace.graph, trace.name,
+    write_placement(arguments.output, *answer.placement, *graph.step, trace.name,
                     cluster.num_devices());
   StepResult step;
   if (answer.placement) step = simulate(problem, *answer.placement);
@@ -115,6 +125,11 @@ void add_place(CLI::App& app, Verb& chosen) {
                    "Who decides ('baechi list placers'); exec:PROGRAM asks a program of yours")
       ->required()
       ->type_name("NAME[:k=v,...]");
+  verb->add_option("--transform", arguments->transforms,
+                   "Rewrite the graph first ('baechi list transforms'); may be given several times")
+      ->type_name("NAME[:k=v,...]")
+      ->take_all()
+      ->allow_extra_args(false);
   verb->add_option("-o,--output", arguments->output, "Write the placement here, if there is one")
       ->type_name("FILE");
   verb->add_option("--seed", arguments->seed, "For placers that draw lots [0]")->type_name("N");
@@ -125,6 +140,7 @@ void add_place(CLI::App& app, Verb& chosen) {
       "Examples:\n"
       "  baechi place graph.json --placer m_etf --devices 4 --memory '8 GiB' -o placement.json\n"
       "  baechi place graph.json --placer exec:./my_placer.py --devices 2 --memory '4 GiB'\n"
+      "  baechi place graph.json --placer m_sct --transform baechi --devices 4 --kind v100\n"
       "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml");
   verb->callback([&chosen, arguments] { chosen = [arguments] { return place(*arguments); }; });
 }

@@ -23,10 +23,10 @@ int simulate_once(const Arguments& arguments) {
   const Platform platform = read_platform(arguments.cluster);
   const Cluster cluster = make_cluster(platform.cluster);
   const Trace trace = read_trace(arguments.trace);
-  const std::unique_ptr<CostModel> costs = make_costs(platform.cluster, trace.graph, cluster);
-  const Placement placement =
-      read_placement(arguments.placement, trace.graph, cluster.num_devices());
-  const Problem problem{trace.graph, cluster, *costs, platform.engine};
+  const std::shared_ptr<const OpGraph> graph = timed(trace, platform.cluster);
+  const std::unique_ptr<CostModel> costs = make_costs(platform.cluster, *graph, cluster);
+  const Placement placement = read_placement(arguments.placement, *graph, cluster.num_devices());
+  const Problem problem{*graph, cluster, *costs, platform.engine};
 
   Timeline timeline;
   std::vector<StepObserver*> observers;
@@ -34,7 +34,7 @@ int simulate_once(const Arguments& arguments) {
   const StepResult step = simulate(problem, placement, observers);
   if (!arguments.timeline.empty()) write_perfetto(arguments.timeline, problem, timeline, step);
 
-  const LowerBounds bounds = lower_bounds(trace.graph, cluster, *costs);
+  const LowerBounds bounds = lower_bounds(*graph, cluster, *costs);
   if (arguments.format == "json")
     print_json(step_json(step, bounds, problem));
   else

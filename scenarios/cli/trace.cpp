@@ -4,11 +4,11 @@
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/run/problem.h"
 #include "sim/graph/analysis.h"
 #include "sim/graph/graph_io.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/trace_file.h"
-#include "traces/generate/generator.h"
 
 namespace baechi {
 namespace {
@@ -160,7 +160,8 @@ void check_name(const std::string& out) {
 
 int generate(const std::string& name, const std::vector<std::string>& assignments,
              const std::string& out) {
-  const Trace trace = generate_trace(name, parse_options(name, assignments, ""), "");
+  const Trace trace =
+      load_generated({.name = name, .options = parse_options(name, assignments, "")});
   if (out.empty())
     print_out(trace_json(trace));
   else

@@ -10,6 +10,7 @@
 #include "scenarios/run/paths.h"
 #include "scenarios/run/problem.h"
 #include "scenarios/run/tree.h"
+#include "sim/transform/transform.h"
 #include "traces/generate/generator.h"
 #include "traces/import/importer.h"
 
@@ -23,38 +24,81 @@ void expand(Value& value) {
   for (auto& [key, child] : value.children) expand(child);
 }
 
+std::string no_such(std::string_view what, const std::string& name,
+                    const std::vector<std::string>& known) {
+  return fmt::format("no {} '{}'{} ({}s: {})", what, name, did_you_mean(name, known), what,
+                     fmt::join(known, ", "));
+}
+
+void check_name(std::string_view what, const std::string& name,
+                const std::vector<std::string>& known, const std::string& where,
+                Findings& findings) {
+  if (std::ranges::find(known, name) == known.end())
+    findings.add(at(where) + no_such(what, name, known));
+}
+
+std::vector<std::string> names_of(const auto& entries) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> keys_of(const auto& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : map) keys.push_back(key);
+  return keys;
+}
+
 DeviceChoice read_device(Options& o) {
   DeviceChoice d;
   d.count = static_cast<std::size_t>(o.get("count", std::int64_t{1}, "how many alike", 1));
   d.name = o.get("name", "gpu", "devices are numbered through the cluster: gpu0, gpu1, ...");
-  d.kind = o.get("kind", "", "which of the trace's times apply; its first if empty");
-  d.memory = o.get("memory", Bytes{}, "each device's memory");
+  d.kind =
+      o.get("kind", "",
+            "which of the trace's times apply, its first if empty; or a kind that 'baechi list "
+            "devices' knows, for graphs that state the ops' work");
+  d.memory = o.get("memory", Bytes{}, "each device's memory; needed unless its kind is known");
   d.speed =
       o.get("speed", 1.0, "relative to the device the op times are from; times are divided by it");
   if (d.speed == 0.0) o.mistake("speed", "0 is not above 0");
   return d;
 }
 
-Link read_link(Options& o) {
-  return {.bandwidth = o.get("bandwidth", Bandwidth{}, "bytes per second, such as '5.7 GB/s'"),
-          .latency = o.get("latency", Duration{}, "what each transfer takes besides")};
+Link read_link(Options& o, const DeviceTable& kinds) {
+  Link link{};
+  const std::string kind = o.get("kind", "", "one that 'baechi list devices' knows");
+  if (!kind.empty()) {
+    if (const auto it = kinds.links.find(kind); it != kinds.links.end())
+      link = it->second.link;
+    else
+      o.mistake("kind", no_such("link kind", kind, keys_of(kinds.links)));
+  }
+  link.bandwidth = o.get("bandwidth", link.bandwidth, "of one direction; needed without a kind");
+  link.latency = o.get("latency", link.latency, "what each transfer takes besides");
+  return link;
 }
 
 BaechiCosts::Fit read_fit(Options& o) {
-  const BaechiCosts::Fit known;
-  return {.us_per_byte = o.get("us_per_byte", known.us_per_byte, "microseconds per byte"),
-          .intercept_us = o.get("intercept_us", known.intercept_us, "microseconds per transfer")};
+  const bool pytorch =
+      o.get("variant", {"baechi", "pytorch"},
+            "baechi: of TensorFlow, in whole microseconds; pytorch: 0.0001788 and 100 instead, "
+            "empty tensors take no time") == "pytorch";
+  BaechiCosts::Fit fit = pytorch ? BaechiCosts::pytorch_fit : BaechiCosts::Fit{};
+  fit.us_per_byte = o.get("us_per_byte", fit.us_per_byte, "microseconds per byte");
+  fit.intercept_us = o.get("intercept_us", fit.intercept_us, "microseconds per transfer");
+  fit.factor = o.get("factor", fit.factor, "of us_per_byte (pytorch: 1.2)");
+  return fit;
 }
 
 struct GroupLink {
   std::string from, to;
   Link link{};
 };
-GroupLink read_group_link(Options& o) {
+GroupLink read_group_link(Options& o, const DeviceTable& kinds) {
   GroupLink g;
   g.from = o.get("from", "", "name of a device group");
   g.to = o.get("to", "", "name of a device group; the same: inside the group");
-  g.link = read_link(o);
+  g.link = read_link(o, kinds);
   return g;
 }
 
@@ -71,8 +115,8 @@ ClusterParts read_parts(Options& o) {
   parts.memory_fraction = o.get("memory_fraction", 1.0, "of every device's memory, in (0, 1]");
   parts.link = o.raw("link", "{bandwidth, latency} between any two devices");
   parts.links = o.raw("links", "a list of {from, to, bandwidth, latency} between groups");
-  parts.fit =
-      o.raw("fit", "baechi, or {us_per_byte, intercept_us}: transfers take rounded microseconds");
+  parts.fit = o.raw(
+      "fit", "baechi, pytorch, or {variant, us_per_byte, intercept_us, factor}: transfer times");
   if (parts.memory_fraction <= 0.0 || parts.memory_fraction > 1.0)
     o.mistake("memory_fraction", fmt::format("{} is not in (0, 1]", parts.memory_fraction));
   return parts;
@@ -100,6 +144,16 @@ EngineOptions read_engine(Options& o) {
   return e;
 }
 
+ProfileChoice read_profile(Options& o) {
+  ProfileChoice profile;
+  profile.error =
+      o.get("error", 0.0,
+            "op and transfer times that placers see are off by a factor uniform in 1 +- "
+            "this, other factors for each seed");
+  if (profile.error >= 1.0) o.mistake("error", "not below 1");
+  return profile;
+}
+
 bool read_report(Options& o) {
   return o.get("placements", true, "keep every placement in results.sqlite");
 }
@@ -120,17 +174,31 @@ void need(const Value& block, std::string_view owner, std::initializer_list<std:
   }
 }
 
-void read_devices(const Value& block, ClusterChoice& cluster, Findings& findings) {
+void read_devices(const Value& block, const DeviceTable& kinds, ClusterChoice& cluster,
+                  Findings& findings) {
   const auto group = [&](const Value& v) {
-    need(v, "cluster.devices", {"memory"}, findings);
-    findings.attempt(
-        [&] { cluster.devices.push_back(read_block(v, "cluster.devices", read_device)); });
+    findings.attempt([&] {
+      DeviceChoice device = read_block(v, "cluster.devices", read_device);
+      if (const auto it = kinds.devices.find(device.kind); it != kinds.devices.end())
+        device.model = it->second;
+      if (find(v, "memory") == nullptr && device.model != nullptr)
+        device.memory = device.model->memory;
+      else
+        need(v, "cluster.devices", {"memory"}, findings);
+      cluster.devices.push_back(std::move(device));
+    });
   };
   if (!is_list(block)) return group(block);
   for (const auto& [key, v] : block.children) group(v);
 }
 
-void read_links(const Value& block, ClusterChoice& cluster, Findings& findings) {
+/// A link's block says how fast it is.
+void need_speed(const Value& block, std::string_view owner, Findings& findings) {
+  if (find(block, "kind") == nullptr) need(block, owner, {"bandwidth"}, findings);
+}
+
+void read_links(const Value& block, const DeviceTable& kinds, ClusterChoice& cluster,
+                Findings& findings) {
   std::vector<std::string> names;
   names.reserve(cluster.devices.size());
   for (const DeviceChoice& d : cluster.devices) names.push_back(d.name);
@@ -150,35 +218,24 @@ void read_links(const Value& block, ClusterChoice& cluster, Findings& findings) 
     return;
   }
   for (const auto& [key, entry] : block.children) {
-    need(entry, "cluster.links", {"from", "to", "bandwidth"}, findings);
+    need(entry, "cluster.links", {"from", "to"}, findings);
+    need_speed(entry, "cluster.links", findings);
     findings.attempt([&] {
-      const GroupLink g = read_block(entry, "cluster.links", read_group_link);
+      const GroupLink g =
+          read_block(entry, "cluster.links", [&](Options& o) { return read_group_link(o, kinds); });
       cluster.links.push_back(
           {.from = position(g.from, entry), .to = position(g.to, entry), .link = g.link});
     });
   }
 }
 
-void check_name(std::string_view what, const std::string& name,
-                const std::vector<std::string>& known, const std::string& where,
-                Findings& findings) {
-  if (std::ranges::find(known, name) == known.end())
-    findings.add(fmt::format("{}no {} '{}'{} ({}s: {})", at(where), what, name,
-                             did_you_mean(name, known), what, fmt::join(known, ", ")));
-}
-
-std::vector<std::string> names_of(const auto& entries) {
-  std::vector<std::string> names;
-  for (const auto& entry : entries) names.emplace_back(entry.name);
-  return names;
-}
-
-/// NAME, or {NAME: {option: value, ...}}.
-Choice read_placer(const Value& entry, const std::string& base) {
+/// NAME, or {NAME: {option: value, ...}}, in the list `owner`.
+Choice read_choice(const Value& entry, std::string_view owner, const std::string& base) {
   if (entry.children.empty() && !entry.text.empty())
     return {.name = entry.text, .options = Options(entry.text), .where = entry.where};
   if (!is_mapping(entry) || entry.children.size() != 1)
-    throw InputError(at(entry.where) + "placers: not a NAME or {NAME: {option: value, ...}}");
+    throw InputError(fmt::format("{}{}: not a NAME or {{NAME: {{option: value, ...}}}}",
+                                 at(entry.where), owner));
   const auto& [name, options] = entry.children.front();
   return {.name = name, .options = options_of(options, name, base), .where = entry.where};
 }
@@ -243,7 +300,7 @@ GraphChoice read_graph(const Value& block, const std::string& base, Findings& fi
   return graph;
 }
 
-ClusterChoice read_cluster(const Value& block, Findings& findings) {
+ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Findings& findings) {
   ClusterChoice cluster;
   const std::size_t before = findings.size();
   findings.attempt([&] {
@@ -252,23 +309,32 @@ ClusterChoice read_cluster(const Value& block, Findings& findings) {
     cluster.memory_fraction = parts.memory_fraction;
     findings.attempt([&] { o.finish(); });
     need(block, "cluster", {"devices"}, findings);
-    if (parts.devices != nullptr) read_devices(*parts.devices, cluster, findings);
+    if (parts.devices != nullptr) read_devices(*parts.devices, kinds, cluster, findings);
     if (parts.link != nullptr) {
-      need(*parts.link, "cluster.link", {"bandwidth"}, findings);
-      findings.attempt([&] { cluster.link = read_block(*parts.link, "cluster.link", read_link); });
+      need_speed(*parts.link, "cluster.link", findings);
+      findings.attempt([&] {
+        cluster.link = read_block(*parts.link, "cluster.link",
+                                  [&](Options& values) { return read_link(values, kinds); });
+      });
     }
     if (parts.fit != nullptr) {
-      const bool by_name = parts.fit->children.empty() && parts.fit->text == "baechi";
+      const bool by_name = parts.fit->children.empty() &&
+                           (parts.fit->text == "baechi" || parts.fit->text == "pytorch");
       findings.attempt([&] {
-        if (!by_name && !is_mapping(*parts.fit))
+        if (by_name) {
+          cluster.fit =
+              parts.fit->text == "pytorch" ? BaechiCosts::pytorch_fit : BaechiCosts::Fit{};
+        } else if (is_mapping(*parts.fit)) {
+          cluster.fit = read_block(*parts.fit, "cluster.fit", read_fit);
+        } else {
           throw InputError(at(parts.fit->where) +
-                           "cluster.fit: neither 'baechi' nor {us_per_byte, intercept_us}");
-        cluster.fit =
-            by_name ? BaechiCosts::Fit{} : read_block(*parts.fit, "cluster.fit", read_fit);
+                           "cluster.fit: not 'baechi', 'pytorch' or {variant, us_per_byte, "
+                           "intercept_us, factor}");
+        }
       });
     }
     if (findings.size() != before) return;
-    if (parts.links != nullptr) read_links(*parts.links, cluster, findings);
+    if (parts.links != nullptr) read_links(*parts.links, kinds, cluster, findings);
     std::size_t count = 0;
     for (const DeviceChoice& d : cluster.devices) count += std::min(d.count, most_devices + 1);
     if (count > most_devices)
@@ -276,7 +342,8 @@ ClusterChoice read_cluster(const Value& block, Findings& findings) {
           fmt::format("{}cluster.devices: more than {}", at(parts.devices->where), most_devices));
     if (count > 1 && parts.link == nullptr && parts.fit == nullptr)
       findings.add(at(block.where) +
-                   "cluster: several devices need 'link: {bandwidth: ...}' or 'fit: baechi'");
+                   "cluster: several devices need 'link: {bandwidth: ...}', 'link: {kind: ...}' or "
+                   "'fit: baechi'");
   });
   return cluster;
 }
@@ -286,6 +353,13 @@ EngineOptions read_engine(const Value& block, Findings& findings) {
   findings.attempt(
       [&] { engine = read_block(block, "engine", [](Options& o) { return read_engine(o); }); });
   return engine;
+}
+
+ProfileChoice read_profile(const Value& block, Findings& findings) {
+  ProfileChoice profile;
+  findings.attempt(
+      [&] { profile = read_block(block, "profile", [](Options& o) { return read_profile(o); }); });
+  return profile;
 }
 
 bool read_report(const Value& block, Findings& findings) {
@@ -304,7 +378,7 @@ std::vector<Choice> read_placers(const Value& block, const std::string& base, Fi
   std::map<std::string, int> uses;
   for (const auto& [key, entry] : block.children) {
     findings.attempt([&] {
-      choices.push_back(read_placer(entry, base));
+      choices.push_back(read_choice(entry, "placers", base));
       ++uses[choices.back().name];
       make_placer(choices.back().name, choices.back().options, entry.where);
     });
@@ -318,6 +392,24 @@ std::vector<Choice> read_placers(const Value& block, const std::string& base, Fi
       findings.add(fmt::format("{}placers: '{}' stands there twice", at(choices[i].where),
                                choices[i].label));
   }
+  return choices;
+}
+
+std::vector<Choice> read_transforms(const Value& block, const std::string& base,
+                                    Findings& findings) {
+  std::vector<Choice> choices;
+  const auto one = [&](const Value& entry) {
+    findings.attempt([&] {
+      Choice choice = read_choice(entry, "transforms", base);
+      make_transform(choice.name, choice.options, entry.where);
+      choices.push_back(std::move(choice));
+    });
+  };
+  if (!is_list(block)) {
+    if (!block.text.empty() || !block.children.empty()) one(block);
+    return choices;
+  }
+  for (const auto& [key, entry] : block.children) one(entry);
   return choices;
 }
 
@@ -354,25 +446,32 @@ std::vector<BlockKeys> block_keys() {
       {"cluster.devices",
        "one such block, or a list of groups of equal devices",
        keys([](Options& o) { read_device(o); }),
-       {"memory"}},
+       {}},
       {"cluster.link",
        "between any two devices, where `links` says nothing",
-       keys([](Options& o) { read_link(o); }),
-       {"bandwidth"}},
+       keys([](Options& o) { read_link(o, {}); }),
+       {}},
       {"cluster.links",
        "a list: both directions between two groups; later ones win",
-       keys([](Options& o) { read_group_link(o); }),
-       {"from", "to", "bandwidth"}},
+       keys([](Options& o) { read_group_link(o, {}); }),
+       {"from", "to"}},
       {"cluster.fit",
-       "transfers take a fitted, rounded number of microseconds, not the link's; `baechi` is the "
-       "original's",
+       "transfers take the time of the original's fit, not the link's; `baechi` and `pytorch` "
+       "alone mean the variants as they are",
        keys([](Options& o) { read_fit(o); }),
        {}},
       {"cluster",
        "what the graph runs on: such a block, or the path of a file with one",
        keys([](Options& o) { read_parts(o); }),
        {"devices"}},
+      {"kinds.devices",
+       "entries NAME: {...}; an op of known work takes launch + the longer of flops / (peak x "
+       "efficiency) and traffic / (bandwidth x bandwidth_efficiency)",
+       device_kind_options(),
+       {"peak", "bandwidth", "memory"}},
+      {"kinds.links", "entries NAME: {...}", link_kind_options(), {"bandwidth"}},
       {"engine", "how the step is executed", keys([](Options& o) { read_engine(o); }), {}},
+      {"profile", "what placers know of the costs", keys([](Options& o) { read_profile(o); }), {}},
       {"report", "what the results hold", keys([](Options& o) { read_report(o); }), {}},
   };
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/run/device_table.h"
 #include "scenarios/run/findings.h"
 #include "scenarios/run/scenario.h"
 
@@ -15,7 +16,11 @@ Options options_of(const Options::Value& block, std::string owner, const std::st
 
 /// Each adds what is wrong to `findings`; what it returns then is not to be used.
 GraphChoice read_graph(const Options::Value& block, const std::string& base, Findings& findings);
-ClusterChoice read_cluster(const Options::Value& block, Findings& findings);
+ClusterChoice read_cluster(const Options::Value& block, const DeviceTable& kinds,
+                           Findings& findings);
+std::vector<Choice> read_transforms(const Options::Value& block, const std::string& base,
+                                    Findings& findings);
+ProfileChoice read_profile(const Options::Value& block, Findings& findings);
 EngineOptions read_engine(const Options::Value& block, Findings& findings);
 std::vector<Choice> read_placers(const Options::Value& block, const std::string& base,
                                  Findings& findings);

@@ -16,9 +16,10 @@ using Value = Options::Value;
 
 constexpr std::size_t most_text = std::size_t{1} << 20U;
 constexpr std::size_t most_points = 100'000;
-constexpr std::size_t most_copied = 50'000'000;                        // values, over all points
-constexpr std::size_t enough_findings = 100;                           // for one time
-constexpr std::string_view blocks[] = {"graph", "cluster", "engine"};  // the slowest first
+constexpr std::size_t most_copied = 50'000'000;  // values, over all points
+constexpr std::size_t enough_findings = 100;     // for one time
+constexpr std::string_view blocks[] = {"graph", "transforms", "cluster", "engine",
+                                       "profile"};  // the slowest first
 
 /// Reads one file: every step adds to findings_ and leaves what it can.
 class Loader {
@@ -41,6 +42,7 @@ class Loader {
       check_keys();
       read_sweep();
       include_clusters();
+      read_kinds();
       expand(file);
     });
     return file;
@@ -72,7 +74,7 @@ class Loader {
     for (const TopKey& k : top_keys()) known.emplace_back(k.key);
     for (const auto& [key, value] : root_.children) {
       if (key.starts_with("x-") || std::ranges::find(known, key) != known.end()) continue;
-      if (key == "transforms" || key == "calibration")
+      if (key == "calibration")
         findings_.add(fmt::format("{}{}: there are none in this version", at(value.where), key));
       else
         findings_.add(fmt::format("{}a scenario has no key '{}'{} (keys: {})", at(value.where), key,
@@ -114,12 +116,12 @@ class Loader {
   }
 
   void read_axis(const std::string& key, const Value& values) {
-    static constexpr std::string_view sweepable[] = {"graph", "cluster", "engine", "placers",
-                                                     "seeds"};
+    static constexpr std::string_view sweepable[] = {"graph",   "transforms", "cluster", "engine",
+                                                     "profile", "placers",    "seeds"};
     if (std::ranges::find(blocks, key.substr(0, key.find('.'))) == std::end(blocks)) {
       const std::vector<std::string> known(std::begin(sweepable), std::end(sweepable));
       findings_.add(
-          fmt::format("{}sweep: no '{}' to sweep{} (one of {}, or a dotted key in the first three)",
+          fmt::format("{}sweep: no '{}' to sweep{} (one of {}, or a dotted key in the first five)",
                       at(values.where), key, did_you_mean(key.substr(0, key.find('.')), known),
                       fmt::join(known, ", ")));
       return;
@@ -148,26 +150,35 @@ class Loader {
 
   /// Where a cluster is a path, what stands in that file.
   void include_clusters() {
-    if (Value* cluster = find(root_, "cluster")) include(*cluster);
+    if (Value* cluster = find(root_, "cluster"))
+      clusters_known_ = include(*cluster, "cluster") && clusters_known_;
     for (Axis& axis : axes_) {
       if (axis.key != "cluster") continue;
-      for (Value& value : axis.values) include(value);
+      for (Value& value : axis.values)
+        clusters_known_ = include(value, "cluster") && clusters_known_;
     }
   }
-  void include(Value& cluster) {
-    if (!cluster.children.empty() || cluster.text.empty()) return;
-    clusters_known_ = findings_.attempt([&] {
-      const std::string path = resolve_path(cluster, base_);
+
+  /// Puts what stands in the file that `block` names in its place. Whether all is well.
+  bool include(Value& block, std::string_view key) {
+    if (!block.children.empty() || block.text.empty()) return true;
+    return findings_.attempt([&] {
+      const std::string path = resolve_path(block, base_);
       std::string text;
       try {
         text = read_small_file(path, most_text);
       } catch (const InputError& e) {
-        throw InputError(fmt::format("{}cluster: {}", at(cluster.where), e.what()));
+        throw InputError(fmt::format("{}{}: {}", at(block.where), key, e.what()));
       }
-      Value block = parse_yaml(text, path);
-      block.text = cluster.text;  // its name among a sweep's values
-      cluster = std::move(block);
-    }) && clusters_known_;
+      Value content = parse_yaml(text, path);
+      content.text = block.text;  // its name among a sweep's values
+      block = std::move(content);
+    });
+  }
+
+  void read_kinds() {
+    Value* kinds = find(root_, "kinds");
+    if (kinds != nullptr && include(*kinds, "kinds")) kinds_.add(*kinds, findings_);
   }
 
   std::vector<Axis> axes_below(std::string_view block) const {
@@ -189,7 +200,7 @@ class Loader {
     const std::vector<Axis> axes = axes_below(block);
     const Value* given = find(root_, block);
     std::vector<Read<T>> all;
-    const bool has_default = block == "engine";
+    const bool has_default = block != "graph" && block != "cluster";
     if (given == nullptr && axes.empty() && !has_default) return all;
     if (block == "cluster" && !clusters_known_) return all;
     findings_.attempt([&] {
@@ -236,23 +247,35 @@ class Loader {
       for (const Axis& axis : axes_below(block)) file.axes.push_back(axis.key);
     const auto graphs = read_all<GraphChoice>(
         "graph", [&](const Value& v) { return read_graph(v, base_, findings_); });
+    const auto transforms = read_all<std::vector<Choice>>(
+        "transforms", [&](const Value& v) { return read_transforms(v, base_, findings_); });
     const auto clusters = read_all<ClusterChoice>(
-        "cluster", [&](const Value& v) { return read_cluster(v, findings_); });
+        "cluster", [&](const Value& v) { return read_cluster(v, kinds_, findings_); });
     const auto engines = read_all<EngineOptions>(
         "engine", [&](const Value& v) { return read_engine(v, findings_); });
+    const auto profiles = read_all<ProfileChoice>(
+        "profile", [&](const Value& v) { return read_profile(v, findings_); });
     if (findings_.size() != 0) return;
-    file.points.reserve(graphs.size() * clusters.size() * engines.size());
     for (const auto& graph : graphs) {
-      for (const auto& cluster : clusters) {
-        for (const auto& engine : engines) {
-          Scenario& point = file.points.emplace_back(base);
-          point.graph = graph.choice;
-          point.cluster = cluster.choice;
-          point.cluster_text = cluster.text;
-          point.engine = engine.choice;
-          point.engine_text = engine.text;
-          for (const auto* at : {&graph.at, &cluster.at, &engine.at})
-            point.at.insert(point.at.end(), at->begin(), at->end());
+      for (const auto& transform : transforms) {
+        for (const auto& cluster : clusters) {
+          for (const auto& engine : engines) {
+            for (const auto& profile : profiles) {
+              Scenario& point = file.points.emplace_back(base);
+              point.graph = graph.choice;
+              point.transforms = transform.choice;
+              point.transforms_text = transform.text;
+              point.cluster = cluster.choice;
+              point.cluster_text = cluster.text;
+              point.engine = engine.choice;
+              point.engine_text = engine.text;
+              point.profile = profile.choice;
+              point.profile_text = profile.text;
+              for (const auto* at :
+                   {&graph.at, &transform.at, &cluster.at, &engine.at, &profile.at})
+                point.at.insert(point.at.end(), at->begin(), at->end());
+            }
+          }
         }
       }
     }
@@ -262,6 +285,7 @@ class Loader {
   std::string base_;
   Findings& findings_;
   Value root_;
+  DeviceTable kinds_ = built_in_devices();
   bool clusters_known_ = true;                       // no file of theirs is missing
   std::vector<Axis> axes_;                           // as in the file
   std::map<std::string, Value, std::less<>> lists_;  // swept placers and seeds
@@ -273,8 +297,15 @@ std::span<const TopKey> top_keys() {
   static constexpr TopKey keys[] = {
       {"name", "of the scenario, in results; the file's name if not given"},
       {"graph", "`generate: NAME` or `import: FILE`, and the generator's or importer's options"},
+      {"transforms",
+       "a list of NAME or {NAME: {option: value, ...}}: the graph is rewritten in turn"},
       {"cluster", "what the graph runs on, or the path of a file with such a block"},
+      {"kinds",
+       "of devices and links beyond those of 'baechi list devices': {devices: {NAME: {...}}, "
+       "links: "
+       "{NAME: {...}}}, or the path of a file with such a block"},
       {"engine", "how the step is executed"},
+      {"profile", "what placers know of the costs"},
       {"placers", "a list of NAME or {NAME: {option: value, ...}}: one run each"},
       {"seeds", "a list of whole numbers: each placer runs once per seed; [0] if not given"},
       {"sweep", "dotted key: [value, ...]; every combination is a point"},

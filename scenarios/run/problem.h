@@ -10,6 +10,9 @@ namespace baechi {
 /// Generates or reads the graph; without a name of its own it has the file's or the generator's.
 /// Throws InputError.
 Trace load_graph(const GraphChoice& choice);
+Trace load_generated(const Choice& choice);
+/// A graph that states the ops' work and no times gets those of `default_device`.
+void give_times(Trace& trace);
 
 /// A hash of all that a placer or the engine sees of the graph.
 std::uint64_t fingerprint(const OpGraph& graph);

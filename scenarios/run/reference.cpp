@@ -12,6 +12,7 @@
 #include "scenarios/run/load.h"
 #include "scenarios/run/results.h"
 #include "sim/error.h"
+#include "sim/transform/transform.h"
 #include "traces/generate/generator.h"
 #include "traces/import/importer.h"
 
@@ -53,6 +54,14 @@ std::vector<Component> generator_components() {
   return all;
 }
 
+std::vector<Component> transform_components() {
+  std::vector<Component> all;
+  for (const TransformEntry& e : transforms())
+    all.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
+                   declared([&](Options& o) { e.make(o); })});
+  return all;
+}
+
 std::vector<Component> importer_components() {
   std::vector<Component> all;
   for (const ImporterEntry& e : importers())
@@ -77,6 +86,8 @@ std::string type_name(const Options::Declared& d) {
       return "time, `134 us`";
     case Options::Type::rate:
       return "rate, `5.7 GB/s`";
+    case Options::Type::flop_rate:
+      return "rate, `4.7 TFLOP/s`";
     case Options::Type::one_of:
       return fmt::format("`{}`", fmt::join(d.allowed, "`, `"));
     case Options::Type::path:
@@ -148,6 +159,9 @@ Json schema_of(const Options::Declared& d) {
     case Options::Type::rate:
       s["pattern"] = fmt::format("{}([kKMGT]i?)?B/s$", number);
       break;
+    case Options::Type::flop_rate:
+      s["pattern"] = fmt::format("{}[MGTP]?FLOP/s$", number);
+      break;
     case Options::Type::one_of:
       s["enum"] = d.allowed;
       break;
@@ -209,15 +223,16 @@ Json cluster_schema() {
   p["devices"] = {{"anyOf", {group, {{"type", "array"}, {"items", group}}}}};
   p["link"] = of("cluster.link");
   p["links"] = {{"type", "array"}, {"items", of("cluster.links")}};
-  p["fit"] = {{"anyOf", {{{"const", "baechi"}}, of("cluster.fit")}}};
+  p["fit"] = {{"anyOf", {{{"enum", {"baechi", "pytorch"}}}, of("cluster.fit")}}};
   return {
       {"anyOf",
        {cluster, {{"type", "string"}, {"description", "path of a file with a cluster block"}}}}};
 }
 
-Json placers_schema() {
+/// One of `components`: NAME, or {NAME: {option: value, ...}}.
+Json choice_schema(const std::vector<Component>& components) {
   Json names = Json::array(), properties = Json::object();
-  for (const Component& c : placer_components()) {
+  for (const Component& c : components) {
     names.push_back({{"const", c.name}, {"description", c.summary}});
     properties[c.name] = object_of(c.options);
     properties[c.name]["type"] = {"object", "null"};
@@ -228,9 +243,31 @@ Json placers_schema() {
                              {"minProperties", 1},
                              {"maxProperties", 1},
                              {"properties", properties}};
-  return {{"type", "array"},
-          {"minItems", 1},
-          {"items", {{"anyOf", {{{"oneOf", names}}, with_options}}}}};
+  return {{"anyOf", {{{"oneOf", names}}, with_options}}};
+}
+
+Json placers_schema() {
+  return {{"type", "array"}, {"minItems", 1}, {"items", choice_schema(placer_components())}};
+}
+
+Json transforms_schema() {
+  const Json one = choice_schema(transform_components());
+  return {{"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
+}
+
+Json kinds_schema() {
+  const std::vector<BlockKeys> all = block_keys();
+  Json properties = Json::object();
+  for (const char* what : {"devices", "links"}) {
+    const BlockKeys& b = block(all, std::string("kinds.") + what);
+    properties[what] = {{"type", "object"}, {"additionalProperties", object_of(b.keys, b.needed)}};
+  }
+  const Json kinds = {{"type", "object"},
+                      {"additionalProperties", false},
+                      {"properties", properties},
+                      {"patternProperties", {{"^x-", Json::object()}}}};
+  return {{"anyOf",
+           {kinds, {{"type", "string"}, {"description", "path of a file with such a block"}}}}};
 }
 
 }  // namespace
@@ -262,13 +299,16 @@ std::string scenario_reference() {
   for (const TopKey& k : top_keys()) out += fmt::format("| `{}` | {} |\n", k.key, k.help);
   out +=
       "\n## Sweep\n\n"
-      "Each key of `sweep` is a dotted key below `graph`, `cluster` or `engine` (items of lists by "
-      "number:\n"
-      "`cluster.devices.0.count`), or one of these blocks, or `placers` or `seeds`; its value is "
-      "the list of values\n"
-      "it takes. Every combination is a point; points are numbered: graphs vary slowest, then "
-      "clusters, engines,\n"
-      "placers and seeds; within a block the axis written last varies fastest. In `graph.import`, "
+      "Each key of `sweep` is a dotted key below `graph`, `transforms`, `cluster`, `engine` or "
+      "`profile` "
+      "(items "
+      "of lists by\n"
+      "number: `cluster.devices.0.count`), or one of these blocks, or `placers` or `seeds`; its "
+      "value is the list\n"
+      "of values it takes. Every combination is a point; points are numbered: graphs vary slowest, "
+      "then transforms,\n"
+      "clusters, engines, placers and seeds; within a block the axis written last varies fastest. "
+      "In `graph.import`, "
       "`*` and `?` stand\n"
       "for the files they match.\n\n"
       "```yaml\n"
@@ -290,6 +330,8 @@ std::string scenario_reference() {
                     "`graph: {import: FILE, OPTION: VALUE, ...}`; `importer: NAME` where the "
                     "file's content does not tell.",
                     importer_components());
+  append_components(out, "Transforms", "`transforms: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
+                    transform_components());
   append_components(out, "Placers", "`placers: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
                     placer_components());
   out +=
@@ -327,13 +369,16 @@ std::string scenario_schema() {
     if (k.key == "name") s["type"] = {"string", "number"};
     if (k.key == "graph") s = graph_schema();
     if (k.key == "cluster") s = cluster_schema();
-    if (k.key == "engine" || k.key == "report") s = simple(k.key);
+    if (k.key == "engine" || k.key == "profile" || k.key == "report") s = simple(k.key);
+    if (k.key == "transforms") s = transforms_schema();
+    if (k.key == "kinds") s = kinds_schema();
     if (k.key == "placers") s = placers_schema();
     if (k.key == "seeds")
       s = {{"type", {"array", "integer"}}, {"items", {{"type", "integer"}, {"minimum", 0}}}};
     if (k.key == "sweep")
       s = {{"type", "object"},
-           {"propertyNames", {{"pattern", R"(^((graph|cluster|engine)(\..+)?|placers|seeds)$)"}}},
+           {"propertyNames",
+            {{"pattern", R"(^((graph|transforms|cluster|engine|profile)(\..+)?|placers|seeds)$)"}}},
            {"additionalProperties", {{"type", "array"}, {"minItems", 1}}}};
     s["description"] = k.help;
     properties[std::string(k.key)] = std::move(s);

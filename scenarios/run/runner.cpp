@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "placers/registry.h"
 #include "scenarios/run/blocks.h"
 #include "scenarios/run/hash.h"
 #include "scenarios/run/parallel.h"
 #include "scenarios/run/problem.h"
+#include "sim/cluster/perturbed_costs.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 
@@ -62,7 +64,10 @@ void simulate_into(RunResult& row, const Problem& problem, const Placement& plac
   else
     row.step_time = step.makespan;
   row.peak = Bytes{};
-  for (const DeviceUse& use : step.devices) row.peak = std::max(*row.peak, use.peak);
+  for (const DeviceId d : step.devices.ids()) {
+    row.peak = std::max(*row.peak, step.devices[d].peak);
+    row.device_peaks.push_back(step.devices[d].peak);
+  }
   row.moved = step.moved;
 }
 
@@ -71,13 +76,18 @@ RunResult run_one(const Plan& plan, std::size_t id) {
   const ScenarioFile& file = plan.files[planned.file];
   const Scenario& point = file.points[planned.point];
   const PlannedProblem& shared = *plan.problems[planned.problem];
-  const Problem problem{plan.graphs[shared.graph]->graph, shared.cluster, *shared.costs,
-                        point.engine};
+  const PreparedGraph& graph = plan.graphs[shared.graph];
+  const Problem problem{*graph.step, shared.cluster, *shared.costs, point.engine};
+  std::optional<PerturbedCosts> perturbed;
+  if (point.profile.error > 0.0)
+    perturbed.emplace(*shared.placed_costs, *graph.placed, point.profile.error, planned.seed);
+  const CostModel& known = perturbed ? *perturbed : *shared.placed_costs;
+  const Problem placed{*graph.placed, shared.cluster, known, point.engine};
 
   RunResult row;
   row.id = id;
   row.scenario = planned.file;
-  row.graph = shared.graph;
+  row.graph = plan.graph_record[shared.graph];
   row.placer = point.placers[planned.choice].label;
   row.seed = planned.seed;
   row.devices = problem.cluster.num_devices();
@@ -93,21 +103,26 @@ RunResult run_one(const Plan& plan, std::size_t id) {
   }
 
   const auto start = std::chrono::steady_clock::now();
-  const auto placed = [&] { row.placing = std::chrono::steady_clock::now() - start; };
+  const auto stop = [&] {
+    row.placing = graph.transforming + (std::chrono::steady_clock::now() - start);
+  };
   try {
-    const Placement placement = plan.placers[planned.placer]->place(problem, planned.seed);
-    placed();
-    check_placement(placement, problem);
+    require_needs(graph, shared.cluster);
+    Placement answer = plan.placers[planned.placer]->place(placed, planned.seed);
+    stop();
+    check_placement(answer, placed);
+    const Placement placement = expand(std::move(answer), graph);
     row.detail = one_line(placement.detail);
     row.facts = placement.facts;
+    row.facts["placed_ops"] = static_cast<double>(graph.placed->num_ops());
     if (file.placements) row.placement = bytes_of(placement, problem.cluster.num_devices());
     simulate_into(row, problem, placement);
   } catch (const InfeasibleError& e) {
-    placed();
+    stop();
     row.status = Status::infeasible;
     row.detail = one_line(e.what());
   } catch (const std::exception& e) {
-    placed();
+    stop();
     row.status = Status::error;
     row.detail = one_line(e.what());
   }
@@ -123,7 +138,8 @@ class Planner {
 
   Plan make(Mistakes& mistakes) {
     number_problems();
-    read_graphs();
+    read_traces();
+    if (findings_.size() == 0) prepare_graphs();
     if (findings_.size() == 0) make_problems();
     make_runs();
     const bool whole =
@@ -137,18 +153,27 @@ class Planner {
   /// A choice that several points share, at the first of them.
   struct First {
     const Scenario* point;
-    std::size_t graph;
+    std::size_t of;  // what it is made of: into traces_, or plan_.graphs
   };
 
   void number_problems() {
-    std::map<std::string, std::size_t> graph_of, problem_of;
+    std::map<std::string, std::size_t> trace_of, graph_of, problem_of;
+    const auto number = [](auto& numbers, const std::string& key) {
+      return numbers.emplace(key, numbers.size());
+    };
     for (std::size_t f = 0; f < plan_.files.size(); ++f) {
       for (const Scenario& point : plan_.files[f].points) {
-        const std::string text = fmt::format("{}\n{}\n{}", f, point.graph.file, point.graph.text);
-        const auto [graph, new_graph] = graph_of.emplace(text, graph_of.size());
-        if (new_graph) graphs_.push_back(&point.graph);
-        const auto [problem, new_problem] = problem_of.emplace(
-            fmt::format("{}\n{}\n{}", f, graph->second, point.cluster_text), problem_of.size());
+        const auto [trace, new_trace] =
+            number(trace_of, fmt::format("{}\n{}\n{}", f, point.graph.file, point.graph.text));
+        if (new_trace) sources_.push_back(&point.graph);
+        std::string kinds;
+        for (const DeviceChoice& d : point.cluster.devices)
+          if (d.model != nullptr) kinds += d.kind + "\n";
+        const auto [graph, new_graph] = number(
+            graph_of, fmt::format("{}\n{}\n{}", trace->second, kinds, point.transforms_text));
+        if (new_graph) graphs_.push_back({&point, trace->second});
+        const auto [problem, new_problem] =
+            number(problem_of, fmt::format("{}\n{}", graph->second, point.cluster_text));
         if (new_problem) problems_.push_back({&point, graph->second});
         problem_of_point_.push_back(problem->second);
       }
@@ -168,10 +193,19 @@ class Planner {
     for (const std::string& lines : wrong) findings_.add(lines);
   }
 
-  void read_graphs() {
+  void read_traces() {
+    traces_.resize(sources_.size());
+    gather(sources_.size(), [&](std::size_t i) {
+      traces_[i] = std::make_shared<const Trace>(load_graph(*sources_[i]));
+    });
+  }
+
+  void prepare_graphs() {
     plan_.graphs.resize(graphs_.size());
     gather(graphs_.size(), [&](std::size_t i) {
-      plan_.graphs[i] = std::make_unique<const Trace>(load_graph(*graphs_[i]));
+      const auto& [point, trace] = graphs_[i];
+      plan_.graphs[i] =
+          prepare({traces_[trace], &traces_[trace]->graph}, point->cluster, point->transforms);
     });
   }
 
@@ -182,9 +216,10 @@ class Planner {
       auto problem = std::make_unique<PlannedProblem>();
       problem->graph = graph;
       problem->cluster = make_cluster(point->cluster);
-      const OpGraph& ops = plan_.graphs[graph]->graph;
-      problem->costs = make_costs(point->cluster, ops, problem->cluster);
-      problem->bounds = lower_bounds(ops, problem->cluster, *problem->costs);
+      const PreparedGraph& prepared = plan_.graphs[graph];
+      problem->costs = make_costs(point->cluster, *prepared.step, problem->cluster);
+      problem->placed_costs = make_costs(point->cluster, *prepared.placed, problem->cluster);
+      problem->bounds = lower_bounds(*prepared.step, problem->cluster, *problem->costs);
       plan_.problems[i] = std::move(problem);
     });
   }
@@ -229,33 +264,43 @@ class Planner {
         if (std::ranges::find(header.axes, axis) == header.axes.end()) header.axes.push_back(axis);
       placements = placements || file.placements;
     }
-    for (std::size_t i = 0; i < plan_.graphs.size(); ++i) {
-      const Trace& trace = *plan_.graphs[i];
-      header.graphs.push_back({.name = trace.name,
-                               .label = trace.name,
-                               .hash = fmt::format("{:016x}", fingerprint(trace.graph)),
-                               .ops = trace.graph.num_ops(),
-                               .edges = trace.graph.num_edges(),
-                               .source = trace.source,
-                               .format = trace.format,
-                               .op_names = placements ? op_names(trace.graph) : ""});
-    }
-    label_graphs(header.graphs);
+    describe_graphs(placements);
     header.hash = hash_runs();
+  }
+
+  /// A record per graph that is simulated: what only placers see is not one.
+  void describe_graphs(bool placements) {
+    std::vector<GraphRecord>& records = plan_.header.graphs;
+    std::map<std::pair<std::size_t, std::string>, std::size_t> known;  // (trace, hash)
+    std::map<std::string, std::set<std::string>> texts;                // of the graphs of a name
+    std::vector<std::string> text;                                     // per record
+    for (std::size_t i = 0; i < plan_.graphs.size(); ++i) {
+      const Trace& trace = *traces_[graphs_[i].of];
+      const OpGraph& graph = *plan_.graphs[i].step;
+      const std::string hash = fmt::format("{:016x}", fingerprint(graph));
+      const auto [it, fresh] = known.emplace(std::pair(graphs_[i].of, hash), records.size());
+      plan_.graph_record.push_back(it->second);
+      if (!fresh) continue;
+      text.push_back(sources_[graphs_[i].of]->text);
+      texts[trace.name].insert(text.back());
+      records.push_back({.name = trace.name,
+                         .label = trace.name,
+                         .hash = hash,
+                         .ops = graph.num_ops(),
+                         .edges = graph.num_edges(),
+                         .source = trace.source,
+                         .format = trace.format,
+                         .op_names = placements ? op_names(graph) : ""});
+    }
+    // Graphs of one name get what their block says behind it.
+    for (std::size_t i = 0; i < records.size(); ++i)
+      if (texts[records[i].name].size() > 1) records[i].label += " " + text[i];
   }
 
   static std::string op_names(const OpGraph& graph) {
     std::string names;
     for (const OpId v : graph.ops()) names.append(graph.name(v)).append("\n");
     return names;
-  }
-
-  /// Graphs of one name get what their block says behind it.
-  void label_graphs(std::vector<GraphRecord>& graphs) const {
-    std::map<std::string, int> uses;
-    for (const GraphRecord& g : graphs) ++uses[g.name];
-    for (std::size_t i = 0; i < graphs.size(); ++i)
-      if (uses[graphs[i].name] > 1) graphs[i].label += " " + graphs_[i]->text;
   }
 
   /// Of all that decides the rows, and not of where files lie.
@@ -270,8 +315,10 @@ class Planner {
       for (const Choice& c : file.points.front().placers) hash.add(c.text);
       for (const std::uint64_t seed : file.points.front().seeds) hash.add(fmt::format("{}", seed));
       for (const Scenario& point : file.points) {
+        hash.add(point.transforms_text);
         hash.add(point.cluster_text);
         hash.add(point.engine_text);
+        hash.add(point.profile_text);
         for (const std::string& at : point.at) hash.add(at);
       }
     }
@@ -283,8 +330,10 @@ class Planner {
   std::size_t threads_;
   Plan plan_;
   Findings findings_;
-  std::vector<const GraphChoice*> graphs_;     // distinct ones
-  std::vector<First> problems_;                // distinct ones
+  std::vector<const GraphChoice*> sources_;  // distinct ones, as the next
+  std::vector<std::shared_ptr<const Trace>> traces_;
+  std::vector<First> graphs_;
+  std::vector<First> problems_;
   std::vector<std::size_t> problem_of_point_;  // through all files
 };
 

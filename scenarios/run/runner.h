@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "placers/placer.h"
+#include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/results.h"
 #include "scenarios/run/scenario.h"
 #include "sim/cluster/bounds.h"
@@ -18,7 +19,7 @@ namespace baechi {
 struct PlannedProblem {
   std::size_t graph = 0;  ///< into Plan::graphs
   Cluster cluster;
-  std::unique_ptr<CostModel> costs;  ///< refers to both
+  std::unique_ptr<CostModel> costs, placed_costs;  ///< of the step, of what placers see
   LowerBounds bounds;
 };
 
@@ -33,16 +34,17 @@ struct PlannedRun {
 /// All that runs need, made and checked. A run's id is its position in `runs`.
 struct Plan {
   std::vector<ScenarioFile> files;
-  std::vector<std::unique_ptr<const Trace>> graphs;
+  std::vector<PreparedGraph> graphs;
+  std::vector<std::size_t> graph_record;  ///< of each of `graphs`, into Results::graphs
   std::vector<std::unique_ptr<PlannedProblem>> problems;
   std::vector<std::unique_ptr<const Placer>> placers;
   std::vector<PlannedRun> runs;
   Results header;  ///< all but the rows
 };
 
-/// Reads each distinct graph once, on up to `threads` threads, and makes clusters, costs, bounds
-/// and placers. What is wrong with any of them is added to `mistakes`; then the plan is not to be
-/// run.
+/// Reads and transforms each distinct graph once, on up to `threads` threads, and makes clusters,
+/// costs, bounds and placers. What is wrong with any of them is added to `mistakes`; then the plan
+/// is not to be run.
 Plan make_plan(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& mistakes);
 
 struct RunSettings {

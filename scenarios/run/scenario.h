@@ -2,11 +2,13 @@
 /// not.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/cluster/cost_model.h"
+#include "sim/cluster/device_model.h"
 #include "sim/cluster/engine_options.h"
 #include "sim/options.h"
 
@@ -39,6 +41,7 @@ struct DeviceChoice {
   std::string kind;          ///< which of the trace's times apply; "" for its first
   Bytes memory{};
   double speed = 1.0;
+  std::shared_ptr<const DeviceModel> model{};  ///< of `kind`, null if that names no known one
 };
 
 /// Both directions between every device of group `from` and every one of group `to` (positions in
@@ -56,16 +59,24 @@ struct ClusterChoice {
   std::optional<BaechiCosts::Fit> fit;  ///< transfers by Baechi's rounded fit, not by `link`
 };
 
+/// What placers know of the costs.
+struct ProfileChoice {
+  double error = 0.0;  ///< they see times off by a factor uniform in 1 +- this, by the run's seed
+};
+
 struct Scenario {
   std::string name;
   GraphChoice graph;
   ClusterChoice cluster;
+  std::vector<Choice> transforms;  ///< applied in order
   EngineOptions engine;
+  ProfileChoice profile;
   std::vector<Choice> placers;  ///< each is one run per seed
   std::vector<std::uint64_t> seeds{0};
   std::vector<std::string>
       at;  ///< its place in a sweep: a value, as written, per ScenarioFile::axes
-  std::string cluster_text, engine_text;  ///< the blocks as one line each
+  std::string cluster_text, transforms_text, engine_text,
+      profile_text;  ///< the blocks as one line each
 };
 
 /// A scenario file, its sweep expanded.

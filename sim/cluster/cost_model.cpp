@@ -55,8 +55,11 @@ BaechiCosts::BaechiCosts(const OpGraph& graph, const Cluster& cluster, Fit fit)
     : graph_(graph), profiled_(graph, cluster), fit_(fit) {}
 
 Duration BaechiCosts::transfer_time(Bytes size, Fit fit) {
+  if (fit.empty_free && size == Bytes{}) return Duration::zero();
   // nearbyint rounds half to even in the default mode, as Python's round() does.
-  const double us = fit.us_per_byte * static_cast<double>(size.count) + fit.intercept_us;
+  const double us =
+      fit.factor * fit.us_per_byte * static_cast<double>(size.count) + fit.intercept_us;
+  if (!fit.whole_us) return Duration{static_cast<std::int64_t>(std::nearbyint(us * 1000.0))};
   return Duration{static_cast<std::int64_t>(std::nearbyint(us)) * 1000};
 }
 

@@ -32,15 +32,25 @@ class ProfiledCosts final : public CostModel {
   IdVector<DeviceId, std::size_t> kind_;  // column of the graph's times for each device
 };
 
-/// The original's rounding: a transfer takes round-half-even(coefficient * bytes + intercept)
-/// whole microseconds; op times as ProfiledCosts. Measured transfer times are kept.
-/// Source: Baechi's code; defaults are its fit of TensorFlow over PCIe.
+/// The original's transfer times: us_per_byte * factor * bytes + intercept_us, whatever the link;
+/// op times as ProfiledCosts. Measured transfer times are kept. Source: Baechi's code; the values
+/// are its fits over PCIe.
 class BaechiCosts final : public CostModel {
  public:
+  /// Of TensorFlow: rounded half to even to whole microseconds, empty tensors cost the intercept.
   struct Fit {
     double us_per_byte = 0.0001754;
     double intercept_us = 134.0;
+    double factor = 1.0;
+    bool whole_us = true;     ///< else whole nanoseconds
+    bool empty_free = false;  ///< 0 bytes take no time
   };
+  /// Of PyTorch; its code raises what was measured per byte by the factor.
+  static constexpr Fit pytorch_fit{.us_per_byte = 0.0001788,
+                                   .intercept_us = 100.0,
+                                   .factor = 1.2,
+                                   .whole_us = false,
+                                   .empty_free = true};
   BaechiCosts(const OpGraph& graph, const Cluster& cluster, Fit fit);
   Duration compute(OpId op, DeviceId device) const override {
     return profiled_.compute(op, device);

@@ -100,6 +100,7 @@ class Step {
     const auto from = graph_.predecessors(v);
     for (std::size_t i = 0; i < in.size(); ++i) {
       const TensorId t = graph_.edge(in[i]).tensor;
+      if (graph_.instant(t)) continue;
       if (device_of_[from[i]] == d)
         drop_use(t, d);
       else if (--transfers_.copy(copy_of_[in[i]]).readers == 0)
@@ -116,6 +117,10 @@ class Step {
     for (const EdgeId e : graph_.readers(t)) {
       const OpId reader = graph_.edge(e).dst;
       const DeviceId dst = device_of_[reader];
+      if (graph_.instant(t)) {
+        take_input(reader);
+        continue;
+      }
       if (dst == src) {
         ++uses;
         take_input(reader);

@@ -15,6 +15,27 @@ Bytes footprint(const OpGraph& graph, OpId v) {
   return graph.op(v).persistent + graph.op(v).temporary + output_bytes(graph, v);
 }
 
+Bytes one_device_peak(const OpGraph& graph) {
+  Bytes live;
+  for (const OpId v : graph.ops()) live += graph.op(v).persistent;
+  Bytes peak = live;
+  IdVector<TensorId, std::size_t> unread(graph.num_tensors());
+  for (const OpId v : graph.ops()) {
+    for (const TensorId t : graph.outputs(v)) {
+      unread[t] = graph.readers(t).size();
+      live += graph.tensor(t).held();
+    }
+    peak = std::max(peak, live + graph.op(v).temporary);
+    for (const EdgeId e : graph.in_edges(v)) {
+      const TensorId t = graph.edge(e).tensor;
+      if (--unread[t] == 0) live -= graph.tensor(t).held();
+    }
+    for (const TensorId t : graph.outputs(v))
+      if (unread[t] == 0) live -= graph.tensor(t).held();
+  }
+  return peak;
+}
+
 Duration critical_path(const OpGraph& graph) {
   IdVector<OpId, Duration> length(graph.num_ops());
   Duration longest{};

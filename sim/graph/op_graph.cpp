@@ -82,6 +82,49 @@ OpGraph OpGraph::with_times(std::string_view kind, const IdVector<OpId, Duration
   return g;
 }
 
+OpGraph OpGraph::with_groups(const IdVector<OpId, GroupId>& group,
+                             std::span<const std::string> names) const {
+  BAECHI_CHECK(group.size() == num_ops(), "one group per op");
+  OpGraph g = *this;
+  g.set_groups(group, names);
+  return g;
+}
+
+OpGraph OpGraph::without_groups() const {
+  return with_groups(IdVector<OpId, GroupId>(num_ops(), no_group), {});
+}
+
+void OpGraph::set_groups(const IdVector<OpId, GroupId>& group, std::span<const std::string> names) {
+  group_names_.clear();
+  members_.clear();
+  std::vector<GroupId> number(names.size() + 1, no_group);
+  for (const OpId v : ops()) {
+    GroupId& known = number[index(group[v])];
+    if (group[v] != no_group && known == no_group) {
+      group_names_.push_back(names[index(group[v]) - 1]);
+      known = static_cast<GroupId>(group_names_.size());
+    }
+    ops_[v].group = known;
+    if (known != no_group) members_.push_back(v);
+  }
+  const auto key = [&](OpId v) { return static_cast<std::uint32_t>(ops_[v].group) - 1U; };
+  std::ranges::stable_sort(members_, {}, key);
+  members_begin_.assign(group_names_.size() + 1, 0);
+  for (const OpId v : members_) ++members_begin_[key(v) + 1];
+  std::partial_sum(members_begin_.begin(), members_begin_.end(), members_begin_.begin());
+}
+
+OpGraph OpGraph::with_free_controls() const {
+  OpGraph g = *this;
+  g.free_controls_ = true;
+  for (Tensor& t : g.tensors_)
+    if (t.control) t.size = Bytes{};
+  if (g.transfers_.empty()) g.transfers_.assign(num_tensors(), not_given);
+  for (const TensorId t : tensors())
+    if (tensors_[t].control) g.transfers_[t] = Duration::zero();
+  return g;
+}
+
 OpId OpGraphBuilder::add_op(const OpSpec& op) {
   BAECHI_CHECK(ops_.size() < index(no_op), "more than 2^32 - 1 ops");
   name_text_ += op.name;
@@ -259,23 +302,12 @@ void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id)
     std::uint32_t& name = least[sets.find_set(l)];
     if (before(l, name)) name = l;
   }
-  std::vector<GroupId> group(labels_.size(), no_group);  // at the set's root
-  for (const OpId v : g.ops()) {
-    if (label[v] == none) continue;
-    const std::uint32_t root = sets.find_set(label[v]);
-    if (group[root] == no_group) {
-      g.group_names_.push_back(labels_[least[root]]);
-      group[root] = static_cast<GroupId>(g.group_names_.size());
-    }
-    g.ops_[v].group = group[root];
-  }
-  for (const OpId v : g.ops())
-    if (g.ops_[v].group != no_group) g.members_.push_back(v);
-  const auto key = [&](OpId v) { return static_cast<std::uint32_t>(g.ops_[v].group) - 1U; };
-  std::ranges::stable_sort(g.members_, {}, key);
-  g.members_begin_.assign(g.group_names_.size() + 1, 0);
-  for (const OpId v : g.members_) ++g.members_begin_[key(v) + 1];
-  std::partial_sum(g.members_begin_.begin(), g.members_begin_.end(), g.members_begin_.begin());
+  std::vector<std::string> names(labels_.size());
+  for (std::uint32_t l = 0; l < labels_.size(); ++l) names[l] = labels_[least[l]];
+  IdVector<OpId, GroupId> group(ops_.size(), no_group);
+  for (const OpId v : label.ids())
+    if (label[v] != none) group[v] = static_cast<GroupId>(sets.find_set(label[v]) + 1);
+  g.set_groups(group, names);
 }
 
 OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {

@@ -131,9 +131,23 @@ class OpGraph {
   /// The same graph with the times `compute` [num_ops] for devices of `kind`, in place of those it
   /// had. A graph without device kinds loses its one time per op to the first kind added.
   OpGraph with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) const;
+  /// The same graph, ids kept, with other groups: those ops that have the same in `group`
+  /// [num_ops], no_group being none. names[g - 1] is the name of group g; of a group without ops it
+  /// is dropped. Groups are numbered anew, by their first members.
+  OpGraph with_groups(const IdVector<OpId, GroupId>& group,
+                      std::span<const std::string> names) const;
+  OpGraph without_groups() const;
+  /// The same graph, ids kept, with control dependencies that cost nothing: 0 bytes, no time, no
+  /// channel.
+  OpGraph with_free_controls() const;
+  bool free_controls() const { return free_controls_; }
+  /// Whether `t` is a control dependency that is known everywhere as soon as its op has ended.
+  bool instant(TensorId t) const { return free_controls_ && tensors_[t].control; }
 
  private:
   friend class OpGraphBuilder;
+  void set_groups(const IdVector<OpId, GroupId>& group, std::span<const std::string> names);
+
   IdVector<OpId, Op> ops_;
   IdVector<TensorId, Tensor> tensors_;
   IdVector<EdgeId, Edge> edges_;
@@ -154,6 +168,7 @@ class OpGraph {
   std::vector<IdVector<OpId, Duration>> compute_;  // per device kind but the first; < 0: none
   IdVector<TensorId, Duration> transfers_;         // empty, or [num_tensors]; < 0: not measured
   IdVector<OpId, OpWork> work_;                    // empty, or [num_ops]
+  bool free_controls_ = false;
 };
 
 /// How an op enters a graph.

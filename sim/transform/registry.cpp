@@ -5,8 +5,50 @@
 
 namespace baechi {
 
+std::unique_ptr<Transform> make_colocate(Options&);
+std::unique_ptr<Transform> make_coplace(Options&);
+std::unique_ptr<Transform> make_fuse(Options&);
+std::unique_ptr<Transform> make_forward_only(Options&);
+std::unique_ptr<Transform> make_baechi(Options&);
+std::unique_ptr<Transform> make_prune(Options&);
+std::unique_ptr<Transform> make_control_edges(Options&);
+
 std::span<const TransformEntry> transforms() {
-  return {};
+  static constexpr TransformEntry table[] = {
+      {"colocate", "groups by TensorFlow's rules: gradients, variables, updates",
+       "TensorFlow 1; Baechi, SoCC'20, section 3.1", TransformUse::placing, make_colocate},
+      {"coplace", "an op that one other op reads goes where that one goes",
+       "Baechi, SoCC'20, section 3.1", TransformUse::placing, make_coplace},
+      {"fuse", "neighbours of one group become one op", "Baechi, SoCC'20, section 3.1",
+       TransformUse::placing, make_fuse},
+      {"forward_only", "backward and update ops go with their forward op, unseen by the placer",
+       "Baechi, SoCC'20, section 3.1", TransformUse::placing, make_forward_only},
+      {"baechi", "the paper's bundle: colocate, forward_only, coplace, fuse", "Baechi, SoCC'20",
+       TransformUse::placing, make_baechi},
+      {"prune", "drops ops without any edge", "Baechi's code", TransformUse::model, make_prune},
+      {"control_edges", "what control dependencies between devices cost", "Baechi's code",
+       TransformUse::model, make_control_edges},
+  };
+  return table;
+}
+
+Transformed same_ops(OpGraph graph) {
+  Transformed result{.graph = std::move(graph)};
+  result.stands_for.reserve(result.graph.num_ops());
+  for (const OpId v : result.graph.ops()) result.stands_for.push_back(v);
+  return result;
+}
+
+Transformed then(Transformed first, const Transform& second) {
+  Transformed result = second.apply(first.graph);
+  for (OpId& v : first.stands_for)
+    if (v != no_op) v = result.stands_for[v];
+  result.stands_for = std::move(first.stands_for);
+  if (first.needs > result.needs) {
+    result.needs = first.needs;
+    result.needs_why = std::move(first.needs_why);
+  }
+  return result;
 }
 
 std::unique_ptr<Transform> make_transform(std::string_view name, Options options,

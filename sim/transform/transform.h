@@ -20,11 +20,18 @@ struct Transformed {
   std::string needs_why{};
 };
 
+/// `graph` with the ops and ids of the input.
+Transformed same_ops(OpGraph graph);
+
 class Transform {
  public:
   virtual ~Transform() = default;
   virtual Transformed apply(const OpGraph& graph) const = 0;
 };
+
+/// What `first` made, with `second` applied to it: ids lead from the input of `first` to the last
+/// graph, and of what is needed the larger counts.
+Transformed then(Transformed first, const Transform& second);
 
 /// What a transform is for.
 enum class TransformUse : std::uint8_t {

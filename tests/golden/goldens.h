@@ -24,6 +24,8 @@ void check_canonical(const json& raw, const json& canonical, const std::string& 
                      Report& report);
 /// results/small and results/msr.
 void check_results(const json& results, const json& graph, const std::string& file, Report& report);
+/// results/small_pytorch: runs of the PyTorch variant.
+void check_pytorch(const json& results, const json& graph, const std::string& file, Report& report);
 /// A line of fuzz/fuzz.jsonl.
 void check_fuzz(const json& record, const std::string& file, Report& report);
 /// unit/<name>.json. `graphs` finds the graph of a name among the goldens, or null.

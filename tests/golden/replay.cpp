@@ -109,30 +109,6 @@ void check_x(Record& record, const NamedGraph& graph, double optimum) {
     record.mismatch("lp_x", fmt::format("the optimum, {}", optimum), fmt::format("{}", length));
 }
 
-/// Favourites of an m-SCT run: from its own x if it has them, else from the program it refers to.
-std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph,
-                                         Workload& workload, double threshold,
-                                         const FavouriteEdges& known) {
-  record.leave_out({"solver"});
-  if (!record.has("lp_x")) {
-    const auto& edges = known.find(record.input("lp_ref").get<std::string>());
-    if (edges == known.end()) throw InputError("lp_ref names no linear program");
-    return favourites_from(graph.graph, edges->second).favourite;
-  }
-  const double optimum = workload.lp_optimum(graph);
-  record.near("lp_objective", optimum, 1e-6);
-  check_x(record, graph, optimum);
-  if (record.has("lp")) {
-    json size = lp_size(graph.graph);
-    if (record.input("lp").contains("status")) size["status"] = record.input("lp")["status"];
-    record.equal("lp", size);
-  }
-  const auto x = record.input("lp_x").get<std::vector<double>>();
-  if (x.size() != graph.graph.num_edges()) throw InputError("lp_x: not one for each edge");
-  return check_favourites(record, graph,
-                          favourite_edges(sct_graph(graph.graph), x, threshold, true));
-}
-
 std::string message_of(const CompatFailure& failure, const NamedGraph& graph) {
   if (failure.type != "KeyError") return failure.message;
   const std::string& group = graph.group_names[index(graph.graph.op(failure.op).group)];
@@ -151,7 +127,7 @@ void check_outcome(Record& record, const CompatResult& result, const NamedGraph&
                            {"msg", message_of(*result.failure, graph)}});
     record.equal("partial_placement", placement);
     if (options.algorithm != CompatAlgorithm::m_topo)
-      record.equal("num_scheduled", result.scheduled);
+      record.equal("num_scheduled", result.order.size());
     return;
   }
   record.equal("placement", placement);
@@ -207,6 +183,29 @@ IdVector<OpId, DeviceId> unfused(const IdVector<OpId, DeviceId>& placement, cons
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph,
+                                         Workload& workload, double threshold,
+                                         const FavouriteEdges& known) {
+  record.leave_out({"solver"});
+  if (!record.has("lp_x")) {
+    const auto& edges = known.find(record.input("lp_ref").get<std::string>());
+    if (edges == known.end()) throw InputError("lp_ref names no linear program");
+    return favourites_from(graph.graph, edges->second).favourite;
+  }
+  const double optimum = workload.lp_optimum(graph);
+  record.near("lp_objective", optimum, 1e-6);
+  check_x(record, graph, optimum);
+  if (record.has("lp")) {
+    json size = lp_size(graph.graph);
+    if (record.input("lp").contains("status")) size["status"] = record.input("lp")["status"];
+    record.equal("lp", size);
+  }
+  const auto x = record.input("lp_x").get<std::vector<double>>();
+  if (x.size() != graph.graph.num_edges()) throw InputError("lp_x: not one for each edge");
+  return check_favourites(record, graph,
+                          favourite_edges(sct_graph(graph.graph), x, threshold, true));
+}
 
 void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
                const std::string& file, const std::string& name, Report& report) {

@@ -47,6 +47,12 @@ using FavouriteEdges = std::map<std::string, std::vector<std::uint32_t>>;
 void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
                const std::string& file, const std::string& name, Report& report);
 
+/// Favourite child of each op, or `nobody`, for an m-SCT run: from its own x, which is held to be
+/// an optimum, or from the program of `known` that it refers to. Compares the fields about them.
+std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph,
+                                         Workload& workload, double threshold,
+                                         const FavouriteEdges& known);
+
 /// Fields of a linear program in a record: objective, favourites and the x that give them.
 /// Returns the favourite child of each op, or `nobody`.
 std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& graph,

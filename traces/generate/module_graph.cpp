@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "sim/error.h"
 #include "traces/generate/expand.h"
 
 namespace baechi {
@@ -295,12 +294,6 @@ class ModuleGraph {
         units_[use.writer].gradients.push_back(graph_.add_tensor(op, model_.value(v).size()));
       }
     }
-    // An op with kept tensors alone would otherwise hold them for nobody's gradient.
-    BAECHI_CHECK(!unit.gradients.empty() || is_loss(unit), "{}: no gradient arrives", unit.name);
-  }
-
-  bool is_loss(const Unit& unit) const {
-    return model_.layer(static_cast<LayerId>(unit.last - 1)).kind == LayerKind::loss;
   }
 
   /// One per unit that owns trained variables, once all gradients of these are there.

@@ -79,7 +79,10 @@ class Differentiation {
     const auto backward = graph_.backward_of(y_.op, colocate_);
     const Tf1Tensor shape = graph_.constant("Shape");
     const Tf1Tensor one = graph_.constant("grad_ys_0");
-    return graph_.add({.kind = "Fill", .inputs = {shape, one}, .outputs = {graph_.size(y_)}});
+    return graph_.add({.kind = "Fill",
+                       .inputs = {shape, one},
+                       .outputs = {word},
+                       .work = {.flops = 0, .traffic = word}});
   }
 
   void send(Tf1Tensor to, Tf1Tensor gradient) {

@@ -144,23 +144,21 @@ void cross_entropy(Tf1Graph& g, Tf1Op op, Arriving dy, Tf1Sent& sent) {
 /// Of scalars: d(x / y) = dx / y and -x / y / y dy, each summed over what was broadcast.
 void real_div(Tf1Graph& g, Tf1Op op, Arriving dy, Tf1Sent& sent) {
   const Tf1Tensor x = input(g, op, 0), y = input(g, op, 1);
-  const auto scalar = [&](std::string_view kind, std::vector<Tf1Tensor> inputs) {
-    return g.add({.kind = kind, .inputs = std::move(inputs), .outputs = {word}});
-  };
   const Tf1Tensor x_shape = g.constant("Shape"), y_shape = g.constant("Shape");
   const Tf1Op axes =
       g.add(
            {.kind = "BroadcastGradientArgs", .inputs = {x_shape, y_shape}, .outputs = {word, word}})
           .op;
-  const Tf1Tensor dx = scalar("RealDiv", {dy[0], y});
-  const Tf1Tensor dx_sum = scalar("Sum", {dx, {axes, 0}});
-  sent[0] = scalar("Reshape", {dx_sum, x_shape});
-  const Tf1Tensor negative = scalar("Neg", {x});
-  const Tf1Tensor once = scalar("RealDiv", {negative, y});
-  const Tf1Tensor twice = scalar("RealDiv", {once, y});
-  const Tf1Tensor d = scalar("Mul", {dy[0], twice});
-  const Tf1Tensor d_sum = scalar("Sum", {d, {axes, 1}});
-  sent[1] = scalar("Reshape", {d_sum, y_shape});
+  const auto shaped = [&](Tf1Tensor gradient, std::uint32_t i, Tf1Tensor shape) {
+    const Tf1Tensor sum = kernel(g, "Sum", {gradient, {axes, i}}, word);
+    return g.add({.kind = "Reshape", .inputs = {sum, shape}, .outputs = {word}});
+  };
+  const Tf1Tensor dx = kernel(g, "RealDiv", {dy[0], y}, word);
+  sent[0] = shaped(dx, 0, x_shape);
+  const Tf1Tensor negative = kernel(g, "Neg", {x}, word);
+  const Tf1Tensor once = kernel(g, "RealDiv", {negative, y}, word);
+  const Tf1Tensor twice = kernel(g, "RealDiv", {once, y}, word);
+  sent[1] = shaped(kernel(g, "Mul", {dy[0], twice}, word), 1, y_shape);
 }
 
 }  // namespace

@@ -158,10 +158,16 @@ void write_loss(Tf1Model& m, const Layer& l) {
                                      .outputs = {word},
                                      .work = {.traffic = m.graph.size(losses)}});
   const Tf1Tensor batch = m.graph.constant("ToFloat/x");
-  const Tf1Tensor divisor =
-      m.graph.add({.kind = "Cast", .name = "ToFloat", .inputs = {batch}, .outputs = {word}});
-  m.loss = m.graph.add(
-      {.kind = "RealDiv", .name = "truediv", .inputs = {sum, divisor}, .outputs = {word}});
+  const Tf1Tensor divisor = m.graph.add({.kind = "Cast",
+                                         .name = "ToFloat",
+                                         .inputs = {batch},
+                                         .outputs = {word},
+                                         .work = {.flops = 1, .traffic = 2 * word}});
+  m.loss = m.graph.add({.kind = "RealDiv",
+                        .name = "truediv",
+                        .inputs = {sum, divisor},
+                        .outputs = {word},
+                        .work = {.flops = 1, .traffic = 3 * word}});
   m.values[l.outputs[0]] = *m.loss;
 }
 

@@ -95,9 +95,14 @@ void tf1_updates(Tf1Graph& graph, Optimizer optimizer,
                                          .name = "mul",
                                          .inputs = {betas[b].read, hyper[1 + b]},
                                          .outputs = {word},
-                                         .controls = updated});
-      applied.push_back(
-          graph.add({.kind = "Assign", .inputs = {betas[b].ref, power}, .outputs = {Bytes{}}}).op);
+                                         .controls = updated,
+                                         .work = {.flops = 1, .traffic = 3 * word}});
+      applied.push_back(graph
+                            .add({.kind = "Assign",
+                                  .inputs = {betas[b].ref, power},
+                                  .outputs = {Bytes{}},
+                                  .work = {.flops = 0, .traffic = 2 * word}})
+                            .op);
     }
   }
   const Tf1Op all = graph.add({.kind = "NoOp", .name = "update", .controls = applied}).op;
@@ -107,7 +112,8 @@ void tf1_updates(Tf1Graph& graph, Optimizer optimizer,
              .name = "AssignAdd",
              .inputs = {step.ref, one},
              .outputs = {Bytes{}},
-             .controls = {all}});
+             .controls = {all},
+             .work = {.flops = 1, .traffic = 3 * word}});
 }
 
 }  // namespace baechi

@@ -1,0 +1,39 @@
+/// What becomes of a scenario's graph before it is placed: timed on the cluster's devices, then
+/// rewritten.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "scenarios/run/scenario.h"
+#include "sim/cluster/placement.h"
+
+namespace baechi {
+
+struct PreparedGraph {
+  std::shared_ptr<const OpGraph> step;    ///< what is simulated
+  std::shared_ptr<const OpGraph> placed;  ///< what placers see; often the same
+  IdVector<OpId, OpId> stands_for{};      ///< [step ops] -> placed; empty if they are the same
+  Bytes needs{};                          ///< a device must have it, or placing is refused:
+  std::string needs_why{};
+  std::chrono::nanoseconds transforming{};  ///< wall clock
+};
+
+/// `graph` with the roofline times of the known kinds of `cluster` that it has no times for, if it
+/// states the ops' work; else itself.
+std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
+                                     const ClusterChoice& cluster);
+
+/// The timed graph, rewritten by `transforms` in their order.
+/// Throws InputError where a transform of the model stands behind one that is for placing only.
+PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
+                      std::span<const Choice> transforms);
+
+/// The placement of the step that follows from one of the graph that placers see.
+Placement expand(Placement placement, const PreparedGraph& graph);
+
+/// Throws InfeasibleError if no device of `cluster` has what the transforms need.
+void require_needs(const PreparedGraph& graph, const Cluster& cluster);
+
+}  // namespace baechi

@@ -1,0 +1,28 @@
+#include "sim/cluster/device_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace baechi {
+
+IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel& model) {
+  std::vector<double> flop_per_second;  // by kind of op
+  for (const std::string& kind : graph.kinds()) {
+    const auto it = model.kind.find(kind);
+    flop_per_second.push_back(model.peak.flop_per_second *
+                              (it == model.kind.end() ? model.efficiency : it->second));
+  }
+  const double bytes_per_second = model.bandwidth.bytes_per_second * model.bandwidth_efficiency;
+  IdVector<OpId, Duration> times(graph.num_ops(), model.no_kernel);
+  for (const OpId v : graph.ops()) {
+    const OpWork work = graph.work(v);
+    if (work == OpWork{}) continue;
+    const double seconds =
+        std::max(static_cast<double>(work.flops) / flop_per_second[graph.op(v).kind],
+                 static_cast<double>(work.traffic.count) / bytes_per_second);
+    times[v] = model.launch + Duration{static_cast<std::int64_t>(std::ceil(seconds * 1e9))};
+  }
+  return times;
+}
+
+}  // namespace baechi

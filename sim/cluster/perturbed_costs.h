@@ -1,0 +1,24 @@
+/// Costs as a profile that is off would state them: to give placers another truth than the engine.
+#pragma once
+#include <cstdint>
+
+#include "sim/cluster/cost_model.h"
+
+namespace baechi {
+
+/// Every op's and every tensor's time is `truth` times a factor of its own, the same on all devices
+/// and links, uniform in 1 +- `error` and rounded to a nanosecond. The same `seed`, the same
+/// factors. 0 <= error < 1. Source: Baechi (extended paper), section 5.6, where it is 20 %.
+class PerturbedCosts final : public CostModel {
+ public:
+  PerturbedCosts(const CostModel& truth, const OpGraph& graph, double error, std::uint64_t seed);
+  Duration compute(OpId op, DeviceId device) const override;
+  Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
+
+ private:
+  const CostModel& truth_;
+  IdVector<OpId, double> op_;
+  IdVector<TensorId, double> tensor_;
+};
+
+}  // namespace baechi

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "sim/graph/analysis.h"
+#include "sim/transform/merge.h"
+
+namespace baechi {
+namespace {
+
+/// Finds for each backward and update op the op it goes with.
+class Followers {
+ public:
+  explicit Followers(const OpGraph& graph) : graph_(graph), leader_(graph.num_ops(), no_op) {
+    for (const OpId v : graph.ops())
+      if (graph.op(v).phase == Phase::forward) leader_[v] = v;
+    follow_groups();
+    follow_forwards();
+    for (const bool control : {false, true}) {
+      while (follow_neighbours(control)) {
+      }
+    }
+  }
+
+  /// [num_ops]; of a forward op itself. Of an op that no path joins to a forward op: itself too.
+  IdVector<OpId, OpId> leaders() && {
+    for (const OpId v : graph_.ops())
+      if (leader_[v] == no_op) leader_[v] = v;
+    return std::move(leader_);
+  }
+
+ private:
+  /// `v` goes with `leader`, and so does its group, none of which is a forward op.
+  void lead(OpId v, OpId leader) {
+    leader_[v] = leader;
+    if (graph_.op(v).group == no_group) return;
+    for (const OpId w : graph_.members(graph_.op(v).group)) leader_[w] = leader;
+  }
+
+  void follow_groups() {
+    for (const GroupId g : graph_.groups()) {
+      const auto members = graph_.members(g);
+      const auto forward = std::ranges::find_if(members, [&](OpId v) { return leader_[v] == v; });
+      if (forward == members.end()) continue;
+      for (const OpId v : members) {
+        if (leader_[v] != no_op) continue;
+        const OpId own = graph_.op(v).forward;
+        leader_[v] =
+            own != no_op && graph_.op(own).group == g && leader_[own] == own ? own : *forward;
+      }
+    }
+  }
+
+  void follow_forwards() {
+    for (const OpId v : graph_.ops()) {
+      if (leader_[v] != no_op) continue;
+      const OpId forward = graph_.op(v).forward;
+      if (forward != no_op && leader_[forward] != no_op) lead(v, leader_[forward]);
+    }
+  }
+
+  /// Ops without one take the leader of the op they read most from, or else of the one that reads
+  /// most from them. False if there were none to take.
+  bool follow_neighbours(bool control) {
+    bool any = false;
+    const auto follow = [&](OpId v, const auto& edges, auto neighbour) {
+      if (leader_[v] != no_op) return;
+      OpId best = no_op;
+      Bytes most{-1};
+      for (const EdgeId e : edges) {
+        const Tensor& tensor = graph_.tensor(graph_.edge(e).tensor);
+        const OpId leader = leader_[neighbour(graph_.edge(e))];
+        if (leader == no_op || (tensor.control && !control) || tensor.size <= most) continue;
+        best = leader;
+        most = tensor.size;
+      }
+      if (best == no_op) return;
+      lead(v, best);
+      any = true;
+    };
+    for (const OpId v : graph_.ops())
+      follow(v, graph_.in_edges(v), [](const Edge& e) { return e.src; });
+    for (std::size_t i = graph_.num_ops(); i-- > 0;)
+      follow(static_cast<OpId>(i), graph_.out_edges(static_cast<OpId>(i)),
+             [](const Edge& e) { return e.dst; });
+    return any;
+  }
+
+  const OpGraph& graph_;
+  IdVector<OpId, OpId> leader_;
+};
+
+/// Only forward ops are placed. A backward or update op goes with: the op of its group that it
+/// differentiates (Op::forward), or else the group's first forward op; without such a group, the op
+/// it differentiates; else its largest input's producer; else its
+/// largest output's reader; control edges count where there is no data. Those that nothing joins to
+/// a forward op are placed as they are. As the placer sees a graph that does not show what the
+/// backward pass keeps in memory, Baechi does so only for models that one device could hold.
+/// Source: Baechi (SoCC'20), section 3.1; its code places the graph of the loss, and TensorFlow's
+/// colocation of gradients does the rest.
+class ForwardOnly final : public Transform {
+ public:
+  explicit ForwardOnly(Options& o)
+      : count_(
+            o.get("count", {"forward", "all"},
+                  "the time, weights and workspace that a placer sees of an op: its own, or with "
+                  "those of the backward and update ops that go with it") == "all"
+                ? Share::needs
+                : Share::nothing),
+        force_(o.get("force", false, "even if no device could hold the whole model")) {}
+
+  Transformed apply(const OpGraph& graph) const override {
+    const IdVector<OpId, OpId> leaders = Followers(graph).leaders();
+    IdVector<OpId, Part> parts;
+    parts.reserve(graph.num_ops());
+    for (const OpId v : graph.ops())
+      parts.push_back({.leader = leaders[v], .share = leaders[v] == v ? Share::whole : count_});
+    Transformed result = merge(graph, parts);
+    if (force_ || result.graph.num_ops() == graph.num_ops()) return result;
+    result.needs = one_device_peak(graph);
+    result.needs_why = fmt::format(
+        "forward_only is for models that one device can hold, and this one takes {} there; 'force: "
+        "true' places it all the same",
+        to_text(result.needs));
+    return result;
+  }
+
+ private:
+  Share count_;
+  bool force_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_forward_only(Options& o) {
+  return std::make_unique<ForwardOnly>(o);
+}
+
+}  // namespace baechi

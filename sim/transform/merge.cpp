@@ -1,0 +1,196 @@
+#include "sim/transform/merge.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+constexpr Duration not_measured{-1};
+
+class Merging {
+ public:
+  Merging(const OpGraph& graph, const IdVector<OpId, Part>& parts, Workspace workspace)
+      : graph_(graph),
+        parts_(parts),
+        workspace_(workspace),
+        num_kinds_(std::max<std::size_t>(1, graph.device_kinds().size())),
+        sums_(graph.num_ops()),
+        times_(graph.num_ops() * num_kinds_) {
+    BAECHI_CHECK(parts.size() == graph.num_ops(), "one part per op");
+  }
+
+  Transformed run() {
+    for (const OpId v : graph_.ops())
+      if (leader(v) != no_op) add_needs(v);
+    if (workspace_ == Workspace::peak) find_peaks();
+    for (const OpId v : graph_.ops())
+      if (leader(v) == v) add_op(v);
+    for (const OpId v : graph_.ops())
+      if (whole(v)) add_outputs(v);
+    return built();
+  }
+
+ private:
+  /// Of a merged op, at its leader.
+  struct Sum {
+    std::uint32_t wholes = 0;  // ops that share whole
+    Bytes persistent{};
+    Bytes temporary{};
+    Bytes inside{};  // live of what passes between its ops
+    OpWork work{};
+    Phase phase = Phase::update;
+    OpId forward = no_op;  // of its ops, the first there is
+    OpId made = no_op;     // in the builder
+  };
+
+  OpId leader(OpId v) const { return parts_[v].leader; }
+  bool whole(OpId v) const { return leader(v) != no_op && parts_[v].share == Share::whole; }
+  Sum& sum_of(OpId v) { return sums_[leader(v)]; }
+  Duration& time(OpId leader, std::size_t kind) {
+    return times_[index(leader) * num_kinds_ + kind];
+  }
+
+  void add_needs(OpId v) {
+    BAECHI_CHECK(leader(leader(v)) == leader(v) && whole(leader(v)), "'{}' is led by '{}'",
+                 graph_.name(v), graph_.name(leader(v)));
+    if (parts_[v].share == Share::nothing) return;
+    Sum& sum = sum_of(v);
+    const Op& op = graph_.op(v);
+    for (std::size_t k = 0; k < num_kinds_; ++k) {
+      Duration& total = time(leader(v), k);
+      const auto own = graph_.compute(v, k);
+      total = own && total != not_measured ? total + *own : not_measured;
+    }
+    const OpWork work = graph_.work(v);
+    sum.work = {sum.work.flops + work.flops, sum.work.traffic + work.traffic};
+    sum.persistent += op.persistent;
+    sum.temporary = std::max(sum.temporary, op.temporary);
+    if (!whole(v)) return;
+    BAECHI_CHECK(op.group == graph_.op(leader(v)).group, "'{}' and '{}' are of two groups",
+                 graph_.name(v), graph_.name(leader(v)));
+    ++sum.wholes;
+    sum.phase = std::min(sum.phase, op.phase);
+    if (sum.forward == no_op && op.forward != no_op && leader(op.forward) != leader(v))
+      sum.forward = leader(op.forward);
+  }
+
+  /// Whether `e` will be an edge of the merged graph.
+  bool stays(EdgeId e) const {
+    const auto [src, dst, tensor] = graph_.edge(e);
+    return whole(src) && whole(dst) && leader(src) != leader(dst);
+  }
+
+  /// Whether `t` is seen by the ops of its own merged op alone, of which there are several.
+  bool inside(TensorId t) {
+    return sum_of(graph_.tensor(t).producer).wholes > 1 &&
+           std::ranges::none_of(graph_.readers(t), [&](EdgeId e) { return stays(e); });
+  }
+
+  void find_peaks() {
+    IdVector<TensorId, std::uint32_t> unread(graph_.num_tensors());  // readers inside yet to run
+    for (const OpId v : graph_.ops()) {
+      if (!whole(v) || sum_of(v).wholes < 2) continue;
+      Sum& sum = sum_of(v);
+      std::vector<TensorId> own;
+      for (const TensorId t : graph_.outputs(v)) {
+        if (!inside(t)) continue;
+        own.push_back(t);
+        sum.inside += graph_.tensor(t).held();
+        for (const EdgeId e : graph_.readers(t)) unread[t] += whole(graph_.edge(e).dst) ? 1U : 0U;
+      }
+      sum.temporary = std::max(sum.temporary, sum.inside + graph_.op(v).temporary);
+      for (const EdgeId e : graph_.in_edges(v)) {
+        const TensorId t = graph_.edge(e).tensor;
+        if (unread[t] > 0 && --unread[t] == 0) sum.inside -= graph_.tensor(t).held();
+      }
+      for (const TensorId t : own)
+        if (unread[t] == 0) sum.inside -= graph_.tensor(t).held();
+    }
+  }
+
+  void add_op(OpId v) {
+    Sum& sum = sums_[v];
+    const auto& kinds = graph_.device_kinds();
+    sum.made = builder_.add_op({.name = graph_.name(v),
+                                .kind = graph_.kind(v),
+                                .compute = kinds.empty() ? time(v, 0) : Duration::zero(),
+                                .persistent = sum.persistent,
+                                .temporary = sum.temporary,
+                                .phase = sum.phase});
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      const Duration total = time(v, k);
+      builder_.set_compute(sum.made, kinds[k],
+                           total == not_measured ? std::nullopt : std::optional(total));
+    }
+    if (graph_.has_work()) builder_.set_work(sum.made, sum.work);
+  }
+
+  /// The tensors of `v`, and who reads them, in the order in which the graph's edges were added.
+  void add_outputs(OpId v) {
+    const Sum& sum = sum_of(v);
+    std::vector<EdgeId> edges;
+    for (const EdgeId e : graph_.out_edges(v))
+      if (stays(e)) edges.push_back(e);
+    const auto added = [this](EdgeId e) { return graph_.added(e); };
+    if (!std::ranges::is_sorted(edges, {}, added)) std::ranges::sort(edges, {}, added);
+    std::vector<TensorId> made;  // beside outputs(v)
+    for (const TensorId t : graph_.outputs(v)) {
+      if (graph_.tensor(t).control) continue;  // the last
+      if (inside(t)) {
+        made.push_back(TensorId{});
+        continue;
+      }
+      made.push_back(builder_.add_tensor(sum.made, graph_.tensor(t).size));
+      if (const auto measured = graph_.measured_transfer(t))
+        builder_.set_transfer(made.back(), *measured);
+    }
+    for (const EdgeId e : edges) {
+      const auto [src, dst, tensor] = graph_.edge(e);
+      if (graph_.tensor(tensor).control)
+        builder_.add_control(sum.made, sum_of(dst).made);
+      else
+        builder_.add_edge(made[index(tensor) - index(*graph_.outputs(v).begin())],
+                          sum_of(dst).made);
+    }
+  }
+
+  Transformed built() {
+    for (const Sum& sum : sums_)
+      if (sum.made != no_op && sum.phase != Phase::forward && sum.forward != no_op)
+        builder_.set_forward(sum.made, sums_[sum.forward].made);
+    IdVector<OpId, OpId> renumbered;
+    OpGraph merged = std::move(builder_).build(&renumbered);
+    Transformed result;
+    IdVector<OpId, GroupId> group(merged.num_ops());
+    for (const OpId v : graph_.ops()) {
+      const OpId l = leader(v);
+      result.stands_for.push_back(l == no_op ? no_op : renumbered[sums_[l].made]);
+      if (l == v) group[result.stands_for[v]] = graph_.op(v).group;
+    }
+    std::vector<std::string> names;
+    for (const GroupId g : graph_.groups()) names.push_back(graph_.group_name(g));
+    result.graph = merged.with_groups(group, names);
+    if (graph_.free_controls()) result.graph = result.graph.with_free_controls();
+    return result;
+  }
+
+  const OpGraph& graph_;
+  const IdVector<OpId, Part>& parts_;
+  const Workspace workspace_;
+  const std::size_t num_kinds_;
+  IdVector<OpId, Sum> sums_;
+  std::vector<Duration> times_;  // [num_ops, num_kinds], at the leader
+  OpGraphBuilder builder_;
+};
+
+}  // namespace
+
+Transformed merge(const OpGraph& graph, const IdVector<OpId, Part>& parts, Workspace workspace) {
+  return Merging(graph, parts, workspace).run();
+}
+
+}  // namespace baechi

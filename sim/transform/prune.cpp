@@ -1,0 +1,28 @@
+#include <memory>
+
+#include "sim/transform/merge.h"
+
+namespace baechi {
+namespace {
+
+/// Drops the ops that no edge touches. Source: Baechi's code, which does so as it reads a graph.
+class Prune final : public Transform {
+ public:
+  Transformed apply(const OpGraph& graph) const override {
+    IdVector<OpId, Part> parts;
+    parts.reserve(graph.num_ops());
+    for (const OpId v : graph.ops()) {
+      const bool dangling = graph.in_edges(v).empty() && graph.out_edges(v).empty();
+      parts.push_back({.leader = dangling ? no_op : v});
+    }
+    return merge(graph, parts);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_prune(Options& /*o*/) {
+  return std::make_unique<Prune>();
+}
+
+}  // namespace baechi

@@ -1,0 +1,156 @@
+// Runs of the original's PyTorch variant.
+#include "placers/compat/pytorch.h"
+
+#include <fmt/format.h>
+
+#include "placers/compat/compat.h"
+#include "sim/error.h"
+#include "tests/golden/goldens.h"
+#include "tests/golden/replay.h"
+
+namespace baechi::golden {
+namespace {
+
+/// PT1: one tensor per edge, named by the number of its edge, which is its alone, or, if `shared`,
+/// by all that the edge carries, so that edges may share it.
+NamedGraph one_tensor_per_edge(const NamedGraph& named, bool shared) {
+  const BaechiGraph& graph = named.graph;
+  IdVector<OpId, BaechiGraph::Op> ops;
+  for (const OpId v : graph.ops()) ops.push_back(graph.op(v));
+  std::vector<std::string> names;
+  std::map<std::string, std::uint32_t> known;
+  std::vector<BaechiGraph::Read> reads;
+  for (const EdgeId e : graph.edges()) {
+    Bytes size;
+    std::string name;
+    for (const BaechiGraph::Send& s : graph.sends(e)) {
+      size += s.size;
+      name += (name.empty() ? "" : "+") + named.tensors[index(s.tensor)];
+    }
+    if (!shared) name = std::to_string(index(e));
+    const auto [at, fresh] = known.emplace(name, static_cast<std::uint32_t>(names.size()));
+    if (fresh) names.push_back(name);
+    reads.push_back({graph.edge(e).src,
+                     graph.edge(e).dst,
+                     {.tensor = TensorId{at->second}, .size = size, .time = graph.time(e)}});
+  }
+  return {BaechiGraph(std::move(ops), reads), std::move(names), named.group_names};
+}
+
+CompatOptions options_of(Record& record) {
+  const std::string algorithm = record.input("algo").get<std::string>();
+  CompatOptions options{.variant = Variant::pytorch, .colocation = false};
+  if (algorithm == "topo_cap" || algorithm == "topo_nocap") {
+    options.algorithm = CompatAlgorithm::m_topo;
+    options.uniform = algorithm == "topo_cap";
+  } else if (algorithm == "etf") {
+    options.algorithm = CompatAlgorithm::m_etf;
+  } else if (algorithm == "sct") {
+    options.algorithm = CompatAlgorithm::m_sct;
+    options.threshold = record.input("threshold").get<double>();
+  } else {
+    throw InputError(fmt::format("no algorithm '{}' (topo_cap, topo_nocap, etf, sct)", algorithm));
+  }
+  return options;
+}
+
+std::int64_t sum_all_memory(const Workload& workload) {
+  return workload.sum_temporary_and_outputs() + workload.sum_persistent();
+}
+
+/// What `mem` says of the limit: "inf", "S", "0.6S".
+std::optional<std::int64_t> limit_of(const std::string& mem, const Workload& workload) {
+  if (mem == "inf") return std::int64_t{1} << 50;
+  if (!mem.ends_with("S")) return std::nullopt;
+  const double share = mem == "S" ? 1.0 : json::parse(mem.substr(0, mem.size() - 1)).get<double>();
+  return static_cast<std::int64_t>(share * static_cast<double>(sum_all_memory(workload)));
+}
+
+/// A tensor, which the placer knows by number, by its name.
+std::string message_of(const CompatFailure& failure, const std::vector<std::string>& tensors) {
+  constexpr std::string_view before = "not enough memory to rcv tensor ";
+  if (!failure.message.starts_with(before)) return failure.message;
+  const std::string rest = failure.message.substr(before.size());
+  return std::string(before) + tensors.at(std::stoul(rest)) + rest.substr(rest.find(' '));
+}
+
+/// Of each op, how many were started before it. [num_ops]
+json positions(const std::vector<OpId>& order) {
+  json list = std::vector<std::size_t>(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) list[index(order[i])] = i;
+  return list;
+}
+
+json without_transfers(const json& events) {
+  json list = json::array();
+  for (const json& event : events) {
+    if (event.at(0) == "op") list.push_back(event);
+  }
+  return list;
+}
+
+void check_outcome(Record& record, const CompatResult& result, const CompatOptions& options,
+                   const std::vector<std::string>& tensors) {
+  record.equal("status", result.failure ? "error" : "ok");
+  if (result.cap) record.equal("cap", result.cap->count);
+  record.equal("used_memory", bytes(result.used));
+  record.equal("peak_memory", bytes(result.peak));
+  if (result.failure) {
+    record.equal("error", {{"type", result.failure->type},
+                           {"where", result.failure->where},
+                           {"msg", message_of(*result.failure, tensors)}});
+    record.equal("partial_placement", ids(result.device, no_device));
+    if (options.algorithm != CompatAlgorithm::m_topo)
+      record.equal("num_scheduled", result.order.size());
+    return;
+  }
+  record.equal("placement", ids(result.device, no_device));
+  record.equal("topo_order", positions(result.order));
+  if (options.algorithm != CompatAlgorithm::m_topo)
+    record.equal("est_makespan", us(result.makespan));
+}
+
+void check_pytorch_run(const json& run, Workload& workload, const std::string& file,
+                       const std::string& name, Report& report) {
+  Record record(report, file, name, run);
+  const NamedGraph& plain = *workload.grouped("tf");
+  const NamedGraph graph = one_tensor_per_edge(plain, record.input("shared_names").get<bool>());
+  const CompatOptions options = options_of(record);
+  const Bytes limit{record.input("memory_limit").get<std::int64_t>()};
+  if (const auto bytes = limit_of(record.input("mem").get<std::string>(), workload))
+    record.equal("memory_limit", *bytes);
+  std::vector<std::uint32_t> favourites;
+  if (options.algorithm == CompatAlgorithm::m_sct)
+    favourites = favourites_of(record, plain, workload, options.threshold, {});
+  EventLog log(graph.tensors);
+  const CompatResult result = baechi_place(
+      graph.graph, IdVector<DeviceId, Bytes>(workload.devices(), limit), options, favourites, &log);
+  check_outcome(record, result, options, graph.tensors);
+  if (options.algorithm != CompatAlgorithm::m_topo)
+    record.equal("events", without_transfers(log.to_json()));
+  record.finish();
+}
+
+}  // namespace
+
+void check_pytorch(const json& results, const json& graph, const std::string& file,
+                   Report& report) {
+  Workload workload(read_graph(graph), std::nullopt, {});
+  {
+    Record head(report, file, "head", results);
+    head.leave_out({"graph", "file", "runs"});
+    head.equal("devices", workload.devices());
+    head.equal("sum_all_memory", sum_all_memory(workload));
+    head.finish();
+  }
+  const json& runs = at(results, "runs");
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const json& run = runs[i];
+    const std::string name =
+        fmt::format("runs[{}] {} mem={}{}", i, run.value("algo", "?"), run.value("mem", "?"),
+                    run.value("shared_names", false) ? " shared" : "");
+    check_pytorch_run(run, workload, file, name, report);
+  }
+}
+
+}  // namespace baechi::golden
