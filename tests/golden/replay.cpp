@@ -184,7 +184,7 @@ std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph
   if (!record.has("lp_x")) {
     const auto& edges = known.find(record.input("lp_ref").get<std::string>());
     if (edges == known.end()) throw InputError("lp_ref names no linear program");
-    return favourites_from(graph.graph, edges->second).favourite;
+    return favourites_of_edges(graph.graph, edges->second);
   }
   const double optimum = workload.lp_optimum(graph);
   record.near("lp_objective", optimum, 1e-6);
