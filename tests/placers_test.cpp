@@ -13,6 +13,7 @@
 #include "sim/graph/analysis.h"
 #include "sim/random.h"
 #include "tests/small_graphs.h"
+#include "tests/temporary_folder.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -409,11 +410,30 @@ TEST_CASE("expert sends a group where its first ruled member goes, and tells of 
 
 TEST_CASE("expert wants a file, rules or a default, and devices in its rules") {
   CHECK(message<InputError>([] { placer("expert"); }) ==
-        "expert.file: missing: give 'file', 'rules' or 'default'");
+        "expert.file: missing: give 'file', 'rules', 'rule_file' or 'default'");
   Values values;
   values["rules"].children = {{"a*", value("gpu0")}};
   CHECK(message<InputError>([&] { placer("expert", values); }) ==
         "expert.rules: 'a*' -> 'gpu0' is not a device: 0, 1, ...");
+}
+
+TEST_CASE("expert reads rules from a file, after those in place, and tells of every bad line") {
+  const TemporaryFolder folder;
+  const std::string good =
+      folder.write("good.rules", "# two towers\n\nleft/* 1   # and its gradients\n *\t0\r\n");
+  OpGraphBuilder g;
+  for (const char* name : {"left/a", "right/a", "left/b"}) g.add_op({.name = name});
+  const OpGraph graph = std::move(g).build();
+  Values values{{"rule_file", value(good)}};
+  CHECK(devices(place("expert", graph, gpus(2), values)) == "1 0 1");
+  values["rules"].children = {{"*/b", value("0")}};
+  CHECK(devices(place("expert", graph, gpus(2), values)) == "1 0 0");
+  const std::string bad = folder.write("bad.rules", "a\nb 0\nc gpu1\nd 0 1\n");
+  values["rule_file"] = value(bad);
+  CHECK(message<InputError>([&] { placer("expert", values); }) ==
+        bad + ":1:1: 'a' is not a pattern and a device, such as 'encoder/* 0'\n" + bad +
+            ":3:1: 'c gpu1' is not a pattern and a device, such as 'encoder/* 0'\n" + bad +
+            ":4:1: 'd 0 1' is not a pattern and a device, such as 'encoder/* 0'");
 }
 
 namespace {

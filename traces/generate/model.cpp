@@ -38,6 +38,54 @@ std::string_view to_text(LayerKind kind) {
       return "Softmax";
     case LayerKind::loss:
       return "CrossEntropyLoss";
+    case LayerKind::embedding:
+      return "Embedding";
+    case LayerKind::position_embedding:
+      return "PositionEmbedding";
+    case LayerKind::position_encoding:
+      return "PositionalEncoding";
+    case LayerKind::unstack:
+      return "Unstack";
+    case LayerKind::stack:
+      return "Stack";
+    case LayerKind::first_step:
+      return "FirstStep";
+    case LayerKind::first_features:
+      return "FirstFeatures";
+    case LayerKind::zeros:
+      return "Zeros";
+    case LayerKind::step_count:
+      return "StepCount";
+    case LayerKind::lstm_cell:
+      return "LSTMCell";
+    case LayerKind::additive_score:
+      return "AdditiveScore";
+    case LayerKind::softmax:
+      return "Softmax";
+    case LayerKind::weighted_sum:
+      return "WeightedSum";
+    case LayerKind::attention:
+      return "Attention";
+    case LayerKind::fused_attention:
+      return "FusedAttention";
+    case LayerKind::layer_norm:
+      return "LayerNorm";
+    case LayerKind::rms_norm:
+      return "RMSNorm";
+    case LayerKind::gelu:
+      return "GELU";
+    case LayerKind::tanh:
+      return "Tanh";
+    case LayerKind::rotate:
+      return "RotaryEmbedding";
+    case LayerKind::gated_silu:
+      return "GatedSiLU";
+    case LayerKind::route:
+      return "Route";
+    case LayerKind::dispatch:
+      return "Dispatch";
+    case LayerKind::combine:
+      return "Combine";
   }
   return "";
 }

@@ -33,7 +33,7 @@ struct Value {
   Bytes size() const { return bytes_of(elements(shape)); }
 };
 
-enum class Initializer : std::uint8_t { zeros, ones, truncated_normal, uniform };
+enum class Initializer : std::uint8_t { zeros, ones, constant, truncated_normal, uniform };
 
 struct Variable {
   std::string name;
@@ -55,9 +55,33 @@ enum class LayerKind : std::uint8_t {
   add,
   dropout,
   flatten,
-  dense,    ///< weights; with a second variable, a bias
-  predict,  ///< class probabilities from logits, that nobody reads
-  loss,     ///< mean softmax cross-entropy of logits and labels
+  dense,               ///< weights; with a second variable, a bias
+  predict,             ///< class probabilities from logits, that nobody reads
+  loss,                ///< mean softmax cross-entropy of logits and labels
+  embedding,           ///< the table
+  position_embedding,  ///< a table that is trained
+  position_encoding,   ///< one that is not
+  unstack,
+  stack,
+  first_step,
+  first_features,
+  zeros,       ///< that a step begins with
+  step_count,  ///< of a decoder, that nobody reads
+  lstm_cell,   ///< kernel, bias; of input, cell state, output: cell state, output
+  additive_score,
+  softmax,
+  weighted_sum,
+  attention,
+  fused_attention,
+  layer_norm,  ///< gamma, beta
+  rms_norm,    ///< gamma
+  gelu,
+  tanh,
+  rotate,
+  gated_silu,
+  route,
+  dispatch,
+  combine,
 };
 /// "Conv2d": the kind of its op at module level; a backward op adds "Backward".
 std::string_view to_text(LayerKind kind);

@@ -5,10 +5,16 @@
 namespace baechi {
 
 Trace generate_alexnet(Options&);
+Trace generate_bert(Options&);
+Trace generate_gnmt(Options&);
+Trace generate_gpt2(Options&);
 Trace generate_inception_v3(Options&);
 Trace generate_layered(Options&);
+Trace generate_llama(Options&);
+Trace generate_moe(Options&);
 Trace generate_resnet101(Options&);
 Trace generate_resnet50(Options&);
+Trace generate_transformer(Options&);
 Trace generate_vgg16(Options&);
 
 std::span<const GeneratorEntry> generators() {
@@ -26,6 +32,17 @@ std::span<const GeneratorEntry> generators() {
        generate_resnet101},
       {"vgg16", "VGG-16: 13 convolutions, 3 dense layers",
        "Simonyan, Zisserman 2014, as torchvision", generate_vgg16},
+      {"gnmt", "GNMT v2: LSTM encoder and decoder with attention, unrolled",
+       "Wu et al. 2016, as Baechi trained it", generate_gnmt},
+      {"transformer", "Transformer: encoder and decoder, base", "Vaswani et al. 2017",
+       generate_transformer},
+      {"bert", "BERT base or large, with its pretraining heads", "Devlin et al. 2018",
+       generate_bert},
+      {"gpt2", "GPT-2 small, medium, large or xl", "Radford et al. 2019", generate_gpt2},
+      {"llama", "a decoder as Llama's: grouped keys, gated feed-forward networks",
+       "Touvron et al. 2023", generate_llama},
+      {"moe", "the same with experts, of which each token goes to some",
+       "Jiang et al. 2024, Mixtral", generate_moe},
   };
   return table;
 }

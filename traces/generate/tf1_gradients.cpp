@@ -8,7 +8,7 @@ namespace baechi {
 namespace {
 
 const Tf1Gradient& rule_for(std::string_view kind) {
-  for (const auto rules : {tf1_image_gradients()}) {
+  for (const auto rules : {tf1_image_gradients(), tf1_sequence_gradients()}) {
     for (const Tf1Gradient& rule : rules)
       if (rule.kind == kind) return rule;
   }
@@ -96,7 +96,7 @@ class Differentiation {
     std::vector<Arrived>& outputs = arrived_[op];
     if (outputs.empty()) return;
     const auto backward = graph_.backward_of(op, colocate_);
-    for (Arrived& a : outputs) a.sum = sum(a.parts);
+    for (Arrived& a : outputs) a.sum = sum(op, a.parts);
     const std::vector<Tf1Tensor> inputs = graph_.node(op).inputs;
     if (inputs.empty()) return;
     const auto scope = graph_.scope(graph_.node(op).name + "_grad");
@@ -119,13 +119,18 @@ class Differentiation {
                        .work = {.flops = 0, .traffic = size}});
   }
 
-  /// AddN goes with the first of its inputs alone.
-  std::optional<Tf1Tensor> sum(const std::vector<Tf1Tensor>& parts) {
+  /// TensorFlow sums what comes from one device there, and such sums where the forward op is. One
+  /// AddN stands for these. It goes with the forward op if that is recurrent, so that the way back
+  /// through the steps stays on one device, else with the last gradient to arrive.
+  std::optional<Tf1Tensor> sum(Tf1Op op, const std::vector<Tf1Tensor>& parts) {
     if (parts.empty()) return std::nullopt;
     if (parts.size() == 1) return parts[0];
-    const auto place = graph_.colocate_with(parts[0].op, true);
+    const bool recurrent = std::ranges::any_of(
+        parts, [&](Tf1Tensor t) { return shares_input(op, graph_.node(t.op).forward); });
+    const Tf1Op home = recurrent ? op : graph_.node(parts.back().op).forward;
+    const auto place = graph_.backward_of(home, colocate_);
+    const auto n = std::ssize(parts);
     const Bytes size = graph_.size(parts[0]);
-    const auto n = static_cast<std::int64_t>(parts.size());
     return graph_.add(
         {.kind = "AddN",
          .inputs = parts,
@@ -133,8 +138,17 @@ class Differentiation {
          .work = {.flops = (n - 1) * size.count / word.count, .traffic = {(n + 1) * size.count}}});
   }
 
+  /// As two steps of one cell share its weights.
+  bool shares_input(Tf1Op a, Tf1Op b) const {
+    const auto& others = graph_.node(b).inputs;
+    return std::ranges::any_of(graph_.node(a).inputs, [&](Tf1Tensor t) {
+      return std::ranges::find(others, t) != others.end();
+    });
+  }
+
   /// Of an op that sends several, none goes on before all are there: a NoOp waits for them, an
-  /// Identity of each waits for it. Source: tuple() of ops/control_flow_ops.py.
+  /// Identity of each waits for it, all where the gradients are written. Source: tuple() and
+  /// group() of ops/control_flow_ops.py, which gives the NoOp their device.
   void gate(Tf1Sent& sent) {
     std::vector<Tf1Op> writers;
     std::size_t count = 0;
@@ -145,11 +159,12 @@ class Differentiation {
         writers.push_back(gradient->op);
     }
     if (count < 2) return;
+    const auto place = colocate_ ? graph_.colocate_with(writers[0], true) : graph_.apart();
     const auto scope = graph_.scope("tuple");
     const Tf1Op all = graph_.add({.kind = "NoOp", .name = "group_deps", .controls = writers}).op;
     for (auto& gradient : sent) {
       if (!gradient) continue;
-      const auto place = graph_.colocate_with(gradient->op);
+      const auto beside = graph_.colocate_with(gradient->op, true);
       gradient = graph_.add({.kind = "Identity",
                              .name = "control_dependency",
                              .inputs = {*gradient},

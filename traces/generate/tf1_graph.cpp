@@ -44,12 +44,23 @@ Tf1Graph::Scope Tf1Graph::colocate_with(Tf1Op op, bool alone) {
   return {*this, std::move(inner)};
 }
 
+Tf1Graph::Scope Tf1Graph::apart() {
+  State inner = state_;
+  inner.groups.clear();
+  return {*this, std::move(inner)};
+}
+
 Tf1Graph::Scope Tf1Graph::backward_of(Tf1Op forward, bool together) {
   State inner = state_;
   if (together) inner.groups = ops_[forward].groups;
   inner.phase = Phase::backward;
   inner.forward = forward;
   return {*this, std::move(inner)};
+}
+
+std::optional<Tf1Tensor> Tf1Graph::rows(Tf1Tensor gradient) const {
+  const auto it = std::ranges::find(rows_, gradient, &std::pair<Tf1Tensor, Tf1Tensor>::first);
+  return it == rows_.end() ? std::nullopt : std::optional(it->second);
 }
 
 Tf1Graph::Scope Tf1Graph::updates() {
@@ -83,6 +94,9 @@ Tf1Tensor Tf1Graph::initial_value(const std::string& path, std::int64_t n,
       }
       break;
     }
+    case Initializer::constant:
+      value = op("Const", "Const");
+      break;
     case Initializer::truncated_normal: {
       const Tf1Tensor shape = op("Const", "truncated_normal/shape");
       const Tf1Tensor mean = op("Const", "truncated_normal/mean");
@@ -138,7 +152,24 @@ Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t n,
   return {.ref = ref, .read = read, .elements = n, .name = path};
 }
 
-OpGraph Tf1Graph::build() && {
+void Tf1Graph::stop_all_but(Tf1Op fetch) {
+  IdVector<Tf1Op, bool> needed(ops_.size(), false);
+  needed[fetch] = true;
+  for (std::size_t i = ops_.size(); i-- > 0;) {  // written after all that it reads
+    Node& n = ops_[static_cast<Tf1Op>(i)];
+    if (!needed[static_cast<Tf1Op>(i)]) {
+      n.work = {};
+      n.temporary = {};
+      std::ranges::fill(n.outputs, Bytes{});
+      continue;
+    }
+    for (const Tf1Tensor t : n.inputs) needed[t.op] = true;
+    for (const Tf1Op before : n.controls) needed[before] = true;
+  }
+}
+
+OpGraph Tf1Graph::build(std::optional<Tf1Op> fetch) && {
+  if (fetch) stop_all_but(*fetch);
   OpGraphBuilder builder;
   IdVector<Tf1Op, std::vector<TensorId>> tensors(ops_.size());
   for (const Tf1Op v : ops_.ids()) {
@@ -194,7 +225,7 @@ void write_inputs(Tf1Model& m) {
 }
 
 const Tf1Layer& rule_for(LayerKind kind) {
-  for (const auto rules : {tf1_image_layers()}) {
+  for (const auto rules : {tf1_image_layers(), tf1_sequence_layers()}) {
     for (const Tf1Layer& rule : rules)
       if (rule.kind == kind) return rule;
   }
@@ -216,14 +247,17 @@ OpGraph tf1_graph(const Model& model, const Expansion& options) {
     const auto scope = graph.scope(layer.name);
     rule_for(layer.kind).write(m, layer);
   }
-  if (!options.training) return std::move(graph).build();
+  const std::optional<Tf1Op> loss = m.loss ? std::optional(m.loss->op) : std::nullopt;
+  if (!options.training) return std::move(graph).build(loss);
   BAECHI_CHECK(m.loss, "{} has no loss", model.name());
   std::vector<Tf1Graph::Variable> trained;
   for (const VariableId w : model.variables())
     if (model.variable(w).trainable) trained.push_back(*m.variables[w]);
   const Tf1Sent gradients = tf1_gradients(graph, *m.loss, trained, options.colocate_gradients);
   tf1_updates(graph, options.optimizer, trained, gradients);
-  return std::move(graph).build();
+  if (options.optimizer == Optimizer::none) return std::move(graph).build(std::nullopt);
+  const auto train_op = static_cast<Tf1Op>(graph.ops().size() - 1);
+  return std::move(graph).build(train_op);
 }
 
 }  // namespace baechi

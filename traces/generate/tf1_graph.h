@@ -51,12 +51,18 @@ class Tf1Graph {
   /// scoped.
   Variable variable(std::string_view name, std::int64_t elements, Initializer initializer);
 
+  /// `gradient` is not of a whole table but of the rows that `rows` names: IndexedSlices.
+  void set_rows(Tf1Tensor gradient, Tf1Tensor rows) { rows_.emplace_back(gradient, rows); }
+  std::optional<Tf1Tensor> rows(Tf1Tensor gradient) const;
+
   /// Whatever is restored when it dies.
   class Scope;
   /// Names begin with `name`/, which is made unique.
   [[nodiscard]] Scope scope(std::string_view name);
   /// Ops are of the groups of `op`, too; or only of these, if `alone`.
   [[nodiscard]] Scope colocate_with(Tf1Op op, bool alone = false);
+  /// Ops are of no group but their own.
+  [[nodiscard]] Scope apart();
   /// Ops are backward ops of `forward`, and of its groups if `together`.
   [[nodiscard]] Scope backward_of(Tf1Op forward, bool together);
   [[nodiscard]] Scope updates();
@@ -78,9 +84,13 @@ class Tf1Graph {
   Bytes size(Tf1Tensor t) const { return ops_[t.op].outputs[t.port]; }
   auto ops() const { return ops_.ids(); }
 
-  OpGraph build() &&;
+  /// What `fetch` does not need, through inputs and controls, TensorFlow does not run: such ops do
+  /// no work and write nothing. Without `fetch` all run.
+  OpGraph build(std::optional<Tf1Op> fetch) &&;
 
  private:
+  void stop_all_but(Tf1Op fetch);
+
   struct State {
     std::string prefix{};
     std::vector<Tf1Op> groups{};
@@ -92,6 +102,7 @@ class Tf1Graph {
 
   IdVector<Tf1Op, Node> ops_;
   std::unordered_map<std::string, int> names_;  // how often each was asked for
+  std::vector<std::pair<Tf1Tensor, Tf1Tensor>> rows_;
   State state_;
 };
 
@@ -127,6 +138,13 @@ struct Tf1Layer {
   void (*write)(Tf1Model&, const Layer&);
 };
 std::span<const Tf1Layer> tf1_image_layers();
+std::span<const Tf1Layer> tf1_sequence_layers();
+
+/// x [..., n] times w [n, m], of `size`: what a dense layer is of more than a matrix.
+Tf1Tensor tf1_tensordot(Tf1Graph& graph, Tf1Tensor x, Tf1Tensor w, Bytes size, OpWork work);
+/// Logits of sequences [N, T, classes] as a matrix, their labels as a vector.
+std::pair<Tf1Tensor, Tf1Tensor> tf1_flat_logits(Tf1Graph& graph, Tf1Tensor logits,
+                                                Tf1Tensor labels);
 
 /// What an op of `kind` sends back to its inputs: `sent` [inputs], empty where nothing, given what
 /// arrives at its outputs: `arriving` [outputs], zeros where nothing did.
@@ -136,11 +154,19 @@ struct Tf1Gradient {
   void (*send)(Tf1Graph&, Tf1Op, std::span<const Tf1Tensor> arriving, Tf1Sent& sent);
 };
 std::span<const Tf1Gradient> tf1_image_gradients();
+std::span<const Tf1Gradient> tf1_sequence_gradients();
 
 /// The gradient of the scalar `y` by each variable; nothing where y does not depend on it.
 /// Source: ops/gradients_impl.py.
 Tf1Sent tf1_gradients(Tf1Graph& graph, Tf1Tensor y, std::span<const Tf1Graph::Variable> variables,
                       bool colocate);
+
+/// Updates the rows of `w` that `gradient` has. Returns the op that waits for all of it. `hyper`
+/// and `slots` in the order of the update op's inputs; `powers` of Adam's betas.
+/// Source: training/optimizer.py, training/adam.py, training/gradient_descent.py.
+Tf1Op tf1_sparse_update(Tf1Graph& graph, Optimizer optimizer, std::span<const Tf1Tensor> hyper,
+                        Tf1Tensor w, std::span<const Tf1Tensor> slots,
+                        std::span<const Tf1Tensor> powers, Tf1Tensor gradient, Tf1Tensor rows);
 
 /// Slots and update op of each variable with a gradient, and the rest of a train op.
 /// Source: training/optimizer.py, training/slot_creator.py and the optimizer's own file.

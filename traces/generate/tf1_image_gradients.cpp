@@ -121,12 +121,6 @@ void concat(Tf1Graph& g, Tf1Op op, Arriving dy, Tf1Sent& sent) {
   }
 }
 
-/// Of two inputs of one shape.
-void add(Tf1Graph& /*g*/, Tf1Op /*op*/, Arriving dy, Tf1Sent& sent) {
-  sent[0] = dy[0];
-  sent[1] = dy[0];
-}
-
 void identity(Tf1Graph& /*g*/, Tf1Op /*op*/, Arriving dy, Tf1Sent& sent) {
   sent[0] = dy[0];
 }
@@ -145,15 +139,6 @@ void cross_entropy(Tf1Graph& g, Tf1Op op, Arriving dy, Tf1Sent& sent) {
   const Tf1Tensor column =
       g.add({.kind = "ExpandDims", .inputs = {dy[0], axis}, .outputs = {g.size(dy[0])}});
   sent[0] = kernel(g, "Mul", {column, gradient}, size);
-}
-
-/// Of all elements of a vector.
-void sum(Tf1Graph& g, Tf1Op op, Arriving dy, Tf1Sent& sent) {
-  const Tf1Tensor shape = g.constant("Reshape/shape");
-  const Tf1Tensor one =
-      g.add({.kind = "Reshape", .inputs = {dy[0], shape}, .outputs = {g.size(dy[0])}});
-  const Tf1Tensor multiples = g.constant("Const");
-  sent[0] = kernel(g, "Tile", {one, multiples}, input_size(g, op, 0));
 }
 
 /// Of scalars: d(x / y) = dx / y and -x / y / y dy, each summed over what was broadcast.
@@ -180,7 +165,6 @@ void real_div(Tf1Graph& g, Tf1Op op, Arriving dy, Tf1Sent& sent) {
 
 std::span<const Tf1Gradient> tf1_image_gradients() {
   static constexpr Tf1Gradient table[] = {
-      {"Add", add},
       {"AvgPool", avg_pool},
       {"BiasAdd", bias_add},
       {"ConcatV2", concat},
@@ -194,7 +178,6 @@ std::span<const Tf1Gradient> tf1_image_gradients() {
       {"Reshape", reshape},
       {"SparseSoftmaxCrossEntropyWithLogits", cross_entropy},
       {"Squeeze", reshape},
-      {"Sum", sum},
   };
   return table;
 }

@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "sim/error.h"
 #include "traces/generate/tf1_graph.h"
 
@@ -36,6 +38,13 @@ void write_conv2d(Tf1Model& m, const Layer& l) {
 }
 
 void write_dense(Tf1Model& m, const Layer& l) {
+  if (m.model.value(l.inputs[0]).shape.size() > 2) {
+    BAECHI_CHECK(l.variables.size() == 1, "{}: no bias of sequences", l.name);
+    m.values[l.outputs[0]] =
+        tf1_tensordot(m.graph, m.value(l.inputs[0]), m.variable(l.variables[0]),
+                      m.model.value(l.outputs[0]).size(), l.forward);
+    return;
+  }
   write_product(m, l,
                 {.kind = "MatMul", .inputs = {m.value(l.inputs[0]), m.variable(l.variables[0])}});
 }
@@ -126,13 +135,23 @@ void write_predict(Tf1Model& m, const Layer& l) {
 
 /// Sum over the batch of the cross-entropies, by the batch size: Baechi's train.py.
 void write_loss(Tf1Model& m, const Layer& l) {
-  const Tf1Tensor logits = m.value(l.inputs[0]), labels = m.value(l.inputs[1]);
-  m.graph.constant("xentropy/Shape");  // of the labels, that nobody reads
-  const Tf1Tensor losses = m.graph.add({.kind = "SparseSoftmaxCrossEntropyWithLogits",
-                                        .name = "xentropy/xentropy",
-                                        .inputs = {logits, labels},
-                                        .outputs = {m.graph.size(labels), m.graph.size(logits)},
-                                        .work = l.forward});
+  Tf1Tensor logits = m.value(l.inputs[0]), labels = m.value(l.inputs[1]);
+  const Bytes losses_size = m.graph.size(labels);
+  // Of the labels: nobody reads it if they are a vector already.
+  const Tf1Tensor shape = m.graph.constant("xentropy/Shape", shape_of_matrix);
+  const bool sequences = m.model.value(l.inputs[0]).shape.size() > 2;
+  if (sequences) std::tie(logits, labels) = tf1_flat_logits(m.graph, logits, labels);
+  Tf1Tensor losses = m.graph.add({.kind = "SparseSoftmaxCrossEntropyWithLogits",
+                                  .name = "xentropy/xentropy",
+                                  .inputs = {logits, labels},
+                                  .outputs = {m.graph.size(labels), m.graph.size(logits)},
+                                  .work = l.forward});
+  if (sequences) {
+    losses = m.graph.add({.kind = "Reshape",
+                          .name = "xentropy/Reshape_2",
+                          .inputs = {losses, shape},
+                          .outputs = {losses_size}});
+  }
   const Tf1Tensor axes = m.graph.constant("Const");
   const Tf1Tensor sum = m.graph.add({.kind = "Sum",
                                      .inputs = {losses, axes},

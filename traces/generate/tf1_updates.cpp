@@ -47,6 +47,7 @@ void tf1_updates(Tf1Graph& graph, Optimizer optimizer,
     const auto place = graph.colocate_with(variables[0].ref.op);
     for (const char* name : {"beta1_power", "beta2_power"})
       betas.push_back(graph.variable(name, 1, Initializer::zeros));
+    for (const Tf1Graph::Variable& beta : betas) powers.push_back(beta.read);
   }
   std::vector<std::vector<Tf1Tensor>> slots(variables.size());
   for (std::size_t i = 0; i < variables.size(); ++i) {
@@ -67,9 +68,15 @@ void tf1_updates(Tf1Graph& graph, Optimizer optimizer,
     if (!gradients[i]) continue;
     const Tf1Graph::Variable& w = variables[i];
     const auto place = graph.colocate_with(w.ref.op);
+    if (const auto rows = graph.rows(*gradients[i])) {
+      const auto update = graph.scope(fmt::format("update_{}", w.name));
+      applied.push_back(tf1_sparse_update(graph, optimizer, hyper, w.ref, slots[i], powers,
+                                          *gradients[i], *rows));
+      continue;
+    }
     std::vector<Tf1Tensor> inputs{w.ref};
     inputs.insert(inputs.end(), slots[i].begin(), slots[i].end());
-    for (const Tf1Graph::Variable& beta : betas) inputs.push_back(beta.read);
+    inputs.insert(inputs.end(), powers.begin(), powers.end());
     inputs.insert(inputs.end(), hyper.begin(), hyper.end());
     inputs.push_back(*gradients[i]);
     applied.push_back(graph
