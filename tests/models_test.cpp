@@ -111,10 +111,10 @@ void keeps_contract(const OpGraph& two, const OpGraph& four) {
   }
   for (const TensorId t : two.tensors()) {
     const Bytes a = two.tensor(t).size, b = four.tensor(t).size;
-    // What does not grow with the batch is of weights, shapes or scalars.
-    if (a != b && 2 * a != b) bad.emplace("sizes neither equal nor twice as large");
+    // What does not grow is of weights, shapes and statistics.
+    if (b < a || 2 * a < b) bad.emplace("sizes shrink, or grow faster than the batch");
   }
-  CHECK(bad.empty());
+  CHECK(bad == std::set<std::string>{});
   CHECK(on_one_device(two).devices[gpu0].peak < on_one_device(four).devices[gpu0].peak);
 }
 
@@ -246,7 +246,7 @@ TEST_SUITE("models") {
       if (cell[1] != "_flatten")
         CHECK(std::abs(static_cast<double>(kept.count) - permanent) < 0.02 * permanent + 2.0e6);
       if (cell[1] != "BasicConv2d") continue;
-      const double workspace = std::stod(cell[9]);
+      const double workspace = std::stod(cell[10]);
       const auto ours = static_cast<double>(g.op(op).temporary.count);
       const bool small = cell[2] == "448" && cell[3] == "384";  // 3.6 times, not 1.7
       CHECK(std::abs(ours - workspace) < (small ? 0.6 : 0.12) * workspace + 1.0);
