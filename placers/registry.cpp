@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "placers/adjust.h"
+
 namespace baechi {
 
 std::unique_ptr<Placer> make_m_etf(Options&);
@@ -38,6 +40,10 @@ std::span<const PlacerEntry> placers() {
   return table;
 }
 
+std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options) {
+  return with_adjuster(entry.make(options), options);
+}
+
 std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
                                     const std::string& where) {
   constexpr std::string_view program = "exec:";
@@ -52,7 +58,7 @@ std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
     throw InputError(fmt::format("{}no placer '{}'{} (placers: {})", at(where), name,
                                  did_you_mean(name, known), fmt::join(known, ", ")));
   }
-  auto placer = it->make(options);
+  auto placer = make(*it, options);
   options.finish();
   return placer;
 }

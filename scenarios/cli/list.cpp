@@ -42,7 +42,7 @@ Section placer_section() {
   Section section{"placers", {}, {}};
   for (const PlacerEntry& e : placers()) {
     section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
-                             declared(e.name, [&e](Options& o) { e.make(o); })});
+                             declared(e.name, [&e](Options& o) { make(e, o); })});
   }
   return section;
 }

@@ -129,7 +129,10 @@ class PaperReader {
   }
 
   static PaperColumn read_column(const std::string& name, const Value& block, Metric metric) {
-    PaperColumn column{.name = name, .placer = needed(block, "placer").text, .metric = metric};
+    PaperColumn column;
+    column.name = name;
+    column.placer = needed(block, "placer").text;
+    column.metric = metric;
     if (const Value* m = find(block, "metric")) column.metric = read_metric(*m);
     column.sets = sets(block);
     if (const Value* d = find(block, "device"))

@@ -42,7 +42,7 @@ std::vector<Component> placer_components() {
   std::vector<Component> all;
   for (const PlacerEntry& e : placers())
     all.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
-                   declared([&](Options& o) { e.make(o); })});
+                   declared([&](Options& o) { make(e, o); })});
   return all;
 }
 

@@ -5,8 +5,8 @@
 namespace baechi {
 
 Fusion::Fusion(const IdVector<OpId, GroupId>& group, std::span<const FusionEdge> edges,
-               const FusionRules& rules)
-    : rules_(rules), next_given_(edges.size(), none), seen_(group.size(), 0) {
+               const FusionRules& rules, Outputs* outputs)
+    : rules_(rules), outputs_(outputs), next_given_(edges.size(), none), seen_(group.size(), 0) {
   nodes_.reserve(group.size());
   std::size_t num_groups = 0;
   for (const OpId v : group.ids()) {
@@ -17,6 +17,7 @@ Fusion::Fusion(const IdVector<OpId, GroupId>& group, std::span<const FusionEdge>
   for (std::uint32_t i = 0; i < edges.size(); ++i) add_link(edges[i].src, edges[i].dst, i);
   if (rules_.disjoint_paths && !rules_.allow_cycle) rank_all();
 
+  if (outputs_ != nullptr) outputs_->assign(group.size(), {});
   std::vector<std::vector<OpId>> members(num_groups + 1);
   std::vector<GroupId> groups;  // by first member
   for (const OpId v : group.ids()) {
@@ -116,7 +117,7 @@ bool Fusion::may_fuse(OpId a, OpId b) {
   return rules_.disjoint_paths && !other_path(a, b);
 }
 
-/// b goes into a. Edges to and from others of the group are queued: they may be fused now.
+/// b goes into a. The edges to others of the group that `a` did not have are queued.
 void Fusion::fuse(OpId a, OpId b, std::vector<FusionEdge>& queue) {
   if (rules_.disjoint_paths && !rules_.allow_cycle) move_together(a, b);
   Node& into = nodes_[a];
@@ -133,8 +134,8 @@ void Fusion::fuse(OpId a, OpId b, std::vector<FusionEdge>& queue) {
       links_[l].dst = a;
       append(nodes_[u].out, l, &GraphLink::in_out);
       append(into.in, l, &GraphLink::in_in);
+      if (nodes_[u].group == into.group) queue.push_back({u, a});
     }
-    if (nodes_[u].group == into.group) queue.push_back({u, a});
   }
   for (LinkId next, l = gone.out.first; l != none; l = next) {
     next = links_[l].in_out.next;
@@ -148,14 +149,18 @@ void Fusion::fuse(OpId a, OpId b, std::vector<FusionEdge>& queue) {
       links_[l].src = a;
       append(into.out, l, &GraphLink::in_out);
       append(nodes_[v].in, l, &GraphLink::in_in);
+      if (nodes_[v].group == into.group) queue.push_back({a, v});
     }
-    if (nodes_[v].group == into.group) queue.push_back({a, v});
   }
   into.swallowed.insert(into.swallowed.end(), gone.swallowed.begin(), gone.swallowed.end());
   into.swallowed.push_back(b);
   gone.leader = a;
   gone.in = gone.out = {};
   gone.swallowed.clear();
+  if (outputs_ == nullptr) return;
+  (*outputs_)[a].clear();
+  for (const Link& link : out_links(a))
+    (*outputs_)[a].insert((*outputs_)[a].end(), link.edges.begin(), link.edges.end());
 }
 
 // --- Paths ---------------------------------------------------------------------------------------

@@ -32,9 +32,14 @@ struct FusionEdge {
 /// consumer goes into the producer; edges that it brings along come last.
 class Fusion {
  public:
-  /// Ops without a group stay as they are. `group`: [num_ops].
+  /// Per op, positions among the edges given. [num_ops]
+  using Outputs = IdVector<OpId, std::vector<std::uint32_t>>;
+
+  /// Ops without a group stay as they are. `group`: [num_ops]. `outputs`, if given, receives of
+  /// each op its out-edges as they stood in order when it last took another in: the order in which
+  /// Baechi's code lists a fused op's outputs.
   Fusion(const IdVector<OpId, GroupId>& group, std::span<const FusionEdge> edges,
-         const FusionRules& rules);
+         const FusionRules& rules, Outputs* outputs = nullptr);
 
   /// The op that `v` was fused into, or itself.
   OpId leader(OpId v) const { return nodes_[v].leader; }
@@ -93,6 +98,7 @@ class Fusion {
   void move_together(OpId a, OpId b);
 
   FusionRules rules_;
+  Outputs* outputs_;
   IdVector<OpId, Node> nodes_;
   std::vector<GraphLink> links_;
   std::vector<std::uint32_t> next_given_;  // [num edges given]
