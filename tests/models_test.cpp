@@ -4,8 +4,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "sim/error.h"
 #include "tests/generated_models.h"
 #include "tests/shared_data.h"
+#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;
