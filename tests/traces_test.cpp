@@ -395,7 +395,8 @@ TEST_SUITE("traces") {
     }
     CHECK_THROWS_WITH_AS(generate_trace("layerd", Options("layerd"), "x.yaml:2:3"),
                          "x.yaml:2:3: no generator 'layerd' (did you mean 'layered'?) "
-                         "(generators: layered, alexnet, inception_v3, resnet50, resnet101, vgg16)",
+                         "(generators: layered, alexnet, inception_v3, resnet50, resnet101, vgg16, "
+                         "gnmt, transformer, bert, gpt2, llama, moe)",
                          InputError);
   }
 
