@@ -36,8 +36,9 @@ inline std::string text(const OpGraph& g) {
     for (std::size_t k = 0; k < g.device_kinds().size(); ++k)
       all += fmt::format(" {}", g.compute(v, k).value_or(Duration{-1}).count());
     for (const TensorId t : g.outputs(v))
-      all += fmt::format(" [{} {} {}]", g.tensor(t).size.count, g.tensor(t).control,
-                         g.measured_transfer(t).value_or(Duration{-1}).count());
+      all +=
+          fmt::format(" [{} {} {} {}]", g.tensor(t).size.count, g.tensor(t).control,
+                      g.tensor(t).reference, g.measured_transfer(t).value_or(Duration{-1}).count());
     for (const EdgeId e : g.out_edges(v))
       all += fmt::format(" {}->{}", index(g.edge(e).tensor), index(g.edge(e).dst));
     all += '\n';
@@ -67,7 +68,7 @@ inline OpGraph training_graph(std::uint32_t n, Random& random) {
     forward.push_back(add(fmt::format("f{}", i), Phase::forward));
     for (std::uint32_t k = random.below(3); k > 0 && i > 0; --k)
       b.add_edge(out[random.below(i)], forward.back());
-    out.push_back(b.add_tensor(forward.back(), bytes()));
+    out.push_back(b.add_tensor(forward.back(), bytes(), random.below(6) == 0));
     if (random.below(4) == 0) b.set_transfer(out.back(), Duration{random.below(30)});
   }
   std::vector<TensorId> gradients;

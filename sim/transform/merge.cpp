@@ -146,7 +146,8 @@ class Merging {
         made.push_back(TensorId{});
         continue;
       }
-      made.push_back(builder_.add_tensor(sum.made, graph_.tensor(t).size));
+      const Tensor& tensor = graph_.tensor(t);
+      made.push_back(builder_.add_tensor(sum.made, tensor.size, tensor.reference));
       if (const auto measured = graph_.measured_transfer(t))
         builder_.set_transfer(made.back(), *measured);
     }
