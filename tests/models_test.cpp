@@ -185,7 +185,7 @@ TEST_SUITE("models") {
       if (cell[1] != "_flatten")
         CHECK(std::abs(static_cast<double>(kept.count) - permanent) < 0.02 * permanent + 2.0e6);
       if (cell[1] != "BasicConv2d") continue;
-      const double workspace = std::stod(cell[9]);
+      const double workspace = std::stod(cell[10]);
       const auto ours = static_cast<double>(g.op(op).temporary.count);
       const bool small = cell[2] == "448" && cell[3] == "384";  // 3.6 times, not 1.7
       CHECK(std::abs(ours - workspace) < (small ? 0.6 : 0.12) * workspace + 1.0);

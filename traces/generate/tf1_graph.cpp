@@ -69,15 +69,10 @@ Tf1Graph::Scope Tf1Graph::updates() {
   return {*this, std::move(inner)};
 }
 
-/// Initialisers: ops/init_ops.py. Zeros and ones below 1000 elements are constants, above a Fill:
-/// ops/array_ops.py. The variable itself: ops/variables.py.
-Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t n,
-                                      Initializer initializer) {
-  State inner = state_;
-  inner.prefix.clear();
-  const Scope unscoped(*this, std::move(inner));
-  const std::string path = unique(name);
-  const std::size_t first = ops_.size();
+/// Source: ops/init_ops.py; zeros and ones below 1000 elements are constants, above a Fill:
+/// ops/array_ops.py.
+Tf1Tensor Tf1Graph::initial_value(const std::string& path, std::int64_t n,
+                                  Initializer initializer) {
   const auto op = [&](std::string_view kind, std::string_view what,
                       std::vector<Tf1Tensor> inputs = {}) {
     return add({.kind = kind,
@@ -122,7 +117,18 @@ Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t n,
       break;
     }
   }
-  state_.prefix.clear();
+  return value;
+}
+
+/// Source: ops/variables.py.
+Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t n,
+                                      Initializer initializer) {
+  State inner = state_;
+  inner.prefix.clear();
+  const Scope unscoped(*this, std::move(inner));
+  const std::string path = unique(name);
+  const std::size_t first = ops_.size();
+  const Tf1Tensor value = initial_value(path, n, initializer);
   const auto variable = static_cast<Tf1Op>(ops_.size());
   std::vector<Tf1Op> groups = state_.groups;
   if (groups.empty()) groups = {variable};

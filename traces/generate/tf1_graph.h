@@ -98,6 +98,7 @@ class Tf1Graph {
     Tf1Op forward{};
   };
   std::string unique(std::string_view name);
+  Tf1Tensor initial_value(const std::string& path, std::int64_t n, Initializer initializer);
 
   IdVector<Tf1Op, Node> ops_;
   std::unordered_map<std::string, int> names_;  // how often each was asked for
