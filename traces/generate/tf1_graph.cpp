@@ -179,7 +179,7 @@ OpGraph Tf1Graph::build(std::optional<Tf1Op> fetch) && {
                                     .persistent = n.persistent,
                                     .temporary = n.temporary,
                                     .phase = n.phase});
-    if (n.work != OpWork{}) builder.set_work(id, n.work);
+    builder.add_kernel(id, n.work);
     if (n.phase == Phase::backward) builder.set_forward(id, static_cast<OpId>(index(n.forward)));
     for (const Bytes size : n.outputs)
       tensors[v].push_back(builder.add_tensor(id, size, n.reference));
