@@ -21,6 +21,7 @@ Tf1Tensor Tf1Graph::add(const Tf1Spec& spec) {
             .controls = spec.controls,
             .work = spec.work,
             .temporary = spec.temporary,
+            .over_input = spec.over_input,
             .phase = state_.phase,
             .forward = state_.forward,
             .groups = state_.groups};
@@ -181,8 +182,10 @@ OpGraph Tf1Graph::build(std::optional<Tf1Op> fetch) && {
                                     .phase = n.phase});
     builder.add_kernel(id, n.work);
     if (n.phase == Phase::backward) builder.set_forward(id, static_cast<OpId>(index(n.forward)));
-    for (const Bytes size : n.outputs)
-      tensors[v].push_back(builder.add_tensor(id, size, n.reference));
+    for (std::size_t port = 0; port < n.outputs.size(); ++port) {
+      const bool reference = n.reference || n.over_input == static_cast<int>(port);
+      tensors[v].push_back(builder.add_tensor(id, n.outputs[port], reference));
+    }
     for (const Tf1Op group : n.groups) builder.colocate(id, ops_[group].name);
   }
   for (const Tf1Op v : ops_.ids()) {

@@ -31,6 +31,7 @@ struct Tf1Spec {
   std::vector<Tf1Op> controls{};
   OpWork work{};  ///< none, if it runs no kernel on the device
   Bytes temporary{};
+  int over_input = -1;  ///< the output that it writes over an input that only it reads; -1: none
 };
 
 class Tf1Graph {
@@ -76,6 +77,7 @@ class Tf1Graph {
     OpWork work{};
     Bytes temporary{}, persistent{};
     bool reference = false;  ///< its output is a variable's memory
+    int over_input = -1;     ///< as Tf1Spec
     Phase phase = Phase::forward;
     Tf1Op forward{};              ///< of a backward op
     std::vector<Tf1Op> groups{};  ///< ops whose names are its labels; itself, if nothing else
