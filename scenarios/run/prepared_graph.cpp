@@ -54,7 +54,12 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   std::optional<Transformed> placed;
   std::string_view for_placing;  // the first transform that is
   for (const Choice& choice : choices) {
-    const auto transform = make_transform(choice.name, choice.options, choice.where);
+    std::shared_ptr<const Transform> transform =
+        make_transform(choice.name, choice.options, choice.where);
+    if (use_of(choice.name) == TransformUse::placed) {
+      prepared.after_placing.push_back(std::move(transform));
+      continue;
+    }
     const bool of_model = use_of(choice.name) == TransformUse::model;
     if (of_model && placed)
       throw InputError(fmt::format("{}transforms: '{}' changes the step, so it stands before '{}'",
@@ -77,6 +82,14 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   }
   prepared.transforming = std::chrono::steady_clock::now() - start;
   return prepared;
+}
+
+std::optional<SimulatedStep> after_placing(const PreparedGraph& graph, const Placement& placement) {
+  if (graph.after_placing.empty()) return std::nullopt;
+  PlacedStep step{*graph.step, placement.device};
+  for (const auto& transform : graph.after_placing)
+    step = transform->after_placing(step.graph, step.device);
+  return SimulatedStep{std::move(step.graph), {.device = std::move(step.device)}};
 }
 
 Placement expand(Placement placement, const PreparedGraph& graph) {

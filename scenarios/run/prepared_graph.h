@@ -3,11 +3,14 @@
 #pragma once
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "scenarios/run/scenario.h"
 #include "sim/cluster/placement.h"
+#include "sim/transform/transform.h"
 #include "traces/trace.h"
 
 namespace baechi {
@@ -18,6 +21,7 @@ struct PreparedGraph {
   IdVector<OpId, OpId> stands_for{};      ///< [step ops] -> placed; empty if they are the same
   Bytes needs{};                          ///< a device must have it, or placing is refused:
   std::string needs_why{};
+  std::vector<std::shared_ptr<const Transform>> after_placing{};
   std::chrono::nanoseconds transforming{};  ///< wall clock
 };
 
@@ -34,6 +38,13 @@ std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
 /// Throws InputError where a transform of the model stands behind one that is for placing only.
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
                       std::span<const Choice> transforms);
+
+/// What is simulated of the placed step, if that is another graph.
+struct SimulatedStep {
+  OpGraph graph;
+  Placement placement;
+};
+std::optional<SimulatedStep> after_placing(const PreparedGraph& graph, const Placement& placement);
 
 /// The placement of the step that follows from one of the graph that placers see.
 Placement expand(Placement placement, const PreparedGraph& graph);

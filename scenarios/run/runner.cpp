@@ -118,7 +118,13 @@ RunResult run_one(const Plan& plan, std::size_t id) {
     row.facts = placement.facts;
     row.facts["placed_ops"] = static_cast<double>(graph.placed->num_ops());
     if (file.placements) row.placement = bytes_of(placement, problem.cluster.num_devices());
-    simulate_into(row, problem, placement);
+    if (const auto other = after_placing(graph, placement)) {
+      const auto costs = make_costs(point.cluster, other->graph, shared.cluster);
+      simulate_into(row, {other->graph, shared.cluster, *costs, point.engine}, other->placement);
+      row.lower_bound = lower_bounds(other->graph, shared.cluster, *costs).best();
+    } else {
+      simulate_into(row, problem, placement);
+    }
   } catch (const InfeasibleError& e) {
     stop();
     row.status = Status::infeasible;
