@@ -31,7 +31,7 @@ struct Tf1Spec {
   std::vector<Tf1Op> controls{};
   OpWork work{};  ///< none, if it runs no kernel on the device
   Bytes temporary{};
-  int over_input = -1;  ///< the output that it writes over an input that only it reads; -1: none
+  int over_input = -1;  ///< the input that its last output takes the place of, if it alone reads it
 };
 
 class Tf1Graph {
@@ -91,7 +91,11 @@ class Tf1Graph {
   OpGraph build(std::optional<Tf1Op> fetch) &&;
 
  private:
-  void stop_all_but(Tf1Op fetch);
+  /// Returns which ops are left.
+  IdVector<Tf1Op, bool> stop_all_but(std::optional<Tf1Op> fetch);
+  /// Which outputs of each op take no memory of their own: those that a reader writes over or
+  /// passes on as its own output, which does.
+  IdVector<Tf1Op, std::vector<bool>> passed_on(const IdVector<Tf1Op, bool>& running) const;
 
   struct State {
     std::string prefix{};

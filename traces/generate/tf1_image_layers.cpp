@@ -146,9 +146,7 @@ void write_loss(Tf1Model& m, const Layer& l) {
                                   .inputs = {logits, labels},
                                   .outputs = {m.graph.size(labels), m.graph.size(logits)},
                                   .work = l.forward,
-                                  // forward_input_or_allocate_output of kernels/sparse_xent_op.cc;
-                                  // a matrix is what it was reshaped from, for nobody else.
-                                  .over_input = sequences ? 1 : -1});
+                                  .over_input = 0});  // kernels/sparse_xent_op.cc
   if (sequences) {
     losses = m.graph.add({.kind = "Reshape",
                           .name = "xentropy/Reshape_2",
