@@ -43,8 +43,8 @@ struct Tensor {
   Bytes size{};
   OpId producer{};
   bool control = false;  ///< a control dependency: it is sent as `size` bytes but takes no memory
-  /// It is persistent memory that its producer's device holds anyway, such as a weight that is
-  /// read: it takes none of its own there, but a copy of it does.
+  /// It is memory that its producer's device counts elsewhere, such as a weight that is read, or
+  /// that its one reader writes over: it takes none of its own there, but a copy of it does.
   bool reference = false;
 
   Bytes held() const { return control || reference ? Bytes{} : size; }  ///< where it is produced

@@ -1,6 +1,7 @@
 #include "traces/generate/tf1_graph.h"
 
 #include <algorithm>
+#include <array>
 
 #include "sim/error.h"
 
@@ -21,9 +22,13 @@ Tf1Tensor Tf1Graph::add(const Tf1Spec& spec) {
             .controls = spec.controls,
             .work = spec.work,
             .temporary = spec.temporary,
+            .over_input = spec.over_input,
             .phase = state_.phase,
             .forward = state_.forward,
             .groups = state_.groups};
+  constexpr std::array<std::string_view, 5> views{"Reshape", "Squeeze", "ExpandDims", "Identity",
+                                                  "PreventGradient"};
+  if (std::ranges::find(views, spec.kind) != views.end()) node.over_input = 0;
   if (node.groups.empty()) node.groups = {id};
   ops_.push_back(std::move(node));
   return {id, 0};
@@ -152,9 +157,10 @@ Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t n,
   return {.ref = ref, .read = read, .elements = n, .name = path};
 }
 
-void Tf1Graph::stop_all_but(Tf1Op fetch) {
-  IdVector<Tf1Op, bool> needed(ops_.size(), false);
-  needed[fetch] = true;
+IdVector<Tf1Op, bool> Tf1Graph::stop_all_but(std::optional<Tf1Op> fetch) {
+  IdVector<Tf1Op, bool> needed(ops_.size(), !fetch);
+  if (!fetch) return needed;
+  needed[*fetch] = true;
   for (std::size_t i = ops_.size(); i-- > 0;) {  // written after all that it reads
     Node& n = ops_[static_cast<Tf1Op>(i)];
     if (!needed[static_cast<Tf1Op>(i)]) {
@@ -166,37 +172,30 @@ void Tf1Graph::stop_all_but(Tf1Op fetch) {
     for (const Tf1Tensor t : n.inputs) needed[t.op] = true;
     for (const Tf1Op before : n.controls) needed[before] = true;
   }
+  return needed;
 }
 
-IdVector<Tf1Op, std::vector<bool>> Tf1Graph::written_over() const {
-  // Kernels that call forward_input_or_allocate_output, or share their input's buffer.
-  static constexpr std::string_view in_place[] = {
-      "Add", "AddN", "BiasAdd",  "ExpandDims", "Identity",
-      "Mul", "Relu", "ReluGrad", "Reshape",    "SparseSoftmaxCrossEntropyWithLogits",
-      "Sub", "Tanh", "TanhGrad", "Softmax",    "Squeeze"};
+IdVector<Tf1Op, std::vector<bool>> Tf1Graph::passed_on(const IdVector<Tf1Op, bool>& running) const {
   IdVector<Tf1Op, std::vector<int>> readers(ops_.size());
-  IdVector<Tf1Op, std::vector<bool>> over(ops_.size());
+  IdVector<Tf1Op, std::vector<bool>> result(ops_.size());
   for (const Tf1Op v : ops_.ids()) {
-    readers[v].resize(ops_[v].outputs.size());
-    over[v].resize(ops_[v].outputs.size());
+    readers[v].assign(ops_[v].outputs.size(), 0);
+    result[v].assign(ops_[v].outputs.size(), false);
+    if (!running[v]) continue;
     for (const Tf1Tensor t : ops_[v].inputs) ++readers[t.op][t.port];
   }
-  for (const Node& n : ops_) {
-    if (n.reference || std::ranges::find(in_place, n.kind) == std::end(in_place)) continue;
-    for (const Tf1Tensor t : n.inputs) {
-      const auto same = std::ranges::find(n.outputs, size(t));
-      if (readers[t.op][t.port] != 1 || same == n.outputs.end() || ops_[t.op].reference) continue;
-      over[t.op][t.port] = true;
-      break;
-    }
+  for (const Tf1Op v : ops_.ids()) {
+    const Node& n = ops_[v];
+    if (n.over_input < 0 || !running[v]) continue;
+    const Tf1Tensor t = n.inputs[static_cast<std::size_t>(n.over_input)];
+    if (readers[t.op][t.port] == 1 && size(t) == n.outputs.back()) result[t.op][t.port] = true;
   }
-  return over;
+  return result;
 }
 
 OpGraph Tf1Graph::build(std::optional<Tf1Op> fetch) && {
-  if (fetch) stop_all_but(*fetch);
+  const IdVector<Tf1Op, std::vector<bool>> passed = passed_on(stop_all_but(fetch));
   OpGraphBuilder builder;
-  const auto over = written_over();
   IdVector<Tf1Op, std::vector<TensorId>> tensors(ops_.size());
   for (const Tf1Op v : ops_.ids()) {
     const Node& n = ops_[v];
@@ -208,8 +207,7 @@ OpGraph Tf1Graph::build(std::optional<Tf1Op> fetch) && {
     builder.add_kernel(id, n.work);
     if (n.phase == Phase::backward) builder.set_forward(id, static_cast<OpId>(index(n.forward)));
     for (std::size_t port = 0; port < n.outputs.size(); ++port) {
-      const bool reference = n.reference || over[v][port];
-      tensors[v].push_back(builder.add_tensor(id, n.outputs[port], reference));
+      tensors[v].push_back(builder.add_tensor(id, n.outputs[port], n.reference || passed[v][port]));
     }
     for (const Tf1Op group : n.groups) builder.colocate(id, ops_[group].name);
   }

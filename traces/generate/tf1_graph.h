@@ -31,6 +31,7 @@ struct Tf1Spec {
   std::vector<Tf1Op> controls{};
   OpWork work{};  ///< none, if it runs no kernel on the device
   Bytes temporary{};
+  int over_input = -1;  ///< the input that its last output takes the place of, if it alone reads it
 };
 
 class Tf1Graph {
@@ -76,6 +77,7 @@ class Tf1Graph {
     OpWork work{};
     Bytes temporary{}, persistent{};
     bool reference = false;  ///< its output is a variable's memory
+    int over_input = -1;     ///< as Tf1Spec
     Phase phase = Phase::forward;
     Tf1Op forward{};              ///< of a backward op
     std::vector<Tf1Op> groups{};  ///< ops whose names are its labels; itself, if nothing else
@@ -85,14 +87,15 @@ class Tf1Graph {
   auto ops() const { return ops_.ids(); }
 
   /// What `fetch` does not need, through inputs and controls, TensorFlow does not run: such ops do
-  /// no work and write nothing. Without `fetch` all run. A tensor whose one reader writes its
-  /// output over it is a reference: the output is what takes the memory.
+  /// no work and write nothing. Without `fetch` all run.
   OpGraph build(std::optional<Tf1Op> fetch) &&;
 
  private:
-  void stop_all_but(Tf1Op fetch);
-  /// Per op and port, whether the one reader of the tensor writes over it.
-  IdVector<Tf1Op, std::vector<bool>> written_over() const;
+  /// Returns which ops are left.
+  IdVector<Tf1Op, bool> stop_all_but(std::optional<Tf1Op> fetch);
+  /// Which outputs of each op take no memory of their own: those that a reader writes over or
+  /// passes on as its own output, which does.
+  IdVector<Tf1Op, std::vector<bool>> passed_on(const IdVector<Tf1Op, bool>& running) const;
 
   struct State {
     std::string prefix{};

@@ -138,7 +138,12 @@ void cross_entropy(Tf1Graph& g, Tf1Op op, Arriving dy, Tf1Sent& sent) {
   const Tf1Tensor axis = g.constant("ExpandDims/dim");
   const Tf1Tensor column =
       g.add({.kind = "ExpandDims", .inputs = {dy[0], axis}, .outputs = {g.size(dy[0])}});
-  sent[0] = kernel(g, "Mul", {column, gradient}, size);
+  const Bytes traffic = g.size(column) + 2 * size;
+  sent[0] = g.add({.kind = "Mul",
+                   .inputs = {column, gradient},
+                   .outputs = {size},
+                   .work = {.flops = size.count / word.count, .traffic = traffic},
+                   .over_input = 1});  // kernels/cwise_ops_common.cc
 }
 
 /// Of scalars: d(x / y) = dx / y and -x / y / y dy, each summed over what was broadcast.

@@ -145,7 +145,8 @@ void write_loss(Tf1Model& m, const Layer& l) {
                                   .name = "xentropy/xentropy",
                                   .inputs = {logits, labels},
                                   .outputs = {m.graph.size(labels), m.graph.size(logits)},
-                                  .work = l.forward});
+                                  .work = l.forward,
+                                  .over_input = 0});  // kernels/sparse_xent_op.cc
   if (sequences) {
     losses = m.graph.add({.kind = "Reshape",
                           .name = "xentropy/Reshape_2",
