@@ -240,10 +240,12 @@ std::unique_ptr<Placer> with_adjuster(std::unique_ptr<Placer> placer, Options& o
                   "when groups are brought together: while placing, or afterwards by this policy "
                   "(none: not at all)"));
   if (!policy) return placer;
-  const bool has_compat = std::ranges::find(options.declared(), "compat",
-                                            &Options::Declared::key) != options.declared().end();
-  return std::make_unique<Adjusted>(std::move(placer), *policy,
-                                    has_compat && options.get("compat", false, ""));
+  const bool knows_compat = std::ranges::find(options.declared(), "compat",
+                                              &Options::Declared::key) != options.declared().end();
+  const bool compat = knows_compat && options.get("compat", false, "");
+  if (compat && options.get("colocation", true, ""))
+    options.mistake("adjust", "with compat it needs colocation: false, as in the original");
+  return std::make_unique<Adjusted>(std::move(placer), *policy, compat);
 }
 
 }  // namespace baechi

@@ -243,8 +243,8 @@ class ListSchedule {
     return to_send_;
   }
 
-  /// When all inputs of `v` would be on `d`. Every transfer involves d's receiving channel, so its
-  /// clock alone carries over from one to the next. `book` commits.
+  /// When all inputs of `v` would be on `d`. Every transfer involves d's receiving channel, so but
+  /// for staged ones its clock alone carries over from one to the next. `book` commits.
   TimePoint inputs_at(OpId v, DeviceId d, bool book) {
     TimePoint ready{};
     for (const EdgeId e : graph_.in_edges(v)) {
@@ -259,21 +259,40 @@ class ListSchedule {
     const bool limited = channels_.limited();
     TimePoint receiver{};
     if (limited) receiver = clock_[channels_.receiving(d)];
+    sender_clocks_.clear();
     for (const EdgeId e : to_send(v, d)) {
       const Edge& edge = graph_.edge(e);
       const DeviceId src = ops_[edge.src].device;
-      TimePoint start = std::max(ops_[edge.src].end, receiver);
-      if (limited) start = std::max(start, clock_[channels_.sending(src)]);
-      const TimePoint end = start + costs_.transfer(edge.tensor, src, d);
+      TimePoint start = ops_[edge.src].end, left, end;
+      if (channels_.staged()) {
+        const Stages s = stages(costs_, edge.tensor, src, d);
+        TimePoint& sender = sender_clock(src);
+        left = sender = std::max(start + s.latency, sender) + s.out;
+        end = std::max(left, receiver) + s.in;
+      } else {
+        if (limited) start = std::max({start, receiver, clock_[channels_.sending(src)]});
+        left = end = start + costs_.transfer(edge.tensor, src, d);
+      }
       if (limited) receiver = end;
       ready = std::max(ready, end);
       if (!book) continue;
-      if (limited) clock_[channels_.sending(src)] = clock_[channels_.receiving(d)] = end;
+      if (limited) {
+        clock_[channels_.sending(src)] = left;
+        clock_[channels_.receiving(d)] = end;
+      }
       copies_.push_back({end, d, 1, first_copy_[edge.tensor]});
       first_copy_[edge.tensor] = static_cast<std::uint32_t>(copies_.size() - 1);
       devices_[d].room.take(copied(edge.tensor));
     }
     return ready;
+  }
+
+  /// The outgoing channel of `src` within one estimate.
+  TimePoint& sender_clock(DeviceId src) {
+    auto it = std::ranges::find(sender_clocks_, src, &std::pair<DeviceId, TimePoint>::first);
+    if (it == sender_clocks_.end())
+      it = sender_clocks_.insert(it, {src, clock_[channels_.sending(src)]});
+    return it->second;
   }
 
   /// What `v` would add to what is live on `d`.
@@ -534,6 +553,7 @@ class ListSchedule {
   std::vector<OpId> order_;    // as scheduled
   std::uint32_t became_ready_ = 0;
   std::vector<EdgeId> to_send_;
+  std::vector<std::pair<DeviceId, TimePoint>> sender_clocks_;  // of one estimate
   TimePoint now_{};
   TimePoint ask_again_ = never;             // when an idle device may have something to start
   std::size_t asked_at_ = ~std::size_t{0};  // ops scheduled when the blocked were last asked

@@ -126,6 +126,7 @@ TEST_SUITE("adjusters") {
             if (*compat == 't' && (!knows || !uniform)) continue;
             Options options(name, {{"adjust", {.text = policy, .where = {}, .children = {}}}});
             if (knows) options.set("compat", {.text = compat, .where = {}, .children = {}});
+            if (knows) options.set("colocation", {.text = "false", .where = {}, .children = {}});
             CAPTURE(name);
             CAPTURE(policy);
             Placement p;

@@ -219,7 +219,7 @@ TEST_SUITE("fuse") {
     for (const OpId v : {a, b}) {
       g.set_compute(v, "slow", 20ns);
       g.set_compute(v, "fast", 2ns);
-      g.set_work(v, {.flops = 50, .traffic = 6_B});
+      g.add_kernel(v, {.flops = 50, .traffic = 6_B});
       g.colocate(v, "g");
     }
     g.set_compute(c, "slow", 1ns);

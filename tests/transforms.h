@@ -60,7 +60,7 @@ inline OpGraph training_graph(std::uint32_t n, Random& random) {
                              .persistent = random.below(3) == 0 ? bytes() : 0_B,
                              .temporary = bytes(),
                              .phase = phase});
-    b.set_work(v, {.flops = random.below(1000), .traffic = bytes()});
+    b.add_kernel(v, {.flops = random.below(1000), .traffic = bytes()});
     if (random.below(5) == 0) b.colocate(v, fmt::format("g{}", random.below(4)));
     return v;
   };

@@ -18,7 +18,8 @@ constexpr auto transfers_by_name =
     std::to_array<std::pair<std::string_view, Transfers>>({{"sequential", Transfers::sequential},
                                                            {"parallel", Transfers::parallel},
                                                            {"duplex", Transfers::duplex},
-                                                           {"shared", Transfers::shared}});
+                                                           {"shared", Transfers::shared},
+                                                           {"staged", Transfers::staged}});
 constexpr auto semantics_by_name = std::to_array<std::pair<std::string_view, Semantics>>(
     {{"event", Semantics::event}, {"baechi", Semantics::baechi}});
 

@@ -94,8 +94,10 @@ std::uint64_t fingerprint(const OpGraph& graph) {
       hash.add(std::int64_t{n});
     for (std::size_t k = 1; k < graph.device_kinds().size(); ++k)
       hash.add(graph.compute(v, k).value_or(Duration{-1}).count());
-    hash.add(graph.work(v).flops);
-    hash.add(graph.work(v).traffic.count);
+    for (const OpWork& kernel : graph.kernels(v)) {
+      hash.add(kernel.flops);
+      hash.add(kernel.traffic.count);
+    }
   }
   for (const TensorId t : graph.tensors()) {
     const Tensor& tensor = graph.tensor(t);

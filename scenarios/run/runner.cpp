@@ -82,7 +82,9 @@ RunResult run_one(const Plan& plan, std::size_t id) {
   if (point.profile.error > 0.0)
     perturbed.emplace(*shared.placed_costs, *graph.placed, point.profile.error, planned.seed);
   const CostModel& known = perturbed ? *perturbed : *shared.placed_costs;
-  const Problem placed{*graph.placed, shared.cluster, known, point.engine};
+  EngineOptions believed = point.engine;
+  believed.transfers = point.profile.transfers.value_or(believed.transfers);
+  const Problem placed{*graph.placed, shared.cluster, known, believed};
 
   RunResult row;
   row.id = id;

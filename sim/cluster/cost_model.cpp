@@ -51,6 +51,10 @@ Duration ProfiledCosts::transfer(TensorId tensor, DeviceId src, DeviceId dst) co
   return link.latency + graph_.tensor(tensor).size / link.bandwidth;
 }
 
+Duration ProfiledCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {
+  return graph_.measured_transfer(tensor) ? Duration::zero() : cluster_.link(src, dst).latency;
+}
+
 BaechiCosts::BaechiCosts(const OpGraph& graph, const Cluster& cluster, Fit fit)
     : graph_(graph), profiled_(graph, cluster), fit_(fit) {}
 
@@ -66,6 +70,12 @@ Duration BaechiCosts::transfer_time(Bytes size, Fit fit) {
 Duration BaechiCosts::transfer(TensorId tensor, DeviceId /*src*/, DeviceId /*dst*/) const {
   if (const auto measured = graph_.measured_transfer(tensor)) return *measured;
   return transfer_time(graph_.tensor(tensor).size, fit_);
+}
+
+Duration BaechiCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {
+  if (graph_.measured_transfer(tensor)) return Duration::zero();
+  return std::min(transfer(tensor, src, dst),
+                  transfer_time(Bytes{}, {.us_per_byte = 0.0, .intercept_us = fit_.intercept_us}));
 }
 
 }  // namespace baechi

@@ -14,6 +14,8 @@ class CostModel {
   virtual Duration compute(OpId op, DeviceId device) const = 0;
   /// Uncontended; `src` and `dst` differ.
   virtual Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
+  /// The part of it that holds no channel in Transfers::staged.
+  virtual Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
 };
 
 /// Measured op times scaled by device speed, rounded up to a nanosecond; a transfer costs latency +
@@ -25,6 +27,7 @@ class ProfiledCosts final : public CostModel {
   ProfiledCosts(const OpGraph& graph, const Cluster& cluster);
   Duration compute(OpId op, DeviceId device) const override;
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
 
  private:
   const OpGraph& graph_;
@@ -56,6 +59,7 @@ class BaechiCosts final : public CostModel {
     return profiled_.compute(op, device);
   }
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
   /// The fit itself, of `size` bytes.
   static Duration transfer_time(Bytes size, Fit fit);
 

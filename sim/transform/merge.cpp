@@ -41,7 +41,7 @@ class Merging {
     Bytes persistent{};
     Bytes temporary{};
     Bytes inside{};  // live of what passes between its ops
-    OpWork work{};
+    std::vector<OpWork> kernels{};
     Phase phase = Phase::update;
     OpId forward = no_op;  // of its ops, the first there is
     OpId made = no_op;     // in the builder
@@ -65,8 +65,8 @@ class Merging {
       const auto own = graph_.compute(v, k);
       total = own && total != not_measured ? total + *own : not_measured;
     }
-    const OpWork work = graph_.work(v);
-    sum.work = {sum.work.flops + work.flops, sum.work.traffic + work.traffic};
+    const auto kernels = graph_.kernels(v);
+    sum.kernels.insert(sum.kernels.end(), kernels.begin(), kernels.end());
     sum.persistent += op.persistent;
     sum.temporary = std::max(sum.temporary, op.temporary);
     if (!whole(v)) return;
@@ -126,7 +126,7 @@ class Merging {
       builder_.set_compute(sum.made, kinds[k],
                            total == not_measured ? std::nullopt : std::optional(total));
     }
-    if (graph_.has_work()) builder_.set_work(sum.made, sum.work);
+    for (const OpWork& kernel : sum.kernels) builder_.add_kernel(sum.made, kernel);
   }
 
   /// The tensors of `v`, and who reads them, in the order in which the graph's edges were added.

@@ -82,18 +82,19 @@ Model bert(const Bert& s, std::string_view size) {
 }  // namespace
 
 Trace generate_bert(Options& options) {
-  Expansion e = read_expansion(options, 32, Optimizer::adam);
-  const std::string size = options.get("size", std::vector<std::string>{"base", "large"}, "");
+  const Expansion e = read_expansion(options, 32, Optimizer::adam);
+  const std::string size = options.get("size", std::vector<std::string>{"base", "large"},
+                                       "12 layers of 768 features, or 24 of 1024");
   Bert s{.batch = e.batch, .layers = 12, .hidden = 768, .heads = 12};
   if (size == "large") s = {.batch = e.batch, .layers = 24, .hidden = 1024, .heads = 16};
-  s.length = options.get("length", std::int64_t{128}, "tokens of a sample, at most 512", 1);
-  s.words = options.get("vocabulary", std::int64_t{30'522}, "word pieces", 1);
+  s.length = read_extent(options, "length", 128, "tokens of a sample", 512);
+  s.words = read_extent(options, "vocabulary", 30'522, "word pieces");
   s.pretraining = options.get("pretraining_heads", true,
                               "predict words and whether sentences follow each other: what "
                               "training needs; without, the encoder and pooler alone");
-  if (s.length > 512) options.mistake("length", "is more than 512");
   if (!s.pretraining && e.training)
     options.mistake("pretraining_heads", "are what is trained: needed unless training is off");
+  limit_work(options, s.batch, s.length, s.hidden, s.words);
   options.finish();
   return expand(bert(s, size), e);
 }

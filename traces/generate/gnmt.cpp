@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "traces/generate/expand.h"
 #include "traces/generate/image_layers.h"
 #include "traces/generate/sequence_layers.h"
@@ -169,10 +171,13 @@ Model gnmt(const Gnmt& s) {
 Trace generate_gnmt(Options& options) {
   const Expansion e = read_expansion(options, 128, Optimizer::adam);
   Gnmt s{.batch = e.batch};
-  s.length = options.get("length", std::int64_t{40}, "words of a sentence, of either side", 1);
-  s.layers = options.get("layers", std::int64_t{4}, "of the encoder, and of the decoder", 2);
-  s.units = options.get("hidden", std::int64_t{512}, "width of a cell and of a word", 1);
-  s.words = options.get("vocabulary", std::int64_t{30'000}, "words of either language", 1);
+  s.length = read_extent(options, "length", 40, "words of a sentence, of either side", 1000);
+  s.layers =
+      read_extent(options, "layers", 4, "of the encoder, and of the decoder; 2 or more", 100);
+  s.units = read_extent(options, "hidden", 512, "width of a cell and of a word");
+  s.words = read_extent(options, "vocabulary", 30'000, "words of either language");
+  if (s.layers < 2) options.mistake("layers", "less than 2");
+  limit_work(options, s.batch, s.length, s.units, std::max(s.words, 12 * s.units));
   options.finish();
   return expand(gnmt(s), e);
 }

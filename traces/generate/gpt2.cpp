@@ -58,15 +58,16 @@ Model gpt2(const Gpt2& s, std::string_view size) {
 Trace generate_gpt2(Options& options) {
   const Expansion e = read_expansion(options, 8, Optimizer::adam);
   const std::string size =
-      options.get("size", std::vector<std::string>{"small", "medium", "large", "xl"}, "of table 2");
+      options.get("size", std::vector<std::string>{"small", "medium", "large", "xl"},
+                  "12, 24, 36 or 48 blocks of 768 to 1600 features");
   Gpt2 s{.batch = e.batch, .layers = 12, .hidden = 768};
   if (size == "medium") s = {.batch = e.batch, .layers = 24, .hidden = 1024};
   if (size == "large") s = {.batch = e.batch, .layers = 36, .hidden = 1280};
   if (size == "xl") s = {.batch = e.batch, .layers = 48, .hidden = 1600};
   s.heads = s.hidden / 64;
-  s.length = options.get("length", std::int64_t{1024}, "tokens of a sample, at most 1024", 1);
-  s.words = options.get("vocabulary", std::int64_t{50'257}, "tokens there are", 1);
-  if (s.length > 1024) options.mistake("length", "is more than 1024");
+  s.length = read_extent(options, "length", 1024, "tokens of a sample", 1024);
+  s.words = read_extent(options, "vocabulary", 50'257, "tokens there are");
+  limit_work(options, s.batch, s.length, s.hidden, s.words);
   options.finish();
   return expand(gpt2(s, size), e);
 }

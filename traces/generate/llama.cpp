@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "traces/generate/expand.h"
@@ -105,17 +106,18 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, std::int64_t batch,
   chosen = o.get("size", names, "the shape that the options below begin from");
   const Size& size = *std::ranges::find(sizes, chosen, &Size::name);
   Decoder s{.batch = batch};
-  s.length = o.get("length", std::int64_t{2048}, "tokens of a sample", 1);
-  s.layers = o.get("layers", size.layers, "blocks", 1);
-  s.hidden = o.get("hidden", size.hidden, "width of a token", 1);
-  s.heads = o.get("heads", size.heads, "of an attention", 1);
-  s.key_value_heads = o.get("key_value_heads", size.key_value_heads,
-                            "heads of keys and values, each shared by heads / these", 1);
-  s.inner = o.get("inner", size.inner, "width inside a feed-forward network", 1);
-  s.words = o.get("vocabulary", size.words, "tokens there are", 1);
+  s.length = read_extent(o, "length", 2048, "tokens of a sample");
+  s.layers = read_extent(o, "layers", size.layers, "blocks", 1000);
+  s.hidden = read_extent(o, "hidden", size.hidden, "width of a token");
+  s.heads = read_extent(o, "heads", size.heads, "of an attention");
+  s.key_value_heads = read_extent(o, "key_value_heads", size.key_value_heads,
+                                  "heads of keys and values, each shared by several heads");
+  s.inner = read_extent(o, "inner", size.inner, "width inside a feed-forward network");
+  s.words = read_extent(o, "vocabulary", size.words, "tokens there are");
   s.fused = o.get("fused_attention", true, "one kernel that never writes the probabilities");
   if (s.hidden % s.heads != 0) o.mistake("heads", "does not divide 'hidden'");
   if (s.heads % s.key_value_heads != 0) o.mistake("key_value_heads", "does not divide 'heads'");
+  limit_work(o, s.batch, s.length, s.hidden, std::max({s.words, s.inner, s.hidden, 2 * s.length}));
   return s;
 }
 
@@ -133,10 +135,14 @@ Trace generate_moe(Options& options) {
   const Expansion e = read_expansion(options, 1, Optimizer::adam);
   std::string size;
   Decoder s = read_shape(options, moe_sizes, e.batch, size);
-  s.experts = options.get("experts", std::int64_t{8}, "feed-forward networks of a block", 1);
-  s.top_k = options.get("top_k", std::int64_t{2}, "experts that a token goes to", 1);
+  s.experts = read_extent(options, "experts", 8, "feed-forward networks of a block", 1024);
+  s.top_k = read_extent(options, "top_k", 2, "experts that a token goes to");
   s.capacity_factor = options.get(
-      "capacity_factor", 1.0, "tokens an expert takes, over its share if all took the same", 0.0);
+      "capacity_factor", 1.0, "tokens an expert takes, over its share if all took the same", 0.01);
+  if (s.capacity_factor > 1024.0) options.mistake("capacity_factor", "more than 1024");
+  const auto routed = static_cast<std::int64_t>(static_cast<double>(s.length * s.top_k) *
+                                                std::min(s.capacity_factor, 1024.0));
+  limit_work(options, s.batch, routed, s.hidden, s.inner);
   if (s.top_k > s.experts) options.mistake("top_k", "is more than 'experts'");
   options.finish();
   return expand(decoder(s, "moe-" + size), e);

@@ -179,7 +179,6 @@ class ModuleGraph {
   void add_forward(Unit& unit) {
     const auto u = static_cast<std::size_t>(&unit - units_.data());
     Bytes weights, kept;
-    OpWork work;
     std::vector<ValueId> fed;  // and saved
     for (const LayerId l : layers(unit)) {
       const Layer& layer = model_.layer(l);
@@ -188,8 +187,6 @@ class ModuleGraph {
         owner_[w] = u;
         weights += model_.variable(w).size();
       }
-      work.flops += layer.forward.flops;
-      work.traffic += layer.forward.traffic;
       if (!options_.training || !is_differentiable(layer)) continue;
       kept += layer.kept;
       for (const ValueId v : layer.saved) {
@@ -203,7 +200,7 @@ class ModuleGraph {
                                   .kind = unit.kind,
                                   .persistent = weights,
                                   .temporary = forward_temporary(u)});
-    graph_.set_work(unit.forward, work);
+    for (const LayerId l : layers(unit)) graph_.add_kernel(unit.forward, model_.layer(l).forward);
     colocate(unit, unit.forward);
     for (const LayerId l : layers(unit)) {
       for (const ValueId v : model_.layer(l).inputs) {
@@ -245,25 +242,19 @@ class ModuleGraph {
     }
   }
 
-  OpWork backward_work(std::size_t u) const {
-    OpWork sum;
-    const auto take = [&](const OpWork& work) {
-      sum.flops += work.flops;
-      sum.traffic += work.traffic;
-    };
+  void add_backward_kernels(std::size_t u, OpId op) {
     for (const LayerId l : layers(units_[u])) {
       const Layer& layer = model_.layer(l);
-      if (differentiates_inputs(layer)) take(layer.input_gradient);
-      if (trains(layer)) take(layer.variable_gradient);
+      if (differentiates_inputs(layer)) graph_.add_kernel(op, layer.input_gradient);
+      if (trains(layer)) graph_.add_kernel(op, layer.variable_gradient);
       for (const ValueId v : layer.outputs) {  // gradients from several readers are summed
         std::int64_t arriving = 0;
         for (const std::size_t reader : uses_[v].readers) arriving += differentiated_[reader];
         if (arriving < 2) continue;
         const std::int64_t n = (arriving - 1) * elements(model_.value(v).shape);
-        take({.flops = n, .traffic = bytes_of(3 * n)});
+        graph_.add_kernel(op, {.flops = n, .traffic = bytes_of(3 * n)});
       }
     }
-    return sum;
   }
 
   void add_backward(std::size_t u) {
@@ -275,7 +266,7 @@ class ModuleGraph {
                                    .phase = Phase::backward});
     unit.backward = op;
     graph_.set_forward(op, unit.forward);
-    graph_.set_work(op, backward_work(u));
+    add_backward_kernels(u, op);
     colocate(unit, op);
     for (const TensorId gradient : unit.gradients) graph_.add_edge(gradient, op);
     if (unit.kept) graph_.add_edge(*unit.kept, op);
@@ -314,7 +305,7 @@ class ModuleGraph {
                                      .kind = update_kind(options_.optimizer),
                                      .persistent = slots(options_.optimizer) * bytes_of(n),
                                      .phase = Phase::update});
-      graph_.set_work(op, update_work(options_.optimizer, n));
+      graph_.add_kernel(op, update_work(options_.optimizer, n));
       colocate(unit, op);
       for (const OpId gradient : gradients[u]) graph_.add_control(gradient, op);
     }

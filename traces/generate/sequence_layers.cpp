@@ -1,5 +1,7 @@
 #include "traces/generate/sequence_layers.h"
 
+#include <algorithm>
+
 #include "sim/error.h"
 
 namespace baechi {
@@ -81,6 +83,21 @@ ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId 
 }
 
 }  // namespace
+
+std::int64_t read_extent(Options& options, const std::string& key, std::int64_t fallback,
+                         std::string_view help, std::int64_t most) {
+  const std::int64_t value = options.get(key, fallback, help, 1);
+  if (value > most) options.mistake(key, fmt::format("more than {}", most));
+  return std::clamp(value, std::int64_t{1}, most);
+}
+
+void limit_work(Options& options, std::int64_t batch, std::int64_t length, std::int64_t from,
+                std::int64_t to) {
+  constexpr double most = 1e17;
+  const double work = static_cast<double>(batch) * static_cast<double>(length) *
+                      static_cast<double>(from) * static_cast<double>(to);
+  if (work > most) options.mistake("batch", "a layer of more than 10^17 multiply-adds");
+}
 
 ValueId embedding(Model& model, std::string_view name, ValueId ids, VariableId table) {
   Layer l = layer(model, LayerKind::embedding, name, {{ids}});

@@ -5,9 +5,17 @@
 #include <span>
 #include <vector>
 
+#include "sim/options.h"
 #include "traces/generate/model.h"
 
 namespace baechi {
+
+/// An option of at least 1 and at most `most`.
+std::int64_t read_extent(Options& options, const std::string& key, std::int64_t fallback,
+                         std::string_view help, std::int64_t most = 10'000'000);
+/// A mistake if batch * length * from * to, the multiply-adds of a layer, is more than 10^17.
+void limit_work(Options& options, std::int64_t batch, std::int64_t length, std::int64_t from,
+                std::int64_t to);
 
 /// The rows of `table` [words, features] that `ids` [...] name: [..., features].
 ValueId embedding(Model& model, std::string_view name, ValueId ids, VariableId table);

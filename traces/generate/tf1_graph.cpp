@@ -179,7 +179,7 @@ OpGraph Tf1Graph::build(std::optional<Tf1Op> fetch) && {
                                     .persistent = n.persistent,
                                     .temporary = n.temporary,
                                     .phase = n.phase});
-    if (n.work != OpWork{}) builder.set_work(id, n.work);
+    builder.add_kernel(id, n.work);
     if (n.phase == Phase::backward) builder.set_forward(id, static_cast<OpId>(index(n.forward)));
     for (const Bytes size : n.outputs)
       tensors[v].push_back(builder.add_tensor(id, size, n.reference));
@@ -224,12 +224,14 @@ void write_inputs(Tf1Model& m) {
     if (!m.model.value(v).producer) m.values[v].op = next.op;
 }
 
-const Tf1Layer& rule_for(LayerKind kind) {
+/// Throws InputError on a kind of layer that level tf1 does not know.
+const Tf1Layer& rule_for(const Model& model, LayerKind kind) {
   for (const auto rules : {tf1_image_layers(), tf1_sequence_layers()}) {
     for (const Tf1Layer& rule : rules)
       if (rule.kind == kind) return rule;
   }
-  BAECHI_CHECK(false, "no TensorFlow ops for {}", to_text(kind));
+  throw InputError(fmt::format("{}: level tf1 has no ops for {}; level module has one",
+                               model.name(), to_text(kind)));
 }
 
 }  // namespace
@@ -245,7 +247,7 @@ OpGraph tf1_graph(const Model& model, const Expansion& options) {
   for (const LayerId l : model.layers()) {
     const Layer& layer = model.layer(l);
     const auto scope = graph.scope(layer.name);
-    rule_for(layer.kind).write(m, layer);
+    rule_for(model, layer.kind).write(m, layer);
   }
   const std::optional<Tf1Op> loss = m.loss ? std::optional(m.loss->op) : std::nullopt;
   if (!options.training) return std::move(graph).build(loss);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "traces/generate/expand.h"
 #include "traces/generate/image_layers.h"
 #include "traces/generate/sequence_layers.h"
@@ -82,15 +84,17 @@ Model transformer(const Transformer& s) {
 Trace generate_transformer(Options& options) {
   const Expansion e = read_expansion(options, 64, Optimizer::sgd);
   Transformer s{.batch = e.batch};
-  s.length = options.get("length", std::int64_t{50}, "words of a sentence, of either side", 1);
-  s.layers = options.get("layers", std::int64_t{6}, "of the encoder, and of the decoder", 1);
-  s.hidden = options.get("hidden", std::int64_t{512}, "width of a word", 1);
-  s.heads = options.get("heads", std::int64_t{8}, "of an attention", 1);
-  s.inner = options.get("inner", std::int64_t{2048}, "width inside the feed-forward layers", 1);
-  s.words = options.get("vocabulary", std::int64_t{30'000}, "words of either language", 1);
+  s.length = read_extent(options, "length", 50, "words of a sentence, of either side");
+  s.layers = read_extent(options, "layers", 6, "of the encoder, and of the decoder", 1000);
+  s.hidden = read_extent(options, "hidden", 512, "width of a word");
+  s.heads = read_extent(options, "heads", 8, "of an attention");
+  s.inner = read_extent(options, "inner", 2048, "width inside the feed-forward layers");
+  s.words = read_extent(options, "vocabulary", 30'000, "words of either language");
   s.shared =
       options.get("shared_embeddings", false, "one table for both languages and the projection");
   if (s.hidden % s.heads != 0) options.mistake("heads", "does not divide 'hidden'");
+  limit_work(options, s.batch, s.length, s.hidden,
+             std::max({s.words, s.inner, s.hidden, 2 * s.length}));
   options.finish();
   return expand(transformer(s), e);
 }
