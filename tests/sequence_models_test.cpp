@@ -289,14 +289,15 @@ TEST_SUITE("sequence_models") {
   }
 
   TEST_CASE("a sequence model that cannot be is refused") {
-    CHECK_THROWS_WITH_AS(generate("bert", {{"level", "tf1"}}),
-                         "bert-base-l128: level tf1 has no ops for LayerNorm; level module has one",
-                         InputError);
+    CHECK_THROWS_WITH_AS(
+        generate("bert", {{"level", "tf1"}}),
+        "bert-base-l128: level tf1 has no ops for PositionEmbedding; level module has one",
+        InputError);
     CHECK_THROWS_WITH_AS(generate("gpt2", {{"length", "2000"}}), "gpt2.length: more than 1024",
                          InputError);
     CHECK_THROWS_WITH_AS(generate("transformer", {{"heads", "7"}}),
                          "transformer.heads: does not divide 'hidden'", InputError);
-    CHECK_THROWS_WITH_AS(generate("moe", {{"top_k", "9"}}), "moe.top_k: more than 'experts'",
+    CHECK_THROWS_WITH_AS(generate("moe", {{"top_k", "9"}}), "moe.top_k: is more than 'experts'",
                          InputError);
     CHECK_THROWS_WITH_AS(
         generate("bert", {{"pretraining_heads", "false"}}),

@@ -393,11 +393,11 @@ TEST_SUITE("traces") {
       CHECK_THROWS_AS(generate_trace(entry.name, options("g", {{"no_such_option", "1"}})),
                       InputError);
     }
-    CHECK_THROWS_WITH_AS(generate_trace("layerd", Options("layerd"), "x.yaml:2:3"),
-                         "x.yaml:2:3: no generator 'layerd' (did you mean 'layered'?) "
-                         "(generators: layered, alexnet, inception_v3, resnet50, resnet101, vgg16, "
-                         "gnmt, transformer, bert, gpt2, llama, moe)",
-                         InputError);
+    CHECK_THROWS_WITH_AS(
+        generate_trace("layerd", Options("layerd"), "x.yaml:2:3"),
+        doctest::Contains("x.yaml:2:3: no generator 'layerd' (did you mean 'layered'?) "
+                          "(generators: layered, alexnet, "),
+        InputError);
   }
 
   TEST_CASE("layered: as many ops as asked, each but the first layer's reads one to three") {

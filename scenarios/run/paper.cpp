@@ -135,8 +135,7 @@ class PaperReader {
     column.metric = metric;
     if (const Value* m = find(block, "metric")) column.metric = read_metric(*m);
     column.sets = sets(block);
-    if (const Value* d = find(block, "device"))
-      column.device = static_cast<std::size_t>(number(*d));
+    if (const Value* d = find(block, "rank")) column.rank = static_cast<std::size_t>(number(*d));
     if (const Value* of = find(block, "of")) column.of = of->text;
     if (const Value* counted = find(block, "counted")) column.counted = counted->text != "false";
     return column;

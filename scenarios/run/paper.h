@@ -17,7 +17,7 @@ enum class Metric : std::uint8_t {
   step_time,     ///< s
   placing_time,  ///< s, wall clock, transforms included
   placed_ops,    ///< what the placer saw
-  peak_memory,   ///< bytes, of one device
+  peak_memory,   ///< bytes, of the device with the highest, second highest, ... peak
   slowdown,      ///< step time over that of a profile without error
 };
 bool is_wall_clock(Metric metric);
@@ -28,7 +28,7 @@ struct PaperColumn {
   std::string placer;  ///< its label in the row's scenario
   Metric metric{};
   std::vector<std::string> sets;  ///< KEY=VALUE, over those of the row
-  std::size_t device = 0;         ///< of peak_memory
+  std::size_t rank = 0;           ///< of peak_memory: the device with the highest is 0
   std::string of = "mean";        ///< of the seeds: min, mean or max
   bool counted = true;            ///< in the table's mean deviation
 };

@@ -123,6 +123,13 @@ std::vector<const RunResult*> runs_of(const std::string& placer,
   return found;
 }
 
+/// Bytes of the device with the `rank`-th highest peak, from 0.
+double peak(const RunResult& row, std::size_t rank) {
+  std::vector<Bytes> peaks = row.device_peaks;
+  std::ranges::sort(peaks, std::greater<>());
+  return static_cast<double>(peaks.at(rank).count);
+}
+
 double one_number(const PaperColumn& column, const PaperTable& table, const RunResult& row) {
   switch (column.metric) {
     case Metric::placing_time:
@@ -130,7 +137,7 @@ double one_number(const PaperColumn& column, const PaperTable& table, const RunR
     case Metric::placed_ops:
       return row.facts.at("placed_ops");
     case Metric::peak_memory:
-      return static_cast<double>(row.device_peaks.at(column.device).count) / table.unit;
+      return peak(row, column.rank) / table.unit;
     case Metric::step_time:
     case Metric::slowdown:
       break;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scenarios/run/device_table.h"
 #include "sim/cluster/device_model.h"
 #include "sim/error.h"
 #include "sim/transform/transform.h"
@@ -13,16 +14,34 @@ TransformUse use_of(std::string_view name) {
   return std::ranges::find(transforms(), name, &TransformEntry::name)->use;
 }
 
+bool has_times(const OpGraph& graph) {
+  return !graph.device_kinds().empty() || std::ranges::any_of(graph.ops(), [&](OpId v) {
+    return graph.op(v).compute != Duration::zero();
+  });
+}
+
 }  // namespace
+
+void give_times(Trace& trace) {
+  if (!trace.graph.has_work() || has_times(trace.graph)) return;
+  const DeviceModel& model = *built_in_devices().devices.at(default_device);
+  trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
+  trace.coverage = coverage(trace.graph);
+  trace.notes.push_back(fmt::format("times are the roofline's of {}", model.name));
+}
 
 std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
                                      const ClusterChoice& cluster) {
+  const auto& table = built_in_devices().devices;
   for (const DeviceChoice& d : cluster.devices) {
     const auto& kinds = graph->device_kinds();
-    if (d.model == nullptr || !graph->has_work() || std::ranges::find(kinds, d.kind) != kinds.end())
+    const DeviceModel* model = d.model.get();
+    if (d.kind.empty() && !has_times(*graph)) model = table.at(default_device).get();
+    if (model == nullptr || !graph->has_work() ||
+        std::ranges::find(kinds, model->name) != kinds.end())
       continue;
     graph = std::make_shared<const OpGraph>(
-        graph->with_times(d.kind, roofline_times(*graph, *d.model)));
+        graph->with_times(model->name, roofline_times(*graph, *model)));
   }
   return graph;
 }

@@ -8,6 +8,7 @@
 
 #include "scenarios/run/scenario.h"
 #include "sim/cluster/placement.h"
+#include "traces/trace.h"
 
 namespace baechi {
 
@@ -20,8 +21,12 @@ struct PreparedGraph {
   std::chrono::nanoseconds transforming{};  ///< wall clock
 };
 
+/// A graph that states the ops' work and no times gets those of `default_device`.
+void give_times(Trace& trace);
+
 /// `graph` with the roofline times of the known kinds of `cluster` that it has no times for, if it
-/// states the ops' work; else itself.
+/// states the ops' work; where a device is of no kind, with those of `default_device`, if it has
+/// none at all. Else itself.
 std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
                                      const ClusterChoice& cluster);
 

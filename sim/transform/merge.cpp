@@ -60,13 +60,15 @@ class Merging {
     if (parts_[v].share == Share::nothing) return;
     Sum& sum = sum_of(v);
     const Op& op = graph_.op(v);
-    for (std::size_t k = 0; k < num_kinds_; ++k) {
-      Duration& total = time(leader(v), k);
-      const auto own = graph_.compute(v, k);
-      total = own && total != not_measured ? total + *own : not_measured;
+    if (parts_[v].share != Share::memory) {
+      for (std::size_t k = 0; k < num_kinds_; ++k) {
+        Duration& total = time(leader(v), k);
+        const auto own = graph_.compute(v, k);
+        total = own && total != not_measured ? total + *own : not_measured;
+      }
+      const auto kernels = graph_.kernels(v);
+      sum.kernels.insert(sum.kernels.end(), kernels.begin(), kernels.end());
     }
-    const auto kernels = graph_.kernels(v);
-    sum.kernels.insert(sum.kernels.end(), kernels.begin(), kernels.end());
     sum.persistent += op.persistent;
     sum.temporary = std::max(sum.temporary, op.temporary);
     if (!whole(v)) return;

@@ -49,9 +49,11 @@ class ModuleGraph {
  private:
   auto layers(const Unit& u) const { return id_range<LayerId>(u.first, u.last); }
 
-  /// Predictions that nobody reads are TensorFlow's; a loss belongs to training.
+  /// Predictions that nobody reads, zeros to begin with and counts are TensorFlow's; a loss belongs
+  /// to training.
   bool skipped(const Layer& l) const {
-    return l.kind == LayerKind::predict || (l.kind == LayerKind::loss && !options_.training);
+    return l.kind == LayerKind::predict || l.kind == LayerKind::zeros ||
+           l.kind == LayerKind::step_count || (l.kind == LayerKind::loss && !options_.training);
   }
 
   void find_units() {

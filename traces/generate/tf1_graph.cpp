@@ -168,9 +168,35 @@ void Tf1Graph::stop_all_but(Tf1Op fetch) {
   }
 }
 
+IdVector<Tf1Op, std::vector<bool>> Tf1Graph::written_over() const {
+  // Kernels that call forward_input_or_allocate_output, or share their input's buffer.
+  static constexpr std::string_view in_place[] = {
+      "Add", "AddN", "BiasAdd",  "ExpandDims", "Identity",
+      "Mul", "Relu", "ReluGrad", "Reshape",    "SparseSoftmaxCrossEntropyWithLogits",
+      "Sub", "Tanh", "TanhGrad", "Softmax",    "Squeeze"};
+  IdVector<Tf1Op, std::vector<int>> readers(ops_.size());
+  IdVector<Tf1Op, std::vector<bool>> over(ops_.size());
+  for (const Tf1Op v : ops_.ids()) {
+    readers[v].resize(ops_[v].outputs.size());
+    over[v].resize(ops_[v].outputs.size());
+    for (const Tf1Tensor t : ops_[v].inputs) ++readers[t.op][t.port];
+  }
+  for (const Node& n : ops_) {
+    if (n.reference || std::ranges::find(in_place, n.kind) == std::end(in_place)) continue;
+    for (const Tf1Tensor t : n.inputs) {
+      const auto same = std::ranges::find(n.outputs, size(t));
+      if (readers[t.op][t.port] != 1 || same == n.outputs.end() || ops_[t.op].reference) continue;
+      over[t.op][t.port] = true;
+      break;
+    }
+  }
+  return over;
+}
+
 OpGraph Tf1Graph::build(std::optional<Tf1Op> fetch) && {
   if (fetch) stop_all_but(*fetch);
   OpGraphBuilder builder;
+  const auto over = written_over();
   IdVector<Tf1Op, std::vector<TensorId>> tensors(ops_.size());
   for (const Tf1Op v : ops_.ids()) {
     const Node& n = ops_[v];
@@ -181,8 +207,10 @@ OpGraph Tf1Graph::build(std::optional<Tf1Op> fetch) && {
                                     .phase = n.phase});
     builder.add_kernel(id, n.work);
     if (n.phase == Phase::backward) builder.set_forward(id, static_cast<OpId>(index(n.forward)));
-    for (const Bytes size : n.outputs)
-      tensors[v].push_back(builder.add_tensor(id, size, n.reference));
+    for (std::size_t port = 0; port < n.outputs.size(); ++port) {
+      const bool reference = n.reference || over[v][port];
+      tensors[v].push_back(builder.add_tensor(id, n.outputs[port], reference));
+    }
     for (const Tf1Op group : n.groups) builder.colocate(id, ops_[group].name);
   }
   for (const Tf1Op v : ops_.ids()) {

@@ -85,11 +85,14 @@ class Tf1Graph {
   auto ops() const { return ops_.ids(); }
 
   /// What `fetch` does not need, through inputs and controls, TensorFlow does not run: such ops do
-  /// no work and write nothing. Without `fetch` all run.
+  /// no work and write nothing. Without `fetch` all run. A tensor whose one reader writes its
+  /// output over it is a reference: the output is what takes the memory.
   OpGraph build(std::optional<Tf1Op> fetch) &&;
 
  private:
   void stop_all_but(Tf1Op fetch);
+  /// Per op and port, whether the one reader of the tensor writes over it.
+  IdVector<Tf1Op, std::vector<bool>> written_over() const;
 
   struct State {
     std::string prefix{};
