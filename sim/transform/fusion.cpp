@@ -41,8 +41,16 @@ Fusion::Fusion(const IdVector<OpId, GroupId>& group, std::span<const FusionEdge>
   }
   for (const OpId v : nodes_.ids()) {
     if (nodes_[v].leader != v) continue;
-    for (const OpId s : nodes_[v].swallowed) nodes_[s].leader = v;
+    for (OpId s = nodes_[v].first_swallowed; s != no_op; s = nodes_[s].next_swallowed)
+      nodes_[s].leader = v;
   }
+}
+
+std::vector<OpId> Fusion::swallowed(OpId leader) const {
+  std::vector<OpId> result;
+  for (OpId s = nodes_[leader].first_swallowed; s != no_op; s = nodes_[s].next_swallowed)
+    result.push_back(s);
+  return result;
 }
 
 std::vector<Fusion::Link> Fusion::out_links(OpId leader) const {
@@ -53,6 +61,13 @@ std::vector<Fusion::Link> Fusion::out_links(OpId leader) const {
       result.back().edges.push_back(e);
   }
   return result;
+}
+
+/// Adds a list, `first` to `last`, to those that were fused into an op.
+void Fusion::swallow(OpId first, OpId last, Node& into) {
+  (into.last_swallowed == no_op ? into.first_swallowed
+                                : nodes_[into.last_swallowed].next_swallowed) = first;
+  into.last_swallowed = last;
 }
 
 void Fusion::append(Chain& chain, LinkId link, Neighbours GraphLink::* side) {
@@ -152,11 +167,11 @@ void Fusion::fuse(OpId a, OpId b, std::vector<FusionEdge>& queue) {
       if (nodes_[v].group == into.group) queue.push_back({a, v});
     }
   }
-  into.swallowed.insert(into.swallowed.end(), gone.swallowed.begin(), gone.swallowed.end());
-  into.swallowed.push_back(b);
+  if (gone.first_swallowed != no_op) swallow(gone.first_swallowed, gone.last_swallowed, into);
+  swallow(b, b, into);
   gone.leader = a;
   gone.in = gone.out = {};
-  gone.swallowed.clear();
+  gone.first_swallowed = gone.last_swallowed = no_op;
   if (outputs_ == nullptr) return;
   (*outputs_)[a].clear();
   for (const Link& link : out_links(a))

@@ -44,7 +44,7 @@ class Fusion {
   /// The op that `v` was fused into, or itself.
   OpId leader(OpId v) const { return nodes_[v].leader; }
   /// What was fused into a leader, in that order.
-  const std::vector<OpId>& swallowed(OpId leader) const { return nodes_[leader].swallowed; }
+  std::vector<OpId> swallowed(OpId leader) const;
   struct Link {
     OpId dst{};
     std::vector<std::uint32_t> edges;  ///< positions among the edges given, in order
@@ -67,7 +67,9 @@ class Fusion {
     GroupId group = no_group;
     std::uint32_t rank = 0;  // disjoint_paths: topological, among the ops that are left
     Chain out{}, in{};
-    std::vector<OpId> swallowed{};
+    OpId first_swallowed = no_op;  // a list, by `next_swallowed`
+    OpId last_swallowed = no_op;
+    OpId next_swallowed = no_op;  // of what this op was fused into
   };
   struct Neighbours {
     LinkId next = none;
@@ -82,6 +84,7 @@ class Fusion {
     std::uint32_t last_given = 0;
   };
 
+  void swallow(OpId first, OpId last, Node& into);
   void append(Chain& chain, LinkId link, Neighbours GraphLink::* side);
   void remove(Chain& chain, LinkId link, Neighbours GraphLink::* side);
   void add_link(OpId src, OpId dst, LinkId given);

@@ -26,6 +26,7 @@ class Merging {
   Transformed run() {
     for (const OpId v : graph_.ops())
       if (leader(v) != no_op) add_needs(v);
+    find_inside();
     if (workspace_ == Workspace::peak) find_peaks();
     for (const OpId v : graph_.ops())
       if (leader(v) == v) add_op(v);
@@ -87,9 +88,16 @@ class Merging {
   }
 
   /// Whether `t` is seen by the ops of its own merged op alone, of which there are several.
-  bool inside(TensorId t) {
-    return sum_of(graph_.tensor(t).producer).wholes > 1 &&
-           std::ranges::none_of(graph_.readers(t), [&](EdgeId e) { return stays(e); });
+  bool inside(TensorId t) const { return inside_[t]; }
+
+  void find_inside() {
+    inside_.reserve(graph_.num_tensors());
+    for (const TensorId t : graph_.tensors()) {
+      const OpId producer = graph_.tensor(t).producer;
+      inside_.push_back(
+          whole(producer) && sum_of(producer).wholes > 1 &&
+          std::ranges::none_of(graph_.readers(t), [&](EdgeId e) { return stays(e); }));
+    }
   }
 
   void find_peaks() {
@@ -186,6 +194,7 @@ class Merging {
   const Workspace workspace_;
   const std::size_t num_kinds_;
   IdVector<OpId, Sum> sums_;
+  IdVector<TensorId, bool> inside_;
   std::vector<Duration> times_;  // [num_ops, num_kinds], at the leader
   OpGraphBuilder builder_;
 };
