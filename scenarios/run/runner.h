@@ -47,6 +47,13 @@ struct Plan {
 /// is not to be run.
 Plan make_plan(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& mistakes);
 
+/// What run `id` simulates; refers to the plan.
+Problem step_problem(const Plan& plan, std::size_t id);
+
+/// The placement that a run found, for its step once more: the row's where that says all, else by
+/// the placer anew. The row has to be one that was simulated.
+Placement placement_of(const Plan& plan, const RunResult& row);
+
 struct RunSettings {
   std::size_t threads = 1;
   std::size_t shard = 1, shards = 1;         ///< only runs whose id % shards == shard - 1
