@@ -219,9 +219,8 @@ sweep: {cluster.memory_fraction: [0.5, 1.0]}
     CHECK(to_text_tables(results, true).find("\x1b[1m") != std::string::npos);
     CHECK(to_text_tables(results, false).find('\x1b') == std::string::npos);
     const std::string html = to_html(results);
-    for (const char* outside : {"http://", "https://", "<script", "<link"})
+    for (const char* outside : {" src=", " href=", "<link", "@import", "url("})
       CHECK(html.find(outside) == std::string::npos);
-    CHECK(html.find("<svg") != std::string::npos);
   }
 
   TEST_CASE("times are short but honest") {

@@ -89,7 +89,7 @@ cluster:
 engine: {transfers: duplex, queue: priority, semantics: baechi, cache_tensors: false, overlap: false, enforce_memory: false}
 placers: [single, {m_topo: {uniform: false}}]
 seeds: [1, 18446744073709551615]
-report: {placements: false}
+report: {placements: false, pictures: 3, timelines: best}
 )");
     REQUIRE(file.points.size() == 1);
     const Scenario& s = file.points.front();
@@ -106,7 +106,9 @@ report: {placements: false}
     CHECK(s.placers[1].label == "m_topo");
     CHECK(s.placers[1].text == "m_topo:uniform=false");
     CHECK(s.seeds == std::vector<std::uint64_t>{1, 18446744073709551615U});
-    CHECK_FALSE(file.placements);
+    CHECK_FALSE(file.report.placements);
+    CHECK(file.report.pictures == 3);
+    CHECK(file.report.timelines == Timelines::best);
 
     const Cluster cluster = make_cluster(s.cluster);
     REQUIRE(cluster.num_devices() == 3);

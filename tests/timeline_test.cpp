@@ -90,6 +90,32 @@ TEST_SUITE("timeline") {
                                    "receive 2", "receive 3"});
   }
 
+  TEST_CASE("ops of one colocation group have its name and one colour, others none") {
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 1ns});
+    const OpId b = g.add_op({.name = "b", .compute = 1ns});
+    const OpId c = g.add_op({.name = "c", .compute = 1ns});
+    g.add_op({.name = "d", .compute = 1ns});
+    g.colocate(a, "x");
+    g.colocate(c, "x");
+    g.colocate(b, "y");
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(1);
+    const ProfiledCosts costs(graph, cluster);
+    const std::string text = timeline_of({graph, cluster, costs}, on({gpu0, gpu0, gpu0, gpu0}));
+    std::map<std::string, std::pair<std::string, std::string>> look;
+    const auto json = nlohmann::json::parse(text);
+    for (const auto& event : json["traceEvents"]) {
+      if (event["ph"] == "X")
+        look[event["name"]] = {event["args"].value("group", ""), event.value("cname", "")};
+    }
+    CHECK(look["a"] == look["c"]);
+    CHECK(look["a"].first == "x");
+    CHECK(look["b"].first == "y");
+    CHECK(look["a"].second != look["b"].second);
+    CHECK(look["d"] == std::pair<std::string, std::string>());
+  }
+
   TEST_CASE("names with quotes, control characters and broken UTF-8 are valid JSON") {
     OpGraphBuilder g;
     g.add_op({.name = "a\"b\\c\n\x01\xff", .kind = "\t", .compute = 1ns});

@@ -13,6 +13,7 @@
 #include "scenarios/cli/verbs.h"
 #include "scenarios/run/load.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/run/steps.h"
 #include "scenarios/run/tables.h"
 #include "sim/error.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 struct RunFlags {
   std::vector<std::string> scenarios, sets;
-  std::string out, shard, format = "table";
+  std::string out, shard, timelines, format = "table";
   std::size_t threads = 0;
   bool resume = false, quiet = false;
 };
@@ -59,6 +60,10 @@ std::optional<Results> known_results(const std::string& folder, const Plan& plan
   return known;
 }
 
+Timelines timelines_by_name(std::string_view name) {
+  return name == "all" ? Timelines::all : name == "best" ? Timelines::best : Timelines::none;
+}
+
 void print_results(const Results& results, const RunFlags& flags) {
   if (flags.format == "csv") return print_out(to_csv(results));
   if (flags.format == "json") return print_out(to_json(results));
@@ -77,6 +82,9 @@ int run_scenarios(const RunFlags& flags) {
   files.reserve(flags.scenarios.size());
   for (const std::string& path : flags.scenarios)
     files.push_back(load_scenario(path, flags.sets, mistakes));
+  if (!flags.timelines.empty()) {
+    for (ScenarioFile& file : files) file.report.timelines = timelines_by_name(flags.timelines);
+  }
   const Plan plan = make_plan(std::move(files), settings.threads, mistakes);
   mistakes.throw_if_any();
 
@@ -87,15 +95,18 @@ int run_scenarios(const RunFlags& flags) {
   std::atomic<std::size_t> done{0};
   settings.done = &done;
   settings.stop = &interrupt.wanted();
-  const Results results = [&] {
+  Results results = [&] {
     const Progress progress(done, ids.size(), flags.quiet);
     return run(plan, ids, known ? &*known : nullptr, settings);
   }();
+  const std::size_t timelines =
+      look_at_steps(results, plan, folder, settings.threads, settings.stop);
   write_results(folder, results);
   print_results(results, flags);
 
   if (!flags.quiet)
-    fmt::print(stderr, "{0}/report.html  {0}/results.csv  {0}/results.sqlite\n", folder);
+    fmt::print(stderr, "{0}/report.html  {0}/results.csv  {0}/results.sqlite{1}\n", folder,
+               timelines > 0 ? fmt::format("  {}/*.trace.json.gz ({})", folder, timelines) : "");
   if (done < ids.size()) {
     fmt::print(stderr,
                "interrupted: {} of {} runs are done and kept; --resume goes on from there\n",
@@ -136,6 +147,12 @@ void add_run(CLI::App& app, Verb& chosen) {
   verb->add_option("--format", flags->format, "What is printed: table, csv or json [table]")
       ->type_name("F")
       ->check(CLI::IsMember({"table", "csv", "json"}));
+  verb->add_option(
+          "--timelines", flags->timelines,
+          "Write DIR/ID.PLACER.trace.json.gz for ui.perfetto.dev: none, best (each point's "
+          "fastest run) or all [the scenario's report block; none]")
+      ->type_name("W")
+      ->check(CLI::IsMember({"none", "best", "all"}));
   verb->add_flag("--quiet", flags->quiet, "No progress, no table");
   verb->footer(
       "Results: DIR/results.csv, DIR/results.sqlite and DIR/report.html, the same for any -j.\n"

@@ -159,8 +159,18 @@ ProfileChoice read_profile(Options& o) {
   return profile;
 }
 
-bool read_report(Options& o) {
-  return o.get("placements", true, "keep every placement in results.sqlite");
+ReportChoice read_report(Options& o) {
+  ReportChoice report;
+  report.placements =
+      o.get("placements", report.placements, "keep every placement in results.sqlite");
+  report.pictures = static_cast<std::size_t>(
+      o.get("pictures", static_cast<std::int64_t>(report.pictures),
+            "how many steps report.html draws, at most: of more runs those of some points"));
+  const std::vector<std::string> names{"none", "best", "all"};
+  const std::string name =
+      o.get("timelines", names, "ID.PLACER.trace.json.gz of each point's fastest run, or of all");
+  report.timelines = static_cast<Timelines>(std::ranges::find(names, name) - names.begin());
+  return report;
 }
 
 /// The block's options as `read` takes them, all of them known and well.
@@ -367,11 +377,11 @@ ProfileChoice read_profile(const Value& block, Findings& findings) {
   return profile;
 }
 
-bool read_report(const Value& block, Findings& findings) {
-  bool placements = true;
+ReportChoice read_report(const Value& block, Findings& findings) {
+  ReportChoice report;
   findings.attempt(
-      [&] { placements = read_block(block, "report", [](Options& o) { return read_report(o); }); });
-  return placements;
+      [&] { report = read_block(block, "report", [](Options& o) { return read_report(o); }); });
+  return report;
 }
 
 std::vector<Choice> read_placers(const Value& block, const std::string& base, Findings& findings) {

@@ -25,8 +25,7 @@ EngineOptions read_engine(const Options::Value& block, Findings& findings);
 std::vector<Choice> read_placers(const Options::Value& block, const std::string& base,
                                  Findings& findings);
 std::vector<std::uint64_t> read_seeds(const Options::Value& block, Findings& findings);
-/// Whether results keep the placements.
-bool read_report(const Options::Value& block, Findings& findings);
+ReportChoice read_report(const Options::Value& block, Findings& findings);
 
 /// The keys that the blocks with fixed keys have, for the reference and the schema.
 struct BlockKeys {

@@ -239,8 +239,7 @@ class Loader {
     if (const Value* placers = list("placers"))
       base.placers = read_placers(*placers, base_, findings_);
     if (const Value* seeds = list("seeds")) base.seeds = read_seeds(*seeds, findings_);
-    if (const Value* report = find(root_, "report"))
-      file.placements = read_report(*report, findings_);
+    if (const Value* report = find(root_, "report")) file.report = read_report(*report, findings_);
 
     check_size();
     for (const std::string_view block : blocks)

@@ -6,8 +6,9 @@
 
 namespace baechi {
 
-/// Per graph a table, placers against the points of the sweep, and charts of the step time against
-/// the memory fraction (without one, against the axis that varies fastest).
+/// Per graph a table, placers against the points of the sweep, charts of step time and peak memory
+/// along each axis, and the steps that have a picture. Of very many runs only the first, and then
+/// it says so.
 std::string to_html(const Results& results);
 
 }  // namespace baechi

@@ -36,6 +36,7 @@ struct RunResult {
   std::vector<std::string> at;         ///< its place in the sweep: a value per Results::axes
   std::map<std::string, double> facts;
   std::string placement;  ///< device per op, a byte each (two, low first, of more than 256 devices)
+  std::string picture;    ///< of the step, as sim/report/picture.h says; empty of most runs
 };
 
 struct GraphRecord {

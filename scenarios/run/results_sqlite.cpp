@@ -14,7 +14,7 @@
 namespace baechi {
 namespace {
 
-constexpr const char* format_name = "baechi-results 1";
+constexpr const char* format_name = "baechi-results 2";
 
 class Database {
  public:
@@ -157,12 +157,14 @@ void write_rows(Database& db, const Results& results) {
   Statement places_in_sweep(db, "INSERT INTO run_axes VALUES (?, ?, ?)");
   Statement facts(db, "INSERT INTO facts VALUES (?, ?, ?)");
   Statement placements(db, "INSERT INTO placements VALUES (?, ?)");
+  Statement pictures(db, "INSERT INTO pictures VALUES (?, ?)");
   for (const RunResult& row : results.rows) {
     row_in.insert_cells(result_cells(results, row));
     links.insert(row.id, row.scenario, row.graph, fmt::format("{}", row.seed));
     for (std::size_t a = 0; a < row.at.size(); ++a) places_in_sweep.insert(row.id, a, row.at[a]);
     for (const auto& [name, value] : row.facts) facts.insert(row.id, name, value);
     if (!row.placement.empty()) placements.insert(row.id, Blob{row.placement});
+    if (!row.picture.empty()) pictures.insert(row.id, row.picture);
   }
 }
 
@@ -243,6 +245,11 @@ void read_rows(Database& db, Results& results) {
     RunResult& r = row(placements.count());
     r.placement = placements.text();
   }
+  Statement pictures(db, "SELECT id, step FROM pictures");
+  while (pictures.next()) {
+    RunResult& r = row(pictures.count());
+    r.picture = pictures.text();
+  }
 }
 
 }  // namespace
@@ -261,7 +268,8 @@ void write_sqlite(const std::string& path, const Results& results) {
       "CREATE TABLE runs (id INTEGER PRIMARY KEY, scenario INTEGER, graph INTEGER, seed TEXT);"
       "CREATE TABLE run_axes (id INTEGER, axis INTEGER, value TEXT);"
       "CREATE TABLE facts (id INTEGER, name TEXT, value REAL);"
-      "CREATE TABLE placements (id INTEGER PRIMARY KEY, devices BLOB)");
+      "CREATE TABLE placements (id INTEGER PRIMARY KEY, devices BLOB);"
+      "CREATE TABLE pictures (id INTEGER PRIMARY KEY, step TEXT)");
   db.run(fmt::format("CREATE TABLE results ({})", column_definitions(results)));
   {
     Statement meta(db, "INSERT INTO meta VALUES (?, ?)");

@@ -1,5 +1,5 @@
 /// Results as an SQLite file: tables meta, scenarios, graphs, axes, results (as results.csv, with
-/// the axes by number beside), facts and placements.
+/// the axes by number beside), facts, placements and pictures.
 #pragma once
 #include <string>
 

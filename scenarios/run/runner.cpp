@@ -71,33 +71,65 @@ void simulate_into(RunResult& row, const Problem& problem, const Placement& plac
   row.moved = step.moved;
 }
 
+/// What a run places and what it simulates.
+class RunProblems {
+ public:
+  RunProblems(const Plan& plan, const PlannedRun& run)
+      : shared_(*plan.problems[run.problem]),
+        graph_(plan.graphs[shared_.graph]),
+        placer_(*plan.placers[run.placer]),
+        seed_(run.seed),
+        point_(plan.files[run.file].points[run.point]) {
+    const double error = point_.profile.error;
+    if (error > 0.0) perturbed_.emplace(*shared_.placed_costs, *graph_.placed, error, seed_);
+  }
+
+  const PlannedProblem& shared() const { return shared_; }
+  const PreparedGraph& graph() const { return graph_; }
+  Problem step() const { return {*graph_.step, shared_.cluster, *shared_.costs, point_.engine}; }
+
+  /// The placer's answer, checked, of the step. Throws what the placer throws.
+  Placement place() const {
+    require_needs(graph_, shared_.cluster);
+    const CostModel* known = shared_.placed_costs.get();
+    if (perturbed_) known = &*perturbed_;
+    EngineOptions engine = point_.engine;
+    engine.transfers = point_.profile.transfers.value_or(engine.transfers);
+    const Problem placed{*graph_.placed, shared_.cluster, *known, engine};
+    Placement answer = placer_.place(placed, seed_);
+    check_placement(answer, placed);
+    return expand(std::move(answer), graph_);
+  }
+
+ private:
+  const PlannedProblem& shared_;
+  const PreparedGraph& graph_;
+  const Placer& placer_;
+  std::uint64_t seed_;
+  const Scenario& point_;
+  std::optional<PerturbedCosts> perturbed_;
+};
+
 RunResult run_one(const Plan& plan, std::size_t id) {
   const PlannedRun& planned = plan.runs[id];
   const ScenarioFile& file = plan.files[planned.file];
   const Scenario& point = file.points[planned.point];
-  const PlannedProblem& shared = *plan.problems[planned.problem];
-  const PreparedGraph& graph = plan.graphs[shared.graph];
-  const Problem problem{*graph.step, shared.cluster, *shared.costs, point.engine};
-  std::optional<PerturbedCosts> perturbed;
-  if (point.profile.error > 0.0)
-    perturbed.emplace(*shared.placed_costs, *graph.placed, point.profile.error, planned.seed);
-  const CostModel& known = perturbed ? *perturbed : *shared.placed_costs;
-  EngineOptions believed = point.engine;
-  believed.transfers = point.profile.transfers.value_or(believed.transfers);
-  const Problem placed{*graph.placed, shared.cluster, known, believed};
+  const RunProblems problems(plan, planned);
+  const PreparedGraph& graph = problems.graph();
 
   RunResult row;
   row.id = id;
   row.scenario = planned.file;
-  row.graph = plan.graph_record[shared.graph];
+  row.graph = plan.graph_record[problems.shared().graph];
   row.placer = point.placers[planned.choice].label;
   row.seed = planned.seed;
-  row.devices = problem.cluster.num_devices();
+  const Cluster& cluster = problems.shared().cluster;
+  row.devices = cluster.num_devices();
   row.memory_fraction = point.cluster.memory_fraction;
-  for (const DeviceId d : problem.cluster.devices())
-    row.memory = std::max(row.memory, problem.cluster.device(d).memory);
+  for (const DeviceId d : cluster.devices())
+    row.memory = std::max(row.memory, cluster.device(d).memory);
   row.transfers = point.engine.transfers;
-  row.lower_bound = shared.bounds.best();
+  row.lower_bound = problems.shared().bounds.best();
   row.at.resize(plan.header.axes.size());
   for (std::size_t i = 0; i < file.axes.size(); ++i) {
     const auto axis = std::ranges::find(plan.header.axes, file.axes[i]) - plan.header.axes.begin();
@@ -109,22 +141,15 @@ RunResult run_one(const Plan& plan, std::size_t id) {
     row.placing = graph.transforming + (std::chrono::steady_clock::now() - start);
   };
   try {
-    require_needs(graph, shared.cluster);
-    Placement answer = plan.placers[planned.placer]->place(placed, planned.seed);
+    const Placement placement = problems.place();
     stop();
-    check_placement(answer, placed);
-    const Placement placement = expand(std::move(answer), graph);
     row.detail = one_line(placement.detail);
     row.facts = placement.facts;
     row.facts["placed_ops"] = static_cast<double>(graph.placed->num_ops());
-    if (file.placements) row.placement = bytes_of(placement, problem.cluster.num_devices());
-    if (const auto other = after_placing(graph, placement)) {
-      const auto costs = make_costs(point.cluster, other->graph, shared.cluster);
-      simulate_into(row, {other->graph, shared.cluster, *costs, point.engine}, other->placement);
-      row.lower_bound = lower_bounds(other->graph, shared.cluster, *costs).best();
-    } else {
-      simulate_into(row, problem, placement);
-    }
+    if (file.report.placements) row.placement = bytes_of(placement, cluster.num_devices());
+    const RunStep step(plan, planned, placement);
+    row.lower_bound = step.lower_bound();
+    simulate_into(row, step.problem(), step.placement());
   } catch (const InfeasibleError& e) {
     stop();
     row.status = Status::infeasible;
@@ -135,6 +160,19 @@ RunResult run_one(const Plan& plan, std::size_t id) {
     row.detail = one_line(e.what());
   }
   return row;
+}
+
+/// The devices that bytes_of() wrote.
+IdVector<OpId, DeviceId> devices_from(const std::string& bytes, std::size_t num_devices) {
+  const std::size_t width = num_devices > 256 ? 2 : 1;
+  IdVector<OpId, DeviceId> devices;
+  devices.reserve(bytes.size() / width);
+  for (std::size_t i = 0; i < bytes.size(); i += width) {
+    std::uint32_t d = static_cast<unsigned char>(bytes[i]);
+    if (width == 2) d += static_cast<unsigned char>(bytes[i + 1]) * 256U;
+    devices.push_back(DeviceId{d});
+  }
+  return devices;
 }
 
 /// Makes a plan, each distinct thing once.
@@ -270,7 +308,7 @@ class Planner {
                                   .sets = fmt::format("{}", fmt::join(file.sets, "\n"))});
       for (const std::string& axis : file.axes)
         if (std::ranges::find(header.axes, axis) == header.axes.end()) header.axes.push_back(axis);
-      placements = placements || file.placements;
+      placements = placements || file.report.placements;
     }
     describe_graphs(placements);
     header.hash = hash_runs();
@@ -318,7 +356,7 @@ class Planner {
     for (const GraphRecord& g : plan_.header.graphs) hash.add(g.name + g.hash);
     for (const ScenarioFile& file : plan_.files) {
       hash.add(file.points.front().name);
-      hash.add(file.placements ? "placements" : "");
+      hash.add(file.report.placements ? "placements" : "");
       for (const std::string& axis : file.axes) hash.add(axis);
       for (const Choice& c : file.points.front().placers) hash.add(c.text);
       for (const std::uint64_t seed : file.points.front().seeds) hash.add(fmt::format("{}", seed));
@@ -349,6 +387,37 @@ class Planner {
 
 Plan make_plan(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& mistakes) {
   return Planner(std::move(files), threads).make(mistakes);
+}
+
+RunStep::RunStep(const Plan& plan, const PlannedRun& run, Placement placement)
+    : point_(plan.files[run.file].points[run.point]),
+      shared_(*plan.problems[run.problem]),
+      graph_(*plan.graphs[shared_.graph].step),
+      placement_(std::move(placement)),
+      other_(after_placing(plan.graphs[shared_.graph], placement_)) {
+  if (other_) costs_ = make_costs(point_.cluster, other_->graph, shared_.cluster);
+}
+
+Problem RunStep::problem() const {
+  if (other_) return {other_->graph, shared_.cluster, *costs_, point_.engine};
+  return {graph_, shared_.cluster, *shared_.costs, point_.engine};
+}
+
+Duration RunStep::lower_bound() const {
+  return other_ ? lower_bounds(other_->graph, shared_.cluster, *costs_).best()
+                : shared_.bounds.best();
+}
+
+RunStep step_of(const Plan& plan, const RunResult& row) {
+  const PlannedRun& run = plan.runs[row.id];
+  const RunProblems problems(plan, run);
+  const Problem step = problems.step();
+  Placement placement;
+  if (step.engine.queue == ReadyOrder::fifo)
+    placement.device = devices_from(row.placement, step.cluster.num_devices());
+  if (placement.device.size() != step.graph.num_ops()) return {plan, run, problems.place()};
+  check_placement(placement, step);
+  return {plan, run, std::move(placement)};
 }
 
 std::vector<std::size_t> remaining_runs(const Plan& plan, const Results* known,

@@ -80,6 +80,16 @@ struct Scenario {
       profile_text;  ///< the blocks as one line each
 };
 
+/// Of which runs there are timelines.
+enum class Timelines : std::uint8_t { none, best, all };
+
+/// What the results hold.
+struct ReportChoice {
+  bool placements = true;                 ///< every placement, in results.sqlite
+  std::size_t pictures = 40;              ///< steps that report.html can draw, at most
+  Timelines timelines = Timelines::none;  ///< as files: of each point's fastest run, or of all
+};
+
 /// A scenario file, its sweep expanded.
 struct ScenarioFile {
   std::string path;
@@ -87,7 +97,7 @@ struct ScenarioFile {
   std::vector<std::string> sets;  ///< what overrode it: "cluster.memory_fraction=0.5"
   std::vector<std::string> axes;  ///< swept keys but placers and seeds; the last varies fastest
   std::vector<Scenario> points;   ///< all have the same placers and seeds
-  bool placements = true;         ///< whether the results keep them
+  ReportChoice report;
 };
 
 }  // namespace baechi

@@ -70,6 +70,21 @@ std::string us(TimePoint time) {
   return us(time.time_since_epoch());
 }
 
+/// Names of Chrome's colours that are told apart; chrome://tracing takes them, Perfetto goes by the
+/// slice's name.
+constexpr std::array group_colours{"thread_state_running",
+                                   "thread_state_iowait",
+                                   "rail_response",
+                                   "rail_animation",
+                                   "rail_load",
+                                   "rail_idle",
+                                   "cq_build_passed",
+                                   "cq_build_failed",
+                                   "startup",
+                                   "yellow",
+                                   "olive",
+                                   "vsync_highlight_color"};
+
 class Writer {
  public:
   Writer(const std::string& path, const Problem& problem, const Timeline& timeline)
@@ -108,12 +123,19 @@ class Writer {
     for (const auto& [op, on, start, end] : timeline_.ops()) {
       if (on != device) continue;
       constexpr std::array phases{"forward", "backward", "update"};
+      const GroupId group = graph_.op(op).group;
+      std::string colour, group_name;
+      if (group != no_group) {
+        colour = fmt::format("\"cname\":\"{}\",",
+                             group_colours[(index(group) - 1) % group_colours.size()]);
+        group_name = fmt::format(",\"group\":{}", json_string(graph_.group_name(group)));
+      }
       slices.push_back(
           {fmt::format(
-               "\"cat\":\"op\",\"name\":{},\"args\":{{\"op\":{},\"kind\":{},\"phase\":\"{}\","
+               "\"cat\":\"op\",{}\"name\":{},\"args\":{{\"op\":{},\"kind\":{},\"phase\":\"{}\"{},"
                "\"persistent_bytes\":{},\"temporary_bytes\":{},\"output_bytes\":{}}}",
-               json_string(graph_.name(op)), index(op), json_string(graph_.kind(op)),
-               phases[static_cast<std::size_t>(graph_.op(op).phase)],
+               colour, json_string(graph_.name(op)), index(op), json_string(graph_.kind(op)),
+               phases[static_cast<std::size_t>(graph_.op(op).phase)], group_name,
                graph_.op(op).persistent.count, graph_.op(op).temporary.count,
                output_bytes(graph_, op).count),
            {start, end}});

@@ -1,0 +1,235 @@
+'use strict';
+// Step time and peak memory of one table, along one of its axes.
+
+const page = JSON.parse(document.getElementById('data').textContent);
+const colours = ['#3d7fc4', '#e0872b', '#3a9e60', '#c9485b', '#8a6bc9', '#9a6a4f', '#d271b5',
+  '#7d848c', '#a5a332', '#31a8b5'];
+const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function element(tag, properties, ...children) {
+  const e = Object.assign(document.createElement(tag), properties);
+  e.append(...children);
+  return e;
+}
+
+// The largest unit that `most` reaches: {scale, name}.
+function unitOf(units, most) {
+  let best = units[0];
+  for (const u of units) if (most >= u.scale) best = u;
+  return best;
+}
+const timeUnits = [{scale: 1, name: 'ns'}, {scale: 1e3, name: 'us'}, {scale: 1e6, name: 'ms'},
+  {scale: 1e9, name: 's'}];
+const sizeUnits = [{scale: 1, name: 'B'}, {scale: 1024, name: 'KiB'},
+  {scale: 1024 ** 2, name: 'MiB'}, {scale: 1024 ** 3, name: 'GiB'}, {scale: 1024 ** 4, name: 'TiB'}];
+function inWords(units, value) {
+  const u = unitOf(units, value);
+  const n = value / u.scale;
+  return (u.scale === 1 ? n.toFixed(0) : n.toPrecision(n >= 1000 ? 4 : 3)) + ' ' + u.name;
+}
+const timeText = ns => inWords(timeUnits, ns);
+const sizeText = bytes => inWords(sizeUnits, bytes);
+
+// A swept value where there is little room.
+const short = value => page.labels[value] || value;
+
+const status = {ok: 0, oom: 1, infeasible: 2, error: 3};
+const statusText = ['ok', 'out of memory', 'infeasible', 'error'];
+
+function distinct(values) {
+  return [...new Set(values)];
+}
+
+// The x scale for these values: in proportion if they are ascending numbers, else one after another.
+function xScale(values, title) {
+  const numbers = values.map(Number);
+  const ascending = values.length > 1 && numbers.every((n, i) => Number.isFinite(n) && (i === 0 || n > numbers[i - 1]));
+  const common = {title: {display: true, text: title}, grid: {color: css('--grid')}};
+  if (!ascending)
+    return {at: values.map(short), scale: {...common, type: 'category', labels: values.map(short), offset: true}};
+  const margin = (numbers[numbers.length - 1] - numbers[0]) * 0.03;
+  return {
+    at: numbers,
+    scale: {...common, type: 'linear', min: numbers[0] - margin, max: numbers[numbers.length - 1] + margin,
+      afterBuildTicks: scale => { scale.ticks = numbers.map(value => ({value})); },
+      ticks: {callback: value => String(value)}}
+  };
+}
+
+function makeChart(canvas, config) {
+  return new Chart(canvas, {
+    type: 'line',
+    ...config,
+    options: {
+      animation: false, maintainAspectRatio: false, locale: 'en-US', parsing: {xAxisKey: 'x', yAxisKey: 'y'},
+      interaction: {mode: 'nearest', intersect: false},
+      ...config.options
+    }
+  });
+}
+
+class TableCharts {
+  constructor(table, container) {
+    this.table = table;
+    this.held = table.axes.map((_, a) => table.columns[0][a]);
+    const memory = table.axes.indexOf('memory fraction');
+    this.along = memory >= 0 ? memory : table.axes.length - 1;
+    this.controls = element('div', {className: 'controls'});
+    this.canvases = [0, 1].map(() => element('canvas'));
+    this.charts = [];
+    this.logarithmic = false;
+    container.append(this.controls,
+      element('div', {className: 'charts'},
+        ...this.canvases.map(c => element('div', {className: 'chart'}, c))),
+      element('p', {className: 'hint', textContent: '✕ out of memory (in the right chart: used until then)   ' +
+        '◆ infeasible: the placer found nothing that fits   ▲ error   A click on a name hides it.'}));
+    this.draw();
+  }
+
+  // One selection for the axis to draw along, one for the value of each other axis.
+  drawControls() {
+    const {axes, columns} = this.table;
+    const choose = (label, options, chosen, change) => {
+      const select = element('select', {onchange: () => { change(select.value); this.draw(); }},
+        ...options.map(o => element('option', {value: o.value, textContent: o.text, selected: o.value === chosen})));
+      return element('label', {}, label + ' ', select);
+    };
+    this.controls.replaceChildren();
+    if (axes.length > 1)
+      this.controls.append(choose('along', axes.map((text, a) => ({value: String(a), text})),
+        String(this.along), v => { this.along = Number(v); }));
+    axes.forEach((axis, a) => {
+      if (a === this.along) return;
+      const values = distinct(columns.map(c => c[a]));
+      this.controls.append(choose(axis, values.map(value => ({value, text: short(value)})),
+        this.held[a], v => { this.held[a] = v; }));
+    });
+    this.controls.append(element('label', {}, element('input', {type: 'checkbox', checked: this.logarithmic,
+      onchange: e => { this.logarithmic = e.target.checked; this.draw(); }}), ' times logarithmic'));
+  }
+
+  draw() {
+    this.drawControls();
+    for (const chart of this.charts) chart.destroy();
+    const {axes, columns} = this.table;
+    const shown = columns.map((_, c) => c).filter(c =>
+      axes.every((_, a) => a === this.along || columns[c][a] === this.held[a]));
+    const x = xScale(shown.map(c => columns[c][this.along]), axes[this.along]);
+    this.charts = [
+      this.drawStepTimes(this.canvases[0], shown, x),
+      this.drawMemory(this.canvases[1], shown, x)];
+  }
+
+  // A line per placer, in `unit`.
+  lines(shown, x, unit, values) {
+    return this.table.rows.map((row, r) => ({
+      label: row.name,
+      borderColor: colours[r % colours.length],
+      backgroundColor: colours[r % colours.length],
+      borderWidth: 1.8, pointRadius: 3.5, pointHoverRadius: 6,
+      pointStyle: shown.map(c => row.status[c] === status.oom ? 'crossRot' : 'circle'),
+      pointBorderWidth: 2,
+      borderDash: r >= colours.length ? [6, 3] : [],
+      data: this.points(shown, x, unit, values(row)),
+      row
+    }));
+  }
+
+  reference(label, shown, x, unit, values, colour) {
+    return {
+      label, borderColor: colour, backgroundColor: colour, borderDash: [6, 4], borderWidth: 1.5,
+      pointRadius: 0, pointHoverRadius: 0, data: this.points(shown, x, unit, values)
+    };
+  }
+
+  points(shown, x, unit, values) {
+    return shown.map((c, i) => ({x: x.at[i], y: values[c] === null ? null : values[c] / unit.scale, value: values[c], column: c}));
+  }
+
+  // Runs without a step time stand above, each placer on a line of its own.
+  failures(shown, x) {
+    const points = [];
+    for (const row of this.table.rows)
+      shown.forEach((c, i) => {
+        if (row.status[c] > 0) points.push({x: x.at[i], y: row.name, kind: row.status[c], column: c});
+      });
+    const look = {[status.oom]: ['crossRot', css('--alarm')], [status.infeasible]: ['rectRot', '#d39a1d'],
+      [status.error]: ['triangle', '#8a6bc9']};
+    return {
+      label: 'no step time', yAxisID: 'failed', showLine: false, data: points,
+      pointRadius: 5, pointHoverRadius: 7, borderWidth: 2, pointBorderWidth: 2,
+      pointStyle: points.map(p => look[p.kind][0]),
+      pointBorderColor: points.map(p => look[p.kind][1]),
+      pointBackgroundColor: points.map(p => p.kind === status.oom ? 'transparent' : look[p.kind][1])
+    };
+  }
+
+  options(title, x, y, extra, label) {
+    y = {beginAtZero: true, title: {display: true, text: title}, grid: {color: css('--grid')}, stack: 'y',
+      stackWeight: 5, ...y};
+    const legend = chart => chart.data.datasets.map((d, datasetIndex) => ({
+      text: d.label, datasetIndex, hidden: !chart.isDatasetVisible(datasetIndex), fontColor: css('--soft'),
+      strokeStyle: d.borderColor, fillStyle: d.backgroundColor, lineWidth: d.row ? 0 : 2,
+      lineDash: d.row ? [] : [4, 3], pointStyle: d.row ? 'circle' : 'line'
+    })).filter(item => item.text !== 'no step time');
+    return {
+      scales: {x: x.scale, y, ...extra},
+      plugins: {
+        legend: {position: 'bottom', labels: {usePointStyle: true, boxHeight: 7, generateLabels: legend}},
+        tooltip: {callbacks: {title: items => items.length ? this.place(items[0].raw.column) : '', label}}
+      }
+    };
+  }
+
+  place(column) {
+    return this.table.axes.map((axis, a) => `${axis} ${short(this.table.columns[column][a])}`).join(', ');
+  }
+
+  drawStepTimes(canvas, shown, x) {
+    const {bounds, rows} = this.table;
+    const unit = unitOf(timeUnits, Math.max(1, ...shown.flatMap(c => [bounds[c], ...rows.map(r => r.step[c])])));
+    const datasets = this.lines(shown, x, unit, row => row.step);
+    datasets.push(this.reference('lower bound', shown, x, unit, bounds, css('--soft')));
+    const failed = this.failures(shown, x);
+    const names = distinct(failed.data.map(p => p.y));
+    const extra = {};
+    if (names.length) {
+      datasets.push(failed);
+      extra.failed = {axis: 'y', type: 'category', labels: [...names, ''], offset: true, stack: 'y',
+        stackWeight: Math.min(4, 0.4 * names.length + 0.4), grid: {color: css('--grid')},
+        ticks: {autoSkip: false, font: {size: 10}}};
+    }
+    const label = ({raw, dataset}) => {
+      if (raw.kind) return `${raw.y}: ${statusText[raw.kind]}`;
+      const over = dataset.row && bounds[raw.column] > 0 ? `, ${(raw.value / bounds[raw.column]).toFixed(2)} x the bound` : '';
+      return `${dataset.label}: ${timeText(raw.value)}${over}`;
+    };
+    return makeChart(canvas, {data: {datasets}, options: this.options(`step time [${unit.name}]`, x,
+      {type: this.logarithmic ? 'logarithmic' : 'linear'}, extra, label)});
+  }
+
+  drawMemory(canvas, shown, x) {
+    const {memory, rows} = this.table;
+    const used = Math.max(1, ...shown.flatMap(c => rows.map(r => r.peak[c])));
+    const unit = unitOf(sizeUnits, used);
+    const limit = Math.max(...shown.map(c => memory[c]));
+    const datasets = this.lines(shown, x, unit, row => row.peak);
+    // The limit in sight, unless little of it is used.
+    if (used > limit / 4)
+      datasets.push(this.reference('memory of a device', shown, x, unit, memory, css('--alarm')));
+    const label = ({raw, dataset}) => {
+      const ran_out = dataset.row && dataset.row.status[raw.column] === status.oom;
+      return `${dataset.label}: ${sizeText(raw.value)}${ran_out ? ' when it ran out' : ''}`;
+    };
+    return makeChart(canvas, {data: {datasets}, options: 
+      this.options(`peak memory [${unit.name}], of ${sizeText(limit)}`, x, {}, {}, label)});
+  }
+}
+
+Chart.defaults.color = css('--soft');
+Chart.defaults.font.family = 'system-ui, sans-serif';
+const tableCharts = [];
+page.tables.forEach((table, t) => {
+  if (table.axes.length) tableCharts.push(new TableCharts(table, document.getElementById(`charts${t}`)));
+});
+document.body.dataset.charts = String(2 * tableCharts.length);

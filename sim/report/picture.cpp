@@ -1,0 +1,205 @@
+#include "sim/report/picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace baechi {
+namespace {
+
+/// A slice of a track, or several too close to be told apart.
+struct Slice {
+  TimePoint start{}, end{};
+  std::uint32_t what = 0, a = 0, b = 0;  // of the longest: op; phase and group, or peer
+  Duration longest{};
+  std::size_t count = 1;
+};
+
+/// Slices in order of start, those within `pixel` of each other as one; if `touching`, also those
+/// that overlap, however long.
+std::vector<Slice> merged(const std::vector<Slice>& slices, Duration pixel, bool touching) {
+  std::vector<Slice> result;
+  for (const Slice& s : slices) {
+    if (!result.empty()) {
+      Slice& last = result.back();
+      const bool both_short = s.longest < pixel && last.longest < pixel;
+      if ((both_short && s.end - last.start <= pixel) || (touching && s.start < last.end)) {
+        last.end = std::max(last.end, s.end);
+        last.count += s.count;
+        if (s.longest > last.longest) {
+          last.longest = s.longest;
+          last.what = s.what;
+          last.a = s.a;
+          last.b = s.b;
+        }
+        continue;
+      }
+    }
+    result.push_back(s);
+  }
+  return result;
+}
+
+/// At most about `most` of them: with ever larger pixels, at last with all that overlaps in one.
+std::vector<Slice> at_most(std::vector<Slice> slices, std::size_t most, Duration step) {
+  std::ranges::stable_sort(slices, {}, [](const Slice& s) { return std::pair(s.start, s.end); });
+  if (slices.size() <= most) return slices;
+  for (std::int64_t parts = 4096; parts >= 64; parts /= 2) {
+    std::vector<Slice> fewer = merged(slices, step / parts, false);
+    if (fewer.size() <= most) return fewer;
+  }
+  return merged(slices, step / 256, true);
+}
+
+struct Sample {
+  TimePoint at{};
+  MemoryUse use{};
+};
+
+/// The first, and at most 2 in each of `bins` equal parts of the step: the one with most in use,
+/// and the last.
+std::vector<Sample> thinned(const std::vector<Sample>& samples, std::size_t bins, Duration step) {
+  if (samples.size() <= 2 * bins) return samples;
+  const std::int64_t width = std::max<std::int64_t>(1, step.count() / static_cast<int>(bins));
+  std::vector<Sample> result{samples.front()};
+  for (auto first = samples.begin() + 1; first != samples.end();) {
+    const std::int64_t bin = first->at.time_since_epoch().count() / width;
+    const auto last = std::find_if(first, samples.end(), [&](const Sample& s) {
+      return s.at.time_since_epoch().count() / width != bin;
+    });
+    const auto most = std::max_element(first, last, [](const Sample& x, const Sample& y) {
+      return x.use.total() < y.use.total();
+    });
+    result.push_back(*most);
+    if (most != std::prev(last)) result.push_back(*std::prev(last));
+    first = last;
+  }
+  return result;
+}
+
+class Painter {
+ public:
+  Painter(const Problem& problem, const Timeline& timeline, const StepResult& result,
+          const PictureSize& size)
+      : graph_(problem.graph),
+        cluster_(problem.cluster),
+        result_(result),
+        size_(size),
+        compute_(cluster_.num_devices()),
+        send_(cluster_.num_devices()),
+        receive_(cluster_.num_devices()),
+        memory_(cluster_.num_devices()) {
+    for (const auto& [op, device, start, end] : timeline.ops())
+      compute_[device].push_back({.start = start,
+                                  .end = end,
+                                  .what = static_cast<std::uint32_t>(op),
+                                  .a = static_cast<std::uint32_t>(graph_.op(op).phase),
+                                  .b = static_cast<std::uint32_t>(graph_.op(op).group),
+                                  .longest = end - start});
+    for (const auto& [tensor, src, dst, start, end] : timeline.transfers()) {
+      Slice slice{.start = start,
+                  .end = end,
+                  .what = static_cast<std::uint32_t>(graph_.tensor(tensor).producer),
+                  .a = static_cast<std::uint32_t>(dst),
+                  .longest = end - start};
+      send_[src].push_back(slice);
+      slice.a = static_cast<std::uint32_t>(src);
+      receive_[dst].push_back(slice);
+    }
+    Bytes most;
+    for (const auto& [device, at, use] : timeline.memory()) {
+      std::vector<Sample>& samples = memory_[device];
+      if (!samples.empty() && samples.back().at == at && samples.back().use.total() <= use.total())
+        samples.pop_back();
+      samples.push_back({at, use});
+      most = std::max(most, use.total());
+    }
+    quantum_ = std::max<std::int64_t>(1, result.makespan.count() / 1'000'000);
+    unit_ = std::max<std::int64_t>(1, most.count / 10'000);
+  }
+
+  std::string json() const {
+    std::string out = fmt::format("{{\"ns\":{},\"quantum\":{},\"unit\":{},\"oom\":{},\"devices\":[",
+                                  result_.makespan.count(), quantum_, unit_, oom());
+    for (const DeviceId d : cluster_.devices()) {
+      const DeviceUse& use = result_.devices[d];
+      out += fmt::format("{}{{\"name\":{},\"limit\":{},\"busy\":{},\"peak\":{}",
+                         index(d) > 0 ? "," : "", text(cluster_.device(d).name),
+                         cluster_.device(d).memory.count, use.busy.count(), use.peak.count);
+      const std::size_t devices = cluster_.num_devices();
+      append_track(out, "compute", compute_[d], size_.computing / devices, true);
+      append_track(out, "send", send_[d], size_.transfers / (2 * devices), false);
+      append_track(out, "receive", receive_[d], size_.transfers / (2 * devices), false);
+      append_memory(out, memory_[d], size_.memory / (2 * devices));
+      out += '}';
+    }
+    return out + "]}";
+  }
+
+ private:
+  static constexpr std::size_t least = 20;  // of slices or samples, however many devices there are
+
+  static std::string text(std::string_view s) {
+    return nlohmann::json(s).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  }
+
+  std::string oom() const {
+    if (!result_.oom) return "null";
+    const OutOfMemory& o = *result_.oom;
+    return fmt::format("{{\"device\":{},\"ns\":{},\"op\":{},\"needed\":{},\"free\":{}}}",
+                       index(o.device), o.at.time_since_epoch().count(), text(graph_.name(o.op)),
+                       o.needed.count, o.free.count);
+  }
+
+  std::int64_t quanta(TimePoint t) const { return t.time_since_epoch().count() / quantum_; }
+
+  void append_track(std::string& out, std::string_view name, const std::vector<Slice>& slices,
+                    std::size_t most, bool ops) const {
+    out += fmt::format(",\"{}\":[", name);
+    std::int64_t before = 0;
+    bool first = true;
+    for (const Slice& s : at_most(slices, std::max(most, least), result_.makespan)) {
+      const std::int64_t start = quanta(s.start);
+      fmt::format_to(std::back_inserter(out), "{}{},{},{},{},{}", first ? "" : ",", start - before,
+                     quanta(s.end) - start, s.what, s.count, s.a);
+      if (ops) fmt::format_to(std::back_inserter(out), ",{}", s.b);
+      before = start;
+      first = false;
+    }
+    out += ']';
+  }
+
+  void append_memory(std::string& out, const std::vector<Sample>& samples, std::size_t bins) const {
+    out += ",\"memory\":[";
+    std::int64_t before = 0;
+    bool first = true;
+    for (const Sample& s : thinned(samples, std::max(bins, least), result_.makespan)) {
+      const std::int64_t at = quanta(s.at);
+      fmt::format_to(std::back_inserter(out), "{}{}", first ? "" : ",", at - before);
+      for (const MemoryKind kind : memory_kinds)
+        fmt::format_to(std::back_inserter(out), ",{}", s.use[kind].count / unit_);
+      before = at;
+      first = false;
+    }
+    out += ']';
+  }
+
+  const OpGraph& graph_;
+  const Cluster& cluster_;
+  const StepResult& result_;
+  const PictureSize& size_;
+  IdVector<DeviceId, std::vector<Slice>> compute_, send_, receive_;
+  IdVector<DeviceId, std::vector<Sample>> memory_;
+  std::int64_t quantum_ = 1, unit_ = 1;
+};
+
+}  // namespace
+
+std::string picture(const Problem& problem, const Timeline& timeline, const StepResult& result,
+                    const PictureSize& size) {
+  return Painter(problem, timeline, result, size).json();
+}
+
+}  // namespace baechi
