@@ -155,7 +155,8 @@ void check_apart(const Matched& m, std::string_view what, auto a, auto b, Faults
   }
 }
 
-/// Staged transfers: no two leave a device, or come to one, at the same time.
+/// Staged transfers: no two leave a device, or come to one, at the same time. Without overlap a
+/// sender computes again once a tensor has left, a receiver when it has come.
 void check_stages(const Matched& m, Faults& faults) {
   for (const DeviceId d : m.problem.cluster.devices()) {
     for (const bool out : {true, false}) {
@@ -168,6 +169,12 @@ void check_stages(const Matched& m, Faults& faults) {
                             : std::pair(w.end - second, w.end));
       }
       std::ranges::sort(spans);
+      for (const Work& w : m.run.work) {
+        if (m.problem.engine.overlap || w.is_transfer || w.dst != d) continue;
+        for (const auto& [start, end] : spans)
+          if (start < w.end && w.start < end)
+            faults.add("overlap (computing while moving): {} at {}", text(w), text(start));
+      }
       for (std::size_t i = 1; i < spans.size(); ++i)
         if (spans[i].first < spans[i - 1].second)
           faults.add("overlap (stage): two tensors {} device {} at {}", out ? "leave" : "reach",
@@ -189,7 +196,8 @@ void check_overlaps(const Matched& m, Faults& faults) {
       check_apart(m, "channel", sends, sends, faults);
       check_apart(m, "channel", receives, receives, faults);
     }
-    if (!engine.overlap) check_apart(m, "computing while moving", op, moves, faults);
+    if (!engine.overlap && !is_staged(m))
+      check_apart(m, "computing while moving", op, moves, faults);
   }
   const auto any = [](const Work& w) { return w.is_transfer; };
   if (engine.transfers == Transfers::shared) check_apart(m, "bus", any, any, faults);
