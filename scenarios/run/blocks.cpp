@@ -420,8 +420,10 @@ std::vector<Choice> read_transforms(const Value& block, const std::string& base,
       choices.push_back(std::move(choice));
     });
   };
+  if (block.text.empty() && block.children.empty()) return choices;
+  if (block.text == "none") return choices;  // what a sweep compares with
   if (!is_list(block)) {
-    if (!block.text.empty() || !block.children.empty()) one(block);
+    one(block);
     return choices;
   }
   for (const auto& [key, entry] : block.children) one(entry);

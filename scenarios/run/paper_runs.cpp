@@ -214,7 +214,9 @@ void summarise(const PaperTable& table, PaperTableResult& result) {
         ++result.oom_cells;
         if (cell.published->oom == cell.ours->oom) ++result.right_oom;
       }
-      if (!table.columns[c].counted || cell.calibrated || !cell.deviation()) continue;
+      if (!table.columns[c].counted || is_wall_clock(table.columns[c].metric) || cell.calibrated ||
+          !cell.deviation())
+        continue;
       ++result.deviations;
       result.mean_deviation += std::abs(*cell.deviation());
     }

@@ -29,7 +29,8 @@ std::string deviation_text(const PaperCell& cell, Metric metric) {
     return cell.published->oom == cell.ours->oom ? "right" : "wrong";
   const auto deviation = cell.deviation();
   if (!deviation) return "";
-  if (metric == Metric::placing_time) return fmt::format("1/{:.3g}", 1.0 / (*deviation + 1.0));
+  if (is_wall_clock(metric) && *deviation < -0.5)
+    return fmt::format("{:.3g} x faster", 1.0 / (*deviation + 1.0));
   return fmt::format("{:+.1f} %", *deviation * 100.0);
 }
 
@@ -83,12 +84,12 @@ std::string to_text(const Paper& paper, const PaperResult& result) {
     std::size_t width = 0;
     for (const PaperRow& row : table.rows) width = std::max(width, row.label.size());
     text += fmt::format("  {:{}}", "", width);
-    for (const PaperColumn& c : table.columns) text += fmt::format("  {:^24}", c.name);
+    for (const PaperColumn& c : table.columns) text += fmt::format("  {:^27}", c.name);
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
       text += fmt::format("\n  {:{}}", table.rows[r].label, width);
       for (std::size_t c = 0; c < table.columns.size(); ++c) {
         const CellText cell = cell_text(result.tables[t].cells[r][c], table.columns[c].metric);
-        text += fmt::format("  {:>6} {:>6} {:>10}", cell.published, cell.ours, cell.deviation);
+        text += fmt::format("  {:>6} {:>6} {:>13}", cell.published, cell.ours, cell.deviation);
       }
     }
     text += "\n  " + summary(result.tables[t]) + "\n\n";

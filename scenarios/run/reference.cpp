@@ -252,7 +252,7 @@ Json placers_schema() {
 
 Json transforms_schema() {
   const Json one = choice_schema(transform_components());
-  return {{"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
+  return {{"anyOf", {{{"const", "none"}}, one, {{"type", "array"}, {"items", one}}}}};
 }
 
 Json kinds_schema() {
