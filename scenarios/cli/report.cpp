@@ -1,25 +1,141 @@
 #include "scenarios/run/report.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 
+#include "placers/child_process.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/run/plots.h"
 #include "scenarios/run/results.h"
+#include "scenarios/run/tables.h"
+#include "sim/error.h"
 
 namespace baechi {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReportFlags {
+  std::string folder;
+  bool plots = false;
+  std::vector<std::size_t> steps;
+};
+
+/// Where PATH has `program`; throws InputError if it does not.
+std::string installed(std::string_view program, std::string_view what_for) {
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): read only
+  std::string_view rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, program);
+    if (access(candidate.c_str(), X_OK) == 0 && fs::is_regular_file(candidate)) return candidate;
+    rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
+  }
+  throw InputError(fmt::format("{} needs {}, which is not in PATH (Debian: apt install {}-nox)",
+                               what_for, program, program));
+}
+
+/// Of the runs asked for, or of each graph's fastest that has a picture.
+std::vector<Plot> step_plots(const Results& results, const std::vector<std::size_t>& wanted) {
+  std::vector<Plot> plots;
+  std::vector<std::size_t> drawn;  // all that could be
+  for (const ResultTable& table : result_tables(results)) {
+    const RunResult* fastest = nullptr;
+    std::size_t where = 0;
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      for (const ResultTable::Row& row : table.rows) {
+        const RunResult* run = row.cells[c];
+        if (run == nullptr || run->picture.empty()) continue;
+        drawn.push_back(run->id);
+        if (std::ranges::find(wanted, run->id) != wanted.end())
+          plots.push_back(step_plot(*run, row.name + ", " + point_label(results, table, c)));
+        if (!run->step_time || (fastest != nullptr && *run->step_time >= *fastest->step_time))
+          continue;
+        fastest = run;
+        where = c;
+      }
+    }
+    if (wanted.empty() && fastest != nullptr)
+      plots.push_back(
+          step_plot(*fastest, fastest->placer + ", " + point_label(results, table, where)));
+  }
+  Mistakes mistakes;
+  for (const std::size_t id : wanted) {
+    if (std::ranges::find(drawn, id) != drawn.end()) continue;
+    mistakes.add(fmt::format("--step {}: no run of which there is a picture (those: {})", id,
+                             drawn.empty() ? "none" : fmt::format("{}", fmt::join(drawn, ", "))));
+  }
+  mistakes.throw_if_any();
+  return plots;
+}
+
+/// NAME.gp, NAME.svg and NAME.pdf in `folder`, each made aside. Returns how many plots.
+std::size_t draw_plots(const std::string& folder, const std::vector<Plot>& plots,
+                       const std::string& gnuplot) {
+  const std::string aside = folder + ".part";
+  fs::remove_all(aside);
+  fs::create_directories(aside);
+  fs::create_directories(folder);
+  std::string there = "cd '";
+  for (const char c : aside) there += c == '\'' ? "''" : std::string(1, c);
+  there += '\'';
+  for (const Plot& plot : plots) {
+    write_aside(aside + "/" + plot.name + ".gp", plot.script);
+    const std::string file = plot.name + ".gp";
+    const ProcessResult done = run_process(gnuplot, std::vector<std::string>{"-e", there, file}, "",
+                                           std::chrono::minutes(2));
+    if (done.exit_code != 0 || done.signal != 0 || done.timed_out)
+      throw std::runtime_error(
+          fmt::format("gnuplot failed on {}/{}: {}", aside, file, done.error_tail));
+    for (const char* ending : {".gp", ".svg", ".pdf"})
+      fs::rename(aside + "/" + plot.name + ending, folder + "/" + plot.name + ending);
+  }
+  fs::remove_all(aside);
+  return plots.size();
+}
+
+int report(const ReportFlags& flags) {
+  const Results results = read_results(flags.folder);
+  std::string gnuplot;
+  std::vector<Plot> plots;
+  if (flags.plots) {
+    gnuplot = installed("gnuplot", "--plots");
+    plots = chart_plots(results);
+    std::ranges::move(step_plots(results, flags.steps), std::back_inserter(plots));
+  }
+  write_aside(flags.folder + "/report.html", to_html(results));
+  fmt::print(stderr, "{}/report.html\n", flags.folder);
+  if (flags.plots)
+    fmt::print(stderr, "{0}/plots/*.svg, *.pdf, *.gp ({1} plots)\n", flags.folder,
+               draw_plots(flags.folder + "/plots", plots, gnuplot));
+  return 0;
+}
+
+}  // namespace
 
 void add_report(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("report", "Rebuild report.html from the results in a folder");
-  const auto folder = std::make_shared<std::string>();
-  verb->add_option("DIR", *folder, "A folder that 'baechi run' wrote")->required()->type_name("");
-  verb->callback([folder, &chosen] {
-    chosen = [folder] {
-      write_aside(*folder + "/report.html", to_html(read_results(*folder)));
-      fmt::print(stderr, "{}/report.html\n", *folder);
-      return 0;
-    };
-  });
+  const auto flags = std::make_shared<ReportFlags>();
+  verb->add_option("DIR", flags->folder, "A folder that 'baechi run' wrote")
+      ->required()
+      ->type_name("");
+  CLI::Option* plots = verb->add_flag(
+      "--plots", flags->plots, "Also DIR/plots/*.svg and *.pdf, by gnuplot: charts and steps");
+  verb->add_option("--step", flags->steps,
+                   "Plot the step of this run (an id of results.csv that the report can draw), not "
+                   "the fastest of each graph's")
+      ->type_name("ID")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->needs(plots);
+  verb->footer("DIR/plots/NAME.gp is the gnuplot script of a plot with its data, to be changed.");
+  verb->callback([flags, &chosen] { chosen = [flags] { return report(*flags); }; });
 }
 
 }  // namespace baechi

@@ -53,7 +53,7 @@ class Steps {
 
   void add(const ResultTable& table) {
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      const std::string point = label(table, c);
+      const std::string point = point_label(results_, table, c);
       for (const ResultTable::Row& row : table.rows) {
         const RunResult* run = row.cells[c];
         if (run == nullptr || run->picture.empty()) continue;
@@ -78,13 +78,6 @@ class Steps {
   Json steps = Json::object(), names = Json::object();
 
  private:
-  std::string label(const ResultTable& table, std::size_t column) const {
-    std::string text = results_.graphs[table.graph].label;
-    for (std::size_t a = 0; a < table.axes.size(); ++a)
-      text += fmt::format(", {} {}", table.axes[a], short_value(table.columns[column][a]));
-    return text;
-  }
-
   void need_name(std::size_t graph, const Json& op) {
     if (graph != graph_of_lines_) {
       lines_ = lines_of(results_.graphs[graph].op_names);

@@ -122,4 +122,13 @@ std::string read_small_file(const std::string& path, std::size_t most) {
   return text;
 }
 
+std::string plain_file_name(std::string_view text) {
+  std::string name(text.substr(0, 120));
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain && std::string_view("_-=.,").find(c) == std::string_view::npos) c = '_';
+  }
+  return name;
+}
+
 }  // namespace baechi

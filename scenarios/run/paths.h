@@ -27,4 +27,8 @@ std::vector<std::string> matching_files(const Options::Value& pattern, const std
 /// A whole regular file of at most `most` bytes. Throws InputError beginning with `path` otherwise.
 std::string read_small_file(const std::string& path, std::size_t most);
 
+/// `text` as a file's name, at most 120 bytes: what is no letter, digit or one of "_-=.," becomes
+/// '_'.
+std::string plain_file_name(std::string_view text);
+
 }  // namespace baechi

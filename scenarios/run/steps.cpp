@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "scenarios/run/parallel.h"
+#include "scenarios/run/paths.h"
 #include "sim/report/picture.h"
 
 namespace baechi {
@@ -35,12 +36,7 @@ std::size_t fastest(const Results& results, const std::vector<std::size_t>& rows
 }
 
 std::string file_name(const RunResult& row) {
-  std::string name = row.placer.substr(0, 60);
-  for (char& c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!plain && std::string_view("_-=.,").find(c) == std::string_view::npos) c = '_';
-  }
-  return fmt::format("{}.{}.trace.json.gz", row.id, name);
+  return fmt::format("{}.{}.trace.json.gz", row.id, plain_file_name(row.placer));
 }
 
 }  // namespace

@@ -163,6 +163,13 @@ const RunResult* ResultTable::best(std::size_t column) const {
   return best;
 }
 
+std::string point_label(const Results& results, const ResultTable& table, std::size_t column) {
+  std::string text = results.graphs[table.graph].label;
+  for (std::size_t a = 0; a < table.axes.size(); ++a)
+    text += fmt::format(", {} {}", table.axes[a], short_value(table.columns[column][a]));
+  return text;
+}
+
 std::vector<ResultTable> result_tables(const Results& results) {
   std::map<std::pair<std::size_t, std::size_t>, std::vector<const RunResult*>> groups;
   for (const RunResult& row : results.rows) groups[{row.scenario, row.graph}].push_back(&row);

@@ -22,6 +22,9 @@ struct ResultTable {
   const RunResult* best(std::size_t column) const;  ///< the fastest; ties: the first. Null if none
 };
 
+/// "gnmt, devices 4, memory fraction 0.4": the graph, and where a column of its table is.
+std::string point_label(const Results& results, const ResultTable& table, std::size_t column);
+
 /// In the order of scenarios, then graphs. The tables refer to `results`.
 std::vector<ResultTable> result_tables(const Results& results);
 
