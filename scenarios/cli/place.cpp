@@ -86,16 +86,14 @@ int place(const Arguments& arguments) {
   Choice choice = parse_choice(arguments.placer, "--placer");
   const std::unique_ptr<Placer> placer =
       make_placer(choice.name, std::move(choice.options), choice.where);
-  const Platform platform = read_platform(arguments.cluster);
-  const Cluster cluster = make_cluster(platform.cluster);
-  const Trace trace = read_trace(arguments.trace);
-  const std::unique_ptr<CostModel> costs = make_costs(platform.cluster, trace.graph, cluster);
-  const Problem problem{trace.graph, cluster, *costs, platform.engine};
+  const auto workload = read_workload(arguments.trace, arguments.cluster);
+  const Problem problem = workload->problem();
+  const Trace& trace = workload->trace;
 
   const Answer answer = ask(*placer, problem, arguments.seed);
   if (answer.placement && !arguments.output.empty())
     write_placement(arguments.output, *answer.placement, trace.graph, trace.name,
-                    cluster.num_devices());
+                    problem.cluster.num_devices());
   StepResult step;
   if (answer.placement) step = simulate(problem, *answer.placement);
   if (arguments.format == "json")

@@ -82,6 +82,13 @@ OpGraph OpGraph::with_times(std::string_view kind, const IdVector<OpId, Duration
   return g;
 }
 
+OpGraph OpGraph::with_transfers(IdVector<TensorId, Duration> transfer) const {
+  BAECHI_CHECK(transfer.size() == num_tensors(), "one time per tensor");
+  OpGraph g = *this;
+  g.transfers_ = std::move(transfer);
+  return g;
+}
+
 OpId OpGraphBuilder::add_op(const OpSpec& op) {
   BAECHI_CHECK(ops_.size() < index(no_op), "more than 2^32 - 1 ops");
   name_text_ += op.name;

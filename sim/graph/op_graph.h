@@ -127,6 +127,8 @@ class OpGraph {
   /// The same graph with the times `compute` [num_ops] for devices of `kind`, in place of those it
   /// had. A graph without device kinds loses its one time per op to the first kind added.
   OpGraph with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) const;
+  /// The same graph with `transfer` [num_tensors] as measured transfer times; < 0: not measured.
+  OpGraph with_transfers(IdVector<TensorId, Duration> transfer) const;
 
  private:
   friend class OpGraphBuilder;
