@@ -59,6 +59,7 @@ Json answer_json(const Answer& answer, const StepResult& step, const Problem& pr
   }
   json["placer"] = placer;
   json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
+  json["facts"] = answer.placement ? Json(answer.placement->facts) : Json::object();
   json["status"] = answer.placement ? "ok" : "infeasible";
   json["detail"] = answer.detail;
   if (step.oom)

@@ -9,7 +9,7 @@ namespace baechi {
 
 /// Stands for the time of an op on a device that cannot run it: longer than any step, and small
 /// enough to be added up over a graph.
-inline constexpr Duration cannot_run{std::int64_t{1} << 50};  // 13 days
+inline constexpr Duration cannot_run{std::int64_t{1} << 46};  // 19 hours
 
 /// Bound to one graph and one cluster, which outlive it.
 class CostModel {
