@@ -333,6 +333,7 @@ TEST_SUITE("traces") {
     CHECK_FALSE(g.measured_transfer(TensorId{0}));
     CHECK(t.cluster->accelerators == 2);
     CHECK(t.cluster->memory == Bytes{1'000'000'000});
+    CHECK(t.cluster->transfer[TensorId{0}] == 2us);
     CHECK(t.notes.size() == 3);  // several sizes, several costs, one renamed
     CHECK(*read({{"transfers", "measured"}}).graph.measured_transfer(TensorId{0}) == 2us);
     CHECK(*read({{"transfers", "measured"}, {"cost_unit", "s"}})

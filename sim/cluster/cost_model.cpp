@@ -27,19 +27,23 @@ ProfiledCosts::ProfiledCosts(const OpGraph& graph, const Cluster& cluster)
   if (kinds.empty()) return;
   std::vector<bool> used(kinds.size(), false);
   for (const std::size_t k : kind_) used[k] = true;
-  for (std::size_t k = 0; k < kinds.size(); ++k) {
-    if (!used[k]) continue;
-    for (const OpId v : graph.ops()) {
-      if (graph.compute(v, k)) continue;
-      throw InputError(
-          fmt::format("op '{}' has no time for device kind '{}'", graph.name(v), kinds[k]));
-    }
+  std::vector<std::string_view> used_kinds;
+  for (std::size_t k = 0; k < kinds.size(); ++k)
+    if (used[k]) used_kinds.push_back(kinds[k]);
+  for (const OpId v : graph.ops()) {
+    bool runs = false;
+    for (std::size_t k = 0; k < kinds.size(); ++k) runs = runs || (used[k] && graph.compute(v, k));
+    if (!runs)
+      throw InputError(fmt::format("op '{}' has no time for any device of the cluster: {}",
+                                   graph.name(v), fmt::join(used_kinds, ", ")));
   }
 }
 
 Duration ProfiledCosts::compute(OpId op, DeviceId device) const {
   const std::size_t kind = kind_[device];
-  const Duration base = kind == 0 ? graph_.op(op).compute : *graph_.compute(op, kind);
+  const std::optional<Duration> time = graph_.compute(op, kind);
+  if (!time) return cannot_run;
+  const Duration base = *time;
   const double speed = cluster_.device(device).speed;
   if (speed == 1.0) return base;
   return Duration{static_cast<std::int64_t>(std::ceil(static_cast<double>(base.count()) / speed))};

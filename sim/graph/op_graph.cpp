@@ -134,6 +134,13 @@ OpGraph OpGraph::with_free_controls() const {
   return g;
 }
 
+OpGraph OpGraph::with_transfers(IdVector<TensorId, Duration> transfer) const {
+  BAECHI_CHECK(transfer.size() == num_tensors(), "one time per tensor");
+  OpGraph g = *this;
+  g.transfers_ = std::move(transfer);
+  return g;
+}
+
 OpId OpGraphBuilder::add_op(const OpSpec& op) {
   BAECHI_CHECK(ops_.size() < index(no_op), "more than 2^32 - 1 ops");
   name_text_ += op.name;

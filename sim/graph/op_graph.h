@@ -150,6 +150,8 @@ class OpGraph {
   bool free_controls() const { return free_controls_; }
   /// Whether `t` is a control dependency that is known everywhere as soon as its op has ended.
   bool instant(TensorId t) const { return free_controls_ && tensors_[t].control; }
+  /// The same graph with `transfer` [num_tensors] as measured transfer times; < 0: not measured.
+  OpGraph with_transfers(IdVector<TensorId, Duration> transfer) const;
 
  private:
   friend class OpGraphBuilder;
