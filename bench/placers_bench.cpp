@@ -16,7 +16,7 @@ void place(benchmark::State& state, std::string_view placer, std::size_t devices
   const Cluster on = cluster(devices);
   const ProfiledCosts costs(graph, on);
   const auto made = make_placer(placer, Options(std::string(placer)));
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     const Placement placement = made->place({graph, on, costs, engine}, 0);
     benchmark::DoNotOptimize(placement.device.data());
   }
@@ -80,7 +80,7 @@ static void m_sct_without_lp_4_devices(benchmark::State& state) {
   const Cluster on = cluster(4);
   const ProfiledCosts costs(graph, on);
   const ListSchedulerOptions options{.favourite = layered_favourites(state.range(0))};
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     const Placement placement = schedule_list({graph, on, costs}, options, "m_sct");
     benchmark::DoNotOptimize(placement.device.data());
   }
@@ -90,7 +90,7 @@ BENCHMARK(m_sct_without_lp_4_devices)->Arg(22000)->Unit(benchmark::kMillisecond)
 
 static void favourite_child_lp(benchmark::State& state) {
   const SctGraph sct = layered_sct_graph(state.range(0));
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     const SctSolution solution = solve_sct(sct);
     benchmark::DoNotOptimize(solution.w);
   }

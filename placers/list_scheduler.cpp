@@ -593,7 +593,7 @@ Placement schedule_list(const Problem& problem, const ListSchedulerOptions& opti
     ListSchedule attempt(problem, options, caution);
     std::optional<Placement> placement = attempt.run();
     const std::string failure = placement ? flaw(problem, *placement) : attempt.stuck();
-    if (failure.empty()) {
+    if (placement && failure.empty()) {
       if (!first_failure.empty()) {
         placement->detail =
             fmt::format("fallback: placed with {}; at first: {}", named(caution), first_failure);

@@ -179,7 +179,7 @@ std::optional<std::size_t> CompatScheduler::earliest(DeviceId d) const {
   for (std::size_t row = 0; row < ready_.size(); ++row) {
     const TimePoint time = ready_.time(row, d);
     if (time == never || time > best_time) continue;
-    if (time == best_time && rank(row) > rank(*best)) continue;
+    if (best && time == best_time && rank(row) > rank(*best)) continue;
     best = row;
     best_time = time;
   }

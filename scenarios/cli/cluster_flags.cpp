@@ -65,6 +65,7 @@ class Reader {
   T one_of(std::string_view flag, const std::string& text, const std::map<std::string, T>& values) {
     if (const auto it = values.find(text); it != values.end()) return it->second;
     std::vector<std::string> names;
+    names.reserve(values.size());
     for (const auto& [name, value] : values) names.push_back(name);
     mistakes_.add(fmt::format("{}: '{}' is not one of {}{}", flag, text, fmt::join(names, ", "),
                               did_you_mean(text, names)));

@@ -34,6 +34,6 @@ struct Workload {
 /// Where the flags name no cluster, the trace's own is taken, with its transfer times. Of a
 /// scenario with a sweep it is the first point's, and standard error tells which.
 /// Throws InputError naming every flag that is missing or wrong, or what is wrong with the trace.
-std::unique_ptr<Workload> read_workload(const TraceArgument& trace, const ClusterFlags& flags);
+std::unique_ptr<Workload> read_workload(const TraceArgument& argument, const ClusterFlags& flags);
 
 }  // namespace baechi
