@@ -50,6 +50,16 @@ TEST_SUITE("colocate") {
           "- - - - - grad1 grad1 - - - - - grad2 grad2 -");
   }
 
+  TEST_CASE("an op that is in a group is joined to no other; one that is not joins groups") {
+    OpGraphBuilder g;
+    for (const char* name : {"f0", "f1"}) g.add_op({.name = name});
+    for (const char* name : {"g0", "g1"})
+      g.set_forward(g.add_op({.name = name, .phase = Phase::backward}), OpId{0});
+    g.colocate(OpId{1}, "stated");
+    g.colocate(OpId{2}, "stated");
+    CHECK(groups(apply("colocate", std::move(g).build()).graph) == "f0 stated stated f0");
+  }
+
   TEST_CASE("without variables of its own an update goes with the layer whose gradient it reads") {
     OpGraphBuilder g;
     const OpId layer = g.add_op({.name = "layer", .persistent = 9_B});

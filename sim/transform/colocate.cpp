@@ -31,7 +31,8 @@ constexpr std::string_view beside_variable[] = {
 };
 
 /// TensorFlow's colocation rules, as far as a graph tells:
-/// - groups that are there stay;
+/// - groups that are there stay, and an op that is in one is not joined to another op: a trace that
+///   states a group knows better;
 /// - a backward op goes with the op it differentiates (colocate_gradients_with_ops);
 /// - a variable is an op that holds persistent bytes and reads nothing. Reads, assignments and
 ///   lookups of it, by kind, go with it if it is the only variable they read;
@@ -53,6 +54,7 @@ class Colocate final : public Transform {
     const auto update_readers = count_update_readers(graph);
     for (const OpId v : graph.ops()) {
       const Op& op = graph.op(v);
+      if (op.group != no_group) continue;
       if (gradients_ && op.phase == Phase::backward && op.forward != no_op)
         sets.join(v, op.forward);
       if (!variables_) continue;
