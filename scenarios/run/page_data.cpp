@@ -128,9 +128,9 @@ std::string page_data(const Results& results, std::span<const ResultTable> table
                   {"names", std::move(steps.names)},
                   {"first", first_step(tables)}};
   std::string text = data.dump(-1, ' ', false, Json::error_handler_t::replace);
-  // "</" would end the script element; in JSON the slash may have a backslash.
-  for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3)
-    text.insert(at + 1, "\\");
+  // "</script" would end the element, "<!--" change how it is read.
+  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;)
+    text.replace(at, 1, "\\u003c");
   return text;
 }
 

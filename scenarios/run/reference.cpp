@@ -352,8 +352,19 @@ std::string scenario_reference() {
       "each run lies in\n"
       "the sweep (`runs`, `run_axes`), the placements (`placements.devices`: a byte per op, two of "
       "more than 256\n"
-      "devices; the ops' names in `graphs.op_names`), the scenarios' text and the program's "
-      "version.\n";
+      "devices; the ops' names in `graphs.op_names`), the steps that the report draws "
+      "(`pictures`), the scenarios'\n"
+      "text and the program's version.\n\n"
+      "`report.html` needs nothing but itself: tables, charts of step time and peak memory along "
+      "any axis, and of\n"
+      "some points (`report.pictures`) what each device did and held over time. For "
+      "ui.perfetto.dev "
+      "there are\n"
+      "`ID.PLACER.trace.json.gz` of chosen runs (`report.timelines`, or `baechi run --timelines "
+      "best|all`): each is\n"
+      "simulated once more for it. `baechi report DIR --plots` rebuilds the page and draws the "
+      "same as SVG and PDF\n"
+      "into `DIR/plots`, with gnuplot, whose scripts stay there to be changed.\n";
   return out;
 }
 

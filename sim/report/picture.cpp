@@ -113,7 +113,7 @@ class Painter {
       std::vector<Sample>& samples = memory_[device];
       if (!samples.empty() && samples.back().at == at && samples.back().use.total() <= use.total())
         samples.pop_back();
-      samples.push_back({at, use});
+      if (samples.empty() || samples.back().use != use) samples.push_back({at, use});
       most = std::max(most, use.total());
     }
     quantum_ = std::max<std::int64_t>(1, result.makespan.count() / 1'000'000);

@@ -56,9 +56,9 @@ std::vector<std::size_t> lanes(const std::vector<Span>& spans);
 
 /// The timeline as Chrome trace events, gzipped if `path` ends in ".gz". Each device is a process
 /// with the tracks compute, send and receive (more lanes of them where slices overlap) and memory
-/// by kind; a transfer is on its sender's and on its receiver's track. Ops of a colocation group name
-/// it and have a colour (`cname`) that goes with it. `result` says whether and
-/// when memory ran out. Written aside and renamed. Throws InputError if there can be no such file,
+/// by kind; a transfer is on its sender's and on its receiver's track. Ops of a colocation group
+/// name it and have a colour (`cname`) that goes with it. `result` says whether and when memory ran
+/// out. Written aside and renamed. Throws InputError if there can be no such file,
 /// std::runtime_error if it cannot be written to the end.
 void write_perfetto(const std::string& path, const Problem& problem, const Timeline& timeline,
                     const StepResult& result);
