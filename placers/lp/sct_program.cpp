@@ -325,7 +325,7 @@ Answer decided(const SctReduction& reduction) {
 }  // namespace
 
 SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
-  constexpr double proved = 1e-9;
+  constexpr double close = 1e-9, proved = 1e-7;  // the first unless times are far apart
   const SctNetwork net(graph);
   const SctReduction reduction(net);
   const std::vector<SctPart> parts = reduction.parts();
@@ -346,7 +346,7 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
     return s;
   };
   SctSolution solution = attempt(/*from_good_vertex=*/true);
-  if (!(solution.w - solution.lower_bound <= proved * solution.w))
+  if (!(solution.w - solution.lower_bound <= close * solution.w))
     if (SctSolution other = attempt(/*from_good_vertex=*/false);
         other.w - other.lower_bound < solution.w - solution.lower_bound)
       solution = std::move(other);

@@ -93,7 +93,7 @@ std::vector<SctBlock> split(SctBlock block) {
   }
   std::vector<std::uint32_t> cuts;  // positions
   for (std::uint32_t i = 0, reach = 0; i < net.num_ops(); ++i) {
-    if (i > 0 && i >= first && i <= last && reach <= i) cuts.push_back(i);
+    if (i > 0 && i + 1 < net.num_ops() && i >= first && i <= last && reach <= i) cuts.push_back(i);
     for (const std::uint32_t e : net.out_edges(net.order()[i]))
       reach = std::max(reach, position[net.dst(e)]);
   }
@@ -314,20 +314,24 @@ std::vector<SctPart> SctReduction::parts() const {
   }
   for (const SctBlock& block : blocks_) link(block.edge);
 
-  std::vector<SctPart> parts;
   std::vector<std::uint32_t> part(net_.num_edges(), none);  // of a root
-  for (std::uint32_t e = 0; e < net_.num_edges(); ++e) {
-    if (edge_[e] != Edge::open) continue;
-    std::uint32_t& p = part[root(parent, e)];
+  std::vector<SctPart> parts;
+  for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
+    if (blocks_[b].edge.empty()) continue;
+    std::uint32_t& p = part[root(parent, blocks_[b].edge.front())];
     if (p == none) {
       p = static_cast<std::uint32_t>(parts.size());
       parts.emplace_back();
     }
-    parts[p].edges.push_back(e);
+    parts[p].blocks.push_back(b);
   }
-  for (std::uint32_t b = 0; b < blocks_.size(); ++b)
-    if (!blocks_[b].edge.empty())
-      parts[part[root(parent, blocks_[b].edge.front())]].blocks.push_back(b);
+  SctPart untimed;
+  for (std::uint32_t e = 0; e < net_.num_edges(); ++e) {
+    if (edge_[e] != Edge::open) continue;
+    const std::uint32_t p = part[root(parent, e)];
+    (p == none ? untimed : parts[p]).edges.push_back(e);
+  }
+  if (!untimed.edges.empty()) parts.push_back(std::move(untimed));
   return parts;
 }
 

@@ -18,7 +18,8 @@ struct SctBlock {
   bool last = true;                    ///< the paths end here
 };
 
-/// What one solver run takes: blocks and edges that no degree links to those of another part.
+/// What one solver run takes: blocks and edges that no degree links to those of another part. All
+/// edges without a block go together.
 struct SctPart {
   std::vector<std::uint32_t> blocks;  ///< ascending
   std::vector<std::uint32_t> edges;   ///< ascending ids in the whole graph, all open
