@@ -291,6 +291,38 @@ TEST_SUITE("lp") {
     }
   }
 
+  TEST_CASE("so it is where the graph falls into blocks, and edges pass over blocks") {
+    // random graphs in a row, every path through an op between two of them, and a few edges from
+    // one graph into the one after the next, past far more compute than they communicate
+    Random random(6);
+    for (int i = 0; i < 60; ++i) {
+      CAPTURE(i);
+      SctGraph g{.compute = {Duration(random.below(50))}, .edges = {}};
+      std::vector<std::uint32_t> begins;
+      for (int block = 0; block < 4; ++block) {
+        const auto entry = static_cast<std::uint32_t>(g.compute.size() - 1);
+        const SctGraph part = random_graph(random, 2 + random.below(4), 6, i % 2 == 0 ? 6 : 1000);
+        const auto exit = static_cast<std::uint32_t>(entry + 1 + part.compute.size());
+        begins.push_back(entry + 1);
+        g.compute.insert(g.compute.end(), part.compute.begin(), part.compute.end());
+        g.compute.emplace_back(1000);
+        for (std::uint32_t v = entry + 1; v < exit; ++v) {
+          g.edges.push_back({entry, v, Duration(random.below(100))});
+          g.edges.push_back({v, exit, Duration(random.below(100))});
+        }
+        for (const auto& [u, v, c] : part.edges)
+          g.edges.push_back({entry + 1 + u, entry + 1 + v, c});
+        if (block >= 2)
+          g.edges.push_back({begins[begins.size() - 3], exit - 1, Duration(random.below(100))});
+      }
+      const std::vector<double> expected = canonical_x_the_long_way(g);
+      const SctSolution s = solve_sct(g);
+      CHECK(s.canonical);
+      CHECK(s.w - s.lower_bound <= 1e-9 * s.w);
+      for (std::size_t e = 0; e < s.x.size(); ++e) CHECK(std::abs(s.x[e] - expected[e]) < 1e-5);
+    }
+  }
+
   TEST_CASE("x does not depend on how the ops are numbered") {
     Random random(3);
     for (int i = 0; i < 100; ++i) {

@@ -46,9 +46,9 @@ struct SctSolution {
 /// is rounded to multiples of 2^-36.
 /// w is the makespan of x and lower_bound the value of a dual solution, both by this code, not the
 /// solver's, on the program as it stands above, whatever was left out for the solver. They agree to
-/// 1e-7 of w. Only where times are millions of times apart may rounding errors keep the solver from
-/// the canonical optimum or the proof: then x is not called canonical. Aborts if the solver ends
-/// without any optimum: there always is one.
+/// 1e-9 of w; where times are millions of times apart, to 1e-7. Only there may rounding errors keep
+/// the solver from the canonical optimum or the proof: then x is not called canonical. Aborts if
+/// the solver ends without any optimum: there always is one.
 SctSolution solve_sct(const SctGraph& graph, const SctOptions& options = {});
 
 /// Edges whose x is at most `threshold` (to 1e-9), ascending, no two out of the same op or into the

@@ -82,16 +82,16 @@ double SctNetwork::infeasibility(std::span<const double> x) const {
 //   w >= sum f (compute_u + c) - sum f c y,   and   sum f c y <= sum out + sum in
 // where out_u + in_v >= f c on every edge. A flow may begin at any v, as s_v is at least the
 // longest path to v at x = 0, and end at any v, as s_v + compute_v <= w.
-double SctNetwork::lower_bound(Duals duals) const {
+double SctNetwork::lower_bound(Duals duals, const std::vector<bool>& chained) const {
   const Paths without = paths(std::vector(num_edges(), 0.0));
 
-  // What should pass each op; an edge that is alone takes all that the rest of its chain passes on.
+  // What should pass each op.
   std::vector<double> wanted(num_ops());
   for (std::size_t i = order_.size(); i-- > 0;) {
     const std::uint32_t v = order_[i];
     wanted[v] = duals.end[v];
     for (const std::uint32_t e : out_edges(v)) {
-      if (alone(e)) duals.edge[e] = wanted[dst(e)];
+      if (chained[e]) duals.edge[e] = wanted[dst(e)];
       wanted[v] += duals.edge[e];
     }
   }

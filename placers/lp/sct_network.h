@@ -14,6 +14,7 @@ class SctNetwork {
   /// A view: `graph` outlives it. Aborts on an edge that names no op, a negative time, or a cycle.
   explicit SctNetwork(const SctGraph& graph);
 
+  const SctGraph& graph() const { return graph_; }
   std::size_t num_ops() const { return graph_.compute.size(); }
   std::size_t num_edges() const { return graph_.edges.size(); }
   double compute(std::uint32_t v) const { return static_cast<double>(graph_.compute[v].count()); }
@@ -28,10 +29,6 @@ class SctNetwork {
   }
   std::span<const std::uint32_t> in_edges(std::uint32_t v) const {
     return {in_.data() + in_begin_[v], in_.data() + in_begin_[v + 1]};
-  }
-  /// Whether `e` is the only edge out of its source and the only one into its target.
-  bool alone(std::uint32_t e) const {
-    return out_edges(src(e)).size() == 1 && in_edges(dst(e)).size() == 1;
   }
 
   /// Longest paths, in ns, where edge e takes x_e of its communication.
@@ -57,8 +54,9 @@ class SctNetwork {
     std::vector<double> in;    // [num_ops], of the sum over the edges into the op
   };
   /// A w that no x can beat. Holds for any multipliers: they are made feasible first, so that only
-  /// the size of the bound depends on how good they are.
-  double lower_bound(Duals duals) const;
+  /// the size of the bound depends on how good they are. An edge that is `chained` [num_edges] gets
+  /// what its target passes on in place of its own multiplier.
+  double lower_bound(Duals duals, const std::vector<bool>& chained) const;
 
  private:
   const SctGraph& graph_;

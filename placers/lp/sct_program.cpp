@@ -2,12 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "placers/lp/clp.h"
 #include "placers/lp/favourite_child.h"
 #include "placers/lp/sct_network.h"
+#include "placers/lp/sct_reduction.h"
 #include "sim/error.h"
-#include "sim/random.h"
 
 namespace baechi {
 namespace {
@@ -50,236 +51,307 @@ std::vector<double> greedy_x(const SctNetwork& net) {
   return best;
 }
 
-/// The program for the solver, without what cannot matter:
-/// - an edge that is alone at both its ends has x = 0, and its ops are one (a chain has one start);
-/// - an edge on no path longer, at x = 1, than the longest path at x = 0, has no row of time.
-/// Times are scaled by a power of two to about 1000.
+/// What the solution is put together from, for the whole graph.
+struct Answer {
+  std::vector<double> x;  // [num_edges]
+  SctNetwork::Duals duals;
+  bool solved = true;     // every part
+  bool canonical = true;  // every part
+};
+
+/// The program of one part, for the solver. Times are scaled by a power of two to about 1000.
 class SctProgram {
  public:
-  /// `about`: a makespan not far from the optimum, which times are scaled by.
-  SctProgram(const SctNetwork& net, double about, bool canonical);
+  SctProgram(const SctReduction& reduction, const SctPart& part, bool canonical);
 
   LinearProgram program;
 
-  /// The longest-path tree of x (of zeros and ones), as a vertex.
-  Basis vertex_of(const std::vector<double>& x) const;
-  std::vector<double> x_of(const LinearOptimum& optimum) const;
-  SctNetwork::Duals duals_of(const LinearOptimum& optimum) const;
+  /// The longest-path trees of a good x of zeros and ones, as a vertex.
+  Basis good_vertex() const;
+  void put(const LinearOptimum& optimum, Answer& answer) const;
 
  private:
-  void add_times();
+  /// Columns and rows of a block's nodes and edges, or none. Where no edge enters, time begins.
+  struct Times {
+    const SctBlock* block;
+    SctNetwork net;
+    std::vector<double> good_x;               // [graph.edges]
+    std::vector<std::uint32_t> start_column;  // [graph.compute]
+    std::vector<std::uint32_t> end_row;       // [graph.compute]
+    std::vector<std::uint32_t> time_row;      // [graph.edges]
+    std::uint32_t w_column;
+  };
+
+  void add_times(Times& times);
   void add_degrees();
   void add_objectives(bool canonical);
+  std::vector<double> good_x() const;
+  void add_tree(const Times& times, Basis& basis) const;
 
+  std::uint32_t column(std::uint32_t e) const {  // of x; columns of x come first, as in the part
+    return static_cast<std::uint32_t>(std::ranges::lower_bound(part_.edges, e) -
+                                      part_.edges.begin());
+  }
+
+  const SctReduction& reduction_;
   const SctNetwork& net_;
+  const SctPart& part_;
   double scale_ = 1.0;
-  SctNetwork::Paths without_;                // paths at x = 0
-  std::vector<std::uint32_t> x_column_;      // [num_edges], or none: fixed at 0
-  std::vector<std::uint32_t> start_column_;  // [num_ops], of the chain's first op; or none
-  std::vector<double> since_start_;          // [num_ops], from the chain's start to the op's
-  std::vector<std::uint32_t> time_row_;      // [num_edges], or none
-  std::vector<std::uint32_t> end_row_;       // [num_ops], or none
-  std::vector<std::uint32_t> out_row_;       // [num_ops], or none
-  std::vector<std::uint32_t> in_row_;        // [num_ops], or none
-  std::uint32_t w_column_ = none;
+  std::vector<Times> times_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> out_rows_, in_rows_;  // op and row, by op
 };
 
-SctProgram::SctProgram(const SctNetwork& net, double about, bool canonical)
-    : net_(net), without_(net.paths(std::vector(net.num_edges(), 0.0))) {
+SctProgram::SctProgram(const SctReduction& reduction, const SctPart& part, bool canonical)
+    : reduction_(reduction), net_(reduction.net()), part_(part) {
+  double about = 0.0;
+  for (const std::uint32_t b : part.blocks) {
+    const SctBlock& block = reduction.blocks()[b];
+    SctNetwork net(block.graph);
+    std::vector<double> x = greedy_x(net);
+    about = std::max(about, net.paths(x).longest);
+    times_.push_back({.block = &block,
+                      .net = std::move(net),
+                      .good_x = std::move(x),
+                      .start_column = {},
+                      .end_row = {},
+                      .time_row = {},
+                      .w_column = none});
+  }
   if (about > 0.0) scale_ = std::exp2(10 - std::ilogb(about));
-  x_column_.assign(net.num_edges(), none);
-  for (std::uint32_t e = 0; e < net.num_edges(); ++e)
-    if (!net.alone(e)) x_column_[e] = program.add_column(0.0, 1.0);
-  add_times();
+  for (std::size_t i = 0; i < part.edges.size(); ++i) program.add_column(0.0, 1.0);
+  for (Times& times : times_) add_times(times);
   add_degrees();
   add_objectives(canonical);
 }
 
-void SctProgram::add_times() {
-  const SctNetwork::Paths with = net_.paths(std::vector(net_.num_edges(), 1.0));
-  std::vector<bool> binds(net_.num_edges());
-  std::vector<bool> timed(net_.num_ops()), precedes(net_.num_ops());
-  for (std::uint32_t e = 0; e < net_.num_edges(); ++e) {
-    if (net_.alone(e) || net_.through(with, e, 1.0) <= without_.longest) continue;
-    binds[e] = timed[net_.src(e)] = timed[net_.dst(e)] = precedes[net_.src(e)] = true;
+void SctProgram::add_times(Times& times) {
+  const SctNetwork& net = times.net;
+  const double forever = LinearProgram::infinity;
+  times.w_column = program.add_column(-forever, forever);
+  times.start_column.assign(net.num_ops(), none);
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v)
+    if (!net.in_edges(v).empty()) times.start_column[v] = program.add_column(-forever, forever);
+  std::vector<Term> row;
+  for (std::uint32_t i = 0; i < net.num_edges(); ++i) {
+    const std::uint32_t u = net.src(i), v = net.dst(i);
+    row = {{column(times.block->edge[i]), net.communication(i) * scale_},
+           {times.start_column[v], -1.0}};
+    if (times.start_column[u] != none) row.push_back({times.start_column[u], 1.0});
+    times.time_row.push_back(program.add_row(-forever, row, -net.compute(u) * scale_));
   }
-
-  start_column_.assign(net_.num_ops(), none);
-  since_start_.assign(net_.num_ops(), 0.0);
-  std::vector<std::uint32_t> chain(net_.num_ops());
-  for (const std::uint32_t v : net_.order()) {
-    chain[v] = v;
-    const auto in = net_.in_edges(v);
-    if (in.size() != 1 || !net_.alone(in[0])) continue;
-    const std::uint32_t u = net_.src(in[0]);
-    chain[v] = chain[u];
-    since_start_[v] = since_start_[u] + net_.compute(u);
-  }
-  for (std::uint32_t v = 0; v < net_.num_ops(); ++v)
-    if (timed[v] && start_column_[chain[v]] == none)
-      start_column_[chain[v]] =
-          program.add_column(without_.head[chain[v]] * scale_, LinearProgram::infinity);
-  for (std::uint32_t v = 0; v < net_.num_ops(); ++v) start_column_[v] = start_column_[chain[v]];
-  w_column_ = program.add_column(without_.longest * scale_, LinearProgram::infinity);
-
-  time_row_.assign(net_.num_edges(), none);
-  for (std::uint32_t e = 0; e < net_.num_edges(); ++e) {
-    if (!binds[e]) continue;
-    const std::uint32_t u = net_.src(e), v = net_.dst(e);
-    time_row_[e] = program.add_row(-LinearProgram::infinity,
-                                   {{Term{x_column_[e], net_.communication(e) * scale_},
-                                     Term{start_column_[u], 1.0}, Term{start_column_[v], -1.0}}},
-                                   -(since_start_[u] + net_.compute(u)) * scale_);
-  }
-
-  // A chain whose last op precedes nothing that binds must end in time itself.
-  end_row_.assign(net_.num_ops(), none);
-  for (std::uint32_t v = 0; v < net_.num_ops(); ++v) {
-    const auto out = net_.out_edges(v);
-    const bool last = out.size() != 1 || !net_.alone(out[0]);
-    if (start_column_[v] == none || !last || precedes[v]) continue;
-    end_row_[v] = program.add_row(-LinearProgram::infinity,
-                                  {{Term{start_column_[v], 1.0}, Term{w_column_, -1.0}}},
-                                  -(since_start_[v] + net_.compute(v)) * scale_);
+  times.end_row.assign(net.num_ops(), none);
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v) {
+    if (!net.out_edges(v).empty()) continue;
+    row = {{times.w_column, -1.0}};
+    if (times.start_column[v] != none) row.push_back({times.start_column[v], 1.0});
+    times.end_row[v] = program.add_row(-forever, row, -net.compute(v) * scale_);
   }
 }
 
 void SctProgram::add_degrees() {
+  using Op = std::uint32_t (SctNetwork::*)(std::uint32_t) const;
   std::vector<Term> row;
-  const auto degree = [&](std::span<const std::uint32_t> edges) {
-    if (edges.size() < 2) return none;  // implied by x >= 0
-    row.clear();
-    for (const std::uint32_t e : edges) row.push_back({x_column_[e], 1.0});
-    return program.add_row(static_cast<double>(edges.size()) - 1.0, row, LinearProgram::infinity);
+  const auto add = [&](Op op, auto& rows) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> at;  // op and column
+    for (std::uint32_t i = 0; i < part_.edges.size(); ++i)
+      at.emplace_back((net_.*op)(part_.edges[i]), i);
+    std::ranges::sort(at);
+    for (std::size_t i = 0, j; i < at.size(); i = j) {
+      row.clear();
+      for (j = i; j < at.size() && at[j].first == at[i].first; ++j)
+        row.push_back({at[j].second, 1.0});
+      if (row.size() < 2) continue;  // implied by x >= 0
+      rows.emplace_back(at[i].first, program.add_row(static_cast<double>(row.size()) - 1.0, row,
+                                                     LinearProgram::infinity));
+    }
   };
-  for (std::uint32_t v = 0; v < net_.num_ops(); ++v) {
-    out_row_.push_back(degree(net_.out_edges(v)));
-    in_row_.push_back(degree(net_.in_edges(v)));
-  }
+  add(&SctNetwork::src, out_rows_);
+  add(&SctNetwork::dst, in_rows_);
 }
 
 void SctProgram::add_objectives(bool canonical) {
-  program.objectives.assign(canonical ? 3 : 1, std::vector(program.num_columns(), 0.0));
-  program.objectives[0][w_column_] = 1.0;
-  if (!canonical) return;
-
+  if (!times_.empty()) {
+    program.objectives.emplace_back(program.num_columns(), 0.0);
+    for (const Times& times : times_) program.objectives.back()[times.w_column] = 1.0;
+    if (!canonical) return;
+  }
   double total = 0.0;
-  for (std::uint32_t e = 0; e < net_.num_edges(); ++e) total += net_.communication(e);
-  const double mean = total > 0.0 ? total / static_cast<double>(net_.num_edges()) : 1.0;
-  std::vector<double> preference(net_.num_edges(), 1.0);
-  for (std::uint32_t v = 0; v < net_.num_ops(); ++v)
-    for (const auto edges : {net_.out_edges(v), net_.in_edges(v)})
-      for (std::size_t i = 0; i < edges.size(); ++i)
-        preference[edges[i]] /= static_cast<double>(i + 1);
-  for (std::uint32_t e = 0; e < net_.num_edges(); ++e) {
-    if (x_column_[e] == none) continue;
-    program.objectives[1][x_column_[e]] = net_.communication(e) / mean;
-    program.objectives[2][x_column_[e]] = preference[e] + Random(e).uniform() / 64.0;
+  for (const std::uint32_t e : part_.edges) total += net_.communication(e);
+  const double mean = total > 0.0 ? total / static_cast<double>(part_.edges.size()) : 1.0;
+  std::vector<double> communication(program.num_columns()), preference(program.num_columns());
+  for (std::size_t i = 0; i < part_.edges.size(); ++i) {
+    communication[i] = net_.communication(part_.edges[i]) / mean;
+    preference[i] = reduction_.weight(part_.edges[i]).preference;
   }
+  program.objectives.push_back(std::move(communication));
+  program.objectives.push_back(std::move(preference));
 }
 
-Basis SctProgram::vertex_of(const std::vector<double>& x) const {
-  Basis basis{.columns = std::vector(program.num_columns(), Rest::at_lower),
-              .rows = std::vector(program.num_rows(), Rest::basic)};
-  // A chosen edge (x = 0) is basic in place of a degree it uses up: that prices the degree, as the
-  // optimum does, and saves the solver most of its steps.
-  for (std::uint32_t e = 0; e < net_.num_edges(); ++e) {
-    if (x_column_[e] == none) continue;
-    Rest& rest = basis.columns[x_column_[e]];
-    if (x[e] > 0.0) {
-      rest = Rest::at_upper;
-      continue;
+/// Of each block, and where that leaves room the heaviest edges. [part.edges]
+std::vector<double> SctProgram::good_x() const {
+  std::vector<double> x(part_.edges.size(), 1.0);
+  std::vector<std::uint32_t> src, dst;  // of the chosen
+  for (const Times& times : times_)
+    for (std::size_t i = 0; i < times.good_x.size(); ++i) {
+      if (times.good_x[i] > 0.0) continue;
+      x[column(times.block->edge[i])] = 0.0;
+      src.push_back(net_.src(times.block->edge[i]));
+      dst.push_back(net_.dst(times.block->edge[i]));
     }
-    const std::uint32_t out = out_row_[net_.src(e)], in = in_row_[net_.dst(e)];
-    basis.rows[out != none ? out : in] = Rest::at_lower;  // not both are none: e is not alone
-    rest = Rest::basic;
+  std::ranges::sort(src);
+  std::ranges::sort(dst);
+  std::vector<std::uint32_t> first;
+  for (std::uint32_t i = 0; i < part_.edges.size(); ++i)
+    if (!std::ranges::binary_search(src, net_.src(part_.edges[i])) &&
+        !std::ranges::binary_search(dst, net_.dst(part_.edges[i])))
+      first.push_back(i);
+  std::ranges::stable_sort(first, std::greater{},
+                           [&](std::uint32_t i) { return reduction_.weight(part_.edges[i]); });
+  std::set<std::uint32_t> has_favourite, has_parent;
+  for (const std::uint32_t i : first) {
+    const std::uint32_t u = net_.src(part_.edges[i]), v = net_.dst(part_.edges[i]);
+    if (has_favourite.contains(u) || has_parent.contains(v)) continue;
+    has_favourite.insert(u);
+    has_parent.insert(v);
+    x[i] = 0.0;
   }
-
-  std::vector<double> start = program.column_lower;  // [num_columns], used for starts and w
-  const auto ends = [&](std::uint32_t v) {
-    return start[start_column_[v]] + (since_start_[v] + net_.compute(v)) * scale_;
-  };
-  std::uint32_t last = none;
-  for (const std::uint32_t v : net_.order()) {
-    if (start_column_[v] == none) continue;
-    std::uint32_t tight = none;
-    for (const std::uint32_t e : net_.in_edges(v)) {
-      if (time_row_[e] == none) continue;
-      const double arrives = ends(net_.src(e)) + x[e] * net_.communication(e) * scale_;
-      if (arrives <= start[start_column_[v]]) continue;
-      start[start_column_[v]] = arrives;
-      tight = time_row_[e];
-    }
-    if (tight != none) {
-      basis.columns[start_column_[v]] = Rest::basic;
-      basis.rows[tight] = Rest::at_upper;
-    }
-    if (end_row_[v] == none || ends(v) <= start[w_column_]) continue;
-    start[w_column_] = ends(v);
-    last = end_row_[v];
-  }
-  if (last != none) {
-    basis.columns[w_column_] = Rest::basic;
-    basis.rows[last] = Rest::at_upper;
-  }
-  return basis;
-}
-
-std::vector<double> SctProgram::x_of(const LinearOptimum& optimum) const {
-  std::vector<double> near(net_.num_edges(), 1.0);  // 1 - x
-  for (std::uint32_t e = 0; e < net_.num_edges(); ++e)
-    if (x_column_[e] != none) near[e] = std::clamp(1.0 - optimum.x[x_column_[e]], 0.0, 1.0);
-  const auto fit = [&](std::span<const std::uint32_t> edges) {
-    double sum = 0.0;
-    for (const std::uint32_t e : edges) sum += near[e];
-    if (sum <= 1.0) return;
-    for (const std::uint32_t e : edges) near[e] /= sum;
-  };
-  for (std::uint32_t v = 0; v < net_.num_ops(); ++v) {
-    fit(net_.out_edges(v));
-    fit(net_.in_edges(v));
-  }
-  std::vector<double> x;
-  for (const double y : near) x.push_back(1.0 - std::round(y * 0x1p36) * 0x1p-36);
   return x;
 }
 
-SctNetwork::Duals SctProgram::duals_of(const LinearOptimum& optimum) const {
-  const auto of = [&](const std::vector<std::uint32_t>& rows, double factor) {
-    std::vector<double> dual(rows.size(), 0.0);
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (rows[i] != none) dual[i] = std::max(0.0, factor * optimum.row_dual[rows[i]]);
-    return dual;
+Basis SctProgram::good_vertex() const {
+  Basis basis{.columns = std::vector(program.num_columns(), Rest::at_upper),
+              .rows = std::vector(program.num_rows(), Rest::basic)};
+  const auto row_of = [](const auto& rows, std::uint32_t op) {
+    const auto at = std::ranges::lower_bound(rows, op, {}, [](const auto& r) { return r.first; });
+    return at != rows.end() && at->first == op ? at->second : none;
   };
-  return {.edge = of(time_row_, -1.0),
-          .end = of(end_row_, -1.0),
-          .out = of(out_row_, 1.0 / scale_),
-          .in = of(in_row_, 1.0 / scale_)};
+  // A chosen edge (x = 0) is basic in place of a degree it uses up: that prices the degree, as the
+  // optimum does, and saves the solver most of its steps.
+  const std::vector<double> x = good_x();
+  for (std::uint32_t i = 0; i < x.size(); ++i) {
+    if (x[i] > 0.0) continue;
+    const std::uint32_t out = row_of(out_rows_, net_.src(part_.edges[i]));
+    const std::uint32_t in = row_of(in_rows_, net_.dst(part_.edges[i]));
+    if (out == none && in == none) {
+      basis.columns[i] = Rest::at_lower;
+      continue;
+    }
+    basis.rows[out != none ? out : in] = Rest::at_lower;
+    basis.columns[i] = Rest::basic;
+  }
+  for (const Times& times : times_) add_tree(times, basis);
+  return basis;
+}
+
+void SctProgram::add_tree(const Times& times, Basis& basis) const {
+  const SctNetwork& net = times.net;
+  const SctNetwork::Paths paths = net.paths(times.good_x);
+  const auto tight = [&](std::uint32_t row, std::uint32_t column) {
+    basis.rows[row] = Rest::at_upper;
+    basis.columns[column] = Rest::basic;
+  };
+  const auto arrives = [&](std::uint32_t i) {
+    return paths.head[net.src(i)] + net.compute(net.src(i)) +
+           times.good_x[i] * net.communication(i);
+  };
+  std::uint32_t last = none;
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v) {
+    if (const auto in = net.in_edges(v); !in.empty())
+      tight(times.time_row[*std::ranges::max_element(in, {}, arrives)], times.start_column[v]);
+    if (times.end_row[v] != none &&
+        (last == none || paths.head[v] + net.compute(v) > paths.head[last] + net.compute(last)))
+      last = v;
+  }
+  tight(times.end_row[last], times.w_column);
+}
+
+void SctProgram::put(const LinearOptimum& optimum, Answer& answer) const {
+  if (optimum.status != LinearOptimum::Status::optimal) {
+    answer.solved = false;
+    return;
+  }
+  answer.canonical = answer.canonical && optimum.objectives == program.objectives.size();
+  for (std::size_t i = 0; i < part_.edges.size(); ++i) answer.x[part_.edges[i]] = optimum.x[i];
+  if (times_.empty()) return;
+  const auto dual = [&](std::uint32_t row, double factor) {
+    return std::max(0.0, factor * optimum.row_dual[row]);
+  };
+  for (const Times& times : times_) {
+    for (std::size_t i = 0; i < times.time_row.size(); ++i)
+      answer.duals.edge[times.block->edge[i]] = dual(times.time_row[i], -1.0);
+    for (std::size_t v = 0; v < times.end_row.size(); ++v)
+      if (times.block->last && times.end_row[v] != none)
+        answer.duals.end[times.block->last_op[v]] = dual(times.end_row[v], -1.0);
+  }
+  for (const auto& [v, row] : out_rows_) answer.duals.out[v] = dual(row, 1.0 / scale_);
+  for (const auto& [v, row] : in_rows_) answer.duals.in[v] = dual(row, 1.0 / scale_);
+}
+
+/// Within 0 and 1, keeps the degrees, and a multiple of 2^-36 each.
+std::vector<double> rounded(const SctNetwork& net, std::vector<double> x) {
+  for (double& value : x) value = std::clamp(1.0 - value, 0.0, 1.0);  // until the end: 1 - x
+  const auto fit = [&](std::span<const std::uint32_t> edges) {
+    double sum = 0.0;
+    for (const std::uint32_t e : edges) sum += x[e];
+    if (sum <= 1.0) return;
+    for (const std::uint32_t e : edges) x[e] /= sum;
+  };
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v) {
+    fit(net.out_edges(v));
+    fit(net.in_edges(v));
+  }
+  for (double& value : x) value = 1.0 - std::round(value * 0x1p36) * 0x1p-36;
+  return x;
+}
+
+/// What is known before any part is solved: the edges decided on, x = 1 elsewhere, and the longest
+/// path of a last block without open edges.
+Answer decided(const SctReduction& reduction) {
+  const SctNetwork& net = reduction.net();
+  Answer answer{.x = std::vector(net.num_edges(), 1.0),
+                .duals = {.edge = std::vector(net.num_edges(), 0.0),
+                          .end = std::vector(net.num_ops(), 0.0),
+                          .out = std::vector(net.num_ops(), 0.0),
+                          .in = std::vector(net.num_ops(), 0.0)}};
+  for (std::uint32_t e = 0; e < net.num_edges(); ++e)
+    if (reduction.edge(e) == SctReduction::Edge::near) answer.x[e] = 0.0;
+  for (const SctBlock& block : reduction.blocks())
+    if (block.last && block.edge.empty() && !block.last_op.empty())
+      answer.duals.end[block.last_op[static_cast<std::size_t>(
+          std::ranges::max_element(block.graph.compute) - block.graph.compute.begin())]] = 1.0;
+  return answer;
 }
 
 }  // namespace
 
 SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
-  constexpr double proved = 1e-7;
+  constexpr double close = 1e-9, proved = 1e-7;  // the first unless times are far apart
   const SctNetwork net(graph);
-  const std::vector<double> greedy = greedy_x(net);
-  const SctProgram sct(net, net.paths(greedy).longest, options.canonical);
-  const Basis start = sct.vertex_of(greedy);
-  const auto attempt = [&](const Basis* from) {
-    const LinearOptimum optimum = solve(sct.program, from);
+  const SctReduction reduction(net);
+  const std::vector<SctPart> parts = reduction.parts();
+  const auto attempt = [&](bool from_good_vertex) {
+    Answer answer = decided(reduction);
+    for (const SctPart& part : parts) {
+      if (part.blocks.empty() && !options.canonical) continue;
+      const SctProgram sct(reduction, part, options.canonical);
+      const Basis start = sct.good_vertex();
+      sct.put(solve(sct.program, from_good_vertex ? &start : nullptr), answer);
+    }
     SctSolution s{.x = {}, .w = LinearProgram::infinity, .lower_bound = 0.0, .canonical = false};
-    if (optimum.status != LinearOptimum::Status::optimal) return s;
-    s.x = sct.x_of(optimum);
+    if (!answer.solved) return s;
+    s.x = rounded(net, std::move(answer.x));
     s.w = net.paths(s.x).longest;
-    s.lower_bound = net.lower_bound(sct.duals_of(optimum));
-    s.canonical = optimum.objectives == 3 && s.w - s.lower_bound <= proved * s.w;
+    s.lower_bound = net.lower_bound(std::move(answer.duals), reduction.chained());
+    s.canonical = options.canonical && answer.canonical && s.w - s.lower_bound <= proved * s.w;
     return s;
   };
-  SctSolution solution = attempt(&start);
-  if (solution.w - solution.lower_bound > proved * solution.w)
-    if (SctSolution other = attempt(nullptr); other.w < solution.w) solution = std::move(other);
-  BAECHI_CHECK(solution.x.size() == net.num_edges(), "no optimum of a program of {} rows",
-               sct.program.num_rows());
+  SctSolution solution = attempt(/*from_good_vertex=*/true);
+  if (!(solution.w - solution.lower_bound <= close * solution.w))
+    if (SctSolution other = attempt(/*from_good_vertex=*/false);
+        other.w - other.lower_bound < solution.w - solution.lower_bound)
+      solution = std::move(other);
+  BAECHI_CHECK(solution.x.size() == net.num_edges(), "no optimum of one of {} programs",
+               parts.size());
   BAECHI_CHECK(net.infeasibility(solution.x) <= proved, "x breaks a degree by {}",
                net.infeasibility(solution.x));
   return solution;
