@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -10,6 +10,7 @@
 #include "placers/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
+#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {
@@ -38,21 +39,25 @@ bool matches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-/// A placement decided by a person: a placement file, or rules on op names. Does not look at
-/// memory: the engine says whether it fits.
+/// A placement decided by a person: a placement file, or rules on op names, in place or in a file
+/// of lines "PATTERN DEVICE" ("#" begins a comment). Does not look at memory: the engine says
+/// whether it fits.
 class Expert final : public Placer {
  public:
   explicit Expert(Options& o)
       : file_(o.path("file", "a placement file (baechi-placement)")),
         rules_(read_rules(o)),
+        rule_file_(o.path("rule_file", "the same as lines of PATTERN DEVICE; after 'rules'")),
         default_device_(o.get("default", std::int64_t{-1},
                               "device of the ops that no rule matches; -1: there must be none",
                               -1)) {
-    if (!file_.empty() && (!rules_.empty() || default_device_ >= 0))
-      o.mistake("file", "decides alone: drop 'rules' and 'default'");
-    if (file_.empty() && rules_.empty() && default_device_ < 0)
-      o.mistake("file", "missing: give 'file', 'rules' or 'default'");
+    const bool ruled = !rules_.empty() || !rule_file_.empty() || default_device_ >= 0;
+    if (!file_.empty() && ruled)
+      o.mistake("file", "decides alone: drop 'rules', 'rule_file' and 'default'");
+    if (file_.empty() && !ruled)
+      o.mistake("file", "missing: give 'file', 'rules', 'rule_file' or 'default'");
     if (!file_.empty()) text_ = read_file(file_);
+    if (!rule_file_.empty()) parse_rules(read_file(rule_file_));
   }
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
@@ -69,6 +74,12 @@ class Expert final : public Placer {
     std::string where;
   };
 
+  /// A device's number; nothing if `text` is not one.
+  static std::optional<std::int64_t> device_number(std::string_view text) {
+    const auto number = parse_number<std::int64_t>(text);
+    return number && *number >= 0 ? number : std::nullopt;
+  }
+
   static std::vector<Rule> read_rules(Options& o) {
     std::vector<Rule> rules;
     const Options::Value* given =
@@ -77,18 +88,48 @@ class Expert final : public Placer {
     if (given == nullptr) return rules;
     if (given->children.empty()) o.mistake("rules", "is not a mapping such as {'encoder/*': 0}");
     for (const auto& [pattern, value] : given->children) {
-      const std::string& text = value.text;
-      Rule rule{pattern, 0, value.where};
-      const auto [end, error] =
-          std::from_chars(text.data(), text.data() + text.size(), rule.device);
+      const auto device = device_number(value.text);
       if (pattern.empty()) {
         o.mistake("rules", "is not a mapping such as {'encoder/*': 0}");
-      } else if (error != std::errc{} || end != text.data() + text.size() || rule.device < 0) {
-        o.mistake("rules", fmt::format("'{}' -> '{}' is not a device: 0, 1, ...", pattern, text));
+      } else if (!device) {
+        o.mistake("rules",
+                  fmt::format("'{}' -> '{}' is not a device: 0, 1, ...", pattern, value.text));
       }
-      rules.push_back(std::move(rule));
+      rules.push_back({pattern, device.value_or(0), value.where});
     }
     return rules;
+  }
+
+  /// Throws InputError naming every line of the rule file that is not a pattern and a device.
+  void parse_rules(std::string_view text) {
+    Mistakes mistakes;
+    for (std::size_t line = 1; !text.empty(); ++line) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      const std::vector<std::string_view> words = words_of(text.substr(0, end));
+      text.remove_prefix(std::min(end + 1, text.size()));
+      if (words.empty()) continue;
+      const auto device = words.size() == 2 ? device_number(words[1]) : std::nullopt;
+      const std::string where = fmt::format("{}:{}:1", rule_file_, line);
+      if (!device)
+        mistakes.add(fmt::format("{}: '{}' is not a pattern and a device, such as 'encoder/* 0'",
+                                 where, fmt::join(words, " ")));
+      rules_.push_back({std::string(words[0]), device.value_or(0), where});
+    }
+    mistakes.throw_if_any();
+  }
+
+  /// Of a line, up to its comment.
+  static std::vector<std::string_view> words_of(std::string_view line) {
+    constexpr std::string_view blank = " \t\r";
+    std::vector<std::string_view> words;
+    line = line.substr(0, line.find('#'));
+    for (std::size_t begin = line.find_first_not_of(blank); begin != std::string_view::npos;
+         begin = line.find_first_not_of(blank)) {
+      line.remove_prefix(begin);
+      words.push_back(line.substr(0, line.find_first_of(blank)));
+      line.remove_prefix(words.back().size());
+    }
+    return words;
   }
 
   /// The device of the first rule that matches; nothing if none does.
@@ -159,6 +200,7 @@ class Expert final : public Placer {
   std::string file_;
   std::string text_;  // of the file: a missing one is told before anything runs
   std::vector<Rule> rules_;
+  std::string rule_file_;
   std::int64_t default_device_;
 };
 

@@ -76,7 +76,7 @@ class ListSchedule {
       group.most = std::max(group.most, own_need(v));
       group.outputs += output_bytes(graph_, v);
       Bytes inputs;
-      for (const EdgeId e : graph_.in_edges(v)) inputs += held(graph_.edge(e).tensor);
+      for (const EdgeId e : graph_.in_edges(v)) inputs += copied(graph_.edge(e).tensor);
       group.largest = std::max(group.largest, own_need(v) + inputs);
       ++group.to_schedule;
     }
@@ -192,6 +192,7 @@ class ListSchedule {
 
   Ranked ranked(OpId v) const { return v == no_op ? Ranked{} : Ranked{ops_[v].turn, v}; }
   Bytes held(TensorId t) const { return graph_.tensor(t).held(); }
+  Bytes copied(TensorId t) const { return graph_.tensor(t).copied(); }
   /// Outputs and workspace.
   Bytes own_need(OpId v) const { return output_bytes(graph_, v) + graph_.op(v).temporary; }
   /// The workspace of `v` that `d` does not hold already.
@@ -202,7 +203,7 @@ class ListSchedule {
   bool all_fits_anywhere() const {
     Bytes all;
     for (const OpId v : graph_.ops()) all += footprint(graph_, v);
-    for (const EdgeId e : graph_.edges()) all += held(graph_.edge(e).tensor);  // copies
+    for (const EdgeId e : graph_.edges()) all += copied(graph_.edge(e).tensor);  // copies
     if (options_.reserve) all = 2.0 * all;
     return std::ranges::all_of(devices_,
                                [&](const DeviceState& dev) { return all <= dev.room.limit; });
@@ -242,8 +243,8 @@ class ListSchedule {
     return to_send_;
   }
 
-  /// When all inputs of `v` would be on `d`. Every transfer involves d's receiving channel, so its
-  /// clock alone carries over from one to the next. `book` commits.
+  /// When all inputs of `v` would be on `d`. Every transfer involves d's receiving channel, so but
+  /// for staged ones its clock alone carries over from one to the next. `book` commits.
   TimePoint inputs_at(OpId v, DeviceId d, bool book) {
     TimePoint ready{};
     for (const EdgeId e : graph_.in_edges(v)) {
@@ -252,27 +253,46 @@ class ListSchedule {
         ready = std::max(ready, ops_[edge.src].end);
       } else if (const auto c = find_copy(edge.tensor, d); c != no_copy) {
         ready = std::max(ready, copies_[c].arrival);
-        if (book && copies_[c].readers++ == 0) devices_[d].room.take(held(edge.tensor));
+        if (book && copies_[c].readers++ == 0) devices_[d].room.take(copied(edge.tensor));
       }
     }
     const bool limited = channels_.limited();
     TimePoint receiver{};
     if (limited) receiver = clock_[channels_.receiving(d)];
+    sender_clocks_.clear();
     for (const EdgeId e : to_send(v, d)) {
       const Edge& edge = graph_.edge(e);
       const DeviceId src = ops_[edge.src].device;
-      TimePoint start = std::max(ops_[edge.src].end, receiver);
-      if (limited) start = std::max(start, clock_[channels_.sending(src)]);
-      const TimePoint end = start + costs_.transfer(edge.tensor, src, d);
+      TimePoint start = ops_[edge.src].end, left, end;
+      if (channels_.staged()) {
+        const Stages s = stages(costs_, edge.tensor, src, d);
+        TimePoint& sender = sender_clock(src);
+        left = sender = std::max(start + s.latency, sender) + s.out;
+        end = std::max(left, receiver) + s.in;
+      } else {
+        if (limited) start = std::max({start, receiver, clock_[channels_.sending(src)]});
+        left = end = start + costs_.transfer(edge.tensor, src, d);
+      }
       if (limited) receiver = end;
       ready = std::max(ready, end);
       if (!book) continue;
-      if (limited) clock_[channels_.sending(src)] = clock_[channels_.receiving(d)] = end;
+      if (limited) {
+        clock_[channels_.sending(src)] = left;
+        clock_[channels_.receiving(d)] = end;
+      }
       copies_.push_back({end, d, 1, first_copy_[edge.tensor]});
       first_copy_[edge.tensor] = static_cast<std::uint32_t>(copies_.size() - 1);
-      devices_[d].room.take(held(edge.tensor));
+      devices_[d].room.take(copied(edge.tensor));
     }
     return ready;
+  }
+
+  /// The outgoing channel of `src` within one estimate.
+  TimePoint& sender_clock(DeviceId src) {
+    auto it = std::ranges::find(sender_clocks_, src, &std::pair<DeviceId, TimePoint>::first);
+    if (it == sender_clocks_.end())
+      it = sender_clocks_.insert(it, {src, clock_[channels_.sending(src)]});
+    return it->second;
   }
 
   /// What `v` would add to what is live on `d`.
@@ -282,7 +302,7 @@ class ListSchedule {
       const Edge& edge = graph_.edge(e);
       if (ops_[edge.src].device == d) continue;
       const std::uint32_t c = find_copy(edge.tensor, d);
-      if (c == no_copy || copies_[c].readers == 0) need += held(edge.tensor);
+      if (c == no_copy || copies_[c].readers == 0) need += copied(edge.tensor);
     }
     return need;
   }
@@ -483,7 +503,7 @@ class ListSchedule {
       const DeviceId src = ops_[edge.src].device;
       if (src != d) {
         const std::uint32_t c = find_copy(edge.tensor, d);
-        if (c == no_copy || --copies_[c].readers == 0) free(d, held(edge.tensor));
+        if (c == no_copy || --copies_[c].readers == 0) free(d, copied(edge.tensor));
       }
       if (--readers_left_[edge.tensor] == 0) free(src, held(edge.tensor));
     }
@@ -533,6 +553,7 @@ class ListSchedule {
   std::vector<OpId> order_;    // as scheduled
   std::uint32_t became_ready_ = 0;
   std::vector<EdgeId> to_send_;
+  std::vector<std::pair<DeviceId, TimePoint>> sender_clocks_;  // of one estimate
   TimePoint now_{};
   TimePoint ask_again_ = never;             // when an idle device may have something to start
   std::size_t asked_at_ = ~std::size_t{0};  // ops scheduled when the blocked were last asked

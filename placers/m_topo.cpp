@@ -9,6 +9,7 @@
 #include "placers/memory_floor.h"
 #include "placers/placer.h"
 #include "placers/topo_memory.h"
+#include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/options.h"
 
@@ -19,9 +20,11 @@ __extension__ using Wide = __int128;  // the product of two byte counts
 
 /// m-TOPO: walk the units in order of first ops and fill one device after another. A device is
 /// full at its memory or, if uniform, already at its share of all there is to place plus the
-/// largest unit. What takes how much: topo_memory.h. Source: Baechi (SoCC'20). Differs: one measure
-/// of memory throughout, shares in proportion to the devices' memory, and a unit that fits on none
-/// of the devices left returns to an earlier one.
+/// largest unit. What takes how much: topo_memory.h. As that counts outputs that are long freed as
+/// if they were kept, what does not fit by it is tried again by shares alone, whatever the memory;
+/// the simulation (problem.engine) then says whether it fits. Source: Baechi (SoCC'20). Differs:
+/// one measure of memory throughout, shares in proportion to the devices' memory, and a unit that
+/// fits on none of the devices left returns to an earlier one.
 class MTopo final : public Placer {
  public:
   explicit MTopo(Options& o)
@@ -35,8 +38,23 @@ class MTopo final : public Placer {
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     if (compat_) return place_compat(p, *compat_);
     const ColocationUnits units(p.graph);
+    try {
+      return fill(p, units, memory_limits(p));
+    } catch (const InfeasibleError&) {
+      if (!uniform_ || variant_ == Variant::pytorch) throw;
+      constexpr Bytes no_limit{std::int64_t{1} << 62};
+      Placement by_shares =
+          fill(p, units, IdVector<DeviceId, Bytes>(p.cluster.num_devices(), no_limit));
+      if (simulate(p, by_shares).oom) throw;
+      by_shares.detail = "by shares alone: counted as kept to the end, the outputs do not fit";
+      return by_shares;
+    }
+  }
+
+ private:
+  Placement fill(const Problem& p, const ColocationUnits& units,
+                 const IdVector<DeviceId, Bytes>& limit) const {
     TopoMemory memory(p, units, variant_);
-    const IdVector<DeviceId, Bytes> limit = memory_limits(p);
     const IdVector<DeviceId, Bytes> cap = uniform_ ? shares(memory, p.cluster, limit) : limit;
     Placement result{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
     DeviceId filling{0};
@@ -66,7 +84,6 @@ class MTopo final : public Placer {
     return result;
   }
 
- private:
   /// min(limit, floor(total * memory / sum of memories) + largest) of each device.
   static IdVector<DeviceId, Bytes> shares(const TopoMemory& needed, const Cluster& cluster,
                                           const IdVector<DeviceId, Bytes>& limit) {

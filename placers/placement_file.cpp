@@ -22,7 +22,7 @@ constexpr DeviceId unplaced{~std::uint32_t{0}};
 constexpr std::string_view file_keys[] = {
     "format", "version", "graph", "devices", "placement", "order",
     // Of `baechi place --format json` and external placers; all but status and detail are skipped.
-    "placer", "placing_ms", "status", "detail", "step_time_us"};
+    "placer", "placing_ms", "facts", "status", "detail", "step_time_us"};
 
 class Reader {
  public:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "placers/adjust.h"
+
 namespace baechi {
 
 std::unique_ptr<Placer> make_m_etf(Options&);
@@ -13,6 +15,8 @@ std::unique_ptr<Placer> make_least_loaded(Options&);
 std::unique_ptr<Placer> make_expert(Options&);
 std::unique_ptr<Placer> make_m_topo(Options&);
 std::unique_ptr<Placer> make_heft(Options&);
+std::unique_ptr<Placer> make_exact_dp(Options&);
+std::unique_ptr<Placer> make_linearized_dp(Options&);
 std::unique_ptr<Placer> make_exec(Options&);
 
 std::span<const PlacerEntry> placers() {
@@ -33,9 +37,17 @@ std::span<const PlacerEntry> placers() {
        make_m_sct},
       {"heft", "decreasing upward rank, earliest finish time with insertion",
        "Topcuoglu et al., TPDS 2002", make_heft},
+      {"exact_dp", "the pipeline of least max_load; counts weights only",
+       "Tarnawski et al., NeurIPS 2020, throughput", make_exact_dp},
+      {"linearized_dp", "the same along lines of all ops, quickly; counts weights only",
+       "Tarnawski et al., NeurIPS 2020, linearization", make_linearized_dp},
       {"exec", "exec:PATH, a program of your own in any language", "placers/README.md", make_exec},
   };
   return table;
+}
+
+std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options) {
+  return with_adjuster(entry.make(options), options);
 }
 
 std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
@@ -52,7 +64,7 @@ std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
     throw InputError(fmt::format("{}no placer '{}'{} (placers: {})", at(where), name,
                                  did_you_mean(name, known), fmt::join(known, ", ")));
   }
-  auto placer = it->make(options);
+  auto placer = make(*it, options);
   options.finish();
   return placer;
 }

@@ -18,6 +18,9 @@ struct PlacerEntry {
 };
 std::span<const PlacerEntry> placers();
 
+/// A placer of a row of the table, with what all of them have: the option `adjust`.
+std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options);
+
 /// `name` as in the table, or exec:PATH. Throws InputError on an unknown name or option, or a bad
 /// value: all of them at once. `where` is the place of the name, for messages.
 std::unique_ptr<Placer> make_placer(std::string_view name, Options options,

@@ -64,7 +64,7 @@ std::vector<TopoMemory::Copy> TopoMemory::new_copies(UnitId u, DeviceId d) const
 IdVector<DeviceId, Bytes> TopoMemory::after(UnitId u, DeviceId d) const {
   IdVector<DeviceId, Bytes> used = kept_;
   used[d] += needs_[u].kept;
-  for (const Copy& c : new_copies(u, d)) used[c.to] += graph_.tensor(c.tensor).held();
+  for (const Copy& c : new_copies(u, d)) used[c.to] += graph_.tensor(c.tensor).copied();
   for (const DeviceId other : used.ids())
     used[other] += other == d ? std::max(workspace_[d], needs_[u].workspace) : workspace_[other];
   return used;
@@ -81,7 +81,7 @@ bool TopoMemory::fits(UnitId u, DeviceId d, Bytes room) const {
 
 void TopoMemory::put(UnitId u, DeviceId d) {
   for (const Copy& c : new_copies(u, d)) {
-    kept_[c.to] += graph_.tensor(c.tensor).held();
+    kept_[c.to] += graph_.tensor(c.tensor).copied();
     copied_[index(c.tensor) * kept_.size() + index(c.to)] = true;
   }
   kept_[d] += needs_[u].kept;

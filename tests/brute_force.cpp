@@ -77,4 +77,76 @@ std::optional<Best> best_placement(const Problem& problem) {
   return best;
 }
 
+std::optional<Best> best_placement(const Problem& problem, const Objective& objective,
+                                   bool (*allowed)(const Problem&, const Placement&)) {
+  const auto evaluator = objective.on(problem);
+  std::optional<Best> best;
+  Placement p{.device = IdVector<OpId, DeviceId>(problem.graph.num_ops())};
+  do {
+    const Score score = evaluator->score(p);
+    if (score.feasible() && (!best || score.value < best->makespan) && allowed(problem, p))
+      best = Best{p, score.value};
+  } while (advance(problem.graph, problem.cluster.num_devices(), p));
+  return best;
+}
+
+bool is_pipeline(const Problem& problem, const Placement& p) {
+  const OpGraph& graph = problem.graph;
+  const auto forward = [&](OpId v) { return graph.op(v).phase == Phase::forward; };
+  const auto orphan = [&](OpId v) {
+    const GroupId group = graph.op(v).group;
+    if (group == no_group) return !forward(v);
+    return std::ranges::none_of(graph.members(group), forward);
+  };
+  const std::size_t n = problem.cluster.num_devices();
+  std::vector<std::vector<bool>> reaches(n, std::vector<bool>(n, false));
+  for (const EdgeId e : graph.edges()) {
+    const OpId u = graph.edge(e).src, v = graph.edge(e).dst;
+    const std::size_t a = index(p.device[u]), b = index(p.device[v]);
+    if (forward(u) && forward(v)) reaches[a][b] = a != b || reaches[a][b];
+    if (!forward(u) && !forward(v) && (orphan(u) || orphan(v)))
+      reaches[b][a] = a != b || reaches[b][a];
+  }
+  for (std::size_t via = 0; via < n; ++via)
+    for (std::size_t a = 0; a < n; ++a)
+      for (std::size_t b = 0; b < n; ++b)
+        if (reaches[a][via] && reaches[via][b]) reaches[a][b] = true;
+  for (std::size_t a = 0; a < n; ++a)
+    if (reaches[a][a]) return false;
+  return true;
+}
+
+namespace {
+
+/// Whether no path through ops that `counts` accepts leaves `d` and comes back.
+template <class Counts>
+bool comes_not_back(const OpGraph& graph, const Placement& p, DeviceId d, Counts counts) {
+  IdVector<OpId, char> left(graph.num_ops(), 0);  // some path to it was on d and left
+  for (const OpId v : graph.ops()) {
+    if (!counts(v)) continue;
+    for (const OpId u : graph.predecessors(v)) {
+      if (!counts(u)) continue;
+      if (left[u] != 0 || (p.device[u] == d && p.device[v] != d)) left[v] = 1;
+    }
+    if (left[v] != 0 && p.device[v] == d) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_convex(const Problem& problem, const Placement& p) {
+  return std::ranges::all_of(problem.cluster.devices(), [&](DeviceId d) {
+    return comes_not_back(problem.graph, p, d,
+                          [&](OpId v) { return problem.graph.op(v).phase == Phase::forward; });
+  });
+}
+
+bool accelerators_are_convex(const Problem& problem, const Placement& p) {
+  return std::ranges::all_of(problem.cluster.devices(), [&](DeviceId d) {
+    return problem.cluster.device(d).is_core() ||
+           comes_not_back(problem.graph, p, d, [](OpId) { return true; });
+  });
+}
+
 }  // namespace baechi::testing

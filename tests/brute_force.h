@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "sim/cluster/placement.h"
+#include "sim/objective/objective.h"
 
 namespace baechi::testing {
 
@@ -21,5 +22,26 @@ struct Best {
 /// runs out of memory. Ties: the first, counting with the lowest op's device changing fastest. For
 /// up to 3^8 placements or so.
 std::optional<Best> best_placement(const Problem& problem);
+
+/// The feasible placement of least value among those that `allowed` accepts, groups kept together;
+/// none if there is none. Ties and sizes as above.
+std::optional<Best> best_placement(const Problem& problem, const Objective& objective,
+                                   bool (*allowed)(const Problem&, const Placement&));
+
+/// Whether the devices can be lined up so that no op of Phase::forward reads from a later device.
+/// Ops of later phases follow their groups; where a group has no forward op, edges between it and
+/// other ops of later phases count the other way round.
+bool is_pipeline(const Problem& problem, const Placement& placement);
+
+/// Whether, on each device, no path between two ops of Phase::forward leaves the device. Paths go
+/// through ops of Phase::forward.
+bool is_convex(const Problem& problem, const Placement& placement);
+
+/// The same of all ops and paths, on accelerators only.
+bool accelerators_are_convex(const Problem& problem, const Placement& placement);
+
+inline bool any_placement(const Problem&, const Placement&) {
+  return true;
+}
 
 }  // namespace baechi::testing

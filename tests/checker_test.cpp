@@ -311,6 +311,20 @@ std::size_t check_damages(const Problem& problem, const Placement& placement,
 }  // namespace
 
 TEST_SUITE("checker") {
+  TEST_CASE("random runs with staged transfers keep their channels apart") {
+    Random random(2);
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem p({.ops = 1 + random.below(60), .reach = 1 + random.below(60)},
+                            1 + random.below(6), seed);
+      for (const bool overlap : {true, false}) {
+        const Problem problem = p.under({.transfers = Transfers::staged, .overlap = overlap});
+        const auto found = faults(problem, p.placement, record(problem, p.placement));
+        CHECK_MESSAGE(found.empty(), joined(found));
+      }
+    }
+  }
+
   TEST_CASE("random runs in every mode are what the engine promises, also out of memory") {
     Random random(1);
     Tally tally;

@@ -297,6 +297,35 @@ TEST_SUITE("cli") {
     CHECK(holds(session.run("bound toy.json --devices 2 --memory '999 B'").out, "too small"));
   }
 
+  TEST_CASE("a workload that names its own cluster runs there unless another is given") {
+    //   x(1 ms, a core 5) -2 ms-> y(2 ms, a core 6), sent in 2 ms: one accelerator, one core
+    const Session session;
+    session.folder().write("msr.json", R"({"maxSizePerFPGA": 100, "maxFPGAs": 1, "maxCPUs": 1,
+      "nodes": [{"name": "x", "id": 1, "cpuLatency": 5, "fpgaLatency": 1, "size": 60},
+                {"name": "y", "id": 2, "cpuLatency": 6, "fpgaLatency": 2, "size": 70}],
+      "edges": [{"sourceId": 1, "destId": 2, "cost": 2, "size": 10}]})");
+    session.folder().write("p.json", R"({"format": "baechi-placement", "version": 1,
+      "placement": {"x": 1, "y": 0}})");
+    const Json load = session.json("simulate msr.json --placement p.json --objective max_load");
+    CHECK(load["max_load_us"] == 5000.0);  // the core's; the accelerator has 2 + 2
+    CHECK(load["feasible"] == true);
+    CHECK(load["step_time_us"] == 9000.0);  // 5 + 2 + 2
+    CHECK(load["devices"][0]["name"] == "accelerator0");
+    const Json latency = session.json("simulate msr.json --placement p.json --objective latency");
+    CHECK(latency["latency_us"] == 9000.0);
+    CHECK(session.json("bound msr.json")["work_us"] > 0);
+    CHECK(session.json("place msr.json --placer single")["step_time_us"] ==
+          Json());  // out of memory
+    CHECK(session.json("place msr.json --placer single:device=1")["step_time_us"] == 11000.0);
+    // With flags the devices are those, and so is the link: 10 B in 10 ns.
+    CHECK(session.json("simulate msr.json --placement p.json " + two_gpus)["step_time_us"] ==
+          3000.01);
+    CHECK(holds(session.run("bound msr.json --bandwidth '1 GB/s'").err, "--devices is missing"));
+    CHECK(holds(session.run("bound toy.json").err, "--devices is missing"));
+    CHECK(holds(session.run("simulate msr.json --placement p.json --objective latnecy").err,
+                "no objective 'latnecy' (did you mean 'latency'?)"));
+  }
+
   TEST_CASE("a scenario's cluster and engine stand in for the flags") {
     const Session session;
     session.folder().write("s.yaml",

@@ -22,8 +22,8 @@ OpGraph three_ops() {
   const OpId a = builder.add_op({.name = "a", .kind = "MatMul"});
   const OpId b = builder.add_op({.name = "b", .kind = "Relu"});
   builder.add_op({.name = "c", .kind = "Const"});
-  builder.set_work(a, {.flops = 4'000'000, .traffic = 1'000_B});
-  builder.set_work(b, {.flops = 1'000, .traffic = 3'000'000_B});
+  builder.add_kernel(a, {.flops = 4'000'000, .traffic = 1'000_B});
+  builder.add_kernel(b, {.flops = 1'000, .traffic = 3'000'000_B});
   return std::move(builder).build();
 }
 

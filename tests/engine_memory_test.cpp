@@ -64,6 +64,19 @@ TEST_SUITE("engine_memory") {
           memory(10_B, 150_B, 0_B, 4_B));
   }
 
+  TEST_CASE("a reference takes memory where it is received, not where it is produced") {
+    // a(10), 100 B of weights, which b(20) reads
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 10ns, .persistent = 100_B});
+    g.add_edge(g.add_tensor(a, 100_B, true), g.add_op({.name = "b", .compute = 20ns}));
+    const OpGraph graph = std::move(g).build();
+    const Recorded split(graph, gpus(2), on({gpu0, gpu1}));
+    CHECK(split.result().makespan == 130ns);
+    CHECK(split.result().devices[gpu0].at_peak == memory(100_B, 0_B, 0_B, 0_B));
+    CHECK(split.result().devices[gpu1].at_peak == memory(0_B, 0_B, 100_B, 0_B));
+    CHECK_FALSE(run(graph, gpus(1, 100_B), on({gpu0, gpu0})).oom);
+  }
+
   TEST_CASE("exactly enough memory is enough") {
     const Placement p = on({gpu0, gpu1});
     CHECK_FALSE(run(all_kinds_of_memory(), two_gpus(112_B, 157_B), p).oom);

@@ -131,6 +131,31 @@ TEST_SUITE("engine") {
     CHECK(shared.result().makespan == 411ns);
   }
 
+  TEST_CASE("staged transfers leave by one channel, then come in by another") {
+    const OpGraph graph = four_crossings();
+    const Placement p = on({gpu0, gpu1, gpu2, gpu1, gpu0, gpu3});
+    // Each takes 50 out and 50 in. x leaves gpu0 from 10 to 60, y from 60 to 110; gpu1 has x in
+    // from 60 to 110, y from 110 to 160; z crosses the other way from 10 to 110.
+    const Recorded staged(graph, gpus(4), p, with(Transfers::staged));
+    CHECK(staged.transfers_to(gpu1) == Times{10ns, 60ns});
+    CHECK(staged.transfers_to(gpu0) == Times{10ns});
+    CHECK(staged.result().makespan == 161ns);
+  }
+
+  TEST_CASE("the latency of a staged transfer holds nothing") {
+    // a(10) --100 B--> b, 100 B--> c; both cross at a byte a nanosecond, after 30: x leaves from 40
+    // to 90, y from 90 to 140, and is there at 190.
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 10ns});
+    for (const char* name : {"b", "c"})
+      g.add_edge(g.add_tensor(a, 100_B), g.add_op({.name = name, .compute = 1ns}));
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = Cluster::uniform(2, 1_GiB, {.bandwidth = {1e9}, .latency = 30ns});
+    const Recorded staged(graph, cluster, on({gpu0, gpu1, gpu1}), with(Transfers::staged));
+    CHECK(staged.transfers_to(gpu1) == Times{40ns, 90ns});
+    CHECK(staged.result().makespan == 191ns);
+  }
+
   TEST_CASE("a transfer that cannot start holds up those behind it") {
     const OpGraph graph = busy_receiver();
     const Placement p = on({gpu3, gpu0, gpu1, gpu1, gpu2});

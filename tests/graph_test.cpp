@@ -101,6 +101,13 @@ TEST_SUITE("graph") {
     CHECK(g.members(GroupId{2})[0] == OpId{3});
   }
 
+  TEST_CASE("with_transfers gives a graph measured transfer times") {
+    const OpGraph graph = one_tensor_two_readers();
+    const TensorId t{0};
+    CHECK_FALSE(graph.measured_transfer(t));
+    CHECK(graph.with_transfers(IdVector<TensorId, Duration>(1, 7ns)).measured_transfer(t) == 7ns);
+  }
+
   TEST_CASE("with_times gives a graph the times of one more device kind, or other ones") {
     OpGraphBuilder builder;
     builder.add_op({.name = "a", .compute = 5ns});

@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 /// What each folder may include besides itself and "sim", the words everyone speaks.
 const std::map<std::string, std::set<std::string>>& directions() {
-  static const std::set<std::string> model{"sim/graph", "sim/transform", "sim/cluster",
-                                           "sim/engine", "sim/report"};
+  static const std::set<std::string> model{"sim/graph",  "sim/transform", "sim/cluster",
+                                           "sim/engine", "sim/objective", "sim/report"};
   static const auto with = [](std::set<std::string> all, std::initializer_list<const char*> more) {
     all.insert(more.begin(), more.end());
     return all;
@@ -26,11 +26,14 @@ const std::map<std::string, std::set<std::string>>& directions() {
       {"sim/transform", {"sim/graph"}},
       {"sim/cluster", {"sim/graph"}},
       {"sim/engine", {"sim/graph", "sim/cluster"}},
+      {"sim/objective", {"sim/graph", "sim/cluster", "sim/engine"}},
       {"sim/report", {"sim/graph", "sim/cluster", "sim/engine"}},
       {"traces", {"sim/graph", "traces/format"}},
       {"traces/format", {"sim/graph", "traces"}},
       // traces/format: an external placer is asked in the trace format.
-      {"placers", {"sim/graph", "sim/transform", "sim/cluster", "sim/engine", "traces/format"}},
+      {"placers",
+       {"sim/graph", "sim/transform", "sim/cluster", "sim/engine", "sim/objective",
+        "traces/format"}},
       {"scenarios/run", with(model, {"traces", "traces/format", "placers"})},
       {"scenarios/cli", with(model, {"traces", "traces/format", "placers", "scenarios/run"})},
       {"validate", with(model, {"traces", "traces/format", "placers", "scenarios/run"})},

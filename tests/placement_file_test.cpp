@@ -95,7 +95,8 @@ TEST_CASE("a placement file is written whole, or not at all") {
 
 TEST_CASE("every mistake in a placement file has its place and message") {
   constexpr const char* keys =
-      "(keys: format, version, graph, devices, placement, order, placer, placing_ms, status, "
+      "(keys: format, version, graph, devices, placement, order, placer, placing_ms, facts, "
+      "status, "
       "detail, step_time_us, or x-...)";
   const std::pair<std::string, std::string> expected[] = {
       {"no_such_file", " cannot be read: No such file or directory"},

@@ -49,6 +49,7 @@ inline OpGraph random_graph(GraphShape shape, Random& random) {
   const std::uint32_t longest = random.below(2) == 0 ? 4 : 1000;  // few values: ties
   const bool measured = random.below(3) == 0;
   const bool grouped = random.below(3) == 0;
+  const bool referring = random.below(3) == 0;
   std::vector<std::vector<TensorId>> outputs;
   for (std::uint32_t i = 0; i < shape.ops; ++i) {
     const auto bytes = [&](std::uint32_t out_of) {
@@ -69,7 +70,7 @@ inline OpGraph random_graph(GraphShape shape, Random& random) {
     }
     outputs.emplace_back();
     for (std::uint32_t k = random.below(4); k > 0; --k) {
-      const TensorId t = b.add_tensor(v, bytes(5));
+      const TensorId t = b.add_tensor(v, bytes(5), referring && random.below(4) == 0);
       if (measured && random.below(2) == 0) b.set_transfer(t, Duration{random.below(300)});
       outputs.back().push_back(t);
     }

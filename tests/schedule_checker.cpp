@@ -29,11 +29,23 @@ void check_op(const Matched& m, const Work& w, Faults& faults) {
     faults.add("duration: {}", text(w));
 }
 
+bool is_staged(const Matched& m) {
+  return m.problem.engine.transfers == Transfers::staged;
+}
+
+/// What a staged transfer takes on both channels together: the outgoing one has it for half,
+/// rounded down to a nanosecond, the incoming one for the rest.
+Duration moving_time(const Matched& m, const Work& w) {
+  const CostModel& costs = m.problem.costs;
+  return costs.transfer(w.tensor, w.src, w.dst) - costs.latency(w.tensor, w.src, w.dst);
+}
+
 void check_transfer(const Matched& m, const Work& w, Faults& faults) {
   const Tensor& tensor = m.problem.graph.tensor(w.tensor);
   if (w.op != tensor.producer || w.src != m.device_of(tensor.producer) || w.src == w.dst)
     faults.add("device: {}", text(w));
-  else if (w.end - w.start != m.problem.costs.transfer(w.tensor, w.src, w.dst))
+  else if (is_staged(m) ? w.end - w.start < moving_time(m, w)
+                        : w.end - w.start != m.problem.costs.transfer(w.tensor, w.src, w.dst))
     faults.add("duration: {}", text(w));
 }
 
@@ -110,7 +122,10 @@ void check_inputs(const Matched& m, Faults& faults) {
   };
   for (const Work& w : work) {
     if (w.is_transfer) {
-      if (!finished(m.op_work[w.op], w.start)) faults.add("before its producer: {}", text(w));
+      const Duration latency =
+          is_staged(m) ? m.problem.costs.latency(w.tensor, w.src, w.dst) : Duration{};
+      if (!finished(m.op_work[w.op], w.start - latency))
+        faults.add("before its producer: {}", text(w));
       continue;
     }
     for (const EdgeId e : m.problem.graph.in_edges(w.op)) {
@@ -140,6 +155,34 @@ void check_apart(const Matched& m, std::string_view what, auto a, auto b, Faults
   }
 }
 
+/// Staged transfers: no two leave a device, or come to one, at the same time. Without overlap a
+/// sender computes again once a tensor has left, a receiver when it has come.
+void check_stages(const Matched& m, Faults& faults) {
+  for (const DeviceId d : m.problem.cluster.devices()) {
+    for (const bool out : {true, false}) {
+      std::vector<std::pair<TimePoint, TimePoint>> spans;
+      for (const Work& w : m.run.work) {
+        if (!w.is_transfer || (out ? w.src : w.dst) != d) continue;
+        const Duration first = moving_time(m, w) / 2;
+        const Duration second = moving_time(m, w) - first;
+        spans.push_back(out ? std::pair(w.start, w.start + first)
+                            : std::pair(w.end - second, w.end));
+      }
+      std::ranges::sort(spans);
+      for (const Work& w : m.run.work) {
+        if (m.problem.engine.overlap || w.is_transfer || w.dst != d) continue;
+        for (const auto& [start, end] : spans)
+          if (start < w.end && w.start < end)
+            faults.add("overlap (computing while moving): {} at {}", text(w), text(start));
+      }
+      for (std::size_t i = 1; i < spans.size(); ++i)
+        if (spans[i].first < spans[i - 1].second)
+          faults.add("overlap (stage): two tensors {} device {} at {}", out ? "leave" : "reach",
+                     index(d), text(spans[i].first));
+    }
+  }
+}
+
 void check_overlaps(const Matched& m, Faults& faults) {
   const EngineOptions& engine = m.problem.engine;
   for (const DeviceId d : m.problem.cluster.devices()) {
@@ -153,10 +196,12 @@ void check_overlaps(const Matched& m, Faults& faults) {
       check_apart(m, "channel", sends, sends, faults);
       check_apart(m, "channel", receives, receives, faults);
     }
-    if (!engine.overlap) check_apart(m, "computing while moving", op, moves, faults);
+    if (!engine.overlap && !is_staged(m))
+      check_apart(m, "computing while moving", op, moves, faults);
   }
   const auto any = [](const Work& w) { return w.is_transfer; };
   if (engine.transfers == Transfers::shared) check_apart(m, "bus", any, any, faults);
+  if (is_staged(m)) check_stages(m, faults);
 }
 
 // --- Totals
@@ -269,6 +314,11 @@ std::vector<std::string> faults(const Problem& problem, const Placement& placeme
   check_inputs(m, faults);
   check_overlaps(m, faults);
   if (!faults.empty()) return faults.list();
+  if (is_staged(m)) {  // the record does not show when a tensor was in the host's memory
+    check_busy(m, faults);
+    if (!run.result.oom) check_bounds(m, faults);
+    return faults.list();
+  }
   const Order order = check_order(m, faults);
   if (!faults.empty()) return faults.list();
   check_memory(m, order, faults);

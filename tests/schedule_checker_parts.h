@@ -43,7 +43,11 @@ struct Matched {
     const Edge& edge = problem.graph.edge(e);
     return device_of(edge.src) != device_of(edge.dst) && !problem.graph.instant(edge.tensor);
   }
-  Bytes held(TensorId t) const {  ///< bytes that `t` takes in memory
+  Bytes held(TensorId t) const {  ///< bytes that `t` takes in memory where it is produced
+    const Tensor& tensor = problem.graph.tensor(t);
+    return tensor.control || tensor.reference ? Bytes{} : tensor.size;
+  }
+  Bytes copied(TensorId t) const {  ///< and where it is received
     const Tensor& tensor = problem.graph.tensor(t);
     return tensor.control ? Bytes{} : tensor.size;
   }

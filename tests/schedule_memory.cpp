@@ -65,7 +65,7 @@ class MemoryCheck {
     Stamp last = order_.ended[i];
     for (const EdgeId e : graph_.readers(w.tensor))
       if (m_.edge_work[e] == i) last = std::max(last, end_of(m_.op_work[graph_.edge(e).dst]));
-    hold(w.dst, order_.started[i], last, MemoryKind::copies, m_.held(w.tensor));
+    hold(w.dst, order_.started[i], last, MemoryKind::copies, m_.copied(w.tensor));
   }
 
   /// Workspace while the op runs; an output from its start to the end of the last local reader and
@@ -158,7 +158,7 @@ class MemoryCheck {
       right.at = w.start;
       if (w.is_transfer) {
         right.transfer = w.tensor;
-        right.needed = m_.held(w.tensor);
+        right.needed = m_.copied(w.tensor);
       } else {
         right.needed = graph_.op(w.op).temporary;
         for (const TensorId t : graph_.outputs(w.op)) right.needed += m_.held(t);

@@ -135,6 +135,7 @@ class OrderCheck {
         return s.sending + s.receiving + r.sending + r.receiving == 0;
       case Transfers::duplex:
         return s.sending + r.receiving == 0;
+      case Transfers::staged:  // not checked in order
       case Transfers::shared:
         return std::ranges::none_of(devices_, [](const DeviceState& d) { return d.sending > 0; });
     }

@@ -21,8 +21,9 @@ Coverage coverage(const OpGraph& graph);
 /// The machine a workload was published for.
 struct ClusterHint {
   std::size_t accelerators = 0;
-  std::size_t cpus = 0;
-  Bytes memory{};  ///< of each accelerator
+  std::size_t cpus = 0;                     ///< cores, without a memory limit
+  Bytes memory{};                           ///< of each accelerator
+  IdVector<TensorId, Duration> transfer{};  ///< of each tensor between devices there
 };
 
 struct Trace {

@@ -74,10 +74,6 @@ Trace read_trace(const TraceArgument& argument) {
   return trace;
 }
 
-std::shared_ptr<const OpGraph> timed(const Trace& trace, const ClusterChoice& cluster) {
-  return timed({std::shared_ptr<const void>(), &trace.graph}, cluster);
-}
-
 void add_format(CLI::App& verb, std::string& format, std::vector<std::string> formats) {
   format = formats.front();
   const std::string allowed = fmt::format("{}", fmt::join(formats, "|"));

@@ -28,8 +28,6 @@ struct TraceArgument {
 void add_trace_argument(CLI::App& verb, TraceArgument& argument);
 /// A graph without a name is called as its file.
 Trace read_trace(const TraceArgument& argument);
-/// The graph of `trace`, which outlives it, as `cluster` runs it.
-std::shared_ptr<const OpGraph> timed(const Trace& trace, const ClusterChoice& cluster);
 
 /// --format, one of `formats`; the first is the default.
 void add_format(CLI::App& verb, std::string& format, std::vector<std::string> formats);

@@ -41,12 +41,8 @@ std::string bounds_table(const LowerBounds& bounds) {
 }
 
 int bound(const Arguments& arguments) {
-  const Platform platform = read_platform(arguments.cluster);
-  const Cluster cluster = make_cluster(platform.cluster);
-  const Trace trace = read_trace(arguments.trace);
-  const std::shared_ptr<const OpGraph> graph = timed(trace, platform.cluster);
-  const std::unique_ptr<CostModel> costs = make_costs(platform.cluster, *graph, cluster);
-  const LowerBounds bounds = lower_bounds(*graph, cluster, *costs);
+  const auto workload = read_workload(arguments.trace, arguments.cluster);
+  const LowerBounds bounds = lower_bounds(*workload->graph, workload->cluster, *workload->costs);
   if (arguments.format == "json")
     print_json(bounds_json(bounds));
   else
@@ -64,6 +60,7 @@ void add_bound(CLI::App& app, Verb& chosen) {
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(
+      "A TRACE that names its own cluster needs no CLUSTER.\n"
       "Example:\n"
       "  baechi bound graph.json --devices 4 --memory '8 GiB'");
   verb->callback([&chosen, arguments] { chosen = [arguments] { return bound(*arguments); }; });

@@ -6,6 +6,8 @@
 
 #include "scenarios/run/device_table.h"
 #include "scenarios/run/load.h"
+#include "scenarios/run/prepared_graph.h"
+#include "scenarios/run/problem.h"
 #include "sim/error.h"
 
 namespace baechi {
@@ -14,13 +16,23 @@ namespace {
 // The fit that Baechi's authors measured: 134 us and 0.1754 us per kB, over PCIe.
 constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::microseconds(134)};
 
+// For the host's memory, in time to be added up over devices.
+constexpr Bytes unlimited{std::int64_t{1} << 50};
+
 constexpr auto transfers_by_name =
     std::to_array<std::pair<std::string_view, Transfers>>({{"sequential", Transfers::sequential},
                                                            {"parallel", Transfers::parallel},
                                                            {"duplex", Transfers::duplex},
-                                                           {"shared", Transfers::shared}});
+                                                           {"shared", Transfers::shared},
+                                                           {"staged", Transfers::staged}});
 constexpr auto semantics_by_name = std::to_array<std::pair<std::string_view, Semantics>>(
     {{"event", Semantics::event}, {"baechi", Semantics::baechi}});
+
+/// What the flags say.
+struct Platform {
+  ClusterChoice cluster;
+  EngineOptions engine;
+};
 
 /// Reads flags, noting what is wrong with them.
 class Reader {
@@ -85,6 +97,77 @@ Platform from_scenario(const std::string& path, const std::vector<std::string>& 
   return {first.cluster, first.engine};
 }
 
+bool names_cluster(const ClusterFlags& flags) {
+  return !(flags.devices.empty() && flags.kind.empty() && flags.memory.empty() &&
+           flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty());
+}
+
+EngineOptions read_engine(const ClusterFlags& flags, Reader& reader) {
+  EngineOptions engine;
+  engine.transfers =
+      reader.read<Transfers>("--transfers", flags.transfers, engine.transfers, transfers_by_name);
+  engine.semantics =
+      reader.read<Semantics>("--semantics", flags.semantics, engine.semantics, semantics_by_name);
+  engine.cache_tensors = !flags.no_cache;
+  engine.overlap = !flags.no_overlap;
+  return engine;
+}
+
+double read_fraction(const ClusterFlags& flags, Reader& reader) {
+  return reader.read<double>("--memory-fraction", flags.memory_fraction, 1.0, parse_number<double>,
+                             "a number in (0, 1]");
+}
+
+Platform from_flags(const ClusterFlags& flags) {
+  Reader reader;
+  Platform platform;
+  reader.require("--devices", flags.devices, "4");
+  const DeviceTable& kinds = built_in_devices();
+  const auto known = kinds.devices.find(flags.kind);
+  if (known == kinds.devices.end()) reader.require("--memory", flags.memory, "'8 GiB'");
+
+  DeviceChoice& devices = platform.cluster.devices.emplace_back();
+  devices.count = reader.read<std::size_t>("--devices", flags.devices, 1, parse_number<std::size_t>,
+                                           "a whole number");
+  devices.kind = flags.kind;
+  if (known != kinds.devices.end()) {
+    devices.model = known->second;
+    devices.memory = known->second->memory;
+  }
+  devices.memory = reader.read<Bytes>("--memory", flags.memory, devices.memory, parse_bytes,
+                                      "a size such as '8 GiB'");
+  platform.cluster.memory_fraction = read_fraction(flags, reader);
+  Link link = default_link;
+  if (!flags.link.empty()) link = reader.one_of("--link", flags.link, kinds.links).link;
+  platform.cluster.link.bandwidth = reader.read<Bandwidth>(
+      "--bandwidth", flags.bandwidth, link.bandwidth, parse_bandwidth, "a rate such as '5.7 GB/s'");
+  platform.cluster.link.latency = reader.read<Duration>("--latency", flags.latency, link.latency,
+                                                        parse_duration, "a time such as '134 us'");
+  platform.engine = read_engine(flags, reader);
+  reader.throw_if_any();
+  return platform;
+}
+
+/// The trace's own cluster; flags may still say how the step is run.
+Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
+  Reader reader;
+  Platform platform;
+  ClusterChoice& cluster = platform.cluster;
+  if (own.accelerators > 0)
+    cluster.devices.push_back({.count = own.accelerators,
+                               .name = "accelerator",
+                               .kind = "accelerator",
+                               .memory = own.memory});
+  if (own.cpus > 0)
+    cluster.devices.push_back(
+        {.count = own.cpus, .name = "cpu", .kind = "cpu", .memory = unlimited});
+  cluster.link.bandwidth = {0x1p31};  // what the authors of such files assume
+  cluster.memory_fraction = read_fraction(flags, reader);
+  platform.engine = read_engine(flags, reader);
+  reader.throw_if_any();
+  return platform;
+}
+
 }  // namespace
 
 void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
@@ -125,44 +208,26 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
       ->group("CLUSTER");
 }
 
-Platform read_platform(const ClusterFlags& flags) {
-  if (!flags.scenario.empty()) return from_scenario(flags.scenario, flags.sets);
-  Reader reader;
-  Platform platform;
-  reader.require("--devices", flags.devices, "4");
-  const DeviceTable& kinds = built_in_devices();
-  const auto known = kinds.devices.find(flags.kind);
-  if (known == kinds.devices.end()) reader.require("--memory", flags.memory, "'8 GiB'");
+std::unique_ptr<Workload> read_workload(const TraceArgument& argument, const ClusterFlags& flags) {
+  std::optional<Platform> platform;
+  if (!flags.scenario.empty())
+    platform = from_scenario(flags.scenario, flags.sets);
+  else if (names_cluster(flags))
+    platform = from_flags(flags);
 
-  const auto count = reader.read<std::size_t>("--devices", flags.devices, 1,
-                                              parse_number<std::size_t>, "a whole number");
-  DeviceChoice& devices = platform.cluster.devices.emplace_back();
-  devices.count = count;
-  devices.kind = flags.kind;
-  if (known != kinds.devices.end()) {
-    devices.model = known->second;
-    devices.memory = known->second->memory;
+  auto workload = std::make_unique<Workload>(Workload{.trace = read_trace(argument)});
+  Trace& trace = workload->trace;
+  if (!platform && trace.cluster) {
+    platform = from_trace(*trace.cluster, flags);
+    trace.graph = trace.graph.with_transfers(trace.cluster->transfer);
   }
-  devices.memory = reader.read<Bytes>("--memory", flags.memory, devices.memory, parse_bytes,
-                                      "a size such as '8 GiB'");
-  Link link = default_link;
-  if (!flags.link.empty()) link = reader.one_of("--link", flags.link, kinds.links).link;
-  platform.cluster.memory_fraction = reader.read<double>(
-      "--memory-fraction", flags.memory_fraction, 1.0, parse_number<double>, "a number in (0, 1]");
-  platform.cluster.link.bandwidth = reader.read<Bandwidth>(
-      "--bandwidth", flags.bandwidth, link.bandwidth, parse_bandwidth, "a rate such as '5.7 GB/s'");
-  platform.cluster.link.latency = reader.read<Duration>("--latency", flags.latency, link.latency,
-                                                        parse_duration, "a time such as '134 us'");
-
-  EngineOptions& engine = platform.engine;
-  engine.transfers =
-      reader.read<Transfers>("--transfers", flags.transfers, engine.transfers, transfers_by_name);
-  engine.semantics =
-      reader.read<Semantics>("--semantics", flags.semantics, engine.semantics, semantics_by_name);
-  engine.cache_tensors = !flags.no_cache;
-  engine.overlap = !flags.no_overlap;
-  reader.throw_if_any();
-  return platform;
+  if (!platform) platform = from_flags(flags);  // says what is missing
+  workload->engine = platform->engine;
+  workload->choice = std::move(platform->cluster);
+  workload->cluster = make_cluster(workload->choice);
+  workload->graph = timed({std::shared_ptr<const void>(), &trace.graph}, workload->choice);
+  workload->costs = make_costs(workload->choice, *workload->graph, workload->cluster);
+  return workload;
 }
 
 }  // namespace baechi

@@ -1,10 +1,12 @@
 /// CLUSTER on the command line: what a graph runs on and how, in flags or from a scenario file.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "scenarios/run/scenario.h"
+#include "scenarios/cli/arguments.h"
+#include "sim/cluster/placement.h"
 
 namespace baechi {
 
@@ -18,13 +20,20 @@ struct ClusterFlags {
 };
 void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
 
-/// What the flags say.
-struct Platform {
-  ClusterChoice cluster;
-  EngineOptions engine;
+/// TRACE on CLUSTER: what place, simulate and bound are about.
+struct Workload {
+  Trace trace{};
+  EngineOptions engine{};
+  ClusterChoice choice{};
+  Cluster cluster{};
+  std::shared_ptr<const OpGraph> graph{};  ///< the trace's, with times for the cluster's devices
+  std::unique_ptr<CostModel> costs{};      // of the graph and the cluster: they must not move
+
+  Problem problem() const { return {*graph, cluster, *costs, engine}; }
 };
-/// Of a scenario with a sweep it is the first point's, and standard error tells which.
-/// Throws InputError naming every flag that is missing or wrong.
-Platform read_platform(const ClusterFlags& flags);
+/// Where the flags name no cluster, the trace's own is taken, with its transfer times. Of a
+/// scenario with a sweep it is the first point's, and standard error tells which.
+/// Throws InputError naming every flag that is missing or wrong, or what is wrong with the trace.
+std::unique_ptr<Workload> read_workload(const TraceArgument& trace, const ClusterFlags& flags);
 
 }  // namespace baechi

@@ -8,6 +8,7 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/run/device_table.h"
+#include "sim/objective/objective.h"
 #include "sim/transform/transform.h"
 #include "traces/generate/generator.h"
 #include "traces/import/importer.h"
@@ -42,7 +43,7 @@ Section placer_section() {
   Section section{"placers", {}, {}};
   for (const PlacerEntry& e : placers()) {
     section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
-                             declared(e.name, [&e](Options& o) { e.make(o); })});
+                             declared(e.name, [&e](Options& o) { make(e, o); })});
   }
   return section;
 }
@@ -96,6 +97,15 @@ Section link_section() {
   return section;
 }
 
+Section objective_section() {
+  Section section{"objectives", {}, {}};
+  for (const ObjectiveEntry& e : objectives()) {
+    section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
+                             declared(e.name, [&e](Options& o) { e.make(o); })});
+  }
+  return section;
+}
+
 /// The comment that a file begins with, its first line; editors' instructions are none.
 std::string first_comment(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -122,6 +132,7 @@ Section scenario_section(std::string name, const std::string& folder) {
 
 std::vector<Section> sections() {
   return {placer_section(),
+          objective_section(),
           transform_section(),
           generator_section(),
           importer_section(),
@@ -221,9 +232,9 @@ void add_list(CLI::App& app, Verb& chosen) {
   };
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand("list", "What there is to choose from, with all options");
-  verb->add_option(
-          "WHAT", arguments->what,
-          "placers, transforms, generators, importers, devices, links, scenarios or papers [all]")
+  verb->add_option("WHAT", arguments->what,
+                   "placers, objectives, transforms, generators, importers, devices, links, "
+                   "scenarios or papers [all]")
       ->type_name("");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
   verb->footer(

@@ -98,6 +98,7 @@ void add_verbs(CLI::App& app, Verb& chosen) {
   add_bound(app, chosen);
   add_trace(app, chosen);
   add_list(app, chosen);
+  add_paper(app, chosen);
   add_report(app, chosen);
   add_schema(app, chosen);
   for (CLI::App* verb : app.get_subcommands({})) verb->group("Verbs");

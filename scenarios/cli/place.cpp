@@ -47,9 +47,16 @@ Answer ask(const Placer& placer, const PreparedGraph& graph, const Problem& plac
   return answer;
 }
 
+/// The step that was simulated, if something was placed.
+struct Simulated {
+  const Problem& problem;
+  const Placement& placement;
+  StepResult step{};
+};
+
 /// The placement file's fields, and how it was made.
-Json answer_json(const Answer& answer, const StepResult& step, const Problem& problem,
-                 const std::string& graph_name, const std::string& placer) {
+Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated,
+                 const Problem& problem, const std::string& graph_name, const std::string& placer) {
   Json json;
   if (answer.placement) {
     json = Json::parse(placement_json(*answer.placement, problem.graph, graph_name,
@@ -63,55 +70,72 @@ Json answer_json(const Answer& answer, const StepResult& step, const Problem& pr
   }
   json["placer"] = placer;
   json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
+  json["facts"] = answer.placement ? Json(answer.placement->facts) : Json::object();
   json["status"] = answer.placement ? "ok" : "infeasible";
   json["detail"] = answer.detail;
+  json["step_time_us"] = Json();
+  if (!simulated) return json;
+  const auto& [simulated_problem, placement, step] = *simulated;
   if (step.oom)
     json["detail"] = fmt::format("{}{}{}", answer.detail, answer.detail.empty() ? "" : "; ",
-                                 sentence(*step.oom, problem, *answer.placement));
-  json["step_time_us"] = answer.placement && !step.oom ? Json(to_us(step.makespan)) : Json();
+                                 sentence(*step.oom, simulated_problem, placement));
+  else
+    json["step_time_us"] = to_us(step.makespan);
   return json;
 }
 
-std::string answer_table(const Answer& answer, const StepResult& step, const Problem& problem,
-                         const std::string& placer) {
-  const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
+std::string answer_table(const Answer& answer, const std::optional<Simulated>& simulated,
+                         const Problem& problem, const std::string& placer) {
   std::string text = fmt::format("placer       {}, {} for {} ops\n", placer,
                                  to_text(answer.placing), problem.graph.num_ops());
-  if (!answer.placement) {
+  if (!simulated) {
+    const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
     text += red("infeasible") + fmt::format("   {}\n", answer.detail);
     if (!bounds.fits_in_memory) text += "no placer could: " + bounds.why_not + "\n";
     return text;
   }
   if (!answer.detail.empty()) text += fmt::format("detail       {}\n", answer.detail);
-  return text + step_table(step, bounds, problem, *answer.placement);
+  const auto& [step_problem, placement, step] = *simulated;
+  const LowerBounds bounds =
+      lower_bounds(step_problem.graph, step_problem.cluster, step_problem.costs);
+  return text + step_table(step, bounds, step_problem, placement);
 }
 
 int place(const Arguments& arguments) {
   Choice choice = parse_choice(arguments.placer, "--placer");
   const std::unique_ptr<Placer> placer =
       make_placer(choice.name, std::move(choice.options), choice.where);
-  const Platform platform = read_platform(arguments.cluster);
-  const Cluster cluster = make_cluster(platform.cluster);
   std::vector<Choice> transforms;
   for (const std::string& text : arguments.transforms)
     transforms.push_back(parse_choice(text, "--transform"));
-  const Trace trace = read_trace(arguments.trace);
-  const PreparedGraph graph = prepare(timed(trace, platform.cluster), platform.cluster, transforms);
-  const auto step_costs = make_costs(platform.cluster, *graph.step, cluster);
-  const auto placed_costs = make_costs(platform.cluster, *graph.placed, cluster);
-  const Problem problem{*graph.step, cluster, *step_costs, platform.engine};
-  const Problem placed{*graph.placed, cluster, *placed_costs, platform.engine};
+  const auto workload = read_workload(arguments.trace, arguments.cluster);
+  const Trace& trace = workload->trace;
+  const Cluster& cluster = workload->cluster;
+  const PreparedGraph graph = prepare(workload->graph, workload->choice, transforms);
+  const auto step_costs = make_costs(workload->choice, *graph.step, cluster);
+  const auto placed_costs = make_costs(workload->choice, *graph.placed, cluster);
+  const Problem problem{*graph.step, cluster, *step_costs, workload->engine};
+  const Problem placed{*graph.placed, cluster, *placed_costs, workload->engine};
 
   const Answer answer = ask(*placer, graph, placed, arguments.seed);
   if (answer.placement && !arguments.output.empty())
     write_placement(arguments.output, *answer.placement, *graph.step, trace.name,
                     cluster.num_devices());
-  StepResult step;
-  if (answer.placement) step = simulate(problem, *answer.placement);
+  std::optional<SimulatedStep> other;
+  if (answer.placement) other = after_placing(graph, *answer.placement);
+  std::unique_ptr<CostModel> other_costs;
+  if (other) other_costs = make_costs(workload->choice, other->graph, cluster);
+  const Problem step =
+      other ? Problem{other->graph, cluster, *other_costs, workload->engine} : problem;
+  std::optional<Simulated> simulated;
+  if (answer.placement) {
+    const Placement& placement = other ? other->placement : *answer.placement;
+    simulated.emplace(step, placement, simulate(step, placement));
+  }
   if (arguments.format == "json")
-    print_json(answer_json(answer, step, problem, trace.name, arguments.placer));
+    print_json(answer_json(answer, simulated, problem, trace.name, arguments.placer));
   else
-    print_out(answer_table(answer, step, problem, arguments.placer));
+    print_out(answer_table(answer, simulated, problem, arguments.placer));
   return 0;
 }
 

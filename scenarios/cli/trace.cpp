@@ -4,6 +4,7 @@
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/problem.h"
 #include "sim/graph/analysis.h"
 #include "sim/graph/graph_io.h"
@@ -160,8 +161,8 @@ void check_name(const std::string& out) {
 
 int generate(const std::string& name, const std::vector<std::string>& assignments,
              const std::string& out) {
-  const Trace trace =
-      load_generated({.name = name, .options = parse_options(name, assignments, "")});
+  Trace trace = load_generated({.name = name, .options = parse_options(name, assignments, "")});
+  give_times(trace);
   if (out.empty())
     print_out(trace_json(trace));
   else

@@ -16,6 +16,7 @@ void add_simulate(CLI::App& app, Verb& chosen);
 void add_bound(CLI::App& app, Verb& chosen);
 void add_trace(CLI::App& app, Verb& chosen);
 void add_list(CLI::App& app, Verb& chosen);
+void add_paper(CLI::App& app, Verb& chosen);
 void add_report(CLI::App& app, Verb& chosen);
 void add_schema(CLI::App& app, Verb& chosen);
 

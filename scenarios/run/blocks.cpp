@@ -122,21 +122,22 @@ ClusterParts read_parts(Options& o) {
   return parts;
 }
 
+/// Which of `names` the option names: the order of an enumeration.
+std::ptrdiff_t position(Options& o, const char* key, const std::vector<std::string>& names,
+                        std::string_view help) {
+  return std::ranges::find(names, o.get(key, names, help)) - names.begin();
+}
+
 EngineOptions read_engine(Options& o) {
-  const auto position = [&](const char* key, const std::vector<std::string>& names,
-                            std::string_view help) {
-    const std::string name = o.get(key, names, help);
-    return std::ranges::find(names, name) - names.begin();
-  };
   EngineOptions e;
   e.semantics = static_cast<Semantics>(
-      position("semantics", {"event", "baechi"},
+      position(o, "semantics", {"event", "baechi"},
                "event: in order of time; baechi: the original's list simulation"));
-  e.transfers =
-      static_cast<Transfers>(position("transfers", {"sequential", "parallel", "duplex", "shared"},
-                                      "who may move tensors at the same time"));
-  e.queue =
-      static_cast<ReadyOrder>(position("queue", {"fifo", "priority"}, "which ready op runs next"));
+  e.transfers = static_cast<Transfers>(
+      position(o, "transfers", {"sequential", "parallel", "duplex", "shared", "staged"},
+               "who may move tensors at the same time"));
+  e.queue = static_cast<ReadyOrder>(
+      position(o, "queue", {"fifo", "priority"}, "which ready op runs next"));
   e.cache_tensors = o.get("cache_tensors", e.cache_tensors, "a tensor crosses to a device once");
   e.overlap = o.get("overlap", e.overlap, "a device computes while it sends or receives");
   e.enforce_memory =
@@ -151,6 +152,10 @@ ProfileChoice read_profile(Options& o) {
             "op and transfer times that placers see are off by a factor uniform in 1 +- "
             "this, other factors for each seed");
   if (profile.error >= 1.0) o.mistake("error", "not below 1");
+  const auto believed =
+      position(o, "transfers", {"engine", "sequential", "parallel", "duplex", "shared", "staged"},
+               "what placers take engine.transfers to be");
+  if (believed > 0) profile.transfers = static_cast<Transfers>(believed - 1);
   return profile;
 }
 
@@ -415,8 +420,10 @@ std::vector<Choice> read_transforms(const Value& block, const std::string& base,
       choices.push_back(std::move(choice));
     });
   };
+  if (block.text.empty() && block.children.empty()) return choices;
+  if (block.text == "none") return choices;  // what a sweep compares with
   if (!is_list(block)) {
-    if (!block.text.empty() || !block.children.empty()) one(block);
+    one(block);
     return choices;
   }
   for (const auto& [key, entry] : block.children) one(entry);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scenarios/run/device_table.h"
 #include "sim/cluster/device_model.h"
 #include "sim/error.h"
 #include "sim/transform/transform.h"
@@ -13,24 +14,34 @@ TransformUse use_of(std::string_view name) {
   return std::ranges::find(transforms(), name, &TransformEntry::name)->use;
 }
 
-/// `first`, then `second`.
-IdVector<OpId, OpId> composed(IdVector<OpId, OpId> first, const IdVector<OpId, OpId>& second) {
-  if (first.empty()) return second;
-  for (OpId& v : first)
-    if (v != no_op) v = second[v];
-  return first;
+bool has_times(const OpGraph& graph) {
+  return !graph.device_kinds().empty() || std::ranges::any_of(graph.ops(), [&](OpId v) {
+    return graph.op(v).compute != Duration::zero();
+  });
 }
 
 }  // namespace
 
+void give_times(Trace& trace) {
+  if (!trace.graph.has_work() || has_times(trace.graph)) return;
+  const DeviceModel& model = *built_in_devices().devices.at(default_device);
+  trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
+  trace.coverage = coverage(trace.graph);
+  trace.notes.push_back(fmt::format("times are the roofline's of {}", model.name));
+}
+
 std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
                                      const ClusterChoice& cluster) {
+  const auto& table = built_in_devices().devices;
   for (const DeviceChoice& d : cluster.devices) {
     const auto& kinds = graph->device_kinds();
-    if (d.model == nullptr || !graph->has_work() || std::ranges::find(kinds, d.kind) != kinds.end())
+    const DeviceModel* model = d.model.get();
+    if (d.kind.empty() && !has_times(*graph)) model = table.at(default_device).get();
+    if (model == nullptr || !graph->has_work() ||
+        std::ranges::find(kinds, model->name) != kinds.end())
       continue;
     graph = std::make_shared<const OpGraph>(
-        graph->with_times(d.kind, roofline_times(*graph, *d.model)));
+        graph->with_times(model->name, roofline_times(*graph, *model)));
   }
   return graph;
 }
@@ -38,30 +49,47 @@ std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
                       std::span<const Choice> choices) {
   PreparedGraph prepared;
-  prepared.step = prepared.placed = timed(std::move(graph), cluster);
+  prepared.step = timed(std::move(graph), cluster);
   const auto start = std::chrono::steady_clock::now();
+  std::optional<Transformed> placed;
   std::string_view for_placing;  // the first transform that is
   for (const Choice& choice : choices) {
-    const auto transform = make_transform(choice.name, choice.options, choice.where);
-    if (use_of(choice.name) == TransformUse::placing) {
-      if (for_placing.empty()) for_placing = choice.name;
-    } else if (!for_placing.empty()) {
+    std::shared_ptr<const Transform> transform =
+        make_transform(choice.name, choice.options, choice.where);
+    if (use_of(choice.name) == TransformUse::placed) {
+      prepared.after_placing.push_back(std::move(transform));
+      continue;
+    }
+    const bool of_model = use_of(choice.name) == TransformUse::model;
+    if (of_model && placed)
       throw InputError(fmt::format("{}transforms: '{}' changes the step, so it stands before '{}'",
                                    at(choice.where), choice.name, for_placing));
+    if (of_model) {
+      prepared.step = std::make_shared<const OpGraph>(transform->apply(*prepared.step).graph);
+    } else if (placed) {
+      placed = then(std::move(*placed), *transform);
+    } else {
+      placed = transform->apply(*prepared.step);
+      for_placing = choice.name;
     }
-    Transformed result = transform->apply(*prepared.placed);
-    prepared.placed = std::make_shared<const OpGraph>(std::move(result.graph));
-    if (for_placing.empty())
-      prepared.step = prepared.placed;
-    else
-      prepared.stands_for = composed(std::move(prepared.stands_for), result.stands_for);
-    if (result.needs > prepared.needs) {
-      prepared.needs = result.needs;
-      prepared.needs_why = std::move(result.needs_why);
-    }
+  }
+  prepared.placed = prepared.step;
+  if (placed) {
+    prepared.placed = std::make_shared<const OpGraph>(std::move(placed->graph));
+    prepared.stands_for = std::move(placed->stands_for);
+    prepared.needs = placed->needs;
+    prepared.needs_why = std::move(placed->needs_why);
   }
   prepared.transforming = std::chrono::steady_clock::now() - start;
   return prepared;
+}
+
+std::optional<SimulatedStep> after_placing(const PreparedGraph& graph, const Placement& placement) {
+  if (graph.after_placing.empty()) return std::nullopt;
+  PlacedStep step{*graph.step, placement.device};
+  for (const auto& transform : graph.after_placing)
+    step = transform->after_placing(step.graph, step.device);
+  return SimulatedStep{std::move(step.graph), {.device = std::move(step.device)}};
 }
 
 Placement expand(Placement placement, const PreparedGraph& graph) {

@@ -3,11 +3,15 @@
 #pragma once
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "scenarios/run/scenario.h"
 #include "sim/cluster/placement.h"
+#include "sim/transform/transform.h"
+#include "traces/trace.h"
 
 namespace baechi {
 
@@ -17,11 +21,16 @@ struct PreparedGraph {
   IdVector<OpId, OpId> stands_for{};      ///< [step ops] -> placed; empty if they are the same
   Bytes needs{};                          ///< a device must have it, or placing is refused:
   std::string needs_why{};
+  std::vector<std::shared_ptr<const Transform>> after_placing{};
   std::chrono::nanoseconds transforming{};  ///< wall clock
 };
 
+/// A graph that states the ops' work and no times gets those of `default_device`.
+void give_times(Trace& trace);
+
 /// `graph` with the roofline times of the known kinds of `cluster` that it has no times for, if it
-/// states the ops' work; else itself.
+/// states the ops' work; where a device is of no kind, with those of `default_device`, if it has
+/// none at all. Else itself.
 std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
                                      const ClusterChoice& cluster);
 
@@ -29,6 +38,13 @@ std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
 /// Throws InputError where a transform of the model stands behind one that is for placing only.
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
                       std::span<const Choice> transforms);
+
+/// What is simulated of the placed step, if that is another graph.
+struct SimulatedStep {
+  OpGraph graph;
+  Placement placement;
+};
+std::optional<SimulatedStep> after_placing(const PreparedGraph& graph, const Placement& placement);
 
 /// The placement of the step that follows from one of the graph that placers see.
 Placement expand(Placement placement, const PreparedGraph& graph);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "scenarios/run/device_table.h"
 #include "scenarios/run/hash.h"
 #include "sim/error.h"
 #include "traces/generate/generator.h"
@@ -53,21 +52,9 @@ Link link_of(BaechiCosts::Fit fit) {
 
 }  // namespace
 
-void give_times(Trace& trace) {
-  const OpGraph& graph = trace.graph;
-  if (!graph.has_work() || !graph.device_kinds().empty()) return;
-  if (std::ranges::any_of(graph.ops(), [&](OpId v) { return graph.op(v).compute.count() != 0; }))
-    return;
-  const DeviceModel& model = *built_in_devices().devices.at(default_device);
-  trace.graph = graph.with_times(default_device, roofline_times(graph, model));
-  trace.coverage = coverage(trace.graph);
-  trace.notes.push_back(fmt::format("times are the roofline's of {}", default_device));
-}
-
 Trace load_generated(const Choice& choice) {
   Trace trace = generate_trace(choice.name, choice.options, choice.where);
   if (trace.name.empty()) trace.name = choice.name;
-  give_times(trace);
   return trace;
 }
 
@@ -75,7 +62,6 @@ Trace load_graph(const GraphChoice& choice) {
   if (choice.generate) return load_generated(*choice.generate);
   Trace trace = read_trace(choice.file, choice.importer, choice.import_options);
   if (trace.name.empty()) trace.name = std::filesystem::path(choice.file).stem().string();
-  give_times(trace);
   return trace;
 }
 
@@ -94,13 +80,16 @@ std::uint64_t fingerprint(const OpGraph& graph) {
       hash.add(std::int64_t{n});
     for (std::size_t k = 1; k < graph.device_kinds().size(); ++k)
       hash.add(graph.compute(v, k).value_or(Duration{-1}).count());
-    hash.add(graph.work(v).flops);
-    hash.add(graph.work(v).traffic.count);
+    for (const OpWork& kernel : graph.kernels(v)) {
+      hash.add(kernel.flops);
+      hash.add(kernel.traffic.count);
+    }
   }
   for (const TensorId t : graph.tensors()) {
     const Tensor& tensor = graph.tensor(t);
     hash.add(tensor.size.count);
-    hash.add(static_cast<std::int64_t>(index(tensor.producer)) * 2 + (tensor.control ? 1 : 0));
+    hash.add(static_cast<std::int64_t>(index(tensor.producer)) * 4 + (tensor.reference ? 2 : 0) +
+             (tensor.control ? 1 : 0));
     hash.add(graph.measured_transfer(t).value_or(Duration{-1}).count());
   }
   for (const EdgeId e : graph.edges()) {

@@ -11,8 +11,6 @@ namespace baechi {
 /// Throws InputError.
 Trace load_graph(const GraphChoice& choice);
 Trace load_generated(const Choice& choice);
-/// A graph that states the ops' work and no times gets those of `default_device`.
-void give_times(Trace& trace);
 
 /// A hash of all that a placer or the engine sees of the graph.
 std::uint64_t fingerprint(const OpGraph& graph);

@@ -42,7 +42,7 @@ std::vector<Component> placer_components() {
   std::vector<Component> all;
   for (const PlacerEntry& e : placers())
     all.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
-                   declared([&](Options& o) { e.make(o); })});
+                   declared([&](Options& o) { make(e, o); })});
   return all;
 }
 
@@ -252,7 +252,7 @@ Json placers_schema() {
 
 Json transforms_schema() {
   const Json one = choice_schema(transform_components());
-  return {{"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
+  return {{"anyOf", {{{"const", "none"}}, one, {{"type", "array"}, {"items", one}}}}};
 }
 
 Json kinds_schema() {

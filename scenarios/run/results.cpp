@@ -70,7 +70,8 @@ std::string_view to_text(Status status) {
 }
 
 std::string_view to_text(Transfers transfers) {
-  constexpr std::array<std::string_view, 4> names{"sequential", "parallel", "duplex", "shared"};
+  constexpr std::array<std::string_view, 5> names{"sequential", "parallel", "duplex", "shared",
+                                                  "staged"};
   return names[static_cast<std::size_t>(transfers)];
 }
 

@@ -31,6 +31,7 @@ struct RunResult {
   Duration lower_bound{};
   std::chrono::nanoseconds placing{};  ///< wall clock: the only field that differs between runs
   std::optional<Bytes> peak, moved;    ///< if simulated; up to the failure if oom
+  std::vector<Bytes> device_peaks;     ///< per device; not in the files
   std::string detail;                  ///< why not ok, or what the placer had to say
   std::vector<std::string> at;         ///< its place in the sweep: a value per Results::axes
   std::map<std::string, double> facts;

@@ -175,7 +175,8 @@ Status status_from(const std::string& text) {
 }
 
 Transfers transfers_from(const std::string& text) {
-  for (const Transfers t : {Transfers::parallel, Transfers::duplex, Transfers::shared})
+  for (const Transfers t :
+       {Transfers::parallel, Transfers::duplex, Transfers::shared, Transfers::staged})
     if (text == to_text(t)) return t;
   return Transfers::sequential;
 }

@@ -64,7 +64,10 @@ void simulate_into(RunResult& row, const Problem& problem, const Placement& plac
   else
     row.step_time = step.makespan;
   row.peak = Bytes{};
-  for (const DeviceUse& use : step.devices) row.peak = std::max(*row.peak, use.peak);
+  for (const DeviceId d : step.devices.ids()) {
+    row.peak = std::max(*row.peak, step.devices[d].peak);
+    row.device_peaks.push_back(step.devices[d].peak);
+  }
   row.moved = step.moved;
 }
 
@@ -76,21 +79,23 @@ class RunProblems {
         graph_(plan.graphs[shared_.graph]),
         placer_(*plan.placers[run.placer]),
         seed_(run.seed),
-        engine_(plan.files[run.file].points[run.point].engine) {
-    const double error = plan.files[run.file].points[run.point].profile.error;
+        point_(plan.files[run.file].points[run.point]) {
+    const double error = point_.profile.error;
     if (error > 0.0) perturbed_.emplace(*shared_.placed_costs, *graph_.placed, error, seed_);
   }
 
   const PlannedProblem& shared() const { return shared_; }
   const PreparedGraph& graph() const { return graph_; }
-  Problem step() const { return {*graph_.step, shared_.cluster, *shared_.costs, engine_}; }
+  Problem step() const { return {*graph_.step, shared_.cluster, *shared_.costs, point_.engine}; }
 
   /// The placer's answer, checked, of the step. Throws what the placer throws.
   Placement place() const {
     require_needs(graph_, shared_.cluster);
     const CostModel* known = shared_.placed_costs.get();
     if (perturbed_) known = &*perturbed_;
-    const Problem placed{*graph_.placed, shared_.cluster, *known, engine_};
+    EngineOptions engine = point_.engine;
+    engine.transfers = point_.profile.transfers.value_or(engine.transfers);
+    const Problem placed{*graph_.placed, shared_.cluster, *known, engine};
     Placement answer = placer_.place(placed, seed_);
     check_placement(answer, placed);
     return expand(std::move(answer), graph_);
@@ -101,7 +106,7 @@ class RunProblems {
   const PreparedGraph& graph_;
   const Placer& placer_;
   std::uint64_t seed_;
-  EngineOptions engine_;
+  const Scenario& point_;
   std::optional<PerturbedCosts> perturbed_;
 };
 
@@ -111,7 +116,6 @@ RunResult run_one(const Plan& plan, std::size_t id) {
   const Scenario& point = file.points[planned.point];
   const RunProblems problems(plan, planned);
   const PreparedGraph& graph = problems.graph();
-  const Problem problem = problems.step();
 
   RunResult row;
   row.id = id;
@@ -119,10 +123,11 @@ RunResult run_one(const Plan& plan, std::size_t id) {
   row.graph = plan.graph_record[problems.shared().graph];
   row.placer = point.placers[planned.choice].label;
   row.seed = planned.seed;
-  row.devices = problem.cluster.num_devices();
+  const Cluster& cluster = problems.shared().cluster;
+  row.devices = cluster.num_devices();
   row.memory_fraction = point.cluster.memory_fraction;
-  for (const DeviceId d : problem.cluster.devices())
-    row.memory = std::max(row.memory, problem.cluster.device(d).memory);
+  for (const DeviceId d : cluster.devices())
+    row.memory = std::max(row.memory, cluster.device(d).memory);
   row.transfers = point.engine.transfers;
   row.lower_bound = problems.shared().bounds.best();
   row.at.resize(plan.header.axes.size());
@@ -140,10 +145,11 @@ RunResult run_one(const Plan& plan, std::size_t id) {
     stop();
     row.detail = one_line(placement.detail);
     row.facts = placement.facts;
-    if (graph.placed != graph.step)
-      row.facts["placed_ops"] = static_cast<double>(graph.placed->num_ops());
-    if (file.report.placements) row.placement = bytes_of(placement, problem.cluster.num_devices());
-    simulate_into(row, problem, placement);
+    row.facts["placed_ops"] = static_cast<double>(graph.placed->num_ops());
+    if (file.report.placements) row.placement = bytes_of(placement, cluster.num_devices());
+    const RunStep step(plan, planned, placement);
+    row.lower_bound = step.lower_bound();
+    simulate_into(row, step.problem(), step.placement());
   } catch (const InfeasibleError& e) {
     stop();
     row.status = Status::infeasible;
@@ -383,19 +389,35 @@ Plan make_plan(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& m
   return Planner(std::move(files), threads).make(mistakes);
 }
 
-Problem step_problem(const Plan& plan, std::size_t id) {
-  return RunProblems(plan, plan.runs[id]).step();
+RunStep::RunStep(const Plan& plan, const PlannedRun& run, Placement placement)
+    : point_(plan.files[run.file].points[run.point]),
+      shared_(*plan.problems[run.problem]),
+      graph_(*plan.graphs[shared_.graph].step),
+      placement_(std::move(placement)),
+      other_(after_placing(plan.graphs[shared_.graph], placement_)) {
+  if (other_) costs_ = make_costs(point_.cluster, other_->graph, shared_.cluster);
 }
 
-Placement placement_of(const Plan& plan, const RunResult& row) {
-  const RunProblems problems(plan, plan.runs[row.id]);
+Problem RunStep::problem() const {
+  if (other_) return {other_->graph, shared_.cluster, *costs_, point_.engine};
+  return {graph_, shared_.cluster, *shared_.costs, point_.engine};
+}
+
+Duration RunStep::lower_bound() const {
+  return other_ ? lower_bounds(other_->graph, shared_.cluster, *costs_).best()
+                : shared_.bounds.best();
+}
+
+RunStep step_of(const Plan& plan, const RunResult& row) {
+  const PlannedRun& run = plan.runs[row.id];
+  const RunProblems problems(plan, run);
   const Problem step = problems.step();
   Placement placement;
   if (step.engine.queue == ReadyOrder::fifo)
     placement.device = devices_from(row.placement, step.cluster.num_devices());
-  if (placement.device.size() != step.graph.num_ops()) return problems.place();
+  if (placement.device.size() != step.graph.num_ops()) return {plan, run, problems.place()};
   check_placement(placement, step);
-  return placement;
+  return {plan, run, std::move(placement)};
 }
 
 std::vector<std::size_t> remaining_runs(const Plan& plan, const Results* known,

@@ -47,12 +47,30 @@ struct Plan {
 /// is not to be run.
 Plan make_plan(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& mistakes);
 
-/// What run `id` simulates; refers to the plan.
-Problem step_problem(const Plan& plan, std::size_t id);
+/// What a run simulates: the step as it was placed, or what a transform made of it by where its ops
+/// are. Refers to the plan.
+class RunStep {
+ public:
+  RunStep(const Plan& plan, const PlannedRun& run, Placement placement);
+  RunStep(const RunStep&) = delete;
+  RunStep& operator=(const RunStep&) = delete;
 
-/// The placement that a run found, for its step once more: the row's where that says all, else by
-/// the placer anew. The row has to be one that was simulated.
-Placement placement_of(const Plan& plan, const RunResult& row);
+  Problem problem() const;
+  const Placement& placement() const { return other_ ? other_->placement : placement_; }
+  Duration lower_bound() const;
+
+ private:
+  const Scenario& point_;
+  const PlannedProblem& shared_;
+  const OpGraph& graph_;
+  Placement placement_;
+  std::optional<SimulatedStep> other_;
+  std::unique_ptr<CostModel> costs_;  // of other_
+};
+
+/// The step of a run once more, its placement the row's where that says all, else by the placer
+/// anew. The row has to be one that was simulated.
+RunStep step_of(const Plan& plan, const RunResult& row);
 
 struct RunSettings {
   std::size_t threads = 1;

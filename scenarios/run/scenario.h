@@ -61,6 +61,7 @@ struct ClusterChoice {
 
 /// What placers know of the costs.
 struct ProfileChoice {
+  std::optional<Transfers> transfers{};  ///< what they take engine.transfers to be
   double error = 0.0;  ///< they see times off by a factor uniform in 1 +- this, by the run's seed
 };
 

@@ -87,10 +87,11 @@ std::size_t look_at_steps(Results& results, const Plan& plan, const std::string&
   for_each_in_parallel(tasks.size(), threads, stop, [&](std::size_t i) {
     const auto& [row, drawn, to_file] = tasks[i];
     try {
-      const Problem problem = step_problem(plan, row->id);
+      const RunStep run = step_of(plan, *row);
+      const Problem problem = run.problem();
       Timeline timeline;
       StepObserver* observers[] = {&timeline};
-      const StepResult step = simulate(problem, placement_of(plan, *row), observers);
+      const StepResult step = simulate(problem, run.placement(), observers);
       if (drawn) row->picture = picture(problem, timeline, step);
       if (!to_file) return;
       write_perfetto(folder + "/" + file_name(*row), problem, timeline, step);

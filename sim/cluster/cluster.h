@@ -12,6 +12,9 @@ struct Device {
   std::string kind;  ///< which of a trace's times apply; "" for the trace's first
   Bytes memory{};
   double speed = 1.0;  ///< relative to the device the op times were measured on
+
+  /// A core of the host, beside its memory; all other devices are accelerators, reached over a bus.
+  bool is_core() const { return kind == "cpu"; }
 };
 
 struct Link {

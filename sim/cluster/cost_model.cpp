@@ -27,19 +27,23 @@ ProfiledCosts::ProfiledCosts(const OpGraph& graph, const Cluster& cluster)
   if (kinds.empty()) return;
   std::vector<bool> used(kinds.size(), false);
   for (const std::size_t k : kind_) used[k] = true;
-  for (std::size_t k = 0; k < kinds.size(); ++k) {
-    if (!used[k]) continue;
-    for (const OpId v : graph.ops()) {
-      if (graph.compute(v, k)) continue;
-      throw InputError(
-          fmt::format("op '{}' has no time for device kind '{}'", graph.name(v), kinds[k]));
-    }
+  std::vector<std::string_view> used_kinds;
+  for (std::size_t k = 0; k < kinds.size(); ++k)
+    if (used[k]) used_kinds.push_back(kinds[k]);
+  for (const OpId v : graph.ops()) {
+    bool runs = false;
+    for (std::size_t k = 0; k < kinds.size(); ++k) runs = runs || (used[k] && graph.compute(v, k));
+    if (!runs)
+      throw InputError(fmt::format("op '{}' has no time for any device of the cluster: {}",
+                                   graph.name(v), fmt::join(used_kinds, ", ")));
   }
 }
 
 Duration ProfiledCosts::compute(OpId op, DeviceId device) const {
   const std::size_t kind = kind_[device];
-  const Duration base = kind == 0 ? graph_.op(op).compute : *graph_.compute(op, kind);
+  const std::optional<Duration> time = graph_.compute(op, kind);
+  if (!time) return cannot_run;
+  const Duration base = *time;
   const double speed = cluster_.device(device).speed;
   if (speed == 1.0) return base;
   return Duration{static_cast<std::int64_t>(std::ceil(static_cast<double>(base.count()) / speed))};
@@ -49,6 +53,10 @@ Duration ProfiledCosts::transfer(TensorId tensor, DeviceId src, DeviceId dst) co
   if (const auto measured = graph_.measured_transfer(tensor)) return *measured;
   const Link& link = cluster_.link(src, dst);
   return link.latency + graph_.tensor(tensor).size / link.bandwidth;
+}
+
+Duration ProfiledCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {
+  return graph_.measured_transfer(tensor) ? Duration::zero() : cluster_.link(src, dst).latency;
 }
 
 BaechiCosts::BaechiCosts(const OpGraph& graph, const Cluster& cluster, Fit fit)
@@ -66,6 +74,12 @@ Duration BaechiCosts::transfer_time(Bytes size, Fit fit) {
 Duration BaechiCosts::transfer(TensorId tensor, DeviceId /*src*/, DeviceId /*dst*/) const {
   if (const auto measured = graph_.measured_transfer(tensor)) return *measured;
   return transfer_time(graph_.tensor(tensor).size, fit_);
+}
+
+Duration BaechiCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {
+  if (graph_.measured_transfer(tensor)) return Duration::zero();
+  return std::min(transfer(tensor, src, dst),
+                  transfer_time(Bytes{}, {.us_per_byte = 0.0, .intercept_us = fit_.intercept_us}));
 }
 
 }  // namespace baechi

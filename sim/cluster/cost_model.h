@@ -7,24 +7,34 @@
 
 namespace baechi {
 
+/// Stands for the time of an op on a device that cannot run it: longer than any step, and small
+/// enough to be added up over a graph.
+inline constexpr Duration cannot_run{std::int64_t{1} << 46};  // 19 hours
+
 /// Bound to one graph and one cluster, which outlive it.
 class CostModel {
  public:
   virtual ~CostModel() = default;
+  /// `cannot_run` if it cannot run there.
   virtual Duration compute(OpId op, DeviceId device) const = 0;
   /// Uncontended; `src` and `dst` differ.
   virtual Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
+  /// The part of it that holds no channel in Transfers::staged.
+  virtual Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
 };
 
 /// Measured op times scaled by device speed, rounded up to a nanosecond; a transfer costs latency +
-/// size / bandwidth, or the tensor's measured time where the trace has one.
+/// size / bandwidth, or the tensor's measured time where the trace has one. An op cannot run on the
+/// device kinds it has no time for.
 /// Source: Baechi (SoCC'20): communication time is linear in size.
 class ProfiledCosts final : public CostModel {
  public:
-  /// Throws InputError if an op has no time for the kind of one of the devices.
+  /// Throws InputError if the graph has no times for the kind of a device, or an op none for any
+  /// device.
   ProfiledCosts(const OpGraph& graph, const Cluster& cluster);
   Duration compute(OpId op, DeviceId device) const override;
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
 
  private:
   const OpGraph& graph_;
@@ -56,6 +66,7 @@ class BaechiCosts final : public CostModel {
     return profiled_.compute(op, device);
   }
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
   /// The fit itself, of `size` bytes.
   static Duration transfer_time(Bytes size, Fit fit);
 

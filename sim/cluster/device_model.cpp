@@ -15,12 +15,14 @@ IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel&
   const double bytes_per_second = model.bandwidth.bytes_per_second * model.bandwidth_efficiency;
   IdVector<OpId, Duration> times(graph.num_ops(), model.no_kernel);
   for (const OpId v : graph.ops()) {
-    const OpWork work = graph.work(v);
-    if (work == OpWork{}) continue;
-    const double seconds =
-        std::max(static_cast<double>(work.flops) / flop_per_second[graph.op(v).kind],
-                 static_cast<double>(work.traffic.count) / bytes_per_second);
-    times[v] = model.launch + Duration{static_cast<std::int64_t>(std::ceil(seconds * 1e9))};
+    const auto kernels = graph.kernels(v);
+    if (!kernels.empty()) times[v] = Duration::zero();
+    for (const OpWork& kernel : kernels) {
+      const double seconds =
+          std::max(static_cast<double>(kernel.flops) / flop_per_second[graph.op(v).kind],
+                   static_cast<double>(kernel.traffic.count) / bytes_per_second);
+      times[v] += model.launch + Duration{static_cast<std::int64_t>(std::ceil(seconds * 1e9))};
+    }
   }
   return times;
 }

@@ -7,15 +7,15 @@
 
 namespace baechi {
 
-/// A roofline (Williams et al., CACM 2009): an op that runs a kernel takes `launch` and the longer
-/// of its arithmetic and its memory traffic, each at the share of the peak that such kernels reach.
+/// A roofline (Williams et al., CACM 2009): each kernel of an op takes `launch` and the longer of
+/// its arithmetic and its memory traffic, at the share of the peaks that such kernels reach.
 struct DeviceModel {
   std::string name;
   FlopRate peak{};
   Bandwidth bandwidth{};  ///< of the device's memory
   Bytes memory{};
   Duration launch{};                                ///< of each kernel
-  Duration no_kernel{};                             ///< what an op without work takes
+  Duration no_kernel{};                             ///< what an op without kernels takes
   double efficiency = 1.0;                          ///< of the peak, for kinds not named below
   double bandwidth_efficiency = 1.0;                ///< of the bandwidth
   std::map<std::string, double, std::less<>> kind;  ///< efficiency by kind of op

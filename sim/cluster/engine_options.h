@@ -14,7 +14,11 @@ enum class Transfers : std::uint8_t {
   sequential,  ///< one half-duplex channel per device; a transfer holds both ends' for its length
   parallel,    ///< any number at once, each at full speed
   duplex,      ///< one sending and one receiving channel per device
-  shared,      ///< one bus for all: PCIe through host memory without peer access
+  shared,      ///< one bus for all: a switch that one transfer fills
+  /// Through host memory, as GPUs without peer access do: a tensor leaves by its sender's outgoing
+  /// channel for half of its time, then, when that is free, comes in by its receiver's incoming one
+  /// for the other half. The latency passes before the first, and holds nothing.
+  staged,
 };
 
 /// Which of a device's ready ops runs next. Ties: the lower op id.

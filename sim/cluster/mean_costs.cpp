@@ -34,8 +34,14 @@ IdVector<OpId, Duration> mean_compute(const Problem& p) {
   IdVector<OpId, Duration> mean(p.graph.num_ops());
   for (const OpId v : p.graph.ops()) {
     Duration sum{};
-    for (const DeviceId d : p.cluster.devices()) sum += p.costs.compute(v, d);
-    mean[v] = sum / static_cast<std::int64_t>(p.cluster.num_devices());
+    std::int64_t able = 0;
+    for (const DeviceId d : p.cluster.devices()) {
+      const Duration time = p.costs.compute(v, d);
+      if (time == cannot_run) continue;
+      sum += time;
+      ++able;
+    }
+    mean[v] = sum / std::max<std::int64_t>(able, 1);
   }
   return mean;
 }

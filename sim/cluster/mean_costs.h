@@ -4,7 +4,7 @@
 
 namespace baechi {
 
-/// The mean over the devices of each op's time, rounded down. [num_ops]
+/// The mean of each op's time over the devices that can run it, rounded down. [num_ops]
 IdVector<OpId, Duration> mean_compute(const Problem& problem);
 
 /// The mean over the ordered pairs of devices of each tensor's transfer, rounded down; 0 if there

@@ -26,6 +26,10 @@ Duration PerturbedCosts::compute(OpId op, DeviceId device) const {
   return scaled(truth_.compute(op, device), op_[op]);
 }
 
+Duration PerturbedCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {
+  return scaled(truth_.latency(tensor, src, dst), tensor_[tensor]);
+}
+
 Duration PerturbedCosts::transfer(TensorId tensor, DeviceId src, DeviceId dst) const {
   return scaled(truth_.transfer(tensor, src, dst), tensor_[tensor]);
 }

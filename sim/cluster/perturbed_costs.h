@@ -14,6 +14,7 @@ class PerturbedCosts final : public CostModel {
   PerturbedCosts(const CostModel& truth, const OpGraph& graph, double error, std::uint64_t seed);
   Duration compute(OpId op, DeviceId device) const override;
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
 
  private:
   const CostModel& truth_;

@@ -184,7 +184,7 @@ BaechiGraph BaechiGraph::from(const OpGraph& graph, const CostModel& costs,
     outputs.clear();
     for (const TensorId t : graph.outputs(v)) {
       const Tensor& tensor = graph.tensor(t);
-      if (!tensor.control) bytes += tensor.size;
+      bytes += tensor.copied();  // a profile states the buffer of a reference, too
       outputs.push_back(
           {.tensor = t,
            .slot = static_cast<std::uint32_t>(outputs.size()),

@@ -69,7 +69,8 @@ class Simulation {
     step_.result.devices.assign(devices, {});
   }
 
-  BaechiStep run() {
+  BaechiStep run(const IdVector<DeviceId, Bytes>& held) {
+    if (!held.empty()) used_ = held;
     ops_.reserve(graph_.num_ops());
     for (const OpId v : graph_.ops()) {
       const OpState& op =
@@ -207,9 +208,12 @@ void require_cover(std::size_t ops, const IdVector<OpId, DeviceId>& placement,
 }  // namespace
 
 BaechiStep simulate_baechi(const BaechiGraph& graph, const IdVector<OpId, DeviceId>& placement,
-                           std::size_t devices, BaechiLog* log) {
+                           std::size_t devices, BaechiLog* log,
+                           const IdVector<DeviceId, Bytes>& held) {
   require_cover(graph.num_ops(), placement, devices);
-  return Simulation(graph, placement, devices, log, {}).run();
+  BAECHI_CHECK(held.empty() || held.size() == devices, "{} of {} devices hold something",
+               held.size(), devices);
+  return Simulation(graph, placement, devices, log, {}).run(held);
 }
 
 StepResult simulate_baechi(const Problem& problem, const Placement& placement,
@@ -217,7 +221,7 @@ StepResult simulate_baechi(const Problem& problem, const Placement& placement,
   const std::size_t devices = problem.cluster.num_devices();
   require_cover(problem.graph.num_ops(), placement.device, devices);
   const BaechiGraph graph = BaechiGraph::from(problem.graph, problem.costs, problem.cluster);
-  return Simulation(graph, placement.device, devices, nullptr, observers).run().result;
+  return Simulation(graph, placement.device, devices, nullptr, observers).run({}).result;
 }
 
 }  // namespace baechi

@@ -19,9 +19,11 @@ struct BaechiStep {
 /// taken, for its readers in out-edge order (Q8, Q23: not in order of time). Memory moves as ops
 /// are taken (Q23): outputs and workspace come as an op starts, workspace goes at once, outputs but
 /// for their persistent part go as the last reader is taken (Q6); received copies take none (Q7).
-/// `placement` covers the graph.
+/// `placement` covers the graph. `held`: what is on each device before the step, perhaps less than
+/// nothing (Q12: what the original's adjusters leave there); [num_devices], or empty for nothing.
 BaechiStep simulate_baechi(const BaechiGraph& graph, const IdVector<OpId, DeviceId>& placement,
-                           std::size_t devices, BaechiLog* log = nullptr);
+                           std::size_t devices, BaechiLog* log = nullptr,
+                           const IdVector<DeviceId, Bytes>& held = {});
 
 /// The same of a Problem: what simulate() does under Semantics::baechi. Of engine options none but
 /// `semantics` matters; no memory limit is enforced. Observers see a transfer last from the start

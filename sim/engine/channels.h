@@ -1,9 +1,10 @@
-/// Which channels a transfer holds while it lasts, in each mode of EngineOptions::transfers. The
+/// Which channels a transfer holds, and when, in each mode of EngineOptions::transfers. The
 /// engine and the list schedulers share it.
 #pragma once
 #include <cstddef>
 #include <optional>
 
+#include "sim/cluster/cost_model.h"
 #include "sim/cluster/engine_options.h"
 #include "sim/ids.h"
 
@@ -19,6 +20,7 @@ class ChannelMap {
       case Transfers::sequential:
         return num_devices_;
       case Transfers::duplex:
+      case Transfers::staged:
         return 2 * num_devices_;
       case Transfers::shared:
         return 1;
@@ -32,12 +34,24 @@ class ChannelMap {
   std::size_t sending(DeviceId d) const { return mode_ == Transfers::shared ? 0 : index(d); }
   std::size_t receiving(DeviceId d) const {
     if (mode_ == Transfers::shared) return 0;
-    return mode_ == Transfers::duplex ? num_devices_ + index(d) : index(d);
+    return mode_ == Transfers::sequential ? index(d) : num_devices_ + index(d);
   }
+  /// Whether a transfer holds first the one, then the other.
+  bool staged() const { return mode_ == Transfers::staged; }
 
  private:
   Transfers mode_;
   std::size_t num_devices_;
 };
+
+/// The three parts of a transfer in Transfers::staged.
+struct Stages {
+  Duration latency{}, out{}, in{};
+};
+inline Stages stages(const CostModel& costs, TensorId tensor, DeviceId src, DeviceId dst) {
+  const Duration latency = costs.latency(tensor, src, dst);
+  const Duration moving = costs.transfer(tensor, src, dst) - latency;
+  return {.latency = latency, .out = moving / 2, .in = moving - moving / 2};
+}
 
 }  // namespace baechi

@@ -49,8 +49,11 @@ class Step {
   }
 
  private:
-  // Event codes: an op's end is its device, a transfer's end its copy.
+  // Event codes: an op's end is its device, a transfer's end its copy; of a staged transfer also
+  // that its latency is over, and that it has left its sender.
   static constexpr std::uint64_t transfer_bit = std::uint64_t{1} << 32U;
+  static constexpr std::uint64_t posted_bit = std::uint64_t{1} << 33U;
+  static constexpr std::uint64_t left_bit = std::uint64_t{1} << 34U;
 
   void load() {
     load_weights();
@@ -86,6 +89,10 @@ class Step {
     const auto id = static_cast<std::uint32_t>(code);
     if ((code & transfer_bit) != 0)
       end_transfer(id);
+    else if ((code & posted_bit) != 0)
+      transfers_.enqueue(sender(id), id);
+    else if ((code & left_bit) != 0)
+      leave_sender(id);
     else
       end_op(static_cast<DeviceId>(id));
   }
@@ -104,7 +111,7 @@ class Step {
       if (device_of_[from[i]] == d)
         drop_use(t, d);
       else if (--transfers_.copy(copy_of_[in[i]]).readers == 0)
-        memory_.give_back(d, MemoryKind::copies, held(t));
+        memory_.give_back(d, MemoryKind::copies, graph_.tensor(t).copied());
     }
     for (const TensorId t : graph_.outputs(v)) publish(t, d);
     if (!observers_.empty()) memory_changed(d);
@@ -136,22 +143,38 @@ class Step {
       copy_of_[e] = known.copy;
       next_reader_[e] = copy.first_reader;
       copy.first_reader = e;
-      if (copy.readers == 1) transfers_.enqueue(src, known.copy);
+      if (copy.readers == 1) send(src, known.copy);
     }
     uses_[t] = uses;
     if (uses == 0) memory_.give_back(src, MemoryKind::outputs, held(t));
   }
 
+  void send(DeviceId src, std::uint32_t id) {
+    if (!staged()) return transfers_.enqueue(src, id);
+    const Copy& copy = transfers_.copy(id);
+    events_.push({now_ + costs_.latency(copy.tensor, src, copy.dst), posted_bit | id});
+  }
+
+  void leave_sender(std::uint32_t id) {
+    const DeviceId src = sender(id);
+    transfers_.leave(src, id, now_);
+    if (!options_.overlap) to_start_.insert(src);
+    drop_use(transfers_.copy(id).tensor, src);
+    if (!observers_.empty()) memory_changed(src);
+  }
+
   void end_transfer(std::uint32_t id) {
     const Copy& copy = transfers_.copy(id);
-    const DeviceId src = device_of_[graph_.tensor(copy.tensor).producer];
-    transfers_.end(src, copy.dst);
-    if (!options_.overlap) {
-      to_start_.insert(src);
-      to_start_.insert(copy.dst);
+    if (staged()) {
+      transfers_.arrive(copy.dst);
+    } else {
+      const DeviceId src = sender(id);
+      transfers_.end(src, copy.dst);
+      if (!options_.overlap) to_start_.insert(src);
+      drop_use(copy.tensor, src);
+      if (!observers_.empty()) memory_changed(src);
     }
-    drop_use(copy.tensor, src);
-    if (!observers_.empty()) memory_changed(src);
+    if (!options_.overlap) to_start_.insert(copy.dst);
     for (EdgeId e = copy.first_reader; e != no_edge; e = next_reader_[e])
       take_input(graph_.edge(e).dst);
   }
@@ -171,6 +194,7 @@ class Step {
   }
 
   void start_transfers() {
+    if (staged()) transfers_.receive_all([this](std::uint32_t id) { receive(id); });
     transfers_.start_all([this](DeviceId d) { return running_[d] != no_op; },
                          [this](std::uint32_t id) { return start_transfer(id); });
   }
@@ -180,16 +204,30 @@ class Step {
     const Copy& copy = transfers_.copy(id);
     const Tensor& tensor = graph_.tensor(copy.tensor);
     const DeviceId src = device_of_[tensor.producer];
-    const Bytes size = held(copy.tensor);
+    const Bytes size = tensor.copied();
     if (!request(copy.dst, size, tensor.producer, copy.tensor)) return false;
     memory_.take(copy.dst, MemoryKind::copies, size);
     memory_changed(copy.dst);
-    const TimePoint end = now_ + costs_.transfer(copy.tensor, src, copy.dst);
     result_.moved += tensor.size;
     ++result_.transfers;
+    if (staged()) {
+      transfers_.copy(id).sent = now_;
+      events_.push({now_ + stages(costs_, copy.tensor, src, copy.dst).out, left_bit | id});
+      return true;
+    }
+    const TimePoint end = now_ + costs_.transfer(copy.tensor, src, copy.dst);
     for (StepObserver* o : observers_) o->on_transfer(copy.tensor, src, copy.dst, now_, end);
     events_.push({end, transfer_bit | id});
     return true;
+  }
+
+  /// The second half of a staged transfer.
+  void receive(std::uint32_t id) {
+    const Copy& copy = transfers_.copy(id);
+    const DeviceId src = sender(id);
+    const TimePoint end = now_ + stages(costs_, copy.tensor, src, copy.dst).in;
+    for (StepObserver* o : observers_) o->on_transfer(copy.tensor, src, copy.dst, copy.sent, end);
+    events_.push({end, transfer_bit | id});
   }
 
   void start_ops() {
@@ -217,6 +255,10 @@ class Step {
   }
 
   Bytes held(TensorId t) const { return graph_.tensor(t).held(); }
+  bool staged() const { return options_.transfers == Transfers::staged; }
+  DeviceId sender(std::uint32_t id) {
+    return device_of_[graph_.tensor(transfers_.copy(id).tensor).producer];
+  }
 
   bool request(DeviceId d, Bytes size, OpId op, std::optional<TensorId> transfer) {
     if (!options_.enforce_memory || memory_.fits(d, size)) [[likely]]
@@ -242,7 +284,7 @@ class Step {
     result_.makespan = now_.time_since_epoch();
     for (; !events_.empty(); events_.pop()) {  // only after a failure: ops that are cut short
       const auto& [end, code] = events_.top();
-      if ((code & transfer_bit) == 0) busy_[static_cast<DeviceId>(code)] -= end - now_;
+      if (code < transfer_bit) busy_[static_cast<DeviceId>(code)] -= end - now_;
     }
     for (const DeviceId d : running_.ids()) {
       result_.devices.push_back({busy_[d], memory_.peak(d), memory_.at_peak(d)});

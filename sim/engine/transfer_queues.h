@@ -1,9 +1,12 @@
 /// The tensors waiting to cross, and which channels are taken.
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <queue>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "sim/engine/channels.h"
 #include "sim/engine/device_set.h"
@@ -16,6 +19,7 @@ inline constexpr EdgeId no_edge{~std::uint32_t{0}};
 /// A tensor on a device other than its producer's: first to be sent, then held for its readers.
 struct Copy {
   TimePoint produced{};
+  TimePoint sent{};  ///< of a staged transfer
   TensorId tensor{};
   DeviceId dst{};
   std::uint32_t readers = 0;      ///< that have not ended
@@ -34,6 +38,7 @@ class TransferQueues {
         overlap_(options.overlap),
         taken_(channels_.num_channels(), 0),
         devices_(num_devices, Device{.waiting = DeviceSet(num_devices)}),
+        to_receive_(num_devices),
         to_try_(num_devices) {}
 
   std::uint32_t add_copy(const Copy& copy) {
@@ -57,6 +62,38 @@ class TransferQueues {
 
   /// Whether `d` is sending or receiving.
   bool moving(DeviceId d) const { return devices_[d].moving > 0; }
+
+  /// A staged transfer, copy `id`, has left its sender for the host's memory.
+  void leave(DeviceId src, std::uint32_t id, TimePoint now) {
+    --devices_[src].moving;
+    taken_[channels_.sending(src)] = false;
+    wake(src);
+    const DeviceId dst = copies_[id].dst;
+    devices_[dst].in_host.push({now, copies_[id].turn(), id});
+    to_receive_.insert(dst);
+  }
+
+  /// A staged transfer to `dst` is over.
+  void arrive(DeviceId dst) {
+    --devices_[dst].moving;
+    taken_[channels_.receiving(dst)] = false;
+    wake(dst);
+    to_receive_.insert(dst);
+  }
+
+  /// Of what waits in the host's memory, starts what can be received: by device, in the order in
+  /// which it came there, then in turn. `start(copy id)`.
+  void receive_all(auto start) {
+    to_receive_.drain([&](DeviceId dst) {
+      Device& d = devices_[dst];
+      char& taken = taken_[channels_.receiving(dst)];
+      if (taken || d.in_host.empty()) return;
+      const std::uint32_t id = d.in_host.top().copy;
+      d.in_host.pop();
+      taken = true;
+      start(id);
+    });
+  }
 
   void end(DeviceId src, DeviceId dst) {
     --devices_[src].moving;
@@ -97,21 +134,29 @@ class TransferQueues {
       }
       ++s.moving;
       ++devices_[dst].moving;
-      if (channels_.limited()) {
-        taken_[channels_.sending(src)] = true;
-        taken_[channels_.receiving(dst)] = true;
-      }
+      if (channels_.limited()) taken_[channels_.sending(src)] = true;
+      if (channels_.limited() && !channels_.staged()) taken_[channels_.receiving(dst)] = true;
       ++s.head;
       if (!start(id)) return;
     }
   }
 
  private:
+  /// A copy in the host's memory.
+  struct InHost {
+    TimePoint since{};
+    decltype(Copy{}.turn()) turn{};
+    std::uint32_t copy = 0;
+    friend bool operator>(const InHost& a, const InHost& b) {
+      return std::tie(a.since, a.turn, a.copy) > std::tie(b.since, b.turn, b.copy);
+    }
+  };
   struct Device {
     std::vector<std::uint32_t> queue{};  // copy ids, from `head` on
     std::size_t head = 0;
     std::uint32_t moving = 0;  // transfers it sends or receives
     DeviceSet waiting;         // senders whose first transfer waits for this device
+    std::priority_queue<InHost, std::vector<InHost>, std::greater<>> in_host{};
   };
 
   void wake(DeviceId d) {
@@ -132,7 +177,7 @@ class TransferQueues {
   std::optional<DeviceId> blocked_by(DeviceId src, DeviceId dst, auto computing) const {
     if (channels_.limited()) {
       if (taken_[channels_.sending(src)]) return src;
-      if (taken_[channels_.receiving(dst)]) return dst;
+      if (!channels_.staged() && taken_[channels_.receiving(dst)]) return dst;
     }
     if (!overlap_ && computing(src)) return src;
     if (!overlap_ && computing(dst)) return dst;
@@ -144,7 +189,8 @@ class TransferQueues {
   std::vector<char> taken_;  // [num_channels]
   std::vector<Copy> copies_;
   IdVector<DeviceId, Device> devices_;
-  DeviceSet to_try_;  // senders whose first transfer may have become possible
+  DeviceSet to_receive_;  // devices that may have something to receive from the host
+  DeviceSet to_try_;      // senders whose first transfer may have become possible
   std::vector<std::pair<DeviceId, std::uint32_t>> candidates_;
 };
 

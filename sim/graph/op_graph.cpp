@@ -56,6 +56,15 @@ std::optional<OpId> OpGraph::find(std::string_view wanted) const {
   return std::nullopt;
 }
 
+OpWork OpGraph::work(OpId v) const {
+  OpWork sum;
+  for (const OpWork& kernel : kernels(v)) {
+    sum.flops += kernel.flops;
+    sum.traffic += kernel.traffic;
+  }
+  return sum;
+}
+
 std::optional<Duration> OpGraph::compute(OpId v, std::size_t kind) const {
   if (kind == 0) {
     if (ops_[v].compute < Duration::zero()) return std::nullopt;
@@ -125,6 +134,13 @@ OpGraph OpGraph::with_free_controls() const {
   return g;
 }
 
+OpGraph OpGraph::with_transfers(IdVector<TensorId, Duration> transfer) const {
+  BAECHI_CHECK(transfer.size() == num_tensors(), "one time per tensor");
+  OpGraph g = *this;
+  g.transfers_ = std::move(transfer);
+  return g;
+}
+
 OpId OpGraphBuilder::add_op(const OpSpec& op) {
   BAECHI_CHECK(ops_.size() < index(no_op), "more than 2^32 - 1 ops");
   name_text_ += op.name;
@@ -177,8 +193,8 @@ std::string_view OpGraphBuilder::name(OpId v) const {
       .substr(name_begin_[index(v)], name_begin_[index(v) + 1] - name_begin_[index(v)]);
 }
 
-TensorId OpGraphBuilder::add_tensor(OpId producer, Bytes size) {
-  return tensors_.push_back({.size = size, .producer = producer});
+TensorId OpGraphBuilder::add_tensor(OpId producer, Bytes size, bool reference) {
+  return tensors_.push_back({.size = size, .producer = producer, .reference = reference});
 }
 
 void OpGraphBuilder::set_transfer(TensorId tensor, Duration time) {
@@ -214,9 +230,8 @@ void OpGraphBuilder::set_compute(OpId op, std::string_view kind, std::optional<D
       {op, static_cast<std::uint32_t>(it - device_kinds_.begin()), time.value_or(not_given)});
 }
 
-void OpGraphBuilder::set_work(OpId op, OpWork work) {
-  while (work_.size() <= index(op)) work_.push_back({});
-  work_[op] = work;
+void OpGraphBuilder::add_kernel(OpId op, OpWork work) {
+  if (work != OpWork{}) kernels_.emplace_back(op, work);
 }
 
 void OpGraphBuilder::check_names() const {
@@ -239,7 +254,12 @@ void OpGraphBuilder::check_sums() const {
   for (const Tensor& t : tensors_) add(bytes, t.size.count);
   for (const KindTime& kt : kind_times_) add(time, kt.time.count());
   for (const Duration d : transfers_) add(time, d.count());
-  for (const OpWork& work : work_) add(bytes, work.traffic.count);
+  std::int64_t flops = 0;
+  for (const auto& [op, work] : kernels_) {
+    add(bytes, work.traffic.count);
+    add(flops, work.flops);
+  }
+  if (flops == most) throw InputError("graph: its flops add up to more than 2^62");
   if (bytes == most) throw InputError("graph: its sizes add up to more than 4 EiB");
   if (time == most) throw InputError("graph: its times add up to more than 146 years");
 }
@@ -334,9 +354,12 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
   g.kinds_ = std::move(kinds_);
   make_groups(g, new_id);
 
-  if (!work_.empty()) {
-    g.work_.assign(n, {});
-    for (const OpId old : work_.ids()) g.work_[new_id[old]] = work_[old];
+  if (!kernels_.empty()) {
+    const auto op = [&](const auto& kernel) { return new_id[kernel.first]; };
+    g.kernels_begin_ = run_starts(n, kernels_, op);
+    g.kernels_.reserve(kernels_.size());
+    for (const std::uint32_t i : stable_order(n, kernels_, op))
+      g.kernels_.push_back(kernels_[i].second);
   }
 
   // Tensors, by producer, the control tensor last.

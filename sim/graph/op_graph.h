@@ -31,7 +31,8 @@ struct Op {
   Phase phase = Phase::forward;
 };
 
-/// What running an op takes, whatever the device: what a roofline turns into a time.
+/// What a kernel, or all kernels of an op, do, whatever the device: what a roofline turns into a
+/// time.
 struct OpWork {
   std::int64_t flops = 0;  ///< floating-point operations; a multiply-add is two
   Bytes traffic{};         ///< read and written in device memory
@@ -42,8 +43,12 @@ struct Tensor {
   Bytes size{};
   OpId producer{};
   bool control = false;  ///< a control dependency: it is sent as `size` bytes but takes no memory
+  /// It is memory that its producer's device counts elsewhere, such as a weight that is read, or
+  /// that its one reader writes over: it takes none of its own there, but a copy of it does.
+  bool reference = false;
 
-  Bytes held() const { return control ? Bytes{} : size; }  ///< in memory, on any device
+  Bytes held() const { return control || reference ? Bytes{} : size; }  ///< where it is produced
+  Bytes copied() const { return control ? Bytes{} : size; }             ///< where it is received
 };
 
 /// `dst` reads `tensor`, which `src` writes. Two readers of one tensor are two edges and one
@@ -121,8 +126,14 @@ class OpGraph {
     return transfers_[t];
   }
   /// Whether the graph states the work of any op.
-  bool has_work() const { return !work_.empty(); }
-  OpWork work(OpId v) const { return work_.empty() ? OpWork{} : work_[v]; }
+  bool has_work() const { return !kernels_.empty(); }
+  /// The kernels that `v` runs, one after the other; none of an op that only the host sees.
+  std::span<const OpWork> kernels(OpId v) const {
+    if (kernels_.empty()) return {};
+    return {kernels_.data() + kernels_begin_[index(v)],
+            kernels_.data() + kernels_begin_[index(v) + 1]};
+  }
+  OpWork work(OpId v) const;  ///< of all its kernels
 
   /// The same graph with the times `compute` [num_ops] for devices of `kind`, in place of those it
   /// had. A graph without device kinds loses its one time per op to the first kind added.
@@ -139,6 +150,8 @@ class OpGraph {
   bool free_controls() const { return free_controls_; }
   /// Whether `t` is a control dependency that is known everywhere as soon as its op has ended.
   bool instant(TensorId t) const { return free_controls_ && tensors_[t].control; }
+  /// The same graph with `transfer` [num_tensors] as measured transfer times; < 0: not measured.
+  OpGraph with_transfers(IdVector<TensorId, Duration> transfer) const;
 
  private:
   friend class OpGraphBuilder;
@@ -163,7 +176,8 @@ class OpGraph {
   std::vector<std::string> device_kinds_;
   std::vector<IdVector<OpId, Duration>> compute_;  // per device kind but the first; < 0: none
   IdVector<TensorId, Duration> transfers_;         // empty, or [num_tensors]; < 0: not measured
-  IdVector<OpId, OpWork> work_;                    // empty, or [num_ops]
+  std::vector<OpWork> kernels_;                    // by op
+  std::vector<std::uint32_t> kernels_begin_;       // empty, or [num_ops + 1], into kernels_
   bool free_controls_ = false;
 };
 
@@ -182,7 +196,7 @@ struct OpSpec {
 class OpGraphBuilder {
  public:
   OpId add_op(const OpSpec& op);
-  TensorId add_tensor(OpId producer, Bytes size);
+  TensorId add_tensor(OpId producer, Bytes size, bool reference = false);
   /// A measured time to move `tensor`, in place of the link model.
   void set_transfer(TensorId tensor, Duration time);
   /// `reader` reads `tensor`. Added twice, it counts once.
@@ -196,7 +210,8 @@ class OpGraphBuilder {
   /// OpSpec::compute; an op that names none takes its one time on all. No time: `op` was not
   /// measured there, as it is for the kinds it does not name.
   void set_compute(OpId op, std::string_view kind, std::optional<Duration> time);
-  void set_work(OpId op, OpWork work);
+  /// One more kernel of `op`, if it does anything.
+  void add_kernel(OpId op, OpWork work);
 
   std::size_t num_ops() const { return ops_.size(); }
   std::string_view name(OpId v) const;
@@ -234,7 +249,7 @@ class OpGraphBuilder {
   std::vector<OpId> repeated_;             // ops whose name another had
   IdVector<TensorId, Tensor> tensors_;
   IdVector<TensorId, Duration> transfers_;
-  IdVector<OpId, OpWork> work_;       // [num_ops or fewer]
+  std::vector<std::pair<OpId, OpWork>> kernels_;
   std::vector<TensorId> control_of_;  // [num_ops or fewer], the op's control tensor or ~0
   std::vector<Edge> edges_;
   std::vector<std::string> kinds_;

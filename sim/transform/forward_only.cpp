@@ -101,12 +101,10 @@ class Followers {
 class ForwardOnly final : public Transform {
  public:
   explicit ForwardOnly(Options& o)
-      : count_(
-            o.get("count", {"forward", "all"},
-                  "the time, weights and workspace that a placer sees of an op: its own, or with "
-                  "those of the backward and update ops that go with it") == "all"
-                ? Share::needs
-                : Share::nothing),
+      : count_(share(o.get(
+            "count", {"forward", "memory", "all"},
+            "what a placer sees of the backward and update ops that go with an op: nothing; their "
+            "weights and workspace; and their time, too"))),
         force_(o.get("force", false, "even if no device could hold the whole model")) {}
 
   Transformed apply(const OpGraph& graph) const override {
@@ -126,6 +124,10 @@ class ForwardOnly final : public Transform {
   }
 
  private:
+  static Share share(std::string_view count) {
+    return count == "all" ? Share::needs : count == "memory" ? Share::memory : Share::nothing;
+  }
+
   Share count_;
   bool force_;
 };

@@ -5,8 +5,8 @@
 namespace baechi {
 
 Fusion::Fusion(const IdVector<OpId, GroupId>& group, std::span<const FusionEdge> edges,
-               const FusionRules& rules)
-    : rules_(rules), next_given_(edges.size(), none), seen_(group.size(), 0) {
+               const FusionRules& rules, Outputs* outputs)
+    : rules_(rules), outputs_(outputs), next_given_(edges.size(), none), seen_(group.size(), 0) {
   nodes_.reserve(group.size());
   std::size_t num_groups = 0;
   for (const OpId v : group.ids()) {
@@ -17,6 +17,7 @@ Fusion::Fusion(const IdVector<OpId, GroupId>& group, std::span<const FusionEdge>
   for (std::uint32_t i = 0; i < edges.size(); ++i) add_link(edges[i].src, edges[i].dst, i);
   if (rules_.disjoint_paths && !rules_.allow_cycle) rank_all();
 
+  if (outputs_ != nullptr) outputs_->assign(group.size(), {});
   std::vector<std::vector<OpId>> members(num_groups + 1);
   std::vector<GroupId> groups;  // by first member
   for (const OpId v : group.ids()) {
@@ -40,8 +41,16 @@ Fusion::Fusion(const IdVector<OpId, GroupId>& group, std::span<const FusionEdge>
   }
   for (const OpId v : nodes_.ids()) {
     if (nodes_[v].leader != v) continue;
-    for (const OpId s : nodes_[v].swallowed) nodes_[s].leader = v;
+    for (OpId s = nodes_[v].first_swallowed; s != no_op; s = nodes_[s].next_swallowed)
+      nodes_[s].leader = v;
   }
+}
+
+std::vector<OpId> Fusion::swallowed(OpId leader) const {
+  std::vector<OpId> result;
+  for (OpId s = nodes_[leader].first_swallowed; s != no_op; s = nodes_[s].next_swallowed)
+    result.push_back(s);
+  return result;
 }
 
 std::vector<Fusion::Link> Fusion::out_links(OpId leader) const {
@@ -52,6 +61,13 @@ std::vector<Fusion::Link> Fusion::out_links(OpId leader) const {
       result.back().edges.push_back(e);
   }
   return result;
+}
+
+/// Adds a list, `first` to `last`, to those that were fused into an op.
+void Fusion::swallow(OpId first, OpId last, Node& into) {
+  (into.last_swallowed == no_op ? into.first_swallowed
+                                : nodes_[into.last_swallowed].next_swallowed) = first;
+  into.last_swallowed = last;
 }
 
 void Fusion::append(Chain& chain, LinkId link, Neighbours GraphLink::* side) {
@@ -116,7 +132,7 @@ bool Fusion::may_fuse(OpId a, OpId b) {
   return rules_.disjoint_paths && !other_path(a, b);
 }
 
-/// b goes into a. Edges to and from others of the group are queued: they may be fused now.
+/// b goes into a. The edges to others of the group that `a` did not have are queued.
 void Fusion::fuse(OpId a, OpId b, std::vector<FusionEdge>& queue) {
   if (rules_.disjoint_paths && !rules_.allow_cycle) move_together(a, b);
   Node& into = nodes_[a];
@@ -133,8 +149,8 @@ void Fusion::fuse(OpId a, OpId b, std::vector<FusionEdge>& queue) {
       links_[l].dst = a;
       append(nodes_[u].out, l, &GraphLink::in_out);
       append(into.in, l, &GraphLink::in_in);
+      if (nodes_[u].group == into.group) queue.push_back({u, a});
     }
-    if (nodes_[u].group == into.group) queue.push_back({u, a});
   }
   for (LinkId next, l = gone.out.first; l != none; l = next) {
     next = links_[l].in_out.next;
@@ -148,14 +164,18 @@ void Fusion::fuse(OpId a, OpId b, std::vector<FusionEdge>& queue) {
       links_[l].src = a;
       append(into.out, l, &GraphLink::in_out);
       append(nodes_[v].in, l, &GraphLink::in_in);
+      if (nodes_[v].group == into.group) queue.push_back({a, v});
     }
-    if (nodes_[v].group == into.group) queue.push_back({a, v});
   }
-  into.swallowed.insert(into.swallowed.end(), gone.swallowed.begin(), gone.swallowed.end());
-  into.swallowed.push_back(b);
+  if (gone.first_swallowed != no_op) swallow(gone.first_swallowed, gone.last_swallowed, into);
+  swallow(b, b, into);
   gone.leader = a;
   gone.in = gone.out = {};
-  gone.swallowed.clear();
+  gone.first_swallowed = gone.last_swallowed = no_op;
+  if (outputs_ == nullptr) return;
+  (*outputs_)[a].clear();
+  for (const Link& link : out_links(a))
+    (*outputs_)[a].insert((*outputs_)[a].end(), link.edges.begin(), link.edges.end());
 }
 
 // --- Paths ---------------------------------------------------------------------------------------

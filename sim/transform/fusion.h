@@ -32,14 +32,19 @@ struct FusionEdge {
 /// consumer goes into the producer; edges that it brings along come last.
 class Fusion {
  public:
-  /// Ops without a group stay as they are. `group`: [num_ops].
+  /// Per op, positions among the edges given. [num_ops]
+  using Outputs = IdVector<OpId, std::vector<std::uint32_t>>;
+
+  /// Ops without a group stay as they are. `group`: [num_ops]. `outputs`, if given, receives of
+  /// each op its out-edges as they stood in order when it last took another in: the order in which
+  /// Baechi's code lists a fused op's outputs.
   Fusion(const IdVector<OpId, GroupId>& group, std::span<const FusionEdge> edges,
-         const FusionRules& rules);
+         const FusionRules& rules, Outputs* outputs = nullptr);
 
   /// The op that `v` was fused into, or itself.
   OpId leader(OpId v) const { return nodes_[v].leader; }
   /// What was fused into a leader, in that order.
-  const std::vector<OpId>& swallowed(OpId leader) const { return nodes_[leader].swallowed; }
+  std::vector<OpId> swallowed(OpId leader) const;
   struct Link {
     OpId dst{};
     std::vector<std::uint32_t> edges;  ///< positions among the edges given, in order
@@ -62,7 +67,9 @@ class Fusion {
     GroupId group = no_group;
     std::uint32_t rank = 0;  // disjoint_paths: topological, among the ops that are left
     Chain out{}, in{};
-    std::vector<OpId> swallowed{};
+    OpId first_swallowed = no_op;  // a list, by `next_swallowed`
+    OpId last_swallowed = no_op;
+    OpId next_swallowed = no_op;  // of what this op was fused into
   };
   struct Neighbours {
     LinkId next = none;
@@ -77,6 +84,7 @@ class Fusion {
     std::uint32_t last_given = 0;
   };
 
+  void swallow(OpId first, OpId last, Node& into);
   void append(Chain& chain, LinkId link, Neighbours GraphLink::* side);
   void remove(Chain& chain, LinkId link, Neighbours GraphLink::* side);
   void add_link(OpId src, OpId dst, LinkId given);
@@ -93,6 +101,7 @@ class Fusion {
   void move_together(OpId a, OpId b);
 
   FusionRules rules_;
+  Outputs* outputs_;
   IdVector<OpId, Node> nodes_;
   std::vector<GraphLink> links_;
   std::vector<std::uint32_t> next_given_;  // [num edges given]

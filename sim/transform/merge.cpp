@@ -26,6 +26,7 @@ class Merging {
   Transformed run() {
     for (const OpId v : graph_.ops())
       if (leader(v) != no_op) add_needs(v);
+    find_inside();
     if (workspace_ == Workspace::peak) find_peaks();
     for (const OpId v : graph_.ops())
       if (leader(v) == v) add_op(v);
@@ -41,7 +42,7 @@ class Merging {
     Bytes persistent{};
     Bytes temporary{};
     Bytes inside{};  // live of what passes between its ops
-    OpWork work{};
+    std::vector<OpWork> kernels{};
     Phase phase = Phase::update;
     OpId forward = no_op;  // of its ops, the first there is
     OpId made = no_op;     // in the builder
@@ -60,13 +61,15 @@ class Merging {
     if (parts_[v].share == Share::nothing) return;
     Sum& sum = sum_of(v);
     const Op& op = graph_.op(v);
-    for (std::size_t k = 0; k < num_kinds_; ++k) {
-      Duration& total = time(leader(v), k);
-      const auto own = graph_.compute(v, k);
-      total = own && total != not_measured ? total + *own : not_measured;
+    if (parts_[v].share != Share::memory) {
+      for (std::size_t k = 0; k < num_kinds_; ++k) {
+        Duration& total = time(leader(v), k);
+        const auto own = graph_.compute(v, k);
+        total = own && total != not_measured ? total + *own : not_measured;
+      }
+      const auto kernels = graph_.kernels(v);
+      sum.kernels.insert(sum.kernels.end(), kernels.begin(), kernels.end());
     }
-    const OpWork work = graph_.work(v);
-    sum.work = {sum.work.flops + work.flops, sum.work.traffic + work.traffic};
     sum.persistent += op.persistent;
     sum.temporary = std::max(sum.temporary, op.temporary);
     if (!whole(v)) return;
@@ -85,9 +88,16 @@ class Merging {
   }
 
   /// Whether `t` is seen by the ops of its own merged op alone, of which there are several.
-  bool inside(TensorId t) {
-    return sum_of(graph_.tensor(t).producer).wholes > 1 &&
-           std::ranges::none_of(graph_.readers(t), [&](EdgeId e) { return stays(e); });
+  bool inside(TensorId t) const { return inside_[t]; }
+
+  void find_inside() {
+    inside_.reserve(graph_.num_tensors());
+    for (const TensorId t : graph_.tensors()) {
+      const OpId producer = graph_.tensor(t).producer;
+      inside_.push_back(
+          whole(producer) && sum_of(producer).wholes > 1 &&
+          std::ranges::none_of(graph_.readers(t), [&](EdgeId e) { return stays(e); }));
+    }
   }
 
   void find_peaks() {
@@ -126,7 +136,7 @@ class Merging {
       builder_.set_compute(sum.made, kinds[k],
                            total == not_measured ? std::nullopt : std::optional(total));
     }
-    if (graph_.has_work()) builder_.set_work(sum.made, sum.work);
+    for (const OpWork& kernel : sum.kernels) builder_.add_kernel(sum.made, kernel);
   }
 
   /// The tensors of `v`, and who reads them, in the order in which the graph's edges were added.
@@ -144,7 +154,8 @@ class Merging {
         made.push_back(TensorId{});
         continue;
       }
-      made.push_back(builder_.add_tensor(sum.made, graph_.tensor(t).size));
+      const Tensor& tensor = graph_.tensor(t);
+      made.push_back(builder_.add_tensor(sum.made, tensor.size, tensor.reference));
       if (const auto measured = graph_.measured_transfer(t))
         builder_.set_transfer(made.back(), *measured);
     }
@@ -183,6 +194,7 @@ class Merging {
   const Workspace workspace_;
   const std::size_t num_kinds_;
   IdVector<OpId, Sum> sums_;
+  IdVector<TensorId, bool> inside_;
   std::vector<Duration> times_;  // [num_ops, num_kinds], at the leader
   OpGraphBuilder builder_;
 };

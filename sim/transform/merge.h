@@ -8,6 +8,7 @@ namespace baechi {
 enum class Share : std::uint8_t {
   whole,    ///< its time and memory, and the edges it has to other ops that share whole
   needs,    ///< its time and memory
+  memory,   ///< its memory alone
   nothing,  ///< it goes along unseen
 };
 

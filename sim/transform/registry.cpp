@@ -11,6 +11,7 @@ std::unique_ptr<Transform> make_fuse(Options&);
 std::unique_ptr<Transform> make_forward_only(Options&);
 std::unique_ptr<Transform> make_baechi(Options&);
 std::unique_ptr<Transform> make_prune(Options&);
+std::unique_ptr<Transform> make_split_sums(Options&);
 std::unique_ptr<Transform> make_control_edges(Options&);
 
 std::span<const TransformEntry> transforms() {
@@ -28,6 +29,8 @@ std::span<const TransformEntry> transforms() {
       {"prune", "drops ops without any edge", "Baechi's code", TransformUse::model, make_prune},
       {"control_edges", "what control dependencies between devices cost", "Baechi's code",
        TransformUse::model, make_control_edges},
+      {"split_sums", "sums of terms from several devices are added on each of them first",
+       "TensorFlow 1's gradients", TransformUse::placed, make_split_sums},
   };
   return table;
 }

@@ -23,10 +23,21 @@ struct Transformed {
 /// `graph` with the ops and ids of the input.
 Transformed same_ops(OpGraph graph);
 
+/// A step with its ops on devices. [num_ops]
+struct PlacedStep {
+  OpGraph graph;
+  IdVector<OpId, DeviceId> device{};
+};
+
 class Transform {
  public:
   virtual ~Transform() = default;
   virtual Transformed apply(const OpGraph& graph) const = 0;
+  /// Of TransformUse::placed: what is simulated of `graph` once its ops are on `device`.
+  virtual PlacedStep after_placing(const OpGraph& graph,
+                                   const IdVector<OpId, DeviceId>& device) const {
+    return {graph, device};
+  }
 };
 
 /// What `first` made, with `second` applied to it: ids lead from the input of `first` to the last
@@ -37,6 +48,7 @@ Transformed then(Transformed first, const Transform& second);
 enum class TransformUse : std::uint8_t {
   model,    ///< the step itself changes: placed and simulated is what comes out
   placing,  ///< only placers see what comes out; the step that is simulated is that of the input
+  placed,   ///< placers do not see it; it changes the step by where ops were placed
 };
 
 struct TransformEntry {

@@ -3,14 +3,13 @@
 
 #include "placers/compat/compat.h"
 #include "sim/error.h"
+#include "tests/golden/adjusters.h"
 #include "tests/golden/goldens.h"
 #include "tests/golden/replay.h"
+#include "tests/golden/transforms.h"
 
 namespace baechi::golden {
 namespace {
-
-constexpr const char* no_fusion = "fused graphs: fusion is not built";
-constexpr const char* no_adjusters = "adjuster rows: adjusters are not built";
 
 /// A record of one field: `object[field]` against `got`.
 void check_field(const json& object, const char* field, const json& got, const std::string& file,
@@ -66,19 +65,27 @@ json group_of_ops(const NamedGraph& graph) {
 void check_groupers(const json& groupers, Workload& workload, const std::string& file,
                     Report& report) {
   for (const auto& [name, expected] : groupers.items()) {
-    if (name == "coplace") {
-      report.skip(no_coplacement);
-      continue;
-    }
-    if (name != "tf") throw InputError(fmt::format("no grouper '{}' (tf, coplace)", name));
-    const NamedGraph& graph = *workload.grouped(name);
-    Record record(report, file, "groupers.tf", expected);
+    const NamedGraph& graph = workload.grouped(name);
+    Record record(report, file, "groupers." + name, expected);
     record.leave_out({"wall_s", "cpu_s"});
     record.equal("group", group_of_ops(graph));
     record.equal("num_groups", graph.group_names.size() - 1);
     record.equal("infos", group_infos(graph));
     record.finish();
   }
+}
+
+/// A fused graph: all of it, or counts and the ops that lend their numbers (`old_ids`).
+void check_fused(const json& expected, const FusionKey& key, Workload& workload,
+                 const std::string& file, const std::string& name, Report& report) {
+  const json fused = fused_record(workload.golden(), workload.grouped(key.grouper), key.rules);
+  Record record(report, file, name, expected);
+  record.leave_out({"wall_s", "cpu_s"});
+  json old_ids = json::array();
+  for (const json& node : fused["nodes"]) old_ids.push_back(node["old_id"]);
+  record.equal("old_ids", old_ids);
+  for (const auto& [field, got] : fused.items()) record.equal(field.c_str(), got);
+  record.finish();
 }
 
 std::vector<std::uint32_t> edge_list(const json& record) {
@@ -91,19 +98,14 @@ FavouriteEdges check_programs(const json& programs, Workload& workload, const st
   FavouriteEdges known;
   for (const auto& [name, program] : programs.items()) {
     known[name] = edge_list(program);
-    const FusedGraph* fused = name == "fused" ? workload.fused("coplace") : nullptr;
-    const NamedGraph* graph = name == "unfused" ? workload.grouped("tf") : nullptr;
-    if (fused != nullptr) graph = &fused->named;
-    if (graph == nullptr) {
-      report.skip(no_fusion);
-      continue;
-    }
+    const NamedGraph& graph =
+        name == "fused" ? workload.fused("coplace").named : workload.grouped("tf");
     Record record(report, file, "lp." + name, program);
     record.leave_out({"solver", "status", "wall_s", "cpu_s"});
-    record.near("objective", workload.lp_optimum(*graph), 1e-6);
-    const json size = lp_size(graph->graph);
+    record.near("objective", workload.lp_optimum(graph), 1e-6);
+    const json size = lp_size(graph.graph);
     for (const char* field : {"rows", "cols", "nnz"}) record.equal(field, size[field]);
-    check_favourites(record, *graph, known[name]);
+    check_favourites(record, graph, known[name]);
     record.finish();
   }
   return known;
@@ -119,27 +121,9 @@ std::string run_name(std::size_t i, const json& run) {
   return name;
 }
 
-std::map<std::string, json> fused_graphs(const json& results) {
-  std::map<std::string, json> fused;
-  if (!results.contains("fusion")) return fused;
-  for (const char* grouper : {"tf", "coplace"}) {
-    for (const std::string& key :
-         {std::string(grouper), fmt::format("{}:disjoint=0:cycle=0", grouper)}) {
-      if (results["fusion"].contains(key)) fused[grouper] = results["fusion"][key];
-    }
-  }
-  return fused;
-}
-
-std::optional<std::vector<std::string>> coplaced_groups(const json& results) {
-  if (!results.contains("groupers") || !results["groupers"].contains("coplace"))
-    return std::nullopt;
-  return at(results["groupers"]["coplace"], "group").get<std::vector<std::string>>();
-}
-
 /// The counts and sums at the head of a results file.
 void check_head(const json& results, Workload& workload, const std::string& file, Report& report) {
-  const BaechiGraph& graph = workload.grouped("tf")->graph;
+  const BaechiGraph& graph = workload.grouped("tf").graph;
   Record record(report, file, "head", results);
   record.leave_out({"graph", "file", "source", "mapping", "num_ops_in_file", "topo_order",
                     "pred_order", "groupers", "fusion", "lp", "runs", "adjusters"});
@@ -182,14 +166,17 @@ void check_canonical(const json& raw, const json& canonical, const std::string& 
 
 void check_results(const json& results, const json& graph, const std::string& file,
                    Report& report) {
-  Workload workload(read_graph(graph), coplaced_groups(results), fused_graphs(results));
+  Workload workload(read_graph(graph));
   check_head(results, workload, file, report);
-  const BaechiGraph& view = workload.grouped("tf")->graph;
+  const BaechiGraph& view = workload.grouped("tf").graph;
   check_field(results, "topo_order", topo_order(view), file, "topo_order", report);
   check_field(results, "pred_order", predecessors(view), file, "pred_order", report);
   if (results.contains("groupers")) check_groupers(results["groupers"], workload, file, report);
-  if (results.contains("fusion")) report.skip(no_fusion, results["fusion"].size());
-  if (results.contains("adjusters")) report.skip(no_adjusters, results["adjusters"].size());
+  if (results.contains("fusion")) {
+    for (const auto& [key, fused] : results["fusion"].items())
+      check_fused(fused, fusion_key(key), workload, file, "fusion." + key, report);
+  }
+  if (results.contains("adjusters")) check_adjusters(results["adjusters"], workload, file, report);
   FavouriteEdges programs;
   if (results.contains("lp")) programs = check_programs(results["lp"], workload, file, report);
   if (!results.contains("runs")) return;
@@ -204,21 +191,15 @@ void check_fuzz(const json& line, const std::string& file, Report& report) {
   json run = at(line, "config");
   run.update(at(line, "result"));
   const std::string grouper = at(run, "grouper").get<std::string>();
-  std::optional<std::vector<std::string>> coplaced;
-  if (grouper == "coplace" && line.contains("group"))
-    coplaced = line["group"].get<std::vector<std::string>>();
-  std::map<std::string, json> fused;
-  if (line.contains("fused")) fused[grouper] = line["fused"];
-  Workload workload(read_graph(line["graph"]), coplaced, fused);
-
-  check_field(line, "topo_order", topo_order(workload.grouped("tf")->graph), file, "topo_order",
+  Workload workload(read_graph(line["graph"]));
+  check_field(line, "topo_order", topo_order(workload.grouped("tf").graph), file, "topo_order",
               report);
-  if (grouper == "tf") {
-    check_field(line, "group", group_of_ops(*workload.grouped("tf")), file, "group", report);
-  } else {
-    report.skip(no_coplacement);
+  check_field(line, "group", group_of_ops(workload.grouped(grouper)), file, "group", report);
+  if (line.contains("fused")) {
+    FusionKey key = fusion_key(grouper);
+    key.rules.disjoint_paths = run.value("fusion_check_disjoint_paths", false);
+    check_fused(line["fused"], key, workload, file, "fused", report);
   }
-  if (line.contains("fused")) report.skip(no_fusion);
   check_run(run, workload, {}, file, run_name(0, run), report);
 }
 

@@ -123,15 +123,11 @@ class Folder {
   }
 
   void units() {
-    const auto find_graph = [this](const std::string& graph) {
-      for (const char* folder : {"graphs/small", "graphs/msr"}) {
-        const fs::path path = root_ / folder / (graph + ".json");
-        if (fs::exists(path)) return read_json(path);
-      }
-      return json();
+    const auto find = [this](const std::string& path) {
+      return fs::exists(root_ / path) ? read_json(root_ / path) : json();
     };
     each("unit", [&](const fs::path& path, const json& table) {
-      check_unit(path.stem().string(), table, name(path), find_graph, report_);
+      check_unit(path.stem().string(), table, name(path), find, report_);
     });
   }
 

@@ -13,8 +13,6 @@ namespace baechi::golden {
 /// has none of these parts.
 void check_folder(const std::filesystem::path& folder, Report& report);
 
-inline constexpr const char* no_coplacement = "co-placement groups: co-placement is not built";
-
 // One document each; `file` is for messages.
 /// graphs/small and graphs/msr: in canonical order. (`comm_cost` is not held against the edges'
 /// times: some graphs give these by hand.)
@@ -28,8 +26,10 @@ void check_results(const json& results, const json& graph, const std::string& fi
 void check_pytorch(const json& results, const json& graph, const std::string& file, Report& report);
 /// A line of fuzz/fuzz.jsonl.
 void check_fuzz(const json& record, const std::string& file, Report& report);
-/// unit/<name>.json. `graphs` finds the graph of a name among the goldens, or null.
+/// The document at a path below the goldens' folder, or null.
+using Documents = std::function<json(const std::string&)>;
+/// unit/<name>.json. Other documents may be needed: graphs, and the linear programs of results/msr.
 void check_unit(const std::string& name, const json& table, const std::string& file,
-                const std::function<json(const std::string&)>& graphs, Report& report);
+                const Documents& documents, Report& report);
 
 }  // namespace baechi::golden

@@ -113,7 +113,7 @@ void check_outcome(Record& record, const CompatResult& result, const CompatOptio
 void check_pytorch_run(const json& run, Workload& workload, const std::string& file,
                        const std::string& name, Report& report) {
   Record record(report, file, name, run);
-  const NamedGraph& plain = *workload.grouped("tf");
+  const NamedGraph& plain = workload.grouped("tf");
   const NamedGraph graph = one_tensor_per_edge(plain, record.input("shared_names").get<bool>());
   const CompatOptions options = options_of(record);
   const Bytes limit{record.input("memory_limit").get<std::int64_t>()};
@@ -135,7 +135,7 @@ void check_pytorch_run(const json& run, Workload& workload, const std::string& f
 
 void check_pytorch(const json& results, const json& graph, const std::string& file,
                    Report& report) {
-  Workload workload(read_graph(graph), std::nullopt, {});
+  Workload workload(read_graph(graph));
   {
     Record head(report, file, "head", results);
     head.leave_out({"graph", "file", "runs"});

@@ -7,6 +7,7 @@
 
 #include "sim/engine/baechi_simulation.h"
 #include "sim/error.h"
+#include "tests/golden/transforms.h"
 
 namespace baechi::golden {
 namespace {
@@ -31,14 +32,6 @@ CompatOptions options_of(Record& record) {
     throw InputError(fmt::format("no algorithm '{}' (topo, etf, sct)", algorithm));
   }
   return options;
-}
-
-Favourites favourites_from(const BaechiGraph& graph, const std::vector<std::uint32_t>& edges) {
-  for (const std::uint32_t e : edges) {
-    if (e >= graph.num_edges())
-      throw InputError(fmt::format("no edge {} among {}", e, graph.num_edges()));
-  }
-  return favourites(sct_graph(graph), edges, true);
 }
 
 /// `mem` names a limit as a fraction of the workload's memory: "inf", "0.6S", "1.2T/n".
@@ -157,7 +150,7 @@ void check_events(const json& owner, const EventLog& log, const std::string& fil
 
 void check_virtual(const json& run, const IdVector<OpId, DeviceId>& placement, Workload& workload,
                    const std::string& file, const std::string& name, Report& report) {
-  const NamedGraph& graph = *workload.grouped("tf");
+  const NamedGraph& graph = workload.grouped("tf");
   EventLog log(graph.tensors);
   const BaechiStep step = simulate_baechi(graph.graph, placement, workload.devices(), &log);
   Record record(report, file, name, at(run, "virtual"));
@@ -191,7 +184,7 @@ std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph
   if (!record.has("lp_x")) {
     const auto& edges = known.find(record.input("lp_ref").get<std::string>());
     if (edges == known.end()) throw InputError("lp_ref names no linear program");
-    return favourites_from(graph.graph, edges->second).favourite;
+    return favourites_of_edges(graph.graph, edges->second);
   }
   const double optimum = workload.lp_optimum(graph);
   record.near("lp_objective", optimum, 1e-6);
@@ -210,21 +203,17 @@ std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph
 void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
                const std::string& file, const std::string& name, Report& report) {
   Record record(report, file, name, run);
-  record.leave_out({"wall_s", "cpu_s", "seed", "fusion_check_disjoint_paths", "virtual", "events",
-                    "num_events", "events_fnv1a64"});
+  record.leave_out(
+      {"wall_s", "cpu_s", "seed", "virtual", "events", "num_events", "events_fnv1a64"});
   const std::string grouper = record.input("grouper").get<std::string>();
-  if (grouper != "tf" && grouper != "coplace")
-    throw InputError(fmt::format("no grouper '{}' (tf, coplace)", grouper));
+  const bool disjoint_paths = record.has("fusion_check_disjoint_paths") &&
+                              record.input("fusion_check_disjoint_paths").get<bool>();
   Target target;
   if (record.input("fused").get<bool>()) {
-    target.fused = workload.fused(grouper);
-    if (target.fused != nullptr) target.graph = &target.fused->named;
+    target.fused = &workload.fused(grouper, disjoint_paths);
+    target.graph = &target.fused->named;
   } else {
-    target.graph = workload.grouped(grouper);
-  }
-  if (target.graph == nullptr) {
-    report.skip("runs on co-placed or fused graphs that are not recorded beside them");
-    return;
+    target.graph = &workload.grouped(grouper);
   }
   const CompatOptions options = options_of(record);
   const Bytes limit{record.input("memory_limit").get<std::int64_t>()};
@@ -255,9 +244,18 @@ void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
 std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& graph,
                                             const std::vector<std::uint32_t>& favourite_edges) {
   record.equal("fav_edges", favourite_edges);
-  Favourites favourites = favourites_from(graph.graph, favourite_edges);
-  record.equal("favorite", children(favourites.favourite));
-  return std::move(favourites.favourite);
+  std::vector<std::uint32_t> favourite = favourites_of_edges(graph.graph, favourite_edges);
+  record.equal("favorite", children(favourite));
+  return favourite;
+}
+
+std::vector<std::uint32_t> favourites_of_edges(const BaechiGraph& graph,
+                                               const std::vector<std::uint32_t>& edges) {
+  for (const std::uint32_t e : edges) {
+    if (e >= graph.num_edges())
+      throw InputError(fmt::format("no edge {} among {}", e, graph.num_edges()));
+  }
+  return favourites(sct_graph(graph), edges, true).favourite;
 }
 
 json children(const std::vector<std::uint32_t>& favourites) {
@@ -279,10 +277,6 @@ json lp_size(const BaechiGraph& graph) {
           {"cols", e + v + 1},
           {"nnz", 2 * e + v + 3 * e + 2 * e + 2 * v}};
 }
-
-Workload::Workload(GoldenGraph graph, std::optional<std::vector<std::string>> coplaced,
-                   std::map<std::string, json> fused)
-    : golden_(std::move(graph)), coplaced_(std::move(coplaced)), fused_records_(std::move(fused)) {}
 
 std::int64_t Workload::sum_temporary_and_outputs() const {
   std::int64_t sum = 0;
@@ -306,14 +300,13 @@ std::int64_t Workload::sum_resident() const {
   return sum;
 }
 
-const NamedGraph* Workload::grouped(const std::string& grouper) {
+const NamedGraph& Workload::grouped(const std::string& grouper) {
   const auto known = grouped_.find(grouper);
-  if (known != grouped_.end()) return &known->second;
-  if (grouper == "tf")
-    return &grouped_.emplace(grouper, named_graph(golden_, tf_groups(golden_))).first->second;
-  if (grouper == "coplace" && coplaced_)
-    return &grouped_.emplace(grouper, named_graph(golden_, *coplaced_)).first->second;
-  return nullptr;
+  if (known != grouped_.end()) return known->second;
+  if (grouper != "tf" && grouper != "coplace")
+    throw InputError(fmt::format("no grouper '{}' (tf, coplace)", grouper));
+  const auto groups = grouper == "tf" ? tf_groups(golden_) : coplaced_groups(golden_);
+  return grouped_.emplace(grouper, named_graph(golden_, groups)).first->second;
 }
 
 double Workload::lp_optimum(const NamedGraph& graph) {
@@ -323,19 +316,13 @@ double Workload::lp_optimum(const NamedGraph& graph) {
   return optimum_.emplace(&graph, w).first->second;
 }
 
-const FusedGraph* Workload::fused(const std::string& grouper) {
-  const auto known = fused_.find(grouper);
-  if (known != fused_.end()) return &known->second;
-  const auto record = fused_records_.find(grouper);
-  if (record == fused_records_.end()) return nullptr;
-  FusedGraph fused = read_fused(record->second);
-  std::vector<std::size_t> times(golden_.ops.size(), 0);
-  for (const auto& ops : fused.ops) {
-    for (const std::size_t v : ops) ++times.at(v);
-  }
-  if (std::ranges::any_of(times, [](std::size_t n) { return n != 1; }))
-    throw InputError("fused graph: an op is in none or several of its ops");
-  return &fused_.emplace(grouper, std::move(fused)).first->second;
+const FusedGraph& Workload::fused(const std::string& grouper, bool disjoint_paths) {
+  const std::pair key{grouper, disjoint_paths};
+  const auto known = fused_.find(key);
+  if (known != fused_.end()) return known->second;
+  const FusionRules rules{.disjoint_paths = disjoint_paths, .requeue = false};  // Q24
+  return fused_.emplace(key, read_fused(fused_record(golden_, grouped(grouper), rules)))
+      .first->second;
 }
 
 }  // namespace baechi::golden

@@ -12,10 +12,7 @@ namespace baechi::golden {
 /// A graph, its groupings, and the linear programs' answers on them.
 class Workload {
  public:
-  /// `graph` as read; `coplaced` and `fused` as recorded, for we make neither: the group of each
-  /// op, and by grouper the fused graph.
-  Workload(GoldenGraph graph, std::optional<std::vector<std::string>> coplaced,
-           std::map<std::string, json> fused);
+  explicit Workload(GoldenGraph graph) : golden_(std::move(graph)) {}
 
   const GoldenGraph& golden() const { return golden_; }
   std::size_t devices() const { return golden_.devices; }
@@ -24,18 +21,17 @@ class Workload {
   /// Sum of max(persistent, outputs) + temporary.
   std::int64_t sum_resident() const;
 
-  /// Null if the record needed for it is not there.
-  const NamedGraph* grouped(const std::string& grouper);
-  const FusedGraph* fused(const std::string& grouper);
+  /// `grouper`: tf or coplace.
+  const NamedGraph& grouped(const std::string& grouper);
+  /// As the original fuses it, disjoint_paths being the one rule that runs vary.
+  const FusedGraph& fused(const std::string& grouper, bool disjoint_paths = false);
   /// Optimum of the favourite child program on `graph`, in us; solved once per graph.
   double lp_optimum(const NamedGraph& graph);
 
  private:
   GoldenGraph golden_;
-  std::optional<std::vector<std::string>> coplaced_;
-  std::map<std::string, json> fused_records_;
   std::map<std::string, NamedGraph> grouped_;
-  std::map<std::string, FusedGraph> fused_;
+  std::map<std::pair<std::string, bool>, FusedGraph> fused_;
   std::map<const NamedGraph*, double> optimum_;
 };
 
@@ -57,6 +53,9 @@ std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph
 /// Returns the favourite child of each op, or `nobody`.
 std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& graph,
                                             const std::vector<std::uint32_t>& favourite_edges);
+/// The favourite child of each op, or `nobody`. Throws InputError on an edge that is not there.
+std::vector<std::uint32_t> favourites_of_edges(const BaechiGraph& graph,
+                                               const std::vector<std::uint32_t>& edges);
 /// Ids by position, `nobody` as -1.
 json children(const std::vector<std::uint32_t>& favourites);
 /// {rows, cols, nnz} of the original's formulation.

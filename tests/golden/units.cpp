@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "placers/compat/compat.h"
 #include "placers/lp/clp.h"
@@ -12,11 +11,10 @@
 #include "sim/error.h"
 #include "tests/golden/goldens.h"
 #include "tests/golden/replay.h"
+#include "tests/golden/transforms.h"
 
 namespace baechi::golden {
 namespace {
-
-using Graphs = std::function<json(const std::string&)>;
 
 void check_comm_cost(Record& record) {
   const BaechiCosts::Fit fit{.us_per_byte = record.input("coef").get<double>(),
@@ -56,6 +54,15 @@ void check_favorites(Record& record) {
   const Favourites got = favourites(graph, chosen, true);
   record.equal("favorite", children(got.favourite));
   record.equal("parent", children(got.parent));
+}
+
+void check_groupers(Record& record) {
+  const auto labels = record.input("groups").get<std::vector<std::vector<std::string>>>();
+  std::vector<FusionEdge> edges;
+  for (const json& edge : record.input("edges"))
+    edges.push_back({OpId{edge.at(0).get<std::uint32_t>()}, OpId{edge.at(1).get<std::uint32_t>()}});
+  record.equal("tf", tf_groups(labels));
+  record.equal("coplace", coplaced_groups(labels, edges));
 }
 
 /// The linear program of m-SCT, row by row, that solve_sct() solves in its own way.
@@ -141,20 +148,34 @@ void check_lp_faces(Record& record, const GoldenGraph& golden) {
   record.equal("possible_favorite", possible);
 }
 
-/// Section 19.3 of the specification. What m-SCT makes of a solver's x is not checked: these x are
-/// not recorded.
-void check_sensitivity(Record& record, const GoldenGraph& golden) {
+/// The favourites that a solver's optimum gives m-SCT are known of graphs whose linear program is
+/// among results/msr: by GLPK, at a threshold of 0.1. `programs`: its `lp`, or null.
+void check_sensitivity(Record& record, const GoldenGraph& golden, const json& programs) {
   const NamedGraph graph = named_graph(golden, tf_groups(golden));
-  const CompatResult etf =
-      baechi_place(graph.graph, IdVector<DeviceId, Bytes>(golden.devices, Bytes{1LL << 50}),
-                   {.algorithm = CompatAlgorithm::m_etf, .colocation = false});
+  const auto place = [&](CompatAlgorithm algorithm, std::span<const std::uint32_t> favourites) {
+    return baechi_place(graph.graph, IdVector<DeviceId, Bytes>(golden.devices, Bytes{1LL << 50}),
+                        {.algorithm = algorithm, .colocation = false}, favourites);
+  };
+  const auto simulated = [&](const CompatResult& placed) {
+    return us(simulate_baechi(graph.graph, placed.device, golden.devices).result.makespan);
+  };
+  const CompatResult etf = place(CompatAlgorithm::m_etf, {});
   Duration work{};
   for (const OpId v : graph.graph.ops()) work += graph.graph.op(v).compute;
   record.equal("ops", graph.graph.num_ops());
   record.equal("etf", us(etf.makespan));
-  record.equal("etf_v",
-               us(simulate_baechi(graph.graph, etf.device, golden.devices).result.makespan));
+  record.equal("etf_v", simulated(etf));
   record.equal("one_device", us(work));
+  if (programs.contains("unfused") && programs["unfused"].value("solver", "") == "glpk") {
+    const auto edges = at(programs["unfused"], "fav_edges").get<std::vector<std::uint32_t>>();
+    const std::vector<std::uint32_t> favourite = favourites_of_edges(graph.graph, edges);
+    const CompatResult sct = place(CompatAlgorithm::m_sct, favourite);
+    record.equal("sct_glpk_0.1", us(sct.makespan));
+    record.equal("sctv_glpk_0.1", simulated(sct));
+    record.equal("chosen_glpk_0.1", edges.size());
+    record.equal("fav_glpk_0.1", favourite.size() - static_cast<std::size_t>(
+                                                        std::ranges::count(favourite, nobody)));
+  }
   const double optimum = solve_sct(sct_graph(graph.graph), {.canonical = false}).w / 1e3;
   for (const char* solver : {"glpk", "conelp"}) {
     record.near(fmt::format("obj_{}", solver).c_str(), optimum, 1e-6);
@@ -169,20 +190,22 @@ void check_sensitivity(Record& record, const GoldenGraph& golden) {
 }  // namespace
 
 void check_unit(const std::string& name, const json& table, const std::string& file,
-                const Graphs& graphs, Report& report) {
-  if (name == "python_timings") {
-    report.skip("timings of the original, which are not results", table.size());
-    return;
-  }
+                const Documents& documents, Report& report) {
+  if (name == "python_timings") return;  // how fast the original was: no results
   for (std::size_t i = 0; i < table.size(); ++i) {
     GoldenGraph graph;
+    json programs;
     if (name == "lp_faces" || name == "sct_solver_sensitivity") {
-      const json found = graphs(at(table[i], "graph").get<std::string>());
+      const std::string path = at(table[i], "graph").get<std::string>() + ".json";
+      json found = documents("graphs/small/" + path);
+      if (found.is_null()) found = documents("graphs/msr/" + path);
       if (found.is_null()) {
         report.skip("results of a graph that is absent");
         continue;
       }
       graph = read_graph(found);
+      const json results = documents("results/msr/" + path);
+      if (results.contains("lp")) programs = results["lp"];
     }
     Record record(report, file, fmt::format("[{}]", i), table[i]);
     if (name == "comm_cost") {
@@ -196,13 +219,9 @@ void check_unit(const std::string& name, const json& table, const std::string& f
       check_lp_faces(record, graph);
     } else if (name == "sct_solver_sensitivity") {
       record.leave_out({"graph"});
-      check_sensitivity(record, graph);
-      report.skip("m-SCT columns of sct_solver_sensitivity: the solvers' x are not recorded");
+      check_sensitivity(record, graph, programs);
     } else if (name == "groupers") {
-      record.leave_out({"edges", "coplace"});
-      record.equal("tf",
-                   tf_groups(record.input("groups").get<std::vector<std::vector<std::string>>>()));
-      report.skip(no_coplacement);
+      check_groupers(record);
     } else {
       throw InputError("no such table is known here");
     }

@@ -61,6 +61,19 @@ void put_outputs(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
       put(out, ", \"transfer_us\": ");
       put_us(out, *time);
     }
+    put(out, graph.tensor(t).reference ? ", \"reference\": true}" : "}");
+  }
+  put(out, "]");
+}
+
+void put_kernels(fmt::memory_buffer& out, std::span<const OpWork> kernels) {
+  if (kernels.empty()) return;
+  put(out, ", \"kernels\": [");
+  for (const OpWork& kernel : kernels) {
+    put(out, &kernel == kernels.data() ? "{\"flops\": " : ", {\"flops\": ");
+    put(out, kernel.flops);
+    put(out, ", \"traffic_bytes\": ");
+    put(out, kernel.traffic.count);
     put(out, "}");
   }
   put(out, "]");
@@ -86,12 +99,7 @@ void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   put(out, op.temporary.count);
   put(out, ", \"persistent_bytes\": ");
   put(out, op.persistent.count);
-  if (const OpWork work = graph.work(v); work != OpWork{}) {
-    put(out, ", \"flops\": ");
-    put(out, work.flops);
-    put(out, ", \"traffic_bytes\": ");
-    put(out, work.traffic.count);
-  }
+  put_kernels(out, graph.kernels(v));
   if (op.group != no_group) {
     put(out, ", \"colocation\": [");
     append_json_string(out, graph.group_name(op.group));
@@ -141,12 +149,13 @@ constexpr std::string_view op_names[] = {"name",
                                          "compute_us",
                                          "temporary_bytes",
                                          "persistent_bytes",
-                                         "flops",
-                                         "traffic_bytes",
+                                         "kernels",
                                          "colocation",
                                          "outputs"};
 constexpr JsonKeys op_keys{"an op", op_names, 1};
-constexpr std::string_view output_names[] = {"bytes", "transfer_us"};
+constexpr std::string_view kernel_names[] = {"flops", "traffic_bytes"};
+constexpr JsonKeys kernel_keys{"a kernel", kernel_names, 0};
+constexpr std::string_view output_names[] = {"bytes", "transfer_us", "reference"};
 constexpr JsonKeys output_keys{"an output", output_names, 1};
 constexpr std::string_view edge_names[] = {"from", "to", "output"};
 constexpr JsonKeys edge_keys{"an edge", edge_names, 2};
@@ -197,11 +206,13 @@ class TraceReader {
   struct Output {
     Bytes size;
     std::optional<Duration> transfer;
+    bool reference = false;
   };
 
   void read_op(Json value);
   void read_compute(Json value, OpSpec& op);
   void read_output(Json value);
+  void read_kernel(Json value);
   void read_edge(Json value, bool control);
   static Reference reference(Json value) { return {value.string(), value.offset()}; }
   /// Nothing, and a mistake, if there is no such op.
@@ -218,6 +229,7 @@ class TraceReader {
   std::size_t unresolved_ = 0;
   // Of the op being read:
   std::vector<std::pair<std::string_view, std::optional<Duration>>> times_;
+  std::vector<OpWork> kernels_;
   std::vector<Output> outputs_;
   std::vector<std::string_view> labels_;
 };
@@ -242,17 +254,30 @@ void TraceReader::read_output(Json value) {
   value.object(output_keys, [&](std::string_view key, Json v) {
     if (key == "bytes")
       output.size = {v.whole()};
+    else if (key == "reference")
+      output.reference = v.boolean();
     else
       output.transfer = microseconds(v);
   });
   outputs_.push_back(output);
 }
 
+void TraceReader::read_kernel(Json value) {
+  OpWork kernel;
+  value.object(kernel_keys, [&](std::string_view key, Json v) {
+    if (key == "flops")
+      kernel.flops = v.whole();
+    else
+      kernel.traffic = {v.whole()};
+  });
+  kernels_.push_back(kernel);
+}
+
 void TraceReader::read_op(Json value) {
   OpSpec op{};
-  OpWork work{};
   Reference forward;
   times_.clear();
+  kernels_.clear();
   outputs_.clear();
   labels_.clear();
   value.object(op_keys, [&](std::string_view key, Json v) {
@@ -271,10 +296,8 @@ void TraceReader::read_op(Json value) {
       op.temporary = {v.whole()};
     } else if (key == "persistent_bytes") {
       op.persistent = {v.whole()};
-    } else if (key == "flops") {
-      work.flops = v.whole();
-    } else if (key == "traffic_bytes") {
-      work.traffic = {v.whole()};
+    } else if (key == "kernels") {
+      v.list([&](Json kernel) { read_kernel(kernel); });
     } else if (key == "colocation") {
       v.list([&](Json label) { labels_.push_back(label.string()); });
     } else {
@@ -282,10 +305,10 @@ void TraceReader::read_op(Json value) {
     }
   });
   const OpId id = builder_.add_op(op);
-  if (work != OpWork{}) builder_.set_work(id, work);
+  for (const OpWork& kernel : kernels_) builder_.add_kernel(id, kernel);
   for (const auto& [kind, time] : times_) builder_.set_compute(id, kind, time);
   for (const Output& output : outputs_) {
-    const TensorId t = builder_.add_tensor(id, output.size);
+    const TensorId t = builder_.add_tensor(id, output.size, output.reference);
     if (output.transfer) builder_.set_transfer(t, *output.transfer);
   }
   first_tensor_.push_back(first_tensor_.back() + static_cast<std::uint32_t>(outputs_.size()));

@@ -49,15 +49,15 @@ class DnnPartitioningReader {
  public:
   DnnPartitioningReader(const SourceText& source, Options& options)
       : path_(source.path),
-        file_(source.path, source.text),
         measured_(options.get("transfers", {"link", "measured"},
                               "link: sizes over the link model; measured: the file's costs as "
-                              "times") == "measured"),
+                              "times, as always on the file's own cluster") == "measured"),
         cost_scale_(options.get("cost_unit", {"ms", "s"},
                                 "of the file's costs; the released throughput LayerGraphs write "
                                 "seconds where all else is milliseconds") == "s"
                         ? 1e3
-                        : 1.0) {}
+                        : 1.0),
+        file_(source.path, source.text) {}
 
   Trace read();
 
@@ -82,9 +82,9 @@ class DnnPartitioningReader {
   void write_notes(Trace& trace) const;
 
   std::string path_;
-  JsonFile file_;
   bool measured_;
   double cost_scale_;
+  JsonFile file_;  // behind the options: the reference asks for them without a file
   OpGraphBuilder builder_;
   std::unordered_map<std::int64_t, OpId> op_of_;  // by the file's id
   std::vector<OpId> backward_;
@@ -242,8 +242,13 @@ Trace DnnPartitioningReader::read() {
   link_backward();
   file_.finish();
   write_notes(trace);
-  trace.cluster = cluster;
-  trace.graph = build_graph(std::move(builder_), path_);
+  IdVector<OpId, OpId> renumbered;
+  trace.graph = build_graph(std::move(builder_), path_, &renumbered);
+  cluster.transfer = IdVector<TensorId, Duration>(trace.graph.num_tensors());
+  for (const OpId v : output_.ids())
+    for (const TensorId t : trace.graph.outputs(renumbered[v]))
+      cluster.transfer[t] = output_[v].cost;
+  trace.cluster = std::move(cluster);
   return trace;
 }
 

@@ -35,6 +35,7 @@ Trace read_trace(const std::string& path, std::string_view importer = {}, Option
 Trace read_trace(const SourceText& source, std::string_view importer = {}, Options options = {});
 
 /// What an importer ends with: builder.build(), whose errors then begin with `path`.
-OpGraph build_graph(OpGraphBuilder builder, const std::string& path);
+OpGraph build_graph(OpGraphBuilder builder, const std::string& path,
+                    IdVector<OpId, OpId>* renumbered = nullptr);
 
 }  // namespace baechi

@@ -52,9 +52,10 @@ const ImporterEntry& importer_for(const SourceText& source) {
 
 }  // namespace
 
-OpGraph build_graph(OpGraphBuilder builder, const std::string& path) {
+OpGraph build_graph(OpGraphBuilder builder, const std::string& path,
+                    IdVector<OpId, OpId>* renumbered) {
   try {
-    return std::move(builder).build();
+    return std::move(builder).build(renumbered);
   } catch (const InputError& e) {
     throw InputError(fmt::format("{}: {}", path, e.what()));
   }

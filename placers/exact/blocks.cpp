@@ -1,0 +1,243 @@
+#include "placers/exact/blocks.h"
+
+#include <algorithm>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/graph/strong_components.hpp>
+#include <numeric>
+
+#include "sim/cluster/mean_costs.h"
+
+namespace baechi {
+
+std::vector<DeviceSort> device_sorts(const Problem& problem) {
+  const Cluster& cluster = problem.cluster;
+  constexpr Bytes unbounded{std::int64_t{1} << 62};
+  std::vector<DeviceSort> sorts;
+  for (const DeviceId d : cluster.devices()) {
+    const Device& device = cluster.device(d);
+    const Bytes memory =
+        device.is_core() || !problem.engine.enforce_memory ? unbounded : device.memory;
+    const auto it = std::ranges::find_if(sorts, [&](const DeviceSort& sort) {
+      const Device& other = cluster.device(sort.devices.front());
+      return other.kind == device.kind && other.speed == device.speed && sort.memory == memory;
+    });
+    if (it != sorts.end())
+      it->devices.push_back(d);
+    else
+      sorts.push_back({.devices = {d}, .core = device.is_core(), .memory = memory});
+  }
+  return sorts;
+}
+
+/// Joins units step by step, tabulating the blocks anew after each.
+class BlockMaker {
+ public:
+  BlockMaker(Blocks& blocks, const Problem& problem, const ColocationUnits& units,
+             const std::vector<DeviceSort>& sorts)
+      : blocks_(blocks),
+        graph_(problem.graph),
+        units_(units),
+        transfer_(mean_transfer(problem)),
+        parent_(units.size()) {
+    std::iota(parent_.begin(), parent_.end(), 0U);
+    for (const DeviceSort& sort : sorts) {
+      IdVector<UnitId, Duration> times(units.size());
+      for (const OpId v : graph_.ops()) {
+        const Duration time = problem.costs.compute(v, sort.devices.front());
+        Duration& sum = times[units.of(v)];
+        sum = time == cannot_run || sum < Duration::zero() ? Duration{-1} : sum + time;
+      }
+      times_.push_back(std::move(times));
+    }
+    order_units();
+    Bytes all{}, least{std::int64_t{1} << 62};
+    for (const OpId v : graph_.ops()) all += graph_.op(v).persistent;
+    for (const DeviceSort& sort : sorts) least = std::min(least, sort.memory);
+    memory_binds_ = all > least;
+  }
+
+  void make(BlockRules rules) {
+    if (rules.join_cycles) join_cycles();
+    tabulate();
+    if (rules.leaves == BlockRules::Leaves::apart) return;
+    while (join_leaves(rules.leaves == BlockRules::Leaves::all)) tabulate();
+  }
+
+ private:
+  using Pair = std::pair<std::uint32_t, std::uint32_t>;
+
+  std::uint32_t root(std::uint32_t u) {
+    while (parent_[u] != u) u = parent_[u] = parent_[parent_[u]];
+    return u;
+  }
+  void join(std::uint32_t a, std::uint32_t b) { parent_[root(b)] = root(a); }
+
+  static std::uint32_t number(auto id) { return static_cast<std::uint32_t>(index(id)); }
+
+  /// Which unit comes before which, and which have an edge from Phase::forward to a later phase.
+  void order_units() {
+    const auto forward = [&](OpId v) { return graph_.op(v).phase == Phase::forward; };
+    IdVector<UnitId, char> orphan(units_.size(), true);
+    feeds_backward_ = IdVector<UnitId, char>(units_.size(), false);
+    for (const OpId v : graph_.ops())
+      if (forward(v)) orphan[units_.of(v)] = false;
+    for (const EdgeId e : graph_.edges()) {
+      const auto [src, dst, tensor] = graph_.edge(e);
+      const UnitId a = units_.of(src), b = units_.of(dst);
+      if (forward(src) && !forward(dst)) feeds_backward_[a] = true;
+      if (a == b) continue;
+      if (forward(src) && forward(dst)) edges_.emplace_back(number(a), number(b));
+      if (!forward(src) && !forward(dst) && (orphan[a] || orphan[b]))
+        edges_.emplace_back(number(b), number(a));
+    }
+    std::ranges::sort(edges_);
+    edges_.erase(std::ranges::unique(edges_).begin(), edges_.end());
+  }
+
+  void join_cycles() {
+    using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
+    const Graph graph(boost::edges_are_unsorted_multi_pass, edges_.begin(), edges_.end(),
+                      units_.size());
+    std::vector<std::size_t> component(units_.size());
+    boost::strong_components(graph, boost::make_iterator_property_map(
+                                        component.begin(), get(boost::vertex_index, graph)));
+    std::vector<std::uint32_t> first(units_.size(), ~0U);
+    for (const UnitId u : units_.units()) {
+      std::uint32_t& representative = first[component[index(u)]];
+      if (representative == ~0U) representative = number(u);
+      join(representative, number(u));
+    }
+  }
+
+  void tabulate() {
+    IdVector<UnitId, BlockId> block(units_.size());
+    std::vector<BlockId> of_set(units_.size(), none);
+    std::uint32_t count = 0;
+    for (const UnitId u : units_.units()) {
+      BlockId& b = of_set[root(number(u))];
+      if (b == none) b = BlockId{count++};
+      block[u] = b;
+    }
+    blocks_.block_ = IdVector<OpId, BlockId>(graph_.num_ops());
+    for (const OpId v : graph_.ops()) blocks_.block_[v] = block[units_.of(v)];
+    add_up(block, count);
+    draw_order(block, count);
+    draw_nets(count);
+  }
+
+  void add_up(const IdVector<UnitId, BlockId>& block, std::size_t count) {
+    blocks_.weights_.assign(count, {});
+    for (const UnitId u : units_.units()) blocks_.weights_[block[u]] += units_.needs(u).persistent;
+    blocks_.times_.assign(times_.size(), IdVector<BlockId, Duration>(count));
+    for (std::size_t s = 0; s < times_.size(); ++s) {
+      for (const UnitId u : units_.units()) {
+        Duration& sum = blocks_.times_[s][block[u]];
+        sum = times_[s][u] < Duration::zero() || sum < Duration::zero() ? Duration{-1}
+                                                                        : sum + times_[s][u];
+      }
+    }
+    feeds_backward_of_block_.assign(count, false);
+    for (const UnitId u : units_.units())
+      if (feeds_backward_[u]) feeds_backward_of_block_[block[u]] = true;
+  }
+
+  void draw_order(const IdVector<UnitId, BlockId>& block, std::size_t count) {
+    std::vector<Pair> edges;
+    for (const auto& [a, b] : edges_) {
+      const Pair edge{number(block[UnitId{a}]), number(block[UnitId{b}])};
+      if (edge.first != edge.second) edges.push_back(edge);
+    }
+    std::ranges::sort(edges);
+    edges.erase(std::ranges::unique(edges).begin(), edges.end());
+    blocks_.before_.assign(count, {});
+    blocks_.after_.assign(count, {});
+    for (const auto& [a, b] : edges) {
+      blocks_.after_[BlockId{a}].push_back(BlockId{b});
+      blocks_.before_[BlockId{b}].push_back(BlockId{a});
+    }
+  }
+
+  /// Nets with the same pins are one.
+  void draw_nets(std::size_t count) {
+    std::vector<Blocks::Net> all;
+    for (const TensorId t : graph_.tensors()) {
+      if (transfer_[t] == Duration::zero()) continue;
+      Blocks::Net net{.time = transfer_[t], .pins = {blocks_.block_[graph_.tensor(t).producer]}};
+      for (const EdgeId e : graph_.readers(t))
+        net.pins.push_back(blocks_.block_[graph_.edge(e).dst]);
+      std::ranges::sort(net.pins);
+      net.pins.erase(std::ranges::unique(net.pins).begin(), net.pins.end());
+      if (net.pins.size() > 1) all.push_back(std::move(net));
+    }
+    std::ranges::stable_sort(all, {}, &Blocks::Net::pins);
+    blocks_.nets_.clear();
+    for (Blocks::Net& net : all) {
+      if (!blocks_.nets_.empty() && blocks_.nets_.back().pins == net.pins)
+        blocks_.nets_.back().time += net.time;
+      else
+        blocks_.nets_.push_back(std::move(net));
+    }
+    blocks_.nets_of_.assign(count, {});
+    for (std::uint32_t n = 0; n < blocks_.nets_.size(); ++n)
+      for (const BlockId b : blocks_.nets_[n].pins) blocks_.nets_of_[b].push_back(n);
+  }
+
+  /// Joins each leaf with its neighbour. False if there was none.
+  bool join_leaves(bool all) {
+    blocks_.sources_left_ = blocks_.sinks_left_ = 0;
+    std::vector<std::uint32_t> unit_of_block(blocks_.size());
+    for (const OpId v : graph_.ops()) unit_of_block[index(blocks_.of(v))] = number(units_.of(v));
+    bool joined = false;
+    for (const BlockId b : blocks_.blocks()) {
+      const auto before = blocks_.before(b), after = blocks_.after(b);
+      if (before.size() + after.size() != 1 || !takes_no_time(b)) continue;
+      const BlockId neighbour = before.empty() ? after.front() : before.front();
+      if (!runs_where(b, neighbour)) continue;
+      if (harmless(b, neighbour) || (all && !feeds_backward_of_block_[b])) {
+        join(unit_of_block[index(b)], unit_of_block[index(neighbour)]);
+        joined = true;
+      } else if (!feeds_backward_of_block_[b]) {
+        ++(before.empty() ? blocks_.sources_left_ : blocks_.sinks_left_);
+      }
+    }
+    return joined;
+  }
+
+  bool takes_no_time(BlockId b) const {
+    return std::ranges::all_of(blocks_.times_,
+                               [b](const auto& times) { return times[b] <= Duration::zero(); });
+  }
+  bool runs_where(BlockId b, BlockId other) const {
+    return std::ranges::all_of(blocks_.times_, [&](const auto& times) {
+      return times[b] >= Duration::zero() || times[other] < Duration::zero();
+    });
+  }
+  /// Whether `b`, of no time, can go where `neighbour` is in any plan without making it worse: then
+  /// each net of `b` has one device less to reach, or the same.
+  bool harmless(BlockId b, BlockId neighbour) const {
+    if (memory_binds_ && blocks_.weights_[b] > Bytes{}) return false;
+    return std::ranges::all_of(blocks_.nets_of_[b], [&](std::uint32_t n) {
+      return std::ranges::binary_search(blocks_.nets_[n].pins, neighbour);
+    });
+  }
+
+  static constexpr BlockId none{~std::uint32_t{0}};
+
+  Blocks& blocks_;
+  const OpGraph& graph_;
+  const ColocationUnits& units_;
+  IdVector<TensorId, Duration> transfer_;
+  std::vector<std::uint32_t> parent_;              // of units: a forest whose trees are the blocks
+  std::vector<IdVector<UnitId, Duration>> times_;  // [sorts][units]; < 0: cannot run
+  std::vector<Pair> edges_;                        // of units, sorted
+  IdVector<UnitId, char> feeds_backward_;
+  IdVector<BlockId, char> feeds_backward_of_block_;
+  bool memory_binds_ = false;
+};
+
+Blocks::Blocks(const Problem& problem, const ColocationUnits& units,
+               const std::vector<DeviceSort>& sorts, BlockRules rules) {
+  BlockMaker(*this, problem, units, sorts).make(rules);
+}
+
+}  // namespace baechi

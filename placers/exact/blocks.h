@@ -1,0 +1,83 @@
+/// A problem as the planners of Tarnawski et al. see it: blocks of ops that share a device, nets
+/// that join them, and devices by sort.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "placers/colocation.h"
+#include "sim/cluster/placement.h"
+
+namespace baechi {
+
+/// Devices that nothing tells apart.
+struct DeviceSort {
+  std::vector<DeviceId> devices;
+  bool core = false;  ///< pays for no transfers, has no memory limit
+  Bytes memory{};     ///< of each
+};
+/// By the lowest device. Devices of one sort agree in kind, memory and speed.
+std::vector<DeviceSort> device_sorts(const Problem& problem);
+
+enum class BlockId : std::uint32_t {};
+
+/// Which blocks are made of several colocation units.
+struct BlockRules {
+  /// Units that lead to each other become one block: a pipeline cannot run them apart.
+  bool join_cycles = true;
+  /// A block of no time with a single neighbour joins it where that cannot hurt: `safe`; wherever
+  /// the original's program does so, although its weights might fit better elsewhere: `all`.
+  enum class Leaves : std::uint8_t { apart, safe, all } leaves = Leaves::safe;
+};
+
+/// The blocks of one problem. What must not be split is a block: a colocation unit, or several.
+///
+/// Order: block a comes before b if an op of Phase::forward in a writes what one in b reads. Units
+/// without such an op are ordered by the reverse of their edges to other ops of later phases: as
+/// the backward pass mirrors the forward one. All else does not order.
+/// Source: Tarnawski et al., NeurIPS 2020, and its program's preprocessing.
+class Blocks {
+ public:
+  Blocks(const Problem& problem, const ColocationUnits& units, const std::vector<DeviceSort>& sorts,
+         BlockRules rules);
+
+  std::size_t size() const { return weights_.size(); }
+  auto blocks() const { return weights_.ids(); }
+  BlockId of(OpId v) const { return block_[v]; }
+
+  /// Sum over its ops; nothing if one of them cannot run there.
+  std::optional<Duration> time(BlockId b, std::size_t sort) const {
+    const Duration time = times_[sort][b];
+    return time < Duration::zero() ? std::nullopt : std::optional(time);
+  }
+  Bytes weights(BlockId b) const { return weights_[b]; }
+
+  /// What several blocks share: a device pays for a net once if some but not all of its pins are
+  /// there.
+  struct Net {
+    Duration time{};
+    std::vector<BlockId> pins;  ///< two or more, ascending
+  };
+  const std::vector<Net>& nets() const { return nets_; }
+  std::span<const std::uint32_t> nets_of(BlockId b) const { return nets_of_[b]; }
+
+  std::span<const BlockId> before(BlockId b) const { return before_[b]; }  ///< directly; ascending
+  std::span<const BlockId> after(BlockId b) const { return after_[b]; }
+
+  /// Leaves that BlockRules::Leaves::all would have joined and `safe` did not: without what they
+  /// wait for, and without what waits for them.
+  std::size_t sources_left() const { return sources_left_; }
+  std::size_t sinks_left() const { return sinks_left_; }
+
+ private:
+  friend class BlockMaker;
+  IdVector<OpId, BlockId> block_;
+  std::vector<IdVector<BlockId, Duration>> times_;  // [sorts][blocks]; < 0: cannot run
+  IdVector<BlockId, Bytes> weights_;
+  std::vector<Net> nets_;
+  IdVector<BlockId, std::vector<std::uint32_t>> nets_of_;
+  IdVector<BlockId, std::vector<BlockId>> before_, after_;
+  std::size_t sources_left_ = 0, sinks_left_ = 0;
+};
+
+}  // namespace baechi

@@ -1,0 +1,112 @@
+#include "placers/exact/ideals.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "sim/random.h"
+
+namespace baechi {
+namespace {
+
+/// An ideal while those of its size are enumerated.
+struct Member {
+  std::vector<std::uint64_t> bits;  // [num_blocks / 64, rounded up]
+  std::vector<BlockId> next{};      // blocks that may be added
+  std::vector<Ideals::Lower> lower;
+};
+
+/// All ideals of one size: of one block more than the last.
+class Level {
+ public:
+  explicit Level(const Blocks& blocks) : blocks_(blocks), key_(blocks.size()) {
+    Random random(1);
+    for (std::uint64_t& key : key_) key = random.next();
+    Member empty{.bits = std::vector<std::uint64_t>((blocks.size() + 63) / 64), .lower = {}};
+    for (const BlockId b : blocks.blocks())
+      if (blocks.before(b).empty()) empty.next.push_back(b);
+    members_.push_back(std::move(empty));
+    hashes_.push_back(0);
+  }
+
+  const std::vector<Member>& members() const { return members_; }
+
+  /// Goes one up; `first` is the id of the first member so far. False if there would be more than
+  /// `most` members.
+  bool advance(std::size_t first, std::size_t most) {
+    std::vector<Member> above;
+    std::vector<std::uint64_t> hashes;
+    std::unordered_multimap<std::uint64_t, std::size_t> by_hash;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      const Member& member = members_[i];
+      for (const BlockId b : member.next) {
+        const std::uint64_t hash = hashes_[i] ^ key_[b];
+        std::vector<std::uint64_t> bits = member.bits;
+        bits[index(b) / 64] |= std::uint64_t{1} << (index(b) % 64);
+        const auto [begin, end] = by_hash.equal_range(hash);
+        const auto same = std::find_if(
+            begin, end, [&](const auto& entry) { return above[entry.second].bits == bits; });
+        std::size_t at = above.size();
+        if (same != end) {
+          at = same->second;
+        } else {
+          if (above.size() == most) return false;
+          by_hash.emplace(hash, at);
+          hashes.push_back(hash);
+          above.push_back({.bits = std::move(bits), .lower = {}});
+          above.back().next = next_after(member, b, above.back().bits);
+        }
+        above[at].lower.push_back({b, static_cast<IdealId>(first + i)});
+      }
+    }
+    members_ = std::move(above);
+    hashes_ = std::move(hashes);
+    return true;
+  }
+
+ private:
+  std::vector<BlockId> next_after(const Member& member, BlockId added,
+                                  const std::vector<std::uint64_t>& bits) const {
+    std::vector<BlockId> next;
+    for (const BlockId b : member.next)
+      if (b != added) next.push_back(b);
+    const auto holds = [&bits](BlockId b) {
+      return (bits[index(b) / 64] >> (index(b) % 64) & 1U) != 0;
+    };
+    for (const BlockId b : blocks_.after(added))
+      if (std::ranges::all_of(blocks_.before(b), holds)) next.push_back(b);
+    return next;
+  }
+
+  const Blocks& blocks_;
+  IdVector<BlockId, std::uint64_t> key_;  // an ideal's hash is the xor of its blocks' keys
+  std::vector<Member> members_;
+  std::vector<std::uint64_t> hashes_;  // [members]
+};
+
+}  // namespace
+
+std::optional<Ideals> Ideals::enumerate(const Blocks& blocks, std::size_t most) {
+  Ideals ideals;
+  Level level(blocks);
+  for (std::size_t taken = 0;; ++taken) {
+    const std::size_t first = ideals.size();
+    for (const Member& member : level.members()) {
+      ideals.lower_.insert(ideals.lower_.end(), member.lower.begin(), member.lower.end());
+      ideals.begin_.push_back(static_cast<std::uint32_t>(ideals.lower_.size()));
+    }
+    if (taken == blocks.size()) return ideals;
+    if (ideals.size() >= most || !level.advance(first, most - ideals.size())) return std::nullopt;
+  }
+}
+
+Ideals Ideals::chain(std::span<const BlockId> order) {
+  Ideals ideals;
+  ideals.begin_.push_back(0);
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    ideals.lower_.push_back({order[i], IdealId{i}});
+    ideals.begin_.push_back(i + 1);
+  }
+  return ideals;
+}
+
+}  // namespace baechi

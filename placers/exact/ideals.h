@@ -1,0 +1,41 @@
+/// The ideals of a set of blocks: sets that hold, with each block, all that come before it. What a
+/// pipeline's first devices can have done between them.
+#pragma once
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "placers/exact/blocks.h"
+
+namespace baechi {
+
+enum class IdealId : std::uint32_t {};
+
+/// Ideal 0 is empty, the last is everything; an ideal's id is above those of the ideals in it.
+class Ideals {
+ public:
+  /// An ideal with one block less.
+  struct Lower {
+    BlockId block;  ///< the one taken away: nothing of the ideal comes after it
+    IdealId ideal;
+  };
+
+  /// All of them; nothing if there are more than `most`.
+  static std::optional<Ideals> enumerate(const Blocks& blocks, std::size_t most);
+  /// The beginnings of `order` only, a topological order of all blocks.
+  static Ideals chain(std::span<const BlockId> order);
+
+  std::size_t size() const { return begin_.size() - 1; }
+  auto ideals() const { return id_range<IdealId>(0, size()); }
+  IdealId all() const { return static_cast<IdealId>(size() - 1); }
+  std::span<const Lower> lower(IdealId i) const {
+    return {lower_.data() + begin_[index(i)], lower_.data() + begin_[index(i) + 1]};
+  }
+
+ private:
+  Ideals() = default;
+  std::vector<Lower> lower_;
+  std::vector<std::uint32_t> begin_{0};  // [num_ideals + 1], into lower_
+};
+
+}  // namespace baechi

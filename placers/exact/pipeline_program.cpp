@@ -1,0 +1,343 @@
+#include "placers/exact/pipeline_program.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+/// Blocks taken away from an ideal, and what they are for a device of each sort. Times are in
+/// nanoseconds.
+class Part {
+ public:
+  Part(const Blocks& blocks, const std::vector<DeviceSort>& sorts, std::int64_t bound)
+      : bound_(bound), blocks_(blocks), sorts_(sorts.size()), pins_inside_(blocks.nets().size()) {
+    for (std::size_t s = 0; s < sorts.size(); ++s) {
+      sorts_[s].core = sorts[s].core;
+      sorts_[s].memory = sorts[s].memory.count;
+      for (const BlockId b : blocks.blocks()) {
+        const auto time = blocks.time(b, s);
+        sorts_[s].times.push_back(time ? time->count() : -1);
+      }
+    }
+  }
+
+  void add(BlockId b) {
+    change<1>(b);
+    for (const std::uint32_t n : blocks_.nets_of(b)) {
+      const Blocks::Net& net = blocks_.nets()[n];
+      const std::uint32_t inside = ++pins_inside_[n];
+      if (inside == 1) cut_ += net.time.count();
+      if (inside == net.pins.size()) cut_ -= net.time.count();
+    }
+  }
+  void remove(BlockId b) {
+    change<-1>(b);
+    for (const std::uint32_t n : blocks_.nets_of(b)) {
+      const Blocks::Net& net = blocks_.nets()[n];
+      const std::uint32_t inside = pins_inside_[n]--;
+      if (inside == 1) cut_ -= net.time.count();
+      if (inside == net.pins.size()) cut_ += net.time.count();
+    }
+  }
+
+  /// Whether no device could take this part, or one with more.
+  bool hopeless() const {
+    return std::ranges::all_of(sorts_, [this](const Sort& s) {
+      return s.unable > 0 || s.compute >= bound_ || weights_ > s.memory;
+    });
+  }
+  /// Load of a device of sort `s`; `never` if it cannot take it.
+  std::int64_t load(std::size_t s) const {
+    const Sort& sort = sorts_[s];
+    if (sort.unable > 0 || weights_ > sort.memory) return never;
+    return sort.compute + (sort.core ? 0 : cut_);
+  }
+
+ private:
+  struct Sort {
+    bool core = false;
+    std::int64_t memory = 0;
+    IdVector<BlockId, std::int64_t> times{};  // < 0: cannot run
+    std::int64_t compute = 0;
+    std::int64_t unable = 0;  // blocks that cannot run
+  };
+
+  template <int sign>
+  void change(BlockId b) {
+    weights_ += sign * blocks_.weights(b).count;
+    for (Sort& s : sorts_) {
+      const std::int64_t time = s.times[b];
+      if (time < 0)
+        s.unable += sign;
+      else
+        s.compute += sign * time;
+    }
+  }
+
+  std::int64_t bound_;
+  const Blocks& blocks_;
+  std::vector<Sort> sorts_;
+  std::int64_t weights_ = 0;
+  std::int64_t cut_ = 0;                    // time of the nets with some pins inside
+  std::vector<std::uint32_t> pins_inside_;  // [nets]
+};
+
+/// Walks, depth-first, the ideals within one. Each is met once: at every ideal, each block that may
+/// go either goes next or stays for good.
+class Descent {
+ public:
+  Descent(const Blocks& blocks, const Ideals& ideals, Part& part)
+      : ideals_(ideals), part_(part), stays_(blocks.size(), false) {}
+
+  /// visit(ideal) for all ideals within `top` but itself, while the part is what was taken away;
+  /// true ends the walk.
+  template <class Visit>
+  void walk(IdealId top, Visit&& visit) {
+    frames_.push_back(frame(top));
+    bool done = false;
+    while (!frames_.empty()) {
+      Frame& f = frames_.back();
+      if (done || f.next == f.end) {
+        for (; kept_.size() > f.kept; kept_.pop_back()) stays_[kept_.back()] = false;
+        frames_.pop_back();
+        if (frames_.empty()) return;
+        keep(taken_.back());
+        part_.remove(taken_.back());
+        taken_.pop_back();
+        continue;
+      }
+      const Ideals::Lower lower = *f.next++;
+      if (stays_[lower.block]) continue;
+      part_.add(lower.block);
+      if (part_.hopeless()) {
+        part_.remove(lower.block);
+        keep(lower.block);
+        continue;
+      }
+      taken_.push_back(lower.block);
+      done = visit(lower.ideal);
+      frames_.push_back(frame(lower.ideal));
+    }
+  }
+
+  const std::vector<BlockId>& taken() const { return taken_; }
+
+ private:
+  struct Frame {
+    const Ideals::Lower* next;
+    const Ideals::Lower* end;
+    std::size_t kept;  // size of kept_ before it
+  };
+  Frame frame(IdealId i) const {
+    const auto lower = ideals_.lower(i);
+    return {lower.data(), lower.data() + lower.size(), kept_.size()};
+  }
+  void keep(BlockId b) {
+    stays_[b] = true;
+    kept_.push_back(b);
+  }
+
+  const Ideals& ideals_;
+  Part& part_;
+  std::vector<Frame> frames_;
+  std::vector<BlockId> taken_;
+  IdVector<BlockId, char> stays_;
+  std::vector<BlockId> kept_;  // those that stay, as decided
+};
+
+class PipelineProgram {
+ public:
+  PipelineProgram(const Blocks& blocks, const std::vector<DeviceSort>& sorts, const Ideals& ideals,
+                  Duration bound)
+      : blocks_(blocks),
+        sorts_(sorts),
+        ideals_(ideals),
+        bound_(bound.count()),
+        part_(blocks, sorts, bound_),
+        descent_(blocks, ideals, part_) {
+    number_states();
+    weigh();
+  }
+
+  std::optional<Pipeline> run() {
+    least_.assign(ideals_.size() * num_states_, never);
+    reached_.assign(ideals_.size(), 0);
+    for (const IdealId i : ideals_.ideals()) fill(i);
+    const std::int64_t load = least_.back();
+    if (load >= bound_) return std::nullopt;
+    Pipeline pipeline{.load = Duration{load},
+                      .device = IdVector<BlockId, DeviceId>(blocks_.size())};
+    trace_back(pipeline);
+    return pipeline;
+  }
+
+ private:
+  /// A state is how many devices of each sort are used: a number in mixed radix.
+  struct Step {
+    std::uint32_t state;  // with one more device
+    std::uint32_t from;
+    std::uint32_t sort;
+  };
+
+  void number_states() {
+    constexpr double most_bytes = 160e6;
+    double states = 1.0;
+    for (const DeviceSort& sort : sorts_) states *= static_cast<double>(sort.devices.size() + 1);
+    if (states * static_cast<double>(ideals_.size()) * sizeof(std::int64_t) > most_bytes)
+      throw InputError(fmt::format(
+          "{} sorts of devices (by kind, memory and speed) of {} blocks are too many for exact "
+          "planning",
+          sorts_.size(), blocks_.size()));
+    num_states_ = static_cast<std::size_t>(states);
+    for (std::uint32_t state = 0; state < num_states_; ++state) {
+      std::uint32_t stride = 1, rest = state;
+      used_.emplace_back();
+      for (std::uint32_t s = 0; s < sorts_.size(); ++s) {
+        const auto radix = static_cast<std::uint32_t>(sorts_[s].devices.size() + 1);
+        used_.back().push_back(rest % radix);
+        if (rest % radix > 0) steps_.push_back({state, state - stride, s});
+        rest /= radix;
+        stride *= radix;
+      }
+    }
+  }
+
+  /// What the devices of a state can do below the bound, as time of each block on its fastest sort:
+  /// in a second, a device does at most as many seconds of it as its best ratio among the blocks.
+  void weigh() {
+    IdVector<BlockId, double> fastest(blocks_.size(), 0.0);
+    std::vector<double> rate(sorts_.size(), 0.0);
+    for (const BlockId b : blocks_.blocks()) {
+      std::int64_t least = never;
+      for (std::size_t s = 0; s < sorts_.size(); ++s)
+        if (const auto time = blocks_.time(b, s)) least = std::min(least, time->count());
+      if (least != never) fastest[b] = static_cast<double>(least);
+      for (std::size_t s = 0; s < sorts_.size(); ++s) {
+        const auto time = blocks_.time(b, s);
+        if (time && least > 0)
+          rate[s] = std::max(rate[s], fastest[b] / static_cast<double>(time->count()));
+      }
+    }
+    work_.assign(ideals_.size(), 0.0);
+    for (const IdealId i : ideals_.ideals())
+      if (!ideals_.lower(i).empty())
+        work_[i] = work_[ideals_.lower(i)[0].ideal] + fastest[ideals_.lower(i)[0].block];
+    // A little more than the truth: sums of doubles are not exact.
+    const double most = static_cast<double>(bound_ - 1) * (1.0 + 1e-9) + 1.0;
+    for (const auto& used : used_) {
+      double rates = 0.0;
+      for (std::size_t s = 0; s < sorts_.size(); ++s)
+        rates += rate[s] * static_cast<double>(sorts_[s].devices.size() - used[s]);
+      left_.push_back(rates * most);
+    }
+  }
+
+  std::int64_t* least(IdealId i) { return least_.data() + index(i) * num_states_; }
+  bool worthwhile(IdealId i, std::uint32_t state) const {
+    return work_[ideals_.all()] - work_[i] <= left_[state];
+  }
+
+  void fill(IdealId i) {
+    std::int64_t* here = least(i);
+    if (i == IdealId{0}) {
+      std::fill_n(here, num_states_, 0);
+      reached_[i] = 1;
+      return;
+    }
+    useful_.clear();
+    const double total = work_[ideals_.all()];
+    for (const Step& step : steps_) {
+      // What the used devices can do is what all can less what the rest can.
+      if (worthwhile(i, step.state) &&
+          work_[i] <= left_[0] - left_[step.state] + 1e-9 * total + 1.0)
+        useful_.push_back(step);
+    }
+    if (useful_.empty()) return;
+    descent_.walk(i, [&](IdealId j) {
+      if (reached_[j] != 0) relax(here, least(j));
+      return false;
+    });
+    for (const Step& step : steps_)  // or leave a device empty
+      here[step.state] = std::min(here[step.state], here[step.from]);
+    for (std::uint32_t state = 0; state < num_states_; ++state) {
+      if (!worthwhile(i, state)) here[state] = never;
+      if (here[state] != never) reached_[i] = 1;
+    }
+  }
+
+  void relax(std::int64_t* here, const std::int64_t* before) {
+    loads_.resize(sorts_.size());
+    bool any = false;
+    for (std::size_t s = 0; s < sorts_.size(); ++s) {
+      loads_[s] = part_.load(s);
+      any = any || loads_[s] < bound_;
+    }
+    if (!any) return;
+    for (const Step& step : useful_) {
+      const std::int64_t load = std::max(before[step.from], loads_[step.sort]);
+      if (load < here[step.state] && load < bound_) here[step.state] = load;
+    }
+  }
+
+  /// Gives each part its device: of each sort, the first device takes the first part.
+  void trace_back(Pipeline& pipeline) {
+    IdealId i = ideals_.all();
+    auto state = static_cast<std::uint32_t>(num_states_ - 1);
+    while (i != IdealId{0}) {
+      const std::int64_t load = least(i)[state];
+      const auto empty = std::ranges::find_if(steps_, [&](const Step& step) {
+        return step.state == state && least(i)[step.from] == load;
+      });
+      if (empty != steps_.end()) {
+        state = empty->from;
+        continue;
+      }
+      std::optional<std::pair<Step, IdealId>> found;
+      descent_.walk(i, [&](IdealId j) {
+        for (const Step& step : steps_) {
+          if (found || step.state != state || least(j)[step.from] > load ||
+              part_.load(step.sort) > load)
+            continue;
+          found = {step, j};
+          const auto& devices = sorts_[step.sort].devices;
+          for (const BlockId b : descent_.taken())
+            pipeline.device[b] = devices[used_[state][step.sort] - 1];
+        }
+        return found.has_value();
+      });
+      BAECHI_CHECK(found.has_value(), "no way to ideal {} at load {}", index(i), load);
+      state = found->first.from;
+      i = found->second;
+    }
+  }
+
+  const Blocks& blocks_;
+  const std::vector<DeviceSort>& sorts_;
+  const Ideals& ideals_;
+  std::int64_t bound_;
+  Part part_;
+  Descent descent_;
+  std::size_t num_states_ = 1;
+  std::vector<std::vector<std::uint32_t>> used_;  // [states][sorts]
+  std::vector<Step> steps_;                       // by state
+  std::vector<Step> useful_;                      // at the ideal being filled
+  std::vector<double> left_;                      // [states], work the unused devices can do
+  IdVector<IdealId, double> work_;
+  std::vector<std::int64_t> least_;  // [ideals, states]
+  IdVector<IdealId, char> reached_;  // whether any state of it is below the bound
+  std::vector<std::int64_t> loads_;  // [sorts], of the part being looked at
+};
+
+}  // namespace
+
+std::optional<Pipeline> best_pipeline(const Blocks& blocks, const std::vector<DeviceSort>& sorts,
+                                      const Ideals& ideals, Duration bound) {
+  return PipelineProgram(blocks, sorts, ideals, bound).run();
+}
+
+}  // namespace baechi

@@ -1,0 +1,63 @@
+/// What a placement is worth: one number to make small. One file per objective, one row in
+/// registry.cpp.
+#pragma once
+#include <compare>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "sim/cluster/placement.h"
+#include "sim/options.h"
+
+namespace baechi {
+
+/// The worth of a placement, and what keeps it from being one.
+struct Score {
+  Duration value{};              ///< less is better; of an infeasible placement only a hint
+  Bytes over{};                  ///< missing memory, added up over the devices
+  std::size_t misplaced = 0;     ///< ops on a device that cannot run them
+  std::size_t split_groups = 0;  ///< colocation groups on more than one device
+  bool deadlock = false;         ///< devices wait for each other: there is no value
+
+  bool feasible() const {
+    return over == Bytes{} && misplaced == 0 && split_groups == 0 && !deadlock;
+  }
+  /// The less, the better: what is wrong goes before the value.
+  friend std::strong_ordering operator<=>(const Score& a, const Score& b);
+  friend bool operator==(const Score&, const Score&) = default;
+};
+
+/// Scores placements of one problem, which outlives it. Keeps scratch memory: one per thread.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  virtual Score score(const Placement& placement) = 0;
+};
+
+class Objective {
+ public:
+  virtual ~Objective() = default;
+  virtual std::unique_ptr<Evaluator> on(const Problem& problem) const = 0;
+  /// Of one placement.
+  Score score(const Problem& problem, const Placement& placement) const {
+    return on(problem)->score(placement);
+  }
+};
+
+struct ObjectiveEntry {
+  std::string_view name;     ///< as written after --objective; results call it NAME_us
+  std::string_view summary;  ///< one line for `list objectives`
+  std::string_view source;   ///< paper and section
+  std::unique_ptr<Objective> (*make)(Options&);
+};
+std::span<const ObjectiveEntry> objectives();
+
+/// Throws InputError on an unknown name or option, or a bad value; `where` begins the message.
+std::unique_ptr<Objective> make_objective(std::string_view name, Options options,
+                                          const std::string& where = {});
+
+/// All of a score but its value and deadlock. Memory is that of the weights alone, as a limit on
+/// accelerators (the model of Tarnawski et al.); none if the problem does not enforce it.
+Score constraints(const Problem& problem, const Placement& placement);
+
+}  // namespace baechi

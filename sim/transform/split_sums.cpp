@@ -1,0 +1,148 @@
+#include <map>
+#include <memory>
+
+#include "sim/transform/transform.h"
+
+namespace baechi {
+namespace {
+
+/// An AddN first adds, on each other device that at least two of its terms lie on, those there, so
+/// that a device sends one sum. The parts take their shares of the op's time and work, by what they
+/// read and write.
+/// Source: TensorFlow 1's gradients, which are built for ops that have devices already
+/// (`_MultiDeviceAddN` in gradients_impl.py); Baechi builds them after placing the forward ops.
+class SplitSums final : public Transform {
+ public:
+  Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
+
+  PlacedStep after_placing(const OpGraph& graph,
+                           const IdVector<OpId, DeviceId>& device) const override {
+    return Splitting(graph, device).run();
+  }
+
+ private:
+  class Splitting {
+   public:
+    Splitting(const OpGraph& graph, const IdVector<OpId, DeviceId>& device)
+        : graph_(graph), device_(device), made_(graph.num_ops()) {}
+
+    PlacedStep run() && {
+      for (const OpId v : graph_.ops()) {
+        if (graph_.kind(v) == "AddN") add_parts(v);
+        made_[v] = add(v, graph_.name(v), share_left(v));
+        new_device_.push_back(device_[v]);
+      }
+      for (const OpId v : graph_.ops()) {
+        add_outputs(v);
+        if (graph_.op(v).forward != no_op)
+          builder_.set_forward(made_[v], made_[graph_.op(v).forward]);
+        if (graph_.op(v).group != no_group)
+          builder_.colocate(made_[v], graph_.group_name(graph_.op(v).group));
+      }
+      for (const auto& [whole, part] : parts_) builder_.add_edge(part.sum, made_[whole.first]);
+      PlacedStep step;
+      IdVector<OpId, OpId> renumbered;
+      step.graph = std::move(builder_).build(&renumbered);
+      if (graph_.free_controls()) step.graph = step.graph.with_free_controls();
+      step.device.assign(new_device_.size(), DeviceId{});
+      for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = new_device_[v];
+      return step;
+    }
+
+   private:
+    struct Part {
+      OpId op{};
+      TensorId sum{};
+      std::size_t terms = 0;
+    };
+
+    void add_parts(OpId v) {
+      std::map<DeviceId, std::size_t> terms;
+      Bytes size;
+      for (const EdgeId e : graph_.in_edges(v)) {
+        const Edge& edge = graph_.edge(e);
+        if (graph_.tensor(edge.tensor).control || device_[edge.src] == device_[v]) continue;
+        ++terms[device_[edge.src]];
+        size = graph_.tensor(edge.tensor).size;
+      }
+      for (const auto& [device, count] : terms) {
+        if (count < 2) continue;
+        Part& part = parts_[{v, device}];
+        part.terms = count;
+        part.op = add(v, fmt::format("{}/on_{}", graph_.name(v), index(device)), share(v, count));
+        new_device_.push_back(device);
+        part.sum = builder_.add_tensor(part.op, size);
+      }
+    }
+
+    /// Of what `v` reads and writes, the part of a sum of `terms`.
+    double share(OpId v, std::size_t terms) const {
+      return static_cast<double>(terms + 1) / static_cast<double>(graph_.in_edges(v).size() + 1);
+    }
+    double share_left(OpId v) const {
+      std::size_t terms = graph_.in_edges(v).size();
+      for (auto it = parts_.lower_bound({v, DeviceId{0}});
+           it != parts_.end() && it->first.first == v; ++it)
+        terms -= it->second.terms - 1;
+      return share(v, terms);
+    }
+
+    OpId add(OpId v, std::string_view name, double share) {
+      const Op& op = graph_.op(v);
+      const auto scaled = [&](std::int64_t n) {
+        return share == 1.0 ? n : static_cast<std::int64_t>(share * static_cast<double>(n));
+      };
+      const bool whole = name == graph_.name(v);
+      const auto& kinds = graph_.device_kinds();
+      const OpId made = builder_.add_op(
+          {.name = name,
+           .kind = graph_.kind(v),
+           .compute = kinds.empty() ? Duration{scaled(op.compute.count())} : Duration{},
+           .persistent = whole ? op.persistent : Bytes{},
+           .temporary = op.temporary,
+           .phase = op.phase});
+      for (std::size_t k = 0; k < kinds.size(); ++k) {
+        const auto time = graph_.compute(v, k);
+        builder_.set_compute(made, kinds[k],
+                             time ? std::optional(Duration{scaled(time->count())}) : std::nullopt);
+      }
+      for (const OpWork& kernel : graph_.kernels(v))
+        builder_.add_kernel(
+            made, {.flops = scaled(kernel.flops), .traffic = {scaled(kernel.traffic.count)}});
+      return made;
+    }
+
+    void add_outputs(OpId v) {
+      for (const TensorId t : graph_.outputs(v)) {
+        const Tensor& tensor = graph_.tensor(t);
+        if (tensor.control) {
+          for (const EdgeId e : graph_.readers(t))
+            builder_.add_control(made_[v], made_[graph_.edge(e).dst]);
+          continue;
+        }
+        const TensorId made = builder_.add_tensor(made_[v], tensor.size, tensor.reference);
+        if (const auto time = graph_.measured_transfer(t)) builder_.set_transfer(made, *time);
+        for (const EdgeId e : graph_.readers(t)) {
+          const OpId reader = graph_.edge(e).dst;
+          const auto part = parts_.find({reader, device_[v]});
+          builder_.add_edge(made, part == parts_.end() ? made_[reader] : part->second.op);
+        }
+      }
+    }
+
+    const OpGraph& graph_;
+    const IdVector<OpId, DeviceId>& device_;
+    OpGraphBuilder builder_;
+    IdVector<OpId, OpId> made_;            // in the builder
+    IdVector<OpId, DeviceId> new_device_;  // by id in the builder
+    std::map<std::pair<OpId, DeviceId>, Part> parts_;
+  };
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_split_sums(Options& /*o*/) {
+  return std::make_unique<SplitSums>();
+}
+
+}  // namespace baechi

@@ -1,0 +1,82 @@
+#include "traces/generate/expand.h"
+
+namespace baechi {
+
+Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer) {
+  constexpr std::array<std::string_view, 5> names{"none", "sgd", "momentum", "adam", "rmsprop"};
+  Expansion e;
+  e.batch = o.get("batch", batch, "samples per step", 1);
+  constexpr std::int64_t most = 1'000'000;
+  if (e.batch > most) {
+    o.mistake("batch", fmt::format("more than {}", most));
+    e.batch = most;
+  }
+  e.level = o.get("level", std::vector<std::string>{"module", "tf1"},
+                  "an op per module, as PyTorch; or the ops of TensorFlow 1.12") == "tf1"
+                ? Level::tf1
+                : Level::module;
+  // The first is the fallback.
+  std::vector<std::string> order(names.begin(), names.end());
+  std::swap(order[0], order[static_cast<std::size_t>(optimizer)]);
+  const std::string chosen = o.get("optimizer", order, "what updates the weights");
+  e.optimizer = static_cast<Optimizer>(std::ranges::find(names, chosen) - names.begin());
+  e.training = o.get("training", true, "with backward and update ops");
+  e.fuse_modules = o.get("fuse_modules", true,
+                         "level module: an op for a convolution with its batch norm and ReLU");
+  e.colocate_gradients = o.get("colocate_gradients", true,
+                               "level tf1: gradient ops share the group of their forward op");
+  return e;
+}
+
+int slots(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::none:
+    case Optimizer::sgd:
+      return 0;
+    case Optimizer::momentum:
+      return 1;
+    case Optimizer::adam:
+    case Optimizer::rmsprop:
+      return 2;
+  }
+  return 0;
+}
+
+OpWork update_work(Optimizer optimizer, std::int64_t parameters) {
+  // Weights and slots are read and written, gradients read.
+  const std::int64_t words = 3 + 2 * slots(optimizer);
+  std::int64_t flops = 0;
+  switch (optimizer) {
+    case Optimizer::none:
+      return {};
+    case Optimizer::sgd:  // w -= r g
+      flops = 2;
+      break;
+    case Optimizer::momentum:  // m = b m + g; w -= r m
+      flops = 4;
+      break;
+    case Optimizer::adam:  // m += (1 - b)(g - m); v += (1 - c)(g g - v); w -= r m / (sqrt v + e)
+      flops = 11;
+      break;
+    case Optimizer::rmsprop:  // s += (1 - d)(g g - s); m = b m + r g / sqrt(s + e); w -= m
+      flops = 10;
+      break;
+  }
+  return {.flops = flops * parameters, .traffic = bytes_of(words * parameters)};
+}
+
+std::string_view update_kind(Optimizer optimizer) {
+  constexpr std::array<std::string_view, 5> kinds{"NoOp", "ApplyGradientDescent", "ApplyMomentum",
+                                                  "ApplyAdam", "ApplyRMSProp"};
+  return kinds[static_cast<std::size_t>(optimizer)];
+}
+
+Trace expand(const Model& model, const Expansion& e) {
+  Trace trace{.name = fmt::format("{}-b{}", model.name(), e.batch),
+              .source = "from the published structure",
+              .batch = e.batch};
+  trace.graph = e.level == Level::tf1 ? tf1_graph(model, e) : module_graph(model, e);
+  return trace;
+}
+
+}  // namespace baechi

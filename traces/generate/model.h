@@ -1,0 +1,174 @@
+/// A neural network as its publication describes it: layers in the order they run, the values
+/// between them, the variables they train. What expand.h makes op graphs from.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/graph/op_graph.h"
+
+namespace baechi {
+
+enum class ValueId : std::uint32_t {};
+enum class VariableId : std::uint32_t {};
+enum class LayerId : std::uint32_t {};
+enum class ModuleId : std::uint32_t {};
+
+/// Dimensions, batch first; images are [N, C, H, W].
+using Shape = std::vector<std::int64_t>;
+std::int64_t elements(const Shape& shape);
+inline constexpr Bytes word{4};  ///< all numbers are 32 bits wide: float32 and int32
+inline Bytes bytes_of(std::int64_t words) {
+  return {words * word.count};
+}
+
+/// What a layer writes and others read.
+struct Value {
+  std::string name;
+  Shape shape;
+  std::optional<LayerId> producer{};  ///< none: fed to the model
+
+  Bytes size() const { return bytes_of(elements(shape)); }
+};
+
+enum class Initializer : std::uint8_t { zeros, ones, constant, truncated_normal, uniform };
+
+struct Variable {
+  std::string name;
+  Shape shape;
+  Initializer initializer = Initializer::truncated_normal;
+  bool trainable = true;  ///< else a statistic, such as a moving mean
+
+  Bytes size() const { return bytes_of(elements(shape)); }
+};
+
+enum class LayerKind : std::uint8_t {
+  conv2d,             ///< weights; with a second variable, a bias
+  batch_norm,         ///< moving mean, moving variance, beta; with a fourth, gamma
+  frozen_batch_norm,  ///< the same by its moving statistics: TensorFlow's is_training=False
+  relu,
+  max_pool,
+  avg_pool,
+  concat,
+  add,
+  dropout,
+  flatten,
+  dense,               ///< weights; with a second variable, a bias
+  predict,             ///< class probabilities from logits, that nobody reads
+  loss,                ///< mean softmax cross-entropy of logits and labels
+  embedding,           ///< the table
+  position_embedding,  ///< a table that is trained
+  position_encoding,   ///< one that is not
+  unstack,
+  stack,
+  first_step,
+  first_features,
+  zeros,       ///< that a step begins with
+  step_count,  ///< of a decoder, that nobody reads
+  lstm_cell,   ///< kernel, bias; of input, cell state, output: cell state, output
+  additive_score,
+  softmax,
+  weighted_sum,
+  attention,
+  fused_attention,
+  layer_norm,  ///< gamma, beta
+  rms_norm,    ///< gamma
+  gelu,
+  tanh,
+  rotate,
+  gated_silu,
+  route,
+  dispatch,
+  combine,
+};
+/// "Conv2d": the kind of its op at module level; a backward op adds "Backward".
+std::string_view to_text(LayerKind kind);
+
+/// One step of the model. Values and variables are in the order its kind says.
+struct Layer {
+  LayerKind kind{};
+  std::string name;
+  std::vector<ValueId> inputs{};
+  std::vector<ValueId> outputs{};
+  std::vector<VariableId> variables{};
+  std::int64_t multiply_adds = 0;  ///< forward, of the batch
+  OpWork forward{};
+  OpWork input_gradient{};       ///< what differentiating by the inputs takes
+  OpWork variable_gradient{};    ///< and by the variables
+  std::vector<ValueId> saved{};  ///< inputs and outputs that the backward pass reads
+  Bytes kept{};                  ///< more that it reads: statistics, masks, indices
+  Bytes workspace{};             ///< while it runs, and while its backward op does
+  bool in_place = false;         ///< can write its output over its first input
+  ModuleId module{};             ///< filled in by Model::add
+};
+
+/// Layers that a framework's user sees as one, such as a convolution with its batch norm and ReLU.
+struct Module {
+  std::string name;
+  std::string kind;
+};
+
+class Model {
+ public:
+  Model(std::string name, std::int64_t batch) : name_(std::move(name)), batch_(batch) {}
+
+  /// A value that is fed.
+  ValueId input(std::string_view name, Shape shape);
+  /// The output that `layer` is about to write; names it after the layer.
+  ValueId output(Layer& layer, Shape shape);
+  VariableId variable(std::string_view name, Shape shape, Initializer initializer,
+                      bool trainable = true);
+  /// Layers run in the order they are added. Its outputs become its own.
+  LayerId add(Layer layer);
+
+  /// Until the result dies, names begin with `name`/.
+  class Scope;
+  [[nodiscard]] Scope scope(std::string_view name);
+  /// The same, and the layers added are one module of `kind`. Modules do not nest.
+  [[nodiscard]] Scope module(std::string_view name, std::string_view kind);
+  std::string scoped(std::string_view name) const { return prefix_ + std::string(name); }
+
+  const std::string& name() const { return name_; }
+  std::int64_t batch() const { return batch_; }
+  const Layer& layer(LayerId l) const { return layers_[l]; }
+  const Value& value(ValueId v) const { return values_[v]; }
+  const Variable& variable(VariableId v) const { return variables_[v]; }
+  const Module& module(ModuleId m) const { return modules_[m]; }
+  auto layers() const { return layers_.ids(); }
+  auto values() const { return values_.ids(); }
+  auto variables() const { return variables_.ids(); }
+
+  std::int64_t parameters() const;     ///< elements of the trainable variables
+  std::int64_t multiply_adds() const;  ///< forward, of the batch
+
+ private:
+  std::string name_;
+  std::int64_t batch_;
+  IdVector<LayerId, Layer> layers_;
+  IdVector<ValueId, Value> values_;
+  IdVector<VariableId, Variable> variables_;
+  IdVector<ModuleId, Module> modules_;
+  std::string prefix_;
+  bool in_module_ = false;
+};
+
+class Model::Scope {
+ public:
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  ~Scope() {
+    model_.prefix_.resize(length_);
+    model_.in_module_ = in_module_;
+  }
+
+ private:
+  friend class Model;
+  Scope(Model& model, std::string_view name, bool in_module);
+  Model& model_;
+  std::size_t length_;  // of the prefix outside
+  bool in_module_;      // outside
+};
+
+}  // namespace baechi

@@ -1,0 +1,331 @@
+#include <algorithm>
+
+#include "traces/generate/expand.h"
+
+namespace baechi {
+namespace {
+
+/// One op of the module level: the layers [first, last) of a module, or a single layer.
+struct Unit {
+  std::string name, kind;
+  std::size_t first = 0, last = 0;
+  OpId forward = no_op, backward = no_op;
+  std::optional<TensorId> kept{};     ///< what its backward op alone reads
+  std::vector<TensorId> gradients{};  ///< of its outputs, one from each reader
+};
+
+/// What a value is between units.
+struct Use {
+  std::size_t writer = no_unit;        ///< no_unit: fed
+  std::vector<std::size_t> readers{};  ///< other units, ascending
+  bool differentiable = false;         ///< trained variables stand before it
+  bool saved = false;                  ///< by a backward pass
+  std::optional<TensorId> tensor{};    ///< if it leaves its unit
+  static constexpr std::size_t no_unit = ~std::size_t{0};
+};
+
+class ModuleGraph {
+ public:
+  ModuleGraph(const Model& model, const Expansion& options)
+      : model_(model),
+        options_(options),
+        uses_(model.values().size()),
+        owner_(model.variables().size(), Use::no_unit) {}
+
+  OpGraph build() && {
+    find_units();
+    find_uses();
+    for (Unit& u : units_) add_forward(u);
+    if (options_.training) {
+      find_differentiated();
+      for (std::size_t u = units_.size(); u-- > 0;) {
+        if (differentiated_[u]) add_backward(u);
+      }
+      if (options_.optimizer != Optimizer::none) add_updates();
+    }
+    return std::move(graph_).build();
+  }
+
+ private:
+  auto layers(const Unit& u) const { return id_range<LayerId>(u.first, u.last); }
+
+  /// Predictions that nobody reads, zeros to begin with and counts are TensorFlow's; a loss belongs
+  /// to training.
+  bool skipped(const Layer& l) const {
+    return l.kind == LayerKind::predict || l.kind == LayerKind::zeros ||
+           l.kind == LayerKind::step_count || (l.kind == LayerKind::loss && !options_.training);
+  }
+
+  void find_units() {
+    constexpr ModuleId none{~std::uint32_t{0}};
+    ModuleId open = none;
+    for (const LayerId l : model_.layers()) {
+      const Layer& layer = model_.layer(l);
+      if (skipped(layer)) {
+        open = none;
+      } else if (options_.fuse_modules && open == layer.module) {
+        units_.back().last = index(l) + 1;
+      } else {
+        const Module& module = model_.module(layer.module);
+        const bool whole = options_.fuse_modules;
+        units_.push_back({.name = whole ? module.name : layer.name,
+                          .kind = whole ? module.kind : std::string(to_text(layer.kind)),
+                          .first = index(l),
+                          .last = index(l) + 1});
+        open = layer.module;
+      }
+    }
+  }
+
+  void find_uses() {
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      for (const LayerId l : layers(units_[u])) {
+        const Layer& layer = model_.layer(l);
+        const bool differentiable = is_differentiable(layer);
+        for (const ValueId v : layer.inputs) {
+          Use& use = uses_[v];
+          if (use.writer != u && (use.readers.empty() || use.readers.back() != u))
+            use.readers.push_back(u);
+        }
+        for (const ValueId v : layer.outputs) {
+          uses_[v].writer = u;
+          uses_[v].differentiable = differentiable;
+        }
+        if (!options_.training || !differentiable) continue;
+        for (const ValueId v : layer.saved) uses_[v].saved = true;
+      }
+    }
+  }
+
+  bool trains(const Layer& layer) const {
+    return std::ranges::any_of(layer.variables,
+                               [&](VariableId w) { return model_.variable(w).trainable; });
+  }
+  bool differentiates_inputs(const Layer& layer) const {
+    return std::ranges::any_of(layer.inputs, [&](ValueId v) { return uses_[v].differentiable; });
+  }
+  bool is_differentiable(const Layer& layer) const {
+    return trains(layer) || differentiates_inputs(layer);
+  }
+
+  /// Whether `v` is read by other units, or by none: then it is the model's result.
+  bool leaves(ValueId v, std::size_t u) const {
+    if (!uses_[v].readers.empty()) return true;
+    for (const LayerId l : layers(units_[u])) {
+      const auto& inputs = model_.layer(l).inputs;
+      if (std::ranges::find(inputs, v) != inputs.end()) return false;
+    }
+    return true;
+  }
+  bool inside(ValueId v, std::size_t u) const { return uses_[v].writer == u && !leaves(v, u); }
+
+  /// Where `v`, inside unit `u`, is stored: in place of it goes what is written over it.
+  ValueId storage(ValueId v, std::size_t u) const {
+    for (const LayerId l : layers(units_[u])) {
+      const Layer& layer = model_.layer(l);
+      if (layer.in_place && layer.inputs[0] == v && inside(v, u) && !uses_[v].saved)
+        return storage(layer.outputs[0], u);
+    }
+    return v;
+  }
+
+  /// Most bytes of values that live only while the op of unit `u` runs, with workspace.
+  Bytes forward_temporary(std::size_t u) const {
+    Bytes most;
+    for (const LayerId l : layers(units_[u])) {
+      const Layer& layer = model_.layer(l);
+      Bytes now = layer.workspace;
+      for (const auto* values : {&layer.inputs, &layer.outputs}) {
+        for (const ValueId v : *values) {
+          if (inside(v, u) && !uses_[v].saved && storage(v, u) == v) now += model_.value(v).size();
+        }
+      }
+      most = std::max(most, now);
+    }
+    return most;
+  }
+  /// The same of its backward op: gradients of the values inside.
+  Bytes backward_temporary(std::size_t u) const {
+    Bytes most;
+    for (const LayerId l : layers(units_[u])) {
+      const Layer& layer = model_.layer(l);
+      if (!is_differentiable(layer)) continue;
+      Bytes now = layer.workspace;
+      for (const auto* values : {&layer.inputs, &layer.outputs}) {
+        for (const ValueId v : *values)
+          if (inside(v, u) && uses_[v].differentiable) now += model_.value(v).size();
+      }
+      most = std::max(most, now);
+    }
+    return most;
+  }
+
+  /// Variables that unit `u` is the first to use, trained or not.
+  std::vector<VariableId> owned(const Unit& u) const {
+    std::vector<VariableId> mine;
+    for (const LayerId l : layers(u)) {
+      for (const VariableId w : model_.layer(l).variables) {
+        if (&units_[owner_[w]] == &u && std::ranges::find(mine, w) == mine.end()) mine.push_back(w);
+      }
+    }
+    return mine;
+  }
+  std::int64_t parameters(const Unit& u) const {
+    std::int64_t sum = 0;
+    for (const VariableId w : owned(u)) {
+      if (model_.variable(w).trainable) sum += elements(model_.variable(w).shape);
+    }
+    return sum;
+  }
+
+  void add_forward(Unit& unit) {
+    const auto u = static_cast<std::size_t>(&unit - units_.data());
+    Bytes weights, kept;
+    std::vector<ValueId> fed;  // and saved
+    for (const LayerId l : layers(unit)) {
+      const Layer& layer = model_.layer(l);
+      for (const VariableId w : layer.variables) {
+        if (owner_[w] != Use::no_unit) continue;
+        owner_[w] = u;
+        weights += model_.variable(w).size();
+      }
+      if (!options_.training || !is_differentiable(layer)) continue;
+      kept += layer.kept;
+      for (const ValueId v : layer.saved) {
+        const bool repeated = std::ranges::find(fed, v) != fed.end();
+        if (repeated || (uses_[v].writer != Use::no_unit && !inside(v, u))) continue;
+        fed.push_back(v);
+        kept += model_.value(v).size();
+      }
+    }
+    unit.forward = graph_.add_op({.name = unit.name,
+                                  .kind = unit.kind,
+                                  .persistent = weights,
+                                  .temporary = forward_temporary(u)});
+    for (const LayerId l : layers(unit)) graph_.add_kernel(unit.forward, model_.layer(l).forward);
+    colocate(unit, unit.forward);
+    for (const LayerId l : layers(unit)) {
+      for (const ValueId v : model_.layer(l).inputs) {
+        if (uses_[v].tensor && uses_[v].writer != u)
+          graph_.add_edge(*uses_[v].tensor, unit.forward);
+      }
+      for (const ValueId v : model_.layer(l).outputs) {
+        if (leaves(v, u)) uses_[v].tensor = graph_.add_tensor(unit.forward, model_.value(v).size());
+      }
+    }
+    if (kept > Bytes{}) unit.kept = graph_.add_tensor(unit.forward, kept);
+  }
+
+  /// A unit's ops stay together, and so do the units that share a variable.
+  void colocate(const Unit& unit, OpId op) {
+    graph_.colocate(op, unit.name);
+    for (const LayerId l : layers(unit)) {
+      for (const VariableId w : model_.layer(l).variables) {
+        const Unit& owner = units_[owner_[w]];
+        if (&owner != &unit) graph_.colocate(op, owner.name);
+      }
+    }
+  }
+
+  /// Units that a gradient reaches from the loss.
+  void find_differentiated() {
+    differentiated_.assign(units_.size(), false);
+    for (std::size_t u = units_.size(); u-- > 0;) {
+      for (const LayerId l : layers(units_[u])) {
+        const Layer& layer = model_.layer(l);
+        if (!is_differentiable(layer)) continue;
+        bool reached = layer.kind == LayerKind::loss;
+        for (const ValueId v : layer.outputs) {
+          for (const std::size_t reader : uses_[v].readers)
+            reached = reached || differentiated_[reader];
+        }
+        if (reached) differentiated_[u] = true;
+      }
+    }
+  }
+
+  void add_backward_kernels(std::size_t u, OpId op) {
+    for (const LayerId l : layers(units_[u])) {
+      const Layer& layer = model_.layer(l);
+      if (differentiates_inputs(layer)) graph_.add_kernel(op, layer.input_gradient);
+      if (trains(layer)) graph_.add_kernel(op, layer.variable_gradient);
+      for (const ValueId v : layer.outputs) {  // gradients from several readers are summed
+        std::int64_t arriving = 0;
+        for (const std::size_t reader : uses_[v].readers) arriving += differentiated_[reader];
+        if (arriving < 2) continue;
+        const std::int64_t n = (arriving - 1) * elements(model_.value(v).shape);
+        graph_.add_kernel(op, {.flops = n, .traffic = bytes_of(3 * n)});
+      }
+    }
+  }
+
+  void add_backward(std::size_t u) {
+    Unit& unit = units_[u];
+    const OpId op = graph_.add_op({.name = unit.name + "_grad",
+                                   .kind = unit.kind + "Backward",
+                                   .persistent = bytes_of(parameters(unit)),
+                                   .temporary = backward_temporary(u),
+                                   .phase = Phase::backward});
+    unit.backward = op;
+    graph_.set_forward(op, unit.forward);
+    add_backward_kernels(u, op);
+    colocate(unit, op);
+    for (const TensorId gradient : unit.gradients) graph_.add_edge(gradient, op);
+    if (unit.kept) graph_.add_edge(*unit.kept, op);
+    std::vector<ValueId> differentiated;
+    for (const LayerId l : layers(unit)) {
+      const Layer& layer = model_.layer(l);
+      if (!is_differentiable(layer)) continue;
+      for (const ValueId v : layer.saved)
+        if (uses_[v].tensor) graph_.add_edge(*uses_[v].tensor, op);
+      for (const ValueId v : layer.inputs) {
+        const Use& use = uses_[v];
+        if (use.writer == u || !use.differentiable ||
+            std::ranges::find(differentiated, v) != differentiated.end())
+          continue;
+        differentiated.push_back(v);
+        units_[use.writer].gradients.push_back(graph_.add_tensor(op, model_.value(v).size()));
+      }
+    }
+  }
+
+  /// One per unit that owns trained variables, once all gradients of these are there.
+  void add_updates() {
+    std::vector<std::vector<OpId>> gradients(units_.size());  // by the unit that owns the variable
+    for (const Unit& unit : units_) {
+      for (const LayerId l : layers(unit)) {
+        for (const VariableId w : model_.layer(l).variables) {
+          if (unit.backward != no_op) gradients[owner_[w]].push_back(unit.backward);
+        }
+      }
+    }
+    for (const Unit& unit : units_) {
+      const auto u = static_cast<std::size_t>(&unit - units_.data());
+      const std::int64_t n = parameters(unit);
+      if (n == 0 || gradients[u].empty()) continue;
+      const OpId op = graph_.add_op({.name = unit.name + "_update",
+                                     .kind = update_kind(options_.optimizer),
+                                     .persistent = slots(options_.optimizer) * bytes_of(n),
+                                     .phase = Phase::update});
+      graph_.add_kernel(op, update_work(options_.optimizer, n));
+      colocate(unit, op);
+      for (const OpId gradient : gradients[u]) graph_.add_control(gradient, op);
+    }
+  }
+
+  const Model& model_;
+  const Expansion& options_;
+  OpGraphBuilder graph_;
+  std::vector<Unit> units_;
+  IdVector<ValueId, Use> uses_;
+  IdVector<VariableId, std::size_t> owner_;  // the first unit that uses it
+  std::vector<bool> differentiated_;         // [units]
+};
+
+}  // namespace
+
+OpGraph module_graph(const Model& model, const Expansion& expansion) {
+  return ModuleGraph(model, expansion).build();
+}
+
+}  // namespace baechi
