@@ -125,7 +125,10 @@ Platform from_flags(const ClusterFlags& flags) {
   reader.require("--devices", flags.devices, "4");
   const DeviceTable& kinds = built_in_devices();
   const auto known = kinds.devices.find(flags.kind);
-  if (known == kinds.devices.end()) reader.require("--memory", flags.memory, "'8 GiB'");
+  if (known == kinds.devices.end() && !flags.kind.empty() && flags.memory.empty())
+    reader.one_of("--kind", flags.kind, kinds.devices);  // of another it takes --memory, too
+  else if (known == kinds.devices.end())
+    reader.require("--memory", flags.memory, "'8 GiB'");
 
   DeviceChoice& devices = platform.cluster.devices.emplace_back();
   devices.count = reader.read<std::size_t>("--devices", flags.devices, 1, parse_number<std::size_t>,
