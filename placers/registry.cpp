@@ -17,6 +17,7 @@ std::unique_ptr<Placer> make_m_topo(Options&);
 std::unique_ptr<Placer> make_heft(Options&);
 std::unique_ptr<Placer> make_exact_dp(Options&);
 std::unique_ptr<Placer> make_linearized_dp(Options&);
+std::unique_ptr<Placer> make_mip_max_load(Options&);
 std::unique_ptr<Placer> make_exec(Options&);
 
 std::span<const PlacerEntry> placers() {
@@ -41,6 +42,8 @@ std::span<const PlacerEntry> placers() {
        "Tarnawski et al., NeurIPS 2020, throughput", make_exact_dp},
       {"linearized_dp", "the same along lines of all ops, quickly; counts weights only",
        "Tarnawski et al., NeurIPS 2020, linearization", make_linearized_dp},
+      {"mip_max_load", "the split of least max_load by integer programming; counts weights only",
+       "Tarnawski et al., NeurIPS 2020, throughput", make_mip_max_load},
       {"exec", "exec:PATH, a program of your own in any language", "placers/README.md", make_exec},
   };
   return table;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "placers/exact/load_program.h"
 #include "placers/registry.h"
 #include "sim/objective/objective.h"
 #include "sim/random.h"
@@ -145,6 +146,55 @@ TEST_SUITE("exact") {
     CHECK(infeasible > 0);
     CHECK(infeasible < rounds / 2);
     CHECK(missed < rounds / 10);
+  }
+
+  TEST_CASE("mip_max_load finds the best of all splits, and of those that are contiguous") {
+    const auto any = placer("mip_max_load");
+    const auto contiguous = placer("mip_max_load", {{"contiguous", {"true", "", {}}}});
+    const auto max_load = objective("max_load");
+    const std::uint64_t rounds = thorough() ? 4'000 : 100;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(seed % 10 == 0 ? 8 : 6, seed % 2 == 1, seed);
+      const Problem problem = small.problem();
+      const auto best = best_placement(problem, *max_load, any_placement);
+      REQUIRE(value_of(*any, problem, *max_load, any_placement) == value_of(best));
+      REQUIRE(value_of(*contiguous, problem, *max_load, is_convex) ==
+              value_of(best_placement(problem, *max_load, is_convex)));
+      if (!best) continue;
+      const Placement p = any->place(problem, 0);
+      CHECK(p.device == any->place(problem, 0).device);
+      CHECK(p.facts.at("bound_us") == p.facts.at("max_load_us"));
+    }
+  }
+
+  TEST_CASE("the program of mip_max_load alone, without a start, has the same optimum") {
+    const auto max_load = objective("max_load");
+    const std::uint64_t rounds = thorough() ? 4'000 : 150;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(6, seed % 4 > 1, 1000 + seed);
+      const Problem problem = small.problem();
+      const bool contiguous = seed % 2 == 0;
+      const auto best = best_placement(problem, *max_load, contiguous ? is_convex : any_placement);
+      const ColocationUnits units(problem.graph);
+      const std::vector<DeviceSort> sorts = device_sorts(problem);
+      const Blocks blocks(problem, units, sorts, {.join_cycles = false});
+      const Duration below = best ? 2 * best->makespan + 2ns : 1000ns;
+      const LoadProgram program = load_program(problem, blocks, sorts, below, 1ns, contiguous);
+      const MixedOptimum found =
+          solve(program.program, {.nodes = 10'000, .iterations = 1'000'000, .time = {}});
+      REQUIRE(found.finished);
+      REQUIRE(found.x.empty() == !best.has_value());
+      if (!best) continue;
+      Placement p;
+      const auto device = program.split(found.x);
+      for (const OpId v : problem.graph.ops()) p.device.push_back(device[blocks.of(v)]);
+      const Score score = max_load->score(problem, p);
+      CHECK(score.feasible());
+      CHECK(score.value == best->makespan);
+      if (contiguous) CHECK(is_convex(problem, p));
+    }
   }
 
   TEST_CASE("exact_dp has the authors' optima, and those they could not compute") {

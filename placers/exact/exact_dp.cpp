@@ -1,22 +1,14 @@
 #include <fmt/format.h>
 
-#include <bit>
 #include <memory>
 
-#include "placers/exact/linearize.h"
+#include "placers/exact/plan.h"
 #include "placers/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
 
 namespace baechi {
 namespace {
-
-/// The optimum over contiguous splits, or why it is not known.
-struct Search {
-  std::optional<Plan> plan;    ///< nothing: no split is better than the bound
-  std::size_t ideals = 0;      ///< 0: too many
-  bool leaves_joined = false;  ///< some splits were left out
-};
 
 /// Of all pipelines the one whose busiest device has least to do.
 /// Source: Tarnawski et al., NeurIPS 2020, dynamic programming over ideals.
@@ -31,7 +23,8 @@ class ExactDp final : public Placer {
     const ColocationUnits units(p.graph);
     const std::vector<DeviceSort> sorts = device_sorts(p);
     std::optional<Plan> plan = best_linear_plan(p, units, sorts, Duration::max());
-    const Search search = this->search(p, units, sorts, plan ? plan->load : Duration::max());
+    const IdealSearch search =
+        search_ideals(p, units, sorts, plan ? plan->load : Duration::max(), max_ideals_);
     Placement result;
     result.facts["linearized_us"] = plan ? to_us(plan->load) : -1.0;
     if (search.plan) plan = search.plan;
@@ -53,27 +46,6 @@ class ExactDp final : public Placer {
   }
 
  private:
-  Search search(const Problem& p, const ColocationUnits& units,
-                const std::vector<DeviceSort>& sorts, Duration bound) const {
-    for (const auto leaves : {BlockRules::Leaves::safe, BlockRules::Leaves::all}) {
-      const Blocks blocks(p, units, sorts, {.leaves = leaves});
-      // Leaves on one side are independent: each doubles the ideals.
-      if (std::max(blocks.sources_left(), blocks.sinks_left()) >=
-          static_cast<std::size_t>(std::bit_width(max_ideals_)))
-        continue;
-      const bool left = blocks.sources_left() + blocks.sinks_left() > 0;
-      const auto ideals = Ideals::enumerate(blocks, max_ideals_);
-      if (!ideals && left) continue;
-      if (!ideals) return {};
-      Search search{
-          .plan = {}, .ideals = ideals->size(), .leaves_joined = leaves == BlockRules::Leaves::all};
-      if (const auto found = best_pipeline(blocks, sorts, *ideals, bound))
-        search.plan = in_ops(*found, blocks, p.graph);
-      return search;
-    }
-    return {};
-  }
-
   std::size_t max_ideals_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "placers/exact/linearize.h"
+#include "placers/exact/plan.h"
 #include "placers/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "placers/lp/coin_matrix.h"
 #include "sim/error.h"
 
 namespace baechi {
@@ -15,22 +16,7 @@ constexpr double dual_tolerance = 1e-9;
 constexpr double zero_reduced_cost = 1e-8;
 
 void load(const LinearProgram& program, ClpSimplex& clp) {
-  std::vector<int> columns;
-  std::vector<double> factors;
-  columns.reserve(program.terms.size());
-  factors.reserve(program.terms.size());
-  for (const LinearProgram::Term& term : program.terms) {
-    columns.push_back(static_cast<int>(term.column));
-    factors.push_back(term.factor);
-  }
-  std::vector<CoinBigIndex> begin;
-  begin.reserve(program.row_begin.size());
-  for (const std::size_t b : program.row_begin) begin.push_back(static_cast<CoinBigIndex>(b));
-  const CoinPackedMatrix matrix(
-      /*colordered=*/false, static_cast<int>(program.num_columns()),
-      static_cast<int>(program.num_rows()), static_cast<CoinBigIndex>(columns.size()),
-      factors.data(), columns.data(), begin.data(), nullptr);
-  clp.loadProblem(matrix, program.column_lower.data(), program.column_upper.data(),
+  clp.loadProblem(coin_matrix(program), program.column_lower.data(), program.column_upper.data(),
                   program.objectives.front().data(), program.row_lower.data(),
                   program.row_upper.data());
 }

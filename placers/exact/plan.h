@@ -1,4 +1,4 @@
-/// The best pipeline whose parts follow one another in a line of all blocks: quick, seldom far off.
+/// Pipelines for a whole problem: over all ideals, or quickly, along lines of all blocks.
 #pragma once
 #include <optional>
 
@@ -20,8 +20,19 @@ Plan in_ops(const Pipeline& pipeline, const Blocks& blocks, const OpGraph& graph
 std::optional<Plan> best_linear_plan(const Problem& problem, const ColocationUnits& units,
                                      const std::vector<DeviceSort>& sorts, Duration bound);
 
-/// No device can have less than this to do in the busiest one: the work of all blocks on their
-/// fastest sorts, shared out at will, and the longest block on its fastest. Rounded up.
+/// The best of all pipelines, as far as it is known.
+struct IdealSearch {
+  std::optional<Plan> plan{};  ///< below the bound; nothing: there is none
+  std::size_t ideals = 0;      ///< 0: more than allowed, and nothing was searched
+  bool leaves_joined = false;  ///< leaves had to stay with their neighbours: some were left out
+};
+/// Over all ideals, if there are at most `most`.
+IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
+                          const std::vector<DeviceSort>& sorts, Duration bound, std::size_t most);
+
+/// No split's busiest device has less to do than this: the work of all blocks, shared out at will;
+/// and, for each n, what the busiest has if the n longest blocks are given out, the shortest of
+/// them where several must go together. Transfers and memory are left out.
 Duration load_bound(const Blocks& blocks, const std::vector<DeviceSort>& sorts);
 
 /// For the InfeasibleError: a unit that no device can take, or that no split fits.

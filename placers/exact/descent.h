@@ -1,0 +1,26 @@
+/// Splits of blocks made better by moving and swapping blocks.
+#pragma once
+#include <optional>
+
+#include "placers/exact/blocks.h"
+
+namespace baechi {
+
+/// A device for each block, and what the busiest has to do.
+struct Split {
+  Duration load{};
+  IdVector<BlockId, DeviceId> device{};  ///< [num_blocks]
+};
+
+/// The first device, in the order of falling weights, that can take each block: with room, and
+/// among these the one with least to do; nothing if a block finds none.
+std::optional<Split> first_fit(const Blocks& blocks, const std::vector<DeviceSort>& sorts);
+
+/// From `start`, feasible: as long as the busiest device can be relieved, the move of a block from
+/// there or the swap with another that leaves the busier of both devices with least; then a few
+/// random moves from the best so far, and again, as often as 20 000 blocks make (but 20 times at
+/// least). Never worse than `start`. Parts need not be contiguous.
+Split descend(const Blocks& blocks, const std::vector<DeviceSort>& sorts, Split start,
+              std::uint64_t seed);
+
+}  // namespace baechi

@@ -1,0 +1,272 @@
+#include "placers/exact/load_program.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace baechi {
+namespace {
+
+using Term = LinearProgram::Term;
+constexpr double infinity = LinearProgram::infinity;
+
+class Writer {
+ public:
+  Writer(const Problem& problem, const Blocks& blocks, const std::vector<DeviceSort>& sorts,
+         Duration below, Duration step)
+      : problem_(problem), blocks_(blocks), sorts_(sorts), most_(below - step) {
+    program_.unit = 1e3 / static_cast<double>(std::max<std::int64_t>(below.count(), 1));
+  }
+
+  LoadProgram write(bool contiguous) {
+    load_ = lp().add_column(0.0, scaled(most_));
+    add_assignment();
+    for (std::size_t s = 0; s < sorts_.size(); ++s) {
+      for (const DeviceId d : sorts_[s].devices) add_load(s, d);
+      order_equal(s);
+      limit_counts(s);
+    }
+    if (contiguous) {
+      for (const DeviceId d : problem_.cluster.devices()) forbid_return(d);
+      part_distant();
+    }
+    lp().objectives = {std::vector<double>(lp().num_columns(), 0.0)};
+    lp().objectives[0][load_] = 1.0;
+    return std::move(program_);
+  }
+
+ private:
+  LinearProgram& lp() { return program_.program.relaxation; }
+  double scaled(Duration time) const { return static_cast<double>(time.count()) * program_.unit; }
+  std::uint32_t x(BlockId b, DeviceId d) const { return program_.x[b][index(d)]; }
+  /// Sums to at most `limit`.
+  void at_most(const std::vector<Term>& row, double limit) {
+    if (!row.empty()) lp().add_row(-infinity, row, limit);
+  }
+
+  bool fits(BlockId b, std::size_t sort) const {
+    const auto time = blocks_.time(b, sort);
+    return time && *time <= most_ && blocks_.weights(b) <= sorts_[sort].memory;
+  }
+
+  void add_assignment() {
+    std::vector<std::size_t> sort_of(problem_.cluster.num_devices());
+    for (std::size_t s = 0; s < sorts_.size(); ++s)
+      for (const DeviceId d : sorts_[s].devices) sort_of[index(d)] = s;
+    for (const BlockId b : blocks_.blocks()) {
+      std::vector<Term> row;
+      program_.x.push_back({});
+      for (const DeviceId d : problem_.cluster.devices()) {
+        const std::uint32_t column = lp().add_column(0.0, fits(b, sort_of[index(d)]) ? 1.0 : 0.0);
+        program_.x[b].push_back(column);
+        program_.program.whole.push_back(column);
+        row.push_back({column, 1.0});
+      }
+      lp().add_row(1.0, row, 1.0);
+    }
+  }
+
+  /// Work and transfers of `d` are at most the objective, its work alone below the bound (from
+  /// which the solver makes cover cuts), its weights within its memory.
+  void add_load(std::size_t sort, DeviceId d) {
+    std::vector<Term> work, weights;
+    Bytes all{};
+    for (const BlockId b : blocks_.blocks()) {
+      all += blocks_.weights(b);
+      if (!fits(b, sort)) continue;
+      if (const Duration time = *blocks_.time(b, sort); time > Duration{})
+        work.push_back({x(b, d), scaled(time)});
+      if (blocks_.weights(b) > Bytes{})
+        weights.push_back({x(b, d), 1e3 * static_cast<double>(blocks_.weights(b).count) /
+                                        static_cast<double>(sorts_[sort].memory.count)});
+    }
+    at_most(work, scaled(most_));
+    if (all > sorts_[sort].memory) at_most(weights, 1e3);
+    if (!sorts_[sort].core) add_transfers(d, work);
+    work.push_back({load_, -1.0});
+    at_most(work, 0.0);
+  }
+
+  void add_transfers(DeviceId d, std::vector<Term>& work) {
+    for (const Blocks::Net& net : blocks_.nets()) {
+      const std::uint32_t y = lp().add_column(0.0, 1.0);
+      work.push_back({y, scaled(net.time)});
+      const std::uint32_t first = x(net.pins.front(), d);
+      for (const BlockId pin : net.pins) {
+        if (pin == net.pins.front()) continue;
+        at_most({{first, 1.0}, {x(pin, d), -1.0}, {y, -1.0}}, 0.0);
+        at_most({{first, -1.0}, {x(pin, d), 1.0}, {y, -1.0}}, 0.0);
+      }
+    }
+  }
+
+  /// begun[b, device]: the device has a block up to b.
+  void order_equal(std::size_t sort) {
+    const std::vector<DeviceId>& devices = sorts_[sort].devices;
+    for (std::size_t i = 1; i < devices.size(); ++i) {
+      std::optional<std::uint32_t> begun;  // on the device before, with the blocks before b
+      for (const BlockId b : blocks_.blocks()) {
+        std::vector<Term> row{{x(b, devices[i]), 1.0}};
+        if (begun) row.push_back({*begun, -1.0});
+        at_most(row, 0.0);
+        const std::uint32_t next = lp().add_column(0.0, 1.0);
+        row = {{next, 1.0}, {x(b, devices[i - 1]), -1.0}};
+        if (begun) row.push_back({*begun, -1.0});
+        at_most(row, 0.0);
+        begun = next;
+      }
+    }
+  }
+
+  void limit_counts(std::size_t sort) {
+    std::vector<BlockId> longest;
+    for (const BlockId b : blocks_.blocks())
+      if (fits(b, sort)) longest.push_back(b);
+    std::ranges::stable_sort(longest, std::greater{},
+                             [&](BlockId b) { return *blocks_.time(b, sort); });
+    // How many of the `n` longest go together, taking the shortest of them.
+    const auto together = [&](std::size_t n) {
+      std::size_t count = 0;
+      for (Duration sum{}; count < n; ++count) {
+        sum += *blocks_.time(longest[n - 1 - count], sort);
+        if (sum > most_) break;
+      }
+      return count;
+    };
+    std::size_t count = longest.empty() ? 0 : together(1);
+    for (std::size_t n = 1; n <= longest.size(); ++n) {
+      const std::size_t next = n < longest.size() ? together(n + 1) : n;
+      // Only the most blocks of a count say something, and only where places are scarce.
+      if (count < n && next > count && 10 * n >= 9 * count * sorts_[sort].devices.size()) {
+        for (const DeviceId d : sorts_[sort].devices) {
+          std::vector<Term> row;
+          for (std::size_t i = 0; i < n; ++i) row.push_back({x(longest[i], d), 1.0});
+          at_most(row, static_cast<double>(count));
+        }
+      }
+      count = next;
+    }
+  }
+
+  bool forward(OpId v) const { return problem_.graph.op(v).phase == Phase::forward; }
+
+  void forbid_return(DeviceId d) {
+    const OpGraph& graph = problem_.graph;
+    IdVector<OpId, std::uint32_t> z(graph.num_ops());
+    for (const OpId v : graph.ops()) {
+      if (!forward(v)) continue;
+      z[v] = lp().add_column(0.0, 1.0);
+      const std::uint32_t here = x(blocks_.of(v), d);
+      at_most({{here, 1.0}, {z[v], -1.0}}, 0.0);
+      for (const OpId u : graph.predecessors(v)) {
+        if (!forward(u)) continue;
+        at_most({{z[v], 1.0}, {z[u], -1.0}}, 0.0);
+        if (blocks_.of(u) != blocks_.of(v))
+          at_most({{z[v], 1.0}, {here, -1.0}, {x(blocks_.of(u), d), 1.0}}, 1.0);
+      }
+    }
+  }
+
+  /// Along paths, ops too far apart for one device.
+  void part_distant() {
+    constexpr std::size_t most_ops = 512;  // it looks at all pairs
+    const OpGraph& graph = problem_.graph;
+    if (graph.num_ops() > most_ops) return;
+    find_paths();
+    for (std::size_t s = 0; s < sorts_.size(); ++s) {
+      std::vector<std::vector<BlockId>> known;
+      for (const OpId first : graph.ops()) {
+        if (!forward(first)) continue;
+        std::vector<OpId> apart{first};
+        for (const OpId v : graph.ops())
+          if (leads(apart.back(), v) && too_far(apart.back(), v, s)) apart.push_back(v);
+        std::vector<BlockId> row;
+        for (const OpId v : apart) row.push_back(blocks_.of(v));
+        if (row.size() == 1 || std::ranges::find(known, row) != known.end()) continue;
+        known.push_back(row);
+        for (const DeviceId d : sorts_[s].devices) {
+          std::vector<Term> terms;
+          for (const BlockId b : row) terms.push_back({x(b, d), 1.0});
+          at_most(terms, 1.0);
+        }
+      }
+    }
+  }
+
+  void find_paths() {
+    const OpGraph& graph = problem_.graph;
+    leads_.assign(graph.num_ops(), std::vector<bool>(graph.num_ops(), false));
+    for (const OpId v : graph.ops()) {
+      if (!forward(v)) continue;
+      for (const OpId u : graph.predecessors(v)) {
+        if (!forward(u)) continue;
+        leads_[index(u)][index(v)] = true;
+        for (const OpId w : graph.ops())
+          if (leads(w, u)) leads_[index(w)][index(v)] = true;
+      }
+    }
+  }
+  bool leads(OpId from, OpId to) const { return leads_[index(from)][index(to)]; }
+
+  /// Whether a contiguous part with `u` and `v`, so all between them, has more to do than the bound
+  /// allows: their work, and either the transfers of just these or one more block's work.
+  bool too_far(OpId u, OpId v, std::size_t sort) const {
+    IdVector<BlockId, char> inside(blocks_.size(), 0);
+    for (const OpId w : problem_.graph.ops())
+      if (w == u || w == v || (leads(u, w) && leads(w, v))) inside[blocks_.of(w)] = 1;
+    if (blocks_.of(u) == blocks_.of(v)) return false;
+    Duration work{}, least_more = cannot_run, cut{};
+    for (const BlockId b : blocks_.blocks()) {
+      const Duration time = blocks_.time(b, sort).value_or(cannot_run);
+      if (inside[b] != 0)
+        work += time;
+      else if (time > Duration{})
+        least_more = std::min(least_more, time);
+    }
+    if (!sorts_[sort].core) {
+      for (const Blocks::Net& net : blocks_.nets()) {
+        bool in = false, out = false;  // `out`: more than blocks of no time
+        for (const BlockId pin : net.pins) {
+          in = in || inside[pin] != 0;
+          out = out ||
+                (inside[pin] == 0 && blocks_.time(pin, sort).value_or(cannot_run) > Duration{});
+        }
+        if (in && out) cut += net.time;
+      }
+    }
+    return work + std::min(cut, least_more) > most_;
+  }
+
+  const Problem& problem_;
+  const Blocks& blocks_;
+  const std::vector<DeviceSort>& sorts_;
+  Duration most_;
+  LoadProgram program_;
+  std::uint32_t load_ = 0;                // the objective's column
+  std::vector<std::vector<bool>> leads_;  // [ops, ops]: a path of forward ops
+};
+
+}  // namespace
+
+IdVector<BlockId, DeviceId> LoadProgram::split(const std::vector<double>& solution) const {
+  IdVector<BlockId, DeviceId> device;
+  for (const auto& columns : x) {
+    const auto best = std::ranges::max_element(
+        columns, {}, [&](std::uint32_t column) { return solution[column]; });
+    device.push_back(static_cast<DeviceId>(best - columns.begin()));
+  }
+  return device;
+}
+
+Duration LoadProgram::load(double objective) const {
+  constexpr double tolerance = 1e-4;  // ten millionths of the largest value
+  return Duration{static_cast<std::int64_t>(std::ceil((objective - tolerance) / unit))};
+}
+
+LoadProgram load_program(const Problem& problem, const Blocks& blocks,
+                         const std::vector<DeviceSort>& sorts, Duration below, Duration step,
+                         bool contiguous) {
+  return Writer(problem, blocks, sorts, below, step).write(contiguous);
+}
+
+}  // namespace baechi

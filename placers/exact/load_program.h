@@ -1,0 +1,35 @@
+/// The largest device load as a mixed integer program.
+#pragma once
+#include "placers/exact/blocks.h"
+#include "placers/lp/cbc.h"
+
+namespace baechi {
+
+/// Splits of `blocks` whose busiest device has less to do than `below`: at least `step` less. Its
+/// objective is that device's load, in thousandths of `below`.
+///
+/// A whole column x[block, device] in 0..1; y[net, accelerator], 1 if some but not all pins of the
+/// net are there; `contiguous`: z[op, device] for ops of Phase::forward, 0 once a path has left the
+/// device, so that no path comes back.
+/// Not in the paper, but true of every split that is asked for, so that the relaxation is tighter:
+/// - a block too long or too heavy for a device is not there;
+/// - of the n longest blocks a device takes no more than so many as the shortest of them allow;
+/// - of blocks on one path, each two with too much work between them, a device takes one;
+/// - of equal devices, each begins (by block id) behind the one before it.
+/// Source: Tarnawski et al., NeurIPS 2020, integer program for throughput.
+struct LoadProgram {
+  MixedProgram program;
+  IdVector<BlockId, std::vector<std::uint32_t>> x;  ///< columns [num_blocks][num_devices]
+
+  /// The split that a solution stands for.
+  IdVector<BlockId, DeviceId> split(const std::vector<double>& solution) const;
+  /// A value of the objective as a load, rounded up but for the solver's tolerance.
+  Duration load(double objective) const;
+
+  double unit = 1.0;  ///< of a nanosecond in the objective
+};
+LoadProgram load_program(const Problem& problem, const Blocks& blocks,
+                         const std::vector<DeviceSort>& sorts, Duration below, Duration step,
+                         bool contiguous);
+
+}  // namespace baechi

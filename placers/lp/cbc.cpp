@@ -1,0 +1,72 @@
+#include "placers/lp/cbc.h"
+
+#include <CbcEventHandler.hpp>
+#include <CbcModel.hpp>
+#include <CbcStrategy.hpp>
+#include <OsiClpSolverInterface.hpp>
+#include <algorithm>
+#include <limits>
+
+#include "placers/lp/coin_matrix.h"
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+/// Stops the search once it has taken so many simplex iterations.
+class IterationLimit final : public CbcEventHandler {
+ public:
+  explicit IterationLimit(std::int64_t most) : most_(most) {}
+  CbcAction event(CbcEvent what) override {
+    const std::int64_t taken =
+        std::int64_t{model_->getIterationCount()} + model_->numberStrongIterations();
+    return what == node && taken > most_ ? stop : noAction;
+  }
+  CbcEventHandler* clone() const override { return new IterationLimit(*this); }
+
+ private:
+  std::int64_t most_;
+};
+
+int as_int(std::int64_t n) {
+  return static_cast<int>(std::min<std::int64_t>(n, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
+  const LinearProgram& relaxation = program.relaxation;
+  BAECHI_CHECK(relaxation.objectives.size() == 1, "a mixed program has one objective");
+  OsiClpSolverInterface solver;
+  solver.messageHandler()->setLogLevel(0);
+  solver.setHintParam(OsiDoReducePrint, true, OsiHintTry);
+  solver.loadProblem(coin_matrix(relaxation), relaxation.column_lower.data(),
+                     relaxation.column_upper.data(), relaxation.objectives.front().data(),
+                     relaxation.row_lower.data(), relaxation.row_upper.data());
+  for (const std::uint32_t column : program.whole) solver.setInteger(static_cast<int>(column));
+
+  CbcModel model(solver);
+  model.setLogLevel(0);
+  // Without the solver's preprocessing: undone, it may leave whole columns fractional.
+  CbcStrategyDefault strategy(/*cutsOnlyAtRoot=*/1, /*numberStrong=*/5, /*numberBeforeTrust=*/5);
+  model.setStrategy(strategy);
+  model.setMaximumNodes(as_int(limits.nodes));
+  if (limits.time > Duration::zero()) {
+    model.setUseElapsedTime(true);
+    model.setMaximumSeconds(std::chrono::duration<double>(limits.time).count());
+  }
+  IterationLimit iterations(limits.iterations);
+  model.passInEventHandler(&iterations);
+  model.initialSolve();
+  model.branchAndBound();
+
+  MixedOptimum optimum{.finished = model.status() == 0,
+                       .x = {},
+                       .bound = model.getBestPossibleObjValue(),
+                       .nodes = model.getNodeCount()};
+  if (const double* x = model.bestSolution(); x != nullptr)
+    optimum.x.assign(x, x + relaxation.num_columns());
+  return optimum;
+}
+
+}  // namespace baechi
