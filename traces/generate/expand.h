@@ -28,7 +28,7 @@ Expansion read_expansion(Options& options, std::int64_t batch, Optimizer optimiz
 Trace expand(const Model& model, const Expansion& expansion);
 
 OpGraph module_graph(const Model& model, const Expansion& expansion);
-OpGraph tf1_graph(const Model& model, const Expansion& expansion);
+OpGraph tf1_graph(const Model& model, const Expansion& options);
 
 /// Words of state that an optimizer holds per parameter: momentum, second moment, ...
 int slots(Optimizer optimizer);

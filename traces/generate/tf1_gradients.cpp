@@ -101,13 +101,16 @@ class Differentiation {
     if (inputs.empty()) return;
     const auto scope = graph_.scope(graph_.node(op).name + "_grad");
     std::vector<Tf1Tensor> arriving;
-    for (std::uint32_t port = 0; port < outputs.size(); ++port)
-      arriving.push_back(outputs[port].sum ? *outputs[port].sum : zeros({op, port}));
+    arriving.reserve(outputs.size());
+    for (std::uint32_t port = 0; port < outputs.size(); ++port) {
+      const auto& sum = outputs[port].sum;
+      arriving.push_back(sum ? *sum : zeros({op, port}));
+    }
     Tf1Sent sent(inputs.size());
     rule_for(graph_.node(op).kind).send(graph_, op, arriving, sent);
     gate(sent);
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (sent[i]) send(inputs[i], *sent[i]);
+      if (const auto& gradient = sent[i]) send(inputs[i], *gradient);
   }
 
   Tf1Tensor zeros(Tf1Tensor like) {

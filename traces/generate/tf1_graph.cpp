@@ -126,23 +126,23 @@ Tf1Tensor Tf1Graph::initial_value(const std::string& path, std::int64_t n,
 }
 
 /// Source: ops/variables.py.
-Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t n,
+Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t elements,
                                       Initializer initializer) {
   State inner = state_;
   inner.prefix.clear();
   const Scope unscoped(*this, std::move(inner));
   const std::string path = unique(name);
   const std::size_t first = ops_.size();
-  const Tf1Tensor value = initial_value(path, n, initializer);
+  const Tf1Tensor value = initial_value(path, elements, initializer);
   const auto variable = static_cast<Tf1Op>(ops_.size());
   std::vector<Tf1Op> groups = state_.groups;
   if (groups.empty()) groups = {variable};
   ops_.push_back({.name = path,
                   .kind = "VariableV2",
                   .inputs = {},
-                  .outputs = {bytes_of(n)},
+                  .outputs = {bytes_of(elements)},
                   .controls = {},
-                  .persistent = bytes_of(n),
+                  .persistent = bytes_of(elements),
                   .reference = true,
                   .phase = state_.phase,
                   .forward = state_.forward,
@@ -151,10 +151,12 @@ Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t n,
   const Scope together = colocate_with(variable);
   const Tf1Tensor ref{variable, 0};
   add({.kind = "Assign", .name = path + "/Assign", .inputs = {ref, value}, .outputs = {Bytes{}}});
-  const Tf1Tensor read =
-      add({.kind = "Identity", .name = path + "/read", .inputs = {ref}, .outputs = {bytes_of(n)}});
+  const Tf1Tensor read = add({.kind = "Identity",
+                              .name = path + "/read",
+                              .inputs = {ref},
+                              .outputs = {bytes_of(elements)}});
   ops_[read.op].reference = true;
-  return {.ref = ref, .read = read, .elements = n, .name = path};
+  return {.ref = ref, .read = read, .elements = elements, .name = path};
 }
 
 IdVector<Tf1Op, bool> Tf1Graph::stop_all_but(std::optional<Tf1Op> fetch) {
@@ -221,11 +223,12 @@ OpGraph Tf1Graph::build(std::optional<Tf1Op> fetch) && {
 }
 
 Tf1Tensor Tf1Model::variable(VariableId w) {
-  if (!variables[w]) {
+  auto& known = variables[w];
+  if (!known) {
     const Variable& v = model.variable(w);
-    variables[w] = graph.variable(v.name, elements(v.shape), v.initializer);
+    known = graph.variable(v.name, elements(v.shape), v.initializer);
   }
-  return variables[w]->read;
+  return known->read;
 }
 
 namespace {
@@ -280,7 +283,7 @@ OpGraph tf1_graph(const Model& model, const Expansion& options) {
   BAECHI_CHECK(m.loss, "{} has no loss", model.name());
   std::vector<Tf1Graph::Variable> trained;
   for (const VariableId w : model.variables())
-    if (model.variable(w).trainable) trained.push_back(*m.variables[w]);
+    if (const auto& v = m.variables[w]; v && model.variable(w).trainable) trained.push_back(*v);
   const Tf1Sent gradients = tf1_gradients(graph, *m.loss, trained, options.colocate_gradients);
   tf1_updates(graph, options.optimizer, trained, gradients);
   if (options.optimizer == Optimizer::none) return std::move(graph).build(std::nullopt);

@@ -67,10 +67,16 @@ void write_batch_norm(Tf1Model& m, const Layer& l) {
                    .work = l.forward});
 }
 
+std::vector<Tf1Tensor> inputs_of(const Tf1Model& m, const Layer& l) {
+  std::vector<Tf1Tensor> inputs;
+  inputs.reserve(l.inputs.size() + 1);
+  for (const ValueId v : l.inputs) inputs.push_back(m.value(v));
+  return inputs;
+}
+
 /// One op that reads the layer's inputs.
 void write_one(Tf1Model& m, const Layer& l, std::string_view kind) {
-  std::vector<Tf1Tensor> inputs;
-  for (const ValueId v : l.inputs) inputs.push_back(m.value(v));
+  std::vector<Tf1Tensor> inputs = inputs_of(m, l);
   m.values[l.outputs[0]] = m.graph.add({.kind = kind,
                                         .inputs = std::move(inputs),
                                         .outputs = {m.model.value(l.outputs[0]).size()},
@@ -90,8 +96,7 @@ void write_add(Tf1Model& m, const Layer& l) {
 }
 
 void write_concat(Tf1Model& m, const Layer& l) {
-  std::vector<Tf1Tensor> inputs;
-  for (const ValueId v : l.inputs) inputs.push_back(m.value(v));
+  std::vector<Tf1Tensor> inputs = inputs_of(m, l);
   inputs.push_back(m.graph.constant("axis"));
   m.values[l.outputs[0]] = m.graph.add({.kind = "ConcatV2",
                                         .inputs = std::move(inputs),

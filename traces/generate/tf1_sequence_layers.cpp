@@ -65,6 +65,7 @@ void write_unstack(Tf1Model& m, const Layer& l) {
 
 void write_stack(Tf1Model& m, const Layer& l) {
   std::vector<Tf1Tensor> steps;
+  steps.reserve(l.inputs.size());
   for (const ValueId v : l.inputs) steps.push_back(m.value(v));
   m.values[l.outputs[0]] = m.graph.add({.kind = "Pack",
                                         .name = "stack",

@@ -62,6 +62,7 @@ void tf1_updates(Tf1Graph& graph, Optimizer optimizer,
   }
   const auto scope = graph.scope(rule.name);
   std::vector<Tf1Tensor> hyper;
+  hyper.reserve(rule.hyper.size());
   for (const std::string_view name : rule.hyper) hyper.push_back(graph.constant(name));
   std::vector<Tf1Op> applied;
   for (std::size_t i = 0; i < variables.size(); ++i) {
