@@ -206,8 +206,8 @@ class ModuleGraph {
     colocate(unit, unit.forward);
     for (const LayerId l : layers(unit)) {
       for (const ValueId v : model_.layer(l).inputs) {
-        if (uses_[v].tensor && uses_[v].writer != u)
-          graph_.add_edge(*uses_[v].tensor, unit.forward);
+        const auto& tensor = uses_[v].tensor;
+        if (tensor && uses_[v].writer != u) graph_.add_edge(*tensor, unit.forward);
       }
       for (const ValueId v : model_.layer(l).outputs) {
         if (leaves(v, u)) uses_[v].tensor = graph_.add_tensor(unit.forward, model_.value(v).size());
@@ -277,7 +277,7 @@ class ModuleGraph {
       const Layer& layer = model_.layer(l);
       if (!is_differentiable(layer)) continue;
       for (const ValueId v : layer.saved)
-        if (uses_[v].tensor) graph_.add_edge(*uses_[v].tensor, op);
+        if (const auto& tensor = uses_[v].tensor) graph_.add_edge(*tensor, op);
       for (const ValueId v : layer.inputs) {
         const Use& use = uses_[v];
         if (use.writer == u || !use.differentiable ||

@@ -253,8 +253,9 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
   const std::int64_t n = in[0], length = in[1], width = in[2], others = model.value(k).shape[1];
   const std::int64_t per_head = width / o.heads;
   const std::int64_t shared = (o.key_value_heads > 0 ? o.key_value_heads : o.heads) * per_head;
-  BAECHI_CHECK(model.value(k).shape[2] == shared && model.value(v).shape[2] == shared,
-               "{}: keys and values are of {} features", name, shared);
+  for (const ValueId kept : {k, v})
+    BAECHI_CHECK(model.value(kept).shape[2] == shared, "{}: keys and values are of {} features",
+                 name, shared);
   const std::int64_t scores = n * o.heads * length * others;
   l.multiply_adds = 2 * scores * per_head;
   l.forward.flops = 2 * l.multiply_adds + 5 * scores;
