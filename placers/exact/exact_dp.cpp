@@ -22,7 +22,7 @@ class ExactDp final : public Placer {
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const ColocationUnits units(p.graph);
     const std::vector<DeviceSort> sorts = device_sorts(p);
-    std::optional<Plan> plan = best_linear_plan(p, units, sorts, Duration::max());
+    std::optional<LinePlan> plan = best_linear_plan(p, units, sorts, Duration::max());
     const IdealSearch search =
         search_ideals(p, units, sorts, plan ? plan->load : Duration::max(), max_ideals_);
     Placement result;

@@ -62,15 +62,15 @@ std::vector<BlockId> depth_last(const Blocks& blocks, bool reversed) {
 
 }  // namespace
 
-Plan in_ops(const Pipeline& pipeline, const Blocks& blocks, const OpGraph& graph) {
-  Plan plan{.load = pipeline.load};
+LinePlan in_ops(const Pipeline& pipeline, const Blocks& blocks, const OpGraph& graph) {
+  LinePlan plan{.load = pipeline.load};
   for (const OpId v : graph.ops()) plan.device.push_back(pipeline.device[blocks.of(v)]);
   return plan;
 }
 
-std::optional<Plan> best_linear_plan(const Problem& problem, const ColocationUnits& units,
-                                     const std::vector<DeviceSort>& sorts, Duration bound) {
-  std::optional<Plan> best;
+std::optional<LinePlan> best_linear_plan(const Problem& problem, const ColocationUnits& units,
+                                         const std::vector<DeviceSort>& sorts, Duration bound) {
+  std::optional<LinePlan> best;
   std::size_t tried = 0;  // blocks of the first round; as many again are the same
   for (const auto leaves : {BlockRules::Leaves::all, BlockRules::Leaves::safe}) {
     const Blocks blocks(problem, units, sorts, {.leaves = leaves});

@@ -7,24 +7,24 @@
 namespace baechi {
 
 /// A pipeline in ops.
-struct Plan {
+struct LinePlan {
   Duration load{};
   IdVector<OpId, DeviceId> device{};  ///< [num_ops]
 };
-Plan in_ops(const Pipeline& pipeline, const Blocks& blocks, const OpGraph& graph);
+LinePlan in_ops(const Pipeline& pipeline, const Blocks& blocks, const OpGraph& graph);
 
 /// The best below `bound` over several lines: topological orders in which what became ready last
 /// comes next, from the first or the last block on, with leaves apart and joined; nothing if there
 /// is none. Takes time in the square of the blocks.
 /// Source: Tarnawski et al., NeurIPS 2020, linearization. Differs: several orders, not one.
-std::optional<Plan> best_linear_plan(const Problem& problem, const ColocationUnits& units,
-                                     const std::vector<DeviceSort>& sorts, Duration bound);
+std::optional<LinePlan> best_linear_plan(const Problem& problem, const ColocationUnits& units,
+                                         const std::vector<DeviceSort>& sorts, Duration bound);
 
 /// The best of all pipelines, as far as it is known.
 struct IdealSearch {
-  std::optional<Plan> plan{};  ///< below the bound; nothing: there is none
-  std::size_t ideals = 0;      ///< 0: more than allowed, and nothing was searched
-  bool leaves_joined = false;  ///< leaves had to stay with their neighbours: some were left out
+  std::optional<LinePlan> plan{};  ///< below the bound; nothing: there is none
+  std::size_t ideals = 0;          ///< 0: more than allowed, and nothing was searched
+  bool leaves_joined = false;      ///< leaves had to stay with their neighbours: some were left out
 };
 /// Over all ideals, if there are at most `most`.
 IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
