@@ -13,6 +13,12 @@ using namespace baechi::testing;
 
 namespace {
 
+StepResult original_step(Problem problem, const Placement& placement,
+                         std::span<StepObserver* const> observers) {
+  problem.engine.semantics = Semantics::baechi;
+  return simulate(problem, placement, observers);
+}
+
 //   a(10 us) --100 kB--> b(20 us)      a: 200 kB of weights, b: 50 kB of workspace
 //       \------100 kB--> c(30 us)      100 kB take 100 us; b and c read the same tensor
 OpGraph two_readers() {
@@ -82,7 +88,7 @@ TEST_SUITE("baechi") {
     const Case test(two_readers());
     Recorder seen;
     StepObserver* observers[] = {&seen};
-    const StepResult r = simulate_baechi(test.problem, on({gpu0, gpu0, gpu1}), observers);
+    const StepResult r = original_step(test.problem, on({gpu0, gpu0, gpu1}), observers);
     // a 0..10 on gpu0, its tensor 10..110, b 10..30 on gpu0, c 110..140 on gpu1
     CHECK(r.makespan == 140us);
     CHECK(r.transfers == 1);
@@ -106,10 +112,10 @@ TEST_SUITE("baechi") {
   TEST_CASE("a tensor is sent to a device once, one channel sends to two devices in turn") {
     //   b on gpu1 and c on gpu2: the second waits for a's channel
     const Case two(two_readers(), 3);
-    CHECK(simulate_baechi(two.problem, on({gpu0, gpu1, gpu2}), {}).makespan == 10us + 200us + 30us);
+    CHECK(original_step(two.problem, on({gpu0, gpu1, gpu2}), {}).makespan == 10us + 200us + 30us);
     //   both on gpu1: sent once, b 110..130, c 130..160
-    CHECK(simulate_baechi(two.problem, on({gpu0, gpu1, gpu1}), {}).makespan == 160us);
-    CHECK(simulate_baechi(two.problem, on({gpu0, gpu1, gpu1}), {}).transfers == 1);
+    CHECK(original_step(two.problem, on({gpu0, gpu1, gpu1}), {}).makespan == 160us);
+    CHECK(original_step(two.problem, on({gpu0, gpu1, gpu1}), {}).transfers == 1);
   }
 
   TEST_CASE("m-ETF of the original: by hand") {
@@ -186,7 +192,7 @@ TEST_SUITE("baechi") {
                          InputError);
     test.cluster.set_link(gpu1, gpu0, {.bandwidth = 2.0_GBps, .latency = 0ns});
     CHECK_THROWS_WITH_AS(
-        simulate_baechi(test.problem, on({gpu0, gpu0, gpu1}), {}),
+        original_step(test.problem, on({gpu0, gpu0, gpu1}), {}),
         "the original Baechi knows one link for all pairs of devices, but 'gpu1' -> "
         "'gpu0' differs from 'gpu0' -> 'gpu1'",
         InputError);

@@ -59,6 +59,22 @@ Duration ProfiledCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) con
   return graph_.measured_transfer(tensor) ? Duration::zero() : cluster_.link(src, dst).latency;
 }
 
+bool ProfiledCosts::compute_alike(DeviceId a, DeviceId b) const {
+  return kind_[a] == kind_[b] && cluster_.device(a).speed == cluster_.device(b).speed;
+}
+
+bool ProfiledCosts::transfers_alike() const {
+  std::optional<Link> first;
+  for (const DeviceId a : cluster_.devices()) {
+    for (const DeviceId b : cluster_.devices()) {
+      if (a == b) continue;
+      if (!first) first = cluster_.link(a, b);
+      if (cluster_.link(a, b) != *first) return false;
+    }
+  }
+  return true;
+}
+
 BaechiCosts::BaechiCosts(const OpGraph& graph, const Cluster& cluster, Fit fit)
     : graph_(graph), profiled_(graph, cluster), fit_(fit) {}
 

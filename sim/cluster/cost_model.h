@@ -21,6 +21,10 @@ class CostModel {
   virtual Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
   /// The part of it that holds no channel in Transfers::staged.
   virtual Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
+  /// Whether every op takes the same time on both devices.
+  virtual bool compute_alike(DeviceId a, DeviceId b) const { return a == b; }
+  /// Whether every tensor takes the same time between any two devices.
+  virtual bool transfers_alike() const { return false; }
 };
 
 /// Measured op times scaled by device speed, rounded up to a nanosecond; a transfer costs latency +
@@ -35,6 +39,8 @@ class ProfiledCosts final : public CostModel {
   Duration compute(OpId op, DeviceId device) const override;
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
   Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  bool compute_alike(DeviceId a, DeviceId b) const override;
+  bool transfers_alike() const override;
 
  private:
   const OpGraph& graph_;
@@ -67,6 +73,10 @@ class BaechiCosts final : public CostModel {
   }
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
   Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  bool compute_alike(DeviceId a, DeviceId b) const override {
+    return profiled_.compute_alike(a, b);
+  }
+  bool transfers_alike() const override { return true; }
   /// The fit itself, of `size` bytes.
   static Duration transfer_time(Bytes size, Fit fit);
 

@@ -34,6 +34,7 @@ struct EngineOptions {
   bool cache_tensors = true;  ///< a tensor crosses to a device once, however many ops there read it
   bool overlap = true;        ///< a device computes while it sends or receives
   bool enforce_memory = true;  ///< stop at the first request over a device's limit
+  bool count_memory = true;    ///< else no memory is accounted for, so none enforced: it is faster
 };
 
 }  // namespace baechi

@@ -34,51 +34,52 @@ class ReadyQueue {
   static constexpr std::size_t ways = 4;
 
   void sink(Key key) {
+    Key* const heap = heap_.data();
+    const std::size_t size = heap_.size();
     std::size_t hole = 0;
-    for (;;) {
-      const std::size_t child = hole * ways + 1;
-      if (child >= heap_.size()) break;
+    for (std::size_t child = 1; child < size; child = ways * hole + 1) {
       std::size_t least = child;
-      for (std::size_t c = child + 1; c < std::min(child + ways, heap_.size()); ++c) {
-        if (heap_[c] < heap_[least]) least = c;
+      if (child + ways <= size) {  // by selection: branches would often be foreseen wrongly
+        const std::size_t a = heap[child + 1] < heap[child] ? child + 1 : child;
+        const std::size_t b = heap[child + 3] < heap[child + 2] ? child + 3 : child + 2;
+        least = heap[b] < heap[a] ? b : a;
+      } else {
+        for (std::size_t c = child + 1; c < size; ++c) least = heap[c] < heap[least] ? c : least;
       }
-      if (key <= heap_[least]) break;
-      heap_[hole] = heap_[least];
+      if (key <= heap[least]) break;
+      heap[hole] = heap[least];
       hole = least;
     }
-    heap_[hole] = key;
+    heap[hole] = key;
   }
 
   std::vector<Key> heap_;
 };
 
-class Simulation {
+}  // namespace
+
+class BaechiSimulator::Simulation {
  public:
-  Simulation(const BaechiGraph& graph, const IdVector<OpId, DeviceId>& placement,
-             std::size_t devices, BaechiLog* log, std::span<StepObserver* const> observers)
+  Simulation(const BaechiGraph& graph, std::size_t devices)
       : graph_(graph),
-        placement_(placement),
-        log_(log),
-        observers_(observers),
         channels_(devices),
         num_devices_(devices),
         sent_(graph.num_slots() * devices),
-        free_(devices),
-        weights_(devices),
-        used_(devices) {
-    step_.result.devices.assign(devices, {});
-  }
+        ops_(graph.num_ops()) {}
 
-  BaechiStep run(const IdVector<DeviceId, Bytes>& held) {
-    if (!held.empty()) used_ = held;
-    ops_.reserve(graph_.num_ops());
+  const BaechiStep& run(const IdVector<OpId, DeviceId>& placement, BaechiLog* log,
+                        std::span<StepObserver* const> observers,
+                        const IdVector<DeviceId, Bytes>& held) {
+    log_ = log;
+    observers_ = observers;
+    reset(held);
     for (const OpId v : graph_.ops()) {
-      const OpState& op =
-          ops_[ops_.push_back({.ready = TimePoint{},
-                               .unmet = static_cast<std::uint32_t>(graph_.in_edges(v).size()),
-                               .unread = static_cast<std::uint32_t>(graph_.out_edges(v).size()),
-                               .topo = graph_.op(v).topo,
-                               .device = placement_[v]})];
+      OpState& op = ops_[v];
+      op = {.ready = TimePoint{},
+            .unmet = static_cast<std::uint32_t>(graph_.in_edges(v).size()),
+            .unread = static_cast<std::uint32_t>(graph_.out_edges(v).size()),
+            .topo = graph_.op(v).topo,
+            .device = placement[v]};
       if (op.unmet == 0) queue_.push(op.ready, op.topo, v);
     }
     std::size_t ran = 0;
@@ -87,11 +88,24 @@ class Simulation {
     for (const TimePoint end : free_)
       step_.result.makespan = std::max(step_.result.makespan, end.time_since_epoch());
     step_.result.events = ran + step_.result.transfers;
-    step_.final_memory = std::move(used_);
-    return std::move(step_);
+    step_.final_memory = used_;
+    return step_;
   }
 
  private:
+  void reset(const IdVector<DeviceId, Bytes>& held) {
+    channels_ = BaechiChannels(num_devices_);
+    std::ranges::fill(sent_, Sent{});
+    free_.assign(num_devices_, {});
+    weights_.assign(num_devices_, {});
+    used_.assign(num_devices_, {});
+    if (!held.empty()) used_ = held;
+    step_.result.devices.assign(num_devices_, {});
+    step_.result.makespan = {};
+    step_.result.moved = {};
+    step_.result.transfers = 0;
+  }
+
   struct OpState {
     TimePoint ready{};         // latest input so far
     std::uint32_t unmet = 0;   // in-edges whose src has not run
@@ -183,8 +197,7 @@ class Simulation {
   }
 
   const BaechiGraph& graph_;
-  const IdVector<OpId, DeviceId>& placement_;
-  BaechiLog* log_;
+  BaechiLog* log_ = nullptr;
   std::span<StepObserver* const> observers_;
 
   BaechiChannels channels_;
@@ -198,30 +211,27 @@ class Simulation {
   BaechiStep step_;
 };
 
-void require_cover(std::size_t ops, const IdVector<OpId, DeviceId>& placement,
-                   std::size_t devices) {
-  BAECHI_CHECK(placement.size() == ops, "placement of {} ops for {}", placement.size(), ops);
-  for (const DeviceId d : placement)
-    BAECHI_CHECK(index(d) < devices, "no device {} among {}", index(d), devices);
-}
+BaechiSimulator::BaechiSimulator(const BaechiGraph& graph, std::size_t devices)
+    : simulation_(std::make_unique<Simulation>(graph, devices)) {}
+BaechiSimulator::~BaechiSimulator() = default;
+BaechiSimulator::BaechiSimulator(BaechiSimulator&&) noexcept = default;
 
-}  // namespace
+const BaechiStep& BaechiSimulator::run(const IdVector<OpId, DeviceId>& placement, BaechiLog* log,
+                                       std::span<StepObserver* const> observers,
+                                       const IdVector<DeviceId, Bytes>& held) {
+  return simulation_->run(placement, log, observers, held);
+}
 
 BaechiStep simulate_baechi(const BaechiGraph& graph, const IdVector<OpId, DeviceId>& placement,
                            std::size_t devices, BaechiLog* log,
                            const IdVector<DeviceId, Bytes>& held) {
-  require_cover(graph.num_ops(), placement, devices);
+  BAECHI_CHECK(placement.size() == graph.num_ops(), "placement of {} ops for {}", placement.size(),
+               graph.num_ops());
+  for (const DeviceId d : placement)
+    BAECHI_CHECK(index(d) < devices, "no device {} among {}", index(d), devices);
   BAECHI_CHECK(held.empty() || held.size() == devices, "{} of {} devices hold something",
                held.size(), devices);
-  return Simulation(graph, placement, devices, log, {}).run(held);
-}
-
-StepResult simulate_baechi(const Problem& problem, const Placement& placement,
-                           std::span<StepObserver* const> observers) {
-  const std::size_t devices = problem.cluster.num_devices();
-  require_cover(problem.graph.num_ops(), placement.device, devices);
-  const BaechiGraph graph = BaechiGraph::from(problem.graph, problem.costs, problem.cluster);
-  return Simulation(graph, placement.device, devices, nullptr, observers).run({}).result;
+  return BaechiSimulator(graph, devices).run(placement, log, {}, held);
 }
 
 }  // namespace baechi

@@ -1,5 +1,6 @@
 /// The original's simulator of a placed graph, its "virtual scheduler", bit for bit.
 #pragma once
+#include <memory>
 #include <span>
 
 #include "sim/engine/baechi_channels.h"
@@ -25,11 +26,22 @@ BaechiStep simulate_baechi(const BaechiGraph& graph, const IdVector<OpId, Device
                            std::size_t devices, BaechiLog* log = nullptr,
                            const IdVector<DeviceId, Bytes>& held = {});
 
-/// The same of a Problem: what simulate() does under Semantics::baechi. Of engine options none but
-/// `semantics` matters; no memory limit is enforced. Observers see a transfer last from the start
-/// of its sending to the end of its receiving, and a tensor found on a device not at all. Throws
-/// InputError if the cluster is not uniform (BaechiGraph::from).
-StepResult simulate_baechi(const Problem& problem, const Placement& placement,
-                           std::span<StepObserver* const> observers);
+/// The same for one placement of a graph after another. For one thread.
+class BaechiSimulator {
+ public:
+  BaechiSimulator(const BaechiGraph& graph, std::size_t devices);  ///< `graph` outlives it
+  ~BaechiSimulator();
+  BaechiSimulator(BaechiSimulator&&) noexcept;
+
+  /// Good until the next call. Observers see a transfer last from the start of its sending to the
+  /// end of its receiving, and a tensor found on a device not at all.
+  const BaechiStep& run(const IdVector<OpId, DeviceId>& placement, BaechiLog* log,
+                        std::span<StepObserver* const> observers,
+                        const IdVector<DeviceId, Bytes>& held = {});
+
+ private:
+  class Simulation;
+  std::unique_ptr<Simulation> simulation_;
+};
 
 }  // namespace baechi

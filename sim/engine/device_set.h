@@ -1,7 +1,9 @@
 /// A set of devices as a bit mask, walked in ascending order.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sim/ids.h"
@@ -10,26 +12,43 @@ namespace baechi {
 
 class DeviceSet {
  public:
-  explicit DeviceSet(std::size_t num_devices = 0) : words_((num_devices + 63) / 64, 0) {}
+  explicit DeviceSet(std::size_t num_devices = 0)
+      : wide_(num_devices > 64), rest_(wide_ ? (num_devices - 1) / 64 : 0, 0) {}
 
-  void insert(DeviceId d) { words_[index(d) / 64] |= std::uint64_t{1} << (index(d) % 64); }
+  bool empty() const {
+    return first_ == 0 &&
+           (!wide_ || std::ranges::all_of(rest_, [](std::uint64_t w) { return w == 0; }));
+  }
+  void insert(DeviceId d) {
+    std::uint64_t& word = !wide_ || index(d) < 64 ? first_ : rest_[index(d) / 64 - 1];
+    word |= std::uint64_t{1} << (index(d) % 64);
+  }
   void insert(const DeviceSet& other) {
-    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+    first_ |= other.first_;
+    if (!wide_) return;
+    for (std::size_t i = 0; i < rest_.size(); ++i) rest_[i] |= other.rest_[i];
   }
   void clear() {
-    for (std::uint64_t& w : words_) w = 0;
+    first_ = 0;
+    for (std::uint64_t& w : rest_) w = 0;
   }
   /// Calls `visit` for each device, after taking it out; those inserted meanwhile are not promised
   /// to be visited.
   void drain(auto visit) {
-    for (std::size_t i = 0; i < words_.size(); ++i) {
-      for (std::uint64_t w = std::exchange(words_[i], 0); w != 0; w &= w - 1)
-        visit(static_cast<DeviceId>(i * 64 + static_cast<std::size_t>(std::countr_zero(w))));
-    }
+    drain(first_, 0, visit);
+    if (!wide_) return;
+    for (std::size_t i = 0; i < rest_.size(); ++i) drain(rest_[i], 64 * (i + 1), visit);
   }
 
  private:
-  std::vector<std::uint64_t> words_;
+  static void drain(std::uint64_t& word, std::size_t base, auto& visit) {
+    for (std::uint64_t w = std::exchange(word, 0); w != 0; w &= w - 1)
+      visit(static_cast<DeviceId>(base + static_cast<std::size_t>(std::countr_zero(w))));
+  }
+
+  std::uint64_t first_ = 0;  // in the set itself: most clusters need no more
+  bool wide_;
+  std::vector<std::uint64_t> rest_;
 };
 
 }  // namespace baechi

@@ -4,48 +4,56 @@
 
 #include "sim/engine/baechi_simulation.h"
 #include "sim/engine/event_queue.h"
-#include "sim/engine/memory_ledger.h"
+#include "sim/engine/memory_account.h"
 #include "sim/engine/ready_queue.h"
+#include "sim/engine/step_graph.h"
 #include "sim/engine/transfer_queues.h"
 #include "sim/error.h"
 
 namespace baechi {
+
+class Simulator::Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual const StepResult& run(const Placement&, std::span<StepObserver* const>) = 0;
+};
+
 namespace {
 
-/// One run under Semantics::event.
-class Step {
+/// Steps under Semantics::event.
+class EventEngine final : public Simulator::Engine {
  public:
-  Step(const Problem& p, const Placement& placement, std::span<StepObserver* const> observers)
-      : graph_(p.graph),
+  explicit EventEngine(const Problem& p)
+      : graph_(p),
+        source_(p.graph),
         costs_(p.costs),
         options_(p.engine),
-        device_of_(placement.device),
-        observers_(observers),
-        memory_(p.cluster),
-        ready_(placement, p.cluster.num_devices(), p.engine.queue),
         transfers_(p.cluster.num_devices(), p.engine),
-        running_(p.cluster.num_devices(), no_op),
-        busy_(p.cluster.num_devices()),
+        devices_(p.cluster.num_devices()),
         to_start_(p.cluster.num_devices()),
-        unmet_(graph_.num_ops()),
-        uses_(graph_.num_tensors()),
-        copy_of_(graph_.num_edges()),
-        next_reader_(graph_.num_edges()),
-        copy_on_(p.cluster.num_devices()) {}
+        ops_(p.graph.num_ops()),
+        input_(p.graph.num_edges()) {
+    for (const DeviceId d : devices_.ids())
+      devices_[d].memory = MemoryAccount(p.cluster.device(d).memory);
+  }
 
-  StepResult run() {
+  const StepResult& run(const Placement& placement,
+                        std::span<StepObserver* const> observers) override {
+    observers_ = observers;
+    reset(placement);
     load();
     while (!result_.oom) {
       start_transfers();
       start_ops();
       if (events_.empty() || result_.oom) break;
-      now_ = events_.top().time;
+      now_ = events_.time();
       do {
-        handle(events_.pop().code);
+        handle(events_.pop());
         ++result_.events;
-      } while (!events_.empty() && events_.top().time == now_);
+      } while (!events_.empty() && events_.time() == now_);
     }
-    return finish();
+    finish();
+    return result_;
   }
 
  private:
@@ -55,63 +63,106 @@ class Step {
   static constexpr std::uint64_t posted_bit = std::uint64_t{1} << 33U;
   static constexpr std::uint64_t left_bit = std::uint64_t{1} << 34U;
 
+  struct OpState {
+    DeviceId device{};
+    std::uint32_t unmet = 0;  // inputs not yet there
+  };
+  /// A tensor in a device's memory: where it was produced, or a copy.
+  struct Holding {
+    Bytes size{};
+    std::uint32_t uses = 0;  // readers and transfers still to end
+  };
+  /// The copy last made for a device.
+  struct Known {
+    TensorId tensor{~std::uint32_t{0}};
+    std::uint32_t holding = 0;
+    std::uint32_t last_input = 0;  // of its readers'
+  };
+
+  struct Device {
+    OpId running = no_op;
+    Known known{};  // not yet any
+    Duration busy{};
+    TimePoint end{};  // of what runs
+    MemoryAccount memory{};
+    ReadyQueue ready{};
+  };
+
+  void reset(const Placement& placement) {
+    now_ = {};
+    events_.clear();
+    transfers_.reset();
+    to_start_.clear();
+    const bool by_priority = options_.queue == ReadyOrder::priority;
+    priority_.assign(by_priority && placement.priority.empty() ? ops_.size() : 0, 0);
+    const auto& priority = placement.priority.empty() ? priority_ : placement.priority;
+    for (Device& d : devices_) {
+      d.running = no_op;
+      d.known = {};
+      d.busy = {};
+      d.memory.reset();
+      d.ready.reset(by_priority ? priority.data() : nullptr);
+    }
+    holdings_.resize(graph_.num_tensors());
+    holdings_.push_back({.size = {}, .uses = ~std::uint32_t{0}});
+    finished_ = 0;
+    result_.oom.reset();
+    result_.devices.clear();
+    result_.moved = {};
+    result_.transfers = result_.events = 0;
+    for (const OpId v : ops_.ids()) ops_[v] = {placement.device[v], graph_.num_inputs(v)};
+  }
+
   void load() {
     load_weights();
     if (result_.oom) return;
-    for (const OpId v : graph_.ops()) {
-      unmet_[v] = static_cast<std::uint32_t>(graph_.predecessors(v).size());
-      if (unmet_[v] == 0) make_ready(v);
-    }
+    for (const OpId v : graph_.sources()) make_ready(v);
   }
 
   /// All weights are there from time 0, taken in id order up to the first op whose do not fit.
   void load_weights() {
-    IdVector<DeviceId, Bytes> weights(running_.size());
-    OpId refused = no_op;
-    for (const OpId v : graph_.ops()) {
-      const DeviceId d = device_of_[v];
-      const Bytes own = graph_.op(v).persistent;
-      if (options_.enforce_memory && !memory_.fits(d, weights[d] + own)) {
-        refused = v;
-        break;
+    if (!options_.count_memory) return;
+    for (const auto& [v, size] : graph_.weights())
+      devices_[ops_[v].device].memory.take(MemoryKind::weights, size);
+    const bool fits =
+        std::ranges::all_of(devices_, [](const Device& d) { return d.memory.fits(Bytes{}); });
+    if (enforced() && !fits) return refuse_weights();
+    for (const DeviceId d : devices_.ids()) memory_changed(d);
+  }
+
+  void refuse_weights() {
+    for (Device& d : devices_) d.memory.reset();
+    for (const auto& [v, size] : graph_.weights()) {
+      MemoryAccount& memory = devices_[ops_[v].device].memory;
+      if (!memory.fits(size)) {
+        for (const DeviceId d : devices_.ids()) memory_changed(d);
+        request(ops_[v].device, size, v, std::nullopt);
+        return;
       }
-      weights[d] += own;
+      memory.take(MemoryKind::weights, size);
     }
-    for (const DeviceId d : weights.ids()) {
-      memory_.take(d, MemoryKind::weights, weights[d]);
-      memory_changed(d);
-    }
-    if (refused != no_op)
-      request(device_of_[refused], graph_.op(refused).persistent, refused, std::nullopt);
   }
 
   void handle(std::uint64_t code) {
     const auto id = static_cast<std::uint32_t>(code);
-    if ((code & transfer_bit) != 0)
+    if (code < transfer_bit)
+      end_op(static_cast<DeviceId>(id));
+    else if ((code & transfer_bit) != 0)
       end_transfer(id);
     else if ((code & posted_bit) != 0)
-      transfers_.enqueue(sender(id), id);
-    else if ((code & left_bit) != 0)
-      leave_sender(id);
+      transfers_.enqueue(id);
     else
-      end_op(static_cast<DeviceId>(id));
+      leave_sender(id);
   }
 
   void end_op(DeviceId d) {
-    const OpId v = running_[d];
-    running_[d] = no_op;
+    Device& device = devices_[d];
+    const OpId v = std::exchange(device.running, no_op);
     to_start_.insert(d);
     if (!options_.overlap) transfers_.compute_ended(d);
-    memory_.give_back(d, MemoryKind::workspace, graph_.op(v).temporary);
-    const auto in = graph_.in_edges(v);
-    const auto from = graph_.predecessors(v);
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      const TensorId t = graph_.edge(in[i]).tensor;
-      if (graph_.instant(t)) continue;
-      if (device_of_[from[i]] == d)
-        drop_use(t, d);
-      else if (--transfers_.copy(copy_of_[in[i]]).readers == 0)
-        memory_.give_back(d, MemoryKind::copies, graph_.tensor(t).copied());
+    if (options_.count_memory) {
+      device.memory.give_back(MemoryKind::workspace, graph_.temporary(v));
+      for (const std::uint32_t i : graph_.inputs(v)) drop_use(input_[i], device.memory);
     }
     for (const TensorId t : graph_.outputs(v)) publish(t, d);
     if (!observers_.empty()) memory_changed(d);
@@ -120,47 +171,67 @@ class Step {
 
   /// Tensor `t` is complete on `src`: readers there have it, the others get copies sent.
   void publish(TensorId t, DeviceId src) {
+    if (graph_.instant(t)) return publish_instantly(t);
     std::uint32_t uses = 0;
     for (const EdgeId e : graph_.readers(t)) {
-      const OpId reader = graph_.edge(e).dst;
-      const DeviceId dst = device_of_[reader];
-      if (graph_.instant(t)) {
-        take_input(reader);
-        continue;
-      }
-      if (dst == src) {
+      const auto [reader, input] = graph_.reader(e);
+      OpState& op = ops_[reader];
+      if (op.device == src) {
         ++uses;
-        take_input(reader);
-        continue;
+        input_[input] = static_cast<std::uint32_t>(index(t));
+        if (--op.unmet == 0) make_ready(reader);
+      } else {
+        uses += join_copy(e, input, t, src, op.device);
       }
-      Known& known = copy_on_[dst];
-      if (!options_.cache_tensors || known.tensor != t) {
-        known = {t, transfers_.add_copy({.produced = now_, .tensor = t, .dst = dst})};
-        ++uses;
-      }
-      Copy& copy = transfers_.copy(known.copy);
-      ++copy.readers;
-      copy_of_[e] = known.copy;
-      next_reader_[e] = copy.first_reader;
-      copy.first_reader = e;
-      if (copy.readers == 1) send(src, known.copy);
     }
-    uses_[t] = uses;
-    if (uses == 0) memory_.give_back(src, MemoryKind::outputs, held(t));
+    if (!options_.count_memory) return;
+    holdings_[index(t)] = {graph_.held(t), uses};
+    if (uses == 0) devices_[src].memory.give_back(MemoryKind::outputs, graph_.held(t));
   }
 
-  void send(DeviceId src, std::uint32_t id) {
-    if (!staged()) return transfers_.enqueue(src, id);
+  void publish_instantly(TensorId t) {
+    for (const EdgeId e : graph_.readers(t)) {
+      const auto [reader, input] = graph_.reader(e);
+      input_[input] = always_held();
+      take_input(reader);
+    }
+  }
+
+  /// `e` reads `t` on `dst`: how many more copies must be sent for it, 0 or 1.
+  std::uint32_t join_copy(EdgeId e, std::uint32_t input, TensorId t, DeviceId src, DeviceId dst) {
+    Known& known = devices_[dst].known;
+    const bool sent = known.tensor == t && options_.cache_tensors;
+    if (sent) {
+      input_[known.last_input] = static_cast<std::uint32_t>(index(e));
+      if (options_.count_memory) ++holdings_[known.holding].uses;
+    } else {
+      known.tensor = t;
+      known.holding = static_cast<std::uint32_t>(holdings_.size());
+      if (options_.count_memory) holdings_.push_back({graph_.copied(t), 1});
+      send(transfers_.add_copy({.produced = now_,
+                                .time = graph_.transfer(t, src, dst),
+                                .size = graph_.size(t),
+                                .tensor = t,
+                                .src = src,
+                                .dst = dst,
+                                .first_reader = e,
+                                .holding = known.holding}));
+    }
+    known.last_input = input;
+    input_[input] = static_cast<std::uint32_t>(index(no_edge));
+    return sent ? 0 : 1;
+  }
+
+  void send(std::uint32_t id) {
+    if (!staged()) return transfers_.enqueue(id);
     const Copy& copy = transfers_.copy(id);
-    events_.push({now_ + costs_.latency(copy.tensor, src, copy.dst), posted_bit | id});
+    events_.push(now_ + costs_.latency(copy.tensor, copy.src, copy.dst), posted_bit | id);
   }
 
   void leave_sender(std::uint32_t id) {
-    const DeviceId src = sender(id);
-    transfers_.leave(src, id, now_);
-    if (!options_.overlap) to_start_.insert(src);
-    drop_use(transfers_.copy(id).tensor, src);
-    if (!observers_.empty()) memory_changed(src);
+    const Copy& copy = transfers_.copy(id);
+    transfers_.leave(id, now_);
+    left(copy.src, copy.tensor);
   }
 
   void end_transfer(std::uint32_t id) {
@@ -168,181 +239,223 @@ class Step {
     if (staged()) {
       transfers_.arrive(copy.dst);
     } else {
-      const DeviceId src = sender(id);
-      transfers_.end(src, copy.dst);
-      if (!options_.overlap) to_start_.insert(src);
-      drop_use(copy.tensor, src);
-      if (!observers_.empty()) memory_changed(src);
+      transfers_.end(copy.src, copy.dst);
+      left(copy.src, copy.tensor);
     }
     if (!options_.overlap) to_start_.insert(copy.dst);
-    for (EdgeId e = copy.first_reader; e != no_edge; e = next_reader_[e])
-      take_input(graph_.edge(e).dst);
+    for (EdgeId e = copy.first_reader; e != no_edge;) {
+      const auto [reader, input] = graph_.reader(e);
+      e = static_cast<EdgeId>(std::exchange(input_[input], copy.holding));
+      take_input(reader);
+    }
+    transfers_.drop_copy(id);
+  }
+
+  /// A transfer of `t` needs its sender no more.
+  void left(DeviceId src, TensorId t) {
+    if (!options_.overlap) to_start_.insert(src);
+    if (options_.count_memory) drop_use(static_cast<std::uint32_t>(index(t)), devices_[src].memory);
+    if (!observers_.empty()) memory_changed(src);
   }
 
   void take_input(OpId v) {
-    if (--unmet_[v] == 0) make_ready(v);
+    if (--ops_[v].unmet == 0) make_ready(v);
   }
 
-  void make_ready(OpId v) {
-    const DeviceId d = device_of_[v];
-    ready_.push(d, v, now_);
-    to_start_.insert(d);
-  }
-
-  void drop_use(TensorId t, DeviceId d) {
-    if (--uses_[t] == 0) memory_.give_back(d, MemoryKind::outputs, held(t));
+  [[gnu::always_inline]] void make_ready(OpId v) {
+    const DeviceId d = ops_[v].device;
+    devices_[d].ready.push(v, now_);
+    graph_.prefetch_start(v);
+    if (devices_[d].running == no_op) to_start_.insert(d);
   }
 
   void start_transfers() {
     if (staged()) transfers_.receive_all([this](std::uint32_t id) { receive(id); });
-    transfers_.start_all([this](DeviceId d) { return running_[d] != no_op; },
+    transfers_.start_all([this](DeviceId d) { return devices_[d].running != no_op; },
                          [this](std::uint32_t id) { return start_transfer(id); });
   }
 
   /// False if the copy does not fit: then the run is over.
   bool start_transfer(std::uint32_t id) {
     const Copy& copy = transfers_.copy(id);
-    const Tensor& tensor = graph_.tensor(copy.tensor);
-    const DeviceId src = device_of_[tensor.producer];
-    const Bytes size = tensor.copied();
-    if (!request(copy.dst, size, tensor.producer, copy.tensor)) return false;
-    memory_.take(copy.dst, MemoryKind::copies, size);
-    memory_changed(copy.dst);
-    result_.moved += tensor.size;
+    if (options_.count_memory) {
+      const Bytes size = holdings_[copy.holding].size;
+      if (!request(copy.dst, size, no_op, copy.tensor)) return false;
+      devices_[copy.dst].memory.take(MemoryKind::copies, size);
+      memory_changed(copy.dst);
+    }
+    result_.moved += copy.size;
     ++result_.transfers;
     if (staged()) {
-      transfers_.copy(id).sent = now_;
-      events_.push({now_ + stages(costs_, copy.tensor, src, copy.dst).out, left_bit | id});
+      sent_.resize(std::max<std::size_t>(sent_.size(), id + 1));
+      sent_[id] = now_;
+      events_.push(now_ + stages(costs_, copy.tensor, copy.src, copy.dst).out, left_bit | id);
       return true;
     }
-    const TimePoint end = now_ + costs_.transfer(copy.tensor, src, copy.dst);
-    for (StepObserver* o : observers_) o->on_transfer(copy.tensor, src, copy.dst, now_, end);
-    events_.push({end, transfer_bit | id});
+    const TimePoint end = now_ + copy.time;
+    for (StepObserver* o : observers_) o->on_transfer(copy.tensor, copy.src, copy.dst, now_, end);
+    events_.push(end, transfer_bit | id);
     return true;
   }
 
   /// The second half of a staged transfer.
   void receive(std::uint32_t id) {
     const Copy& copy = transfers_.copy(id);
-    const DeviceId src = sender(id);
-    const TimePoint end = now_ + stages(costs_, copy.tensor, src, copy.dst).in;
-    for (StepObserver* o : observers_) o->on_transfer(copy.tensor, src, copy.dst, copy.sent, end);
-    events_.push({end, transfer_bit | id});
+    const TimePoint end = now_ + stages(costs_, copy.tensor, copy.src, copy.dst).in;
+    for (StepObserver* o : observers_)
+      o->on_transfer(copy.tensor, copy.src, copy.dst, sent_[id], end);
+    events_.push(end, transfer_bit | id);
   }
 
   void start_ops() {
     if (result_.oom) return;
     to_start_.drain([this](DeviceId d) {
-      if (result_.oom || running_[d] != no_op || ready_.empty(d)) return;
+      Device& device = devices_[d];
+      if (device.running != no_op || device.ready.empty() || result_.oom) return;
       if (!options_.overlap && transfers_.moving(d)) return;
-      start_op(d, ready_.pop(d));
+      start_op(d, device.ready.pop());
     });
   }
 
   void start_op(DeviceId d, OpId v) {
-    Bytes outputs;
-    for (const TensorId t : graph_.outputs(v)) outputs += held(t);
-    const Bytes temporary = graph_.op(v).temporary;
-    if (!request(d, outputs + temporary, v, std::nullopt)) return;
-    memory_.take(d, MemoryKind::outputs, outputs);
-    memory_.take(d, MemoryKind::workspace, temporary);
-    memory_changed(d);
-    const Duration time = costs_.compute(v, d);
-    running_[d] = v;
-    busy_[d] += time;
-    for (StepObserver* o : observers_) o->on_op(v, d, now_, now_ + time);
-    events_.push({now_ + time, index(d)});
+    Device& device = devices_[d];
+    if (options_.count_memory) {
+      const Bytes outputs = graph_.output_bytes(v);
+      const Bytes temporary = graph_.temporary(v);
+      if (!request(d, outputs + temporary, v, std::nullopt)) return;
+      device.memory.take(MemoryKind::outputs, outputs);
+      device.memory.take(MemoryKind::workspace, temporary);
+      memory_changed(d);
+    }
+    const Duration time = graph_.compute(v, d);
+    device.running = v;
+    device.busy += time;
+    device.end = now_ + time;
+    for (StepObserver* o : observers_) o->on_op(v, d, now_, device.end);
+    events_.push(device.end, index(d));
+    graph_.prefetch_end(v);
   }
 
-  Bytes held(TensorId t) const { return graph_.tensor(t).held(); }
   bool staged() const { return options_.transfers == Transfers::staged; }
-  DeviceId sender(std::uint32_t id) {
-    return device_of_[graph_.tensor(transfers_.copy(id).tensor).producer];
+
+  // Holdings: of every tensor where it is produced, one that is never given back, then copies.
+
+  std::uint32_t always_held() const { return static_cast<std::uint32_t>(graph_.num_tensors()); }
+
+  void drop_use(std::uint32_t id, MemoryAccount& memory) {
+    Holding& holding = holdings_[id];
+    // By arithmetic: branches would often be foreseen wrongly.
+    const std::int64_t last = --holding.uses == 0 ? 1 : 0;
+    const auto kind = static_cast<std::uint8_t>(MemoryKind::outputs) + (id > always_held() ? 1 : 0);
+    memory.give_back(static_cast<MemoryKind>(kind), Bytes{last * holding.size.count});
   }
 
+  bool enforced() const { return options_.enforce_memory && options_.count_memory; }
+
+  /// Whether `size` fits on `d`; if not, the run is over. Of a transfer `op` is no_op.
   bool request(DeviceId d, Bytes size, OpId op, std::optional<TensorId> transfer) {
-    if (!options_.enforce_memory || memory_.fits(d, size)) [[likely]]
+    if (!enforced() || devices_[d].memory.fits(size)) [[likely]]
       return true;
     result_.oom = {.device = d,
-                   .op = op,
+                   .op = transfer ? source_.tensor(*transfer).producer : op,
                    .transfer = transfer,
                    .needed = size,
-                   .free = memory_.free(d),
+                   .free = devices_[d].memory.free(),
                    .at = now_,
-                   .live = memory_.live(d)};
+                   .live = devices_[d].memory.live()};
     return false;
   }
 
   void memory_changed(DeviceId d) {
-    memory_.note_peak(d);
-    for (StepObserver* o : observers_) o->on_memory(d, memory_.live(d), now_);
+    devices_[d].memory.note_peak();
+    if (observers_.empty()) return;
+    for (StepObserver* o : observers_) o->on_memory(d, devices_[d].memory.live(), now_);
   }
 
-  StepResult finish() {
+  void finish() {
     BAECHI_CHECK(finished_ == graph_.num_ops() || result_.oom,
                  "nothing left to happen after {} of {} ops", finished_, graph_.num_ops());
     result_.makespan = now_.time_since_epoch();
-    for (; !events_.empty(); events_.pop()) {  // only after a failure: ops that are cut short
-      const auto& [end, code] = events_.top();
-      if (code < transfer_bit) busy_[static_cast<DeviceId>(code)] -= end - now_;
-    }
-    for (const DeviceId d : running_.ids()) {
-      result_.devices.push_back({busy_[d], memory_.peak(d), memory_.at_peak(d)});
+    for (const Device& d : devices_) {
+      const Duration cut = d.running == no_op ? Duration{} : d.end - now_;  // only after a failure
+      result_.devices.push_back({d.busy - cut, d.memory.peak(), d.memory.at_peak()});
 #ifdef BAECHI_CHECKS
       for (const MemoryKind kind : memory_kinds) {
-        BAECHI_CHECK(result_.oom || kind == MemoryKind::weights || memory_.live(d)[kind] == Bytes{},
-                     "{} B of {} live on device {} at the end", memory_.live(d)[kind].count,
-                     to_text(kind), index(d));
+        BAECHI_CHECK(result_.oom || kind == MemoryKind::weights || d.memory.live()[kind] == Bytes{},
+                     "{} B of {} live at the end", d.memory.live()[kind].count, to_text(kind));
       }
 #endif
     }
-    return std::move(result_);
   }
 
-  /// The copy last made for a device.
-  struct Known {
-    TensorId tensor{~std::uint32_t{0}};
-    std::uint32_t copy = 0;
-  };
-
-  const OpGraph& graph_;
+  StepGraph graph_;
+  const OpGraph& source_;
   const CostModel& costs_;
   const EngineOptions options_;
-  const IdVector<OpId, DeviceId>& device_of_;
-  const std::span<StepObserver* const> observers_;
+  std::span<StepObserver* const> observers_;
 
   TimePoint now_{};
   EventQueue events_;
-  MemoryLedger memory_;
-  ReadyQueues ready_;
   TransferQueues transfers_;
-  IdVector<DeviceId, OpId> running_;
-  IdVector<DeviceId, Duration> busy_;
-  DeviceSet to_start_;                       // devices that may have an op to start
-  IdVector<OpId, std::uint32_t> unmet_;      // inputs not yet on the op's device
-  IdVector<TensorId, std::uint32_t> uses_;   // local readers and transfers still to end
-  IdVector<EdgeId, std::uint32_t> copy_of_;  // of edges between devices: what the reader reads
-  IdVector<EdgeId, EdgeId> next_reader_;     // of the same copy
-  IdVector<DeviceId, Known> copy_on_;
+  IdVector<DeviceId, Device> devices_;
+  DeviceSet to_start_;  // devices that may have an op to start
+  IdVector<OpId, OpState> ops_;
+  // [num_edges], by input: the holding it reads; as long as it is on its way, the EdgeId that is
+  // next among the readers of the same copy.
+  std::vector<std::uint32_t> input_;
+  std::vector<Holding> holdings_;
+  std::vector<TimePoint> sent_;            // of staged transfers, by copy id
+  IdVector<OpId, std::int32_t> priority_;  // all 0, if the placement should have some but has none
   std::size_t finished_ = 0;
   StepResult result_;
 };
 
+/// Steps under Semantics::baechi.
+class BaechiEngine final : public Simulator::Engine {
+ public:
+  explicit BaechiEngine(const Problem& p)
+      : graph_(BaechiGraph::from(p.graph, p.costs, p.cluster)),
+        simulator_(graph_, p.cluster.num_devices()) {}
+
+  const StepResult& run(const Placement& placement,
+                        std::span<StepObserver* const> observers) override {
+    return simulator_.run(placement.device, nullptr, observers).result;
+  }
+
+ private:
+  BaechiGraph graph_;
+  BaechiSimulator simulator_;
+};
+
 }  // namespace
+
+Simulator::Simulator(const Problem& problem)
+    : num_ops_(problem.graph.num_ops()), num_devices_(problem.cluster.num_devices()) {
+  if (problem.engine.semantics == Semantics::baechi)
+    engine_ = std::make_unique<BaechiEngine>(problem);
+  else
+    engine_ = std::make_unique<EventEngine>(problem);
+}
+Simulator::~Simulator() = default;
+Simulator::Simulator(Simulator&&) noexcept = default;
+Simulator& Simulator::operator=(Simulator&&) noexcept = default;
+
+const StepResult& Simulator::run(const Placement& placement,
+                                 std::span<StepObserver* const> observers) {
+  BAECHI_CHECK(placement.device.size() == num_ops_, "{} of {} ops placed", placement.device.size(),
+               num_ops_);
+  BAECHI_CHECK(placement.priority.empty() || placement.priority.size() == num_ops_,
+               "{} of {} ops have a priority", placement.priority.size(), num_ops_);
+  std::uint32_t largest = 0;
+  for (const DeviceId d : placement.device)
+    largest = std::max(largest, static_cast<std::uint32_t>(index(d)));
+  BAECHI_CHECK(largest < num_devices_ || num_ops_ == 0, "device {} of {}", largest, num_devices_);
+  return engine_->run(placement, observers);
+}
 
 StepResult simulate(const Problem& problem, const Placement& placement,
                     std::span<StepObserver* const> observers) {
-  BAECHI_CHECK(placement.device.size() == problem.graph.num_ops(), "{} of {} ops placed",
-               placement.device.size(), problem.graph.num_ops());
-  BAECHI_CHECK(placement.priority.empty() || placement.priority.size() == problem.graph.num_ops(),
-               "{} of {} ops have a priority", placement.priority.size(), problem.graph.num_ops());
-  for (const DeviceId d : placement.device) {
-    BAECHI_CHECK(index(d) < problem.cluster.num_devices(), "device {} of {}", index(d),
-                 problem.cluster.num_devices());
-  }
-  if (problem.engine.semantics == Semantics::baechi)
-    return simulate_baechi(problem, placement, observers);
-  return Step(problem, placement, observers).run();
+  return Simulator(problem).run(placement, observers);
 }
 
 }  // namespace baechi

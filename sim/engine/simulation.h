@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -79,10 +80,30 @@ class StepObserver {
 /// all devices; the first that does not fit is the verdict. Without overlap a transfer waits until
 /// neither end computes, an op until its device moves nothing.
 ///
-/// Semantics::baechi. As baechi_simulation.h says; memory is counted but no limit is enforced.
+/// Semantics::baechi. As baechi_simulation.h says; memory is counted but no limit is enforced; of
+/// the other options none matters. Throws InputError if the cluster is not uniform.
 ///
 /// Aborts if `placement` does not cover the graph; running out of memory is a result.
 StepResult simulate(const Problem& problem, const Placement& placement,
                     std::span<StepObserver* const> observers = {});
+
+/// simulate() for one placement of a problem after another: what does not depend on the placement
+/// is made once, and a run takes no memory that an earlier one has had. For one thread.
+class Simulator {
+ public:
+  explicit Simulator(const Problem& problem);  ///< its parts outlive this
+  ~Simulator();
+  Simulator(Simulator&&) noexcept;
+  Simulator& operator=(Simulator&&) noexcept;
+
+  /// Good until the next call.
+  const StepResult& run(const Placement& placement, std::span<StepObserver* const> observers = {});
+
+  class Engine;  ///< one of each semantics
+
+ private:
+  std::size_t num_ops_, num_devices_;
+  std::unique_ptr<Engine> engine_;
+};
 
 }  // namespace baechi

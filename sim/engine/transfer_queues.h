@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -16,67 +15,107 @@ namespace baechi {
 
 inline constexpr EdgeId no_edge{~std::uint32_t{0}};
 
-/// A tensor on a device other than its producer's: first to be sent, then held for its readers.
+/// A tensor on its way to a device other than its producer's.
 struct Copy {
   TimePoint produced{};
-  TimePoint sent{};  ///< of a staged transfer
+  Duration time{};  ///< that it takes
+  Bytes size{};
   TensorId tensor{};
-  DeviceId dst{};
-  std::uint32_t readers = 0;      ///< that have not ended
+  DeviceId src{}, dst{};
   EdgeId first_reader = no_edge;  ///< head of a list
+  std::uint32_t holding = 0;      ///< the memory it will take
 
-  /// Who goes first. Copies that compare equal (a tensor not cached) go as they were made.
-  auto turn() const { return std::tuple(produced, tensor, dst); }
+  /// Who goes first. The copies of a tensor that is not cached go in the order of their edges.
+  friend bool operator<(const Copy& a, const Copy& b) {
+    if (a.produced != b.produced) return a.produced < b.produced;
+    return std::tie(a.tensor, a.dst, a.first_reader) < std::tie(b.tensor, b.dst, b.first_reader);
+  }
 };
 
-/// One queue per sending device, ordered by turn(); EngineOptions::transfers says which channels a
-/// transfer needs.
+/// One queue per sending device, in the order of Copy's operator <; EngineOptions::transfers says
+/// which channels a transfer needs. The id of a copy that has arrived is given to another.
 class TransferQueues {
  public:
   TransferQueues(std::size_t num_devices, const EngineOptions& options)
-      : channels_(options.transfers, num_devices),
+      : limited_(options.transfers != Transfers::parallel),
+        staged_(options.transfers == Transfers::staged),
+        shared_(options.transfers == Transfers::shared),
         overlap_(options.overlap),
-        taken_(channels_.num_channels(), 0),
         devices_(num_devices, Device{.waiting = DeviceSet(num_devices)}),
+        in_host_(num_devices),
         to_receive_(num_devices),
-        to_try_(num_devices) {}
+        to_try_(num_devices) {
+    const ChannelMap channels(options.transfers, num_devices);
+    taken_.assign(channels.num_channels(), 0);
+    if (!limited_) return;
+    for (const DeviceId d : devices_.ids()) {
+      devices_[d].sending = static_cast<std::uint32_t>(channels.sending(d));
+      devices_[d].receiving = static_cast<std::uint32_t>(channels.receiving(d));
+    }
+  }
+
+  /// Nothing is queued nor under way.
+  void reset() {
+    std::ranges::fill(taken_, 0);
+    copies_.clear();
+    free_copies_.clear();
+    for (Device& d : devices_) {
+      d.queue.clear();
+      d.head = 0;
+      d.moving = 0;
+      d.waiting.clear();
+    }
+    for (auto& waiting : in_host_) waiting = {};
+    to_receive_.clear();
+    to_try_.clear();
+  }
 
   std::uint32_t add_copy(const Copy& copy) {
-    copies_.push_back(copy);
-    return static_cast<std::uint32_t>(copies_.size() - 1);
+    if (free_copies_.empty()) {
+      copies_.push_back(copy);
+      return static_cast<std::uint32_t>(copies_.size() - 1);
+    }
+    const std::uint32_t id = free_copies_.back();
+    free_copies_.pop_back();
+    copies_[id] = copy;
+    return id;
   }
   Copy& copy(std::uint32_t id) { return copies_[id]; }
 
-  void enqueue(DeviceId src, std::uint32_t id) {
-    Device& s = devices_[src];
-    if (s.head == s.queue.size()) {
+  /// The copy is there: its id may be used again.
+  void drop_copy(std::uint32_t id) { free_copies_.push_back(id); }
+
+  void enqueue(std::uint32_t id) {
+    const Copy& copy = copies_[id];
+    Device& s = devices_[copy.src];
+    if (s.idle()) {
       s.queue.clear();
       s.head = 0;
     }
+    std::size_t place = s.queue.size();
     s.queue.push_back(id);
-    for (std::size_t i = s.queue.size() - 1;
-         i > s.head && copies_[id].turn() < copies_[s.queue[i - 1]].turn(); --i)
-      std::swap(s.queue[i], s.queue[i - 1]);
-    to_try_.insert(src);
+    for (; place > s.head && copy < copies_[s.queue[place - 1]]; --place)
+      std::swap(s.queue[place], s.queue[place - 1]);
+    if (!limited_ || (place == s.head && !taken_[s.sending])) to_try_.insert(copy.src);
   }
 
   /// Whether `d` is sending or receiving.
   bool moving(DeviceId d) const { return devices_[d].moving > 0; }
 
   /// A staged transfer, copy `id`, has left its sender for the host's memory.
-  void leave(DeviceId src, std::uint32_t id, TimePoint now) {
+  void leave(std::uint32_t id, TimePoint now) {
+    const auto [src, dst] = std::pair(copies_[id].src, copies_[id].dst);
     --devices_[src].moving;
-    taken_[channels_.sending(src)] = false;
+    taken_[devices_[src].sending] = false;
     wake(src);
-    const DeviceId dst = copies_[id].dst;
-    devices_[dst].in_host.push({now, copies_[id].turn(), id});
+    in_host_[dst].push({now, copies_[id], id});
     to_receive_.insert(dst);
   }
 
   /// A staged transfer to `dst` is over.
   void arrive(DeviceId dst) {
     --devices_[dst].moving;
-    taken_[channels_.receiving(dst)] = false;
+    taken_[devices_[dst].receiving] = false;
     wake(dst);
     to_receive_.insert(dst);
   }
@@ -85,11 +124,10 @@ class TransferQueues {
   /// which it came there, then in turn. `start(copy id)`.
   void receive_all(auto start) {
     to_receive_.drain([&](DeviceId dst) {
-      Device& d = devices_[dst];
-      char& taken = taken_[channels_.receiving(dst)];
-      if (taken || d.in_host.empty()) return;
-      const std::uint32_t id = d.in_host.top().copy;
-      d.in_host.pop();
+      char& taken = taken_[devices_[dst].receiving];
+      if (taken || in_host_[dst].empty()) return;
+      const std::uint32_t id = in_host_[dst].top().id;
+      in_host_[dst].pop();
       taken = true;
       start(id);
     });
@@ -98,11 +136,11 @@ class TransferQueues {
   void end(DeviceId src, DeviceId dst) {
     --devices_[src].moving;
     --devices_[dst].moving;
-    if (channels_.limited()) {
-      taken_[channels_.sending(src)] = false;
-      taken_[channels_.receiving(dst)] = false;
+    if (limited_) {
+      taken_[devices_[src].sending] = false;
+      taken_[devices_[dst].receiving] = false;
     }
-    if (channels_.num_channels() == 1) {  // the one bus: anyone may wait for it
+    if (shared_) {  // anyone may wait for the one bus
       for (const DeviceId d : devices_.ids()) wake(d);
       return;
     }
@@ -116,26 +154,27 @@ class TransferQueues {
   /// Starts every transfer that can start, in turn. `computing(device)`; `start(copy id)` may
   /// refuse by returning false, which ends the matter.
   void start_all(auto computing, auto start) {
+    if (to_try_.empty()) return;
     candidates_.clear();
     to_try_.drain([&](DeviceId s) { add_candidates(s); });
-    if (candidates_.size() > 1) {
-      std::ranges::stable_sort(candidates_, [&](const auto& a, const auto& b) {
-        return copies_[a.second].turn() < copies_[b.second].turn();
-      });
-    }
-    for (const auto& [src, id] : candidates_) {
-      const DeviceId dst = copies_[id].dst;
+    if (candidates_.size() > 1)
+      std::ranges::sort(candidates_,
+                        [&](std::uint32_t a, std::uint32_t b) { return copies_[a] < copies_[b]; });
+    for (const std::uint32_t id : candidates_) {
+      const auto [src, dst] = std::pair(copies_[id].src, copies_[id].dst);
       Device& s = devices_[src];
+      Device& r = devices_[dst];
       // Where several transfers of one sender are candidates, an earlier one may have to wait.
       if (s.queue[s.head] != id) continue;
-      if (const auto blocked = blocked_by(src, dst, computing)) {
-        devices_[*blocked].waiting.insert(src);
+      if ((limited_ && taken_[s.sending]) || (!overlap_ && computing(src))) continue;
+      if ((limited_ && !staged_ && taken_[r.receiving]) || (!overlap_ && computing(dst))) {
+        r.waiting.insert(src);
         continue;
       }
       ++s.moving;
-      ++devices_[dst].moving;
-      if (channels_.limited()) taken_[channels_.sending(src)] = true;
-      if (channels_.limited() && !channels_.staged()) taken_[channels_.receiving(dst)] = true;
+      ++r.moving;
+      if (limited_) taken_[s.sending] = true;
+      if (limited_ && !staged_) taken_[r.receiving] = true;
       ++s.head;
       if (!start(id)) return;
     }
@@ -145,53 +184,48 @@ class TransferQueues {
   /// A copy in the host's memory.
   struct InHost {
     TimePoint since{};
-    decltype(Copy{}.turn()) turn{};
-    std::uint32_t copy = 0;
+    Copy copy{};
+    std::uint32_t id = 0;
     friend bool operator>(const InHost& a, const InHost& b) {
-      return std::tie(a.since, a.turn, a.copy) > std::tie(b.since, b.turn, b.copy);
+      return std::tie(a.since, a.copy) > std::tie(b.since, b.copy);
     }
   };
   struct Device {
     std::vector<std::uint32_t> queue{};  // copy ids, from `head` on
     std::size_t head = 0;
-    std::uint32_t moving = 0;  // transfers it sends or receives
-    DeviceSet waiting;         // senders whose first transfer waits for this device
-    std::priority_queue<InHost, std::vector<InHost>, std::greater<>> in_host{};
+    std::uint32_t moving = 0;                  // transfers it sends or receives
+    std::uint32_t sending = 0, receiving = 0;  // its channels
+    DeviceSet waiting;                         // senders whose first transfer waits for this device
+    bool idle() const { return head == queue.size(); }
   };
 
   void wake(DeviceId d) {
-    to_try_.insert(d);
-    to_try_.insert(devices_[d].waiting);
-    devices_[d].waiting.clear();
+    Device& device = devices_[d];
+    if (!device.idle()) to_try_.insert(d);
+    to_try_.insert(device.waiting);
+    device.waiting.clear();
   }
 
   /// The transfers of `s` that might start now: its first, or all if channels never run out.
   void add_candidates(DeviceId s) {
     const Device& sender = devices_[s];
-    const std::size_t all = sender.queue.size();
-    const std::size_t last = channels_.limited() ? std::min(sender.head + 1, all) : all;
-    for (std::size_t i = sender.head; i < last; ++i) candidates_.emplace_back(s, sender.queue[i]);
+    if (sender.idle()) return;
+    if (limited_) return candidates_.push_back(sender.queue[sender.head]);
+    candidates_.insert(candidates_.end(),
+                       sender.queue.begin() + static_cast<std::ptrdiff_t>(sender.head),
+                       sender.queue.end());
   }
 
-  /// The device that keeps a transfer from starting, if one does.
-  std::optional<DeviceId> blocked_by(DeviceId src, DeviceId dst, auto computing) const {
-    if (channels_.limited()) {
-      if (taken_[channels_.sending(src)]) return src;
-      if (!channels_.staged() && taken_[channels_.receiving(dst)]) return dst;
-    }
-    if (!overlap_ && computing(src)) return src;
-    if (!overlap_ && computing(dst)) return dst;
-    return std::nullopt;
-  }
-
-  ChannelMap channels_;
-  bool overlap_;
+  bool limited_, staged_, shared_, overlap_;
   std::vector<char> taken_;  // [num_channels]
   std::vector<Copy> copies_;
+  std::vector<std::uint32_t> free_copies_;  // ids
   IdVector<DeviceId, Device> devices_;
+  /// By receiver: of staged transfers.
+  IdVector<DeviceId, std::priority_queue<InHost, std::vector<InHost>, std::greater<>>> in_host_;
   DeviceSet to_receive_;  // devices that may have something to receive from the host
   DeviceSet to_try_;      // senders whose first transfer may have become possible
-  std::vector<std::pair<DeviceId, std::uint32_t>> candidates_;
+  std::vector<std::uint32_t> candidates_;  // copy ids
 };
 
 }  // namespace baechi

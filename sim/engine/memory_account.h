@@ -1,0 +1,41 @@
+/// What is in use on one device, by kind, against its limit.
+#pragma once
+#include "sim/engine/simulation.h"
+
+namespace baechi {
+
+class MemoryAccount {
+ public:
+  explicit MemoryAccount(Bytes limit = {}) : limit_(limit) {}
+
+  /// Nothing is in use, nor was.
+  void reset() { *this = MemoryAccount(limit_); }
+
+  bool fits(Bytes size) const { return used_ + size <= limit_; }
+  Bytes free() const { return limit_ - used_; }
+  const MemoryUse& live() const { return live_; }
+  Bytes peak() const { return peak_; }
+  const MemoryUse& at_peak() const { return at_peak_; }
+
+  void take(MemoryKind kind, Bytes size) {
+    live_[kind] += size;
+    used_ += size;
+  }
+  void give_back(MemoryKind kind, Bytes size) {
+    live_[kind] -= size;
+    used_ -= size;
+  }
+  /// To be called when a request is complete: a peak inside one does not count.
+  void note_peak() {
+    if (used_ <= peak_) return;
+    peak_ = used_;
+    at_peak_ = live_;
+  }
+
+ private:
+  MemoryUse live_{};
+  Bytes used_{}, limit_{}, peak_{};
+  MemoryUse at_peak_{};
+};
+
+}  // namespace baechi

@@ -1,0 +1,63 @@
+#include "sim/engine/step_graph.h"
+
+#include <algorithm>
+
+namespace baechi {
+
+StepGraph::StepGraph(const Problem& problem)
+    : costs_(problem.costs),
+      ops_(problem.graph.num_ops() + 1),
+      tensors_(problem.graph.num_tensors() + 1),
+      readers_(problem.graph.num_edges()) {
+  const OpGraph& graph = problem.graph;
+  std::uint32_t input = 0;
+  std::uint32_t output = 0;
+  for (const OpId v : graph.ops()) {
+    Op& op = ops_[index(v)];
+    op = {.compute = costs_.compute(v, DeviceId{0}),
+          .temporary = graph.op(v).temporary,
+          .first_input = input,
+          .first_output = output};
+    if (graph.in_edges(v).empty()) sources_.push_back(v);
+    for (const EdgeId e : graph.in_edges(v)) readers_[index(e)] = {v, input++};
+    for (const TensorId t : graph.outputs(v)) {
+      const baechi::Tensor& tensor = graph.tensor(t);
+      tensors_[index(t)] = {
+          .size = tensor.size,
+          .first_reader = static_cast<std::uint32_t>(index(*graph.readers(t).begin())),
+          .is_held = tensor.held() == tensor.size,
+          .is_copied = tensor.copied() == tensor.size,
+          .instant = graph.instant(t)};
+      op.outputs += tensor.held();
+      ++output;
+    }
+    if (const Bytes own = graph.op(v).persistent; own != Bytes{}) weights_.push_back({v, own});
+  }
+  ops_.back() = {.first_input = input, .first_output = output};
+  tensors_.back().first_reader = static_cast<std::uint32_t>(graph.num_edges());
+  pack_costs(problem);
+}
+
+void StepGraph::pack_costs(const Problem& problem) {
+  constexpr std::size_t most_kinds = 8;  // above, a table would outgrow the graph
+  std::vector<DeviceId> kinds;           // the first device of each
+  for (const DeviceId d : problem.cluster.devices()) {
+    const auto same =
+        std::ranges::find_if(kinds, [&](DeviceId other) { return costs_.compute_alike(other, d); });
+    column_.push_back(static_cast<std::size_t>(same - kinds.begin()) * problem.graph.num_ops());
+    if (same == kinds.end()) kinds.push_back(d);
+  }
+  alike_ = kinds.size() == 1;
+  if (!alike_ && kinds.size() <= most_kinds) {
+    compute_.reserve(kinds.size() * problem.graph.num_ops());
+    for (const DeviceId d : kinds)
+      for (const OpId v : problem.graph.ops()) compute_.push_back(costs_.compute(v, d));
+  }
+  if (problem.cluster.num_devices() > 1 && costs_.transfers_alike()) {
+    transfer_.reserve(problem.graph.num_tensors());
+    for (const TensorId t : problem.graph.tensors())
+      transfer_.push_back(costs_.transfer(t, DeviceId{0}, DeviceId{1}));
+  }
+}
+
+}  // namespace baechi

@@ -1,0 +1,105 @@
+/// What the engine reads of a graph and its costs, packed: the same for every placement.
+#pragma once
+#include <cstdint>
+#include <ranges>
+#include <span>
+#include <vector>
+
+#include "sim/cluster/placement.h"
+
+namespace baechi {
+
+/// Of a problem, whose parts outlive it.
+class StepGraph {
+ public:
+  explicit StepGraph(const Problem& problem);
+
+  /// An op that reads a tensor, and which of all inputs it is that it reads; those of one op have
+  /// consecutive numbers, in the order of OpGraph::in_edges.
+  struct Reader {
+    OpId op{};
+    std::uint32_t input = 0;
+  };
+  struct Weights {
+    OpId op{};
+    Bytes size{};
+  };
+
+  std::size_t num_ops() const { return ops_.size() - 1; }
+  std::size_t num_tensors() const { return tensors_.size() - 1; }
+  std::size_t num_inputs() const { return readers_.size(); }
+
+  auto inputs(OpId v) const {
+    return std::views::iota(ops_[index(v)].first_input, ops_[index(v) + 1].first_input);
+  }
+  std::uint32_t num_inputs(OpId v) const {
+    return ops_[index(v) + 1].first_input - ops_[index(v)].first_input;
+  }
+  auto outputs(OpId v) const {
+    return id_range<TensorId>(ops_[index(v)].first_output, ops_[index(v) + 1].first_output);
+  }
+  /// The edges that read `t`, as OpGraph::readers.
+  auto readers(TensorId t) const {
+    return id_range<EdgeId>(tensors_[index(t)].first_reader, tensors_[index(t) + 1].first_reader);
+  }
+  Reader reader(EdgeId e) const { return readers_[index(e)]; }
+
+  Bytes output_bytes(OpId v) const { return ops_[index(v)].outputs; }
+  Bytes temporary(OpId v) const { return ops_[index(v)].temporary; }
+  std::span<const OpId> sources() const { return sources_; }  ///< ops without inputs, ascending
+
+  Bytes size(TensorId t) const { return tensors_[index(t)].size; }
+  Bytes held(TensorId t) const {
+    return tensors_[index(t)].is_held ? tensors_[index(t)].size : Bytes{};
+  }
+  Bytes copied(TensorId t) const {
+    return tensors_[index(t)].is_copied ? tensors_[index(t)].size : Bytes{};
+  }
+  bool instant(TensorId t) const { return tensors_[index(t)].instant; }
+  std::span<const Weights> weights() const { return weights_; }  ///< of those ops that have any
+
+  Duration compute(OpId v, DeviceId d) const {
+    if (alike_) return ops_[index(v)].compute;
+    if (compute_.empty()) return costs_.compute(v, d);
+    return compute_[column_[d] + index(v)];
+  }
+  /// Asks for the memory that will be read when `v` starts.
+  void prefetch_start(OpId v) const { __builtin_prefetch(&ops_[index(v)]); }
+  /// And when it ends.
+  void prefetch_end(OpId v) const {
+    __builtin_prefetch(&readers_[tensors_[ops_[index(v)].first_output].first_reader]);
+  }
+
+  Duration transfer(TensorId t, DeviceId src, DeviceId dst) const {
+    if (transfer_.empty()) return costs_.transfer(t, src, dst);
+    return transfer_[t];
+  }
+
+ private:
+  struct Op {
+    Duration compute{};  // on the first device
+    Bytes outputs{}, temporary{};
+    std::uint32_t first_input = 0, first_output = 0;
+  };
+  struct Tensor {
+    Bytes size{};
+    std::uint32_t first_reader = 0;
+    bool is_held = false, is_copied = false;  // else held(), copied() are 0
+    bool instant = false;
+  };
+
+  void pack_costs(const Problem& problem);
+
+  const CostModel& costs_;
+  std::vector<Op> ops_;          // [num_ops + 1]
+  std::vector<Tensor> tensors_;  // [num_tensors + 1]
+  std::vector<Reader> readers_;  // [num_edges]
+  std::vector<Weights> weights_;
+  std::vector<OpId> sources_;
+  bool alike_ = true;                       // ops take the same time on all devices
+  std::vector<Duration> compute_;           // [kinds of device, num_ops], or empty: ask
+  IdVector<DeviceId, std::size_t> column_;  // where the times for a device begin
+  IdVector<TensorId, Duration> transfer_;   // between any two devices, or empty: ask
+};
+
+}  // namespace baechi
