@@ -68,6 +68,15 @@ class ListSchedule {
           p.engine.enforce_memory ? caution.memory_share * memory : Bytes{std::int64_t{1} << 62};
     }
     ample_ = all_fits_anywhere();
+    const DeviceId first_device{0};
+    alike_ = std::ranges::all_of(cluster_.devices(),
+                                 [&](DeviceId d) { return costs_.compute_alike(first_device, d); });
+    alike_links_ = cluster_.num_devices() > 1 && costs_.transfers_alike();
+    if (alike_links_) {
+      transfer_.reserve(graph_.num_tensors());
+      for (const TensorId t : graph_.tensors())
+        transfer_.push_back(costs_.transfer(t, first_device, DeviceId{1}));
+    }
     for (const TensorId t : graph_.tensors())
       readers_left_[t] = static_cast<std::uint32_t>(graph_.readers(t).size());
     for (const OpId v : graph_.ops()) {
@@ -91,13 +100,10 @@ class ListSchedule {
     while (true) {
       while (start_one()) {
       }
-      TimePoint next = ask_again_;
-      for (const DeviceState& dev : devices_)
-        if (dev.running != no_op) next = std::min(next, dev.free_at);
+      const TimePoint next = ends_.empty() ? ask_again_ : std::min(ask_again_, ends_.top().first);
       if (next == never && !ask_blocked_again()) break;
       if (next != never) now_ = next;
-      for (const DeviceId d : cluster_.devices())
-        if (devices_[d].running != no_op && devices_[d].free_at <= now_) end_op(d);
+      for (; !ends_.empty() && ends_.top().first <= now_; ends_.pop()) end_op(ends_.top().second);
     }
     if (order_.size() < graph_.num_ops()) return std::nullopt;
     Placement result{.device = IdVector<OpId, DeviceId>(graph_.num_ops()),
@@ -132,6 +138,7 @@ class ListSchedule {
 
  private:
   static constexpr std::uint32_t no_copy = ~std::uint32_t{0};
+  static constexpr std::size_t few_devices = 8;  // that asking them all is the fastest
   static constexpr TimePoint never = TimePoint::max();
 
   struct OpState {
@@ -183,6 +190,7 @@ class ListSchedule {
     MinHeap<Candidate> later{};  // ready ops that could start after `now_`
     MinHeap<Ranked> soon{};      // that could start by `now_`
     MinHeap<Blocked> blocked{};  // without room, least need first
+    std::size_t asked = 0;       // how many of asked_of_all_ are in `later`
   };
   /// What a device would do now, or when to ask again.
   struct Choice {
@@ -236,11 +244,16 @@ class ListSchedule {
       if (!is_there(edge, d) && find_copy(edge.tensor, d) == no_copy) to_send_.push_back(e);
     }
     if (to_send_.size() > 1) {
-      std::ranges::sort(to_send_, {}, [&](EdgeId e) {
+      const auto turn = [&](EdgeId e) {
         return std::pair(ops_[graph_.edge(e).src].end, graph_.edge(e).tensor);
-      });
+      };
+      if (!std::ranges::is_sorted(to_send_, {}, turn)) std::ranges::sort(to_send_, {}, turn);
     }
     return to_send_;
+  }
+
+  Duration transfer(TensorId t, DeviceId src, DeviceId dst) const {
+    return alike_links_ ? transfer_[t] : costs_.transfer(t, src, dst);
   }
 
   /// When all inputs of `v` would be on `d`. Every transfer involves d's receiving channel, so but
@@ -271,7 +284,7 @@ class ListSchedule {
         end = std::max(left, receiver) + s.in;
       } else {
         if (limited) start = std::max({start, receiver, clock_[channels_.sending(src)]});
-        left = end = start + costs_.transfer(edge.tensor, src, d);
+        left = end = start + transfer(edge.tensor, src, d);
       }
       if (limited) receiver = end;
       ready = std::max(ready, end);
@@ -282,6 +295,7 @@ class ListSchedule {
       }
       copies_.push_back({end, d, 1, first_copy_[edge.tensor]});
       first_copy_[edge.tensor] = static_cast<std::uint32_t>(copies_.size() - 1);
+      if (cached_) ask_readers(edge.tensor, d);
       devices_[d].room.take(copied(edge.tensor));
     }
     return ready;
@@ -330,17 +344,68 @@ class ListSchedule {
     return !ops_[v].scheduled && (!ops_[v].pinned || ops_[v].device == d);
   }
 
+  /// The devices that have an input of `v`, or a copy of one, are asked at once. Any other must
+  /// have every input sent, which takes until lonely_at(v) at least: till then none of them is
+  /// asked.
   void make_ready(OpId v) {
     if (options_.variant == Variant::pytorch) ops_[v].turn = became_ready_++;
     if (!options_.favourite.empty()) ready_.push_back(v);
-    for (const DeviceId d : cluster_.devices()) {
-      if (may_go(v, d)) devices_[d].later.push({inputs_at(v, d, false), v});
+    first_.push({ranked(v)});
+    if (ops_[v].pinned) return ask(ops_[v].device, v);
+    if (!alike_links_ || cluster_.num_devices() <= few_devices) {
+      for (const DeviceId d : cluster_.devices()) ask(d, v);
+      return;
+    }
+    holders_.clear();
+    for (const EdgeId e : graph_.in_edges(v)) {
+      const TensorId t = graph_.edge(e).tensor;
+      holders_.push_back(ops_[graph_.edge(e).src].device);
+      if (!cached_) continue;
+      for (std::uint32_t c = first_copy_[t]; c != no_copy; c = copies_[c].next)
+        holders_.push_back(copies_[c].device);
+    }
+    std::ranges::sort(holders_);
+    const auto rest = std::ranges::unique(holders_);
+    holders_.erase(rest.begin(), rest.end());
+    for (const DeviceId d : holders_) ask(d, v);
+    lonely_.push({lonely_at(v), v});
+  }
+
+  void ask(DeviceId d, OpId v) { devices_[d].later.push({inputs_at(v, d, false), v}); }
+
+  /// Before when `v` cannot start on a device that has none of its inputs, whatever else is sent:
+  /// channels only fill up.
+  TimePoint lonely_at(OpId v) const {
+    TimePoint at = now_;
+    for (const EdgeId e : graph_.in_edges(v)) {
+      const Edge& edge = graph_.edge(e);
+      if (graph_.instant(edge.tensor)) continue;
+      at = std::max(at, ops_[edge.src].end + transfer_[edge.tensor]);
+    }
+    return at;
+  }
+
+  /// The ready ops that read `t` may now start on `d` earlier than thought.
+  void ask_readers(TensorId t, DeviceId d) {
+    for (const EdgeId e : graph_.readers(t)) {
+      const OpId v = graph_.edge(e).dst;
+      if (ops_[v].unmet == 0 && !ops_[v].scheduled && !ops_[v].pinned)
+        devices_[d].later.push({now_, v});
     }
   }
 
   /// Moves what can start by now from `later` to `soon`, re-estimating what comes up.
   void advance(DeviceId d) {
     DeviceState& dev = devices_[d];
+    for (; dev.asked < asked_of_all_.size(); ++dev.asked) {
+      const OpId v = asked_of_all_[dev.asked];
+      if (!may_go(v, d)) continue;
+      const TimePoint at = inputs_at(v, d, false);
+      if (at <= now_)
+        dev.soon.push(ranked(v));
+      else
+        dev.later.push({at, v});
+    }
     while (!dev.later.empty() && dev.later.top().at <= now_) {
       const OpId v = dev.later.top().op;
       dev.later.pop();
@@ -403,9 +468,7 @@ class ListSchedule {
     TimePoint urgent = never;
     // Where every device has room, an op that may go anywhere is not urgent before the last running
     // op has ended, and that is an instant anyway.
-    const bool only_pinned = ample_ && std::ranges::any_of(devices_, [](const DeviceState& dev) {
-                               return dev.running != no_op;
-                             });
+    const bool only_pinned = ample_ && !ends_.empty();
     for (const OpId v : ready_) {
       if (only_pinned && !ops_[v].pinned) continue;
       if (!may_go(v, d) || !has_room(v, d)) continue;
@@ -432,6 +495,8 @@ class ListSchedule {
     OpId best = no_op;
     DeviceId where{};
     ask_again_ = never;
+    for (; !lonely_.empty() && lonely_.top().at <= now_; lonely_.pop())
+      if (!ops_[lonely_.top().op].scheduled) asked_of_all_.push_back(lonely_.top().op);
     for (const DeviceId d : cluster_.devices()) {
       if (devices_[d].running != no_op) continue;
       const Choice choice = choose(d);
@@ -441,10 +506,19 @@ class ListSchedule {
       if (v == best && costs_.compute(v, d) >= costs_.compute(v, where)) continue;
       best = v;
       where = d;
+      if (alike_ && ranked(v) == first_ready()) break;  // no device has a better
     }
-    if (best == no_op) return false;
+    if (best == no_op) {
+      if (!lonely_.empty()) ask_again_ = std::min(ask_again_, lonely_.top().at);
+      return false;
+    }
     start(best, where);
     return true;
+  }
+
+  Ranked first_ready() {
+    while (ops_[first_.top().op].scheduled) first_.pop();
+    return first_.top();
   }
 
   void start(OpId v, DeviceId d) {
@@ -481,6 +555,7 @@ class ListSchedule {
     op.end = std::max({now_, dev.free_at, inputs}) + costs_.compute(v, d);
     dev.free_at = op.end;
     dev.running = dev.last = v;
+    ends_.push({op.end, d});
     order_.push_back(v);
     if (!options_.favourite.empty()) std::erase(ready_, v);
   }
@@ -541,6 +616,9 @@ class ListSchedule {
   const Caution caution_;
   const bool cached_;
   bool ample_ = false;
+  bool alike_ = false;                     // an op takes the same time on every device
+  bool alike_links_ = false;               // a tensor takes the same time between any two devices
+  IdVector<TensorId, Duration> transfer_;  // if alike_links_
   const ChannelMap channels_;
   std::vector<TimePoint> clock_;  // [num_channels], end of the last booking
   IdVector<DeviceId, DeviceState> devices_;
@@ -548,9 +626,14 @@ class ListSchedule {
   IdVector<TensorId, std::uint32_t> readers_left_;  // that have not ended
   IdVector<TensorId, std::uint32_t> first_copy_;    // into copies_, a list
   std::vector<Copy> copies_;
-  std::vector<Group> groups_;  // by GroupId; [0]: of ops without one, not asked
-  std::vector<OpId> ready_;    // not scheduled; only m-SCT walks it
-  std::vector<OpId> order_;    // as scheduled
+  std::vector<Group> groups_;       // by GroupId; [0]: of ops without one, not asked
+  MinHeap<Ranked> first_;           // ready ops, and some that were
+  std::vector<DeviceId> holders_;   // of inputs of an op, or copies of them
+  MinHeap<Candidate> lonely_;       // ready ops that other devices than those with an input...
+  std::vector<OpId> asked_of_all_;  // ...may start, and those whose time for it has come
+  std::vector<OpId> ready_;         // not scheduled; only m-SCT walks it
+  MinHeap<std::pair<TimePoint, DeviceId>> ends_;  // of the running ops
+  std::vector<OpId> order_;                       // as scheduled
   std::uint32_t became_ready_ = 0;
   std::vector<EdgeId> to_send_;
   std::vector<std::pair<DeviceId, TimePoint>> sender_clocks_;  // of one estimate

@@ -1,0 +1,81 @@
+#include <doctest/doctest.h>
+
+#include "placers/registry.h"
+#include "tests/random_problems.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// The same costs, but nobody is told that devices or links are alike.
+class SecretCosts final : public CostModel {
+ public:
+  explicit SecretCosts(const CostModel& costs) : costs_(costs) {}
+  Duration compute(OpId op, DeviceId device) const override { return costs_.compute(op, device); }
+  Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override {
+    return costs_.transfer(tensor, src, dst);
+  }
+  Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override {
+    return costs_.latency(tensor, src, dst);
+  }
+
+ private:
+  const CostModel& costs_;
+};
+
+/// The cluster with the same memory for all devices, or the one that was given.
+Cluster with_memory(const Cluster& cluster, Bytes memory) {
+  IdVector<DeviceId, Device> devices;
+  for (const DeviceId d : cluster.devices()) {
+    devices.push_back(cluster.device(d));
+    devices[d].memory = memory;
+  }
+  Cluster result = Cluster::uniform(std::move(devices), {});
+  for (const DeviceId src : cluster.devices())
+    for (const DeviceId dst : cluster.devices()) result.set_link(src, dst, cluster.link(src, dst));
+  return result;
+}
+
+/// Devices and priorities, or why there are none.
+std::string answer(const Placer& placer, const Problem& problem) {
+  try {
+    const Placement placement = placer.place(problem, 0);
+    std::string text;
+    for (const OpId v : problem.graph.ops())
+      text += fmt::format("{}:{} ", index(placement.device[v]), placement.priority[v]);
+    return text;
+  } catch (const InfeasibleError& e) {
+    return e.what();
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("list scheduler") {
+  // Where devices are alike, a schedule for many of them asks only those that may matter; where it
+  // does not know that they are, it asks them all.
+  TEST_CASE("asking fewer devices decides nothing") {
+    const auto m_etf = make_placer("m_etf", Options("m_etf"));
+    std::size_t feasible = 0;
+    for (std::uint64_t seed = 0; seed < 120; ++seed) {
+      const RandomProblem random({.ops = 60, .degree = 3, .reach = 30},
+                                 9 + static_cast<std::uint32_t>(seed % 8), seed);
+      const Cluster tight =
+          with_memory(random.cluster, Bytes{1500 + 500 * static_cast<std::int64_t>(seed % 5)});
+      for (const Transfers transfers : {Transfers::sequential, Transfers::parallel,
+                                        Transfers::duplex, Transfers::shared, Transfers::staged}) {
+        for (const bool cache : {true, false}) {
+          const EngineOptions engine{.transfers = transfers, .cache_tensors = cache};
+          const SecretCosts secret(random.costs);
+          const Cluster& cluster = seed % 2 == 0 ? random.cluster : tight;
+          INFO("seed ", seed, ", transfers ", static_cast<int>(transfers), ", cache ", cache);
+          const std::string text = answer(*m_etf, {random.graph, cluster, random.costs, engine});
+          CHECK(text == answer(*m_etf, {random.graph, cluster, secret, engine}));
+          if (!text.starts_with("m_")) ++feasible;
+        }
+      }
+    }
+    CHECK(feasible > 600);  // of 1200
+  }
+}
