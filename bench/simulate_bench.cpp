@@ -1,34 +1,106 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/layered_graph.h"
+#include "sim/engine/batch_estimate.h"
 #include "sim/engine/simulation.h"
 
 namespace baechi::bench {
 namespace {
 
-void run(benchmark::State& state, EngineOptions engine) {
-  const OpGraph& graph = layered(state.range(0));
-  const Cluster eight = cluster(8);
-  const ProfiledCosts costs(graph, eight);
-  const Placement placement = mostly_local(graph, 8);
+/// One placement again and again, on `devices` devices, by one Simulator.
+void again(benchmark::State& state, const OpGraph& graph, std::size_t devices,
+           EngineOptions engine) {
+  const Cluster on = cluster(devices);
+  const ProfiledCosts costs(graph, on);
+  const Placement placement = mostly_local(graph, devices);
+  Simulator simulator({graph, on, costs, engine});
   for (auto _ : state) {
-    const StepResult result = baechi::simulate({graph, eight, costs, engine}, placement);
+    const StepResult& result = simulator.run(placement);
     benchmark::DoNotOptimize(result.makespan);
   }
-  state.SetItemsProcessed(state.iterations() * state.range(0));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(graph.num_ops()));
+}
+
+/// As layered(), but every op takes 20 us and every second one is a source: nearly all that happens
+/// happens at the same time as something else.
+const OpGraph& tied(std::int64_t ops) {
+  static std::map<std::int64_t, OpGraph> made;
+  const auto it = made.find(ops);
+  if (it != made.end()) return it->second;
+  const OpGraph& model = layered(ops);
+  OpGraphBuilder b;
+  std::vector<TensorId> outputs;
+  for (const OpId v : model.ops()) {
+    const OpId op = b.add_op({.name = model.name(v), .compute = std::chrono::microseconds{20}});
+    outputs.push_back(b.add_tensor(op, Bytes{60'000}));
+    if (index(v) % 2 == 0) continue;
+    for (const OpId u : model.predecessors(v)) b.add_edge(outputs[index(u)], op);
+  }
+  return made.emplace(ops, std::move(b).build()).first->second;
 }
 
 }  // namespace
 
 /// Sequential channels, cache, memory books: the default.
 static void simulate(benchmark::State& state) {
-  run(state, {});
+  again(state, layered(state.range(0)), 8, {});
 }
 BENCHMARK(simulate)->RangeMultiplier(10)->Range(1000, 1000000);
 
+static void simulate_without_books(benchmark::State& state) {
+  again(state, layered(state.range(0)), 8, {.count_memory = false});
+}
+BENCHMARK(simulate_without_books)->Arg(100000)->Arg(1000000);
+
+static void simulate_64_devices(benchmark::State& state) {
+  again(state, layered(state.range(0)), 64, {});
+}
+BENCHMARK(simulate_64_devices)->Arg(100000);
+
 static void simulate_parallel(benchmark::State& state) {
-  run(state, {.transfers = Transfers::parallel});
+  again(state, layered(state.range(0)), 8, {.transfers = Transfers::parallel});
 }
 BENCHMARK(simulate_parallel)->Arg(100000);
+
+static void simulate_ties(benchmark::State& state) {
+  again(state, tied(state.range(0)), 8, {});
+}
+BENCHMARK(simulate_ties)->Arg(100000);
+
+static void simulate_baechi(benchmark::State& state) {
+  again(state, layered(state.range(0)), 8, {.semantics = Semantics::baechi});
+}
+BENCHMARK(simulate_baechi)->Arg(100000)->Arg(1000000);
+
+/// Sixteen placements at once, of the simpler step: an item is one op of one placement.
+static void batch_estimate(benchmark::State& state) {
+  const OpGraph& graph = layered(state.range(0));
+  const Cluster eight = cluster(8);
+  const ProfiledCosts costs(graph, eight);
+  BatchEstimate batch({graph, eight, costs});
+  for (std::size_t lane = 0; lane < BatchEstimate::lanes; ++lane)
+    batch.place(lane, mostly_local(graph, 8));
+  for (auto _ : state) {
+    const BatchEstimate::Times times = batch.run();
+    benchmark::DoNotOptimize(times.data());
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0) *
+                          static_cast<std::int64_t>(BatchEstimate::lanes));
+}
+BENCHMARK(batch_estimate)->Arg(100000)->Arg(1000000);
+
+/// One call, what a Simulator prepares included.
+static void simulate_once(benchmark::State& state) {
+  const OpGraph& graph = layered(state.range(0));
+  const Cluster eight = cluster(8);
+  const ProfiledCosts costs(graph, eight);
+  const Placement placement = mostly_local(graph, 8);
+  for (auto _ : state) {
+    const StepResult result = baechi::simulate({graph, eight, costs}, placement);
+    benchmark::DoNotOptimize(result.makespan);
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(simulate_once)->Arg(100000)->Arg(1000000);
 
 }  // namespace baechi::bench
