@@ -1,8 +1,20 @@
+#include <algorithm>
+
 #include "sim/engine/simulation.h"
 #include "sim/objective/objective.h"
 
 namespace baechi {
 namespace {
+
+/// Whether every device has room for all there is: then memory need not be counted.
+bool memory_is_ample(const Problem& p) {
+  Bytes all;
+  for (const OpId v : p.graph.ops()) all += p.graph.op(v).persistent + p.graph.op(v).temporary;
+  for (const TensorId t : p.graph.tensors()) all += p.graph.tensor(t).held();
+  for (const EdgeId e : p.graph.edges()) all += p.graph.tensor(p.graph.edge(e).tensor).copied();
+  return std::ranges::all_of(p.cluster.devices(),
+                             [&](DeviceId d) { return all <= p.cluster.device(d).memory; });
+}
 
 /// The engine's makespan, under its own idea of memory.
 class StepTime final : public Objective {
@@ -14,17 +26,25 @@ class StepTime final : public Objective {
  private:
   class Simulation final : public Evaluator {
    public:
-    explicit Simulation(const Problem& problem) : problem_(problem) {}
+    explicit Simulation(const Problem& problem)
+        : problem_(problem), simulator_(without_needless_books(problem)) {}
     Score score(const Placement& placement) override {
       Score score = constraints(problem_, placement);
-      const StepResult step = simulate(problem_, placement);
+      const StepResult& step = simulator_.run(placement);
       score.value = step.makespan;
       score.over = step.oom ? step.oom->needed - step.oom->free : Bytes{};
       return score;
     }
 
    private:
+    static Problem without_needless_books(const Problem& problem) {
+      EngineOptions engine = problem.engine;
+      engine.count_memory = engine.enforce_memory && !memory_is_ample(problem);
+      return {problem.graph, problem.cluster, problem.costs, engine};
+    }
+
     Problem problem_;
+    Simulator simulator_;
   };
 };
 
