@@ -12,7 +12,9 @@
 #include "sim/engine/simulation.h"
 #include "sim/objective/objective.h"
 #include "tests/brute_force.h"
+#include "tests/msr_files.h"
 #include "tests/random_problems.h"
+#include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 
@@ -271,6 +273,23 @@ TEST_SUITE("search") {
     const RandomProblem random({.ops = 40}, 3, 1);
     const Placement p = search({{"seconds", value("0.05")}})->place(random.under({}), 0);
     CHECK(p.facts.at("found_us") <= p.facts.at("portfolio_us"));
+  }
+
+  TEST_CASE("splits beyond the best contiguous ones are found where such are known") {
+    const auto data = shared_data();
+    if (!data) return;
+    // The least known max loads that are not contiguous; the best contiguous: 41.75, 107.00 ms.
+    for (const auto& [name, known] :
+         {std::pair("bert24_training", 39'940us), std::pair("gnmt_training", 90'950us)}) {
+      CAPTURE(name);
+      const MsrProblem workload(*data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs" /
+                                (std::string(name) + ".json"));
+      const Placement p = search({{"objective", value("max_load")},
+                                  {"portfolio", value("linearized_dp")},
+                                  {"evaluations", value("100000")}})
+                              ->place(workload.problem(), 0);
+      CHECK(score("max_load", workload.problem(), p).value <= known);
+    }
   }
 
   TEST_CASE("what cannot be searched is refused by name") {

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <deque>
@@ -59,6 +61,15 @@ class Search final : public Placer {
 
   Placement place_watched(const Problem& p, std::uint64_t seed,
                           const Watcher& watcher) const override {
+    // Isolated: while it waits for its own threads, this one takes up no other work.
+    return oneapi::tbb::this_task_arena::isolate([&] { return find(p, seed, watcher); });
+  }
+
+ private:
+  static constexpr std::size_t most_seeds = 2;
+  static constexpr std::size_t rounds = 16;
+
+  Placement find(const Problem& p, std::uint64_t seed, const Watcher& watcher) const {
     const auto start = Clock::now();
     const std::vector<Candidate> seeds = portfolio_.ask(p, *choice_.objective, seed);
     if (seeds.empty())
@@ -75,10 +86,6 @@ class Search final : public Placer {
     return answer(seeds, chains);
   }
 
- private:
-  static constexpr std::size_t most_seeds = 2;
-  static constexpr std::size_t rounds = 16;
-
   void walk(std::deque<Chain>& chains, Clock::time_point start, const Watcher& watcher) const {
     Patience patience{.stop = watcher.stop};
     if (seconds_ > 0.0)
@@ -86,9 +93,9 @@ class Search final : public Placer {
     const auto begin = Clock::now();
     for (std::size_t round = 0; round < rounds && !patience.over(); ++round) {
       const std::size_t each = evaluations_of(round, chains, Clock::now() - begin, patience);
-      const Heat heat{.begin = heat_before(round), .end = heat_before(round + 1)};
-      oneapi::tbb::parallel_for(std::size_t{0}, chains.size(),
-                                [&](std::size_t c) { chains[c].walk(each, heat, patience); });
+      oneapi::tbb::parallel_for(std::size_t{0}, chains.size(), [&](std::size_t c) {
+        chains[c].walk(each, heat_of(round, c), patience);
+      });
       catch_up(chains);
       if (watcher.progress)
         watcher.progress(fmt::format("round {} of {}: {}", round + 1, rounds,
@@ -110,9 +117,14 @@ class Search final : public Placer {
     return static_cast<std::size_t>(std::max(each, 1.0));
   }
 
-  static double heat_before(std::size_t round) {
-    constexpr double first = 0.01, last = 0.0001;
-    return first * std::pow(last / first, static_cast<double>(round) / static_cast<double>(rounds));
+  /// Some chains are hotter: they get out of where the others stay.
+  static Heat heat_of(std::size_t round, std::size_t chain) {
+    constexpr std::array hottest{0.005, 0.05, 0.01, 0.5};
+    const double first = hottest[chain % hottest.size()];
+    const auto before = [&](std::size_t r) {
+      return first * std::pow(0.01, static_cast<double>(r) / static_cast<double>(rounds));
+    };
+    return {.begin = before(round), .end = before(round + 1)};
   }
 
   static std::size_t total(const std::deque<Chain>& chains) {
