@@ -294,6 +294,13 @@ TEST_SUITE("cli") {
     CHECK(bounds["critical_path_us"] == 40.0);
     CHECK(bounds["work_us"] == 30.0);  // 60 us on two devices
     CHECK(bounds["fits_in_memory"] == true);
+    CHECK(bounds["devices_needed"] == 0);
+    CHECK(bounds["max_load"]["lower_bound_us"] == 30.0);
+    CHECK(bounds["max_load"]["binding"] == "work");
+    CHECK(bounds["latency"]["lower_bound_us"] == 40.0);
+    const Json solved = session.json("bound toy.json --time-limit '1 s' " + two_gpus);
+    CHECK(solved["max_load"]["integer_program_us"] >= 30.0);
+    CHECK(session.run("bound toy.json --time-limit soon " + two_gpus).code == 2);
     CHECK(holds(session.run("bound toy.json --devices 2 --memory '999 B'").out, "too small"));
   }
 
