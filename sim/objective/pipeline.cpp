@@ -79,19 +79,20 @@ std::string difference(const PipelineResult& r, const PipelineOptions& options, 
     why = "forward passes are run twice";
   else if (r.per_sample < r.max_load)
     why = overlap ? "devices compute while they send and receive"
-                  : "transfers are not all as long as the mean, or passes were cut short";
+                  : "links differ, and the objective takes their mean";
   else if (options.scheme == PipelineScheme::gpipe)
-    why = fmt::format(
-        "stages stand idle for {:.1f} % of the time while the pipeline fills and drains",
-        100.0 * r.bubble);
+    why = fmt::format("stages compute nothing for {:.1f} % of the time, as it fills and drains",
+                      100.0 * r.bubble);
   else if (!r.in_line)
-    why = "devices feed each other, so that they wait";
+    why = "stages feed each other, and wait";
+  else if (!overlap)
+    why = "a transfer keeps both its devices from computing, so they wait for each other";
+  else if (options.scheme == PipelineScheme::inference)
+    why = "transfers wait for channels";
   else
-    why =
-        "devices wait for transfers: there are too few micro-batches in flight to hide them, or "
-        "channels are taken";
+    why = "the few micro-batches in flight do not hide the transfers";
   return fmt::format(
-      "{:+.1f} %: {}",
+      "{:+.2f} %: {}",
       100.0 * (static_cast<double>(r.per_sample.count()) /
                    static_cast<double>(std::max<std::int64_t>(r.max_load.count(), 1)) -
                1.0),

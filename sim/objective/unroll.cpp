@@ -8,7 +8,9 @@
 namespace baechi {
 namespace {
 
-constexpr std::uint32_t ahead = 3;  // samples, where nothing else limits how far a stage runs ahead
+/// Samples that a stage may be ahead of the next one, where nothing else limits it: one that is
+/// computed there, one that is on its way and one that is ready.
+constexpr std::uint32_t ahead = 3;
 
 bool is_forward(const OpGraph& graph, OpId v) {
   return graph.op(v).phase == Phase::forward;
@@ -180,8 +182,8 @@ class Unroller {
     std::vector<OpId> all_forward, all_backward, updates, first_backward;
     for (std::uint32_t i = 0; i <= last_; ++i) {
       const Pass &forward = pass(i, d, false), &backward = pass(i, d, true);
-      if (options_.scheme == PipelineScheme::inference && i >= ahead)
-        gate(d, last_on_readers(i - ahead, d), forward.first);
+      if (options_.scheme == PipelineScheme::inference)
+        gate(d, far_behind(i, stage), forward.first);
       if (backward_first() && i >= in_flight)
         gate(d, pass(i - in_flight, d, true).last, forward.first);
       gate(d, forward.last, backward.first);
@@ -198,11 +200,15 @@ class Unroller {
     gate(d, all_backward, updates);
   }
 
-  std::vector<OpId> last_on_readers(std::uint32_t i, DeviceId d) {
+  /// What the stages that read from `stage` must have done before it begins micro-batch i: `ahead`
+  /// for each stage they are behind it, or, if they are before it, as if they were behind all.
+  std::vector<OpId> far_behind(std::uint32_t i, std::size_t stage) {
     std::vector<OpId> ops;
-    for (const DeviceId reader : p_.cluster.devices()) {
-      if (!readers_[d][index(reader)]) continue;
-      const std::vector<OpId>& last = pass(i, reader, false).last;
+    for (std::size_t s = 0; s < stages_.devices.size(); ++s) {
+      const auto steps = static_cast<std::uint32_t>(s > stage ? s - stage : stages_.devices.size());
+      const DeviceId reader = stages_.devices[s];
+      if (!readers_[stages_.devices[stage]][index(reader)] || i < ahead * steps) continue;
+      const std::vector<OpId>& last = pass(i - ahead * steps, reader, false).last;
       ops.insert(ops.end(), last.begin(), last.end());
     }
     return ops;

@@ -9,7 +9,8 @@ namespace baechi {
 
 /// In which order devices, the stages, take up what is ready. k stages, s = 0 is the first.
 enum class PipelineScheme : std::uint8_t {
-  /// Forward ops only; at most three samples ahead of the stages that read from it.
+  /// Forward ops only; a stage is at most three samples ahead of the next, six of the one after it,
+  /// ...
   inference,
   /// All forward passes, then all backward passes, the last micro-batch first; then the update.
   /// Source: Huang et al., "GPipe", NeurIPS 2019.
