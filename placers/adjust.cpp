@@ -110,8 +110,16 @@ class Adjusted final : public Placer {
       : placer_(std::move(placer)), policy_(policy), compat_(compat) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
+    return place_watched(p, seed, {});
+  }
+
+  bool can_stop() const override { return placer_->can_stop(); }
+
+  Placement place_watched(const Problem& p, std::uint64_t seed,
+                          const Watcher& watcher) const override {
     const OpGraph apart = p.graph.without_groups();
-    Placement placement = placer_->place({apart, p.cluster, p.costs, p.engine}, seed);
+    Placement placement =
+        placer_->place_watched({apart, p.cluster, p.costs, p.engine}, seed, watcher);
     if (!compat_) return adjust(p, std::move(placement), policy_);
     const BaechiGraph graph = BaechiGraph::from(p.graph, p.costs, p.cluster);
     CompatAdjusted adjusted =

@@ -18,32 +18,36 @@ std::unique_ptr<Placer> make_heft(Options&);
 std::unique_ptr<Placer> make_exact_dp(Options&);
 std::unique_ptr<Placer> make_linearized_dp(Options&);
 std::unique_ptr<Placer> make_mip_max_load(Options&);
+std::unique_ptr<Placer> make_search(Options&);
 std::unique_ptr<Placer> make_exec(Options&);
 
 std::span<const PlacerEntry> placers() {
   static constexpr PlacerEntry table[] = {
       {"single", "every op on one device; ignores memory", "the baseline of every paper",
-       make_single},
+       make_single, true},
       {"round_robin", "ops and groups dealt in turn; ignores memory", "the usual baseline",
-       make_round_robin},
+       make_round_robin, true},
       {"random", "each op or group on a random device; ignores memory", "the usual baseline",
-       make_random},
+       make_random, true},
       {"expert", "a placement file, or rules on op names; ignores memory", "whoever wrote it",
        make_expert},
       {"least_loaded", "each op or group where the sum of op times stays least",
-       "Graham, SIAM J. Appl. Math. 1969", make_least_loaded},
-      {"m_topo", "topological order, devices filled in turn", "Baechi, SoCC'20", make_m_topo},
-      {"m_etf", "earliest task first, within memory", "Baechi, SoCC'20, section 2.2.2", make_m_etf},
+       "Graham, SIAM J. Appl. Math. 1969", make_least_loaded, true},
+      {"m_topo", "topological order, devices filled in turn", "Baechi, SoCC'20", make_m_topo, true},
+      {"m_etf", "earliest task first, within memory", "Baechi, SoCC'20, section 2.2.2", make_m_etf,
+       true},
       {"m_sct", "m_etf, devices wait for favourite children", "Baechi, SoCC'20, section 2.2.3",
-       make_m_sct},
+       make_m_sct, true},
       {"heft", "decreasing upward rank, earliest finish time with insertion",
-       "Topcuoglu et al., TPDS 2002", make_heft},
+       "Topcuoglu et al., TPDS 2002", make_heft, true},
       {"exact_dp", "the pipeline of least max_load; counts weights only",
        "Tarnawski et al., NeurIPS 2020, throughput", make_exact_dp},
       {"linearized_dp", "the same along lines of all ops, quickly; counts weights only",
-       "Tarnawski et al., NeurIPS 2020, linearization", make_linearized_dp},
+       "Tarnawski et al., NeurIPS 2020, linearization", make_linearized_dp, true},
       {"mip_max_load", "the split of least max_load by integer programming; counts weights only",
        "Tarnawski et al., NeurIPS 2020, throughput", make_mip_max_load},
+      {"search", "moves and swaps from the best answers of the quick placers, for any objective",
+       "simulated annealing: Kirkpatrick et al., Science 1983", make_search},
       {"exec", "exec:PATH, a program of your own in any language", "placers/README.md", make_exec},
   };
   return table;

@@ -15,6 +15,7 @@ struct PlacerEntry {
   std::string_view summary;  ///< one line for `list placers`
   std::string_view source;   ///< where the algorithm is described
   std::unique_ptr<Placer> (*make)(Options&);
+  bool quick = false;  ///< of seconds at most, without options: a search begins with its answer
 };
 std::span<const PlacerEntry> placers();
 

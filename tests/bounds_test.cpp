@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include "placers/exact/plan.h"
+#include "placers/lp/solver_bounds.h"
+#include "tests/brute_force.h"
+#include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;
@@ -154,5 +158,102 @@ TEST_SUITE("bounds") {
     const LowerBounds bound = bounds(graph, gpus(2, 38_B));
     CHECK_FALSE(bound.fits_in_memory);
     CHECK(bound.why_not == "colocation group 'pair' needs 39 B, the largest device has 38 B");
+  }
+
+  TEST_CASE("of two children one crosses or waits for the other") {
+    // a(10) -> b(20), a -> c(30), one tensor. A transfer that takes ages is never made: together
+    // on one device they take 60. Apart from a, b would wait 30 more (c is before it there), c 20.
+    // Half and half: b at 10 + 30 x, c at 10 + 20 (1 - x): the ends 30 + 30 x and 60 - 20 x meet at
+    // x = 0.6, at 48.
+    const OpGraph graph = one_tensor_two_readers();
+    const auto bound = [&](Bandwidth bandwidth) {
+      const Cluster cluster = Cluster::uniform(2, 1_GiB, {.bandwidth = bandwidth, .latency = 0ns});
+      const ProfiledCosts costs(graph, cluster);
+      return communication_bound({graph, cluster, costs});
+    };
+    CHECK(bound({1e6}) == 48ns);
+    // 100 B in 1 ns: b crosses, 10 + 1 + 20; c does not.
+    CHECK(bound({1e11}) == 40ns);
+    // In 15 ns: 30 + 15 x and 40 + 15 (1 - x) meet beyond x = 0.8: 42.5, so 43.
+    CHECK(bound({100.0 / 15.0 * 1e9}) == 43ns);
+  }
+
+  TEST_CASE("what does not fit beside each other is not shared out evenly") {
+    // a and b, 10 B each: 10 ns on the accelerator, 40 ns on the core. Without limits the core does
+    // a fifth of the work: 20 * 4 / 5 = 16. If the accelerator holds but one of them, the core has
+    // to do the other: 40, or none of both fits.
+    OpGraphBuilder g;
+    for (const char* name : {"a", "b"}) {
+      const OpId v = g.add_op({.name = name, .persistent = 10_B});
+      g.set_compute(v, "acc", 10ns);
+      g.set_compute(v, "cpu", 40ns);
+    }
+    const OpGraph graph = std::move(g).build();
+    const auto bound = [&](Bytes memory, Limits limits) {
+      IdVector<DeviceId, Device> all;
+      all.push_back({.name = "acc", .kind = "acc", .memory = memory});
+      all.push_back({.name = "cpu", .kind = "cpu", .memory = 20_B});
+      const Cluster cluster = Cluster::uniform(all, {.bandwidth = 1.0_GBps, .latency = 0ns});
+      const ProfiledCosts costs(graph, cluster);
+      return shared_bound({graph, cluster, costs}, limits);
+    };
+    CHECK(bound(20_B, Limits::all_devices) == 16ns);
+    CHECK(bound(10_B, Limits::all_devices) == 40ns);
+    CHECK(bound(10_B, Limits::accelerators) == 40ns);
+    CHECK(bound(10_B, Limits::none) == 16ns);
+  }
+
+  TEST_CASE("as many devices are needed as have memory for all weights, or large units") {
+    const auto needed = [](std::initializer_list<Bytes> weights, Cluster cluster) {
+      OpGraphBuilder g;
+      for (const Bytes b : weights)
+        g.add_op({.name = std::to_string(g.num_ops()), .persistent = b});
+      const OpGraph graph = std::move(g).build();
+      const ProfiledCosts costs(graph, cluster);
+      return devices_needed({graph, cluster, costs});
+    };
+    CHECK(needed({}, gpus(2)) == 0);
+    CHECK(needed({10_B, 10_B, 10_B}, gpus(4, 15_B)) == 3);  // each over half of a device
+    CHECK(needed({5_B, 5_B, 5_B, 5_B}, gpus(4, 10_B)) == 2);
+    CHECK(needed({5_B, 5_B, 5_B, 5_B}, gpus(4, 9_B)) == 4);  // 5 > 9 / 2
+    CHECK(needed({4_B, 4_B, 4_B}, gpus(4, 9_B)) == 2);
+    CHECK(needed({10_B, 10_B, 10_B}, gpus(2, 14_B)) == std::nullopt);
+  }
+
+  TEST_CASE("no bound is above the best placement") {
+    const auto load = make_objective("max_load", Options("max_load"));
+    const auto latency = make_objective("latency", Options("latency"));
+    const std::vector<EngineOptions> engines = all_engines();
+    std::size_t tight = 0;
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem random({.ops = 6}, 3, seed);
+      const Cluster cluster = with_memory(random.cluster, gpu0, {seed % 2 == 0 ? 150 : 1'000'000});
+      EngineOptions engine = engines[seed % engines.size()];
+      if (seed % 11 == 0) engine.transfers = Transfers::staged;
+      const Problem problem = random.under(engine, cluster);
+      const LowerBounds quick = lower_bounds(problem.graph, problem.cluster, problem.costs);
+      if (const auto best = best_placement(problem)) {
+        const Duration communication = communication_bound(problem);
+        const Duration memory = shared_bound(problem, Limits::all_devices);
+        CHECK(quick.best() <= best->makespan);
+        CHECK(communication <= best->makespan);
+        CHECK(memory <= best->makespan);
+        CHECK(quick.critical_path <= communication);
+        tight += std::max(communication, memory) > quick.best() ? 1U : 0U;
+      }
+      if (const auto best = best_placement(problem, *load, any_placement)) {
+        const ColocationUnits units(problem.graph);
+        const std::vector<DeviceSort> sorts = device_sorts(problem);
+        CHECK(quick.work <= best->makespan);
+        CHECK(quick.group <= best->makespan);
+        CHECK(shared_bound(problem, Limits::accelerators) <= best->makespan);
+        CHECK(load_bound(Blocks(problem, units, sorts, {.join_cycles = false}), sorts) <=
+              best->makespan);
+      }
+      if (const auto best = best_placement(problem, *latency, any_placement))
+        CHECK(quick.critical_path <= best->makespan);
+    }
+    CHECK(tight > 30);  // where they say more than the quick ones
   }
 }

@@ -286,6 +286,29 @@ TEST_SUITE("cli") {
     CHECK(Json::parse(placed.out)["placement"] == Json{{"a", 0}, {"b", 1}, {"c", 1}});
   }
 
+  TEST_CASE("simulate streams micro-batches through the stages") {
+    const Session session;
+    session.folder().write("stages.json", R"({"format": "baechi-placement", "version": 1,
+        "devices": 2, "placement": {"a": 0, "b": 1, "c": 1}})");
+    const std::string simulate = "simulate toy.json --placement stages.json " + two_gpus;
+    const Json json =
+        session.json(simulate + " --pipeline inference --micro-batches 20")["pipeline"];
+    CHECK(json["scheme"] == "inference");
+    CHECK(json["micro_batches"] == 20);
+    CHECK(json["status"] == "ok");
+    CHECK(json["per_sample_us"] == 50.0);  // b and c, 20 + 30
+    REQUIRE(json["stages"].size() == 2);
+    CHECK(json["stages"][1]["busy_us"] == 1000.0);
+    CHECK(holds(session.run(simulate + " --pipeline 1f1b").out, "1f1b, 8 micro-batches, 2 stages"));
+    const auto wrong = session.run(simulate + " --pipeline gpip --micro-batches 0");
+    CHECK(wrong.code == 2);
+    CHECK(holds(wrong.err, "--pipeline: 'gpip' is not one of inference, gpipe, 1f1b, 2bw"));
+    CHECK(holds(wrong.err, "--micro-batches: '0' is not a whole number"));
+    CHECK(session.run(simulate + " --recompute").code == 2);
+    REQUIRE(session.run(simulate + " --pipeline gpipe --timeline stages.trace.json").code == 0);
+    CHECK(holds(session.folder().read("stages.trace.json"), "a#7"));
+  }
+
   TEST_CASE("bound tells which bound binds, and whether memory can suffice") {
     const Session session;
     const Json bounds = session.json("bound toy.json " + two_gpus);
@@ -294,6 +317,13 @@ TEST_SUITE("cli") {
     CHECK(bounds["critical_path_us"] == 40.0);
     CHECK(bounds["work_us"] == 30.0);  // 60 us on two devices
     CHECK(bounds["fits_in_memory"] == true);
+    CHECK(bounds["devices_needed"] == 0);
+    CHECK(bounds["max_load"]["lower_bound_us"] == 30.0);
+    CHECK(bounds["max_load"]["binding"] == "work");
+    CHECK(bounds["latency"]["lower_bound_us"] == 40.0);
+    const Json solved = session.json("bound toy.json --time-limit '1 s' " + two_gpus);
+    CHECK(solved["max_load"]["integer_program_us"] >= 30.0);
+    CHECK(session.run("bound toy.json --time-limit soon " + two_gpus).code == 2);
     CHECK(holds(session.run("bound toy.json --devices 2 --memory '999 B'").out, "too small"));
   }
 

@@ -124,10 +124,10 @@ TEST_SUITE("results") {
     CHECK(csv.substr(0, csv.find('\n')) ==
           "id,scenario,graph,ops,placer,seed,devices,memory_fraction,memory_bytes,transfers,status,"
           "step_time_us,"
-          "lower_bound_us,placing_ms,peak_bytes,moved_bytes,detail,graph.seed");
+          "lower_bound_us,placing_ms,peak_bytes,moved_bytes,detail,gap,graph.seed");
     // 64 MiB x 0.1, rounded down
     CHECK(result_cells(results, results.rows.front())[8] == "6710886");
-    CHECK(result_cells(results, results.rows.back())[17] == "2");
+    CHECK(result_cells(results, results.rows.back())[18] == "2");
   }
 
   TEST_CASE("out of memory says on which device, who asked, for how much, and what there was") {

@@ -109,6 +109,7 @@ std::optional<Values> usable_options(const PlacerEntry& entry) {
   // Graphs as random as these have ideals without number.
   if (entry.name == "exact_dp") return Values{{"max_ideals", value("1000")}};
   if (entry.name.starts_with("mip_")) return Values{{"max_nodes", value("0")}};  // the start only
+  if (entry.name == "search") return Values{{"evaluations", value("100")}};
   if (entry.name != "exec") return Values{};
   if (!have_python()) {
     MESSAGE("skipped: exec, for there is no python3");

@@ -1,5 +1,10 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "placers/exact/plan.h"
+#include "placers/lp/solver_bounds.h"
+#include "placers/registry.h"
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/cluster_flags.h"
 #include "scenarios/cli/output.h"
@@ -10,43 +15,120 @@
 namespace baechi {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct Arguments {
   TraceArgument trace;
   ClusterFlags cluster;
-  std::string format;
+  std::string time_limit, format;
 };
 
-nlohmann::ordered_json bounds_json(const LowerBounds& bounds) {
-  return {{"lower_bound_us", to_us(bounds.best())},
-          {"binding", bounds.binding()},
-          {"critical_path_us", to_us(bounds.critical_path)},
-          {"work_us", to_us(bounds.work)},
-          {"group_us", to_us(bounds.group)},
-          {"fits_in_memory", bounds.fits_in_memory},
-          {"why_not", bounds.why_not}};
+/// One reason why time passes, and how much of it.
+struct Bound {
+  std::string_view name, key, meaning;
+  Duration time{};
+};
+
+/// Of one objective, the quick ones first.
+struct Bounds {
+  std::vector<Bound> all;
+
+  Duration best() const { return std::ranges::max(all, {}, &Bound::time).time; }
+  std::string_view binding() const { return std::ranges::max_element(all, {}, &Bound::time)->name; }
+};
+
+/// The linear program of a larger graph takes longer than one likes to wait for a bound.
+constexpr std::size_t most_edges = 100'000;
+
+Bounds step_bounds(const LowerBounds& quick, const Problem& problem) {
+  Bounds bounds{{{"critical path", "critical_path_us", "the longest chain of ops, transfers free",
+                  quick.critical_path},
+                 {"work", "work_us", "all ops, shared out evenly over the devices", quick.work},
+                 {"group", "group_us", "the longest colocation group, on one device", quick.group},
+                 {"memory", "memory_us", "all ops, shared out so that the weights fit",
+                  shared_bound(problem, Limits::all_devices)}}};
+  if (problem.engine.semantics == Semantics::event && problem.graph.num_edges() <= most_edges)
+    bounds.all.push_back({"communication", "communication_us",
+                          "the longest chain, one neighbour of each op near",
+                          communication_bound(problem)});
+  return bounds;
 }
 
-std::string bounds_table(const LowerBounds& bounds) {
-  const auto line = [&bounds](std::string_view name, Duration time, std::string_view meaning) {
-    const std::string text = fmt::format("{:<14} {:>12}   {}", name, to_text(time), meaning);
-    return (bounds.binding() == name ? bold(text + "   <- binds") : text) + "\n";
-  };
-  std::string text =
-      line("critical path", bounds.critical_path, "the longest chain of ops, transfers free") +
-      line("work", bounds.work, "all ops, shared out evenly over the devices") +
-      line("group", bounds.group, "the longest colocation group, on one device");
-  if (!bounds.fits_in_memory)
-    text += fmt::format("memory           {}   {}\n", red("too small"), bounds.why_not);
-  return text + fmt::format("no step is shorter than {}\n", to_text(bounds.best()));
+Bounds load_bounds(const LowerBounds& quick, const Problem& problem,
+                   std::optional<Duration> time_limit) {
+  const ColocationUnits units(problem.graph);
+  const std::vector<DeviceSort> sorts = device_sorts(problem);
+  const Blocks blocks(problem, units, sorts, {.join_cycles = false});
+  Bounds bounds{{{"work", "work_us", "all ops, shared out evenly over the devices", quick.work},
+                 {"group", "group_us", "the longest colocation group, on one device", quick.group},
+                 {"memory", "memory_us", "all ops, shared out so that the weights fit",
+                  shared_bound(problem, Limits::accelerators)},
+                 {"counting", "counting_us", "the longest groups, given out whole",
+                  load_bound(blocks, sorts)}}};
+  if (!time_limit) return bounds;
+  const std::string limit = fmt::format("{} us", to_us(*time_limit));
+  try {
+    const Placement split =
+        make_placer("mip_max_load", Options("mip_max_load", {{"time_limit", {limit, {}, {}}}}))
+            ->place(problem, 0);
+    bounds.all.push_back({"integer program", "integer_program_us",
+                          "branch and bound, as far as it came in time",
+                          from_us(split.facts.at("bound_us")).value_or(Duration{})});
+  } catch (const InfeasibleError&) {  // then no bound means anything
+  }
+  return bounds;
+}
+
+Json json_of(const Bounds& bounds) {
+  Json json{{"lower_bound_us", to_us(bounds.best())}, {"binding", bounds.binding()}};
+  for (const Bound& b : bounds.all) json[std::string(b.key)] = to_us(b.time);
+  return json;
+}
+
+std::string table_of(const Bounds& bounds) {
+  std::string text;
+  for (const Bound& b : bounds.all) {
+    const std::string line = fmt::format("{:<16} {:>12}   {}", b.name, to_text(b.time), b.meaning);
+    text += (bounds.binding() == b.name ? bold(line + "   <- binds") : line) + "\n";
+  }
+  return text;
 }
 
 int bound(const Arguments& arguments) {
+  std::optional<Duration> time_limit;
+  if (!arguments.time_limit.empty()) {
+    time_limit = parse_duration(arguments.time_limit);
+    if (!time_limit)
+      throw InputError(
+          fmt::format("--time-limit: '{}' is not a time such as '10 s'", arguments.time_limit));
+  }
   const auto workload = read_workload(arguments.trace, arguments.cluster);
-  const LowerBounds bounds = lower_bounds(*workload->graph, workload->cluster, *workload->costs);
-  if (arguments.format == "json")
-    print_json(bounds_json(bounds));
-  else
-    print_out(bounds_table(bounds));
+  const Problem problem = workload->problem();
+  const LowerBounds quick = lower_bounds(problem.graph, problem.cluster, problem.costs);
+  const Bounds step = step_bounds(quick, problem);
+  const Bounds load = load_bounds(quick, problem, time_limit);
+  const std::optional<std::size_t> needed = devices_needed(problem);
+  if (arguments.format == "json") {
+    Json json = json_of(step);
+    json["fits_in_memory"] = quick.fits_in_memory;
+    json["why_not"] = quick.why_not;
+    json["devices_needed"] = needed ? Json(*needed) : Json();
+    json["max_load"] = json_of(load);
+    json["latency"] = {{"lower_bound_us", to_us(quick.critical_path)},
+                       {"binding", "critical path"}};
+    print_json(json);
+    return 0;
+  }
+  std::string text = table_of(step);
+  if (needed)
+    text += fmt::format("{:<16} {:>12}   of {} devices, for the weights alone\n", "devices needed",
+                        *needed, problem.cluster.num_devices());
+  if (!quick.fits_in_memory)
+    text += fmt::format("memory           {}   {}\n", red("too small"), quick.why_not);
+  text += fmt::format("no step is shorter than {}\n\n", to_text(step.best()));
+  text += table_of(load) + fmt::format("no max_load is below {}\n\n", to_text(load.best()));
+  text += fmt::format("no latency is below {} (critical path)\n", to_text(quick.critical_path));
+  print_out(text);
   return 0;
 }
 
@@ -54,15 +136,19 @@ int bound(const Arguments& arguments) {
 
 void add_bound(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb =
-      app.add_subcommand("bound", "How fast a step can be at best, whatever the placement");
+  CLI::App* verb = app.add_subcommand(
+      "bound", "How good a placement can be at best, by each objective, and what it is that binds");
   add_trace_argument(*verb, arguments->trace);
+  verb->add_option("--time-limit", arguments->time_limit,
+                   "Also ask an integer program how low max_load can be, for so long")
+      ->type_name("T");
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(
       "A TRACE that names its own cluster needs no CLUSTER.\n"
-      "Example:\n"
-      "  baechi bound graph.json --devices 4 --memory '8 GiB'");
+      "Examples:\n"
+      "  baechi bound graph.json --devices 4 --memory '8 GiB'\n"
+      "  baechi bound bert24_inference.json --time-limit '10 s'    on the cluster TRACE names");
   verb->callback([&chosen, arguments] { chosen = [arguments] { return bound(*arguments); }; });
 }
 

@@ -16,23 +16,25 @@ sigset_t only_sigint() {
   return set;
 }
 
-void wait_for_interrupts(const std::stop_token& stop, std::atomic<bool>& wanted) {
+void wait_for_interrupts(const std::stop_token& stop, std::atomic<bool>& wanted,
+                         const std::string& first_answer) {
   const sigset_t set = only_sigint();
   const timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
   while (!stop.stop_requested()) {
     if (sigtimedwait(&set, nullptr, &pause) != SIGINT) continue;
     if (wanted.exchange(true)) _exit(130);
-    fmt::print(stderr, "\ninterrupted: finishing the runs that have begun (again: stop at once)\n");
+    fmt::print(stderr, "\ninterrupted: {} (again: stop at once)\n", first_answer);
   }
 }
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(std::string first_answer) {
   const sigset_t set = only_sigint();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  watcher_ =
-      std::jthread([this](const std::stop_token& stop) { wait_for_interrupts(stop, wanted_); });
+  watcher_ = std::jthread([this, answer = std::move(first_answer)](const std::stop_token& stop) {
+    wait_for_interrupts(stop, wanted_, answer);
+  });
 }
 
 Interrupt::~Interrupt() {

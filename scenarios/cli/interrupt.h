@@ -1,6 +1,7 @@
 /// Ctrl-C as a wish to stop, not an end.
 #pragma once
 #include <atomic>
+#include <string>
 #include <thread>
 
 namespace baechi {
@@ -9,7 +10,8 @@ namespace baechi {
 /// before other threads are, which are then never interrupted themselves.
 class Interrupt {
  public:
-  Interrupt();
+  /// `first_answer`: what the first SIGINT is answered: "finishing ...".
+  explicit Interrupt(std::string first_answer);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

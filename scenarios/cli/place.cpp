@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <chrono>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -6,6 +9,7 @@
 #include "placers/registry.h"
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/cluster_flags.h"
+#include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
@@ -30,7 +34,28 @@ struct Answer {
   std::optional<Placement> placement;  ///< nothing: infeasible
   std::string detail;                  ///< why, or what the placer has to say
   std::chrono::nanoseconds placing{};  ///< wall-clock
+  bool interrupted = false;
 };
+
+/// The placer's answer; the first Ctrl-C makes one that can be stopped hand over what it has. On a
+/// terminal a line on standard error tells how far it is.
+Placement watched(const Placer& placer, const Problem& placed, std::uint64_t seed,
+                  bool& interrupted) {
+  if (!placer.can_stop()) return placer.place(placed, seed);
+  const Interrupt interrupt("taking the best placement so far");
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  Watcher watcher{.stop = &interrupt.wanted()};
+  if (terminal) {
+    watcher.progress = [](std::string_view line) {
+      fmt::print(stderr, "\r{:<60}", line);
+      std::fflush(stderr);
+    };
+  }
+  Placement placement = placer.place_watched(placed, seed, watcher);
+  if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+  interrupted = interrupt.wanted();
+  return placement;
+}
 
 Answer ask(const Placer& placer, const PreparedGraph& graph, const Problem& placed,
            std::uint64_t seed) {
@@ -38,7 +63,7 @@ Answer ask(const Placer& placer, const PreparedGraph& graph, const Problem& plac
   const auto start = std::chrono::steady_clock::now();
   try {
     require_needs(graph, placed.cluster);
-    answer.placement = expand(placer.place(placed, seed), graph);
+    answer.placement = expand(watched(placer, placed, seed, answer.interrupted), graph);
     answer.detail = answer.placement->detail;
   } catch (const InfeasibleError& infeasible) {
     answer.detail = infeasible.what();
@@ -136,7 +161,7 @@ int place(const Arguments& arguments) {
     print_json(answer_json(answer, simulated, problem, trace.name, arguments.placer));
   else
     print_out(answer_table(answer, simulated, problem, arguments.placer));
-  return 0;
+  return answer.interrupted ? 130 : 0;
 }
 
 }  // namespace
@@ -163,6 +188,8 @@ void add_place(CLI::App& app, Verb& chosen) {
       "That nothing fits is an answer (exit code 0, status infeasible).\n"
       "Examples:\n"
       "  baechi place graph.json --placer m_etf --devices 4 --memory '8 GiB' -o placement.json\n"
+      "  baechi place graph.json --placer search:seconds=10,objective=max_load --devices 4 \\\n"
+      "      --memory '8 GiB'    Ctrl-C takes the best so far\n"
       "  baechi place graph.json --placer exec:./my_placer.py --devices 2 --memory '4 GiB'\n"
       "  baechi place graph.json --placer m_sct --transform baechi --devices 4 --kind v100\n"
       "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml");

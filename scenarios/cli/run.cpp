@@ -76,7 +76,7 @@ int run_scenarios(const RunFlags& flags) {
       flags.threads != 0 ? flags.threads : std::max(1U, std::thread::hardware_concurrency());
   if (!flags.shard.empty()) read_shard(flags.shard, settings);
 
-  const Interrupt interrupt;
+  const Interrupt interrupt("finishing the runs that have begun");
   Mistakes mistakes;
   std::vector<ScenarioFile> files;
   files.reserve(flags.scenarios.size());

@@ -5,10 +5,12 @@
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/cluster_flags.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/cli/pipeline_text.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/run/problem.h"
 #include "sim/objective/objective.h"
+#include "sim/objective/pipeline.h"
 #include "sim/report/timeline.h"
 
 namespace baechi {
@@ -18,7 +20,36 @@ struct Arguments {
   TraceArgument trace;
   ClusterFlags cluster;
   std::string placement, objective, timeline, format;
+  std::string pipeline, micro_batches;
+  bool recompute = false;
 };
+
+/// What --pipeline and what goes with it say; nothing if it is not given.
+std::optional<PipelineOptions> read_pipeline(const Arguments& arguments) {
+  Mistakes mistakes;
+  if (arguments.pipeline.empty()) {
+    if (!arguments.micro_batches.empty() || arguments.recompute)
+      mistakes.add("--micro-batches and --recompute are of a pipeline: add --pipeline SCHEME");
+    mistakes.throw_if_any();
+    return std::nullopt;
+  }
+  PipelineOptions options{.recompute = arguments.recompute};
+  if (const auto scheme = pipeline_scheme(arguments.pipeline))
+    options.scheme = *scheme;
+  else
+    mistakes.add(fmt::format("--pipeline: '{}' is not one of inference, gpipe, 1f1b, 2bw",
+                             arguments.pipeline));
+  if (!arguments.micro_batches.empty()) {
+    constexpr std::size_t most = 100'000;
+    const auto count = parse_number<std::size_t>(arguments.micro_batches);
+    if (!count || *count == 0 || *count > most)
+      mistakes.add(fmt::format("--micro-batches: '{}' is not a whole number from 1 to {}",
+                               arguments.micro_batches, most));
+    options.micro_batches = count.value_or(1);
+  }
+  mistakes.throw_if_any();
+  return options;
+}
 
 /// "max_load   17.790 ms", and what is wrong with the placement.
 std::string score_line(const std::string& objective, const Score& score) {
@@ -44,7 +75,25 @@ nlohmann::ordered_json score_json(const std::string& objective, const Score& sco
           {"deadlock", score.deadlock}};
 }
 
+/// The pipeline, its timeline in `file` unless that is "".
+PipelineResult stream(const Problem& problem, const Placement& placement,
+                      const PipelineOptions& options, const std::string& file) {
+  const Unrolled unrolled = unroll(problem, placement, options);
+  Timeline timeline;
+  std::vector<StepObserver*> observers;
+  if (!file.empty()) observers.push_back(&timeline);
+  PipelineResult result = simulate_pipeline(problem, placement, options, unrolled, observers);
+  if (file.empty()) return result;
+  const UnrolledCosts costs(problem.costs, unrolled);
+  StepResult step;
+  step.oom = result.oom;
+  step.makespan = result.makespan;
+  write_perfetto(file, {unrolled.graph, problem.cluster, costs, problem.engine}, timeline, step);
+  return result;
+}
+
 int simulate_once(const Arguments& arguments) {
+  const std::optional<PipelineOptions> pipeline = read_pipeline(arguments);
   Choice choice;
   std::unique_ptr<Objective> objective;
   if (!arguments.objective.empty()) {
@@ -58,9 +107,11 @@ int simulate_once(const Arguments& arguments) {
 
   Timeline timeline;
   std::vector<StepObserver*> observers;
-  if (!arguments.timeline.empty()) observers.push_back(&timeline);
+  if (!arguments.timeline.empty() && !pipeline) observers.push_back(&timeline);
   const StepResult step = simulate(problem, placement, observers);
-  if (!arguments.timeline.empty()) write_perfetto(arguments.timeline, problem, timeline, step);
+  if (!observers.empty()) write_perfetto(arguments.timeline, problem, timeline, step);
+  std::optional<PipelineResult> streamed;
+  if (pipeline) streamed = stream(problem, placement, *pipeline, arguments.timeline);
 
   const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
   std::optional<Score> score;
@@ -68,10 +119,12 @@ int simulate_once(const Arguments& arguments) {
   if (arguments.format == "json") {
     nlohmann::ordered_json json = step_json(step, bounds, problem);
     if (score) json.update(score_json(choice.name, *score));
+    if (streamed) json["pipeline"] = pipeline_json(*streamed, *pipeline, problem.cluster);
     print_json(json);
   } else {
     print_out(step_table(step, bounds, problem, placement) +
-              (score ? "\n" + score_line(choice.name, *score) : ""));
+              (score ? "\n" + score_line(choice.name, *score) : "") +
+              (streamed ? "\n" + pipeline_table(*streamed, *pipeline, problem.cluster) : ""));
   }
   return 0;
 }
@@ -88,8 +141,17 @@ void add_simulate(CLI::App& app, Verb& chosen) {
   verb->add_option("--objective", arguments->objective,
                    "Also what the placement is worth by this measure ('baechi list objectives')")
       ->type_name("NAME[:k=v,...]");
-  verb->add_option("--timeline", arguments->timeline,
-                   "Write what ran when, for ui.perfetto.dev: .json or .json.gz")
+  verb->add_option("--pipeline", arguments->pipeline,
+                   "Also a stream of micro-batches through the stages: inference, gpipe, 1f1b "
+                   "(PipeDream) or 2bw (PipeDream-2BW)")
+      ->type_name("SCHEME");
+  verb->add_option("--micro-batches", arguments->micro_batches, "How many [8]")->type_name("N");
+  verb->add_flag("--recompute", arguments->recompute,
+                 "Stages keep what they receive and run the forward pass again");
+  verb->add_option(
+          "--timeline", arguments->timeline,
+          "Write what ran when, in the pipeline if there is one, for ui.perfetto.dev: .json or "
+          ".json.gz")
       ->type_name("FILE");
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
@@ -100,7 +162,9 @@ void add_simulate(CLI::App& app, Verb& chosen) {
       "  baechi simulate graph.json --placement placement.json --devices 4 --memory '8 GiB' \\\n"
       "      --bandwidth '12 GB/s' --transfers duplex --timeline step.json.gz\n"
       "  baechi simulate bert24_training.json --placement placement.json \\\n"
-      "      --objective max_load:phases=apart    on the cluster that TRACE names");
+      "      --objective max_load:phases=apart    on the cluster that TRACE names\n"
+      "  baechi simulate bert24_training.json --placement placement.json --pipeline 1f1b \\\n"
+      "      --micro-batches 32");
   verb->callback(
       [&chosen, arguments] { chosen = [arguments] { return simulate_once(*arguments); }; });
 }

@@ -342,9 +342,10 @@ std::string scenario_reference() {
       "seed; its `status` is\n"
       "`ok`, `oom` (the step ran out of memory: `detail` says where), `infeasible` (the placer "
       "found no placement\n"
-      "that fits) or `error`. `lower_bound_us` is what no placement can beat. The columns of "
-      "`results.csv`, behind\n"
-      "which the swept keys follow that they do not show:\n\n";
+      "that fits) or `error`. `lower_bound_us` is what no placement can beat, `gap` the share of "
+      "the step time above\n"
+      "it: 0 is optimal. The columns of `results.csv`, behind which the swept keys follow that "
+      "they do not show:\n\n";
   for (const std::string& column : result_columns({}))
     out += (column == "id" ? "`" : ", `") + column + "`";
   out +=

@@ -16,11 +16,24 @@
 namespace baechi {
 namespace {
 
-constexpr std::array fixed_columns{
-    "id",          "scenario",     "graph",           "ops",          "placer",
-    "seed",        "devices",      "memory_fraction", "memory_bytes", "transfers",
-    "status",      "step_time_us", "lower_bound_us",  "placing_ms",   "peak_bytes",
-    "moved_bytes", "detail"};
+constexpr std::array fixed_columns{"id",
+                                   "scenario",
+                                   "graph",
+                                   "ops",
+                                   "placer",
+                                   "seed",
+                                   "devices",
+                                   "memory_fraction",
+                                   "memory_bytes",
+                                   "transfers",
+                                   "status",
+                                   "step_time_us",
+                                   "lower_bound_us",
+                                   "placing_ms",
+                                   "peak_bytes",
+                                   "moved_bytes",
+                                   "detail",
+                                   "gap"};
 
 /// Axes that are a fixed column already.
 constexpr std::array<std::string_view, 3> shown_axes{"cluster.memory_fraction",
@@ -33,6 +46,14 @@ bool is_shown(std::string_view axis) {
 /// `count` thousandths, exactly: "12.345".
 std::string thousandths(std::int64_t count) {
   return fmt::format("{}.{:03}", count / 1000, count % 1000);
+}
+
+/// The share of the step time that no bound says has to be: "0.25" if the bound is three quarters.
+std::string gap(const RunResult& row) {
+  if (!row.step_time) return "";
+  if (*row.step_time <= row.lower_bound) return "0";
+  return fmt::format("{:.4g}", 1.0 - static_cast<double>(row.lower_bound.count()) /
+                                         static_cast<double>(row.step_time->count()));
 }
 
 std::string csv_cell(const std::string& text) {
@@ -55,10 +76,10 @@ void append_line(std::string& out, const std::vector<std::string>& cells) {
 
 /// Columns that are numbers in JSON.
 bool is_number(std::string_view column) {
-  constexpr std::array<std::string_view, 11> numbers{
+  constexpr std::array<std::string_view, 12> numbers{
       "id",           "ops",          "seed",           "devices",    "memory_fraction",
       "memory_bytes", "step_time_us", "lower_bound_us", "placing_ms", "peak_bytes",
-      "moved_bytes"};
+      "moved_bytes",  "gap"};
   return std::ranges::find(numbers, column) != numbers.end();
 }
 
@@ -101,7 +122,8 @@ std::vector<std::string> result_cells(const Results& results, const RunResult& r
                                  thousandths(row.placing.count() / 1000),
                                  bytes(row.peak),
                                  bytes(row.moved),
-                                 row.detail};
+                                 row.detail,
+                                 gap(row)};
   for (std::size_t i = 0; i < results.axes.size(); ++i)
     if (!is_shown(results.axes[i])) cells.push_back(row.at[i]);
   return cells;

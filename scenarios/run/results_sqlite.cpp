@@ -134,7 +134,8 @@ std::string column_definitions(const Results& results) {
     std::string_view type = " TEXT";
     if (column == "id")
       type = " INTEGER PRIMARY KEY";
-    else if (column.ends_with("_us") || column.ends_with("_ms") || column == "memory_fraction")
+    else if (column.ends_with("_us") || column.ends_with("_ms") || column == "memory_fraction" ||
+             column == "gap")
       type = " REAL";
     else if (column == "ops" || column == "seed" || column == "devices" ||
              column.ends_with("_bytes"))

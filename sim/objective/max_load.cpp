@@ -1,8 +1,12 @@
 #include "sim/objective/max_load.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
 
 #include "sim/cluster/mean_costs.h"
+#include "sim/objective/ledgers.h"
 #include "sim/objective/objective.h"
 
 namespace baechi {
@@ -55,6 +59,93 @@ class Loads {
   IdVector<DeviceId, DeviceLoad> loads_;
 };
 
+/// About the largest of `values`, but falling, too, when the next ones do: their 16-norm.
+double soft_maximum(const IdVector<DeviceId, DeviceLoad>& loads, auto&& value) {
+  double largest = 0.0;
+  for (const DeviceLoad& load : loads)
+    largest = std::max(largest, static_cast<double>(value(load).count()));
+  if (largest <= 0.0) return 0.0;
+  double sum = 0.0;
+  for (const DeviceLoad& load : loads) {
+    double x = static_cast<double>(value(load).count()) / largest;
+    for (int i = 0; i < 4; ++i) x *= x;
+    sum += x;
+  }
+  for (int i = 0; i < 4; ++i) sum = std::sqrt(sum);
+  return largest * sum;
+}
+
+class LargestLoad final : public Evaluator {
+ public:
+  LargestLoad(const Problem& problem, bool apart)
+      : problem_(problem), apart_(apart), loads_(problem) {}
+
+  Score score(const Placement& placement) override {
+    return rate(constraints(problem_, placement), loads_.of(placement));
+  }
+
+  Score begin(const Placement& placement) override {
+    if (!moving_) moving_.emplace(problem_);
+    moving_->loads.place(placement);
+    moving_->constraints.place(placement);
+    device_ = placement.device;
+    attempted_.clear();
+    return rate(moving_->constraints.score(), moving_->loads.loads());
+  }
+
+  Score attempt(const Placement& placement, std::span<const OpId> moved) override {
+    for (const Moved& m : attempted_) move(m.op, m.to, m.from);
+    attempted_.clear();
+    for (const OpId v : moved) {
+      attempted_.push_back({v, device_[v], placement.device[v]});
+      move(v, device_[v], placement.device[v]);
+    }
+    return rate(moving_->constraints.score(), moving_->loads.loads());
+  }
+
+  void keep() override {
+    for (const Moved& m : attempted_) device_[m.op] = m.to;
+    attempted_.clear();
+  }
+
+ private:
+  struct Ledgers {
+    explicit Ledgers(const Problem& problem) : loads(problem), constraints(problem) {}
+    LoadLedger loads;
+    ConstraintLedger constraints;
+  };
+  struct Moved {
+    OpId op;
+    DeviceId from, to;
+  };
+
+  void move(OpId v, DeviceId from, DeviceId to) {
+    moving_->loads.move(v, from, to);
+    moving_->constraints.move(v, from, to);
+  }
+
+  Score rate(Score score, const IdVector<DeviceId, DeviceLoad>& loads) const {
+    Duration forward{}, backward{}, total{};
+    for (const DeviceLoad& load : loads) {
+      forward = std::max(forward, load.forward);
+      backward = std::max(backward, load.backward);
+      total = std::max(total, load.total());
+    }
+    score.value = apart_ ? forward + backward : total;
+    score.guide = apart_ ? soft_maximum(loads, [](const DeviceLoad& l) { return l.forward; }) +
+                               soft_maximum(loads, [](const DeviceLoad& l) { return l.backward; })
+                         : soft_maximum(loads, [](const DeviceLoad& l) { return l.total(); });
+    return score;
+  }
+
+  Problem problem_;
+  bool apart_;
+  Loads loads_;
+  std::optional<Ledgers> moving_;    // from the first begin() on
+  IdVector<OpId, DeviceId> device_;  // of the base
+  std::vector<Moved> attempted_;     // on top of the base
+};
+
 class MaxLoad final : public Objective {
  public:
   explicit MaxLoad(Options& o)
@@ -67,28 +158,6 @@ class MaxLoad final : public Objective {
   }
 
  private:
-  class LargestLoad final : public Evaluator {
-   public:
-    LargestLoad(const Problem& problem, bool apart)
-        : problem_(problem), loads_(problem), apart_(apart) {}
-    Score score(const Placement& placement) override {
-      Score score = constraints(problem_, placement);
-      Duration forward{}, backward{}, total{};
-      for (const DeviceLoad& load : loads_.of(placement)) {
-        forward = std::max(forward, load.forward);
-        backward = std::max(backward, load.backward);
-        total = std::max(total, load.total());
-      }
-      score.value = apart_ ? forward + backward : total;
-      return score;
-    }
-
-   private:
-    Problem problem_;
-    Loads loads_;
-    bool apart_;
-  };
-
   bool apart_;
 };
 

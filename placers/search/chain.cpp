@@ -1,0 +1,88 @@
+#include "placers/search/chain.h"
+
+#include <cmath>
+#include <utility>
+
+namespace baechi {
+namespace {
+
+/// What is compared between feasible placements, in ns.
+double height(const Score& score) {
+  return score.guide > 0.0 ? score.guide : static_cast<double>(score.value.count());
+}
+
+}  // namespace
+
+bool Patience::over() const {
+  if (stop != nullptr && stop->load(std::memory_order_relaxed)) return true;
+  return until != std::chrono::steady_clock::time_point::max() &&
+         std::chrono::steady_clock::now() >= until;
+}
+
+Chain::Chain(const SearchSpace& space, const Objective& objective, const Placement& start,
+             std::uint64_t seed)
+    : space_(space), evaluator_(objective.on(space.problem())), random_(seed) {
+  jump(start);
+  best_ = start;
+  best_score_ = score_;
+}
+
+void Chain::jump(const Placement& placement) {
+  placement_ = placement;
+  at_ = UnitDevices(space_.units().size());
+  for (const UnitId u : space_.units().units())
+    at_[u] = placement.device[space_.units().members(u).front()];
+  score_ = evaluator_->begin(placement_);
+}
+
+void Chain::walk(std::size_t evaluations, Heat heat, const Patience& patience) {
+  const auto table = moves();
+  const double cooling = std::pow(heat.end / heat.begin,
+                                  1.0 / static_cast<double>(std::max<std::size_t>(evaluations, 1)));
+  double now = heat.begin;
+  for (std::size_t i = 0; i < evaluations && !patience.over(); ++i, now *= cooling) {
+    const MoveEntry& move = table[random_.below(static_cast<std::uint32_t>(table.size()))];
+    ++evaluations_;
+    if (!try_move(move, now) || !(score_ < best_score_)) continue;
+    best_ = placement_;
+    best_score_ = score_;
+    improvements_.push_back({evaluations_, score_, move.name});
+  }
+}
+
+/// Whether it was made.
+bool Chain::try_move(const MoveEntry& move, double heat) {
+  changes_.clear();
+  move.propose(space_, at_, random_, changes_);
+  if (changes_.empty()) return false;
+  moved_.clear();
+  apply();
+  const Score next = evaluator_->attempt(placement_, moved_);
+  if (!accepts(next, heat)) {
+    apply();
+    return false;
+  }
+  evaluator_->keep();
+  score_ = next;
+  return true;
+}
+
+/// Makes the changes, which become those that lead back.
+void Chain::apply() {
+  for (auto& [unit, to] : changes_) {
+    for (const OpId v : space_.units().members(unit)) {
+      placement_.device[v] = to;
+      moved_.push_back(v);
+    }
+    std::swap(at_[unit], to);
+  }
+}
+
+bool Chain::accepts(const Score& next, double heat) {
+  if (next.feasible() != score_.feasible()) return next.feasible();
+  if (!next.feasible()) return next <= score_;
+  const double worse = height(next) - height(score_);
+  return worse <= 0.0 || random_.uniform() < std::exp(-worse / (heat * height(score_)));
+}
+
+}  // namespace baechi

@@ -1,0 +1,69 @@
+/// One walk through the placements of a problem: simulated annealing from one to the next by the
+/// moves of move.h.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "placers/placer.h"
+#include "placers/search/move.h"
+#include "placers/search/space.h"
+#include "sim/objective/objective.h"
+#include "sim/random.h"
+
+namespace baechi {
+
+/// What ends a walk before its evaluations are used up.
+struct Patience {
+  const std::atomic<bool>* stop = nullptr;
+  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
+  bool over() const;
+};
+
+/// A change for worse by a share `heat` of the value is taken with a chance of 1 in e. From begin
+/// to end of a walk heat falls by a constant factor per evaluation.
+struct Heat {
+  double begin = 0.0, end = 0.0;
+};
+
+class Chain {
+ public:
+  /// A better placement than all before.
+  struct Improvement {
+    std::size_t evaluation = 0;  ///< of this chain, from 1 on
+    Score score{};
+    std::string_view move;
+  };
+
+  Chain(const SearchSpace& space, const Objective& objective, const Placement& start,
+        std::uint64_t seed);
+
+  void walk(std::size_t evaluations, Heat heat, const Patience& patience);
+  /// Goes on from `placement`.
+  void jump(const Placement& placement);
+
+  const Placement& best() const { return best_; }
+  const Score& best_score() const { return best_score_; }
+  std::size_t evaluations() const { return evaluations_; }
+  const std::vector<Improvement>& improvements() const { return improvements_; }
+
+ private:
+  bool try_move(const MoveEntry& move, double heat);
+  void apply();
+  bool accepts(const Score& next, double heat);
+
+  const SearchSpace& space_;
+  std::unique_ptr<Evaluator> evaluator_;
+  Random random_;
+  Placement placement_;  // where it stands
+  UnitDevices at_;       // the same by units
+  Score score_;
+  Placement best_;
+  Score best_score_;
+  std::size_t evaluations_ = 0;
+  std::vector<Improvement> improvements_;
+  std::vector<Change> changes_;  // of the move that is tried
+  std::vector<OpId> moved_;
+};
+
+}  // namespace baechi

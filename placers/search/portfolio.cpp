@@ -1,0 +1,71 @@
+#include "placers/search/portfolio.h"
+
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "placers/registry.h"
+#include "sim/error.h"
+
+namespace baechi {
+
+Portfolio::Portfolio(Options& options, std::string_view objective) {
+  if (const Options::Value* given =
+          options.raw("portfolio", "placers to begin with, a list; by default all quick ones")) {
+    if (given->children.empty()) add(options, *given);
+    for (const auto& [key, choice] : given->children) {
+      if (key.empty())
+        add(options, choice);
+      else
+        options.mistake("portfolio", fmt::format("'{}' is not an item of a list", key));
+    }
+  } else {
+    for (const PlacerEntry& entry : placers())
+      if (entry.quick) add(options, {std::string(entry.name), {}, {}});
+    if (objective == "max_load") {
+      const Options::Value quick{"20000", {}, {}};
+      add(options, {{}, {}, {{"exact_dp", {{}, {}, {{"max_ideals", quick}}}}}});
+    }
+  }
+  const std::string start =
+      options.path("start", "a placement file to begin with, beside the portfolio");
+  if (!start.empty())
+    members_.push_back(
+        {"start", make_placer("expert", Options("expert", {{"file", {start, {}, {}}}}))});
+}
+
+/// `choice` is the name of a placer, or its name and options.
+void Portfolio::add(Options& options, const Options::Value& choice) {
+  const bool named = choice.children.empty();
+  if (!named && (choice.children.size() > 1 || choice.children.front().first.empty()))
+    return options.mistake("portfolio", "an item is a placer's name, or {name: {options}}");
+  const std::string& name = named ? choice.text : choice.children.front().first;
+  std::map<std::string, Options::Value> values;
+  if (!named) {
+    for (const auto& [key, value] : choice.children.front().second.children)
+      values.emplace(key, value);
+  }
+  if (name == "search") return options.mistake("portfolio", "a search cannot begin with another");
+  members_.push_back({name, make_placer(name, Options(name, std::move(values)), choice.where)});
+}
+
+std::vector<Candidate> Portfolio::ask(const Problem& problem, const Objective& objective,
+                                      std::uint64_t seed) const {
+  std::vector<std::optional<Candidate>> answers(members_.size());
+  oneapi::tbb::parallel_for(std::size_t{0}, members_.size(), [&](std::size_t i) {
+    try {
+      Placement placement = members_[i].placer->place(problem, seed);
+      const Score score = objective.score(problem, placement);
+      answers[i] = {members_[i].name, std::move(placement), score};
+    } catch (const InfeasibleError&) {  // others may know better
+    }
+  });
+  std::vector<Candidate> candidates;
+  for (std::optional<Candidate>& answer : answers)
+    if (answer) candidates.push_back(std::move(*answer));
+  std::ranges::stable_sort(candidates, std::less<>(), &Candidate::score);
+  return candidates;
+}
+
+}  // namespace baechi

@@ -1,0 +1,23 @@
+/// How a search came to its answer.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/objective/objective.h"
+
+namespace baechi {
+
+/// A placement better than all before it.
+struct SearchStep {
+  std::size_t evaluation = 0;  ///< of all chains; 0: of the portfolio
+  Score score{};
+  std::string_view by;  ///< the move, or the placer
+};
+
+/// Writes `steps` as CSV: evaluation, objective_us, feasible, by. Written aside and renamed.
+/// Throws std::runtime_error where that fails.
+void write_search_trace(const std::string& path, const std::vector<SearchStep>& steps);
+
+}  // namespace baechi
