@@ -25,9 +25,8 @@ sweep:
     Mistakes mistakes;
     std::vector<ScenarioFile> files;
     files.push_back(parse_scenario(text, "sweep.yaml", {}, mistakes));
-    const RunSettings settings{.threads = 2};
-    const Plan plan = make_plan(std::move(files), settings.threads, mistakes);
-    const Results results = run(plan, remaining_runs(plan, nullptr, settings), nullptr, settings);
+    const Plan plan = make_plan(std::move(files), 2, mistakes);
+    const Results results = run(plan, all_runs(plan), {.threads = 2});
     benchmark::DoNotOptimize(results.rows.data());
   }
   state.SetItemsProcessed(state.iterations() * 200);
