@@ -13,6 +13,7 @@
 #include "scenarios/run/hash.h"
 #include "scenarios/run/parallel.h"
 #include "scenarios/run/problem.h"
+#include "sim/cluster/bounds.h"
 
 namespace baechi {
 namespace {
@@ -66,40 +67,42 @@ void add(Hash& hash, const ProfileChoice& profile) {
 
 }  // namespace
 
-/// The problems that were made last; who asks for one that is being made waits for it.
-class RecentProblems {
+/// What was made last; who asks for what is being made waits for it.
+template <class T>
+class Recent {
  public:
-  template <class Make>
-  std::shared_ptr<const PlannedProblem> of(std::size_t number, const Make& make) {
+  std::shared_ptr<const T> of(std::uint64_t key, const auto& make) {
     std::shared_ptr<Entry> entry;
     {
       const std::lock_guard lock(mutex_);
-      const auto it = std::ranges::find(entries_, number, [](const auto& e) { return e->number; });
+      const auto it = std::ranges::find(entries_, key, [](const auto& e) { return e->key; });
       if (it != entries_.end()) {
         entry = *it;
       } else {
-        entry = std::make_shared<Entry>(number);
+        entry = std::make_shared<Entry>(key);
         entries_.push_front(entry);
         if (entries_.size() > most) entries_.pop_back();
       }
     }
-    std::call_once(entry->once, [&] { entry->problem = make(); });
-    return entry->problem;
+    std::call_once(entry->once, [&] { entry->made = make(); });
+    return entry->made;
   }
 
  private:
   static constexpr std::size_t most = 64;
   struct Entry {
-    explicit Entry(std::size_t n) : number(n) {}
-    const std::size_t number;
+    explicit Entry(std::uint64_t k) : key(k) {}
+    const std::uint64_t key;
     std::once_flag once;
-    std::shared_ptr<const PlannedProblem> problem;
+    std::shared_ptr<const T> made;
   };
   std::mutex mutex_;
   std::list<std::shared_ptr<Entry>> entries_;  // the last made first
 };
 
-Plan::Plan() : recent_(std::make_unique<RecentProblems>()) {}
+Plan::Plan()
+    : problems_(std::make_unique<Recent<PlannedProblem>>()),
+      lower_bounds_(std::make_unique<Recent<Duration>>()) {}
 Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;
 Plan::~Plan() = default;
@@ -141,10 +144,22 @@ Plan::Ids Plan::runs_of(std::size_t point) const {
 }
 
 std::shared_ptr<const PlannedProblem> Plan::problem(const PlannedRun& run) const {
-  return recent_->of(run.problem, [&] {
+  return problems_->of(run.problem, [&] {
     const ScenarioFile& file = files[run.file];
-    auto problem = make_problem(file.clusters[file.blocks(run.point).cluster], graphs[run.graph]);
-    problem->bounds = lower_bounds(*graphs[run.graph].step, problem->cluster, *problem->costs);
+    const ClusterChoice& choice = file.clusters[file.blocks(run.point).cluster];
+    auto problem = make_problem(choice, graphs[run.graph]);
+    Hash devices;
+    devices.add(static_cast<std::int64_t>(run.graph));
+    for (const DeviceChoice& d : choice.devices) {
+      devices.add(static_cast<std::int64_t>(d.count));
+      devices.add(d.kind);
+      devices.add(d.speed);
+    }
+    problem->lower_bound = *lower_bounds_->of(devices.value(), [&] {
+      const LowerBounds bounds =
+          lower_bounds(*graphs[run.graph].step, problem->cluster, *problem->costs);
+      return std::make_shared<const Duration>(bounds.best());
+    });
     return std::shared_ptr<const PlannedProblem>(std::move(problem));
   });
 }

@@ -8,7 +8,6 @@
 #include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/results.h"
 #include "scenarios/run/scenario.h"
-#include "sim/cluster/bounds.h"
 #include "sim/error.h"
 
 namespace baechi {
@@ -17,7 +16,7 @@ namespace baechi {
 struct PlannedProblem {
   Cluster cluster;
   std::unique_ptr<CostModel> costs, placed_costs;  ///< of the step, of what placers see
-  LowerBounds bounds;
+  Duration lower_bound{};                          ///< of the step
 };
 
 struct PlannedRun {
@@ -29,7 +28,8 @@ struct PlannedRun {
   std::uint64_t seed = 0;
 };
 
-class RecentProblems;
+template <class T>
+class Recent;
 
 /// All that runs need, checked. Graphs are read and rewritten once each; a problem is made when a
 /// run wants it, and kept while its neighbours do. Runs are numbered by file, point, placer, seed.
@@ -76,7 +76,8 @@ class Plan {
 
   std::vector<File> begins_;               // [files]
   std::vector<std::uint64_t> graph_hash_;  // [graphs]: of the step and its transforms
-  std::unique_ptr<RecentProblems> recent_;
+  std::unique_ptr<Recent<PlannedProblem>> problems_;
+  std::unique_ptr<Recent<Duration>> lower_bounds_;  // links and memory do not matter to them
 };
 
 /// Reads and transforms each distinct graph once, on up to `threads` threads, and makes placers;

@@ -8,6 +8,7 @@
 
 #include "scenarios/run/parallel.h"
 #include "scenarios/run/problem.h"
+#include "sim/cluster/bounds.h"
 #include "sim/cluster/perturbed_costs.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
@@ -160,7 +161,7 @@ RunResult run_one(const Plan& plan, std::size_t id) {
   const RunProblems problems(plan, planned);
   const PreparedGraph& graph = problems.graph();
   RunResult row = plan.row(id);
-  row.lower_bound = problems.shared().bounds.best();
+  row.lower_bound = problems.shared().lower_bound;
 
   const auto start = std::chrono::steady_clock::now();
   const auto stop = [&] {
@@ -207,7 +208,7 @@ Problem RunStep::problem() const {
 
 Duration RunStep::lower_bound() const {
   return other_ ? lower_bounds(other_->graph, shared_->cluster, *costs_).best()
-                : shared_->bounds.best();
+                : shared_->lower_bound;
 }
 
 RunStep step_of(const Plan& plan, const RunResult& row) {
