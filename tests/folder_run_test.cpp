@@ -12,6 +12,7 @@
 #include <iterator>
 #include <optional>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "scenarios/run/load.h"
@@ -145,6 +146,32 @@ TEST_SUITE("folder_run") {
       write_results(folder.file("merged"), merge_results(parts));
       CHECK(files_of(folder.file("merged"), folder) == whole);
     }
+  }
+
+  TEST_CASE("the program runs shards and merges them, with their timelines") {
+    const TemporaryFolder folder;
+    const std::string scenario = folder.write("swept.yaml", swept);
+    const auto program = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), BAECHI_PROGRAM);
+      return exit_code(start_program(arguments));
+    };
+    const std::string whole = folder.file("whole"), merged = folder.file("merged");
+    const std::string one = folder.file("one"), two = folder.file("two");
+    REQUIRE(program({"run", scenario, "--out", whole, "--timelines", "best"}) == 0);
+    REQUIRE(program({"run", scenario, "--shard", "1/2", "--out", one, "--timelines", "best"}) == 0);
+    REQUIRE(program({"run", scenario, "--shard", "2/2", "--out", two, "--timelines", "best"}) == 0);
+    REQUIRE(program({"merge", two, one, "--out", merged}) == 0);
+    CHECK(files_of(merged, folder) == files_of(whole, folder));
+    const auto names = [](const std::string& path) {
+      std::set<std::string> all;
+      for (const auto& entry : fs::directory_iterator(path)) all.insert(entry.path().filename().string());
+      return all;
+    };
+    CHECK(names(merged) == names(whole));
+    CHECK(names(whole).size() > 3);
+    CHECK(program({"merge", one, folder.file("none"), "--out", merged}) == 2);
+    for (const char* shard : {"0/2", "3/2", "1", "1/x"})
+      CHECK(program({"run", scenario, "--shard", shard, "--out", one}) == 2);
   }
 
   TEST_CASE("merging says of every folder why it cannot be") {

@@ -140,6 +140,10 @@ class Desk {
     const std::lock_guard lock(mutex_);
     return found_;
   }
+  bool has_records() const {
+    const std::lock_guard lock(mutex_);
+    return !records_.empty();
+  }
   std::string records() {
     const std::lock_guard lock(mutex_);
     return std::exchange(records_, {});
@@ -273,7 +277,7 @@ void Ranks::work(const Plan& plan, std::size_t threads) const {
     if (!asked && !no_more && desk.left() <= chunk / 2) {
       report(chunk);
       asked = true;
-    } else if (!asked && Clock::now() - sent >= report_every) {
+    } else if (!asked && desk.has_records() && Clock::now() - sent >= report_every) {
       report(0);
     }
     std::this_thread::sleep_for(pause);
