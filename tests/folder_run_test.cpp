@@ -164,7 +164,8 @@ TEST_SUITE("folder_run") {
     CHECK(files_of(merged, folder) == files_of(whole, folder));
     const auto names = [](const std::string& path) {
       std::set<std::string> all;
-      for (const auto& entry : fs::directory_iterator(path)) all.insert(entry.path().filename().string());
+      for (const auto& entry : fs::directory_iterator(path))
+        all.insert(entry.path().filename().string());
       return all;
     };
     CHECK(names(merged) == names(whole));
@@ -350,15 +351,28 @@ TEST_SUITE("folder_run") {
     for (int trial = 0; trial < 6; ++trial) {
       fs::remove_all(folder.file("r"));
       const pid_t mpirun = start_program(*under_mpirun(3, program));
-      std::vector<pid_t> ranks;
-      for (int wait = 0; wait < 1000 && ranks.size() < 3; ++wait) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        ranks = children_of(mpirun);
-      }
+      const auto ended = [mpirun] {  // without taking its exit code
+        siginfo_t info{};
+        return waitid(P_PID, static_cast<id_t>(mpirun), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+               info.si_pid == mpirun;
+      };
+      const auto wait_until = [&](auto condition) {
+        for (int i = 0; i < 10'000 && !condition() && !ended(); ++i)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      };
+      wait_until([&] { return fs::exists(folder.file("r/runs.journal")); });
+      const std::vector<pid_t> ranks = children_of(mpirun);
       std::this_thread::sleep_for(
-          std::chrono::milliseconds(std::uniform_int_distribution(0, 400)(random)));
+          std::chrono::milliseconds(std::uniform_int_distribution(0, 100)(random)));
       if (ranks.size() == 3) kill(ranks[static_cast<std::size_t>(trial) % 3], SIGKILL);
-      exit_code(mpirun);  // it may have been done already
+      // It may have been done already. mpirun itself sometimes hangs over a rank that is gone: then
+      // all of it is killed, as a batch system would.
+      wait_until([] { return false; });
+      if (!ended()) {
+        kill(mpirun, SIGKILL);
+        for (const pid_t rank : ranks) kill(rank, SIGKILL);
+      }
+      exit_code(mpirun);
       REQUIRE(exit_code(start_program(*under_mpirun(2, program))) == 0);
       CHECK(files_of(folder.file("r"), folder) == whole);
     }
