@@ -99,8 +99,7 @@ BENCHMARK(sweep_to_files)
 /// The runs alone of 64 placements of one graph, (ops, threads): items are runs. Twice the items
 /// per second on two threads would be perfect.
 static void placements(benchmark::State& state) {
-  const Plan plan = plan_of(scenario(state.range(0), "round_robin", "graph.seed: [1]") +
-                            seeds(64));
+  const Plan plan = plan_of(scenario(state.range(0), "round_robin", "graph.seed: [1]") + seeds(64));
   const std::vector<std::size_t> ids = all_runs(plan);
   for (auto _ : state) {
     const Results results = run(plan, ids, {.threads = static_cast<std::size_t>(state.range(1))});

@@ -67,10 +67,17 @@ start() {
   echo "export SLURM_CONF=$SLURM_CONF"
 }
 
+# Returns once they are gone: until then they write to the folder.
 stop() {
-  local pid
-  for pid in "$folder"/slurmd.pid "$folder"/slurmctld.pid "$folder"/munge/pid; do
-    [[ ! -f $pid ]] || kill "$(cat "$pid")" || true
+  local file pid
+  for file in "$folder"/slurmd.pid "$folder"/slurmctld.pid "$folder"/munge/pid; do
+    [[ -f $file ]] || continue
+    pid=$(cat "$file")
+    kill "$pid" 2>/dev/null || continue
+    for _ in $(seq 100); do
+      [[ -d /proc/$pid ]] || break
+      sleep 0.1
+    done
   done
 }
 
