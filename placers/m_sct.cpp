@@ -4,6 +4,7 @@
 #include "placers/compat/compat.h"
 #include "placers/list_scheduler.h"
 #include "placers/lp/sct_graph.h"
+#include "placers/lp/sct_solutions.h"
 #include "placers/placer.h"
 #include "sim/options.h"
 
@@ -35,12 +36,12 @@ class MSct final : public Placer {
     ListSchedulerOptions options = options_;
     options.favourite.assign(p.graph.num_ops(), no_op);
     const SctGraph sct = sct_graph(p);
-    const SctSolution solution = solve_sct(sct);
-    const auto chosen = favourite_edges(sct, solution.x, threshold_);
+    const std::shared_ptr<const SctSolution> solution = solutions_.of(sct);
+    const auto chosen = favourite_edges(sct, solution->x, threshold_);
     for (const std::uint32_t e : chosen)
       options.favourite[static_cast<OpId>(sct.edges[e].src)] = static_cast<OpId>(sct.edges[e].dst);
     Placement placement = schedule_list(p, options, "m_sct");
-    placement.facts["lp_us"] = solution.w / 1e3;
+    placement.facts["lp_us"] = solution->w / 1e3;
     placement.facts["favourites"] = static_cast<double>(chosen.size());
     return placement;
   }
@@ -49,6 +50,7 @@ class MSct final : public Placer {
   double threshold_;
   ListSchedulerOptions options_;
   std::optional<CompatOptions> compat_;
+  mutable SctSolutions solutions_;
 };
 
 }  // namespace

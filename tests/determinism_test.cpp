@@ -38,9 +38,8 @@ Plan plan_of(const std::string& text) {
   return plan;
 }
 
-Results run_all(const Plan& plan, RunSettings settings, const Results* known = nullptr) {
-  const std::vector<std::size_t> ids = remaining_runs(plan, known, settings);
-  return run(plan, ids, known, settings);
+Results run_all(const Plan& plan, RunSettings settings) {
+  return run(plan, all_runs(plan), settings);
 }
 
 /// Without the one field that may differ.
@@ -65,36 +64,6 @@ TEST_SUITE("determinism") {
     std::set<Status> seen;  // the test is worth something only if it has every outcome
     for (const RunResult& row : one.rows) seen.insert(row.status);
     CHECK(seen == std::set<Status>{Status::ok, Status::oom, Status::infeasible});
-  }
-
-  TEST_CASE("shards together are the whole, each run in one of them") {
-    const Plan plan = plan_of(swept);
-    const Results whole = without_placing(run_all(plan, {.threads = 2}));
-    Results sum = run_all(plan, {.threads = 2, .shard = 1, .shards = 3});
-    CHECK(sum.rows.size() == 64);
-    sum = run_all(plan, {.threads = 2, .shard = 2, .shards = 3}, &sum);
-    sum = run_all(plan, {.threads = 2, .shard = 3, .shards = 3}, &sum);
-    CHECK(to_csv(without_placing(sum)) == to_csv(whole));
-  }
-
-  TEST_CASE("an interrupted run keeps what is done, and one that resumes does the rest") {
-    const TemporaryFolder folder;
-    const Plan plan = plan_of(swept);
-    const Results whole = without_placing(run_all(plan, {.threads = 2}));
-    // As Ctrl-C would, but at a known time: the first runs are all there is time for.
-    std::vector<std::size_t> ids = remaining_runs(plan, nullptr, {});
-    ids.resize(50);
-    write_results(folder.file("r"), run(plan, ids, nullptr, {.threads = 2}));
-    const Results known = read_results(folder.file("r"));
-    CHECK(known.hash == plan.header.hash);
-    CHECK(known.rows.size() == 50);
-    CHECK(remaining_runs(plan, &known, {}).size() == 142);
-    const Results resumed = without_placing(run_all(plan, {.threads = 2}, &known));
-    CHECK(to_csv(resumed) == to_csv(whole));
-    write_results(folder.file("r"), resumed);
-    write_results(folder.file("w"), whole);
-    CHECK(folder.read("r/results.sqlite") == folder.read("w/results.sqlite"));
-    CHECK(folder.read("r/report.html") == folder.read("w/report.html"));
   }
 
   TEST_CASE("no run begins once stopping is wanted") {
@@ -216,8 +185,8 @@ sweep: {cluster.memory_fraction: [0.5, 1.0]}
     REQUIRE(tables[0].rows.size() == 2);
     CHECK(tables[0].rows[1].name == "m_topo");
     CHECK(tables[0].best(0) == tables[0].rows[0].cells[0]);
-    CHECK(to_text_tables(results, true).find("\x1b[1m") != std::string::npos);
-    CHECK(to_text_tables(results, false).find('\x1b') == std::string::npos);
+    CHECK(to_text_tables(overview(results), true).find("\x1b[1m") != std::string::npos);
+    CHECK(to_text_tables(overview(results), false).find('\x1b') == std::string::npos);
     const std::string html = to_html(results);
     for (const char* outside : {" src=", " href=", "<link", "@import", "url("})
       CHECK(html.find(outside) == std::string::npos);

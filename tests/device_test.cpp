@@ -85,7 +85,7 @@ placers: [single]
 )",
                                              "test.yaml", {}, mistakes);
     mistakes.throw_if_any();
-    const ClusterChoice& choice = file.points.at(0).cluster;
+    const ClusterChoice& choice = file.point(0).cluster;
     const Cluster cluster = make_cluster(choice);
     CHECK(cluster.device(DeviceId{0}).memory == Bytes{12'000'000'000});  // the kind's
     CHECK(cluster.device(DeviceId{1}).memory == Bytes{1'000'000'000});

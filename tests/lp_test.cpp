@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "placers/lp/clp.h"
 #include "placers/lp/favourite_child.h"
+#include "placers/lp/sct_solutions.h"
 #include "sim/random.h"
 #include "tests/shared_data.h"
 
@@ -364,6 +366,23 @@ TEST_SUITE("lp") {
       threads.emplace_back([&, i] { together[i] = solve_sct(graphs[i]).x; });
     for (std::thread& t : threads) t.join();
     CHECK(alone == together);
+  }
+
+  TEST_CASE("a solution that is wanted again is solved once, whoever wants it") {
+    Random random(6);
+    const SctGraph g = random_graph(random, 60, 300, 50);
+    SctGraph other = g;
+    other.edges.back().communication += 1ns;
+    SctSolutions solutions;
+    std::vector<std::shared_ptr<const SctSolution>> found(4);
+    std::vector<std::thread> threads;
+    for (auto& f : found) threads.emplace_back([&] { f = solutions.of(SctGraph(g)); });
+    for (std::thread& t : threads) t.join();
+    CHECK(found[0]->x == solve_sct(g).x);
+    for (const auto& f : found) CHECK(f == found[0]);
+    CHECK(solutions.of(other) != found[0]);
+    CHECK(solutions.of(other)->x == solve_sct(other).x);
+    CHECK(solutions.of(g) == found[0]);
   }
 
   TEST_CASE("a compat parent that loses a child loses the favourite it has by then") {

@@ -91,7 +91,7 @@ TEST_SUITE("pytorch") {
               fit + "}\n",
           "test.yaml", {}, mistakes);
       mistakes.throw_if_any();
-      const ClusterChoice& choice = file.points.front().cluster;
+      const ClusterChoice& choice = file.point(0).cluster;
       OpGraphBuilder b;
       b.add_tensor(b.add_op({.name = "a"}), Bytes{1'000'000});
       const OpGraph graph = std::move(b).build();
@@ -259,10 +259,9 @@ placers:
                                              "test.yaml", {}, mistakes);
     const Plan plan = make_plan({file}, 1, mistakes);
     mistakes.throw_if_any();
-    const RunSettings settings{.threads = 1};
-    const Results results = run(plan, remaining_runs(plan, nullptr, settings), nullptr, settings);
+    const Results results = run(plan, all_runs(plan), {.threads = 1});
     REQUIRE(results.rows.size() == 5);
     for (const RunResult& row : results.rows) CHECK_MESSAGE(row.status == Status::ok, row.detail);
-    CHECK(file.points.front().placers[1].label == "m_etf:variant=pytorch");
+    CHECK(file.point(0).placers[1].label == "m_etf:variant=pytorch");
   }
 }

@@ -51,8 +51,7 @@ Plan plan_of(const std::string& text, const std::vector<std::string>& sets = {})
 }
 
 Results run_all(const Plan& plan) {
-  const RunSettings settings{.threads = 1};
-  return run(plan, remaining_runs(plan, nullptr, settings), nullptr, settings);
+  return run(plan, all_runs(plan), {.threads = 1});
 }
 
 /// Exit code of a shell command; what it prints goes to files of the folder.
@@ -145,22 +144,26 @@ TEST_SUITE("report") {
   }
 
   TEST_CASE("as many whole points are drawn as there may be pictures, evenly chosen") {
-    Results results;
-    for (std::size_t id = 0; id < 40; ++id) {  // 10 points of 4 placers
-      RunResult row;
-      row.id = id;
-      row.at = {std::to_string(id / 4)};
-      row.status = id % 4 == 0 ? Status::oom : Status::ok;
-      if (row.status == Status::ok) row.step_time = Duration(100 - id % 4);
-      results.rows.push_back(row);
+    // 10 points of 4 runs
+    CHECK(points_to_draw(10, 4, 100).size() == 10);
+    CHECK(points_to_draw(10, 4, 39).size() == 9);
+    CHECK(points_to_draw(10, 4, 8) == std::vector<std::size_t>{0, 9});
+    CHECK(points_to_draw(10, 4, 3) == std::vector<std::size_t>{0, 4, 9});  // of each the fastest
+    CHECK(points_to_draw(10, 4, 0).empty());
+    CHECK(points_to_draw(0, 4, 5).empty());
+  }
+
+  TEST_CASE("of a point that is too many pictures the fastest is drawn, and the first of equals") {
+    const Plan plan = plan_of(sweep, {"report.pictures=2"});
+    const TemporaryFolder folder;
+    Results results = run_all(plan);  // 4 placers at 2 points
+    look_at_steps(results, plan, folder.file(""), 1);
+    for (const std::size_t first : {std::size_t{0}, std::size_t{4}}) {
+      const auto rows = std::span(results.rows).subspan(first, 4);
+      const auto fastest = std::ranges::min_element(
+          rows, {}, [](const RunResult& row) { return row.step_time.value_or(Duration::max()); });
+      for (const RunResult& row : rows) CHECK(row.picture.empty() == (&row != &*fastest));
     }
-    results.rows[5].status = Status::infeasible;
-    CHECK(rows_to_draw(results, 100).size() == 39);
-    CHECK(rows_to_draw(results, 39).size() == 35);  // 9 points, of which one has 3
-    CHECK(rows_to_draw(results, 8) == std::vector<std::size_t>{0, 1, 2, 3, 36, 37, 38, 39});
-    CHECK(rows_to_draw(results, 3) == std::vector<std::size_t>{3, 19, 39});  // the fastest of each
-    CHECK(rows_to_draw(results, 0).empty());
-    CHECK(rows_to_draw({}, 5).empty());
   }
 
   TEST_CASE("timelines of runs: none, each point's fastest, or all that were simulated") {

@@ -91,8 +91,8 @@ placers: [single, {m_topo: {uniform: false}}]
 seeds: [1, 18446744073709551615]
 report: {placements: false, pictures: 3, timelines: best}
 )");
-    REQUIRE(file.points.size() == 1);
-    const Scenario& s = file.points.front();
+    REQUIRE(file.num_points() == 1);
+    const Scenario& s = file.point(0);
     CHECK(s.name == "all of it");
     CHECK(s.graph.generate->name == "layered");
     CHECK(s.cluster.devices.size() == 2);
@@ -129,7 +129,7 @@ graph: {generate: layered, ops: 10}
 cluster: {devices: {count: 2, memory: 1 GiB}, fit: baechi}
 placers: [single]
 )");
-    const ClusterChoice& choice = file.points.front().cluster;
+    const ClusterChoice& choice = file.point(0).cluster;
     OpGraphBuilder b;
     b.add_tensor(b.add_op({.name = "a"}), Bytes{1'000'000});
     const OpGraph graph = std::move(b).build();
@@ -141,16 +141,16 @@ placers: [single]
 
   TEST_CASE("--set overrides a key, makes one, and ends its sweep") {
     const std::string swept = small + "sweep: {cluster.memory_fraction: [0.1, 0.2]}\n";
-    CHECK(parse(swept).points.size() == 2);
+    CHECK(parse(swept).num_points() == 2);
     const ScenarioFile file =
         parse(swept, {"cluster.memory_fraction=0.3", "engine={transfers: shared}",
                       "cluster.devices.count=7", "seeds=[4, 5]"});
-    REQUIRE(file.points.size() == 1);
-    CHECK(file.points.front().cluster.memory_fraction == 0.3);
-    CHECK(file.points.front().engine.transfers == Transfers::shared);
-    CHECK(file.points.front().cluster.devices.front().count == 7);
-    CHECK(file.points.front().seeds.size() == 2);
-    CHECK(parse(swept, {"sweep.engine.transfers=[sequential, parallel]"}).points.size() == 4);
+    REQUIRE(file.num_points() == 1);
+    CHECK(file.point(0).cluster.memory_fraction == 0.3);
+    CHECK(file.point(0).engine.transfers == Transfers::shared);
+    CHECK(file.point(0).cluster.devices.front().count == 7);
+    CHECK(file.point(0).seeds.size() == 2);
+    CHECK(parse(swept, {"sweep.engine.transfers=[sequential, parallel]"}).num_points() == 4);
     CHECK_THROWS_WITH_AS(parse(small, {"engine"}), "--set engine: not KEY=VALUE", InputError);
     CHECK_THROWS_WITH_AS(parse(small, {"engine.overlap=often"}),
                          "--set engine.overlap:1:1: engine.overlap: 'often' is not true or false",
@@ -159,7 +159,7 @@ placers: [single]
 
   TEST_CASE("two placers of one name are told apart by their options") {
     const ScenarioFile file = parse(small, {"placers=[single, {single: {device: 1}}, m_topo]"});
-    const auto& placers = file.points.front().placers;
+    const auto& placers = file.point(0).placers;
     CHECK(placers[0].label == "single");
     CHECK(placers[1].label == "single:device=1");
     CHECK(placers[2].label == "m_topo");
@@ -231,12 +231,12 @@ placers: [single]
 sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
 )");
     const ScenarioFile file = load_scenario(path);
-    REQUIRE(file.points.size() == 3);
-    CHECK(file.points[0].at[0] == "b.trace.json");
-    CHECK(file.points[1].at[0] == "${BAECHI_TEST_FOLDER}/a.trace.json");
-    CHECK(file.points[1].graph.file == folder.file("a.trace.json"));
-    CHECK(file.points[2].graph.file == folder.file("b.trace.json"));
-    CHECK(file.points[0].cluster.devices.front().count == 2);
+    REQUIRE(file.num_points() == 3);
+    CHECK(file.point(0).at[0] == "b.trace.json");
+    CHECK(file.point(1).at[0] == "${BAECHI_TEST_FOLDER}/a.trace.json");
+    CHECK(file.point(1).graph.file == folder.file("a.trace.json"));
+    CHECK(file.point(2).graph.file == folder.file("b.trace.json"));
+    CHECK(file.point(0).cluster.devices.front().count == 2);
   }
 
   TEST_CASE("the reference and the schema in the repo are what the program says") {
@@ -263,14 +263,13 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
       Mistakes mistakes;
       ScenarioFile file = load_scenario(path, {}, mistakes);
       mistakes.throw_if_any();
-      file.points.resize(std::min<std::size_t>(file.points.size(), 12));
-      for (Scenario& point : file.points)
-        std::erase_if(point.placers, [](const Choice& c) { return c.name == "m_sct"; });
+      std::erase_if(file.placers, [](const Choice& c) { return c.name == "m_sct"; });
       const Plan plan = make_plan({file}, 2, mistakes);
       mistakes.throw_if_any();
-      const RunSettings settings{.threads = 2};
-      const Results results = run(plan, remaining_runs(plan, nullptr, settings), nullptr, settings);
-      CHECK(results.rows.size() == plan.runs.size());
+      std::vector<std::size_t> ids = all_runs(plan);
+      ids.resize(std::min(ids.size(), 12 * file.runs_per_point()));
+      const Results results = run(plan, ids, {.threads = 2});
+      CHECK(results.rows.size() == ids.size());
       for (const RunResult& row : results.rows)
         CHECK_MESSAGE(row.status != Status::error, row.detail);
     }

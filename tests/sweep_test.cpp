@@ -62,9 +62,9 @@ sweep:
 )");
     CHECK(file.axes == std::vector<std::string>{"graph", "cluster.devices.count",
                                                 "cluster.memory_fraction", "engine.transfers"});
-    REQUIRE(file.points.size() == 16);
+    REQUIRE(file.num_points() == 16);
     const auto at = [&](std::size_t i) {
-      const auto& a = file.points[i].at;
+      const auto& a = file.point(i).at;
       return fmt::format("{}", fmt::join(a.begin() + 1, a.end(), " "));
     };
     CHECK(at(0) == "2 0.5 sequential");
@@ -72,11 +72,11 @@ sweep:
     CHECK(at(2) == "2 1.0 sequential");
     CHECK(at(4) == "4 0.5 sequential");
     CHECK(at(8) == "2 0.5 sequential");
-    CHECK(file.points[0].at[0] == "{generate: layered, ops: 10}");
-    CHECK(file.points[8].at[0] == "{generate: layered, ops: 20}");
-    CHECK(file.points[4].cluster.devices.front().count == 4);
-    CHECK(file.points[15].engine.transfers == Transfers::parallel);
-    CHECK(file.points[0].seeds == std::vector<std::uint64_t>{7, 8, 9});
+    CHECK(file.point(0).at[0] == "{generate: layered, ops: 10}");
+    CHECK(file.point(8).at[0] == "{generate: layered, ops: 20}");
+    CHECK(file.point(4).cluster.devices.front().count == 4);
+    CHECK(file.point(15).engine.transfers == Transfers::parallel);
+    CHECK(file.point(0).seeds == std::vector<std::uint64_t>{7, 8, 9});
   }
 
   TEST_CASE("an axis of whole blocks does not undo one that reaches into them") {
@@ -87,9 +87,9 @@ sweep:
   cluster.devices.count: [1, 3]
   cluster: [{devices: {memory: 1 GiB}, fit: baechi}, {devices: {memory: 2 GiB}, fit: baechi}]
 )");
-    REQUIRE(file.points.size() == 4);
-    CHECK(file.points[3].cluster.devices.front().count == 3);
-    CHECK(file.points[3].cluster.devices.front().memory.count == std::int64_t{2} << 30U);
+    REQUIRE(file.num_points() == 4);
+    CHECK(file.point(3).cluster.devices.front().count == 3);
+    CHECK(file.point(3).cluster.devices.front().memory.count == std::int64_t{2} << 30U);
   }
 
   TEST_CASE("a pattern is the files it matches, sorted, as it would have written them") {

@@ -17,9 +17,11 @@ struct SctGraph {
   struct Edge {
     std::uint32_t src, dst;
     Duration communication;
+    friend bool operator==(const Edge&, const Edge&) = default;
   };
   std::vector<Duration> compute;  // [num_ops]
   std::vector<Edge> edges;
+  friend bool operator==(const SctGraph&, const SctGraph&) = default;
 };
 
 struct SctOptions {

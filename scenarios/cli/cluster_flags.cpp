@@ -87,7 +87,7 @@ class Reader {
 /// Of a sweep the first point; where that is a choice, says so on standard error.
 Platform from_scenario(const std::string& path, const std::vector<std::string>& sets) {
   const ScenarioFile file = load_scenario(path, sets);
-  const Scenario& first = file.points.front();
+  const Scenario& first = file.point(0);
   std::string left_open;
   for (std::size_t i = 0; i < file.axes.size(); ++i) {
     if (!file.axes[i].starts_with("graph"))

@@ -19,7 +19,7 @@ sigset_t only_sigint() {
 void wait_for_interrupts(const std::stop_token& stop, std::atomic<bool>& wanted,
                          const std::string& first_answer) {
   const sigset_t set = only_sigint();
-  const timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
+  const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
   while (!stop.stop_requested()) {
     if (sigtimedwait(&set, nullptr, &pause) != SIGINT) continue;
     if (wanted.exchange(true)) _exit(130);

@@ -93,6 +93,7 @@ void describe(CLI::App& app) {
 
 void add_verbs(CLI::App& app, Verb& chosen) {
   add_run(app, chosen);
+  add_merge(app, chosen);
   add_place(app, chosen);
   add_simulate(app, chosen);
   add_bound(app, chosen);

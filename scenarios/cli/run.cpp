@@ -3,22 +3,24 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
-#include <thread>
 
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/run/folder_run.h"
 #include "scenarios/run/load.h"
-#include "scenarios/run/runner.h"
-#include "scenarios/run/steps.h"
+#include "scenarios/run/ranks.h"
 #include "scenarios/run/tables.h"
 #include "sim/error.h"
 
 namespace baechi {
 namespace {
+
+struct Shard {
+  std::size_t number = 1, of = 1;
+};
 
 struct RunFlags {
   std::vector<std::string> scenarios, sets;
@@ -28,14 +30,15 @@ struct RunFlags {
 };
 
 /// "2/8".
-void read_shard(const std::string& text, RunSettings& settings) {
+Shard read_shard(const std::string& text) {
+  Shard shard;
+  if (text.empty()) return shard;
   const char* last = text.data() + text.size();
-  const auto [slash, ec] = std::from_chars(text.data(), last, settings.shard);
+  const auto [slash, ec] = std::from_chars(text.data(), last, shard.number);
   if (ec == std::errc{} && slash != last && *slash == '/') {
-    const auto [end, ec2] = std::from_chars(slash + 1, last, settings.shards);
-    if (ec2 == std::errc{} && end == last && settings.shard >= 1 &&
-        settings.shard <= settings.shards)
-      return;
+    const auto [end, ec2] = std::from_chars(slash + 1, last, shard.of);
+    if (ec2 == std::errc{} && end == last && shard.number >= 1 && shard.number <= shard.of)
+      return shard;
   }
   throw InputError(fmt::format("--shard: '{}' is not I/N, such as 1/4 ... 4/4", text));
 }
@@ -48,35 +51,20 @@ std::size_t terminal_width() {
   return std::max<std::size_t>(width, 40);
 }
 
-/// The rows that `folder` has of this very plan; nothing if it has none.
-std::optional<Results> known_results(const std::string& folder, const Plan& plan) {
-  if (!std::filesystem::exists(folder + "/results.sqlite")) return std::nullopt;
-  Results known = read_results(folder);
-  if (known.hash != plan.header.hash)
-    throw InputError(
-        fmt::format("--resume: {} holds the results of another scenario or version; "
-                    "choose another --out, or run without --resume",
-                    folder));
-  return known;
-}
-
 Timelines timelines_by_name(std::string_view name) {
   return name == "all" ? Timelines::all : name == "best" ? Timelines::best : Timelines::none;
 }
 
-void print_results(const Results& results, const RunFlags& flags) {
-  if (flags.format == "csv") return print_out(to_csv(results));
-  if (flags.format == "json") return print_out(to_json(results));
-  if (!flags.quiet) print_out(to_text_tables(results, coloured(), terminal_width()));
+void print_results(const ResultsHeader& header, const EachRow& rows, const RunFlags& flags) {
+  if (flags.format == "csv") return print_csv(header, rows, print_out);
+  if (flags.format == "json") return print_json(header, rows, print_out);
+  if (flags.quiet) return;
+  Overview overview(header);
+  rows([&](const RunResult& row) { overview.add(row); });
+  print_out(to_text_tables(overview, coloured(), terminal_width()));
 }
 
-int run_scenarios(const RunFlags& flags) {
-  RunSettings settings;
-  settings.threads =
-      flags.threads != 0 ? flags.threads : std::max(1U, std::thread::hardware_concurrency());
-  if (!flags.shard.empty()) read_shard(flags.shard, settings);
-
-  const Interrupt interrupt("finishing the runs that have begun");
+Plan read_plan(const RunFlags& flags, std::size_t threads) {
   Mistakes mistakes;
   std::vector<ScenarioFile> files;
   files.reserve(flags.scenarios.size());
@@ -85,42 +73,87 @@ int run_scenarios(const RunFlags& flags) {
   if (!flags.timelines.empty()) {
     for (ScenarioFile& file : files) file.report.timelines = timelines_by_name(flags.timelines);
   }
-  const Plan plan = make_plan(std::move(files), settings.threads, mistakes);
+  Plan plan = make_plan(std::move(files), threads, mistakes);
   mistakes.throw_if_any();
+  return plan;
+}
 
-  const std::string folder =
-      !flags.out.empty() ? flags.out : "results/" + plan.header.scenarios.front().name;
-  const std::optional<Results> known = flags.resume ? known_results(folder, plan) : std::nullopt;
-  const std::vector<std::size_t> ids = remaining_runs(plan, known ? &*known : nullptr, settings);
-  std::atomic<std::size_t> done{0};
-  settings.done = &done;
-  settings.stop = &interrupt.wanted();
-  Results results = [&] {
-    const Progress progress(done, ids.size(), flags.quiet);
-    return run(plan, ids, known ? &*known : nullptr, settings);
-  }();
-  const std::size_t timelines =
-      look_at_steps(results, plan, folder, settings.threads, settings.stop);
-  write_results(folder, results);
-  print_results(results, flags);
+/// The plan, on all ranks the same; nothing where another rank says what is wrong.
+std::optional<Plan> agreed_plan(const RunFlags& flags, std::size_t threads, const Ranks& ranks) {
+  std::optional<Plan> plan;
+  std::string mistakes;
+  try {
+    plan = read_plan(flags, threads);
+  } catch (const InputError& e) {
+    mistakes = e.what();
+  }
+  std::uint64_t hash = 0;
+  if (plan) hash = std::stoull(plan->header.hash, nullptr, 16);
+  const int other = ranks.disagreeing(hash);
+  if (other >= 0 && ranks.rank() == other)
+    throw InputError(plan ? fmt::format("rank {} plans other runs than rank 0: do all machines see "
+                                        "the same files?",
+                                        other)
+                          : fmt::format("rank {}: {}", other, mistakes));
+  if (!plan && ranks.rank() == 0) throw InputError(mistakes);
+  if (other >= 0) return std::nullopt;
+  return plan;
+}
 
+int report(const FolderRun::Outcome& outcome, const std::string& folder, const RunFlags& flags) {
   if (!flags.quiet)
     fmt::print(stderr, "{0}/report.html  {0}/results.csv  {0}/results.sqlite{1}\n", folder,
-               timelines > 0 ? fmt::format("  {}/*.trace.json.gz ({})", folder, timelines) : "");
-  if (done < ids.size()) {
-    fmt::print(stderr,
-               "interrupted: {} of {} runs are done and kept; --resume goes on from there\n",
-               results.rows.size(), plan.runs.size());
-    return 130;
+               outcome.timelines > 0
+                   ? fmt::format("  {}/*.trace.json.gz ({})", folder, outcome.timelines)
+                   : "");
+  if (outcome.failed == 0) return 0;
+  fmt::print(stderr, "error in {}\n{} of {} runs ended in an error\n", outcome.first_failure,
+             outcome.failed, outcome.rows);
+  return 1;
+}
+
+int run_plan(const Plan& plan, const RunFlags& flags, const Ranks& ranks, RunSettings settings) {
+  const Shard shard = read_shard(flags.shard);
+  const std::string folder =
+      !flags.out.empty() ? flags.out : "results/" + plan.header.scenarios.front().name;
+  FolderRun run(folder, plan, flags.resume);
+  const std::vector<std::size_t> mine = shard_runs(plan, shard.number, shard.of);
+  const std::vector<std::size_t> ids = run.remaining(mine);
+  std::atomic<std::size_t> done{0};
+  settings.done = &done;
+  {
+    const Progress progress(done, ids.size(), flags.quiet);
+    if (ranks.size() > 1)
+      ranks.deal(plan, ids, settings, run.journal());
+    else
+      run.run(ids, settings);
   }
-  std::size_t failed = 0;
-  for (const RunResult& row : results.rows) {
-    if (row.status == Status::error && ++failed == 1)
-      fmt::print(stderr, "error in run {} ({}): {}\n", row.id, row.placer, row.detail);
+  const FolderRun::Outcome outcome = run.finish(settings);
+  print_results(plan.header, run.rows(), flags);
+  const int code = report(outcome, folder, flags);
+  if (done == ids.size()) return code;
+  fmt::print(stderr, "interrupted: {} of {} runs are done and kept; --resume goes on from there\n",
+             outcome.rows, mine.size());
+  return 130;
+}
+
+int run_scenarios(const RunFlags& flags) {
+  const Interrupt interrupt("finishing the runs that have begun");
+  const Ranks ranks;
+  const std::size_t threads = flags.threads != 0 ? flags.threads : ranks.cores();
+  const std::optional<Plan> plan = agreed_plan(flags, threads, ranks);
+  if (!plan) return 0;
+  try {
+    if (ranks.rank() == 0)
+      return run_plan(*plan, flags, ranks, {.threads = threads, .stop = &interrupt.wanted()});
+    ranks.work(*plan, threads);
+    return 0;
+  } catch (const std::exception& e) {
+    if (ranks.size() == 1) throw;
+    // The others would wait for this rank.
+    fmt::print(stderr, "{}\n", e.what());
+    ranks.abort(dynamic_cast<const InputError*>(&e) != nullptr ? 2 : 1);
   }
-  if (failed > 0)
-    fmt::print(stderr, "{} of {} runs ended in an error\n", failed, results.rows.size());
-  return failed > 0 ? 1 : 0;
 }
 
 }  // namespace
@@ -142,7 +175,8 @@ void add_run(CLI::App& app, Verb& chosen) {
       ->take_all()
       ->allow_extra_args(false);
   verb->add_flag("--resume", flags->resume, "Keep the runs that DIR has, run the others");
-  verb->add_option("--shard", flags->shard, "Of N machines this is the I-th: every N-th run")
+  verb->add_option("--shard", flags->shard,
+                   "Run the I-th of N parts; 'baechi merge' joins their folders")
       ->type_name("I/N");
   verb->add_option("--format", flags->format, "What is printed: table, csv or json [table]")
       ->type_name("F")
@@ -156,7 +190,8 @@ void add_run(CLI::App& app, Verb& chosen) {
   verb->add_flag("--quiet", flags->quiet, "No progress, no table");
   verb->footer(
       "Results: DIR/results.csv, DIR/results.sqlite and DIR/report.html, the same for any -j.\n"
-      "Ctrl-C keeps what is done. Examples: scenarios/examples/*.yaml");
+      "Ctrl-C keeps what is done, as does being killed: --resume goes on. Examples: "
+      "scenarios/examples/*.yaml");
   verb->callback([flags, &chosen] { chosen = [flags] { return run_scenarios(*flags); }; });
 }
 

@@ -11,6 +11,7 @@ namespace baechi {
 using Verb = std::function<int()>;
 
 void add_run(CLI::App& app, Verb& chosen);
+void add_merge(CLI::App& app, Verb& chosen);
 void add_place(CLI::App& app, Verb& chosen);
 void add_simulate(CLI::App& app, Verb& chosen);
 void add_bound(CLI::App& app, Verb& chosen);

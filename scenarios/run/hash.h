@@ -1,5 +1,6 @@
 /// A hash that is the same on every machine: FNV-1a, 64 bits (Fowler, Noll, Vo).
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <string_view>
 
@@ -14,6 +15,7 @@ class Hash {
   void add(std::int64_t n) {
     for (int i = 0; i < 8; ++i) add_byte(static_cast<unsigned char>(n >> (8 * i)));
   }
+  void add(double x) { add(std::bit_cast<std::int64_t>(x)); }
   std::uint64_t value() const { return state_; }
 
  private:

@@ -188,25 +188,19 @@ class Loader {
     return axes;
   }
 
-  /// Every variant of a block as `read` understands it, beside its place in the sweep.
+  /// Every variant of a block as `read` understands it.
   template <class T>
-  struct Read {
-    T choice;
-    std::string text;
-    std::vector<std::string> at;
-  };
-  template <class T>
-  std::vector<Read<T>> read_all(std::string_view block, auto read) {
+  std::vector<T> read_all(std::string_view block, auto read) {
     const std::vector<Axis> axes = axes_below(block);
     const Value* given = find(root_, block);
-    std::vector<Read<T>> all;
+    std::vector<T> all;
     const bool has_default = block != "graph" && block != "cluster";
     if (given == nullptr && axes.empty() && !has_default) return all;
     if (block == "cluster" && !clusters_known_) return all;
     findings_.attempt([&] {
       for_each_combination(std::string(block), given == nullptr ? Value{} : *given, axes,
-                           [&](const Variant& v) {
-                             all.push_back({read(v.block), one_line(v.block), v.at});
+                           [&](const Value& variant) {
+                             all.push_back(read(variant));
                              return findings_.size() < enough_findings;
                            });
     });
@@ -217,8 +211,11 @@ class Loader {
   void check_size() const {
     const std::size_t points = count_combinations(axes_, most_points);
     std::size_t values = 1;
-    for (const Axis& axis : axes_)
-      for (const Value& value : axis.values) values += count_values(value);
+    for (const Axis& axis : axes_) {
+      std::size_t largest = 0;  // of its values, one of which is in each point
+      for (const Value& value : axis.values) largest = std::max(largest, count_values(value));
+      values += largest;
+    }
     for (const std::string_view block : blocks)
       if (const Value* value = find(root_, block)) values += count_values(*value);
     if (points > most_points || points * values > most_copied)
@@ -228,56 +225,38 @@ class Loader {
   }
 
   void expand(ScenarioFile& file) {
-    Scenario base;
     const Value* name = find(root_, "name");
-    base.name = name != nullptr ? name->text : std::filesystem::path(path_).stem().string();
-    if (base.name.empty()) findings_.add(at(name->where) + "name: not a text");
+    file.name = name != nullptr ? name->text : std::filesystem::path(path_).stem().string();
+    if (file.name.empty()) findings_.add(at(name->where) + "name: not a text");
     const auto list = [&](std::string_view key) {
       const auto it = lists_.find(key);
       return it != lists_.end() ? &it->second : find(root_, key);
     };
     if (const Value* placers = list("placers"))
-      base.placers = read_placers(*placers, base_, findings_);
-    if (const Value* seeds = list("seeds")) base.seeds = read_seeds(*seeds, findings_);
+      file.placers = read_placers(*placers, base_, findings_);
+    if (const Value* seeds = list("seeds")) file.seeds = read_seeds(*seeds, findings_);
     if (const Value* report = find(root_, "report")) file.report = read_report(*report, findings_);
 
     check_size();
-    for (const std::string_view block : blocks)
-      for (const Axis& axis : axes_below(block)) file.axes.push_back(axis.key);
-    const auto graphs = read_all<GraphChoice>(
-        "graph", [&](const Value& v) { return read_graph(v, base_, findings_); });
-    const auto transforms = read_all<std::vector<Choice>>(
-        "transforms", [&](const Value& v) { return read_transforms(v, base_, findings_); });
-    const auto clusters = read_all<ClusterChoice>(
-        "cluster", [&](const Value& v) { return read_cluster(v, kinds_, findings_); });
-    const auto engines = read_all<EngineOptions>(
-        "engine", [&](const Value& v) { return read_engine(v, findings_); });
-    const auto profiles = read_all<ProfileChoice>(
-        "profile", [&](const Value& v) { return read_profile(v, findings_); });
-    if (findings_.size() != 0) return;
-    for (const auto& graph : graphs) {
-      for (const auto& transform : transforms) {
-        for (const auto& cluster : clusters) {
-          for (const auto& engine : engines) {
-            for (const auto& profile : profiles) {
-              Scenario& point = file.points.emplace_back(base);
-              point.graph = graph.choice;
-              point.transforms = transform.choice;
-              point.transforms_text = transform.text;
-              point.cluster = cluster.choice;
-              point.cluster_text = cluster.text;
-              point.engine = engine.choice;
-              point.engine_text = engine.text;
-              point.profile = profile.choice;
-              point.profile_text = profile.text;
-              for (const auto* at :
-                   {&graph.at, &transform.at, &cluster.at, &engine.at, &profile.at})
-                point.at.insert(point.at.end(), at->begin(), at->end());
-            }
-          }
-        }
+    for (const std::string_view block : blocks) {
+      for (const Axis& axis : axes_below(block)) {
+        file.axes.push_back(axis.key);
+        std::vector<std::string>& written = file.axis_values.emplace_back();
+        for (const Value& value : axis.values)
+          written.push_back(value.text.empty() ? one_line(value) : value.text);
       }
     }
+    file.transforms = read_all<std::vector<Choice>>(
+        "transforms", [&](const Value& v) { return read_transforms(v, base_, findings_); });
+    file.clusters = read_all<ClusterChoice>(
+        "cluster", [&](const Value& v) { return read_cluster(v, kinds_, findings_); });
+    file.engines = read_all<EngineOptions>(
+        "engine", [&](const Value& v) { return read_engine(v, findings_); });
+    file.profiles = read_all<ProfileChoice>(
+        "profile", [&](const Value& v) { return read_profile(v, findings_); });
+    auto graphs = read_all<GraphChoice>(
+        "graph", [&](const Value& v) { return read_graph(v, base_, findings_); });
+    if (findings_.size() == 0) file.graphs = std::move(graphs);
   }
 
   const std::string& path_;
@@ -291,6 +270,39 @@ class Loader {
 };
 
 }  // namespace
+
+PointBlocks ScenarioFile::blocks(std::size_t point) const {
+  const auto take = [&point](std::size_t count) {
+    const std::size_t digit = point % count;
+    point /= count;
+    return digit;
+  };
+  PointBlocks b;
+  b.profile = take(profiles.size());
+  b.engine = take(engines.size());
+  b.cluster = take(clusters.size());
+  b.transforms = take(transforms.size());
+  b.graph = point;
+  return b;
+}
+
+Scenario ScenarioFile::point(std::size_t number) const {
+  const PointBlocks b = blocks(number);
+  Scenario point{.name = name,
+                 .graph = graphs[b.graph],
+                 .transforms = transforms[b.transforms],
+                 .cluster = clusters[b.cluster],
+                 .engine = engines[b.engine],
+                 .profile = profiles[b.profile],
+                 .placers = placers,
+                 .seeds = seeds,
+                 .at = std::vector<std::string>(axes.size())};
+  for (std::size_t a = axes.size(); a-- > 0;) {
+    point.at[a] = axis_values[a][number % axis_values[a].size()];
+    number /= axis_values[a].size();
+  }
+  return point;
+}
 
 std::span<const TopKey> top_keys() {
   static constexpr TopKey keys[] = {

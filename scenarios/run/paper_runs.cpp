@@ -31,15 +31,15 @@ std::vector<std::vector<RunResult>> run_jobs(const std::vector<Job>& jobs, std::
   const Plan plan = make_plan(std::move(files), threads, mistakes);
   mistakes.throw_if_any();
   std::vector<std::size_t> ids;
-  for (std::size_t id = 0; id < plan.runs.size(); ++id) {
-    const PlannedRun& r = plan.runs[id];
-    const Scenario& point = plan.files[r.file].points[r.point];
-    if (jobs[r.file].placers.contains(point.placers[r.choice].label)) ids.push_back(id);
+  for (std::size_t id = 0; id < plan.num_runs(); ++id) {
+    const PlannedRun r = plan.run(id);
+    if (jobs[r.file].placers.contains(plan.files[r.file].placers[r.choice].label))
+      ids.push_back(id);
   }
   std::atomic<std::size_t> done{0};
   const auto watching = watch(done, ids.size());
   std::vector<std::vector<RunResult>> rows(jobs.size());
-  for (RunResult& row : run(plan, ids, nullptr, {.threads = threads, .done = &done}).rows) {
+  for (RunResult& row : run(plan, ids, {.threads = threads, .done = &done}).rows) {
     if (row.status == Status::error)
       throw std::runtime_error(
           fmt::format("{}: {}: {}", jobs[row.scenario].scenario, row.placer, row.detail));

@@ -107,11 +107,10 @@ Cluster make_cluster(const ClusterChoice& choice) {
   for (std::size_t g = 0; g < choice.devices.size(); ++g) {
     const DeviceChoice& d = choice.devices[g];
     for (std::size_t i = 0; i < d.count; ++i) {
-      devices.push_back(
-          {.name = fmt::format("{}{}", d.name, devices.size()),
-           .kind = d.kind,
-           .memory = choice.memory_fraction == 1.0 ? d.memory : choice.memory_fraction * d.memory,
-           .speed = d.speed});
+      devices.push_back({.name = fmt::format("{}{}", d.name, devices.size()),
+                         .kind = d.kind,
+                         .memory = d.usable(choice.memory_fraction),
+                         .speed = d.speed});
       group.push_back(g);
     }
   }

@@ -270,6 +270,44 @@ Json kinds_schema() {
            {kinds, {{"type", "string"}, {"description", "path of a file with such a block"}}}}};
 }
 
+constexpr std::string_view large_sweeps = R"(
+## Large sweeps
+
+What is found depends on the scenario alone: `results.*` and `report.html` are the same bytes, but for `placing_ms`, on any
+number of threads, processes and machines. Every finished run is appended to `DIR/runs.journal`, which goes once the results
+are written. A run that was interrupted or killed, or whose machine went down, loses what was in flight (of a machine that
+goes down, some seconds); the same command with `--resume` runs the rest. `--resume` knows a run again by a hash of the program's
+version, the graph's content, cluster, engine, profile, placer and seed, not by its place: a sweep that has grown since runs
+what is new. Files that a placer's options name are not in that hash.
+
+A laptop, or one machine: threads.
+
+    baechi run my.yaml --out results/my -j 16
+    baechi run my.yaml --out results/my -j 16 --resume     # after Ctrl-C, kill -9, a power cut
+
+One or several machines by MPI: one process per machine, threads in each. Rank 0 reads the scenario, as all do, deals out
+runs, alone writes, and works with what threads it has left. If a process dies, so does the job; resume it. Built where Open
+MPI is installed (Debian: `libopenmpi-dev`).
+
+    mpirun --bind-to none --map-by ppr:1:node baechi run my.yaml --out results/my --resume
+    mpirun --oversubscribe -n 3 baechi run my.yaml --out results/my -j 1      # to try it on a laptop
+
+A Slurm cluster: the same in a job, or, without MPI, an array of shards that know nothing of each other, and are then merged.
+`--shard I/N` takes every N-th point in an order without pattern.
+
+    sbatch --nodes 8 scenarios/slurm/mpi.sbatch my.yaml results/my
+
+    sbatch --array 1-16 scenarios/slurm/array.sbatch my.yaml results/my 16
+    baechi merge results/my.* --out results/my
+
+Anything that starts programs will do for shards, such as GNU parallel:
+
+    parallel baechi run my.yaml --out results/my.{} --shard {}/16 --resume -j 1 --quiet ::: $(seq 16)
+    baechi merge results/my.* --out results/my
+
+All machines need to see the same files under the same paths; folders of shards may lie anywhere.
+)";
+
 }  // namespace
 
 std::string scenario_reference() {
@@ -351,7 +389,8 @@ std::string scenario_reference() {
   out +=
       ".\n\n`results.sqlite` has the same rows (`results`), what the placers told (`facts`), where "
       "each run lies in\n"
-      "the sweep (`runs`, `run_axes`), the placements (`placements.devices`: a byte per op, two of "
+      "the sweep (`runs`, `run_axes`), a hash of all that decides it\n"
+      "(`runs.key`), the placements (`placements.devices`: a byte per op, two of "
       "more than 256\n"
       "devices; the ops' names in `graphs.op_names`), the steps that the report draws "
       "(`pictures`), the scenarios'\n"
@@ -366,7 +405,7 @@ std::string scenario_reference() {
       "simulated once more for it. `baechi report DIR --plots` rebuilds the page and draws the "
       "same as SVG and PDF\n"
       "into `DIR/plots`, with gnuplot, whose scripts stay there to be changed.\n";
-  return out;
+  return out + std::string(large_sweeps);
 }
 
 std::string scenario_schema() {

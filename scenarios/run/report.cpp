@@ -91,12 +91,12 @@ void append_table(std::string& out, const ResultTable& table) {
   out += "</tr>\n</table></div>\n";
 }
 
-void append_summary(std::string& out, const Results& results) {
+void append_summary(std::string& out, const Overview& overview) {
   out +=
       "<h2>All runs</h2>\n<div "
       "class=\"scroll\"><table>\n<thead><tr><th>placer</th><th>ok</th><th>OOM</th>"
       "<th>infeasible</th><th>error</th><th>fastest in</th><th>x its bound</th></tr></thead>\n";
-  for (const PlacerSummary& s : summarise(results))
+  for (const PlacerSummary& s : overview.summary())
     out += fmt::format(
         "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
         escaped(s.placer), s.ok, s.oom, s.infeasible, s.error, s.best,
@@ -104,46 +104,51 @@ void append_summary(std::string& out, const Results& results) {
   out += "</table></div>\n<p>x its bound: geometric mean of step time over lower bound.</p>\n";
 }
 
-constexpr std::size_t most_cells = 20'000;  // of all tables: a page of a few megabytes
+constexpr std::size_t most_cells = Overview::most_rows;  // of all tables: a page of a few megabytes
 
 /// Leaves the tables with `most` cells: those behind lose columns, and are gone without any.
-/// Returns how many cells went.
+/// Returns how many runs they have left.
 std::size_t shorten(std::vector<ResultTable>& tables, std::size_t most) {
-  std::size_t gone = 0;
+  std::size_t left = 0;
   for (ResultTable& table : tables) {
     const std::size_t rows = table.rows.size();
     const std::size_t columns =
         std::min(table.columns.size(), most / std::max<std::size_t>(1, rows));
-    gone += rows * (table.columns.size() - columns);
     most -= rows * columns;
     table.columns.resize(columns);
     table.bounds.resize(columns);
-    for (ResultTable::Row& row : table.rows) row.cells.resize(columns);
+    for (ResultTable::Row& row : table.rows) {
+      row.cells.resize(columns);
+      left += columns - static_cast<std::size_t>(std::ranges::count(row.cells, nullptr));
+    }
   }
   std::erase_if(tables, [](const ResultTable& table) { return table.columns.empty(); });
-  return gone;
+  return left;
 }
 
-void append_steps(std::string& out, const Results& results) {
-  const auto drawn = std::ranges::count_if(
-      results.rows, [](const RunResult& row) { return !row.picture.empty(); });
-  if (drawn == 0) return;
+void append_steps(std::string& out, const Overview& overview) {
+  if (overview.num_drawn() == 0) return;
   out += fmt::format(
       "<h2>One step</h2>\n<p>Of {} of {} runs: underlined in the tables above, click there or "
       "choose here. `report: {{pictures: N}}` of the scenario draws more, `baechi run --timelines "
       "all` writes all as files for ui.perfetto.dev. The wheel zooms, dragging moves, a double "
       "click shows all; neighbours too short to be seen are drawn together.</p>\n"
       "<div id=\"steps\"></div>\n",
-      drawn, results.rows.size());
+      overview.num_drawn(), overview.num_rows());
 }
 
 }  // namespace
 
 std::string to_html(const Results& results) {
+  return to_html(overview(results));
+}
+
+std::string to_html(const Overview& overview) {
+  const Results& results = overview.shown();
   std::string name = "results";
   if (!results.scenarios.empty()) name = results.scenarios.front().name;
   std::vector<ResultTable> tables = result_tables(results);
-  const std::size_t left_out = shorten(tables, most_cells);
+  const std::size_t left_out = overview.num_rows() - shorten(tables, most_cells);
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, "
@@ -152,12 +157,12 @@ std::string to_html(const Results& results) {
   out += fmt::format(
       "<p>{} of {} runs, baechi {}, hash {}. Below each step time: how far it is above the lower "
       "bound, which no placement can beat.{}</p>\n",
-      results.rows.size(), results.planned, results.version, results.hash,
+      overview.num_rows(), results.planned, results.version, results.hash,
       left_out > 0 ? fmt::format(" <b>{} of the runs are not on this page, but in results.csv and "
                                  "results.sqlite.</b>",
                                  left_out)
                    : "");
-  append_summary(out, results);
+  append_summary(out, overview);
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const GraphRecord& graph = results.graphs[tables[t].graph];
     out += fmt::format("<h2>{}: {}<small>{} ops, {} edges</small></h2>\n",
@@ -166,7 +171,7 @@ std::string to_html(const Results& results) {
     append_table(out, tables[t]);
     out += fmt::format("<div id=\"charts{}\"></div>\n", t);
   }
-  append_steps(out, results);
+  append_steps(out, overview);
   for (const ScenarioRecord& s : results.scenarios)
     out += fmt::format("<details><summary>{}</summary><pre>{}{}</pre></details>\n", escaped(s.path),
                        escaped(s.text), s.sets.empty() ? "" : "\n# with: " + escaped(s.sets));

@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "scenarios/run/report.h"
 #include "scenarios/run/results_sqlite.h"
+#include "scenarios/run/tables.h"
 
 namespace baechi {
 namespace {
@@ -34,6 +36,8 @@ constexpr std::array fixed_columns{"id",
                                    "moved_bytes",
                                    "detail",
                                    "gap"};
+
+constexpr std::size_t piece = std::size_t{1} << 18U;  // of a file, written at once
 
 /// Axes that are a fixed column already.
 constexpr std::array<std::string_view, 3> shown_axes{"cluster.memory_fraction",
@@ -96,18 +100,18 @@ std::string_view to_text(Transfers transfers) {
   return names[static_cast<std::size_t>(transfers)];
 }
 
-std::vector<std::string> result_columns(const Results& results) {
+std::vector<std::string> result_columns(const ResultsHeader& header) {
   std::vector<std::string> columns(fixed_columns.begin(), fixed_columns.end());
-  for (const std::string& axis : results.axes)
+  for (const std::string& axis : header.axes)
     if (!is_shown(axis)) columns.push_back(axis == "graph" ? "graph.block" : axis);
   return columns;
 }
 
-std::vector<std::string> result_cells(const Results& results, const RunResult& row) {
-  const GraphRecord& graph = results.graphs[row.graph];
+std::vector<std::string> result_cells(const ResultsHeader& header, const RunResult& row) {
+  const GraphRecord& graph = header.graphs[row.graph];
   const auto bytes = [](std::optional<Bytes> b) { return b ? fmt::format("{}", b->count) : ""; };
   std::vector<std::string> cells{fmt::format("{}", row.id),
-                                 results.scenarios[row.scenario].name,
+                                 header.scenarios[row.scenario].name,
                                  graph.name,
                                  fmt::format("{}", graph.ops),
                                  row.placer,
@@ -124,24 +128,94 @@ std::vector<std::string> result_cells(const Results& results, const RunResult& r
                                  bytes(row.moved),
                                  row.detail,
                                  gap(row)};
-  for (std::size_t i = 0; i < results.axes.size(); ++i)
-    if (!is_shown(results.axes[i])) cells.push_back(row.at[i]);
+  for (std::size_t i = 0; i < header.axes.size(); ++i)
+    if (!is_shown(header.axes[i])) cells.push_back(row.at[i]);
   return cells;
 }
 
-std::string to_csv(const Results& results) {
-  std::string out;
-  append_line(out, result_columns(results));
-  for (const RunResult& row : results.rows) append_line(out, result_cells(results, row));
-  return out;
+namespace {
+
+/// A file written aside, which takes its name once it is whole.
+class FileAside {
+ public:
+  explicit FileAside(std::string path)
+      : path_(std::move(path)), file_(std::fopen((path_ + ".part").c_str(), "wb")) {
+    if (!file_) throw std::runtime_error(fmt::format("{}.part: cannot be written", path_));
+  }
+  ~FileAside() {
+    if (file_) std::remove((path_ + ".part").c_str());
+  }
+  FileAside(const FileAside&) = delete;
+  FileAside& operator=(const FileAside&) = delete;
+
+  void print(std::string_view text) {
+    whole_ = whole_ && std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
+  }
+  void take_name() {
+    if (std::fflush(file_.get()) != 0 || !whole_)
+      throw std::runtime_error(fmt::format("{}: cannot be written whole (disk full?)", path_));
+    file_.reset();
+    std::filesystem::rename(path_ + ".part", path_);
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* f) const { std::fclose(f); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  bool whole_ = true;
+};
+
+/// results.csv, row by row.
+class CsvRows {
+ public:
+  CsvRows(const ResultsHeader& header, Print print) : print_(std::move(print)) {
+    append_line(lines_, result_columns(header));
+  }
+  void add(const std::vector<std::string>& cells) {
+    append_line(lines_, cells);
+    if (lines_.size() > piece) end();
+  }
+  void end() {
+    print_(lines_);
+    lines_.clear();
+  }
+
+ private:
+  static constexpr std::size_t piece = std::size_t{1} << 18U;  // bytes, printed at once
+  Print print_;
+  std::string lines_;
+};
+
+}  // namespace
+
+EachRow each_row(const Results& results) {
+  return [&results](const VisitRow& visit) {
+    for (const RunResult& row : results.rows) visit(row);
+  };
 }
 
-std::string to_json(const Results& results) {
-  const std::vector<std::string> columns = result_columns(results);
-  std::string out = "[";
-  for (const RunResult& row : results.rows) {
-    const std::vector<std::string> cells = result_cells(results, row);
-    out += out.size() == 1 ? "\n  {" : ",\n  {";
+void print_csv(const ResultsHeader& header, const EachRow& rows, const Print& print) {
+  CsvRows csv(header, print);
+  rows([&](const RunResult& row) { csv.add(result_cells(header, row)); });
+  csv.end();
+}
+
+std::string to_csv(const Results& results) {
+  std::string text;
+  print_csv(results, each_row(results), [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+void print_json(const ResultsHeader& header, const EachRow& rows, const Print& print) {
+  const std::vector<std::string> columns = result_columns(header);
+  bool first = true;
+  print("[");
+  rows([&](const RunResult& row) {
+    const std::vector<std::string> cells = result_cells(header, row);
+    std::string out = first ? "\n  {" : ",\n  {";
+    first = false;
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const bool number = is_number(columns[i]);
       // Invalid UTF-8, which a file's names may have, becomes U+FFFD.
@@ -151,30 +225,41 @@ std::string to_json(const Results& results) {
                                           -1, ' ', false, nlohmann::json::error_handler_t::replace);
       out += fmt::format("{}{}: {}", i == 0 ? "" : ", ", nlohmann::json(columns[i]).dump(), value);
     }
-    out += '}';
-  }
-  return out + (results.rows.empty() ? "]\n" : "\n]\n");
+    print(out += '}');
+  });
+  print(first ? "]\n" : "\n]\n");
 }
 
 void write_aside(const std::string& path, std::string_view text) {
-  const std::string aside = path + ".part";
-  std::FILE* file = std::fopen(aside.c_str(), "wb");
-  if (file == nullptr) throw std::runtime_error(fmt::format("{}: cannot be written", aside));
-  const bool whole = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !whole) {
-    std::filesystem::remove(aside);
-    throw std::runtime_error(fmt::format("{}: cannot be written whole (disk full?)", path));
+  FileAside file(path);
+  file.print(text);
+  file.take_name();
+}
+
+void write_results(const std::string& folder, const ResultsHeader& header, const EachRow& rows) {
+  std::filesystem::create_directories(folder);
+  const std::string database = folder + "/results.sqlite";
+  FileAside csv_file(folder + "/results.csv");
+  CsvRows csv(header, [&](std::string_view text) { csv_file.print(text); });
+  Overview overview(header);
+  {
+    SqliteRows sqlite(database + ".part", header);
+    rows([&](const RunResult& row) {
+      const std::vector<std::string> cells = result_cells(header, row);
+      csv.add(cells);
+      sqlite.add(row, cells);
+      overview.add(row);
+    });
+    sqlite.end();
   }
-  std::filesystem::rename(aside, path);
+  csv.end();
+  csv_file.take_name();
+  std::filesystem::rename(database + ".part", database);
+  write_aside(folder + "/report.html", to_html(overview));
 }
 
 void write_results(const std::string& folder, const Results& results) {
-  std::filesystem::create_directories(folder);
-  write_aside(folder + "/results.csv", to_csv(results));
-  const std::string database = folder + "/results.sqlite";
-  write_sqlite(database + ".part", results);
-  std::filesystem::rename(database + ".part", database);
-  write_aside(folder + "/report.html", to_html(results));
+  write_results(folder, results, each_row(results));
 }
 
 Results read_results(const std::string& folder) {

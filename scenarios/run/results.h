@@ -1,5 +1,6 @@
 /// What runs found: plain values, and the files they become.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,7 +18,8 @@ std::string_view to_text(Transfers transfers);
 
 /// One (point, placer, seed).
 struct RunResult {
-  std::size_t id = 0;        ///< its place among all runs, whatever thread ran it
+  std::size_t id = 0;        ///< its place among all runs, whoever ran it
+  std::uint64_t key = 0;     ///< a hash of all that decides what is found (Plan::key)
   std::size_t scenario = 0;  ///< into Results::scenarios
   std::size_t graph = 0;     ///< into Results::graphs
   std::string placer;
@@ -53,26 +55,40 @@ struct ScenarioRecord {
   std::string sets;  ///< --set arguments, one per line
 };
 
-struct Results {
+/// All of results but the rows.
+struct ResultsHeader {
   std::string version;      ///< of the program
   std::string hash;         ///< of all that decides the rows: equal hashes, equal rows
   std::size_t planned = 0;  ///< runs of the scenarios; fewer rows if interrupted or a shard
   std::vector<ScenarioRecord> scenarios;
   std::vector<GraphRecord> graphs;
   std::vector<std::string> axes;  ///< swept keys
-  std::vector<RunResult> rows;    ///< by id
 };
 
-/// The columns of results.csv: the fixed ones, then the axes that these do not show.
-std::vector<std::string> result_columns(const Results& results);
-/// One cell per column; "" where there is nothing to say.
-std::vector<std::string> result_cells(const Results& results, const RunResult& row);
+struct Results : ResultsHeader {
+  std::vector<RunResult> rows;  ///< by id
+};
 
+/// Visits runs in the order of their ids, each once: they need not all be in memory.
+using VisitRow = std::function<void(const RunResult&)>;
+using EachRow = std::function<void(const VisitRow&)>;
+EachRow each_row(const Results& results);  ///< `results` outlives it
+
+/// The columns of results.csv: the fixed ones, then the axes that these do not show.
+std::vector<std::string> result_columns(const ResultsHeader& header);
+/// One cell per column; "" where there is nothing to say.
+std::vector<std::string> result_cells(const ResultsHeader& header, const RunResult& row);
+
+/// Takes text piece by piece.
+using Print = std::function<void(std::string_view)>;
+void print_csv(const ResultsHeader& header, const EachRow& rows, const Print& print);
+/// An array of objects, keys as the columns.
+void print_json(const ResultsHeader& header, const EachRow& rows, const Print& print);
 std::string to_csv(const Results& results);
-std::string to_json(const Results& results);  ///< an array of objects, keys as the columns
 
 /// results.csv, results.sqlite and report.html in `folder`, which is made if need be; each written
 /// aside and renamed. Throws std::runtime_error where that fails.
+void write_results(const std::string& folder, const ResultsHeader& header, const EachRow& rows);
 void write_results(const std::string& folder, const Results& results);
 
 /// What results.sqlite in `folder` holds. Throws InputError if there is none, or it is not ours.

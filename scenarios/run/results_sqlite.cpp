@@ -14,7 +14,7 @@
 namespace baechi {
 namespace {
 
-constexpr const char* format_name = "baechi-results 2";
+constexpr const char* format_name = "baechi-results 3";
 
 class Database {
  public:
@@ -128,9 +128,9 @@ std::string identifier(std::string_view name) {
 }
 
 /// Columns of the table results, typed as SQLite wants to store them.
-std::string column_definitions(const Results& results) {
+std::string column_definitions(const ResultsHeader& header) {
   std::string out;
-  for (const std::string& column : result_columns(results)) {
+  for (const std::string& column : result_columns(header)) {
     std::string_view type = " TEXT";
     if (column == "id")
       type = " INTEGER PRIMARY KEY";
@@ -149,24 +149,6 @@ std::string places(std::size_t n) {
   std::string out = "?";
   for (std::size_t i = 1; i < n; ++i) out += ", ?";
   return out;
-}
-
-void write_rows(Database& db, const Results& results) {
-  Statement row_in(
-      db, fmt::format("INSERT INTO results VALUES ({})", places(result_columns(results).size())));
-  Statement links(db, "INSERT INTO runs VALUES (?, ?, ?, ?)");
-  Statement places_in_sweep(db, "INSERT INTO run_axes VALUES (?, ?, ?)");
-  Statement facts(db, "INSERT INTO facts VALUES (?, ?, ?)");
-  Statement placements(db, "INSERT INTO placements VALUES (?, ?)");
-  Statement pictures(db, "INSERT INTO pictures VALUES (?, ?)");
-  for (const RunResult& row : results.rows) {
-    row_in.insert_cells(result_cells(results, row));
-    links.insert(row.id, row.scenario, row.graph, fmt::format("{}", row.seed));
-    for (std::size_t a = 0; a < row.at.size(); ++a) places_in_sweep.insert(row.id, a, row.at[a]);
-    for (const auto& [name, value] : row.facts) facts.insert(row.id, name, value);
-    if (!row.placement.empty()) placements.insert(row.id, Blob{row.placement});
-    if (!row.picture.empty()) pictures.insert(row.id, row.picture);
-  }
 }
 
 Status status_from(const std::string& text) {
@@ -189,6 +171,8 @@ std::int64_t times_1000(double thousandths) {
 RunResult read_row(Statement& in, const Results& results) {
   RunResult row;
   row.id = in.count();
+  const std::string key = in.text();
+  std::from_chars(key.data(), key.data() + key.size(), row.key, 16);
   row.scenario = in.count();
   row.graph = in.count();
   if (row.scenario >= results.scenarios.size() || row.graph >= results.graphs.size())
@@ -215,7 +199,8 @@ RunResult read_row(Statement& in, const Results& results) {
 void read_rows(Database& db, Results& results) {
   Statement rows(
       db,
-      "SELECT r.id, r.scenario, r.graph, r.seed, placer, devices, memory_fraction, memory_bytes, "
+      "SELECT r.id, r.key, r.scenario, r.graph, r.seed, placer, devices, memory_fraction, "
+      "memory_bytes, "
       "transfers, status, step_time_us, lower_bound_us, placing_ms, peak_bytes, moved_bytes, "
       "detail "
       "FROM runs r JOIN results USING (id) ORDER BY r.id");
@@ -253,46 +238,87 @@ void read_rows(Database& db, Results& results) {
   }
 }
 
-}  // namespace
-
-void write_sqlite(const std::string& path, const Results& results) {
-  std::filesystem::remove(path);
-  Database db(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-  db.run("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
+void make_tables(Database& db, const ResultsHeader& header) {
   db.run(
       "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);"
       "CREATE TABLE scenarios (id INTEGER PRIMARY KEY, name TEXT, path TEXT, text TEXT, sets TEXT);"
       "CREATE TABLE graphs (id INTEGER PRIMARY KEY, name TEXT, label TEXT, hash TEXT, ops INTEGER, "
-      "edges INTEGER, "
-      "source TEXT, format TEXT, op_names TEXT);"
+      "edges INTEGER, source TEXT, format TEXT, op_names TEXT);"
       "CREATE TABLE axes (id INTEGER PRIMARY KEY, key TEXT);"
-      "CREATE TABLE runs (id INTEGER PRIMARY KEY, scenario INTEGER, graph INTEGER, seed TEXT);"
+      "CREATE TABLE runs (id INTEGER PRIMARY KEY, key TEXT, scenario INTEGER, graph INTEGER, "
+      "seed TEXT);"
       "CREATE TABLE run_axes (id INTEGER, axis INTEGER, value TEXT);"
       "CREATE TABLE facts (id INTEGER, name TEXT, value REAL);"
       "CREATE TABLE placements (id INTEGER PRIMARY KEY, devices BLOB);"
       "CREATE TABLE pictures (id INTEGER PRIMARY KEY, step TEXT)");
-  db.run(fmt::format("CREATE TABLE results ({})", column_definitions(results)));
-  {
-    Statement meta(db, "INSERT INTO meta VALUES (?, ?)");
-    meta.insert(std::string("format"), std::string(format_name));
-    meta.insert(std::string("version"), results.version);
-    meta.insert(std::string("hash"), results.hash);
-    meta.insert(std::string("planned"), fmt::format("{}", results.planned));
-    Statement scenarios(db, "INSERT INTO scenarios VALUES (?, ?, ?, ?, ?)");
-    for (std::size_t i = 0; i < results.scenarios.size(); ++i) {
-      const ScenarioRecord& s = results.scenarios[i];
-      scenarios.insert(i, s.name, s.path, s.text, s.sets);
-    }
-    Statement graphs(db, "INSERT INTO graphs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
-    for (std::size_t i = 0; i < results.graphs.size(); ++i) {
-      const GraphRecord& g = results.graphs[i];
-      graphs.insert(i, g.name, g.label, g.hash, g.ops, g.edges, g.source, g.format, g.op_names);
-    }
-    Statement axes(db, "INSERT INTO axes VALUES (?, ?)");
-    for (std::size_t i = 0; i < results.axes.size(); ++i) axes.insert(i, results.axes[i]);
-    write_rows(db, results);
+  db.run(fmt::format("CREATE TABLE results ({})", column_definitions(header)));
+}
+
+void fill_header(Database& db, const ResultsHeader& header) {
+  Statement meta(db, "INSERT INTO meta VALUES (?, ?)");
+  meta.insert(std::string("format"), std::string(format_name));
+  meta.insert(std::string("version"), header.version);
+  meta.insert(std::string("hash"), header.hash);
+  meta.insert(std::string("planned"), fmt::format("{}", header.planned));
+  Statement scenarios(db, "INSERT INTO scenarios VALUES (?, ?, ?, ?, ?)");
+  for (std::size_t i = 0; i < header.scenarios.size(); ++i) {
+    const ScenarioRecord& s = header.scenarios[i];
+    scenarios.insert(i, s.name, s.path, s.text, s.sets);
   }
-  db.run("COMMIT");
+  Statement graphs(db, "INSERT INTO graphs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (std::size_t i = 0; i < header.graphs.size(); ++i) {
+    const GraphRecord& g = header.graphs[i];
+    graphs.insert(i, g.name, g.label, g.hash, g.ops, g.edges, g.source, g.format, g.op_names);
+  }
+  Statement axes(db, "INSERT INTO axes VALUES (?, ?)");
+  for (std::size_t i = 0; i < header.axes.size(); ++i) axes.insert(i, header.axes[i]);
+}
+
+}  // namespace
+
+/// An open transaction, and the statements that add a row.
+struct SqliteRows::Tables {
+  Tables(const std::string& path, const ResultsHeader& header)
+      : db(created(path, header)),
+        results(db, fmt::format("INSERT INTO results VALUES ({})",
+                                places(result_columns(header).size()))),
+        runs(db, "INSERT INTO runs VALUES (?, ?, ?, ?, ?)"),
+        axes(db, "INSERT INTO run_axes VALUES (?, ?, ?)"),
+        facts(db, "INSERT INTO facts VALUES (?, ?, ?)"),
+        placements(db, "INSERT INTO placements VALUES (?, ?)"),
+        pictures(db, "INSERT INTO pictures VALUES (?, ?)") {}
+
+  Database db;
+  Statement results, runs, axes, facts, placements, pictures;
+
+ private:
+  static Database created(const std::string& path, const ResultsHeader& header) {
+    std::filesystem::remove(path);
+    Database db(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    db.run("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
+    make_tables(db, header);
+    fill_header(db, header);
+    return db;
+  }
+};
+
+SqliteRows::SqliteRows(const std::string& path, const ResultsHeader& header)
+    : tables_(std::make_unique<Tables>(path, header)) {}
+SqliteRows::~SqliteRows() = default;
+
+void SqliteRows::add(const RunResult& row, const std::vector<std::string>& cells) {
+  Tables& t = *tables_;
+  t.results.insert_cells(cells);
+  t.runs.insert(row.id, fmt::format("{:016x}", row.key), row.scenario, row.graph,
+                fmt::format("{}", row.seed));
+  for (std::size_t a = 0; a < row.at.size(); ++a) t.axes.insert(row.id, a, row.at[a]);
+  for (const auto& [name, value] : row.facts) t.facts.insert(row.id, name, value);
+  if (!row.placement.empty()) t.placements.insert(row.id, Blob{row.placement});
+  if (!row.picture.empty()) t.pictures.insert(row.id, row.picture);
+}
+
+void SqliteRows::end() {
+  tables_->db.run("COMMIT");
 }
 
 Results read_sqlite(const std::string& path) {

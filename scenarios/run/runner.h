@@ -1,51 +1,13 @@
-/// Scenarios to results: everything is made first, then runs are independent of each other.
+/// Runs of a plan, each independent of the others.
 #pragma once
 #include <atomic>
-#include <memory>
+#include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "placers/placer.h"
-#include "scenarios/run/prepared_graph.h"
-#include "scenarios/run/results.h"
-#include "scenarios/run/scenario.h"
-#include "sim/cluster/bounds.h"
-#include "traces/trace.h"
+#include "scenarios/run/plan.h"
 
 namespace baechi {
-
-/// A graph on a cluster: what several runs share.
-struct PlannedProblem {
-  std::size_t graph = 0;  ///< into Plan::graphs
-  Cluster cluster;
-  std::unique_ptr<CostModel> costs, placed_costs;  ///< of the step, of what placers see
-  LowerBounds bounds;
-};
-
-struct PlannedRun {
-  std::size_t file = 0, point = 0;  ///< into Plan::files, ScenarioFile::points
-  std::size_t problem = 0;          ///< into Plan::problems
-  std::size_t placer = 0;           ///< into Plan::placers
-  std::size_t choice = 0;           ///< into Scenario::placers
-  std::uint64_t seed = 0;
-};
-
-/// All that runs need, made and checked. A run's id is its position in `runs`.
-struct Plan {
-  std::vector<ScenarioFile> files;
-  std::vector<PreparedGraph> graphs;
-  std::vector<std::size_t> graph_record;  ///< of each of `graphs`, into Results::graphs
-  std::vector<std::unique_ptr<PlannedProblem>> problems;
-  std::vector<std::unique_ptr<const Placer>> placers;
-  std::vector<PlannedRun> runs;
-  Results header;  ///< all but the rows
-};
-
-/// Reads and transforms each distinct graph once, on up to `threads` threads, and makes clusters,
-/// costs, bounds and placers. What is wrong with any of them is added to `mistakes`; then the plan
-/// is not to be run.
-Plan make_plan(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& mistakes);
 
 /// What a run simulates: the step as it was placed, or what a transform made of it by where its ops
 /// are. Refers to the plan.
@@ -60,9 +22,9 @@ class RunStep {
   Duration lower_bound() const;
 
  private:
-  const Scenario& point_;
-  const PlannedProblem& shared_;
+  const EngineOptions& engine_;
   const OpGraph& graph_;
+  std::shared_ptr<const PlannedProblem> shared_;
   Placement placement_;
   std::optional<SimulatedStep> other_;
   std::unique_ptr<CostModel> costs_;  // of other_
@@ -72,21 +34,36 @@ class RunStep {
 /// anew. The row has to be one that was simulated.
 RunStep step_of(const Plan& plan, const RunResult& row);
 
+/// A placer's InfeasibleError is Status::infeasible; what else it throws is Status::error.
+RunResult run_one(const Plan& plan, std::size_t id);
+
+std::vector<std::size_t> all_runs(const Plan& plan);
+
+/// The ids of the `shard`-th of `shards` (from 1), ascending: points are dealt in turn, in an order
+/// without pattern that depends on what they are alone. All runs of a point are in one shard.
+std::vector<std::size_t> shard_runs(const Plan& plan, std::size_t shard, std::size_t shards);
+
+/// The next run to begin, nothing if there is none; called by several threads at once.
+using NextRun = std::function<std::optional<std::size_t>()>;
+/// Takes finished runs; called by one thread at a time.
+using TakeRows = std::function<void(std::span<const RunResult>)>;
+
+/// Runs what `next` says on `threads` threads, and gives what is finished to `take`, some at a time
+/// but within a tenth of a second of the next's end. What `take` throws ends the work and is
+/// thrown.
+void run_each(const Plan& plan, std::size_t threads, const NextRun& next, const TakeRows& take);
+
+/// `ids`, one after the other; none once `stop` (null: never) is set.
+NextRun each_of(std::span<const std::size_t> ids, std::atomic<std::size_t>& begun,
+                const std::atomic<bool>* stop);
+
 struct RunSettings {
   std::size_t threads = 1;
-  std::size_t shard = 1, shards = 1;         ///< only runs whose id % shards == shard - 1
   const std::atomic<bool>* stop = nullptr;   ///< once set, no further run begins
   std::atomic<std::size_t>* done = nullptr;  ///< counts runs as they end
 };
 
-/// The ids that remain to be run: those of the shard that `known` does not hold.
-std::vector<std::size_t> remaining_runs(const Plan& plan, const Results* known,
-                                        const RunSettings& settings);
-
-/// Runs `ids`. The result has their rows and those of `known` (null: none), by id; if stopped,
-/// those that ended. A placer's InfeasibleError is Status::infeasible; what else it throws is
-/// Status::error of that run alone.
-Results run(const Plan& plan, std::span<const std::size_t> ids, const Results* known,
-            const RunSettings& settings);
+/// Runs `ids`. The rows by id; if stopped, those that ended.
+Results run(const Plan& plan, std::span<const std::size_t> ids, const RunSettings& settings);
 
 }  // namespace baechi

@@ -42,6 +42,8 @@ struct DeviceChoice {
   Bytes memory{};
   double speed = 1.0;
   std::shared_ptr<const DeviceModel> model{};  ///< of `kind`, null if that names no known one
+
+  Bytes usable(double fraction) const { return fraction == 1.0 ? memory : fraction * memory; }
 };
 
 /// Both directions between every device of group `from` and every one of group `to` (positions in
@@ -65,19 +67,17 @@ struct ProfileChoice {
   double error = 0.0;  ///< they see times off by a factor uniform in 1 +- this, by the run's seed
 };
 
+/// One point of a file, to which it refers.
 struct Scenario {
-  std::string name;
-  GraphChoice graph;
-  ClusterChoice cluster;
-  std::vector<Choice> transforms;  ///< applied in order
-  EngineOptions engine;
-  ProfileChoice profile;
-  std::vector<Choice> placers;  ///< each is one run per seed
-  std::vector<std::uint64_t> seeds{0};
-  std::vector<std::string>
-      at;  ///< its place in a sweep: a value, as written, per ScenarioFile::axes
-  std::string cluster_text, transforms_text, engine_text,
-      profile_text;  ///< the blocks as one line each
+  const std::string& name;
+  const GraphChoice& graph;
+  const std::vector<Choice>& transforms;  ///< applied in order
+  const ClusterChoice& cluster;
+  const EngineOptions& engine;
+  const ProfileChoice& profile;
+  const std::vector<Choice>& placers;  ///< each is one run per seed
+  const std::vector<std::uint64_t>& seeds;
+  std::vector<std::string> at;  ///< its place in the sweep: a value per ScenarioFile::axes
 };
 
 /// Of which runs there are timelines.
@@ -90,14 +90,35 @@ struct ReportChoice {
   Timelines timelines = Timelines::none;  ///< as files: of each point's fastest run, or of all
 };
 
-/// A scenario file, its sweep expanded.
+/// Which variant of each block of a file makes a point.
+struct PointBlocks {
+  std::size_t graph = 0, transforms = 0, cluster = 0, engine = 0, profile = 0;
+};
+
+/// A scenario file, each block of it in all variants that the sweep makes. Every combination of
+/// them is a point; points are numbered, graphs slowest, then as the blocks stand here.
 struct ScenarioFile {
   std::string path;
   std::string text;               ///< as read
   std::vector<std::string> sets;  ///< what overrode it: "cluster.memory_fraction=0.5"
+  std::string name;
   std::vector<std::string> axes;  ///< swept keys but placers and seeds; the last varies fastest
-  std::vector<Scenario> points;   ///< all have the same placers and seeds
+  std::vector<std::vector<std::string>> axis_values;  ///< [axes]: as written
+  std::vector<GraphChoice> graphs;
+  std::vector<std::vector<Choice>> transforms;
+  std::vector<ClusterChoice> clusters;
+  std::vector<EngineOptions> engines;
+  std::vector<ProfileChoice> profiles;
+  std::vector<Choice> placers;
+  std::vector<std::uint64_t> seeds{0};
   ReportChoice report;
+
+  std::size_t num_points() const {  ///< 0 if anything in the file is wrong
+    return graphs.size() * transforms.size() * clusters.size() * engines.size() * profiles.size();
+  }
+  std::size_t runs_per_point() const { return placers.size() * seeds.size(); }
+  PointBlocks blocks(std::size_t point) const;
+  Scenario point(std::size_t number) const;
 };
 
 }  // namespace baechi

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <stdexcept>
 
 #include "scenarios/run/parallel.h"
@@ -14,95 +13,113 @@
 namespace baechi {
 namespace {
 
-/// The positions of the simulated rows of each point, in the order of the points.
-std::vector<std::vector<std::size_t>> simulated_by_point(const Results& results) {
-  using Point = std::tuple<std::size_t, std::size_t, std::vector<std::string>>;
-  std::map<Point, std::size_t> number;
-  std::vector<std::vector<std::size_t>> points;
-  for (std::size_t i = 0; i < results.rows.size(); ++i) {
-    const RunResult& row = results.rows[i];
-    if (row.status != Status::ok && row.status != Status::oom) continue;
-    const auto [it, first] = number.emplace(Point{row.scenario, row.graph, row.at}, points.size());
-    if (first) points.emplace_back();
-    points[it->second].push_back(i);
-  }
-  return points;
-}
-
-/// The fastest of the rows; of equals the first. One that ran out of memory is never faster.
-std::size_t fastest(const Results& results, const std::vector<std::size_t>& rows) {
-  return *std::ranges::min_element(
-      rows, {}, [&](std::size_t i) { return results.rows[i].step_time.value_or(Duration::max()); });
-}
-
 std::string file_name(const RunResult& row) {
   return fmt::format("{}.{}.trace.json.gz", row.id, plain_file_name(row.placer));
 }
 
-}  // namespace
-
-std::vector<std::size_t> rows_to_draw(const Results& results, std::size_t most) {
-  const auto points = simulated_by_point(results);
-  std::size_t per_point = 1;
-  for (const auto& rows : points) per_point = std::max(per_point, rows.size());
-  const bool whole = per_point <= most;
-  const std::size_t drawn = std::min(points.size(), whole ? most / per_point : most);
-  std::vector<std::size_t> positions;
-  for (std::size_t k = 0; k < drawn; ++k) {
-    // Evenly spaced, the first and the last among them.
-    const std::size_t p = drawn == 1 ? 0 : k * (points.size() - 1) / (drawn - 1);
-    if (whole)
-      positions.insert(positions.end(), points[p].begin(), points[p].end());
-    else
-      positions.push_back(fastest(results, points[p]));
-  }
-  return positions;
+bool was_simulated(const RunResult& row) {
+  return row.status == Status::ok || row.status == Status::oom;
 }
 
-std::size_t look_at_steps(Results& results, const Plan& plan, const std::string& folder,
-                          std::size_t threads, const std::atomic<bool>* stop) {
-  std::size_t most = 0;
-  for (const ScenarioFile& file : plan.files) most = std::max(most, file.report.pictures);
-  std::vector<bool> draw(results.rows.size()), best(results.rows.size());
-  for (const std::size_t i : rows_to_draw(results, most)) draw[i] = true;
-  for (const auto& rows : simulated_by_point(results)) best[fastest(results, rows)] = true;
+struct Task {
+  std::size_t id;
+  bool draw, file;
+};
 
-  struct Task {
-    RunResult* row;
-    bool draw, file;
-  };
-  std::vector<Task> tasks;
-  for (std::size_t i = 0; i < results.rows.size(); ++i) {
-    RunResult& row = results.rows[i];
-    row.picture.clear();
-    const Timelines wanted = plan.files[row.scenario].report.timelines;
-    const bool simulated = row.status == Status::ok || row.status == Status::oom;
-    const bool file =
-        simulated && (wanted == Timelines::all || (wanted == Timelines::best && best[i]));
-    if (draw[i] || file) tasks.push_back({&row, draw[i], file});
+/// What there is to do of a point's runs.
+void add_tasks(std::vector<Task>& tasks, Plan::Ids runs, const RowById& row_of, bool draw, bool all,
+               Timelines files) {
+  std::optional<std::size_t> fastest;  // of equals the first; out of memory is never faster
+  Duration best{};
+  std::vector<std::size_t> simulated;
+  for (std::size_t id = runs.begin; id < runs.end; ++id) {
+    const std::optional<RunResult> row = row_of(id);
+    if (!row || !was_simulated(*row)) continue;
+    simulated.push_back(id);
+    const Duration time = row->step_time.value_or(Duration::max());
+    if (fastest && time >= best) continue;
+    fastest = id;
+    best = time;
   }
+  for (const std::size_t id : simulated) {
+    const bool drawn = draw && (all || id == fastest);
+    const bool file = files == Timelines::all || (files == Timelines::best && id == fastest);
+    if (drawn || file) tasks.push_back({id, drawn, file});
+  }
+}
+
+std::vector<Task> tasks_of(const Plan& plan, const RowById& row_of) {
+  std::size_t most = 0, per_point = 1;
+  for (const ScenarioFile& file : plan.files) {
+    most = std::max(most, file.report.pictures);
+    per_point = std::max(per_point, file.runs_per_point());
+  }
+  const std::vector<std::size_t> drawn = points_to_draw(plan.num_points(), per_point, most);
+  std::vector<Task> tasks;
+  std::size_t p = 0;
+  for (const ScenarioFile& file : plan.files) {
+    for (const std::size_t end = p + file.num_points(); p < end; ++p) {
+      const bool draw = std::ranges::binary_search(drawn, p);
+      if (draw || file.report.timelines != Timelines::none)
+        add_tasks(tasks, plan.runs_of(p), row_of, draw, per_point <= most, file.report.timelines);
+    }
+  }
+  return tasks;
+}
+
+}  // namespace
+
+std::vector<std::size_t> points_to_draw(std::size_t points, std::size_t per_point,
+                                        std::size_t most) {
+  const std::size_t drawn = std::min(points, per_point <= most ? most / per_point : most);
+  std::vector<std::size_t> chosen;
+  for (std::size_t k = 0; k < drawn; ++k)  // evenly spaced, the first and the last among them
+    chosen.push_back(drawn == 1 ? 0 : k * (points - 1) / (drawn - 1));
+  return chosen;
+}
+
+StepsSeen look_at_steps(const Plan& plan, const RowById& row_of, const std::string& folder,
+                        std::size_t threads, const std::atomic<bool>* stop) {
+  const std::vector<Task> tasks = tasks_of(plan, row_of);
   std::filesystem::create_directories(folder);
-  std::vector<std::string> wrong(tasks.size());
+  std::vector<std::string> wrong(tasks.size()), pictures(tasks.size());
   std::atomic<std::size_t> files{0};
   for_each_in_parallel(tasks.size(), threads, stop, [&](std::size_t i) {
-    const auto& [row, drawn, to_file] = tasks[i];
+    const Task& task = tasks[i];
     try {
+      const std::optional<RunResult> row = row_of(task.id);
+      if (!row) return;
       const RunStep run = step_of(plan, *row);
       const Problem problem = run.problem();
       Timeline timeline;
       StepObserver* observers[] = {&timeline};
       const StepResult step = simulate(problem, run.placement(), observers);
-      if (drawn) row->picture = picture(problem, timeline, step);
-      if (!to_file) return;
+      if (task.draw) pictures[i] = picture(problem, timeline, step);
+      if (!task.file) return;
       write_perfetto(folder + "/" + file_name(*row), problem, timeline, step);
       files.fetch_add(1, std::memory_order_relaxed);
     } catch (const std::exception& e) {
-      wrong[i] = fmt::format("run {}: {}", row->id, e.what());
+      wrong[i] = fmt::format("run {}: {}", task.id, e.what());
     }
   });
   for (const std::string& what : wrong)
     if (!what.empty()) throw std::runtime_error(what);
-  return files;
+  StepsSeen seen{.pictures = {}, .files = files};
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (!pictures[i].empty()) seen.pictures.emplace(tasks[i].id, std::move(pictures[i]));
+  return seen;
+}
+
+std::size_t look_at_steps(Results& results, const Plan& plan, const std::string& folder,
+                          std::size_t threads) {
+  const auto row = [&](std::size_t id) -> std::optional<RunResult> {
+    const auto it = std::ranges::lower_bound(results.rows, id, {}, &RunResult::id);
+    if (it == results.rows.end() || it->id != id) return std::nullopt;
+    return *it;
+  };
+  StepsSeen seen = look_at_steps(plan, row, folder, threads);
+  for (RunResult& row_of : results.rows) row_of.picture = std::move(seen.pictures[row_of.id]);
+  return seen.files;
 }
 
 }  // namespace baechi

@@ -18,7 +18,7 @@ std::size_t count_combinations(std::span<const Axis> axes, std::size_t most) {
 
 void for_each_combination(const std::string& name, const Options::Value& block,
                           std::span<const Axis> axes,
-                          const std::function<bool(const Variant&)>& visit) {
+                          const std::function<bool(const Options::Value&)>& visit) {
   if (count_combinations(axes, 1) == 0) return;
   std::vector<std::size_t> widest_first(axes.size());
   std::iota(widest_first.begin(), widest_first.end(), 0U);
@@ -28,12 +28,7 @@ void for_each_combination(const std::string& name, const Options::Value& block,
   while (true) {
     Options::Value root{.text = {}, .where = {}, .children = {{name, block}}};
     for (const std::size_t i : widest_first) put(root, axes[i].key, axes[i].values[digit[i]]);
-    Variant variant{.block = std::move(root.children.front().second), .at = {}};
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const Options::Value& value = axes[i].values[digit[i]];
-      variant.at.push_back(value.text.empty() ? one_line(value) : value.text);
-    }
-    if (!visit(variant)) return;
+    if (!visit(root.children.front().second)) return;
 
     std::size_t i = axes.size();
     while (i > 0 && ++digit[i - 1] == axes[i - 1].values.size()) digit[--i] = 0;

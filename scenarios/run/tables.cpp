@@ -139,8 +139,7 @@ void append_table(std::string& out, const ResultTable& table, const Results& res
   }
 }
 
-void append_summary(std::string& out, const Results& results) {
-  const std::vector<PlacerSummary> all = summarise(results);
+void append_summary(std::string& out, const std::vector<PlacerSummary>& all) {
   std::size_t width = 8;
   for (const PlacerSummary& s : all) width = std::max(width, s.placer.size());
   out += fmt::format("  {:<{}}  {:>6}  {:>6}  {:>10}  {:>6}  {:>7}  {:>11}\n", "all runs", width,
@@ -179,47 +178,69 @@ std::vector<ResultTable> result_tables(const Results& results) {
   return tables;
 }
 
-std::vector<PlacerSummary> summarise(const Results& results) {
-  std::vector<PlacerSummary> all;
-  std::vector<double> logs;          // beside `all`
-  std::vector<std::size_t> counted;  // beside `all`
-  std::map<std::string, std::size_t> position_of;
-  const auto of = [&](const std::string& placer) {
-    const auto [it, is_new] = position_of.emplace(placer, all.size());
-    if (is_new) {
-      all.push_back({.placer = placer});
-      logs.push_back(0.0);
-      counted.push_back(0);
-    }
-    return it->second;
-  };
-  for (const RunResult& r : results.rows) {
-    const std::size_t i = of(r.placer);
-    PlacerSummary& s = all[i];
-    ++(r.status == Status::ok           ? s.ok
-       : r.status == Status::oom        ? s.oom
-       : r.status == Status::infeasible ? s.infeasible
-                                        : s.error);
-    if (!r.step_time || r.lower_bound <= Duration::zero()) continue;
-    logs[i] += std::log(static_cast<double>(r.step_time->count()) /
-                        static_cast<double>(r.lower_bound.count()));
-    ++counted[i];
+std::size_t Overview::tally_of(const std::string& placer) {
+  const auto it = std::ranges::find(
+      tallies_, placer, [](const Tally& t) -> const std::string& { return t.summary.placer; });
+  if (it != tallies_.end()) return static_cast<std::size_t>(it - tallies_.begin());
+  tallies_.push_back({.summary = {.placer = placer}});
+  return tallies_.size() - 1;
+}
+
+void Overview::Contest::count(std::vector<Tally>& tallies) const {
+  Duration best = Duration::max();
+  for (const auto& [tally, time] : times) best = std::min(best, time);
+  for (const auto& [tally, time] : times)
+    if (time == best) ++tallies[tally].summary.best;
+}
+
+void Overview::add(const RunResult& row) {
+  ++num_rows_;
+  num_drawn_ += row.picture.empty() ? 0U : 1U;
+  if (shown_.rows.size() < most_rows) {
+    shown_.rows.push_back(row);
+    std::string().swap(shown_.rows.back().placement);
   }
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (counted[i] > 0) all[i].over_bound = std::exp(logs[i] / static_cast<double>(counted[i]));
-  for (const ResultTable& table : result_tables(results)) {
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      const RunResult* best = table.best(c);
-      if (best == nullptr) continue;
-      std::vector<std::string> fastest;  // each placer once, whatever its seeds
-      for (const ResultTable::Row& row : table.rows) {
-        const RunResult* r = row.cells[c];
-        if (r != nullptr && r->step_time == best->step_time) position(fastest, r->placer);
-      }
-      for (const std::string& placer : fastest) ++all[of(placer)].best;
-    }
+  if (row.scenario != scenario_ || row.graph != graph_ || row.at != at_) {
+    contest_.count(tallies_);
+    contest_.times.clear();
+    scenario_ = row.scenario;
+    graph_ = row.graph;
+    at_ = row.at;
+  }
+  const std::size_t i = tally_of(row.placer);
+  Tally& tally = tallies_[i];
+  PlacerSummary& s = tally.summary;
+  ++(row.status == Status::ok           ? s.ok
+     : row.status == Status::oom        ? s.oom
+     : row.status == Status::infeasible ? s.infeasible
+                                        : s.error);
+  if (!row.step_time) return;
+  const auto known = std::ranges::find(contest_.times, i, [](const auto& t) { return t.first; });
+  if (known == contest_.times.end())
+    contest_.times.emplace_back(i, *row.step_time);
+  else
+    known->second = std::min(known->second, *row.step_time);
+  if (row.lower_bound <= Duration::zero()) return;
+  tally.logs += std::log(static_cast<double>(row.step_time->count()) /
+                         static_cast<double>(row.lower_bound.count()));
+  ++tally.counted;
+}
+
+std::vector<PlacerSummary> Overview::summary() const {
+  std::vector<Tally> tallies = tallies_;
+  contest_.count(tallies);
+  std::vector<PlacerSummary> all;
+  for (Tally& t : tallies) {
+    if (t.counted > 0) t.summary.over_bound = std::exp(t.logs / static_cast<double>(t.counted));
+    all.push_back(std::move(t.summary));
   }
   return all;
+}
+
+Overview overview(const Results& results) {
+  Overview overview(results);
+  for (const RunResult& row : results.rows) overview.add(row);
+  return overview;
 }
 
 std::string short_text(Duration time) {
@@ -248,13 +269,13 @@ std::string short_value(const std::string& value) {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
 
-std::string to_text_tables(const Results& results, bool colour, std::size_t width,
+std::string to_text_tables(const Overview& overview, bool colour, std::size_t width,
                            std::size_t most_lines) {
   std::string out;
-  for (const ResultTable& table : result_tables(results))
-    append_table(out, table, results, colour, width);
+  for (const ResultTable& table : result_tables(overview.shown()))
+    append_table(out, table, overview.shown(), colour, width);
   if (static_cast<std::size_t>(std::ranges::count(out, '\n')) > most_lines) out.clear();
-  append_summary(out, results);
+  append_summary(out, overview.summary());
   return out;
 }
 

@@ -35,7 +35,39 @@ struct PlacerSummary {
   std::size_t best = 0;     ///< points where nobody was faster
   double over_bound = 0.0;  ///< geometric mean of step time / lower bound, where ok and above 0
 };
-std::vector<PlacerSummary> summarise(const Results& results);  ///< in the order of the first runs
+
+/// What people look at of runs that may be very many: the first, and a summary of all.
+class Overview {
+ public:
+  explicit Overview(const ResultsHeader& header) : shown_{header, {}} {}
+  void add(const RunResult& row);  ///< by id
+
+  static constexpr std::size_t most_rows = 20'000;
+  const Results& shown() const { return shown_; }     ///< the first `most_rows`, without placements
+  std::size_t num_rows() const { return num_rows_; }  ///< all that were added
+  std::size_t num_drawn() const { return num_drawn_; }  ///< that have a picture
+  std::vector<PlacerSummary> summary() const;           ///< in the order of the first runs
+
+ private:
+  struct Tally {
+    PlacerSummary summary{};
+    double logs = 0.0;
+    std::size_t counted = 0;
+  };
+  /// Step times at the point that is being added, each placer once.
+  struct Contest {
+    std::vector<std::pair<std::size_t, Duration>> times;  // (into tallies_, its fastest seed)
+    void count(std::vector<Tally>& tallies) const;
+  };
+  std::size_t tally_of(const std::string& placer);
+
+  Results shown_;
+  std::size_t num_rows_ = 0, num_drawn_ = 0;
+  std::vector<Tally> tallies_;
+  Contest contest_;
+  std::size_t scenario_ = 0, graph_ = 0;  // of the point, as the next
+  std::vector<std::string> at_;
+};
 
 /// Three digits and a unit: "12.3 ms".
 std::string short_text(Duration time);
@@ -45,7 +77,8 @@ std::string short_value(const std::string& value);
 
 /// All of it as text: a table per graph, columns wrapped to `width`, then the summary; the best of
 /// each column bold if `colour`. More than `most_lines` lines become the summary alone.
-std::string to_text_tables(const Results& results, bool colour, std::size_t width = 100,
+std::string to_text_tables(const Overview& overview, bool colour, std::size_t width = 100,
                            std::size_t most_lines = 400);
+Overview overview(const Results& results);
 
 }  // namespace baechi

@@ -22,11 +22,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Mistakes mistakes;
     const ScenarioFile file = parse_scenario(text, "fuzz.yaml", {}, mistakes);
     mistakes.throw_if_any();
-    for (const Scenario& point : file.points) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(file.num_points(), 10); ++i) {
+      const Scenario point = file.point(i);
       BAECHI_CHECK(point.at.size() == file.axes.size(), "{} of {}", point.at.size(),
                    file.axes.size());
-      BAECHI_CHECK(make_cluster(point.cluster).num_devices() > 0, "{}", point.cluster_text);
-      if (&point - file.points.data() > 10) break;  // the rest are like them
+      BAECHI_CHECK(make_cluster(point.cluster).num_devices() > 0, "point {}", i);
     }
   } catch (const InputError&) {
   }

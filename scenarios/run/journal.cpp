@@ -1,0 +1,312 @@
+#include "scenarios/run/journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
+
+#include "scenarios/run/hash.h"
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::string_view magic = "baechi journal 1\n";
+constexpr std::chrono::seconds to_disk_every{5};
+constexpr std::size_t first_window = std::size_t{1} << 20U;  // bytes that are read at once
+
+/// Before each record.
+struct Frame {
+  std::uint32_t length = 0, check = 0;  ///< of what follows
+  std::uint64_t key = 0, id = 0;
+};
+
+std::uint32_t check_of(const Frame& frame, std::string_view bytes) {
+  Hash hash;
+  hash.add(static_cast<std::int64_t>(frame.key));
+  hash.add(static_cast<std::int64_t>(frame.id));
+  hash.add(bytes);
+  return static_cast<std::uint32_t>(hash.value() ^ (hash.value() >> 32U));
+}
+
+class Writer {
+ public:
+  explicit Writer(std::string& out) : out_(out) {}
+  template <class T>
+  void number(T n) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    char bytes[sizeof(T)];
+    std::memcpy(bytes, &n, sizeof(T));
+    out_.append(bytes, sizeof(T));
+  }
+  void maybe(const auto& value) {
+    number<std::uint8_t>(value ? 1 : 0);
+    number<std::int64_t>(value ? count_of(*value) : 0);
+  }
+  void text(std::string_view text) {
+    number(static_cast<std::uint32_t>(text.size()));
+    out_.append(text);
+  }
+
+ private:
+  static std::int64_t count_of(Duration d) { return d.count(); }
+  static std::int64_t count_of(Bytes b) { return b.count; }
+  std::string& out_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  template <class T>
+  T number() {
+    T n;
+    std::memcpy(&n, take(sizeof(T)).data(), sizeof(T));
+    return n;
+  }
+  template <class T>
+  std::optional<T> maybe() {
+    const bool there = number<std::uint8_t>() != 0;
+    const T value{number<std::int64_t>()};
+    return there ? std::optional<T>(value) : std::nullopt;
+  }
+  std::string text() { return std::string(take(number<std::uint32_t>())); }
+
+ private:
+  std::string_view take(std::size_t size) {
+    if (size > bytes_.size()) throw std::runtime_error("a journal's record is too short");
+    const std::string_view taken = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return taken;
+  }
+  std::string_view bytes_;
+};
+
+void read_into(RunResult& row, std::string_view bytes) {
+  Reader in(bytes);
+  row.status = static_cast<Status>(in.number<std::uint8_t>());
+  row.lower_bound = Duration(in.number<std::int64_t>());
+  row.placing = std::chrono::nanoseconds(in.number<std::int64_t>());
+  row.step_time = in.maybe<Duration>();
+  row.peak = in.maybe<Bytes>();
+  row.moved = in.maybe<Bytes>();
+  row.detail = in.text();
+  row.placement = in.text();
+  for (auto facts = in.number<std::uint32_t>(); facts > 0; --facts) {
+    std::string name = in.text();
+    row.facts.insert_or_assign(std::move(name), in.number<double>());
+  }
+}
+
+/// The first record of `bytes`; nothing if it is not whole.
+std::optional<Frame> whole_record(std::string_view bytes) {
+  Frame frame;
+  if (bytes.size() < sizeof frame) return std::nullopt;
+  std::memcpy(&frame, bytes.data(), sizeof frame);
+  bytes.remove_prefix(sizeof frame);
+  if (bytes.size() < frame.length || check_of(frame, bytes.substr(0, frame.length)) != frame.check)
+    return std::nullopt;
+  return frame;
+}
+
+[[noreturn]] void fail(const std::string& path, std::string_view what) {
+  throw std::runtime_error(
+      fmt::format("{}: {}: {}", path, what, std::generic_category().message(errno)));
+}
+
+void read_at(int file, char* into, std::size_t size, std::uint64_t at, const std::string& path) {
+  while (size > 0) {
+    const ssize_t got = pread(file, into, size, static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) fail(path, "cannot be read");
+    into += got;
+    at += static_cast<std::uint64_t>(got);
+    size -= static_cast<std::size_t>(got);
+  }
+}
+
+}  // namespace
+
+void append_record(std::string& records, const RunResult& row) {
+  const std::size_t begin = records.size();
+  records.resize(begin + sizeof(Frame));
+  Writer out(records);
+  out.number(static_cast<std::uint8_t>(row.status));
+  out.number<std::int64_t>(row.lower_bound.count());
+  out.number<std::int64_t>(row.placing.count());
+  out.maybe(row.step_time);
+  out.maybe(row.peak);
+  out.maybe(row.moved);
+  out.text(row.detail);
+  out.text(row.placement);
+  out.number(static_cast<std::uint32_t>(row.facts.size()));
+  for (const auto& [name, value] : row.facts) {
+    out.text(name);
+    out.number(value);
+  }
+  const std::string_view bytes = std::string_view(records).substr(begin + sizeof(Frame));
+  Frame frame{.length = static_cast<std::uint32_t>(bytes.size()), .key = row.key, .id = row.id};
+  frame.check = check_of(frame, bytes);
+  std::memcpy(records.data() + begin, &frame, sizeof frame);
+}
+
+Journal::Journal(std::string path, const Plan& plan, bool keep)
+    : path_(std::move(path)), plan_(plan), at_(plan.num_runs(), 0) {
+  const std::string folder = std::filesystem::path(path_).parent_path().string();
+  if (!folder.empty()) std::filesystem::create_directories(folder);
+  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file_ < 0) fail(path_, "cannot be opened");
+  try {
+    lock();
+    if (keep) load();
+    if (end_ == 0) write(magic);
+    if (ftruncate(file_, static_cast<off_t>(end_)) != 0) fail(path_, "cannot be cut");
+  } catch (...) {
+    close(file_);
+    throw;
+  }
+}
+
+Journal::~Journal() {
+  close(file_);
+}
+
+void Journal::lock() const {
+  if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  if (errno == EWOULDBLOCK)
+    throw InputError(
+        fmt::format("{}: another baechi is running into this folder; choose another --out", path_));
+  // A file system without locks: then it is the user who has to take care.
+}
+
+void Journal::load() {
+  const std::uint64_t size = std::filesystem::file_size(path_);
+  std::string start(std::min<std::uint64_t>(size, magic.size()), '\0');
+  read_at(file_, start.data(), start.size(), 0, path_);
+  if (!magic.starts_with(start))
+    throw InputError(fmt::format("{}: not a journal of this program", path_));
+  if (start.size() < magic.size()) return;
+
+  std::vector<std::pair<std::uint64_t, std::size_t>> ids;  // (key, id)
+  for (std::size_t id = 0; id < plan_.num_runs(); ++id) ids.emplace_back(plan_.key(id), id);
+  std::ranges::sort(ids);
+  std::size_t strangers = 0;
+  std::string window;    // of the file
+  std::size_t used = 0;  // of the window: it goes on at end_
+  for (end_ = magic.size();;) {
+    std::optional<Frame> frame = whole_record(std::string_view(window).substr(used));
+    if (!frame) {
+      // The record is torn, or larger than what is left of the window.
+      const std::uint64_t left = size - end_;
+      if (window.size() - used == left) break;
+      window.resize(
+          std::min<std::uint64_t>(left, std::max(first_window, 2 * (window.size() - used))));
+      used = 0;
+      read_at(file_, window.data(), window.size(), end_, path_);
+      continue;
+    }
+    const auto [first, last] = std::ranges::equal_range(
+        ids, frame->key, {}, &std::pair<std::uint64_t, std::size_t>::first);
+    if (first == last) ++strangers;
+    for (auto i = first; i != last; ++i) {
+      if (at_[i->second] == 0) ++size_;
+      at_[i->second] = end_;
+    }
+    const std::size_t length = sizeof(Frame) + frame->length;
+    end_ += length;
+    used += length;
+  }
+  if (strangers > 0)
+    throw InputError(
+        fmt::format("--resume: {} holds {} runs of another scenario or version; choose another "
+                    "--out, or run without --resume",
+                    path_, strangers));
+}
+
+void Journal::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(end_));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) fail(path_, "cannot be written");
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+    end_ += static_cast<std::uint64_t>(put);
+  }
+}
+
+void Journal::to_disk() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - on_disk_ < to_disk_every) return;
+  fdatasync(file_);
+  on_disk_ = now;
+}
+
+void Journal::add(std::span<const RunResult> rows) {
+  std::string records;
+  for (const RunResult& row : rows) append_record(records, row);
+  add(records);
+}
+
+void Journal::add(std::string_view records) {
+  const std::lock_guard lock(mutex_);
+  std::string fresh;
+  std::vector<std::pair<std::size_t, std::uint64_t>> places;  // (id, where)
+  while (!records.empty()) {
+    Frame frame;
+    std::memcpy(&frame, records.data(), sizeof frame);
+    const std::size_t length = sizeof frame + frame.length;
+    if (at_.at(frame.id) == 0) {
+      places.emplace_back(frame.id, end_ + fresh.size());
+      fresh += records.substr(0, length);
+    }
+    records.remove_prefix(length);
+  }
+  write(fresh);
+  for (const auto& [id, at] : places) at_[id] = at;
+  size_ += places.size();
+  to_disk();
+}
+
+bool Journal::has(std::size_t id) const {
+  const std::lock_guard lock(mutex_);
+  return at_[id] != 0;
+}
+
+std::size_t Journal::size() const {
+  const std::lock_guard lock(mutex_);
+  return size_;
+}
+
+std::optional<RunResult> Journal::row(std::size_t id) const {
+  std::uint64_t at = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    at = at_[id];
+  }
+  if (at == 0) return std::nullopt;
+  Frame frame;
+  char bytes[sizeof frame];
+  read_at(file_, bytes, sizeof frame, at, path_);
+  std::memcpy(&frame, bytes, sizeof frame);
+  std::string record(frame.length, '\0');
+  read_at(file_, record.data(), record.size(), at + sizeof frame, path_);
+  RunResult row = plan_.row(id);
+  read_into(row, record);
+  return row;
+}
+
+void Journal::visit(const VisitRow& visit) const {
+  for (std::size_t id = 0; id < at_.size(); ++id)
+    if (const std::optional<RunResult> found = row(id)) visit(*found);
+}
+
+void Journal::remove() {
+  std::filesystem::remove(path_);
+}
+
+}  // namespace baechi
