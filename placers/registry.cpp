@@ -18,6 +18,8 @@ std::unique_ptr<Placer> make_heft(Options&);
 std::unique_ptr<Placer> make_exact_dp(Options&);
 std::unique_ptr<Placer> make_linearized_dp(Options&);
 std::unique_ptr<Placer> make_mip_max_load(Options&);
+std::unique_ptr<Placer> make_greedy_latency(Options&);
+std::unique_ptr<Placer> make_mip_latency(Options&);
 std::unique_ptr<Placer> make_exec(Options&);
 
 std::span<const PlacerEntry> placers() {
@@ -44,6 +46,10 @@ std::span<const PlacerEntry> placers() {
        "Tarnawski et al., NeurIPS 2020, linearization", make_linearized_dp},
       {"mip_max_load", "the split of least max_load by integer programming; counts weights only",
        "Tarnawski et al., NeurIPS 2020, throughput", make_mip_max_load},
+      {"greedy_latency", "accelerators filled in turn, cores take the rest; counts weights only",
+       "Tarnawski et al., NeurIPS 2020, latency", make_greedy_latency},
+      {"mip_latency", "the placement of least latency by integer programming; counts weights only",
+       "Tarnawski et al., NeurIPS 2020, latency", make_mip_latency},
       {"exec", "exec:PATH, a program of your own in any language", "placers/README.md", make_exec},
   };
   return table;

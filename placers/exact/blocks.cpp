@@ -33,8 +33,9 @@ std::vector<DeviceSort> device_sorts(const Problem& problem) {
 class BlockMaker {
  public:
   BlockMaker(Blocks& blocks, const Problem& problem, const ColocationUnits& units,
-             const std::vector<DeviceSort>& sorts)
+             const std::vector<DeviceSort>& sorts, BlockRules rules)
       : blocks_(blocks),
+        rules_(rules),
         graph_(problem.graph),
         units_(units),
         transfer_(mean_transfer(problem)),
@@ -56,11 +57,11 @@ class BlockMaker {
     memory_binds_ = all > least;
   }
 
-  void make(BlockRules rules) {
-    if (rules.join_cycles) join_cycles();
+  void make() {
+    if (rules_.join_cycles) join_cycles();
     tabulate();
-    if (rules.leaves == BlockRules::Leaves::apart) return;
-    while (join_leaves(rules.leaves == BlockRules::Leaves::all)) tabulate();
+    if (rules_.leaves == BlockRules::Leaves::apart) return;
+    while (join_leaves(rules_.leaves == BlockRules::Leaves::all)) tabulate();
   }
 
  private:
@@ -86,8 +87,9 @@ class BlockMaker {
       const UnitId a = units_.of(src), b = units_.of(dst);
       if (forward(src) && !forward(dst)) feeds_backward_[a] = true;
       if (a == b) continue;
-      if (forward(src) && forward(dst)) edges_.emplace_back(number(a), number(b));
-      if (!forward(src) && !forward(dst) && (orphan[a] || orphan[b]))
+      const bool data = rules_.order == BlockRules::Order::data;
+      if (data || (forward(src) && forward(dst))) edges_.emplace_back(number(a), number(b));
+      if (!data && !forward(src) && !forward(dst) && (orphan[a] || orphan[b]))
         edges_.emplace_back(number(b), number(a));
     }
     std::ranges::sort(edges_);
@@ -224,6 +226,7 @@ class BlockMaker {
   static constexpr BlockId none{~std::uint32_t{0}};
 
   Blocks& blocks_;
+  BlockRules rules_;
   const OpGraph& graph_;
   const ColocationUnits& units_;
   IdVector<TensorId, Duration> transfer_;
@@ -237,7 +240,7 @@ class BlockMaker {
 
 Blocks::Blocks(const Problem& problem, const ColocationUnits& units,
                const std::vector<DeviceSort>& sorts, BlockRules rules) {
-  BlockMaker(*this, problem, units, sorts).make(rules);
+  BlockMaker(*this, problem, units, sorts, rules).make();
 }
 
 }  // namespace baechi

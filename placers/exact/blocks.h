@@ -23,6 +23,8 @@ enum class BlockId : std::uint32_t {};
 
 /// Which blocks are made of several colocation units.
 struct BlockRules {
+  /// Who comes before whom: as a pipeline needs it (below), or wherever data flows.
+  enum class Order : std::uint8_t { pipeline, data } order = Order::pipeline;
   /// Units that lead to each other become one block: a pipeline cannot run them apart.
   bool join_cycles = true;
   /// A block of no time with a single neighbour joins it where that cannot hurt: `safe`; wherever
@@ -32,10 +34,10 @@ struct BlockRules {
 
 /// The blocks of one problem. What must not be split is a block: a colocation unit, or several.
 ///
-/// Order: block a comes before b if an op of Phase::forward in a writes what one in b reads. Units
-/// without such an op are ordered by the reverse of their edges to other ops of later phases: as
-/// the backward pass mirrors the forward one. All else does not order.
-/// Source: Tarnawski et al., NeurIPS 2020, and its program's preprocessing.
+/// Order of a pipeline: block a comes before b if an op of Phase::forward in a writes what one in b
+/// reads. Units without such an op are ordered by the reverse of their edges to other ops of later
+/// phases: as the backward pass mirrors the forward one. All else does not order. Source: Tarnawski
+/// et al., NeurIPS 2020, and its program's preprocessing.
 class Blocks {
  public:
   Blocks(const Problem& problem, const ColocationUnits& units, const std::vector<DeviceSort>& sorts,

@@ -6,6 +6,7 @@
 #include <OsiClpSolverInterface.hpp>
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "placers/lp/coin_matrix.h"
 #include "sim/error.h"
@@ -34,9 +35,23 @@ int as_int(std::int64_t n) {
 
 }  // namespace
 
+MixedLimits mixed_limits(Options& o) {
+  return {.nodes = o.get("max_nodes", std::int64_t{5'000},
+                         "of branch and bound; 0: the start and its bound only"),
+          .iterations = o.get("max_iterations", std::int64_t{20'000},
+                              "of the simplex method, after which no node is begun"),
+          .terms = o.get("max_terms", std::int64_t{100'000},
+                         "of the integer program: a larger one is not begun"),
+          .time = o.get("time_limit", Duration{},
+                        "of real time; the one limit that may give other placements from run to "
+                        "run; 0: none")};
+}
+
 MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
   const LinearProgram& relaxation = program.relaxation;
   BAECHI_CHECK(relaxation.objectives.size() == 1, "a mixed program has one objective");
+  if (std::cmp_greater(relaxation.terms.size(), limits.terms))
+    return {.x = {}, .bound = -LinearProgram::infinity};
   OsiClpSolverInterface solver;
   solver.messageHandler()->setLogLevel(0);
   solver.setHintParam(OsiDoReducePrint, true, OsiHintTry);
