@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "placers/registry.h"
+#include "placers/split_file.h"
 #include "sim/objective/objective.h"
 #include "tests/msr_files.h"
 #include "tests/shared_data.h"
@@ -108,6 +109,35 @@ TEST_SUITE("baselines") {
       const Placement p = place(name, {graph, cluster, costs});
       for (const OpId v : graph.ops()) CHECK((p.device[v] == gpu0) == (graph.name(v) == "c"));
     }
+  }
+
+  TEST_CASE("an expert's split gives each accelerator its nodes; groups follow") {
+    OpGraphBuilder g;
+    for (const char* name : {"node1", "node2", "node1grad"}) g.add_op({.name = name});
+    g.colocate(OpId{0}, "one");
+    g.colocate(OpId{2}, "one");
+    const OpGraph graph = std::move(g).build();
+    IdVector<DeviceId, Device> all;
+    for (const char* kind : {"cpu", "acc", "acc"})
+      all.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
+    const Cluster cluster = Cluster::uniform(all, {.bandwidth = 1.0_GBps, .latency = 0ns});
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const auto parse = [&](const char* text) { return parse_split(text, "s.json", problem); };
+    // The accelerators are devices 1 and 2.
+    CHECK(devices(parse(R"({"fpgas": [{"nodes": [2], "load": -1}, {"nodes": [1]}],
+                            "cpus": [{"nodes": []}], "maxLoad": 3})")) == "212");
+    CHECK(devices(parse(R"({"fpgas": [], "cpus": [{"nodes": [1, 2]}]})")) == "000");
+    CHECK_THROWS_WITH_AS(
+        parse(R"({"fpgas": [{"nodes": [1]}, {"nodes": []}, {"nodes": [2]}], "cpus": []})"),
+        "the split has more than the 2 accelerators of the cluster", InfeasibleError);
+    CHECK_THROWS_WITH_AS(parse(R"({"fpgas": [{"nodes": [1, 7, 1]}], "cpus": []})"),
+                         "s.json:1:1: op 'node2' is placed nowhere\n"
+                         "s.json:1:26: nodes: 7 is not a node of the graph\n"
+                         "s.json:1:29: nodes: this node was placed before",
+                         InputError);
+    CHECK(is_split(R"({"fpgas": [], "cpus": []})"));
+    CHECK_FALSE(is_split(R"({"format": "baechi-placement", "placement": {"\"fpgas\"": 1}})"));
   }
 
   TEST_CASE("pipedream has the authors' values, with their released ids and with them mended") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -99,6 +100,40 @@ TEST_SUITE("paper") {
     CHECK(to_csv(paper, result).find("steps,little memory,one,oom,oom,\n") != std::string::npos);
     CHECK(to_text(paper, result).find("chain 2.000") != std::string::npos);
     CHECK(to_markdown(paper, result).find("| as printed |") != std::string::npos);
+  }
+
+  TEST_CASE("cells by an objective have a value also where memory does not suffice") {
+    PaperFolder here(R"(
+title: A paper
+source: by hand
+inputs: ['${BAECHI_NO_SUCH_VARIABLE}/here', elsewhere, data]
+tables:
+  loads:
+    title: Largest load
+    unit: ms
+    metric: max_load
+    columns: {one: {placer: single}, two: {placer: expert}}
+    rows:
+      - {label: much memory, scenario: s.yaml, set: {graph.import: '${inputs}/chain.json'}, published: {one: 0.12}}
+      - {label: little memory, scenario: s.yaml, set: {cluster.devices.memory: 1 kB}, published: {one: 0.12, two: 0.12}}
+)");
+    CHECK(here.load().missing ==
+          "its inputs are not here (no ${BAECHI_NO_SUCH_VARIABLE}/here, no elsewhere, no data)");
+    std::filesystem::create_directory(here.folder.file("data"));
+    here.folder.write("data/chain.json", chain);
+    const Paper paper = here.load();
+    CHECK(paper.missing.empty());
+    const PaperResult result = evaluate_quietly(paper);
+    const auto& cells = result.tables.at(0).cells;
+    CHECK(cells[0][0].ours->number == doctest::Approx(0.12));  // 60 + 30 + 30 us
+    CHECK_FALSE(cells[0][0].ours->over);
+    // a, c, and 30 us to send a's tensor and to receive b's.
+    CHECK(cells[0][1].ours->number == doctest::Approx(0.15));
+    CHECK(cells[1][0].ours->number == doctest::Approx(0.12));
+    CHECK(cells[1][0].ours->over);
+    CHECK_FALSE(cells[1][1].ours->over);
+    CHECK(result.tables[0].deviations == 3);
+    CHECK(to_text(paper, result).find("0.12*") != std::string::npos);
   }
 
   TEST_CASE("what is wrong with a paper is told by its place, all at once") {
