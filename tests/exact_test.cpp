@@ -205,6 +205,29 @@ TEST_SUITE("exact") {
     }
   }
 
+  TEST_CASE("mip_max_load finds the least sum of the largest forward and backward loads") {
+    const std::map<std::string, Options::Value> apart{{"phases", {"apart", "", {}}}};
+    const auto any = placer("mip_max_load", apart);
+    auto both = apart;
+    both["contiguous"] = {"true", "", {}};
+    const auto contiguous = placer("mip_max_load", both);
+    const auto max_load = make_objective("max_load", Options("max_load", apart));
+    const std::uint64_t rounds = thorough() ? 4'000 : 100;
+    std::size_t differ = 0;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(seed % 10 == 0 ? 8 : 6, true, 9000 + seed);
+      const Problem problem = small.problem();
+      const auto best = best_placement(problem, *max_load, any_placement);
+      REQUIRE(value_of(*any, problem, *max_load, any_placement) == value_of(best));
+      REQUIRE(value_of(*contiguous, problem, *max_load, is_convex) ==
+              value_of(best_placement(problem, *max_load, is_convex)));
+      const auto together = best_placement(problem, *objective("max_load"), any_placement);
+      differ += value_of(together) == value_of(best) ? 0U : 1U;
+    }
+    CHECK(differ > rounds / 10);
+  }
+
   TEST_CASE("the program of mip_max_load alone, without a start, has the same optimum") {
     const auto max_load = objective("max_load");
     const std::uint64_t rounds = thorough() ? 4'000 : 150;
@@ -218,7 +241,8 @@ TEST_SUITE("exact") {
       const std::vector<DeviceSort> sorts = device_sorts(problem);
       const Blocks blocks(problem, units, sorts, {.join_cycles = false});
       const Duration below = best ? 2 * best->makespan + 2ns : 1000ns;
-      const LoadProgram program = load_program(problem, blocks, sorts, below, 1ns, contiguous);
+      const LoadProgram program =
+          load_program(problem, blocks, sorts, below, 1ns, {.contiguous = contiguous});
       const MixedOptimum found = solve(program.program, most);
       REQUIRE(found.finished);
       REQUIRE(found.x.empty() == !best.has_value());

@@ -42,13 +42,15 @@ class BlockMaker {
         parent_(units.size()) {
     std::iota(parent_.begin(), parent_.end(), 0U);
     for (const DeviceSort& sort : sorts) {
-      IdVector<UnitId, Duration> times(units.size());
+      IdVector<UnitId, Duration> times(units.size()), later(units.size());
       for (const OpId v : graph_.ops()) {
         const Duration time = problem.costs.compute(v, sort.devices.front());
+        if (time != cannot_run && graph_.op(v).phase != Phase::forward) later[units.of(v)] += time;
         Duration& sum = times[units.of(v)];
         sum = time == cannot_run || sum < Duration::zero() ? Duration{-1} : sum + time;
       }
       times_.push_back(std::move(times));
+      later_times_.push_back(std::move(later));
     }
     order_units();
     Bytes all{}, least{std::int64_t{1} << 62};
@@ -131,8 +133,10 @@ class BlockMaker {
     blocks_.weights_.assign(count, {});
     for (const UnitId u : units_.units()) blocks_.weights_[block[u]] += units_.needs(u).persistent;
     blocks_.times_.assign(times_.size(), IdVector<BlockId, Duration>(count));
+    blocks_.later_times_ = blocks_.times_;
     for (std::size_t s = 0; s < times_.size(); ++s) {
       for (const UnitId u : units_.units()) {
+        blocks_.later_times_[s][block[u]] += later_times_[s][u];
         Duration& sum = blocks_.times_[s][block[u]];
         sum = times_[s][u] < Duration::zero() || sum < Duration::zero() ? Duration{-1}
                                                                         : sum + times_[s][u];
@@ -164,7 +168,9 @@ class BlockMaker {
     std::vector<Blocks::Net> all;
     for (const TensorId t : graph_.tensors()) {
       if (transfer_[t] == Duration::zero()) continue;
-      Blocks::Net net{.time = transfer_[t], .pins = {blocks_.block_[graph_.tensor(t).producer]}};
+      const OpId producer = graph_.tensor(t).producer;
+      Blocks::Net net{.time = transfer_[t], .pins = {blocks_.block_[producer]}};
+      if (graph_.op(producer).phase != Phase::forward) net.later_time = net.time;
       for (const EdgeId e : graph_.readers(t))
         net.pins.push_back(blocks_.block_[graph_.edge(e).dst]);
       std::ranges::sort(net.pins);
@@ -174,10 +180,12 @@ class BlockMaker {
     std::ranges::stable_sort(all, {}, &Blocks::Net::pins);
     blocks_.nets_.clear();
     for (Blocks::Net& net : all) {
-      if (!blocks_.nets_.empty() && blocks_.nets_.back().pins == net.pins)
-        blocks_.nets_.back().time += net.time;
-      else
+      if (blocks_.nets_.empty() || blocks_.nets_.back().pins != net.pins) {
         blocks_.nets_.push_back(std::move(net));
+        continue;
+      }
+      blocks_.nets_.back().time += net.time;
+      blocks_.nets_.back().later_time += net.later_time;
     }
     blocks_.nets_of_.assign(count, {});
     for (std::uint32_t n = 0; n < blocks_.nets_.size(); ++n)
@@ -232,7 +240,8 @@ class BlockMaker {
   IdVector<TensorId, Duration> transfer_;
   std::vector<std::uint32_t> parent_;              // of units: a forest whose trees are the blocks
   std::vector<IdVector<UnitId, Duration>> times_;  // [sorts][units]; < 0: cannot run
-  std::vector<Pair> edges_;                        // of units, sorted
+  std::vector<IdVector<UnitId, Duration>> later_times_;
+  std::vector<Pair> edges_;  // of units, sorted
   IdVector<UnitId, char> feeds_backward_;
   IdVector<BlockId, char> feeds_backward_of_block_;
   bool memory_binds_ = false;

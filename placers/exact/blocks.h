@@ -52,12 +52,15 @@ class Blocks {
     const Duration time = times_[sort][b];
     return time < Duration::zero() ? std::nullopt : std::optional(time);
   }
+  /// Of that time, what ops of later phases than Phase::forward take.
+  Duration later_time(BlockId b, std::size_t sort) const { return later_times_[sort][b]; }
   Bytes weights(BlockId b) const { return weights_[b]; }
 
   /// What several blocks share: a device pays for a net once if some but not all of its pins are
   /// there.
   struct Net {
     Duration time{};
+    Duration later_time{};      ///< of that, for what ops of later phases write
     std::vector<BlockId> pins;  ///< two or more, ascending
   };
   const std::vector<Net>& nets() const { return nets_; }
@@ -75,6 +78,7 @@ class Blocks {
   friend class BlockMaker;
   IdVector<OpId, BlockId> block_;
   std::vector<IdVector<BlockId, Duration>> times_;  // [sorts][blocks]; < 0: cannot run
+  std::vector<IdVector<BlockId, Duration>> later_times_;
   IdVector<BlockId, Bytes> weights_;
   std::vector<Net> nets_;
   IdVector<BlockId, std::vector<std::uint32_t>> nets_of_;

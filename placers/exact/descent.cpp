@@ -81,6 +81,7 @@ Split descend(const Blocks& blocks, const std::vector<DeviceSort>& sorts, Split 
   Loads loads(blocks, sorts);
   for (const BlockId b : blocks.blocks()) loads.move(b, loads.of(start.device[b]));
   Split best = std::move(start);
+  best.load = loads.load(loads.busiest());
   for (std::size_t round = 0; round <= std::max(least, total / blocks.size()); ++round) {
     if (round > 0) {
       for (const BlockId b : blocks.blocks()) loads.move(b, loads.of(best.device[b]));

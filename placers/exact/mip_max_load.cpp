@@ -24,13 +24,15 @@ class MipMaxLoad final : public Placer {
   explicit MipMaxLoad(Options& o)
       : contiguous_(
             o.get("contiguous", false, "no path between two forward ops of a device may leave it")),
+        phases_(o.get("phases", {"together", "apart"}, "as the objective max_load")),
         limits_(mixed_limits(o)) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     const ColocationUnits units(p.graph);
     const std::vector<DeviceSort> sorts = device_sorts(p);
     const Blocks blocks(p, units, sorts, {.join_cycles = false});
-    const auto evaluator = make_objective("max_load", Options("max_load"))->on(p);
+    const auto evaluator =
+        make_objective("max_load", Options("max_load", {{"phases", {phases_, {}, {}}}}))->on(p);
     Incumbent best{.bound = load_bound(blocks, sorts)};
     start(best, p, units, sorts, blocks, *evaluator, seed);
     best.start = best.value;
@@ -82,7 +84,8 @@ class MipMaxLoad final : public Placer {
     // Less than a millionth is beyond the solver's tolerance.
     const Duration below = !best.known() ? more_than_all(blocks, sorts) : best.value;
     const Duration step = std::max(Duration{1}, below / 1'000'000);
-    const LoadProgram program = load_program(p, blocks, sorts, below, step, contiguous_);
+    const LoadProgram program = load_program(
+        p, blocks, sorts, below, step, {.contiguous = contiguous_, .apart = phases_ == "apart"});
     const MixedOptimum found = solve(program.program, limits_);
     best.nodes = found.nodes;
     best.finished = found.finished;
@@ -108,6 +111,7 @@ class MipMaxLoad final : public Placer {
   }
 
   bool contiguous_;
+  std::string phases_;
   MixedLimits limits_;
 };
 
