@@ -8,6 +8,7 @@
 #include "placers/exact/load_program.h"
 #include "placers/exact/plan.h"
 #include "placers/placer.h"
+#include "placers/registry.h"
 #include "sim/error.h"
 #include "sim/objective/objective.h"
 #include "sim/options.h"
@@ -67,13 +68,16 @@ class MipMaxLoad final : public Placer {
       offer(best, {.device = found.plan->device}, evaluator);
     if (contiguous_) return;
     std::vector<Split> splits;
+    const auto begin_with = [&](const Placement& placement) {
+      Split split{.device = IdVector<BlockId, DeviceId>(blocks.size())};
+      for (const OpId v : p.graph.ops()) split.device[blocks.of(v)] = placement.device[v];
+      if (evaluator.score(in_ops(split.device, blocks, p.graph)).feasible())
+        splits.push_back(std::move(split));
+    };
     if (auto split = first_fit(blocks, sorts)) splits.push_back(std::move(*split));
-    if (best.known()) {
-      Split split{.load = best.value, .device = IdVector<BlockId, DeviceId>(blocks.size())};
-      for (const OpId v : p.graph.ops()) split.device[blocks.of(v)] = best.placement.device[v];
-      const Score score = evaluator.score(in_ops(split.device, blocks, p.graph));
-      if (score.feasible()) splits.push_back({score.value, std::move(split.device)});
-    }
+    if (best.known()) begin_with(best.placement);
+    for (const char* other : {"local_search", "metis", "scotch"})
+      begin_with(make_placer(other, Options(other))->place(p, seed));
     for (Split& split : splits)
       offer(best, in_ops(descend(blocks, sorts, std::move(split), seed).device, blocks, p.graph),
             evaluator);
