@@ -8,6 +8,7 @@
 #include "placers/colocation.h"
 #include "placers/placement_file.h"
 #include "placers/placer.h"
+#include "placers/split_file.h"
 #include "sim/error.h"
 #include "sim/options.h"
 #include "sim/units.h"
@@ -45,7 +46,7 @@ bool matches(std::string_view pattern, std::string_view text) {
 class Expert final : public Placer {
  public:
   explicit Expert(Options& o)
-      : file_(o.path("file", "a placement file (baechi-placement)")),
+      : file_(o.path("file", "a placement file (baechi-placement, or a split {fpgas, cpus})")),
         rules_(read_rules(o)),
         rule_file_(o.path("rule_file", "the same as lines of PATTERN DEVICE; after 'rules'")),
         default_device_(o.get("default", std::int64_t{-1},
@@ -62,7 +63,9 @@ class Expert final : public Placer {
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     if (file_.empty()) return by_rules(p);
-    Placement result = parse_placement(text_, file_, p.graph, p.cluster.num_devices());
+    Placement result = is_split(text_)
+                           ? parse_split(text_, file_, p)
+                           : parse_placement(text_, file_, p.graph, p.cluster.num_devices());
     require_whole_groups(result, p.graph, file_);
     return result;
   }

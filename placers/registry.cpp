@@ -18,6 +18,12 @@ std::unique_ptr<Placer> make_heft(Options&);
 std::unique_ptr<Placer> make_exact_dp(Options&);
 std::unique_ptr<Placer> make_linearized_dp(Options&);
 std::unique_ptr<Placer> make_mip_max_load(Options&);
+std::unique_ptr<Placer> make_greedy_latency(Options&);
+std::unique_ptr<Placer> make_mip_latency(Options&);
+std::unique_ptr<Placer> make_pipedream(Options&);
+std::unique_ptr<Placer> make_local_search(Options&);
+std::unique_ptr<Placer> make_scotch(Options&);
+std::unique_ptr<Placer> make_metis(Options&);
 std::unique_ptr<Placer> make_search(Options&);
 std::unique_ptr<Placer> make_exec(Options&);
 
@@ -46,6 +52,18 @@ std::span<const PlacerEntry> placers() {
        "Tarnawski et al., NeurIPS 2020, linearization", make_linearized_dp, true},
       {"mip_max_load", "the split of least max_load by integer programming; counts weights only",
        "Tarnawski et al., NeurIPS 2020, throughput", make_mip_max_load},
+      {"greedy_latency", "accelerators filled in turn, cores take the rest; counts weights only",
+       "Tarnawski et al., NeurIPS 2020, latency", make_greedy_latency, true},
+      {"mip_latency", "the placement of least latency by integer programming; counts weights only",
+       "Tarnawski et al., NeurIPS 2020, latency", make_mip_latency},
+      {"pipedream", "biconnected parts, then as linearized_dp; counts weights only",
+       "PipeDream, SOSP 2019; Tarnawski et al., NeurIPS 2020", make_pipedream, true},
+      {"local_search", "descents of max_load from random splits; ignores memory",
+       "Tarnawski et al., NeurIPS 2020, baselines", make_local_search, true},
+      {"scotch", "equal parts, little cut, by Scotch; ignores memory",
+       "Pellegrini and Roman, HPCN 1996; Tarnawski et al., NeurIPS 2020", make_scotch, true},
+      {"metis", "equal parts, little cut, by METIS; ignores memory",
+       "Karypis and Kumar, SIAM J. Sci. Comput. 1998", make_metis, true},
       {"search", "moves and swaps from the best answers of the quick placers, for any objective",
        "simulated annealing: Kirkpatrick et al., Science 1983", make_search},
       {"exec", "exec:PATH, a program of your own in any language", "placers/README.md", make_exec},

@@ -4,6 +4,7 @@
 
 #include "placers/exact/load_program.h"
 #include "placers/registry.h"
+#include "sim/objective/latency.h"
 #include "sim/objective/objective.h"
 #include "sim/random.h"
 #include "tests/brute_force.h"
@@ -110,6 +111,42 @@ std::optional<Duration> value_of(const std::optional<Best>& best) {
   return best ? std::optional(best->makespan) : std::nullopt;
 }
 
+/// Limits that no small problem meets.
+constexpr MixedLimits most{.nodes = 10'000, .iterations = 1'000'000, .terms = 1'000'000};
+
+/// A fact of what `placer` answers; nothing if it says infeasible.
+std::optional<double> fact_of(const Placer& placer, const Problem& problem, const char* fact) {
+  try {
+    return placer.place(problem, 0).facts.at(fact);
+  } catch (const InfeasibleError&) {
+    return std::nullopt;
+  }
+}
+
+/// The least latency_in_turn of all that is feasible, each accelerator running up to `parts` parts:
+/// every op on every device in every part.
+std::optional<Duration> best_in_turn(const Problem& problem, std::uint32_t parts) {
+  const auto places = static_cast<std::uint32_t>(problem.cluster.num_devices()) * parts;
+  const std::size_t ops = problem.graph.num_ops();
+  std::uint64_t combinations = 1;
+  for (std::size_t i = 0; i < ops; ++i) combinations *= places;
+  std::optional<Duration> best;
+  for (std::uint64_t number = 0; number < combinations; ++number) {
+    Placement p{.device = IdVector<OpId, DeviceId>(ops)};
+    Parts part(ops);
+    std::uint64_t rest = number;
+    for (const OpId v : problem.graph.ops()) {
+      p.device[v] = static_cast<DeviceId>(rest % places / parts);
+      part[v] = static_cast<std::uint32_t>(rest % parts);
+      rest /= places;
+    }
+    if (!constraints(problem, p).feasible()) continue;
+    const auto latency = latency_in_turn(problem, p, part);
+    if (latency && (!best || *latency < *best)) best = latency;
+  }
+  return best;
+}
+
 /// Checks that are worth their time only now and then run where this is set.
 bool thorough() {
   return std::getenv("BAECHI_THOROUGH") != nullptr;  // NOLINT(concurrency-mt-unsafe): read only
@@ -168,6 +205,29 @@ TEST_SUITE("exact") {
     }
   }
 
+  TEST_CASE("mip_max_load finds the least sum of the largest forward and backward loads") {
+    const std::map<std::string, Options::Value> apart{{"phases", {"apart", "", {}}}};
+    const auto any = placer("mip_max_load", apart);
+    auto both = apart;
+    both["contiguous"] = {"true", "", {}};
+    const auto contiguous = placer("mip_max_load", both);
+    const auto max_load = make_objective("max_load", Options("max_load", apart));
+    const std::uint64_t rounds = thorough() ? 4'000 : 100;
+    std::size_t differ = 0;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(seed % 10 == 0 ? 8 : 6, true, 9000 + seed);
+      const Problem problem = small.problem();
+      const auto best = best_placement(problem, *max_load, any_placement);
+      REQUIRE(value_of(*any, problem, *max_load, any_placement) == value_of(best));
+      REQUIRE(value_of(*contiguous, problem, *max_load, is_convex) ==
+              value_of(best_placement(problem, *max_load, is_convex)));
+      const auto together = best_placement(problem, *objective("max_load"), any_placement);
+      differ += value_of(together) == value_of(best) ? 0U : 1U;
+    }
+    CHECK(differ > rounds / 10);
+  }
+
   TEST_CASE("the program of mip_max_load alone, without a start, has the same optimum") {
     const auto max_load = objective("max_load");
     const std::uint64_t rounds = thorough() ? 4'000 : 150;
@@ -181,9 +241,9 @@ TEST_SUITE("exact") {
       const std::vector<DeviceSort> sorts = device_sorts(problem);
       const Blocks blocks(problem, units, sorts, {.join_cycles = false});
       const Duration below = best ? 2 * best->makespan + 2ns : 1000ns;
-      const LoadProgram program = load_program(problem, blocks, sorts, below, 1ns, contiguous);
-      const MixedOptimum found =
-          solve(program.program, {.nodes = 10'000, .iterations = 1'000'000, .time = {}});
+      const LoadProgram program =
+          load_program(problem, blocks, sorts, below, 1ns, {.contiguous = contiguous});
+      const MixedOptimum found = solve(program.program, most);
       REQUIRE(found.finished);
       REQUIRE(found.x.empty() == !best.has_value());
       if (!best) continue;
@@ -195,6 +255,78 @@ TEST_SUITE("exact") {
       CHECK(score.value == best->makespan);
       if (contiguous) CHECK(is_convex(problem, p));
     }
+  }
+
+  TEST_CASE(
+      "mip_latency finds the placement of least latency, an accelerator's part in one piece") {
+    const auto exact = placer("mip_latency"),
+               start = placer("mip_latency", {{"max_nodes", {"0", "", {}}}});
+    const auto latency = objective("latency");
+    const std::uint64_t rounds = thorough() ? 4'000 : 100;
+    std::size_t infeasible = 0, improved = 0;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(seed % 10 == 0 ? 9 : 6, seed % 2 == 1, seed);
+      const Problem problem = small.problem();
+      const auto best = value_of(best_placement(problem, *latency, accelerators_are_convex));
+      REQUIRE(value_of(*exact, problem, *latency, accelerators_are_convex) == best);
+      const auto first = value_of(*start, problem, *latency, accelerators_are_convex);
+      if (first) REQUIRE(*first >= *best);
+      improved += first == best ? 0U : 1U;
+      infeasible += best ? 0U : 1U;
+      if (!best) continue;
+      const Placement p = exact->place(problem, 0);
+      CHECK(p.device == exact->place(problem, 0).device);
+      CHECK(p.facts.at("latency_us") == to_us(*best));
+      CHECK(p.facts.at("bound_us") == to_us(*best));
+    }
+    CHECK(improved > rounds / 20);
+    CHECK(infeasible < rounds / 2);
+  }
+
+  TEST_CASE("mip_latency finds the best order of two parts on each accelerator") {
+    const auto exact = placer("mip_latency", {{"parts", {"2", "", {}}}});
+    const std::uint64_t rounds = thorough() ? 2'000 : 60;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(5, seed % 2 == 1, 5000 + seed);
+      const Problem problem = small.problem();
+      const auto best = best_in_turn(problem, 2);
+      const auto found = fact_of(*exact, problem, "latency_us");
+      REQUIRE(found.has_value() == best.has_value());
+      if (!best) continue;
+      REQUIRE(*found == to_us(*best));
+    }
+  }
+
+  // a --1 B--> b --1 B--> c: on the accelerator 10 ns each, but b runs on the core only; there
+  // a and c take 100 ns, b 5.
+  TEST_CASE("an accelerator that may run two parts comes back after the core") {
+    OpGraphBuilder builder;
+    std::optional<TensorId> before;
+    for (const char* name : {"a", "b", "c"}) {
+      const OpId v = builder.add_op({.name = name});
+      const bool middle = name[0] == 'b';
+      builder.set_compute(v, "acc", middle ? std::nullopt : std::optional(10ns));
+      builder.set_compute(v, "cpu", middle ? 5ns : 100ns);
+      if (before) builder.add_edge(*before, v);
+      before = builder.add_tensor(v, 1_B);
+    }
+    const OpGraph graph = std::move(builder).build();
+    IdVector<DeviceId, Device> devices;
+    devices.push_back({.name = "acc", .kind = "acc", .memory = 1_GiB});
+    devices.push_back({.name = "cpu", .kind = "cpu"});
+    const Cluster cluster =
+        Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    // One part: a 10 and 1 to send, b 5, c 100. Two: 10 + 1, 5, 1 to receive + 10.
+    CHECK(fact_of(*placer("mip_latency"), problem, "latency_us") == 0.116);
+    const auto two = placer("mip_latency", {{"parts", {"2", "", {}}}});
+    CHECK(fact_of(*two, problem, "latency_us") == 0.027);
+    const Placement p = two->place(problem, 0);
+    CHECK(p.device[OpId{0}] == p.device[OpId{2}]);
+    CHECK(objective("latency")->score(problem, p).value == 27ns);
   }
 
   TEST_CASE("exact_dp has the authors' optima, and those they could not compute") {

@@ -33,21 +33,24 @@ std::vector<DeviceSort> device_sorts(const Problem& problem) {
 class BlockMaker {
  public:
   BlockMaker(Blocks& blocks, const Problem& problem, const ColocationUnits& units,
-             const std::vector<DeviceSort>& sorts)
+             const std::vector<DeviceSort>& sorts, BlockRules rules)
       : blocks_(blocks),
+        rules_(rules),
         graph_(problem.graph),
         units_(units),
         transfer_(mean_transfer(problem)),
         parent_(units.size()) {
     std::iota(parent_.begin(), parent_.end(), 0U);
     for (const DeviceSort& sort : sorts) {
-      IdVector<UnitId, Duration> times(units.size());
+      IdVector<UnitId, Duration> times(units.size()), later(units.size());
       for (const OpId v : graph_.ops()) {
         const Duration time = problem.costs.compute(v, sort.devices.front());
+        if (time != cannot_run && graph_.op(v).phase != Phase::forward) later[units.of(v)] += time;
         Duration& sum = times[units.of(v)];
         sum = time == cannot_run || sum < Duration::zero() ? Duration{-1} : sum + time;
       }
       times_.push_back(std::move(times));
+      later_times_.push_back(std::move(later));
     }
     order_units();
     Bytes all{}, least{std::int64_t{1} << 62};
@@ -56,11 +59,11 @@ class BlockMaker {
     memory_binds_ = all > least;
   }
 
-  void make(BlockRules rules) {
-    if (rules.join_cycles) join_cycles();
+  void make() {
+    if (rules_.join_cycles) join_cycles();
     tabulate();
-    if (rules.leaves == BlockRules::Leaves::apart) return;
-    while (join_leaves(rules.leaves == BlockRules::Leaves::all)) tabulate();
+    if (rules_.leaves == BlockRules::Leaves::apart) return;
+    while (join_leaves(rules_.leaves == BlockRules::Leaves::all)) tabulate();
   }
 
  private:
@@ -86,8 +89,9 @@ class BlockMaker {
       const UnitId a = units_.of(src), b = units_.of(dst);
       if (forward(src) && !forward(dst)) feeds_backward_[a] = true;
       if (a == b) continue;
-      if (forward(src) && forward(dst)) edges_.emplace_back(number(a), number(b));
-      if (!forward(src) && !forward(dst) && (orphan[a] || orphan[b]))
+      const bool data = rules_.order == BlockRules::Order::data;
+      if (data || (forward(src) && forward(dst))) edges_.emplace_back(number(a), number(b));
+      if (!data && !forward(src) && !forward(dst) && (orphan[a] || orphan[b]))
         edges_.emplace_back(number(b), number(a));
     }
     std::ranges::sort(edges_);
@@ -129,8 +133,10 @@ class BlockMaker {
     blocks_.weights_.assign(count, {});
     for (const UnitId u : units_.units()) blocks_.weights_[block[u]] += units_.needs(u).persistent;
     blocks_.times_.assign(times_.size(), IdVector<BlockId, Duration>(count));
+    blocks_.later_times_ = blocks_.times_;
     for (std::size_t s = 0; s < times_.size(); ++s) {
       for (const UnitId u : units_.units()) {
+        blocks_.later_times_[s][block[u]] += later_times_[s][u];
         Duration& sum = blocks_.times_[s][block[u]];
         sum = times_[s][u] < Duration::zero() || sum < Duration::zero() ? Duration{-1}
                                                                         : sum + times_[s][u];
@@ -162,7 +168,9 @@ class BlockMaker {
     std::vector<Blocks::Net> all;
     for (const TensorId t : graph_.tensors()) {
       if (transfer_[t] == Duration::zero()) continue;
-      Blocks::Net net{.time = transfer_[t], .pins = {blocks_.block_[graph_.tensor(t).producer]}};
+      const OpId producer = graph_.tensor(t).producer;
+      Blocks::Net net{.time = transfer_[t], .pins = {blocks_.block_[producer]}};
+      if (graph_.op(producer).phase != Phase::forward) net.later_time = net.time;
       for (const EdgeId e : graph_.readers(t))
         net.pins.push_back(blocks_.block_[graph_.edge(e).dst]);
       std::ranges::sort(net.pins);
@@ -172,10 +180,12 @@ class BlockMaker {
     std::ranges::stable_sort(all, {}, &Blocks::Net::pins);
     blocks_.nets_.clear();
     for (Blocks::Net& net : all) {
-      if (!blocks_.nets_.empty() && blocks_.nets_.back().pins == net.pins)
-        blocks_.nets_.back().time += net.time;
-      else
+      if (blocks_.nets_.empty() || blocks_.nets_.back().pins != net.pins) {
         blocks_.nets_.push_back(std::move(net));
+        continue;
+      }
+      blocks_.nets_.back().time += net.time;
+      blocks_.nets_.back().later_time += net.later_time;
     }
     blocks_.nets_of_.assign(count, {});
     for (std::uint32_t n = 0; n < blocks_.nets_.size(); ++n)
@@ -224,12 +234,14 @@ class BlockMaker {
   static constexpr BlockId none{~std::uint32_t{0}};
 
   Blocks& blocks_;
+  BlockRules rules_;
   const OpGraph& graph_;
   const ColocationUnits& units_;
   IdVector<TensorId, Duration> transfer_;
   std::vector<std::uint32_t> parent_;              // of units: a forest whose trees are the blocks
   std::vector<IdVector<UnitId, Duration>> times_;  // [sorts][units]; < 0: cannot run
-  std::vector<Pair> edges_;                        // of units, sorted
+  std::vector<IdVector<UnitId, Duration>> later_times_;
+  std::vector<Pair> edges_;  // of units, sorted
   IdVector<UnitId, char> feeds_backward_;
   IdVector<BlockId, char> feeds_backward_of_block_;
   bool memory_binds_ = false;
@@ -237,7 +249,7 @@ class BlockMaker {
 
 Blocks::Blocks(const Problem& problem, const ColocationUnits& units,
                const std::vector<DeviceSort>& sorts, BlockRules rules) {
-  BlockMaker(*this, problem, units, sorts).make(rules);
+  BlockMaker(*this, problem, units, sorts, rules).make();
 }
 
 }  // namespace baechi

@@ -23,6 +23,8 @@ enum class BlockId : std::uint32_t {};
 
 /// Which blocks are made of several colocation units.
 struct BlockRules {
+  /// Who comes before whom: as a pipeline needs it (below), or wherever data flows.
+  enum class Order : std::uint8_t { pipeline, data } order = Order::pipeline;
   /// Units that lead to each other become one block: a pipeline cannot run them apart.
   bool join_cycles = true;
   /// A block of no time with a single neighbour joins it where that cannot hurt: `safe`; wherever
@@ -32,10 +34,10 @@ struct BlockRules {
 
 /// The blocks of one problem. What must not be split is a block: a colocation unit, or several.
 ///
-/// Order: block a comes before b if an op of Phase::forward in a writes what one in b reads. Units
-/// without such an op are ordered by the reverse of their edges to other ops of later phases: as
-/// the backward pass mirrors the forward one. All else does not order.
-/// Source: Tarnawski et al., NeurIPS 2020, and its program's preprocessing.
+/// Order of a pipeline: block a comes before b if an op of Phase::forward in a writes what one in b
+/// reads. Units without such an op are ordered by the reverse of their edges to other ops of later
+/// phases: as the backward pass mirrors the forward one. All else does not order. Source: Tarnawski
+/// et al., NeurIPS 2020, and its program's preprocessing.
 class Blocks {
  public:
   Blocks(const Problem& problem, const ColocationUnits& units, const std::vector<DeviceSort>& sorts,
@@ -50,12 +52,15 @@ class Blocks {
     const Duration time = times_[sort][b];
     return time < Duration::zero() ? std::nullopt : std::optional(time);
   }
+  /// Of that time, what ops of later phases than Phase::forward take.
+  Duration later_time(BlockId b, std::size_t sort) const { return later_times_[sort][b]; }
   Bytes weights(BlockId b) const { return weights_[b]; }
 
   /// What several blocks share: a device pays for a net once if some but not all of its pins are
   /// there.
   struct Net {
     Duration time{};
+    Duration later_time{};      ///< of that, for what ops of later phases write
     std::vector<BlockId> pins;  ///< two or more, ascending
   };
   const std::vector<Net>& nets() const { return nets_; }
@@ -73,6 +78,7 @@ class Blocks {
   friend class BlockMaker;
   IdVector<OpId, BlockId> block_;
   std::vector<IdVector<BlockId, Duration>> times_;  // [sorts][blocks]; < 0: cannot run
+  std::vector<IdVector<BlockId, Duration>> later_times_;
   IdVector<BlockId, Bytes> weights_;
   std::vector<Net> nets_;
   IdVector<BlockId, std::vector<std::uint32_t>> nets_of_;

@@ -8,25 +8,31 @@ namespace baechi {
 namespace {
 
 using Term = LinearProgram::Term;
+using Terms = std::vector<Term>;
 constexpr double infinity = LinearProgram::infinity;
 
 class Writer {
  public:
   Writer(const Problem& problem, const Blocks& blocks, const std::vector<DeviceSort>& sorts,
-         Duration below, Duration step)
-      : problem_(problem), blocks_(blocks), sorts_(sorts), most_(below - step) {
+         Duration below, Duration step, LoadRules rules)
+      : problem_(problem), blocks_(blocks), sorts_(sorts), most_(below - step), rules_(rules) {
     program_.unit = 1e3 / static_cast<double>(std::max<std::int64_t>(below.count(), 1));
   }
 
-  LoadProgram write(bool contiguous) {
+  LoadProgram write() {
     load_ = lp().add_column(0.0, scaled(most_));
+    if (rules_.apart) {
+      forward_load_ = lp().add_column(0.0, scaled(most_));
+      later_load_ = lp().add_column(0.0, scaled(most_));
+      at_most({{forward_load_, 1.0}, {later_load_, 1.0}, {load_, -1.0}}, 0.0);
+    }
     add_assignment();
     for (std::size_t s = 0; s < sorts_.size(); ++s) {
       for (const DeviceId d : sorts_[s].devices) add_load(s, d);
       order_equal(s);
       limit_counts(s);
     }
-    if (contiguous) {
+    if (rules_.contiguous) {
       for (const DeviceId d : problem_.cluster.devices()) forbid_return(d);
       part_distant();
     }
@@ -69,28 +75,41 @@ class Writer {
   /// Work and transfers of `d` are at most the objective, its work alone below the bound (from
   /// which the solver makes cover cuts), its weights within its memory.
   void add_load(std::size_t sort, DeviceId d) {
-    std::vector<Term> work, weights;
+    Terms work, weights, forward_work, later_work;
     Bytes all{};
     for (const BlockId b : blocks_.blocks()) {
       all += blocks_.weights(b);
       if (!fits(b, sort)) continue;
-      if (const Duration time = *blocks_.time(b, sort); time > Duration{})
-        work.push_back({x(b, d), scaled(time)});
+      add(work, x(b, d), *blocks_.time(b, sort));
+      const Duration later = blocks_.later_time(b, sort);
+      add(forward_work, x(b, d), *blocks_.time(b, sort) - later);
+      add(later_work, x(b, d), later);
       if (blocks_.weights(b) > Bytes{})
         weights.push_back({x(b, d), 1e3 * static_cast<double>(blocks_.weights(b).count) /
                                         static_cast<double>(sorts_[sort].memory.count)});
     }
     at_most(work, scaled(most_));
     if (all > sorts_[sort].memory) at_most(weights, 1e3);
-    if (!sorts_[sort].core) add_transfers(d, work);
-    work.push_back({load_, -1.0});
-    at_most(work, 0.0);
+    if (!sorts_[sort].core) add_transfers(d, work, forward_work, later_work);
+    if (!rules_.apart) return limit(std::move(work), load_);
+    limit(std::move(forward_work), forward_load_);
+    limit(std::move(later_work), later_load_);
   }
 
-  void add_transfers(DeviceId d, std::vector<Term>& work) {
+  void add(Terms& row, std::uint32_t column, Duration time) const {
+    if (time > Duration{}) row.push_back({column, scaled(time)});
+  }
+  void limit(Terms row, std::uint32_t column) {
+    row.push_back({column, -1.0});
+    at_most(row, 0.0);
+  }
+
+  void add_transfers(DeviceId d, Terms& work, Terms& forward_work, Terms& later_work) {
     for (const Blocks::Net& net : blocks_.nets()) {
       const std::uint32_t y = lp().add_column(0.0, 1.0);
-      work.push_back({y, scaled(net.time)});
+      add(work, y, net.time);
+      add(forward_work, y, net.time - net.later_time);
+      add(later_work, y, net.later_time);
       const std::uint32_t first = x(net.pins.front(), d);
       for (const BlockId pin : net.pins) {
         if (pin == net.pins.front()) continue;
@@ -241,8 +260,10 @@ class Writer {
   const Blocks& blocks_;
   const std::vector<DeviceSort>& sorts_;
   Duration most_;
+  LoadRules rules_;
   LoadProgram program_;
-  std::uint32_t load_ = 0;                // the objective's column
+  std::uint32_t load_ = 0;  // the objective's column; of LoadRules::apart its two parts:
+  std::uint32_t forward_load_ = 0, later_load_ = 0;
   std::vector<std::vector<bool>> leads_;  // [ops, ops]: a path of forward ops
 };
 
@@ -265,8 +286,8 @@ Duration LoadProgram::load(double objective) const {
 
 LoadProgram load_program(const Problem& problem, const Blocks& blocks,
                          const std::vector<DeviceSort>& sorts, Duration below, Duration step,
-                         bool contiguous) {
-  return Writer(problem, blocks, sorts, below, step).write(contiguous);
+                         LoadRules rules) {
+  return Writer(problem, blocks, sorts, below, step, rules).write();
 }
 
 }  // namespace baechi

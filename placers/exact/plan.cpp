@@ -5,62 +5,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iterator>
+
+#include "placers/exact/lines.h"
 
 namespace baechi {
-namespace {
-
-/// A topological order: of the ready blocks the one that became ready last. Those that become ready
-/// together, and those at the start, come in the order of their ids or, `reversed`, against it.
-std::vector<BlockId> depth_first(const Blocks& blocks, bool reversed) {
-  std::vector<BlockId> order, stack;
-  IdVector<BlockId, std::size_t> missing(blocks.size());
-  const auto push = [&](auto first) {  // the last of what was pushed is the next to go
-    const auto from = stack.begin() + first;
-    std::sort(from, stack.end());
-    if (!reversed) std::reverse(from, stack.end());
-  };
-  for (const BlockId b : blocks.blocks()) {
-    missing[b] = blocks.before(b).size();
-    if (missing[b] == 0) stack.push_back(b);
-  }
-  push(0);
-  while (!stack.empty()) {
-    const BlockId b = stack.back();
-    stack.pop_back();
-    order.push_back(b);
-    const auto first = std::ssize(stack);
-    for (const BlockId next : blocks.after(b))
-      if (--missing[next] == 0) stack.push_back(next);
-    push(first);
-  }
-  return order;
-}
-
-/// The same from the end, turned round.
-std::vector<BlockId> depth_last(const Blocks& blocks, bool reversed) {
-  std::vector<BlockId> order, stack;
-  IdVector<BlockId, std::size_t> missing(blocks.size());
-  for (const BlockId b : blocks.blocks()) {
-    missing[b] = blocks.after(b).size();
-    if (missing[b] == 0) stack.push_back(b);
-  }
-  if (reversed) std::ranges::reverse(stack);
-  while (!stack.empty()) {
-    const BlockId b = stack.back();
-    stack.pop_back();
-    order.push_back(b);
-    const auto before = blocks.before(b);
-    for (std::size_t i = 0; i < before.size(); ++i) {
-      const BlockId next = before[reversed ? before.size() - 1 - i : i];
-      if (--missing[next] == 0) stack.push_back(next);
-    }
-  }
-  std::ranges::reverse(order);
-  return order;
-}
-
-}  // namespace
 
 LinePlan in_ops(const Pipeline& pipeline, const Blocks& blocks, const OpGraph& graph) {
   LinePlan plan{.load = pipeline.load};

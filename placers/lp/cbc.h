@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "placers/lp/linear_program.h"
-#include "sim/units.h"
+#include "sim/options.h"
 
 namespace baechi {
 
@@ -18,13 +18,18 @@ struct MixedProgram {
 struct MixedLimits {
   std::int64_t nodes = 0;
   std::int64_t iterations = 0;
-  Duration time{};  ///< of the real world; none if 0: the only limit whose effect may vary
+  std::int64_t terms = 0;  ///< a program with more factors is not begun
+  Duration time{};         ///< of the real world; none if 0: the only limit whose effect may vary
 };
+
+/// What a placer lets its users set; the defaults are seconds for a small program, a minute or so
+/// for the largest that is begun.
+MixedLimits mixed_limits(Options& options);
 
 struct MixedOptimum {
   bool finished = false;   ///< else a limit was reached
   std::vector<double> x;   ///< the best found [num_columns]; empty if there is none
-  double bound = 0.0;      ///< no solution has a lower objective; unless finished without any
+  double bound = 0.0;      ///< no solution has a lower objective, if there is one; -inf: not begun
   std::int64_t nodes = 0;  ///< that were looked at
 };
 

@@ -87,6 +87,10 @@ int papers(const Arguments& arguments) {
   mistakes.throw_if_any();
   bool same = true;
   for (const Paper& paper : all) {
+    if (!paper.missing.empty()) {
+      print_out(fmt::format("{}: skipped: {}\n", paper.name, paper.missing));
+      continue;
+    }
     const PaperResult result =
         evaluate(paper, threads, [&](const std::atomic<std::size_t>& done, std::size_t total) {
           return std::make_shared<Progress>(done, total, arguments.quiet);

@@ -19,7 +19,8 @@ constexpr std::size_t most_text = std::size_t{1} << 20U;
 constexpr std::pair<std::string_view, Metric> metrics[] = {
     {"step_time", Metric::step_time},   {"placing_time", Metric::placing_time},
     {"placed_ops", Metric::placed_ops}, {"peak_memory", Metric::peak_memory},
-    {"slowdown", Metric::slowdown},
+    {"slowdown", Metric::slowdown},     {"max_load", Metric::max_load},
+    {"latency", Metric::latency},
 };
 
 /// Reads paper.yaml; every step adds to findings_ and leaves what it can.
@@ -31,7 +32,9 @@ class PaperReader {
     const std::string path = paper_.folder + "/paper.yaml";
     const Value root = parse_yaml(read_small_file(path, most_text), path);
     if (!is_mapping(root)) throw InputError(path + ": not a mapping with the keys of a paper");
+    if (const Value* inputs = find(root, "inputs")) find_inputs(*inputs);
     for (const auto& [key, value] : root.children) {
+      if (key == "inputs") continue;
       if (key == "title")
         paper_.title = value.text;
       else if (key == "source")
@@ -42,7 +45,7 @@ class PaperReader {
       else if (key == "tables")
         for (const auto& [name, v] : value.children) findings_.attempt([&] { table(name, v); });
       else if (!key.starts_with("x-"))
-        unknown(key, value, {"title", "source", "calibrations", "tables"});
+        unknown(key, value, {"title", "source", "inputs", "calibrations", "tables"});
     }
   }
 
@@ -50,6 +53,21 @@ class PaperReader {
   void unknown(const std::string& key, const Value& value, const std::vector<std::string>& known) {
     findings_.add(fmt::format("{}no key '{}'{} (keys: {})", at(value.where), key,
                               did_you_mean(key, known), fmt::join(known, ", ")));
+  }
+
+  /// The first of the folders that is there. A variable that is not set names none.
+  void find_inputs(const Value& folders) {
+    std::vector<std::string> tried;
+    for (const auto& [key, folder] : folders.children) {
+      tried.push_back(folder.text);
+      try {
+        inputs_ = std::filesystem::absolute(resolve_path(folder, paper_.folder)).lexically_normal();
+      } catch (const InputError&) {
+        continue;
+      }
+      if (std::filesystem::is_directory(inputs_)) return;
+    }
+    paper_.missing = fmt::format("its inputs are not here (no {})", fmt::join(tried, ", no "));
   }
 
   static const Value& needed(const Value& block, std::string_view key) {
@@ -76,11 +94,16 @@ class PaperReader {
     return paper_.folder + "/" + needed(block, "scenario").text;
   }
 
-  static std::vector<std::string> sets(const Value& block) {
+  std::vector<std::string> sets(const Value& block) const {
+    constexpr std::string_view variable = "${inputs}";
     std::vector<std::string> all;
     if (const Value* set = find(block, "set")) {
-      for (const auto& [key, value] : set->children)
-        all.push_back(fmt::format("{}={}", key, one_line(value)));
+      for (const auto& [key, value] : set->children) {
+        std::string text = fmt::format("{}={}", key, one_line(value));
+        if (const auto where = text.find(variable); where != std::string::npos)
+          text.replace(where, variable.size(), inputs_);
+        all.push_back(std::move(text));
+      }
     }
     return all;
   }
@@ -111,10 +134,14 @@ class PaperReader {
   static void read_unit(const Value& value, PaperTable& table) {
     table.unit_name = value.text;
     if (value.text == "s") return;
+    if (value.text == "ms") {
+      table.unit = 1e-3;
+      return;
+    }
     const auto bytes = parse_bytes(value.text);
     if (!bytes || *bytes <= Bytes{})
       throw InputError(
-          fmt::format("{}unit: '{}' is neither 's' nor a size", at(value.where), value.text));
+          fmt::format("{}unit: '{}' is neither 's', 'ms' nor a size", at(value.where), value.text));
     table.unit = static_cast<double>(bytes->count);
   }
 
@@ -128,7 +155,7 @@ class PaperReader {
                                  did_you_mean(value.text, known), fmt::join(known, ", ")));
   }
 
-  static PaperColumn read_column(const std::string& name, const Value& block, Metric metric) {
+  PaperColumn read_column(const std::string& name, const Value& block, Metric metric) const {
     PaperColumn column;
     column.name = name;
     column.placer = needed(block, "placer").text;
@@ -169,12 +196,18 @@ class PaperReader {
 
   Paper& paper_;
   Findings& findings_;
+  std::string inputs_;  // a folder, or the last that was looked for
 };
 
 }  // namespace
 
 bool is_wall_clock(Metric metric) {
   return metric == Metric::placing_time;
+}
+
+std::string_view objective_of(Metric metric) {
+  if (metric == Metric::max_load) return "max_load";
+  return metric == Metric::latency ? "latency" : "";
 }
 
 Paper load_paper(const std::string& folder, Mistakes& mistakes) {

@@ -19,8 +19,12 @@ enum class Metric : std::uint8_t {
   placed_ops,    ///< what the placer saw
   peak_memory,   ///< bytes, of the device with the highest, second highest, ... peak
   slowdown,      ///< step time over that of a profile without error
+  max_load,      ///< s, by the objective of that name
+  latency,       ///< s, as well
 };
 bool is_wall_clock(Metric metric);
+/// The objective that says it; "" if it is none.
+std::string_view objective_of(Metric metric);
 
 /// What stands in a column of every row.
 struct PaperColumn {
@@ -37,6 +41,8 @@ struct PaperColumn {
 struct PaperValue {
   bool oom = false;
   double number = 0.0;
+  bool over = false;        ///< of an objective: although the weights do not fit
+  bool unfinished = false;  ///< of a search that a limit ended
 };
 
 struct PaperRow {
@@ -65,11 +71,14 @@ struct Calibration {
 
 struct Paper {
   std::string name, folder, title, source;
+  std::string missing;  ///< why it cannot be run here, "" if it can
   std::vector<Calibration> calibrations;
   std::vector<PaperTable> tables;
 };
 
-/// FOLDER/paper.yaml. What is wrong is added to `mistakes`.
+/// FOLDER/paper.yaml. What is wrong is added to `mistakes`. If its `inputs`, folders outside the
+/// repository that may hold what its scenarios read, name one that exists, that replaces every
+/// ${inputs} in `set`; else the paper says what is missing.
 Paper load_paper(const std::string& folder, Mistakes& mistakes);
 
 struct PaperCell {

@@ -6,6 +6,7 @@
 #include "scenarios/run/load.h"
 #include "scenarios/run/paper.h"
 #include "scenarios/run/runner.h"
+#include "sim/objective/objective.h"
 
 namespace baechi {
 namespace {
@@ -18,7 +19,20 @@ struct Job {
   std::string scenario;
   std::vector<std::string> sets;
   std::set<std::string> placers{};
+  std::string objective{};  ///< also what the placements are worth by it; "" for none
 };
+
+/// Adds what the row's placement is worth to its facts. A run that ends out of memory has a value,
+/// too: these objectives have their own idea of memory.
+void add_score(const Plan& plan, RunResult& row, const std::string& objective) {
+  if (row.status != Status::ok && row.status != Status::oom) return;
+  const RunStep step = step_of(plan, row);
+  const Score score =
+      make_objective(objective, Options(objective))->score(step.problem(), step.placement());
+  if (score.deadlock) return;
+  row.facts["objective_us"] = to_us(score.value);
+  row.facts["objective_feasible"] = score.feasible() ? 1.0 : 0.0;
+}
 
 /// The results of each job, a list of rows.
 std::vector<std::vector<RunResult>> run_jobs(const std::vector<Job>& jobs, std::size_t threads,
@@ -43,6 +57,8 @@ std::vector<std::vector<RunResult>> run_jobs(const std::vector<Job>& jobs, std::
     if (row.status == Status::error)
       throw std::runtime_error(
           fmt::format("{}: {}: {}", jobs[row.scenario].scenario, row.placer, row.detail));
+    if (const std::string& objective = jobs[row.scenario].objective; !objective.empty())
+      add_score(plan, row, objective);
     rows[row.scenario].push_back(std::move(row));
   }
   return rows;
@@ -105,6 +121,8 @@ AllCellJobs all_jobs(const Paper& paper, const std::map<std::string, double>& sp
         if (!row.calibration.empty())
           sets.push_back(fmt::format("cluster.devices.speed={}", speeds.at(row.calibration)));
         cells[c].own = job_of(row, sets, column.placer, jobs);
+        if (const auto objective = objective_of(column.metric); !objective.empty())
+          jobs[*cells[c].own].objective = objective;
         if (column.metric != Metric::slowdown) continue;
         sets.insert(sets.end(), {"profile.error=0", "seeds=[0]"});
         cells[c].true_profile = job_of(row, std::move(sets), column.placer, jobs);
@@ -133,16 +151,32 @@ double peak(const RunResult& row, std::size_t rank) {
 double one_number(const PaperColumn& column, const PaperTable& table, const RunResult& row) {
   switch (column.metric) {
     case Metric::placing_time:
-      return std::chrono::duration<double>(row.placing).count();
+      return std::chrono::duration<double>(row.placing).count() / table.unit;
     case Metric::placed_ops:
       return row.facts.at("placed_ops");
     case Metric::peak_memory:
       return peak(row, column.rank) / table.unit;
+    case Metric::max_load:
+    case Metric::latency:
+      return row.facts.at("objective_us") / 1e6 / table.unit;
     case Metric::step_time:
     case Metric::slowdown:
       break;
   }
-  return to_us(*row.step_time) / 1e6;
+  return to_us(*row.step_time) / 1e6 / table.unit;
+}
+
+/// By an objective, of one run: nothing where there is no placement.
+std::optional<PaperValue> worth(const PaperColumn& column, const PaperTable& table,
+                                const RunResult& row) {
+  if (!row.facts.contains("objective_us")) return std::nullopt;
+  const auto fact = [&](const char* name, double otherwise) {
+    const auto it = row.facts.find(name);
+    return it == row.facts.end() ? otherwise : it->second;
+  };
+  return PaperValue{.number = one_number(column, table, row),
+                    .over = fact("objective_feasible", 1.0) == 0.0,
+                    .unfinished = fact("gap", 0.0) > 0.0 || fact("optimal", 1.0) == 0.0};
 }
 
 std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& table,
@@ -150,6 +184,7 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
                                    const std::vector<std::vector<RunResult>>& rows) {
   const auto runs = runs_of(column.placer, rows[*jobs.own]);
   if (runs.empty()) return std::nullopt;
+  if (!objective_of(column.metric).empty()) return worth(column, table, *runs.front());
   double base = 1.0;
   if (column.metric == Metric::slowdown) {
     const auto known = runs_of(column.placer, rows[*jobs.true_profile]);
@@ -158,7 +193,9 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
   }
   double sum = 0.0, least = std::numeric_limits<double>::infinity(), most = 0.0;
   for (const RunResult* run : runs) {
-    if (run->status != Status::ok) return PaperValue{.oom = true};
+    // Whoever only asks how long placing took does not ask whether the step then fits.
+    const bool placed = run->status == Status::oom && column.metric == Metric::placing_time;
+    if (run->status != Status::ok && !placed) return PaperValue{.oom = true};
     const double x = one_number(column, table, *run) / base;
     sum += x;
     least = std::min(least, x);

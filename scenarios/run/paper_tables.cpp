@@ -16,6 +16,10 @@ std::string text_of(const PaperValue& value, Metric metric) {
       return fmt::format("{:.2f}", value.number);
     case Metric::placing_time:
       return fmt::format("{:.3g}", value.number);
+    case Metric::max_load:
+    case Metric::latency:
+      return fmt::format("{:.2f}{}{}", value.number, value.over ? "*" : "",
+                         value.unfinished ? "~" : "");
     case Metric::step_time:
     case Metric::slowdown:
       break;

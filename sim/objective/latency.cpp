@@ -1,3 +1,5 @@
+#include "sim/objective/latency.h"
+
 #include <algorithm>
 
 #include "sim/cluster/mean_costs.h"
@@ -6,70 +8,62 @@
 namespace baechi {
 namespace {
 
-/// Latency of one sample where an accelerator runs parts of the graph as a whole: a part starts
-/// when all it reads from elsewhere is done, takes these transfers, its ops and the transfers of
-/// what is read elsewhere, one after another, and all its ops are done together. An op on a core
-/// starts when all it reads is done; there are cores for all.
-///
-/// An accelerator's ops are one part as long as no path between two of them leaves it; where paths
-/// come back, op v belongs to part 1 + the most departures on any path to it. Parts of one
-/// accelerator do not wait for each other but for data.
-/// Source: Tarnawski et al., NeurIPS 2020, latency of a given split.
-class Invocations final : public Evaluator {
+/// Steps of one problem's placements: an op on a core, or what an accelerator runs as a whole.
+class Invocations {
  public:
   explicit Invocations(const Problem& problem)
       : problem_(problem), transfer_(mean_transfer(problem)), step_(problem.graph.num_ops()) {}
 
-  Score score(const Placement& placement) override {
-    Score score = constraints(problem_, placement);
-    cut(placement);
+  /// Nothing if steps wait for each other.
+  std::optional<Duration> latency(const Placement& placement, const Parts& part, bool in_turn) {
+    number(placement, part, in_turn);
     add_times(placement);
-    score.deadlock = !run(score.value);
-    return score;
+    return run();
   }
 
  private:
-  /// An op on a core, or a part: what starts and ends as one.
+  static constexpr std::uint32_t none = ~0U;
+
   struct Step {
     Duration takes{};
     Duration ready{}, end{};
-    std::size_t waits_for = 0;     // of its inputs' producers, an edge each
-    std::vector<OpId> ops{};       // its own
-    std::uint32_t paid_for = ~0U;  // the last tensor it paid for
+    std::size_t waits_for = 0;      // of its inputs' producers, an edge each, and the step before
+    std::vector<OpId> ops{};        // its own
+    std::uint32_t paid_for = none;  // the last tensor it paid for
+    std::uint32_t next = none;      // of its accelerator, if these run in turn
   };
 
-  /// Numbers the steps.
-  void cut(const Placement& placement) {
-    const OpGraph& graph = problem_.graph;
+  void number(const Placement& placement, const Parts& part, bool in_turn) {
     steps_.clear();
-    IdVector<OpId, std::uint32_t> part(graph.num_ops());
-    for (const DeviceId d : problem_.cluster.devices()) {
-      std::vector<std::uint32_t> step_of_part;
-      for (const OpId v : graph.ops()) {
-        const bool here = placement.device[v] == d;
-        if (here && problem_.cluster.device(d).is_core()) {
-          begin_step(v);
-          continue;
+    IdVector<DeviceId, std::vector<std::uint32_t>> step_of_part(problem_.cluster.num_devices());
+    for (const OpId v : problem_.graph.ops()) {
+      const DeviceId d = placement.device[v];
+      if (problem_.cluster.device(d).is_core()) {
+        step_[v] = static_cast<std::uint32_t>(steps_.size());
+        steps_.push_back({.ops = {v}});
+        continue;
+      }
+      auto& steps = step_of_part[d];
+      if (steps.size() <= part[v]) steps.resize(part[v] + 1, none);
+      if (steps[part[v]] == none) {
+        steps[part[v]] = static_cast<std::uint32_t>(steps_.size());
+        steps_.emplace_back();
+      }
+      step_[v] = steps[part[v]];
+      steps_[step_[v]].ops.push_back(v);
+    }
+    if (!in_turn) return;
+    for (const auto& steps : step_of_part) {
+      std::uint32_t before = none;
+      for (const std::uint32_t s : steps) {
+        if (s == none) continue;
+        if (before != none) {
+          steps_[before].next = s;
+          ++steps_[s].waits_for;
         }
-        part[v] = here ? 1 : 0;
-        for (const OpId u : graph.predecessors(v))
-          part[v] = std::max(part[v], part[u] + (here && placement.device[u] != d ? 1U : 0U));
-        if (!here) continue;
-        while (step_of_part.size() <= part[v]) step_of_part.push_back(~0U);
-        if (step_of_part[part[v]] == ~0U) {
-          step_of_part[part[v]] = begin_step(v);
-        } else {
-          step_[v] = step_of_part[part[v]];
-          steps_[step_[v]].ops.push_back(v);
-        }
+        before = s;
       }
     }
-  }
-
-  std::uint32_t begin_step(OpId v) {
-    step_[v] = static_cast<std::uint32_t>(steps_.size());
-    steps_.push_back({.ops = {v}});
-    return step_[v];
   }
 
   void add_times(const Placement& placement) {
@@ -95,9 +89,9 @@ class Invocations final : public Evaluator {
     step.takes += transfer_[t];
   }
 
-  /// False if steps wait for each other. `latency` becomes the last end.
-  bool run(Duration& latency) {
+  std::optional<Duration> run() {
     const OpGraph& graph = problem_.graph;
+    Duration latency{};
     std::vector<std::uint32_t> ready;
     for (std::uint32_t s = 0; s < steps_.size(); ++s)
       if (steps_[s].waits_for == 0) ready.push_back(s);
@@ -106,16 +100,19 @@ class Invocations final : public Evaluator {
       Step& step = steps_[ready[done]];
       step.end = step.ready + step.takes;
       latency = std::max(latency, step.end);
+      const auto pass_on = [&](std::uint32_t next) {
+        steps_[next].ready = std::max(steps_[next].ready, step.end);
+        if (--steps_[next].waits_for == 0) ready.push_back(next);
+      };
       for (const OpId v : step.ops) {
         for (const EdgeId e : graph.out_edges(v)) {
           const std::uint32_t next = step_[graph.edge(e).dst];
-          if (next == ready[done]) continue;
-          steps_[next].ready = std::max(steps_[next].ready, step.end);
-          if (--steps_[next].waits_for == 0) ready.push_back(next);
+          if (next != ready[done]) pass_on(next);
         }
       }
+      if (step.next != none) pass_on(step.next);
     }
-    return done == steps_.size();
+    return done == steps_.size() ? std::optional(latency) : std::nullopt;
   }
 
   Problem problem_;
@@ -124,14 +121,56 @@ class Invocations final : public Evaluator {
   std::vector<Step> steps_;
 };
 
+/// An accelerator's ops are one part as long as no path between two of them leaves it; where paths
+/// come back, op v belongs to part 1 + the most departures on any path to it. Parts of one
+/// accelerator do not wait for each other but for data.
+/// Source: Tarnawski et al., NeurIPS 2020, latency of a given split.
+class WithoutTurns final : public Evaluator {
+ public:
+  explicit WithoutTurns(const Problem& problem)
+      : problem_(problem), invocations_(problem), part_(problem.graph.num_ops()) {}
+
+  Score score(const Placement& placement) override {
+    Score score = constraints(problem_, placement);
+    for (const DeviceId d : problem_.cluster.devices())
+      if (!problem_.cluster.device(d).is_core()) cut(placement, d);
+    const auto latency = invocations_.latency(placement, part_, false);
+    score.value = latency.value_or(Duration{});
+    score.deadlock = !latency;
+    return score;
+  }
+
+ private:
+  void cut(const Placement& placement, DeviceId d) {
+    const OpGraph& graph = problem_.graph;
+    IdVector<OpId, std::uint32_t> part(graph.num_ops());
+    for (const OpId v : graph.ops()) {
+      const bool here = placement.device[v] == d;
+      part[v] = here ? 1 : 0;
+      for (const OpId u : graph.predecessors(v))
+        part[v] = std::max(part[v], part[u] + (here && placement.device[u] != d ? 1U : 0U));
+      if (here) part_[v] = part[v];
+    }
+  }
+
+  Problem problem_;
+  Invocations invocations_;
+  Parts part_;
+};
+
 class Latency final : public Objective {
  public:
   std::unique_ptr<Evaluator> on(const Problem& problem) const override {
-    return std::make_unique<Invocations>(problem);
+    return std::make_unique<WithoutTurns>(problem);
   }
 };
 
 }  // namespace
+
+std::optional<Duration> latency_in_turn(const Problem& problem, const Placement& placement,
+                                        const Parts& part) {
+  return Invocations(problem).latency(placement, part, true);
+}
 
 std::unique_ptr<Objective> make_latency(Options&) {
   return std::make_unique<Latency>();

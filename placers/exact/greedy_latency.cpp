@@ -1,0 +1,41 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "placers/exact/line_split.h"
+#include "placers/exact/plan.h"
+#include "placers/placer.h"
+#include "sim/error.h"
+#include "sim/options.h"
+
+namespace baechi {
+namespace {
+
+/// Accelerators filled in turn along a depth-first line of all ops, cores take the rest.
+/// Source: Tarnawski et al., NeurIPS 2020, the greedy baseline for latency, and its program, which
+/// it follows on all of the authors' workloads.
+class GreedyLatency final : public Placer {
+ public:
+  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    const ColocationUnits units(p.graph);
+    const std::vector<DeviceSort> sorts = device_sorts(p);
+    const Blocks blocks = latency_blocks(p, units, sorts);
+    const LineSplit split = fill(p, blocks, sorts, depth_first_as_added(p.graph, blocks));
+    auto placement = in_ops(split, p, blocks);
+    const auto latency = make_objective("latency", Options("latency"))->on(p);
+    const bool runs = placement && latency->score(*placement).feasible();
+    if (!runs)
+      throw InfeasibleError(fmt::format("greedy_latency: {}, filling one device after the other",
+                                        why_no_plan(p, units, sorts)));
+    placement->facts["latency_us"] = to_us(latency->score(*placement).value);
+    return std::move(*placement);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_greedy_latency(Options&) {
+  return std::make_unique<GreedyLatency>();
+}
+
+}  // namespace baechi

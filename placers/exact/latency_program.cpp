@@ -1,0 +1,295 @@
+#include "placers/exact/latency_program.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/cluster/mean_costs.h"
+
+namespace baechi {
+namespace {
+
+using Term = LinearProgram::Term;
+using Row = std::vector<Term>;
+constexpr double infinity = LinearProgram::infinity;
+
+class Writer {
+ public:
+  Writer(const Problem& problem, const Blocks& blocks, const std::vector<DeviceSort>& sorts,
+         std::size_t parts, Duration below, Duration step)
+      : problem_(problem),
+        graph_(problem.graph),
+        blocks_(blocks),
+        sorts_(sorts),
+        parts_(parts),
+        most_(below - step),
+        transfer_(mean_transfer(problem)),
+        members_(blocks.size()),
+        in_(graph_.num_tensors()),
+        out_(graph_.num_tensors()) {
+    for (const OpId v : graph_.ops()) members_[blocks_.of(v)].push_back(v);
+    program_.unit = 1e3 / static_cast<double>(std::max<std::int64_t>(below.count(), 1));
+  }
+
+  LatencyProgram write(bool strict) {
+    number_slots();
+    if (strict) {
+      extra_ = 1e-2;
+      program_.extra = extra_ * static_cast<double>(program_.slots.size());
+    }
+    last_ = lp().add_column(0.0, horizon());
+    assign();
+    for (std::size_t s = 0; s < sorts_.size(); ++s) {
+      if (sorts_[s].core) continue;
+      limit_weights(s);
+      order_equal(s);
+    }
+    for (std::size_t i = 0; i < graph_.num_ops(); ++i) {
+      path_.push_back(lp().add_column(0.0, horizon()));
+      done_.push_back(lp().add_column(0.0, horizon()));
+    }
+    for (std::size_t s = 0; s < program_.slots.size(); ++s)
+      if (!program_.slots[s].core) run_part(s);
+    run_ops();
+    lp().objectives = {std::vector<double>(lp().num_columns(), 0.0)};
+    lp().objectives[0][last_] = 1.0;
+    return std::move(program_);
+  }
+
+ private:
+  LinearProgram& lp() { return program_.program.relaxation; }
+  double scaled(Duration time) const { return static_cast<double>(time.count()) * program_.unit; }
+  /// No time is later.
+  double horizon() const { return scaled(most_) + program_.extra; }
+  /// Sums to at most `limit`.
+  void at_most(const Row& row, double limit) {
+    if (!row.empty()) lp().add_row(-infinity, row, limit);
+  }
+  std::uint32_t x(OpId v, std::size_t slot) const { return program_.x[v][slot]; }
+  Duration time(OpId v, std::size_t slot) const {
+    return problem_.costs.compute(v, program_.slots[slot].device);
+  }
+
+  void number_slots() {
+    for (std::size_t s = 0; s < sorts_.size(); ++s) {
+      for (const DeviceId d : sorts_[s].devices) {
+        const std::size_t parts = sorts_[s].core ? 1 : parts_;
+        for (std::uint32_t i = 0; i < parts; ++i)
+          program_.slots.push_back({.device = d, .part = i, .sort = s, .core = sorts_[s].core});
+        if (sorts_[s].core) break;
+      }
+    }
+  }
+
+  bool fits(BlockId b, const Slot& slot) const {
+    const auto time = blocks_.time(b, slot.sort);
+    return time && (slot.core || *time <= most_) && blocks_.weights(b) <= sorts_[slot.sort].memory;
+  }
+
+  /// Ops of a block share their columns, but for those of several parts: these have equal sums.
+  void assign() {
+    program_.x = IdVector<OpId, std::vector<std::uint32_t>>(graph_.num_ops());
+    for (const BlockId b : blocks_.blocks()) {
+      const OpId first = members_[b].front();
+      for (const Slot& slot : program_.slots) {
+        const double most = fits(b, slot) ? 1.0 : 0.0;
+        std::uint32_t column = 0;
+        for (const OpId v : members_[b]) {
+          if (v == first || (parts_ > 1 && !slot.core)) column = add_whole(most);
+          program_.x[v].push_back(column);
+        }
+      }
+      for (const OpId v : members_[b]) {
+        if (v != first && parts_ == 1) break;
+        Row row;
+        for (std::size_t s = 0; s < program_.slots.size(); ++s) row.push_back({x(v, s), 1.0});
+        lp().add_row(1.0, row, 1.0);
+        if (v == first) continue;
+        for (const DeviceSort& sort : sorts_)
+          if (!sort.core)
+            for (const DeviceId d : sort.devices) {
+              row = on(v, d, 1.0);
+              for (const Term& term : on(first, d, -1.0)) row.push_back(term);
+              lp().add_row(0.0, row, 0.0);
+            }
+      }
+    }
+  }
+  std::uint32_t add_whole(double most) {
+    const std::uint32_t column = lp().add_column(0.0, most);
+    program_.program.whole.push_back(column);
+    return column;
+  }
+  /// Whether `v` is on accelerator `d`, as a sum.
+  Row on(OpId v, DeviceId d, double factor) const {
+    Row row;
+    for (std::size_t s = 0; s < program_.slots.size(); ++s)
+      if (program_.slots[s].device == d) row.push_back({x(v, s), factor});
+    return row;
+  }
+
+  void limit_weights(std::size_t sort) {
+    Bytes all{};
+    for (const BlockId b : blocks_.blocks()) all += blocks_.weights(b);
+    const Bytes memory = sorts_[sort].memory;
+    if (all <= memory) return;
+    for (const DeviceId d : sorts_[sort].devices) {
+      Row row;
+      for (const BlockId b : blocks_.blocks()) {
+        const Bytes weights = blocks_.weights(b);
+        if (weights == Bytes{} || weights > memory) continue;
+        const double share =
+            1e3 * static_cast<double>(weights.count) / static_cast<double>(memory.count);
+        for (const Term& term : on(members_[b].front(), d, share)) row.push_back(term);
+      }
+      at_most(row, 1e3);
+    }
+  }
+
+  /// begun[b, device]: the device has a block up to b.
+  void order_equal(std::size_t sort) {
+    const std::vector<DeviceId>& devices = sorts_[sort].devices;
+    for (std::size_t i = 1; i < devices.size(); ++i) {
+      std::optional<std::uint32_t> begun;  // on the device before, with the blocks before b
+      for (const BlockId b : blocks_.blocks()) {
+        const OpId v = members_[b].front();
+        Row row = on(v, devices[i], 1.0);
+        if (begun) row.push_back({*begun, -1.0});
+        at_most(row, 0.0);
+        const std::uint32_t next = lp().add_column(0.0, 1.0);
+        row = on(v, devices[i - 1], -1.0);
+        row.push_back({next, 1.0});
+        if (begun) row.push_back({*begun, -1.0});
+        at_most(row, 0.0);
+        begun = next;
+      }
+    }
+  }
+
+  /// Start, end and what is between them; who waits for whom.
+  void run_part(std::size_t s) {
+    const std::uint32_t start = lp().add_column(0.0, horizon());
+    const std::uint32_t end = lp().add_column(0.0, horizon());
+    if (program_.slots[s].part > 0) at_most({{end_before_, 1.0}, {start, -1.0}}, 0.0);
+    end_before_ = end;
+    Row row{{start, 1.0}, {end, -1.0}}, work;
+    for (const OpId v : graph_.ops())
+      if (time(v, s) != cannot_run && time(v, s) > Duration{} &&
+          fits(blocks_.of(v), program_.slots[s]))
+        row.push_back({x(v, s), scaled(time(v, s))});
+    add_transfers(s, row);
+    at_most(row, -extra_);
+    for (const OpId v : graph_.ops())  // an op is done when its part is
+      at_most({{end, 1.0}, {done_[v], -1.0}, {x(v, s), horizon()}}, horizon());
+    for (const EdgeId e : graph_.edges()) {
+      const auto [u, v, tensor] = graph_.edge(e);
+      if (x(u, s) == x(v, s)) continue;
+      at_most({{done_[u], 1.0}, {start, -1.0}, {x(v, s), horizon()}, {x(u, s), -horizon()}},
+              horizon());
+    }
+    forbid_return(s);
+  }
+
+  void add_transfers(std::size_t s, Row& row) {
+    for (const TensorId t : graph_.tensors()) {
+      if (transfer_[t] == Duration{}) continue;
+      const std::uint32_t here = x(graph_.tensor(t).producer, s);
+      std::optional<std::uint32_t> in, out;
+      for (const EdgeId e : graph_.readers(t)) {
+        const std::uint32_t there = x(graph_.edge(e).dst, s);
+        if (there == here) continue;
+        if (!in) {
+          in = lp().add_column(0.0, 1.0);
+          out = lp().add_column(0.0, 1.0);
+          row.push_back({*in, scaled(transfer_[t])});
+          row.push_back({*out, scaled(transfer_[t])});
+          in_[t].push_back(*in);
+          out_[t].push_back(*out);
+        }
+        at_most({{there, 1.0}, {here, -1.0}, {*in, -1.0}}, 0.0);
+        at_most({{here, 1.0}, {there, -1.0}, {*out, -1.0}}, 0.0);
+      }
+    }
+  }
+
+  void forbid_return(std::size_t s) {
+    IdVector<OpId, std::uint32_t> z(graph_.num_ops());
+    for (const OpId v : graph_.ops()) {
+      z[v] = lp().add_column(0.0, 1.0);
+      at_most({{x(v, s), 1.0}, {z[v], -1.0}}, 0.0);
+      for (const OpId u : graph_.predecessors(v)) {
+        at_most({{z[v], 1.0}, {z[u], -1.0}}, 0.0);
+        if (x(u, s) != x(v, s)) at_most({{z[v], 1.0}, {x(v, s), -1.0}, {x(u, s), 1.0}}, 1.0);
+      }
+    }
+  }
+
+  void run_ops() {
+    for (const OpId v : graph_.ops()) {
+      at_most({{done_[v], 1.0}, {last_, -1.0}}, 0.0);
+      at_most({{path_[v], 1.0}, {done_[v], -1.0}}, 0.0);
+      Row on_path{{path_[v], -1.0}}, on_cores{{done_[v], -1.0}};
+      for (std::size_t s = 0; s < program_.slots.size(); ++s) {
+        const Slot& slot = program_.slots[s];
+        if (!fits(blocks_.of(v), slot) || time(v, s) == Duration{}) continue;
+        on_path.push_back({x(v, s), scaled(time(v, s))});
+        if (slot.core) on_cores.push_back({x(v, s), scaled(time(v, s))});
+      }
+      at_most(on_path, 0.0);
+      for (const EdgeId e : graph_.in_edges(v)) {
+        const auto [u, reader, tensor] = graph_.edge(e);
+        Row row = on_cores;
+        row.push_back({done_[u], 1.0});
+        at_most(row, 0.0);
+        row = on_path;
+        row.push_back({path_[u], 1.0});
+        const double transfer = scaled(transfer_[tensor]);
+        for (const std::uint32_t out : out_[tensor]) row.push_back({out, transfer});
+        if (graph_.readers(tensor).size() == 1)
+          for (const std::uint32_t in : in_[tensor]) row.push_back({in, transfer});
+        at_most(row, 0.0);
+      }
+    }
+  }
+
+  const Problem& problem_;
+  const OpGraph& graph_;
+  const Blocks& blocks_;
+  const std::vector<DeviceSort>& sorts_;
+  std::size_t parts_;
+  Duration most_;
+  IdVector<TensorId, Duration> transfer_;
+  LatencyProgram program_;
+  IdVector<BlockId, std::vector<OpId>> members_;
+  double extra_ = 0.0;                         // of each part
+  std::uint32_t last_ = 0;                     // the objective's column
+  std::uint32_t end_before_ = 0;               // of the part before on the accelerator
+  IdVector<OpId, std::uint32_t> path_, done_;  // end on the longest path; end
+  IdVector<TensorId, std::vector<std::uint32_t>> in_, out_;  // of all parts
+};
+
+}  // namespace
+
+InvocationPlan LatencyProgram::plan(const std::vector<double>& solution) const {
+  InvocationPlan plan;
+  for (const auto& columns : x) {
+    const auto best = std::ranges::max_element(
+        columns, {}, [&](std::uint32_t column) { return solution[column]; });
+    const Slot& slot = slots[static_cast<std::size_t>(best - columns.begin())];
+    plan.placement.device.push_back(slot.device);
+    plan.part.push_back(slot.part);
+  }
+  return plan;
+}
+
+Duration LatencyProgram::latency(double objective) const {
+  constexpr double tolerance = 1e-4;  // ten millionths of the largest value
+  return Duration{static_cast<std::int64_t>(std::ceil((objective - extra - tolerance) / unit))};
+}
+
+LatencyProgram latency_program(const Problem& problem, const Blocks& blocks,
+                               const std::vector<DeviceSort>& sorts, std::size_t parts,
+                               Duration below, Duration step, bool strict) {
+  return Writer(problem, blocks, sorts, parts, below, step).write(strict);
+}
+
+}  // namespace baechi

@@ -1,0 +1,53 @@
+/// The latency of one sample as a mixed integer program.
+#pragma once
+#include "placers/exact/blocks.h"
+#include "placers/lp/cbc.h"
+#include "sim/objective/latency.h"
+
+namespace baechi {
+
+/// Where an op may be: a sort of cores, or one part of one accelerator.
+struct Slot {
+  DeviceId device{};       ///< of cores the first: there are enough of them
+  std::uint32_t part = 0;  ///< of an accelerator: they run in this order
+  std::size_t sort = 0;
+  bool core = false;
+};
+
+struct InvocationPlan {
+  Placement placement;
+  Parts part;
+};
+
+/// Placements of `blocks` (of BlockRules::Order::data) where each accelerator runs at most `parts`
+/// parts in turn, of a latency below `below`: by `step` at least. The objective is the latency, in
+/// thousandths of `below`.
+///
+/// A whole column x[block, slot], or if there are several parts x[op, slot], as a block may be in
+/// several parts of its device; lat[op], start[part], end[part]; in[tensor, part], out[tensor,
+/// part], 1 if the part pays for it; z[op, part], 0 once a path has left the part, so that none
+/// comes back.
+/// Not in the paper, but true of every such placement, so that the relaxation is tighter:
+/// - along a path ops and transfers take their times one after the other, parts or not;
+/// - of equal accelerators, each begins (by block id) behind the one before it.
+/// `strict`: each part takes a hundred-thousandth of `below` more. Parts that take no time could
+/// else wait for each other.
+/// Source: Tarnawski et al., NeurIPS 2020, integer program for latency.
+struct LatencyProgram {
+  MixedProgram program;
+  std::vector<Slot> slots;
+  IdVector<OpId, std::vector<std::uint32_t>> x;  ///< columns [num_ops][slots]
+
+  InvocationPlan plan(const std::vector<double>& solution) const;
+  /// What a value of the objective says of the latency: that much at least, but for the solver's
+  /// tolerance.
+  Duration latency(double objective) const;
+
+  double unit = 1.0;   ///< of a nanosecond in the objective
+  double extra = 0.0;  ///< in the objective, of all parts together, if `strict`
+};
+LatencyProgram latency_program(const Problem& problem, const Blocks& blocks,
+                               const std::vector<DeviceSort>& sorts, std::size_t parts,
+                               Duration below, Duration step, bool strict);
+
+}  // namespace baechi

@@ -1,0 +1,83 @@
+/// What each device of a split has to do (as sim/objective/max_load.h says), kept up to date while
+/// blocks move.
+#pragma once
+#include <algorithm>
+
+#include "placers/exact/blocks.h"
+
+namespace baechi {
+
+/// Devices are numbered through the sorts.
+class Loads {
+ public:
+  using Place = std::uint32_t;
+
+  Loads(const Blocks& blocks, const std::vector<DeviceSort>& sorts)
+      : blocks_(blocks), sorts_(sorts), place_(blocks.size(), nowhere) {
+    for (std::uint32_t s = 0; s < sorts.size(); ++s)
+      for (const DeviceId d : sorts[s].devices) devices_.push_back({.id = d, .sort = s});
+    pins_.assign(blocks.nets().size() * devices_.size(), 0);
+  }
+
+  static constexpr Place nowhere = ~0U;
+  Place places() const { return static_cast<Place>(devices_.size()); }
+  Place of(BlockId b) const { return place_[b]; }
+  Place of(DeviceId d) const {
+    return static_cast<Place>(std::ranges::find(devices_, d, &OneDevice::id) - devices_.begin());
+  }
+  DeviceId device(Place p) const { return devices_[p].id; }
+
+  Duration load(Place p) const {
+    const OneDevice& d = devices_[p];
+    return d.compute + (sorts_[d.sort].core ? Duration{} : d.cut);
+  }
+  Place busiest() const {
+    Place most = 0;
+    for (Place p = 1; p < places(); ++p)
+      if (load(p) > load(most)) most = p;
+    return most;
+  }
+  bool can_run(BlockId b, Place p) const { return blocks_.time(b, devices_[p].sort).has_value(); }
+  bool over(Place p) const { return devices_[p].weights > sorts_[devices_[p].sort].memory; }
+  bool takes(BlockId b, Place p) const {
+    return can_run(b, p) &&
+           devices_[p].weights + blocks_.weights(b) <= sorts_[devices_[p].sort].memory;
+  }
+
+  void move(BlockId b, Place to) {
+    if (place_[b] != nowhere) change<-1>(b, place_[b]);
+    place_[b] = to;
+    change<1>(b, to);
+  }
+
+ private:
+  struct OneDevice {
+    DeviceId id{};
+    std::uint32_t sort = 0;
+    Duration compute{}, cut{};
+    Bytes weights{};
+  };
+
+  template <int sign>
+  void change(BlockId b, Place p) {
+    OneDevice& d = devices_[p];
+    d.compute += sign * *blocks_.time(b, d.sort);
+    d.weights += sign * blocks_.weights(b);
+    for (const std::uint32_t n : blocks_.nets_of(b)) {
+      const Blocks::Net& net = blocks_.nets()[n];
+      std::uint32_t& pins = pins_[n * devices_.size() + p];
+      const auto cut = [&] { return pins > 0 && pins < net.pins.size(); };
+      if (cut()) d.cut -= net.time;
+      pins += static_cast<std::uint32_t>(sign);
+      if (cut()) d.cut += net.time;
+    }
+  }
+
+  const Blocks& blocks_;
+  const std::vector<DeviceSort>& sorts_;
+  IdVector<BlockId, Place> place_;
+  std::vector<OneDevice> devices_;
+  std::vector<std::uint32_t> pins_;  // [nets, devices]
+};
+
+}  // namespace baechi

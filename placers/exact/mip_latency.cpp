@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "placers/exact/incumbent.h"
+#include "placers/exact/latency_program.h"
+#include "placers/exact/line_split.h"
+#include "placers/exact/plan.h"
+#include "placers/placer.h"
+#include "sim/cluster/mean_costs.h"
+#include "sim/error.h"
+#include "sim/options.h"
+
+namespace baechi {
+namespace {
+
+/// The placement of least latency, by integer programming: started from stretches of lines of all
+/// ops, it asks for something better until there is none.
+/// Source: Tarnawski et al., NeurIPS 2020, integer program for latency.
+class MipLatency final : public Placer {
+ public:
+  explicit MipLatency(Options& o)
+      : parts_(static_cast<std::size_t>(
+            o.get("parts", std::int64_t{1},
+                  "of the graph that an accelerator may run, one after the other", 1))),
+        limits_(mixed_limits(o)) {}
+
+  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    const ColocationUnits units(p.graph);
+    const std::vector<DeviceSort> sorts = device_sorts(p);
+    Incumbent best{.bound = quickest_path(p, units, sorts)};
+    start(best, p, units, sorts);
+    best.start = best.value;
+    if (limits_.nodes > 0 && best.value > best.bound) improve(best, p, units, sorts);
+    if (!best.known())
+      throw InfeasibleError(fmt::format("mip_latency: {}{}", why_no_plan(p, units, sorts),
+                                        best.finished ? "" : ", of those that were searched"));
+    return std::move(best).report("latency_us", "placement");
+  }
+
+ private:
+  /// The longest path, each op where it is quickest and its unit's weights fit.
+  static Duration quickest_path(const Problem& p, const ColocationUnits& units,
+                                const std::vector<DeviceSort>& sorts) {
+    IdVector<OpId, Duration> end(p.graph.num_ops());
+    Duration last{};
+    for (const OpId v : p.graph.ops()) {
+      Duration quickest = cannot_run;
+      for (const DeviceSort& sort : sorts)
+        if (units.needs(units.of(v)).persistent <= sort.memory)
+          quickest = std::min(quickest, p.costs.compute(v, sort.devices.front()));
+      for (const OpId u : p.graph.predecessors(v)) end[v] = std::max(end[v], end[u]);
+      if (quickest != cannot_run) end[v] += quickest;
+      last = std::max(last, end[v]);
+    }
+    return last;
+  }
+
+  static void offer(Incumbent& best, const Problem& p, InvocationPlan plan) {
+    if (!constraints(p, plan.placement).feasible()) return;
+    const auto latency = latency_in_turn(p, plan.placement, plan.part);
+    if (!latency || *latency >= best.value) return;
+    best.value = *latency;
+    best.placement = std::move(plan.placement);
+  }
+  static void offer_whole(Incumbent& best, const Problem& p, Placement placement) {
+    offer(best, p, {std::move(placement), Parts(p.graph.num_ops())});
+  }
+
+  static void start(Incumbent& best, const Problem& p, const ColocationUnits& units,
+                    const std::vector<DeviceSort>& sorts) {
+    for (const DeviceSort& sort : sorts)
+      offer_whole(best, p,
+                  {.device = IdVector<OpId, DeviceId>(p.graph.num_ops(), sort.devices.front())});
+    if (const auto plan = best_linear_plan(p, units, sorts, Duration::max()))
+      offer_whole(best, p, {.device = plan->device});
+    const Blocks blocks = latency_blocks(p, units, sorts);
+    const auto latency = make_objective("latency", Options("latency"))->on(p);
+    for (const auto& line :
+         {depth_first_as_added(p.graph, blocks), depth_first(blocks, false),
+          depth_first(blocks, true), depth_last(blocks, false), depth_last(blocks, true)}) {
+      LineSplit split = fill(p, blocks, sorts, line);
+      baechi::improve(split, p, blocks, *latency);
+      if (auto placement = in_ops(split, p, blocks)) offer_whole(best, p, std::move(*placement));
+    }
+  }
+
+  void improve(Incumbent& best, const Problem& p, const ColocationUnits& units,
+               const std::vector<DeviceSort>& sorts) const {
+    const Blocks blocks(p, units, sorts, {.order = BlockRules::Order::data, .join_cycles = false});
+    // Less than a millionth is beyond the solver's tolerance.
+    const Duration below = best.known() ? best.value : more_than_all(p);
+    const Duration step = std::max(Duration{1}, below / 1'000'000);
+    // Parts of no time may wait for each other; then again, none without time.
+    for (const bool strict : {false, true}) {
+      const LatencyProgram program = latency_program(p, blocks, sorts, parts_, below, step, strict);
+      const MixedOptimum found = solve(program.program, limits_);
+      best.nodes += found.nodes;
+      best.finished = found.finished;
+      if (found.bound == -LinearProgram::infinity) return;
+      if (!found.x.empty()) offer(best, p, program.plan(found.x));
+      if (!best.known() && found.x.empty()) return;
+      const bool better = best.value < below;
+      if (found.finished && (found.x.empty() || (better && !strict)))
+        best.bound = best.value;
+      else
+        best.bound = std::min(best.value, std::max(best.bound, program.latency(found.bound)));
+      if (better || found.x.empty()) return;
+    }
+  }
+
+  /// Above any latency.
+  static Duration more_than_all(const Problem& p) {
+    Duration sum{1};
+    for (const OpId v : p.graph.ops()) {
+      Duration longest{};
+      for (const DeviceId d : p.cluster.devices())
+        if (const Duration time = p.costs.compute(v, d); time != cannot_run)
+          longest = std::max(longest, time);
+      sum += longest;
+    }
+    const IdVector<TensorId, Duration> transfer = mean_transfer(p);
+    for (const TensorId t : p.graph.tensors())
+      sum += static_cast<std::int64_t>(p.graph.readers(t).size() + 1) * transfer[t];
+    return sum + sum / 1'000'000 + Duration{1};
+  }
+
+  std::size_t parts_;
+  MixedLimits limits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_mip_latency(Options& o) {
+  return std::make_unique<MipLatency>(o);
+}
+
+}  // namespace baechi

@@ -1,0 +1,49 @@
+/// A problem as general graph partitioners see it: weighted blocks on equal parts, and what cutting
+/// between two of them costs.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "placers/exact/blocks.h"
+
+namespace baechi {
+
+/// Blocks go to accelerators (to all devices, if there is none). One that none of these runs, or
+/// not all, is not free: it stays on the first device that runs it.
+/// Source: Tarnawski et al., NeurIPS 2020, the Scotch baseline.
+class Partition {
+ public:
+  /// Throws InfeasibleError if no device runs all ops of a block.
+  Partition(const Problem& problem, const Blocks& blocks, const std::vector<DeviceSort>& sorts);
+
+  std::span<const DeviceId> devices() const { return devices_; }
+  bool free(BlockId b) const { return vertex_[b] != fixed_vertex; }
+  DeviceId fixed(BlockId b) const { return home_[b]; }
+
+  /// The graph of the free blocks, undirected: for vertex i the neighbours (ascending) and costs
+  /// from begin[i] to begin[i + 1].
+  struct Graph {
+    std::vector<std::int64_t> weight;  ///< ns on the first of devices()
+    std::vector<std::size_t> begin{0};
+    std::vector<std::uint32_t> neighbour;
+    std::vector<std::int64_t> cost;  ///< ns to move what one writes and the other reads
+  };
+  Graph graph() const;
+
+  /// Each op where its block is, or if that is free, where the part of its vertex is.
+  Placement in_ops(const IdVector<BlockId, DeviceId>& device) const;
+  Placement in_ops(std::span<const std::int64_t> part) const;  ///< [vertices], into devices()
+
+ private:
+  static constexpr std::uint32_t fixed_vertex = ~0U;
+
+  const Problem& problem_;
+  const Blocks& blocks_;
+  std::size_t sort_ = 0;  // of devices_.front()
+  std::vector<DeviceId> devices_;
+  IdVector<BlockId, DeviceId> home_;         // of those that are not free
+  IdVector<BlockId, std::uint32_t> vertex_;  // of those that are
+  std::size_t num_vertices_ = 0;
+};
+
+}  // namespace baechi
