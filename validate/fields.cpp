@@ -26,7 +26,7 @@ bool Lines::next() {
 }
 
 std::string Lines::where(std::size_t column) const {
-  return fmt::format("{}:{}:{}: ", path_, number_, column);
+  return fmt::format("{}:{}:{}: ", path_, std::max<std::size_t>(number_, 1), column);
 }
 
 void Lines::mistake(std::size_t column, std::string_view what) {
@@ -39,8 +39,10 @@ std::optional<std::int64_t> Lines::whole(const Field& field, std::string_view wh
                                          std::int64_t least, std::int64_t most) {
   const auto value = parse_number<std::int64_t>(field.text);
   if (value && *value >= least && *value <= most) return value;
-  mistake(field.column, fmt::format("{} '{}' is not a whole number in [{}, {}]", what,
-                                    field.text.substr(0, 40), least, most));
+  const std::string_view found = field.text.substr(0, 40);
+  mistake(field.column, least == most ? fmt::format("{} is {}, not '{}'", what, least, found)
+                                      : fmt::format("{} '{}' is not a whole number in [{}, {}]",
+                                                    what, found, least, most));
   return std::nullopt;
 }
 

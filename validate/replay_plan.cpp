@@ -107,8 +107,8 @@ class PlanReader {
   void read_name(const Field& field) {
     if (field.text.size() > most_name ||
         field.text.find_first_not_of(name_letters) != std::string_view::npos)
-      lines_.mistake(field.column, fmt::format("a name has up to {} letters, digits and _.:/@=+-",
-                                               most_name));
+      lines_.mistake(field.column,
+                     fmt::format("a name has up to {} letters, digits and _.:/@=+-", most_name));
     plan_.name = field.text;
   }
 
@@ -123,7 +123,7 @@ class PlanReader {
   void read_sizes(std::string_view keyword, std::vector<Bytes>& sizes) {
     for (int d = 0; d < plan_.devices; ++d) {
       if (!expect(keyword, 2)) return;
-      number(fields_[1], "the next device,", d, d);
+      number(fields_[1], "the next device", d, d);
       sizes.push_back({lines_.whole(fields_[2], "size").value_or(0)});
     }
   }
@@ -152,7 +152,7 @@ class PlanReader {
       return false;
     }
     const auto id = static_cast<std::int64_t>(plan_.tasks.size());
-    lines_.whole(fields_[1], "the next task's id,", id, id);
+    lines_.whole(fields_[1], "the next task's id", id, id);
     return true;
   }
 
@@ -168,7 +168,9 @@ class PlanReader {
 
   /// Returns where the body ends.
   std::size_t read_body(Task& task) {
+    const bool known = std::ranges::find(body_names, fields_[4].text) != body_names.end();
     task.body.kind = static_cast<BodyKind>(one_of(fields_[4], body_names));
+    if (!known) return fields_.size();
     const std::size_t count = task.body.kind == BodyKind::cublas ? 3 : 1;
     if (!at_least(5 + count, "cublas M N K")) return fields_.size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -196,8 +198,8 @@ class PlanReader {
     task.to = read_end_of_transfer(fields_[3]);
     if ((plan_.way == Way::host) != (task.device == Task::host || task.to == Task::host) ||
         task.device == task.to) {
-      lines_.mistake(fields_[2].column,
-                     plan_.way == Way::host ? "one end of a transfer of way host is 'host'"
+      lines_.mistake(fields_[2].column, plan_.way == Way::host
+                                            ? "one end of a transfer of way host is 'host'"
                                             : "the ends of a transfer are two different devices");
       task.device = task.to = 0;
     }
@@ -233,12 +235,11 @@ class PlanReader {
     if (!at_least(7, "buffer BUFFER DEVICE BYTES TASK until ID...")) return;
     if (plan_.tasks.empty()) return lines_.mistake(1, "a buffer stands after its task");
     const auto id = static_cast<std::int64_t>(plan_.buffers.size());
-    lines_.whole(fields_[1], "the next buffer's id,", id, id);
+    lines_.whole(fields_[1], "the next buffer's id", id, id);
     Buffer buffer;
     buffer.device = number(fields_[2], "device", 0, plan_.devices - 1);
     buffer.bytes = {lines_.whole(fields_[3], "size").value_or(0)};
-    buffer.task =
-        number(fields_[4], "task", 0, static_cast<std::int64_t>(plan_.tasks.size()) - 1);
+    buffer.task = number(fields_[4], "task", 0, static_cast<std::int64_t>(plan_.tasks.size()) - 1);
     read_ids(5, "until", most_tasks, buffer.until);
     if (!buffer.until.empty() && buffer.until.front() < buffer.task)
       lines_.mistake(fields_[6].column, "it would be given back before it is taken");
@@ -258,8 +259,8 @@ class PlanReader {
     const auto count = [&](const Field& field, std::string_view what, std::size_t n) {
       lines_.whole(field, what, static_cast<std::int64_t>(n), static_cast<std::int64_t>(n));
     };
-    count(fields_[1], "the count of tasks,", plan_.tasks.size());
-    count(fields_[2], "the count of buffers,", plan_.buffers.size());
+    count(fields_[1], "the count of tasks", plan_.tasks.size());
+    count(fields_[2], "the count of buffers", plan_.buffers.size());
     if (fields_.size() > 3) lines_.mistake(fields_[3].column, "'end TASKS BUFFERS' has two values");
   }
 
@@ -272,9 +273,15 @@ class PlanReader {
 
 }  // namespace
 
-std::string_view to_text(SubmitMode mode) { return mode_names[static_cast<std::size_t>(mode)]; }
-std::string_view to_text(Way way) { return way_names[static_cast<std::size_t>(way)]; }
-std::string_view to_text(BodyKind kind) { return body_names[static_cast<std::size_t>(kind)]; }
+std::string_view to_text(SubmitMode mode) {
+  return mode_names[static_cast<std::size_t>(mode)];
+}
+std::string_view to_text(Way way) {
+  return way_names[static_cast<std::size_t>(way)];
+}
+std::string_view to_text(BodyKind kind) {
+  return body_names[static_cast<std::size_t>(kind)];
+}
 
 double Body::amount() const {
   const auto a = static_cast<double>(args[0]), b = static_cast<double>(args[1]),

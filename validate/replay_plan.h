@@ -58,10 +58,10 @@ struct ReplayPlan {
   int queues = 1;  ///< of transfers, per device
   SubmitMode mode = SubmitMode::graph;
   Way way = Way::link;
-  bool live_memory = false;       ///< budgets are enforced
-  std::vector<Bytes> budget;      ///< [devices]
-  std::vector<Bytes> resident;    ///< [devices]
-  std::vector<Task> tasks;        ///< in submission order
+  bool live_memory = false;     ///< budgets are enforced
+  std::vector<Bytes> budget;    ///< [devices]
+  std::vector<Bytes> resident;  ///< [devices]
+  std::vector<Task> tasks;      ///< in submission order
   std::vector<Buffer> buffers;
 
   /// Queues are numbered by device: its compute queue, then those of its transfers.

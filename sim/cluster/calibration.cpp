@@ -12,8 +12,7 @@ double FittedTime::operator()(double amount) const {
   if (above == table.begin()) return table.front().second;  // what is smaller is latency
   if (above == table.end()) return table.back().second * (amount / table.back().first);
   const auto below = above - 1;
-  const double part =
-      std::log(amount / below->first) / std::log(above->first / below->first);
+  const double part = std::log(amount / below->first) / std::log(above->first / below->first);
   return below->second * std::pow(above->second / below->second, part);
 }
 
@@ -47,8 +46,7 @@ const std::vector<EffectName>& effect_names() {
       {"cross_gap", "gap across queues", &Effects::cross_gap},
       {"submission", "the host's time to submit, in mode eager", &Effects::submission},
       {"latency", "latency of transfers", &Effects::latency},
-      {"occupancy", "what a transfer holds its queue; off: its whole latency",
-       &Effects::occupancy},
+      {"occupancy", "what a transfer holds its queue; off: its whole latency", &Effects::occupancy},
       {"sharing", "channels shared by all devices", &Effects::sharing},
       {"interference", "ops slowed by their neighbours", &Effects::interference},
       {"costs", "op and transfer times as measured, not as the plan says", &Effects::costs},

@@ -45,8 +45,8 @@ struct Calibration {
   /// From the end of the producer to the start of the reader, both hops between queues included.
   struct Transfer {
     std::string mode, way, direction;  ///< direction: "d2h" or "h2d" of way host, else empty
-    bool paced = false;     ///< it takes as long as it is told, if `time` is not longer: way link
-    Estimate latency_ns{};  ///< besides the moving
+    bool paced = false;       ///< it takes as long as it is told, if `time` is not longer: way link
+    Estimate latency_ns{};    ///< besides the moving
     Estimate occupancy_ns{};  ///< of its queue besides the moving: when the next one can follow
     FittedTime time{};        ///< of the moving; its fixed_ns is 0
     bool shared = false;      ///< all devices' transfers go one after the other
@@ -102,7 +102,7 @@ struct Effects {
 };
 struct EffectName {
   std::string_view name, help;
-  bool Effects::*on;
+  bool Effects::* on;
 };
 const std::vector<EffectName>& effect_names();
 
