@@ -11,8 +11,8 @@
 namespace baechi {
 
 struct Replay {
-  std::vector<Duration> start, end;  ///< [tasks], from the first start
-  Duration step() const;             ///< last end; 0 of no tasks
+  std::vector<Duration> start{}, end{};  ///< [tasks], from the first start
+  Duration step() const;                 ///< last end; 0 of no tasks
 };
 
 /// How the tasks of one plan are timed, resolved from a calibration for its mode and way.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "scenarios/run/paths.h"
+#include "traces/format/compressed_file.h"
 #include "validate/fields.h"
 
 namespace baechi {
@@ -331,7 +331,7 @@ ReplayPlan parse_plan(std::string_view text, const std::string& path) {
 }
 
 ReplayPlan read_plan(const std::string& path) {
-  return parse_plan(read_small_file(path, std::size_t{1} << 28U), path);
+  return parse_plan(read_file(path), path);
 }
 
 }  // namespace baechi

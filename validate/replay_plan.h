@@ -30,13 +30,13 @@ struct Task {
   static constexpr int host = -1;  ///< as an end of a transfer
 
   bool transfer = false;
-  int device = 0;          ///< of an op; the sender of a transfer, or `host`
-  int to = 0;              ///< the receiver of a transfer, or `host`
-  int queue = 0;           ///< of a transfer: which of its device's
-  Bytes bytes{};           ///< of a transfer
-  Duration length{};       ///< what the simulator takes it to last, undisturbed
-  Body body{};             ///< of an op
-  std::vector<int> after;  ///< earlier tasks, ascending
+  int device = 0;            ///< of an op; the sender of a transfer, or `host`
+  int to = 0;                ///< the receiver of a transfer, or `host`
+  int queue = 0;             ///< of a transfer: which of its device's
+  Bytes bytes{};             ///< of a transfer
+  Duration length{};         ///< what the simulator takes it to last, undisturbed
+  Body body{};               ///< of an op
+  std::vector<int> after{};  ///< earlier tasks, ascending
 
   int owner() const { return transfer && device == host ? to : device; }  ///< of its queue
   friend bool operator==(const Task&, const Task&) = default;
@@ -79,6 +79,6 @@ std::string plan_text(const ReplayPlan& plan);
 
 /// Throws InputError with path:line:column, up to 20 mistakes at once.
 ReplayPlan parse_plan(std::string_view text, const std::string& path);
-ReplayPlan read_plan(const std::string& path);  ///< of at most 256 MiB
+ReplayPlan read_plan(const std::string& path);  ///< may be compressed
 
 }  // namespace baechi

@@ -36,7 +36,7 @@ struct Calibration {
 
   /// Work is submitted as one graph, or task by task into streams.
   struct Mode {
-    std::string mode;
+    std::string mode{};
     Estimate same_ns{};    ///< end of an op to the start of the next in its queue
     Estimate cross_ns{};   ///< the same between queues
     Estimate submit_ns{};  ///< host time per task (stream), per step (graph)
@@ -44,7 +44,7 @@ struct Calibration {
   };
   /// From the end of the producer to the start of the reader, both hops between queues included.
   struct Transfer {
-    std::string mode, way, direction;  ///< direction: "d2h" or "h2d" of way host, else empty
+    std::string mode{}, way{}, direction{};  ///< direction: "d2h" or "h2d" of way host, else empty
     bool paced = false;       ///< it takes as long as it is told, if `time` is not longer: way link
     Estimate latency_ns{};    ///< besides the moving
     Estimate occupancy_ns{};  ///< of its queue besides the moving: when the next one can follow
@@ -54,14 +54,14 @@ struct Calibration {
     friend bool operator==(const Transfer&, const Transfer&) = default;
   };
   struct OpTime {
-    std::string kind;  ///< body of an op: "gemm" (flops), "ew" (bytes), "cublas" (flops)
+    std::string kind{};  ///< body of an op: "gemm" (flops), "ew" (bytes), "cublas" (flops)
     FittedTime time{};
     double left_out_error = 0.0;  ///< worst relative error at a size that was left out of the fit
     friend bool operator==(const OpTime&, const OpTime&) = default;
   };
   struct Interference {
-    std::string op, neighbour;  ///< kinds of bodies
-    Estimate per_neighbour{};   ///< slower by this much for each device that runs a neighbour
+    std::string op{}, neighbour{};  ///< kinds of bodies
+    Estimate per_neighbour{};       ///< slower by this much for each device that runs a neighbour
     friend bool operator==(const Interference&, const Interference&) = default;
   };
   struct Partition {
@@ -69,7 +69,7 @@ struct Calibration {
     friend bool operator==(const Partition&, const Partition&) = default;
   };
 
-  std::string gpu, driver, cuda, harness, date;
+  std::string gpu{}, driver{}, cuda{}, harness{}, date{};
   int sms = 0;
   double timer_tick_ns = 0.0;
   std::vector<Partition> partitions{};  ///< of devices 0, 1, ...
