@@ -283,8 +283,8 @@ TEST_CASE("files of a run with mistakes are refused by line") {
                                    "steps.csv"),
                        "steps.csv:2:13: a replay that is ok has a step time\n"
                        "steps.csv:3:3: replay 'x' is not a whole number in [0, 1125899906842624]\n"
-                       "steps.csv:3:18: 'good' is none of ok, oom, failed\n"
-                       "steps.csv:3:25: size 'y' is not a whole number in [0, 1125899906842624]",
+                       "steps.csv:3:16: 'good' is none of ok, oom, failed\n"
+                       "steps.csv:3:23: size 'y' is not a whole number in [0, 1125899906842624]",
                        InputError);
   CHECK_THROWS_AS(parse_measurements("what\n", "m.csv"), InputError);
   CHECK_THROWS_AS(
