@@ -36,7 +36,7 @@ if (data.plans.length > 0) {
     {x: scale('measured step, us', {type: 'logarithmic'}), y: scale('error of the prediction, %')}, tips);
 }
 draw('rivals', 'bar', {labels: data.rivals.map(r => r.name), datasets: [
-  {label: 'median', data: data.rivals.map(r => 100 * r.median), backgroundColor: colours[0]},
-  {label: '95 % of plans are below', data: data.rivals.map(r => 100 * r.p95), backgroundColor: colours[1]}]},
-{x: scale('absolute error of the step time, %'), y: {}}, {indexAxis: 'y', plugins: {legend: {position: 'bottom'}}});
+  {label: 'median', data: data.rivals.map(r => Math.max(100 * r.median, 0.0011)), backgroundColor: colours[0]},
+  {label: '95 % of plans are below', data: data.rivals.map(r => Math.max(100 * r.p95, 0.0011)), backgroundColor: colours[1]}]},
+{x: scale('absolute error of the step time, %', {type: 'logarithmic', min: 0.001}), y: {}}, {indexAxis: 'y', plugins: {legend: {position: 'bottom'}}});
 document.body.dataset.charts = String(data.plans.length > 0 ? 3 : 1);
