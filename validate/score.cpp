@@ -305,6 +305,11 @@ Validation validate(const RunFolder& run, const Calibration& calibration) {
     ++v.frozen;
     if (ns(frozen->second.replay.step()) == p.predicted) ++v.frozen_equal;
   }
+  Samples canary;
+  for (const Measurement& m : run.measurements)
+    if (m.what == "canary") canary.push_back(m.value);
+  if (!canary.empty() && median(canary) > 0.0)
+    v.canary_spread = (quantile(canary, 0.95) - quantile(canary, 0.05)) / median(canary);
   v.not_replayed = run.plans.size() - replayed.size();
   v.repeats = repeats.size();
   v.noise_median = median(repeats);

@@ -82,6 +82,7 @@ struct Validation {
   std::vector<Rival> rivals{};  ///< ours first, then baselines, then ours without each effect
   MemoryScore memory{};
   std::optional<double> start_error{};         ///< median of the plans'
+  std::optional<double> canary_spread{};       ///< (95 % - 5 % quantile) / median of its times
   double noise_median = 0.0, noise_p95 = 0.0;  ///< of PlanScore::repeat: claims end there
   std::size_t repeats = 0;
   std::size_t not_replayed = 0;  ///< plans without any replay

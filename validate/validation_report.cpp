@@ -132,6 +132,10 @@ std::vector<std::string> remarks(const Validation& v) {
   if (v.start_error)
     lines.push_back(fmt::format("starts of tasks are off by {} of the step in the median",
                                 percent(*v.start_error, 3)));
+  if (v.canary_spread)
+    lines.push_back(
+        fmt::format("the canary's times spread over {}: {}", percent(*v.canary_spread),
+                    *v.canary_spread > 0.02 ? "clocks moved, times are in doubt" : "clocks held"));
   if (v.frozen > 0)
     lines.push_back(
         fmt::format("of {} predictions made before, {} equal those made here with the "
