@@ -464,7 +464,7 @@ TEST_SUITE("cli") {
     CHECK(session.run("validate calibrate r").code == 0);
     const auto report = session.run("validate report r");
     CHECK(report.code == 0);
-    CHECK(holds(report.out, "12 replays of 4 plans; 0 failed; 0 plans were not replayed"));
+    CHECK(holds(report.out, "24 replays of 4 plans; 0 failed; 0 plans were not replayed"));
     CHECK(holds(session.folder().read("r/report.html"), "Predicted against measured: virtual"));
     CHECK(session.run("validate plan s.yaml -o r --calibration r/calibration.yaml").code == 0);
     session.folder().write("r/plans/broken.plan", "baechi-plan 1\nname a b\n");
