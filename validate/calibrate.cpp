@@ -31,6 +31,11 @@ std::optional<std::vector<double>> numbers(const std::string& args) {
   return all;
 }
 
+/// Of a row whose arguments were found to be numbers.
+std::vector<double> known_numbers(const std::string& args) {
+  return numbers(args).value_or(std::vector<double>{0.0, 0.0, 0.0});
+}
+
 /// Work of a body as Body::amount; nothing if `args` are not its arguments.
 std::optional<double> amount_of(const std::string& kind, const std::string& args) {
   const auto n = numbers(args);
@@ -126,7 +131,7 @@ class Calibrator {
     fit_interference();
     for (const Measurement& m : rows_) {
       if (m.what != "granule") continue;
-      const double asked = numbers(m.args)->front();
+      const double asked = known_numbers(m.args).front();
       result_.granule.count =
           std::max<std::int64_t>(result_.granule.count, std::llround(std::abs(asked - m.value)));
     }
@@ -213,7 +218,7 @@ class Calibrator {
     Samples beyond;
     for (const Measurement& m : rows_) {
       if (!is_of(m, "copy", t) || m.count != 1) continue;
-      const auto args = *numbers(m.args);
+      const auto args = known_numbers(m.args);
       if (t.paced && args[1] > 0.0)
         beyond.push_back(m.value - args[1]);
       else
@@ -242,7 +247,7 @@ class Calibrator {
     Samples each;
     for (const Measurement& m : rows_) {
       if (!is_of(m, "copy", t) || m.count < 2) continue;
-      const auto args = *numbers(m.args);
+      const auto args = known_numbers(m.args);
       if (t.paced && args[1] <= 0.0) continue;
       const double moving = std::max(t.time(args[0]), t.paced ? args[1] : 0.0);
       const auto k = static_cast<double>(m.count);
@@ -256,9 +261,9 @@ class Calibrator {
     std::map<std::int64_t, Samples> by_count;  // at the largest size
     double largest = 0.0;
     for (const Measurement& m : rows_)
-      if (is_of(m, "contention", t)) largest = std::max(largest, numbers(m.args)->front());
+      if (is_of(m, "contention", t)) largest = std::max(largest, known_numbers(m.args).front());
     for (const Measurement& m : rows_)
-      if (is_of(m, "contention", t) && numbers(m.args)->front() == largest)
+      if (is_of(m, "contention", t) && known_numbers(m.args).front() == largest)
         by_count[m.count].push_back(m.value);
     if (by_count.size() < 2 || by_count.begin()->first != 1) return;
     const auto& [count, samples] = *by_count.rbegin();
@@ -269,7 +274,8 @@ class Calibrator {
   void fit_ops() {
     std::map<std::string, BySize> by_kind;
     for (const Measurement& m : rows_)
-      if (m.what == "op") by_kind[m.subject][*amount_of(m.subject, m.args)].push_back(m.value);
+      if (m.what == "op")
+        by_kind[m.subject][amount_of(m.subject, m.args).value_or(0.0)].push_back(m.value);
     for (const auto& [kind, by_size] : by_kind) {
       const SizeFit fit = fit_sizes(by_size);
       Calibration::OpTime op{.kind = kind, .time = line_with_intervals(by_size)};

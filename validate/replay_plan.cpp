@@ -113,10 +113,10 @@ class PlanReader {
   }
 
   void read_hash(const Field& field) {
-    const char* last = field.text.data() + field.text.size();
-    const auto [end, ec] = std::from_chars(field.text.data(), last, plan_.hash, 16);
-    if (ec != std::errc{} || end != last || field.text.size() != 16 ||
-        fmt::format("{:016x}", plan_.hash) != field.text)
+    const std::string text(field.text);
+    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), plan_.hash, 16);
+    if (ec != std::errc{} || text.size() != 16 || end != text.data() + text.size() ||
+        fmt::format("{:016x}", plan_.hash) != text)
       lines_.mistake(field.column, "a hash is 16 digits 0-9a-f");
   }
 

@@ -87,10 +87,10 @@ void score_memory(PlanScore& score, const Replays& replays, const Replay& ours, 
     if (std::abs(most[d].count - plan.budget[d].count) <= granule.count) score.near_budget = true;
   for (const StepRow* row : replays.rows) {
     if (row->verdict != Verdict::ok || row->peaks.size() != most.size()) continue;
-    if (!score.peak_error) score.peak_error = Bytes{};
+    Bytes worst = score.peak_error.value_or(Bytes{});
     for (std::size_t d = 0; d < most.size(); ++d)
-      score.peak_error->count =
-          std::max(score.peak_error->count, std::abs(most[d].count - row->peaks[d].count));
+      worst.count = std::max(worst.count, std::abs(most[d].count - row->peaks[d].count));
+    score.peak_error = worst;
   }
 }
 
@@ -106,7 +106,7 @@ PlanScore score_plan(const Replays& replays, const Calibration& calibration) {
   std::map<std::int64_t, Samples> by_round;
   for (const StepRow* row : replays.rows) {
     if (row->verdict == Verdict::failed) ++score.failed;
-    if (row->verdict != Verdict::ok) continue;
+    if (row->verdict != Verdict::ok || !row->step) continue;
     steps.push_back(ns(*row->step));
     by_round[row->round].push_back(ns(*row->step));
   }
@@ -238,6 +238,7 @@ Accuracy accuracy(const std::vector<PlanScore>& plans) {
   a.p95 = quantile(absolute, 0.95);
   a.bias = median(errors);
   std::vector<Samples> groups;
+  groups.reserve(by_group.size());
   for (auto& [name, samples] : by_group) groups.push_back(samples);
   Random random(1);
   const auto pick = [&](const auto& of) -> const auto& {
