@@ -81,7 +81,7 @@ class Reader {
     if (list == nullptr || (list->children.empty() && (list->text.empty() || list->text == "[]")))
       return;
     if (!is_list(*list)) return findings_.add(at(list->where) + "not a list");
-    for (const auto& [key, v] : list->children) findings_.attempt([&] { read(v); });
+    for (const auto& entry : list->children) findings_.attempt([&] { read(entry.second); });
   }
 
   static std::vector<double> numbers(const Value& list, std::size_t count) {
