@@ -145,6 +145,8 @@ int run_scenarios(const RunFlags& flags) {
   if (!plan) return 0;
   try {
     if (ranks.rank() == 0)
+      for (const std::string& warning : plan->warnings) fmt::print(stderr, "warning: {}", warning);
+    if (ranks.rank() == 0)
       return run_plan(*plan, flags, ranks, {.threads = threads, .stop = &interrupt.wanted()});
     ranks.work(*plan, threads);
     return 0;

@@ -9,11 +9,13 @@
 #include <set>
 
 #include "placers/registry.h"
+#include "scenarios/run/calibration_file.h"
 #include "scenarios/run/findings.h"
 #include "scenarios/run/hash.h"
 #include "scenarios/run/parallel.h"
 #include "scenarios/run/problem.h"
 #include "sim/cluster/bounds.h"
+#include "sim/cluster/calibrated_costs.h"
 
 namespace baechi {
 namespace {
@@ -32,6 +34,15 @@ void add(Hash& hash, const Link& link) {
   hash.add(link.latency.count());
 }
 
+void add(Hash& hash, const CalibrationChoice& calibration) {
+  if (calibration.measured == nullptr) return;
+  hash.add(calibration_yaml(*calibration.measured));
+  hash.add(calibration.use.mode);
+  hash.add(calibration.use.way);
+  for (const EffectName& effect : effect_names())
+    hash.add(std::int64_t{calibration.use.effects.*effect.on});
+}
+
 void add(Hash& hash, const ClusterChoice& cluster) {
   for (const DeviceChoice& d : cluster.devices) {
     hash.add(static_cast<std::int64_t>(d.count));
@@ -47,6 +58,7 @@ void add(Hash& hash, const ClusterChoice& cluster) {
     hash.add(static_cast<std::int64_t>(l.to));
     add(hash, l.link);
   }
+  add(hash, cluster.calibration);
   if (!cluster.fit) return;
   for (const double x : {cluster.fit->us_per_byte, cluster.fit->intercept_us, cluster.fit->factor})
     hash.add(x);
@@ -155,6 +167,7 @@ std::shared_ptr<const PlannedProblem> Plan::problem(const PlannedRun& run) const
       devices.add(d.kind);
       devices.add(d.speed);
     }
+    add(devices, choice.calibration);
     problem->lower_bound = *lower_bounds_->of(devices.value(), [&] {
       const LowerBounds bounds =
           lower_bounds(*graphs[run.graph].step, problem->cluster, *problem->costs);
@@ -314,12 +327,18 @@ class Planner {
       const ScenarioFile& file = plan_.files[f];
       const Plan::File& begins = plan_.begins_[f];
       const std::size_t graphs = file.graphs.size() * file.transforms.size();
-      gather(graphs * file.clusters.size(), [&](std::size_t i) {
+      std::vector<std::string> warnings(graphs * file.clusters.size());
+      gather(warnings.size(), [&](std::size_t i) {
         const std::size_t cluster = i % file.clusters.size();
         const std::size_t graph =
             begins.graph + i / file.clusters.size() * begins.num_kinds + begins.kinds[cluster];
-        make_problem(file.clusters[cluster], plan_.graphs[graph]);
+        const auto problem = make_problem(file.clusters[cluster], plan_.graphs[graph]);
+        if (const auto* costs = dynamic_cast<const CalibratedCosts*>(problem->costs.get()))
+          warnings[i] = costs->outside();
       });
+      for (std::string& warning : warnings)
+        if (!warning.empty() && std::ranges::find(plan_.warnings, warning) == plan_.warnings.end())
+          plan_.warnings.push_back(std::move(warning));
     }
   }
 
