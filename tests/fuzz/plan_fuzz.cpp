@@ -1,0 +1,26 @@
+/// libFuzzer target: any bytes as a plan. What is accepted must survive being written, and has a
+/// prediction.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "sim/error.h"
+#include "validate/predictor.h"
+#include "validate/replay_plan.h"
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace baechi;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try {
+    const ReplayPlan plan = parse_plan(text, "fuzz");
+    const std::string written = plan_text(plan);
+    BAECHI_CHECK(plan_text(parse_plan(written, "written")) == written, "{}", written);
+    const Replay replay = predict(plan, timing_of(plan, nullptr, {}));
+    BAECHI_CHECK(peaks(plan, replay).size() == static_cast<std::size_t>(plan.devices), "{}",
+                 written);
+    BAECHI_CHECK(replay.step() >= Duration::zero(), "{}", written);
+  } catch (const InputError&) {
+  }
+  return 0;
+}

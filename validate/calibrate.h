@@ -1,0 +1,19 @@
+/// Fits a calibration to micro-benchmarks.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "sim/cluster/calibration.h"
+#include "validate/run_files.h"
+
+namespace baechi {
+
+/// Gaps: trimmed means. Transfers: latency + bytes / speed on relative residuals of the medians per
+/// size, or a table if a size is off by more than 10 %; what they hold their queue from transfers
+/// in a row. Ops: a line, or a table if a size left out is off by more than 3 %. All with 95 %
+/// bootstrap intervals. What was not measured is not in it.
+/// `path` is for messages. Throws InputError if there are no gaps, or a row makes no sense.
+Calibration calibrate(const Machine& machine, const std::vector<Measurement>& measurements,
+                      const std::string& path);
+
+}  // namespace baechi

@@ -1,0 +1,34 @@
+/// A simulated step as a plan to be replayed.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "sim/cluster/placement.h"
+#include "validate/replay_plan.h"
+
+namespace baechi {
+
+/// What ops become.
+enum class Bodies : std::uint8_t {
+  spin,  ///< all of exactly their simulated length
+  /// A matrix product of about as many flops, or a pass over as many bytes where that is the longer
+  /// half of the op's work on an H100; spin, where no work is stated.
+  work,
+};
+
+struct PlanChoice {
+  SubmitMode mode = SubmitMode::graph;
+  Bodies bodies = Bodies::spin;
+};
+
+/// The step that simulate() makes of `placement`, without memory limits. Each queue has its tasks
+/// in the order the engine realised: replayed without overheads it is the engine's schedule, to the
+/// nanosecond. Budgets are the devices' memory. `salt` goes into the hash: what else decided the
+/// plan. Transfers::staged is way host, all others are way link; Transfers::parallel has as many
+/// queues as were busy at once.
+/// Throws InputError on what a plan cannot say: Semantics::baechi, overlap switched off, staged
+/// transfers with a latency, more than 64 devices or 8 transfers at once of one device.
+ReplayPlan plan_of_step(const Problem& problem, const Placement& placement, std::string name,
+                        const PlanChoice& choice, std::string_view salt = "");
+
+}  // namespace baechi

@@ -1,0 +1,384 @@
+#include "validate/predictor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+constexpr Duration never{std::numeric_limits<std::int64_t>::max()};
+
+Duration rounded(double ns) {
+  return Duration{std::llround(std::max(ns, 0.0))};
+}
+
+std::string_view measured_mode(SubmitMode mode) {
+  return mode == SubmitMode::graph ? "graph" : "stream";
+}
+
+std::string_view direction(const ReplayPlan& plan, const Task& transfer) {
+  if (plan.way != Way::host) return "";
+  return transfer.device == Task::host ? "h2d" : "d2h";
+}
+
+const Calibration::Transfer* transfer_of(const ReplayPlan& plan, const Calibration& calibration,
+                                         const Task& task) {
+  return calibration.find_transfer(measured_mode(plan.mode), to_text(plan.way),
+                                   direction(plan, task));
+}
+
+/// Throws InputError unless the calibration knows what the plan is made of.
+void check_known(const ReplayPlan& plan, const Calibration& calibration) {
+  std::set<std::string> missing;
+  const std::string_view mode = measured_mode(plan.mode);
+  if (calibration.find_mode(mode) == nullptr) missing.insert(fmt::format("gaps of mode {}", mode));
+  if (calibration.partitions.size() < static_cast<std::size_t>(plan.devices))
+    missing.insert(
+        fmt::format("{} of {} devices (it has {} partitions)",
+                    static_cast<std::size_t>(plan.devices) - calibration.partitions.size(),
+                    plan.devices, calibration.partitions.size()));
+  for (const Task& t : plan.tasks) {
+    if (t.transfer && transfer_of(plan, calibration, t) == nullptr)
+      missing.insert(fmt::format("transfers of way {}{}{} in mode {}", to_text(plan.way),
+                                 plan.way == Way::host ? " " : "", direction(plan, t), mode));
+    if (!t.transfer && t.body.kind != BodyKind::spin &&
+        calibration.find_op(to_text(t.body.kind)) == nullptr)
+      missing.insert(fmt::format("ops of kind {}", to_text(t.body.kind)));
+  }
+  if (!missing.empty())
+    throw InputError(fmt::format("{}: the calibration of '{}' does not have {}", plan.name,
+                                 calibration.gpu, fmt::join(missing, ", ")));
+}
+
+Duration length_of(const ReplayPlan& plan, const Calibration& calibration, const Task& task) {
+  if (!task.transfer) {
+    const auto* op = calibration.find_op(to_text(task.body.kind));
+    if (task.body.kind == BodyKind::spin && op == nullptr) return task.length;
+    return rounded(op->time(task.body.amount()));
+  }
+  const auto* transfer = transfer_of(plan, calibration, task);
+  const Duration moving = rounded(transfer->time(static_cast<double>(task.bytes.count)));
+  return transfer->paced ? std::max(task.length, moving) : moving;
+}
+
+std::vector<std::vector<double>> slowdowns(const Calibration& calibration) {
+  std::vector<std::vector<double>> table(4, std::vector<double>(4, 0.0));
+  bool any = false;
+  for (const auto& entry : calibration.interference) {
+    for (std::size_t a = 0; a < 4; ++a) {
+      for (std::size_t b = 0; b < 4; ++b) {
+        if (to_text(static_cast<BodyKind>(a)) != entry.op ||
+            to_text(static_cast<BodyKind>(b)) != entry.neighbour)
+          continue;
+        table[a][b] = std::max(entry.per_neighbour.value, 0.0);
+        any = any || table[a][b] > 0.0;
+      }
+    }
+  }
+  return any ? table : std::vector<std::vector<double>>{};
+}
+
+/// Runs a plan in time: the heads of queues start when they can, and what runs ends.
+class Predictor {
+ public:
+  Predictor(const ReplayPlan& plan, const Timing& timing)
+      : plan_(plan),
+        timing_(timing),
+        queue_(plan.num_queues()),
+        unmet_(plan.tasks.size()),
+        ready_(plan.tasks.size(), Duration::zero()),
+        waiters_(plan.tasks.size()),
+        submitted_(plan.tasks.size(), Duration::zero()) {
+    result_.start.resize(plan.tasks.size());
+    result_.end.resize(plan.tasks.size());
+  }
+
+  Replay run() {
+    load();
+    while (true) {
+      const auto [start, head] = next_start();
+      const auto [end, running] = next_end();
+      if (start == never && end == never) break;
+      if (end <= start)
+        finish(running);
+      else
+        begin(head, start);
+    }
+    return normalised();
+  }
+
+ private:
+  struct Queue {
+    std::vector<int> tasks;
+    std::size_t head = 0;
+    Duration free{};    // when the next may start
+    bool busy = false;  // with an op, whose end is not yet certain
+  };
+  struct Running {
+    int task;
+    Duration since{};        // of what follows
+    double remaining = 0.0;  // undisturbed ns
+    double slowdown = 1.0;
+  };
+
+  const Task& task(int id) const { return plan_.tasks[static_cast<std::size_t>(id)]; }
+  Duration& end_of(int id) { return result_.end[static_cast<std::size_t>(id)]; }
+  const Timing::Transfer& transfer(const Task& t) const {
+    return timing_.transfers[t.device == Task::host ? 1 : 0];
+  }
+  /// Of a transfer's latency what passes before it starts, and again after its end.
+  Duration hop(const Task& t) const { return std::min(timing_.cross_gap, transfer(t).latency / 2); }
+
+  void load() {
+    Duration host{};
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const Task& t = plan_.tasks[i];
+      queue_[plan_.queue_of(t)].tasks.push_back(static_cast<int>(i));
+      unmet_[i] = t.after.size();
+      for (const int before : t.after)
+        waiters_[static_cast<std::size_t>(before)].push_back(static_cast<int>(i));
+      host += t.transfer ? timing_.transfer_submit : timing_.op_submit;
+      if (plan_.mode == SubmitMode::eager) submitted_[i] = host;
+    }
+  }
+
+  /// When the task could start, all it waits for having ended.
+  Duration earliest(const Queue& q, int id) const {
+    const auto i = static_cast<std::size_t>(id);
+    Duration at = std::max({q.free, ready_[i], submitted_[i]});
+    const Task& t = plan_.tasks[i];
+    if (t.transfer && transfer(t).shared)
+      at = std::max(at, channel_free_[t.device == Task::host ? 1 : 0]);
+    return at;
+  }
+
+  /// The first of the heads that may start, by (time, id).
+  std::pair<Duration, std::size_t> next_start() const {
+    std::tuple<Duration, int, std::size_t> best{never, 0, 0};
+    for (std::size_t q = 0; q < queue_.size(); ++q) {
+      const Queue& queue = queue_[q];
+      if (queue.busy || queue.head == queue.tasks.size()) continue;
+      const int id = queue.tasks[queue.head];
+      if (unmet_[static_cast<std::size_t>(id)] != 0) continue;
+      best = std::min(best, std::tuple(earliest(queue, id), id, q));
+    }
+    return {std::get<0>(best), std::get<2>(best)};
+  }
+
+  std::pair<Duration, std::size_t> next_end() {
+    Duration at = never;
+    std::size_t which = 0;
+    for (std::size_t r = 0; r < running_.size(); ++r) {
+      if (end_of(running_[r].task) >= at) continue;
+      at = end_of(running_[r].task);
+      which = r;
+    }
+    return {at, which};
+  }
+
+  void begin(std::size_t q, Duration at) {
+    Queue& queue = queue_[q];
+    const int id = queue.tasks[queue.head++];
+    const auto i = static_cast<std::size_t>(id);
+    const Task& t = task(id);
+    if (!t.transfer) {
+      queue.busy = true;
+      result_.start[i] = at;
+      end_of(id) = at + timing_.length[i];
+      running_.push_back({id, at, static_cast<double>(timing_.length[i].count()), 1.0});
+      return slow_down(at);
+    }
+    const Timing::Transfer& costs = transfer(t);
+    result_.start[i] = at + hop(t);
+    end_of(id) = at + costs.latency - hop(t) + timing_.length[i];
+    queue.free = at + costs.occupancy + timing_.length[i];
+    if (costs.shared) channel_free_[t.device == Task::host ? 1 : 0] = queue.free;
+    running_.push_back({id, at, 0.0, 1.0});
+  }
+
+  void finish(std::size_t which) {
+    const int id = running_[which].task;
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(which));
+    const Task& t = task(id);
+    const Duration end = end_of(id);
+    Queue& queue = queue_[plan_.queue_of(t)];
+    if (!t.transfer) {
+      queue.busy = false;
+      queue.free = end + timing_.same_gap;
+    }
+    for (const int w : waiters_[static_cast<std::size_t>(id)]) {
+      const Task& waiter = task(w);
+      Duration at = end;
+      if (t.transfer && !waiter.transfer)
+        at += hop(t);
+      else if (!waiter.transfer && plan_.queue_of(waiter) != plan_.queue_of(t))
+        at += timing_.cross_gap;
+      auto& ready = ready_[static_cast<std::size_t>(w)];
+      ready = std::max(ready, at);
+      --unmet_[static_cast<std::size_t>(w)];
+    }
+    if (!t.transfer) slow_down(end);
+  }
+
+  /// Ops run as slowly, from `now` on, as those of the other devices make them.
+  void slow_down(Duration now) {
+    if (timing_.slowdown.empty()) return;
+    for (Running& r : running_) {
+      const Task& t = task(r.task);
+      if (t.transfer) continue;
+      double slowdown = 1.0;
+      for (const Running& other : running_) {
+        const Task& o = task(other.task);
+        if (o.transfer || o.device == t.device) continue;
+        slowdown += timing_.slowdown[static_cast<std::size_t>(t.body.kind)]
+                                    [static_cast<std::size_t>(o.body.kind)];
+      }
+      if (slowdown == r.slowdown) continue;
+      r.remaining -= static_cast<double>((now - r.since).count()) / r.slowdown;
+      r.remaining = std::max(r.remaining, 0.0);
+      r.since = now;
+      r.slowdown = slowdown;
+      end_of(r.task) = now + rounded(r.remaining * slowdown);
+    }
+  }
+
+  Replay normalised() {
+    if (result_.start.empty()) return std::move(result_);
+    const Duration first = *std::ranges::min_element(result_.start);
+    for (Duration& at : result_.start) at -= first;
+    for (Duration& at : result_.end) at -= first;
+    return std::move(result_);
+  }
+
+  const ReplayPlan& plan_;
+  const Timing& timing_;
+  std::vector<Queue> queue_;
+  std::vector<std::size_t> unmet_;         // tasks it waits for
+  std::vector<Duration> ready_;            // when those had ended
+  std::vector<std::vector<int>> waiters_;  // who waits for it
+  std::vector<Duration> submitted_;
+  std::vector<Running> running_;
+  Duration channel_free_[2]{};
+  Replay result_;
+};
+
+}  // namespace
+
+Duration Replay::step() const {
+  return end.empty() ? Duration::zero() : *std::ranges::max_element(end);
+}
+
+Timing timing_of(const ReplayPlan& plan, const Calibration* calibration, const Effects& effects) {
+  Timing timing;
+  for (const Task& t : plan.tasks) timing.length.push_back(t.length);
+  if (calibration == nullptr) return timing;
+  check_known(plan, *calibration);
+  const Calibration::Mode& mode = *calibration->find_mode(measured_mode(plan.mode));
+  if (effects.op_gap) timing.same_gap = rounded(mode.same_ns.value);
+  if (effects.cross_gap) timing.cross_gap = rounded(mode.cross_ns.value);
+  if (effects.submission && plan.mode == SubmitMode::eager)
+    timing.op_submit = timing.transfer_submit = rounded(mode.submit_ns.value);
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    const Task& t = plan.tasks[i];
+    if (effects.costs) timing.length[i] = length_of(plan, *calibration, t);
+    if (!t.transfer) continue;
+    const auto* known = transfer_of(plan, *calibration, t);
+    Timing::Transfer& costs = timing.transfers[t.device == Task::host ? 1 : 0];
+    if (effects.latency) costs.latency = rounded(known->latency_ns.value);
+    costs.occupancy =
+        effects.occupancy && effects.latency ? rounded(known->occupancy_ns.value) : costs.latency;
+    costs.shared = effects.sharing && known->shared;
+  }
+  if (effects.interference) timing.slowdown = slowdowns(*calibration);
+  return timing;
+}
+
+std::string outside_calibration(const ReplayPlan& plan, const Calibration& calibration) {
+  struct Range {
+    double least = 0.0, most = 0.0;
+    std::size_t outside = 0;
+    const FittedTime* known = nullptr;
+  };
+  std::map<std::string, Range> ranges;
+  for (const Task& t : plan.tasks) {
+    const FittedTime* known = nullptr;
+    std::string what;
+    double amount = t.body.amount();
+    if (t.transfer) {
+      amount = static_cast<double>(t.bytes.count);
+      const auto* transfer = transfer_of(plan, calibration, t);
+      if (transfer == nullptr || transfer->paced) continue;
+      known = &transfer->time;
+      what = fmt::format("transfers by {} in bytes", to_text(plan.way));
+    } else {
+      const auto* op = calibration.find_op(to_text(t.body.kind));
+      if (op == nullptr) continue;
+      known = &op->time;
+      what = fmt::format("{} in {}", to_text(t.body.kind),
+                         t.body.kind == BodyKind::spin ? "ns"
+                         : t.body.kind == BodyKind::ew ? "bytes"
+                                                       : "flops");
+    }
+    if (known->covers(amount)) continue;
+    Range& range = ranges[what];
+    range.least = range.outside == 0 ? amount : std::min(range.least, amount);
+    range.most = std::max(range.most, amount);
+    range.known = known;
+    ++range.outside;
+  }
+  std::string text;
+  for (const auto& [what, r] : ranges)
+    text += fmt::format(
+        "{}: {} {} ({:.3g} to {:.3g}) outside of what was calibrated ({:.3g} to "
+        "{:.3g})\n",
+        plan.name, r.outside, what, r.least, r.most, r.known->least, r.known->most);
+  return text;
+}
+
+Replay predict(const ReplayPlan& plan, const Timing& timing) {
+  BAECHI_CHECK(timing.length.size() == plan.tasks.size(), "{} lengths of {} tasks",
+               timing.length.size(), plan.tasks.size());
+  return Predictor(plan, timing).run();
+}
+
+std::vector<Bytes> peaks(const ReplayPlan& plan, const Replay& replay) {
+  struct Change {
+    Duration at;
+    int rank;  // at one instant: what ends, what begins, what began and ends there
+    std::int64_t bytes;
+  };
+  std::vector<std::vector<Change>> changes(static_cast<std::size_t>(plan.devices));
+  for (const Buffer& b : plan.buffers) {
+    const Duration taken = replay.start[static_cast<std::size_t>(b.task)];
+    Duration given = taken;
+    for (const int t : b.until) given = std::max(given, replay.end[static_cast<std::size_t>(t)]);
+    auto& of_device = changes[static_cast<std::size_t>(b.device)];
+    of_device.push_back({taken, 1, b.bytes.count});
+    of_device.push_back({given, given == taken ? 2 : 0, -b.bytes.count});
+  }
+  std::vector<Bytes> most = plan.resident;
+  for (std::size_t d = 0; d < changes.size(); ++d) {
+    std::ranges::sort(changes[d], {}, [](const Change& c) { return std::pair(c.at, c.rank); });
+    std::int64_t live = plan.resident[d].count;
+    for (const Change& c : changes[d]) {
+      live += c.bytes;
+      most[d].count = std::max(most[d].count, live);
+    }
+  }
+  return most;
+}
+
+bool runs_out(const ReplayPlan& plan, const std::vector<Bytes>& peaks) {
+  if (!plan.live_memory) return false;
+  for (std::size_t d = 0; d < peaks.size(); ++d)
+    if (peaks[d] > plan.budget[d]) return true;
+  return false;
+}
+
+}  // namespace baechi

@@ -1,0 +1,310 @@
+#include "validate/run_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim/error.h"
+#include "validate/fields.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::string_view measurements_header =
+    "what,mode,way,subject,args,against,count,round,value";
+constexpr std::string_view steps_header =
+    "plan,replay,round,mode,step_ns,submit_ns,verdict,peak_bytes";
+constexpr std::string_view timeline_header = "plan,replay,round,mode,task,start_ns,end_ns";
+constexpr std::string_view prediction_header =
+    "baechi_prediction_1,name,hash,verdict,step_ns,peak_bytes";
+constexpr std::string_view tasks_header = "task,start_ns,end_ns";
+constexpr std::array<std::string_view, 3> verdict_names{"ok", "oom", "failed"};
+constexpr int most_tasks = 10'000'000;
+
+std::string join_bytes(const std::vector<Bytes>& sizes) {
+  std::string out;
+  for (const Bytes& b : sizes) out += fmt::format("{}{}", out.empty() ? "" : ";", b.count);
+  return out;
+}
+
+/// A file of comma-separated values, its first line as it must be.
+class Table {
+ public:
+  Table(std::string_view text, const std::string& path, std::string_view header)
+      : lines(text, path) {
+    if (!lines.next() || lines.line() != header) {
+      lines.mistake(1, fmt::format("the first line is not '{}'", header));
+      lines.finish();
+    }
+    width_ = static_cast<std::size_t>(std::ranges::count(header, ',')) + 1;
+  }
+
+  /// The next line with the header's number of fields; false at the end.
+  bool next() {
+    while (!lines.too_many() && lines.next()) {
+      fields = split(lines.line(), ',');
+      if (fields.size() == width_) return true;
+      lines.mistake(1, fmt::format("{} values, not {}", fields.size(), width_));
+    }
+    return false;
+  }
+
+  std::string text(std::size_t i) const { return std::string(fields[i].text); }
+  std::int64_t whole(std::size_t i, std::string_view what, std::int64_t most = most_number) {
+    return lines.whole(fields[i], what, 0, most).value_or(0);
+  }
+  std::optional<Duration> time(std::size_t i, std::string_view what) {
+    if (fields[i].text.empty()) return std::nullopt;
+    return Duration{whole(i, what)};
+  }
+  double number(std::size_t i, std::string_view what) {
+    const auto value = parse_number<double>(fields[i].text);
+    // Beyond 2^50 there are no times; what is not a number fails the comparison.
+    if (value && *value > -1e15 && *value < 1e15) return *value;
+    lines.mistake(fields[i].column,
+                  fmt::format("{} '{}' is not a number", what, fields[i].text.substr(0, 40)));
+    return 0.0;
+  }
+  Verdict verdict(std::size_t i) {
+    const auto it = std::ranges::find(verdict_names, fields[i].text);
+    if (it != verdict_names.end()) return static_cast<Verdict>(it - verdict_names.begin());
+    lines.mistake(fields[i].column, fmt::format("'{}' is none of {}", fields[i].text.substr(0, 40),
+                                                fmt::join(verdict_names, ", ")));
+    return Verdict::failed;
+  }
+  std::vector<Bytes> bytes(std::size_t i) {
+    std::vector<Bytes> sizes;
+    if (fields[i].text.empty()) return sizes;
+    for (Field part : split(fields[i].text, ';')) {
+      part.column += fields[i].column - 1;
+      sizes.push_back({lines.whole(part, "size").value_or(0)});
+    }
+    return sizes;
+  }
+
+  Lines lines;
+  std::vector<Field> fields;
+
+ private:
+  std::size_t width_ = 0;
+};
+
+std::uint64_t parse_hash(Table& table, std::size_t i) {
+  std::uint64_t hash = 0;
+  const std::string_view text = table.fields[i].text;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
+  if (ec != std::errc{} || end != text.data() + text.size() || text.size() != 16)
+    table.lines.mistake(table.fields[i].column, "a hash is 16 digits 0-9a-f");
+  return hash;
+}
+
+}  // namespace
+
+std::string_view to_text(Verdict verdict) {
+  return verdict_names[static_cast<std::size_t>(verdict)];
+}
+
+std::string machine_text(const Machine& m) {
+  std::string out = fmt::format("baechi-machine 1\ngpu {}\ndriver {}\ncuda {}\nsms {}\n", m.gpu,
+                                m.driver, m.cuda, m.sms);
+  for (std::size_t d = 0; d < m.partitions.size(); ++d)
+    out += fmt::format("partition {} {} {}\n", d, m.partitions[d].compute, m.partitions[d].link);
+  out +=
+      fmt::format("disjoint {}\nclock_mhz {} {}\ntimer_tick_ns {}\nharness {}\ndate {}\n",
+                  m.disjoint, m.clock_mhz[0], m.clock_mhz[1], m.timer_tick_ns, m.harness, m.date);
+  for (const auto& [key, value] : m.more) out += fmt::format("{} {}\n", key, value);
+  return out;
+}
+
+Machine parse_machine(std::string_view text, const std::string& path) {
+  Machine machine;
+  Lines lines(text, path);
+  if (!lines.next() || lines.line() != "baechi-machine 1") {
+    lines.mistake(1, "the first line is not 'baechi-machine 1'");
+    lines.finish();
+  }
+  std::vector<std::string> missing{"gpu",       "driver",        "cuda",    "sms", "disjoint",
+                                   "clock_mhz", "timer_tick_ns", "harness", "date"};
+  while (!lines.too_many() && lines.next()) {
+    const std::vector<Field> fields = split(lines.line(), ' ');
+    if (fields.empty()) continue;
+    const std::string key(fields[0].text);
+    std::erase(missing, key);
+    const std::string value(fields.size() < 2 ? "" : lines.line().substr(fields[1].column - 1));
+    const auto whole = [&](std::size_t i) {
+      if (i < fields.size())
+        return static_cast<int>(lines.whole(fields[i], key, 0, 1 << 20).value_or(0));
+      lines.mistake(1, fmt::format("too few values of '{}'", key));
+      return 0;
+    };
+    const auto number = [&](std::size_t i) {
+      const auto n = i < fields.size() ? parse_number<double>(fields[i].text) : std::nullopt;
+      if (n && *n >= 0.0 && *n < 1e15) return *n;
+      lines.mistake(1, fmt::format("'{}' needs numbers", key));
+      return 0.0;
+    };
+    if (key == "gpu")
+      machine.gpu = value;
+    else if (key == "driver")
+      machine.driver = value;
+    else if (key == "cuda")
+      machine.cuda = value;
+    else if (key == "harness")
+      machine.harness = value;
+    else if (key == "date")
+      machine.date = value;
+    else if (key == "disjoint")
+      machine.disjoint = value;
+    else if (key == "sms")
+      machine.sms = whole(1);
+    else if (key == "timer_tick_ns")
+      machine.timer_tick_ns = number(1);
+    else if (key == "clock_mhz") {
+      machine.clock_mhz[0] = number(1);
+      machine.clock_mhz[1] = number(2);
+    } else if (key == "partition") {
+      if (whole(1) != static_cast<int>(machine.partitions.size()))
+        lines.mistake(1, fmt::format("the next partition is {}", machine.partitions.size()));
+      machine.partitions.push_back({whole(2), whole(3)});
+    } else {
+      machine.more.emplace_back(key, value);
+    }
+  }
+  for (const std::string& key : missing) lines.mistake(1, fmt::format("no line says '{}'", key));
+  lines.finish();
+  return machine;
+}
+
+std::string measurements_csv(const std::vector<Measurement>& rows) {
+  std::string out = std::string(measurements_header) + "\n";
+  for (const Measurement& m : rows)
+    out += fmt::format("{},{},{},{},{},{},{},{},{}\n", m.what, m.mode, m.way, m.subject, m.args,
+                       m.against, m.count, m.round, m.value);
+  return out;
+}
+
+std::vector<Measurement> parse_measurements(std::string_view text, const std::string& path) {
+  Table table(text, path, measurements_header);
+  std::vector<Measurement> rows;
+  while (table.next()) {
+    const auto count = [&](std::size_t i, std::string_view what) {
+      return table.fields[i].text.empty() ? 0 : table.whole(i, what);
+    };
+    rows.push_back({.what = table.text(0),
+                    .mode = table.text(1),
+                    .way = table.text(2),
+                    .subject = table.text(3),
+                    .args = table.text(4),
+                    .against = table.text(5),
+                    .count = count(6, "count"),
+                    .round = count(7, "round"),
+                    .value = table.number(8, "value")});
+  }
+  table.lines.finish();
+  return rows;
+}
+
+std::string steps_csv(const std::vector<StepRow>& rows) {
+  const auto ns = [](std::optional<Duration> time) {
+    return time ? fmt::format("{}", time->count()) : std::string();
+  };
+  std::string out = std::string(steps_header) + "\n";
+  for (const StepRow& r : rows)
+    out += fmt::format("{},{},{},{},{},{},{},{}\n", r.plan, r.replay, r.round, r.mode, ns(r.step),
+                       ns(r.submit), to_text(r.verdict), join_bytes(r.peaks));
+  return out;
+}
+
+std::vector<StepRow> parse_steps(std::string_view text, const std::string& path) {
+  Table table(text, path, steps_header);
+  std::vector<StepRow> rows;
+  while (table.next()) {
+    StepRow row{.plan = table.text(0),
+                .replay = table.whole(1, "replay"),
+                .round = table.whole(2, "round"),
+                .mode = table.text(3),
+                .step = table.time(4, "step"),
+                .submit = table.time(5, "submission"),
+                .verdict = table.verdict(6),
+                .peaks = table.bytes(7)};
+    if (row.verdict == Verdict::ok && !row.step)
+      table.lines.mistake(table.fields[4].column, "a replay that is ok has a step time");
+    rows.push_back(std::move(row));
+  }
+  table.lines.finish();
+  return rows;
+}
+
+std::string timeline_csv(const std::vector<TaskTimes>& replays) {
+  std::string out = std::string(timeline_header) + "\n";
+  for (const TaskTimes& r : replays)
+    for (const auto& row : r.rows)
+      out += fmt::format("{},{},{},{},{},{},{}\n", r.plan, r.replay, r.round, r.mode, row.task,
+                         row.start.count(), row.end.count());
+  return out;
+}
+
+std::vector<TaskTimes> parse_timeline(std::string_view text, const std::string& path) {
+  Table table(text, path, timeline_header);
+  std::vector<TaskTimes> replays;
+  while (table.next()) {
+    const std::int64_t replay = table.whole(1, "replay"), round = table.whole(2, "round");
+    const bool same = !replays.empty() && replays.back().plan == table.fields[0].text &&
+                      replays.back().replay == replay && replays.back().round == round &&
+                      replays.back().mode == table.fields[3].text;
+    if (!same)
+      replays.push_back({.plan = table.text(0),
+                         .mode = table.text(3),
+                         .replay = replay,
+                         .round = round,
+                         .rows = {}});
+    TaskTimes::Row row{static_cast<int>(table.whole(4, "task", most_tasks)),
+                       Duration{table.whole(5, "start")}, Duration{table.whole(6, "end")}};
+    if (row.end < row.start)
+      table.lines.mistake(table.fields[6].column, "it ends before it starts");
+    replays.back().rows.push_back(row);
+  }
+  table.lines.finish();
+  return replays;
+}
+
+std::string prediction_csv(const Prediction& p) {
+  std::string out =
+      fmt::format("{}\n,{},{:016x},{},{},{}\n{}\n", prediction_header, p.name, p.hash,
+                  to_text(p.verdict), p.replay.step().count(), join_bytes(p.peaks), tasks_header);
+  for (std::size_t i = 0; i < p.replay.start.size(); ++i)
+    out += fmt::format("{},{},{}\n", i, p.replay.start[i].count(), p.replay.end[i].count());
+  return out;
+}
+
+Prediction parse_prediction(std::string_view text, const std::string& path) {
+  Prediction p;
+  const std::size_t first_task = text.find(tasks_header);
+  Table head(text.substr(0, first_task), path, prediction_header);
+  if (!head.next()) {
+    head.lines.mistake(1, "the text ends before the prediction");
+    head.lines.finish();
+  }
+  p.name = head.text(1);
+  p.hash = parse_hash(head, 2);
+  p.verdict = head.verdict(3);
+  p.peaks = head.bytes(5);
+  const auto step = head.time(4, "step");
+  head.lines.finish();
+  if (first_task == std::string_view::npos)
+    throw InputError(fmt::format("{}: no line is '{}'", path, tasks_header));
+  Table tasks(text.substr(first_task), path, tasks_header);  // lines are counted from there
+  while (tasks.next()) {
+    const auto id = static_cast<std::int64_t>(p.replay.start.size());
+    tasks.lines.whole(tasks.fields[0], "the next task's id", id, id);
+    p.replay.start.emplace_back(tasks.whole(1, "start"));
+    p.replay.end.emplace_back(tasks.whole(2, "end"));
+  }
+  tasks.lines.finish();
+  if (step != p.replay.step())
+    throw InputError(fmt::format("{}: the step time is not the last task's end", path));
+  return p;
+}
+
+}  // namespace baechi

@@ -1,0 +1,95 @@
+/// The files of a validation run beside its plans, as validate/FORMATS.md says.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "validate/predictor.h"
+#include "validate/replay_plan.h"
+
+namespace baechi {
+
+struct Machine {
+  std::string gpu{}, driver{}, cuda{}, harness{}, date{};
+  int sms = 0;
+  std::vector<Calibration::Partition> partitions{};
+  std::string disjoint = "unknown";
+  double clock_mhz[2]{};
+  double timer_tick_ns = 1.0;
+  std::vector<std::pair<std::string, std::string>> more{};  ///< other keys
+};
+
+struct Measurement {
+  std::string what{}, mode{}, way{}, subject{}, args{}, against{};
+  std::int64_t count = 0, round = 0;
+  double value = 0.0;
+  friend bool operator==(const Measurement&, const Measurement&) = default;
+};
+
+enum class Verdict : std::uint8_t { ok, oom, failed };
+std::string_view to_text(Verdict verdict);
+
+struct StepRow {
+  std::string plan{};
+  std::int64_t replay = 0, round = 0;
+  std::string mode{};
+  std::optional<Duration> step{}, submit{};
+  Verdict verdict = Verdict::ok;
+  std::vector<Bytes> peaks{};  ///< [devices], or empty
+  friend bool operator==(const StepRow&, const StepRow&) = default;
+};
+
+/// Of one replay: the tasks that carry stamps.
+struct TaskTimes {
+  std::string plan{}, mode{};
+  std::int64_t replay = 0, round = 0;
+  struct Row {
+    int task = 0;
+    Duration start{}, end{};
+    friend bool operator==(const Row&, const Row&) = default;
+  };
+  std::vector<Row> rows{};
+  friend bool operator==(const TaskTimes&, const TaskTimes&) = default;
+};
+
+struct Prediction {
+  std::string name{};
+  std::uint64_t hash = 0;
+  Verdict verdict = Verdict::ok;
+  std::vector<Bytes> peaks{};
+  Replay replay{};
+};
+
+std::string machine_text(const Machine& machine);
+std::string measurements_csv(const std::vector<Measurement>& rows);
+std::string steps_csv(const std::vector<StepRow>& rows);
+std::string timeline_csv(const std::vector<TaskTimes>& replays);
+std::string prediction_csv(const Prediction& prediction);
+
+/// Each throws InputError with path:line:column, up to 20 mistakes at once.
+Machine parse_machine(std::string_view text, const std::string& path);
+std::vector<Measurement> parse_measurements(std::string_view text, const std::string& path);
+std::vector<StepRow> parse_steps(std::string_view text, const std::string& path);
+std::vector<TaskTimes> parse_timeline(std::string_view text, const std::string& path);
+Prediction parse_prediction(std::string_view text, const std::string& path);
+
+/// What a run's folder holds. Files may be compressed, with .gz or .zst behind their names or not.
+struct RunFolder {
+  std::string path;
+  std::vector<ReplayPlan> plans;                  ///< by file name
+  std::map<std::string, Prediction> predictions;  ///< by plan, of those that have one
+  std::optional<Machine> machine;
+  std::vector<Measurement> measurements;
+  std::vector<StepRow> steps;
+  std::vector<TaskTimes> timeline;
+};
+
+/// Throws InputError if a file is broken, two plans have one name, or a replay or prediction is of
+/// no plan, of another hash, or of tasks that its plan does not have. What is not there is empty.
+RunFolder read_run(const std::string& path);
+std::vector<ReplayPlan> read_plans(const std::string& folder);  ///< by file name; of *.plan files
+
+}  // namespace baechi

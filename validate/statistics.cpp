@@ -1,0 +1,115 @@
+#include "validate/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "sim/error.h"
+#include "sim/random.h"
+
+namespace baechi {
+namespace {
+
+/// Weighted least squares; `through_origin`: no fixed part.
+Line weighted_line(std::span<const double> x, std::span<const double> y,
+                   std::span<const double> weight, bool through_origin) {
+  double w = 0.0, wx = 0.0, wy = 0.0, wxx = 0.0, wxy = 0.0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    w += weight[i];
+    wx += weight[i] * x[i];
+    wy += weight[i] * y[i];
+    wxx += weight[i] * x[i] * x[i];
+    wxy += weight[i] * x[i] * y[i];
+  }
+  if (through_origin) return {.fixed = 0.0, .slope = wxx > 0.0 ? wxy / wxx : 0.0};
+  const double slope = (w * wxy - wx * wy) / (w * wxx - wx * wx);
+  return {.fixed = (wy - slope * wx) / w, .slope = slope};
+}
+
+Samples ranks(std::span<const double> values) {
+  Samples ranks(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (const double other : values)
+      ranks[i] += other < values[i] ? 1.0 : other == values[i] ? 0.5 : 0.0;
+  return ranks;
+}
+
+}  // namespace
+
+double quantile(Samples samples, double q) {
+  if (samples.empty()) return 0.0;
+  std::ranges::sort(samples);
+  const double at = q * static_cast<double>(samples.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, samples.size() - 1);
+  return samples[below] + (at - static_cast<double>(below)) * (samples[above] - samples[below]);
+}
+
+double median(Samples samples) {
+  return quantile(std::move(samples), 0.5);
+}
+
+double trimmed_mean(Samples samples) {
+  if (samples.empty()) return 0.0;
+  std::ranges::sort(samples);
+  const auto cut = static_cast<std::ptrdiff_t>(samples.size() / 10);
+  const double sum = std::accumulate(samples.begin() + cut, samples.end() - cut, 0.0);
+  return sum / static_cast<double>(samples.end() - samples.begin() - 2 * cut);
+}
+
+Line relative_line(std::span<const double> x, std::span<const double> y) {
+  BAECHI_CHECK(x.size() == y.size(), "{} and {} values", x.size(), y.size());
+  const bool one_x = std::ranges::all_of(x, [&](double v) { return v == x.front(); });
+  Samples weight(x.size());
+  for (std::size_t i = 0; i < y.size(); ++i) weight[i] = 1.0 / (y[i] * y[i]);
+  Line line = weighted_line(x, y, weight, one_x);
+  for (int round = 0; round < 20; ++round) {
+    Samples residual(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) residual[i] = std::abs(line(x[i]) - y[i]) / y[i];
+    const double spread = 2.0 * 1.4826 * median(residual);  // 1.4826: of a normal distribution
+    if (spread <= 0.0) break;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      weight[i] = std::min(1.0, spread / std::max(residual[i], 1e-12)) / (y[i] * y[i]);
+    line = weighted_line(x, y, weight, one_x);
+  }
+  return line;
+}
+
+Estimate bootstrap(const std::vector<Samples>& groups,
+                   const std::function<double(const std::vector<Samples>&)>& statistic,
+                   int rounds) {
+  Random random(1);
+  Samples found;
+  std::vector<Samples> again = groups;
+  for (int r = 0; r < rounds; ++r) {
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      for (double& value : again[g])
+        value = groups[g][random.below(static_cast<std::uint32_t>(groups[g].size()))];
+    found.push_back(statistic(again));
+  }
+  return {
+      .value = statistic(groups), .low = quantile(found, 0.025), .high = quantile(found, 0.975)};
+}
+
+Estimate bootstrap(const Samples& samples, const std::function<double(Samples)>& statistic,
+                   int rounds) {
+  return bootstrap(
+      std::vector<Samples>{samples},
+      [&](const std::vector<Samples>& groups) { return statistic(groups.front()); }, rounds);
+}
+
+double spearman(std::span<const double> a, std::span<const double> b) {
+  const Samples x = ranks(a), y = ranks(b);
+  const double mean = static_cast<double>(x.size()) / 2.0;
+  double xy = 0.0, xx = 0.0, yy = 0.0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
+  }
+  if (xx <= 0.0 || yy <= 0.0) return std::numeric_limits<double>::quiet_NaN();
+  return xy / std::sqrt(xx * yy);
+}
+
+}  // namespace baechi

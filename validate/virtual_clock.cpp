@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <cmath>
+
+#include "validate/executor.h"
+
+namespace baechi {
+namespace {
+
+Estimate exactly(double value) {
+  return {value, value, value};
+}
+
+FittedTime straight(double fixed_ns, double ns_per_unit) {
+  return {.fixed_ns = exactly(fixed_ns),
+          .ns_per_unit = exactly(ns_per_unit),
+          .least = 0.0,
+          .most = 1e15};
+}
+
+}  // namespace
+
+Calibration virtual_truth(int devices) {
+  Calibration truth{.gpu = "virtual",
+                    .driver = "none",
+                    .cuda = "none",
+                    .harness = "virtual clock",
+                    .date = "2000-01-01",
+                    .sms = 132,
+                    .timer_tick_ns = 32.0};
+  for (int d = 0; d < devices; ++d) truth.partitions.push_back({24, 8});
+  truth.modes = {{"graph", exactly(1180), exactly(1650), exactly(9000)},
+                 {"stream", exactly(1720), exactly(3100), exactly(2400)}};
+  for (const auto& mode : truth.modes) {
+    const double hop = mode.cross_ns.value;
+    truth.transfers.push_back({.mode = mode.mode,
+                               .way = "link",
+                               .direction = "",
+                               .paced = true,
+                               .latency_ns = exactly(2 * hop + 700),
+                               .occupancy_ns = exactly(mode.same_ns.value + 700),
+                               .time = straight(0, 1.0 / 180)});
+    for (const char* direction : {"d2h", "h2d"})
+      truth.transfers.push_back({.mode = mode.mode,
+                                 .way = "host",
+                                 .direction = direction,
+                                 .latency_ns = exactly(2 * hop + 4200),
+                                 .occupancy_ns = exactly(2600),
+                                 .time = straight(0, 1.0 / 52),
+                                 .shared = true,
+                                 .contention = static_cast<double>(devices)});
+  }
+  truth.ops = {{"gemm", straight(5200, 1.0 / 95'000)}, {"ew", straight(2800, 1.0 / 760)}};
+  truth.interference = {{"ew", "ew", exactly(0.08)},
+                        {"ew", "gemm", exactly(0.03)},
+                        {"gemm", "ew", exactly(0.02)},
+                        {"gemm", "gemm", exactly(0.01)}};
+  truth.granule = Bytes{std::int64_t{2} << 20};
+  return truth;
+}
+
+Machine VirtualClock::machine() const {
+  return {.gpu = truth_.gpu,
+          .driver = truth_.driver,
+          .cuda = truth_.cuda,
+          .harness = truth_.harness,
+          .date = truth_.date,
+          .sms = truth_.sms,
+          .partitions = truth_.partitions,
+          .disjoint = "yes",
+          .timer_tick_ns = truth_.timer_tick_ns};
+}
+
+Bytes VirtualClock::usable(Bytes budget) const {
+  if (truth_.granule == Bytes{}) return budget;
+  return {budget.count / truth_.granule.count * truth_.granule.count};
+}
+
+Outcome VirtualClock::run(const ReplayPlan& plan) {
+  Timing timing = timing_of(plan, &truth_, {});
+  const auto jittered = [&](Duration gap) {
+    if (gap == Duration::zero()) return gap;
+    return std::max(gap + Duration{std::llround(unknowns_.jitter_ns * random_.gauss())},
+                    Duration::zero());
+  };
+  timing.same_gap = jittered(timing.same_gap);
+  timing.cross_gap = jittered(timing.cross_gap);
+  for (Timing::Transfer& t : timing.transfers) {
+    t.latency = jittered(t.latency);
+    t.occupancy = jittered(t.occupancy);
+  }
+  for (Duration& length : timing.length) {
+    const double factor = unknowns_.stretch * (1.0 + unknowns_.noise * random_.gauss());
+    length = Duration{std::llround(static_cast<double>(length.count()) * std::max(factor, 0.0))};
+  }
+  Outcome outcome{.replay = predict(plan, timing)};
+  outcome.peaks = peaks(plan, outcome.replay);
+  const Calibration::Mode* mode =
+      truth_.find_mode(plan.mode == SubmitMode::graph ? "graph" : "stream");
+  outcome.submit = Duration{std::llround(
+      mode->submit_ns.value *
+      (plan.mode == SubmitMode::graph ? 1.0 : static_cast<double>(plan.tasks.size())))};
+  ReplayPlan usable_memory = plan;
+  for (Bytes& budget : usable_memory.budget) budget = usable(budget);
+  if (runs_out(usable_memory, outcome.peaks)) return {.verdict = Verdict::oom};
+  const auto tick = static_cast<std::int64_t>(std::max(truth_.timer_tick_ns, 1.0));
+  for (auto* stamps : {&outcome.replay.start, &outcome.replay.end})
+    for (Duration& at : *stamps) at = Duration{at.count() / tick * tick};
+  return outcome;
+}
+
+}  // namespace baechi
