@@ -57,7 +57,7 @@ bool sample(Prepared& prepared, int round, TextFile* file) {
 }
 
 void measure_granules(TextFile& file) {
-  for (const std::int64_t mib : {1, 3, 100, 256, 1000}) {
+  for (const std::int64_t mib : {3, 100, 256, 1001}) {
     Measurement row{.what = "granule", .args = std::to_string(mib << 20)};
     row.value = static_cast<double>(granted(mib << 20));
     file.line(row.line());
@@ -67,11 +67,11 @@ void measure_granules(TextFile& file) {
 }  // namespace
 
 std::int64_t granted(std::int64_t budget) {
-  constexpr std::int64_t piece = 1 << 20;
+  constexpr std::int64_t piece = 256 << 10;
+  constexpr std::int64_t enough = 256LL << 20;  // beyond the budget: then it is none
   MemoryPool pool(budget);
   std::int64_t bytes = 0;
-  while (bytes <= 2 * budget + piece && pool.allocate(std::min(piece, budget)) != nullptr)
-    bytes += std::min(piece, budget);
+  while (bytes < budget + enough && pool.allocate(piece) != nullptr) bytes += piece;
   return bytes;
 }
 

@@ -22,7 +22,7 @@ struct MeasureOptions {
 /// Exit code. Throws Skip where there is no usable GPU.
 int measure(const MeasureOptions& options);
 
-/// Bytes that can be had from a pool of `budget` bytes, MiB by MiB.
+/// Bytes that can be had from a pool of `budget` bytes, in small pieces.
 std::int64_t granted(std::int64_t budget);
 
 /// Largest needs of `plans`, and at least as much as makes caches miss.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <optional>
-#include <span>
 #include <string_view>
 
 namespace replay {
@@ -13,14 +11,16 @@ namespace {
 
 constexpr std::int64_t largest = std::int64_t{1} << 50;
 constexpr std::size_t most_mistakes = 20;
+constexpr std::int64_t most_tasks = 10'000'000;
 
+/// At blanks, of which several count as one.
 std::vector<std::string_view> split(std::string_view line) {
   std::vector<std::string_view> fields;
   while (true) {
-    const std::size_t end = line.find(' ');
-    fields.push_back(line.substr(0, end));
-    if (end == std::string_view::npos) return fields;
-    line.remove_prefix(end + 1);
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    if (line.empty()) return fields;
+    fields.push_back(line.substr(0, line.find(' ')));
+    line.remove_prefix(fields.back().size());
   }
 }
 
@@ -31,7 +31,7 @@ std::string quoted(std::string_view text) {
 }
 
 bool is_name(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) {
+  return !text.empty() && text.size() <= 200 && std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("_.:/@=+-").find(c) != std::string_view::npos;
   });
@@ -51,12 +51,18 @@ class Fields {
     std::string what;
   };
 
-  explicit Fields(std::string_view line) : fields_(split(line)) {}
+  explicit Fields(std::string_view line) : line_(line), fields_(split(line)) {}
 
   bool empty() const { return next_ == fields_.size(); }
-  std::size_t left() const { return fields_.size() - next_; }
+
+  /// Of the field that was taken last; behind the line's end if one was wanted there.
+  std::size_t column() const {
+    if (fields_.empty() || wanted_more_) return line_.size() + 1;
+    return static_cast<std::size_t>(fields_[next_ == 0 ? 0 : next_ - 1].data() - line_.data()) + 1;
+  }
 
   std::string_view word(const char* what) {
+    wanted_more_ = empty();
     if (empty()) throw Wrong{std::string("the line ends where ") + what + " should stand"};
     return fields_[next_++];
   }
@@ -89,20 +95,20 @@ class Fields {
   }
 
   void expect(std::string_view keyword) {
-    if (empty() || fields_[next_] != keyword)
-      throw Wrong{
-          "'" + std::string(keyword) + "' should stand " +
-          (empty() ? std::string("at the end") : "where " + quoted(fields_[next_]) + " does")};
-    ++next_;
+    const std::string wanted = "'" + std::string(keyword) + "'";
+    if (const std::string_view found = word(wanted.c_str()); found != keyword)
+      throw Wrong{wanted + " should stand where " + quoted(found) + " does"};
   }
 
   void end() {
-    if (!empty()) throw Wrong{quoted(fields_[next_]) + " is one field too many"};
+    if (!empty()) throw Wrong{quoted(fields_[next_++]) + " is one field too many"};
   }
 
  private:
+  std::string_view line_;
   std::vector<std::string_view> fields_;
   std::size_t next_ = 0;
+  bool wanted_more_ = false;
 };
 
 class Reader {
@@ -112,12 +118,12 @@ class Reader {
   Plan read(std::istream& in) {
     for (std::string line; std::getline(in, line);) {
       ++line_;
-      if (line.empty() || line.front() == '#') continue;
+      Fields fields(line);
+      if (fields.empty() || line.front() == '#') continue;
       try {
-        Fields fields(line);
         read_line(fields);
       } catch (const Fields::Wrong& wrong) {
-        add(line_, wrong.what);
+        add(line_, fields.column(), wrong.what);
         if (!in_body_) break;  // what follows an unreadable header means nothing
       }
       if (mistakes_ >= most_mistakes) break;
@@ -128,9 +134,10 @@ class Reader {
   }
 
  private:
-  void add(std::int64_t line, const std::string& what) {
+  void add(std::int64_t line, std::size_t column, const std::string& what) {
     if (++mistakes_ > most_mistakes) return;
-    text_ += (text_.empty() ? "" : "\n") + file_ + ":" + std::to_string(line) + ": " + what;
+    text_ += (text_.empty() ? "" : "\n") + file_ + ":" + std::to_string(line) + ":" +
+             std::to_string(column) + ": " + what;
   }
 
   void read_line(Fields& fields) {
@@ -170,7 +177,8 @@ class Reader {
       case 1:
         plan_.name = fields.word("name");
         if (!is_name(plan_.name))
-          throw Fields::Wrong{quoted(plan_.name) + " is no name: letters, digits and _.:/@=+-"};
+          throw Fields::Wrong{quoted(plan_.name) +
+                              " is no name: up to 200 letters, digits and _.:/@=+-"};
         break;
       case 2:
         plan_.hash = fields.word("hash");
@@ -206,9 +214,10 @@ class Reader {
   }
 
   void read_task(Fields& fields, bool transfer) {
-    // Counted even if the line is wrong, so that later lines do not seem wrong, too.
     const auto id = static_cast<std::int64_t>(plan_.tasks.size());
-    plan_.tasks.emplace_back();
+    if (id >= most_tasks) throw Fields::Wrong{"a plan has at most 10000000 tasks"};
+    plan_.tasks
+        .emplace_back();  // also if the line is wrong, so that later ones do not seem so, too
     Task task{.transfer = transfer};
     if (fields.number("task", 0, largest) != id)
       throw Fields::Wrong{"task " + std::to_string(id) + " is next"};
@@ -249,8 +258,7 @@ class Reader {
     if (plan_.way != Way::host) return fields.index("device", plan_.devices);
     const std::string_view text = fields.word("device or 'host'");
     if (text == "host") return host;
-    Fields device(text);
-    return device.index("device", plan_.devices);
+    return Fields(text).index("device", plan_.devices);
   }
 
   static Body read_body(Fields& fields, std::int64_t ns) {
@@ -266,12 +274,12 @@ class Reader {
         if (body.a % 16 != 0) throw Fields::Wrong{"gemm's size is a multiple of 16"};
         break;
       case Body::Kind::ew:
-        body.a = fields.number("bytes", 0, largest);
+        body.a = fields.number("bytes", 32, largest);
         if (body.a % 32 != 0) throw Fields::Wrong{"ew's bytes are a multiple of 32"};
         break;
       case Body::Kind::cublas:
         for (std::int64_t* size : {&body.a, &body.b, &body.c})
-          *size = fields.number("size", 1, 65536);
+          *size = fields.number("size", 1, 16384);
     }
     return body;
   }
@@ -287,10 +295,13 @@ class Reader {
     buffer.task = fields.index("task above", static_cast<std::int64_t>(plan_.tasks.size()));
     fields.expect("until");
     do {
-      buffer.until.push_back(static_cast<int>(fields.number("task", 0, (1LL << 31) - 1)));
-      furthest_.resize(plan_.buffers.size());
-      furthest_.back() = {std::max(furthest_.back().task, buffer.until.back()), line_};
+      buffer.until.push_back(static_cast<int>(fields.number("task", 0, most_tasks)));
+      if (buffer.until.back() < buffer.task)
+        throw Fields::Wrong{"the buffer would be given back before it is taken"};
+      if (buffer.until.size() > 1 && buffer.until.back() <= *(buffer.until.end() - 2))
+        throw Fields::Wrong{"the tasks behind 'until' ascend, each once"};
     } while (!fields.empty());
+    if (buffer.until.back() > furthest_.task) furthest_ = {buffer.until.back(), line_};
     plan_.buffers.back() = std::move(buffer);
   }
 
@@ -306,21 +317,20 @@ class Reader {
   }
 
   void check_whole() {
-    if (!ended_) return add(line_, "the file ends without its 'end' line");
-    for (const Furthest& until : furthest_)
-      if (until.task >= static_cast<int>(plan_.tasks.size()))
-        add(until.line, "there is no task " + std::to_string(until.task));
+    if (!ended_) return add(line_, 1, "the file ends without its 'end' line");
+    if (furthest_.task >= static_cast<int>(plan_.tasks.size()))
+      add(furthest_.line, 1, "there is no task " + std::to_string(furthest_.task));
   }
 
-  /// The last task that a buffer waits for: it may come later, so it is checked at the end.
+  /// The last task that any buffer waits for: it may come later, so it is checked at the end.
   struct Furthest {
-    int task = 0;
+    int task = -1;
     std::int64_t line = 0;
   };
 
   const std::string& file_;
   Plan plan_;
-  std::vector<Furthest> furthest_;  ///< per buffer
+  Furthest furthest_;
   std::string text_;
   std::size_t mistakes_ = 0;
   std::int64_t line_ = 0;
