@@ -301,10 +301,11 @@ class Calibrator {
       if (base == alone.end()) continue;
       for (const auto& [count, samples] : by_count) {
         const auto neighbours = static_cast<double>(count);
-        found[{subject, against}].push_back(bootstrap(
-            std::vector<Samples>{base->second, samples}, [neighbours](const std::vector<Samples>& g) {
-              return (median(g[1]) / median(g[0]) - 1.0) / neighbours;
-            }));
+        found[{subject, against}].push_back(bootstrap(std::vector<Samples>{base->second, samples},
+                                                      [neighbours](const std::vector<Samples>& g) {
+                                                        return (median(g[1]) / median(g[0]) - 1.0) /
+                                                               neighbours;
+                                                      }));
       }
     }
     for (const auto& [pair, estimates] : found) {

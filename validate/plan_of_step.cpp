@@ -1,11 +1,11 @@
 #include "validate/plan_of_step.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
+#include <utility>
 
 #include "scenarios/run/hash.h"
 #include "scenarios/run/problem.h"
+#include "sim/cluster/calibrated_costs.h"
 #include "sim/engine/channels.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
@@ -29,7 +29,8 @@ struct Slice {
 
 class Recorder final : public StepObserver {
  public:
-  Recorder(const Problem& problem) : problem_(problem) {}
+  Recorder(const Problem& problem, const CostModel& lengths)
+      : problem_(problem), lengths_(lengths) {}
 
   void on_op(OpId op, DeviceId device, TimePoint start, TimePoint end) override {
     slices.push_back({.start = start.time_since_epoch(),
@@ -48,7 +49,7 @@ class Recorder final : public StepObserver {
                 .copy = copies++};
     if (problem_.engine.transfers != Transfers::staged) return slices.push_back(slice);
     const Stages parts = stages(problem_.costs, tensor, src, dst);
-    if (parts.latency != Duration::zero())
+    if (lengths_.latency(tensor, src, dst) != Duration::zero())
       throw InputError(
           "a plan has no staged transfers with a latency: it would hold no channel, "
           "which a queue of a GPU cannot say (give the link 'latency: 0')");
@@ -66,6 +67,7 @@ class Recorder final : public StepObserver {
 
  private:
   const Problem& problem_;
+  const CostModel& lengths_;
 };
 
 void check_sayable(const Problem& problem) {
@@ -79,22 +81,11 @@ void check_sayable(const Problem& problem) {
   mistakes.throw_if_any();
 }
 
-std::int64_t multiple(double value, std::int64_t of, std::int64_t least, std::int64_t most) {
-  const double rounded = std::round(value / static_cast<double>(of)) * static_cast<double>(of);
-  return static_cast<std::int64_t>(
-      std::clamp(rounded, static_cast<double>(least), static_cast<double>(most)));
-}
-
 Body body_of(const OpGraph& graph, OpId v, Duration length, Bodies bodies) {
-  const OpWork work = graph.work(v);
-  if (bodies == Bodies::spin || (work.flops == 0 && work.traffic == Bytes{}))
-    return {.kind = BodyKind::spin, .args = {length.count()}};
-  // An H100's tensor cores do about 300 flops in the time of one byte (989 TFLOP/s, 3.35 TB/s).
-  const auto flops = static_cast<double>(work.flops);
-  const auto bytes = static_cast<double>(work.traffic.count);
-  if (flops > 300.0 * bytes)
-    return {.kind = BodyKind::gemm, .args = {multiple(std::cbrt(flops / 2.0), 16, 16, 16384)}};
-  return {.kind = BodyKind::ew, .args = {multiple(bytes, 32, 32, std::int64_t{1} << 36)}};
+  const StandIn work = bodies == Bodies::work ? stand_in(graph.work(v)) : StandIn{};
+  if (work.kind == "gemm") return {.kind = BodyKind::gemm, .args = {work.argument}};
+  if (work.kind == "ew") return {.kind = BodyKind::ew, .args = {work.argument}};
+  return {.kind = BodyKind::spin, .args = {length.count()}};
 }
 
 class PlanMaker {
@@ -111,11 +102,14 @@ class PlanMaker {
         copies_of_tensor_(problem.graph.num_tensors()) {}
 
   ReplayPlan make() {
-    Recorder recorder(problem_);
+    Recorder recorder(problem_, choice_.lengths == nullptr ? problem_.costs : *choice_.lengths);
     Problem unlimited = problem_;
     unlimited.engine.enforce_memory = false;
     StepObserver* const observer = &recorder;
     simulate(unlimited, placement_, {&observer, 1});
+    other_end_.resize(recorder.copies);
+    for (const Slice& slice : recorder.slices)
+      if (slice.transfer && slice.to != Task::host) other_end_[slice.copy] = slice.to;
     std::ranges::stable_sort(recorder.slices, {}, &Slice::start);
 
     plan_.devices = static_cast<int>(problem_.cluster.num_devices());
@@ -161,7 +155,9 @@ class PlanMaker {
   void add_op(const Slice& slice) {
     Task task;
     task.device = slice.from;
-    task.length = slice.end - slice.start;
+    task.length = choice_.lengths == nullptr
+                      ? slice.end - slice.start
+                      : choice_.lengths->compute(slice.op, device_at(slice.from));
     task.body = body_of(graph_, slice.op, task.length, choice_.bodies);
     for (const EdgeId e : graph_.in_edges(slice.op)) {
       const std::size_t copy = copy_for(e);
@@ -176,7 +172,7 @@ class PlanMaker {
               .device = slice.from,
               .to = slice.to,
               .bytes = tensor.size,
-              .length = slice.end - slice.start,
+              .length = length_of(slice),
               .body = {},
               .after = {}};
     const bool second_half = slice.from == Task::host;
@@ -184,17 +180,27 @@ class PlanMaker {
     task.after.push_back(second_half ? sent_[slice.copy] : task_of_op_[tensor.producer]);
     const int id = static_cast<int>(plan_.tasks.size());
     if (channels_.limited()) {
-      if (!second_half)
-        hold(channels_.sending(DeviceId(static_cast<unsigned>(slice.from))), task, id);
-      if (slice.to != Task::host)
-        hold(channels_.receiving(DeviceId(static_cast<unsigned>(slice.to))), task, id);
+      if (!second_half) hold(channels_.sending(device_at(slice.from)), task, id);
+      if (slice.to != Task::host) hold(channels_.receiving(device_at(slice.to)), task, id);
     }
     add(std::move(task));
     if (!second_half) sent_[slice.copy] = id;
     if (slice.to == Task::host) return;
     arrived_[slice.copy] = id;
-    copies_of_tensor_[slice.tensor].emplace_back(DeviceId(static_cast<unsigned>(slice.to)),
-                                                 slice.copy);
+    copies_of_tensor_[slice.tensor].emplace_back(device_at(slice.to), slice.copy);
+  }
+
+  static DeviceId device_at(int i) { return DeviceId{static_cast<std::uint32_t>(i)}; }
+
+  /// Of a transfer, or half of one.
+  Duration length_of(const Slice& slice) const {
+    if (choice_.lengths == nullptr) return slice.end - slice.start;
+    const DeviceId src = placement_.device[graph_.tensor(slice.tensor).producer];
+    if (!channels_.staged())
+      return choice_.lengths->transfer(slice.tensor, src, device_at(slice.to));
+    const DeviceId dst = device_at(slice.to == Task::host ? other_end_.at(slice.copy) : slice.to);
+    const Stages parts = stages(*choice_.lengths, slice.tensor, src, dst);
+    return slice.to == Task::host ? parts.out : parts.in;
   }
 
   /// The task takes the channel after the one that has it; a shared queue says so already.
@@ -269,6 +275,7 @@ class PlanMaker {
   std::vector<int> holder_;                   // [channels] the task that has it
   std::vector<std::vector<Duration>> lanes_;  // [devices][lane] free from
   IdVector<OpId, int> task_of_op_;
+  std::vector<int> other_end_;       // [copies] the receiver
   std::vector<int> sent_, arrived_;  // [copies] the task that leaves, that arrives
   IdVector<TensorId, std::vector<std::pair<DeviceId, std::size_t>>> copies_of_tensor_;
   ReplayPlan plan_;

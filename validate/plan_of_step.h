@@ -11,14 +11,13 @@ namespace baechi {
 /// What ops become.
 enum class Bodies : std::uint8_t {
   spin,  ///< all of exactly their simulated length
-  /// A matrix product of about as many flops, or a pass over as many bytes where that is the longer
-  /// half of the op's work on an H100; spin, where no work is stated.
-  work,
+  work,  ///< what stand_in() says of their work; spin, where none is stated
 };
 
 struct PlanChoice {
   SubmitMode mode = SubmitMode::graph;
   Bodies bodies = Bodies::spin;
+  const CostModel* lengths = nullptr;  ///< of the tasks, where not those of the problem
 };
 
 /// The step that simulate() makes of `placement`, without memory limits. Each queue has its tasks

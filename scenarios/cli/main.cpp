@@ -101,6 +101,7 @@ void add_verbs(CLI::App& app, Verb& chosen) {
   add_paper(app, chosen);
   add_report(app, chosen);
   add_schema(app, chosen);
+  add_validate(app, chosen);
   for (CLI::App* verb : app.get_subcommands({})) verb->group("Verbs");
   app.footer(
       "First steps:\n"

@@ -88,6 +88,9 @@ int run_scenarios(const RunFlags& flags) {
   const Plan plan = make_plan(std::move(files), settings.threads, mistakes);
   mistakes.throw_if_any();
 
+  for (const auto& problem : plan.problems)
+    if (!problem->warning.empty()) fmt::print(stderr, "warning: {}", problem->warning);
+
   const std::string folder =
       !flags.out.empty() ? flags.out : "results/" + plan.header.scenarios.front().name;
   const std::optional<Results> known = flags.resume ? known_results(folder, plan) : std::nullopt;

@@ -19,5 +19,6 @@ void add_list(CLI::App& app, Verb& chosen);
 void add_paper(CLI::App& app, Verb& chosen);
 void add_report(CLI::App& app, Verb& chosen);
 void add_schema(CLI::App& app, Verb& chosen);
+void add_validate(CLI::App& app, Verb& chosen);
 
 }  // namespace baechi

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "placers/registry.h"
+#include "scenarios/run/calibration_file.h"
 #include "scenarios/run/paths.h"
 #include "scenarios/run/problem.h"
 #include "scenarios/run/tree.h"
@@ -157,6 +158,26 @@ ProfileChoice read_profile(Options& o) {
                "what placers take engine.transfers to be");
   if (believed > 0) profile.transfers = static_cast<Transfers>(believed - 1);
   return profile;
+}
+
+/// The file, and what is switched off.
+std::string read_calibration(Options& o, CalibrationChoice& choice) {
+  const std::string file = o.path("file", "that 'baechi validate calibrate' wrote");
+  choice.use.mode = o.get("mode", {"graph", "stream"}, "how work is submitted");
+  choice.use.way = o.get("way", {"link", "host", "peer"}, "how tensors move");
+  const Value* off = o.raw("off", "a list of effects to leave out: op_gap, latency, costs");
+  if (off == nullptr) return file;
+  static const std::vector<std::string> known{"op_gap", "latency", "costs"};
+  if (!is_list(*off)) o.mistake("off", "not a list");
+  for (const auto& [key, v] : off->children) {
+    if (std::ranges::find(known, v.text) == known.end()) {
+      o.mistake("off", no_such("effect", v.text, known));
+      continue;
+    }
+    for (const EffectName& effect : effect_names())
+      if (effect.name == v.text) choice.use.effects.*(effect.on) = false;
+  }
+  return file;
 }
 
 ReportChoice read_report(Options& o) {
@@ -363,6 +384,30 @@ ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Finding
   return cluster;
 }
 
+CalibrationChoice read_calibration(const Value& block, const std::string& base,
+                                   Findings& findings) {
+  CalibrationChoice choice;
+  findings.attempt([&] {
+    if (is_mapping(block)) {
+      need(block, "calibration", {"file"}, findings);
+      Options o = options_of(block, "calibration", base);
+      choice.file = read_calibration(o, choice);
+      o.finish();
+    } else if (!block.children.empty() || block.text.empty()) {
+      throw InputError(at(block.where) + "calibration: not a path or {file, mode, way, off}");
+    } else {
+      choice.file = resolve_path(block, base);
+    }
+    if (choice.file.empty()) return;
+    try {
+      choice.measured = std::make_shared<const Calibration>(baechi::read_calibration(choice.file));
+    } catch (const InputError& e) {
+      throw InputError(fmt::format("{}calibration: {}", at(block.where), e.what()));
+    }
+  });
+  return choice;
+}
+
 EngineOptions read_engine(const Value& block, Findings& findings) {
   EngineOptions engine;
   findings.attempt(
@@ -487,6 +532,14 @@ std::vector<BlockKeys> block_keys() {
        device_kind_options(),
        {"peak", "bandwidth", "memory"}},
       {"kinds.links", "entries NAME: {...}", link_kind_options(), {"bandwidth"}},
+      {"calibration",
+       "costs as measured of a machine: such a block, or the path of the file alone; each op with "
+       "the gap that follows it, each transfer with its latency",
+       keys([](Options& o) {
+         CalibrationChoice choice;
+         read_calibration(o, choice);
+       }),
+       {"file"}},
       {"engine", "how the step is executed", keys([](Options& o) { read_engine(o); }), {}},
       {"profile", "what placers know of the costs", keys([](Options& o) { read_profile(o); }), {}},
       {"report", "what the results hold", keys([](Options& o) { read_report(o); }), {}},

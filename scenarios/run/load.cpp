@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "scenarios/run/blocks.h"
+#include "scenarios/run/calibration_file.h"
 #include "scenarios/run/paths.h"
 #include "scenarios/run/sweep.h"
 #include "scenarios/run/tree.h"
@@ -74,11 +75,8 @@ class Loader {
     for (const TopKey& k : top_keys()) known.emplace_back(k.key);
     for (const auto& [key, value] : root_.children) {
       if (key.starts_with("x-") || std::ranges::find(known, key) != known.end()) continue;
-      if (key == "calibration")
-        findings_.add(fmt::format("{}{}: there are none in this version", at(value.where), key));
-      else
-        findings_.add(fmt::format("{}a scenario has no key '{}'{} (keys: {})", at(value.where), key,
-                                  did_you_mean(key, known), fmt::join(known, ", ")));
+      findings_.add(fmt::format("{}a scenario has no key '{}'{} (keys: {})", at(value.where), key,
+                                did_you_mean(key, known), fmt::join(known, ", ")));
     }
     for (const std::string_view key : {"graph", "cluster", "placers"}) {
       if (find(root_, key) == nullptr && !is_swept(key))
@@ -250,6 +248,14 @@ class Loader {
         "transforms", [&](const Value& v) { return read_transforms(v, base_, findings_); });
     const auto clusters = read_all<ClusterChoice>(
         "cluster", [&](const Value& v) { return read_cluster(v, kinds_, findings_); });
+    CalibrationChoice calibration;
+    std::string calibration_text;
+    if (const Value* block = find(root_, "calibration")) {
+      calibration = read_calibration(*block, base_, findings_);
+      calibration_text = "\ncalibration: " + one_line(*block);
+      if (calibration.measured != nullptr)
+        calibration_text += "\n" + calibration_yaml(*calibration.measured);
+    }
     const auto engines = read_all<EngineOptions>(
         "engine", [&](const Value& v) { return read_engine(v, findings_); });
     const auto profiles = read_all<ProfileChoice>(
@@ -265,7 +271,8 @@ class Loader {
               point.transforms = transform.choice;
               point.transforms_text = transform.text;
               point.cluster = cluster.choice;
-              point.cluster_text = cluster.text;
+              point.cluster.calibration = calibration;
+              point.cluster_text = cluster.text + calibration_text;
               point.engine = engine.choice;
               point.engine_text = engine.text;
               point.profile = profile.choice;
@@ -303,6 +310,9 @@ std::span<const TopKey> top_keys() {
        "of devices and links beyond those of 'baechi list devices': {devices: {NAME: {...}}, "
        "links: "
        "{NAME: {...}}}, or the path of a file with such a block"},
+      {"calibration",
+       "costs as measured of a machine, instead of plain ones: a file of 'baechi validate "
+       "calibrate', or a block"},
       {"engine", "how the step is executed"},
       {"profile", "what placers know of the costs"},
       {"placers", "a list of NAME or {NAME: {option: value, ...}}: one run each"},

@@ -153,7 +153,7 @@ class PaperReader {
     }
     if (const Value* c = find(block, "calibration")) {
       row.calibration = c->text;
-      if (std::ranges::find(paper_.calibrations, c->text, &Calibration::name) ==
+      if (std::ranges::find(paper_.calibrations, c->text, &PaperCalibration::name) ==
           paper_.calibrations.end())
         throw InputError(fmt::format("{}no calibration '{}'", at(c->where), c->text));
     }

@@ -57,7 +57,7 @@ struct PaperTable {
 };
 
 /// A model's one number: the speed of the devices is set so that `placer`'s step takes `step_time`.
-struct Calibration {
+struct PaperCalibration {
   std::string name, scenario, placer;
   std::vector<std::string> sets;
   Duration step_time{};
@@ -65,7 +65,7 @@ struct Calibration {
 
 struct Paper {
   std::string name, folder, title, source;
-  std::vector<Calibration> calibrations;
+  std::vector<PaperCalibration> calibrations;
   std::vector<PaperTable> tables;
 };
 

@@ -51,11 +51,11 @@ std::vector<std::vector<RunResult>> run_jobs(const std::vector<Job>& jobs, std::
 std::map<std::string, double> calibrate(const Paper& paper, std::size_t threads,
                                         const Watch& watch) {
   std::vector<Job> jobs;
-  for (const Calibration& c : paper.calibrations) jobs.push_back({c.scenario, c.sets, {c.placer}});
+  for (const PaperCalibration& c : paper.calibrations) jobs.push_back({c.scenario, c.sets, {c.placer}});
   const auto rows = run_jobs(jobs, threads, watch);
   std::map<std::string, double> speeds;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Calibration& c = paper.calibrations[i];
+    const PaperCalibration& c = paper.calibrations[i];
     if (rows[i].empty())
       throw InputError(
           fmt::format("calibration {}: {} has no placer '{}'", c.name, c.scenario, c.placer));
@@ -227,7 +227,7 @@ void summarise(const PaperTable& table, PaperTableResult& result) {
 
 /// Whether the cell's run is the one its calibration was set by.
 bool is_calibrated(const Paper& paper, const PaperRow& row, const PaperColumn& column) {
-  const auto c = std::ranges::find(paper.calibrations, row.calibration, &Calibration::name);
+  const auto c = std::ranges::find(paper.calibrations, row.calibration, &PaperCalibration::name);
   return c != paper.calibrations.end() && column.metric == Metric::step_time &&
          c->placer == column.placer && c->scenario == row.scenario && c->sets == with(row, column);
 }

@@ -64,7 +64,7 @@ std::string calibration_note(const Paper& paper, const PaperResult& result) {
       "Calibrated on one number per model, the step time of one GPU at the smaller batch; devices "
       "run "
       "at this speed of their roofline:";
-  for (const Calibration& c : paper.calibrations)
+  for (const PaperCalibration& c : paper.calibrations)
     text += fmt::format(" {} {:.3f} ({} s)", c.name, result.speeds.at(c.name),
                         to_us(c.step_time) / 1e6);
   return text + ". No other cell of any table was used.";

@@ -35,6 +35,10 @@ void check(const ClusterChoice& choice) {
     mistakes.add(
         fmt::format("cluster: a memory fraction of {} is not in (0, 1]", choice.memory_fraction));
   if (!choice.fit && count > 1) check_link(choice.link, "its link", mistakes);
+  if (const Calibration* c = choice.calibration.measured.get();
+      c != nullptr && count > c->partitions.size())
+    mistakes.add(fmt::format("{}: calibrated for {} partitions, and the cluster has {} devices",
+                             choice.calibration.file, c->partitions.size(), count));
   for (const LinkChoice& l : choice.links) {
     check_link(l.link, "a link between groups", mistakes);
     if (l.from >= choice.devices.size() || l.to >= choice.devices.size())
@@ -132,8 +136,15 @@ Cluster make_cluster(const ClusterChoice& choice) {
 
 std::unique_ptr<CostModel> make_costs(const ClusterChoice& choice, const OpGraph& graph,
                                       const Cluster& cluster) {
-  if (choice.fit) return std::make_unique<BaechiCosts>(graph, cluster, *choice.fit);
-  return std::make_unique<ProfiledCosts>(graph, cluster);
+  std::unique_ptr<CostModel> plain;
+  if (choice.fit)
+    plain = std::make_unique<BaechiCosts>(graph, cluster, *choice.fit);
+  else
+    plain = std::make_unique<ProfiledCosts>(graph, cluster);
+  const CalibrationChoice& calibration = choice.calibration;
+  if (calibration.measured == nullptr) return plain;
+  return std::make_unique<CalibratedCosts>(std::move(plain), graph, calibration.measured,
+                                           calibration.use);
 }
 
 }  // namespace baechi

@@ -381,6 +381,8 @@ std::string scenario_schema() {
     if (k.key == "graph") s = graph_schema();
     if (k.key == "cluster") s = cluster_schema();
     if (k.key == "engine" || k.key == "profile" || k.key == "report") s = simple(k.key);
+    if (k.key == "calibration")
+      s = {{"anyOf", {simple(k.key), {{"type", "string"}, {"description", "path of the file"}}}}};
     if (k.key == "transforms") s = transforms_schema();
     if (k.key == "kinds") s = kinds_schema();
     if (k.key == "placers") s = placers_schema();

@@ -266,6 +266,8 @@ class Planner {
       problem->costs = make_costs(point->cluster, *prepared.step, problem->cluster);
       problem->placed_costs = make_costs(point->cluster, *prepared.placed, problem->cluster);
       problem->bounds = lower_bounds(*prepared.step, problem->cluster, *problem->costs);
+      if (const auto* calibrated = dynamic_cast<const CalibratedCosts*>(problem->costs.get()))
+        problem->warning = calibrated->outside();
       plan_.problems[i] = std::move(problem);
     });
   }

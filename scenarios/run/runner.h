@@ -21,6 +21,7 @@ struct PlannedProblem {
   Cluster cluster;
   std::unique_ptr<CostModel> costs, placed_costs;  ///< of the step, of what placers see
   LowerBounds bounds;
+  std::string warning{};  ///< of sizes that its calibration does not cover
 };
 
 struct PlannedRun {

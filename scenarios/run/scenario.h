@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/cluster/calibrated_costs.h"
 #include "sim/cluster/cost_model.h"
 #include "sim/cluster/device_model.h"
 #include "sim/cluster/engine_options.h"
@@ -51,12 +52,20 @@ struct LinkChoice {
   Link link{};
 };
 
+/// Costs as they were measured of a machine.
+struct CalibrationChoice {
+  std::shared_ptr<const Calibration> measured{};  ///< null: plain costs
+  CalibrationUse use{};
+  std::string file{};
+};
+
 struct ClusterChoice {
   std::vector<DeviceChoice> devices;
   double memory_fraction = 1.0;         ///< of every device's memory, rounded down to a byte
   Link link{};                          ///< where `links` says nothing
   std::vector<LinkChoice> links;        ///< later ones win
   std::optional<BaechiCosts::Fit> fit;  ///< transfers by Baechi's rounded fit, not by `link`
+  CalibrationChoice calibration;
 };
 
 /// What placers know of the costs.

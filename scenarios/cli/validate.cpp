@@ -1,0 +1,194 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/verbs.h"
+#include "scenarios/run/calibration_file.h"
+#include "scenarios/run/load.h"
+#include "scenarios/run/results.h"
+#include "scenarios/run/runner.h"
+#include "sim/error.h"
+#include "validate/calibrate.h"
+#include "validate/executor.h"
+#include "validate/export.h"
+
+namespace baechi {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PlanFlags {
+  std::vector<std::string> scenarios, sets;
+  std::string out, mode = "graph", bodies = "spin", calibration;
+  std::vector<double> budgets;
+  std::size_t threads = 1;
+};
+
+template <class Enum>
+Enum by_name(std::string_view name, std::initializer_list<Enum> all) {
+  for (const Enum e : all)
+    if (to_text(e) == name) return e;
+  return *all.begin();
+}
+
+int write_plans(const PlanFlags& flags) {
+  Mistakes mistakes;
+  std::vector<ScenarioFile> files;
+  files.reserve(flags.scenarios.size());
+  for (const std::string& path : flags.scenarios)
+    files.push_back(load_scenario(path, flags.sets, mistakes));
+  const Plan plan = make_plan(std::move(files), flags.threads, mistakes);
+  mistakes.throw_if_any();
+  ExportChoice choice;
+  choice.mode = by_name(flags.mode, {SubmitMode::graph, SubmitMode::stream, SubmitMode::eager});
+  choice.bodies = flags.bodies == "work" ? Bodies::work : Bodies::spin;
+  choice.budgets = flags.budgets;
+  choice.threads = flags.threads;
+  if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
+  const Exported exported = export_plans(plan, choice, flags.out);
+  for (const std::string& remark : exported.remarks) fmt::print(stderr, "{}\n", remark);
+  fmt::print(stderr, "{}/plans: {} plans of {} runs\n", flags.out, exported.plans,
+             plan.runs.size());
+  return 0;
+}
+
+void add_plan(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand("plan", "Write every placed step of scenarios as a plan");
+  const auto flags = std::make_shared<PlanFlags>();
+  verb->add_option("SCENARIO", flags->scenarios, "Scenario files")->required()->type_name("");
+  verb->add_option("-o", flags->out, "Folder of the run: DIR/plans/* is written anew")
+      ->required()
+      ->type_name("DIR");
+  verb->add_option("--mode", flags->mode, "How work is submitted: graph, stream, or eager [graph]")
+      ->type_name("M")
+      ->check(CLI::IsMember({"graph", "stream", "eager"}));
+  verb->add_option("--bodies", flags->bodies,
+                   "What ops become: spin (of exactly their length), or work (products and passes "
+                   "over memory of as much work) [spin]")
+      ->type_name("B")
+      ->check(CLI::IsMember({"spin", "work"}));
+  verb->add_option("--calibration", flags->calibration,
+                   "Predict with this calibration [without overheads]")
+      ->type_name("FILE");
+  verb->add_option("--budget", flags->budgets,
+                   "Also a plan with this fraction of the predicted peaks as memory, enforced; may "
+                   "be repeated")
+      ->type_name("F")
+      ->check(CLI::Range(0.01, 10.0))
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_option("--set", flags->sets, "Put VALUE at the dotted KEY of every scenario")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_option("-j", flags->threads, "Threads [1]")->type_name("N")->check(CLI::Range(1, 1024));
+  verb->callback([flags, &chosen] { chosen = [flags] { return write_plans(*flags); }; });
+}
+
+struct ReplayFlags {
+  std::string run;
+  int devices = 4, replays = 30, rounds = 20, timelines = 3;
+  double noise = 0.005, jitter_ns = 40, stretch = 1.0;
+  std::uint64_t seed = 1;
+};
+
+int replay(const ReplayFlags& flags) {
+  std::vector<ReplayPlan> plans;
+  int devices = flags.devices;
+  if (fs::is_directory(flags.run + "/plans")) plans = read_plans(flags.run + "/plans");
+  for (const ReplayPlan& plan : plans) devices = std::max(devices, plan.devices);
+  const Unknowns measuring{.noise = flags.noise, .jitter_ns = flags.jitter_ns};
+  VirtualClock clock(virtual_truth(devices), measuring, flags.seed);
+  RunFolder run;
+  run.measurements = run_benchmarks(clock, flags.rounds);
+  clock.set({.noise = flags.noise, .jitter_ns = flags.jitter_ns, .stretch = flags.stretch});
+  replay_plans(clock, plans, {.replays = flags.replays, .timelines = flags.timelines}, run);
+  fs::create_directories(flags.run);
+  write_aside(flags.run + "/machine.txt", machine_text(clock.machine()));
+  write_aside(flags.run + "/measurements.csv", measurements_csv(run.measurements));
+  write_aside(flags.run + "/steps.csv", steps_csv(run.steps));
+  write_aside(flags.run + "/timeline.csv", timeline_csv(run.timeline));
+  fmt::print(stderr, "{}: {} plans on a virtual clock of {} devices\n", flags.run, plans.size(),
+             devices);
+  return 0;
+}
+
+void add_replay(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand(
+      "replay", "Benchmarks and replays on a virtual clock: what a harness writes, without a GPU");
+  const auto flags = std::make_shared<ReplayFlags>();
+  verb->add_option("RUN", flags->run, "Folder of the run")->required()->type_name("");
+  verb->add_option("--devices", flags->devices, "At least so many, more if a plan has [4]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64));
+  verb->add_option("--replays", flags->replays, "Of each plan, twice [30]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000));
+  verb->add_option("--timelines", flags->timelines, "Replays kept task by task, twice [3]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 10000));
+  verb->add_option("--rounds", flags->rounds, "Of the benchmarks [20]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000));
+  verb->add_option("--noise", flags->noise, "Deviation of each task's length [0.005]")
+      ->type_name("F")
+      ->check(CLI::Range(0.0, 0.5));
+  verb->add_option("--jitter-ns", flags->jitter_ns, "Deviation of each replay's gaps [40]")
+      ->type_name("NS")
+      ->check(CLI::Range(0.0, 1e6));
+  verb->add_option("--stretch", flags->stretch,
+                   "Lengths in replays, but not in benchmarks, times this: an error for the report "
+                   "to find [1]")
+      ->type_name("F")
+      ->check(CLI::Range(0.5, 2.0));
+  verb->add_option("--seed", flags->seed, "Of the noise [1]")->type_name("N");
+  verb->callback([flags, &chosen] { chosen = [flags] { return replay(*flags); }; });
+}
+
+struct CalibrateFlags {
+  std::string run, out;
+};
+
+int calibrate_run(const CalibrateFlags& flags) {
+  const RunFolder run = read_run(flags.run);
+  Mistakes mistakes;
+  if (!run.machine) mistakes.add(fmt::format("{}: no machine.txt", flags.run));
+  if (run.measurements.empty()) mistakes.add(fmt::format("{}: no measurements.csv", flags.run));
+  mistakes.throw_if_any();
+  const std::string out = flags.out.empty() ? flags.run + "/calibration.yaml" : flags.out;
+  write_aside(out, calibration_yaml(
+                       calibrate(*run.machine, run.measurements, flags.run + "/measurements.csv")));
+  fmt::print(stderr, "{}\n", out);
+  return 0;
+}
+
+void add_calibrate(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand("calibrate", "Fit a calibration to a run's benchmarks");
+  const auto flags = std::make_shared<CalibrateFlags>();
+  verb->add_option("RUN", flags->run, "Folder with machine.txt and measurements.csv")
+      ->required()
+      ->type_name("");
+  verb->add_option("-o", flags->out, "The file to write [RUN/calibration.yaml]")->type_name("FILE");
+  verb->callback([flags, &chosen] { chosen = [flags] { return calibrate_run(*flags); }; });
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Verb& chosen) {
+  CLI::App* verb =
+      app.add_subcommand("validate", "Check simulated steps against replays on real devices");
+  verb->require_subcommand(1);
+  add_plan(*verb, chosen);
+  add_replay(*verb, chosen);
+  add_calibrate(*verb, chosen);
+  verb->footer(
+      "The files: validate/FORMATS.md. Without a GPU, on a virtual clock:\n"
+      "  baechi validate plan scenarios/examples/slow_link.yaml -o results/virtual\n"
+      "  baechi validate replay results/virtual\n"
+      "  baechi validate calibrate results/virtual\n"
+      "  baechi validate report results/virtual");
+}
+
+}  // namespace baechi

@@ -1,0 +1,140 @@
+#include "validate/export.h"
+
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "scenarios/run/calibration_file.h"
+#include "scenarios/run/hash.h"
+#include "scenarios/run/paths.h"
+#include "scenarios/run/problem.h"
+#include "validate/run_files.h"
+
+namespace baechi {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What may stand in a plan's name.
+std::string plain(std::string text) {
+  constexpr std::string_view others = "_.:@=+-";
+  for (char& c : text) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!letter && others.find(c) == std::string_view::npos) c = '_';
+  }
+  return text.substr(0, 60);
+}
+
+/// Names of the graphs that plans are of, SCENARIO or SCENARIO.VALUE of each axis, each once.
+class GroupNames {
+ public:
+  std::string of(const ScenarioFile& file, const PlannedRun& run) {
+    const auto known = names_.find({run.file, run.point});
+    if (known != names_.end()) return known->second;
+    const Scenario& point = file.points[run.point];
+    std::string name = point.name;
+    for (const std::string& value : point.at) name += "." + fs::path(value).stem().string();
+    name = plain(name);
+    if (!taken_.insert(name).second) {
+      name += fmt::format("+{}.{}", run.file, run.point);
+      taken_.insert(name);
+    }
+    return names_[{run.file, run.point}] = name;
+  }
+
+ private:
+  std::map<std::pair<std::size_t, std::size_t>, std::string> names_;
+  std::set<std::string> taken_;
+};
+
+void write_plan(const std::string& stem, const ReplayPlan& plan, const Calibration* calibration) {
+  Prediction p{.name = plan.name, .hash = plan.hash};
+  p.replay = predict(plan, timing_of(plan, calibration, {}));
+  p.peaks = peaks(plan, p.replay);
+  p.verdict = runs_out(plan, p.peaks) ? Verdict::oom : Verdict::ok;
+  write_aside(stem + ".plan", plan_text(plan));
+  write_aside(stem + ".prediction.csv", prediction_csv(p));
+}
+
+/// The same plan with budgets of `fraction` of its predicted peaks, enforced.
+ReplayPlan with_budget(ReplayPlan plan, double fraction, const Calibration* calibration) {
+  const std::vector<Bytes> most = peaks(plan, predict(plan, timing_of(plan, calibration, {})));
+  for (std::size_t d = 0; d < most.size(); ++d) plan.budget[d] = fraction * most[d];
+  plan.live_memory = true;
+  plan.name += fmt::format("@{}", fraction);
+  Hash hash;
+  hash.add(static_cast<std::int64_t>(plan.hash));
+  hash.add(plan.name);
+  plan.hash = hash.value();
+  return plan;
+}
+
+/// What a folder of plans had before must not be taken for what it gets now.
+void empty_plans(const std::string& folder) {
+  fs::create_directories(folder);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find(".plan") != std::string::npos ||
+        name.find(".prediction.csv") != std::string::npos)
+      fs::remove(entry.path());
+  }
+}
+
+ReplayPlan plan_of_row(const Plan& plan, const RunResult& row, const std::string& name,
+                       const ExportChoice& choice, const std::string& salt) {
+  const PlannedRun& planned = plan.runs[row.id];
+  const RunStep step = step_of(plan, row);
+  const Problem problem = step.problem();
+  ClusterChoice uncalibrated = plan.files[planned.file].points[planned.point].cluster;
+  uncalibrated.calibration = {};
+  const auto lengths = make_costs(uncalibrated, problem.graph, problem.cluster);
+  return plan_of_step(problem, step.placement(), name,
+                      {.mode = choice.mode, .bodies = choice.bodies, .lengths = lengths.get()},
+                      salt);
+}
+
+}  // namespace
+
+Exported export_plans(const Plan& plan, const ExportChoice& choice, const std::string& folder) {
+  std::vector<std::size_t> ids(plan.runs.size());
+  std::iota(ids.begin(), ids.end(), std::size_t{0});
+  RunSettings settings;
+  settings.threads = choice.threads;
+  const Results results = run(plan, ids, nullptr, settings);
+  const Calibration* calibration = choice.calibration ? &*choice.calibration : nullptr;
+  const std::string salt = calibration != nullptr ? calibration_yaml(*calibration) : "";
+
+  empty_plans(folder + "/plans");
+  Exported exported;
+  GroupNames groups;
+  std::set<std::string> names;
+  for (const RunResult& row : results.rows) {
+    const PlannedRun& planned = plan.runs[row.id];
+    std::string name = fmt::format("{}/{}/{}", groups.of(plan.files[planned.file], planned),
+                                   plain(row.placer), row.seed);
+    if (row.status != Status::ok && row.status != Status::oom) {
+      exported.remarks.push_back(
+          fmt::format("no plan of {}: {}: {}", name, to_text(row.status), row.detail));
+      continue;
+    }
+    if (!names.insert(name).second) name += fmt::format("+{}", row.id);
+    const ReplayPlan whole = plan_of_row(plan, row, name, choice, salt);
+    if (calibration != nullptr) {
+      const std::string outside = outside_calibration(whole, *calibration);
+      if (!outside.empty()) exported.remarks.push_back("warning: " + outside);
+    }
+    const auto write = [&](const std::string& prefix, const ReplayPlan& replay) {
+      write_plan(fmt::format("{}/plans/{}_{}", folder, prefix, plain_file_name(name)), replay,
+                 calibration);
+      ++exported.plans;
+    };
+    write(fmt::format("{:04}", row.id), whole);
+    for (const double fraction : choice.budgets)
+      write(fmt::format("{:04}b{}", row.id, fraction), with_budget(whole, fraction, calibration));
+  }
+  if (calibration != nullptr) write_aside(folder + "/calibration.yaml", salt);
+  return exported;
+}
+
+}  // namespace baechi
