@@ -247,8 +247,11 @@ TEST_SUITE("harness") {
     times[3].start -= 1;
     CHECK(disorder(plan, times, 0) ==
           "task 3 began before task 2, which it comes after, had ended");
-    times[2] = {};  // not known: nothing can be said
+    times[2] = {};  // not known, but it cannot have ended before 0, which it comes after
     CHECK(disorder(plan, times, 0) == "");
+    times[3].start = times[0].end - 1;
+    CHECK(disorder(plan, times, 0) ==
+          "task 3 began before task 2, which it comes after, had ended");
   }
 
   TEST_CASE("bytes are alive from a task's start to its last reader's end") {

@@ -15,7 +15,8 @@ namespace replay {
 
 namespace {
 
-constexpr int warm_up = 2;  // passes
+constexpr int warm_up = 2;             // passes
+constexpr unsigned smallest_part = 8;  // SMs
 
 struct Prepared {
   const Benchmark* benchmark = nullptr;
@@ -64,6 +65,16 @@ void measure_granules(TextFile& file) {
   }
 }
 
+bool has_cublas() {
+  try {
+    const Cublas probe(smallest_part);
+    return true;
+  } catch (const std::runtime_error& error) {
+    std::fprintf(stderr, "left out: cublas: %s\n", error.what());
+    return false;
+  }
+}
+
 }  // namespace
 
 std::int64_t granted(std::int64_t budget) {
@@ -98,8 +109,8 @@ int measure(const MeasureOptions& options) {
   const std::int64_t begin = host_ns();
   const auto seconds = [&] { return static_cast<double>(host_ns() - begin) / 1e9; };
   open_gpus();
-  const std::vector<Benchmark> all = benchmarks(
-      {.devices = options.devices, .cublas = !Cublas::library().empty(), .peer = options.peer});
+  const std::vector<Benchmark> all =
+      benchmarks({.devices = options.devices, .cublas = has_cublas(), .peer = options.peer});
   std::vector<const Plan*> plans;
   for (const Benchmark& b : all) plans.push_back(&b.plan);
   MachineOptions machine_options = machine_for(plans, options.devices);

@@ -17,6 +17,9 @@ struct Prepared {
   int replays = 0;
 };
 
+/// A verdict on memory needs no interval, and each replay maps its budgets anew.
+constexpr int most_live_replays = 5;
+
 /// What all machines of a run share.
 struct Run {
   const ReplayOptions& options;
@@ -48,6 +51,7 @@ struct Run {
 /// One replay. `round` < 0: warm-up. A plan that failed is not run again.
 void run_once(Run& run, Prepared& prepared, int round) {
   if (prepared.step == nullptr) return;
+  if (prepared.plan->memory == Memory::live && prepared.replays >= most_live_replays) return;
   StepResult result;
   try {
     result = prepared.step->run();

@@ -33,19 +33,24 @@ std::int64_t span(const Timeline& times) {
 
 std::string disorder(const Plan& plan, const Timeline& times, std::int64_t tick) {
   std::vector<int> before(static_cast<std::size_t>(plan.num_queues()), -1);
+  // [tasks], not before this can each have ended; of a task not known: the ends of what came before
+  // it
+  std::vector<std::int64_t> ended;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const Task& task = plan.tasks[i];
     int& last = before[static_cast<std::size_t>(plan.queue_of(task))];
-    const auto early = [&](int other) {
+    ended.push_back(times[i].known() ? times[i].end : std::numeric_limits<std::int64_t>::min());
+    const auto is_early = [&](int other) {
       if (other < 0) return false;
-      const Interval& o = times[static_cast<std::size_t>(other)];
-      return times[i].known() && o.known() && times[i].start < o.end - tick;
+      const std::int64_t end = ended[static_cast<std::size_t>(other)];
+      if (!times[i].known()) ended[i] = std::max(ended[i], end);
+      return times[i].known() && times[i].start + tick < end;
     };
-    if (early(last))
+    if (is_early(last))
       return "task " + std::to_string(i) + " began before task " + std::to_string(last) +
              " of its queue had ended";
     for (const int other : task.after)
-      if (early(other))
+      if (is_early(other))
         return "task " + std::to_string(i) + " began before task " + std::to_string(other) +
                ", which it comes after, had ended";
     last = static_cast<int>(i);
