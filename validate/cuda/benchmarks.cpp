@@ -93,6 +93,7 @@ Benchmark contention(Mode mode, const CopyKind& kind, std::int64_t bytes, int de
               .value = Benchmark::Value::hand_over};
   for (int i = 0; i < busy; ++i) b.subjects.push_back(add_spin(b.plan, i, lead));
   std::vector<int> copies;
+  copies.reserve(b.subjects.size());
   for (const int producer : b.subjects)
     copies.push_back(add_copy(b.plan, kind, producer, bytes, producer));  // device i's is task i
   for (int i = 0; i < busy; ++i)

@@ -112,6 +112,7 @@ int measure(const MeasureOptions& options) {
   const std::vector<Benchmark> all =
       benchmarks({.devices = options.devices, .cublas = has_cublas(), .peer = options.peer});
   std::vector<const Plan*> plans;
+  plans.reserve(all.size());
   for (const Benchmark& b : all) plans.push_back(&b.plan);
   MachineOptions machine_options = machine_for(plans, options.devices);
   machine_options.green_contexts = options.green_contexts;

@@ -118,6 +118,7 @@ class Questions {
       }
     }
     std::vector<double> errors;
+    errors.reserve(8);
     for (unsigned seed = 0; seed < 8; ++seed) errors.push_back(first_layer_error(seed));
     const double middle = 100 * median(errors);
     return {middle <= 1, all + text("spin and link plans: %.2f %% median error, %.2f %% worst",

@@ -61,7 +61,7 @@ class Step {
   void fork();
   void join();
   std::int64_t submit_all();
-  void launch(std::size_t task);
+  void launch(std::size_t i);
   void launch_op(const Task& task, Device& device, cudaStream_t stream, const Place& place,
                  Stamp* stamp);
   void launch_transfer(const Task& task, Device& device, cudaStream_t stream, const Place& place,
