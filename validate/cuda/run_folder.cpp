@@ -58,7 +58,10 @@ void write_timeline(TextFile& file, const Plan& plan, int replay, int round,
 
 void write_machine(const std::string& folder, const Machine& machine, const ClockRate& clock) {
   TextFile file(folder + "/machine.txt", "baechi-machine 1");
-  for (const auto& [key, value] : gpu_facts()) file.line(key + " " + value);
+  for (const auto& [key, value] : gpu_facts()) {
+    std::string text = key;
+    file.line(text.append(" ").append(value));
+  }
   for (int d = 0; d < machine.options().devices; ++d) {
     const Device& device = machine.device(d);
     file.line("partition " + std::to_string(d) + " " + std::to_string(device.compute.sms) + " " +
