@@ -26,26 +26,22 @@ std::string plain(std::string text) {
   return text.substr(0, 60);
 }
 
-/// Names of the graphs that plans are of, SCENARIO or SCENARIO.VALUE of each axis, each once.
+/// What plans are of, SCENARIO.GRAPH: its points share a name between files, so that several may
+/// place one graph, and not within one.
 class GroupNames {
  public:
-  std::string of(const ScenarioFile& file, const PlannedRun& run) {
+  std::string of(const Results& results, const RunResult& row, const PlannedRun& run) {
     const auto known = names_.find({run.file, run.point});
     if (known != names_.end()) return known->second;
-    const Scenario& point = file.points[run.point];
-    std::string name = point.name;
-    for (const std::string& value : point.at) name += "." + fs::path(value).stem().string();
-    name = plain(name);
-    if (!taken_.insert(name).second) {
-      name += fmt::format("+{}.{}", run.file, run.point);
-      taken_.insert(name);
-    }
+    std::string name =
+        plain(results.scenarios[row.scenario].name + "." + results.graphs[row.graph].name);
+    if (!taken_.emplace(run.file, name).second) name += fmt::format("+{}", run.point);
     return names_[{run.file, run.point}] = name;
   }
 
  private:
-  std::map<std::pair<std::size_t, std::size_t>, std::string> names_;
-  std::set<std::string> taken_;
+  std::map<std::pair<std::size_t, std::size_t>, std::string> names_;  // by file and point
+  std::set<std::pair<std::size_t, std::string>> taken_;
 };
 
 void write_plan(const std::string& stem, const ReplayPlan& plan, const Calibration* calibration) {
@@ -111,8 +107,8 @@ Exported export_plans(const Plan& plan, const ExportChoice& choice, const std::s
   std::set<std::string> names;
   for (const RunResult& row : results.rows) {
     const PlannedRun& planned = plan.runs[row.id];
-    std::string name = fmt::format("{}/{}/{}", groups.of(plan.files[planned.file], planned),
-                                   plain(row.placer), row.seed);
+    std::string name =
+        fmt::format("{}/{}/{}", groups.of(results, row, planned), plain(row.placer), row.seed);
     if (row.status != Status::ok && row.status != Status::oom) {
       exported.remarks.push_back(
           fmt::format("no plan of {}: {}: {}", name, to_text(row.status), row.detail));

@@ -117,63 +117,82 @@ std::string machine_text(const Machine& m) {
   return out;
 }
 
-Machine parse_machine(std::string_view text, const std::string& path) {
-  Machine machine;
-  Lines lines(text, path);
-  if (!lines.next() || lines.line() != "baechi-machine 1") {
-    lines.mistake(1, "the first line is not 'baechi-machine 1'");
-    lines.finish();
+namespace {
+
+/// Reads machine.txt line by line.
+class MachineReader {
+ public:
+  MachineReader(std::string_view text, const std::string& path) : lines_(text, path) {}
+
+  Machine read() {
+    if (!lines_.next() || lines_.line() != "baechi-machine 1") {
+      lines_.mistake(1, "the first line is not 'baechi-machine 1'");
+      lines_.finish();
+    }
+    while (!lines_.too_many() && lines_.next()) {
+      fields_ = split(lines_.line(), ' ');
+      if (!fields_.empty()) read_line(std::string(fields_[0].text));
+    }
+    for (const std::string& key : missing_)
+      lines_.mistake(1, fmt::format("no line says '{}'", key));
+    lines_.finish();
+    return std::move(machine_);
   }
-  std::vector<std::string> missing{"gpu",       "driver",        "cuda",    "sms", "disjoint",
-                                   "clock_mhz", "timer_tick_ns", "harness", "date"};
-  while (!lines.too_many() && lines.next()) {
-    const std::vector<Field> fields = split(lines.line(), ' ');
-    if (fields.empty()) continue;
-    const std::string key(fields[0].text);
-    std::erase(missing, key);
-    const std::string value(fields.size() < 2 ? "" : lines.line().substr(fields[1].column - 1));
-    const auto whole = [&](std::size_t i) {
-      if (i < fields.size())
-        return static_cast<int>(lines.whole(fields[i], key, 0, 1 << 20).value_or(0));
-      lines.mistake(1, fmt::format("too few values of '{}'", key));
-      return 0;
-    };
-    const auto number = [&](std::size_t i) {
-      const auto n = i < fields.size() ? parse_number<double>(fields[i].text) : std::nullopt;
-      if (n && *n >= 0.0 && *n < 1e15) return *n;
-      lines.mistake(1, fmt::format("'{}' needs numbers", key));
-      return 0.0;
-    };
-    if (key == "gpu")
-      machine.gpu = value;
-    else if (key == "driver")
-      machine.driver = value;
-    else if (key == "cuda")
-      machine.cuda = value;
-    else if (key == "harness")
-      machine.harness = value;
-    else if (key == "date")
-      machine.date = value;
-    else if (key == "disjoint")
-      machine.disjoint = value;
-    else if (key == "sms")
-      machine.sms = whole(1);
-    else if (key == "timer_tick_ns")
-      machine.timer_tick_ns = number(1);
-    else if (key == "clock_mhz") {
-      machine.clock_mhz[0] = number(1);
-      machine.clock_mhz[1] = number(2);
+
+ private:
+  void read_line(const std::string& key) {
+    std::erase(missing_, key);
+    const std::string value(fields_.size() < 2 ? "" : lines_.line().substr(fields_[1].column - 1));
+    const std::pair<std::string_view, std::string*> texts[] = {
+        {"gpu", &machine_.gpu},   {"driver", &machine_.driver},
+        {"cuda", &machine_.cuda}, {"harness", &machine_.harness},
+        {"date", &machine_.date}, {"disjoint", &machine_.disjoint}};
+    for (const auto& [name, text] : texts) {
+      if (key != name) continue;
+      *text = value;
+      return;
+    }
+    if (key == "sms") {
+      machine_.sms = whole(1);
+    } else if (key == "timer_tick_ns") {
+      machine_.timer_tick_ns = number(1);
+    } else if (key == "clock_mhz") {
+      machine_.clock_mhz[0] = number(1);
+      machine_.clock_mhz[1] = number(2);
     } else if (key == "partition") {
-      if (whole(1) != static_cast<int>(machine.partitions.size()))
-        lines.mistake(1, fmt::format("the next partition is {}", machine.partitions.size()));
-      machine.partitions.push_back({whole(2), whole(3)});
+      if (whole(1) != static_cast<int>(machine_.partitions.size()))
+        lines_.mistake(1, fmt::format("the next partition is {}", machine_.partitions.size()));
+      machine_.partitions.push_back({whole(2), whole(3)});
     } else {
-      machine.more.emplace_back(key, value);
+      machine_.more.emplace_back(key, value);
     }
   }
-  for (const std::string& key : missing) lines.mistake(1, fmt::format("no line says '{}'", key));
-  lines.finish();
-  return machine;
+
+  int whole(std::size_t i) {
+    if (i < fields_.size())
+      return static_cast<int>(lines_.whole(fields_[i], fields_[0].text, 0, 1 << 20).value_or(0));
+    lines_.mistake(1, fmt::format("too few values of '{}'", fields_[0].text));
+    return 0;
+  }
+
+  double number(std::size_t i) {
+    const auto n = i < fields_.size() ? parse_number<double>(fields_[i].text) : std::nullopt;
+    if (n && *n >= 0.0 && *n < 1e15) return *n;
+    lines_.mistake(1, fmt::format("'{}' needs numbers", fields_[0].text));
+    return 0.0;
+  }
+
+  Lines lines_;
+  std::vector<Field> fields_;
+  Machine machine_;
+  std::vector<std::string> missing_{"gpu",       "driver",        "cuda",    "sms", "disjoint",
+                                    "clock_mhz", "timer_tick_ns", "harness", "date"};
+};
+
+}  // namespace
+
+Machine parse_machine(std::string_view text, const std::string& path) {
+  return MachineReader(text, path).read();
 }
 
 std::string measurements_csv(const std::vector<Measurement>& rows) {

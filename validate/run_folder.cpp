@@ -48,6 +48,42 @@ void check_names(const std::vector<ReplayPlan>& plans, const std::string& folder
   mistakes.throw_if_any();
 }
 
+using PlansByName = std::map<std::string, const ReplayPlan*>;
+
+/// The predictions beside the plans in `folder`.
+void read_predictions(const std::string& folder, const PlansByName& plans, RunFolder& run,
+                      Mistakes& mistakes) {
+  for (const auto& [stem, file] : plan_files(folder)) {
+    const std::string name = folder + "/" + stem + ".prediction.csv";
+    const auto text = read_any(name);
+    if (!text) continue;
+    Prediction p = parse_prediction(*text, name);
+    const auto plan = plans.find(p.name);
+    if (plan == plans.end() || plan->second->hash != p.hash ||
+        plan->second->tasks.size() != p.replay.start.size())
+      mistakes.add(fmt::format("{}: it is not of the plan beside it", name));
+    run.predictions.emplace(p.name, std::move(p));
+  }
+}
+
+/// Replays are of plans that are there.
+void check_replays(const RunFolder& run, const PlansByName& plans, Mistakes& mistakes) {
+  std::set<std::string> unknown;
+  for (const StepRow& row : run.steps)
+    if (!plans.contains(row.plan)) unknown.insert("steps.csv: no plan '" + row.plan + "'");
+  for (const TaskTimes& replay : run.timeline) {
+    const auto plan = plans.find(replay.plan);
+    if (plan == plans.end()) {
+      unknown.insert("timeline.csv: no plan '" + replay.plan + "'");
+      continue;
+    }
+    for (const auto& row : replay.rows)
+      if (static_cast<std::size_t>(row.task) >= plan->second->tasks.size())
+        unknown.insert(fmt::format("timeline.csv: no task {} in plan '{}'", row.task, replay.plan));
+  }
+  for (const std::string& what : unknown) mistakes.add(run.path + "/" + what);
+}
+
 }  // namespace
 
 std::vector<ReplayPlan> read_plans(const std::string& folder) {
@@ -62,22 +98,11 @@ RunFolder read_run(const std::string& path) {
   RunFolder run;
   run.path = path;
   Mistakes mistakes;
-  const std::string plans = path + "/plans";
-  std::map<std::string, const ReplayPlan*> by_name;
-  if (fs::is_directory(plans)) {
-    run.plans = read_plans(plans);
+  PlansByName by_name;
+  if (fs::is_directory(path + "/plans")) {
+    run.plans = read_plans(path + "/plans");
     for (const ReplayPlan& plan : run.plans) by_name[plan.name] = &plan;
-    for (const auto& [stem, file] : plan_files(plans)) {
-      const std::string name = plans + "/" + stem + ".prediction.csv";
-      const auto text = read_any(name);
-      if (!text) continue;
-      Prediction p = parse_prediction(*text, name);
-      const auto plan = by_name.find(p.name);
-      if (plan == by_name.end() || plan->second->hash != p.hash ||
-          plan->second->tasks.size() != p.replay.start.size())
-        mistakes.add(fmt::format("{}: it is not of the plan beside it", name));
-      run.predictions.emplace(p.name, std::move(p));
-    }
+    read_predictions(path + "/plans", by_name, run, mistakes);
   }
   if (const auto text = read_any(path + "/machine.txt"))
     run.machine = parse_machine(*text, path + "/machine.txt");
@@ -87,21 +112,7 @@ RunFolder read_run(const std::string& path) {
     run.steps = parse_steps(*text, path + "/steps.csv");
   if (const auto text = read_any(path + "/timeline.csv"))
     run.timeline = parse_timeline(*text, path + "/timeline.csv");
-
-  std::set<std::string> unknown;
-  for (const StepRow& row : run.steps)
-    if (!by_name.contains(row.plan)) unknown.insert("steps.csv: no plan '" + row.plan + "'");
-  for (const TaskTimes& replay : run.timeline) {
-    const auto plan = by_name.find(replay.plan);
-    if (plan == by_name.end()) {
-      unknown.insert("timeline.csv: no plan '" + replay.plan + "'");
-      continue;
-    }
-    for (const auto& row : replay.rows)
-      if (static_cast<std::size_t>(row.task) >= plan->second->tasks.size())
-        unknown.insert(fmt::format("timeline.csv: no task {} in plan '{}'", row.task, replay.plan));
-  }
-  for (const std::string& what : unknown) mistakes.add(path + "/" + what);
+  check_replays(run, by_name, mistakes);
   mistakes.throw_if_any();
   return run;
 }

@@ -13,6 +13,7 @@
 #include "validate/calibrate.h"
 #include "validate/executor.h"
 #include "validate/export.h"
+#include "validate/score.h"
 
 namespace baechi {
 namespace {
@@ -174,6 +175,45 @@ void add_calibrate(CLI::App& app, Verb& chosen) {
   verb->callback([flags, &chosen] { chosen = [flags] { return calibrate_run(*flags); }; });
 }
 
+struct ReportFlags {
+  std::string run, calibration;
+};
+
+int report_run(const ReportFlags& flags) {
+  const RunFolder run = read_run(flags.run);
+  const std::string beside = flags.run + "/calibration.yaml";
+  Calibration calibration;
+  if (!flags.calibration.empty()) {
+    calibration = read_calibration(flags.calibration);
+  } else if (fs::is_regular_file(beside)) {
+    calibration = read_calibration(beside);
+  } else if (run.machine && !run.measurements.empty()) {
+    calibration = calibrate(*run.machine, run.measurements, flags.run + "/measurements.csv");
+  } else {
+    throw InputError(fmt::format(
+        "{}: neither calibration.yaml nor machine.txt and measurements.csv", flags.run));
+  }
+  const Validation validation = validate(run, calibration);
+  write_aside(flags.run + "/accuracy.csv", accuracy_csv(validation));
+  write_aside(flags.run + "/scores.csv", scores_csv(validation));
+  write_aside(flags.run + "/report.html", to_html(validation));
+  print_out(to_text(validation));
+  fmt::print(stderr, "{0}/report.html  {0}/scores.csv\n", flags.run);
+  return 0;
+}
+
+void add_validation_report(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand("report", "Compare a run's replays with predictions");
+  const auto flags = std::make_shared<ReportFlags>();
+  verb->add_option("RUN", flags->run, "Folder with plans, machine.txt and steps.csv")
+      ->required()
+      ->type_name("");
+  verb->add_option("--calibration", flags->calibration,
+                   "What to predict with [RUN/calibration.yaml, else fitted to measurements.csv]")
+      ->type_name("FILE");
+  verb->callback([flags, &chosen] { chosen = [flags] { return report_run(*flags); }; });
+}
+
 }  // namespace
 
 void add_validate(CLI::App& app, Verb& chosen) {
@@ -183,6 +223,7 @@ void add_validate(CLI::App& app, Verb& chosen) {
   add_plan(*verb, chosen);
   add_replay(*verb, chosen);
   add_calibrate(*verb, chosen);
+  add_validation_report(*verb, chosen);
   verb->footer(
       "The files: validate/FORMATS.md. Without a GPU, on a virtual clock:\n"
       "  baechi validate plan scenarios/examples/slow_link.yaml -o results/virtual\n"

@@ -51,7 +51,8 @@ std::vector<std::vector<RunResult>> run_jobs(const std::vector<Job>& jobs, std::
 std::map<std::string, double> calibrate(const Paper& paper, std::size_t threads,
                                         const Watch& watch) {
   std::vector<Job> jobs;
-  for (const PaperCalibration& c : paper.calibrations) jobs.push_back({c.scenario, c.sets, {c.placer}});
+  for (const PaperCalibration& c : paper.calibrations)
+    jobs.push_back({c.scenario, c.sets, {c.placer}});
   const auto rows = run_jobs(jobs, threads, watch);
   std::map<std::string, double> speeds;
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -1,0 +1,331 @@
+#include "validate/score.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "sim/error.h"
+#include "sim/random.h"
+
+namespace baechi {
+namespace {
+
+double ns(Duration d) {
+  return static_cast<double>(d.count());
+}
+
+SubmitMode mode_named(std::string_view name) {
+  for (const SubmitMode mode : {SubmitMode::stream, SubmitMode::eager})
+    if (to_text(mode) == name) return mode;
+  return SubmitMode::graph;
+}
+
+/// The replays of one plan in one mode.
+struct Replays {
+  const ReplayPlan* plan = nullptr;
+  ReplayPlan as_run;  // in the mode it was run in
+  std::vector<const StepRow*> rows;
+  std::vector<const TaskTimes*> timelines;
+};
+
+std::vector<Replays> replays_of(const RunFolder& run) {
+  std::map<std::string, const ReplayPlan*> by_name;
+  for (const ReplayPlan& plan : run.plans) by_name[plan.name] = &plan;
+  std::map<std::pair<std::string, std::string>, Replays> found;
+  for (const StepRow& row : run.steps) {
+    Replays& r = found[{row.plan, row.mode}];
+    r.plan = by_name.at(row.plan);
+    r.rows.push_back(&row);
+  }
+  for (const TaskTimes& times : run.timeline)
+    if (const auto it = found.find({times.plan, times.mode}); it != found.end())
+      it->second.timelines.push_back(&times);
+  std::vector<Replays> all;
+  for (auto& [key, replays] : found) {
+    replays.as_run = *replays.plan;
+    replays.as_run.mode = mode_named(key.second);
+    all.push_back(std::move(replays));
+  }
+  return all;
+}
+
+Replay predicted(const ReplayPlan& plan, const Calibration& calibration, const Effects& effects) {
+  return predict(plan, timing_of(plan, &calibration, effects));
+}
+
+Layer layer_of(const ReplayPlan& plan, const Calibration& calibration, Duration step) {
+  const bool exact = plan.way == Way::link && std::ranges::all_of(plan.tasks, [](const Task& t) {
+                       return t.transfer || t.body.kind == BodyKind::spin;
+                     });
+  if (exact) return plan.mode == SubmitMode::eager ? Layer::queues_eager : Layer::queues;
+  Effects alone;
+  alone.interference = false;
+  const double undisturbed = ns(predicted(plan, calibration, alone).step());
+  return ns(step) > 1.01 * undisturbed ? Layer::contended : Layer::real;
+}
+
+double start_error(const Replays& replays, const Replay& ours, double step) {
+  Samples off;
+  for (const TaskTimes* times : replays.timelines)
+    for (const auto& row : times->rows)
+      off.push_back(std::abs(ns(row.start - ours.start[static_cast<std::size_t>(row.task)])));
+  return median(std::move(off)) / step;
+}
+
+void score_memory(PlanScore& score, const Replays& replays, const Replay& ours, Bytes granule) {
+  const ReplayPlan& plan = replays.as_run;
+  const std::vector<Bytes> most = peaks(plan, ours);
+  score.live = plan.live_memory;
+  score.predicted_verdict = runs_out(plan, most) ? Verdict::oom : Verdict::ok;
+  const auto is = [](Verdict v) { return [v](const StepRow* row) { return row->verdict == v; }; };
+  score.measured_verdict = std::ranges::any_of(replays.rows, is(Verdict::oom))  ? Verdict::oom
+                           : std::ranges::any_of(replays.rows, is(Verdict::ok)) ? Verdict::ok
+                                                                                : Verdict::failed;
+  for (std::size_t d = 0; d < most.size(); ++d)
+    if (std::abs(most[d].count - plan.budget[d].count) <= granule.count) score.near_budget = true;
+  for (const StepRow* row : replays.rows) {
+    if (row->verdict != Verdict::ok || row->peaks.size() != most.size()) continue;
+    if (!score.peak_error) score.peak_error = Bytes{};
+    for (std::size_t d = 0; d < most.size(); ++d)
+      score.peak_error->count =
+          std::max(score.peak_error->count, std::abs(most[d].count - row->peaks[d].count));
+  }
+}
+
+PlanScore score_plan(const Replays& replays, const Calibration& calibration) {
+  const Replay ours = predicted(replays.as_run, calibration, {});
+  PlanScore score{.plan = replays.plan->name,
+                  .group = replays.plan->name.substr(0, replays.plan->name.find('/')),
+                  .mode = std::string(to_text(replays.as_run.mode)),
+                  .layer = layer_of(replays.as_run, calibration, ours.step()),
+                  .predicted = ns(ours.step()),
+                  .replays = replays.rows.size()};
+  Samples steps;
+  std::map<std::int64_t, Samples> by_round;
+  for (const StepRow* row : replays.rows) {
+    if (row->verdict == Verdict::failed) ++score.failed;
+    if (row->verdict != Verdict::ok) continue;
+    steps.push_back(ns(*row->step));
+    by_round[row->round].push_back(ns(*row->step));
+  }
+  if (!steps.empty()) {
+    score.measured = bootstrap(steps, median);
+    score.p5 = quantile(steps, 0.05);
+    score.p95 = quantile(steps, 0.95);
+    if (!replays.timelines.empty() && score.measured.value > 0.0)
+      score.start_error = start_error(replays, ours, score.measured.value);
+  }
+  if (by_round.size() >= 2) {
+    const auto& first = by_round.begin()->second;
+    const auto& second = std::next(by_round.begin())->second;
+    score.repeat = std::abs(median(second) / median(first) - 1.0);
+  }
+  score_memory(score, replays, ours, calibration.granule);
+  return score;
+}
+
+/// All plans once more, predicted otherwise.
+Accuracy accuracy_of(const std::vector<Replays>& replays, std::vector<PlanScore> scores,
+                     const Calibration& calibration, const Effects& effects) {
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    if (scores[i].has_time())
+      scores[i].predicted = ns(predicted(replays[i].as_run, calibration, effects).step());
+  return accuracy(scores);
+}
+
+Estimate exactly(double value) {
+  return {value, value, value};
+}
+
+/// `ours` with gaps and transfers of another's constants; op times stay.
+Calibration with_constants(Calibration ours, double gap_ns, double latency_ns, double ns_per_byte) {
+  for (auto& mode : ours.modes)
+    mode = {.mode = mode.mode, .same_ns = exactly(gap_ns), .cross_ns = {}, .submit_ns = {}};
+  for (auto& t : ours.transfers) {
+    // A way through the host is two transfers of ours, and one of theirs.
+    const double part = t.direction.empty() ? 1.0 : 0.5;
+    t.paced = t.shared = false;
+    t.latency_ns = t.occupancy_ns = exactly(part * latency_ns);
+    t.time = {.ns_per_unit = exactly(part * ns_per_byte)};
+  }
+  ours.interference.clear();
+  return ours;
+}
+
+std::vector<Rival> rivals_of(const std::vector<Replays>& replays,
+                             const std::vector<PlanScore>& scores, const Calibration& ours) {
+  const auto with = [&](const Calibration& calibration, const Effects& effects) {
+    return accuracy_of(replays, scores, calibration, effects);
+  };
+  std::vector<Rival> rivals{{"calibrated", "all effects", with(ours, {})}};
+  Effects only_costs = Effects::none();
+  only_costs.costs = true;
+  rivals.push_back({"no overheads", "op times and bandwidths as measured, nothing else",
+                    with(ours, only_costs)});
+  // Placeto's published simulator, tuned for K80 instances: 5.7 us after each op, 25 us per
+  // transfer, 7.6 GB/s.
+  rivals.push_back({"Placeto's constants", "5.7 us after each op, 25 us and 7.6 GB/s per transfer",
+                    with(with_constants(ours, 5700.0, 25'000.0, 1.0 / 7.6), {})});
+  // Baechi's TensorFlow fit: 134 us + 0.0001754 us per byte.
+  rivals.push_back({"Baechi's fit", "134 us and 5.7 GB/s per transfer, no gaps",
+                    with(with_constants(ours, 0.0, 134'000.0, 0.1754), {})});
+  for (const EffectName& effect : effect_names()) {
+    Effects without;
+    without.*(effect.on) = false;
+    rivals.push_back(
+        {fmt::format("without {}", effect.name), std::string(effect.help), with(ours, without)});
+  }
+  return rivals;
+}
+
+MemoryScore memory_of(const std::vector<PlanScore>& plans) {
+  MemoryScore m;
+  for (const PlanScore& p : plans) {
+    if (p.peak_error) {
+      ++m.peaks;
+      m.worst_peak_error = std::max(m.worst_peak_error, *p.peak_error);
+    }
+    if (!p.live) continue;
+    const bool wrong = p.predicted_verdict != p.measured_verdict;
+    ++(p.near_budget ? m.near_verdicts : m.verdicts);
+    if (wrong) ++(p.near_budget ? m.near_wrong : m.wrong);
+  }
+  return m;
+}
+
+/// Kendall's tau over pairs whose measured intervals do not overlap; predicted ties count 0.
+void rank_pairs(Ranking& ranking, const std::vector<const PlanScore*>& plans) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    for (std::size_t j = 0; j < plans.size(); ++j) {
+      const PlanScore &a = *plans[i], &b = *plans[j];
+      if (a.measured.high >= b.measured.low) continue;  // a is not surely faster
+      ++ranking.pairs;
+      sum += a.predicted < b.predicted ? 1.0 : a.predicted > b.predicted ? -1.0 : 0.0;
+    }
+  }
+  if (ranking.pairs > 0) ranking.kendall = sum / static_cast<double>(ranking.pairs);
+}
+
+}  // namespace
+
+std::string_view to_text(Layer layer) {
+  static constexpr std::array<std::string_view, 4> names{"queues", "queues, eager", "real ops",
+                                                         "real ops, contended"};
+  return names[static_cast<std::size_t>(layer)];
+}
+
+std::string_view name_of(Layer layer) {
+  static constexpr std::array<std::string_view, 4> names{"queues", "queues_eager", "real",
+                                                         "contended"};
+  return names[static_cast<std::size_t>(layer)];
+}
+
+Accuracy accuracy(const std::vector<PlanScore>& plans) {
+  std::map<std::string, Samples> by_group;
+  Samples absolute, errors;
+  for (const PlanScore& p : plans) {
+    if (!p.has_time()) continue;
+    by_group[p.group].push_back(p.error());
+    errors.push_back(p.error());
+    absolute.push_back(std::abs(p.error()));
+  }
+  Accuracy a{.plans = errors.size()};
+  if (errors.empty()) return a;
+  a.median = median(absolute);
+  a.p95 = quantile(absolute, 0.95);
+  a.bias = median(errors);
+  std::vector<Samples> groups;
+  for (auto& [name, samples] : by_group) groups.push_back(samples);
+  Random random(1);
+  const auto pick = [&](const auto& of) -> const auto& {
+    return of[random.below(static_cast<std::uint32_t>(of.size()))];
+  };
+  Samples medians, biases;
+  for (int round = 0; round < 400; ++round) {
+    Samples some, some_absolute;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const Samples& group = pick(groups);
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        some.push_back(pick(group));
+        some_absolute.push_back(std::abs(some.back()));
+      }
+    }
+    medians.push_back(median(std::move(some_absolute)));
+    biases.push_back(median(std::move(some)));
+  }
+  a.median_interval = {a.median, quantile(medians, 0.025), quantile(medians, 0.975)};
+  a.bias_interval = {a.bias, quantile(biases, 0.025), quantile(biases, 0.975)};
+  return a;
+}
+
+std::vector<Ranking> rankings(const std::vector<PlanScore>& plans) {
+  std::map<std::pair<std::string, std::string>, std::vector<const PlanScore*>> groups;
+  for (const PlanScore& p : plans)
+    if (p.has_time()) groups[{p.group, p.mode}].push_back(&p);
+  std::vector<Ranking> all;
+  for (const auto& [key, group] : groups) {
+    if (group.size() < 2) continue;
+    Ranking r{.group = key.first, .mode = key.second, .placements = group.size()};
+    Samples measured, predicted;
+    for (const PlanScore* p : group) {
+      measured.push_back(p->measured.value);
+      predicted.push_back(p->predicted);
+    }
+    r.spread = (quantile(measured, 0.9) - quantile(measured, 0.1)) / median(measured);
+    const double rho = spearman(predicted, measured);
+    if (!std::isnan(rho)) r.spearman = rho;
+    rank_pairs(r, group);
+    const auto best = std::ranges::min_element(predicted) - predicted.begin();
+    r.regret = measured[static_cast<std::size_t>(best)] / *std::ranges::min_element(measured) - 1.0;
+    all.push_back(r);
+  }
+  return all;
+}
+
+Validation validate(const RunFolder& run, const Calibration& calibration) {
+  if (!run.machine) throw InputError(fmt::format("{}: no machine.txt", run.path));
+  if (run.steps.empty()) throw InputError(fmt::format("{}: nothing in steps.csv", run.path));
+  Validation v{.machine = *run.machine, .calibration = calibration};
+  const std::vector<Replays> replays = replays_of(run);
+  std::set<std::string> replayed;
+  Samples repeats, starts;
+  for (const Replays& r : replays) {
+    replayed.insert(r.plan->name);
+    v.plans.push_back(score_plan(r, calibration));
+    const PlanScore& p = v.plans.back();
+    v.failed += p.failed;
+    v.replays += p.replays;
+    if (p.repeat && p.has_time()) repeats.push_back(*p.repeat);
+    if (p.start_error && p.has_time()) starts.push_back(*p.start_error);
+    const auto frozen = run.predictions.find(p.plan);
+    if (frozen == run.predictions.end() || r.as_run.mode != r.plan->mode) continue;
+    ++v.frozen;
+    if (ns(frozen->second.replay.step()) == p.predicted) ++v.frozen_equal;
+  }
+  Samples canary;
+  for (const Measurement& m : run.measurements)
+    if (m.what == "canary") canary.push_back(m.value);
+  if (!canary.empty() && median(canary) > 0.0)
+    v.canary_spread = (quantile(canary, 0.95) - quantile(canary, 0.05)) / median(canary);
+  v.not_replayed = run.plans.size() - replayed.size();
+  v.repeats = repeats.size();
+  v.noise_median = median(repeats);
+  v.noise_p95 = quantile(repeats, 0.95);
+  if (!starts.empty()) v.start_error = median(starts);
+  for (const Layer layer : {Layer::queues, Layer::queues_eager, Layer::real, Layer::contended}) {
+    std::vector<PlanScore> of_layer;
+    for (const PlanScore& p : v.plans)
+      if (p.layer == layer) of_layer.push_back(p);
+    const Accuracy a = accuracy(of_layer);
+    if (a.plans > 0) v.layers.emplace_back(layer, a);
+  }
+  v.rankings = rankings(v.plans);
+  v.rivals = rivals_of(replays, v.plans, calibration);
+  v.memory = memory_of(v.plans);
+  return v;
+}
+
+}  // namespace baechi

@@ -1,0 +1,116 @@
+/// Predicted steps set against measured ones.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "validate/run_files.h"
+#include "validate/statistics.h"
+
+namespace baechi {
+
+/// Which of the questions a plan answers, each with its own targets.
+enum class Layer : std::uint8_t {
+  queues,        ///< ops of exact length, paced links: only queues and gaps can be wrong
+  queues_eager,  ///< the same, submitted as it runs
+  real,          ///< real ops or transfers, hardly slowed by neighbours
+  contended,     ///< slowed by more than 1 %, as predicted
+};
+std::string_view to_text(Layer layer);  ///< for people
+std::string_view name_of(Layer layer);  ///< for files
+
+/// A plan in one mode. Times in ns.
+struct PlanScore {
+  std::string plan{}, group{}, mode{};  ///< group: the plan's name up to its first '/'
+  Layer layer = Layer::queues;
+  double predicted = 0.0;
+  std::size_t replays = 0, failed = 0;  ///< failed: neither ok nor out of memory
+  Estimate measured{};                  ///< median of the replays that were ok; 0 of none
+  double p5 = 0.0, p95 = 0.0;
+  /// Median over tasks and kept replays of how far starts are off, over the measured step.
+  std::optional<double> start_error{};
+  std::optional<double> repeat{};     ///< |second round's median / first round's - 1|
+  std::optional<Bytes> peak_error{};  ///< largest |predicted - measured| over devices
+  bool live = false;                  ///< its budgets are enforced: scored by verdict only
+  Verdict predicted_verdict = Verdict::ok, measured_verdict = Verdict::ok;
+  bool near_budget = false;  ///< a predicted peak is within a granule of its budget
+
+  bool has_time() const { return !live && measured.value > 0.0; }
+  double error() const { return predicted / measured.value - 1.0; }  ///< if has_time()
+};
+
+/// Of step times. Errors are relative.
+struct Accuracy {
+  std::size_t plans = 0;
+  double median = 0.0, p95 = 0.0;  ///< of absolute errors
+  double bias = 0.0;               ///< median of signed errors
+  /// Of the median and the bias: 95 % intervals, graphs and then placements resampled.
+  Estimate median_interval{}, bias_interval{};
+};
+
+/// The placements of one graph in one mode, ranked.
+struct Ranking {
+  std::string group{}, mode{};
+  std::size_t placements = 0;
+  double spread = 0.0;               ///< of measured medians: (90 % - 10 % quantile) / median
+  std::optional<double> spearman{};  ///< nothing if one side is constant
+  std::size_t pairs = 0;             ///< whose measured intervals do not overlap
+  std::optional<double> kendall{};   ///< over those pairs
+  double regret = 0.0;  ///< measured step of the placement predicted best over the best, - 1
+};
+
+/// What the same data say of another model.
+struct Rival {
+  std::string name, what;
+  Accuracy accuracy;
+};
+
+struct MemoryScore {
+  std::size_t verdicts = 0, wrong = 0;            ///< off the boundary
+  std::size_t near_verdicts = 0, near_wrong = 0;  ///< within a granule of a budget
+  std::size_t peaks = 0;
+  Bytes worst_peak_error{};
+};
+
+struct Validation {
+  Machine machine{};
+  Calibration calibration{};
+  std::vector<PlanScore> plans{};
+  std::vector<std::pair<Layer, Accuracy>> layers{};  ///< those with any plan
+  std::vector<Ranking> rankings{};
+  std::vector<Rival> rivals{};  ///< ours first, then baselines, then ours without each effect
+  MemoryScore memory{};
+  std::optional<double> start_error{};         ///< median of the plans'
+  std::optional<double> canary_spread{};       ///< (95 % - 5 % quantile) / median of its times
+  double noise_median = 0.0, noise_p95 = 0.0;  ///< of PlanScore::repeat: claims end there
+  std::size_t repeats = 0;
+  std::size_t not_replayed = 0;  ///< plans without any replay
+  std::size_t failed = 0, replays = 0;
+  std::size_t frozen = 0, frozen_equal = 0;  ///< predictions beside plans; equal to ours
+};
+
+/// Predicts every plan that was replayed anew, with `calibration`, and compares. Throws InputError
+/// if there is no machine.txt, nothing was replayed, or the calibration lacks what a plan needs.
+Validation validate(const RunFolder& run, const Calibration& calibration);
+
+Accuracy accuracy(const std::vector<PlanScore>& plans);
+std::vector<Ranking> rankings(const std::vector<PlanScore>& plans);
+
+/// What this project asks of itself (validate/README.md).
+struct Target {
+  std::string what;
+  double wanted = 0.0;
+  std::optional<double> found{};  ///< nothing: not measured
+  bool at_least = false;          ///< else at most
+  bool met() const { return found && (at_least ? *found >= wanted : *found <= wanted); }
+};
+std::vector<Target> targets(const Validation& validation);
+
+std::string to_text(const Validation& validation);  ///< tables for a terminal
+/// layer,median_percent,p95_percent: what a recorded run is held to.
+std::string accuracy_csv(const Validation& validation);
+std::string scores_csv(const Validation& validation);  ///< a line per plan
+std::string to_html(const Validation& validation);     ///< a page that needs nothing else
+
+}  // namespace baechi

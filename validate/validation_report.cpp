@@ -1,0 +1,310 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "validate/score.h"
+
+namespace baechi {
+
+extern const char *const page_css, *const chart_js, *const validation_js;
+
+namespace {
+
+using Row = std::vector<std::string>;
+
+/// A table in words, for all that shows it.
+struct Shown {
+  std::string title, note;
+  Row header;
+  std::vector<Row> rows;
+};
+
+std::string percent(double x, int digits = 2) {
+  return fmt::format("{:.{}f} %", 100.0 * x, digits);
+}
+std::string interval(const Estimate& e) {
+  return fmt::format("{:.2f} to {:.2f} %", 100.0 * e.low, 100.0 * e.high);
+}
+std::string number(const std::optional<double>& x) {
+  return x ? fmt::format("{:.3f}", *x) : "-";
+}
+
+Row accuracy_cells(const Accuracy& a) {
+  return {fmt::format("{}", a.plans),
+          percent(a.median),
+          interval(a.median_interval),
+          percent(a.p95),
+          percent(a.bias),
+          interval(a.bias_interval)};
+}
+
+Shown layers_shown(const Validation& v) {
+  Shown t{.title = "Step times",
+          .note =
+              "Error: predicted over measured median, less 1. Intervals: 95 %, by bootstrap over "
+              "graphs, then placements.",
+          .header = {"layer", "plans", "median |error|", "interval", "p95", "bias", "interval"},
+          .rows = {}};
+  for (const auto& [layer, a] : v.layers) {
+    Row row = accuracy_cells(a);
+    row.insert(row.begin(), std::string(to_text(layer)));
+    t.rows.push_back(std::move(row));
+  }
+  return t;
+}
+
+Shown targets_shown(const Validation& v) {
+  Shown t{.title = "Targets", .note = "", .header = {"", "target", "found", ""}, .rows = {}};
+  for (const Target& target : targets(v))
+    t.rows.push_back({target.what,
+                      fmt::format("{} {}", target.at_least ? ">=" : "<=", target.wanted),
+                      target.found ? fmt::format("{:.4g}", *target.found) : "-",
+                      !target.found  ? "not measured"
+                      : target.met() ? "met"
+                                     : "missed"});
+  return t;
+}
+
+Shown rankings_shown(const Validation& v) {
+  Shown t{
+      .title = "Ranking of placements",
+      .note =
+          "Spread: 10 % to 90 % quantile of measured steps, over their median. Kendall's tau "
+          "is over pairs whose measured intervals do not overlap. Regret: how much slower the "
+          "placement predicted best is than the best.",
+      .header = {"graph", "mode", "placements", "spread", "Spearman", "Kendall", "pairs", "regret"},
+      .rows = {}};
+  for (const Ranking& r : v.rankings)
+    t.rows.push_back({r.group, r.mode, fmt::format("{}", r.placements), percent(r.spread, 1),
+                      number(r.spearman), number(r.kendall), fmt::format("{}", r.pairs),
+                      percent(r.regret)});
+  return t;
+}
+
+Shown rivals_shown(const Validation& v) {
+  Shown t{.title = "Other models on the same data",
+          .note =
+              "Constants of others were tuned for other hardware: they say what calibrating is "
+              "worth, not how good those projects are.",
+          .header = {"model", "plans", "median |error|", "interval", "p95", "bias", "interval",
+                     "what it is"},
+          .rows = {}};
+  for (const Rival& r : v.rivals) {
+    Row row = accuracy_cells(r.accuracy);
+    row.insert(row.begin(), r.name);
+    row.push_back(r.what);
+    t.rows.push_back(std::move(row));
+  }
+  return t;
+}
+
+Shown memory_shown(const Validation& v) {
+  const MemoryScore& m = v.memory;
+  return {
+      .title = "Memory",
+      .note = "A verdict is near where a predicted peak is within a granule of its budget.",
+      .header = {"", "compared", "wrong"},
+      .rows = {
+          {"out-of-memory verdicts", fmt::format("{}", m.verdicts), fmt::format("{}", m.wrong)},
+          {"near the budget", fmt::format("{}", m.near_verdicts), fmt::format("{}", m.near_wrong)},
+          {"peaks", fmt::format("{}", m.peaks),
+           fmt::format("worst by {}", to_text(m.worst_peak_error))}}};
+}
+
+std::vector<Shown> all_shown(const Validation& v) {
+  return {layers_shown(v), targets_shown(v), rankings_shown(v), memory_shown(v), rivals_shown(v)};
+}
+
+std::vector<std::string> remarks(const Validation& v) {
+  std::vector<std::string> lines{
+      fmt::format("{}, driver {}, CUDA {}, {} partitions (disjoint: {}), timer tick {} ns, harness "
+                  "{}, {}",
+                  v.machine.gpu, v.machine.driver, v.machine.cuda, v.machine.partitions.size(),
+                  v.machine.disjoint, v.machine.timer_tick_ns, v.machine.harness, v.machine.date),
+      fmt::format("{} replays of {} plans; {} failed; {} plans were not replayed", v.replays,
+                  v.plans.size(), v.failed, v.not_replayed)};
+  if (v.repeats > 0)
+    lines.push_back(
+        fmt::format("noise floor: the same plans once more differ by {} in the median, "
+                    "{} at the 95th percentile; no claim below that",
+                    percent(v.noise_median, 3), percent(v.noise_p95, 3)));
+  if (v.start_error)
+    lines.push_back(fmt::format("starts of tasks are off by {} of the step in the median",
+                                percent(*v.start_error, 3)));
+  if (v.canary_spread)
+    lines.push_back(
+        fmt::format("the canary's times spread over {}: {}", percent(*v.canary_spread),
+                    *v.canary_spread > 0.02 ? "clocks moved, times are in doubt" : "clocks held"));
+  if (v.frozen > 0)
+    lines.push_back(
+        fmt::format("of {} predictions made before, {} equal those made here with the "
+                    "calibration",
+                    v.frozen, v.frozen_equal));
+  if (v.machine.gpu == "virtual")
+    lines.emplace_back("this is a virtual clock, no GPU: it says nothing about hardware");
+  return lines;
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return out;
+}
+
+void append_html(std::string& out, const Shown& t) {
+  out += fmt::format("<h2>{}</h2>\n<p>{}</p>\n<div class=\"scroll\"><table><thead><tr>",
+                     escaped(t.title), escaped(t.note));
+  for (const std::string& h : t.header) out += "<th>" + escaped(h) + "</th>";
+  out += "</tr></thead><tbody>\n";
+  for (const Row& row : t.rows) {
+    out += "<tr>";
+    for (std::size_t i = 0; i < row.size(); ++i)
+      out += i == 0 ? "<th>" + escaped(row[i]) + "</th>"
+                    : fmt::format("<td{}>{}</td>",
+                                  row[i] == "met"      ? " class=\"best\""
+                                  : row[i] == "missed" ? " class=\"oom\""
+                                                       : "",
+                                  escaped(row[i]));
+    out += "</tr>\n";
+  }
+  out += "</tbody></table></div>\n";
+}
+
+/// JSON that may stand in a script element.
+std::string page_json(const Validation& v) {
+  using Json = nlohmann::ordered_json;
+  Json plans = Json::array(), rivals = Json::array();
+  for (const PlanScore& p : v.plans) {
+    if (!p.has_time()) continue;
+    plans.push_back({{"name", p.plan},
+                     {"group", p.group},
+                     {"measured", p.measured.value / 1e3},
+                     {"predicted", p.predicted / 1e3},
+                     {"error", p.error()}});
+  }
+  for (const Rival& r : v.rivals)
+    rivals.push_back({{"name", r.name}, {"median", r.accuracy.median}, {"p95", r.accuracy.p95}});
+  std::string text = Json({{"plans", plans}, {"rivals", rivals}}).dump();
+  for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
+    text.replace(at, 1, "\\u003c");
+  return text;
+}
+
+std::string padded(const Shown& t) {
+  std::vector<std::size_t> width(t.header.size(), 0);
+  const auto widen = [&](const Row& row) {
+    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  };
+  widen(t.header);
+  std::ranges::for_each(t.rows, widen);
+  std::string out = t.title + "\n";
+  const auto line = [&](const Row& row) {
+    std::string text;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      text += i == 0 ? fmt::format("  {:<{}}", row[i], width[i])
+                     : fmt::format("  {:>{}}", row[i], width[i]);
+    out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+  };
+  line(t.header);
+  std::ranges::for_each(t.rows, line);
+  return out + "\n";
+}
+
+const Accuracy* layer_of(const Validation& v, Layer layer) {
+  const auto it = std::ranges::find(v.layers, layer, &std::pair<Layer, Accuracy>::first);
+  return it == v.layers.end() ? nullptr : &it->second;
+}
+
+}  // namespace
+
+std::vector<Target> targets(const Validation& v) {
+  std::vector<Target> all;
+  const auto times = [&](Layer layer, double median, double p95) {
+    const Accuracy* a = layer_of(v, layer);
+    const auto found = [&](double Accuracy::* which) {
+      return a == nullptr ? std::nullopt : std::optional(100.0 * (a->*which));
+    };
+    all.push_back(
+        {fmt::format("{}: median |error|, %", to_text(layer)), median, found(&Accuracy::median)});
+    all.push_back({fmt::format("{}: p95 |error|, %", to_text(layer)), p95, found(&Accuracy::p95)});
+  };
+  times(Layer::queues, 1.0, 2.0);
+  times(Layer::queues_eager, 2.0, 5.0);
+  times(Layer::real, 2.5, 6.0);
+  times(Layer::contended, 5.0, 12.0);
+  Target rho{.what = "worst Spearman of a graph with spread >= 25 %, >= 32 placements",
+             .wanted = 0.98,
+             .at_least = true},
+      tau{.what = "worst Kendall of such a graph", .wanted = 0.95, .at_least = true},
+      regret{.what = "worst regret of such a graph, %", .wanted = 1.0};
+  for (const Ranking& r : v.rankings) {
+    if (r.placements < 32 || r.spread < 0.25) continue;
+    if (r.spearman) rho.found = std::min(rho.found.value_or(1.0), *r.spearman);
+    if (r.kendall) tau.found = std::min(tau.found.value_or(1.0), *r.kendall);
+    regret.found = std::max(regret.found.value_or(0.0), 100.0 * r.regret);
+  }
+  all.insert(all.end(), {rho, tau, regret});
+  all.push_back({"starts of tasks: median error over the step, %", 1.0,
+                 v.start_error ? std::optional(100.0 * *v.start_error) : std::nullopt});
+  all.push_back(
+      {"wrong out-of-memory verdicts off the boundary", 0.0,
+       v.memory.verdicts > 0 ? std::optional(static_cast<double>(v.memory.wrong)) : std::nullopt});
+  return all;
+}
+
+std::string to_text(const Validation& v) {
+  std::string out;
+  for (const std::string& line : remarks(v)) out += line + "\n";
+  out += "\n";
+  for (const Shown& t : all_shown(v)) out += padded(t);
+  return out;
+}
+
+std::string accuracy_csv(const Validation& v) {
+  std::string out = "layer,median_percent,p95_percent\n";
+  for (const auto& [layer, a] : v.layers)
+    out += fmt::format("{},{:.3f},{:.3f}\n", name_of(layer), 100.0 * a.median, 100.0 * a.p95);
+  return out;
+}
+
+std::string scores_csv(const Validation& v) {
+  std::string out =
+      "plan,group,mode,layer,predicted_ns,measured_ns,low_ns,high_ns,p5_ns,p95_ns,error,"
+      "start_error,repeat,replays,failed,live,near_budget,predicted_verdict,measured_verdict,"
+      "peak_error_bytes\n";
+  const auto maybe = [](const std::optional<double>& x) {
+    return x ? fmt::format("{}", *x) : std::string();
+  };
+  for (const PlanScore& p : v.plans) {
+    out += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.plan, p.group, p.mode,
+        name_of(p.layer), p.predicted, p.measured.value, p.measured.low, p.measured.high, p.p5,
+        p.p95, p.measured.value > 0.0 ? fmt::format("{}", p.error()) : "", maybe(p.start_error),
+        maybe(p.repeat), p.replays, p.failed, p.live ? "yes" : "no", p.near_budget ? "yes" : "no",
+        to_text(p.predicted_verdict), to_text(p.measured_verdict),
+        p.peak_error ? fmt::format("{}", p.peak_error->count) : "");
+  }
+  return out;
+}
+
+std::string to_html(const Validation& v) {
+  std::string out = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<title>Validation</title>\n<style>{}</style></head>\n<body>\n"
+      "<h1>Predicted against measured: {}</h1>\n<ul>\n",
+      page_css, escaped(v.machine.gpu));
+  for (const std::string& line : remarks(v)) out += "<li>" + escaped(line) + "</li>\n";
+  out += "</ul>\n<div class=\"charts\">\n";
+  for (const char* id : {"scatter", "errors", "rivals"})
+    out += fmt::format("<div class=\"chart\"><canvas id=\"{}\"></canvas></div>\n", id);
+  out += "</div>\n";
+  for (const Shown& t : all_shown(v)) append_html(out, t);
+  out += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n", page_json(v));
+  for (const char* script : {chart_js, validation_js})
+    out += fmt::format("<script>\n{}</script>\n", script);
+  return out + "</body></html>\n";
+}
+
+}  // namespace baechi
