@@ -37,7 +37,10 @@ struct Run {
         timelines(o.folder + "/timeline.csv", timeline_header()),
         measurements(o.folder + "/measurements.csv", Measurement::header(), true) {}
 
-  bool time_is_up() const { return static_cast<double>(host_ns() - begin) / 1e9 > options.seconds; }
+  /// `share` of the time that there is, is gone.
+  bool time_is_up(double share) const {
+    return static_cast<double>(host_ns() - begin) / 1e9 > share * options.seconds;
+  }
 
   void fail(const Plan& plan, int replay, int round, const std::string& why) {
     std::fprintf(stderr, "failed: %s: %s\n", plan.name.c_str(), why.c_str());
@@ -104,9 +107,10 @@ void replay_on(Machine& machine, Run& run, const std::vector<const Plan*>& plans
     for (const std::size_t i : shuffled(prepared.size(), seed)) run_once(run, prepared[i], round);
     ++pass;
   };
-  for (int i = 0; i < run.options.warm_up && !run.time_is_up(); ++i) once_each(-1);
+  for (int i = 0; i < run.options.warm_up && !run.time_is_up(0.2); ++i) once_each(-1);
   for (int round = 0; round < run.options.rounds; ++round) {
-    for (int i = 0; i < run.options.repeats && !run.time_is_up(); ++i) {
+    const double share = (round + 1.0) / run.options.rounds;  // so that every round has replays
+    for (int i = 0; i < run.options.repeats && !run.time_is_up(share); ++i) {
       watch_clock(run, &canary_step, benchmark, pass);
       once_each(round);
     }
