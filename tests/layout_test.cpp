@@ -41,7 +41,7 @@ const std::map<std::string, std::set<std::string>>& directions() {
       {"validate/cuda", {}},
       {"bench", with(model, {"traces", "traces/format", "placers", "scenarios/run"})},
       {"tests", with(model, {"traces", "traces/format", "placers", "scenarios/run", "scenarios/cli",
-                             "bench", "validate"})},
+                             "bench", "validate", "validate/cuda"})},
   };
   return table;
 }

@@ -1,0 +1,323 @@
+#include "validate/cuda/benchmarks.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <map>
+
+namespace replay {
+
+namespace {
+
+constexpr std::int64_t lead = 20'000;        // ns of the spin that a subject follows
+constexpr std::int64_t large = 64LL << 20;   // bytes of the largest copy
+constexpr std::int64_t shared = 16LL << 20;  // bytes of copies at the same time
+constexpr Mode modes[]{Mode::graph, Mode::stream};
+
+Benchmark gap(Mode mode, bool cross) {
+  constexpr int chain = 100;
+  Benchmark b{
+      .row = {.what = cross ? "gap_cross" : "gap_same", .mode = name_of(mode), .count = chain},
+      .plan = empty_plan("gap", 2, mode, Way::link),
+      .value = Benchmark::Value::gaps};
+  for (int i = 0; i < chain; ++i)
+    add_spin(b.plan, cross ? i % 2 : 0, 5'000,
+             i == 0 ? std::vector<int>{} : std::vector<int>{i - 1});
+  return b;
+}
+
+/// A chain that alternates between two devices, so that each task has an event and a wait.
+Benchmark submission(Mode mode, bool transfers, int count) {
+  Benchmark b{.row = {.what = "submit",
+                      .mode = name_of(mode),
+                      .subject = mode == Mode::graph ? ""
+                                 : transfers         ? "transfer"
+                                                     : "op",
+                      .count = count},
+              .plan = empty_plan("submit", 2, mode, Way::link),
+              .value = Benchmark::Value::submission};
+  for (int i = 0; i < count; ++i) {
+    const std::vector<int> after = i == 0 ? std::vector<int>{} : std::vector<int>{i - 1};
+    if (transfers)
+      add_transfer(b.plan, i % 2, 1 - i % 2, 1024, 2'000, after);
+    else
+      add_spin(b.plan, i % 2, 2'000, after);
+  }
+  return b;
+}
+
+struct CopyKind {
+  Way way = Way::link;
+  const char* subject = "";
+  std::int64_t ns = 0;  ///< way link
+};
+
+/// One transfer of `device`'s, after `producer`.
+int add_copy(Plan& plan, const CopyKind& kind, int device, std::int64_t bytes, int producer) {
+  const int next = (device + 1) % plan.devices;
+  const std::string subject = kind.subject;
+  const int from = subject == "h2d" ? host : device;
+  const int to = subject == "d2h" ? host : subject == "h2d" ? device : next;
+  return add_transfer(plan, from, to, bytes, kind.ns, {producer});
+}
+
+std::string args_of_copy(const CopyKind& kind, std::int64_t bytes) {
+  return std::to_string(bytes) + (kind.way == Way::link ? " " + std::to_string(kind.ns) : "");
+}
+
+/// `in_a_row` transfers of one producer in one queue.
+Benchmark copy(Mode mode, const CopyKind& kind, std::int64_t bytes, int in_a_row) {
+  Benchmark b{.row = {.what = "copy",
+                      .mode = name_of(mode),
+                      .way = name_of(kind.way),
+                      .subject = kind.subject,
+                      .args = args_of_copy(kind, bytes),
+                      .count = in_a_row},
+              .plan = empty_plan("copy", 2, mode, kind.way),
+              .value = Benchmark::Value::hand_over};
+  b.subjects = {add_spin(b.plan, 0, lead)};
+  int last = 0;
+  for (int i = 0; i < in_a_row; ++i) last = add_copy(b.plan, kind, 0, bytes, b.subjects.front());
+  b.readers = {add_spin(b.plan, 1, lead, {last})};
+  return b;
+}
+
+Benchmark contention(Mode mode, const CopyKind& kind, std::int64_t bytes, int devices, int busy) {
+  Benchmark b{.row = {.what = "contention",
+                      .mode = name_of(mode),
+                      .way = name_of(kind.way),
+                      .subject = kind.subject,
+                      .args = args_of_copy(kind, bytes),
+                      .count = busy},
+              .plan = empty_plan("contention", devices, mode, kind.way),
+              .value = Benchmark::Value::hand_over};
+  for (int i = 0; i < busy; ++i) b.subjects.push_back(add_spin(b.plan, i, lead));
+  std::vector<int> copies;
+  copies.reserve(b.subjects.size());
+  for (const int producer : b.subjects)
+    copies.push_back(add_copy(b.plan, kind, producer, bytes, producer));  // device i's is task i
+  for (int i = 0; i < busy; ++i)
+    b.readers.push_back(
+        add_spin(b.plan, (i + 1) % devices, lead, {copies[static_cast<std::size_t>(i)]}));
+  return b;
+}
+
+Benchmark op(Mode mode, const Body& body) {
+  Benchmark b{.row = {.what = "op",
+                      .mode = name_of(mode),
+                      .subject = name_of(body.kind),
+                      .args = args_of(body)},
+              .plan = empty_plan("op", 1, mode, Way::link),
+              .value = Benchmark::Value::lengths};
+  add_spin(b.plan, 0, lead);
+  b.subjects = {add_op(b.plan, 0, body), add_op(b.plan, 0, body)};
+  return b;
+}
+
+/// Device 0 runs the subject while the devices behind it run theirs again and again.
+Benchmark interference(const Body& subject, const Body& neighbour, int count) {
+  constexpr int subjects = 4;
+  constexpr int repeats = 24;
+  constexpr std::int64_t head_start = 200'000;
+  Benchmark b{.row = {.what = "interference",
+                      .mode = name_of(Mode::graph),
+                      .subject = name_of(subject.kind),
+                      .args = args_of(subject),
+                      .against = name_of(neighbour.kind),
+                      .count = count},
+              .plan = empty_plan("interference", count + 1, Mode::graph, Way::link),
+              .value = Benchmark::Value::lengths};
+  for (int i = 0; i < repeats; ++i)
+    for (int device = 1; device <= count; ++device)
+      b.neighbours.push_back(add_op(b.plan, device, neighbour));
+  add_spin(b.plan, 0, head_start);
+  for (int i = 0; i < subjects; ++i) b.subjects.push_back(add_op(b.plan, 0, subject));
+  return b;
+}
+
+Body spin(std::int64_t ns) {
+  return {.kind = Body::Kind::spin, .a = ns};
+}
+Body gemm(std::int64_t n) {
+  return {.kind = Body::Kind::gemm, .a = n};
+}
+Body ew(std::int64_t bytes) {
+  return {.kind = Body::Kind::ew, .a = bytes};
+}
+Body cublas(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {.kind = Body::Kind::cublas, .a = m, .b = n, .c = k};
+}
+
+std::vector<Body> bodies(bool with_cublas) {
+  std::vector<Body> all;
+  for (const std::int64_t us : {2, 10, 100, 1000}) all.push_back(spin(us * 1000));
+  for (const std::int64_t n : {128, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096})
+    all.push_back(gemm(n));
+  for (std::int64_t bytes = 64 << 10; bytes <= 512 << 20; bytes *= 2) all.push_back(ew(bytes));
+  if (!with_cublas) return all;
+  for (const std::int64_t n : {128, 256, 512, 1024, 2048, 4096}) all.push_back(cublas(n, n, n));
+  for (const std::int64_t n : {1024, 4096}) {
+    all.push_back(cublas(256, n, 1024));
+    all.push_back(cublas(2048, n, 1024));
+  }
+  return all;
+}
+
+std::vector<CopyKind> copy_kinds(bool peer) {
+  if (peer) return {{.way = Way::peer}};
+  return {{.way = Way::link},
+          {.way = Way::host, .subject = "d2h"},
+          {.way = Way::host, .subject = "h2d"}};
+}
+
+void add_copies(std::vector<Benchmark>& all, const BenchmarkOptions& options) {
+  for (const Mode mode : modes) {
+    for (CopyKind kind : copy_kinds(options.peer)) {
+      for (std::int64_t bytes = 64; bytes <= large; bytes *= 4) {
+        for (const int in_a_row : {1, 4}) all.push_back(copy(mode, kind, bytes, in_a_row));
+        if (kind.way != Way::link) continue;
+        // 10 us and 20 GB/s, as of a link between GPUs; and Baechi's own fit, 134 us and 5.7 GB/s
+        CopyKind paced = kind;
+        paced.ns = 10'000 + bytes / 20;
+        for (const int in_a_row : {1, 4}) all.push_back(copy(mode, paced, bytes, in_a_row));
+        paced.ns = 134'000 + bytes * 1754 / 10'000;
+        if (bytes <= shared) all.push_back(copy(mode, paced, bytes, 1));
+      }
+      if (kind.way == Way::link) kind.ns = 10'000 + shared / 20;
+      for (int busy = 1; busy <= options.devices; ++busy)
+        all.push_back(contention(mode, kind, shared, options.devices, busy));
+    }
+  }
+}
+
+/// Neighbours long enough to outlast the subjects on a GPU where all of these take 0.1 to 1 ms.
+void add_interference(std::vector<Benchmark>& all, const BenchmarkOptions& options) {
+  std::vector<Body> kinds{spin(500'000), gemm(2048), ew(512LL << 20)};
+  std::vector<Body> subjects{spin(100'000), gemm(1024), gemm(2048), ew(4 << 20), ew(256 << 20)};
+  if (options.cublas) {
+    kinds.push_back(cublas(4096, 4096, 4096));
+    subjects.push_back(cublas(2048, 2048, 2048));
+  }
+  for (const Body& subject : subjects) {
+    for (const Body& neighbour : kinds)
+      for (int count = 1; count < options.devices; ++count)
+        all.push_back(interference(subject, neighbour, count));
+  }
+}
+
+/// Busy on every neighbour device from `subject`'s start to its end.
+bool surrounded(const Benchmark& b, const Timeline& times, const Interval& subject) {
+  std::map<int, Interval> busy;
+  for (const int n : b.neighbours) {
+    const Interval& run = times[static_cast<std::size_t>(n)];
+    const auto [device, is_new] =
+        busy.try_emplace(b.plan.tasks[static_cast<std::size_t>(n)].device, run);
+    device->second.end = std::max(device->second.end, run.end);
+  }
+  return std::ranges::all_of(busy, [&](const auto& device) {
+    return device.second.start <= subject.start && device.second.end >= subject.end;
+  });
+}
+
+}  // namespace
+
+const char* Measurement::header() {
+  return "what,mode,way,subject,args,against,count,round,value";
+}
+
+std::string Measurement::line() const {
+  char number[32];
+  std::snprintf(number, sizeof number, "%.12g", value);
+  std::string text;
+  for (const std::string& field : {what, mode, way, subject, args, against}) text += field + ",";
+  return text + std::to_string(count) + "," + std::to_string(round) + "," + number;
+}
+
+std::vector<double> Benchmark::samples(const Timeline& times, std::int64_t first_ns,
+                                       std::int64_t submit_ns) const {
+  std::vector<double> found;
+  const auto at = [&](int task) -> const Interval& {
+    return times[static_cast<std::size_t>(task)];
+  };
+  switch (value) {
+    case Value::submission:
+      if (plan.mode == Mode::graph)
+        found.push_back(static_cast<double>(submit_ns));
+      else
+        found.push_back(static_cast<double>(submit_ns - first_ns) /
+                        static_cast<double>(plan.tasks.size() - 1));
+      break;
+    case Value::gaps:
+      for (std::size_t i = 2; i < times.size(); ++i)
+        found.push_back(static_cast<double>(times[i].start - times[i - 1].end));
+      break;
+    case Value::hand_over: {
+      std::int64_t produced = std::numeric_limits<std::int64_t>::min();
+      std::int64_t read = produced;
+      for (const int task : subjects) produced = std::max(produced, at(task).end);
+      for (const int task : readers) read = std::max(read, at(task).start);
+      found.push_back(static_cast<double>(read - produced));
+      break;
+    }
+    case Value::lengths:
+      for (const int task : subjects)
+        if (surrounded(*this, times, at(task)))
+          found.push_back(static_cast<double>(at(task).length()));
+  }
+  return found;
+}
+
+std::vector<Benchmark> benchmarks(const BenchmarkOptions& options) {
+  std::vector<Benchmark> all;
+  add_copies(all, options);
+  if (options.peer) return all;
+  for (const Mode mode : modes) {
+    for (const bool cross : {false, true}) all.push_back(gap(mode, cross));
+    for (const Body& body : bodies(options.cublas)) all.push_back(op(mode, body));
+  }
+  for (const bool transfers : {false, true})
+    all.push_back(submission(Mode::stream, transfers, 101));
+  all.push_back(submission(Mode::graph, false, 100));
+  add_interference(all, options);
+  return all;
+}
+
+Benchmark canary() {
+  Benchmark b = op(Mode::graph, gemm(2048));
+  b.row.what = "canary";
+  return b;
+}
+
+Plan empty_plan(const std::string& name, int devices, Mode mode, Way way) {
+  Plan plan{.name = name, .devices = devices, .mode = mode, .way = way};
+  plan.budget.assign(static_cast<std::size_t>(devices), 0);
+  plan.resident = plan.budget;
+  return plan;
+}
+
+int add_op(Plan& plan, int device, const Body& body, std::vector<int> after) {
+  plan.tasks.push_back({.device = device,
+                        .ns = body.kind == Body::Kind::spin ? body.a : 0,
+                        .body = body,
+                        .after = std::move(after)});
+  return static_cast<int>(plan.tasks.size()) - 1;
+}
+
+int add_spin(Plan& plan, int device, std::int64_t ns, std::vector<int> after) {
+  return add_op(plan, device, spin(ns), std::move(after));
+}
+
+int add_transfer(Plan& plan, int from, int to, std::int64_t bytes, std::int64_t ns,
+                 std::vector<int> after) {
+  plan.tasks.push_back({.transfer = true,
+                        .device = from == host ? to : from,
+                        .queue = 0,
+                        .from = from,
+                        .to = to,
+                        .bytes = bytes,
+                        .ns = ns,
+                        .after = std::move(after)});
+  return static_cast<int>(plan.tasks.size()) - 1;
+}
+
+}  // namespace replay

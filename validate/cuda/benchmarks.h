@@ -1,0 +1,64 @@
+/// The micro-benchmarks: small plans, and which of their times are samples. What a sample means,
+/// and the line it becomes in measurements.csv: ../FORMATS.md.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "validate/cuda/plan.h"
+#include "validate/cuda/timeline.h"
+
+namespace replay {
+
+struct Measurement {
+  std::string what{}, mode{}, way{}, subject{}, args{}, against{};
+  int count = 1;
+  int round = 0;
+  double value = 0;
+
+  static const char* header();
+  std::string line() const;
+};
+
+struct Benchmark {
+  enum class Value {
+    gaps,        ///< of each op to the op before it, but for the first two
+    submission,  ///< host time of the step; of single tasks, beyond the first, in mode stream
+    hand_over,   ///< end of the last producer to the last start of a reader
+    lengths,     ///< of the subjects
+  };
+  Measurement row{};  ///< all but round and value
+  Plan plan{};
+  Value value = Value::gaps;
+  std::vector<int> subjects{};    ///< tasks: of hand_over the producers, of lengths those meant
+  std::vector<int> readers{};     ///< of hand_over
+  std::vector<int> neighbours{};  ///< of lengths: a sample counts only if these, device by device,
+                                  ///< were busy from its start to its end
+
+  /// In ns. Host time until the first task, and until all, was handed over: `first_ns`,
+  /// `submit_ns`.
+  std::vector<double> samples(const Timeline& times, std::int64_t first_ns,
+                              std::int64_t submit_ns) const;
+};
+
+struct BenchmarkOptions {
+  int devices = 4;  ///< at least 2
+  bool cublas = false;
+  bool peer = false;  ///< copies among several GPUs, and nothing else
+};
+
+std::vector<Benchmark> benchmarks(const BenchmarkOptions& options);
+
+/// A GEMM alone on device 0, in mode graph: its length tells whether the clock has moved.
+Benchmark canary();
+
+/// A plan of `devices` devices and nothing yet, without limits on memory.
+Plan empty_plan(const std::string& name, int devices, Mode mode, Way way);
+
+/// Adds an op and returns its number. `after` ascends.
+int add_op(Plan& plan, int device, const Body& body, std::vector<int> after = {});
+int add_spin(Plan& plan, int device, std::int64_t ns, std::vector<int> after = {});
+int add_transfer(Plan& plan, int from, int to, std::int64_t bytes, std::int64_t ns,
+                 std::vector<int> after = {});
+
+}  // namespace replay

@@ -1,0 +1,82 @@
+/// The virtual devices that plans run on: parts of one GPU, or several GPUs.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "validate/cuda/cublas.h"
+#include "validate/cuda/cuda_check.h"
+#include "validate/cuda/partitions.h"
+#include "validate/cuda/plan.h"
+
+namespace replay {
+
+struct MachineOptions {
+  int devices = 4;
+  int queues = 1;  ///< transfer queues per device
+  std::int64_t scratch =
+      512LL << 20;  ///< bytes that ops read, and as many that they write, per device
+  std::int64_t pinned = 256LL << 20;  ///< bytes of host memory per device
+  bool green_contexts = true;         ///< else grids are capped, and parts overlap
+  bool gpu_per_device = false;        ///< for peer copies: no partitions
+};
+
+struct Device {
+  int gpu = 0;
+  Part compute, link;
+  Stream compute_queue;
+  std::vector<Stream> transfer_queues;
+  DeviceMemory inputs, outputs;  ///< scratch; inputs are random halves
+  PinnedMemory pinned;
+  std::unique_ptr<Cublas> cublas;  ///< made by the first plan that needs it
+  std::int64_t clock_ahead = 0;    ///< ns, of the global timer of its GPU against that of device 0
+};
+
+class Machine {
+ public:
+  /// Throws Skip where there is no usable GPU or it cannot be cut as asked.
+  explicit Machine(const MachineOptions& options);
+
+  const MachineOptions& options() const { return options_; }
+  Device& device(int index) { return devices_[static_cast<std::size_t>(index)]; }
+  const Device& device(int index) const { return devices_[static_cast<std::size_t>(index)]; }
+  cudaStream_t queue(const Task& task);
+  void enter(const Device& device) const;  ///< makes its GPU the current one
+  void wait() const;                       ///< for all GPUs to be done
+
+  /// A flag and its answer in host memory, for the start gate: [open, late].
+  unsigned* gate() { return reinterpret_cast<unsigned*>(gate_.get()); }
+
+  const Split& split() const { return split_; }
+  bool disjoint() const { return disjoint_; }  ///< no SM was seen in two parts
+  bool complete() const { return complete_; }  ///< all of each part's SMs were seen
+  std::int64_t timer_tick() const { return timer_tick_; }
+
+ private:
+  void make_parts();
+  void make_queues(Device& device) const;
+  void make_memory(Device& device) const;
+  void look_at_sms();
+  std::int64_t clock_against_host(Device& device) const;
+
+  MachineOptions options_;
+  Split split_;
+  std::vector<Device> devices_;
+  PinnedMemory gate_;
+  bool disjoint_ = false, complete_ = false;
+  std::int64_t timer_tick_ = 0;
+};
+
+/// Number of GPUs; also sets what must be set before the first CUDA call. Throws Skip if there is
+/// none.
+int open_gpus();
+
+/// Of the GPU that device 0 is on, for machine.txt: "gpu", "driver", "cuda", "sms" and more.
+std::vector<std::pair<std::string, std::string>> gpu_facts();
+
+std::int64_t host_ns();  ///< of a monotonic clock
+
+}  // namespace replay

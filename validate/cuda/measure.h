@@ -1,0 +1,34 @@
+/// Runs the micro-benchmarks: measurements.csv and machine.txt.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "validate/cuda/benchmarks.h"
+#include "validate/cuda/machine.h"
+
+namespace replay {
+
+struct MeasureOptions {
+  std::string folder;
+  int devices = 4;
+  int rounds = 30;       ///< passes over all benchmarks, each in another random order
+  double seconds = 150;  ///< no pass begins later than this
+  std::uint64_t seed = 1;
+  bool green_contexts = true;
+  bool peer = false;  ///< copies among several GPUs instead
+};
+
+/// Exit code. Throws Skip where there is no usable GPU.
+int measure(const MeasureOptions& options);
+
+/// Bytes that can be had from a pool of `budget` bytes, in small pieces.
+std::int64_t granted(std::int64_t budget);
+
+/// Largest needs of `plans`, and at least as much as makes caches miss.
+MachineOptions machine_for(const std::vector<const Plan*>& plans, int devices);
+
+/// A random order of 0 to n - 1, the same for equal seeds.
+std::vector<std::size_t> shuffled(std::size_t n, std::uint64_t seed);
+
+}  // namespace replay

@@ -1,0 +1,27 @@
+/// Replays plans: steps.csv, timeline.csv, machine.txt, and canaries added to measurements.csv.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "validate/cuda/plan.h"
+
+namespace replay {
+
+struct ReplayOptions {
+  std::string folder;
+  int devices = 4;       ///< into how many the GPU is cut; more if a plan has more
+  int warm_up = 5;       ///< passes over all plans that are not told
+  int repeats = 30;      ///< timed passes per round, each in another random order
+  int rounds = 2;        ///< what differs between rounds is noise
+  int timelines = 3;     ///< of how many replays of each plan the tasks' times are told
+  double seconds = 240;  ///< no pass begins later than this
+  std::uint64_t seed = 1;
+  bool green_contexts = true;
+};
+
+/// Exit code: 1 if a replay failed (out of memory is no failure). Throws Skip where there is no
+/// usable GPU.
+int replay_plans(const std::vector<Plan>& plans, const ReplayOptions& options);
+
+}  // namespace replay

@@ -1,0 +1,95 @@
+#include "validate/cuda/run_folder.h"
+
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+
+namespace replay {
+
+TextFile::TextFile(std::string path, const std::string& header, bool more)
+    : path_(std::move(path)), out_(path_ + ".part", std::ios::binary) {
+  const std::ifstream before(path_, std::ios::binary);
+  if (more && before)
+    out_ << before.rdbuf();
+  else
+    line(header);
+  if (!out_) throw BadInput(path_ + ".part: cannot be written");
+}
+
+void TextFile::finish() {
+  out_.close();
+  std::error_code error;
+  if (out_) std::filesystem::rename(path_ + ".part", path_, error);
+  if (!out_ || error) throw BadInput(path_ + ": cannot be written");
+}
+
+std::string steps_header() {
+  return "plan,replay,round,mode,step_ns,submit_ns,verdict,peak_bytes";
+}
+
+std::string steps_line(const Plan& plan, int replay, int round, const StepResult& result) {
+  const bool ok = result.verdict == StepResult::Verdict::ok;
+  std::string text = plan.name + "," + std::to_string(replay) + "," + std::to_string(round) + "," +
+                     name_of(plan.mode) + ",";
+  if (ok) text += std::to_string(span(result.times));
+  text += ",";
+  if (ok) text += std::to_string(result.submit_ns);
+  text += std::string(",") + name_of(result.verdict) + ",";
+  if (!ok) return text;
+  for (std::size_t i = 0; i < result.peak.size(); ++i)
+    text += (i == 0 ? "" : ";") + std::to_string(result.peak[i]);
+  return text;
+}
+
+std::string timeline_header() {
+  return "plan,replay,round,mode,task,start_ns,end_ns";
+}
+
+void write_timeline(TextFile& file, const Plan& plan, int replay, int round,
+                    const Timeline& times) {
+  const std::string begin = plan.name + "," + std::to_string(replay) + "," + std::to_string(round) +
+                            "," + name_of(plan.mode) + ",";
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (times[i].known())
+      file.line(begin + std::to_string(i) + "," + std::to_string(times[i].start) + "," +
+                std::to_string(times[i].end));
+  }
+}
+
+void write_machine(const std::string& folder, const Machine& machine, const ClockRate& clock) {
+  TextFile file(folder + "/machine.txt", "baechi-machine 1");
+  for (const auto& [key, value] : gpu_facts()) {
+    std::string text = key;
+    file.line(text.append(" ").append(value));
+  }
+  for (int d = 0; d < machine.options().devices; ++d) {
+    const Device& device = machine.device(d);
+    file.line("partition " + std::to_string(d) + " " + std::to_string(device.compute.sms) + " " +
+              std::to_string(device.link.sms));
+  }
+  const bool looked = machine.options().green_contexts && !machine.options().gpu_per_device;
+  file.line(std::string("disjoint ") + (!looked ? "unknown" : machine.disjoint() ? "yes" : "no"));
+  file.line("clock_mhz " + std::to_string(clock.lowest()) + " " + std::to_string(clock.highest()));
+  file.line("timer_tick_ns " + std::to_string(machine.timer_tick()));
+  file.line(std::string("harness ") + REPLAY_COMMIT);
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char date[16];
+  std::strftime(date, sizeof date, "%Y-%m-%d", &utc);
+  file.line(std::string("date ") + date);
+  file.line(std::string("partitions_by ") + (machine.options().gpu_per_device   ? "gpu"
+                                             : machine.options().green_contexts ? "green contexts"
+                                                                                : "capped grids"));
+  file.line("split " + machine.split().text());
+  file.line("cublas " + (Cublas::library().empty() ? "none" : Cublas::library()));
+  file.finish();
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw BadInput(folder + ": cannot be made: " + error.message());
+}
+
+}  // namespace replay

@@ -1,0 +1,306 @@
+#include "validate/cuda/settle.h"
+
+#include <gnu/libc-version.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <random>
+
+#include "validate/cuda/benchmarks.h"
+#include "validate/cuda/kernel_check.h"
+#include "validate/cuda/measure.h"
+#include "validate/cuda/run_folder.h"
+#include "validate/cuda/statistics.h"
+#include "validate/cuda/step.h"
+
+namespace replay {
+
+namespace {
+
+constexpr int runs = 12;  // of each plan, after 2 to warm up
+
+[[gnu::format(printf, 1, 2)]] std::string text(const char* format, ...) {
+  char line[600];
+  std::va_list values;
+  va_start(values, format);
+  std::vsnprintf(line, sizeof line, format, values);
+  va_end(values);
+  return line;
+}
+
+struct Answer {
+  bool good = true;
+  std::string what{};
+};
+
+std::vector<double> samples_of(Machine& machine, const Benchmark& benchmark) {
+  Step step(machine, benchmark.plan);
+  std::vector<double> all;
+  for (int i = -2; i < runs; ++i) {
+    const StepResult result = step.run();
+    if (result.verdict != StepResult::Verdict::ok) throw CudaError(cudaErrorUnknown, result.why);
+    if (i < 0) continue;
+    const std::vector<double> some =
+        benchmark.samples(result.times, result.first_ns, result.submit_ns);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+/// Of the benchmarks, those whose row begins so: "what,mode,way,subject,args,against,count".
+std::vector<Benchmark> chosen(int devices, bool cublas, const std::string& begin) {
+  std::vector<Benchmark> all = benchmarks({.devices = devices, .cublas = cublas});
+  std::erase_if(all, [&](const Benchmark& b) { return !b.row.line().starts_with(begin); });
+  return all;
+}
+
+class Questions {
+ public:
+  explicit Questions(int devices) : devices_(devices) {}
+
+  Answer kernels() {
+    const std::string wrong = wrong_kernel();
+    return {wrong.empty(), wrong.empty() ? "gemm, ew and link agree with the host" : wrong};
+  }
+
+  Answer green_contexts() {
+    MachineOptions options{.devices = devices_};
+    try {
+      machine_ = std::make_unique<Machine>(options);
+    } catch (const std::runtime_error& error) {
+      options.green_contexts = false;
+      machine_ = std::make_unique<Machine>(options);
+      return {false, std::string("no, going on with capped grids: ") + error.what()};
+    }
+    const Device& device = machine_->device(0);
+    return {machine_->disjoint() && machine_->complete(),
+            text("yes: %s; %d devices of %u + %u SMs; %s, %s", machine_->split().text().c_str(),
+                 devices_, device.compute.sms, device.link.sms,
+                 machine_->disjoint() ? "disjoint" : "NOT DISJOINT",
+                 machine_->complete() ? "all SMs seen" : "NOT ALL SMS SEEN")};
+  }
+
+  /// Full-width ops on all devices, each after the one before it on the next device. A step itself
+  /// refuses ops outside their parts, and ops before what they come after.
+  Answer graphs() {
+    Plan plan = empty_plan("graph", devices_, Mode::graph, Way::link);
+    for (int i = 0; i < 4 * devices_; ++i)
+      add_op(plan, i % devices_, {.kind = Body::Kind::gemm, .a = 1024},
+             i < devices_
+                 ? std::vector<int>{}
+                 : std::vector<int>{i - devices_ + (i % devices_ == 0 ? devices_ - 1 : -1)});
+    Step step(*machine_, plan);
+    for (int i = 0; i < runs; ++i) {
+      const StepResult result = step.run();
+      if (result.verdict != StepResult::Verdict::ok) return {false, "no: " + result.why};
+    }
+    return {true, "yes: captured graphs keep parts and order"};
+  }
+
+  Answer timer() {
+    const auto tick = static_cast<long long>(machine_->timer_tick());
+    return {tick > 0 && tick <= 2000, text("%lld ns", tick)};
+  }
+
+  Answer gaps() {
+    std::string all;
+    for (const char* mode : {"graph", "stream"}) {
+      for (const char* kind : {"gap_same", "gap_cross"}) {
+        const auto gap =
+            samples_of(*machine_, chosen(devices_, false, std::string(kind) + "," + mode).front());
+        all += text("%s %s %.0f ns (%.0f to %.0f), ", mode, kind + 4, trimmed_mean(gap),
+                    quantile(gap, 0.05), quantile(gap, 0.95));
+        if (std::string(mode) == "graph")
+          (std::string(kind) == "gap_same" ? same_ : cross_) = trimmed_mean(gap);
+      }
+    }
+    std::vector<double> errors;
+    errors.reserve(8);
+    for (unsigned seed = 0; seed < 8; ++seed) errors.push_back(first_layer_error(seed));
+    const double middle = 100 * median(errors);
+    return {middle <= 1, all + text("spin and link plans: %.2f %% median error, %.2f %% worst",
+                                    middle, 100 * quantile(errors, 1))};
+  }
+
+  Answer copy_engines() {
+    std::string all;
+    for (const char* way : {"d2h", "h2d"}) {
+      std::vector<double> times;
+      double bytes = 0;
+      for (const Benchmark& b :
+           chosen(devices_, false, std::string("contention,graph,host,") + way)) {
+        times.push_back(median(samples_of(*machine_, b)));
+        bytes = std::stod(b.row.args);
+      }
+      all += text("%s%s %.1f GB/s, %d at once take %.2f times as long", all.empty() ? "" : "; ",
+                  way, bytes / times.front(), devices_, times.back() / times.front());
+    }
+    return {true, all};
+  }
+
+  Answer neighbours() {
+    std::string all;
+    for (const auto& [subject, args] : {std::pair{"gemm", "2048"}, {"ew", "268435456"}}) {
+      const std::string row = std::string(subject) + "," + args;
+      const double alone =
+          median(samples_of(*machine_, chosen(devices_, false, "op,graph,," + row).front()));
+      all += text("%s%s alone %.0f us", all.empty() ? "" : "; ", subject, alone / 1000);
+      for (const char* against : {"spin", "gemm", "ew"}) {
+        all += text(", beside %s", against);
+        for (const Benchmark& b :
+             chosen(devices_, false, "interference,graph,," + row + "," + against)) {
+          const std::vector<double> beside = samples_of(*machine_, b);
+          all += beside.empty() ? " ?" : text(" %.3f", median(beside) / alone);
+        }
+      }
+    }
+    return {true, all};
+  }
+
+  Answer pools() {
+    std::string all;
+    bool good = true;
+    for (const std::int64_t mib : {3, 256, 1001}) {
+      const std::int64_t got = granted(mib << 20) >> 20;
+      good = good && got <= mib + 64;
+      all += text("%sof %lld MiB %lld granted", all.empty() ? "" : ", ",
+                  static_cast<long long>(mib), static_cast<long long>(got));
+    }
+    return {good, all};
+  }
+
+  /// A GEMM before, and after seconds of GEMMs on all devices.
+  Answer clock() {
+    const Benchmark watch = canary();
+    Plan load = empty_plan("load", devices_, Mode::stream, Way::link);
+    for (int i = 0; i < 50 * devices_; ++i)
+      add_op(load, i % devices_, {.kind = Body::Kind::gemm, .a = 2048});
+    Step step(*machine_, load);
+    ClockRate rate;
+    rate.sample();
+    const double before = median(samples_of(*machine_, watch));
+    for (const std::int64_t begin = host_ns(); host_ns() - begin < 4'000'000'000;) {
+      step.run();
+      rate.sample();
+    }
+    const double after = median(samples_of(*machine_, watch));
+    return {
+        std::abs(after / before - 1) <= 0.02,
+        text("a GEMM takes %.4f times as long after 4 s of GEMMs on all devices; SM clock %u to "
+             "%u MHz",
+             after / before, rate.lowest(), rate.highest())};
+  }
+
+  Answer libraries() {
+    std::string all = text("this binary runs on glibc %s; cuBLAS: ", gnu_get_libc_version());
+    if (Cublas::library().empty()) return {true, all + "none"};
+    const double time = median(
+        samples_of(*machine_, chosen(devices_, true, "op,graph,,cublas,2048 2048 2048").front()));
+    return {true, all + Cublas::library() + text(", 2048^3 in %.0f us on one device", time / 1000)};
+  }
+
+  /// A copy that ends while every SM is taken was made by a copy engine.
+  Answer device_copies() {
+    constexpr std::size_t bytes = 64 << 20;
+    constexpr std::int64_t busy = 50'000'000;
+    const Device& device = machine_->device(0);
+    const Part everywhere;
+    const Stream work = make_stream(everywhere);
+    const Stream copy = make_stream(everywhere);
+    const Event worked = event();
+    const Event copied = event();
+    launch_occupy(work.get(), 2 * machine_->split().total, busy, nullptr);
+    REPLAY_CUDA(cudaEventRecord(worked.get(), work.get()));
+    for (const std::int64_t begin = host_ns(); host_ns() - begin < 2'000'000;) continue;
+    REPLAY_CUDA(cudaMemcpyAsync(device.outputs.get(), device.inputs.get(), bytes,
+                                cudaMemcpyDeviceToDevice, copy.get()));
+    REPLAY_CUDA(cudaEventRecord(copied.get(), copy.get()));
+    cudaError_t state = cudaErrorNotReady;
+    while ((state = cudaEventQuery(copied.get())) == cudaErrorNotReady) continue;
+    check(state, "a copy within the GPU");
+    const bool still_busy = cudaEventQuery(worked.get()) == cudaErrorNotReady;
+    machine_->wait();
+    return {true, still_busy ? "by a copy engine: one ended while all SMs were taken"
+                             : "by SMs: one waited until SMs were free"};
+  }
+
+ private:
+  /// Relative error of the step time that a queue model with the measured gaps foretells.
+  double first_layer_error(unsigned seed) {
+    std::mt19937 random(seed);
+    Plan plan = empty_plan("random", devices_, Mode::graph, Way::link);
+    std::vector<int> ops;
+    for (int i = 0; i < 60; ++i) {
+      const int device = static_cast<int>(random() % static_cast<unsigned>(devices_));
+      std::vector<int> after;
+      for (int k = 0; k < 2 && i > 0; ++k) {
+        const int before =
+            ops[static_cast<std::size_t>(std::max(0, i - 1 - static_cast<int>(random() % 12)))];
+        const int from = plan.tasks[static_cast<std::size_t>(before)].device;
+        after.push_back(
+            from == device ? before : add_transfer(plan, from, device, 1 << 20, 60'000, {before}));
+      }
+      std::ranges::sort(after);
+      after.erase(std::ranges::unique(after).begin(), after.end());
+      ops.push_back(add_spin(plan, device, 50'000 + static_cast<std::int64_t>(random() % 400'000),
+                             std::move(after)));
+    }
+    const Timeline foretold = first_in_first_out(plan, std::llround(same_), std::llround(cross_));
+    Step step(*machine_, plan);
+    std::vector<double> spans;
+    for (int i = 0; i < runs; ++i) {
+      const StepResult result = step.run();
+      if (result.verdict != StepResult::Verdict::ok) throw CudaError(cudaErrorUnknown, result.why);
+      spans.push_back(static_cast<double>(span(result.times)));
+    }
+    return std::abs(static_cast<double>(span(foretold)) / median(spans) - 1);
+  }
+
+  int devices_;
+  std::unique_ptr<Machine> machine_;
+  double same_ = 0, cross_ = 0;  // ns, mode graph
+};
+
+}  // namespace
+
+int settle(const std::string& folder, int devices) {
+  open_gpus();
+  make_folder(folder);
+  TextFile file(folder + "/settled.txt", "baechi-settled 1");
+  Questions questions(devices);
+  using Ask = Answer (Questions::*)();
+  const std::pair<const char*, Ask> all[]{
+      {"0 kernels", &Questions::kernels},
+      {"1 green contexts", &Questions::green_contexts},
+      {"2 graphs over parts", &Questions::graphs},
+      {"3 timer tick", &Questions::timer},
+      {"4 gaps", &Questions::gaps},
+      {"5 copy engines", &Questions::copy_engines},
+      {"6 neighbours", &Questions::neighbours},
+      {"7 pool limits", &Questions::pools},
+      {"8 clock", &Questions::clock},
+      {"9 libraries", &Questions::libraries},
+      {"10 copies within the GPU", &Questions::device_copies},
+  };
+  int bad = 0;
+  for (const auto& [name, ask] : all) {
+    Answer answer{.good = false};
+    try {
+      answer = (questions.*ask)();
+    } catch (const std::runtime_error& error) {
+      answer = {false, std::string("no answer: ") + error.what()};
+    }
+    const std::string line = std::string(answer.good ? "ok  " : "BAD ") + name + ": " + answer.what;
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+    file.line(line);
+    bad += answer.good ? 0 : 1;
+  }
+  file.finish();
+  return bad == 0 ? 0 : 1;
+}
+
+}  // namespace replay

@@ -1,0 +1,11 @@
+/// Answers, on this GPU, what the design takes for granted and nobody has seen yet.
+#pragma once
+#include <string>
+
+namespace replay {
+
+/// Writes settled.txt, a line per question, and prints it. Exit code: 1 if an answer is bad for the
+/// method. Throws Skip where there is no usable GPU.
+int settle(const std::string& folder, int devices);
+
+}  // namespace replay
