@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "placers/exact/blocks.h"
+#include "sim/error.h"
 
 namespace baechi {
 
@@ -61,7 +62,9 @@ class Loads {
   template <int sign>
   void change(BlockId b, Place p) {
     OneDevice& d = devices_[p];
-    d.compute += sign * *blocks_.time(b, d.sort);
+    const std::optional<Duration> time = blocks_.time(b, d.sort);
+    BAECHI_CHECK(time.has_value(), "a block where it cannot run");
+    d.compute += sign * *time;
     d.weights += sign * blocks_.weights(b);
     for (const std::uint32_t n : blocks_.nets_of(b)) {
       const Blocks::Net& net = blocks_.nets()[n];
