@@ -164,7 +164,7 @@ class ListSchedule {
   void ask_readers(TensorId t, DeviceId d) {
     for (const EdgeId e : graph_.readers(t)) {
       const OpId v = graph_.edge(e).dst;
-      if (ops_[v].unmet == 0 && ops_[v].home == anywhere) ask(d, v);
+      if (ops_[v].unmet == 0 && may_go(v, d)) ask(d, v);
     }
   }
 
