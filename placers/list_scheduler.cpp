@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <queue>
 
+#include "placers/list_queues.h"
 #include "placers/planned_memory.h"
 #include "placers/planned_transfers.h"
 #include "sim/engine/simulation.h"
@@ -13,6 +13,8 @@
 
 namespace baechi {
 namespace {
+
+using namespace list_queues;
 
 /// One attempt. Ids break all ties, so nothing depends on the order of heaps or lists.
 class ListSchedule {
@@ -73,44 +75,7 @@ class ListSchedule {
 
  private:
   static constexpr std::size_t few_devices = 8;  // that asking them all is the fastest
-  static constexpr TimePoint never = TimePoint::max();
-  static constexpr DeviceId anywhere{~std::uint32_t{0}};
-  static constexpr DeviceId started{~std::uint32_t{0} - 1};
 
-  struct OpState {
-    std::uint32_t unmet = 0;   // inputs not computed
-    std::uint32_t turn = 0;    // PyTorch variant: how many ops became ready before it
-    DeviceId home = anywhere;  // where it may go: `anywhere`, where its group is, or `started`
-  };
-  /// Which of the ops that could start now does: the least, by turn, then id.
-  struct Ranked {
-    std::uint64_t turn_and_id;
-    OpId op() const { return static_cast<OpId>(turn_and_id); }
-    friend auto operator<=>(const Ranked&, const Ranked&) = default;
-  };
-  static constexpr Ranked nothing{~std::uint64_t{0}};
-  /// A ready op as a device sees it; `at` may be too early, since channels fill up.
-  struct Candidate {
-    TimePoint at{};
-    OpId op{};
-    friend auto operator<=>(const Candidate&, const Candidate&) = default;
-  };
-  struct Blocked {
-    Bytes need{};
-    OpId op{};
-    friend auto operator<=>(const Blocked&, const Blocked&) = default;
-  };
-  template <class T>
-  using MinHeap = std::priority_queue<T, std::vector<T>, std::greater<>>;
-  struct DeviceState {
-    OpId running = no_op;
-    OpId last = no_op;
-    TimePoint free_at{};
-    std::size_t asked = 0;       // how many of asked_of_all_ it has seen
-    MinHeap<Ranked> soon{};      // ready ops that may be able to start by now
-    MinHeap<Candidate> later{};  // that cannot before
-    MinHeap<Blocked> blocked{};  // without room, least need first
-  };
   /// What a device would do now, or when to ask again.
   struct Choice {
     Ranked op = nothing;
@@ -170,7 +135,7 @@ class ListSchedule {
 
   /// Moves what may start by now to `soon`.
   void advance(DeviceId d) {
-    DeviceState& dev = devices_[d];
+    DeviceQueues& dev = devices_[d];
     for (; dev.asked < asked_of_all_.size(); ++dev.asked) {
       const OpId v = asked_of_all_[dev.asked];
       if (may_go(v, d)) ask(d, v);
@@ -183,7 +148,7 @@ class ListSchedule {
 
   /// The first op, as ranked, that could start on the idle device `d` now, if it is before `bound`.
   Ranked first_startable(DeviceId d, Ranked bound) {
-    DeviceState& dev = devices_[d];
+    DeviceQueues& dev = devices_[d];
     advance(d);
     for (; !dev.soon.empty() && dev.soon.top() < bound; dev.soon.pop()) {
       const OpId v = dev.soon.top().op();
@@ -294,7 +259,7 @@ class ListSchedule {
       if (transfers_.cached()) ask_readers(t, d);
     });
     memory_.start(v, d);
-    DeviceState& dev = devices_[d];
+    DeviceQueues& dev = devices_[d];
     dev.free_at = std::max({now_, dev.free_at, inputs}) + costs_.compute(v, d);
     dev.running = dev.last = v;
     transfers_.schedule(v, d, dev.free_at);
@@ -352,7 +317,7 @@ class ListSchedule {
   const bool alike_;  // an op takes the same time on every device
   PlannedTransfers transfers_;
   PlannedMemory memory_;
-  IdVector<DeviceId, DeviceState> devices_;
+  IdVector<DeviceId, DeviceQueues> devices_;
   IdVector<OpId, OpState> ops_;
   MinHeap<Ranked> first_;           // ready ops, and some that were
   std::vector<DeviceId> holders_;   // of inputs of an op, or copies of them
@@ -395,7 +360,11 @@ Placement schedule_list(const Problem& problem, const ListSchedulerOptions& opti
     ++attempts;
     ListSchedule attempt(problem, options, caution);
     std::optional<Placement> placement = attempt.run();
-    const std::string failure = placement ? flaw(problem, *placement) : attempt.stuck();
+    std::string failure;
+    if (!placement)
+      failure = attempt.stuck();
+    else if (!attempt.ample())
+      failure = flaw(problem, *placement);
     if (placement && failure.empty()) {
       if (!first_failure.empty()) {
         placement->detail =
