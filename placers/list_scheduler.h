@@ -45,7 +45,8 @@ struct ListSchedulerOptions {
 /// says, and frees nothing; and of the ops that could be started it starts the one that became
 /// ready first, not the lowest.
 ///
-/// The result is simulated (problem.engine): one that runs out of memory is not returned.
+/// The result is simulated (problem.engine), unless every device has room for all there is: one
+/// that runs out of memory is not returned.
 /// Throws InfeasibleError, `name` first, saying what got stuck where.
 /// Source: Baechi (SoCC'20), sections 2 and 3; ETF: Hwang et al., SIAM J. Comput. 1989. Deviations
 /// from the published code are listed in placers/README.md.

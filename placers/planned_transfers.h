@@ -1,0 +1,157 @@
+/// Where the tensors of a plan are, and when they would get somewhere else.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sim/cluster/placement.h"
+#include "sim/engine/channels.h"
+
+namespace baechi {
+
+/// A plan grows by ops in the order in which they are started, and by the transfers that each needs
+/// for its inputs: sent in the order they were produced, each from the later of its production and
+/// the last booking of the channels it needs. Nothing is sent earlier than what is already booked.
+class PlannedTransfers {
+ public:
+  /// A tensor that an op reads.
+  struct Input {
+    TimePoint end{};      ///< of its producer
+    Duration transfer{};  ///< between any two devices, if links_alike()
+    TensorId tensor{};
+    DeviceId src{};  ///< of its producer; `everywhere` if it needs no transfer
+  };
+  static constexpr DeviceId everywhere{~std::uint32_t{0}};
+  static constexpr std::uint32_t no_copy = ~std::uint32_t{0};
+
+  /// `mode` in place of problem.engine.transfers.
+  PlannedTransfers(const Problem& problem, Transfers mode);
+
+  bool cached() const { return cached_; }
+  /// Whether a tensor takes the same time between any two devices.
+  bool links_alike() const { return links_alike_; }
+
+  void schedule(OpId v, DeviceId d, TimePoint end) { producers_[v] = {end, d}; }
+  TimePoint end(OpId v) const { return producers_[v].end; }
+  DeviceId device(OpId v) const { return producers_[v].device; }
+
+  /// From now on `v` has inputs(v): whatever it reads has been scheduled.
+  void find_inputs(OpId v);
+  /// In the order in which they would be sent.
+  std::span<const Input> inputs(OpId v) const {
+    return {inputs_.data() + first_input(v), graph_.in_edges(v).size()};
+  }
+
+  /// Numbered from 0, as they were booked; no_copy if `t` is not cached on `d`.
+  std::uint32_t find_copy(TensorId t, DeviceId d) const {
+    std::uint32_t c = cached_ ? last_copy_[t] : no_copy;
+    while (c != no_copy && copies_[c].device != d) c = copies_[c].next;
+    return c;
+  }
+  std::size_t num_copies() const { return copies_.size(); }
+  /// Calls `found` with each device that has an input of `v`, or a copy of one; with some twice.
+  template <class Found>
+  void for_each_holder(OpId v, Found found) const {
+    for (const Input& in : inputs(v)) {
+      if (in.src != everywhere) found(in.src);
+      std::uint32_t c = cached_ ? last_copy_[in.tensor] : no_copy;
+      for (; c != no_copy; c = copies_[c].next) found(copies_[c].device);
+    }
+  }
+
+  /// When the inputs of `v` that are produced elsewhere would all be on `d`, after what is booked;
+  /// the beginning of time if there are none.
+  TimePoint arrival(OpId v, DeviceId d) {
+    return deliver(v, d, [](const Input&, TimePoint, TimePoint) {});
+  }
+  /// The same, and books it. Calls `sent` with each tensor that takes a transfer.
+  template <class Sent>
+  TimePoint book(OpId v, DeviceId d, Sent sent);
+  /// Before when the inputs of `v` cannot be on a device that has none of them, whatever else is
+  /// booked; if links_alike().
+  TimePoint earliest_elsewhere(OpId v) const;
+
+ private:
+  struct Producer {
+    TimePoint end{};
+    DeviceId device{};
+  };
+  /// A tensor on a device other than its producer's.
+  struct Copy {
+    TimePoint arrival{};
+    DeviceId device{};
+    std::uint32_t next = no_copy;
+  };
+
+  std::size_t first_input(OpId v) const {
+    return static_cast<std::size_t>(graph_.in_edges(v).data() - first_in_edge_);
+  }
+  /// Every transfer involves d's receiving channel, so but for staged ones its clock alone carries
+  /// over from one to the next. Calls `sent` with the input and when its sender and its receiver
+  /// are done with it.
+  template <class Sent>
+  TimePoint deliver(OpId v, DeviceId d, Sent sent);
+  TimePoint& sender_clock(DeviceId src);
+
+  const OpGraph& graph_;
+  const CostModel& costs_;
+  const ChannelMap channels_;
+  const bool cached_, links_alike_;
+  const EdgeId* first_in_edge_;
+  std::vector<TimePoint> clock_;                 // [num_channels], end of the last booking
+  IdVector<OpId, Producer> producers_;           // of scheduled ops
+  std::vector<Input> inputs_;                    // [num_edges], beside the graph's in-edges
+  IdVector<TensorId, std::uint32_t> last_copy_;  // into copies_, a list
+  std::vector<Copy> copies_;
+  std::vector<std::pair<DeviceId, TimePoint>> sender_clocks_;  // of one delivery
+};
+
+template <class Sent>
+TimePoint PlannedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
+  TimePoint ready{};
+  const bool limited = channels_.limited();
+  TimePoint receiver{};
+  if (limited) receiver = clock_[channels_.receiving(d)];
+  if (channels_.staged()) sender_clocks_.clear();
+  for (const Input& in : inputs(v)) {
+    if (in.src == d || in.src == everywhere) continue;
+    if (const std::uint32_t c = find_copy(in.tensor, d); c != no_copy) {
+      ready = std::max(ready, copies_[c].arrival);
+      continue;
+    }
+    TimePoint left, end;
+    if (channels_.staged()) {
+      const Stages s = stages(costs_, in.tensor, in.src, d);
+      TimePoint& sender = sender_clock(in.src);
+      left = sender = std::max(in.end + s.latency, sender) + s.out;
+      end = std::max(left, receiver) + s.in;
+    } else {
+      TimePoint start = in.end;
+      if (limited) start = std::max({start, receiver, clock_[channels_.sending(in.src)]});
+      left = end = start + (links_alike_ ? in.transfer : costs_.transfer(in.tensor, in.src, d));
+    }
+    if (limited) receiver = end;
+    ready = std::max(ready, end);
+    sent(in, left, end);
+  }
+  return ready;
+}
+
+template <class Sent>
+TimePoint PlannedTransfers::book(OpId v, DeviceId d, Sent sent) {
+  return deliver(v, d, [&](const Input& in, TimePoint left, TimePoint end) {
+    if (channels_.limited()) {
+      clock_[channels_.sending(in.src)] = left;
+      clock_[channels_.receiving(d)] = end;
+    }
+    if (cached_) {
+      copies_.push_back({end, d, last_copy_[in.tensor]});
+      last_copy_[in.tensor] = static_cast<std::uint32_t>(copies_.size() - 1);
+    }
+    sent(in.tensor);
+  });
+}
+
+}  // namespace baechi
