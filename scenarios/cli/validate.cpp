@@ -50,8 +50,7 @@ int write_plans(const PlanFlags& flags) {
   if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
   const Exported exported = export_plans(plan, choice, flags.out);
   for (const std::string& remark : exported.remarks) fmt::print(stderr, "{}\n", remark);
-  fmt::print(stderr, "{}/plans: {} plans of {} runs\n", flags.out, exported.plans,
-             plan.num_runs());
+  fmt::print(stderr, "{}/plans: {} plans of {} runs\n", flags.out, exported.plans, plan.num_runs());
   return 0;
 }
 

@@ -45,7 +45,7 @@ class Plan {
   std::vector<PreparedGraph> graphs;
   std::vector<std::size_t> graph_record;  ///< of each of `graphs`, into Results::graphs
   std::vector<std::unique_ptr<const Placer>> placers;
-  Results header;  ///< all but the rows
+  Results header;                     ///< all but the rows
   std::vector<std::string> warnings;  ///< lines: of sizes that a calibration does not cover
 
   std::size_t num_runs() const { return header.planned; }

@@ -27,7 +27,6 @@ class StepGraph {
 
   std::size_t num_ops() const { return ops_.size() - 1; }
   std::size_t num_tensors() const { return tensors_.size() - 1; }
-  std::size_t num_inputs() const { return readers_.size(); }
 
   auto inputs(OpId v) const {
     return std::views::iota(ops_[index(v)].first_input, ops_[index(v) + 1].first_input);
@@ -67,7 +66,7 @@ class StepGraph {
   void prefetch_start(OpId v) const { __builtin_prefetch(&ops_[index(v)]); }
   /// And when it ends.
   void prefetch_end(OpId v) const {
-    __builtin_prefetch(&readers_[tensors_[ops_[index(v)].first_output].first_reader]);
+    __builtin_prefetch(readers_.data() + tensors_[ops_[index(v)].first_output].first_reader);
   }
 
   Duration transfer(TensorId t, DeviceId src, DeviceId dst) const {
