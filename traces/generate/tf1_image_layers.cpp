@@ -9,7 +9,7 @@ namespace {
 // Forward: how contrib/layers/python/layers/layers.py (slim) and ops/nn_ops.py write a layer.
 // Shapes and axes that are known are constants.
 
-constexpr Bytes shape_of_image{16}, shape_of_matrix{8};
+constexpr Bytes shape_of_matrix{8};
 
 void write_product(Tf1Model& m, const Layer& l, Tf1Spec product) {
   const Bytes size = m.model.value(l.outputs[0]).size();
