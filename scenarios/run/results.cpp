@@ -204,7 +204,7 @@ void print_csv(const ResultsHeader& header, const EachRow& rows, const Print& pr
 
 std::string to_csv(const Results& results) {
   std::string text;
-  print_csv(results, each_row(results), [&](std::string_view piece) { text += piece; });
+  print_csv(results, each_row(results), [&](std::string_view more) { text += more; });
   return text;
 }
 
