@@ -43,9 +43,9 @@ class BaechiGraph {
   };
 
   /// Edges in canonical order: by src, then as `reads` first name them. A second tensor between two
-  /// ops joins the edge, unless that tensor is already on it. Op::topo is kept if `numbered`, else
-  /// made: Kahn's algorithm with a first-in first-out queue, sources in id order, then out-edges in
-  /// order; ops on a cycle keep 0.
+  /// ops joins the edge, unless that tensor is already on it. Op::topo is kept if `numbered`
+  /// (unique, not far above num_ops), else made: Kahn's algorithm with a first-in first-out queue,
+  /// sources in id order, then out-edges in order; ops on a cycle keep 0.
   BaechiGraph(IdVector<OpId, Op> ops, std::span<const Read> reads, bool numbered = false);
 
   /// The view of a graph on a cluster. Ids are the graph's, out-edges stand in the order in which
@@ -77,6 +77,11 @@ class BaechiGraph {
   /// The src of each of in_edges(v), in the same order.
   std::span<const OpId> predecessors(OpId v) const {
     return {in_src_.data() + in_begin_[index(v)], in_src_.data() + in_begin_[index(v) + 1]};
+  }
+  /// Asks for the memory that will be read when `v` runs.
+  void prefetch(OpId v) const {
+    __builtin_prefetch(&ops_[v]);
+    __builtin_prefetch(edges_.data() + out_begin_[index(v)]);
   }
   /// How long all tensors of `e` take, one after another.
   Duration time(EdgeId e) const {

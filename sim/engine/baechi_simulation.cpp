@@ -1,51 +1,54 @@
 #include "sim/engine/baechi_simulation.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "sim/error.h"
 
 namespace baechi {
 namespace {
 
-/// The op that is ready first, then the one with the lowest topological number.
+/// Ready ops, the one that is ready first in front, of these the one with the lowest topological
+/// number. A Key holds both: it is as wide as the longest step of the graph needs (the 64 bits that
+/// nearly always do cost two thirds of what 128 do).
+template <class Key>
 class ReadyQueue {
  public:
-  bool empty() const { return heap_.empty(); }
-  void push(TimePoint ready, std::uint32_t topo, OpId op) {
-    heap_.push_back(Key{static_cast<std::uint64_t>(ready.time_since_epoch().count())} << 64U |
-                    Key{topo} << 32U | Key{static_cast<std::uint64_t>(op)});
-    std::size_t hole = heap_.size() - 1;
-    const Key key = heap_.back();
+  /// Of ops whose topological numbers have `topo_bits` bits.
+  explicit ReadyQueue(int topo_bits) : topo_bits_(topo_bits) {}
+
+  bool empty() const { return size_ == 0; }
+
+  void push(TimePoint ready, std::uint32_t topo) {
+    const Key key = static_cast<Key>(ready.time_since_epoch().count()) << topo_bits_ | topo;
+    std::size_t hole = size_++;
+    if (heap_.size() < size_ + ways) heap_.resize(2 * (size_ + ways), none);
     for (; hole > 0 && key < heap_[(hole - 1) / ways]; hole = (hole - 1) / ways)
       heap_[hole] = heap_[(hole - 1) / ways];
     heap_[hole] = key;
   }
-  OpId pop() {
+
+  /// Its topological number.
+  std::uint32_t pop() {
     const Key top = heap_.front();
-    const Key last = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) sink(last);
-    return static_cast<OpId>(static_cast<std::uint32_t>(top));
+    const Key last = std::exchange(heap_[--size_], none);
+    if (size_ > 0) sink(last);
+    return static_cast<std::uint32_t>(top & ((Key{1} << topo_bits_) - 1));
   }
 
  private:
-  __extension__ typedef unsigned __int128 Key;  // ready, topo, op: 64, 32, 32 bits
-  // (a struct of three costs a branch per comparison)
   static constexpr std::size_t ways = 4;
+  static constexpr Key none = ~Key{0};
 
   void sink(Key key) {
     Key* const heap = heap_.data();
-    const std::size_t size = heap_.size();
     std::size_t hole = 0;
-    for (std::size_t child = 1; child < size; child = ways * hole + 1) {
-      std::size_t least = child;
-      if (child + ways <= size) {  // by selection: branches would often be foreseen wrongly
-        const std::size_t a = heap[child + 1] < heap[child] ? child + 1 : child;
-        const std::size_t b = heap[child + 3] < heap[child + 2] ? child + 3 : child + 2;
-        least = heap[b] < heap[a] ? b : a;
-      } else {
-        for (std::size_t c = child + 1; c < size; ++c) least = heap[c] < heap[least] ? c : least;
-      }
+    for (std::size_t child = 1; child < size_; child = ways * hole + 1) {
+      // By arithmetic: branches would often be foreseen wrongly.
+      const std::size_t a = child + (heap[child + 1] < heap[child] ? 1 : 0);
+      const std::size_t b = child + 2 + (heap[child + 3] < heap[child + 2] ? 1 : 0);
+      const std::size_t least = a + (b - a) * (heap[b] < heap[a] ? 1 : 0);
       if (key <= heap[least]) break;
       heap[hole] = heap[least];
       hole = least;
@@ -53,59 +56,78 @@ class ReadyQueue {
     heap[hole] = key;
   }
 
-  std::vector<Key> heap_;
+  int topo_bits_;
+  std::size_t size_ = 0;
+  std::vector<Key> heap_ = std::vector<Key>(1 + ways, none);  // beyond size_: none
 };
+
+__extension__ typedef unsigned __int128 WideKey;
+
+/// No clock of a step goes beyond it: each op moves one on by its time, each transfer its sender's
+/// and its receiver's.
+TimePoint end_of_time(const BaechiGraph& graph) {
+  TimePoint end{};
+  for (const OpId v : graph.ops()) end += graph.op(v).compute;
+  for (const EdgeId e : graph.edges()) end += 2 * graph.time(e);
+  return end;
+}
+
+int topo_bits(const BaechiGraph& graph) {
+  std::uint32_t largest = 0;
+  for (const OpId v : graph.ops()) largest = std::max(largest, graph.op(v).topo);
+  return static_cast<int>(std::bit_width(largest));
+}
 
 }  // namespace
 
 class BaechiSimulator::Simulation {
  public:
-  Simulation(const BaechiGraph& graph, std::size_t devices)
+  virtual ~Simulation() = default;
+  virtual const BaechiStep& run(const IdVector<OpId, DeviceId>& placement, BaechiLog* log,
+                                std::span<StepObserver* const> observers,
+                                const IdVector<DeviceId, Bytes>& held) = 0;
+};
+
+namespace {
+
+template <class Key>
+class KeyedSimulation final : public BaechiSimulator::Simulation {
+ public:
+  KeyedSimulation(const BaechiGraph& graph, std::size_t devices)
       : graph_(graph),
         channels_(devices),
-        num_devices_(devices),
+        devices_(devices),
         sent_(graph.num_slots() * devices),
-        ops_(graph.num_ops()) {}
+        by_topo_(std::size_t{1} << topo_bits(graph), no_op),
+        queue_(topo_bits(graph)) {
+    at_start_.reserve(graph.num_ops());
+    for (const OpId v : graph.ops()) {
+      by_topo_[graph.op(v).topo] = v;
+      const auto num_inputs = static_cast<std::uint32_t>(graph.in_edges(v).size());
+      at_start_.push_back({.ready = TimePoint{},
+                           .unmet = num_inputs,
+                           .unread = static_cast<std::uint32_t>(graph.out_edges(v).size()),
+                           .topo = graph.op(v).topo,
+                           .device = {}});
+      if (num_inputs == 0) sources_.push_back(v);
+    }
+  }
 
   const BaechiStep& run(const IdVector<OpId, DeviceId>& placement, BaechiLog* log,
                         std::span<StepObserver* const> observers,
-                        const IdVector<DeviceId, Bytes>& held) {
+                        const IdVector<DeviceId, Bytes>& held) override {
     log_ = log;
     observers_ = observers;
-    reset(held);
-    for (const OpId v : graph_.ops()) {
-      OpState& op = ops_[v];
-      op = {.ready = TimePoint{},
-            .unmet = static_cast<std::uint32_t>(graph_.in_edges(v).size()),
-            .unread = static_cast<std::uint32_t>(graph_.out_edges(v).size()),
-            .topo = graph_.op(v).topo,
-            .device = placement[v]};
-      if (op.unmet == 0) queue_.push(op.ready, op.topo, v);
-    }
+    reset(placement, held);
+    for (const OpId v : sources_) queue_.push({}, ops_[v].topo);
     std::size_t ran = 0;
-    for (; !queue_.empty(); ++ran) run_op(queue_.pop());
+    for (; !queue_.empty(); ++ran) run_op(by_topo_[queue_.pop()]);
     BAECHI_CHECK(ran == graph_.num_ops(), "{} of {} ops ran: a cycle", ran, graph_.num_ops());
-    for (const TimePoint end : free_)
-      step_.result.makespan = std::max(step_.result.makespan, end.time_since_epoch());
-    step_.result.events = ran + step_.result.transfers;
-    step_.final_memory = used_;
+    finish(ran);
     return step_;
   }
 
  private:
-  void reset(const IdVector<DeviceId, Bytes>& held) {
-    channels_ = BaechiChannels(num_devices_);
-    std::ranges::fill(sent_, Sent{});
-    free_.assign(num_devices_, {});
-    weights_.assign(num_devices_, {});
-    used_.assign(num_devices_, {});
-    if (!held.empty()) used_ = held;
-    step_.result.devices.assign(num_devices_, {});
-    step_.result.makespan = {};
-    step_.result.moved = {};
-    step_.result.transfers = 0;
-  }
-
   struct OpState {
     TimePoint ready{};         // latest input so far
     std::uint32_t unmet = 0;   // in-edges whose src has not run
@@ -113,29 +135,48 @@ class BaechiSimulator::Simulation {
     std::uint32_t topo = 0;
     DeviceId device{};
   };
+  struct Device {
+    TimePoint free{};  // for computing
+    Duration busy{};
+    Bytes used{}, peak{};
+    Bytes weights{};  // persistent bytes of the ops that ran
+    Bytes weights_at_peak{}, workspace_at_peak{};
+  };
   struct Sent {
     TensorId tensor{~std::uint32_t{0}};
     BaechiBooking booking;
   };
 
+  void reset(const IdVector<OpId, DeviceId>& placement, const IdVector<DeviceId, Bytes>& held) {
+    channels_ = BaechiChannels(devices_.size());
+    std::ranges::fill(sent_, Sent{});
+    for (const DeviceId d : devices_.ids())
+      devices_[d] = {.used = held.empty() ? Bytes{} : held[d]};
+    ops_ = at_start_;
+    for (const OpId v : ops_.ids()) ops_[v].device = placement[v];
+    step_.result.moved = {};
+    step_.result.transfers = 0;
+  }
+
   void run_op(OpId v) {
     const BaechiGraph::Op& op = graph_.op(v);
     const auto [ready, unmet, unread, topo, d] = ops_[v];
-    const TimePoint start = std::max(free_[d], ready);
+    Device& device = devices_[d];
+    const TimePoint start = later(device.free, ready);
     const TimePoint end = start + op.compute;
-    free_[d] = end;
-    step_.result.devices[d].busy += op.compute;
+    device.free = end;
+    device.busy += op.compute;
     hold_memory(op, d, start);
-    for (const OpId u : graph_.predecessors(v)) {
-      if (--ops_[u].unread == 0) release_outputs(u, start);
-    }
+    for (const OpId u : graph_.predecessors(v)) read_outputs(u, start);
     if (log_ != nullptr) log_->on_op({v, d, ready, start, end});
     for (StepObserver* o : observers_) o->on_op(v, d, start, end);
     for (const EdgeId e : graph_.out_edges(v)) {
       OpState& reader = ops_[graph_.edge(e).dst];
-      reader.ready =
-          std::max(reader.ready, reader.device == d ? end : send(e, d, reader.device, end));
-      if (--reader.unmet == 0) queue_.push(reader.ready, reader.topo, graph_.edge(e).dst);
+      reader.ready = later(reader.ready, reader.device == d ? end : send(e, d, reader.device, end));
+      if (--reader.unmet == 0) {
+        queue_.push(reader.ready, reader.topo);
+        graph_.prefetch(graph_.edge(e).dst);
+      }
     }
   }
 
@@ -143,7 +184,7 @@ class BaechiSimulator::Simulation {
   TimePoint send(EdgeId e, DeviceId from, DeviceId to, TimePoint end) {
     TimePoint last{};
     for (const BaechiGraph::Send& s : graph_.sends(e)) {
-      Sent& sent = sent_[s.slot * num_devices_ + index(to)];
+      Sent& sent = sent_[s.slot * devices_.size() + index(to)];
       const bool cached = sent.tensor == s.tensor;
       if (!cached) {
         sent = {s.tensor, channels_.book(from, to, end, s.time)};
@@ -152,7 +193,7 @@ class BaechiSimulator::Simulation {
         for (StepObserver* o : observers_)
           o->on_transfer(s.tensor, from, to, sent.booking.send_start, sent.booking.receive_end);
       }
-      last = std::max(last, sent.booking.receive_end);
+      last = later(last, sent.booking.receive_end);
       if (log_ != nullptr)
         log_->on_transfer(
             {s, graph_.edge(e).src, graph_.edge(e).dst, from, to, cached, sent.booking});
@@ -161,39 +202,54 @@ class BaechiSimulator::Simulation {
   }
 
   void hold_memory(const BaechiGraph::Op& op, DeviceId d, TimePoint now) {
-    weights_[d] += op.persistent;
-    used_[d] += op.outputs;
-    note_peak(d, Bytes{});
-    tell_memory(d, Bytes{}, now);
+    Device& device = devices_[d];
+    device.weights += op.persistent;
+    device.used += op.outputs;
+    const Bytes most = device.used + op.temporary;
+    const bool is_peak = most > device.peak;
+    device.peak = is_peak ? most : device.peak;
+    device.weights_at_peak = is_peak ? device.weights : device.weights_at_peak;
+    device.workspace_at_peak = is_peak ? op.temporary : device.workspace_at_peak;
+    if (observers_.empty()) return;
+    tell_memory(device, d, Bytes{}, now);
     if (op.temporary == Bytes{}) return;
-    used_[d] += op.temporary;
-    note_peak(d, op.temporary);
-    tell_memory(d, op.temporary, now);
-    used_[d] -= op.temporary;
-    tell_memory(d, Bytes{}, now);
+    tell_memory(device, d, op.temporary, now);
+    tell_memory(device, d, Bytes{}, now);
   }
 
   /// Q6: outputs go as their last reader starts, Q5: and leave the persistent bytes behind, with no
   /// regard to the peak; those of an op that nobody reads stay.
-  void release_outputs(OpId producer, TimePoint now) {
-    const DeviceId d = ops_[producer].device;
-    used_[d] += graph_.op(producer).persistent - graph_.op(producer).outputs;
-    tell_memory(d, Bytes{}, now);
+  void read_outputs(OpId producer, TimePoint now) {
+    OpState& op = ops_[producer];
+    const bool last = --op.unread == 0;
+    const BaechiGraph::Op& of = graph_.op(producer);
+    devices_[op.device].used -= static_cast<int>(last) * (of.outputs - of.persistent);
+    if (!observers_.empty() && last) tell_memory(devices_[op.device], op.device, Bytes{}, now);
   }
 
-  void note_peak(DeviceId d, Bytes workspace) {
-    DeviceUse& use = step_.result.devices[d];
-    if (used_[d] <= use.peak) return;
-    use.peak = used_[d];
-    use.at_peak = by_kind(d, workspace);
+  static MemoryUse by_kind(Bytes weights, Bytes used, Bytes workspace) {
+    return {{weights, used - weights - workspace, Bytes{}, workspace}};
   }
 
-  MemoryUse by_kind(DeviceId d, Bytes workspace) const {
-    return {{weights_[d], used_[d] - weights_[d] - workspace, Bytes{}, workspace}};
+  void tell_memory(const Device& device, DeviceId d, Bytes workspace, TimePoint now) {
+    const MemoryUse use = by_kind(device.weights, device.used + workspace, workspace);
+    for (StepObserver* o : observers_) o->on_memory(d, use, now);
   }
 
-  void tell_memory(DeviceId d, Bytes workspace, TimePoint now) {
-    for (StepObserver* o : observers_) o->on_memory(d, by_kind(d, workspace), now);
+  void finish(std::size_t ran) {
+    StepResult& result = step_.result;
+    result.makespan = {};
+    result.devices.clear();
+    step_.final_memory.clear();
+    for (const Device& d : devices_) {
+      result.makespan = std::max(result.makespan, d.free.time_since_epoch());
+      result.devices.push_back({d.busy, d.peak,
+                                d.peak > Bytes{}
+                                    ? by_kind(d.weights_at_peak, d.peak, d.workspace_at_peak)
+                                    : MemoryUse{}});
+      step_.final_memory.push_back(d.used);
+    }
+    result.events = ran + result.transfers;
   }
 
   const BaechiGraph& graph_;
@@ -201,18 +257,26 @@ class BaechiSimulator::Simulation {
   std::span<StepObserver* const> observers_;
 
   BaechiChannels channels_;
-  std::size_t num_devices_;
-  std::vector<Sent> sent_;              // [num_slots, num_devices], the last booked of each slot
-  IdVector<DeviceId, TimePoint> free_;  // for computing
-  IdVector<DeviceId, Bytes> weights_;   // persistent bytes of the ops that ran
-  IdVector<DeviceId, Bytes> used_;
-  IdVector<OpId, OpState> ops_;
-  ReadyQueue queue_;
+  IdVector<DeviceId, Device> devices_;
+  std::vector<Sent> sent_;  // [num_slots, num_devices], the last booked of each slot
+  IdVector<OpId, OpState> ops_, at_start_;
+  std::vector<OpId> by_topo_, sources_;
+  ReadyQueue<Key> queue_;
   BaechiStep step_;
 };
 
+std::unique_ptr<BaechiSimulator::Simulation> make_simulation(const BaechiGraph& graph,
+                                                             std::size_t devices) {
+  const auto end = static_cast<std::uint64_t>(end_of_time(graph).time_since_epoch().count());
+  if (static_cast<int>(std::bit_width(end)) + topo_bits(graph) < 64)
+    return std::make_unique<KeyedSimulation<std::uint64_t>>(graph, devices);
+  return std::make_unique<KeyedSimulation<WideKey>>(graph, devices);
+}
+
+}  // namespace
+
 BaechiSimulator::BaechiSimulator(const BaechiGraph& graph, std::size_t devices)
-    : simulation_(std::make_unique<Simulation>(graph, devices)) {}
+    : simulation_(make_simulation(graph, devices)) {}
 BaechiSimulator::~BaechiSimulator() = default;
 BaechiSimulator::BaechiSimulator(BaechiSimulator&&) noexcept = default;
 

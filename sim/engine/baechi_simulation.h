@@ -39,8 +39,9 @@ class BaechiSimulator {
                         std::span<StepObserver* const> observers,
                         const IdVector<DeviceId, Bytes>& held = {});
 
- private:
   class Simulation;
+
+ private:
   std::unique_ptr<Simulation> simulation_;
 };
 
