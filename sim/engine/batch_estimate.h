@@ -16,9 +16,9 @@ namespace baechi {
 /// ample, and a device computes while it sends. With the order in which a simulation started its
 /// ops, it tells what changes if a few of them move.
 ///
-/// Vectors of the widest kind that the processor has (Highway); 64 B per edge. Times are whole multiples of
-/// unit(), the least power of two in ns of which 2^31 hold all ops and transfers together, each
-/// rounded up: 1 ns if those take less than 2.1 s.
+/// Vectors of the widest kind that the processor has (Highway); 64 B per edge. Times are whole
+/// multiples of unit(), the least power of two in ns of which 2^31 hold all ops and transfers
+/// together, each rounded up: 1 ns if those take less than 2.1 s.
 class BatchEstimate {
  public:
   static constexpr std::size_t lanes = 16;
