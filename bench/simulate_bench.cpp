@@ -80,8 +80,10 @@ static void batch_estimate(benchmark::State& state) {
   BatchEstimate batch({graph, eight, costs});
   for (std::size_t lane = 0; lane < BatchEstimate::lanes; ++lane)
     batch.place(lane, mostly_local(graph, 8));
+  std::vector<OpId> order;
+  for (const OpId v : graph.ops()) order.push_back(v);
   for (auto _ : state) {
-    const BatchEstimate::Times times = batch.run();
+    const BatchEstimate::Times times = batch.run(order);
     benchmark::DoNotOptimize(times.data());
   }
   state.SetItemsProcessed(state.iterations() * state.range(0) *

@@ -19,19 +19,17 @@ class LocalSearch final : public Placer {
       : restarts_(o.get("restarts", std::int64_t{10}, "descents, each from other lots", 1)) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
-    const ColocationUnits units(p.graph);
-    const std::vector<DeviceSort> sorts = device_sorts(p);
-    const Blocks blocks(p, units, sorts, {.leaves = BlockRules::Leaves::apart});
-    const Partition partition(p, blocks, sorts);
+    const Partition partition(p);
+    const Blocks& blocks = partition.blocks();
     Random random(seed);
-    Loads loads(blocks, sorts);
+    Loads loads(blocks, partition.sorts());
     for (const BlockId b : blocks.blocks())
       if (!partition.free(b)) loads.move(b, loads.of(partition.fixed(b)));
     std::optional<Duration> best;
     IdVector<BlockId, DeviceId> device(blocks.size());
     for (std::int64_t restart = 0; restart < restarts_; ++restart) {
-      draw(loads, blocks, partition, random);
-      while (move_best(loads, blocks, partition)) {
+      draw(loads, partition, random);
+      while (move_best(loads, partition)) {
       }
       const Duration load = loads.load(loads.busiest());
       if (best && load >= *best) continue;
@@ -44,16 +42,16 @@ class LocalSearch final : public Placer {
   }
 
  private:
-  static void draw(Loads& loads, const Blocks& blocks, const Partition& partition, Random& random) {
+  static void draw(Loads& loads, const Partition& partition, Random& random) {
     const auto devices = partition.devices();
-    for (const BlockId b : blocks.blocks())
+    for (const BlockId b : partition.blocks().blocks())
       if (partition.free(b))
         loads.move(b, loads.of(devices[random.below(static_cast<std::uint32_t>(devices.size()))]));
   }
 
   /// False if no move gains. Only what leaves or enters the busiest device can gain. Ties: the
   /// lower block, then the device listed first.
-  static bool move_best(Loads& loads, const Blocks& blocks, const Partition& partition) {
+  static bool move_best(Loads& loads, const Partition& partition) {
     const Loads::Place busiest = loads.busiest();
     Duration least = loads.load(busiest);
     std::optional<std::pair<BlockId, Loads::Place>> best;
@@ -68,7 +66,7 @@ class LocalSearch final : public Placer {
       }
       loads.move(b, from);
     };
-    for (const BlockId b : blocks.blocks()) {
+    for (const BlockId b : partition.blocks().blocks()) {
       if (!partition.free(b)) continue;
       if (loads.of(b) != busiest) {
         consider(b, busiest);

@@ -52,10 +52,7 @@ std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std:
 class Metis final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t seed) const override {
-    const ColocationUnits units(p.graph);
-    const std::vector<DeviceSort> sorts = device_sorts(p);
-    const Blocks blocks(p, units, sorts, {.leaves = BlockRules::Leaves::apart});
-    const Partition partition(p, blocks, sorts);
+    const Partition partition(p);
     const Partition::Graph graph = partition.graph();
     const std::size_t parts = partition.devices().size();
     std::vector<std::int64_t> part(graph.weight.size(), 0);

@@ -10,23 +10,24 @@
 
 namespace baechi {
 
-Partition::Partition(const Problem& problem, const Blocks& blocks,
-                     const std::vector<DeviceSort>& sorts)
+Partition::Partition(const Problem& problem)
     : problem_(problem),
-      blocks_(blocks),
-      home_(blocks.size()),
-      vertex_(blocks.size(), fixed_vertex) {
-  const bool cores_too = std::ranges::all_of(sorts, &DeviceSort::core);
+      sorts_(device_sorts(problem)),
+      blocks_(problem, ColocationUnits(problem.graph), sorts_,
+              {.leaves = BlockRules::Leaves::apart}),
+      home_(blocks_.size()),
+      vertex_(blocks_.size(), fixed_vertex) {
+  const bool cores_too = std::ranges::all_of(sorts_, &DeviceSort::core);
   std::vector<std::size_t> sort_of(problem.cluster.num_devices());
-  for (std::size_t s = 0; s < sorts.size(); ++s)
-    for (const DeviceId d : sorts[s].devices) {
+  for (std::size_t s = 0; s < sorts_.size(); ++s)
+    for (const DeviceId d : sorts_[s].devices) {
       sort_of[index(d)] = s;
-      if (cores_too || !sorts[s].core) devices_.push_back(d);
+      if (cores_too || !sorts_[s].core) devices_.push_back(d);
     }
   std::ranges::sort(devices_);
   sort_ = sort_of[index(devices_.front())];
-  for (const BlockId b : blocks.blocks()) {
-    const auto runs = [&](DeviceId d) { return blocks.time(b, sort_of[index(d)]).has_value(); };
+  for (const BlockId b : blocks_.blocks()) {
+    const auto runs = [&](DeviceId d) { return blocks_.time(b, sort_of[index(d)]).has_value(); };
     if (std::ranges::all_of(devices_, runs)) {
       vertex_[b] = static_cast<std::uint32_t>(num_vertices_++);
       continue;

@@ -8,14 +8,17 @@
 
 namespace baechi {
 
-/// Blocks go to accelerators (to all devices, if there is none). One that none of these runs, or
+/// Blocks are colocation units, those that a pipeline cannot run apart being one. They go to
+/// accelerators (to all devices, if there is none). One that none of these runs, or
 /// not all, is not free: it stays on the first device that runs it.
 /// Source: Tarnawski et al., NeurIPS 2020, the Scotch baseline.
 class Partition {
  public:
   /// Throws InfeasibleError if no device runs all ops of a block.
-  Partition(const Problem& problem, const Blocks& blocks, const std::vector<DeviceSort>& sorts);
+  explicit Partition(const Problem& problem);
 
+  const std::vector<DeviceSort>& sorts() const { return sorts_; }
+  const Blocks& blocks() const { return blocks_; }
   std::span<const DeviceId> devices() const { return devices_; }
   bool free(BlockId b) const { return vertex_[b] != fixed_vertex; }
   DeviceId fixed(BlockId b) const { return home_[b]; }
@@ -38,7 +41,8 @@ class Partition {
   static constexpr std::uint32_t fixed_vertex = ~0U;
 
   const Problem& problem_;
-  const Blocks& blocks_;
+  std::vector<DeviceSort> sorts_;
+  Blocks blocks_;
   std::size_t sort_ = 0;  // of devices_.front()
   std::vector<DeviceId> devices_;
   IdVector<BlockId, DeviceId> home_;         // of those that are not free

@@ -71,10 +71,7 @@ class ScotchGraph {
 class ScotchPlacer final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t seed) const override {
-    const ColocationUnits units(p.graph);
-    const std::vector<DeviceSort> sorts = device_sorts(p);
-    const Blocks blocks(p, units, sorts, {.leaves = BlockRules::Leaves::apart});
-    const Partition partition(p, blocks, sorts);
+    const Partition partition(p);
     const Partition::Graph graph = partition.graph();
     std::vector<std::int64_t> part(graph.weight.size(), 0);
     if (!part.empty() && partition.devices().size() > 1)

@@ -9,6 +9,7 @@
 #include "placers/placement_file.h"
 #include "placers/registry.h"
 #include "placers/search/move.h"
+#include "placers/search/portfolio.h"
 #include "sim/engine/simulation.h"
 #include "sim/objective/objective.h"
 #include "tests/brute_force.h"
@@ -93,7 +94,7 @@ TEST_SUITE("search") {
         CHECK(own.feasible());
         CHECK(to_us(own.value) == found.facts.at("found_us"));
         for (const PlacerEntry& entry : placers()) {
-          if (!entry.quick) continue;
+          if (entry.quick_units == 0) continue;
           CAPTURE(entry.name);
           try {
             const Placement other =
@@ -107,25 +108,33 @@ TEST_SUITE("search") {
   }
 
   TEST_CASE("the same seed and budget give the same placement on any number of threads") {
+    std::size_t guessed = 0;
     for (const char* objective : {"step_time", "max_load", "latency"}) {
       CAPTURE(objective);
-      const RandomProblem random({.ops = 60}, 4, 7);
-      const auto placer = search({{"objective", value(objective)},
-                                  {"evaluations", value("1000")},
-                                  {"chains", value("5")}});
-      std::vector<Placement> found;
-      for (const std::size_t threads : {1U, 2U, 4U}) {
-        const oneapi::tbb::global_control limit(
-            oneapi::tbb::global_control::max_allowed_parallelism, threads);
-        found.push_back(placer->place(random.under({}), 3));
+      for (const std::uint64_t seed : {6U, 7U, 8U}) {
+        CAPTURE(seed);
+        const RandomProblem random({.ops = 60}, 4, seed);
+        const auto evaluator = make_objective(objective, Options(objective))->on(random.under({}));
+        evaluator->begin(random.placement);
+        guessed += evaluator->guesses() > 1 ? 1U : 0U;
+        const auto placer = search({{"objective", value(objective)},
+                                    {"evaluations", value("1000")},
+                                    {"chains", value("5")}});
+        std::vector<Placement> found;
+        for (const std::size_t threads : {1U, 2U, 4U}) {
+          const oneapi::tbb::global_control limit(
+              oneapi::tbb::global_control::max_allowed_parallelism, threads);
+          found.push_back(placer->place(random.under({}), 3));
+        }
+        for (const Placement& p : found) {
+          CHECK(p.device == found.front().device);
+          CHECK(p.facts == found.front().facts);
+          CHECK(p.detail == found.front().detail);
+        }
+        CHECK(found.front().facts.at("evaluations") == 1000.0);
       }
-      for (const Placement& p : found) {
-        CHECK(p.device == found.front().device);
-        CHECK(p.facts == found.front().facts);
-        CHECK(p.detail == found.front().detail);
-      }
-      CHECK(found.front().facts.at("evaluations") == 1000.0);
     }
+    CHECK(guessed > 0);  // where all devices are alike, and the objective is the step
   }
 
   TEST_CASE("on graphs small enough to try everything it finds the best") {
@@ -209,6 +218,88 @@ TEST_SUITE("search") {
         }
       }
     }
+  }
+
+  TEST_CASE("of several changes the one that shortens the step most is guessed") {
+    //   a(10) --100 B--> b(20)    all on gpu0, a, c, b, d: 60 ns. c and d elsewhere: 10 + 20.
+    //   c(10) --100 B--> d(20)    d alone: 20 + 100 + 20. b and d: 10 + 100 + 100 + 20.
+    OpGraphBuilder build;
+    const OpId a = build.add_op({.name = "a", .compute = 10ns});
+    const OpId b = build.add_op({.name = "b", .compute = 20ns});
+    const OpId c = build.add_op({.name = "c", .compute = 10ns});
+    const OpId d = build.add_op({.name = "d", .compute = 20ns});
+    build.add_edge(build.add_tensor(a, Bytes{100}), b);
+    build.add_edge(build.add_tensor(c, Bytes{100}), d);
+    const OpGraph graph = std::move(build).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const auto evaluator = make_objective("step_time", Options("step_time"))->on(problem);
+    CHECK(evaluator->begin(on({gpu0, gpu0, gpu0, gpu0})).value == 60ns);
+    REQUIRE(evaluator->guesses() >= 3);
+    const std::vector<std::vector<OpMove>> changes{
+        {{d, gpu1}}, {{c, gpu1}, {d, gpu1}}, {{b, gpu1}, {d, gpu1}}};
+    CHECK(evaluator->guess(changes) == 1);
+    CHECK(evaluator->guess(std::span(changes).first(1)) == 0);
+  }
+
+  TEST_CASE("after any attempts, guesses are those of an evaluator that begins there") {
+    const auto objective = make_objective("step_time", Options("step_time"));
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      CAPTURE(seed);
+      Random draw(seed);
+      const OpGraph graph = random_graph({.ops = 40}, draw);
+      const Cluster cluster = Cluster::uniform(3, {2000}, {.bandwidth = {1e9}, .latency = 7ns});
+      const ProfiledCosts costs(graph, cluster);
+      const Problem problem{graph, cluster, costs};
+      const auto some = [&] {
+        std::vector<OpMove> moves;
+        for (const OpId v : problem.graph.ops())
+          if (draw.below(8) == 0) moves.push_back({v, DeviceId{draw.below(3)}});
+        return moves;
+      };
+      const auto evaluator = objective->on(problem);
+      Placement base = random_placement(graph, cluster, draw);
+      CHECK(evaluator->begin(base) == objective->score(problem, base));
+      REQUIRE(evaluator->guesses() > 1);
+      for (int i = 0; i < 50; ++i) {
+        std::vector<std::vector<OpMove>> changes(evaluator->guesses());
+        std::ranges::generate(changes, some);
+        const auto anew = objective->on(problem);
+        anew->begin(base);
+        const std::size_t best = evaluator->guess(changes);
+        CHECK(best == anew->guess(changes));
+        Placement next = base;
+        std::vector<OpId> moved;
+        for (const auto& [v, to] : changes[best]) {
+          next.device[v] = to;
+          moved.push_back(v);
+        }
+        CHECK(evaluator->attempt(next, moved) == objective->score(problem, next));
+        if (draw.below(2) == 0) continue;
+        evaluator->keep();
+        base = next;
+      }
+    }
+  }
+
+  TEST_CASE("placers too slow for a graph are asked if they are named") {
+    // local_search is quick up to 2,000 ops or groups, m_etf always.
+    OpGraphBuilder b;
+    for (int i = 0; i < 2001; ++i) b.add_op({.name = std::to_string(i), .compute = 1ns});
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const auto objective = make_objective("step_time", Options("step_time"));
+    const auto asks = [&](const std::map<std::string, Options::Value>& values, const char* placer) {
+      Options options("search", values);
+      const auto answers =
+          Portfolio(options, "step_time").ask({graph, cluster, costs}, *objective, 0);
+      return std::ranges::find(answers, placer, &Candidate::placer) != answers.end();
+    };
+    CHECK(asks({}, "m_etf"));
+    CHECK_FALSE(asks({}, "local_search"));
+    CHECK(asks({{"portfolio", value("local_search")}}, "local_search"));
   }
 
   TEST_CASE("a search that is stopped, or has no budget, answers with the best it has") {

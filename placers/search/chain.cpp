@@ -36,25 +36,54 @@ void Chain::jump(const Placement& placement) {
 }
 
 void Chain::walk(std::size_t evaluations, Heat heat, const Patience& patience) {
-  const auto table = moves();
   const double cooling = std::pow(heat.end / heat.begin,
                                   1.0 / static_cast<double>(std::max<std::size_t>(evaluations, 1)));
   double now = heat.begin;
   for (std::size_t i = 0; i < evaluations && !patience.over(); ++i, now *= cooling) {
-    const MoveEntry& move = table[random_.below(static_cast<std::uint32_t>(table.size()))];
+    const MoveEntry* move = propose();
     ++evaluations_;
-    if (!try_move(move, now) || !(score_ < best_score_)) continue;
+    if (move == nullptr || !try_changes(now) || !(score_ < best_score_)) continue;
     best_ = placement_;
     best_score_ = score_;
-    improvements_.push_back({evaluations_, score_, move.name});
+    improvements_.push_back({evaluations_, score_, move->name});
   }
 }
 
-/// Whether it was made.
-bool Chain::try_move(const MoveEntry& move, double heat) {
-  changes_.clear();
-  move.propose(space_, at_, random_, changes_);
-  if (changes_.empty()) return false;
+/// What to try next, in changes_: of several draws the one that the objective guesses to be best.
+/// Guesses know values alone, so one try in four is a plain draw, and each as long as the placement
+/// is infeasible.
+const MoveEntry* Chain::propose() {
+  const std::size_t most = evaluator_->guesses();
+  if (most == 1 || !score_.feasible() || random_.below(4) == 0) return draw(changes_);
+  proposals_.resize(most);
+  op_moves_.resize(most);
+  drawn_.clear();
+  for (std::size_t i = 0; i < most; ++i) {
+    const std::size_t n = drawn_.size();
+    const MoveEntry* move = draw(proposals_[n]);
+    if (move == nullptr) continue;
+    drawn_.push_back(move);
+    op_moves_[n].clear();
+    for (const auto& [unit, to] : proposals_[n])
+      for (const OpId v : space_.units().members(unit)) op_moves_[n].push_back({v, to});
+  }
+  if (drawn_.empty()) return nullptr;
+  const std::size_t best = evaluator_->guess(std::span(op_moves_).first(drawn_.size()));
+  std::swap(changes_, proposals_[best]);
+  return drawn_[best];
+}
+
+/// Nothing if it makes no sense here.
+const MoveEntry* Chain::draw(std::vector<Change>& changes) {
+  const auto table = moves();
+  const MoveEntry& move = table[random_.below(static_cast<std::uint32_t>(table.size()))];
+  changes.clear();
+  move.propose(space_, at_, random_, changes);
+  return changes.empty() ? nullptr : &move;
+}
+
+/// Whether they were made.
+bool Chain::try_changes(double heat) {
   moved_.clear();
   apply();
   const Score next = evaluator_->attempt(placement_, moved_);

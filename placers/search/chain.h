@@ -48,7 +48,9 @@ class Chain {
   const std::vector<Improvement>& improvements() const { return improvements_; }
 
  private:
-  bool try_move(const MoveEntry& move, double heat);
+  const MoveEntry* propose();
+  const MoveEntry* draw(std::vector<Change>& changes);
+  bool try_changes(double heat);
   void apply();
   bool accepts(const Score& next, double heat);
 
@@ -63,6 +65,9 @@ class Chain {
   std::size_t evaluations_ = 0;
   std::vector<Improvement> improvements_;
   std::vector<Change> changes_;  // of the move that is tried
+  std::vector<std::vector<Change>> proposals_;
+  std::vector<std::vector<OpMove>> op_moves_;  // the same by ops
+  std::vector<const MoveEntry*> drawn_;        // whose they are
   std::vector<OpId> moved_;
 };
 

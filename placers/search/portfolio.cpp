@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <optional>
 
+#include "placers/colocation.h"
 #include "placers/registry.h"
 #include "sim/error.h"
 
 namespace baechi {
 
 Portfolio::Portfolio(Options& options, std::string_view objective) {
-  if (const Options::Value* given =
-          options.raw("portfolio", "placers to begin with, a list; by default all quick ones")) {
+  if (const Options::Value* given = options.raw(
+          "portfolio",
+          "placers to begin with, a list; by default all that are quick on the graph")) {
     if (given->children.empty()) add(options, *given);
     for (const auto& [key, choice] : given->children) {
       if (key.empty())
@@ -21,18 +23,24 @@ Portfolio::Portfolio(Options& options, std::string_view objective) {
         options.mistake("portfolio", fmt::format("'{}' is not an item of a list", key));
     }
   } else {
-    for (const PlacerEntry& entry : placers())
-      if (entry.quick) add(options, {std::string(entry.name), {}, {}});
-    if (objective == "max_load") {
-      const Options::Value quick{"20000", {}, {}};
-      add(options, {{}, {}, {{"exact_dp", {{}, {}, {{"max_ideals", quick}}}}}});
-    }
+    add_quick(objective);
   }
   const std::string start =
       options.path("start", "a placement file to begin with, beside the portfolio");
   if (!start.empty())
     members_.push_back(
         {"start", make_placer("expert", Options("expert", {{"file", {start, {}, {}}}}))});
+}
+
+void Portfolio::add_quick(std::string_view objective) {
+  for (const PlacerEntry& entry : placers())
+    if (entry.quick_units > 0)
+      members_.push_back({std::string(entry.name),
+                          make_placer(entry.name, Options(std::string(entry.name))),
+                          entry.quick_units});
+  if (objective != "max_load") return;
+  Options few("exact_dp", {{"max_ideals", {"20000", {}, {}}}});
+  members_.push_back({"exact_dp", make_placer("exact_dp", std::move(few)), 5'000});
 }
 
 /// `choice` is the name of a placer, or its name and options.
@@ -52,8 +60,10 @@ void Portfolio::add(Options& options, const Options::Value& choice) {
 
 std::vector<Candidate> Portfolio::ask(const Problem& problem, const Objective& objective,
                                       std::uint64_t seed) const {
+  const std::size_t num_units = ColocationUnits(problem.graph).size();
   std::vector<std::optional<Candidate>> answers(members_.size());
   oneapi::tbb::parallel_for(std::size_t{0}, members_.size(), [&](std::size_t i) {
+    if (num_units > members_[i].most_units) return;
     try {
       Placement placement = members_[i].placer->place(problem, seed);
       const Score score = objective.score(problem, placement);

@@ -19,8 +19,8 @@ struct Candidate {
 
 class Portfolio {
  public:
-  /// Reads the options `portfolio` and `start`. By default all quick placers of the registry, and
-  /// if the objective is max_load also exact_dp, as long as it is quick.
+  /// Reads the options `portfolio` and `start`. By default all placers of the registry that are
+  /// quick on the graph, and if the objective is max_load also exact_dp with few ideals.
   Portfolio(Options& options, std::string_view objective);
 
   /// All members' answers, in parallel, the best first; ties: in the members' order. Members that
@@ -32,8 +32,10 @@ class Portfolio {
   struct Member {
     std::string name;
     std::unique_ptr<Placer> placer;
+    std::size_t most_units = ~std::size_t{0};  ///< of a graph that it is asked for
   };
   void add(Options& options, const Options::Value& choice);
+  void add_quick(std::string_view objective);
 
   std::vector<Member> members_;
 };

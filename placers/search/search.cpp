@@ -49,8 +49,10 @@ class Search final : public Placer {
             o.get("chains", std::int64_t{4}, "walks side by side, whatever the threads", 1))),
         evaluations_(static_cast<std::size_t>(
             o.get("evaluations", std::int64_t{20'000}, "of the objective, over all chains"))),
-        seconds_(o.get("seconds", 0.0,
-                       "of real time, instead of evaluations: not repeatable; 0: no limit")),
+        seconds_(
+            o.get("seconds", 0.0,
+                  "of real time, the portfolio's included, instead of evaluations: not repeatable; "
+                  "0: no limit")),
         trace_(o.path("trace", "write each placement better than all before here, as CSV")) {}
 
   bool can_stop() const override { return true; }

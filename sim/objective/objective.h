@@ -30,6 +30,12 @@ struct Score {
   friend bool operator==(const Score& a, const Score& b) { return (a <=> b) == 0; }
 };
 
+/// An op goes elsewhere.
+struct OpMove {
+  OpId op{};
+  DeviceId to{};
+};
+
 /// Scores placements of one problem, which outlives it. Keeps scratch memory: one per thread.
 class Evaluator {
  public:
@@ -47,6 +53,13 @@ class Evaluator {
   }
   /// The placement of the last attempt becomes the base.
   virtual void keep() {}
+
+  /// From how many changes of the base the best can be guessed, faster than by a few scores. 1:
+  /// this objective has no such guess.
+  virtual std::size_t guesses() const { return 1; }
+  /// Which of at most so many changes, no op twice in one, has the least value by that guess; ties:
+  /// the first.
+  virtual std::size_t guess(std::span<const std::vector<OpMove>> /*changes*/) { return 0; }
 };
 
 class Objective {

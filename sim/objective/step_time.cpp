@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <optional>
 
+#include "sim/engine/batch_estimate.h"
 #include "sim/engine/simulation.h"
 #include "sim/objective/objective.h"
 
@@ -16,6 +18,13 @@ bool memory_is_ample(const Problem& p) {
                              [&](DeviceId d) { return all <= p.cluster.device(d).memory; });
 }
 
+/// In which order ops started.
+class StartOrder final : public StepObserver {
+ public:
+  void on_op(OpId v, DeviceId, TimePoint, TimePoint) override { ops.push_back(v); }
+  std::vector<OpId> ops;
+};
+
 /// The engine's makespan, under its own idea of memory.
 class StepTime final : public Objective {
  public:
@@ -28,12 +37,51 @@ class StepTime final : public Objective {
    public:
     explicit Simulation(const Problem& problem)
         : problem_(problem), simulator_(without_needless_books(problem)) {}
-    Score score(const Placement& placement) override {
-      Score score = constraints(problem_, placement);
-      const StepResult& step = simulator_.run(placement);
-      score.value = step.makespan;
-      score.over = step.oom ? step.oom->needed - step.oom->free : Bytes{};
+
+    Score score(const Placement& placement) override { return score(placement, {}); }
+
+    Score begin(const Placement& placement) override {
+      if (!estimate_ && can_guess(problem_)) estimate_.emplace(problem_);
+      const Score score = attempt(placement, {});
+      base_ = placement.device;
+      if (!estimate_) return score;
+      for (std::size_t lane = 0; lane < BatchEstimate::lanes; ++lane)
+        estimate_->place(lane, placement);
+      set_order();
       return score;
+    }
+
+    Score attempt(const Placement& placement, std::span<const OpId> moved) override {
+      if (!estimate_) return score(placement, {});
+      started_.ops.clear();
+      moved_.clear();
+      for (const OpId v : moved) moved_.push_back({v, placement.device[v]});
+      StepObserver* const observer = &started_;
+      return score(placement, {&observer, 1});
+    }
+
+    void keep() override {
+      if (!estimate_) return;
+      for (const auto& [v, to] : moved_) {
+        base_[v] = to;
+        for (std::size_t lane = 0; lane < BatchEstimate::lanes; ++lane)
+          estimate_->move(lane, v, to);
+      }
+      set_order();
+    }
+
+    std::size_t guesses() const override { return estimate_ ? BatchEstimate::lanes : 1; }
+
+    /// By the step in which ops run in the order of the base's.
+    std::size_t guess(std::span<const std::vector<OpMove>> changes) override {
+      if (!estimate_) return 0;
+      for (std::size_t lane = 0; lane < changes.size(); ++lane)
+        for (const auto& [v, to] : changes[lane]) estimate_->move(lane, v, to);
+      const BatchEstimate::Times times = estimate_->run(order_);
+      for (std::size_t lane = 0; lane < changes.size(); ++lane)
+        for (const auto& [v, to] : changes[lane]) estimate_->move(lane, v, base_[v]);
+      const auto end = times.begin() + static_cast<std::ptrdiff_t>(changes.size());
+      return static_cast<std::size_t>(std::min_element(times.begin(), end) - times.begin());
     }
 
    private:
@@ -43,8 +91,37 @@ class StepTime final : public Objective {
       return {problem.graph, problem.cluster, problem.costs, engine};
     }
 
+    static bool can_guess(const Problem& problem) {
+      return problem.engine.semantics == Semantics::event && problem.cluster.num_devices() > 1 &&
+             BatchEstimate::suits(problem);
+    }
+
+    Score score(const Placement& placement, std::span<StepObserver* const> observers) {
+      Score score = constraints(problem_, placement);
+      const StepResult& step = simulator_.run(placement, observers);
+      score.value = step.makespan;
+      score.over = step.oom ? step.oom->needed - step.oom->free : Bytes{};
+      return score;
+    }
+
+    /// The order of the last step; what did not start before it failed follows.
+    void set_order() {
+      std::swap(order_, started_.ops);
+      const std::size_t num_ops = problem_.graph.num_ops();
+      if (order_.size() == num_ops) return;
+      IdVector<OpId, std::uint8_t> ran(num_ops, 0);
+      for (const OpId v : order_) ran[v] = 1;
+      for (const OpId v : problem_.graph.ops())
+        if (ran[v] == 0) order_.push_back(v);
+    }
+
     Problem problem_;
     Simulator simulator_;
+    std::optional<BatchEstimate> estimate_;  // of changes to the base
+    IdVector<OpId, DeviceId> base_;
+    std::vector<OpId> order_;    // in which its ops start
+    StartOrder started_;         // of the last attempt
+    std::vector<OpMove> moved_;  // by it
   };
 };
 
