@@ -180,11 +180,27 @@ std::string zstd(std::string_view text) {
   return out;
 }
 
-bool write_plain(const std::string& path, std::string_view bytes) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return false;
-  const bool whole = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  return std::fclose(file) == 0 && whole;
+using Produce = std::function<void(const TextSink&)>;
+
+bool write_plain(const std::string& path, const Produce& produce) {
+  File file(std::fopen(path.c_str(), "wb"));
+  if (!file) return false;
+  bool whole = true;
+  produce([&](std::string_view bytes) {
+    whole = whole && std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
+  });
+  return std::fclose(file.release()) == 0 && whole;
+}
+
+/// `produce`, or for a name that says so what makes its text compressed.
+Produce packed(const std::string& path, const Produce& produce) {
+  const bool gz = path.ends_with(".gz");
+  if (!gz && !path.ends_with(".zst")) return produce;
+  return [&produce, gz](const TextSink& sink) {
+    std::string text;
+    produce([&](std::string_view part) { text += part; });
+    sink(gz ? gzip(text) : zstd(text));
+  };
 }
 
 }  // namespace
@@ -247,19 +263,21 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view text) {
-  std::string packed;
-  if (path.ends_with(".gz")) text = packed = gzip(text);
-  if (path.ends_with(".zst")) text = packed = zstd(text);
+  write_file(path, [text](const TextSink& sink) { sink(text); });
+}
+
+void write_file(const std::string& path, const Produce& produce) {
+  const Produce bytes = packed(path, produce);
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status there = fs::status(path, error);
   if (fs::exists(there) && !fs::is_regular_file(there)) {  // a pipe or device: not to be replaced
-    if (!write_plain(path, text)) fail(path, fmt::format("cannot be written: {}", reason(errno)));
+    if (!write_plain(path, bytes)) fail(path, fmt::format("cannot be written: {}", reason(errno)));
     return;
   }
   const fs::path target = fs::exists(there) ? fs::canonical(path, error) : fs::path(path);
   const std::string aside = fmt::format("{}.{}.part", target.string(), getpid());
-  const bool written = write_plain(aside, text);
+  const bool written = write_plain(aside, bytes);
   int why = errno;
   if (written) {
     fs::rename(aside, target, error);

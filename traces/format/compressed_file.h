@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -49,5 +50,9 @@ std::string read_file(const std::string& path);
 /// not at all: it is written aside, in the same folder, and renamed. Equal text, equal bytes.
 /// Throws InputError if it cannot be written.
 void write_file(const std::string& path, std::string_view text);
+/// The same of a text that `produce` hands over in pieces, all of which are held only if they are
+/// to be compressed.
+using TextSink = std::function<void(std::string_view)>;
+void write_file(const std::string& path, const std::function<void(const TextSink&)>& produce);
 
 }  // namespace baechi

@@ -110,8 +110,8 @@ void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   put(out, "}");
 }
 
-/// The data edges, or the control edges, in the order they were added.
-void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control) {
+/// The data edges, or the control edges, in the order they were added; calls `written` after each.
+void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control, const auto& written) {
   std::vector<EdgeId> order;
   std::uint32_t ranks = 0;
   for (const EdgeId e : graph.edges()) ranks = std::max(ranks, graph.added(e) + 1);
@@ -134,8 +134,40 @@ void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control) {
     put(out, ", \"to\": ");
     append_json_string(out, graph.name(edge.dst));
     put(out, "}");
+    written();
   }
   if (!first) put(out, "\n ");
+}
+
+/// Hands the file's text to `sink`, piece by piece.
+void put_trace(const Trace& trace, const TextSink& sink) {
+  fmt::memory_buffer out;
+  const auto hand_over = [&] {
+    sink({out.data(), out.size()});
+    out.clear();
+  };
+  const auto written = [&] {
+    constexpr std::size_t piece = std::size_t{1} << 18U;
+    if (out.size() > piece) hand_over();
+  };
+  put(out, "{\"format\": \"baechi-trace\", \"version\": 1, \"name\": ");
+  append_json_string(out, trace.name);
+  put(out, ", \"source\": ");
+  append_json_string(out, trace.source);
+  put(out, ", \"batch\": ");
+  put(out, trace.batch);
+  put(out, ",\n \"ops\": [");
+  for (const OpId v : trace.graph.ops()) {
+    put(out, index(v) == 0 ? "\n  " : ",\n  ");
+    put_op(out, trace.graph, v);
+    written();
+  }
+  put(out, trace.graph.num_ops() == 0 ? "],\n \"edges\": [" : "\n ],\n \"edges\": [");
+  put_edges(out, trace.graph, false, written);
+  put(out, "],\n \"controls\": [");
+  put_edges(out, trace.graph, true, written);
+  put(out, "]}\n");
+  hand_over();
 }
 
 // Reading.
@@ -424,28 +456,13 @@ Trace TraceReader::read() {
 }  // namespace
 
 std::string trace_json(const Trace& trace) {
-  fmt::memory_buffer out;
-  put(out, "{\"format\": \"baechi-trace\", \"version\": 1, \"name\": ");
-  append_json_string(out, trace.name);
-  put(out, ", \"source\": ");
-  append_json_string(out, trace.source);
-  put(out, ", \"batch\": ");
-  put(out, trace.batch);
-  put(out, ",\n \"ops\": [");
-  for (const OpId v : trace.graph.ops()) {
-    put(out, index(v) == 0 ? "\n  " : ",\n  ");
-    put_op(out, trace.graph, v);
-  }
-  put(out, trace.graph.num_ops() == 0 ? "],\n \"edges\": [" : "\n ],\n \"edges\": [");
-  put_edges(out, trace.graph, false);
-  put(out, "],\n \"controls\": [");
-  put_edges(out, trace.graph, true);
-  put(out, "]}\n");
-  return fmt::to_string(out);
+  std::string text;
+  put_trace(trace, [&text](std::string_view piece) { text += piece; });
+  return text;
 }
 
 void write_trace(const Trace& trace, const std::string& path) {
-  write_file(path, trace_json(trace));
+  write_file(path, [&trace](const TextSink& sink) { put_trace(trace, sink); });
 }
 
 bool looks_like_baechi_trace(std::string_view beginning) {
