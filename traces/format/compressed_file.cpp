@@ -215,9 +215,9 @@ TextFile::TextFile(std::string path) : path_(std::move(path)) {
   begin(begun, std::make_unique<Stored>(path_, std::move(file), begun));
 }
 
-TextFile::TextFile(std::string path, std::string bytes)
+TextFile::TextFile(std::string path, std::string_view bytes)
     : path_(std::move(path)), bytes_(bytes.size()) {
-  begin(bytes, std::make_unique<Stored>(path_, nullptr, bytes));
+  begin(bytes, std::make_unique<Stored>(path_, nullptr, std::string(bytes)));
 }
 
 TextFile::~TextFile() = default;

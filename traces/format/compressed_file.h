@@ -15,7 +15,7 @@ namespace baechi {
 class TextFile {
  public:
   explicit TextFile(std::string path);
-  TextFile(std::string path, std::string bytes);  ///< as if `bytes` were the file's
+  TextFile(std::string path, std::string_view bytes);  ///< as if `bytes` were the file's
   ~TextFile();
 
   const std::string& path() const { return path_; }  ///< for messages

@@ -86,8 +86,9 @@ bool JsonPieces::look(std::size_t at) {
     }
     if (depth_ == 2 && in_list_ && at >= least && may_cut_at(at)) return true;
     ++depth_;
-  } else if ((c == '}' || c == ']') && depth_ > 0 && --depth_ == 0) {
-    ended_ = true;
+  } else if ((c == '}' || c == ']') && depth_ > 0) {
+    --depth_;
+    ended_ = ended_ || depth_ == 0;
   }
   return false;
 }
