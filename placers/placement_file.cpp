@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <iterator>
 #include <optional>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
@@ -24,14 +26,50 @@ constexpr std::string_view file_keys[] = {
     // Of `baechi place --format json` and external placers; all but status and detail are skipped.
     "placer", "placing_ms", "facts", "status", "detail", "step_time_us"};
 
+/// Finds ops by name: a hash table of 4 bytes a slot, at most half full. Made when it is first
+/// needed, as files mostly list ops in the graph's order.
+class OpNames {
+ public:
+  explicit OpNames(const OpGraph& graph) : graph_(graph) {}
+
+  /// Fastest if it is the op behind the one found last.
+  std::optional<OpId> find(std::string_view name) {
+    if (index(next_) < graph_.num_ops() && graph_.name(next_) == name) return found(next_);
+    if (slots_.empty()) fill();
+    const OpId v = slots_[slot_of(name)];
+    return v == no_op ? std::nullopt : found(v);
+  }
+
+ private:
+  std::optional<OpId> found(OpId v) {
+    next_ = static_cast<OpId>(index(v) + 1);
+    return v;
+  }
+
+  void fill() {
+    slots_.assign(std::bit_ceil(2 * graph_.num_ops() + 1), no_op);
+    for (const OpId v : graph_.ops()) slots_[slot_of(graph_.name(v))] = v;
+  }
+
+  /// Where `name` is, or would be.
+  std::size_t slot_of(std::string_view name) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t i = std::hash<std::string_view>{}(name);
+    i &= mask;
+    while (slots_[i] != no_op && graph_.name(slots_[i]) != name) i = (i + 1) & mask;
+    return i;
+  }
+
+  const OpGraph& graph_;
+  OpId next_{0};
+  std::vector<OpId> slots_;
+};
+
 class Reader {
  public:
   Reader(const std::string& text, const std::string& path, const OpGraph& graph,
          std::size_t num_devices)
-      : file_(path, text), graph_(graph), num_devices_(num_devices) {
-    ops_.reserve(graph.num_ops());
-    for (const OpId v : graph.ops()) ops_.emplace(graph.name(v), v);
-  }
+      : file_(path, text), graph_(graph), num_devices_(num_devices), ops_(graph) {}
 
   Placement read() {
     Json root = file_.root();
@@ -127,8 +165,7 @@ class Reader {
   }
 
   std::optional<OpId> op_called(std::string_view name, Json& place) {
-    const auto it = ops_.find(name);
-    if (it != ops_.end()) return it->second;
+    if (const auto v = ops_.find(name)) return v;
     place.mistake(fmt::format("the graph has no op '{}'{}", name, suggestion(name)));
     return std::nullopt;
   }
@@ -157,7 +194,7 @@ class Reader {
   JsonFile file_;
   const OpGraph& graph_;
   std::size_t num_devices_;
-  std::unordered_map<std::string_view, OpId> ops_;
+  OpNames ops_;
   std::vector<std::string> names_;  // of all ops, once a suggestion needs them
   std::size_t suggestions_ = 0;
   std::optional<std::size_t> devices_;
@@ -177,34 +214,41 @@ Placement parse_placement(const std::string& text, const std::string& path, cons
   return Reader(text, path, graph, num_devices).read();
 }
 
+std::vector<OpId> placement_order(const Placement& placement, const OpGraph& graph) {
+  if (placement.priority.empty()) return {};
+  std::vector<OpId> order;
+  order.reserve(graph.num_ops());
+  std::ranges::copy(graph.ops(), std::back_inserter(order));
+  std::ranges::stable_sort(order, std::greater{}, [&](OpId v) { return placement.priority[v]; });
+  return order;
+}
+
 std::string placement_json(const Placement& placement, const OpGraph& graph,
                            std::string_view graph_name, std::size_t num_devices) {
-  std::string json;
-  const auto out = std::back_inserter(json);
-  fmt::format_to(out, "{{\"format\": \"{}\", \"version\": 1, \"graph\": {}, \"devices\": {},\n",
+  fmt::memory_buffer json;
+  fmt::format_to(fmt::appender(json),
+                 "{{\"format\": \"{}\", \"version\": 1, \"graph\": {}, \"devices\": {},\n"
+                 " \"placement\": {{",
                  format_name, json_string(graph_name), num_devices);
-  json += " \"placement\": {";
-  std::string_view separator = "\n  ";
+  const auto put = [&](std::string_view text) {
+    json.append(text.data(), text.data() + text.size());
+  };
+  const auto put_name = [&](OpId v, std::string_view separator) {
+    put(separator);
+    append_json_string(json, graph.name(v));
+  };
   for (const OpId v : graph.ops()) {
-    fmt::format_to(out, "{}{}: {}", separator, json_string(graph.name(v)),
-                   index(placement.device[v]));
-    separator = ",\n  ";
+    put_name(v, index(v) == 0 ? "\n  " : ",\n  ");
+    put(": ");
+    put(fmt::format_int(index(placement.device[v])).c_str());
   }
-  json += "}";
-  if (!placement.priority.empty()) {
-    std::vector<OpId> order;
-    std::ranges::copy(graph.ops(), std::back_inserter(order));
-    std::ranges::stable_sort(order, std::greater{}, [&](OpId v) { return placement.priority[v]; });
-    json += ",\n \"order\": [";
-    separator = "\n  ";
-    for (const OpId v : order) {
-      fmt::format_to(out, "{}{}", separator, json_string(graph.name(v)));
-      separator = ",\n  ";
-    }
-    json += "]";
-  }
-  json += "}\n";
-  return json;
+  put("}");
+  std::string_view separator = ",\n \"order\": [\n  ";
+  for (const OpId v : placement_order(placement, graph))
+    put_name(v, std::exchange(separator, ",\n  "));
+  if (!placement.priority.empty()) put("]");
+  put("}\n");
+  return fmt::to_string(json);
 }
 
 void write_placement(const std::string& path, const Placement& placement, const OpGraph& graph,

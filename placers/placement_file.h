@@ -8,6 +8,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/cluster/placement.h"
 
@@ -24,7 +25,10 @@ Placement read_placement(const std::string& path, const OpGraph& graph, std::siz
 Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,
                           std::size_t num_devices);
 
-/// The file's text. Priorities become `order`, equal ones by id.
+/// The file's `order`: ops by falling priority, equal ones by id; none if there are no priorities.
+std::vector<OpId> placement_order(const Placement& placement, const OpGraph& graph);
+
+/// The file's text.
 std::string placement_json(const Placement& placement, const OpGraph& graph,
                            std::string_view graph_name, std::size_t num_devices);
 

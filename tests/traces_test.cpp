@@ -11,7 +11,7 @@
 #include "tests/expected_messages.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
-#include "traces/format/compressed_file.h"
+#include "traces/format/json_pieces.h"
 #include "traces/format/trace_file.h"
 #include "traces/generate/generator.h"
 #include "traces/import/importer.h"
@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 namespace {
 
 Trace parse(const std::string& text) {
-  return read_trace(SourceText{.path = "t.json", .text = text}, "baechi");
+  TextFile file("t.json", text);
+  return read_trace(file, "baechi");
 }
 
 Options options(const std::string& owner, std::map<std::string, std::string> values) {
@@ -56,7 +57,8 @@ std::string message_of(const std::string& file) {
     std::ifstream in(bad_files / file, std::ios::binary);
     std::stringstream bytes;
     bytes << in.rdbuf();
-    read_trace(SourceText{.path = file, .text = decompressed(bytes.str(), file)}, importer);
+    TextFile text(file, bytes.str());
+    read_trace(text, importer);
   } catch (const InputError& e) {
     return e.what();
   }
@@ -243,6 +245,75 @@ TEST_SUITE("traces") {
     CHECK(read_file(folder / "large.zst") == large);
   }
 
+  TEST_CASE("a long file is read in pieces: the same graph however it is laid out") {
+    // 10,000 forward and 10,000 backward ops: 7 MB, cut about every MiB.
+    const Trace t =
+        generate_trace("layered", options("layered", {{"ops", "10000"}, {"training", "true"}}), "");
+    const std::string text = trace_json(t);
+    REQUIRE(text.size() > 5 * JsonPieces::least);
+    CHECK(trace_json(parse(text)) == text);
+    const ScratchFolder folder;
+    write_trace(t, folder / "t.json.zst");
+    CHECK(trace_json(read_trace(folder / "t.json.zst")) == text);
+
+    std::string dense;  // no name of this graph has a blank, but its source has: "seed 1"
+    std::ranges::copy_if(text, std::back_inserter(dense),
+                         [](char c) { return c != ' ' && c != '\n'; });
+    dense.replace(dense.find("seed1"), 5, "seed 1");
+    CHECK(trace_json(parse(dense)) == text);
+
+    // Edges before ops, and a list that is not ours, full of what is no structure.
+    const std::size_t ops = text.find(" \"ops\": ["), edges = text.find(" \"edges\": ["),
+                      controls = text.find(",\n \"controls\": [");
+    std::string strange =
+        text.substr(0, ops) + text.substr(edges, controls - edges) + ", \"x-strange\": [";
+    for (int i = 0; i < 100'000; ++i) strange += R"({"a\\": "},{\"[\\"}, [[], "{"],)";
+    strange += "{}]," + text.substr(ops, edges - ops) + text.substr(controls + 1);
+    CHECK(trace_json(parse(strange)) == text);
+  }
+
+  TEST_CASE("a mistake in a late piece of a long file has its line and column") {
+    // Line 1 is the head, 2 begins the ops, 3 to 20,002 are ops, 20,003 ends them, 20,004 begins
+    // the edges; each of those is a line.
+    const Trace t =
+        generate_trace("layered", options("layered", {{"ops", "20000"}, {"width", "1"}}), "");
+    const std::string text = trace_json(t);
+    REQUIRE(text.size() > 4 * JsonPieces::least);
+    const auto message = [](const std::string& broken) -> std::string {
+      try {
+        parse(broken);
+      } catch (const InputError& e) {
+        return e.what();
+      }
+      return "(no error)";
+    };
+    const auto changed = [&](std::string_view from, std::string_view to) {
+      std::string other = text;
+      return other.replace(other.rfind(from), from.size(), to);
+    };
+    // One of the last edges: every op but the first reads the one before it.
+    const std::string edge = R"({"from": "op19998", "output": 0, "to": "op19999"})";
+    const std::size_t line =
+        1 + static_cast<std::size_t>(std::ranges::count(text.substr(0, text.find(edge)), '\n'));
+    CHECK(line > 40'000);
+    CHECK(message(changed(edge, R"({"from": "op19998", "output": 0, "to": "nobody"})")) ==
+          fmt::format("t.json:{}:42: to: no op 'nobody'", line));
+    CHECK(message(changed(edge, R"({"from": "op19998", "output": 1, "to": "op19999"})")) ==
+          fmt::format("t.json:{}:12: output: 1 is not an output of 'op19998', which has 1, from 0",
+                      line));
+    CHECK(message(changed(edge, R"({"from": "op19998", "output": 0, "to" "op19999"})")) ==
+          fmt::format("t.json:{}:41: not JSON: a missing or superfluous comma, colon, quote or "
+                      "bracket",
+                      line));
+    // Both of another piece than what they repeat.
+    CHECK(message(changed("\"op19999\", \"kind\"", "\"op0\", \"kind\""))
+              .starts_with("t.json:20002:12: name: two ops are named 'op0'"));
+    CHECK(message(changed(R"("controls": [])", R"("edges": [])")) ==
+          fmt::format("t.json:{}:2: a trace has two keys 'edges'", std::ranges::count(text, '\n')));
+    CHECK(message(changed("\"controls\": []}", "\"controls\": []} {}"))
+              .ends_with("not JSON: something behind the end of the value"));
+  }
+
   TEST_CASE("a file that cannot be read or written is named") {
     const ScratchFolder folder;
     CHECK_THROWS_WITH_AS(read_trace("/no/such.json"),
@@ -287,12 +358,13 @@ TEST_SUITE("traces") {
       CHECK(names.insert(entry.name).second);
       REQUIRE(beginnings.contains(std::string(entry.name)));
       for (const auto& [name, text] : beginnings)
-        CHECK(entry.recognises({.path = "", .text = text}) == (name == entry.name));
+        CHECK(entry.recognises(text) == (name == entry.name));
       // What no importer can read is an InputError, not a crash.
       for (const char* text : {"", "\n", "{", "node", "<", "\xff"}) {
-        CHECK_FALSE(entry.recognises({.path = "", .text = text}));
+        CHECK_FALSE(entry.recognises(text));
+        TextFile file("x", text);
         try {
-          read_trace(SourceText{.path = "x", .text = text}, entry.name);
+          read_trace(file, entry.name);
         } catch (const InputError& e) {
           CHECK(std::string_view(e.what()).starts_with("x:"));
         }
@@ -312,8 +384,8 @@ TEST_SUITE("traces") {
       "edges": [{"sourceId": 7, "destId": 8, "cost": 0.001, "size": 10.2},
                 {"sourceId": 7, "destId": 9, "cost": 0.002, "size": 20}]})";
     const auto read = [&](std::map<std::string, std::string> o) {
-      return read_trace(SourceText{.path = "m.json", .text = text}, "",
-                        options("dnn_partitioning", std::move(o)));
+      TextFile file("m.json", text);
+      return read_trace(file, "", options("dnn_partitioning", std::move(o)));
     };
     const Trace t = read({});
     const OpGraph& g = t.graph;
@@ -353,8 +425,8 @@ TEST_SUITE("traces") {
         "activation_size=[5.0; 6.0], parameter_size=0.000 -- stage_id=1\n"
         "\tnode1 -- node2\n";
     const auto read = [&](std::map<std::string, std::string> o) {
-      return read_trace(SourceText{.path = "graph.txt", .text = text}, "",
-                        options("pipedream", std::move(o)));
+      TextFile file("graph.txt", text);
+      return read_trace(file, "", options("pipedream", std::move(o)));
     };
     const Trace t = read({});
     const OpGraph& g = t.graph;

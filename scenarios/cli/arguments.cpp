@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "scenarios/cli/progress.h"
 #include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/problem.h"
 #include "traces/import/importer.h"
@@ -68,7 +69,9 @@ void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
 Trace read_trace(const TraceArgument& argument) {
   Choice importer;
   if (!argument.importer.empty()) importer = parse_choice(argument.importer, "--importer");
-  Trace trace = read_trace(argument.path, importer.name, std::move(importer.options));
+  TextFile file(argument.path);
+  const Stage stage("reading " + argument.path, &file.bytes_read(), file.bytes());
+  Trace trace = read_trace(file, importer.name, std::move(importer.options));
   if (trace.name.empty()) trace.name = std::filesystem::path(argument.path).stem().string();
   give_times(trace);
   return trace;

@@ -61,7 +61,10 @@ Section importer_section() {
   Section section{"importers", {}, {}};
   for (const ImporterEntry& e : importers()) {
     section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.files),
-                             declared(e.name, [&e](Options& o) { e.read({}, o); })});
+                             declared(e.name, [&e](Options& o) {
+                               TextFile none("", "");
+                               e.read(none, o);
+                             })});
   }
   return section;
 }

@@ -11,6 +11,7 @@
 #include "scenarios/cli/cluster_flags.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/cli/progress.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/run/prepared_graph.h"
@@ -41,7 +42,10 @@ struct Answer {
 /// terminal a line on standard error tells how far it is.
 Placement watched(const Placer& placer, const Problem& placed, std::uint64_t seed,
                   bool& interrupted) {
-  if (!placer.can_stop()) return placer.place(placed, seed);
+  if (!placer.can_stop()) {
+    const Stage stage("placing");
+    return placer.place(placed, seed);
+  }
   const Interrupt interrupt("taking the best placement so far");
   const bool terminal = isatty(STDERR_FILENO) == 1;
   Watcher watcher{.stop = &interrupt.wanted()};
@@ -79,19 +83,29 @@ struct Simulated {
   StepResult step{};
 };
 
+/// As in a placement file. Put in the list that it is, behind one another: Json's own way looks for
+/// an equal name first, which takes quadratic time.
+Json devices_of_ops(const Placement& placement, const OpGraph& graph) {
+  Json json = Json::object();
+  auto& list = json.get_ref<Json::object_t&>();
+  list.reserve(graph.num_ops());
+  for (const OpId v : graph.ops()) list.emplace_back(graph.name(v), index(placement.device[v]));
+  return json;
+}
+
 /// The placement file's fields, and how it was made.
 Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated,
                  const Problem& problem, const std::string& graph_name, const std::string& placer) {
-  Json json;
-  if (answer.placement) {
-    json = Json::parse(placement_json(*answer.placement, problem.graph, graph_name,
-                                      problem.cluster.num_devices()));
-  } else {
-    json = {{"format", "baechi-placement"},
+  Json json{{"format", "baechi-placement"},
             {"version", 1},
             {"graph", graph_name},
             {"devices", problem.cluster.num_devices()},
             {"placement", Json::object()}};
+  if (answer.placement) {
+    json["placement"] = devices_of_ops(*answer.placement, problem.graph);
+    if (!answer.placement->priority.empty()) json["order"] = Json::array();
+    for (const OpId v : placement_order(*answer.placement, problem.graph))
+      json["order"].push_back(problem.graph.name(v));
   }
   json["placer"] = placer;
   json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
@@ -143,9 +157,11 @@ int place(const Arguments& arguments) {
   const Problem placed{*graph.placed, cluster, *placed_costs, workload->engine};
 
   const Answer answer = ask(*placer, graph, placed, arguments.seed);
-  if (answer.placement && !arguments.output.empty())
+  if (answer.placement && !arguments.output.empty()) {
+    const Stage stage("writing " + arguments.output);
     write_placement(arguments.output, *answer.placement, *graph.step, trace.name,
                     cluster.num_devices());
+  }
   std::optional<SimulatedStep> other;
   if (answer.placement) other = after_placing(graph, *answer.placement);
   std::unique_ptr<CostModel> other_costs;
@@ -154,6 +170,7 @@ int place(const Arguments& arguments) {
       other ? Problem{other->graph, cluster, *other_costs, workload->engine} : problem;
   std::optional<Simulated> simulated;
   if (answer.placement) {
+    const Stage stage("simulating");
     const Placement& placement = other ? other->placement : *answer.placement;
     simulated.emplace(step, placement, simulate(step, placement));
   }

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace baechi {
 namespace {
@@ -20,11 +22,35 @@ std::string rounded(Seconds time) {
   return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
 }
 
+bool on_terminal() {
+  return isatty(STDERR_FILENO) == 1;
+}
+
+std::string runs_line(std::size_t done, std::size_t total, Seconds elapsed) {
+  const double rate = static_cast<double>(done) / elapsed.count();
+  const std::string left =
+      done == 0 ? ""
+                : fmt::format(
+                      ", {:.3g}/s, {} left", rate,
+                      rounded(Seconds(static_cast<double>(total - std::min(done, total)) / rate)));
+  return fmt::format("{} of {} runs in {}{}", done, total, rounded(elapsed), left);
+}
+
+std::string stage_line(std::string_view what, std::size_t done, std::size_t total,
+                       Seconds elapsed) {
+  if (elapsed < Seconds(1.0)) return "";
+  if (total == 0) return fmt::format("{}, {}", what, rounded(elapsed));
+  return fmt::format("{}, {} % in {}", what, 100 * std::min(done, total) / total, rounded(elapsed));
+}
+
 }  // namespace
 
-Progress::Progress(const std::atomic<std::size_t>& done, std::size_t total, bool quiet)
-    : done_(done), total_(total), terminal_(isatty(STDERR_FILENO) == 1) {
+Progress::Progress(Line line, bool quiet) : line_(std::move(line)), terminal_(on_terminal()) {
   if (!quiet) watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
+
+Progress::Progress(const std::atomic<std::size_t>& done, std::size_t total, bool quiet)
+    : Progress([&done, total](Seconds elapsed) { return runs_line(done, total, elapsed); }, quiet) {
 }
 
 Progress::~Progress() {
@@ -41,17 +67,8 @@ void Progress::watch(const std::stop_token& stop) {
 }
 
 void Progress::show() {
-  const std::size_t done = done_.load(std::memory_order_relaxed);
-  const Seconds elapsed = std::chrono::steady_clock::now() - start_;
-  const double rate = static_cast<double>(done) / elapsed.count();
-  const std::string left =
-      done == 0
-          ? ""
-          : fmt::format(
-                ", {:.3g}/s, {} left", rate,
-                rounded(Seconds(static_cast<double>(total_ - std::min(done, total_)) / rate)));
-  const std::string line =
-      fmt::format("{} of {} runs in {}{}", done, total_, rounded(elapsed), left);
+  const std::string line = line_(std::chrono::steady_clock::now() - start_);
+  if (line.empty()) return;
   if (terminal_) {
     fmt::print(stderr, "\r{:<{}}", line, shown_);
     shown_ = line.size();
@@ -60,5 +77,12 @@ void Progress::show() {
     fmt::print(stderr, "{}\n", line);
   }
 }
+
+Stage::Stage(std::string what, const std::atomic<std::size_t>* done, std::size_t total)
+    : progress_(
+          [what = std::move(what), done, total](Seconds elapsed) {
+            return stage_line(what, done == nullptr ? 0 : done->load(), total, elapsed);
+          },
+          !on_terminal()) {}
 
 }  // namespace baechi

@@ -6,6 +6,7 @@
 #include "scenarios/cli/cluster_flags.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/pipeline_text.h"
+#include "scenarios/cli/progress.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/run/problem.h"
@@ -102,9 +103,11 @@ int simulate_once(const Arguments& arguments) {
   }
   const auto workload = read_workload(arguments.trace, arguments.cluster);
   const Problem problem = workload->problem();
+  std::optional<Stage> stage("reading " + arguments.placement);
   const Placement placement =
       read_placement(arguments.placement, problem.graph, problem.cluster.num_devices());
 
+  stage.emplace("simulating");
   Timeline timeline;
   std::vector<StepObserver*> observers;
   if (!arguments.timeline.empty() && !pipeline) observers.push_back(&timeline);
@@ -116,6 +119,7 @@ int simulate_once(const Arguments& arguments) {
   const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
   std::optional<Score> score;
   if (objective) score = objective->score(problem, placement);
+  stage.reset();
   if (arguments.format == "json") {
     nlohmann::ordered_json json = step_json(step, bounds, problem);
     if (score) json.update(score_json(choice.name, *score));

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/problem.h"
@@ -142,6 +144,7 @@ int check(const std::vector<std::string>& paths, const std::string& importer) {
 
 int convert(const TraceArgument& in, const std::string& out) {
   const Trace trace = read_trace(in);
+  const Stage stage("writing " + out);
   if (out.ends_with(".dot"))
     write_file(out, to_dot(trace.graph));
   else if (out.ends_with(".graphml"))
@@ -161,12 +164,16 @@ void check_name(const std::string& out) {
 
 int generate(const std::string& name, const std::vector<std::string>& assignments,
              const std::string& out) {
+  std::optional<Stage> stage("generating");
   Trace trace = load_generated({.name = name, .options = parse_options(name, assignments, "")});
   give_times(trace);
-  if (out.empty())
+  stage.reset();
+  if (out.empty()) {
     print_out(trace_json(trace));
-  else
+  } else {
+    stage.emplace("writing " + out);
     write_trace(trace, out);
+  }
   return 0;
 }
 

@@ -66,7 +66,10 @@ std::vector<Component> importer_components() {
   std::vector<Component> all;
   for (const ImporterEntry& e : importers())
     all.push_back({std::string(e.name), std::string(e.summary), std::string(e.files),
-                   declared([&](Options& o) { e.read({}, o); })});
+                   declared([&](Options& o) {
+                     TextFile none("", "");
+                     e.read(none, o);
+                   })});
   return all;
 }
 

@@ -1,5 +1,7 @@
 #include "sim/graph/op_graph.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <boost/pending/disjoint_sets.hpp>
@@ -20,6 +22,17 @@ constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32U;
 
 OpId op_in(std::uint64_t slot) {
   return static_cast<OpId>(static_cast<std::uint32_t>(slot) - 1);
+}
+
+/// A large table that is read all over misses less on large pages. Where there are none, nothing
+/// is lost.
+void ask_for_huge_pages(void* table, std::size_t bytes) {
+  constexpr std::size_t huge = std::size_t{1} << 21U;
+  const auto begin = reinterpret_cast<std::uintptr_t>(table);
+  const std::uintptr_t first = (begin + huge - 1) / huge * huge;
+  const std::uintptr_t last = (begin + bytes) / huge * huge;
+  if (first < last)
+    madvise(static_cast<char*>(table) + (first - begin), last - first, MADV_HUGEPAGE);
 }
 
 /// begin[k] .. begin[k+1] is the run of items whose key is k, once they are sorted by key.
@@ -151,7 +164,11 @@ OpId OpGraphBuilder::add_op(const OpSpec& op) {
                                  .kind = intern(op.kind, kinds_, kind_ids_),
                                  .phase = op.phase});
   if (2 * ops_.size() > name_slots_.size()) {  // at most half full
-    name_slots_.assign(std::bit_ceil(std::max<std::size_t>(16, 2 * ops_.size())), 0);
+    const std::size_t size = std::bit_ceil(std::max<std::size_t>(16, 2 * ops_.size()));
+    name_slots_ = {};
+    name_slots_.reserve(size);
+    ask_for_huge_pages(name_slots_.data(), size * sizeof(name_slots_[0]));
+    name_slots_.assign(size, 0);
     repeated_.clear();
     for (const OpId u : ops_.ids()) index_name(u);
   } else {
@@ -353,6 +370,9 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
   }
   g.kinds_ = std::move(kinds_);
   make_groups(g, new_id);
+  ops_ = {};  // what was copied makes room for what follows
+  name_text_ = {};
+  name_begin_ = {};
 
   if (!kernels_.empty()) {
     const auto op = [&](const auto& kernel) { return new_id[kernel.first]; };
@@ -382,6 +402,8 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
     g.transfers_.assign(tensors_.size(), not_given);
     for (const TensorId t : transfers_.ids()) g.transfers_[new_tensor[t]] = transfers_[t];
   }
+  tensors_ = {};
+  data_first = {};
 
   // Edges, by tensor (and so by producer), without repetitions.
   for (Edge& e : edges_) e = {new_id[e.src], new_id[e.dst], new_tensor[e.tensor]};
@@ -389,6 +411,7 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
   const std::vector<std::uint32_t> by_tensor = stable_order(g.num_tensors(), edges_, tensor_of);
   IdVector<OpId, TensorId> last_read(n, no_tensor);
   g.edges_.reserve(edges_.size());
+  g.added_.reserve(edges_.size());
   for (const std::uint32_t i : by_tensor) {
     const Edge& e = edges_[i];
     if (last_read[e.dst] == e.tensor) continue;

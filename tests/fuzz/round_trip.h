@@ -13,17 +13,18 @@ namespace baechi::testing {
 /// written again as the same text.
 inline void check_round_trip(const std::uint8_t* data, std::size_t size,
                              std::string_view importer) {
-  const std::string text(data, data + size);
   Trace trace;
   try {
-    trace = read_trace(SourceText{.path = "fuzz", .text = text}, importer);
+    TextFile file("fuzz", std::string(data, data + size));
+    trace = read_trace(file, importer);
   } catch (const InputError&) {
     return;
   }
   const std::string written = trace_json(trace);
   std::string again;
   try {
-    again = trace_json(read_trace(SourceText{.path = "written", .text = written}, "baechi"));
+    TextFile file("written", written);
+    again = trace_json(read_trace(file, "baechi"));
   } catch (const InputError& e) {
     BAECHI_CHECK(false, "{}\n{}", e.what(), written);
   }

@@ -4,6 +4,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -34,89 +35,118 @@ std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
-std::string read_plain(const std::string& path) {
+File opened(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) fail(path, "is a folder, not a file");
-  const File file(std::fopen(path.c_str(), "rb"));
+  File file(std::fopen(path.c_str(), "rb"));
   if (!file) fail(path, fmt::format("cannot be read: {}", reason(errno)));
-  std::string text;
-  const auto size = std::filesystem::file_size(path, ignored);
-  if (!ignored && size < most_bytes) text.reserve(size + piece);
-  bool more = true;
-  while (more) {
-    const std::size_t used = text.size();
-    text.resize(std::max(used + piece, text.capacity()));
-    const std::size_t got = std::fread(text.data() + used, 1, text.size() - used, file.get());
-    more = used + got == text.size();
-    text.resize(used + got);
-    if (text.size() > most_bytes) fail(path, "is over 16 GiB");
+  return file;
+}
+
+}  // namespace
+
+/// Bytes, front to back.
+class TextFile::Input {
+ public:
+  Input() = default;
+  virtual ~Input() = default;
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+  virtual std::size_t read(char* to, std::size_t most) = 0;  ///< how many; 0 at the end
+  std::atomic<std::size_t> bytes_read = 0;
+};
+
+namespace {
+
+/// Those of a file as they are stored, behind some that were read already.
+class Stored final : public TextFile::Input {
+ public:
+  Stored(std::string path, File file, std::string begun)
+      : path_(std::move(path)), file_(std::move(file)), begun_(std::move(begun)) {}
+
+  std::size_t read(char* to, std::size_t most) override {
+    std::size_t got = begun_.copy(to, most, at_);
+    at_ += got;
+    if (got == 0 && file_) got = std::fread(to, 1, most, file_.get());
+    if (file_ && std::ferror(file_.get()) != 0)
+      fail(path_, fmt::format("cannot be read: {}", reason(errno)));
+    bytes_read.fetch_add(got, std::memory_order_relaxed);
+    return got;
   }
-  if (std::ferror(file.get()) != 0) fail(path, fmt::format("cannot be read: {}", reason(errno)));
-  return text;
-}
 
-/// Makes room for more output behind `used` bytes.
-void grow(std::string& out, std::size_t used, const std::string& path) {
-  if (used > most_bytes) fail(path, "is over 16 GiB once decompressed");
-  if (out.size() - used < piece / 2) out.resize(std::max(out.size() + piece, 2 * used));
-}
+ private:
+  std::string path_;
+  File file_;
+  std::string begun_;
+  std::size_t at_ = 0;  // in begun_
+};
 
-std::string gunzip(std::string_view in, const std::string& path) {
-  z_stream z{};
-  constexpr int gzip_only = 16 + MAX_WBITS;
-  BAECHI_CHECK(inflateInit2(&z, gzip_only) == Z_OK, "zlib");
-  const std::unique_ptr<z_stream, void (*)(z_stream*)> end(&z, [](z_stream* s) { inflateEnd(s); });
-  std::string out;
-  std::size_t used = 0;
-  int status = Z_OK;
-  while (true) {
-    grow(out, used, path);
-    const auto chunk = [](std::size_t n) {
-      return static_cast<uInt>(std::min<std::size_t>(n, std::numeric_limits<uInt>::max()));
-    };
-    const uInt given = chunk(in.size()), room = chunk(out.size() - used);
-    // zlib's interface predates const.
-    z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));
-    z.avail_in = given;
-    z.next_out = reinterpret_cast<Bytef*>(out.data() + used);
-    z.avail_out = room;
-    status = inflate(&z, Z_NO_FLUSH);
-    in.remove_prefix(given - z.avail_in);
-    used += room - z.avail_out;
-    if (status == Z_STREAM_END) {
-      if (in.empty()) break;
+class Gunzip final : public TextFile::Input {
+ public:
+  Gunzip(TextFile::Input& in, const std::string& path) : in_(in), path_(path) {
+    constexpr int gzip_only = 16 + MAX_WBITS;
+    BAECHI_CHECK(inflateInit2(&z_, gzip_only) == Z_OK, "zlib");
+  }
+  ~Gunzip() override { inflateEnd(&z_); }
+
+  std::size_t read(char* to, std::size_t most) override {
+    const auto room = static_cast<uInt>(std::min<std::size_t>(most, piece));
+    z_.next_out = reinterpret_cast<Bytef*>(to);
+    z_.avail_out = room;
+    while (z_.avail_out == room) {
+      if (z_.avail_in == 0) {
+        z_.next_in = reinterpret_cast<Bytef*>(buffer_.data());
+        z_.avail_in = static_cast<uInt>(in_.read(buffer_.data(), buffer_.size()));
+      }
+      const bool at_end = z_.avail_in == 0;
+      if (ended_ && at_end) return 0;
       // Members may follow one another; the stream is then their concatenation.
-      if (inflateReset(&z) != Z_OK) fail(path, "gzip: cannot go on");
-    } else if (status != Z_OK) {
-      fail(path, status == Z_BUF_ERROR && in.empty() ? "gzip: the file is cut short"
-                                                     : "gzip: the file is corrupt");
+      if (ended_ && inflateReset(&z_) != Z_OK) fail(path_, "gzip: cannot go on");
+      const int status = inflate(&z_, Z_NO_FLUSH);
+      ended_ = status == Z_STREAM_END;
+      if (!ended_ && status != Z_OK)
+        fail(path_, status == Z_BUF_ERROR && at_end ? "gzip: the file is cut short"
+                                                    : "gzip: the file is corrupt");
     }
+    return room - z_.avail_out;
   }
-  out.resize(used);
-  return out;
-}
 
-std::string unzstd(std::string_view in, const std::string& path) {
-  const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(),
-                                                                        ZSTD_freeDCtx);
-  std::string out;
-  std::size_t used = 0;
-  ZSTD_inBuffer input{in.data(), in.size(), 0};
-  std::size_t status = 0;
-  bool full = true;
-  while (input.pos < input.size || full) {
-    grow(out, used, path);
-    ZSTD_outBuffer output{out.data(), out.size(), used};
-    status = ZSTD_decompressStream(context.get(), &output, &input);
-    if (ZSTD_isError(status) != 0U)
-      fail(path, fmt::format("zstd: the file is corrupt: {}", ZSTD_getErrorName(status)));
-    used = output.pos;
-    full = used == output.size;
+ private:
+  TextFile::Input& in_;
+  const std::string& path_;
+  z_stream z_{};
+  std::string buffer_ = std::string(piece, '\0');
+  bool ended_ = false;  // a member has
+};
+
+class Unzstd final : public TextFile::Input {
+ public:
+  Unzstd(TextFile::Input& in, const std::string& path) : in_(in), path_(path) {}
+
+  std::size_t read(char* to, std::size_t most) override {
+    ZSTD_outBuffer output{to, most, 0};
+    while (output.pos == 0) {
+      if (input_.pos == input_.size)
+        input_ = {buffer_.data(), in_.read(buffer_.data(), buffer_.size()), 0};
+      const bool at_end = input_.size == 0;
+      if (at_end && status_ == 0) return 0;
+      status_ = ZSTD_decompressStream(context_.get(), &output, &input_);
+      if (ZSTD_isError(status_) != 0U)
+        fail(path_, fmt::format("zstd: the file is corrupt: {}", ZSTD_getErrorName(status_)));
+      if (at_end && output.pos == 0) fail(path_, "zstd: the file is cut short");
+    }
+    return output.pos;
   }
-  if (status != 0) fail(path, "zstd: the file is cut short");
-  out.resize(used);
-  return out;
-}
+
+ private:
+  TextFile::Input& in_;
+  const std::string& path_;
+  std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context_{ZSTD_createDCtx(),
+                                                                   ZSTD_freeDCtx};
+  std::string buffer_ = std::string(piece, '\0');
+  ZSTD_inBuffer input_{};
+  std::size_t status_ = 1;  // 0: a frame has ended
+};
 
 std::string gzip(std::string_view text) {
   z_stream z{};
@@ -150,39 +180,104 @@ std::string zstd(std::string_view text) {
   return out;
 }
 
-bool write_plain(const std::string& path, std::string_view bytes) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return false;
-  const bool whole = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  return std::fclose(file) == 0 && whole;
+using Produce = std::function<void(const TextSink&)>;
+
+bool write_plain(const std::string& path, const Produce& produce) {
+  File file(std::fopen(path.c_str(), "wb"));
+  if (!file) return false;
+  bool whole = true;
+  produce([&](std::string_view bytes) {
+    whole = whole && std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
+  });
+  return std::fclose(file.release()) == 0 && whole;
+}
+
+/// `produce`, or for a name that says so what makes its text compressed.
+Produce packed(const std::string& path, const Produce& produce) {
+  const bool gz = path.ends_with(".gz");
+  if (!gz && !path.ends_with(".zst")) return produce;
+  return [&produce, gz](const TextSink& sink) {
+    std::string text;
+    produce([&](std::string_view part) { text += part; });
+    sink(gz ? gzip(text) : zstd(text));
+  };
 }
 
 }  // namespace
 
-std::string decompressed(std::string bytes, const std::string& path) {
-  if (bytes.starts_with("\x1f\x8b")) return gunzip(bytes, path);
-  if (bytes.starts_with("\x28\xb5\x2f\xfd")) return unzstd(bytes, path);
-  return bytes;
+TextFile::TextFile(std::string path) : path_(std::move(path)) {
+  File file = opened(path_);
+  std::error_code unknown;
+  const auto size = std::filesystem::file_size(path_, unknown);
+  if (!unknown) bytes_ = size;
+  std::string begun(piece, '\0');
+  begun.resize(std::fread(begun.data(), 1, begun.size(), file.get()));
+  begin(begun, std::make_unique<Stored>(path_, std::move(file), begun));
+}
+
+TextFile::TextFile(std::string path, std::string_view bytes)
+    : path_(std::move(path)), bytes_(bytes.size()) {
+  begin(bytes, std::make_unique<Stored>(path_, nullptr, std::string(bytes)));
+}
+
+TextFile::~TextFile() = default;
+
+void TextFile::begin(std::string_view bytes, std::unique_ptr<Input> stored) {
+  stored_ = std::move(stored);
+  if (bytes.starts_with("\x1f\x8b")) packed_ = std::make_unique<Gunzip>(*stored_, path_);
+  if (bytes.starts_with("\x28\xb5\x2f\xfd")) packed_ = std::make_unique<Unzstd>(*stored_, path_);
+  while (beginning_.size() < 65536 && append(beginning_)) {
+  }
+}
+
+bool TextFile::append(std::string& text) {
+  const std::size_t used = text.size();
+  text.resize(used + piece);
+  const std::size_t got = (packed_ ? packed_ : stored_)->read(text.data() + used, piece);
+  text.resize(used + got);
+  return got > 0;
+}
+
+bool TextFile::read(std::string& text) {
+  if (begun_) return append(text);
+  begun_ = true;
+  text += beginning_;
+  return !beginning_.empty();
+}
+
+std::string TextFile::rest() {
+  std::string text;
+  if (!packed_ && bytes_ < most_bytes) text.reserve(bytes_ + piece);
+  while (read(text))
+    if (text.size() > most_bytes)
+      fail(path_, packed_ ? "is over 16 GiB once decompressed" : "is over 16 GiB");
+  return text;
+}
+
+const std::atomic<std::size_t>& TextFile::bytes_read() const {
+  return stored_->bytes_read;
 }
 
 std::string read_file(const std::string& path) {
-  return decompressed(read_plain(path), path);
+  return TextFile(path).rest();
 }
 
 void write_file(const std::string& path, std::string_view text) {
-  std::string packed;
-  if (path.ends_with(".gz")) text = packed = gzip(text);
-  if (path.ends_with(".zst")) text = packed = zstd(text);
+  write_file(path, [text](const TextSink& sink) { sink(text); });
+}
+
+void write_file(const std::string& path, const Produce& produce) {
+  const Produce bytes = packed(path, produce);
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status there = fs::status(path, error);
   if (fs::exists(there) && !fs::is_regular_file(there)) {  // a pipe or device: not to be replaced
-    if (!write_plain(path, text)) fail(path, fmt::format("cannot be written: {}", reason(errno)));
+    if (!write_plain(path, bytes)) fail(path, fmt::format("cannot be written: {}", reason(errno)));
     return;
   }
   const fs::path target = fs::exists(there) ? fs::canonical(path, error) : fs::path(path);
   const std::string aside = fmt::format("{}.{}.part", target.string(), getpid());
-  const bool written = write_plain(aside, text);
+  const bool written = write_plain(aside, bytes);
   int why = errno;
   if (written) {
     fs::rename(aside, target, error);

@@ -1,21 +1,58 @@
-/// Whole files in and out, compressed or not.
+/// Files in and out, compressed or not.
 #pragma once
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 namespace baechi {
 
-/// The file at `path`, decompressed if its first bytes say gzip or zstd, whatever its name; with
-/// room behind it, so that JsonFile need not copy it. Throws InputError if it cannot be read, is
-/// cut short or corrupt, or is over 16 GiB once decompressed.
-std::string read_file(const std::string& path);
+/// A file that is read once, front to back; decompressed if its first bytes say gzip or zstd,
+/// whatever its name. All but path() and the counts throw InputError if it cannot be read, is cut
+/// short or corrupt.
+class TextFile {
+ public:
+  explicit TextFile(std::string path);
+  TextFile(std::string path, std::string_view bytes);  ///< as if `bytes` were the file's
+  ~TextFile();
 
-/// Decompresses `bytes` if they begin as gzip or zstd. `path` is for messages.
-std::string decompressed(std::string bytes, const std::string& path);
+  const std::string& path() const { return path_; }  ///< for messages
+  /// At least the first 64 KiB, or all there is; not read by that.
+  std::string_view beginning() const { return beginning_; }
+  /// Appends what comes next, about 256 KiB, to `text`; false at the end.
+  bool read(std::string& text);
+  /// All that was not read, with room behind it, so that JsonFile need not copy it. Throws
+  /// InputError, too, if that is over 16 GiB.
+  std::string rest();
+
+  std::size_t bytes() const { return bytes_; }  ///< of the file as it is stored; 0 if unknown
+  const std::atomic<std::size_t>& bytes_read() const;  ///< of those; may be asked by any thread
+
+  class Input;
+
+ private:
+  void begin(std::string_view bytes, std::unique_ptr<Input> stored);
+  bool append(std::string& text);
+
+  std::string path_;
+  std::size_t bytes_ = 0;
+  std::unique_ptr<Input> stored_, packed_;  // packed_ decompresses stored_, or is null
+  std::string beginning_;
+  bool begun_ = false;
+};
+
+/// All of the file at `path`, as TextFile::rest().
+std::string read_file(const std::string& path);
 
 /// Writes `text` to `path`, compressed if the name ends in .gz or .zst. The file appears whole or
 /// not at all: it is written aside, in the same folder, and renamed. Equal text, equal bytes.
 /// Throws InputError if it cannot be written.
 void write_file(const std::string& path, std::string_view text);
+/// The same of a text that `produce` hands over in pieces, all of which are held only if they are
+/// to be compressed.
+using TextSink = std::function<void(std::string_view)>;
+void write_file(const std::string& path, const std::function<void(const TextSink&)>& produce);
 
 }  // namespace baechi

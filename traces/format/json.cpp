@@ -23,22 +23,6 @@ std::size_t valid_prefix(std::string_view text) {
   return i;
 }
 
-struct Place {
-  std::size_t line = 1, column = 1;
-};
-
-/// Columns count characters.
-Place place_of(std::string_view text, std::size_t offset) {
-  const std::string_view before = text.substr(0, offset);
-  const std::size_t last = before.rfind('\n');
-  const std::string_view line = last == std::string_view::npos ? before : before.substr(last + 1);
-  const auto starts_character = [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
-  };
-  return {1 + static_cast<std::size_t>(std::ranges::count(before, '\n')),
-          1 + static_cast<std::size_t>(std::ranges::count_if(line, starts_character))};
-}
-
 std::string_view reason(simdjson::error_code error) {
   switch (error) {
     case simdjson::STRING_ERROR:
@@ -82,10 +66,32 @@ std::pair<std::size_t, std::string_view> broken_string(std::string_view text) {
 
 JsonFile::JsonFile(std::string_view path, const std::string& text) : path_(path), text_(text) {
   if (text.capacity() - text.size() < simdjson::SIMDJSON_PADDING) {
-    copy_.reserve(text.size() + simdjson::SIMDJSON_PADDING);
-    copy_ = text;
-    text_ = copy_;
+    piece_.text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+    piece_.text = text;
+    text_ = piece_.text;
   }
+  begin();
+}
+
+JsonFile::JsonFile(TextFile& file) : path_(file.path()), pieces_(file) {
+  next_piece();
+}
+
+bool JsonFile::next_piece() {
+  if (!pieces_) return false;
+  if (!(ahead_.valid() ? ahead_.get() : pieces_->next(next_))) return false;
+  std::swap(piece_, next_);
+  if (piece_.closing > 0)  // it is not the last: the next is read while this one is
+    ahead_ = std::async(std::launch::async, [this] { return pieces_->next(next_); });
+  piece_.text.reserve(piece_.text.size() + simdjson::SIMDJSON_PADDING);
+  text_ = piece_.text;
+  begin();
+  return true;
+}
+
+void JsonFile::begin() {
+  asked_ = piece_.place;
+  asked_at_ = piece_.opening;
   const simdjson::error_code error =
       parser_.iterate(text_.data(), text_.size(), text_.size() + simdjson::SIMDJSON_PADDING)
           .get(document_);
@@ -117,21 +123,35 @@ Json JsonFile::root() {
   return {*this, "the file", value};
 }
 
+JsonPlace JsonFile::place(std::size_t offset) {
+  offset = std::clamp(offset, piece_.opening, text_.size() - piece_.closing);
+  if (offset < asked_at_) {
+    asked_ = piece_.place;
+    asked_at_ = piece_.opening;
+  }
+  asked_ = behind(asked_, text_.substr(asked_at_, offset - asked_at_));
+  asked_at_ = offset;
+  return asked_;
+}
+
 void JsonFile::mistake(std::size_t offset, std::string what) {
+  // To look for the place takes time.
+  mistake(mistakes_.size() < most_listed ? place(offset) : JsonPlace{}, std::move(what));
+}
+
+void JsonFile::mistake(JsonPlace place, std::string what) {
   if (mistakes_.size() < most_listed)
-    mistakes_.push_back({offset, std::move(what)});
+    mistakes_.push_back({place, std::move(what)});
   else
     ++unlisted_;
 }
 
 void JsonFile::throw_if_any() const {
   std::vector<Mistake> ordered = mistakes_;
-  std::ranges::stable_sort(ordered, {}, &Mistake::offset);
+  std::ranges::stable_sort(ordered, {}, &Mistake::place);
   Mistakes all;
-  for (const Mistake& m : ordered) {
-    const Place at = place_of(text_, m.offset);
-    all.add(fmt::format("{}:{}:{}: {}", path_, at.line, at.column, m.what));
-  }
+  for (const Mistake& m : ordered)
+    all.add(fmt::format("{}:{}:{}: {}", path_, m.place.line, m.place.column, m.what));
   if (unlisted_ > 0) all.add(fmt::format("{}: and {} more", path_, unlisted_));
   all.throw_if_any();
 }
@@ -146,7 +166,7 @@ void JsonFile::finish() {
 void JsonFile::syntax_error(std::size_t offset, std::string_view what) {
   unlisted_ = 0;
   if (mistakes_.size() == most_listed) mistakes_.pop_back();
-  mistake(std::min(offset, text_.size()), fmt::format("not JSON: {}", what));
+  mistake(offset, fmt::format("not JSON: {}", what));
   throw_if_any();
   std::abort();  // not reached: there is one
 }
@@ -190,12 +210,6 @@ bool JsonFile::known(simdjson::ondemand::field& field, const JsonKeys& keys, std
   }
   seen |= bit;
   return true;
-}
-
-void JsonFile::check_required(std::size_t offset, const JsonKeys& keys, std::uint64_t seen) {
-  for (std::size_t i = 0; i < keys.required; ++i)
-    if ((seen >> i & 1U) == 0)
-      mistake(offset, fmt::format("{} needs a key '{}'", keys.object, keys.names[i]));
 }
 
 void JsonFile::check_syntax(simdjson::ondemand::value value, int depth) {
@@ -254,7 +268,9 @@ std::string_view Json::string() {
     is_not("a string");
     return {};
   }
-  std::string_view text;
+  std::string_view text = token();
+  if (text.size() > 1 && text.ends_with('"') && text.find('\\') == std::string_view::npos)
+    return text.substr(1, text.size() - 2);
   if (const auto error = value_.get_string().get(text); error != simdjson::SUCCESS)
     file_->syntax_error(offset(), reason(error));
   return text;

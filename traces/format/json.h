@@ -5,11 +5,15 @@
 #include <simdjson.h>
 
 #include <cstdint>
+#include <future>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "traces/format/json_pieces.h"
 
 namespace baechi {
 
@@ -29,12 +33,24 @@ class JsonFile {
   /// `text` outlives this; it is copied unless its capacity() leaves simdjson's 64 bytes behind it.
   /// Throws InputError if it is not UTF-8, empty or over 4 GB.
   JsonFile(std::string_view path, const std::string& text);
+  /// To be read by object(), piece by piece, and so of any length; `file` outlives this. Throws as
+  /// `file` does, and as the other of each piece.
+  explicit JsonFile(TextFile& file);
+  JsonFile(const JsonFile&) = delete;
+  JsonFile& operator=(const JsonFile&) = delete;
 
   /// The one value of the file; to be read before finish(). Throws InputError if it is neither an
   /// object nor a list.
   Json root();
+  /// root().object(), if need be in pieces: a list may come in several, one call of `field` each.
+  /// Strings and offsets then hold for the time of such a call.
+  template <class Field>
+  void object(const JsonKeys& keys, Field&& field);
 
-  /// "path:line:column: what", to be thrown with all others. `offset`: of the byte it is about.
+  /// Of the byte at `offset`, as Json::offset() gives it.
+  JsonPlace place(std::size_t offset);
+  /// "path:line:column: what", to be thrown with all others.
+  void mistake(JsonPlace place, std::string what);
   void mistake(std::size_t offset, std::string what);
 
   /// Throws InputError if there were mistakes (20 of them, by place), or the file goes on.
@@ -49,21 +65,32 @@ class JsonFile {
  private:
   friend class Json;
   struct Mistake {
-    std::size_t offset;
+    JsonPlace place;
     std::string what;
   };
+  void begin();
+  bool next_piece();
   [[noreturn]] void broken(simdjson::error_code error);
   std::size_t offset_of(const char* place) const {
     return static_cast<std::size_t>(place - text_.data());
   }
   bool known(simdjson::ondemand::field& field, const JsonKeys& keys, std::size_t& key,
              std::uint64_t& seen);
-  void check_required(std::size_t offset, const JsonKeys& keys, std::uint64_t seen);
+  void check_required(auto where, const JsonKeys& keys, std::uint64_t seen) {
+    for (std::size_t i = 0; i < keys.required; ++i)
+      if ((seen >> i & 1U) == 0)
+        mistake(where, fmt::format("{} needs a key '{}'", keys.object, keys.names[i]));
+  }
   void check_syntax(simdjson::ondemand::value value, int depth);
 
   std::string path_;
-  std::string copy_;       // of a text without room behind it
-  std::string_view text_;  // followed by SIMDJSON_PADDING readable bytes
+  std::optional<JsonPieces> pieces_;
+  JsonPiece piece_;  // whose text may be elsewhere
+  JsonPiece next_;
+  std::future<bool> ahead_;  // of making next_; whether there is one
+  std::string_view text_;    // followed by SIMDJSON_PADDING readable bytes
+  JsonPlace asked_;          // of the byte at asked_at_ in text_
+  std::size_t asked_at_ = 0;
   simdjson::ondemand::parser parser_;
   simdjson::ondemand::document document_;
   std::vector<Mistake> mistakes_;
@@ -72,7 +99,7 @@ class JsonFile {
 
 /// One value, not yet read. Read it at most once, and before the value behind it. What is not as
 /// asked is a mistake; the answer then is 0, "" or nothing, and reading goes on. Broken JSON throws
-/// InputError at once. Strings live as long as the JsonFile.
+/// InputError at once. Strings live as long as the JsonFile, or the piece of it.
 class Json {
  public:
   Json(JsonFile& file, std::string_view label, simdjson::ondemand::value value)
@@ -108,6 +135,16 @@ class Json {
   void is_not(std::string_view expected);  ///< "label: 'found' is not expected", here
 
  private:
+  friend class JsonFile;
+  /// What fields of one object have in common: which keys were seen, and the last one.
+  struct Fields {
+    std::uint64_t seen = 0;
+    std::size_t key = 0;  // in the order of keys.names, usually
+    bool known = true;    // else the last one's was none of those
+  };
+  template <class Field>
+  void each_field(const JsonKeys& keys, Fields& fields, bool goes_on, Field&& field);
+
   const char* start() { return value_.raw_json_token().data(); }
   bool starts_with(char c) { return *start() == c; }  // '\0' at the end of the text
   void must(simdjson::error_code error) const {
@@ -119,21 +156,44 @@ class Json {
   simdjson::ondemand::value value_;
 };
 
+/// `goes_on`: the first field is more of the last one.
+template <class Field>
+void Json::each_field(const JsonKeys& keys, Fields& fields, bool goes_on, Field&& field) {
+  simdjson::ondemand::object object;
+  must(value_.get_object().get(object));
+  const bool skip = goes_on && !fields.known;
+  if (goes_on && fields.known) fields.seen &= ~(std::uint64_t{1} << fields.key);
+  for (auto result : object) {
+    simdjson::ondemand::field f;
+    must(std::move(result).get(f));
+    if (std::exchange(goes_on, false) && skip) {
+      file_->check_syntax(f.value(), 0);
+      continue;
+    }
+    fields.known = file_->known(f, keys, fields.key, fields.seen);
+    if (fields.known)
+      field(keys.names[fields.key], Json(*file_, keys.names[fields.key], f.value()));
+  }
+}
+
 template <class Field>
 void Json::object(const JsonKeys& keys, Field&& field) {
   if (!is_object()) return is_not("an object");
   const std::size_t start = offset();
-  simdjson::ondemand::object object;
-  must(value_.get_object().get(object));
-  std::uint64_t seen = 0;
-  std::size_t key = 0;  // in the order of keys.names, usually
-  for (auto result : object) {
-    simdjson::ondemand::field f;
-    must(std::move(result).get(f));
-    if (file_->known(f, keys, key, seen))
-      field(keys.names[key], Json(*file_, keys.names[key], f.value()));
-  }
-  file_->check_required(start, keys, seen);
+  Fields fields;
+  each_field(keys, fields, false, field);
+  file_->check_required(start, keys, fields.seen);
+}
+
+template <class Field>
+void JsonFile::object(const JsonKeys& keys, Field&& field) {
+  Json whole = root();
+  if (!whole.is_object()) return whole.is_not("an object");
+  const JsonPlace start = place(whole.offset());
+  Json::Fields fields;
+  whole.each_field(keys, fields, false, field);
+  while (next_piece()) root().each_field(keys, fields, true, field);
+  check_required(start, keys, fields.seen);
 }
 
 template <class Field>

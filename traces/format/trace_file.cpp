@@ -1,6 +1,7 @@
 #include "traces/format/trace_file.h"
 
 #include <charconv>
+#include <functional>
 #include <limits>
 
 #include "traces/format/compressed_file.h"
@@ -109,8 +110,8 @@ void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   put(out, "}");
 }
 
-/// The data edges, or the control edges, in the order they were added.
-void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control) {
+/// The data edges, or the control edges, in the order they were added; calls `written` after each.
+void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control, const auto& written) {
   std::vector<EdgeId> order;
   std::uint32_t ranks = 0;
   for (const EdgeId e : graph.edges()) ranks = std::max(ranks, graph.added(e) + 1);
@@ -133,8 +134,40 @@ void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control) {
     put(out, ", \"to\": ");
     append_json_string(out, graph.name(edge.dst));
     put(out, "}");
+    written();
   }
   if (!first) put(out, "\n ");
+}
+
+/// Hands the file's text to `sink`, piece by piece.
+void put_trace(const Trace& trace, const TextSink& sink) {
+  fmt::memory_buffer out;
+  const auto hand_over = [&] {
+    sink({out.data(), out.size()});
+    out.clear();
+  };
+  const auto written = [&] {
+    constexpr std::size_t piece = std::size_t{1} << 18U;
+    if (out.size() > piece) hand_over();
+  };
+  put(out, "{\"format\": \"baechi-trace\", \"version\": 1, \"name\": ");
+  append_json_string(out, trace.name);
+  put(out, ", \"source\": ");
+  append_json_string(out, trace.source);
+  put(out, ", \"batch\": ");
+  put(out, trace.batch);
+  put(out, ",\n \"ops\": [");
+  for (const OpId v : trace.graph.ops()) {
+    put(out, index(v) == 0 ? "\n  " : ",\n  ");
+    put_op(out, trace.graph, v);
+    written();
+  }
+  put(out, trace.graph.num_ops() == 0 ? "],\n \"edges\": [" : "\n ],\n \"edges\": [");
+  put_edges(out, trace.graph, false, written);
+  put(out, "],\n \"controls\": [");
+  put_edges(out, trace.graph, true, written);
+  put(out, "]}\n");
+  hand_over();
 }
 
 // Reading.
@@ -188,18 +221,21 @@ Duration microseconds(Json value) {
 
 class TraceReader {
  public:
-  explicit TraceReader(const SourceText& source)
-      : path_(source.path), file_(source.path, source.text) {}
+  explicit TraceReader(TextFile& file) : path_(file.path()), file_(file) {}
 
   Trace read();
 
  private:
-  struct Reference {
-    std::string_view name;
-    std::size_t offset = 0;
+  template <class Name, class Where>
+  struct NameAt {
+    Name name;
+    Where where{};
   };
+  using Reference = NameAt<std::string_view, std::size_t>;  // in the piece being read
+  using Kept = NameAt<std::string, JsonPlace>;
+  template <class Name>
   struct FileEdge {
-    Reference from, to;
+    Name from, to;
     std::int64_t output = 0;
     bool control = false;
   };
@@ -215,17 +251,22 @@ class TraceReader {
   void read_kernel(Json value);
   void read_edge(Json value, bool control);
   static Reference reference(Json value) { return {value.string(), value.offset()}; }
+  Kept kept(const Reference& r) { return {std::string(r.name), file_.place(r.where)}; }
+  std::optional<OpId> find(std::string_view name);
   /// Nothing, and a mistake, if there is no such op.
-  std::optional<OpId> resolve(const Reference& reference, std::string_view key);
-  void add(const FileEdge& edge);
+  std::optional<OpId> resolve(const auto& reference, std::string_view key);
+  void add(const auto& edge);
+  void add_waiting();
 
   std::string path_;
   JsonFile file_;
   OpGraphBuilder builder_;
-  std::vector<std::uint32_t> first_tensor_{0};  // [num_ops + 1]
+  std::vector<std::uint32_t> first_tensor_{0};                 // [num_ops + 1]
+  std::vector<OpId> recent_ = std::vector<OpId>(4096, no_op);  // by hash of the name
+  OpId last_reader_ = no_op;
   bool have_ops_ = false;
-  std::vector<FileEdge> waiting_;  // edges that stand before the ops
-  std::vector<std::pair<OpId, Reference>> forwards_;
+  std::vector<FileEdge<Kept>> waiting_;          // edges that stand before the ops
+  std::vector<std::pair<OpId, Kept>> forwards_;  // to ops that stand further on
   std::size_t unresolved_ = 0;
   // Of the op being read:
   std::vector<std::pair<std::string_view, std::optional<Duration>>> times_;
@@ -313,11 +354,15 @@ void TraceReader::read_op(Json value) {
   }
   first_tensor_.push_back(first_tensor_.back() + static_cast<std::uint32_t>(outputs_.size()));
   for (const std::string_view label : labels_) builder_.colocate(id, label);
-  if (forward.offset != 0) forwards_.emplace_back(id, forward);
+  if (forward.where == 0) return;
+  if (const auto v = builder_.find(forward.name))
+    builder_.set_forward(id, *v);
+  else
+    forwards_.emplace_back(id, kept(forward));
 }
 
 void TraceReader::read_edge(Json value, bool control) {
-  FileEdge edge{.from = {}, .to = {}, .control = control};
+  FileEdge<Reference> edge{.from = {}, .to = {}, .control = control};
   value.object(control ? control_keys : edge_keys, [&](std::string_view key, Json v) {
     if (key == "from")
       edge.from = reference(v);
@@ -326,32 +371,45 @@ void TraceReader::read_edge(Json value, bool control) {
     else
       edge.output = v.whole();
   });
-  if (edge.from.offset == 0 || edge.to.offset == 0) return;  // a key is missing: noted already
+  if (edge.from.where == 0 || edge.to.where == 0) return;  // a key is missing: noted already
   if (have_ops_)
     add(edge);
   else
-    waiting_.push_back(edge);
+    waiting_.push_back({kept(edge.from), kept(edge.to), edge.output, control});
 }
 
-std::optional<OpId> TraceReader::resolve(const Reference& reference, std::string_view key) {
-  if (const auto v = builder_.find(reference.name)) return v;
+/// builder_.find(name); but edges mostly name ops that others named not long before, or the one
+/// behind the last reader, and to look into the table of all names is to wait for memory.
+std::optional<OpId> TraceReader::find(std::string_view name) {
+  const auto is = [&](OpId v) { return index(v) < builder_.num_ops() && builder_.name(v) == name; };
+  OpId& recent = recent_[std::hash<std::string_view>{}(name) % recent_.size()];
+  if (is(recent)) return recent;
+  const auto next = static_cast<OpId>(index(last_reader_) + 1);
+  const auto found = is(next) ? std::optional(next) : builder_.find(name);
+  if (found) recent = *found;
+  return found;
+}
+
+std::optional<OpId> TraceReader::resolve(const auto& reference, std::string_view key) {
+  if (const auto v = find(reference.name)) return v;
   std::vector<std::string> names;  // to suggest one, for the first few and among not too many
   if (++unresolved_ <= 20 && builder_.num_ops() <= 10'000)
     for (const OpId v : id_range<OpId>(0, builder_.num_ops())) names.emplace_back(builder_.name(v));
-  file_.mistake(reference.offset, fmt::format("{}: no op '{}'{}", key, reference.name.substr(0, 60),
-                                              did_you_mean(reference.name, names)));
+  file_.mistake(reference.where, fmt::format("{}: no op '{}'{}", key, reference.name.substr(0, 60),
+                                             did_you_mean(reference.name, names)));
   return std::nullopt;
 }
 
-void TraceReader::add(const FileEdge& edge) {
+void TraceReader::add(const auto& edge) {
   const auto from = resolve(edge.from, "from");
   const auto to = resolve(edge.to, "to");
   if (!from || !to) return;
+  last_reader_ = *to;
   if (edge.control) return builder_.add_control(*from, *to);
   const std::uint32_t first = first_tensor_[index(*from)];
   const std::uint32_t count = first_tensor_[index(*from) + 1] - first;
   if (edge.output >= count) {
-    file_.mistake(edge.from.offset,
+    file_.mistake(edge.from.where,
                   count == 0
                       ? fmt::format("output: '{}' has no outputs", edge.from.name)
                       : fmt::format("output: {} is not an output of '{}', which has {}, from 0",
@@ -361,9 +419,13 @@ void TraceReader::add(const FileEdge& edge) {
   builder_.add_edge(static_cast<TensorId>(first + static_cast<std::uint32_t>(edge.output)), *to);
 }
 
+void TraceReader::add_waiting() {
+  for (const auto& edge : std::exchange(waiting_, {})) add(edge);
+}
+
 Trace TraceReader::read() {
   Trace trace;
-  file_.root().object(file_keys, [&](std::string_view key, Json v) {
+  file_.object(file_keys, [&](std::string_view key, Json v) {
     if (key == "format") {
       v.one_of({&format_name, 1});
     } else if (key == "version") {
@@ -377,14 +439,16 @@ Trace TraceReader::read() {
     } else if (key == "ops") {
       v.list([&](Json op) { read_op(op); });
       have_ops_ = true;
-      for (const FileEdge& edge : waiting_) add(edge);
     } else {
+      if (have_ops_) add_waiting();
       v.list([&, control = key == "controls"](Json edge) { read_edge(edge, control); });
     }
   });
+  add_waiting();
   for (const auto& [op, forward] : forwards_)
     if (const auto v = resolve(forward, "forward")) builder_.set_forward(op, *v);
   file_.finish();
+  first_tensor_ = {};
   trace.graph = build_graph(std::move(builder_), path_);
   return trace;
 }
@@ -392,38 +456,21 @@ Trace TraceReader::read() {
 }  // namespace
 
 std::string trace_json(const Trace& trace) {
-  fmt::memory_buffer out;
-  put(out, "{\"format\": \"baechi-trace\", \"version\": 1, \"name\": ");
-  append_json_string(out, trace.name);
-  put(out, ", \"source\": ");
-  append_json_string(out, trace.source);
-  put(out, ", \"batch\": ");
-  put(out, trace.batch);
-  put(out, ",\n \"ops\": [");
-  for (const OpId v : trace.graph.ops()) {
-    put(out, index(v) == 0 ? "\n  " : ",\n  ");
-    put_op(out, trace.graph, v);
-  }
-  put(out, trace.graph.num_ops() == 0 ? "],\n \"edges\": [" : "\n ],\n \"edges\": [");
-  put_edges(out, trace.graph, false);
-  put(out, "],\n \"controls\": [");
-  put_edges(out, trace.graph, true);
-  put(out, "]}\n");
-  return fmt::to_string(out);
+  std::string text;
+  put_trace(trace, [&text](std::string_view piece) { text += piece; });
+  return text;
 }
 
 void write_trace(const Trace& trace, const std::string& path) {
-  write_file(path, trace_json(trace));
+  write_file(path, [&trace](const TextSink& sink) { put_trace(trace, sink); });
 }
 
-bool looks_like_baechi_trace(const SourceText& source) {
-  constexpr std::size_t beginning = 65536;
-  return std::string_view(source.text).substr(0, beginning).find(format_name) !=
-         std::string_view::npos;
+bool looks_like_baechi_trace(std::string_view beginning) {
+  return beginning.find(format_name) != std::string_view::npos;
 }
 
-Trace read_baechi_trace(const SourceText& source, Options& /*options*/) {
-  return TraceReader(source).read();
+Trace read_baechi_trace(TextFile& file, Options& /*options*/) {
+  return TraceReader(file).read();
 }
 
 }  // namespace baechi

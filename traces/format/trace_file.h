@@ -18,7 +18,7 @@ std::string trace_json(const Trace& trace);
 void write_trace(const Trace& trace, const std::string& path);
 
 /// The importer `baechi`; it has no options. Throws InputError with every mistake it can find.
-Trace read_baechi_trace(const SourceText& source, Options& options);
-bool looks_like_baechi_trace(const SourceText& source);
+Trace read_baechi_trace(TextFile& file, Options& options);
+bool looks_like_baechi_trace(std::string_view beginning);
 
 }  // namespace baechi

@@ -47,8 +47,8 @@ Bytes rounded_up(Json value) {
 
 class DnnPartitioningReader {
  public:
-  DnnPartitioningReader(const SourceText& source, Options& options)
-      : path_(source.path),
+  DnnPartitioningReader(TextFile& file, Options& options)
+      : path_(file.path()),
         measured_(options.get("transfers", {"link", "measured"},
                               "link: sizes over the link model; measured: the file's costs as "
                               "times, as always on the file's own cluster") == "measured"),
@@ -57,7 +57,8 @@ class DnnPartitioningReader {
                                 "seconds where all else is milliseconds") == "s"
                         ? 1e3
                         : 1.0),
-        file_(source.path, source.text) {}
+        text_(file.rest()),
+        file_(path_, text_) {}
 
   Trace read();
 
@@ -84,6 +85,7 @@ class DnnPartitioningReader {
   std::string path_;
   bool measured_;
   double cost_scale_;
+  std::string text_;
   JsonFile file_;  // behind the options: the reference asks for them without a file
   OpGraphBuilder builder_;
   std::unordered_map<std::int64_t, OpId> op_of_;  // by the file's id
@@ -254,14 +256,13 @@ Trace DnnPartitioningReader::read() {
 
 }  // namespace
 
-bool looks_like_dnn_partitioning(const SourceText& source) {
-  const auto beginning = std::string_view(source.text).substr(0, 65536);
+bool looks_like_dnn_partitioning(std::string_view beginning) {
   return beginning.find("\"maxFPGAs\"") != std::string_view::npos ||
          beginning.find("\"fpgaLatency\"") != std::string_view::npos;
 }
 
-Trace read_dnn_partitioning(const SourceText& source, Options& options) {
-  return DnnPartitioningReader(source, options).read();
+Trace read_dnn_partitioning(TextFile& file, Options& options) {
+  return DnnPartitioningReader(file, options).read();
 }
 
 }  // namespace baechi

@@ -3,17 +3,17 @@
 
 namespace baechi {
 
-bool looks_like_graphml(const SourceText& source) {
-  return std::string_view(source.text).substr(0, 65536).find("<graphml") != std::string_view::npos;
+bool looks_like_graphml(std::string_view beginning) {
+  return beginning.find("<graphml") != std::string_view::npos;
 }
 
-Trace import_graphml(const SourceText& source, Options& /*options*/) {
+Trace import_graphml(TextFile& file, Options& /*options*/) {
   OpGraphBuilder builder;
-  const auto ignored = read_graphml(source.text, source.path, builder);
+  const auto ignored = read_graphml(file.rest(), file.path(), builder);
   Trace trace;
   if (!ignored.empty())
     trace.notes.push_back(fmt::format("attributes not used: {}", fmt::join(ignored, ", ")));
-  trace.graph = build_graph(std::move(builder), source.path);
+  trace.graph = build_graph(std::move(builder), file.path());
   return trace;
 }
 

@@ -5,24 +5,19 @@
 #include <string_view>
 
 #include "sim/options.h"
+#include "traces/format/compressed_file.h"
 #include "traces/trace.h"
 
 namespace baechi {
-
-/// A whole file in memory, decompressed.
-struct SourceText {
-  std::string path;  ///< for messages
-  std::string text;
-};
 
 struct ImporterEntry {
   std::string_view name;     ///< as written in a scenario or after --importer
   std::string_view summary;  ///< one line for `list importers`
   std::string_view files;    ///< what such a file looks like
-  /// Whether `source` looks like this format: cheap, from its beginning, no errors.
-  bool (*recognises)(const SourceText& source);
+  /// Whether a file that begins so looks like this format: cheap, no errors.
+  bool (*recognises)(std::string_view beginning);
   /// Throws InputError, with path:line:column where the format has lines, on what it cannot read.
-  Trace (*read)(const SourceText& source, Options& options);
+  Trace (*read)(TextFile& file, Options& options);
 };
 std::span<const ImporterEntry> importers();
 
@@ -31,8 +26,8 @@ std::span<const ImporterEntry> importers();
 /// says, or unknown options.
 Trace read_trace(const std::string& path, std::string_view importer = {}, Options options = {});
 
-/// The same from text already in memory.
-Trace read_trace(const SourceText& source, std::string_view importer = {}, Options options = {});
+/// The same of a file that is open, or a text in memory.
+Trace read_trace(TextFile& file, std::string_view importer = {}, Options options = {});
 
 /// What an importer ends with: builder.build(), whose errors then begin with `path`.
 OpGraph build_graph(OpGraphBuilder builder, const std::string& path,

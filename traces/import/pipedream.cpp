@@ -46,8 +46,9 @@ enum Value : std::uint8_t { forward_time, backward_time, activation, parameters,
 
 class PipedreamReader {
  public:
-  PipedreamReader(const SourceText& source, Options& options)
-      : source_(source),
+  PipedreamReader(TextFile& file, Options& options)
+      : path_(file.path()),
+        text_(file.rest()),
         training_(options.get("training", true, "a backward op for every forward op")),
         copies_(
             options.get("parameter_copies", training_ ? 3.0 : 1.0,
@@ -72,7 +73,7 @@ class PipedreamReader {
   /// `where` is part of the line being read.
   void mistake(std::string_view where, std::string_view what);
 
-  const SourceText& source_;
+  std::string path_, text_;
   bool training_;
   double copies_;
   OpGraphBuilder builder_;
@@ -90,12 +91,12 @@ void PipedreamReader::mistake(std::string_view where, std::string_view what) {
     ++unlisted_;
     return;
   }
-  const auto offset = static_cast<std::size_t>(where.data() - source_.text.data());
-  const std::string_view before = std::string_view(source_.text).substr(0, offset);
+  const auto offset = static_cast<std::size_t>(where.data() - text_.data());
+  const std::string_view before = std::string_view(text_).substr(0, offset);
   const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
-  mistakes_.emplace_back(
-      offset, fmt::format("{}:{}:{}: {}", source_.path, 1 + std::ranges::count(before, '\n'),
-                          1 + offset - line_start, what));
+  mistakes_.emplace_back(offset,
+                         fmt::format("{}:{}:{}: {}", path_, 1 + std::ranges::count(before, '\n'),
+                                     1 + offset - line_start, what));
 }
 
 /// A number, or a list "[a; b]" of which the sum counts.
@@ -223,9 +224,9 @@ void PipedreamReader::read_edge(std::string_view line) {
 }
 
 Trace PipedreamReader::read() {
-  if (!simdjson::validate_utf8(source_.text))
-    throw InputError(fmt::format("{}: not UTF-8, so not a profile", source_.path));
-  std::string_view text = source_.text;
+  if (!simdjson::validate_utf8(text_))
+    throw InputError(fmt::format("{}: not UTF-8, so not a profile", path_));
+  std::string_view text = text_;
   while (!text.empty()) {
     const std::string_view line = take(text, "\n");
     if (trimmed(line).empty()) continue;
@@ -242,22 +243,21 @@ Trace PipedreamReader::read() {
   std::ranges::sort(mistakes_);
   Mistakes all;
   for (auto& [offset, what] : mistakes_) all.add(std::move(what));
-  if (unlisted_ > 0) all.add(fmt::format("{}: and {} more", source_.path, unlisted_));
+  if (unlisted_ > 0) all.add(fmt::format("{}: and {} more", path_, unlisted_));
   all.throw_if_any();
   Trace trace{.source = "msr-fiddle/pipedream"};
-  trace.graph = build_graph(std::move(builder_), source_.path);
+  trace.graph = build_graph(std::move(builder_), path_);
   return trace;
 }
 
 }  // namespace
 
-bool looks_like_pipedream(const SourceText& source) {
-  const auto beginning = std::string_view(source.text).substr(0, 65536);
+bool looks_like_pipedream(std::string_view beginning) {
   return beginning.find(" -- forward_compute_time=") != std::string_view::npos;
 }
 
-Trace read_pipedream(const SourceText& source, Options& options) {
-  return PipedreamReader(source, options).read();
+Trace read_pipedream(TextFile& file, Options& options) {
+  return PipedreamReader(file, options).read();
 }
 
 }  // namespace baechi

@@ -1,17 +1,16 @@
 #include <algorithm>
 
-#include "traces/format/compressed_file.h"
 #include "traces/format/trace_file.h"
 #include "traces/import/importer.h"
 
 namespace baechi {
 
-bool looks_like_dnn_partitioning(const SourceText&);
-Trace read_dnn_partitioning(const SourceText&, Options&);
-bool looks_like_graphml(const SourceText&);
-Trace import_graphml(const SourceText&, Options&);
-bool looks_like_pipedream(const SourceText&);
-Trace read_pipedream(const SourceText&, Options&);
+bool looks_like_dnn_partitioning(std::string_view);
+Trace read_dnn_partitioning(TextFile&, Options&);
+bool looks_like_graphml(std::string_view);
+Trace import_graphml(TextFile&, Options&);
+bool looks_like_pipedream(std::string_view);
+Trace read_pipedream(TextFile&, Options&);
 
 std::span<const ImporterEntry> importers() {
   static constexpr ImporterEntry table[] = {
@@ -40,14 +39,14 @@ const ImporterEntry& importer_called(std::string_view name) {
                                did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
-const ImporterEntry& importer_for(const SourceText& source) {
+const ImporterEntry& importer_for(const TextFile& file) {
   for (const ImporterEntry& entry : importers())
-    if (entry.recognises(source)) return entry;
+    if (entry.recognises(file.beginning())) return entry;
   std::string known;
   for (const ImporterEntry& entry : importers())
     known += fmt::format("\n  {}: {}", entry.name, entry.files);
   throw InputError(
-      fmt::format("{}: no importer knows this file; they know:{}", source.path, known));
+      fmt::format("{}: no importer knows this file; they know:{}", file.path(), known));
 }
 
 }  // namespace
@@ -61,9 +60,9 @@ OpGraph build_graph(OpGraphBuilder builder, const std::string& path,
   }
 }
 
-Trace read_trace(const SourceText& source, std::string_view importer, Options options) {
-  const ImporterEntry& entry = importer.empty() ? importer_for(source) : importer_called(importer);
-  Trace trace = entry.read(source, options);
+Trace read_trace(TextFile& file, std::string_view importer, Options options) {
+  const ImporterEntry& entry = importer.empty() ? importer_for(file) : importer_called(importer);
+  Trace trace = entry.read(file, options);
   options.finish();
   trace.format = entry.name;
   trace.coverage = coverage(trace.graph);
@@ -72,8 +71,8 @@ Trace read_trace(const SourceText& source, std::string_view importer, Options op
 
 Trace read_trace(const std::string& path, std::string_view importer, Options options) {
   if (!importer.empty()) importer_called(importer);  // before a long read
-  return read_trace(SourceText{.path = path, .text = read_file(path)}, importer,
-                    std::move(options));
+  TextFile file(path);
+  return read_trace(file, importer, std::move(options));
 }
 
 }  // namespace baechi
