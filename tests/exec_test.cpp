@@ -96,8 +96,8 @@ TEST_CASE("a program places: the problem on its input, the placement on its outp
   REQUIRE(begin != std::string::npos);
   REQUIRE(end != std::string::npos);
   Options none;
-  const Trace trace =
-      read_baechi_trace({.path = "problem", .text = text.substr(begin, end - begin)}, none);
+  TextFile part("problem", std::string_view(text).substr(begin, end - begin));
+  const Trace trace = read_baechi_trace(part, none);
   CHECK(trace.graph.num_ops() == 3);
   CHECK(trace.graph.num_edges() == 2);
   CHECK(text.substr(end + 2) == R"( "cluster": {"devices": [
