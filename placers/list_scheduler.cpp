@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "placers/elsewhere.h"
 #include "placers/list_queues.h"
 #include "placers/planned_memory.h"
 #include "placers/planned_transfers.h"
+#include "sim/engine/device_set.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 
@@ -31,8 +33,13 @@ class ListSchedule {
                    options.variant == Variant::pytorch ? Transfers::parallel : p.engine.transfers),
         memory_(p, transfers_, caution),
         devices_(p.cluster.num_devices()),
-        ops_(graph_.num_ops()) {
+        ops_(graph_.num_ops()),
+        asked_(p.cluster.num_devices()),
+        hopeful_(p.cluster.num_devices()) {
     order_.reserve(graph_.num_ops());
+    if (!memory_.ample() || !alike_ || !transfers_.links_alike()) return;
+    elsewhere_.emplace(graph_.num_ops(), p.cluster.num_devices(), transfers_);
+    for (const DeviceId d : cluster_.devices()) elsewhere_->set_idle(d);
   }
 
   bool ample() const { return memory_.ample(); }
@@ -44,7 +51,7 @@ class ListSchedule {
       if (ops_[v].unmet == 0) make_ready(v);
     }
     while (true) {
-      while (start_one()) {
+      while (elsewhere_ ? start_first() : start_one()) {
       }
       const TimePoint next = ends_.empty() ? ask_again_ : std::min(ask_again_, ends_.top().first);
       if (next == never && !ask_blocked_again()) break;
@@ -100,6 +107,11 @@ class ListSchedule {
     return {std::uint64_t{ops_[v].turn} << 32 | static_cast<std::uint64_t>(index(v))};
   }
 
+  /// Of the ops in the order in which they are preferred.
+  std::size_t place(OpId v) const {
+    return options_.variant == Variant::pytorch ? ops_[v].turn : index(v);
+  }
+
   bool may_go(OpId v, DeviceId d) const { return ops_[v].home == anywhere || ops_[v].home == d; }
 
   /// The devices that have an input of `v`, or a copy of one, are asked at once. Any other must
@@ -108,8 +120,14 @@ class ListSchedule {
     transfers_.find_inputs(v);
     if (options_.variant == Variant::pytorch) ops_[v].turn = became_ready_++;
     if (!options_.favourite.empty()) ready_.push_back(v);
-    first_.push(ranked(v));
     if (ops_[v].home != anywhere) return ask(ops_[v].home, v);
+    if (elsewhere_) {
+      transfers_.for_each_holder(v, [&](DeviceId d) {
+        if (std::exchange(devices_[d].asked_for, v) != v) ask(d, v);
+      });
+      return elsewhere_->add(v, place(v), now_);
+    }
+    first_.push(ranked(v));
     if (!transfers_.links_alike() || cluster_.num_devices() <= few_devices) {
       asked_of_all_.push_back(v);
       return;
@@ -123,7 +141,10 @@ class ListSchedule {
     lonely_.push({transfers_.earliest_elsewhere(v), v});
   }
 
-  void ask(DeviceId d, OpId v) { devices_[d].soon.push(ranked(v)); }
+  void ask(DeviceId d, OpId v) {
+    devices_[d].soon.push(ranked(v));
+    asked_.insert(d);
+  }
 
   /// The ready ops that read `t` may now start on `d` earlier than thought.
   void ask_readers(TensorId t, DeviceId d) {
@@ -149,12 +170,13 @@ class ListSchedule {
   /// The first op, as ranked, that could start on the idle device `d` now, if it is before `bound`.
   Ranked first_startable(DeviceId d, Ranked bound) {
     DeviceQueues& dev = devices_[d];
-    advance(d);
     for (; !dev.soon.empty() && dev.soon.top() < bound; dev.soon.pop()) {
       const OpId v = dev.soon.top().op();
       if (!may_go(v, d)) continue;
       const TimePoint at = transfers_.arrival(v, d);
-      if (at > now_)
+      if (at > now_ && elsewhere_)
+        later_.push({{at, v}, d});
+      else if (at > now_)
         dev.later.push({at, v});
       else if (memory_.has_room(v, d))
         return dev.soon.top();
@@ -167,6 +189,7 @@ class ListSchedule {
 
   Choice choose(DeviceId d, Ranked bound) {
     if (const OpId f = awaited(d); f != no_op) return choose_awake(d, f);
+    advance(d);
     const Ranked v = first_startable(d, bound);
     return {v, devices_[d].later.empty() ? never : devices_[d].later.top().at};
   }
@@ -243,6 +266,62 @@ class ListSchedule {
     return true;
   }
 
+  /// As start_one(), where devices are alike and memory never decides: asks those that may have an
+  /// input of something, and all others at once.
+  bool start_first() {
+    for (; !later_.empty() && later_.top().first.at <= now_; later_.pop()) {
+      const auto [candidate, d] = later_.top();
+      if (may_go(candidate.op, d)) ask(d, candidate.op);
+    }
+    Ranked best = nothing;
+    DeviceId where{};
+    ask_again_ = never;
+    const auto offer = [&](Ranked v, DeviceId d) {
+      if (v > best || (v == best && d >= where)) return;
+      best = v;
+      where = d;
+    };
+    hopeful_.drain([&](DeviceId d) {
+      DeviceQueues& dev = devices_[d];
+      if (dev.running != no_op) return;
+      const OpId f = awaited(d);
+      dev.waits = f != no_op;
+      show_idle(d);
+      if (const OpId hope = options_.favourite[dev.last]; ops_[hope].home != started)
+        hopeful_.insert(d);
+      if (!dev.waits) return;
+      const Choice choice = choose_awake(d, f);
+      ask_again_ = std::min(ask_again_, choice.ask_at);
+      if (choice.op != nothing) offer(choice.op, d);
+    });
+    asked_.drain([&](DeviceId d) {
+      DeviceQueues& dev = devices_[d];
+      if (dev.running != no_op) return;
+      if (!dev.waits) {
+        Ranked bound = best;
+        if (best != nothing && d < where) ++bound.turn_and_id;
+        if (const Ranked v = first_startable(d, bound); v != nothing) offer(v, d);
+      }
+      if (!dev.soon.empty()) asked_.insert(d);
+    });
+    const std::size_t last = best == nothing ? graph_.num_ops() : place(best.op());
+    if (const auto [v, d] = elsewhere_->first(last, now_); v != no_op) offer(ranked(v), d);
+    if (best == nothing) {
+      ask_again_ = std::min(ask_again_, elsewhere_->ask_at());
+      if (!later_.empty()) ask_again_ = std::min(ask_again_, later_.top().first.at);
+      return false;
+    }
+    start(best.op(), where);
+    return true;
+  }
+
+  void show_idle(DeviceId d) {
+    if (devices_[d].running == no_op && !devices_[d].waits)
+      elsewhere_->set_idle(d);
+    else
+      elsewhere_->set_busy(d);
+  }
+
   bool sooner(OpId v, DeviceId d, DeviceId than) const {
     return !alike_ && costs_.compute(v, d) < costs_.compute(v, than);
   }
@@ -256,12 +335,19 @@ class ListSchedule {
     if (graph_.op(v).group != no_group && ops_[v].home == anywhere) pin_group(v, d);
     ops_[v].home = started;
     const TimePoint inputs = transfers_.book(v, d, [&](TensorId t) {
-      if (transfers_.cached()) ask_readers(t, d);
+      if (transfers_.copies_matter()) ask_readers(t, d);
     });
     memory_.start(v, d);
     DeviceQueues& dev = devices_[d];
     dev.free_at = std::max({now_, dev.free_at, inputs}) + costs_.compute(v, d);
     dev.running = dev.last = v;
+    dev.waits = false;
+    if (elsewhere_) {
+      elsewhere_->erase(place(v));
+      show_idle(d);
+      for (const PlannedTransfers::Input& in : transfers_.inputs(v))
+        if (in.src != d && in.src != PlannedTransfers::everywhere) show_idle(in.src);
+    }
     transfers_.schedule(v, d, dev.free_at);
     ends_.push({dev.free_at, d});
     order_.push_back(v);
@@ -271,6 +357,7 @@ class ListSchedule {
   void pin_group(OpId v, DeviceId d) {
     for (const OpId member : graph_.members(graph_.op(v).group)) {
       ops_[member].home = d;
+      if (elsewhere_ && ops_[member].unmet == 0) elsewhere_->erase(place(member));
       // One that found no room for the group's weights has room for itself now.
       if (ops_[member].unmet == 0 && member != v) ask(d, member);
     }
@@ -279,6 +366,11 @@ class ListSchedule {
   void end_op(DeviceId d) {
     const OpId v = devices_[d].running;
     devices_[d].running = no_op;
+    if (elsewhere_) {
+      show_idle(d);
+      if (!devices_[d].soon.empty()) asked_.insert(d);
+      if (!options_.favourite.empty() && options_.favourite[v] != no_op) hopeful_.insert(d);
+    }
     memory_.end(v, d);
     if (!memory_.ample()) {
       ask_blocked(d);
@@ -319,6 +411,10 @@ class ListSchedule {
   PlannedMemory memory_;
   IdVector<DeviceId, DeviceQueues> devices_;
   IdVector<OpId, OpState> ops_;
+  std::optional<Elsewhere> elsewhere_;  // where devices are alike and memory never decides
+  DeviceSet asked_;                     // idle devices with something in `soon`, among others
+  DeviceSet hopeful_;                   // idle devices whose last op's favourite has not started
+  MinHeap<std::pair<Candidate, DeviceId>> later_;  // where elsewhere_ is, those of all devices
   MinHeap<Ranked> first_;           // ready ops, and some that were
   std::vector<DeviceId> holders_;   // of inputs of an op, or copies of them
   MinHeap<Candidate> lonely_;       // ready ops that other devices than those with an input...
