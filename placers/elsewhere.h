@@ -67,7 +67,11 @@ class Elsewhere {
   /// `v` is ready and the `place`th in the order in which ops are preferred.
   void add(OpId v, std::size_t place, TimePoint now) {
     ops_[place] = v;
-    consider(place, now);
+    const PlannedTransfers::OnTheirWay way = transfers_.on_their_way(v);
+    if (way.sent <= now)
+      received_.set(place, way.received.count());
+    else
+      later_.push({way, place});
   }
   /// It no longer is, or may no longer go anywhere; does nothing if it never was.
   void erase(std::size_t place) {
@@ -83,10 +87,9 @@ class Elsewhere {
   /// The first op, at `last` at the latest, that an idle device could start now, and the first
   /// device that could; no_op if there is none.
   Found first(std::size_t last, TimePoint now) {
-    for (; !later_.empty() && later_.top().at <= now;) {
-      const auto place = index(later_.top().op);
-      later_.pop();
-      if (ops_[place] != no_op) consider(place, now);
+    for (; !later_.empty() && later_.top().way.sent <= now; later_.pop()) {
+      const auto& [way, place] = later_.top();
+      if (ops_[place] != no_op) received_.set(place, way.received.count());
     }
     while (idle_.least() != FirstAtMost::never) {
       const FirstAtMost::Key limit = count(now) - idle_.least();
@@ -96,7 +99,7 @@ class Elsewhere {
       const PlannedTransfers::OnTheirWay way = transfers_.on_their_way(ops_[place]);
       if (way.sent <= now) return {ops_[place], first_idle(way, now)};
       received_.set(place, FirstAtMost::never);
-      later_.push({way.sent, static_cast<OpId>(place)});
+      later_.push({way, place});
     }
     return {};
   }
@@ -104,7 +107,7 @@ class Elsewhere {
   /// Before when first() finds nothing, if it has just found nothing.
   TimePoint ask_at() const {
     if (idle_.least() == FirstAtMost::never) return list_queues::never;
-    TimePoint at = later_.empty() ? list_queues::never : later_.top().at;
+    TimePoint at = later_.empty() ? list_queues::never : later_.top().way.sent;
     if (received_.least() != FirstAtMost::never)
       at = std::min(at, TimePoint{Duration{idle_.least() + received_.least()}});
     return at;
@@ -113,25 +116,23 @@ class Elsewhere {
  private:
   static FirstAtMost::Key count(TimePoint t) { return t.time_since_epoch().count(); }
 
-  void consider(std::size_t place, TimePoint now) {
-    const PlannedTransfers::OnTheirWay way = transfers_.on_their_way(ops_[place]);
-    if (way.sent <= now)
-      received_.set(place, way.received.count());
-    else
-      later_.push({way.sent, static_cast<OpId>(place)});
-  }
-
   DeviceId first_idle(const PlannedTransfers::OnTheirWay& way, TimePoint now) const {
     if (way.received == PlannedTransfers::OnTheirWay::at_once)
       return static_cast<DeviceId>(idle_.find(FirstAtMost::never - 1));
     return static_cast<DeviceId>(idle_.find(count(now) - way.received.count()));
   }
 
+  struct Later {
+    PlannedTransfers::OnTheirWay way{};  // as it was
+    std::size_t place = 0;
+    friend bool operator>(const Later& a, const Later& b) { return a.way.sent > b.way.sent; }
+  };
+
   PlannedTransfers& transfers_;
   std::vector<OpId> ops_;                              // [num_ops], by place
-  FirstAtMost received_;                               // by place, of what is sent by now
+  FirstAtMost received_;                      // by place, of what may be sent by now
   FirstAtMost idle_;                                   // clocks of the idle devices
-  list_queues::MinHeap<list_queues::Candidate> later_;  // places of what is not
+  list_queues::MinHeap<Later> later_;  // what is not
 };
 
 }  // namespace baechi

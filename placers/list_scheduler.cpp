@@ -37,6 +37,7 @@ class ListSchedule {
         asked_(p.cluster.num_devices()),
         hopeful_(p.cluster.num_devices()) {
     order_.reserve(graph_.num_ops());
+    for (const DeviceId d : cluster_.devices()) last_free_first_.push_back(d);
     if (!memory_.ample() || !alike_ || !transfers_.links_alike()) return;
     elsewhere_.emplace(graph_.num_ops(), p.cluster.num_devices(), transfers_);
     for (const DeviceId d : cluster_.devices()) elsewhere_->set_idle(d);
@@ -81,7 +82,8 @@ class ListSchedule {
   }
 
  private:
-  static constexpr std::size_t few_devices = 8;  // that asking them all is the fastest
+  // So few that to ask them all is the fastest: where start_first() may ask, and where not.
+  static constexpr std::size_t few = 3, few_to_one_by_one = 8;
 
   /// What a device would do now, or when to ask again.
   struct Choice {
@@ -121,6 +123,10 @@ class ListSchedule {
     if (options_.variant == Variant::pytorch) ops_[v].turn = became_ready_++;
     if (!options_.favourite.empty()) ready_.push_back(v);
     if (ops_[v].home != anywhere) return ask(ops_[v].home, v);
+    if (elsewhere_ && cluster_.num_devices() <= few) {
+      for (const DeviceId d : cluster_.devices()) ask(d, v);
+      return;
+    }
     if (elsewhere_) {
       transfers_.for_each_holder(v, [&](DeviceId d) {
         if (std::exchange(devices_[d].asked_for, v) != v) ask(d, v);
@@ -128,7 +134,7 @@ class ListSchedule {
       return elsewhere_->add(v, place(v), now_);
     }
     first_.push(ranked(v));
-    if (!transfers_.links_alike() || cluster_.num_devices() <= few_devices) {
+    if (!transfers_.links_alike() || cluster_.num_devices() <= few_to_one_by_one) {
       asked_of_all_.push_back(v);
       return;
     }
@@ -138,7 +144,7 @@ class ListSchedule {
     const auto rest = std::ranges::unique(holders_);
     holders_.erase(rest.begin(), rest.end());
     for (const DeviceId d : holders_) ask(d, v);
-    lonely_.push({transfers_.earliest_elsewhere(v), v});
+    lonely_.push({transfers_.on_their_way(v).sent, v});
   }
 
   void ask(DeviceId d, OpId v) {
@@ -200,12 +206,22 @@ class ListSchedule {
     if (options_.favourite.empty() || last == no_op) return no_op;
     const OpId f = options_.favourite[last];
     if (f == no_op || ops_[f].unmet > 0 || !may_go(f, d) || !memory_.has_room(f, d)) return no_op;
+    return earlier_elsewhere(f, d) ? no_op : f;
+  }
+
+  /// Whether a device other than `d` could start `f` earlier.
+  bool earlier_elsewhere(OpId f, DeviceId d) {
     const TimePoint here = start_at(f, d);
-    for (const DeviceId other : cluster_.devices()) {
-      if (other != d && may_go(f, other) && start_at(f, other) < here && memory_.has_room(f, other))
-        return no_op;
-    }
-    return f;
+    if (here <= now_) return false;
+    const auto earlier = [&](DeviceId other) {
+      return other != d && may_go(f, other) && start_at(f, other) < here &&
+             memory_.has_room(f, other);
+    };
+    if (!elsewhere_ || transfers_.on_their_way(f).sent < here)
+      return std::ranges::any_of(cluster_.devices(), earlier);
+    bool any = false;
+    transfers_.for_each_holder(f, [&](DeviceId other) { any = any || earlier(other); });
+    return any;
   }
 
   TimePoint start_at(OpId v, DeviceId d) {
@@ -219,16 +235,28 @@ class ListSchedule {
     // Where every device has room, an op that may go anywhere is not urgent before the last running
     // op has ended, and that is an instant anyway.
     const bool only_pinned = memory_.ample() && !ends_.empty();
+    // The last to be free first: mostly that one decides.
+    if (!only_pinned) {
+      std::ranges::sort(last_free_first_, std::greater{}, [&](DeviceId other) {
+        return std::pair(devices_[other].free_at, other);
+      });
+    }
     for (const OpId v : ready_) {
       if (only_pinned && ops_[v].home == anywhere) continue;
       if (!may_go(v, d) || !memory_.has_room(v, d)) continue;
-      TimePoint latest{};
-      for (const DeviceId other : cluster_.devices()) {
-        if (latest > urgent) break;
-        if (other == d || (may_go(v, other) && memory_.has_room(v, other)))
-          latest = std::max(latest, start_at(v, other));
+      TimePoint latest = start_at(v, d);
+      const auto not_before = [&] {
+        return std::pair(latest, ranked(v)) >= std::pair(urgent, most_urgent);
+      };
+      if (ops_[v].home == anywhere) {
+        for (const DeviceId other : last_free_first_) {
+          if (not_before()) break;
+          if (other == d) continue;
+          if (const TimePoint at = start_at(v, other); at > latest && memory_.has_room(v, other))
+            latest = at;
+        }
       }
-      if (std::pair(latest, ranked(v)) < std::pair(urgent, most_urgent)) {
+      if (!not_before()) {
         urgent = latest;
         most_urgent = ranked(v);
       }
@@ -245,8 +273,15 @@ class ListSchedule {
     Ranked best = nothing;
     DeviceId where{};
     ask_again_ = never;
-    for (; !lonely_.empty() && lonely_.top().at <= now_; lonely_.pop())
-      if (ops_[lonely_.top().op].home == anywhere) asked_of_all_.push_back(lonely_.top().op);
+    while (!lonely_.empty() && lonely_.top().at <= now_) {
+      const OpId v = lonely_.top().op;
+      lonely_.pop();
+      if (ops_[v].home != anywhere) continue;
+      if (const TimePoint at = transfers_.on_their_way(v).sent; at > now_)
+        lonely_.push({at, v});
+      else
+        asked_of_all_.push_back(v);
+    }
     for (const DeviceId d : cluster_.devices()) {
       if (devices_[d].running != no_op) continue;
       // Where memory decides, all are asked: what has no room now is asked again when there is.
@@ -269,13 +304,14 @@ class ListSchedule {
   /// As start_one(), where devices are alike and memory never decides: asks those that may have an
   /// input of something, and all others at once.
   bool start_first() {
+    ask_again_ = never;
+    if (ends_.size() == cluster_.num_devices()) return false;
     for (; !later_.empty() && later_.top().first.at <= now_; later_.pop()) {
       const auto [candidate, d] = later_.top();
       if (may_go(candidate.op, d)) ask(d, candidate.op);
     }
     Ranked best = nothing;
     DeviceId where{};
-    ask_again_ = never;
     const auto offer = [&](Ranked v, DeviceId d) {
       if (v > best || (v == best && d >= where)) return;
       best = v;
@@ -287,8 +323,8 @@ class ListSchedule {
       const OpId f = awaited(d);
       dev.waits = f != no_op;
       show_idle(d);
-      if (const OpId hope = options_.favourite[dev.last]; ops_[hope].home != started)
-        hopeful_.insert(d);
+      const OpId favourite = options_.favourite[dev.last];
+      if (favourite != no_op && ops_[favourite].home != started) hopeful_.insert(d);
       if (!dev.waits) return;
       const Choice choice = choose_awake(d, f);
       ask_again_ = std::min(ask_again_, choice.ask_at);
@@ -420,6 +456,7 @@ class ListSchedule {
   MinHeap<Candidate> lonely_;       // ready ops that other devices than those with an input...
   std::vector<OpId> asked_of_all_;  // ...may start, and those whose time for it has come
   std::vector<OpId> ready_;         // not scheduled; only m-SCT walks it
+  std::vector<DeviceId> last_free_first_;  // of m-SCT, when it last looked
   MinHeap<std::pair<TimePoint, DeviceId>> ends_;  // of the running ops
   std::vector<OpId> order_;                       // as scheduled
   std::uint32_t became_ready_ = 0;

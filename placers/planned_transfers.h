@@ -70,10 +70,6 @@ class PlannedTransfers {
   /// The same, and books it. Calls `sent` with each tensor that takes a transfer.
   template <class Sent>
   TimePoint book(OpId v, DeviceId d, Sent sent);
-  /// Before when the inputs of `v` cannot be on a device that has none of them, whatever else is
-  /// booked; if links_alike().
-  TimePoint earliest_elsewhere(OpId v) const;
-
   /// The inputs of an op on their way to a device that has none of them: there they are at
   /// max(sent, receiver_clock(the device) + received).
   struct OnTheirWay {
