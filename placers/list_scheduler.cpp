@@ -122,6 +122,7 @@ class ListSchedule {
     transfers_.find_inputs(v);
     if (options_.variant == Variant::pytorch) ops_[v].turn = became_ready_++;
     if (!options_.favourite.empty()) ready_.push_back(v);
+    if (!elsewhere_) first_.push(ranked(v));
     if (ops_[v].home != anywhere) return ask(ops_[v].home, v);
     if (elsewhere_ && cluster_.num_devices() <= few) {
       for (const DeviceId d : cluster_.devices()) ask(d, v);
@@ -133,7 +134,6 @@ class ListSchedule {
       });
       return elsewhere_->add(v, place(v), now_);
     }
-    first_.push(ranked(v));
     if (!transfers_.links_alike() || cluster_.num_devices() <= few_to_one_by_one) {
       asked_of_all_.push_back(v);
       return;
