@@ -51,8 +51,8 @@ class FirstAtMost {
 /// a device that has none of an op's inputs they arrive at max(on_their_way.sent, the device's
 /// clock + on_their_way.received) (planned_transfers.h): the first does not depend on the device,
 /// the second asks for the least busy. So one look answers for all such devices; one that has an
-/// input gets it no later, and is asked beside this. 64 devices cost 2 times as much as 4, asked
-/// one by one 4.8 times.
+/// input gets it no later, and is asked beside this. 22,000 layered ops on 64 devices take 1.25
+/// times as long as on 4, asked one by one 4.6 times.
 class Elsewhere {
  public:
   /// `transfers` outlives this. No device is idle.
@@ -129,9 +129,9 @@ class Elsewhere {
   };
 
   PlannedTransfers& transfers_;
-  std::vector<OpId> ops_;                              // [num_ops], by place
-  FirstAtMost received_;                      // by place, of what may be sent by now
-  FirstAtMost idle_;                                   // clocks of the idle devices
+  std::vector<OpId> ops_;              // [num_ops], by place
+  FirstAtMost received_;               // by place, of what may be sent by now
+  FirstAtMost idle_;                   // clocks of the idle devices
   list_queues::MinHeap<Later> later_;  // what is not
 };
 

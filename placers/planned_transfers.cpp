@@ -32,6 +32,14 @@ void PlannedTransfers::find_inputs(OpId v) {
   if (!std::ranges::is_sorted(found, {}, turn)) std::ranges::sort(found, {}, turn);
 }
 
+TimePoint PlannedTransfers::earliest_elsewhere(OpId v) const {
+  TimePoint at{};
+  for (const Input& in : inputs(v)) {
+    if (in.src != everywhere) at = std::max(at, in.end + in.transfer);
+  }
+  return at;
+}
+
 PlannedTransfers::OnTheirWay PlannedTransfers::on_their_way(OpId v) {
   OnTheirWay way;
   Duration received{};

@@ -30,6 +30,8 @@ class PlannedTransfers {
   PlannedTransfers(const Problem& problem, Transfers mode);
 
   bool cached() const { return cached_; }
+  /// Whether transfers wait for channels.
+  bool limited() const { return channels_.limited(); }
   /// Whether a tensor takes the same time between any two devices.
   bool links_alike() const { return links_alike_; }
 
@@ -51,15 +53,26 @@ class PlannedTransfers {
     return c;
   }
   std::size_t num_copies() const { return copies_.size(); }
-  /// Calls `found` with each device that has an input of `v`, or a copy of one that may matter; with
-  /// some twice.
+  /// Calls `found` with each device that has an input of `v`; with some twice.
+  template <class Found>
+  void for_each_source(OpId v, Found found) const {
+    for (const Input& in : inputs(v))
+      if (in.src != everywhere) found(in.src);
+  }
+  /// The same, and those with a copy of one.
   template <class Found>
   void for_each_holder(OpId v, Found found) const {
-    for (const Input& in : inputs(v)) {
-      if (in.src != everywhere) found(in.src);
-      std::uint32_t c = copies_matter() ? last_copy_[in.tensor] : no_copy;
-      for (; c != no_copy; c = copies_[c].next) found(copies_[c].device);
-    }
+    for_each_source(v, found);
+    if (!cached_) return;
+    for (const Input& in : inputs(v))
+      for (std::uint32_t c = last_copy_[in.tensor]; c != no_copy; c = copies_[c].next)
+        found(copies_[c].device);
+  }
+  /// The devices where the inputs of `v` may be earlier than on others: without channels to wait
+  /// for, a copy is nowhere earlier than another would be. With some twice.
+  template <class Found>
+  void for_each_nearer(OpId v, Found found) const {
+    channels_.limited() ? for_each_holder(v, found) : for_each_source(v, found);
   }
 
   /// When the inputs of `v` that are produced elsewhere would all be on `d`, after what is booked;
@@ -70,6 +83,10 @@ class PlannedTransfers {
   /// The same, and books it. Calls `sent` with each tensor that takes a transfer.
   template <class Sent>
   TimePoint book(OpId v, DeviceId d, Sent sent);
+  /// Before when the inputs of `v` cannot be on a device that has none of them, whatever else is
+  /// booked; if links_alike().
+  TimePoint earliest_elsewhere(OpId v) const;
+
   /// The inputs of an op on their way to a device that has none of them: there they are at
   /// max(sent, receiver_clock(the device) + received).
   struct OnTheirWay {
@@ -84,8 +101,6 @@ class PlannedTransfers {
   TimePoint receiver_clock(DeviceId d) const {
     return own_receivers_ ? clock_[channels_.receiving(d)] : TimePoint{};
   }
-  /// Whether an op's inputs can be on one device earlier because of a copy there.
-  bool copies_matter() const { return cached_ && channels_.limited(); }
 
  private:
   struct Producer {
@@ -128,7 +143,7 @@ class PlannedTransfers {
 };
 
 inline PlannedTransfers::Hop PlannedTransfers::hop(const Input& in, DeviceId d,
-                                                  TimePoint receiver) {
+                                                   TimePoint receiver) {
   if (channels_.staged()) {
     const Stages s = stages(costs_, in.tensor, in.src, d);
     TimePoint& sender = sender_clock(in.src);
