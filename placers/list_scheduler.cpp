@@ -315,8 +315,10 @@ class ListSchedule {
       DeviceQueues& dev = devices_[d];
       if (dev.running != no_op) return;
       const OpId f = awaited(d);
-      dev.waits = f != no_op;
-      show_idle(d);
+      if (const bool waits = f != no_op; waits != dev.waits) {
+        dev.waits = waits;
+        show_idle(d);
+      }
       const OpId favourite = options_.favourite[dev.last];
       if (favourite != no_op && ops_[favourite].home != started) hopeful_.insert(d);
       if (!dev.waits) return;
