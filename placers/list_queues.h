@@ -52,6 +52,8 @@ using MinHeap = std::priority_queue<T, std::vector<T>, std::greater<>>;
 struct DeviceQueues {
   OpId running = no_op;
   OpId last = no_op;
+  bool waits = false;      // idle, for the favourite of `last`
+  OpId asked_for = no_op;  // the last ready op of which it has an input
   TimePoint free_at{};
   std::size_t asked = 0;       // how many of asked_of_all_ it has seen
   MinHeap<Ranked> soon{};      // ready ops that may be able to start by now

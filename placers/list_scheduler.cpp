@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "placers/elsewhere.h"
 #include "placers/list_queues.h"
 #include "placers/planned_memory.h"
 #include "placers/planned_transfers.h"
+#include "sim/engine/device_set.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 
@@ -31,8 +33,14 @@ class ListSchedule {
                    options.variant == Variant::pytorch ? Transfers::parallel : p.engine.transfers),
         memory_(p, transfers_, caution),
         devices_(p.cluster.num_devices()),
-        ops_(graph_.num_ops()) {
+        ops_(graph_.num_ops()),
+        asked_(p.cluster.num_devices()),
+        hopeful_(p.cluster.num_devices()) {
     order_.reserve(graph_.num_ops());
+    for (const DeviceId d : cluster_.devices()) last_free_first_.push_back(d);
+    if (!memory_.ample() || !alike_ || !transfers_.links_alike()) return;
+    elsewhere_.emplace(graph_.num_ops(), p.cluster.num_devices(), transfers_);
+    for (const DeviceId d : cluster_.devices()) elsewhere_->set_idle(d);
   }
 
   bool ample() const { return memory_.ample(); }
@@ -44,7 +52,7 @@ class ListSchedule {
       if (ops_[v].unmet == 0) make_ready(v);
     }
     while (true) {
-      while (start_one()) {
+      while (elsewhere_ ? start_first() : start_one()) {
       }
       const TimePoint next = ends_.empty() ? ask_again_ : std::min(ask_again_, ends_.top().first);
       if (next == never && !ask_blocked_again()) break;
@@ -74,7 +82,9 @@ class ListSchedule {
   }
 
  private:
-  static constexpr std::size_t few_devices = 8;  // that asking them all is the fastest
+  // So few devices that to ask each about each op is the fastest: where elsewhere_ could be asked
+  // (at 2 devices 1652 instructions per op, not 2192), and where not.
+  static constexpr std::size_t few = 3, few_one_by_one = 8;
 
   /// What a device would do now, or when to ask again.
   struct Choice {
@@ -100,17 +110,33 @@ class ListSchedule {
     return {std::uint64_t{ops_[v].turn} << 32 | static_cast<std::uint64_t>(index(v))};
   }
 
+  /// Of the ops in the order in which they are preferred.
+  std::size_t place(OpId v) const {
+    return options_.variant == Variant::pytorch ? ops_[v].turn : index(v);
+  }
+
   bool may_go(OpId v, DeviceId d) const { return ops_[v].home == anywhere || ops_[v].home == d; }
 
   /// The devices that have an input of `v`, or a copy of one, are asked at once. Any other must
-  /// have every input sent: till the time that takes at least, none of them is asked.
+  /// have every input sent: elsewhere_ answers for them, or till the time that takes at least none
+  /// of them is asked.
   void make_ready(OpId v) {
     transfers_.find_inputs(v);
     if (options_.variant == Variant::pytorch) ops_[v].turn = became_ready_++;
     if (!options_.favourite.empty()) ready_.push_back(v);
-    first_.push(ranked(v));
+    if (!elsewhere_) first_.push(ranked(v));
     if (ops_[v].home != anywhere) return ask(ops_[v].home, v);
-    if (!transfers_.links_alike() || cluster_.num_devices() <= few_devices) {
+    if (elsewhere_ && cluster_.num_devices() <= few) {
+      for (const DeviceId d : cluster_.devices()) ask(d, v);
+      return;
+    }
+    if (elsewhere_) {
+      transfers_.for_each_nearer(v, [&](DeviceId d) {
+        if (std::exchange(devices_[d].asked_for, v) != v) ask(d, v);
+      });
+      return elsewhere_->add(v, place(v), now_);
+    }
+    if (!transfers_.links_alike() || cluster_.num_devices() <= few_one_by_one) {
       asked_of_all_.push_back(v);
       return;
     }
@@ -123,7 +149,10 @@ class ListSchedule {
     lonely_.push({transfers_.earliest_elsewhere(v), v});
   }
 
-  void ask(DeviceId d, OpId v) { devices_[d].soon.push(ranked(v)); }
+  void ask(DeviceId d, OpId v) {
+    devices_[d].soon.push(ranked(v));
+    asked_.insert(d);
+  }
 
   /// The ready ops that read `t` may now start on `d` earlier than thought.
   void ask_readers(TensorId t, DeviceId d) {
@@ -149,12 +178,13 @@ class ListSchedule {
   /// The first op, as ranked, that could start on the idle device `d` now, if it is before `bound`.
   Ranked first_startable(DeviceId d, Ranked bound) {
     DeviceQueues& dev = devices_[d];
-    advance(d);
     for (; !dev.soon.empty() && dev.soon.top() < bound; dev.soon.pop()) {
       const OpId v = dev.soon.top().op();
       if (!may_go(v, d)) continue;
       const TimePoint at = transfers_.arrival(v, d);
-      if (at > now_)
+      if (at > now_ && elsewhere_)
+        later_.push({{at, v}, d});
+      else if (at > now_)
         dev.later.push({at, v});
       else if (memory_.has_room(v, d))
         return dev.soon.top();
@@ -167,6 +197,7 @@ class ListSchedule {
 
   Choice choose(DeviceId d, Ranked bound) {
     if (const OpId f = awaited(d); f != no_op) return choose_awake(d, f);
+    advance(d);
     const Ranked v = first_startable(d, bound);
     return {v, devices_[d].later.empty() ? never : devices_[d].later.top().at};
   }
@@ -177,12 +208,22 @@ class ListSchedule {
     if (options_.favourite.empty() || last == no_op) return no_op;
     const OpId f = options_.favourite[last];
     if (f == no_op || ops_[f].unmet > 0 || !may_go(f, d) || !memory_.has_room(f, d)) return no_op;
+    return earlier_elsewhere(f, d) ? no_op : f;
+  }
+
+  /// Whether a device other than `d` could start `f` earlier.
+  bool earlier_elsewhere(OpId f, DeviceId d) {
     const TimePoint here = start_at(f, d);
-    for (const DeviceId other : cluster_.devices()) {
-      if (other != d && may_go(f, other) && start_at(f, other) < here && memory_.has_room(f, other))
-        return no_op;
-    }
-    return f;
+    if (here <= now_) return false;
+    const auto earlier = [&](DeviceId other) {
+      return other != d && may_go(f, other) && start_at(f, other) < here &&
+             memory_.has_room(f, other);
+    };
+    if (!elsewhere_ || transfers_.on_their_way(f).sent < here)
+      return std::ranges::any_of(cluster_.devices(), earlier);
+    bool any = false;
+    transfers_.for_each_nearer(f, [&](DeviceId other) { any = any || earlier(other); });
+    return any;
   }
 
   TimePoint start_at(OpId v, DeviceId d) {
@@ -196,16 +237,27 @@ class ListSchedule {
     // Where every device has room, an op that may go anywhere is not urgent before the last running
     // op has ended, and that is an instant anyway.
     const bool only_pinned = memory_.ample() && !ends_.empty();
+    // The last to be free first: mostly that one decides.
+    if (!only_pinned) {
+      std::ranges::sort(last_free_first_, std::greater{},
+                        [&](DeviceId other) { return std::pair(devices_[other].free_at, other); });
+    }
     for (const OpId v : ready_) {
       if (only_pinned && ops_[v].home == anywhere) continue;
       if (!may_go(v, d) || !memory_.has_room(v, d)) continue;
-      TimePoint latest{};
-      for (const DeviceId other : cluster_.devices()) {
-        if (latest > urgent) break;
-        if (other == d || (may_go(v, other) && memory_.has_room(v, other)))
-          latest = std::max(latest, start_at(v, other));
+      TimePoint latest = start_at(v, d);
+      const auto not_before = [&] {
+        return std::pair(latest, ranked(v)) >= std::pair(urgent, most_urgent);
+      };
+      if (ops_[v].home == anywhere) {
+        for (const DeviceId other : last_free_first_) {
+          if (not_before()) break;
+          if (other == d) continue;
+          if (const TimePoint at = start_at(v, other); at > latest && memory_.has_room(v, other))
+            latest = at;
+        }
       }
-      if (std::pair(latest, ranked(v)) < std::pair(urgent, most_urgent)) {
+      if (!not_before()) {
         urgent = latest;
         most_urgent = ranked(v);
       }
@@ -243,6 +295,65 @@ class ListSchedule {
     return true;
   }
 
+  /// As start_one(), where devices are alike and memory never decides: asks those that may have an
+  /// input of something, and all others at once.
+  bool start_first() {
+    ask_again_ = never;
+    if (ends_.size() == cluster_.num_devices()) return false;
+    for (; !later_.empty() && later_.top().first.at <= now_; later_.pop()) {
+      const auto [candidate, d] = later_.top();
+      if (may_go(candidate.op, d)) ask(d, candidate.op);
+    }
+    Ranked best = nothing;
+    DeviceId where{};
+    const auto offer = [&](Ranked v, DeviceId d) {
+      if (v > best || (v == best && d >= where)) return;
+      best = v;
+      where = d;
+    };
+    hopeful_.drain([&](DeviceId d) {
+      DeviceQueues& dev = devices_[d];
+      if (dev.running != no_op) return;
+      const OpId f = awaited(d);
+      if (const bool waits = f != no_op; waits != dev.waits) {
+        dev.waits = waits;
+        show_idle(d);
+      }
+      const OpId favourite = options_.favourite[dev.last];
+      if (favourite != no_op && ops_[favourite].home != started) hopeful_.insert(d);
+      if (!dev.waits) return;
+      const Choice choice = choose_awake(d, f);
+      ask_again_ = std::min(ask_again_, choice.ask_at);
+      if (choice.op != nothing) offer(choice.op, d);
+    });
+    asked_.drain([&](DeviceId d) {
+      DeviceQueues& dev = devices_[d];
+      if (dev.running != no_op) return;
+      if (!dev.waits) {
+        Ranked bound = best;
+        if (best != nothing && d < where) ++bound.turn_and_id;
+        if (const Ranked v = first_startable(d, bound); v != nothing) offer(v, d);
+      }
+      if (!dev.soon.empty()) asked_.insert(d);
+    });
+    const std::size_t last = best == nothing ? graph_.num_ops() : place(best.op());
+    if (const auto [v, d] = elsewhere_->first(last, now_); v != no_op) offer(ranked(v), d);
+    if (best == nothing) {
+      ask_again_ = std::min(ask_again_, elsewhere_->ask_at());
+      if (!later_.empty()) ask_again_ = std::min(ask_again_, later_.top().first.at);
+      return false;
+    }
+    start(best.op(), where);
+    return true;
+  }
+
+  void show_idle(DeviceId d) {
+    if (devices_[d].running == no_op && !devices_[d].waits)
+      elsewhere_->set_idle(d);
+    else
+      elsewhere_->set_busy(d);
+  }
+
   bool sooner(OpId v, DeviceId d, DeviceId than) const {
     return !alike_ && costs_.compute(v, d) < costs_.compute(v, than);
   }
@@ -255,13 +366,21 @@ class ListSchedule {
   void start(OpId v, DeviceId d) {
     if (graph_.op(v).group != no_group && ops_[v].home == anywhere) pin_group(v, d);
     ops_[v].home = started;
+    const bool copies_matter = transfers_.cached() && (transfers_.limited() || !memory_.ample());
     const TimePoint inputs = transfers_.book(v, d, [&](TensorId t) {
-      if (transfers_.cached()) ask_readers(t, d);
+      if (copies_matter) ask_readers(t, d);
     });
     memory_.start(v, d);
     DeviceQueues& dev = devices_[d];
     dev.free_at = std::max({now_, dev.free_at, inputs}) + costs_.compute(v, d);
     dev.running = dev.last = v;
+    dev.waits = false;
+    if (elsewhere_) {
+      elsewhere_->erase(place(v));
+      show_idle(d);
+      for (const PlannedTransfers::Input& in : transfers_.inputs(v))
+        if (in.src != d && in.src != PlannedTransfers::everywhere) show_idle(in.src);
+    }
     transfers_.schedule(v, d, dev.free_at);
     ends_.push({dev.free_at, d});
     order_.push_back(v);
@@ -271,6 +390,7 @@ class ListSchedule {
   void pin_group(OpId v, DeviceId d) {
     for (const OpId member : graph_.members(graph_.op(v).group)) {
       ops_[member].home = d;
+      if (elsewhere_ && ops_[member].unmet == 0) elsewhere_->erase(place(member));
       // One that found no room for the group's weights has room for itself now.
       if (ops_[member].unmet == 0 && member != v) ask(d, member);
     }
@@ -279,6 +399,11 @@ class ListSchedule {
   void end_op(DeviceId d) {
     const OpId v = devices_[d].running;
     devices_[d].running = no_op;
+    if (elsewhere_) {
+      show_idle(d);
+      if (!devices_[d].soon.empty()) asked_.insert(d);
+      if (!options_.favourite.empty() && options_.favourite[v] != no_op) hopeful_.insert(d);
+    }
     memory_.end(v, d);
     if (!memory_.ample()) {
       ask_blocked(d);
@@ -319,11 +444,16 @@ class ListSchedule {
   PlannedMemory memory_;
   IdVector<DeviceId, DeviceQueues> devices_;
   IdVector<OpId, OpState> ops_;
-  MinHeap<Ranked> first_;           // ready ops, and some that were
-  std::vector<DeviceId> holders_;   // of inputs of an op, or copies of them
+  std::optional<Elsewhere> elsewhere_;  // where devices are alike and memory never decides
+  DeviceSet asked_;                     // idle devices with something in `soon`, among others
+  DeviceSet hopeful_;                   // idle devices whose last op's favourite has not started
+  MinHeap<std::pair<Candidate, DeviceId>> later_;  // where elsewhere_ is, those of all devices
+  MinHeap<Ranked> first_;                          // ready ops, and some that were
+  std::vector<DeviceId> holders_;                  // of inputs of an op, or copies of them
   MinHeap<Candidate> lonely_;       // ready ops that other devices than those with an input...
   std::vector<OpId> asked_of_all_;  // ...may start, and those whose time for it has come
   std::vector<OpId> ready_;         // not scheduled; only m-SCT walks it
+  std::vector<DeviceId> last_free_first_;         // of m-SCT, when it last looked
   MinHeap<std::pair<TimePoint, DeviceId>> ends_;  // of the running ops
   std::vector<OpId> order_;                       // as scheduled
   std::uint32_t became_ready_ = 0;

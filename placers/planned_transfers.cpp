@@ -8,6 +8,7 @@ PlannedTransfers::PlannedTransfers(const Problem& p, Transfers mode)
       channels_(mode, p.cluster.num_devices()),
       cached_(p.engine.cache_tensors),
       links_alike_(p.cluster.num_devices() > 1 && p.costs.transfers_alike()),
+      own_receivers_(mode != Transfers::parallel && mode != Transfers::shared),
       first_in_edge_(graph_.num_ops() > 0 ? graph_.in_edges(OpId{0}).data() : nullptr),
       clock_(channels_.num_channels()),
       producers_(graph_.num_ops()),
@@ -37,6 +38,22 @@ TimePoint PlannedTransfers::earliest_elsewhere(OpId v) const {
     if (in.src != everywhere) at = std::max(at, in.end + in.transfer);
   }
   return at;
+}
+
+PlannedTransfers::OnTheirWay PlannedTransfers::on_their_way(OpId v) {
+  OnTheirWay way;
+  Duration received{};
+  if (channels_.staged()) sender_clocks_.clear();
+  for (const Input& in : inputs(v)) {
+    if (in.src == everywhere) continue;
+    const DeviceId other{in.src == DeviceId{0} ? 1U : 0U};
+    const TimePoint all_free = channels_.limited() ? way.sent : TimePoint{};
+    const TimePoint end = hop(in, other, all_free).end;
+    way.sent = std::max(way.sent, end);
+    received += channels_.staged() ? stages(costs_, in.tensor, in.src, other).in : in.transfer;
+    if (own_receivers_) way.received = received;
+  }
+  return way;
 }
 
 /// The outgoing channel of `src` within one delivery.

@@ -30,6 +30,8 @@ class PlannedTransfers {
   PlannedTransfers(const Problem& problem, Transfers mode);
 
   bool cached() const { return cached_; }
+  /// Whether transfers wait for channels.
+  bool limited() const { return channels_.limited(); }
   /// Whether a tensor takes the same time between any two devices.
   bool links_alike() const { return links_alike_; }
 
@@ -51,14 +53,26 @@ class PlannedTransfers {
     return c;
   }
   std::size_t num_copies() const { return copies_.size(); }
-  /// Calls `found` with each device that has an input of `v`, or a copy of one; with some twice.
+  /// Calls `found` with each device that has an input of `v`; with some twice.
+  template <class Found>
+  void for_each_source(OpId v, Found found) const {
+    for (const Input& in : inputs(v))
+      if (in.src != everywhere) found(in.src);
+  }
+  /// The same, and those with a copy of one.
   template <class Found>
   void for_each_holder(OpId v, Found found) const {
-    for (const Input& in : inputs(v)) {
-      if (in.src != everywhere) found(in.src);
-      std::uint32_t c = cached_ ? last_copy_[in.tensor] : no_copy;
-      for (; c != no_copy; c = copies_[c].next) found(copies_[c].device);
-    }
+    for_each_source(v, found);
+    if (!cached_) return;
+    for (const Input& in : inputs(v))
+      for (std::uint32_t c = last_copy_[in.tensor]; c != no_copy; c = copies_[c].next)
+        found(copies_[c].device);
+  }
+  /// The devices where the inputs of `v` may be earlier than on others: without channels to wait
+  /// for, a copy is nowhere earlier than another would be. With some twice.
+  template <class Found>
+  void for_each_nearer(OpId v, Found found) const {
+    channels_.limited() ? for_each_holder(v, found) : for_each_source(v, found);
   }
 
   /// When the inputs of `v` that are produced elsewhere would all be on `d`, after what is booked;
@@ -72,6 +86,21 @@ class PlannedTransfers {
   /// Before when the inputs of `v` cannot be on a device that has none of them, whatever else is
   /// booked; if links_alike().
   TimePoint earliest_elsewhere(OpId v) const;
+
+  /// The inputs of an op on their way to a device that has none of them: there they are at
+  /// max(sent, receiver_clock(the device) + received).
+  struct OnTheirWay {
+    static constexpr Duration at_once = Duration::min();  ///< nothing occupies the receiver
+    TimePoint sent{};             ///< as far as their senders and each other go
+    Duration received = at_once;  ///< how long they occupy the receiver
+  };
+  /// If links_alike(). `sent` only grows, `received` is the same for ever.
+  OnTheirWay on_their_way(OpId v);
+  /// End of the last booking of the channel through which `d` alone receives; where there is none,
+  /// the beginning of time.
+  TimePoint receiver_clock(DeviceId d) const {
+    return own_receivers_ ? clock_[channels_.receiving(d)] : TimePoint{};
+  }
 
  private:
   struct Producer {
@@ -94,11 +123,16 @@ class PlannedTransfers {
   template <class Sent>
   TimePoint deliver(OpId v, DeviceId d, Sent sent);
   TimePoint& sender_clock(DeviceId src);
+  /// When `in`, sent to `d`, has left its sender, and when it is there.
+  struct Hop {
+    TimePoint left, end;
+  };
+  Hop hop(const Input& in, DeviceId d, TimePoint receiver);
 
   const OpGraph& graph_;
   const CostModel& costs_;
   const ChannelMap channels_;
-  const bool cached_, links_alike_;
+  const bool cached_, links_alike_, own_receivers_;
   const EdgeId* first_in_edge_;
   std::vector<TimePoint> clock_;                 // [num_channels], end of the last booking
   IdVector<OpId, Producer> producers_;           // of scheduled ops
@@ -107,6 +141,21 @@ class PlannedTransfers {
   std::vector<Copy> copies_;
   std::vector<std::pair<DeviceId, TimePoint>> sender_clocks_;  // of one delivery
 };
+
+inline PlannedTransfers::Hop PlannedTransfers::hop(const Input& in, DeviceId d,
+                                                   TimePoint receiver) {
+  if (channels_.staged()) {
+    const Stages s = stages(costs_, in.tensor, in.src, d);
+    TimePoint& sender = sender_clock(in.src);
+    sender = std::max(in.end + s.latency, sender) + s.out;
+    return {sender, std::max(sender, receiver) + s.in};
+  }
+  TimePoint start = in.end;
+  if (channels_.limited()) start = std::max({start, receiver, clock_[channels_.sending(in.src)]});
+  const TimePoint end =
+      start + (links_alike_ ? in.transfer : costs_.transfer(in.tensor, in.src, d));
+  return {end, end};
+}
 
 template <class Sent>
 TimePoint PlannedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
@@ -121,17 +170,7 @@ TimePoint PlannedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
       ready = std::max(ready, copies_[c].arrival);
       continue;
     }
-    TimePoint left, end;
-    if (channels_.staged()) {
-      const Stages s = stages(costs_, in.tensor, in.src, d);
-      TimePoint& sender = sender_clock(in.src);
-      left = sender = std::max(in.end + s.latency, sender) + s.out;
-      end = std::max(left, receiver) + s.in;
-    } else {
-      TimePoint start = in.end;
-      if (limited) start = std::max({start, receiver, clock_[channels_.sending(in.src)]});
-      left = end = start + (links_alike_ ? in.transfer : costs_.transfer(in.tensor, in.src, d));
-    }
+    const auto [left, end] = hop(in, d, receiver);
     if (limited) receiver = end;
     ready = std::max(ready, end);
     sent(in, left, end);
