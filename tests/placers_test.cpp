@@ -12,6 +12,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "sim/random.h"
+#include "tests/message.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 
@@ -42,16 +43,6 @@ std::string devices(const Placement& placement) {
   for (const DeviceId d : placement.device)
     text += fmt::format("{}{}", text.empty() ? "" : " ", index(d));
   return text;
-}
-
-template <class Error>
-std::string message(auto&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 /// Devices of 1 B/ns links, one for each of `memories`.

@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "scenarios/run/calibration_file.h"
-#include "scenarios/run/load.h"
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/error.h"
+#include "tests/plans.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "validate/calibrate.h"
@@ -79,14 +79,6 @@ seeds: [0, 1]
 sweep:
   graph: [{generate: layered, ops: 40}, {generate: layered, ops: 60, seed: 3}]
 )";
-
-Plan plan_of(const char* text) {
-  Mistakes mistakes;
-  std::vector<ScenarioFile> files{parse_scenario(text, "s.yaml", {}, mistakes)};
-  Plan plan = make_plan(std::move(files), 1, mistakes);
-  mistakes.throw_if_any();
-  return plan;
-}
 
 /// A run on a virtual clock, its files written and read.
 RunFolder virtual_run(const TemporaryFolder& folder, Unknowns replaying,
@@ -255,11 +247,7 @@ TEST_CASE("a scenario's calibration decides its costs, and is refused if it does
       "cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 5 GB/s, latency: 10 us}}\n"
       "calibration: c.yaml\nplacers: [single]\n";
   const auto load = [&](const std::string& what) {
-    Mistakes mistakes;
-    std::vector<ScenarioFile> files{parse_scenario(what, folder.file("s.yaml"), {}, mistakes)};
-    Plan plan = make_plan(std::move(files), 1, mistakes);
-    mistakes.throw_if_any();
-    return plan;
+    return plan_of(what, {}, folder.file("s.yaml"));
   };
   const Plan plan = load(text);
   const OpGraph& graph = *plan.graphs[0].step;

@@ -9,6 +9,7 @@
 
 #include "sim/random.h"
 #include "tests/expected_messages.h"
+#include "tests/message.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "traces/format/compressed_file.h"
@@ -52,15 +53,12 @@ std::string message_of(const std::string& file) {
                : file.starts_with("graphml_")   ? "graphml"
                                                 : "baechi";
   }
-  try {
+  return message<InputError>([&] {
     std::ifstream in(bad_files / file, std::ios::binary);
     std::stringstream bytes;
     bytes << in.rdbuf();
     read_trace(SourceText{.path = file, .text = decompressed(bytes.str(), file)}, importer);
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "(no error)";
+  });
 }
 
 /// Every feature the format has, at random.
