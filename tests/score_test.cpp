@@ -237,6 +237,14 @@ TEST_CASE("a calibration is read as it was written, and another schema refused")
       "c.yaml:2:6: calibration.sms: 'many' is not a whole number >= 0\n"
       "c.yaml:3:16: modes.mode: 'graf' is not one of graph, stream",
       InputError);
+  CHECK_THROWS_WITH_AS(
+      parse_calibration("schema: baechi-calibration 1\nsms: 4294967297\n"
+                        "partitions: [[1e17, 8], [24, 0.5]]\n",
+                        "c.yaml"),
+      "c.yaml:2:6: calibration.sms: 4294967297 is more than 1048576\n"
+      "c.yaml:3:14: multiprocessors are a whole number from 0 to 1048576, not 1e+17\n"
+      "c.yaml:3:25: multiprocessors are a whole number from 0 to 1048576, not 0.5",
+      InputError);
 }
 
 TEST_CASE("a scenario's calibration decides its costs, and is refused if it does not match") {
