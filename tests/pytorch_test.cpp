@@ -253,6 +253,6 @@ placers:
 )"));
     REQUIRE(results.rows.size() == 5);
     for (const RunResult& row : results.rows) CHECK_MESSAGE(row.status == Status::ok, row.detail);
-    CHECK(file.point(0).placers[1].label == "m_etf:variant=pytorch");
+    CHECK(results.rows[1].placer == "m_etf:variant=pytorch");
   }
 }
