@@ -26,11 +26,9 @@ PlannedMemory::PlannedMemory(const Problem& p, const PlannedTransfers& transfers
 }
 
 bool PlannedMemory::all_fits_anywhere() const {
-  Bytes all;
-  for (const OpId v : graph_.ops()) all += footprint(graph_, v);
-  for (const EdgeId e : graph_.edges()) all += copied(graph_.edge(e).tensor);
-  if (caution_.reserve) all = 2.0 * all;
-  return std::ranges::all_of(rooms_, [&](const Room& room) { return all <= room.limit; });
+  Bytes most = peak_upper_bound(graph_);
+  if (caution_.reserve) most = 2.0 * most;
+  return std::ranges::all_of(rooms_, [&](const Room& room) { return most <= room.limit; });
 }
 
 void PlannedMemory::count_groups() {

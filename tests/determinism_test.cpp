@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <set>
 
-#include "scenarios/run/load.h"
 #include "scenarios/run/report.h"
 #include "scenarios/run/results.h"
-#include "scenarios/run/runner.h"
 #include "scenarios/run/tables.h"
 #include "sim/error.h"
+#include "tests/plans.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 
@@ -16,31 +15,6 @@ using namespace baechi;
 using namespace baechi::testing;
 
 namespace {
-
-const std::string swept = R"(
-name: swept
-graph: {generate: layered, ops: 200}
-cluster: {devices: {count: 2, memory: 64 MiB}, link: {bandwidth: 5.7 GB/s, latency: 10 us}}
-placers: [single, random, m_topo, m_etf]
-seeds: [1, 2]
-sweep:
-  graph.seed: [1, 2]
-  cluster.devices.count: [2, 3]
-  cluster.memory_fraction: [0.1, 0.5, 1.0]
-  engine.transfers: [sequential, parallel]
-)";
-
-Plan plan_of(const std::string& text) {
-  Mistakes mistakes;
-  ScenarioFile file = parse_scenario(text, "test.yaml", {}, mistakes);
-  Plan plan = make_plan({std::move(file)}, 1, mistakes);
-  mistakes.throw_if_any();
-  return plan;
-}
-
-Results run_all(const Plan& plan, RunSettings settings) {
-  return run(plan, all_runs(plan), settings);
-}
 
 /// Without the one field that may differ.
 Results without_placing(Results results) {
@@ -55,7 +29,7 @@ TEST_SUITE("determinism") {
     const TemporaryFolder folder;
     const Results one = without_placing(run_all(plan_of(swept), {.threads = 1}));
     const Results four = without_placing(run_all(plan_of(swept), {.threads = 4}));
-    REQUIRE(one.rows.size() == 192);  // 2 seeds of graphs x 2 x 3 x 2 points, 4 placers, 2 seeds
+    REQUIRE(one.rows.size() == swept_runs);
     write_results(folder.file("one"), one);
     write_results(folder.file("four"), four);
     for (const char* file : {"results.csv", "results.sqlite", "report.html"})

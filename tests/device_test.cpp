@@ -4,13 +4,14 @@
 #include <set>
 
 #include "scenarios/run/device_table.h"
-#include "scenarios/run/load.h"
 #include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/problem.h"
 #include "sim/cluster/device_model.h"
 #include "sim/cluster/perturbed_costs.h"
+#include "tests/plans.h"
 
 using namespace baechi;
+using baechi::testing::scenario_of;
 using namespace baechi::literals;
 using namespace std::chrono_literals;
 
@@ -72,8 +73,7 @@ TEST_SUITE("devices") {
   }
 
   TEST_CASE("a graph that states its work is timed for each kind of the cluster, others are not") {
-    Mistakes mistakes;
-    const ScenarioFile file = parse_scenario(R"(
+    const ScenarioFile file = scenario_of(R"(
 graph: {generate: layered, ops: 3}
 cluster:
   devices:
@@ -82,9 +82,7 @@ cluster:
   link: {kind: nvlink4, latency: 3 us}
 kinds: {devices: {mine: {peak: 1 TFLOP/s, bandwidth: 1 TB/s, memory: 9 GB, efficiency: {MatMul: 0.8}}}}
 placers: [single]
-)",
-                                             "test.yaml", {}, mistakes);
-    mistakes.throw_if_any();
+)");
     const ClusterChoice& choice = file.point(0).cluster;
     const Cluster cluster = make_cluster(choice);
     CHECK(cluster.device(DeviceId{0}).memory == Bytes{12'000'000'000});  // the kind's

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "sim/graph/analysis.h"
 #include "tests/random_problems.h"
 #include "tests/recorded.h"
 #include "tests/small_graphs.h"
@@ -151,5 +152,18 @@ TEST_SUITE("engine_memory") {
     CHECK_FALSE(r.oom);
     CHECK(r.makespan == 130ns);
     CHECK(r.devices[gpu1].peak == 157_B);
+  }
+
+  TEST_CASE("no device ever holds more than all there is and a copy of each edge's tensor") {
+    // 10 of weights, 5 + 4 of workspace, outputs of 100 + 50, and a copy of 100
+    CHECK(peak_upper_bound(all_kinds_of_memory()) == 269_B);
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem p({.ops = 40}, 3, seed);
+      for (const EngineOptions& engine : all_engines()) {
+        const StepResult step = simulate(p.under(engine), p.placement);
+        for (const auto& device : step.devices) CHECK(device.peak <= peak_upper_bound(p.graph));
+      }
+    }
   }
 }

@@ -9,6 +9,7 @@
 #include "placers/child_process.h"
 #include "placers/registry.h"
 #include "sim/error.h"
+#include "tests/message.h"
 #include "tests/small_graphs.h"
 #include "traces/format/trace_file.h"
 
@@ -65,14 +66,7 @@ Placement place(const std::string& path, Values values = {}) {
 /// What it says instead, without the path.
 template <class Error = InputError>
 std::string said(const std::string& path, const Values& values = {}) {
-  std::string what = "no error";
-  try {
-    place(path, values);
-  } catch (const Error& e) {
-    what = e.what();
-  }
-  const std::size_t at = what.find(path);
-  return at == std::string::npos ? what : what.erase(at, path.size());
+  return without(message<Error>([&] { place(path, values); }), path);
 }
 
 }  // namespace

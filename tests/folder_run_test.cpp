@@ -15,10 +15,10 @@
 #include <set>
 #include <thread>
 
-#include "scenarios/run/load.h"
 #include "scenarios/run/merge.h"
 #include "scenarios/run/report.h"
 #include "sim/error.h"
+#include "tests/plans.h"
 #include "tests/temporary_folder.h"
 
 using namespace baechi;
@@ -27,29 +27,6 @@ using namespace baechi::testing;
 namespace {
 
 namespace fs = std::filesystem;
-
-const std::string swept = R"(
-name: swept
-graph: {generate: layered, ops: 200}
-cluster: {devices: {count: 2, memory: 64 MiB}, link: {bandwidth: 5.7 GB/s, latency: 10 us}}
-placers: [single, random, m_topo, m_etf]
-seeds: [1, 2]
-report: {pictures: 10}
-sweep:
-  graph.seed: [1, 2]
-  cluster.devices.count: [2, 3]
-  cluster.memory_fraction: [0.1, 0.5, 1.0]
-  engine.transfers: [sequential, parallel]
-)";
-constexpr std::size_t swept_runs = 192;  // 2 graphs x 2 x 3 x 2 points, 4 placers, 2 seeds
-
-Plan plan_of(const std::string& text) {
-  Mistakes mistakes;
-  ScenarioFile file = parse_scenario(text, "test.yaml", {}, mistakes);
-  Plan plan = make_plan({std::move(file)}, 1, mistakes);
-  mistakes.throw_if_any();
-  return plan;
-}
 
 void run_into(const std::string& folder, const Plan& plan, const RunSettings& settings,
               const std::vector<std::size_t>& ids, bool resume = false) {

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "tests/example_plan.h"
+#include "tests/message.h"
 #include "tests/temporary_folder.h"
 #include "validate/cuda/benchmarks.h"
 #include "validate/cuda/plan.h"
@@ -15,49 +17,22 @@
 namespace {
 
 using namespace replay;
-
-//   0: spin 20 us on device 0 --> 1: spin 30 us on device 0
-//        \--> 2: 64 KiB to device 1 in 145.496 us --> 3: gemm on device 1, foretold 25 us
-const char* const tower = R"(baechi-plan 1
-name tower/m_etf/0
-hash 9f86d081884c7d65
-devices 2
-queues 1
-mode graph
-way link
-memory none
-budget 0 1073741824
-budget 1 1073741824
-resident 0 1048576
-resident 1 0
-op 0 0 20000 spin 20000
-buffer 0 0 65536 0 until 1 2
-op 1 0 30000 spin 30000 after 0
-transfer 2 0 1 0 65536 145496 after 0
-buffer 1 1 65536 2 until 3
-op 3 1 25000 gemm 512 after 2
-end 4 2
-)";
+using baechi::testing::example_plan;
 
 Plan plan_of(const std::string& text) {
   std::istringstream in(text);
   return read_plan(in, "p");
 }
 
-/// `tower` with the first `from` replaced.
+/// `example_plan` with the first `from` replaced.
 std::string with(const std::string& from, const std::string& to) {
-  std::string text = tower;
+  std::string text = example_plan;
   text.replace(text.find(from), from.size(), to);
   return text;
 }
 
 std::string mistakes_of(const std::string& text) {
-  try {
-    plan_of(text);
-  } catch (const BadInput& error) {
-    return error.what();
-  }
-  return "";
+  return baechi::testing::message<BadInput>([&] { plan_of(text); });
 }
 
 /// A plan of the harness as one of the simulator.
@@ -88,7 +63,7 @@ baechi::ReplayPlan simulators(const Plan& plan) {
 /// Exit code, and what the program printed.
 std::pair<int, std::string> run_harness(const std::string& arguments) {
   const baechi::testing::TemporaryFolder folder;
-  folder.write("good.plan", tower);
+  folder.write("good.plan", example_plan);
   folder.write("bad.plan", with("gemm 512", "gemm 520"));
   const std::string command =
       "cd '" + folder.file("") + "' && " BAECHI_REPLAY " " + arguments + " >out.txt 2>&1";
@@ -102,7 +77,7 @@ std::pair<int, std::string> run_harness(const std::string& arguments) {
 
 TEST_SUITE("harness") {
   TEST_CASE("the harness reads a plan as it is written down") {
-    const Plan plan = plan_of(tower);
+    const Plan plan = plan_of(example_plan);
     CHECK(plan.name == "tower/m_etf/0");
     CHECK(plan.devices == 2);
     CHECK(plan.mode == Mode::graph);
@@ -168,7 +143,8 @@ TEST_SUITE("harness") {
         {with("end 4 2", "end 5 2"), "p:19:5: there are 4 tasks"},
         {with("end 4 2", "end 4 2 0"), "p:19:9: '0' is one field too many"},
         {with("end 4 2\n", ""), "p:18:1: the file ends without its 'end' line"},
-        {std::string(tower) + "op 4 0 0 spin 0\n", "p:20:1: nothing but comments may follow 'end'"},
+        {std::string(example_plan) + "op 4 0 0 spin 0\n",
+         "p:20:1: nothing but comments may follow 'end'"},
     };
     for (const auto& [text, message] : cases) CHECK(mistakes_of(text) == message);
   }
@@ -181,7 +157,7 @@ TEST_SUITE("harness") {
   }
 
   TEST_CASE("harness and simulator read the same plans") {
-    CHECK(baechi::plan_text(baechi::parse_plan(tower, "p")) == tower);
+    CHECK(baechi::plan_text(baechi::parse_plan(example_plan, "p")) == example_plan);
     for (const bool peer : {false, true}) {
       for (const Benchmark& b : benchmarks({.devices = 4, .cublas = true, .peer = peer})) {
         CAPTURE(b.row.line());
@@ -228,7 +204,7 @@ TEST_SUITE("harness") {
   }
 
   TEST_CASE("queues are first in, first out, with gaps") {
-    const Timeline times = first_in_first_out(plan_of(tower), 1'000, 2'000);
+    const Timeline times = first_in_first_out(plan_of(example_plan), 1'000, 2'000);
     CHECK(times[0].end == 20'000);
     CHECK(times[1].start == 21'000);  // behind 0 in its queue
     CHECK(times[2].start == 22'000);  // of another queue than 0
@@ -237,7 +213,7 @@ TEST_SUITE("harness") {
   }
 
   TEST_CASE("tasks that ran out of order are found, but for a tick of the clock") {
-    const Plan plan = plan_of(tower);
+    const Plan plan = plan_of(example_plan);
     Timeline times = first_in_first_out(plan, 0, 0);
     CHECK(disorder(plan, times, 0) == "");
     times[1].start -= 10;
@@ -255,7 +231,7 @@ TEST_SUITE("harness") {
   }
 
   TEST_CASE("bytes are alive from a task's start to its last reader's end") {
-    const Plan plan = plan_of(tower);
+    const Plan plan = plan_of(example_plan);
     const Timeline times = first_in_first_out(plan, 0, 0);
     // device 0: 1 MiB resident and 64 KiB from 0 on; device 1: 64 KiB from the transfer's start
     CHECK(peak_bytes(plan, times) == std::vector<std::int64_t>{1114112, 65536});

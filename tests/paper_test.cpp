@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/message.h"
 #include "tests/temporary_folder.h"
 
 using namespace baechi;
@@ -149,18 +150,13 @@ tables:
       - {label: s, scenario: s.yaml, published: {three: 1, two: much}}
 chapters: 3
 )");
-    std::string message;
-    try {
-      here.load();
-    } catch (const InputError& e) {
-      message = e.what();
-    }
+    const std::string said = message<InputError>([&] { here.load(); });
     for (const char* part :
          {"paper.yaml:3:65: 'soon' is not a time above 0",
           "paper.yaml:7:45: metric: no 'step_tme' (did you mean 'step_time'?)",
           "paper.yaml:9:51: no calibration 'd'", "paper.yaml:10:57: table t has no column 'three'",
           "paper.yaml:11:11: no key 'chapters'"})
-      CHECK_MESSAGE(message.find(part) != std::string::npos, message);
+      CHECK_MESSAGE(said.find(part) != std::string::npos, said);
   }
 
   TEST_CASE("the committed results of the papers are those of this version") {

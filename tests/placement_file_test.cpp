@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "sim/error.h"
+#include "tests/message.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;
@@ -21,15 +22,8 @@ Placement parse(const std::string& text) {
 /// path.
 std::string said(const std::string& name) {
   const std::string path = BAECHI_SOURCE_DIR "/tests/bad/placements/" + name + ".json";
-  std::string what = "no error";
-  try {
-    read_placement(path, one_tensor_two_readers(), 2);
-  } catch (const InputError& e) {
-    what = e.what();
-  }
-  for (std::size_t at = what.find(path); at != std::string::npos; at = what.find(path))
-    what.erase(at, path.size() + 1);
-  return what;
+  return without(message<InputError>([&] { read_placement(path, one_tensor_two_readers(), 2); }),
+                 path + ":");
 }
 
 }  // namespace

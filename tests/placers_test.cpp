@@ -12,6 +12,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "sim/random.h"
+#include "tests/message.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 
@@ -42,16 +43,6 @@ std::string devices(const Placement& placement) {
   for (const DeviceId d : placement.device)
     text += fmt::format("{}{}", text.empty() ? "" : " ", index(d));
   return text;
-}
-
-template <class Error>
-std::string message(auto&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 /// Devices of 1 B/ns links, one for each of `memories`.
@@ -118,6 +109,15 @@ std::optional<Values> usable_options(const PlacerEntry& entry) {
   return Values{{"path", value(BAECHI_SOURCE_DIR "/scenarios/examples/external_placer.py")}};
 }
 
+/// `test(entry, placer)` of each that can be run here.
+void for_each_placer(auto&& test) {
+  for (const PlacerEntry& entry : placers()) {
+    CAPTURE(entry.name);
+    if (const auto options = usable_options(entry))
+      test(entry, *placer(std::string(entry.name), *options));
+  }
+}
+
 bool ignores_memory(const PlacerEntry& entry) {
   return entry.summary.find("ignores memory") != std::string_view::npos;
 }
@@ -171,23 +171,19 @@ void check_contract(const PlacerEntry& entry, const Placer& placer, const OpGrap
 TEST_SUITE_BEGIN("placers");
 
 TEST_CASE("every placer keeps the contract, whatever the graph and the cluster") {
-  for (const PlacerEntry& entry : placers()) {
-    CAPTURE(entry.name);
-    const auto options = usable_options(entry);
-    if (!options) continue;
-    const auto made = placer(std::string(entry.name), *options);
+  for_each_placer([&](const PlacerEntry& entry, const Placer& placer) {
     const std::uint64_t rounds = entry.name == "exec" ? 2 : 40;
     for (std::uint64_t seed = 0; seed < rounds; ++seed) {
       CAPTURE(seed);
       const OpGraph graph = random_graph(seed);
-      check_contract(entry, *made, graph, gpus(1), seed);
-      check_contract(entry, *made, graph, gpus(4), seed);
-      check_contract(entry, *made, graph, gpus(4, 50'000_B), seed);
-      check_contract(entry, *made, graph, gpus(3, 30'000_B), seed);
-      check_contract(entry, *made, graph, with_memory({10'000_B, 40'000_B, 0_B, 90'000_B}), seed);
-      check_contract(entry, *made, graph, faster_second(100'000_B), seed);
+      check_contract(entry, placer, graph, gpus(1), seed);
+      check_contract(entry, placer, graph, gpus(4), seed);
+      check_contract(entry, placer, graph, gpus(4, 50'000_B), seed);
+      check_contract(entry, placer, graph, gpus(3, 30'000_B), seed);
+      check_contract(entry, placer, graph, with_memory({10'000_B, 40'000_B, 0_B, 90'000_B}), seed);
+      check_contract(entry, placer, graph, faster_second(100'000_B), seed);
     }
-  }
+  });
 }
 
 TEST_CASE("every placer finds a placement where memory abounds, and it runs") {
@@ -195,15 +191,12 @@ TEST_CASE("every placer finds a placement where memory abounds, and it runs") {
   const Cluster cluster = gpus(4);
   const ProfiledCosts costs(graph, cluster);
   const Problem problem{graph, cluster, costs};
-  for (const PlacerEntry& entry : placers()) {
-    CAPTURE(entry.name);
-    const auto options = usable_options(entry);
-    if (!options) continue;
-    const Placement p = placer(std::string(entry.name), *options)->place(problem, 7);
+  for_each_placer([&](const PlacerEntry&, const Placer& placer) {
+    const Placement p = placer.place(problem, 7);
     const StepResult step = simulate(problem, p);
     CHECK_FALSE(step.oom);
     CHECK(step.makespan >= critical_path(graph));
-  }
+  });
 }
 
 TEST_CASE("with too little memory a placer says infeasible, or the engine out of memory") {
@@ -211,16 +204,12 @@ TEST_CASE("with too little memory a placer says infeasible, or the engine out of
   const Cluster cluster = gpus(4, 1_B);
   const ProfiledCosts costs(graph, cluster);
   const Problem problem{graph, cluster, costs};
-  for (const PlacerEntry& entry : placers()) {
-    CAPTURE(entry.name);
-    const auto options = usable_options(entry);
-    if (!options) continue;
-    const auto made = placer(std::string(entry.name), *options);
+  for_each_placer([&](const PlacerEntry& entry, const Placer& placer) {
     if (ignores_memory(entry))
-      CHECK(simulate(problem, made->place(problem, 7)).oom);
+      CHECK(simulate(problem, placer.place(problem, 7)).oom);
     else
-      CHECK_THROWS_AS(made->place(problem, 7), InfeasibleError);
-  }
+      CHECK_THROWS_AS(placer.place(problem, 7), InfeasibleError);
+  });
 }
 
 TEST_CASE("every placer refuses an option it does not have") {
@@ -239,18 +228,14 @@ TEST_CASE("a placer may be called from several threads at once") {
   const Cluster cluster = gpus(4);
   const ProfiledCosts costs(graph, cluster);
   const Problem problem{graph, cluster, costs};
-  for (const PlacerEntry& entry : placers()) {
-    CAPTURE(entry.name);
-    const auto options = usable_options(entry);
-    if (!options) continue;
-    const auto made = placer(std::string(entry.name), *options);
-    const Placement alone = made->place(problem, 3);
+  for_each_placer([&](const PlacerEntry&, const Placer& placer) {
+    const Placement alone = placer.place(problem, 3);
     std::vector<Placement> together(4);
     std::vector<std::thread> threads;
-    for (Placement& p : together) threads.emplace_back([&] { p = made->place(problem, 3); });
+    for (Placement& p : together) threads.emplace_back([&] { p = placer.place(problem, 3); });
     for (std::thread& t : threads) t.join();
     for (const Placement& p : together) CHECK(p.device == alone.device);
-  }
+  });
 }
 
 TEST_CASE("an unknown placer is refused with the nearest name") {

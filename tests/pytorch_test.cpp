@@ -5,11 +5,10 @@
 
 #include "placers/colocation.h"
 #include "placers/registry.h"
-#include "scenarios/run/load.h"
 #include "scenarios/run/problem.h"
-#include "scenarios/run/runner.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
+#include "tests/plans.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 
@@ -84,13 +83,10 @@ TEST_SUITE("pytorch") {
     CHECK(BaechiCosts::transfer_time(Bytes{1}, BaechiCosts::pytorch_fit) == 100'000ns);
     CHECK(BaechiCosts::transfer_time(Bytes{}, BaechiCosts::pytorch_fit) == 0ns);
     const auto time = [](const std::string& fit) {
-      Mistakes mistakes;
-      const ScenarioFile file = parse_scenario(
+      const ScenarioFile file = scenario_of(
           "graph: {generate: layered, ops: 10}\nplacers: [single]\n"
           "cluster: {devices: {count: 2, memory: 1 GiB}, fit: " +
-              fit + "}\n",
-          "test.yaml", {}, mistakes);
-      mistakes.throw_if_any();
+          fit + "}\n");
       const ClusterChoice& choice = file.point(0).cluster;
       OpGraphBuilder b;
       b.add_tensor(b.add_op({.name = "a"}), Bytes{1'000'000});
@@ -245,8 +241,7 @@ TEST_SUITE("pytorch") {
   }
 
   TEST_CASE("a scenario names the variant as an option of the placer, beside the standard one") {
-    Mistakes mistakes;
-    const ScenarioFile file = parse_scenario(R"(
+    const Results results = run_all(plan_of(R"(
 graph: {generate: layered, ops: 50, width: 8}
 cluster: {devices: {count: 3, memory: 1 GiB}, fit: pytorch}
 placers:
@@ -255,13 +250,9 @@ placers:
   - m_etf: {variant: pytorch, compat: true}
   - m_topo: {variant: pytorch}
   - m_sct: {variant: pytorch}
-)",
-                                             "test.yaml", {}, mistakes);
-    const Plan plan = make_plan({file}, 1, mistakes);
-    mistakes.throw_if_any();
-    const Results results = run(plan, all_runs(plan), {.threads = 1});
+)"));
     REQUIRE(results.rows.size() == 5);
     for (const RunResult& row : results.rows) CHECK_MESSAGE(row.status == Status::ok, row.detail);
-    CHECK(file.point(0).placers[1].label == "m_etf:variant=pytorch");
+    CHECK(results.rows[1].placer == "m_etf:variant=pytorch");
   }
 }

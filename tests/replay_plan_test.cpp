@@ -8,7 +8,9 @@
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/report/timeline.h"
+#include "tests/example_plan.h"
 #include "tests/expected_messages.h"
+#include "tests/message.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 #include "validate/plan_of_step.h"
@@ -18,28 +20,6 @@ using namespace baechi;
 using namespace baechi::testing;
 
 namespace {
-
-/// The plan that validate/FORMATS.md shows.
-constexpr const char* example = R"(baechi-plan 1
-name tower/m_etf/0
-hash 9f86d081884c7d65
-devices 2
-queues 1
-mode graph
-way link
-memory none
-budget 0 1073741824
-budget 1 1073741824
-resident 0 1048576
-resident 1 0
-op 0 0 20000 spin 20000
-buffer 0 0 65536 0 until 1 2
-op 1 0 30000 spin 30000 after 0
-transfer 2 0 1 0 65536 145496 after 0
-buffer 1 1 65536 2 until 3
-op 3 1 25000 gemm 512 after 2
-end 4 2
-)";
 
 Replay without_effects(const ReplayPlan& plan) {
   return predict(plan, timing_of(plan, nullptr, {}));
@@ -94,17 +74,18 @@ Schedule of_replay(const ReplayPlan& plan, const Replay& replay) {
 TEST_SUITE_BEGIN("validate");
 
 TEST_CASE("the documented plan is read, and written as it was") {
-  const ReplayPlan plan = parse_plan(example, "example.plan");
+  const ReplayPlan plan = parse_plan(example_plan, "example.plan");
   REQUIRE(plan.tasks.size() == 4);
   CHECK(plan.tasks[3].body == Body{.kind = BodyKind::gemm, .args = {512}});
   CHECK(plan.tasks[2].after == std::vector{0});
   CHECK(plan.buffers[0].until == std::vector{1, 2});
-  CHECK(plan_text(plan) == example);
-  CHECK(plan_text(parse_plan("# a comment\n" + std::string(example) + "\n", "x")) == example);
+  CHECK(plan_text(plan) == example_plan);
+  CHECK(plan_text(parse_plan("# a comment\n" + std::string(example_plan) + "\n", "x")) ==
+        example_plan);
 }
 
 TEST_CASE("the documented plan's prediction is as documented") {
-  const ReplayPlan plan = parse_plan(example, "example.plan");
+  const ReplayPlan plan = parse_plan(example_plan, "example.plan");
   const Replay replay = without_effects(plan);
   // 0 ends at 20 us; 1 and 2 follow at once; 2 takes 145.496 us, then 3 its 25.
   CHECK(replay.start == std::vector<Duration>{0us, 20us, 20us, 165496ns});
@@ -122,17 +103,9 @@ TEST_CASE("broken plans are refused with lines and columns, several mistakes at 
     if (name == "expected.txt") continue;
     CAPTURE(name);
     ++files;
-    std::string said = "no error";
-    try {
-      read_plan(entry.path().string());
-    } catch (const InputError& e) {
-      said = e.what();
-    }
-    const std::string path = folder.string() + "/";
-    for (std::size_t at = said.find(path); at != std::string::npos; at = said.find(path))
-      said.erase(at, path.size());
+    const std::string said = message<InputError>([&] { read_plan(entry.path().string()); });
     REQUIRE(expected.contains(name));
-    CHECK(said == expected.at(name));
+    CHECK(without(said, folder.string() + "/") == expected.at(name));
   }
   CHECK(files == expected.size());
 }

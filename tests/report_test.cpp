@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "scenarios/run/load.h"
 #include "scenarios/run/page_data.h"
 #include "scenarios/run/plots.h"
 #include "scenarios/run/steps.h"
 #include "sim/report/picture.h"
+#include "tests/plans.h"
 #include "tests/png.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
@@ -40,19 +40,6 @@ cluster: {devices: {count: 2, memory: 20 MiB}, link: {bandwidth: 1 GB/s, latency
 placers: [single, round_robin, m_topo, m_etf]
 sweep: {cluster.memory_fraction: [0.6, 1.0]}
 )";
-
-Plan plan_of(const std::string& text, const std::vector<std::string>& sets = {}) {
-  Mistakes mistakes;
-  ScenarioFile file = parse_scenario(text, "test.yaml", sets, mistakes);
-  mistakes.throw_if_any();
-  Plan plan = make_plan({std::move(file)}, 1, mistakes);
-  mistakes.throw_if_any();
-  return plan;
-}
-
-Results run_all(const Plan& plan) {
-  return run(plan, all_runs(plan), {.threads = 1});
-}
 
 /// Exit code of a shell command; what it prints goes to files of the folder.
 int shell(const TemporaryFolder& folder, const std::string& command) {

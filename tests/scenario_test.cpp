@@ -6,13 +6,13 @@
 #include <fstream>
 #include <map>
 
-#include "scenarios/run/load.h"
 #include "scenarios/run/problem.h"
 #include "scenarios/run/reference.h"
-#include "scenarios/run/runner.h"
 #include "scenarios/run/yaml.h"
 #include "sim/error.h"
 #include "tests/expected_messages.h"
+#include "tests/message.h"
+#include "tests/plans.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
@@ -31,13 +31,6 @@ std::string text_of(const fs::path& path) {
   return std::move(text).str();
 }
 
-ScenarioFile parse(const std::string& text, const std::vector<std::string>& sets = {}) {
-  Mistakes mistakes;
-  ScenarioFile file = parse_scenario(text, "test.yaml", sets, mistakes);
-  mistakes.throw_if_any();
-  return file;
-}
-
 /// Without the names of what is registered, which are not the point.
 std::string without_names(std::string message) {
   for (const std::string_view list :
@@ -50,20 +43,12 @@ std::string without_names(std::string message) {
   return message;
 }
 
-/// What is wrong with `path`, its folder left out; "" if nothing.
+/// What is wrong with `path`, its folder left out.
 std::string mistakes_of(const fs::path& path) {
-  const std::string folder = path.parent_path().string() + "/";
   Mistakes mistakes;
   load_scenario(path.string(), {}, mistakes);
-  std::string message;
-  try {
-    mistakes.throw_if_any();
-  } catch (const InputError& e) {
-    message = e.what();
-  }
-  for (std::size_t at = 0; (at = message.find(folder, at)) != std::string::npos;)
-    message.erase(at, folder.size());
-  return without_names(std::move(message));
+  const std::string said = message<InputError>([&] { mistakes.throw_if_any(); });
+  return without_names(without(said, path.parent_path().string() + "/"));
 }
 
 const std::string small = R"(
@@ -76,7 +61,7 @@ placers: [single, m_topo]
 
 TEST_SUITE("scenario") {
   TEST_CASE("a scenario is read to plain values") {
-    const ScenarioFile file = parse(R"(
+    const ScenarioFile file = scenario_of(R"(
 name: all of it
 graph: {generate: layered, ops: 50, seed: 3}
 cluster:
@@ -124,7 +109,7 @@ report: {placements: false, pictures: 3, timelines: best}
 
   TEST_CASE("Baechi's fit gives its rounded microseconds, and the link that it rounds") {
     //  1 MB: 0.0001754 us/B x 1 000 000 B + 134 us = 309.4 us, rounded to 309 us
-    const ScenarioFile file = parse(R"(
+    const ScenarioFile file = scenario_of(R"(
 graph: {generate: layered, ops: 10}
 cluster: {devices: {count: 2, memory: 1 GiB}, fit: baechi}
 placers: [single]
@@ -140,25 +125,27 @@ placers: [single]
   }
 
   TEST_CASE("--set overrides a key, makes one, and ends its sweep") {
-    const std::string swept = small + "sweep: {cluster.memory_fraction: [0.1, 0.2]}\n";
-    CHECK(parse(swept).num_points() == 2);
+    const std::string two_points = small + "sweep: {cluster.memory_fraction: [0.1, 0.2]}\n";
+    CHECK(scenario_of(two_points).num_points() == 2);
     const ScenarioFile file =
-        parse(swept, {"cluster.memory_fraction=0.3", "engine={transfers: shared}",
-                      "cluster.devices.count=7", "seeds=[4, 5]"});
+        scenario_of(two_points, {"cluster.memory_fraction=0.3", "engine={transfers: shared}",
+                                 "cluster.devices.count=7", "seeds=[4, 5]"});
     REQUIRE(file.num_points() == 1);
     CHECK(file.point(0).cluster.memory_fraction == 0.3);
     CHECK(file.point(0).engine.transfers == Transfers::shared);
     CHECK(file.point(0).cluster.devices.front().count == 7);
     CHECK(file.point(0).seeds.size() == 2);
-    CHECK(parse(swept, {"sweep.engine.transfers=[sequential, parallel]"}).num_points() == 4);
-    CHECK_THROWS_WITH_AS(parse(small, {"engine"}), "--set engine: not KEY=VALUE", InputError);
-    CHECK_THROWS_WITH_AS(parse(small, {"engine.overlap=often"}),
+    CHECK(scenario_of(two_points, {"sweep.engine.transfers=[sequential, parallel]"}).num_points() ==
+          4);
+    CHECK_THROWS_WITH_AS(scenario_of(small, {"engine"}), "--set engine: not KEY=VALUE", InputError);
+    CHECK_THROWS_WITH_AS(scenario_of(small, {"engine.overlap=often"}),
                          "--set engine.overlap:1:1: engine.overlap: 'often' is not true or false",
                          InputError);
   }
 
   TEST_CASE("two placers of one name are told apart by their options") {
-    const ScenarioFile file = parse(small, {"placers=[single, {single: {device: 1}}, m_topo]"});
+    const ScenarioFile file =
+        scenario_of(small, {"placers=[single, {single: {device: 1}}, m_topo]"});
     const auto& placers = file.point(0).placers;
     CHECK(placers[0].label == "single");
     CHECK(placers[1].label == "single:device=1");

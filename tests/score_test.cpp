@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "scenarios/run/calibration_file.h"
-#include "scenarios/run/load.h"
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/error.h"
+#include "tests/plans.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "validate/calibrate.h"
@@ -79,14 +79,6 @@ seeds: [0, 1]
 sweep:
   graph: [{generate: layered, ops: 40}, {generate: layered, ops: 60, seed: 3}]
 )";
-
-Plan plan_of(const char* text) {
-  Mistakes mistakes;
-  std::vector<ScenarioFile> files{parse_scenario(text, "s.yaml", {}, mistakes)};
-  Plan plan = make_plan(std::move(files), 1, mistakes);
-  mistakes.throw_if_any();
-  return plan;
-}
 
 /// A run on a virtual clock, its files written and read.
 RunFolder virtual_run(const TemporaryFolder& folder, Unknowns replaying,
@@ -245,6 +237,14 @@ TEST_CASE("a calibration is read as it was written, and another schema refused")
       "c.yaml:2:6: calibration.sms: 'many' is not a whole number >= 0\n"
       "c.yaml:3:16: modes.mode: 'graf' is not one of graph, stream",
       InputError);
+  CHECK_THROWS_WITH_AS(
+      parse_calibration("schema: baechi-calibration 1\nsms: 4294967297\n"
+                        "partitions: [[1e17, 8], [24, 0.5]]\n",
+                        "c.yaml"),
+      "c.yaml:2:6: calibration.sms: 4294967297 is more than 1048576\n"
+      "c.yaml:3:14: multiprocessors are a whole number from 0 to 1048576, not 1e+17\n"
+      "c.yaml:3:25: multiprocessors are a whole number from 0 to 1048576, not 0.5",
+      InputError);
 }
 
 TEST_CASE("a scenario's calibration decides its costs, and is refused if it does not match") {
@@ -255,11 +255,7 @@ TEST_CASE("a scenario's calibration decides its costs, and is refused if it does
       "cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 5 GB/s, latency: 10 us}}\n"
       "calibration: c.yaml\nplacers: [single]\n";
   const auto load = [&](const std::string& what) {
-    Mistakes mistakes;
-    std::vector<ScenarioFile> files{parse_scenario(what, folder.file("s.yaml"), {}, mistakes)};
-    Plan plan = make_plan(std::move(files), 1, mistakes);
-    mistakes.throw_if_any();
-    return plan;
+    return plan_of(what, {}, folder.file("s.yaml"));
   };
   const Plan plan = load(text);
   const OpGraph& graph = *plan.graphs[0].step;

@@ -13,6 +13,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/objective/objective.h"
 #include "tests/brute_force.h"
+#include "tests/message.h"
 #include "tests/msr_files.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
@@ -384,19 +385,14 @@ TEST_SUITE("search") {
   }
 
   TEST_CASE("what cannot be searched is refused by name") {
-    const auto message = [](Values values) -> std::string {
-      try {
-        search(std::move(values));
-      } catch (const InputError& e) {
-        return e.what();
-      }
-      return "no error";
+    const auto said = [](Values values) {
+      return message<InputError>([&] { search(std::move(values)); });
     };
-    CHECK(message({{"objective", value("max_lod")}}).find("did you mean 'max_load'?") !=
+    CHECK(said({{"objective", value("max_lod")}}).find("did you mean 'max_load'?") !=
           std::string::npos);
-    CHECK(message({{"portfolio", list({"m_etf", "search"})}}).find("cannot begin with another") !=
+    CHECK(said({{"portfolio", list({"m_etf", "search"})}}).find("cannot begin with another") !=
           std::string::npos);
-    CHECK(message({{"portfolio", list({"m_eft"})}}).find("did you mean 'm_etf'?") !=
+    CHECK(said({{"portfolio", list({"m_eft"})}}).find("did you mean 'm_etf'?") !=
           std::string::npos);
   }
 }

@@ -2,23 +2,16 @@
 
 #include <doctest/doctest.h>
 
-#include "scenarios/run/load.h"
 #include "scenarios/run/tree.h"
 #include "scenarios/run/yaml.h"
 #include "sim/error.h"
+#include "tests/plans.h"
 #include "tests/temporary_folder.h"
 
 using namespace baechi;
 using namespace baechi::testing;
 
 namespace {
-
-ScenarioFile parse(const std::string& text) {
-  Mistakes mistakes;
-  ScenarioFile file = parse_scenario(text, "test.yaml", {}, mistakes);
-  mistakes.throw_if_any();
-  return file;
-}
 
 std::string after_put(const std::string& tree, std::string_view key, const std::string& value) {
   Options::Value root = parse_yaml(tree, "t");
@@ -50,7 +43,7 @@ TEST_SUITE("sweep") {
 
   TEST_CASE(
       "graphs vary slowest, then clusters, then engines; within a block the last axis fastest") {
-    const ScenarioFile file = parse(R"(
+    const ScenarioFile file = scenario_of(R"(
 cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
 placers: [single, m_topo]
 sweep:
@@ -80,7 +73,7 @@ sweep:
   }
 
   TEST_CASE("an axis of whole blocks does not undo one that reaches into them") {
-    const ScenarioFile file = parse(R"(
+    const ScenarioFile file = scenario_of(R"(
 placers: [single]
 graph: {generate: layered, ops: 10}
 sweep:

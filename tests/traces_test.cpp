@@ -9,6 +9,7 @@
 
 #include "sim/random.h"
 #include "tests/expected_messages.h"
+#include "tests/message.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "traces/format/json_pieces.h"
@@ -53,16 +54,13 @@ std::string message_of(const std::string& file) {
                : file.starts_with("graphml_")   ? "graphml"
                                                 : "baechi";
   }
-  try {
+  return message<InputError>([&] {
     std::ifstream in(bad_files / file, std::ios::binary);
     std::stringstream bytes;
     bytes << in.rdbuf();
     TextFile text(file, bytes.str());
     read_trace(text, importer);
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "(no error)";
+  });
 }
 
 /// Every feature the format has, at random.

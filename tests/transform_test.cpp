@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "sim/graph/analysis.h"
+#include "tests/message.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 #include "tests/transforms.h"

@@ -105,16 +105,6 @@ inline Totals totals(const OpGraph& graph) {
   return sum;
 }
 
-template <class Error>
-std::string message(auto&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 /// The groups' names in id order of the ops, "-" where there is none.
 inline std::string groups(const OpGraph& graph) {
   std::string all;

@@ -53,7 +53,9 @@ class Reader {
     c.cuda = o.get("cuda", "", "");
     c.harness = o.get("harness", "", "");
     c.date = o.get("date", "", "");
-    c.sms = static_cast<int>(o.get("sms", std::int64_t{0}, ""));
+    const std::int64_t sms = o.get("sms", std::int64_t{0}, "");
+    if (sms > most_sms) o.mistake("sms", fmt::format("{} is more than {}", sms, most_sms));
+    c.sms = static_cast<int>(sms);
     c.timer_tick_ns = o.get("timer_tick_ns", 0.0, "");
     c.granule = {o.get("granule_bytes", std::int64_t{0}, "")};
     const Value* partitions = o.raw("partitions", "");
@@ -62,10 +64,7 @@ class Reader {
     const Value* ops = o.raw("ops", "");
     const Value* interference = o.raw("interference", "");
     findings_.attempt([&] { o.finish(); });
-    each(partitions, [&](const Value& v) {
-      const std::vector<double> n = numbers(v, 2);
-      c.partitions.push_back({static_cast<int>(n[0]), static_cast<int>(n[1])});
-    });
+    each(partitions, [&](const Value& v) { c.partitions.push_back(partition(v)); });
     each(modes, [&](const Value& v) { c.modes.push_back(read_mode(v)); });
     each(transfers, [&](const Value& v) { c.transfers.push_back(read_transfer(v)); });
     each(ops, [&](const Value& v) { c.ops.push_back(read_op(v)); });
@@ -77,6 +76,8 @@ class Reader {
   }
 
  private:
+  static constexpr int most_sms = 1 << 20;  // of machine.txt, too
+
   void each(const Value* list, const auto& read) {
     if (list == nullptr || (list->children.empty() && (list->text.empty() || list->text == "[]")))
       return;
@@ -95,6 +96,16 @@ class Reader {
     if (all.size() != count)
       throw InputError(fmt::format("{}a list of {} numbers stands here", at(list.where), count));
     return all;
+  }
+
+  static Calibration::Partition partition(const Value& v) {
+    const std::vector<double> n = numbers(v, 2);
+    for (const double sms : n) {
+      if (sms < 0.0 || sms > most_sms || sms != std::floor(sms))
+        throw InputError(fmt::format("{}multiprocessors are a whole number from 0 to {}, not {}",
+                                     at(v.where), most_sms, sms));
+    }
+    return {static_cast<int>(n[0]), static_cast<int>(n[1])};
   }
 
   /// The estimate at `key`; all zero if it may be missing and is.

@@ -262,7 +262,7 @@ void Ranks::work(const Plan& plan, std::size_t threads) const {
     if (asked && arrived(0, dealt, status)) {
       const std::string message = receive(status);
       std::vector<std::uint64_t> ids(message.size() / sizeof(std::uint64_t));
-      std::memcpy(ids.data(), message.data(), message.size());
+      if (!ids.empty()) std::memcpy(ids.data(), message.data(), message.size());
       desk.put(ids);
       asked = false;
       no_more = ids.empty();

@@ -37,8 +37,6 @@ constexpr std::array fixed_columns{"id",
                                    "detail",
                                    "gap"};
 
-constexpr std::size_t piece = std::size_t{1} << 18U;  // of a file, written at once
-
 /// Axes that are a fixed column already.
 constexpr std::array<std::string_view, 3> shown_axes{"cluster.memory_fraction",
                                                      "cluster.devices.count", "engine.transfers"};

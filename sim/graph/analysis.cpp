@@ -36,6 +36,13 @@ Bytes one_device_peak(const OpGraph& graph) {
   return peak;
 }
 
+Bytes peak_upper_bound(const OpGraph& graph) {
+  Bytes all;
+  for (const OpId v : graph.ops()) all += footprint(graph, v);
+  for (const EdgeId e : graph.edges()) all += graph.tensor(graph.edge(e).tensor).copied();
+  return all;
+}
+
 Duration critical_path(const OpGraph& graph) {
   IdVector<OpId, Duration> length(graph.num_ops());
   Duration longest{};

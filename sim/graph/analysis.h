@@ -14,6 +14,10 @@ Bytes footprint(const OpGraph& graph, OpId v);
 /// weights from the beginning, outputs until their last reader has ended, workspace.
 Bytes one_device_peak(const OpGraph& graph);
 
+/// What no device's memory exceeds, whatever the placement and order: all footprints, and a copy of
+/// each edge's tensor. Where a device has as much, its memory need not be counted.
+Bytes peak_upper_bound(const OpGraph& graph);
+
 /// Longest path of op times through the whole graph, transfers free.
 Duration critical_path(const OpGraph& graph);
 

@@ -3,19 +3,17 @@
 
 #include "sim/engine/batch_estimate.h"
 #include "sim/engine/simulation.h"
+#include "sim/graph/analysis.h"
 #include "sim/objective/objective.h"
 
 namespace baechi {
 namespace {
 
-/// Whether every device has room for all there is: then memory need not be counted.
+/// Whether all fits on any device: then memory need not be counted.
 bool memory_is_ample(const Problem& p) {
-  Bytes all;
-  for (const OpId v : p.graph.ops()) all += p.graph.op(v).persistent + p.graph.op(v).temporary;
-  for (const TensorId t : p.graph.tensors()) all += p.graph.tensor(t).held();
-  for (const EdgeId e : p.graph.edges()) all += p.graph.tensor(p.graph.edge(e).tensor).copied();
+  const Bytes most = peak_upper_bound(p.graph);
   return std::ranges::all_of(p.cluster.devices(),
-                             [&](DeviceId d) { return all <= p.cluster.device(d).memory; });
+                             [&](DeviceId d) { return most <= p.cluster.device(d).memory; });
 }
 
 /// In which order ops started.

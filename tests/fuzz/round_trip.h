@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sim/error.h"
+#include "tests/fuzz/written.h"
 #include "traces/format/trace_file.h"
 
 namespace baechi::testing {
@@ -21,13 +21,10 @@ inline void check_round_trip(const std::uint8_t* data, std::size_t size,
     return;
   }
   const std::string written = trace_json(trace);
-  std::string again;
-  try {
+  const std::string again = read_again(written, [&] {
     TextFile file("written", written);
-    again = trace_json(read_trace(file, "baechi"));
-  } catch (const InputError& e) {
-    BAECHI_CHECK(false, "{}\n{}", e.what(), written);
-  }
+    return trace_json(read_trace(file, "baechi"));
+  });
   BAECHI_CHECK(again == written, "{}\n{}", written, again);
 }
 
