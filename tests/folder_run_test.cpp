@@ -58,6 +58,7 @@ pid_t start_program(std::vector<std::string> arguments) {
   REQUIRE(process >= 0);
   if (process == 0) {
     const int nowhere = open("/dev/null", O_RDWR);
+    if (nowhere < 0) _exit(126);
     for (const int stream : {0, 1, 2}) dup2(nowhere, stream);
     execvp(argv[0], argv.data());
     _exit(127);
