@@ -12,6 +12,8 @@ bool looks_like_graphml(const SourceText&);
 Trace import_graphml(const SourceText&, Options&);
 bool looks_like_pipedream(const SourceText&);
 Trace read_pipedream(const SourceText&, Options&);
+bool looks_like_pytorch(const SourceText&);
+Trace read_pytorch(const SourceText&, Options&);
 
 std::span<const ImporterEntry> importers() {
   static constexpr ImporterEntry table[] = {
@@ -23,6 +25,9 @@ std::span<const ImporterEntry> importers() {
       {"pipedream", "profiles of PipeDream, SOSP 2019 (graph.txt)",
        "lines 'node1 -- Conv2d(...) -- forward_compute_time=...'", looks_like_pipedream,
        read_pipedream},
+      {"pytorch", "a recorded PyTorch step: its execution trace, with times from a Kineto trace",
+       R"(JSON with "schema", "nodes" and "rf_id", by torch.profiler.ExecutionTraceObserver)",
+       looks_like_pytorch, read_pytorch},
       {"graphml", "graphs as NetworkX writes them", "XML with <graphml>", looks_like_graphml,
        import_graphml},
   };
