@@ -15,6 +15,7 @@
 #include "traces/format/trace_file.h"
 #include "traces/generate/generator.h"
 #include "traces/import/importer.h"
+#include "traces/import/pytorch/pytorch.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -50,13 +51,21 @@ std::string message_of(const std::string& file) {
     importer = file.starts_with("msr_")         ? "dnn_partitioning"
                : file.starts_with("pipedream_") ? "pipedream"
                : file.starts_with("graphml_")   ? "graphml"
+               : file.starts_with("pytorch_")   ? "pytorch"
                                                 : "baechi";
   }
   try {
     std::ifstream in(bad_files / file, std::ios::binary);
     std::stringstream bytes;
     bytes << in.rdbuf();
-    read_trace(SourceText{.path = file, .text = decompressed(bytes.str(), file)}, importer);
+    const SourceText source{.path = file, .text = decompressed(bytes.str(), file)};
+    if (file.starts_with("kineto_")) {
+      const std::string execution =
+          std::string(BAECHI_SOURCE_DIR) + "/tests/recordings/layer.et.json";
+      pytorch::import_step({.path = "layer.et.json", .text = read_file(execution)}, &source, {});
+    } else {
+      read_trace(source, importer);
+    }
   } catch (const InputError& e) {
     return e.what();
   }
@@ -254,7 +263,7 @@ TEST_SUITE("traces") {
     CHECK_THROWS_WITH_AS(
         read_trace("/dev/null", "baechy"),
         "no importer 'baechy' (did you mean 'baechi'?) (importers: baechi, dnn_partitioning, "
-        "pipedream, graphml)",
+        "pipedream, pytorch, graphml)",
         InputError);
     CHECK_THROWS_WITH_AS(
         read_trace("/dev/null", "dnn_partitioning", options("dnn_partitioning", {{"cost", "s"}})),
@@ -280,6 +289,8 @@ TEST_SUITE("traces") {
         {"baechi", R"({"format": "baechi-trace", )"},
         {"dnn_partitioning", R"({"maxSizePerFPGA": 1.0, "maxFPGAs": 4, "nodes": [)"},
         {"pipedream", "node1 -- Input0 -- forward_compute_time=0.000, "},
+        {"pytorch",
+         R"({"schema": "1.0.1", "pid": 7, "nodes": [{"name": "a", "id": 2, "rf_id": 1, )"},
         {"graphml", R"(<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org">)"}};
     std::set<std::string_view> names;
     for (const ImporterEntry& entry : importers()) {

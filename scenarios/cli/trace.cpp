@@ -62,7 +62,8 @@ Json info_json(const Trace& trace) {
             {"with_time", trace.coverage.with_time},
             {"with_bytes", trace.coverage.with_bytes},
             {"with_memory", trace.coverage.with_memory}}},
-          {"coverage_line", coverage_line(trace.coverage)}};
+          {"coverage_line", coverage_line(trace.coverage)},
+          {"notes", trace.notes}};
 }
 
 std::string info_table(const Trace& trace) {
@@ -93,6 +94,7 @@ std::string info_table(const Trace& trace) {
   line("outputs", to_text(sum.outputs));
   line("workspace", to_text(sum.temporary) + " at most");
   line("known", coverage_line(trace.coverage));
+  for (const std::string& note : trace.notes) line("note", note);
   return text;
 }
 

@@ -281,7 +281,8 @@ void Tracer::read(const Call& call, const Argument& argument, const TensorView& 
   op->touched.push_back(&storage);
   for (Contents* c : found)
     if (c->producer != op) add_once(op->reads, c);
-  const bool overwritten = argument.mutated && among(call.name, {"zero_", "fill_"});
+  const bool overwritten =
+      argument.mutated && among(call.name, {"zero_", "fill_", "_foreach_zero_"});
   if (storage.external && found.empty() && !overwritten) {
     op->external.push_back(&storage);
     op->role.push_back(argument.mutated ? "written" : argument.name);

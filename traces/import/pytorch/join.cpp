@@ -166,6 +166,7 @@ Join by_names(const ExecutionTrace& trace, const Kineto& kineto, const std::vect
     const std::vector<std::size_t>* chosen = &best.front();
     for (const auto& place : best)
       if (agreeing(place) >= agreeing(*chosen)) chosen = &place;
+    join.numbers_agreed |= agreeing(*chosen) > 0;
     for (std::size_t i = 0; i < chosen->size(); ++i) join.event[mine.items[i]] = (*chosen)[i];
   }
   for (const Call& call : trace.calls) {

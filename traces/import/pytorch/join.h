@@ -11,9 +11,10 @@ namespace baechi::pytorch {
 
 struct Join {
   std::vector<std::optional<std::size_t>> event;  ///< [calls] into Kineto::calls
-  std::string key;           ///< "Record function id", "External id" or "order of names"
-  std::size_t matched = 0;   ///< calls with an event of their own
-  std::size_t repeated = 1;  ///< how often the recording holds these calls; the last ones are taken
+  std::string key;              ///< "Record function id", "External id" or "order of names"
+  std::size_t matched = 0;      ///< calls with an event of their own
+  std::size_t repeated = 1;     ///< how often the recording holds these names in this order
+  bool numbers_agreed = false;  ///< autograd's numbers said which of them; else the last was taken
 };
 
 /// Tries, in this order: the numbers under "Record function id"; those under "External id"; the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "traces/format/compressed_file.h"
 #include "traces/import/pytorch/join.h"
@@ -13,6 +14,15 @@ namespace {
 // kernel inside; dependencies go by storage, through views and writes in place; times on a GPU are
 // those of the kernels that an op launched; a parameter and its optimizer state stand with the op
 // that reads it first.
+
+/// "gnmt" of "runs/gnmt.et.json.gz".
+std::string name_of(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  for (const std::string_view ending : {".gz", ".zst", ".json", ".et", ".eg"})
+    if (name.size() > ending.size() && name.ends_with(ending))
+      name.resize(name.size() - ending.size());
+  return name;
+}
 
 /// The outermost calls, but for the user's and the profiler's frames around them.
 std::vector<Call*> outermost(ExecutionTrace& trace) {
@@ -121,9 +131,12 @@ void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
     trace.notes.emplace_back("no times: the Kineto trace of the same run is option kineto");
     return;
   }
-  trace.notes.push_back(
-      fmt::format("times: {} of {} calls joined by {}{}", join_.matched, calls, join_.key,
-                  join_.repeated > 1 ? fmt::format(", the last of {} runs", join_.repeated) : ""));
+  std::string text =
+      fmt::format("times: {} of {} calls joined by {}", join_.matched, calls, join_.key);
+  if (join_.repeated > 1)
+    text += fmt::format(", of {} runs {}", join_.repeated,
+                        join_.numbers_agreed ? "the one with autograd's numbers" : "the last");
+  trace.notes.push_back(std::move(text));
   std::size_t unmeasured = 0, on_host = 0, run = 0;
   Duration sum{};
   for (const RecordedOp* op : flow.ops) {
@@ -223,7 +236,7 @@ Trace import_step(const SourceText& execution, const SourceText* kineto, const S
         execution.path));
   ExecutionTrace calls = read_execution_trace(execution);
   const std::size_t recorded = calls.calls.size();
-  Trace trace;
+  Trace trace{.name = name_of(execution.path)};
   const Times times = kineto != nullptr ? Times(calls, execution, *kineto) : Times();
   trace.source = fmt::format("PyTorch execution trace {}", calls.schema);
   if (times.known())

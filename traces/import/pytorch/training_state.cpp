@@ -37,7 +37,7 @@ bool stays(const std::string& role, bool trained) {
   if (role == "written") return true;
   for (const std::string_view word : {"weight", "bias", "running_", "params", "w_ih", "w_hh",
                                       "b_ih", "b_hh", "scale", "zero_point", "in_proj", "out_proj"})
-    if (role.starts_with(word)) return true;
+    if (role.find(word) != std::string::npos) return true;
   if (trained) return false;  // a parameter that is trained has an update
   for (const std::string_view word : {"other", "mat2", "batch2", "tensor2", "vec"})
     if (role == word) return true;
@@ -73,19 +73,20 @@ const Call* numbered(const Call& call) {
 /// The users of each storage that stood before the step, in the order of first use.
 struct Use {
   Storage* storage;
-  std::string role;  // in the first op that reads it
+  bool stays = false;  // by the role that one of its readers gives it
   std::vector<RecordedOp*> readers;
 };
 
-std::vector<Use> uses(const Dataflow& flow) {
+std::vector<Use> uses(const Dataflow& flow, bool trained) {
   std::vector<Use> all;
   std::unordered_map<const Storage*, std::size_t> place;
   for (RecordedOp* op : flow.ops)
     for (std::size_t i = 0; i < op->external.size(); ++i) {
       const auto [it, added] = place.emplace(op->external[i], all.size());
-      if (added) all.push_back({op->external[i], op->role[i], {}});
-      std::vector<RecordedOp*>& readers = all[it->second].readers;
-      if (readers.empty() || readers.back() != op) readers.push_back(op);
+      if (added) all.push_back({.storage = op->external[i], .readers = {}});
+      Use& use = all[it->second];
+      use.stays = use.stays || stays(op->role[i], trained);
+      if (use.readers.empty() || use.readers.back() != op) use.readers.push_back(op);
     }
   return all;
 }
@@ -165,9 +166,9 @@ void join_updates(Dataflow& flow) {
 
 StepState place_state(Dataflow& flow) {
   StepState state;
-  const std::vector<Use> all = uses(flow);
   const bool trained =
       std::ranges::any_of(flow.ops, [](RecordedOp* op) { return op->phase == Phase::update; });
+  const std::vector<Use> all = uses(flow, trained);
   std::unordered_map<const Storage*, const Use*> use_of;
   for (const Use& use : all) use_of.emplace(use.storage, &use);
   std::unordered_set<const Storage*> placed;
@@ -194,7 +195,7 @@ StepState place_state(Dataflow& flow) {
   std::vector<RecordedOp*> inputs;
   for (const Use& use : all) {
     if (placed.contains(use.storage)) continue;
-    if (stays(use.role, trained)) {
+    if (use.stays) {
       use.readers.front()->persistent += use.storage->bytes;
       state.other_bytes += use.storage->bytes;
       continue;

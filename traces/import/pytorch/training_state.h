@@ -34,8 +34,8 @@ void join_updates(Dataflow& flow);
 
 /// Gives each parameter with its optimizer state, and each buffer, to the op that reads it first,
 /// and puts an op before the readers of each input. A parameter is what an update and a forward op
-/// read. Of what else stood before the step, the name of the argument that first takes it tells
-/// weights and statistics from inputs. To be called after drop_unread().
+/// read. Of what else stood before the step, weights and statistics are told from inputs by the
+/// names of the arguments that take them, and by being written. To be called after drop_unread().
 StepState place_state(Dataflow& flow);
 
 /// Sets RecordedOp::forward of each backward op through autograd's sequence number: a backward node
