@@ -272,6 +272,7 @@ Storage& Tracer::storage_read(const Call& call, const Argument& argument, const 
 void Tracer::read(const Call& call, const Argument& argument, const TensorView& t, RecordedOp* op) {
   const bool known = current_.contains(t.storage);
   Storage& storage = storage_read(call, argument, t);
+  if (storage.role.empty()) storage.role = argument.name;
   const std::vector<Contents*> found = contents(storage, t);
   if (op == nullptr) {
     RecordedOp*& source = flow_.source_of_call[call.index];

@@ -31,6 +31,7 @@ struct Storage {
   std::int64_t bytes = 0;
   bool external = false;  ///< it stood before the step: parameter, optimizer state, buffer, input
   std::vector<std::int64_t> shape;  ///< of an external one, as it was first read
+  std::string role;                 ///< what the schema of the first call calls it that has one
   Contents* contents = nullptr;     ///< its latest, once an op has written all of it
   std::vector<std::pair<Elements, Contents*>> parts;                ///< newer than `contents`
   std::map<std::pair<std::int64_t, std::int64_t>, Elements> views;  ///< by offset and elements

@@ -17,7 +17,7 @@ struct TensorView {
   std::vector<std::int64_t> shape;
 
   std::int64_t bytes() const { return elements * element_bytes; }
-  /// What its storage holds at least.
+  /// What its storage holds, if it shows all of that: an expanded view has more elements.
   std::int64_t storage_bytes() const { return (offset + elements) * element_bytes; }
 };
 

@@ -162,10 +162,10 @@ void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
 
 void note_state(const StepState& state, const Dataflow& flow, Trace& trace) {
   if (state.parameters.empty())
-    trace.notes.push_back(fmt::format(
-        "no optimizer: {} bytes are taken for weights, and {} bytes for {} inputs, by the "
-        "names of the arguments that take them",
-        state.other_bytes, state.input_bytes, state.inputs));
+    trace.notes.push_back(
+        fmt::format("no optimizer: {} bytes are taken for weights, {} bytes for {} inputs, by the "
+                    "names of the arguments that take them",
+                    state.other_bytes, state.input_bytes, state.inputs));
   else
     trace.notes.push_back(fmt::format(
         "{} parameters of {} bytes, optimizer state of {}, statistics and frozen weights "

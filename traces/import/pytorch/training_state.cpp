@@ -31,17 +31,26 @@ bool contains(const std::vector<T*>& all, const T* one) {
   return std::ranges::find(all, one) != all.end();
 }
 
-/// Of a storage that stood before the step and is no parameter: whether it stays, as weights and
-/// statistics do, or is an input.
-bool stays(const std::string& role, bool trained) {
-  if (role == "written") return true;
-  for (const std::string_view word : {"weight", "bias", "running_", "params", "w_ih", "w_hh",
-                                      "b_ih", "b_hh", "scale", "zero_point", "in_proj", "out_proj"})
-    if (role.find(word) != std::string::npos) return true;
-  if (trained) return false;  // a parameter that is trained has an update
-  for (const std::string_view word : {"other", "mat2", "batch2", "tensor2", "vec"})
-    if (role == word) return true;
-  return false;
+bool among(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// Of a storage that stood before the step and is no parameter: whether the name of an argument
+/// says that it stays, as weights and statistics do.
+bool stays(std::string_view role) {
+  constexpr std::string_view words[] = {"weight", "bias",  "running_",
+                                        "params", "scale", "zero_point"};
+  return among(role, {"written", "w_ih", "w_hh", "b_ih", "b_hh"}) ||
+         std::ranges::any_of(words, [&](std::string_view word) {
+           return role.find(word) != std::string_view::npos;
+         });
+}
+
+/// Of one whose arguments do not say: whether it is more likely a weight than an input, where no
+/// update tells the weights. The bias of addmm is called self.
+bool likely_weight(const Storage& storage, const RecordedOp& reader) {
+  return among(storage.role, {"other", "mat2", "batch2", "tensor2", "vec"}) ||
+         (storage.role == "self" && reader.kind.find("addmm") != std::string::npos);
 }
 
 /// Autograd adds up the gradients of one tensor outside of any backward function.
@@ -83,9 +92,13 @@ std::vector<Use> uses(const Dataflow& flow, bool trained) {
   for (RecordedOp* op : flow.ops)
     for (std::size_t i = 0; i < op->external.size(); ++i) {
       const auto [it, added] = place.emplace(op->external[i], all.size());
-      if (added) all.push_back({.storage = op->external[i], .readers = {}});
+      if (added) {
+        const Storage& storage = *op->external[i];
+        const bool kept = stays(storage.role) || (!trained && likely_weight(storage, *op));
+        all.push_back({.storage = op->external[i], .stays = kept, .readers = {}});
+      }
       Use& use = all[it->second];
-      use.stays = use.stays || stays(op->role[i], trained);
+      use.stays = use.stays || stays(op->role[i]);
       if (use.readers.empty() || use.readers.back() != op) use.readers.push_back(op);
     }
   return all;
