@@ -1,13 +1,13 @@
-/// Which calls of an execution trace become ops, and what these read and write.
+/// What the ops of a step read and write, by the storages of their calls.
 #pragma once
 #include <deque>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/graph/op_graph.h"
+#include "traces/import/pytorch/elements.h"
 #include "traces/import/pytorch/execution_trace.h"
 
 namespace baechi::pytorch {
@@ -23,9 +23,6 @@ struct Contents {
   bool in_place = false;  ///< the storage stood before
   std::vector<RecordedOp*> readers;
 };
-
-/// Sorted, disjoint ranges [first, second) of elements.
-using Elements = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 struct Storage {
   std::int64_t bytes = 0;

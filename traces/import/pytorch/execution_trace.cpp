@@ -1,10 +1,10 @@
 #include "traces/import/pytorch/execution_trace.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 
 #include "traces/format/json.h"
+#include "traces/import/pytorch/arguments.h"
 
 namespace baechi::pytorch {
 namespace {
@@ -20,20 +20,6 @@ constexpr std::int64_t user_scope = 7;  // RecordScope::USER_SCOPE
 constexpr int deepest_value = 8;        // lists in lists of arguments
 constexpr std::size_t deepest_call = 500;
 
-/// An argument as written: a number, text, or a list.
-struct Value {
-  std::int64_t number = 0;
-  bool is_number = false;
-  std::string text;
-  bool is_list = false;
-  std::vector<Value> items;
-};
-
-struct Values {
-  std::vector<Value> values, shapes;
-  std::vector<std::string> types;
-};
-
 std::optional<std::int64_t> integer(Json value) {
   return parse_number<std::int64_t>(value.token());
 }
@@ -45,92 +31,6 @@ struct Node {
   Values inputs, outputs;
   Call call;
 };
-
-/// "a, b[c, d]" as "a" and "b[c, d]".
-std::vector<std::string_view> split_outside_brackets(std::string_view text) {
-  std::vector<std::string_view> parts;
-  int depth = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '[' || c == '(') ++depth;
-    if (c == ']' || c == ')') --depth;
-    if (c == ',' && depth == 0) {
-      parts.push_back(text.substr(begin, i - begin));
-      begin = i + 1;
-    }
-  }
-  if (begin < text.size()) parts.push_back(text.substr(begin));
-  for (std::string_view& part : parts)
-    while (part.starts_with(' ')) part.remove_prefix(1);
-  return parts;
-}
-
-/// Names of the arguments, and which are written: of "aten::add_.Tensor(Tensor(a!) self, *, Scalar
-/// alpha=1) -> Tensor(a!)" a written `self` and `alpha`.
-std::vector<Argument> arguments_of(std::string_view schema) {
-  std::vector<Argument> arguments;
-  const std::size_t open = schema.find('(');
-  const std::size_t arrow = schema.find(" -> ");
-  if (open == std::string_view::npos || arrow == std::string_view::npos || arrow < open + 2)
-    return arguments;
-  for (std::string_view text : split_outside_brackets(schema.substr(open + 1, arrow - open - 2))) {
-    if (text == "*") continue;
-    const bool mutated = text.find("!)") != std::string_view::npos;
-    text = text.substr(0, text.find('='));
-    arguments.push_back(
-        {.name = std::string(text.substr(text.rfind(' ') + 1)), .mutated = mutated, .tensors = {}});
-  }
-  return arguments;
-}
-
-/// Whether `value` is a tensor that stands for a storage: Python's numbers, which come as tensors
-/// of no dimension on the CPU, and undefined tensors are none.
-bool is_tensor(const Value& value, std::string_view type, const Value& shape) {
-  if (!type.starts_with("Tensor(") || value.items.size() < 5) return false;
-  for (std::size_t i = 0; i < 5; ++i)
-    if (!value.items[i].is_number || value.items[i].number < 0) return false;
-  const std::string_view device = value.items.size() > 5 ? value.items[5].text : "cpu";
-  if (value.items[1].number == 0 || device.empty()) return false;
-  const bool number = shape.is_list && shape.items.empty() && device == "cpu" &&
-                      (type.starts_with("Tensor(double") || type.starts_with("Tensor(long"));
-  return !number;
-}
-
-TensorView tensor_of(const Value& value, const Value& shape) {
-  TensorView t{.storage = value.items[1].number,
-               .offset = value.items[2].number,
-               .elements = value.items[3].number,
-               .element_bytes = value.items[4].number,
-               .shape = {}};
-  for (const Value& side : shape.items) t.shape.push_back(side.number);
-  return t;
-}
-
-const Value no_shape{.text = {}, .is_list = false, .items = {}};
-
-void collect(const Value& value, std::string_view type, const Value& shape, Argument& argument) {
-  if (is_tensor(value, type, shape)) {
-    argument.tensors.push_back(tensor_of(value, shape));
-    return;
-  }
-  constexpr std::string_view list = "GenericList[";
-  if (!type.starts_with(list) || !type.ends_with(']')) return;
-  argument.list = true;
-  const auto types =
-      split_outside_brackets(type.substr(list.size(), type.size() - list.size() - 1));
-  for (std::size_t i = 0; i < std::min(types.size(), value.items.size()); ++i)
-    collect(value.items[i], types[i], i < shape.items.size() ? shape.items[i] : no_shape, argument);
-}
-
-/// Puts the tensors of `from` into `arguments`, which has names by position or none.
-void fill(const Values& from, std::vector<Argument>& arguments) {
-  const std::size_t n = std::min(from.values.size(), from.types.size());
-  arguments.resize(std::max(arguments.size(), n));
-  for (std::size_t i = 0; i < n; ++i)
-    collect(from.values[i], from.types[i], i < from.shapes.size() ? from.shapes[i] : no_shape,
-            arguments[i]);
-}
 
 std::vector<std::int64_t> numbers(const Value& list) {
   std::vector<std::int64_t> all;

@@ -291,6 +291,10 @@ Trace read_pytorch(const SourceText& source, Options& options) {
   settings.batch = options.get("batch", std::int64_t{0},
                                "samples per step; 0: the first side of the first input");
   if (path.empty()) return pytorch::import_step(source, nullptr, settings);
+  if (!std::filesystem::exists(path)) {
+    options.mistake("kineto", fmt::format("no file '{}'", path));
+    options.finish();
+  }
   const SourceText kineto{.path = path, .text = read_file(path)};
   return pytorch::import_step(source, &kineto, settings);
 }
