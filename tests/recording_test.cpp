@@ -212,6 +212,27 @@ TEST_SUITE("recordings") {
     CHECK(forward.graph.members(forward.graph.op(op(forward.graph, "linear_1")).group).size() == 5);
   }
 
+  // A storage of 4 x 6 numbers: rows from 0, 6, 12, 18.
+  TEST_CASE("what a view shows of a storage is a set of elements") {
+    using pytorch::Elements, pytorch::strided, pytorch::overlap, pytorch::within;
+    const auto view = [](std::int64_t offset, std::vector<std::int64_t> sizes,
+                         std::vector<std::int64_t> strides) {
+      return strided(offset, sizes, strides).value();
+    };
+    const Elements left = view(0, {4, 3}, {6, 1}), right = view(3, {4, 3}, {6, 1});
+    CHECK(left == Elements{{0, 3}, {6, 9}, {12, 15}, {18, 21}});
+    CHECK(view(0, {3, 4}, {1, 6}) == left);            // transposed
+    CHECK(view(0, {2, 4, 3}, {0, 6, 1}) == left);      // expanded
+    CHECK(view(6, {2, 6}, {6, 1}) == Elements{{6, 18}});  // whole rows are one range
+    CHECK_FALSE(overlap(left, right));
+    CHECK(overlap(left, view(6, {2, 6}, {6, 1})));
+    CHECK(within(view(6, {3}, {1}), left));
+    CHECK_FALSE(within(view(6, {4}, {1}), left));
+    CHECK(pytorch::size(right) == 12);
+    CHECK_FALSE(strided(0, std::vector<std::int64_t>{2}, std::vector<std::int64_t>{}));
+    CHECK_FALSE(strided(0, std::vector<std::int64_t>{-2}, std::vector<std::int64_t>{1}));
+  }
+
   TEST_CASE("a Kineto trace alone is answered with what is missing") {
     CHECK_THROWS_WITH_AS(
         read_trace((recordings / "layer.kineto.json").string()),

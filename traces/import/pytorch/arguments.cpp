@@ -31,7 +31,8 @@ bool is_tensor(const Value& value, std::string_view type, const Value& shape) {
   if (!type.starts_with("Tensor(") || value.items.size() < 5) return false;
   for (std::size_t i = 0; i < 5; ++i)
     if (!value.items[i].is_number || value.items[i].number < 0) return false;
-  const std::string_view device = value.items.size() > 5 ? value.items[5].text : "cpu";
+  const std::string_view device =
+      value.items.size() > 5 ? std::string_view(value.items[5].text) : "cpu";
   if (value.items[1].number == 0 || device.empty()) return false;
   const bool number = shape.is_list && shape.items.empty() && device == "cpu" &&
                       (type.starts_with("Tensor(double") || type.starts_with("Tensor(long"));

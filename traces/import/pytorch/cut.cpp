@@ -49,6 +49,7 @@ void split_lists(ExecutionTrace& trace, Call& whole) {
   const auto spread = [&](const Argument& a) { return a.list && a.tensors.size() == n; };
   const auto part = [&](const std::vector<Argument>& arguments, std::size_t i) {
     std::vector<Argument> mine;
+    mine.reserve(arguments.size());
     for (const Argument& a : arguments)
       mine.push_back({.name = a.name,
                       .mutated = a.mutated,

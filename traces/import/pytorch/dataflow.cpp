@@ -175,7 +175,7 @@ void Tracer::visit(const Call& call, RecordedOp* op) {
         write(storage, t, *op);
     }
   write_outputs(call, op);
-  if (mine == op_.end()) return;
+  if (mine == op_.end() || op == nullptr) return;
   if (call.is_triton && op->writes.empty() && !given.empty()) {  // in place: by custom the last
     const auto last = std::find_if(call.inputs.rbegin(), call.inputs.rend(),
                                    [](const Argument& a) { return !a.tensors.empty(); });

@@ -26,7 +26,8 @@ std::optional<std::int64_t> integer(Json value) {
 
 struct Node {
   std::size_t offset = 0;
-  std::optional<std::int64_t> id, parent;
+  std::int64_t id = 0, parent = 0;
+  bool has_id = false, has_parent = false;
   std::string schema, backend;
   Values inputs, outputs;
   Call call;
@@ -34,6 +35,7 @@ struct Node {
 
 std::vector<std::int64_t> numbers(const Value& list) {
   std::vector<std::int64_t> all;
+  all.reserve(list.items.size());
   for (const Value& item : list.items) all.push_back(item.number);
   return all;
 }
@@ -143,8 +145,10 @@ void Reader::read_node(Json value) {
       node.call.full_name = v.string();
     } else if (key == "id") {
       node.id = whole(v);
+      node.has_id = true;
     } else if (key == "parent" || key == "ctrl_deps") {
       node.parent = whole(v);
+      node.has_parent = true;
     } else if (key == "inputs") {
       has_inputs = true;
       if (v.is_object())
@@ -181,8 +185,8 @@ void Reader::read_node(Json value) {
     if (!there) file_.mistake(node.offset, fmt::format("a node needs '{}'", key));
   };
   need(!node.call.full_name.empty(), "name");
-  need(node.id.has_value(), "id");
-  need(node.parent.has_value(), "parent' or 'ctrl_deps");
+  need(node.has_id, "id");
+  need(node.has_parent, "parent' or 'ctrl_deps");
   need(has_inputs, "inputs");
   need(has_number, "rf_id");
   finish(node);
@@ -234,26 +238,26 @@ void Reader::link(std::vector<Node>& nodes, ExecutionTrace& trace) {
   std::unordered_map<std::int64_t, std::size_t> frames;
   std::vector<std::size_t> depth;
   for (const Node& node : nodes)
-    if (is_frame_of_thread(node.call)) frames.emplace(*node.id, node.offset);
+    if (is_frame_of_thread(node.call)) frames.emplace(node.id, node.offset);
   for (Node& node : nodes) {
     if (is_frame_of_thread(node.call)) continue;
-    const auto parent = by_id.find(*node.parent);
+    const auto parent = by_id.find(node.parent);
     std::size_t deep = 0;
     if (parent != by_id.end()) {
       node.call.parent = parent->second;
       deep = depth[parent->second->index] + 1;
       if (deep > deepest_call)
         file_.mistake(node.offset, fmt::format("calls nested more than {} deep", deepest_call));
-    } else if (!frames.contains(*node.parent)) {
+    } else if (!frames.contains(node.parent)) {
       file_.mistake(node.offset,
                     fmt::format("'{}': no node with the id {}, its parent, begins before it",
-                                node.call.name.substr(0, 60), *node.parent));
+                                node.call.name.substr(0, 60), node.parent));
     }
     node.call.index = trace.calls.size();
     depth.push_back(deep);
     Call& call = trace.calls.emplace_back(std::move(node.call));
-    if (!by_id.emplace(*node.id, &call).second)
-      file_.mistake(node.offset, fmt::format("two nodes have the id {}", *node.id));
+    if (!by_id.emplace(node.id, &call).second)
+      file_.mistake(node.offset, fmt::format("two nodes have the id {}", node.id));
     if (call.parent != nullptr) call.parent->children.push_back(&call);
   }
 }

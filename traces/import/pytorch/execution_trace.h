@@ -62,8 +62,8 @@ struct Call {
 
 struct ExecutionTrace {
   ExecutionTrace() = default;
-  ExecutionTrace(ExecutionTrace&&) = default;  // calls point at calls
-  std::string schema;                          ///< "1.0.1", "1.1.1-chakra.0.0.4", ...
+  ExecutionTrace(ExecutionTrace&&) noexcept = default;  // calls point at calls
+  std::string schema;                                   ///< "1.0.1", "1.1.1-chakra.0.0.4", ...
   std::deque<Call> calls;  ///< by id, so parents come before children; no frames of threads
 };
 

@@ -215,9 +215,11 @@ std::vector<CallTime> call_times(const ExecutionTrace& trace, const Kineto& kine
   }
   for (std::size_t i = 0; i < kineto.calls.size(); ++i) {
     if (kineto.calls[i].device == Duration{}) continue;
-    std::optional<std::size_t> event = i;  // or the innermost around it that is a call
-    while (event && !call_of[*event]) event = kineto.calls[*event].parent;
-    if (event) times[*call_of[*event]].device += kineto.calls[i].device;
+    std::optional<std::size_t>
+        call;  // the event's, or that of the innermost around it that has one
+    for (std::optional<std::size_t> event = i; event && !call; event = kineto.calls[*event].parent)
+      call = call_of[*event];
+    if (call) times[*call].device += kineto.calls[i].device;
   }
   for (auto call = trace.calls.rbegin(); call != trace.calls.rend(); ++call)
     if (call->parent != nullptr) times[call->parent->index].device += times[call->index].device;
