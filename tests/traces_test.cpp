@@ -16,6 +16,7 @@
 #include "traces/format/trace_file.h"
 #include "traces/generate/generator.h"
 #include "traces/import/importer.h"
+#include "traces/import/pytorch/pytorch.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -52,6 +53,7 @@ std::string message_of(const std::string& file) {
     importer = file.starts_with("msr_")         ? "dnn_partitioning"
                : file.starts_with("pipedream_") ? "pipedream"
                : file.starts_with("graphml_")   ? "graphml"
+               : file.starts_with("pytorch_")   ? "pytorch"
                                                 : "baechi";
   }
   return message<InputError>([&] {
@@ -59,7 +61,13 @@ std::string message_of(const std::string& file) {
     std::stringstream bytes;
     bytes << in.rdbuf();
     TextFile text(file, bytes.str());
-    read_trace(text, importer);
+    if (file.starts_with("kineto_")) {
+      TextFile execution("layer.et.json", read_file(std::string(BAECHI_SOURCE_DIR) +
+                                                    "/tests/recordings/layer.et.json"));
+      pytorch::import_step(execution, &text, {});
+    } else {
+      read_trace(text, importer);
+    }
   });
 }
 
@@ -323,7 +331,7 @@ TEST_SUITE("traces") {
     CHECK_THROWS_WITH_AS(
         read_trace("/dev/null", "baechy"),
         "no importer 'baechy' (did you mean 'baechi'?) (importers: baechi, dnn_partitioning, "
-        "pipedream, graphml)",
+        "pipedream, pytorch, graphml)",
         InputError);
     CHECK_THROWS_WITH_AS(
         read_trace("/dev/null", "dnn_partitioning", options("dnn_partitioning", {{"cost", "s"}})),
@@ -349,6 +357,8 @@ TEST_SUITE("traces") {
         {"baechi", R"({"format": "baechi-trace", )"},
         {"dnn_partitioning", R"({"maxSizePerFPGA": 1.0, "maxFPGAs": 4, "nodes": [)"},
         {"pipedream", "node1 -- Input0 -- forward_compute_time=0.000, "},
+        {"pytorch",
+         R"({"schema": "1.0.1", "pid": 7, "nodes": [{"name": "a", "id": 2, "rf_id": 1, )"},
         {"graphml", R"(<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org">)"}};
     std::set<std::string_view> names;
     for (const ImporterEntry& entry : importers()) {

@@ -6,7 +6,7 @@ usage: record_pytorch.py OUT [--models NAME,...] [--steps 3] [--device cuda|cpu]
 OUT gets, per model:
   NAME.kineto.json.gz     times of some steps (Kineto; shapes, memory and stacks off)
   NAME.et.json.gz         one step's tensors and dependencies (ExecutionTraceObserver) and
-  NAME.et_kineto.json.gz  its times: the same run, so that the two can be joined op by op
+  NAME.et_kineto.json.gz  its times: the same run, so that baechi joins the two (importer pytorch)
   NAME.provenance.json    what ran where, the step time without a profiler, and what the files hold
 Parameters are updated one by one (foreach=False), so that each update is an op of its own.
 --tiny is for trying this script without a GPU: the times mean nothing.

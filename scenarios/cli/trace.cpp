@@ -64,7 +64,8 @@ Json info_json(const Trace& trace) {
             {"with_time", trace.coverage.with_time},
             {"with_bytes", trace.coverage.with_bytes},
             {"with_memory", trace.coverage.with_memory}}},
-          {"coverage_line", coverage_line(trace.coverage)}};
+          {"coverage_line", coverage_line(trace.coverage)},
+          {"notes", trace.notes}};
 }
 
 std::string info_table(const Trace& trace) {
@@ -95,6 +96,7 @@ std::string info_table(const Trace& trace) {
   line("outputs", to_text(sum.outputs));
   line("workspace", to_text(sum.temporary) + " at most");
   line("known", coverage_line(trace.coverage));
+  for (const std::string& note : trace.notes) line("note", note);
   return text;
 }
 
@@ -226,6 +228,7 @@ void add_convert(CLI::App& trace, Verb& chosen) {
   verb->footer(
       "Examples:\n"
       "  baechi trace convert resnet50_graph.txt resnet50.json.zst\n"
+      "  baechi trace convert model.et.json model.json.zst --importer pytorch:kineto=model.kineto.json\n"
       "  baechi trace convert graph.json graph.dot && dot -Tsvg graph.dot -o graph.svg");
   verb->callback([&chosen, arguments] {
     chosen = [arguments] {

@@ -11,6 +11,8 @@ bool looks_like_graphml(std::string_view);
 Trace import_graphml(TextFile&, Options&);
 bool looks_like_pipedream(std::string_view);
 Trace read_pipedream(TextFile&, Options&);
+bool looks_like_pytorch(std::string_view);
+Trace read_pytorch(TextFile&, Options&);
 
 std::span<const ImporterEntry> importers() {
   static constexpr ImporterEntry table[] = {
@@ -22,6 +24,9 @@ std::span<const ImporterEntry> importers() {
       {"pipedream", "profiles of PipeDream, SOSP 2019 (graph.txt)",
        "lines 'node1 -- Conv2d(...) -- forward_compute_time=...'", looks_like_pipedream,
        read_pipedream},
+      {"pytorch", "a recorded PyTorch step: its execution trace, with times from a Kineto trace",
+       R"(JSON with "schema", "nodes" and "rf_id", by torch.profiler.ExecutionTraceObserver)",
+       looks_like_pytorch, read_pytorch},
       {"graphml", "graphs as NetworkX writes them", "XML with <graphml>", looks_like_graphml,
        import_graphml},
   };

@@ -1,0 +1,377 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sim/graph/analysis.h"
+#include "tests/shared_data.h"
+#include "traces/format/compressed_file.h"
+#include "traces/format/trace_file.h"
+#include "traces/import/pytorch/join.h"
+#include "traces/import/pytorch/pytorch.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+Trace imported(const std::filesystem::path& execution, TextFile* kineto = nullptr,
+               pytorch::Settings settings = {}) {
+  TextFile calls(execution.string());
+  return pytorch::import_step(calls, kineto, settings);
+}
+
+const std::filesystem::path recordings =
+    std::filesystem::path(BAECHI_SOURCE_DIR) / "tests" / "recordings";
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + with.size()))
+    text.replace(at, what.size(), with);
+  return text;
+}
+
+OpId op(const OpGraph& graph, std::string_view name) {
+  const auto v = graph.find(name);
+  REQUIRE_MESSAGE(v.has_value(), name);
+  return *v;
+}
+
+std::set<std::string> names(const OpGraph& graph) {
+  std::set<std::string> all;
+  for (const OpId v : graph.ops()) all.emplace(graph.name(v));
+  return all;
+}
+
+/// "from -> to bytes" of each edge.
+std::set<std::string> edges(const OpGraph& graph) {
+  std::set<std::string> all;
+  for (const EdgeId e : graph.edges())
+    all.insert(fmt::format("{} -> {} {}", graph.name(graph.edge(e).src),
+                           graph.name(graph.edge(e).dst),
+                           graph.tensor(graph.edge(e).tensor).size.count));
+  return all;
+}
+
+bool noted(const Trace& trace, std::string_view text) {
+  return std::ranges::any_of(
+      trace.notes, [&](const std::string& note) { return note.find(text) != std::string::npos; });
+}
+
+/// The graph without what the program alone, or the file alone, says: name, source, batch.
+std::string graph_text(Trace trace) {
+  trace.name = trace.source = "";
+  trace.batch = 0;
+  return trace_json(trace);
+}
+
+Trace layer(const std::string& kineto_text, pytorch::Settings settings = {}) {
+  TextFile kineto("layer.kineto.json", kineto_text);
+  return imported(recordings / "layer.et.json", &kineto, settings);
+}
+
+const char* const three_models[][2] = {{"resnet50", "resnet50_train_b4"},
+                                       {"gnmt_small", "gnmt_small_train"},
+                                       {"transformer_small", "transformer_small_train"}};
+
+Trace committed(const std::string& name) {
+  return read_trace(std::string(BAECHI_SOURCE_DIR) + "/traces/data/" + name + ".trace.json.zst");
+}
+
+/// The profiler's raw events of a recording, as a Kineto trace that has the same.
+std::string kineto_of_events(const std::string& lines) {
+  nlohmann::json events = nlohmann::json::array();
+  std::size_t begin = 0;
+  while (begin < lines.size()) {
+    const std::size_t end = std::min(lines.find('\n', begin), lines.size());
+    const auto e = nlohmann::json::parse(lines.substr(begin, end - begin));
+    begin = end + 1;
+    nlohmann::json event{{"name", e["name"]}, {"ts", e["ts"]}, {"pid", 1}, {"tid", e["tid"]}};
+    if (e.contains("corr")) {
+      event.update({{"ph", "X"},
+                    {"cat", "cpu_op"},
+                    {"dur", e["dur"]},
+                    {"args", {{"Record function id", e["corr"]}}}});
+    } else {
+      event.update({{"ph", "i"}, {"args", {{"Bytes", e["bytes"]}, {"Device Type", 0}}}});
+    }
+    events.push_back(std::move(event));
+  }
+  return nlohmann::json{{"traceEvents", events}}.dump();
+}
+
+}  // namespace
+
+TEST_SUITE("recordings") {
+  // tests/recordings/layer.*: a linear layer y = x w' + b, z = relu(y), the sum of z, its backward
+  // pass on a second thread, and one call that updates w and b. All numbers have 4 bytes:
+  //   x 2x3 (24 B), w 4x3 (48 B), b 4 (16 B), y, z and their gradients 2x4 (32 B), the sum 4 B.
+  //
+  //   input_1 --> linear_1 --> relu_1 --> sum_1 --> ones_like --> relu_1_grad --> linear_1_grad (w)
+  //       \                        \----------------------------> /         \---> linear_1_grad_2
+  //       (b)
+  //        \--------------------------------------------------------------> linear_1_grad
+  TEST_CASE("a training step on a GPU is the graph that its calls say") {
+    const Trace trace = layer(read_file((recordings / "layer.kineto.json").string()));
+    const OpGraph& g = trace.graph;
+    CHECK(names(g) == std::set<std::string>{"input_1", "linear_1", "relu_1", "sum_1",
+                                            "relu_1_grad_ones_like", "relu_1_grad", "linear_1_grad",
+                                            "linear_1_grad_2", "linear_1_update",
+                                            "linear_1_update_2"});
+    CHECK(edges(g) ==
+          std::set<std::string>{
+              "input_1 -> linear_1 24", "input_1 -> linear_1_grad 24", "linear_1 -> relu_1 32",
+              "relu_1 -> sum_1 32", "relu_1 -> relu_1_grad 32", "sum_1 -> relu_1_grad_ones_like 4",
+              "relu_1_grad_ones_like -> relu_1_grad 4", "relu_1_grad -> linear_1_grad 32",
+              "relu_1_grad -> linear_1_grad_2 32", "linear_1_grad -> linear_1_update 48",
+              "linear_1_grad_2 -> linear_1_update_2 16"});
+    // What the kernels took, not the calls; the sum's is one of 2.5 us and a memset of 0.5 us. The
+    // one update of 8 us is split by bytes, 48 to 16.
+    const std::map<std::string, Duration> times{
+        {"input_1", 0us},         {"linear_1", 20us},
+        {"relu_1", 5us},          {"sum_1", 3us},
+        {"relu_1_grad", 6us},     {"relu_1_grad_ones_like", 1us},
+        {"linear_1_grad", 18us},  {"linear_1_grad_2", 2us},
+        {"linear_1_update", 6us}, {"linear_1_update_2", 2us}};
+    for (const auto& [name, time] : times) {
+      CAPTURE(name);
+      CHECK(g.op(op(g, name)).compute == time);
+    }
+    // linear_1 reads w and b; mm allocates its result of 48 B and 100 B that it frees again.
+    CHECK(g.op(op(g, "linear_1")).persistent == Bytes{48 + 16});
+    CHECK(g.op(op(g, "linear_1_grad")).temporary == Bytes{100});
+    CHECK(g.op(op(g, "linear_1")).temporary == Bytes{0});
+    for (const char* name : {"relu_1_grad", "relu_1_grad_ones_like"})
+      CHECK(g.op(op(g, name)).forward == op(g, "relu_1"));
+    for (const char* name : {"linear_1_grad", "linear_1_grad_2"})
+      CHECK(g.op(op(g, name)).forward == op(g, "linear_1"));
+    CHECK(g.op(op(g, "linear_1_update")).phase == Phase::update);
+    REQUIRE(g.num_groups() == 1);
+    CHECK(g.members(GroupId{1}).size() == 3);  // linear_1 and both updates
+    CHECK(g.kind(op(g, "linear_1_update")) == "sgd_update");
+    CHECK(trace.batch == 2);
+    CHECK(trace.source == "PyTorch execution trace 1.1.0-chakra.0.0.4, times of a GPU by hand");
+    CHECK(noted(trace, "22 of 22 calls joined by Record function id"));
+    CHECK(noted(trace, "63.000 us of 63.000 us"));  // 20+5+3+1+6+18+2+8
+    CHECK(trace.coverage.with_time == 0);           // is read_trace()'s to fill
+  }
+
+  TEST_CASE("a recording joins by any of its keys, and says by which") {
+    const std::string text = read_file((recordings / "layer.kineto.json").string());
+    const std::string whole = graph_text(layer(text));
+    const std::string no_number = replaced(text, "Record function id", "x");
+    CHECK(graph_text(layer(no_number)) == whole);
+    CHECK(noted(layer(no_number), "joined by External id"));
+    // Without External ids the fill that no launch stands for has no call.
+    const std::string names_only = replaced(no_number, "External id", "y");
+    const Trace by_name = layer(names_only);
+    CHECK(noted(by_name, "22 of 22 calls joined by order of names"));
+    CHECK(noted(by_name, "1 of 9 kernels and copies: no call is known to launch them"));
+    CHECK(by_name.graph.op(op(by_name.graph, "relu_1_grad_ones_like")).compute == 0us);
+    CHECK(by_name.graph.op(op(by_name.graph, "linear_1_grad")).compute == 18us);
+    // Numbers of another run do not count: the names differ.
+    const std::string shifted =
+        replaced(replaced(text, "Record function id\":", "Record function id\":1"),
+                 "External id\":", "External id\":1");
+    CHECK(noted(layer(shifted), "joined by order of names"));
+    CHECK_THROWS_WITH_AS(
+        layer(replaced(names_only, "aten::linear", "aten::conv2d")),
+        doctest::Contains(
+            "of its 22 calls it has, by Record function id 0, External id 0, order of "
+            "names"),
+        InputError);
+  }
+
+  TEST_CASE("without a Kineto trace a step has all but its times") {
+    const Trace trace = imported(recordings / "layer.et.json");
+    const Trace timed = layer(read_file((recordings / "layer.kineto.json").string()));
+    CHECK(edges(trace.graph) == edges(timed.graph));
+    CHECK(coverage(trace.graph).with_time == 0);
+    CHECK(noted(trace, "no times: the Kineto trace of the same run is option kineto"));
+  }
+
+  TEST_CASE("without the optimizer gradients stay, and weights are told by their arguments") {
+    const std::string text = replaced(read_file((recordings / "layer.et.json").string()),
+                                      "Optimizer.step#SGD.step", "my own update");
+    TextFile calls("e.json", text);
+    const OpGraph g = pytorch::import_step(calls, nullptr, {}).graph;
+    CHECK(g.op(op(g, "linear_1")).persistent == Bytes{64});
+    CHECK(g.num_groups() == 0);
+    // The calls are there, by tensor, as part of the backward pass.
+    CHECK(g.op(op(g, "linear_1_grad__foreach_add")).phase == Phase::backward);
+  }
+
+  TEST_CASE("who stays with a parameter is an option") {
+    const std::string text = read_file((recordings / "layer.kineto.json").string());
+    CHECK(layer(text, {.colocate = pytorch::Colocate::updates}).graph.members(GroupId{1}).size() ==
+          3);
+    const Trace forward = layer(text, {.colocate = pytorch::Colocate::forward});
+    CHECK(forward.graph.num_groups() == 2);  // linear_1 with gradients and updates; relu_1 with its
+    CHECK(forward.graph.members(forward.graph.op(op(forward.graph, "linear_1")).group).size() == 5);
+  }
+
+  // A storage of 4 x 6 numbers: rows from 0, 6, 12, 18.
+  TEST_CASE("what a view shows of a storage is a set of elements") {
+    using pytorch::Elements, pytorch::strided, pytorch::overlap, pytorch::within;
+    const auto view = [](std::int64_t offset, std::vector<std::int64_t> sizes,
+                         std::vector<std::int64_t> strides) {
+      return strided(offset, sizes, strides).value();
+    };
+    const Elements left = view(0, {4, 3}, {6, 1}), right = view(3, {4, 3}, {6, 1});
+    CHECK(left == Elements{{0, 3}, {6, 9}, {12, 15}, {18, 21}});
+    CHECK(view(0, {3, 4}, {1, 6}) == left);               // transposed
+    CHECK(view(0, {2, 4, 3}, {0, 6, 1}) == left);         // expanded
+    CHECK(view(6, {2, 6}, {6, 1}) == Elements{{6, 18}});  // whole rows are one range
+    CHECK_FALSE(overlap(left, right));
+    CHECK(overlap(left, view(6, {2, 6}, {6, 1})));
+    CHECK(within(view(6, {3}, {1}), left));
+    CHECK_FALSE(within(view(6, {4}, {1}), left));
+    CHECK(pytorch::size(right) == 12);
+    CHECK_FALSE(strided(0, std::vector<std::int64_t>{2}, std::vector<std::int64_t>{}));
+    CHECK_FALSE(strided(0, std::vector<std::int64_t>{-2}, std::vector<std::int64_t>{1}));
+  }
+
+  TEST_CASE("a Kineto trace alone is answered with what is missing") {
+    CHECK_THROWS_WITH_AS(
+        read_trace((recordings / "layer.kineto.json").string()),
+        doctest::Contains("it has times but no tensors; give the execution trace of the same run"),
+        InputError);
+  }
+
+  // The three were converted by a program of its own, in Python, that read the raw events.
+  TEST_CASE("recorded steps give the committed traces, byte for byte, from raw events") {
+    const auto data = shared_data();
+    if (!data) return;
+    for (const auto& [model, trace] : three_models) {
+      CAPTURE(model);
+      const auto folder = *data / "traces" / "recorded";
+      TextFile kineto("k",
+                      kineto_of_events(read_file((folder / model).string() + ".events.jsonl.zst")));
+      const Trace ours = imported((folder / model).string() + ".eg.json.zst", &kineto);
+      CHECK_MESSAGE((graph_text(ours) == graph_text(committed(trace))), model);
+      CHECK(ours.batch == committed(trace).batch);
+      CHECK(noted(ours, "joined by Record function id"));
+    }
+  }
+
+  TEST_CASE("and from the profiler's export, which has no allocations and drops some calls") {
+    const auto data = shared_data();
+    if (!data) return;
+    for (const auto& [model, trace] : three_models) {
+      CAPTURE(model);
+      const auto folder = *data / "traces" / "recorded";
+      TextFile kineto((folder / model).string() + ".profiler.json.zst");
+      const Trace ours = imported((folder / model).string() + ".eg.json.zst", &kineto);
+      CHECK(noted(ours, "joined by order of names"));
+      Trace theirs = committed(trace);
+      auto text = nlohmann::ordered_json::parse(graph_text(theirs));
+      for (auto& entry : text["ops"]) entry["temporary_bytes"] = 0;
+      CHECK_MESSAGE((nlohmann::ordered_json::parse(graph_text(ours)) == text), model);
+    }
+  }
+
+  // facts.json counts nodes, those with a schema, and those of them that are nobody's parent.
+  TEST_CASE("execution traces of every version are read whole") {
+    const auto data = shared_data();
+    if (!data) return;
+    const auto facts = nlohmann::json::parse(read_file((*data / "traces/facts.json").string()));
+    std::set<std::string> versions;
+    for (const char* file :
+         {"public/hta/benchmark_simple_add_et.json.gz", "public/param/linear_et.json.gz",
+          "public/param/pt2_et.json.gz", "public/param/resnet_1gpu_et.1.0.3-chakra.json.gz",
+          "recorded/resnet50.eg.json.zst", "recorded/transformer_small.eg.json.zst"}) {
+      CAPTURE(file);
+      TextFile calls((*data / "traces" / file).string());
+      const auto trace = pytorch::read_execution_trace(calls);
+      const auto& known = facts[file];
+      CHECK(trace.schema == known["schema"].get<std::string>());
+      versions.insert(trace.schema);
+      std::size_t with_schema = 0, leaves = 0;
+      std::set<std::int64_t> threads;
+      for (const pytorch::Call& call : trace.calls) {
+        with_schema += call.is_operator ? 1U : 0U;
+        leaves += call.is_operator && call.children.empty() ? 1U : 0U;
+        threads.insert(call.thread);
+      }
+      CHECK(trace.calls.size() + threads.size() + 1 ==
+            known["nodes"].get<std::size_t>());  // frames are left out
+      CHECK(with_schema == known["ops_with_schema"].get<std::size_t>());
+      CHECK(leaves == known["leaf_ops"].get<std::size_t>());
+    }
+    CHECK(versions.size() == 3);  // those of 1.0.2 and of one 1.1.1 lie in tar archives
+  }
+
+  TEST_CASE("public pairs join whole; files of two runs are refused") {
+    const auto data = shared_data();
+    if (!data) return;
+    const auto folder = *data / "traces" / "public";
+    const auto pair = [&](const char* execution, const char* kineto) {
+      TextFile times((folder / kineto).string());
+      return imported(folder / execution, &times);
+    };
+    const Trace linear = pair("param/linear_et.json.gz", "param/linear_kineto.json.gz");
+    // 617 on the autograd thread and 311 on the other.
+    CHECK(noted(linear, "928 of 928 calls joined by order of names, of 39 runs the one with"));
+    // Launched within: 3813 us by the first thread, 5944 by the other, summed apart, in Python.
+    CHECK(noted(linear, "9.757 ms of 9.757 ms"));
+    // 21 layers of 1024 x 1024 with biases, plain SGD: no state.
+    CHECK(noted(linear, "42 parameters of 88166400 bytes, optimizer state of 0"));
+    std::map<std::string, std::size_t> kinds;
+    Bytes persistent{};
+    for (const OpId v : linear.graph.ops()) {
+      ++kinds[std::string(linear.graph.kind(v))];
+      persistent += linear.graph.op(v).persistent;
+    }
+    CHECK(kinds["linear"] == 21);
+    CHECK(kinds["mm"] == 2 * 21 - 1);  // no gradient for the samples
+    CHECK(kinds["sgd_update"] == 42);
+    CHECK(persistent == Bytes{21L * (1024 * 1024 + 1024) * 4});
+
+    const Trace add =
+        pair("hta/benchmark_simple_add_et.json.gz", "hta/benchmark_simple_add_trace.json.gz");
+    CHECK(noted(add, "36 of 36 calls joined by External id"));
+    CHECK(noted(add, "16.000 us of 16.000 us"));  // its four kernels
+
+    CHECK_THROWS_WITH_AS(
+        pair("param/resnet_1gpu_et.1.0.3-chakra.json.gz", "param/resnet_kineto.json.gz"),
+        doctest::Contains("of its 14388 calls it has, by Record function id 0, External id"),
+        InputError);
+  }
+
+  TEST_CASE("of several steps one is taken, with its collectives and its lists of tensors") {
+    const auto data = shared_data();
+    if (!data) return;
+    const auto file = *data / "traces/public/param/resnet_1gpu_et.1.0.3-chakra.json.gz";
+    const Trace last = imported(file);
+    CHECK(noted(last, "step 3 of 3 in the recording: ProfilerStep#6"));
+    // 26,560 running means and variances of 4 B each; 20,384 B are DDP's buckets of gradients.
+    CHECK(noted(last,
+                "161 parameters of 102228128 bytes, optimizer state of 102228128, statistics "
+                "and frozen weights of 232864"));
+    CHECK(noted(last, "7 collectives"));
+    std::map<std::string, std::size_t> kinds;
+    for (const OpId v : last.graph.ops()) ++kinds[std::string(last.graph.kind(v))];
+    CHECK(kinds["conv2d"] == 53);
+    CHECK(kinds["convolution_backward"] == 53);
+    CHECK(kinds["sgd_update"] == 161);
+    CHECK(kinds["input"] == 2);
+    const Trace second = imported(file, nullptr, {.step = 2});
+    CHECK(second.graph.num_ops() == last.graph.num_ops());
+    CHECK_THROWS_WITH_AS(imported(file, nullptr, {.step = 4}),
+                         doctest::Contains("step 4: the recording has 3"), InputError);
+  }
+
+  TEST_CASE("a Triton kernel writes what was not there before") {
+    const auto data = shared_data();
+    if (!data) return;
+    const OpGraph g = imported(*data / "traces/public/param/pt2_et.json.gz").graph;
+    // mm(a, b), whose result a fused kernel reads with another input; that gives two more.
+    CHECK(edges(g) == std::set<std::string>{"input_1 -> mm_1 64",
+                                            "input_2 -> triton_poi_fused_add_cos_neg_sin_0_1 64",
+                                            "mm_1 -> triton_poi_fused_add_cos_neg_sin_0_1 64"});
+    CHECK(g.outputs(op(g, "triton_poi_fused_add_cos_neg_sin_0_1")).size() == 2);
+  }
+}

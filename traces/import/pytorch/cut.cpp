@@ -1,0 +1,125 @@
+#include "traces/import/pytorch/cut.h"
+
+#include <algorithm>
+
+namespace baechi::pytorch {
+namespace {
+
+using Words = std::initializer_list<std::string_view>;
+
+bool among(std::string_view name, Words words) {
+  return std::ranges::find(words, name) != words.end();
+}
+
+/// They make or change the tensor around memory, and leave the memory.
+bool only_allocates(std::string_view name) {
+  return among(name, {"empty", "empty_strided", "empty_like", "resize_", "resize_as_",
+                      "as_strided_", "detach_", "requires_grad_", "squeeze_", "unsqueeze_", "t_",
+                      "transpose_", "set_", "record_stream"});
+}
+
+bool fills_or_copies(std::string_view name) {
+  return among(name, {"fill_", "zero_", "zeros", "copy_", "to", "_to_copy", "clone", "contiguous"});
+}
+
+/// One op although it calls several kernels: mask and result belong together.
+bool is_whole(std::string_view name) {
+  return name == "dropout";
+}
+
+bool is_collective(const Call& call) {
+  if (call.name != "record_param_comms") return false;
+  for (const auto* arguments : {&call.inputs, &call.outputs})
+    for (const Argument& a : *arguments)
+      if (!a.tensors.empty()) return true;
+  return false;  // a wait
+}
+
+/// An optimizer's call on lists of tensors (_foreach_add_, _fused_adam_) as a call per tensor: the
+/// i-th has the i-th of each list, all that is in no list, and the time by its share of the bytes.
+void split_lists(ExecutionTrace& trace, Call& whole) {
+  std::size_t n = 0;
+  std::int64_t total = 0;
+  for (const Argument& a : whole.inputs) {
+    if (!a.list || a.tensors.empty()) continue;
+    n = a.tensors.size();
+    for (const TensorView& t : a.tensors) total += t.bytes();
+    break;
+  }
+  const auto spread = [&](const Argument& a) { return a.list && a.tensors.size() == n; };
+  const auto part = [&](const std::vector<Argument>& arguments, std::size_t i) {
+    std::vector<Argument> mine;
+    mine.reserve(arguments.size());
+    for (const Argument& a : arguments)
+      mine.push_back({.name = a.name,
+                      .mutated = a.mutated,
+                      .list = a.list,
+                      .tensors = spread(a) ? std::vector{a.tensors[i]} : a.tensors});
+    return mine;
+  };
+  std::vector<Call*> parts;
+  std::int64_t before = 0;
+  const Argument& sizes = *std::ranges::find_if(whole.inputs, spread);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t bytes = sizes.tensors[i].bytes();
+    const auto share = [&](std::int64_t x) {
+      return total > 0 ? static_cast<double>(x) / static_cast<double>(total) : 0.0;
+    };
+    Call& call = trace.calls.emplace_back();
+    call.full_name = whole.full_name;
+    call.name = whole.name;
+    call.is_operator = true;
+    call.id = whole.id;
+    call.thread = whole.thread;
+    call.inputs = part(whole.inputs, i);
+    call.outputs = part(whole.outputs, i);
+    call.parent = &whole;
+    call.index = whole.index;
+    call.from = share(before);
+    call.to = share(before + bytes);
+    before += bytes;
+    parts.push_back(&call);
+  }
+  whole.children = std::move(parts);
+  whole.inputs.clear();
+  whole.outputs.clear();
+  whole.is_operator = false;
+}
+
+bool takes_lists(const Call& call) {
+  if (!call.name.starts_with("_foreach_") && !call.name.starts_with("_fused_")) return false;
+  const auto list = std::ranges::find_if(
+      call.inputs, [](const Argument& a) { return a.list && !a.tensors.empty(); });
+  return list != call.inputs.end() && list->tensors.size() > 1;
+}
+
+}  // namespace
+
+std::vector<Call*> cut(ExecutionTrace& trace, Call& call, std::size_t& split) {
+  if (is_collective(call)) return {&call};
+  std::vector<Call*> inside;
+  for (Call* child : call.children)
+    for (Call* found : cut(trace, *child, split)) inside.push_back(found);
+  if (call.is_triton) return {&call};
+  if (!call.is_operator || only_allocates(call.name) || call.is_view()) return inside;
+  if (!call.has_outputs() && !call.mutates()) return inside;  // item(): only Python sees the result
+  if (std::ranges::any_of(inside, [](const Call* c) { return is_collective(*c); })) return inside;
+  const auto kernels =
+      std::ranges::count_if(inside, [](const Call* c) { return !fills_or_copies(c->name); });
+  const bool below = call.sequence >= 0 &&
+                     std::ranges::all_of(call.children, [](Call* c) { return c->sequence < 0; });
+  if (kernels > 1 && !below && !is_whole(call.name)) return inside;
+  if (!takes_lists(call)) return {&call};
+  split_lists(trace, call);
+  ++split;
+  return call.children;
+}
+
+std::string kind_of(const Call& call) {
+  if (call.name == "record_param_comms" && !call.collective.empty()) return call.collective;
+  std::string_view name = call.name;
+  while (name.ends_with('_') && name.size() > 1) name.remove_suffix(1);
+  return std::string(name);
+}
+
+}  // namespace baechi::pytorch

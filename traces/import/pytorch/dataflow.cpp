@@ -1,0 +1,242 @@
+#include "traces/import/pytorch/dataflow.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "traces/import/pytorch/cut.h"
+
+namespace baechi::pytorch {
+namespace {
+
+/// The elements that `t` shows of its storage; null if that is all of it, or unknown.
+const Elements* elements(const Storage& storage, const TensorView& t) {
+  if (t.bytes() == storage.bytes) return nullptr;
+  const auto it = storage.views.find({t.offset, t.elements});
+  return it == storage.views.end() ? nullptr : &it->second;
+}
+
+/// What a reader of `t` reads.
+std::vector<Contents*> contents(const Storage& storage, const TensorView& t) {
+  const Elements* wanted = elements(storage, t);
+  std::vector<Contents*> found;
+  for (const auto& [where, part] : storage.parts) {
+    if (wanted != nullptr && where == *wanted) return {part};
+    if (wanted == nullptr || overlap(where, *wanted)) found.push_back(part);
+  }
+  if (storage.contents != nullptr) found.push_back(storage.contents);
+  return found;
+}
+
+template <class T>
+void add_once(std::vector<T*>& all, T* one) {
+  if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+}
+
+class Tracer {
+ public:
+  Tracer(Dataflow& flow, std::size_t calls) : flow_(flow) {
+    flow_.op_of_call.resize(calls);
+    flow_.source_of_call.resize(calls);
+  }
+  void add_op(const Call& call, std::size_t root);
+  void visit(const Call& call, RecordedOp* op);
+
+ private:
+  Storage& make(const TensorView& t, bool external);
+  Storage& storage_read(const Call& call, const Argument& argument, const TensorView& t);
+  void read(const Call& call, const Argument& argument, const TensorView& t, RecordedOp* op);
+  void write(Storage& storage, const TensorView& t, RecordedOp& op);
+  void write_outputs(const Call& call, RecordedOp* op);
+
+  Dataflow& flow_;
+  std::unordered_map<std::int64_t, Storage*> current_;  // by id, which is reused
+  std::unordered_map<const Call*, RecordedOp*> op_;     // parts of calls, too
+};
+
+void Tracer::add_op(const Call& call, std::size_t root) {
+  RecordedOp& op = flow_.arena.emplace_back();
+  op.kind = kind_of(call);
+  op.phase = flow_.roots[root].second;
+  op.root = root;
+  op.calls = {&call};
+  flow_.collectives += call.name == "record_param_comms" ? 1U : 0U;
+  flow_.triton += call.is_triton ? 1U : 0U;
+  flow_.ops.push_back(&op);
+  flow_.op_of_call[call.index] = &op;
+  op_[&call] = &op;
+}
+
+Storage& Tracer::make(const TensorView& t, bool external) {
+  Storage& storage = flow_.storages.emplace_back();
+  storage.bytes = t.storage_bytes();
+  storage.external = external;
+  if (external) storage.shape = t.shape;
+  current_[t.storage] = &storage;
+  return storage;
+}
+
+bool is_given(const Call& call, const TensorView& t) {
+  for (const Argument& a : call.inputs)
+    for (const TensorView& i : a.tensors)
+      if (i.storage == t.storage) return true;
+  return false;
+}
+
+Storage& Tracer::storage_read(const Call& call, const Argument& argument, const TensorView& t) {
+  const auto it = current_.find(t.storage);
+  if (it != current_.end()) return *it->second;
+  // Memory that is only written stood empty: an `out`, or what Inductor allocated for a kernel.
+  const bool fresh = call.is_triton || (argument.mutated && argument.name == "out");
+  return make(t, !fresh);
+}
+
+void Tracer::read(const Call& call, const Argument& argument, const TensorView& t, RecordedOp* op) {
+  const bool known = current_.contains(t.storage);
+  Storage& storage = storage_read(call, argument, t);
+  if (storage.role.empty()) storage.role = argument.name;
+  const std::vector<Contents*> found = contents(storage, t);
+  if (op == nullptr) {
+    RecordedOp*& source = flow_.source_of_call[call.index];
+    if (source == nullptr && !found.empty()) source = found.front()->producer;
+    return;
+  }
+  op->touched.push_back(&storage);
+  for (Contents* c : found)
+    if (c->producer != op) add_once(op->reads, c);
+  const bool overwritten = argument.mutated && (call.name == "zero_" || call.name == "fill_" ||
+                                                call.name == "_foreach_zero_");
+  if (storage.external && found.empty() && !overwritten) {
+    op->external.push_back(&storage);
+    op->role.push_back(argument.mutated ? "written" : argument.name);
+  }
+  if (call.is_triton && !known) write(storage, t, *op);
+}
+
+/// A new output of `op`: all of the storage, or the elements of `t`.
+void Tracer::write(Storage& storage, const TensorView& t, RecordedOp& op) {
+  const Elements* where = elements(storage, t);
+  Contents& c = flow_.contents.emplace_back();
+  c.producer = &op;
+  c.storage = &storage;
+  c.bytes = where == nullptr ? storage.bytes : size(*where) * t.element_bytes;
+  c.in_place = storage.external || storage.contents != nullptr;
+  if (where == nullptr) {
+    storage.contents = &c;
+    storage.parts.clear();
+  } else {
+    std::erase_if(storage.parts, [&](const auto& part) { return within(part.first, *where); });
+    storage.parts.emplace_back(*where, &c);
+  }
+  op.writes.push_back(&c);
+  add_once(op.written, &storage);
+}
+
+void Tracer::write_outputs(const Call& call, RecordedOp* op) {
+  for (const Argument& argument : call.outputs)
+    for (const TensorView& t : argument.tensors) {
+      Storage& storage = *current_.at(t.storage);
+      if (call.name.starts_with("resize"))
+        storage.bytes = std::max(storage.bytes, t.storage_bytes());
+      if (call.name == "as_strided" && t.bytes() < storage.bytes)
+        if (auto found = strided(t.offset, call.sizes, call.strides))
+          storage.views[{t.offset, t.elements}] = std::move(*found);
+      const bool given = is_given(call, t);
+      // A collective says of its tensors only that they come out again.
+      const bool collective = given && op != nullptr && call.name == "record_param_comms";
+      if (op != nullptr && (collective || (!given && storage.contents == nullptr))) {
+        write(storage, t, *op);
+        op->touched.push_back(&storage);
+      }
+    }
+}
+
+/// A storage's id is an address and gets reused: an output in a storage that no input has is a new
+/// storage.
+void Tracer::visit(const Call& call, RecordedOp* op) {
+  const auto mine = op_.find(&call);
+  if (mine != op_.end()) op = mine->second;
+  // Before the children: an allocation inside a kernel is no call.
+  for (const Argument& argument : call.outputs)
+    for (const TensorView& t : argument.tensors)
+      if (!is_given(call, t)) make(t, false);
+  std::unordered_map<std::int64_t, Storage*> given;  // as they stood before the children
+  for (const Argument& argument : call.inputs)
+    for (const TensorView& t : argument.tensors) {
+      read(call, argument, t, op);
+      given[t.storage] = current_.at(t.storage);
+    }
+  for (const Call* child : call.children) visit(*child, op);
+  for (const Argument& argument : call.inputs)
+    for (const TensorView& t : argument.tensors) {
+      if (!argument.mutated || op == nullptr) continue;
+      Storage& storage = *given.at(t.storage);
+      const auto now = contents(storage, t);
+      if (std::ranges::none_of(now, [&](const Contents* c) { return c->producer == op; }))
+        write(storage, t, *op);
+    }
+  write_outputs(call, op);
+  if (mine == op_.end() || op == nullptr) return;
+  if (call.is_triton && op->writes.empty() && !given.empty()) {  // in place: by custom the last
+    const auto last = std::find_if(call.inputs.rbegin(), call.inputs.rend(),
+                                   [](const Argument& a) { return !a.tensors.empty(); });
+    write(*given.at(last->tensors.back().storage), last->tensors.back(), *op);
+  }
+  for (const Argument& argument : call.outputs)
+    for (const TensorView& t : argument.tensors) op->results.push_back(current_.at(t.storage));
+}
+
+}  // namespace
+
+std::vector<std::pair<Call*, Phase>> phases(const std::vector<Call*>& roots) {
+  const auto is_frame = [](const Call& c) { return c.is_autograd() || c.is_optimizer(); };
+  const bool trained = std::ranges::any_of(roots, [](Call* c) { return c->is_autograd(); });
+  std::size_t forward = 0;  // how many begin before the backward pass
+  for (std::size_t i = 0; i < roots.size(); ++i)
+    if (roots[i]->sequence >= 0 && !is_frame(*roots[i])) forward = i + 1;
+  std::vector<std::pair<Call*, Phase>> found;
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    const bool update = roots[i]->name.starts_with("Optimizer.step");
+    const bool before = !trained || (i < forward && !roots[i]->is_autograd());
+    found.emplace_back(roots[i], update   ? Phase::update
+                                 : before ? Phase::forward
+                                          : Phase::backward);
+  }
+  return found;
+}
+
+Dataflow trace_dataflow(ExecutionTrace& trace, std::vector<std::pair<Call*, Phase>> roots) {
+  Dataflow flow;
+  flow.roots = std::move(roots);
+  Tracer tracer(flow, trace.calls.size());
+  for (std::size_t i = 0; i < flow.roots.size(); ++i) {
+    for (const Call* call : cut(trace, *flow.roots[i].first, flow.split)) tracer.add_op(*call, i);
+    tracer.visit(*flow.roots[i].first, nullptr);
+  }
+  return flow;
+}
+
+std::vector<RecordedOp*> drop_unread(Dataflow& flow) {
+  Phase last = Phase::forward;
+  for (const RecordedOp* op : flow.ops) last = std::max(last, op->phase);
+  for (Contents& c : flow.contents) c.readers.clear();
+  std::map<const RecordedOp*, std::size_t> readers;
+  for (RecordedOp* op : flow.ops)
+    for (Contents* c : op->reads) {
+      c->readers.push_back(op);
+      ++readers[c->producer];
+    }
+  std::vector<RecordedOp*> dropped;
+  for (RecordedOp* op : flow.ops)
+    if (op->phase != last && readers[op] == 0) dropped.push_back(op);
+  for (std::size_t i = 0; i < dropped.size(); ++i)
+    for (Contents* c : dropped[i]->reads) {
+      std::erase(c->readers, dropped[i]);
+      if (--readers[c->producer] == 0 && c->producer->phase != last) dropped.push_back(c->producer);
+    }
+  std::vector<RecordedOp*> sorted = dropped;
+  std::ranges::sort(sorted);
+  std::erase_if(flow.ops, [&](RecordedOp* op) { return std::ranges::binary_search(sorted, op); });
+  return dropped;
+}
+
+}  // namespace baechi::pytorch

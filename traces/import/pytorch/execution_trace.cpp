@@ -1,0 +1,325 @@
+#include "traces/import/pytorch/execution_trace.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "traces/format/json.h"
+#include "traces/import/pytorch/arguments.h"
+
+namespace baechi::pytorch {
+namespace {
+
+// The format, in all its versions. Flat (1.0.1): each node has id, parent, rf_id, seq_id, scope,
+// tid, fw_tid, op_schema, inputs, input_shapes, input_types and outputs likewise. From 1.0.2-chakra
+// on: ctrl_deps is the parent, inputs and outputs are {values, shapes, types}, the rest is a list
+// attrs of {name, type, value}. A tensor is [tensor, storage, offset, elements, bytes of an
+// element, device]. Other keys, of which each version has more, are not read. Source:
+// torch/csrc/profiler/standalone/execution_trace_observer.cpp, and files of five versions.
+
+constexpr std::int64_t user_scope = 7;  // RecordScope::USER_SCOPE
+constexpr int deepest_value = 8;        // lists in lists of arguments
+constexpr std::size_t deepest_call = 500;
+
+std::optional<std::int64_t> integer(Json value) {
+  return parse_number<std::int64_t>(value.token());
+}
+
+struct Node {
+  std::size_t offset = 0;
+  std::int64_t id = 0, parent = 0;
+  bool has_id = false, has_parent = false;
+  std::string schema, backend;
+  Values inputs, outputs;
+  Call call;
+};
+
+std::vector<std::int64_t> numbers(const Value& list) {
+  std::vector<std::int64_t> all;
+  all.reserve(list.items.size());
+  for (const Value& item : list.items) all.push_back(item.number);
+  return all;
+}
+
+class Reader {
+ public:
+  explicit Reader(TextFile& file) : text_(file.rest()), file_(file.path(), text_) {}
+  ExecutionTrace read();
+
+ private:
+  void read_node(Json value);
+  bool read_property(Node& node, std::string_view key, Json value);
+  Value read_value(Json json, int depth);
+  std::vector<Value> read_values(Json json);
+  static std::vector<std::string> read_types(Json json);
+  void read_tensors(Json json, Values& values);
+  std::int64_t whole(Json value);
+  void check_sizes(const Node& node);
+  static void finish(Node& node);
+  void link(std::vector<Node>& nodes, ExecutionTrace& trace);
+
+  const std::string text_;
+  JsonFile file_;
+  std::vector<Node> nodes_;
+};
+
+/// An integer, which may be negative.
+std::int64_t Reader::whole(Json value) {
+  const auto n = integer(value);
+  if (!n) value.is_not("an integer");
+  return n.value_or(0);
+}
+
+Value Reader::read_value(Json json, int depth) {
+  Value value;
+  const std::string_view token = json.token();
+  if (token.starts_with('[')) {
+    value.is_list = true;
+    if (depth == deepest_value)
+      json.mistake(fmt::format("lists nested more than {} deep", deepest_value));
+    else
+      json.list([&](Json item) { value.items.push_back(read_value(item, depth + 1)); });
+  } else if (token.starts_with('"')) {
+    value.text = json.string();
+  } else if (const auto n = integer(json)) {
+    value.number = *n;
+    value.is_number = true;
+  }
+  return value;
+}
+
+std::vector<Value> Reader::read_values(Json json) {
+  std::vector<Value> values;
+  json.list([&](Json item) { values.push_back(read_value(item, 0)); });
+  return values;
+}
+
+std::vector<std::string> Reader::read_types(Json json) {
+  std::vector<std::string> types;
+  json.list([&](Json item) { types.emplace_back(item.string()); });
+  return types;
+}
+
+void Reader::read_tensors(Json json, Values& values) {
+  json.entries([&](std::string_view key, Json v) {
+    if (key == "values")
+      values.values = read_values(v);
+    else if (key == "shapes")
+      values.shapes = read_values(v);
+    else if (key == "types")
+      values.types = read_types(v);
+  });
+}
+
+/// One of the properties that are keys of a node in 1.0.1 and attributes later.
+bool Reader::read_property(Node& node, std::string_view key, Json value) {
+  Call& call = node.call;
+  if (key == "rf_id")
+    call.id = whole(value);
+  else if (key == "seq_id")
+    call.sequence = whole(value);
+  else if (key == "scope")
+    call.is_annotation = whole(value) == user_scope;
+  else if (key == "tid")
+    call.thread = whole(value);
+  else if (key == "fw_tid")
+    call.forward_thread = whole(value);
+  else if (key == "op_schema")
+    node.schema = value.string();
+  else if (key == "kernel_backend")
+    node.backend = value.string();
+  else if (key == "collective_name")
+    call.collective = value.string();
+  else
+    return false;
+  return true;
+}
+
+void Reader::read_node(Json value) {
+  if (!value.is_object()) return value.is_not("an object");
+  Node node;
+  node.offset = value.offset();
+  bool has_inputs = false, has_number = false;
+  value.entries([&](std::string_view key, Json v) {
+    has_number |= key == "rf_id";
+    if (read_property(node, key, v)) return;
+    if (key == "name") {
+      node.call.full_name = v.string();
+    } else if (key == "id") {
+      node.id = whole(v);
+      node.has_id = true;
+    } else if (key == "parent" || key == "ctrl_deps") {
+      node.parent = whole(v);
+      node.has_parent = true;
+    } else if (key == "inputs") {
+      has_inputs = true;
+      if (v.is_object())
+        read_tensors(v, node.inputs);
+      else
+        node.inputs.values = read_values(v);
+    } else if (key == "outputs") {
+      if (v.is_object())
+        read_tensors(v, node.outputs);
+      else
+        node.outputs.values = read_values(v);
+    } else if (key == "input_shapes") {
+      node.inputs.shapes = read_values(v);
+    } else if (key == "input_types") {
+      node.inputs.types = read_types(v);
+    } else if (key == "output_shapes") {
+      node.outputs.shapes = read_values(v);
+    } else if (key == "output_types") {
+      node.outputs.types = read_types(v);
+    } else if (key == "attrs") {
+      v.list([&](Json attribute) {
+        std::string name;
+        attribute.entries([&](std::string_view k, Json a) {
+          if (k == "name") name = a.string();
+          if (k == "value") {
+            has_number |= name == "rf_id";
+            read_property(node, name, a);
+          }
+        });
+      });
+    }
+  });
+  const auto need = [&](bool there, std::string_view key) {
+    if (!there) file_.mistake(node.offset, fmt::format("a node needs '{}'", key));
+  };
+  need(!node.call.full_name.empty(), "name");
+  need(node.has_id, "id");
+  need(node.has_parent, "parent' or 'ctrl_deps");
+  need(has_inputs, "inputs");
+  need(has_number, "rf_id");
+  finish(node);
+  check_sizes(node);
+  nodes_.push_back(std::move(node));
+}
+
+void Reader::check_sizes(const Node& node) {
+  for (const auto* arguments : {&node.call.inputs, &node.call.outputs})
+    for (const Argument& argument : *arguments)
+      for (const TensorView& t : argument.tensors) {
+        constexpr std::int64_t most = std::int64_t{1} << 40;  // elements
+        if (t.offset > most || t.elements > most || t.element_bytes > 256)
+          file_.mistake(node.offset, fmt::format("a tensor of {} elements of {} bytes, at {}, is "
+                                                 "larger than any memory",
+                                                 t.elements, t.element_bytes, t.offset));
+      }
+}
+
+void Reader::finish(Node& node) {
+  Call& call = node.call;
+  call.is_operator = !node.schema.empty();
+  call.is_triton = node.backend == "triton";
+  call.inputs = arguments_of(node.schema);
+  fill(node.inputs, call.inputs);
+  fill(node.outputs, call.outputs);
+  constexpr std::string_view aten = "aten::";
+  call.name = call.full_name.substr(call.full_name.starts_with(aten) ? aten.size() : 0);
+  if (call.name == "as_strided" && node.inputs.values.size() >= 3) {
+    call.sizes = numbers(node.inputs.values[1]);
+    call.strides = numbers(node.inputs.values[2]);
+  }
+  // "all_reduce" stands among its arguments where it is no attribute.
+  if (call.name == "record_param_comms" && call.collective.empty())
+    for (std::size_t i = 0; i < std::min(node.inputs.values.size(), node.inputs.types.size()); ++i)
+      if (node.inputs.types[i] == "String" && call.collective.empty())
+        call.collective = node.inputs.values[i].text;
+  node.inputs = {};
+  node.outputs = {};
+}
+
+bool is_frame_of_thread(const Call& call) {
+  return call.name.starts_with("[pytorch|profiler|execution_");
+}
+
+void Reader::link(std::vector<Node>& nodes, ExecutionTrace& trace) {
+  std::ranges::stable_sort(nodes, {}, [](const Node& n) { return n.call.id; });
+  std::unordered_map<std::int64_t, Call*> by_id;
+  std::unordered_map<std::int64_t, std::size_t> frames;
+  std::vector<std::size_t> depth;
+  for (const Node& node : nodes)
+    if (is_frame_of_thread(node.call)) frames.emplace(node.id, node.offset);
+  for (Node& node : nodes) {
+    if (is_frame_of_thread(node.call)) continue;
+    const auto parent = by_id.find(node.parent);
+    std::size_t deep = 0;
+    if (parent != by_id.end()) {
+      node.call.parent = parent->second;
+      deep = depth[parent->second->index] + 1;
+      if (deep > deepest_call)
+        file_.mistake(node.offset, fmt::format("calls nested more than {} deep", deepest_call));
+    } else if (!frames.contains(node.parent)) {
+      file_.mistake(node.offset,
+                    fmt::format("'{}': no node with the id {}, its parent, begins before it",
+                                node.call.name.substr(0, 60), node.parent));
+    }
+    node.call.index = trace.calls.size();
+    depth.push_back(deep);
+    Call& call = trace.calls.emplace_back(std::move(node.call));
+    if (!by_id.emplace(node.id, &call).second)
+      file_.mistake(node.offset, fmt::format("two nodes have the id {}", node.id));
+    if (call.parent != nullptr) call.parent->children.push_back(&call);
+  }
+}
+
+ExecutionTrace Reader::read() {
+  ExecutionTrace trace;
+  bool has_nodes = false;
+  Json root = file_.root();
+  if (!root.is_object()) {
+    root.is_not("an object");
+    file_.throw_if_any();
+  }
+  root.entries([&](std::string_view key, Json v) {
+    if (key == "schema") {
+      trace.schema = v.string();
+      if (!trace.schema.starts_with("1."))
+        v.mistake(fmt::format("'{}' is not a version that this program reads (1.0.1 to 1.1.1)",
+                              trace.schema.substr(0, 40)));
+    } else if (key == "nodes") {
+      has_nodes = true;
+      v.list([&](Json node) { read_node(node); });
+    }
+  });
+  if (!has_nodes) file_.mistake(0, "no 'nodes': not an execution trace");
+  file_.finish();
+  link(nodes_, trace);
+  file_.throw_if_any();
+  return trace;
+}
+
+}  // namespace
+
+bool Call::mutates() const {
+  return std::ranges::any_of(inputs,
+                             [](const Argument& a) { return a.mutated && !a.tensors.empty(); });
+}
+
+bool Call::has_outputs() const {
+  return std::ranges::any_of(outputs, [](const Argument& a) { return !a.tensors.empty(); });
+}
+
+bool Call::is_view() const {
+  if (mutates() || !has_outputs()) return false;
+  const auto given = [&](const TensorView& t) {
+    for (const Argument& a : inputs)
+      for (const TensorView& i : a.tensors)
+        if (i.storage == t.storage) return true;
+    return false;
+  };
+  return std::ranges::all_of(
+      outputs, [&](const Argument& a) { return std::ranges::all_of(a.tensors, given); });
+}
+
+ExecutionTrace read_execution_trace(TextFile& file) {
+  return Reader(file).read();
+}
+
+bool looks_like_execution_trace(std::string_view beginning) {
+  return beginning.find("\"nodes\"") != std::string_view::npos &&
+         beginning.find("\"schema\"") != std::string_view::npos &&
+         beginning.find("rf_id") != std::string_view::npos;
+}
+
+}  // namespace baechi::pytorch

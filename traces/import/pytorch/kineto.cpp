@@ -1,0 +1,320 @@
+#include "traces/import/pytorch/kineto.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+#include "traces/format/json.h"
+
+namespace baechi::pytorch {
+namespace {
+
+// The format: {"traceEvents": [...]}, or the list alone (the profiler without Kineto). An event of
+// ph "X" has name, cat, pid, tid, ts and dur, in microseconds, perhaps with a fraction. By its cat
+// it is a call (cpu_op, user_annotation, or none), a call of the driver that launches something on
+// a GPU (cuda_runtime, cuda_driver, hip...; args.correlation), or what that ran there (kernel,
+// gpu_memcpy, gpu_memset; the same args.correlation). Instant events named [memory] are
+// allocations. Source: libkineto/src/output_json.cpp, and files of several GPUs.
+
+constexpr Duration longest = std::chrono::seconds(10'000);
+constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
+
+/// The microseconds as written, exact to the nanosecond: a double loses it since 1970.
+std::optional<Duration> exact_time(std::string_view text) {
+  const std::size_t point = text.find('.');
+  const auto whole = parse_number<std::int64_t>(text.substr(0, point));
+  constexpr std::int64_t most = 4'600'000'000'000'000;
+  if (!whole || *whole > most || *whole < -most) return std::nullopt;
+  std::int64_t ns = 0;
+  if (point != std::string_view::npos) {
+    std::int64_t unit = 100;
+    for (const char c : text.substr(point + 1)) {
+      if (c < '0' || c > '9') return std::nullopt;
+      ns += unit * (c - '0');
+      unit /= 10;
+    }
+  }
+  return Duration{*whole * 1000 + (text.starts_with('-') ? -ns : ns)};
+}
+
+Duration time(Json value) {
+  if (const auto exact = exact_time(value.token())) return *exact;
+  const auto us = parse_number<double>(value.token());  // 1e3
+  const auto time = us ? from_us(*us) : std::nullopt;
+  if (!time) value.is_not("a time in microseconds, below 146 years");
+  return time.value_or(Duration{});
+}
+
+enum class Kind : std::uint8_t { call, launch, device, memory, other };
+
+Kind kind_of(std::string_view phase, std::string_view category, std::string_view name) {
+  if (name == "[memory]" && (phase == "i" || phase == "X")) return Kind::memory;
+  if (phase != "X") return Kind::other;
+  if (category.empty() || category == "cpu_op" || category == "user_annotation" ||
+      category == "Operator")
+    return Kind::call;
+  if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset")
+    return Kind::device;
+  for (const std::string_view runtime : {"cuda_runtime", "cuda_driver", "hip_runtime", "Runtime",
+                                         "runtime", "xpu_runtime", "mtia_runtime"})
+    if (category == runtime) return Kind::launch;
+  return Kind::other;
+}
+
+/// All that is read of an event.
+struct Event {
+  std::string_view name, phase, category, process, thread;
+  std::optional<Duration> start, duration;
+  std::optional<std::int64_t> record_function_id, external_id, sequence, correlation, index, bytes,
+      device_type;
+};
+
+class Reader {
+ public:
+  explicit Reader(TextFile& file) : text_(file.rest()), file_(file.path(), text_) {}
+  Kineto read();
+
+ private:
+  struct Launch {
+    std::size_t thread;
+    Duration at;
+    std::int64_t correlation;
+  };
+  struct DeviceEvent {
+    Duration duration;
+    std::optional<std::int64_t> correlation, external_id;
+  };
+
+  void read_event(Json value);
+  static void read_arguments(Json value, Event& event);
+  void add(const Event& event, std::size_t offset);
+  std::size_t thread(const Event& event);
+  void sort_calls();
+  void nest();
+  void attribute();
+
+  const std::string text_;
+  JsonFile file_;
+  Kineto kineto_;
+  std::vector<std::optional<std::int64_t>> index_;  // [calls]: the profiler's own order
+  std::vector<Launch> launches_;
+  std::vector<DeviceEvent> device_events_;
+  std::unordered_map<std::string, std::size_t> threads_;
+  std::size_t line_ = 0;
+};
+
+void Reader::read_arguments(Json value, Event& event) {
+  const auto integer = [](Json v) { return parse_number<std::int64_t>(v.token()); };
+  value.entries([&](std::string_view key, Json v) {
+    if (key == "Record function id")
+      event.record_function_id = integer(v);
+    else if (key == "External id")
+      event.external_id = integer(v);
+    else if (key == "Sequence number")
+      event.sequence = integer(v);
+    else if (key == "correlation")
+      event.correlation = integer(v);
+    else if (key == "Ev Idx")
+      event.index = integer(v);
+    else if (key == "Bytes") {
+      event.bytes = integer(v);
+      if (event.bytes && (*event.bytes > most_bytes || *event.bytes < -most_bytes))
+        v.is_not("a number of bytes");
+    } else if (key == "Device Type")
+      event.device_type = integer(v);
+  });
+}
+
+std::size_t Reader::thread(const Event& event) {
+  std::string name = fmt::format("{} {}", event.process, event.thread);
+  const auto [it, added] = threads_.emplace(name, kineto_.threads.size());
+  if (added) kineto_.threads.push_back(std::move(name));
+  return it->second;
+}
+
+void Reader::read_event(Json value) {
+  if (!value.is_object()) return value.is_not("an object");
+  const std::size_t offset = value.offset();
+  Event event;
+  value.entries([&](std::string_view key, Json v) {
+    if (key == "name") {
+      event.name = v.string();
+    } else if (key == "ph") {
+      event.phase = v.string();
+    } else if (key == "cat") {
+      event.category = v.string();
+    } else if (key == "pid") {
+      event.process = v.token();
+    } else if (key == "tid") {
+      event.thread = v.token();
+    } else if (key == "ts") {
+      event.start = time(v);
+    } else if (key == "dur") {
+      event.duration = time(v);
+      if (*event.duration < Duration{} || *event.duration > longest)
+        v.is_not("a duration of at most ten thousand seconds, in microseconds");
+    } else if (key == "args" && v.is_object()) {
+      read_arguments(v, event);
+    }
+  });
+  add(event, offset);
+  ++line_;
+}
+
+void Reader::add(const Event& event, std::size_t offset) {
+  const Kind kind = kind_of(event.phase, event.category, event.name);
+  if (kind == Kind::other) return;
+  const auto need = [&](bool there, std::string_view key) {
+    if (!there) file_.mistake(offset, fmt::format("an event needs '{}'", key));
+    return there;
+  };
+  bool complete = need(event.start.has_value(), "ts");
+  if (kind != Kind::memory) complete = need(event.duration.has_value(), "dur") && complete;
+  if (!complete) return;
+  if (kind == Kind::call) {
+    kineto_.calls.push_back({.name = std::string(event.name),
+                             .thread = thread(event),
+                             .start = *event.start,
+                             .duration = *event.duration,
+                             .record_function_id = event.record_function_id,
+                             .external_id = event.external_id,
+                             .sequence = event.sequence});
+    kineto_.line.push_back(line_);
+    index_.push_back(event.index);
+  } else if (kind == Kind::launch) {
+    if (event.correlation) launches_.push_back({thread(event), *event.start, *event.correlation});
+  } else if (kind == Kind::device) {
+    device_events_.push_back({*event.duration, event.correlation, event.external_id});
+  } else if (event.bytes) {
+    kineto_.memory.push_back({.at = *event.start,
+                              .line = line_,
+                              .bytes = *event.bytes,
+                              .on_device = event.device_type.value_or(0) != 0});
+  }
+}
+
+/// By thread, then start. Of those that start together the profiler's index tells the parent, or,
+/// if it gave none, the order in the file.
+void Reader::sort_calls() {
+  std::vector<std::size_t> order(kineto_.calls.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    const HostEvent &x = kineto_.calls[a], &y = kineto_.calls[b];
+    if (x.thread != y.thread) return x.thread < y.thread;
+    if (x.start != y.start) return x.start < y.start;
+    if (index_[a] && index_[b]) return *index_[a] < *index_[b];
+    return false;
+  });
+  std::vector<HostEvent> calls;
+  std::vector<std::size_t> lines;
+  calls.reserve(order.size());
+  for (const std::size_t i : order) {
+    calls.push_back(std::move(kineto_.calls[i]));
+    lines.push_back(kineto_.line[i]);
+  }
+  kineto_.calls = std::move(calls);
+  kineto_.line = std::move(lines);
+}
+
+void Reader::nest() {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < kineto_.calls.size(); ++i) {
+    HostEvent& call = kineto_.calls[i];
+    while (!open.empty() && (kineto_.calls[open.back()].thread != call.thread ||
+                             kineto_.calls[open.back()].end() < call.end() ||
+                             kineto_.calls[open.back()].end() <= call.start))
+      open.pop_back();
+    if (!open.empty()) call.parent = open.back();
+    open.push_back(i);
+  }
+}
+
+/// Gives the time of each kernel, copy and fill to the call that launched it: the innermost that
+/// encloses the call of the driver with the same correlation, else the one with its external id.
+void Reader::attribute() {
+  std::ranges::stable_sort(launches_, {},
+                           [](const Launch& l) { return std::pair(l.thread, l.at); });
+  std::unordered_map<std::int64_t, std::optional<std::size_t>> launcher;
+  std::size_t next = 0;
+  std::vector<std::size_t> open;
+  for (const Launch& launch : launches_) {
+    const auto closed = [&](const HostEvent& call) {
+      return call.thread != launch.thread || call.end() < launch.at;
+    };
+    for (; next < kineto_.calls.size(); ++next) {
+      const HostEvent& call = kineto_.calls[next];
+      if (std::pair(call.thread, call.start) > std::pair(launch.thread, launch.at)) break;
+      if (!closed(call)) open.push_back(next);
+    }
+    // One that has ended may lie below one that has not: clocks tick in microseconds.
+    std::erase_if(open, [&](std::size_t i) { return closed(kineto_.calls[i]); });
+    launcher.emplace(launch.correlation, open.empty() ? std::nullopt : std::optional(open.back()));
+  }
+  std::unordered_map<std::int64_t, std::size_t> by_external_id;
+  for (std::size_t i = 0; i < kineto_.calls.size(); ++i)
+    if (const auto id = kineto_.calls[i].external_id; id && *id != 0)
+      by_external_id.emplace(*id, i);
+  for (const DeviceEvent& event : device_events_) {
+    ++kineto_.device_events;
+    kineto_.device_time += event.duration;
+    std::optional<std::size_t> call;
+    const auto launch = event.correlation ? launcher.find(*event.correlation) : launcher.end();
+    if (launch != launcher.end()) {
+      call = launch->second;
+    } else if (event.external_id) {
+      const auto it = by_external_id.find(*event.external_id);
+      if (it != by_external_id.end()) call = it->second;
+    }
+    if (call)
+      kineto_.calls[*call].device += event.duration;
+    else
+      ++kineto_.launched_by_none;
+  }
+}
+
+Kineto Reader::read() {
+  Json root = file_.root();
+  bool has_events = false;
+  const auto events = [&](Json list) {
+    has_events = true;
+    list.list([&](Json event) { read_event(event); });
+  };
+  if (root.is_object()) {
+    root.entries([&](std::string_view key, Json v) {
+      if (key == "traceEvents") {
+        events(v);
+      } else if (key == "deviceProperties") {
+        v.list([&](Json device) {
+          device.entries([&](std::string_view k, Json d) {
+            if (k == "name" && kineto_.device.empty()) kineto_.device = d.string();
+          });
+        });
+      }
+    });
+  } else {
+    events(root);
+  }
+  if (!has_events) file_.mistake(0, "no 'traceEvents': not a Kineto or Chrome trace");
+  file_.finish();
+  sort_calls();
+  nest();
+  attribute();
+  std::ranges::stable_sort(kineto_.memory, {}, &MemoryEvent::at);
+  return std::move(kineto_);
+}
+
+}  // namespace
+
+Kineto read_kineto(TextFile& file) {
+  return Reader(file).read();
+}
+
+bool looks_like_kineto(std::string_view beginning) {
+  if (beginning.find("\"traceEvents\"") != std::string_view::npos) return true;
+  const std::size_t first = beginning.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && beginning[first] == '[' &&
+         beginning.find("\"ph\"") != std::string_view::npos &&
+         beginning.find("\"ts\"") != std::string_view::npos;
+}
+
+}  // namespace baechi::pytorch

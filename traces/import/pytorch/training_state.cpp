@@ -1,0 +1,336 @@
+#include "traces/import/pytorch/training_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace baechi::pytorch {
+namespace {
+
+/// Sets of things that are joined, by number.
+class Joined {
+ public:
+  explicit Joined(std::size_t n) : parent_(n) {
+    for (std::size_t i = 0; i < n; ++i) parent_[i] = i;
+  }
+  std::size_t find(std::size_t x) {
+    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
+    return x;
+  }
+  void join(std::size_t a, std::size_t b) { parent_[find(a)] = find(b); }
+
+ private:
+  std::vector<std::size_t> parent_;
+};
+
+template <class T>
+bool contains(const std::vector<T*>& all, const T* one) {
+  return std::ranges::find(all, one) != all.end();
+}
+
+bool among(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// Of a storage that stood before the step and is no parameter: whether the name of an argument
+/// says that it stays, as weights and statistics do.
+bool stays(std::string_view role) {
+  constexpr std::string_view words[] = {"weight", "bias",  "running_",
+                                        "params", "scale", "zero_point"};
+  return among(role, {"written", "w_ih", "w_hh", "b_ih", "b_hh"}) ||
+         std::ranges::any_of(words, [&](std::string_view word) {
+           return role.find(word) != std::string_view::npos;
+         });
+}
+
+/// Of one whose arguments do not say: whether it is more likely a weight than an input, where no
+/// update tells the weights. The bias of addmm is called self.
+bool likely_weight(const Storage& storage, const RecordedOp& reader) {
+  return among(storage.role, {"other", "mat2", "batch2", "tensor2", "vec"}) ||
+         (storage.role == "self" && reader.kind.find("addmm") != std::string::npos);
+}
+
+/// Autograd adds up the gradients of one tensor outside of any backward function.
+bool is_sum_of_gradients(const RecordedOp& op) {
+  const Call* frame = op.calls.front()->parent;
+  return op.kind == "add" && frame != nullptr && frame->name.starts_with("autograd::engine");
+}
+
+/// "adam" of Optimizer.step#Adam.step.
+std::string optimizer_kind(const Call& frame) {
+  std::string_view name = frame.name;
+  name.remove_prefix(std::min(name.size(), name.find('#') + 1));
+  name = name.substr(0, name.find('.'));
+  std::string kind;
+  for (const char c : name) kind += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return kind;
+}
+
+/// The call with autograd's number, if `call` is a frame of autograd: itself, or the backward
+/// function in it.
+const Call* numbered(const Call& call) {
+  const auto has_number = [](const Call* c) { return c->sequence >= 0 && c->forward_thread > 0; };
+  if (has_number(&call)) return &call;
+  if (!call.is_autograd()) return nullptr;
+  const auto it = std::ranges::find_if(call.children, has_number);
+  return it == call.children.end() ? nullptr : *it;
+}
+
+/// The users of each storage that stood before the step, in the order of first use.
+struct Use {
+  Storage* storage;
+  bool stays = false;  // by the role that one of its readers gives it
+  std::vector<RecordedOp*> readers;
+};
+
+std::vector<Use> uses(const Dataflow& flow, bool trained) {
+  std::vector<Use> all;
+  std::unordered_map<const Storage*, std::size_t> place;
+  for (RecordedOp* op : flow.ops)
+    for (std::size_t i = 0; i < op->external.size(); ++i) {
+      const auto [it, added] = place.emplace(op->external[i], all.size());
+      if (added) {
+        const Storage& storage = *op->external[i];
+        const bool kept = stays(storage.role) || (!trained && likely_weight(storage, *op));
+        all.push_back({.storage = op->external[i], .stays = kept, .readers = {}});
+      }
+      Use& use = all[it->second];
+      use.stays = use.stays || stays(op->role[i]);
+      if (use.readers.empty() || use.readers.back() != op) use.readers.push_back(op);
+    }
+  return all;
+}
+
+/// All ops that `op` waits for, and itself, added to `known`; none before `from`.
+void add_ancestors(const RecordedOp* op, std::size_t from,
+                   std::unordered_set<const RecordedOp*>& known) {
+  std::vector<const RecordedOp*> open{op};
+  while (!open.empty()) {
+    const RecordedOp* next = open.back();
+    open.pop_back();
+    if (next->position < from || !known.insert(next).second) continue;
+    for (const Contents* c : next->reads) open.push_back(c->producer);
+  }
+}
+
+}  // namespace
+
+void join_updates(Dataflow& flow) {
+  std::vector<RecordedOp*> updates, others;
+  for (RecordedOp* op : flow.ops) (op->phase == Phase::update ? updates : others).push_back(op);
+  std::map<std::pair<std::size_t, const Storage*>, std::size_t> number;  // that an update writes
+  for (const RecordedOp* op : updates)
+    for (const Storage* s : op->written)
+      number.emplace(std::pair(op->root, s), updates.size() + number.size());
+  Joined joined(updates.size() + number.size());
+  for (std::size_t i = 0; i < updates.size(); ++i)
+    for (const Storage* s : updates[i]->touched)
+      if (const auto it = number.find({updates[i]->root, s}); it != number.end())
+        joined.join(it->second, i);
+
+  std::vector<RecordedOp*> chains;  // in the order of their first ops
+  std::unordered_map<std::size_t, RecordedOp*> chain_of_set;
+  std::unordered_map<const RecordedOp*, RecordedOp*> chain_of;
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    RecordedOp*& chain = chain_of_set[joined.find(i)];
+    if (chain == nullptr) {
+      chain = &flow.arena.emplace_back();
+      chain->phase = Phase::update;
+      chain->root = updates[i]->root;
+      chain->kind = optimizer_kind(*flow.roots[chain->root].first) + "_update";
+      chains.push_back(chain);
+    }
+    chain_of[updates[i]] = chain;
+  }
+  for (RecordedOp* op : updates) {
+    RecordedOp& chain = *chain_of.at(op);
+    chain.calls.insert(chain.calls.end(), op->calls.begin(), op->calls.end());
+    for (Contents* c : op->reads) {
+      const auto from = chain_of.find(c->producer);
+      if ((from == chain_of.end() || from->second != &chain) && !contains(chain.reads, c))
+        chain.reads.push_back(c);
+    }
+    for (std::size_t k = 0; k < op->external.size(); ++k) {
+      if (contains(chain.external, op->external[k])) continue;
+      chain.external.push_back(op->external[k]);
+      chain.role.push_back(op->role[k]);
+    }
+  }
+  const auto counts_steps = [](const RecordedOp* chain) { return chain->reads.empty(); };
+  // What others read of an update, after it: the chain writes it.
+  std::vector<RecordedOp*> all = others;
+  all.insert(all.end(), chains.begin(), chains.end());
+  for (RecordedOp* op : all)
+    std::erase_if(op->reads, [&](Contents* c) {
+      const auto from = chain_of.find(c->producer);
+      if (from == chain_of.end()) return false;
+      if (counts_steps(from->second)) return true;
+      c->producer = from->second;
+      from->second->writes.push_back(c);
+      return false;
+    });
+  std::erase_if(
+      all, [&](const RecordedOp* op) { return op->phase == Phase::update && counts_steps(op); });
+  flow.ops = std::move(all);
+}
+
+StepState place_state(Dataflow& flow) {
+  StepState state;
+  const bool trained =
+      std::ranges::any_of(flow.ops, [](RecordedOp* op) { return op->phase == Phase::update; });
+  const std::vector<Use> all = uses(flow, trained);
+  std::unordered_map<const Storage*, const Use*> use_of;
+  for (const Use& use : all) use_of.emplace(use.storage, &use);
+  std::unordered_set<const Storage*> placed;
+  for (RecordedOp* update : flow.ops) {
+    if (update->phase != Phase::update) continue;
+    for (Storage* weight : update->external) {
+      const Use& use = *use_of.at(weight);
+      if (use.readers.front()->phase == Phase::update || !placed.insert(weight).second) continue;
+      RecordedOp* owner = use.readers.front();
+      if (update->owner == nullptr) update->owner = owner;
+      owner->persistent += weight->bytes;
+      state.parameter_bytes += weight->bytes;
+      std::vector<RecordedOp*> readers = use.readers;
+      std::erase(readers, update);
+      state.parameters.push_back({weight, std::move(readers), update});
+    }
+    RecordedOp* owner = update->owner != nullptr ? update->owner : update;
+    for (Storage* kept : update->external) {
+      if (!placed.insert(kept).second) continue;
+      owner->persistent += kept->bytes;
+      state.optimizer_bytes += kept->bytes;
+    }
+  }
+  std::vector<RecordedOp*> inputs;
+  for (const Use& use : all) {
+    if (placed.contains(use.storage)) continue;
+    if (use.stays) {
+      use.readers.front()->persistent += use.storage->bytes;
+      state.other_bytes += use.storage->bytes;
+      continue;
+    }
+    RecordedOp& input = flow.arena.emplace_back();
+    input.kind = "input";
+    Contents& c = flow.contents.emplace_back();
+    c.producer = &input;
+    c.storage = use.storage;
+    c.bytes = use.storage->bytes;
+    c.readers = use.readers;
+    input.writes = {&c};
+    input.results = {use.storage};
+    for (RecordedOp* reader : use.readers) reader->reads.push_back(&c);
+    if (inputs.empty() && !use.storage->shape.empty()) state.batch = use.storage->shape.front();
+    state.input_bytes += c.bytes;
+    inputs.push_back(&input);
+  }
+  state.inputs = inputs.size();
+  flow.ops.insert(flow.ops.begin(), inputs.begin(), inputs.end());
+  for (std::size_t i = 0; i < flow.ops.size(); ++i) flow.ops[i]->position = i;
+  return state;
+}
+
+void link_forward(Dataflow& flow) {
+  // Numbers count on each thread apart; the last call of a number is the one that made the node.
+  std::unordered_map<std::int64_t, const Call*> made_by;
+  const auto key = [](std::int64_t thread, std::int64_t sequence) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(thread) << 40U) ^ sequence;
+  };
+  std::vector<const Call*> open;
+  for (const auto& [root, phase] : flow.roots) {
+    if (phase != Phase::forward) continue;
+    open.assign(1, root);
+    while (!open.empty()) {
+      const Call* call = open.back();
+      open.pop_back();
+      if (call->sequence >= 0) {
+        const Call*& last = made_by[key(call->thread, call->sequence)];
+        if (last == nullptr || last->id <= call->id) last = call;
+      }
+      open.insert(open.end(), call->children.begin(), call->children.end());
+    }
+  }
+  const auto op_around = [&](const Call* call) {
+    RecordedOp* op = flow.op_of_call[call->index];
+    for (const Call* c = call; op == nullptr && c != nullptr; c = c->parent)
+      op = flow.op_of_call[c->index];
+    return op != nullptr ? op : flow.source_of_call[call->index];
+  };
+  std::unordered_set<const RecordedOp*> kept(flow.ops.begin(), flow.ops.end());
+  for (auto it = flow.ops.rbegin(); it != flow.ops.rend(); ++it) {
+    RecordedOp& op = **it;
+    if (op.phase != Phase::backward) continue;
+    const Call* frame = nullptr;
+    for (const Call* c = op.calls.front(); c != nullptr && frame == nullptr; c = c->parent)
+      frame = numbered(*c);
+    if (frame != nullptr && !is_sum_of_gradients(op)) {
+      const auto call = made_by.find(key(frame->forward_thread, frame->sequence));
+      if (call != made_by.end()) op.forward = op_around(call->second);
+      if (!kept.contains(op.forward)) op.forward = nullptr;
+    }
+    op.differentiates = op.forward != nullptr;
+    for (const Contents* c : op.writes) {
+      if (op.forward != nullptr || c->readers.empty()) continue;
+      const RecordedOp& reader = *c->readers.front();
+      op.forward = reader.owner != nullptr ? reader.owner : reader.forward;
+    }
+  }
+  for (RecordedOp* op : flow.ops)
+    for (const Contents* c : op->reads)
+      if (op->phase == Phase::backward && op->forward == nullptr)
+        op->forward = c->producer->phase == Phase::forward ? c->producer : c->producer->forward;
+}
+
+void name_ops(Dataflow& flow) {
+  std::unordered_map<std::string, std::size_t> count;
+  for (RecordedOp* op : flow.ops)
+    if (op->phase == Phase::forward) op->name = fmt::format("{}_{}", op->kind, ++count[op->kind]);
+  for (RecordedOp* op : flow.ops) {
+    if (op->phase == Phase::forward) continue;
+    const RecordedOp* of = op->owner != nullptr ? op->owner : op->forward;
+    std::string name = of != nullptr ? of->name : op->kind;
+    if (of != nullptr || op->phase == Phase::backward)
+      name += op->phase == Phase::update ? "_update" : "_grad";
+    if (of != nullptr && op->phase == Phase::backward && !op->differentiates)
+      name += "_" + op->kind;
+    const std::size_t n = ++count[name];
+    op->name = n == 1 ? name : fmt::format("{}_{}", name, n);
+  }
+}
+
+void order_updates(const StepState& state) {
+  for (const StepState::Parameter& p : state.parameters) {
+    const std::size_t first = p.readers.front()->position;
+    std::unordered_set<const RecordedOp*> known;
+    add_ancestors(p.update, first, known);
+    for (auto reader = p.readers.rbegin(); reader != p.readers.rend(); ++reader) {
+      if (known.contains(*reader) || (*reader)->position >= p.update->position) continue;
+      (*reader)->updates_after.push_back(p.update);
+      add_ancestors(*reader, first, known);
+    }
+  }
+}
+
+void colocate(Dataflow& flow, const StepState& state, Colocate mode) {
+  const auto label = [](RecordedOp* op, RecordedOp* with) {
+    if (!contains(op->labels, with)) op->labels.push_back(with);
+  };
+  for (const StepState::Parameter& p : state.parameters) {
+    RecordedOp* first = p.readers.front();
+    label(p.update, first);
+    label(first, first);
+    if (mode == Colocate::updates) continue;
+    for (RecordedOp* reader : p.readers) label(reader, first);
+  }
+  if (mode != Colocate::forward) return;
+  for (RecordedOp* op : flow.ops) {
+    if (op->forward == nullptr) continue;
+    label(op, op->forward);
+    label(op->forward, op->forward);
+  }
+}
+
+}  // namespace baechi::pytorch
