@@ -228,7 +228,8 @@ void add_convert(CLI::App& trace, Verb& chosen) {
   verb->footer(
       "Examples:\n"
       "  baechi trace convert resnet50_graph.txt resnet50.json.zst\n"
-      "  baechi trace convert model.et.json model.json.zst --importer pytorch:kineto=model.kineto.json\n"
+      "  baechi trace convert model.et.json model.json.zst --importer "
+      "pytorch:kineto=model.kineto.json\n"
       "  baechi trace convert graph.json graph.dot && dot -Tsvg graph.dot -o graph.svg");
   verb->callback([&chosen, arguments] {
     chosen = [arguments] {
