@@ -382,7 +382,7 @@ class ListSchedule {
         if (in.src != d && in.src != PlannedTransfers::everywhere) show_idle(in.src);
     }
     transfers_.schedule(v, d, dev.free_at);
-    ends_.push({dev.free_at, d});
+    ends_.emplace(dev.free_at, d);
     order_.push_back(v);
     if (!options_.favourite.empty()) std::erase(ready_, v);
   }

@@ -68,8 +68,10 @@ Duration estimate(const Problem& p, const Placement& placement, std::span<const 
 std::vector<OpId> any_order(const OpGraph& graph, Random& random) {
   IdVector<OpId, std::size_t> unmet(graph.num_ops());
   std::vector<OpId> ready, order;
-  for (const OpId v : graph.ops())
-    if ((unmet[v] = graph.in_edges(v).size()) == 0) ready.push_back(v);
+  for (const OpId v : graph.ops()) {
+    unmet[v] = graph.in_edges(v).size();
+    if (unmet[v] == 0) ready.push_back(v);
+  }
   while (!ready.empty()) {
     std::swap(ready[random.below(static_cast<std::uint32_t>(ready.size()))], ready.back());
     const OpId v = ready.back();

@@ -308,7 +308,6 @@ TEST_CASE("recorded runs are predicted no worse than when they were recorded") {
       std::string line;
       std::getline(file, line);
       CHECK(line == "layer,median_percent,p95_percent");
-      std::string expected = line + "\n", found;
       while (std::getline(file, line)) {
         CAPTURE(line);
         const std::size_t comma = line.find(','), second = line.rfind(',');

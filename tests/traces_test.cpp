@@ -29,9 +29,9 @@ Trace parse(const std::string& text) {
   return read_trace(file, "baechi");
 }
 
-Options options(const std::string& owner, std::map<std::string, std::string> values) {
+Options options(const std::string& owner, const std::map<std::string, std::string>& values) {
   std::map<std::string, Options::Value> given;
-  for (auto& [key, text] : values) given[key] = {.text = text, .where = "", .children = {}};
+  for (const auto& [key, text] : values) given[key] = {.text = text, .where = "", .children = {}};
   return Options(owner, given);
 }
 
@@ -391,9 +391,9 @@ TEST_SUITE("traces") {
        "colorClass": 3}],
       "edges": [{"sourceId": 7, "destId": 8, "cost": 0.001, "size": 10.2},
                 {"sourceId": 7, "destId": 9, "cost": 0.002, "size": 20}]})";
-    const auto read = [&](std::map<std::string, std::string> o) {
+    const auto read = [&](const std::map<std::string, std::string>& o) {
       TextFile file("m.json", text);
-      return read_trace(file, "", options("dnn_partitioning", std::move(o)));
+      return read_trace(file, "", options("dnn_partitioning", o));
     };
     const Trace t = read({});
     const OpGraph& g = t.graph;
@@ -432,9 +432,9 @@ TEST_SUITE("traces") {
         "node2 -- LSTM(1 -- 2) -- forward_compute_time=0.5, backward_compute_time=0.25, "
         "activation_size=[5.0; 6.0], parameter_size=0.000 -- stage_id=1\n"
         "\tnode1 -- node2\n";
-    const auto read = [&](std::map<std::string, std::string> o) {
+    const auto read = [&](const std::map<std::string, std::string>& o) {
       TextFile file("graph.txt", text);
-      return read_trace(file, "", options("pipedream", std::move(o)));
+      return read_trace(file, "", options("pipedream", o));
     };
     const Trace t = read({});
     const OpGraph& g = t.graph;
@@ -482,8 +482,8 @@ TEST_SUITE("traces") {
   }
 
   TEST_CASE("layered: as many ops as asked, each but the first layer's reads one to three") {
-    const auto make = [](std::map<std::string, std::string> o) {
-      return generate_trace("layered", options("layered", std::move(o))).graph;
+    const auto make = [](const std::map<std::string, std::string>& o) {
+      return generate_trace("layered", options("layered", o)).graph;
     };
     const OpGraph g = make({{"ops", "5000"}, {"width", "50"}, {"degree", "2"}, {"seed", "3"}});
     CHECK(g.num_ops() == 5000);
