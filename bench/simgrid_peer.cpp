@@ -79,7 +79,7 @@ class Peer {
   using Ready = std::pair<double, OpId>;
 
   void make_ready(OpId v) {
-    ready_[index(device_[v])].push({s4u::Engine::get_clock(), v});
+    ready_[index(device_[v])].emplace(s4u::Engine::get_clock(), v);
     start_next(device_[v]);
   }
 

@@ -44,9 +44,10 @@ std::string seeds(int count) {
 /// `points` points, a hundred to each memory fraction.
 std::string many_points(std::int64_t points) {
   std::string fractions, bandwidths;
-  for (std::int64_t i = 1; i <= points / 100; ++i)
+  const std::int64_t num_fractions = points / 100;
+  for (std::int64_t i = 1; i <= num_fractions; ++i)
     fractions += fmt::format("{}{:.4f}", i == 1 ? "" : ", ",
-                             static_cast<double>(i) / static_cast<double>(points / 100));
+                             static_cast<double>(i) / static_cast<double>(num_fractions));
   for (int i = 1; i <= 100; ++i) bandwidths += fmt::format("{}{} GB/s", i == 1 ? "" : ", ", i);
   return scenario(100, "m_topo",
                   fmt::format("cluster.memory_fraction: [{}], cluster.link.bandwidth: [{}]",

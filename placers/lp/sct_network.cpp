@@ -32,8 +32,10 @@ SctNetwork::SctNetwork(const SctGraph& graph)
 
   std::vector<std::size_t> missing(num_ops());
   order_.reserve(num_ops());
-  for (std::uint32_t v = 0; v < num_ops(); ++v)
-    if ((missing[v] = in_edges(v).size()) == 0) order_.push_back(v);
+  for (std::uint32_t v = 0; v < num_ops(); ++v) {
+    missing[v] = in_edges(v).size();
+    if (missing[v] == 0) order_.push_back(v);
+  }
   for (std::size_t i = 0; i < order_.size(); ++i)
     for (const std::uint32_t e : out_edges(order_[i]))
       if (--missing[dst(e)] == 0) order_.push_back(dst(e));

@@ -156,7 +156,7 @@ void SctProgram::add_degrees() {
     for (std::uint32_t i = 0; i < part_.edges.size(); ++i)
       at.emplace_back((net_.*op)(part_.edges[i]), i);
     std::ranges::sort(at);
-    for (std::size_t i = 0, j; i < at.size(); i = j) {
+    for (std::size_t i = 0, j = 0; i < at.size(); i = j) {
       row.clear();
       for (j = i; j < at.size() && at[j].first == at[i].first; ++j)
         row.push_back({at[j].second, 1.0});
