@@ -65,7 +65,7 @@ void read_kinds(const Value& block, const std::string& owner,
         if (find(value, key) == nullptr)
           throw InputError(
               fmt::format("{}{}.{}: it needs '{}'", at(value.where), owner, label, key));
-      Options o = options_of(value, owner + "." + label, "");
+      Options o = options_of(value, fmt::format("{}.{}", owner, label), "");
       T model = read(o);
       o.finish();
       keep(label, std::move(model));

@@ -67,7 +67,8 @@ class Reader {
   template <class T>
   T number() {
     T n;
-    std::memcpy(&n, take(sizeof(T)).data(), sizeof(T));
+    const std::string_view bytes = take(sizeof(T));
+    std::memcpy(&n, bytes.data(), bytes.size());
     return n;
   }
   template <class T>
