@@ -62,7 +62,6 @@ class Elsewhere {
   /// `d` is idle, or was before its clock moved.
   void set_idle(DeviceId d) { idle_.set(index(d), count(transfers_.receiver_clock(d))); }
   void set_busy(DeviceId d) { idle_.set(index(d), FirstAtMost::never); }
-  bool is_idle(DeviceId d) const { return idle_.has(index(d)); }
 
   /// `v` is ready and the `place`th in the order in which ops are preferred.
   void add(OpId v, std::size_t place, TimePoint now) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -26,8 +25,8 @@ constexpr std::string_view file_keys[] = {
     // Of `baechi place --format json` and external placers; all but status and detail are skipped.
     "placer", "placing_ms", "facts", "status", "detail", "step_time_us"};
 
-/// Finds ops by name: a hash table of 4 bytes a slot, at most half full. Made when it is first
-/// needed, as files mostly list ops in the graph's order.
+/// Finds ops by name. Files mostly list them in the graph's order; one that does not costs a list
+/// of all, sorted by name.
 class OpNames {
  public:
   explicit OpNames(const OpGraph& graph) : graph_(graph) {}
@@ -35,34 +34,25 @@ class OpNames {
   /// Fastest if it is the op behind the one found last.
   std::optional<OpId> find(std::string_view name) {
     if (index(next_) < graph_.num_ops() && graph_.name(next_) == name) return found(next_);
-    if (slots_.empty()) fill();
-    const OpId v = slots_[slot_of(name)];
-    return v == no_op ? std::nullopt : found(v);
+    const auto name_of = [this](OpId v) { return graph_.name(v); };
+    if (by_name_.empty()) {
+      std::ranges::copy(graph_.ops(), std::back_inserter(by_name_));
+      std::ranges::sort(by_name_, {}, name_of);
+    }
+    const auto it = std::ranges::lower_bound(by_name_, name, {}, name_of);
+    if (it == by_name_.end() || graph_.name(*it) != name) return std::nullopt;
+    return found(*it);
   }
 
  private:
-  std::optional<OpId> found(OpId v) {
+  OpId found(OpId v) {
     next_ = static_cast<OpId>(index(v) + 1);
     return v;
   }
 
-  void fill() {
-    slots_.assign(std::bit_ceil(2 * graph_.num_ops() + 1), no_op);
-    for (const OpId v : graph_.ops()) slots_[slot_of(graph_.name(v))] = v;
-  }
-
-  /// Where `name` is, or would be.
-  std::size_t slot_of(std::string_view name) const {
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t i = std::hash<std::string_view>{}(name);
-    i &= mask;
-    while (slots_[i] != no_op && graph_.name(slots_[i]) != name) i = (i + 1) & mask;
-    return i;
-  }
-
   const OpGraph& graph_;
   OpId next_{0};
-  std::vector<OpId> slots_;
+  std::vector<OpId> by_name_;
 };
 
 class Reader {

@@ -49,6 +49,9 @@ class BaechiChannels {
  public:
   explicit BaechiChannels(std::size_t devices) : free_(devices) {}
 
+  /// Nothing is booked.
+  void reset() { std::ranges::fill(free_, TimePoint{}); }
+
   /// Sends a tensor that is at `from` since `ready` and takes `time`. Q8: both channels are booked
   /// after all that was booked before, even if an earlier gap would do, and the sender is free
   /// while the receiver may not have begun.

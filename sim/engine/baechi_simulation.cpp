@@ -10,8 +10,8 @@ namespace baechi {
 namespace {
 
 /// Ready ops, the one that is ready first in front, of these the one with the lowest topological
-/// number. A Key holds both: it is as wide as the longest step of the graph needs (the 64 bits that
-/// nearly always do cost two thirds of what 128 do).
+/// number. A Key holds both: it is as wide as the longest step of the graph needs (nearly always 64
+/// bits do: 369 instructions per op in all, not 457).
 template <class Key>
 class ReadyQueue {
  public:
@@ -148,7 +148,7 @@ class KeyedSimulation final : public BaechiSimulator::Simulation {
   };
 
   void reset(const IdVector<OpId, DeviceId>& placement, const IdVector<DeviceId, Bytes>& held) {
-    channels_ = BaechiChannels(devices_.size());
+    channels_.reset();
     std::ranges::fill(sent_, Sent{});
     for (const DeviceId d : devices_.ids())
       devices_[d] = {.used = held.empty() ? Bytes{} : held[d]};

@@ -84,7 +84,7 @@ bool JsonPieces::look(std::size_t at) {
       in_list_ = in_object_ && c == '[';
       list_ = text_.substr(key_, key_end_ - key_);
     }
-    if (depth_ == 2 && in_list_ && at >= least && may_cut_at(at)) return true;
+    if (depth_ == 2 && in_list_ && at >= least_ && may_cut_at(at)) return true;
     ++depth_;
   } else if ((c == '}' || c == ']') && depth_ > 0) {
     --depth_;
@@ -110,6 +110,7 @@ bool JsonPieces::next(JsonPiece& piece) {
     text_ += "]}";
     piece.opening = std::exchange(opening_, opening);
     at_ = opening_;
+    key_ = key_end_ = 0;  // a list without a key, in broken text, has none
   } else {
     piece.opening = opening_;
     done_ = true;

@@ -30,11 +30,12 @@ struct JsonPiece {
 /// files are one piece. It does not check the text; what is broken stays broken in some piece.
 class JsonPieces {
  public:
-  explicit JsonPieces(TextFile& file) : file_(file) {}
+  static constexpr std::size_t usual = std::size_t{1} << 20U;
 
-  /// The next piece, which is all there is or about `least` bytes; false at the end.
+  explicit JsonPieces(TextFile& file, std::size_t least = usual) : file_(file), least_(least) {}
+
+  /// The next piece, which is all there is or at least `least` bytes; false at the end.
   bool next(JsonPiece& piece);
-  static constexpr std::size_t least = std::size_t{1} << 20U;
 
  private:
   /// Walks over what was read; true where it can be cut: behind cut_end_ and before cut_begin_.
@@ -43,6 +44,7 @@ class JsonPieces {
   bool may_cut_at(std::size_t at);
 
   TextFile& file_;
+  std::size_t least_;
   std::string text_;
   std::size_t opening_ = 0;
   JsonPlace place_;

@@ -75,13 +75,6 @@ Storage& Tracer::make(const TensorView& t, bool external) {
   return storage;
 }
 
-bool is_given(const Call& call, const TensorView& t) {
-  for (const Argument& a : call.inputs)
-    for (const TensorView& i : a.tensors)
-      if (i.storage == t.storage) return true;
-  return false;
-}
-
 Storage& Tracer::storage_read(const Call& call, const Argument& argument, const TensorView& t) {
   const auto it = current_.find(t.storage);
   if (it != current_.end()) return *it->second;
@@ -140,7 +133,7 @@ void Tracer::write_outputs(const Call& call, RecordedOp* op) {
       if (call.name == "as_strided" && t.bytes() < storage.bytes)
         if (auto found = strided(t.offset, call.sizes, call.strides))
           storage.views[{t.offset, t.elements}] = std::move(*found);
-      const bool given = is_given(call, t);
+      const bool given = call.is_given(t);
       // A collective says of its tensors only that they come out again.
       const bool collective = given && op != nullptr && call.name == "record_param_comms";
       if (op != nullptr && (collective || (!given && storage.contents == nullptr))) {
@@ -158,7 +151,7 @@ void Tracer::visit(const Call& call, RecordedOp* op) {
   // Before the children: an allocation inside a kernel is no call.
   for (const Argument& argument : call.outputs)
     for (const TensorView& t : argument.tensors)
-      if (!is_given(call, t)) make(t, false);
+      if (!call.is_given(t)) make(t, false);
   std::unordered_map<std::int64_t, Storage*> given;  // as they stood before the children
   for (const Argument& argument : call.inputs)
     for (const TensorView& t : argument.tensors) {

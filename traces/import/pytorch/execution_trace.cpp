@@ -16,8 +16,7 @@ namespace {
 // element, device]. Other keys, of which each version has more, are not read. Source:
 // torch/csrc/profiler/standalone/execution_trace_observer.cpp, and files of five versions.
 
-constexpr std::int64_t user_scope = 7;  // RecordScope::USER_SCOPE
-constexpr int deepest_value = 8;        // lists in lists of arguments
+constexpr int deepest_value = 8;  // lists in lists of arguments
 constexpr std::size_t deepest_call = 500;
 
 std::optional<std::int64_t> integer(Json value) {
@@ -117,8 +116,6 @@ bool Reader::read_property(Node& node, std::string_view key, Json value) {
     call.id = whole(value);
   else if (key == "seq_id")
     call.sequence = whole(value);
-  else if (key == "scope")
-    call.is_annotation = whole(value) == user_scope;
   else if (key == "tid")
     call.thread = whole(value);
   else if (key == "fw_tid")
@@ -300,16 +297,18 @@ bool Call::has_outputs() const {
   return std::ranges::any_of(outputs, [](const Argument& a) { return !a.tensors.empty(); });
 }
 
+bool Call::is_given(const TensorView& t) const {
+  for (const Argument& a : inputs)
+    for (const TensorView& i : a.tensors)
+      if (i.storage == t.storage) return true;
+  return false;
+}
+
 bool Call::is_view() const {
   if (mutates() || !has_outputs()) return false;
-  const auto given = [&](const TensorView& t) {
-    for (const Argument& a : inputs)
-      for (const TensorView& i : a.tensors)
-        if (i.storage == t.storage) return true;
-    return false;
-  };
-  return std::ranges::all_of(
-      outputs, [&](const Argument& a) { return std::ranges::all_of(a.tensors, given); });
+  return std::ranges::all_of(outputs, [&](const Argument& a) {
+    return std::ranges::all_of(a.tensors, [&](const TensorView& t) { return is_given(t); });
+  });
 }
 
 ExecutionTrace read_execution_trace(TextFile& file) {

@@ -35,7 +35,6 @@ struct Call {
   std::string full_name;  ///< "aten::add_"
   std::string name;       ///< "add_"
   bool is_operator = false;
-  bool is_annotation = false;  ///< record_function(), ProfilerStep#3, Optimizer.step#SGD.step, ...
   std::int64_t id = 0;         ///< rf_id: the profiler's number; calls begin in its order
   std::int64_t sequence = -1;  ///< autograd's number; of a backward call, that of its forward call
   std::int64_t thread = 0, forward_thread = 0;  ///< the second is that of `sequence`; 0: forward
@@ -54,6 +53,7 @@ struct Call {
 
   bool mutates() const;
   bool has_outputs() const;
+  bool is_given(const TensorView& t) const;  ///< its storage, by some input
   /// Whether all it gives back lies in storages it was given, and it writes none of them.
   bool is_view() const;
   bool is_autograd() const { return name.starts_with("autograd::"); }

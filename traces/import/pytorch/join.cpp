@@ -77,7 +77,7 @@ Sequences of_calls(const ExecutionTrace& trace, const std::vector<bool>& out, Na
 
 Sequences of_events(const Kineto& kineto, Names& names) {
   Sequences all;
-  all.threads.resize(kineto.threads.size());
+  all.threads.resize(kineto.num_threads);
   for (std::size_t i = 0; i < kineto.calls.size(); ++i) {
     all.threads[kineto.calls[i].thread].items.push_back(i);
     all.threads[kineto.calls[i].thread].names.push_back(names.of(kineto.calls[i].name));
@@ -135,8 +135,9 @@ std::vector<std::vector<std::size_t>> find(const std::vector<std::uint32_t>& nam
 /// Each thread's calls where most of them, from the first, stand together on a thread of the
 /// recording; of several such places where most of autograd's numbers agree, then the last, when
 /// all is warm.
-Join by_names(const ExecutionTrace& trace, const Kineto& kineto, const std::vector<bool>& out) {
-  Join join{.event = {}, .key = "order of names"};
+Join by_names(const ExecutionTrace& trace, const Kineto& kineto, const std::vector<bool>& out,
+              std::string key) {
+  Join join{.event = {}, .key = std::move(key)};
   join.event.resize(trace.calls.size());
   Names names;
   const Sequences calls = of_calls(trace, out, names), events = of_events(kineto, names);
@@ -187,8 +188,10 @@ Join join(const ExecutionTrace& trace, const Kineto& kineto, const std::string& 
         return by_number(trace, kineto, &HostEvent::record_function_id, "Record function id");
       },
       [&] { return by_number(trace, kineto, &HostEvent::external_id, "External id"); },
-      [&] { return by_names(trace, kineto, none); },
-      [&] { return by_names(trace, kineto, left_out(trace)); }};
+      [&] { return by_names(trace, kineto, none, "order of names"); },
+      [&] {
+        return by_names(trace, kineto, left_out(trace), "order of names but only children's");
+      }};
   std::string tried;
   for (const auto& way : ways) {
     Join found = way();

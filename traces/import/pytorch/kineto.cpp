@@ -1,6 +1,7 @@
 #include "traces/import/pytorch/kineto.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 
@@ -99,7 +100,7 @@ class Reader {
   std::vector<std::optional<std::int64_t>> index_;  // [calls]: the profiler's own order
   std::vector<Launch> launches_;
   std::vector<DeviceEvent> device_events_;
-  std::unordered_map<std::string, std::size_t> threads_;
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> threads_;  // as written
   std::size_t line_ = 0;
 };
 
@@ -126,9 +127,9 @@ void Reader::read_arguments(Json value, Event& event) {
 }
 
 std::size_t Reader::thread(const Event& event) {
-  std::string name = fmt::format("{} {}", event.process, event.thread);
-  const auto [it, added] = threads_.emplace(name, kineto_.threads.size());
-  if (added) kineto_.threads.push_back(std::move(name));
+  const auto [it, added] =
+      threads_.emplace(std::pair(event.process, event.thread), kineto_.num_threads);
+  if (added) ++kineto_.num_threads;
   return it->second;
 }
 

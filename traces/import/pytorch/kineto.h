@@ -14,7 +14,7 @@ namespace baechi::pytorch {
 /// A call as the profiler saw it. Times count from the same, arbitrary, beginning.
 struct HostEvent {
   std::string name;
-  std::size_t thread = 0;  ///< into Kineto::threads
+  std::size_t thread = 0;  ///< below Kineto::num_threads
   Duration start{}, duration{};
   std::optional<std::int64_t> record_function_id, external_id, sequence;
   std::optional<std::size_t> parent{};  ///< the innermost of its thread that encloses it
@@ -33,7 +33,7 @@ struct MemoryEvent {
 
 struct Kineto {
   std::vector<HostEvent> calls;  ///< by thread, then by start, a parent before its children
-  std::vector<std::string> threads;
+  std::size_t num_threads = 0;
   std::vector<MemoryEvent> memory;  ///< by time
   std::string device;               ///< "NVIDIA A100-PG509-200"; "" if not stated
   std::size_t device_events = 0;    ///< kernels, copies and fills

@@ -79,7 +79,6 @@ class Times {
   std::int64_t temporary(const RecordedOp& op) const;
   void note(const Dataflow& flow, std::size_t calls, Trace& trace) const;
   const Kineto& kineto() const { return kineto_; }
-  const Join& joined() const { return join_; }
 
  private:
   Kineto kineto_;

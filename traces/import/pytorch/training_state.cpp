@@ -3,28 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/pending/disjoint_sets.hpp>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
 namespace baechi::pytorch {
 namespace {
-
-/// Sets of things that are joined, by number.
-class Joined {
- public:
-  explicit Joined(std::size_t n) : parent_(n) {
-    for (std::size_t i = 0; i < n; ++i) parent_[i] = i;
-  }
-  std::size_t find(std::size_t x) {
-    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
-    return x;
-  }
-  void join(std::size_t a, std::size_t b) { parent_[find(a)] = find(b); }
-
- private:
-  std::vector<std::size_t> parent_;
-};
 
 template <class T>
 bool contains(const std::vector<T*>& all, const T* one) {
@@ -125,17 +110,17 @@ void join_updates(Dataflow& flow) {
   for (const RecordedOp* op : updates)
     for (const Storage* s : op->written)
       number.emplace(std::pair(op->root, s), updates.size() + number.size());
-  Joined joined(updates.size() + number.size());
+  boost::disjoint_sets_with_storage<> joined(updates.size() + number.size());
   for (std::size_t i = 0; i < updates.size(); ++i)
     for (const Storage* s : updates[i]->touched)
       if (const auto it = number.find({updates[i]->root, s}); it != number.end())
-        joined.join(it->second, i);
+        joined.union_set(it->second, i);
 
   std::vector<RecordedOp*> chains;  // in the order of their first ops
   std::unordered_map<std::size_t, RecordedOp*> chain_of_set;
   std::unordered_map<const RecordedOp*, RecordedOp*> chain_of;
   for (std::size_t i = 0; i < updates.size(); ++i) {
-    RecordedOp*& chain = chain_of_set[joined.find(i)];
+    RecordedOp*& chain = chain_of_set[joined.find_set(i)];
     if (chain == nullptr) {
       chain = &flow.arena.emplace_back();
       chain->phase = Phase::update;
