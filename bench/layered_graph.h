@@ -2,9 +2,9 @@
 #pragma once
 #include <map>
 
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 #include "sim/random.h"
-#include "traces/generate/generator.h"
+#include "traces/generator.h"
 
 namespace baechi::bench {
 

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "bench/layered_graph.h"
-#include "placers/list_scheduler.h"
-#include "placers/lp/sct_graph.h"
+#include "placers/list/list_scheduler.h"
+#include "placers/sct/sct_graph.h"
 #include "placers/registry.h"
 
 namespace baechi::bench {

@@ -1,7 +1,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/layered_graph.h"
-#include "sim/engine/batch_estimate.h"
+#include "sim/objective/step_estimate.h"
 #include "sim/engine/simulation.h"
 
 namespace baechi::bench {

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "scenarios/run/folder_run.h"
-#include "scenarios/run/load.h"
+#include "scenarios/run/resumable_run.h"
+#include "scenarios/read/load.h"
 #include "scenarios/run/runner.h"
 #include "sim/engine/simulation.h"
 

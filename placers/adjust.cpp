@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "placers/compat/compat.h"
+#include "placers/original/original.h"
 #include "placers/memory_floor.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"

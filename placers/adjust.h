@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "placers/placer.h"
-#include "sim/engine/baechi_graph.h"
+#include "sim/original/graph.h"
 #include "sim/options.h"
 
 namespace baechi {

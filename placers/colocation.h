@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 #include "sim/graph/op_graph.h"
 
 namespace baechi {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "placers/colocation.h"
-#include "placers/placement_file.h"
+#include "placers/files/placement_file.h"
 #include "placers/placer.h"
-#include "placers/split_file.h"
+#include "placers/files/split_file.h"
 #include "sim/error.h"
 #include "sim/options.h"
 #include "sim/units.h"

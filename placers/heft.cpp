@@ -9,7 +9,7 @@
 #include "placers/colocation.h"
 #include "placers/memory_floor.h"
 #include "placers/placer.h"
-#include "sim/cluster/mean_costs.h"
+#include "sim/problem/mean_costs.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/options.h"

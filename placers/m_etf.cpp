@@ -1,8 +1,8 @@
 #include <memory>
 #include <optional>
 
-#include "placers/compat/compat.h"
-#include "placers/list_scheduler.h"
+#include "placers/original/original.h"
+#include "placers/list/list_scheduler.h"
 #include "placers/placer.h"
 #include "sim/options.h"
 

@@ -1,10 +1,10 @@
 #include <memory>
 #include <optional>
 
-#include "placers/compat/compat.h"
-#include "placers/list_scheduler.h"
-#include "placers/lp/sct_graph.h"
-#include "placers/lp/sct_solutions.h"
+#include "placers/original/original.h"
+#include "placers/list/list_scheduler.h"
+#include "placers/sct/sct_graph.h"
+#include "placers/sct/sct_solutions.h"
 #include "placers/placer.h"
 #include "sim/options.h"
 

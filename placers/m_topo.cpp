@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "placers/colocation.h"
-#include "placers/compat/compat.h"
+#include "placers/original/original.h"
 #include "placers/memory_floor.h"
 #include "placers/placer.h"
 #include "placers/topo_memory.h"

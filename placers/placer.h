@@ -5,7 +5,7 @@
 #include <functional>
 #include <string_view>
 
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 

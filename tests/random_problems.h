@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 #include "sim/random.h"
 
 namespace baechi::testing {

@@ -2,7 +2,7 @@
 #pragma once
 #include <initializer_list>
 
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 
 namespace baechi::testing {
 using namespace baechi::literals;

@@ -5,10 +5,10 @@
 #include <numeric>
 #include <set>
 
-#include "scenarios/run/calibration_file.h"
-#include "scenarios/run/hash.h"
-#include "scenarios/run/paths.h"
-#include "scenarios/run/problem.h"
+#include "scenarios/read/calibration_file.h"
+#include "sim/hash.h"
+#include "scenarios/read/paths.h"
+#include "scenarios/run/build.h"
 #include "validate/run_files.h"
 
 namespace baechi {

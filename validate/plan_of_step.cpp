@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "scenarios/run/hash.h"
-#include "scenarios/run/problem.h"
+#include "sim/hash.h"
+#include "scenarios/run/build.h"
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/engine/channels.h"
 #include "sim/engine/simulation.h"

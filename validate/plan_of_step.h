@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 #include "validate/replay_plan.h"
 
 namespace baechi {

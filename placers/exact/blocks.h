@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "placers/colocation.h"
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 

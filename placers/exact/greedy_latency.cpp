@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "placers/exact/line_split.h"
-#include "placers/exact/plan.h"
+#include "placers/exact/pipelines.h"
 #include "placers/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"

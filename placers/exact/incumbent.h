@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/cluster/mean_costs.h"
+#include "sim/problem/mean_costs.h"
 
 namespace baechi {
 namespace {

@@ -1,7 +1,7 @@
 /// The latency of one sample as a mixed integer program.
 #pragma once
 #include "placers/exact/blocks.h"
-#include "placers/lp/cbc.h"
+#include "placers/solver/cbc.h"
 #include "sim/objective/latency.h"
 
 namespace baechi {

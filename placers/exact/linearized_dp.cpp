@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "placers/exact/plan.h"
+#include "placers/exact/pipelines.h"
 #include "placers/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"

@@ -1,7 +1,7 @@
 /// The largest device load as a mixed integer program.
 #pragma once
 #include "placers/exact/blocks.h"
-#include "placers/lp/cbc.h"
+#include "placers/solver/cbc.h"
 
 namespace baechi {
 

@@ -6,9 +6,9 @@
 #include "placers/exact/incumbent.h"
 #include "placers/exact/latency_program.h"
 #include "placers/exact/line_split.h"
-#include "placers/exact/plan.h"
+#include "placers/exact/pipelines.h"
 #include "placers/placer.h"
-#include "sim/cluster/mean_costs.h"
+#include "sim/problem/mean_costs.h"
 #include "sim/error.h"
 #include "sim/options.h"
 

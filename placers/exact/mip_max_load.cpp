@@ -6,7 +6,7 @@
 #include "placers/exact/descent.h"
 #include "placers/exact/incumbent.h"
 #include "placers/exact/load_program.h"
-#include "placers/exact/plan.h"
+#include "placers/exact/pipelines.h"
 #include "placers/placer.h"
 #include "placers/registry.h"
 #include "sim/error.h"

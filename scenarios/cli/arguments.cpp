@@ -6,8 +6,8 @@
 
 #include "scenarios/cli/progress.h"
 #include "scenarios/run/prepared_graph.h"
-#include "scenarios/run/problem.h"
-#include "traces/import/importer.h"
+#include "scenarios/run/build.h"
+#include "traces/importer.h"
 
 namespace baechi {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/run/scenario.h"
+#include "scenarios/read/scenario.h"
 #include "traces/trace.h"
 
 namespace baechi {

@@ -2,15 +2,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "placers/exact/plan.h"
-#include "placers/lp/solver_bounds.h"
+#include "placers/exact/pipelines.h"
+#include "placers/bounds/solver_bounds.h"
 #include "placers/registry.h"
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/cluster_flags.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/problem.h"
-#include "sim/cluster/bounds.h"
+#include "scenarios/run/build.h"
+#include "sim/problem/bounds.h"
 
 namespace baechi {
 namespace {

@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include "scenarios/run/device_table.h"
-#include "scenarios/run/load.h"
+#include "scenarios/read/device_table.h"
+#include "scenarios/read/load.h"
 #include "scenarios/run/prepared_graph.h"
-#include "scenarios/run/problem.h"
+#include "scenarios/run/build.h"
 #include "sim/error.h"
 
 namespace baechi {

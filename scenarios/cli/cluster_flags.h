@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scenarios/cli/arguments.h"
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 

@@ -7,11 +7,11 @@
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/device_table.h"
+#include "scenarios/read/device_table.h"
 #include "sim/objective/objective.h"
 #include "sim/transform/transform.h"
-#include "traces/generate/generator.h"
-#include "traces/import/importer.h"
+#include "traces/generator.h"
+#include "traces/importer.h"
 
 namespace baechi {
 namespace {

@@ -1,4 +1,4 @@
-#include "scenarios/run/merge.h"
+#include "scenarios/results/merge.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "scenarios/run/paper.h"
+#include "scenarios/published/paper.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/results.h"
+#include "scenarios/results/results.h"
 #include "sim/error.h"
 
 namespace baechi {

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "sim/objective/pipeline.h"
+#include "sim/pipeline/pipeline.h"
 
 namespace baechi {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "placers/placement_file.h"
+#include "placers/files/placement_file.h"
 #include "placers/registry.h"
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/cluster_flags.h"
@@ -15,7 +15,7 @@
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/run/prepared_graph.h"
-#include "scenarios/run/problem.h"
+#include "scenarios/run/build.h"
 
 namespace baechi {
 namespace {

@@ -1,4 +1,4 @@
-#include "scenarios/run/report.h"
+#include "scenarios/report/html.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,11 +9,11 @@
 #include <iterator>
 #include <memory>
 
-#include "placers/child_process.h"
+#include "placers/external/child_process.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/plots.h"
-#include "scenarios/run/results.h"
-#include "scenarios/run/tables.h"
+#include "scenarios/report/plots.h"
+#include "scenarios/results/results.h"
+#include "scenarios/results/tables.h"
 #include "sim/error.h"
 
 namespace baechi {

@@ -9,10 +9,10 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/folder_run.h"
-#include "scenarios/run/load.h"
+#include "scenarios/run/resumable_run.h"
+#include "scenarios/read/load.h"
 #include "scenarios/run/ranks.h"
-#include "scenarios/run/tables.h"
+#include "scenarios/results/tables.h"
 #include "sim/error.h"
 
 namespace baechi {

@@ -2,7 +2,7 @@
 
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/reference.h"
+#include "scenarios/read/reference.h"
 
 namespace baechi {
 

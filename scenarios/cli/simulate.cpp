@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "placers/placement_file.h"
+#include "placers/files/placement_file.h"
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/cluster_flags.h"
 #include "scenarios/cli/output.h"
@@ -9,9 +9,9 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/problem.h"
+#include "scenarios/run/build.h"
 #include "sim/objective/objective.h"
-#include "sim/objective/pipeline.h"
+#include "sim/pipeline/pipeline.h"
 #include "sim/report/timeline.h"
 
 namespace baechi {

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "sim/cluster/bounds.h"
+#include "sim/problem/bounds.h"
 #include "sim/engine/simulation.h"
 
 namespace baechi {

@@ -7,7 +7,7 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/run/prepared_graph.h"
-#include "scenarios/run/problem.h"
+#include "scenarios/run/build.h"
 #include "sim/graph/analysis.h"
 #include "sim/graph/graph_io.h"
 #include "traces/format/compressed_file.h"

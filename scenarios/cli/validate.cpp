@@ -5,9 +5,9 @@
 
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/calibration_file.h"
-#include "scenarios/run/load.h"
-#include "scenarios/run/results.h"
+#include "scenarios/read/calibration_file.h"
+#include "scenarios/read/load.h"
+#include "scenarios/results/results.h"
 #include "scenarios/run/runner.h"
 #include "sim/error.h"
 #include "validate/calibrate.h"

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "scenarios/run/hash.h"
+#include "sim/hash.h"
 #include "sim/error.h"
 
 namespace baechi {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/run/plan.h"
+#include "scenarios/run/sweep.h"
 
 namespace baechi {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scenarios/run/device_table.h"
+#include "scenarios/read/device_table.h"
 #include "sim/cluster/device_model.h"
 #include "sim/error.h"
 #include "sim/transform/transform.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/run/scenario.h"
-#include "sim/cluster/placement.h"
+#include "scenarios/read/scenario.h"
+#include "sim/problem/problem.h"
 #include "sim/transform/transform.h"
 #include "traces/trace.h"
 

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "scenarios/run/parallel.h"
-#include "scenarios/run/problem.h"
-#include "sim/cluster/bounds.h"
+#include "scenarios/run/build.h"
+#include "sim/problem/bounds.h"
 #include "sim/cluster/perturbed_costs.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "scenarios/run/plan.h"
+#include "scenarios/run/sweep.h"
 
 namespace baechi {
 

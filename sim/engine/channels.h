@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "sim/cluster/cost_model.h"
-#include "sim/cluster/engine_options.h"
+#include "sim/problem/engine_options.h"
 #include "sim/ids.h"
 
 namespace baechi {

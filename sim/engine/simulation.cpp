@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/engine/baechi_simulation.h"
+#include "sim/original/simulation.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/memory_account.h"
 #include "sim/engine/ready_queue.h"

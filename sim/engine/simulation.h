@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 

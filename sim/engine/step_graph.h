@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 

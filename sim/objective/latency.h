@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/cluster/mean_costs.h"
+#include "sim/problem/mean_costs.h"
 
 namespace baechi {
 

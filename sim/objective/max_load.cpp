@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/cluster/mean_costs.h"
+#include "sim/problem/mean_costs.h"
 #include "sim/objective/ledgers.h"
 #include "sim/objective/objective.h"
 

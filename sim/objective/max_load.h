@@ -1,6 +1,6 @@
 /// What each device has to do for one sample while a pipeline runs.
 #pragma once
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 

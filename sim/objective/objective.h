@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "sim/cluster/placement.h"
+#include "sim/problem/problem.h"
 #include "sim/options.h"
 
 namespace baechi {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/engine/batch_estimate.h"
+#include "sim/objective/step_estimate.h"
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "sim/objective/objective.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "placers/placement_file.h"
+#include "placers/files/placement_file.h"
 #include "tests/fuzz/written.h"
 #include "tests/small_graphs.h"
 

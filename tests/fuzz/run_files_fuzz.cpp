@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "scenarios/run/calibration_file.h"
+#include "scenarios/read/calibration_file.h"
 #include "tests/fuzz/written.h"
 #include "validate/run_files.h"
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <string>
 
-#include "scenarios/run/load.h"
-#include "scenarios/run/problem.h"
-#include "scenarios/run/tree.h"
-#include "scenarios/run/yaml.h"
+#include "scenarios/read/load.h"
+#include "scenarios/run/build.h"
+#include "scenarios/read/tree.h"
+#include "scenarios/read/yaml.h"
 #include "sim/error.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name

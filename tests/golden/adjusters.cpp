@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "placers/adjust.h"
-#include "placers/compat/compat.h"
-#include "sim/engine/baechi_simulation.h"
+#include "placers/original/original.h"
+#include "sim/original/simulation.h"
 #include "sim/error.h"
 
 namespace baechi::golden {

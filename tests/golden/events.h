@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/engine/baechi_channels.h"
+#include "sim/original/channels.h"
 #include "tests/golden/record.h"
 
 namespace baechi::golden {

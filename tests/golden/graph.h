@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/engine/baechi_graph.h"
+#include "sim/original/graph.h"
 #include "tests/golden/record.h"
 
 namespace baechi::golden {

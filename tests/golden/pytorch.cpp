@@ -1,9 +1,9 @@
 // Runs of the original's PyTorch variant.
-#include "placers/compat/pytorch.h"
+#include "placers/original/pytorch.h"
 
 #include <fmt/format.h>
 
-#include "placers/compat/compat.h"
+#include "placers/original/original.h"
 #include "sim/error.h"
 #include "tests/golden/goldens.h"
 #include "tests/golden/replay.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/engine/baechi_simulation.h"
+#include "sim/original/simulation.h"
 #include "sim/error.h"
 #include "tests/golden/transforms.h"
 

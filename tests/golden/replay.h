@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "placers/compat/compat.h"
+#include "placers/original/original.h"
 #include "tests/golden/events.h"
 #include "tests/golden/graph.h"
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "placers/compat/compat.h"
-#include "placers/lp/clp.h"
+#include "placers/original/original.h"
+#include "placers/solver/clp.h"
 #include "sim/cluster/cost_model.h"
-#include "sim/engine/baechi_simulation.h"
+#include "sim/original/simulation.h"
 #include "sim/error.h"
 #include "tests/golden/goldens.h"
 #include "tests/golden/replay.h"

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "sim/options.h"
-#include "traces/import/importer.h"
+#include "traces/importer.h"
 #include "traces/trace.h"
 
 namespace baechi {

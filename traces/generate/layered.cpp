@@ -2,7 +2,7 @@
 #include <array>
 
 #include "sim/random.h"
-#include "traces/generate/generator.h"
+#include "traces/generator.h"
 
 namespace baechi {
 namespace {

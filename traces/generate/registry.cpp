@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "traces/generate/generator.h"
+#include "traces/generator.h"
 
 namespace baechi {
 

@@ -3,7 +3,7 @@
 #include <unordered_map>
 
 #include "traces/format/json.h"
-#include "traces/import/importer.h"
+#include "traces/importer.h"
 
 namespace baechi {
 namespace {

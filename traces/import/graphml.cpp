@@ -1,5 +1,5 @@
 #include "sim/graph/graph_io.h"
-#include "traces/import/importer.h"
+#include "traces/importer.h"
 
 namespace baechi {
 

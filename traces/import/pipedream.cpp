@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "traces/import/importer.h"
+#include "traces/importer.h"
 
 namespace baechi {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "traces/format/trace_file.h"
-#include "traces/import/importer.h"
+#include "traces/importer.h"
 
 namespace baechi {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/import/importer.h"
+#include "traces/importer.h"
 
 namespace baechi::pytorch {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/units.h"
-#include "traces/import/importer.h"
+#include "traces/importer.h"
 
 namespace baechi::pytorch {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "traces/import/importer.h"
+#include "traces/importer.h"
 #include "traces/import/pytorch/training_state.h"
 
 namespace baechi::pytorch {

@@ -1,0 +1,237 @@
+#include "placers/bounds/solver_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "placers/colocation.h"
+#include "placers/exact/blocks.h"
+#include "placers/solver/clp.h"
+#include "placers/sct/favourite_child.h"
+
+namespace baechi {
+namespace {
+
+constexpr Duration never = Duration::max();
+
+/// `ns` rounded up, after more than the error of its computation is taken off: whatever it bounds
+/// is a whole number, and must not be exceeded.
+Duration as_bound(double ns) {
+  return Duration{static_cast<std::int64_t>(std::ceil(std::max(ns, 0.0) * (1.0 - 1e-9)))};
+}
+
+IdVector<OpId, Duration> least_times(const Problem& p) {
+  IdVector<OpId, Duration> least(p.graph.num_ops(), never);
+  for (const OpId v : p.graph.ops())
+    for (const DeviceId d : p.cluster.devices())
+      least[v] = std::min(least[v], p.costs.compute(v, d));
+  return least;
+}
+
+/// Between any two devices. [num_tensors]
+IdVector<TensorId, Duration> least_transfers(const Problem& p) {
+  std::vector<std::pair<DeviceId, DeviceId>> pairs;  // of each sort of link one
+  for (const DeviceId src : p.cluster.devices()) {
+    for (const DeviceId dst : p.cluster.devices()) {
+      const auto same = [&](const auto& pair) {
+        return p.cluster.link(pair.first, pair.second) == p.cluster.link(src, dst);
+      };
+      if (src != dst && std::ranges::none_of(pairs, same)) pairs.emplace_back(src, dst);
+    }
+  }
+  IdVector<TensorId, Duration> least(p.graph.num_tensors(), pairs.empty() ? Duration{} : never);
+  for (const TensorId t : p.graph.tensors()) {
+    if (p.graph.instant(t)) least[t] = Duration{};
+    for (const auto& [src, dst] : pairs)
+      least[t] = std::min(least[t], p.costs.transfer(t, src, dst));
+  }
+  return least;
+}
+
+/// The least two of some times.
+class LeastTwo {
+ public:
+  void add(Duration time) {
+    if (time < first_) std::swap(time, first_);
+    second_ = std::min(second_, time);
+  }
+  /// The least of all but `one` of them.
+  Duration without(Duration one) const { return one == first_ ? second_ : first_; }
+
+ private:
+  Duration first_ = never, second_ = never;
+};
+
+/// One edge per pair of ops, by source and target, with what its tensors take at least.
+std::vector<SctGraph::Edge> edges_of(const Problem& p) {
+  const IdVector<TensorId, Duration> transfer = least_transfers(p);
+  std::vector<SctGraph::Edge> edges;
+  for (const EdgeId e : p.graph.edges()) {
+    const Edge& edge = p.graph.edge(e);
+    edges.push_back({static_cast<std::uint32_t>(index(edge.src)),
+                     static_cast<std::uint32_t>(index(edge.dst)), transfer[edge.tensor]});
+  }
+  std::ranges::sort(edges, [](const auto& a, const auto& b) {
+    return std::tie(a.src, a.dst, b.communication) < std::tie(b.src, b.dst, a.communication);
+  });
+  const auto repeated = std::ranges::unique(
+      edges, [](const auto& a, const auto& b) { return a.src == b.src && a.dst == b.dst; });
+  edges.erase(repeated.begin(), repeated.end());
+  return edges;
+}
+
+/// A program for shared_bound, and what its dual solution proves.
+class Shares {
+ public:
+  Shares(const Problem& p, Limits limits)
+      : units_(p.graph), sorts_(device_sorts(p)), times_(sorts_.size()) {
+    for (const DeviceSort& sort : sorts_) {
+      const std::size_t s = index(&sort - sorts_.data());
+      for (const UnitId u : units_.units()) {
+        Duration sum{};
+        for (const OpId v : units_.members(u)) {
+          const Duration time = p.costs.compute(v, sort.devices.front());
+          sum = time == cannot_run || sum == never ? never : sum + time;
+        }
+        times_[s].push_back(sum);
+      }
+      const bool limited = p.engine.enforce_memory && limits != Limits::none &&
+                           (limits == Limits::all_devices || !sort.core);
+      const Device& device = p.cluster.device(sort.devices.front());
+      memory_.push_back(limited ? std::optional(device.memory) : std::nullopt);
+    }
+  }
+
+  Duration bound() const {
+    double best = proved(even());
+    if (sorts_.size() > 1 && units_.size() <= most_solved) best = std::max(best, proved(solved()));
+    return as_bound(best);
+  }
+
+ private:
+  static constexpr std::size_t most_solved = 50'000;
+
+  /// What a nanosecond of a device of each sort, and a byte there, is worth.
+  struct Prices {
+    std::vector<double> time, memory;  // [sorts]; sum of devices * time is 1; >= 0
+  };
+
+  static std::size_t index(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
+  double devices(std::size_t s) const { return static_cast<double>(sorts_[s].devices.size()); }
+  double weight(UnitId u) const { return static_cast<double>(units_.needs(u).persistent.count); }
+
+  Prices even() const {
+    double all = 0.0;
+    for (std::size_t s = 0; s < sorts_.size(); ++s) all += devices(s);
+    return {std::vector<double>(sorts_.size(), 1.0 / all), std::vector<double>(sorts_.size(), 0.0)};
+  }
+
+  /// By weak duality: T >= sum of devices * price * load >= all units, each where it is cheapest,
+  /// less what all memory is worth.
+  double proved(const Prices& prices) const {
+    double value = 0.0;
+    for (const UnitId u : units_.units()) {
+      double least = std::numeric_limits<double>::infinity();
+      for (std::size_t s = 0; s < sorts_.size(); ++s)
+        if (times_[s][u] != never)
+          least = std::min(least, static_cast<double>(times_[s][u].count()) * prices.time[s] +
+                                      weight(u) * prices.memory[s]);
+      if (std::isfinite(least)) value += least;
+    }
+    for (std::size_t s = 0; s < sorts_.size(); ++s)
+      if (memory_[s])
+        value -= devices(s) * static_cast<double>(memory_[s]->count) * prices.memory[s];
+    return value;
+  }
+
+  Prices solved() const {
+    constexpr double infinity = LinearProgram::infinity;
+    const double unit = 1e-3 * std::max(1.0, proved(even()));  // ns
+    double all_weights = 1.0;
+    for (const UnitId u : units_.units()) all_weights += weight(u);
+    LinearProgram program;
+    program.add_column(0.0, infinity);  // T
+    std::vector<std::vector<LinearProgram::Term>> load(sorts_.size()), held(sorts_.size());
+    for (const UnitId u : units_.units()) {
+      std::vector<LinearProgram::Term> shares;
+      for (std::size_t s = 0; s < sorts_.size(); ++s) {
+        if (times_[s][u] == never) continue;
+        const std::uint32_t x = program.add_column(0.0, 1.0);
+        shares.push_back({x, 1.0});
+        load[s].push_back({x, static_cast<double>(times_[s][u].count()) / unit});
+        held[s].push_back({x, weight(u) / all_weights});
+      }
+      if (!shares.empty()) program.add_row(1.0, shares, 1.0);
+    }
+    const std::size_t first = program.num_rows();
+    for (std::size_t s = 0; s < sorts_.size(); ++s) {
+      load[s].push_back({0, -devices(s)});
+      program.add_row(-infinity, load[s], 0.0);
+      const double room =
+          memory_[s] ? devices(s) * static_cast<double>(memory_[s]->count) / all_weights : infinity;
+      program.add_row(-infinity, held[s], room);
+    }
+    program.objectives.emplace_back(program.num_columns(), 0.0)[0] = 1.0;
+    const LinearOptimum optimum = solve(program);
+    Prices prices = even();
+    if (optimum.status != LinearOptimum::Status::optimal) return prices;
+    double sum = 0.0;
+    for (std::size_t s = 0; s < sorts_.size(); ++s)
+      sum += devices(s) * std::max(0.0, -optimum.row_dual[first + 2 * s]);
+    if (sum <= 0.0) return prices;
+    for (std::size_t s = 0; s < sorts_.size(); ++s) {
+      prices.time[s] = std::max(0.0, -optimum.row_dual[first + 2 * s]) / sum;
+      const double byte = std::max(0.0, -optimum.row_dual[first + 2 * s + 1]) / sum;
+      prices.memory[s] = memory_[s] ? byte * unit / all_weights : 0.0;
+    }
+    return prices;
+  }
+
+  ColocationUnits units_;
+  std::vector<DeviceSort> sorts_;
+  std::vector<IdVector<UnitId, Duration>> times_;  // [sorts][units]; never: cannot run
+  std::vector<std::optional<Bytes>> memory_;       // [sorts]; nothing: no limit
+};
+
+}  // namespace
+
+Duration communication_bound(const Problem& p) {
+  const IdVector<OpId, Duration> least = least_times(p);
+  SctGraph sct{.compute = {least.begin(), least.end()}, .edges = edges_of(p)};
+  std::vector<LeastTwo> children(p.graph.num_ops()), parents(p.graph.num_ops());
+  for (const SctGraph::Edge& e : sct.edges) {
+    children[e.src].add(sct.compute[e.dst]);
+    parents[e.dst].add(sct.compute[e.src]);
+  }
+  for (SctGraph::Edge& e : sct.edges)
+    e.communication = std::min({e.communication, children[e.src].without(sct.compute[e.dst]),
+                                parents[e.dst].without(sct.compute[e.src])});
+  return as_bound(solve_sct(sct, {.canonical = false}).lower_bound);
+}
+
+Duration shared_bound(const Problem& problem, Limits limits) {
+  return Shares(problem, limits).bound();
+}
+
+std::optional<std::size_t> devices_needed(const Problem& p) {
+  std::vector<Bytes> memory;
+  for (const DeviceId d : p.cluster.devices()) memory.push_back(p.cluster.device(d).memory);
+  std::ranges::sort(memory, std::greater<>());
+  const ColocationUnits units(p.graph);
+  Bytes weights;
+  std::size_t large = 0;
+  for (const UnitId u : units.units()) {
+    const Bytes own = units.needs(u).persistent;
+    weights += own;
+    if (!memory.empty() && own > memory.front() - own) ++large;
+  }
+  std::size_t needed = 0;
+  for (Bytes room; needed < memory.size() && room < weights; ++needed) room += memory[needed];
+  Bytes all;
+  for (const Bytes m : memory) all += m;
+  if (all < weights || large > memory.size()) return std::nullopt;
+  return std::max(needed, large);
+}
+
+}  // namespace baechi

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "placers/external/child_process.h"
+#include "placers/colocation.h"
+#include "placers/files/placement_file.h"
+#include "placers/placer.h"
+#include "sim/error.h"
+#include "sim/options.h"
+#include "traces/format/json_string.h"
+#include "traces/format/trace_file.h"
+
+namespace baechi {
+namespace {
+
+/// The exit status by which a placer says that it found no placement.
+constexpr int infeasible_status = 3;
+
+/// What the placer reads: the trace, the cluster, how the step will be executed, and the seed.
+std::string problem_json(const Problem& p, std::uint64_t seed) {
+  constexpr std::array semantics{"event", "baechi"};
+  constexpr std::array transfers{"sequential", "parallel", "duplex", "shared"};
+  constexpr std::array queues{"fifo", "priority"};
+  std::string json = fmt::format(
+      "{{\"format\": \"baechi-problem\", \"version\": 1,\n \"trace\": {},\n \"cluster\": "
+      "{{\"devices\": [",
+      trace_json({.graph = p.graph}));
+  std::string_view separator;
+  for (const DeviceId d : p.cluster.devices()) {
+    const Device& device = p.cluster.device(d);
+    json += fmt::format("{}\n  {{\"name\": {}, \"kind\": {}, \"memory_bytes\": {}, \"speed\": {}}}",
+                        separator, json_string(device.name), json_string(device.kind),
+                        device.memory.count, device.speed);
+    separator = ",";
+  }
+  json += "],\n  \"links\": [";
+  for (const DeviceId src : p.cluster.devices()) {
+    json += index(src) == 0 ? "[" : "],\n   [";
+    separator = "";
+    for (const DeviceId dst : p.cluster.devices()) {
+      const Link& link = p.cluster.link(src, dst);
+      json += fmt::format("{}{{\"bandwidth_bytes_per_s\": {}, \"latency_us\": {}}}", separator,
+                          link.bandwidth.bytes_per_second, to_us(link.latency));
+      separator = ", ";
+    }
+  }
+  const EngineOptions& e = p.engine;
+  json += fmt::format(
+      "]]}},\n \"engine\": {{\"semantics\": \"{}\", \"transfers\": \"{}\", \"queue\": \"{}\", "
+      "\"cache_tensors\": {}, \"overlap\": {}, \"enforce_memory\": {}}},\n \"seed\": {}}}\n",
+      semantics[static_cast<std::size_t>(e.semantics)],
+      transfers[static_cast<std::size_t>(e.transfers)], queues[static_cast<std::size_t>(e.queue)],
+      e.cache_tensors, e.overlap, e.enforce_memory, seed);
+  return json;
+}
+
+/// ": its last lines | so" of what it wrote to its standard error; "" of nothing.
+std::string last_words(std::string_view text, std::size_t lines) {
+  std::vector<std::string_view> last;
+  while (last.size() < lines && !text.empty()) {
+    const std::size_t end = text.find_last_not_of(" \r\n\t");
+    if (end == std::string_view::npos) break;
+    text = text.substr(0, end + 1);
+    const std::size_t line_break = text.rfind('\n');
+    last.insert(last.begin(),
+                text.substr(line_break == std::string_view::npos ? 0 : line_break + 1));
+    text = text.substr(0, line_break == std::string_view::npos ? 0 : line_break);
+  }
+  return last.empty() ? "" : fmt::format(": {}", fmt::join(last, " | "));
+}
+
+/// A placer that is a program of its own, in any language: the problem on its standard input, a
+/// placement file on its standard output.
+class Exec final : public Placer {
+ public:
+  explicit Exec(Options& o)
+      : path_(o.path("path", "the program; `exec:PATH` says the same")),
+        args_(read_args(o)),
+        time_limit_(o.get("time_limit", Duration(std::chrono::seconds(60)),
+                          "after which it is killed, of real time")) {
+    if (path_.empty()) o.mistake("path", "missing: write exec:PATH");
+  }
+
+  Placement place(const Problem& p, std::uint64_t seed) const override {
+    const ProcessResult run = run_process(path_, args_, problem_json(p, seed), time_limit_);
+    const auto failed = [&](std::string_view what) {
+      throw InputError(fmt::format("{}: {}{}", path_, what, last_words(run.error_tail, 3)));
+    };
+    if (run.timed_out)
+      failed(fmt::format("still running after {} (option time_limit)", to_text(time_limit_)));
+    if (run.too_much) failed("wrote more than 1 GiB and was stopped");
+    if (run.signal != 0) failed(fmt::format("ended by signal {}", run.signal));
+    if (run.exit_code == infeasible_status)
+      throw InfeasibleError(
+          fmt::format("{}: no placement found{}", path_, last_words(run.error_tail, 1)));
+    if (run.exit_code != 0) failed(fmt::format("ended with status {}", run.exit_code));
+    if (run.out.empty()) failed("wrote nothing to its standard output");
+    const std::string where = fmt::format("output of {}", path_);
+    Placement result = parse_placement(run.out, where, p.graph, p.cluster.num_devices());
+    require_whole_groups(result, p.graph, where);
+    return result;
+  }
+
+ private:
+  static std::vector<std::string> read_args(Options& o) {
+    std::vector<std::string> args;
+    const Options::Value* given = o.raw("args", "a list of arguments for the program");
+    if (given == nullptr) return args;
+    if (given->children.empty() && !given->text.empty()) args.push_back(given->text);
+    for (const auto& [key, value] : given->children) {
+      if (!key.empty() || !value.children.empty())
+        o.mistake("args", "is not a list of texts such as [--fast, '3']");
+      args.push_back(value.text);
+    }
+    return args;
+  }
+
+  std::string path_;
+  std::vector<std::string> args_;
+  Duration time_limit_;
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_exec(Options& o) {
+  return std::make_unique<Exec>(o);
+}
+
+}  // namespace baechi

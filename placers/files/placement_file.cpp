@@ -1,0 +1,249 @@
+#include "placers/files/placement_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sim/error.h"
+#include "traces/format/compressed_file.h"
+#include "traces/format/json.h"
+#include "traces/format/json_string.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::string_view format_name = "baechi-placement";
+constexpr DeviceId unplaced{~std::uint32_t{0}};
+
+constexpr std::string_view file_keys[] = {
+    "format", "version", "graph", "devices", "placement", "order",
+    // Of `baechi place --format json` and external placers; all but status and detail are skipped.
+    "placer", "placing_ms", "facts", "status", "detail", "step_time_us"};
+
+/// Finds ops by name. Files mostly list them in the graph's order; one that does not costs a list
+/// of all, sorted by name.
+class OpNames {
+ public:
+  explicit OpNames(const OpGraph& graph) : graph_(graph) {}
+
+  /// Fastest if it is the op behind the one found last.
+  std::optional<OpId> find(std::string_view name) {
+    if (index(next_) < graph_.num_ops() && graph_.name(next_) == name) return found(next_);
+    const auto name_of = [this](OpId v) { return graph_.name(v); };
+    if (by_name_.empty()) {
+      std::ranges::copy(graph_.ops(), std::back_inserter(by_name_));
+      std::ranges::sort(by_name_, {}, name_of);
+    }
+    const auto it = std::ranges::lower_bound(by_name_, name, {}, name_of);
+    if (it == by_name_.end() || graph_.name(*it) != name) return std::nullopt;
+    return found(*it);
+  }
+
+ private:
+  OpId found(OpId v) {
+    next_ = static_cast<OpId>(index(v) + 1);
+    return v;
+  }
+
+  const OpGraph& graph_;
+  OpId next_{0};
+  std::vector<OpId> by_name_;
+};
+
+class Reader {
+ public:
+  Reader(const std::string& text, const std::string& path, const OpGraph& graph,
+         std::size_t num_devices)
+      : file_(path, text), graph_(graph), num_devices_(num_devices), ops_(graph) {}
+
+  Placement read() {
+    Json root = file_.root();
+    const std::size_t start = root.offset();
+    const bool is_object = root.is_object();
+    std::optional<std::size_t> placement_at;
+    bool infeasible = false;
+    result_.device.assign(graph_.num_ops(), unplaced);
+    root.object({"a placement", file_keys, 2}, [&](std::string_view key, Json value) {
+      if (key == "format") check_format(value);
+      if (key == "version") check_version(value);
+      if (key == "devices") read_devices(value);
+      if (key == "order") read_order(value);
+      if (key == "detail") result_.detail = value.string();
+      if (key == "status") infeasible = read_status(value);
+      if (key == "placement") {
+        placement_at = value.offset();
+        read_devices_of_ops(value);
+      }
+    });
+    if (is_object && !placement_at && !infeasible)
+      file_.mistake(start, "a placement needs a key 'placement'");
+    if (placement_at) check_complete(*placement_at);
+    if (highest_ && devices_ && index(*highest_) >= *devices_)
+      file_.mistake(highest_at_,
+                    fmt::format("device {}, but 'devices' is {}", index(*highest_), *devices_));
+    file_.finish();
+    if (infeasible)
+      throw InfeasibleError(result_.detail.empty() ? "no placement found" : result_.detail);
+    return std::move(result_);
+  }
+
+ private:
+  void check_format(Json value) {
+    if (value.string() == format_name) return;
+    value.is_not(fmt::format("\"{}\"", format_name));
+    file_.throw_if_any();  // the rest would only be misread
+  }
+
+  void check_version(Json value) {
+    if (value.whole() == 1) return;
+    value.is_not("a version that can be read here: 1");
+    file_.throw_if_any();
+  }
+
+  void read_devices(Json value) {
+    devices_ = static_cast<std::size_t>(value.whole());
+    if (*devices_ > num_devices_)
+      value.mistake(fmt::format("a placement for {} devices, but the cluster has {}", *devices_,
+                                num_devices_));
+  }
+
+  bool read_status(Json value) {
+    const std::string_view status = value.string();
+    if (status != "ok" && status != "infeasible") value.is_not("\"ok\" or \"infeasible\"");
+    return status == "infeasible";
+  }
+
+  void read_devices_of_ops(Json value) {
+    value.entries([&](std::string_view name, Json device) {
+      const std::optional<OpId> v = op_called(name, device);
+      const auto d = static_cast<std::uint64_t>(device.whole());
+      const bool exists = d < num_devices_;
+      if (!exists)
+        device.mistake(
+            fmt::format("there is no device {}; the cluster has 0 to {}", d, num_devices_ - 1));
+      if (!v) return;
+      if (result_.device[*v] != unplaced) device.mistake("this op was placed before");
+      result_.device[*v] = exists ? static_cast<DeviceId>(d) : DeviceId{0};
+      if (!exists || (highest_ && *highest_ >= result_.device[*v])) return;
+      highest_ = result_.device[*v];
+      highest_at_ = device.offset();
+    });
+  }
+
+  /// The first op in the list gets the largest priority; those not in it, 0.
+  void read_order(Json value) {
+    std::vector<OpId> order;
+    IdVector<OpId, bool> listed(graph_.num_ops());
+    value.list([&](Json element) {
+      if (!element.token().starts_with('"')) return element.is_not("the name of an op");
+      const std::string_view name = element.string();
+      const std::optional<OpId> v = op_called(name, element);
+      if (!v) return;
+      if (listed[*v]) element.mistake(fmt::format("op '{}' is listed twice", name));
+      listed[*v] = true;
+      order.push_back(*v);
+    });
+    if (order.empty()) return;
+    result_.priority.assign(graph_.num_ops(), 0);
+    auto priority = static_cast<std::int32_t>(order.size());
+    for (const OpId v : order) result_.priority[v] = priority--;
+  }
+
+  std::optional<OpId> op_called(std::string_view name, Json& place) {
+    if (const auto v = ops_.find(name)) return v;
+    place.mistake(fmt::format("the graph has no op '{}'{}", name, suggestion(name)));
+    return std::nullopt;
+  }
+
+  /// As did_you_mean, for the first few: it looks at all ops.
+  std::string suggestion(std::string_view name) {
+    if (++suggestions_ > 5 || graph_.num_ops() > 20'000) return "";
+    if (names_.empty())
+      for (const OpId v : graph_.ops()) names_.emplace_back(graph_.name(v));
+    return did_you_mean(name, names_);
+  }
+
+  void check_complete(std::size_t offset) {
+    constexpr std::size_t listed = 5;
+    std::vector<std::string_view> missing;
+    std::size_t count = 0;
+    for (const OpId v : graph_.ops()) {
+      if (result_.device[v] == unplaced && ++count <= listed) missing.push_back(graph_.name(v));
+    }
+    if (count == 0) return;
+    file_.mistake(offset, fmt::format("{} op{} of the graph without a device: {}{}", count,
+                                      count == 1 ? "" : "s", fmt::join(missing, ", "),
+                                      count > listed ? ", ..." : ""));
+  }
+
+  JsonFile file_;
+  const OpGraph& graph_;
+  std::size_t num_devices_;
+  OpNames ops_;
+  std::vector<std::string> names_;  // of all ops, once a suggestion needs them
+  std::size_t suggestions_ = 0;
+  std::optional<std::size_t> devices_;
+  std::optional<DeviceId> highest_;
+  std::size_t highest_at_ = 0;
+  Placement result_;
+};
+
+}  // namespace
+
+Placement read_placement(const std::string& path, const OpGraph& graph, std::size_t num_devices) {
+  return parse_placement(read_file(path), path, graph, num_devices);
+}
+
+Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,
+                          std::size_t num_devices) {
+  return Reader(text, path, graph, num_devices).read();
+}
+
+std::vector<OpId> placement_order(const Placement& placement, const OpGraph& graph) {
+  if (placement.priority.empty()) return {};
+  std::vector<OpId> order;
+  order.reserve(graph.num_ops());
+  std::ranges::copy(graph.ops(), std::back_inserter(order));
+  std::ranges::stable_sort(order, std::greater{}, [&](OpId v) { return placement.priority[v]; });
+  return order;
+}
+
+std::string placement_json(const Placement& placement, const OpGraph& graph,
+                           std::string_view graph_name, std::size_t num_devices) {
+  fmt::memory_buffer json;
+  fmt::format_to(fmt::appender(json),
+                 "{{\"format\": \"{}\", \"version\": 1, \"graph\": {}, \"devices\": {},\n"
+                 " \"placement\": {{",
+                 format_name, json_string(graph_name), num_devices);
+  const auto put = [&](std::string_view text) {
+    json.append(text.data(), text.data() + text.size());
+  };
+  const auto put_name = [&](OpId v, std::string_view separator) {
+    put(separator);
+    append_json_string(json, graph.name(v));
+  };
+  for (const OpId v : graph.ops()) {
+    put_name(v, index(v) == 0 ? "\n  " : ",\n  ");
+    put(": ");
+    put(fmt::format_int(index(placement.device[v])).c_str());
+  }
+  put("}");
+  std::string_view separator = ",\n \"order\": [\n  ";
+  for (const OpId v : placement_order(placement, graph))
+    put_name(v, std::exchange(separator, ",\n  "));
+  if (!placement.priority.empty()) put("]");
+  put("}\n");
+  return fmt::to_string(json);
+}
+
+void write_placement(const std::string& path, const Placement& placement, const OpGraph& graph,
+                     std::string_view graph_name, std::size_t num_devices) {
+  write_file(path, placement_json(placement, graph, graph_name, num_devices));
+}
+
+}  // namespace baechi

@@ -1,0 +1,95 @@
+#include "placers/files/split_file.h"
+
+#include <optional>
+#include <unordered_map>
+
+#include "sim/error.h"
+#include "traces/format/json.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::string_view file_names[] = {"fpgas", "cpus", "maxLoad"};
+constexpr std::string_view device_names[] = {"nodes", "load"};
+
+class Reader {
+ public:
+  Reader(const std::string& text, const std::string& path, const Problem& problem)
+      : file_(path, text), problem_(problem), device_(problem.graph.num_ops()) {
+    for (const OpId v : problem.graph.ops()) ops_.emplace(problem.graph.name(v), v);
+    for (const DeviceId d : problem.cluster.devices())
+      (problem.cluster.device(d).is_core() ? cores_ : accelerators_).push_back(d);
+  }
+
+  Placement read() {
+    Json root = file_.root();
+    const std::size_t start = root.offset();
+    root.object({"a split", file_names, 2}, [&](std::string_view key, Json value) {
+      if (key == "fpgas") devices(value, accelerators_, "accelerators");
+      if (key == "cpus") devices(value, cores_, "cores");
+    });
+    follow_groups();
+    Placement placement;
+    for (const OpId v : problem_.graph.ops()) {
+      if (!device_[v] && !beyond_)
+        file_.mistake(start, fmt::format("op '{}' is placed nowhere", problem_.graph.name(v)));
+      placement.device.push_back(device_[v].value_or(DeviceId{0}));
+    }
+    file_.finish();
+    if (beyond_) throw InfeasibleError(*beyond_);
+    return placement;
+  }
+
+ private:
+  void devices(Json list, const std::vector<DeviceId>& known, std::string_view what) {
+    std::size_t count = 0;
+    list.list([&](Json device) {
+      device.object({"a device", device_names, 1}, [&](std::string_view key, Json nodes) {
+        if (key != "nodes") return;
+        const std::optional<DeviceId> d =
+            count < known.size() ? std::optional(known[count]) : std::nullopt;
+        nodes.list([&](Json node) { place(node, d, known.size(), what); });
+      });
+      ++count;
+    });
+  }
+
+  void place(Json node, std::optional<DeviceId> d, std::size_t known, std::string_view what) {
+    const auto it = ops_.find(fmt::format("node{}", node.whole()));
+    if (it == ops_.end()) return node.is_not("a node of the graph");
+    if (!d) beyond_ = fmt::format("the split has more than the {} {} of the cluster", known, what);
+    if (device_[it->second]) node.mistake("this node was placed before");
+    device_[it->second] = d;
+  }
+
+  void follow_groups() {
+    const OpGraph& graph = problem_.graph;
+    for (const GroupId g : graph.groups()) {
+      std::optional<DeviceId> first;
+      for (const OpId v : graph.members(g))
+        if (!first) first = device_[v];
+      for (const OpId v : graph.members(g))
+        if (!device_[v]) device_[v] = first;
+    }
+  }
+
+  JsonFile file_;
+  const Problem& problem_;
+  std::unordered_map<std::string, OpId> ops_;
+  std::vector<DeviceId> accelerators_, cores_;
+  IdVector<OpId, std::optional<DeviceId>> device_;
+  std::optional<std::string> beyond_;
+};
+
+}  // namespace
+
+bool is_split(const std::string& text) {
+  return text.find("\"fpgas\"") != std::string::npos &&
+         text.find("\"baechi-placement\"") == std::string::npos;
+}
+
+Placement parse_split(const std::string& text, const std::string& path, const Problem& problem) {
+  return Reader(text, path, problem).read();
+}
+
+}  // namespace baechi

@@ -1,0 +1,67 @@
+#include "placers/list/booked_transfers.h"
+
+namespace baechi {
+
+PlannedTransfers::PlannedTransfers(const Problem& p, Transfers mode)
+    : graph_(p.graph),
+      costs_(p.costs),
+      channels_(mode, p.cluster.num_devices()),
+      cached_(p.engine.cache_tensors),
+      links_alike_(p.cluster.num_devices() > 1 && p.costs.transfers_alike()),
+      own_receivers_(mode != Transfers::parallel && mode != Transfers::shared),
+      first_in_edge_(graph_.num_ops() > 0 ? graph_.in_edges(OpId{0}).data() : nullptr),
+      clock_(channels_.num_channels()),
+      producers_(graph_.num_ops()),
+      inputs_(graph_.num_edges()),
+      last_copy_(cached_ ? graph_.num_tensors() : 0, no_copy) {}
+
+void PlannedTransfers::find_inputs(OpId v) {
+  const std::span<Input> found(inputs_.data() + first_input(v), graph_.in_edges(v).size());
+  std::size_t i = 0;
+  for (const EdgeId e : graph_.in_edges(v)) {
+    const Edge& edge = graph_.edge(e);
+    const Producer& producer = producers_[edge.src];
+    const bool instant = graph_.instant(edge.tensor);
+    Input& in = found[i++];
+    in = {
+        .end = producer.end, .tensor = edge.tensor, .src = instant ? everywhere : producer.device};
+    if (links_alike_ && !instant)
+      in.transfer = costs_.transfer(in.tensor, DeviceId{0}, DeviceId{1});
+  }
+  const auto turn = [](const Input& in) { return std::pair(in.end, in.tensor); };
+  if (!std::ranges::is_sorted(found, {}, turn)) std::ranges::sort(found, {}, turn);
+}
+
+TimePoint PlannedTransfers::earliest_elsewhere(OpId v) const {
+  TimePoint at{};
+  for (const Input& in : inputs(v)) {
+    if (in.src != everywhere) at = std::max(at, in.end + in.transfer);
+  }
+  return at;
+}
+
+PlannedTransfers::OnTheirWay PlannedTransfers::on_their_way(OpId v) {
+  OnTheirWay way;
+  Duration received{};
+  if (channels_.staged()) sender_clocks_.clear();
+  for (const Input& in : inputs(v)) {
+    if (in.src == everywhere) continue;
+    const DeviceId other{in.src == DeviceId{0} ? 1U : 0U};
+    const TimePoint all_free = channels_.limited() ? way.sent : TimePoint{};
+    const TimePoint end = hop(in, other, all_free).end;
+    way.sent = std::max(way.sent, end);
+    received += channels_.staged() ? stages(costs_, in.tensor, in.src, other).in : in.transfer;
+    if (own_receivers_) way.received = received;
+  }
+  return way;
+}
+
+/// The outgoing channel of `src` within one delivery.
+TimePoint& PlannedTransfers::sender_clock(DeviceId src) {
+  auto it = std::ranges::find(sender_clocks_, src, &std::pair<DeviceId, TimePoint>::first);
+  if (it == sender_clocks_.end())
+    it = sender_clocks_.insert(it, {src, clock_[channels_.sending(src)]});
+  return it->second;
+}
+
+}  // namespace baechi

@@ -1,0 +1,133 @@
+/// The original's m_etf and m_sct, one scheduler: what its TensorFlow system and the PyTorch
+/// variant have in common. baechi_place() makes one of the two.
+#pragma once
+#include <memory>
+
+#include "placers/original/original.h"
+
+namespace baechi {
+
+/// Ops that may start, and for each how early it could on each device. Rows are ops in no order,
+/// for every choice among them is decided by CompatScheduler::rank at the latest.
+class CompatReadyOps {
+ public:
+  static constexpr TimePoint never = TimePoint::max();
+
+  explicit CompatReadyOps(std::size_t devices) : devices_(devices) {}
+
+  std::size_t size() const { return ops_.size(); }
+  OpId op(std::size_t row) const { return ops_[row]; }
+  /// Earliest start, or never: the original has no entry.
+  TimePoint& time(std::size_t row, DeviceId d) { return times_[row * devices_ + index(d)]; }
+  TimePoint time(std::size_t row, DeviceId d) const { return times_[row * devices_ + index(d)]; }
+  /// The latest of the times, taken before groups are looked at; never if there is none.
+  TimePoint& urgent(std::size_t row) { return urgent_[row]; }
+  TimePoint urgent(std::size_t row) const { return urgent_[row]; }
+
+  /// Estimated arrival of the last input, remembered until a channel moves that it depends on.
+  struct Estimate {
+    TimePoint ready{};
+    std::uint64_t channels = ~std::uint64_t{0};  ///< bit d % 64 for each device; all: not known yet
+  };
+  Estimate& estimate(std::size_t row, DeviceId d) { return estimates_[row * devices_ + index(d)]; }
+
+  void add(OpId v);
+  void remove(std::size_t row);
+
+ private:
+  std::size_t devices_;
+  std::vector<OpId> ops_;            // [size]
+  std::vector<TimePoint> times_;     // [size, devices]
+  std::vector<TimePoint> urgent_;    // [size]
+  std::vector<Estimate> estimates_;  // [size, devices]
+};
+
+class CompatScheduler {
+ public:
+  virtual ~CompatScheduler() = default;
+  CompatResult run();
+
+ protected:
+  CompatScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                  const CompatOptions& options, std::span<const std::uint32_t> favourites,
+                  BaechiLog* log);
+
+  // What the two systems do each in its own way. All but room() throw CompatStop where the
+  // original asserts.
+
+  /// Whether `v` could start on `d` now.
+  virtual bool room(OpId v, DeviceId d) const = 0;
+  /// When its inputs would be there.
+  virtual CompatReadyOps::Estimate estimate(OpId v, DeviceId d) const = 0;
+  /// Of a ready op: takes away the times on devices where it may not be placed after all.
+  virtual void exclude_devices(std::size_t /*row*/) {}
+  /// Places `v` on `d`, sends its inputs, books its memory; returns when the inputs are there.
+  virtual TimePoint commit(OpId v, DeviceId d, TimePoint estimated) = 0;
+  /// `v` on `d` has been started and counted.
+  virtual void started(OpId /*v*/, DeviceId /*d*/) {}
+  virtual const IdVector<DeviceId, Bytes>& used() const = 0;
+  virtual const IdVector<DeviceId, Bytes>& peak() const = 0;
+
+  auto devices() const { return id_range<DeviceId>(0, limits_.size()); }
+
+  const BaechiGraph& graph_;
+  const IdVector<DeviceId, Bytes>& limits_;
+  const CompatOptions& options_;
+  BaechiLog* log_;
+  CompatReadyOps ready_;
+  IdVector<OpId, TimePoint> end_;
+  std::uint64_t moved_channels_ = 0;  // since estimates were last looked at; bit d % 64
+  CompatResult result_;
+
+ private:
+  /// An op that a device would start. Q3: its time may be `never`, if the device is awake.
+  struct Candidate {
+    std::size_t row;
+    DeviceId device;
+    TimePoint time;
+    std::uint32_t rank;
+  };
+
+  void step();
+  void make_ready(OpId v);
+  void count_finished(DeviceId d);
+  void update_times();
+  void update_row(std::size_t row);
+
+  /// Decides between ops that could start at the same time: the least goes first.
+  std::uint32_t rank(std::size_t row) const { return rank_[ready_.op(row)]; }
+  std::optional<Candidate> choose() const;
+  std::optional<std::size_t> candidate(DeviceId d) const;
+  std::optional<std::size_t> earliest(DeviceId d) const;
+  std::optional<std::size_t> most_urgent(DeviceId d) const;
+  std::optional<std::size_t> waits_for(DeviceId d) const;
+  TimePoint next_time(DeviceId d) const;
+  void start(const Candidate& c);
+
+  bool may_run_on(OpId v, DeviceId d) const {
+    return result_.device[v] == no_device || result_.device[v] == d;
+  }
+
+  std::span<const std::uint32_t> favourites_;  // [num_ops], or empty for m_etf
+  IdVector<OpId, std::uint32_t> rank_;
+  std::uint32_t became_ready_ = 0;           // ops so far
+  IdVector<OpId, std::uint32_t> ready_row_;  // row in ready_, or ~0
+  IdVector<OpId, std::uint32_t> unmet_;      // in-edges whose src has not finished
+  IdVector<DeviceId, TimePoint> free_;       // for computing
+  IdVector<DeviceId, OpId> last_;            // last started
+  TimePoint now_{};
+};
+
+/// favourites: as of baechi_place(); empty for m_etf.
+std::unique_ptr<CompatScheduler> tensorflow_scheduler(const BaechiGraph& graph,
+                                                      const IdVector<DeviceId, Bytes>& limits,
+                                                      const CompatOptions& options,
+                                                      std::span<const std::uint32_t> favourites,
+                                                      BaechiLog* log);
+std::unique_ptr<CompatScheduler> pytorch_scheduler(const BaechiGraph& graph,
+                                                   const IdVector<DeviceId, Bytes>& limits,
+                                                   const CompatOptions& options,
+                                                   std::span<const std::uint32_t> favourites,
+                                                   BaechiLog* log);
+
+}  // namespace baechi

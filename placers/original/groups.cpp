@@ -1,0 +1,21 @@
+#include <algorithm>
+
+#include "placers/original/original.h"
+
+namespace baechi {
+
+IdVector<GroupId, CompatGroup> compat_groups(const BaechiGraph& graph) {
+  IdVector<GroupId, CompatGroup> groups(graph.num_groups() + 1);
+  for (const OpId v : graph.ops()) {
+    const BaechiGraph::Op& op = graph.op(v);
+    CompatGroup& group = groups[op.group];
+    group.members.push_back(v);
+    group.temporary_max = std::max(group.temporary_max, op.temporary);
+    group.outputs_max = std::max(group.outputs_max, op.outputs);
+    group.persistent_sum += op.persistent;
+    group.outputs_sum += op.outputs;
+  }
+  return groups;
+}
+
+}  // namespace baechi

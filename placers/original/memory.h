@@ -1,0 +1,61 @@
+/// Memory as the original m_etf and m_sct keep it (TensorFlow): changed when an op is started, not
+/// as time passes.
+#pragma once
+#include "placers/original/original.h"
+
+namespace baechi {
+
+/// Books per device, and per group what is reserved for it. All but room() throw CompatStop where
+/// the original asserts.
+class CompatMemory {
+ public:
+  CompatMemory(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+               const CompatOptions& options);
+
+  /// What `v` needs at its start: temporary + outputs.
+  Bytes need(OpId v) const { return graph_.op(v).temporary + graph_.op(v).outputs; }
+  /// What is checked before a group is placed: its persistent bytes; also the largest temporary and
+  /// outputs if they are to be reserved. Q4: without reservation only the former.
+  Bytes need(const CompatGroup& group) const;
+  Bytes available(DeviceId d) const { return limits_[d] - used_[d]; }
+  /// Whether `v` could start on `d` now; what is reserved there for its group counts.
+  bool room(OpId v, DeviceId d) const {
+    return need(v) <= available(d) + reserved_left(graph_.op(v).group, d);
+  }
+
+  /// Sets need(group) aside on `d`.
+  void reserve(GroupId g, const CompatGroup& group, DeviceId d);
+  /// `v` starts on `d`: outputs and temporary come, temporary goes.
+  void start(OpId v, DeviceId d);
+  /// The last reader of `u`, which ran on `d`, has started.
+  void release_outputs(OpId u, DeviceId d);
+  /// One more op of the group, on `d`, has started; after the last its reservation ends.
+  void started(GroupId g, DeviceId d);
+
+  const IdVector<DeviceId, Bytes>& used() const { return used_; }
+  const IdVector<DeviceId, Bytes>& peak() const { return peak_; }
+
+ private:
+  struct Reservation {
+    DeviceId device = no_device;  // none: nothing is reserved
+    Bytes left{};
+    Bytes whole{};
+    std::size_t not_started = 0;
+  };
+  Bytes reserved_left(GroupId g, DeviceId d) const {
+    return reserving_ && reservations_[g].device == d ? reservations_[g].left : Bytes{};
+  }
+  void allocate(Bytes size, OpId v, DeviceId d);
+  void release(Bytes size, OpId v, DeviceId d);
+  void allocate_raw(Bytes size, OpId v, DeviceId d);
+  void release_raw(Bytes size, OpId v, DeviceId d);
+
+  const BaechiGraph& graph_;
+  const IdVector<DeviceId, Bytes>& limits_;
+  bool reserving_;
+  IdVector<DeviceId, Bytes> used_;
+  IdVector<DeviceId, Bytes> peak_;
+  IdVector<GroupId, Reservation> reservations_;  // empty unless reserving
+};
+
+}  // namespace baechi

@@ -1,0 +1,89 @@
+/// The original Baechi's placers m_topo, m_etf and m_sct, bit for bit, quirks and failures
+/// included. Source: Baechi's code (beomyeol/baechi; the PyTorch variant:
+/// chiragcshetty/BaechiPyTorch). Quirks Q1..Q25 and rules PT1..PT8 of the PyTorch variant:
+/// README.md beside this file.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "placers/sct/favourite_child.h"
+#include "placers/variant.h"
+#include "sim/problem/problem.h"
+#include "sim/original/channels.h"
+#include "sim/original/graph.h"
+#include "sim/options.h"
+
+namespace baechi {
+
+enum class CompatAlgorithm : std::uint8_t { m_topo, m_etf, m_sct };
+
+struct CompatOptions {
+  CompatAlgorithm algorithm = CompatAlgorithm::m_etf;
+  Variant variant = Variant::standard;
+  bool colocation = true;  ///< the PyTorch variant knows no groups, whatever this says
+  bool uniform = true;     ///< m_topo: each device takes an even share, whatever its limit (Q10)
+  bool reserve = false;    ///< m_etf, m_sct: keep a group's memory from its first op to its last
+  double threshold = 0.1;  ///< m_sct: the largest x that makes an edge a favourite (Q2 at >= 0.5)
+};
+
+/// Reads the placer options `compat` and `colocation`: `from` with them if compat is on, else
+/// nothing. Reservation without colocation (Q15), which the PyTorch variant never has, is a
+/// mistake.
+std::optional<CompatOptions> read_compat(Options& options, CompatOptions from);
+
+inline constexpr DeviceId no_device{~std::uint32_t{0}};
+
+/// How the original dies: the Python exception, where it is raised, and its text.
+struct CompatFailure {
+  std::string_view type;   ///< "AssertionError", ...
+  std::string_view where;  ///< function
+  std::string_view file;   ///< "m_etf.py", ...
+  std::string message;     ///< of a KeyError "": the key is the name of the group of `op`
+  OpId op = no_op;         ///< that was being started, if any was
+};
+
+/// What an assertion of the original becomes within this folder; baechi_place() makes it a result.
+struct CompatStop {
+  CompatFailure failure;
+};
+
+struct CompatResult {
+  IdVector<OpId, DeviceId> device;  ///< [num_ops]; no_device where a failure came first
+  std::optional<CompatFailure> failure;
+  std::vector<OpId> order;         ///< as they were started; the standard m_topo: empty
+  Duration makespan{};             ///< m_etf, m_sct: as they estimate it
+  IdVector<DeviceId, Bytes> used;  ///< at the end; m_topo: all that was charged
+  IdVector<DeviceId, Bytes> peak;  ///< m_etf, m_sct, and m_topo of the PyTorch variant
+  std::optional<Bytes> cap;        ///< m_topo, uniform: the even share
+};
+
+/// `limits`: memory per device. `favourites` (m_sct): per op its favourite child or `nobody`. The
+/// PyTorch variant expects one tensor per edge.
+CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                          const CompatOptions& options,
+                          std::span<const std::uint32_t> favourites = {}, BaechiLog* log = nullptr);
+
+/// The linear program of the original's m_sct is on the same ops and edges.
+SctGraph sct_graph(const BaechiGraph& graph);
+
+/// The whole of it on a Problem: graph view, linear program, placing. The favourites come from our
+/// canonical optimum, where the original takes the one its solver happens to return.
+/// Throws InfeasibleError with the original's failure, InputError if the cluster is not uniform
+/// (BaechiGraph::from).
+Placement place_compat(const Problem& problem, const CompatOptions& options);
+
+/// What the groupers of the original compute of a group.
+struct CompatGroup {
+  std::vector<OpId> members;  ///< ascending
+  Bytes temporary_max{};
+  Bytes outputs_max{};
+  Bytes persistent_sum{};
+  Bytes outputs_sum{};
+};
+/// Index 0 (no_group) is empty. [num_groups + 1]
+IdVector<GroupId, CompatGroup> compat_groups(const BaechiGraph& graph);
+
+}  // namespace baechi

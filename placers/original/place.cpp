@@ -1,0 +1,106 @@
+#include "placers/original/original.h"
+#include "placers/original/etf.h"
+#include "placers/original/pytorch.h"
+#include "placers/original/topo.h"
+#include "sim/error.h"
+
+namespace baechi {
+
+std::optional<CompatOptions> read_compat(Options& options, CompatOptions from) {
+  const bool compat = options.get("compat", false, "as the original's code, quirk by quirk");
+  from.colocation = options.get("colocation", true,
+                                "with compat: respect groups (pytorch: never); without, always");
+  const bool pytorch = from.variant == Variant::pytorch;
+  if (pytorch && from.reserve)
+    options.mistake("reserve", "is nothing the pytorch variant does, which never frees memory");
+  if (pytorch) from.colocation = false;
+  if (compat && !pytorch && from.reserve && !from.colocation)
+    options.mistake("reserve",
+                    "with compat it needs colocation: the original stops at the first "
+                    "op (KeyError)");
+  return compat ? std::optional(from) : std::nullopt;
+}
+
+CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                          const CompatOptions& options, std::span<const std::uint32_t> favourites,
+                          BaechiLog* log) {
+  BAECHI_CHECK(!limits.empty(), "no devices");
+  const bool pytorch = options.variant == Variant::pytorch;
+  if (options.algorithm == CompatAlgorithm::m_topo)
+    return (pytorch ? pytorch_topo : compat_topo)(graph, limits, options);
+  if (options.algorithm == CompatAlgorithm::m_etf) {
+    favourites = {};
+  } else {
+    BAECHI_CHECK(favourites.size() == graph.num_ops(), "favourites of {} ops for {}",
+                 favourites.size(), graph.num_ops());
+  }
+  return (pytorch ? pytorch_scheduler : tensorflow_scheduler)(graph, limits, options, favourites,
+                                                              log)
+      ->run();
+}
+
+SctGraph sct_graph(const BaechiGraph& graph) {
+  SctGraph result;
+  for (const OpId v : graph.ops()) result.compute.push_back(graph.op(v).compute);
+  for (const EdgeId e : graph.edges()) {
+    const BaechiGraph::Edge& edge = graph.edge(e);
+    result.edges.push_back({static_cast<std::uint32_t>(edge.src),
+                            static_cast<std::uint32_t>(edge.dst), graph.time(e)});
+  }
+  return result;
+}
+
+namespace {
+
+std::string_view name_of(CompatAlgorithm algorithm) {
+  switch (algorithm) {
+    case CompatAlgorithm::m_topo:
+      return "m_topo";
+    case CompatAlgorithm::m_etf:
+      return "m_etf";
+    case CompatAlgorithm::m_sct:
+      return "m_sct";
+  }
+  return "";
+}
+
+/// The exception as Python would end with it, and what it means.
+std::string explained(const CompatFailure& failure, const OpGraph& graph) {
+  std::string text = fmt::format("{} in {} ({})", failure.type, failure.where, failure.file);
+  if (!failure.message.empty()) text += fmt::format(": {}", failure.message);
+  if (failure.op != no_op) text += fmt::format(", at op '{}'", graph.name(failure.op));
+  if (failure.where == "run") text += ": no op that is ready fits on a device any more";
+  return text;
+}
+
+}  // namespace
+
+Placement place_compat(const Problem& problem, const CompatOptions& options) {
+  const BaechiGraph graph = options.variant == Variant::pytorch
+                                ? pytorch_graph(problem)
+                                : BaechiGraph::from(problem.graph, problem.costs, problem.cluster);
+  IdVector<DeviceId, Bytes> limits;
+  for (const DeviceId d : problem.cluster.devices())
+    limits.push_back(problem.cluster.device(d).memory);
+
+  Placement placement;
+  Favourites chosen;
+  if (options.algorithm == CompatAlgorithm::m_sct) {
+    const SctGraph program = sct_graph(graph);
+    const SctSolution solution = solve_sct(program);
+    constexpr bool compat = true;
+    chosen = favourites(program, favourite_edges(program, solution.x, options.threshold, compat),
+                        compat);
+    placement.facts["lp_us"] = solution.w / 1e3;
+  }
+  CompatResult result = baechi_place(graph, limits, options, chosen.favourite);
+  if (result.failure)
+    throw InfeasibleError(fmt::format("{}, as the original: {}", name_of(options.algorithm),
+                                      explained(*result.failure, problem.graph)));
+  placement.device = std::move(result.device);
+  if (options.algorithm != CompatAlgorithm::m_topo)
+    placement.facts["planned_step_us"] = to_us(result.makespan);
+  return placement;
+}
+
+}  // namespace baechi

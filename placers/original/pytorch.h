@@ -1,0 +1,57 @@
+/// The PyTorch variant of the original: its graph, its memory and its m_topo. baechi_place() calls
+/// them; its m_etf and m_sct are pytorch_scheduler() of etf.h.
+#pragma once
+#include "placers/original/original.h"
+
+namespace baechi {
+
+/// What the variant sees of a Problem (PT1, PT8): one tensor per edge, which is its edge's alone,
+/// of the size and time of all that its reader reads of that producer. Persistent bytes are not in
+/// the outputs. Throws InputError if the cluster is not uniform.
+BaechiGraph pytorch_graph(const Problem& problem);
+
+/// Books per device (PT3): nothing that was charged is ever freed.
+class PyTorchMemory {
+ public:
+  /// `device` says where ops are, no_device where they are not yet; all outlive this.
+  PyTorchMemory(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                const IdVector<OpId, DeviceId>& device)
+      : graph_(graph),
+        limits_(limits),
+        device_(device),
+        held_(graph.num_tensors() * limits.size(), false),
+        used_(limits.size()),
+        peak_(limits.size()) {}
+
+  static Bytes permanent(const BaechiGraph::Op& op) { return op.persistent + op.outputs; }
+  static Bytes peak_of(const BaechiGraph::Op& op) { return permanent(op) + op.temporary; }
+
+  /// Whether both the op while it runs and any earlier peak, beside the op's weights, fit with the
+  /// inputs that `d` would receive. Throws CompatStop if a producer is not placed.
+  bool room(OpId v, DeviceId d) const;
+  /// Charges `v`, which is on `d` by now, and all inputs it will receive. Throws CompatStop as
+  /// room().
+  void charge(OpId v, DeviceId d);
+  /// The tensor of an edge arrives on `d`; true if it was not there before. PT5: throws CompatStop
+  /// if what is left, its own charge taken off, would not hold it a second time.
+  bool receive(EdgeId e, DeviceId d);
+
+  const IdVector<DeviceId, Bytes>& used() const { return used_; }
+  const IdVector<DeviceId, Bytes>& peak() const { return peak_; }
+
+ private:
+  bool held(TensorId t, DeviceId d) const { return held_[index(t) * limits_.size() + index(d)]; }
+  Bytes inputs(OpId v, DeviceId d) const;
+
+  const BaechiGraph& graph_;
+  const IdVector<DeviceId, Bytes>& limits_;
+  const IdVector<OpId, DeviceId>& device_;
+  std::vector<bool> held_;  // [num_tensors, num_devices], received
+  IdVector<DeviceId, Bytes> used_;
+  IdVector<DeviceId, Bytes> peak_;
+};
+
+CompatResult pytorch_topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                          const CompatOptions& options);
+
+}  // namespace baechi

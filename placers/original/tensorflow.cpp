@@ -1,0 +1,178 @@
+/// The original's m_etf and m_sct on TensorFlow: transfers queue, groups stay together.
+#include <algorithm>
+
+#include "placers/original/etf.h"
+#include "placers/original/memory.h"
+
+namespace baechi {
+namespace {
+
+std::uint64_t bit(DeviceId d) {
+  return std::uint64_t{1} << (index(d) % 64);
+}
+
+class TensorFlowScheduler final : public CompatScheduler {
+ public:
+  TensorFlowScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                      const CompatOptions& options, std::span<const std::uint32_t> favourites,
+                      BaechiLog* log)
+      : CompatScheduler(graph, limits, options, favourites, log),
+        memory_(graph, limits, options),
+        channels_(limits.size()),
+        sent_(graph.num_tensors() * limits.size()) {
+    if (options.colocation) groups_ = compat_groups(graph);
+    for (const OpId v : graph.ops())
+      unread_.push_back(static_cast<std::uint32_t>(graph.out_edges(v).size()));
+  }
+
+ private:
+  bool room(OpId v, DeviceId d) const override { return memory_.room(v, d); }
+  CompatReadyOps::Estimate estimate(OpId v, DeviceId d) const override;
+  void exclude_devices(std::size_t row) override;
+  TimePoint commit(OpId v, DeviceId d, TimePoint estimated) override;
+  void started(OpId v, DeviceId d) override {
+    if (options_.colocation) memory_.started(graph_.op(v).group, d);
+  }
+  const IdVector<DeviceId, Bytes>& used() const override { return memory_.used(); }
+  const IdVector<DeviceId, Bytes>& peak() const override { return memory_.peak(); }
+
+  TimePoint book_inputs(OpId v, DeviceId d);
+  void book_edge(EdgeId e, DeviceId d);
+  void place_with_group(OpId v, DeviceId d);
+  void place(OpId v, DeviceId d);
+
+  /// The transfer of `t` to `d`, if there was one: a tensor, once there, is never dropped.
+  std::optional<BaechiBooking>& sent(TensorId t, DeviceId d) {
+    return sent_[index(t) * limits_.size() + index(d)];
+  }
+  const std::optional<BaechiBooking>& sent(TensorId t, DeviceId d) const {
+    return sent_[index(t) * limits_.size() + index(d)];
+  }
+
+  IdVector<GroupId, CompatGroup> groups_;  // empty without colocation
+  CompatMemory memory_;
+  BaechiChannels channels_;
+  std::vector<std::optional<BaechiBooking>> sent_;  // [num_tensors, num_devices]
+  IdVector<OpId, std::uint32_t> unread_;            // out-edges whose dst has not started
+};
+
+/// Takes away those without room for the group of the op.
+void TensorFlowScheduler::exclude_devices(std::size_t row) {
+  if (!options_.colocation) return;
+  const Bytes need = memory_.need(groups_[graph_.op(ready_.op(row)).group]);
+  for (const DeviceId d : devices()) {
+    if (need > memory_.available(d)) ready_.time(row, d) = CompatReadyOps::never;
+  }
+}
+
+/// Q9: every edge as if it were the only one to use the channels, its tensors in one piece.
+CompatReadyOps::Estimate TensorFlowScheduler::estimate(OpId v, DeviceId d) const {
+  CompatReadyOps::Estimate estimate{.ready = TimePoint{}, .channels = 0};
+  for (const EdgeId e : graph_.in_edges(v)) {
+    const BaechiGraph::Edge& edge = graph_.edge(e);
+    const DeviceId from = result_.device[edge.src];
+    if (from == d) {
+      estimate.ready = std::max(estimate.ready, end_[edge.src]);
+      continue;
+    }
+    Duration time{};
+    bool sends = false;
+    for (const BaechiGraph::Send& s : graph_.sends(e)) {
+      if (const auto& booking = sent(s.tensor, d)) {
+        estimate.ready = std::max(estimate.ready, booking->receive_end);
+      } else {
+        time += s.time;
+        sends = true;
+      }
+    }
+    if (!sends) continue;
+    estimate.ready = std::max(estimate.ready, channels_.estimate(from, d, end_[edge.src], time));
+    estimate.channels |= bit(from) | bit(d);
+  }
+  return estimate;
+}
+
+/// Q8: the inputs are sent only now that their reader starts, when they perhaps could have been
+/// long before; so what was estimated does not count.
+TimePoint TensorFlowScheduler::commit(OpId v, DeviceId d, TimePoint /*estimated*/) {
+  const TimePoint inputs = book_inputs(v, d);
+  if (result_.device[v] == no_device) {
+    if (options_.colocation) {
+      place_with_group(v, d);
+    } else {
+      place(v, d);
+    }
+  }
+  memory_.start(v, d);
+  for (const EdgeId e : graph_.in_edges(v)) {
+    const OpId u = graph_.edge(e).src;
+    if (--unread_[u] == 0) memory_.release_outputs(u, result_.device[u]);
+  }
+  return inputs;
+}
+
+TimePoint TensorFlowScheduler::book_inputs(OpId v, DeviceId d) {
+  TimePoint last{};
+  for (const EdgeId e : graph_.in_edges(v)) {
+    const OpId src = graph_.edge(e).src;
+    if (result_.device[src] == d) {
+      last = std::max(last, end_[src]);
+      continue;
+    }
+    book_edge(e, d);
+    for (const BaechiGraph::Send& s : graph_.sends(e))
+      last = std::max(last, sent(s.tensor, d)->receive_end);
+  }
+  return last;
+}
+
+/// First what `d` holds already, which only shows in the log, then the rest.
+void TensorFlowScheduler::book_edge(EdgeId e, DeviceId d) {
+  const BaechiGraph::Edge& edge = graph_.edge(e);
+  const DeviceId from = result_.device[edge.src];
+  const auto tell = [&](const BaechiGraph::Send& s, bool cached) {
+    if (log_ == nullptr) return;
+    log_->on_transfer({s, edge.src, edge.dst, from, d, cached, *sent(s.tensor, d)});
+  };
+  for (const BaechiGraph::Send& s : graph_.sends(e)) {
+    if (sent(s.tensor, d)) tell(s, true);
+  }
+  for (const BaechiGraph::Send& s : graph_.sends(e)) {
+    auto& booking = sent(s.tensor, d);
+    if (booking) continue;
+    booking = channels_.book(from, d, end_[edge.src], s.time);
+    moved_channels_ |= bit(from) | bit(d);
+    tell(s, false);
+  }
+}
+
+void TensorFlowScheduler::place_with_group(OpId v, DeviceId d) {
+  const GroupId g = graph_.op(v).group;
+  if (options_.reserve) memory_.reserve(g, groups_[g], d);
+  for (const OpId member : groups_[g].members) place(member, d);
+}
+
+/// Q4: a group is let in by its persistent bytes alone; here each member is held to need(v).
+void TensorFlowScheduler::place(OpId v, DeviceId d) {
+  if (!memory_.room(v, d))
+    throw CompatStop{
+        {.type = "AssertionError",
+         .where = "place_op",
+         .file = "m_etf.py",
+         .message = fmt::format("Cannot place op {} on dev {}. required={}, avail={}", index(v),
+                                index(d), memory_.need(v).count, memory_.available(d).count),
+         .op = v}};
+  result_.device[v] = d;
+}
+
+}  // namespace
+
+std::unique_ptr<CompatScheduler> tensorflow_scheduler(const BaechiGraph& graph,
+                                                      const IdVector<DeviceId, Bytes>& limits,
+                                                      const CompatOptions& options,
+                                                      std::span<const std::uint32_t> favourites,
+                                                      BaechiLog* log) {
+  return std::make_unique<TensorFlowScheduler>(graph, limits, options, favourites, log);
+}
+
+}  // namespace baechi

@@ -1,0 +1,90 @@
+#include <memory>
+
+#include "placers/exact/loads.h"
+#include "placers/partition/partition.h"
+#include "placers/placer.h"
+#include "sim/options.h"
+#include "sim/random.h"
+
+namespace baechi {
+namespace {
+
+/// The best of several descents of max_load: from lots drawn for all blocks, always the move of one
+/// block between accelerators that gains most, until none gains.
+/// Source: Tarnawski et al., NeurIPS 2020, the local search baseline. Looks at neither memory nor
+/// contiguity. Differs: what no accelerator runs stays on a core.
+class LocalSearch final : public Placer {
+ public:
+  explicit LocalSearch(Options& o)
+      : restarts_(o.get("restarts", std::int64_t{10}, "descents, each from other lots", 1)) {}
+
+  Placement place(const Problem& p, std::uint64_t seed) const override {
+    const Partition partition(p);
+    const Blocks& blocks = partition.blocks();
+    Random random(seed);
+    Loads loads(blocks, partition.sorts());
+    for (const BlockId b : blocks.blocks())
+      if (!partition.free(b)) loads.move(b, loads.of(partition.fixed(b)));
+    std::optional<Duration> best;
+    IdVector<BlockId, DeviceId> device(blocks.size());
+    for (std::int64_t restart = 0; restart < restarts_; ++restart) {
+      draw(loads, partition, random);
+      while (move_best(loads, partition)) {
+      }
+      const Duration load = loads.load(loads.busiest());
+      if (best && load >= *best) continue;
+      best = load;
+      for (const BlockId b : blocks.blocks()) device[b] = loads.device(loads.of(b));
+    }
+    Placement placement = partition.in_ops(device);
+    placement.facts["max_load_us"] = best ? to_us(*best) : 0.0;
+    return placement;
+  }
+
+ private:
+  static void draw(Loads& loads, const Partition& partition, Random& random) {
+    const auto devices = partition.devices();
+    for (const BlockId b : partition.blocks().blocks())
+      if (partition.free(b))
+        loads.move(b, loads.of(devices[random.below(static_cast<std::uint32_t>(devices.size()))]));
+  }
+
+  /// False if no move gains. Only what leaves or enters the busiest device can gain. Ties: the
+  /// lower block, then the device listed first.
+  static bool move_best(Loads& loads, const Partition& partition) {
+    const Loads::Place busiest = loads.busiest();
+    Duration least = loads.load(busiest);
+    std::optional<std::pair<BlockId, Loads::Place>> best;
+    const auto consider = [&](BlockId b, Loads::Place to) {
+      const Loads::Place from = loads.of(b);
+      if (from == to || !loads.can_run(b, to)) return;
+      loads.move(b, to);
+      const Duration load = loads.load(loads.busiest());
+      if (load < least) {
+        least = load;
+        best = {b, to};
+      }
+      loads.move(b, from);
+    };
+    for (const BlockId b : partition.blocks().blocks()) {
+      if (!partition.free(b)) continue;
+      if (loads.of(b) != busiest) {
+        consider(b, busiest);
+        continue;
+      }
+      for (const DeviceId d : partition.devices()) consider(b, loads.of(d));
+    }
+    if (best) loads.move(best->first, best->second);
+    return best.has_value();
+  }
+
+  std::int64_t restarts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_local_search(Options& o) {
+  return std::make_unique<LocalSearch>(o);
+}
+
+}  // namespace baechi

@@ -1,0 +1,84 @@
+#include "placers/partition/partition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/problem/mean_costs.h"
+#include "sim/error.h"
+
+namespace baechi {
+
+Partition::Partition(const Problem& problem)
+    : problem_(problem),
+      sorts_(device_sorts(problem)),
+      blocks_(problem, ColocationUnits(problem.graph), sorts_,
+              {.leaves = BlockRules::Leaves::apart}),
+      home_(blocks_.size()),
+      vertex_(blocks_.size(), fixed_vertex) {
+  const bool cores_too = std::ranges::all_of(sorts_, &DeviceSort::core);
+  std::vector<std::size_t> sort_of(problem.cluster.num_devices());
+  for (std::size_t s = 0; s < sorts_.size(); ++s)
+    for (const DeviceId d : sorts_[s].devices) {
+      sort_of[index(d)] = s;
+      if (cores_too || !sorts_[s].core) devices_.push_back(d);
+    }
+  std::ranges::sort(devices_);
+  sort_ = sort_of[index(devices_.front())];
+  for (const BlockId b : blocks_.blocks()) {
+    const auto runs = [&](DeviceId d) { return blocks_.time(b, sort_of[index(d)]).has_value(); };
+    if (std::ranges::all_of(devices_, runs)) {
+      vertex_[b] = static_cast<std::uint32_t>(num_vertices_++);
+      continue;
+    }
+    const auto all = problem.cluster.devices();
+    const auto home = std::ranges::find_if(all, runs);
+    if (home == all.end()) throw InfeasibleError("no device runs all ops that have to go together");
+    home_[b] = *home;
+  }
+}
+
+Partition::Graph Partition::graph() const {
+  const OpGraph& ops = problem_.graph;
+  const IdVector<TensorId, Duration> transfer = mean_transfer(problem_);
+  std::vector<std::map<std::uint32_t, std::int64_t>> costs(num_vertices_);
+  for (const TensorId t : ops.tensors()) {
+    const std::uint32_t from = vertex_[blocks_.of(ops.tensor(t).producer)];
+    std::vector<std::uint32_t> readers;
+    for (const EdgeId e : ops.readers(t)) readers.push_back(vertex_[blocks_.of(ops.edge(e).dst)]);
+    std::ranges::sort(readers);
+    readers.erase(std::ranges::unique(readers).begin(), readers.end());
+    for (const std::uint32_t to : readers) {
+      if (from == fixed_vertex || to == fixed_vertex || from == to) continue;
+      costs[from][to] += transfer[t].count();
+      costs[to][from] += transfer[t].count();
+    }
+  }
+  Graph graph;
+  for (const BlockId b : blocks_.blocks())
+    if (free(b)) graph.weight.push_back(blocks_.time(b, sort_)->count());
+  for (const auto& neighbours : costs) {
+    for (const auto& [to, cost] : neighbours) {
+      graph.neighbour.push_back(to);
+      graph.cost.push_back(cost);
+    }
+    graph.begin.push_back(graph.neighbour.size());
+  }
+  return graph;
+}
+
+Placement Partition::in_ops(const IdVector<BlockId, DeviceId>& device) const {
+  Placement placement;
+  for (const OpId v : problem_.graph.ops()) placement.device.push_back(device[blocks_.of(v)]);
+  return placement;
+}
+
+Placement Partition::in_ops(std::span<const std::int64_t> part) const {
+  IdVector<BlockId, DeviceId> device = home_;
+  for (const BlockId b : blocks_.blocks())
+    if (free(b)) device[b] = devices_[static_cast<std::size_t>(part[vertex_[b]])];
+  return in_ops(device);
+}
+
+}  // namespace baechi

@@ -1,0 +1,360 @@
+/// solve_sct: what is handed to the solver, from where it starts, and the proof of its answer.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "placers/solver/clp.h"
+#include "placers/sct/favourite_child.h"
+#include "placers/sct/sct_network.h"
+#include "placers/sct/sct_reduction.h"
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+using Term = LinearProgram::Term;
+using Rest = Basis::Rest;
+constexpr std::uint32_t none = ~std::uint32_t{0};
+
+/// A good x of zeros and ones: the edges on the longest paths go first. As that makes other paths
+/// the longest, it is done again and again, each time on the running mean of the choices so far,
+/// and the choice with the least makespan is returned. [num_edges]
+std::vector<double> greedy_x(const SctNetwork& net) {
+  constexpr int rounds = 20;
+  std::vector<double> best(net.num_edges(), 1.0);
+  std::vector<double> mean = best;
+  double least = net.paths(best).longest;
+  std::vector<double> through(net.num_edges());
+  std::vector<std::uint32_t> first(net.num_edges());
+  for (int round = 0; round < rounds; ++round) {
+    const SctNetwork::Paths paths = net.paths(mean);
+    for (std::uint32_t e = 0; e < net.num_edges(); ++e)
+      through[e] = net.through(paths, e, /*x=*/1.0);
+    std::iota(first.begin(), first.end(), 0U);
+    std::ranges::sort(first, [&](std::uint32_t a, std::uint32_t b) {
+      return through[a] != through[b] ? through[a] > through[b] : a < b;
+    });
+    std::vector<bool> has_favourite(net.num_ops()), has_parent(net.num_ops());
+    std::vector<double> x(net.num_edges(), 1.0);
+    for (const std::uint32_t e : first) {
+      if (has_favourite[net.src(e)] || has_parent[net.dst(e)]) continue;
+      has_favourite[net.src(e)] = has_parent[net.dst(e)] = true;
+      x[e] = 0.0;
+    }
+    for (std::uint32_t e = 0; e < net.num_edges(); ++e) mean[e] = (mean[e] + x[e]) / 2.0;
+    if (const double longest = net.paths(x).longest; longest < least) {
+      least = longest;
+      best = std::move(x);
+    }
+  }
+  return best;
+}
+
+/// What the solution is put together from, for the whole graph.
+struct Answer {
+  std::vector<double> x;  // [num_edges]
+  SctNetwork::Duals duals;
+  bool solved = true;     // every part
+  bool canonical = true;  // every part
+};
+
+/// The program of one part, for the solver. Times are scaled by a power of two to about 1000.
+class SctProgram {
+ public:
+  SctProgram(const SctReduction& reduction, const SctPart& part, bool canonical);
+
+  LinearProgram program;
+
+  /// The longest-path trees of a good x of zeros and ones, as a vertex.
+  Basis good_vertex() const;
+  void put(const LinearOptimum& optimum, Answer& answer) const;
+
+ private:
+  /// Columns and rows of a block's nodes and edges, or none. Where no edge enters, time begins.
+  struct Times {
+    const SctBlock* block;
+    SctNetwork net;
+    std::vector<double> good_x;               // [graph.edges]
+    std::vector<std::uint32_t> start_column;  // [graph.compute]
+    std::vector<std::uint32_t> end_row;       // [graph.compute]
+    std::vector<std::uint32_t> time_row;      // [graph.edges]
+    std::uint32_t w_column;
+  };
+
+  void add_times(Times& times);
+  void add_degrees();
+  void add_objectives(bool canonical);
+  std::vector<double> good_x() const;
+  void add_tree(const Times& times, Basis& basis) const;
+
+  std::uint32_t column(std::uint32_t e) const {  // of x; columns of x come first, as in the part
+    return static_cast<std::uint32_t>(std::ranges::lower_bound(part_.edges, e) -
+                                      part_.edges.begin());
+  }
+
+  const SctReduction& reduction_;
+  const SctNetwork& net_;
+  const SctPart& part_;
+  double scale_ = 1.0;
+  std::vector<Times> times_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> out_rows_, in_rows_;  // op and row, by op
+};
+
+SctProgram::SctProgram(const SctReduction& reduction, const SctPart& part, bool canonical)
+    : reduction_(reduction), net_(reduction.net()), part_(part) {
+  double about = 0.0;
+  for (const std::uint32_t b : part.blocks) {
+    const SctBlock& block = reduction.blocks()[b];
+    SctNetwork net(block.graph);
+    std::vector<double> x = greedy_x(net);
+    about = std::max(about, net.paths(x).longest);
+    times_.push_back({.block = &block,
+                      .net = std::move(net),
+                      .good_x = std::move(x),
+                      .start_column = {},
+                      .end_row = {},
+                      .time_row = {},
+                      .w_column = none});
+  }
+  if (about > 0.0) scale_ = std::exp2(10 - std::ilogb(about));
+  for (std::size_t i = 0; i < part.edges.size(); ++i) program.add_column(0.0, 1.0);
+  for (Times& times : times_) add_times(times);
+  add_degrees();
+  add_objectives(canonical);
+}
+
+void SctProgram::add_times(Times& times) {
+  const SctNetwork& net = times.net;
+  const double forever = LinearProgram::infinity;
+  times.w_column = program.add_column(-forever, forever);
+  times.start_column.assign(net.num_ops(), none);
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v)
+    if (!net.in_edges(v).empty()) times.start_column[v] = program.add_column(-forever, forever);
+  std::vector<Term> row;
+  for (std::uint32_t i = 0; i < net.num_edges(); ++i) {
+    const std::uint32_t u = net.src(i), v = net.dst(i);
+    row = {{column(times.block->edge[i]), net.communication(i) * scale_},
+           {times.start_column[v], -1.0}};
+    if (times.start_column[u] != none) row.push_back({times.start_column[u], 1.0});
+    times.time_row.push_back(program.add_row(-forever, row, -net.compute(u) * scale_));
+  }
+  times.end_row.assign(net.num_ops(), none);
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v) {
+    if (!net.out_edges(v).empty()) continue;
+    row = {{times.w_column, -1.0}};
+    if (times.start_column[v] != none) row.push_back({times.start_column[v], 1.0});
+    times.end_row[v] = program.add_row(-forever, row, -net.compute(v) * scale_);
+  }
+}
+
+void SctProgram::add_degrees() {
+  using Op = std::uint32_t (SctNetwork::*)(std::uint32_t) const;
+  std::vector<Term> row;
+  const auto add = [&](Op op, auto& rows) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> at;  // op and column
+    for (std::uint32_t i = 0; i < part_.edges.size(); ++i)
+      at.emplace_back((net_.*op)(part_.edges[i]), i);
+    std::ranges::sort(at);
+    for (std::size_t i = 0, j = 0; i < at.size(); i = j) {
+      row.clear();
+      for (j = i; j < at.size() && at[j].first == at[i].first; ++j)
+        row.push_back({at[j].second, 1.0});
+      if (row.size() < 2) continue;  // implied by x >= 0
+      rows.emplace_back(at[i].first, program.add_row(static_cast<double>(row.size()) - 1.0, row,
+                                                     LinearProgram::infinity));
+    }
+  };
+  add(&SctNetwork::src, out_rows_);
+  add(&SctNetwork::dst, in_rows_);
+}
+
+void SctProgram::add_objectives(bool canonical) {
+  if (!times_.empty()) {
+    program.objectives.emplace_back(program.num_columns(), 0.0);
+    for (const Times& times : times_) program.objectives.back()[times.w_column] = 1.0;
+    if (!canonical) return;
+  }
+  double total = 0.0;
+  for (const std::uint32_t e : part_.edges) total += net_.communication(e);
+  const double mean = total > 0.0 ? total / static_cast<double>(part_.edges.size()) : 1.0;
+  std::vector<double> communication(program.num_columns()), preference(program.num_columns());
+  for (std::size_t i = 0; i < part_.edges.size(); ++i) {
+    communication[i] = net_.communication(part_.edges[i]) / mean;
+    preference[i] = reduction_.weight(part_.edges[i]).preference;
+  }
+  program.objectives.push_back(std::move(communication));
+  program.objectives.push_back(std::move(preference));
+}
+
+/// Of each block, and where that leaves room the heaviest edges. [part.edges]
+std::vector<double> SctProgram::good_x() const {
+  std::vector<double> x(part_.edges.size(), 1.0);
+  std::vector<std::uint32_t> src, dst;  // of the chosen
+  for (const Times& times : times_)
+    for (std::size_t i = 0; i < times.good_x.size(); ++i) {
+      if (times.good_x[i] > 0.0) continue;
+      x[column(times.block->edge[i])] = 0.0;
+      src.push_back(net_.src(times.block->edge[i]));
+      dst.push_back(net_.dst(times.block->edge[i]));
+    }
+  std::ranges::sort(src);
+  std::ranges::sort(dst);
+  std::vector<std::uint32_t> first;
+  for (std::uint32_t i = 0; i < part_.edges.size(); ++i)
+    if (!std::ranges::binary_search(src, net_.src(part_.edges[i])) &&
+        !std::ranges::binary_search(dst, net_.dst(part_.edges[i])))
+      first.push_back(i);
+  std::ranges::stable_sort(first, std::greater{},
+                           [&](std::uint32_t i) { return reduction_.weight(part_.edges[i]); });
+  std::set<std::uint32_t> has_favourite, has_parent;
+  for (const std::uint32_t i : first) {
+    const std::uint32_t u = net_.src(part_.edges[i]), v = net_.dst(part_.edges[i]);
+    if (has_favourite.contains(u) || has_parent.contains(v)) continue;
+    has_favourite.insert(u);
+    has_parent.insert(v);
+    x[i] = 0.0;
+  }
+  return x;
+}
+
+Basis SctProgram::good_vertex() const {
+  Basis basis{.columns = std::vector(program.num_columns(), Rest::at_upper),
+              .rows = std::vector(program.num_rows(), Rest::basic)};
+  const auto row_of = [](const auto& rows, std::uint32_t op) {
+    const auto at = std::ranges::lower_bound(rows, op, {}, [](const auto& r) { return r.first; });
+    return at != rows.end() && at->first == op ? at->second : none;
+  };
+  // A chosen edge (x = 0) is basic in place of a degree it uses up: that prices the degree, as the
+  // optimum does, and saves the solver most of its steps.
+  const std::vector<double> x = good_x();
+  for (std::uint32_t i = 0; i < x.size(); ++i) {
+    if (x[i] > 0.0) continue;
+    const std::uint32_t out = row_of(out_rows_, net_.src(part_.edges[i]));
+    const std::uint32_t in = row_of(in_rows_, net_.dst(part_.edges[i]));
+    if (out == none && in == none) {
+      basis.columns[i] = Rest::at_lower;
+      continue;
+    }
+    basis.rows[out != none ? out : in] = Rest::at_lower;
+    basis.columns[i] = Rest::basic;
+  }
+  for (const Times& times : times_) add_tree(times, basis);
+  return basis;
+}
+
+void SctProgram::add_tree(const Times& times, Basis& basis) const {
+  const SctNetwork& net = times.net;
+  const SctNetwork::Paths paths = net.paths(times.good_x);
+  const auto tight = [&](std::uint32_t row, std::uint32_t column) {
+    basis.rows[row] = Rest::at_upper;
+    basis.columns[column] = Rest::basic;
+  };
+  const auto arrives = [&](std::uint32_t i) {
+    return paths.head[net.src(i)] + net.compute(net.src(i)) +
+           times.good_x[i] * net.communication(i);
+  };
+  std::uint32_t last = none;
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v) {
+    if (const auto in = net.in_edges(v); !in.empty())
+      tight(times.time_row[*std::ranges::max_element(in, {}, arrives)], times.start_column[v]);
+    if (times.end_row[v] != none &&
+        (last == none || paths.head[v] + net.compute(v) > paths.head[last] + net.compute(last)))
+      last = v;
+  }
+  tight(times.end_row[last], times.w_column);
+}
+
+void SctProgram::put(const LinearOptimum& optimum, Answer& answer) const {
+  if (optimum.status != LinearOptimum::Status::optimal) {
+    answer.solved = false;
+    return;
+  }
+  answer.canonical = answer.canonical && optimum.objectives == program.objectives.size();
+  for (std::size_t i = 0; i < part_.edges.size(); ++i) answer.x[part_.edges[i]] = optimum.x[i];
+  if (times_.empty()) return;
+  const auto dual = [&](std::uint32_t row, double factor) {
+    return std::max(0.0, factor * optimum.row_dual[row]);
+  };
+  for (const Times& times : times_) {
+    for (std::size_t i = 0; i < times.time_row.size(); ++i)
+      answer.duals.edge[times.block->edge[i]] = dual(times.time_row[i], -1.0);
+    for (std::size_t v = 0; v < times.end_row.size(); ++v)
+      if (times.block->last && times.end_row[v] != none)
+        answer.duals.end[times.block->last_op[v]] = dual(times.end_row[v], -1.0);
+  }
+  for (const auto& [v, row] : out_rows_) answer.duals.out[v] = dual(row, 1.0 / scale_);
+  for (const auto& [v, row] : in_rows_) answer.duals.in[v] = dual(row, 1.0 / scale_);
+}
+
+/// Within 0 and 1, keeps the degrees, and a multiple of 2^-36 each.
+std::vector<double> rounded(const SctNetwork& net, std::vector<double> x) {
+  for (double& value : x) value = std::clamp(1.0 - value, 0.0, 1.0);  // until the end: 1 - x
+  const auto fit = [&](std::span<const std::uint32_t> edges) {
+    double sum = 0.0;
+    for (const std::uint32_t e : edges) sum += x[e];
+    if (sum <= 1.0) return;
+    for (const std::uint32_t e : edges) x[e] /= sum;
+  };
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v) {
+    fit(net.out_edges(v));
+    fit(net.in_edges(v));
+  }
+  for (double& value : x) value = 1.0 - std::round(value * 0x1p36) * 0x1p-36;
+  return x;
+}
+
+/// What is known before any part is solved: the edges decided on, x = 1 elsewhere, and the longest
+/// path of a last block without open edges.
+Answer decided(const SctReduction& reduction) {
+  const SctNetwork& net = reduction.net();
+  Answer answer{.x = std::vector(net.num_edges(), 1.0),
+                .duals = {.edge = std::vector(net.num_edges(), 0.0),
+                          .end = std::vector(net.num_ops(), 0.0),
+                          .out = std::vector(net.num_ops(), 0.0),
+                          .in = std::vector(net.num_ops(), 0.0)}};
+  for (std::uint32_t e = 0; e < net.num_edges(); ++e)
+    if (reduction.edge(e) == SctReduction::Edge::near) answer.x[e] = 0.0;
+  for (const SctBlock& block : reduction.blocks())
+    if (block.last && block.edge.empty() && !block.last_op.empty())
+      answer.duals.end[block.last_op[static_cast<std::size_t>(
+          std::ranges::max_element(block.graph.compute) - block.graph.compute.begin())]] = 1.0;
+  return answer;
+}
+
+}  // namespace
+
+SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
+  constexpr double close = 1e-9, proved = 1e-7;  // the first unless times are far apart
+  const SctNetwork net(graph);
+  const SctReduction reduction(net);
+  const std::vector<SctPart> parts = reduction.parts();
+  const auto attempt = [&](bool from_good_vertex) {
+    Answer answer = decided(reduction);
+    for (const SctPart& part : parts) {
+      if (part.blocks.empty() && !options.canonical) continue;
+      const SctProgram sct(reduction, part, options.canonical);
+      const Basis start = sct.good_vertex();
+      sct.put(solve(sct.program, from_good_vertex ? &start : nullptr), answer);
+    }
+    SctSolution s{.x = {}, .w = LinearProgram::infinity, .lower_bound = 0.0, .canonical = false};
+    if (!answer.solved) return s;
+    s.x = rounded(net, std::move(answer.x));
+    s.w = net.paths(s.x).longest;
+    s.lower_bound = net.lower_bound(std::move(answer.duals), reduction.chained());
+    s.canonical = options.canonical && answer.canonical && s.w - s.lower_bound <= proved * s.w;
+    return s;
+  };
+  SctSolution solution = attempt(/*from_good_vertex=*/true);
+  if (!(solution.w - solution.lower_bound <= close * solution.w))
+    if (SctSolution other = attempt(/*from_good_vertex=*/false);
+        other.w - other.lower_bound < solution.w - solution.lower_bound)
+      solution = std::move(other);
+  BAECHI_CHECK(solution.x.size() == net.num_edges(), "no optimum of one of {} programs",
+               parts.size());
+  BAECHI_CHECK(net.infeasibility(solution.x) <= proved, "x breaks a degree by {}",
+               net.infeasibility(solution.x));
+  return solution;
+}
+
+}  // namespace baechi

@@ -1,0 +1,338 @@
+#include "placers/sct/sct_reduction.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/random.h"
+
+namespace baechi {
+namespace {
+
+// Below a bound by less than this part of it means equal: sums of times are rounded.
+constexpr double rounding = 1e-12;
+
+struct Rival {
+  double until;          // when the paths behind the edge end if x = 1
+  double communication;  // by so much less if x = 0
+};
+
+/// The least t that all the rivals can keep if together they save once: the sum of 1 - x is 1.
+double shared_bound(std::vector<Rival>& rivals) {
+  std::ranges::sort(rivals, std::greater{}, &Rival::until);
+  double least = 0.0, saved = 0.0, slope = 0.0;
+  for (const auto& [until, c] : rivals) {
+    if (c <= 0.0) {
+      least = std::max(least, until);
+      continue;
+    }
+    least = std::max(least, until - c);
+    saved += until / c;
+    slope += 1.0 / c;
+    least = std::max(least, (saved - 1.0) / slope);
+  }
+  return least;
+}
+
+/// A w that no x can beat: with the degrees out of the ops kept behind an op and those into the ops
+/// before it, for every op.
+double bound_by_degrees(const SctNetwork& net) {
+  std::vector<double> head(net.num_ops()), tail(net.num_ops());
+  std::vector<Rival> rivals;
+  for (const std::uint32_t v : net.order()) {
+    rivals.clear();
+    for (const std::uint32_t e : net.in_edges(v)) {
+      const std::uint32_t u = net.src(e);
+      rivals.push_back({head[u] + net.compute(u) + net.communication(e), net.communication(e)});
+    }
+    head[v] = shared_bound(rivals);
+  }
+  double bound = 0.0;
+  for (std::size_t i = net.num_ops(); i-- > 0;) {
+    const std::uint32_t u = net.order()[i];
+    rivals.clear();
+    for (const std::uint32_t e : net.out_edges(u))
+      rivals.push_back({tail[net.dst(e)] + net.communication(e), net.communication(e)});
+    tail[u] = shared_bound(rivals) + net.compute(u);
+    bound = std::max(bound, head[u] + tail[u]);
+  }
+  return bound;
+}
+
+constexpr std::uint32_t none = ~std::uint32_t{0};
+
+/// The nodes and edges of `block` for which `node` and `edge` hold; last or not, as the block.
+SctBlock restricted(const SctBlock& block, const std::vector<bool>& node,
+                    const std::vector<bool>& edge) {
+  SctBlock kept{.graph = {}, .edge = {}, .last_op = {}, .last = block.last};
+  std::vector<std::uint32_t> id(node.size(), none);
+  for (std::uint32_t v = 0; v < node.size(); ++v) {
+    if (!node[v]) continue;
+    id[v] = static_cast<std::uint32_t>(kept.last_op.size());
+    kept.graph.compute.push_back(block.graph.compute[v]);
+    kept.last_op.push_back(block.last_op[v]);
+  }
+  for (std::uint32_t i = 0; i < edge.size(); ++i) {
+    if (!edge[i]) continue;
+    const auto& [u, v, c] = block.graph.edges[i];
+    kept.graph.edges.push_back({id[u], id[v], c});
+    kept.edge.push_back(block.edge[i]);
+  }
+  return kept;
+}
+
+/// Split where every path passes one node. That node ends one block, where its time is not counted,
+/// and begins the next.
+std::vector<SctBlock> split(SctBlock block) {
+  const SctNetwork net(block.graph);
+  std::vector<std::uint32_t> position(net.num_ops());
+  for (std::uint32_t i = 0; i < net.num_ops(); ++i) position[net.order()[i]] = i;
+  std::uint32_t first = 0, last = static_cast<std::uint32_t>(net.num_ops());  // where cuts may be
+  for (std::uint32_t i = 0; i < net.num_ops(); ++i) {
+    if (net.in_edges(net.order()[i]).empty()) first = i;
+    if (net.out_edges(net.order()[i]).empty()) last = std::min(last, i);
+  }
+  std::vector<std::uint32_t> cuts;  // positions
+  for (std::uint32_t i = 0, reach = 0; i < net.num_ops(); ++i) {
+    if (i > 0 && i + 1 < net.num_ops() && i >= first && i <= last && reach <= i) cuts.push_back(i);
+    for (const std::uint32_t e : net.out_edges(net.order()[i]))
+      reach = std::max(reach, position[net.dst(e)]);
+  }
+  if (cuts.empty()) return {std::move(block)};
+
+  std::vector<SctBlock> blocks(cuts.size() + 1);
+  const auto add_node = [&](SctBlock& to, std::uint32_t v, bool counted) {
+    to.graph.compute.push_back(counted ? block.graph.compute[v] : Duration::zero());
+    to.last_op.push_back(block.last_op[v]);
+    return static_cast<std::uint32_t>(to.last_op.size() - 1);
+  };
+  std::vector<std::uint32_t> id(net.num_ops());  // in the block where the node's out-edges are
+  for (std::uint32_t i = 0, b = 0; i < net.num_ops(); ++i) {
+    const std::uint32_t v = net.order()[i];
+    const bool cut = b < cuts.size() && cuts[b] == i;
+    const auto add_edges = [&](std::uint32_t target) {
+      for (const std::uint32_t e : net.in_edges(v)) {
+        blocks[b].graph.edges.push_back(
+            {id[net.src(e)], target, block.graph.edges[e].communication});
+        blocks[b].edge.push_back(block.edge[e]);
+      }
+    };
+    if (cut) {
+      add_edges(add_node(blocks[b], v, false));
+      blocks[b++].last = false;
+      id[v] = add_node(blocks[b], v, true);
+    } else {
+      id[v] = add_node(blocks[b], v, true);
+      add_edges(id[v]);
+    }
+  }
+  blocks.back().last = block.last;
+  return blocks;
+}
+
+std::uint32_t root(std::vector<std::uint32_t>& parent, std::uint32_t i) {
+  while (parent[i] != i) i = parent[i] = parent[parent[i]];
+  return i;
+}
+
+}  // namespace
+
+SctReduction::SctReduction(const SctNetwork& net)
+    : net_(net),
+      edge_(net.num_edges(), Edge::open),
+      timed_(net.num_edges(), true),
+      chained_(net.num_edges(), false) {
+  std::vector<double> preference(net.num_edges(), 1.0);
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v)
+    for (const auto edges : {net.out_edges(v), net.in_edges(v)})
+      for (std::size_t i = 0; i < edges.size(); ++i)
+        preference[edges[i]] /= static_cast<double>(i + 1);
+  for (std::uint32_t e = 0; e < net.num_edges(); ++e)
+    weight_.push_back({net.communication(e), preference[e] + Random(e).uniform() / 64.0});
+
+  SctBlock whole{.graph = net.graph(), .edge = {}, .last_op = {}};
+  whole.edge.resize(net.num_edges());
+  whole.last_op.resize(net.num_ops());
+  std::iota(whole.edge.begin(), whole.edge.end(), 0U);
+  std::iota(whole.last_op.begin(), whole.last_op.end(), 0U);
+  blocks_.push_back(std::move(whole));
+  decide();
+  do tighten();
+  while (decide());
+}
+
+/// Leaves out what cannot bind, again and again, as it becomes less.
+void SctReduction::tighten() {
+  std::fill(timed_.begin(), timed_.end(), false);
+  std::vector<SctBlock> done;
+  std::vector<SctBlock> todo = std::move(blocks_);
+  std::ranges::reverse(todo);
+  while (!todo.empty()) {
+    SctBlock block = std::move(todo.back());
+    todo.pop_back();
+    join_chains(block);
+    const std::size_t size = block.edge.size() + block.last_op.size();
+    std::vector<SctBlock> parts = shortened(block);
+    if (parts.size() == 1 && parts[0].edge.size() + parts[0].last_op.size() == size) {
+      done.push_back(std::move(parts[0]));
+      continue;
+    }
+    for (std::size_t i = parts.size(); i-- > 0;) todo.push_back(std::move(parts[i]));
+  }
+  blocks_ = std::move(done);
+  for (const SctBlock& block : blocks_)
+    for (const std::uint32_t e : block.edge) timed_[e] = true;
+}
+
+/// Without what is on no path as long, at x = 1, as a w that no x can beat; split.
+std::vector<SctBlock> SctReduction::shortened(const SctBlock& block) {
+  const SctNetwork net(block.graph);
+  const double bound = bound_by_degrees(net) * (1.0 - rounding);
+  const SctNetwork::Paths with = net.paths(std::vector(net.num_edges(), 1.0));
+  std::vector<bool> node(net.num_ops()), edge(net.num_edges());
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v) node[v] = with.head[v] + with.tail[v] >= bound;
+  for (std::uint32_t i = 0; i < net.num_edges(); ++i)
+    edge[i] = node[net.src(i)] && node[net.dst(i)] && net.through(with, i, 1.0) >= bound;
+  return split(restricted(block, node, edge));
+}
+
+void SctReduction::join_chains(SctBlock& block) {
+  std::vector<std::uint32_t> next(block.last_op.size(), none), previous = next;
+  bool any = false;
+  for (std::uint32_t i = 0; i < block.edge.size(); ++i) {
+    if (edge_[block.edge[i]] != Edge::near) continue;
+    next[block.graph.edges[i].src] = block.graph.edges[i].dst;
+    previous[block.graph.edges[i].dst] = block.graph.edges[i].src;
+    chained_[block.edge[i]] = any = true;
+  }
+  if (!any) return;
+  std::vector<bool> node(next.size()), edge(block.edge.size());
+  for (std::uint32_t v = 0; v < next.size(); ++v) node[v] = previous[v] == none;
+  std::vector<std::uint32_t> chain(next.size());
+  for (std::uint32_t v = 0; v < next.size(); ++v) {
+    if (!node[v]) continue;
+    for (std::uint32_t u = v; u != none; u = next[u]) {
+      chain[u] = v;
+      if (u == v) continue;
+      block.graph.compute[v] += block.graph.compute[u];
+      block.last_op[v] = block.last_op[u];
+    }
+  }
+  for (std::uint32_t i = 0; i < block.edge.size(); ++i) {
+    auto& [u, v, c] = block.graph.edges[i];
+    u = chain[u];
+    v = chain[v];
+    edge[i] = edge_[block.edge[i]] == Edge::open;
+  }
+  block = restricted(block, node, edge);
+}
+
+/// Whether any edge was decided on.
+bool SctReduction::decide() {
+  std::vector<std::uint32_t> todo(net_.num_edges());
+  std::iota(todo.begin(), todo.end(), 0U);
+  std::vector<bool> waits(net_.num_edges(), true);
+  bool any = false;
+  for (std::size_t i = 0; i < todo.size(); ++i) {
+    const std::uint32_t e = todo[i];
+    waits[e] = false;
+    if (edge_[e] != Edge::open || !decide(e)) continue;
+    any = true;
+    // Whoever lost a rival, and the rivals' own rivals, may be decided now.
+    const auto wake = [&](std::uint32_t f) {
+      if (edge_[f] != Edge::open || waits[f]) return;
+      waits[f] = true;
+      todo.push_back(f);
+    };
+    const auto wake_around = [&](std::uint32_t f) {
+      for (const auto edges : {net_.out_edges(net_.src(f)), net_.in_edges(net_.dst(f))})
+        for (const std::uint32_t g : edges) {
+          wake(g);
+          if (edge_[g] != Edge::open) continue;
+          for (const std::uint32_t h : net_.out_edges(net_.src(g))) wake(h);
+          for (const std::uint32_t h : net_.in_edges(net_.dst(g))) wake(h);
+        }
+    };
+    wake_around(e);
+    if (edge_[e] == Edge::near)
+      for (const auto edges : {net_.out_edges(net_.src(e)), net_.in_edges(net_.dst(e))})
+        for (const std::uint32_t f : edges)
+          if (f != e) wake_around(f);
+  }
+  return any;
+}
+
+/// An edge is near if it weighs more than any two rivals, one out of its source and one into its
+/// target, and no rival binds: whatever they have of 1 - x is better its own. It is far if it does
+/// not bind and a rival weighs more that has itself no rivals at its other end. Whether that was
+/// so.
+bool SctReduction::decide(std::uint32_t e) {
+  const auto out = net_.out_edges(net_.src(e)), in = net_.in_edges(net_.dst(e));
+  const auto rivals = [&](std::span<const std::uint32_t> edges, std::uint32_t of) {
+    return std::ranges::any_of(edges,
+                               [&](std::uint32_t f) { return f != of && edge_[f] == Edge::open; });
+  };
+  bool beats_all = true, beaten = false;
+  SctWeight most[2];
+  int end = 0;
+  for (const auto edges : {out, in}) {
+    for (const std::uint32_t f : edges) {
+      if (f == e || edge_[f] != Edge::open) continue;
+      beats_all = beats_all && !timed_[f];
+      most[end] = std::max(most[end], weight_[f]);
+      if (!timed_[e] && weight_[f] > weight_[e])
+        beaten = beaten ||
+                 !rivals(end == 0 ? net_.in_edges(net_.dst(f)) : net_.out_edges(net_.src(f)), f);
+    }
+    ++end;
+  }
+  if (beaten) {
+    edge_[e] = Edge::far;
+    return true;
+  }
+  if (!beats_all || weight_[e] <= most[0] + most[1]) return false;
+  for (const auto edges : {out, in})
+    for (const std::uint32_t f : edges)
+      if (edge_[f] == Edge::open) edge_[f] = Edge::far;
+  edge_[e] = Edge::near;
+  return true;
+}
+
+std::vector<SctPart> SctReduction::parts() const {
+  std::vector<std::uint32_t> parent(net_.num_edges());
+  std::iota(parent.begin(), parent.end(), 0U);
+  const auto link = [&](std::span<const std::uint32_t> edges) {
+    std::uint32_t before = none;
+    for (const std::uint32_t e : edges) {
+      if (edge_[e] != Edge::open) continue;
+      if (before != none) parent[root(parent, e)] = root(parent, before);
+      before = e;
+    }
+  };
+  for (std::uint32_t v = 0; v < net_.num_ops(); ++v) {
+    link(net_.out_edges(v));
+    link(net_.in_edges(v));
+  }
+  for (const SctBlock& block : blocks_) link(block.edge);
+
+  std::vector<std::uint32_t> part(net_.num_edges(), none);  // of a root
+  std::vector<SctPart> parts;
+  for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
+    if (blocks_[b].edge.empty()) continue;
+    std::uint32_t& p = part[root(parent, blocks_[b].edge.front())];
+    if (p == none) {
+      p = static_cast<std::uint32_t>(parts.size());
+      parts.emplace_back();
+    }
+    parts[p].blocks.push_back(b);
+  }
+  SctPart untimed;
+  for (std::uint32_t e = 0; e < net_.num_edges(); ++e) {
+    if (edge_[e] != Edge::open) continue;
+    const std::uint32_t p = part[root(parent, e)];
+    (p == none ? untimed : parts[p]).edges.push_back(e);
+  }
+  if (!untimed.edges.empty()) parts.push_back(std::move(untimed));
+  return parts;
+}
+
+}  // namespace baechi

@@ -1,0 +1,106 @@
+#include "placers/solver/cbc.h"
+
+#include <CbcModel.hpp>
+// After it, which it needs.
+#include <CbcCutGenerator.hpp>
+#include <CbcEventHandler.hpp>
+#include <CbcStrategy.hpp>
+#include <CglProbing.hpp>
+#include <OsiClpSolverInterface.hpp>
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "placers/solver/coin_matrix.h"
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+/// Stops the search once it has taken so many simplex iterations.
+class IterationLimit final : public CbcEventHandler {
+ public:
+  explicit IterationLimit(std::int64_t most) : most_(most) {}
+  CbcAction event(CbcEvent what) override {
+    const std::int64_t taken =
+        std::int64_t{model_->getIterationCount()} + model_->numberStrongIterations();
+    return what == node && taken > most_ ? stop : noAction;
+  }
+  CbcEventHandler* clone() const override { return new IterationLimit(*this); }
+
+ private:
+  std::int64_t most_;
+};
+
+/// Without probing: with it, CBC 2.10.8 takes a worse solution for the optimum of one small program
+/// in ten thousand or so.
+class WithoutProbing final : public CbcStrategyDefault {
+ public:
+  WithoutProbing()
+      : CbcStrategyDefault(/*cutsOnlyAtRoot=*/1, /*numberStrong=*/5, /*numberBeforeTrust=*/5) {}
+  CbcStrategy* clone() const override { return new WithoutProbing(*this); }
+  void setupCutGenerators(CbcModel& model) override {
+    constexpr int never = -100;
+    CbcStrategyDefault::setupCutGenerators(model);
+    for (int i = 0; i < model.numberCutGenerators(); ++i)
+      if (dynamic_cast<CglProbing*>(model.cutGenerator(i)->generator()) != nullptr)
+        model.cutGenerator(i)->setHowOften(never);
+  }
+};
+
+int as_int(std::int64_t n) {
+  return static_cast<int>(std::min<std::int64_t>(n, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+MixedLimits mixed_limits(Options& o) {
+  return {.nodes = o.get("max_nodes", std::int64_t{5'000},
+                         "of branch and bound; 0: the start and its bound only"),
+          .iterations = o.get("max_iterations", std::int64_t{20'000},
+                              "of the simplex method, after which no node is begun"),
+          .terms = o.get("max_terms", std::int64_t{100'000},
+                         "of the integer program: a larger one is not begun"),
+          .time = o.get("time_limit", Duration{},
+                        "of real time; the one limit that may give other placements from run to "
+                        "run; 0: none")};
+}
+
+MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
+  const LinearProgram& relaxation = program.relaxation;
+  BAECHI_CHECK(relaxation.objectives.size() == 1, "a mixed program has one objective");
+  if (std::cmp_greater(relaxation.terms.size(), limits.terms))
+    return {.x = {}, .bound = -LinearProgram::infinity};
+  OsiClpSolverInterface solver;
+  solver.messageHandler()->setLogLevel(0);
+  solver.setHintParam(OsiDoReducePrint, true, OsiHintTry);
+  solver.loadProblem(coin_matrix(relaxation), relaxation.column_lower.data(),
+                     relaxation.column_upper.data(), relaxation.objectives.front().data(),
+                     relaxation.row_lower.data(), relaxation.row_upper.data());
+  for (const std::uint32_t column : program.whole) solver.setInteger(static_cast<int>(column));
+
+  CbcModel model(solver);
+  model.setLogLevel(0);
+  // Without the solver's preprocessing: undone, it may leave whole columns fractional.
+  WithoutProbing strategy;
+  model.setStrategy(strategy);
+  model.setMaximumNodes(as_int(limits.nodes));
+  if (limits.time > Duration::zero()) {
+    model.setUseElapsedTime(true);
+    model.setMaximumSeconds(std::chrono::duration<double>(limits.time).count());
+  }
+  IterationLimit iterations(limits.iterations);
+  model.passInEventHandler(&iterations);
+  model.initialSolve();
+  model.branchAndBound();
+
+  MixedOptimum optimum{.finished = model.status() == 0,
+                       .x = {},
+                       .bound = model.getBestPossibleObjValue(),
+                       .nodes = model.getNodeCount()};
+  if (const double* x = model.bestSolution(); x != nullptr)
+    optimum.x.assign(x, x + relaxation.num_columns());
+  return optimum;
+}
+
+}  // namespace baechi

@@ -1,0 +1,223 @@
+#include "scenarios/published/paper.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "scenarios/read/findings.h"
+#include "scenarios/read/load.h"
+#include "scenarios/read/paths.h"
+#include "scenarios/read/tree.h"
+#include "scenarios/read/yaml.h"
+
+namespace baechi {
+namespace {
+
+using Value = Options::Value;
+
+constexpr std::size_t most_text = std::size_t{1} << 20U;
+
+constexpr std::pair<std::string_view, Metric> metrics[] = {
+    {"step_time", Metric::step_time},   {"placing_time", Metric::placing_time},
+    {"placed_ops", Metric::placed_ops}, {"peak_memory", Metric::peak_memory},
+    {"slowdown", Metric::slowdown},     {"max_load", Metric::max_load},
+    {"latency", Metric::latency},
+};
+
+/// Reads paper.yaml; every step adds to findings_ and leaves what it can.
+class PaperReader {
+ public:
+  PaperReader(Paper& paper, Findings& findings) : paper_(paper), findings_(findings) {}
+
+  void read() {
+    const std::string path = paper_.folder + "/paper.yaml";
+    const Value root = parse_yaml(read_small_file(path, most_text), path);
+    if (!is_mapping(root)) throw InputError(path + ": not a mapping with the keys of a paper");
+    if (const Value* inputs = find(root, "inputs")) find_inputs(*inputs);
+    for (const auto& [key, value] : root.children) {
+      if (key == "inputs") continue;
+      if (key == "title")
+        paper_.title = value.text;
+      else if (key == "source")
+        paper_.source = value.text;
+      else if (key == "calibrations")
+        for (const auto& [name, v] : value.children)
+          findings_.attempt([&] { calibration(name, v); });
+      else if (key == "tables")
+        for (const auto& [name, v] : value.children) findings_.attempt([&] { table(name, v); });
+      else if (!key.starts_with("x-"))
+        unknown(key, value, {"title", "source", "inputs", "calibrations", "tables"});
+    }
+  }
+
+ private:
+  void unknown(const std::string& key, const Value& value, const std::vector<std::string>& known) {
+    findings_.add(fmt::format("{}no key '{}'{} (keys: {})", at(value.where), key,
+                              did_you_mean(key, known), fmt::join(known, ", ")));
+  }
+
+  /// The first of the folders that is there. A variable that is not set names none.
+  void find_inputs(const Value& folders) {
+    std::vector<std::string> tried;
+    for (const auto& [key, folder] : folders.children) {
+      tried.push_back(folder.text);
+      try {
+        inputs_ = std::filesystem::absolute(resolve_path(folder, paper_.folder)).lexically_normal();
+      } catch (const InputError&) {
+        continue;
+      }
+      if (std::filesystem::is_directory(inputs_)) return;
+    }
+    paper_.missing = fmt::format("its inputs are not here (no {})", fmt::join(tried, ", no "));
+  }
+
+  static const Value& needed(const Value& block, std::string_view key) {
+    const Value* value = find(block, key);
+    if (value == nullptr) throw InputError(fmt::format("{}it needs '{}'", at(block.where), key));
+    return *value;
+  }
+
+  static double number(const Value& value) {
+    const auto n = parse_number<double>(value.text);
+    if (!n) throw InputError(fmt::format("{}'{}' is not a number", at(value.where), value.text));
+    return *n;
+  }
+
+  static Duration time(const Value& value) {
+    const auto t = parse_duration(value.text);
+    if (!t || *t <= Duration::zero())
+      throw InputError(fmt::format("{}'{}' is not a time above 0, such as '269 ms'",
+                                   at(value.where), value.text));
+    return *t;
+  }
+
+  std::string scenario(const Value& block) {
+    return paper_.folder + "/" + needed(block, "scenario").text;
+  }
+
+  std::vector<std::string> sets(const Value& block) const {
+    constexpr std::string_view variable = "${inputs}";
+    std::vector<std::string> all;
+    if (const Value* set = find(block, "set")) {
+      for (const auto& [key, value] : set->children) {
+        std::string text = fmt::format("{}={}", key, one_line(value));
+        if (const auto where = text.find(variable); where != std::string::npos)
+          text.replace(where, variable.size(), inputs_);
+        all.push_back(std::move(text));
+      }
+    }
+    return all;
+  }
+
+  void calibration(const std::string& name, const Value& block) {
+    paper_.calibrations.push_back({.name = name,
+                                   .scenario = scenario(block),
+                                   .placer = needed(block, "placer").text,
+                                   .sets = sets(block),
+                                   .step_time = time(needed(block, "step_time"))});
+  }
+
+  void table(const std::string& name, const Value& block) {
+    PaperTable table;
+    table.name = name;
+    table.title = needed(block, "title").text;
+    if (const Value* notes = find(block, "notes")) table.notes = notes->text;
+    if (const Value* unit = find(block, "unit")) read_unit(*unit, table);
+    Metric metric = Metric::step_time;
+    if (const Value* m = find(block, "metric")) metric = read_metric(*m);
+    for (const auto& [label, column] : needed(block, "columns").children)
+      findings_.attempt([&] { table.columns.push_back(read_column(label, column, metric)); });
+    for (const auto& [key, row] : needed(block, "rows").children)
+      findings_.attempt([&] { table.rows.push_back(read_row(row, table)); });
+    paper_.tables.push_back(std::move(table));
+  }
+
+  static void read_unit(const Value& value, PaperTable& table) {
+    table.unit_name = value.text;
+    if (value.text == "s") return;
+    if (value.text == "ms") {
+      table.unit = 1e-3;
+      return;
+    }
+    const auto bytes = parse_bytes(value.text);
+    if (!bytes || *bytes <= Bytes{})
+      throw InputError(
+          fmt::format("{}unit: '{}' is neither 's', 'ms' nor a size", at(value.where), value.text));
+    table.unit = static_cast<double>(bytes->count);
+  }
+
+  static Metric read_metric(const Value& value) {
+    std::vector<std::string> known;
+    for (const auto& [name, metric] : metrics) {
+      if (name == value.text) return metric;
+      known.emplace_back(name);
+    }
+    throw InputError(fmt::format("{}metric: no '{}'{} (metrics: {})", at(value.where), value.text,
+                                 did_you_mean(value.text, known), fmt::join(known, ", ")));
+  }
+
+  PaperColumn read_column(const std::string& name, const Value& block, Metric metric) const {
+    PaperColumn column;
+    column.name = name;
+    column.placer = needed(block, "placer").text;
+    column.metric = metric;
+    if (const Value* m = find(block, "metric")) column.metric = read_metric(*m);
+    column.sets = sets(block);
+    if (const Value* d = find(block, "rank")) column.rank = static_cast<std::size_t>(number(*d));
+    if (const Value* of = find(block, "of")) column.of = of->text;
+    if (const Value* counted = find(block, "counted")) column.counted = counted->text != "false";
+    return column;
+  }
+
+  PaperRow read_row(const Value& block, const PaperTable& table) {
+    PaperRow row;
+    row.label = needed(block, "label").text;
+    if (const Value* product = find(block, "arithmetic")) {
+      row.arithmetic = 1.0;
+      for (const auto& [key, factor] : product->children) *row.arithmetic *= number(factor);
+    } else if (find(block, "scenario") != nullptr) {
+      row.scenario = scenario(block);
+      row.sets = sets(block);
+    }
+    if (const Value* c = find(block, "calibration")) {
+      row.calibration = c->text;
+      if (std::ranges::find(paper_.calibrations, c->text, &PaperCalibration::name) ==
+          paper_.calibrations.end())
+        throw InputError(fmt::format("{}no calibration '{}'", at(c->where), c->text));
+    }
+    for (const auto& [name, value] : needed(block, "published").children) {
+      if (std::ranges::find(table.columns, name, &PaperColumn::name) == table.columns.end())
+        throw InputError(
+            fmt::format("{}table {} has no column '{}'", at(value.where), table.name, name));
+      row.published[name] =
+          value.text == "oom" ? PaperValue{.oom = true} : PaperValue{.number = number(value)};
+    }
+    return row;
+  }
+
+  Paper& paper_;
+  Findings& findings_;
+  std::string inputs_;  // a folder, or the last that was looked for
+};
+
+}  // namespace
+
+bool is_wall_clock(Metric metric) {
+  return metric == Metric::placing_time;
+}
+
+std::string_view objective_of(Metric metric) {
+  if (metric == Metric::max_load) return "max_load";
+  return metric == Metric::latency ? "latency" : "";
+}
+
+Paper load_paper(const std::string& folder, Mistakes& mistakes) {
+  Paper paper;
+  paper.folder = folder;
+  paper.name = std::filesystem::path(folder).filename().string();
+  Findings findings;
+  findings.attempt([&] { PaperReader(paper, findings).read(); });
+  findings.pour_into(mistakes);
+  return paper;
+}
+
+}  // namespace baechi

@@ -1,0 +1,119 @@
+/// A paper's tables: what it published beside what scenarios of ours give.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/read/scenario.h"
+#include "sim/error.h"
+
+namespace baechi {
+
+enum class Metric : std::uint8_t {
+  step_time,     ///< s
+  placing_time,  ///< s, wall clock, transforms included
+  placed_ops,    ///< what the placer saw
+  peak_memory,   ///< bytes, of the device with the highest, second highest, ... peak
+  slowdown,      ///< step time over that of a profile without error
+  max_load,      ///< s, by the objective of that name
+  latency,       ///< s, as well
+};
+bool is_wall_clock(Metric metric);
+/// The objective that says it; "" if it is none.
+std::string_view objective_of(Metric metric);
+
+/// What stands in a column of every row.
+struct PaperColumn {
+  std::string name;
+  std::string placer;  ///< its label in the row's scenario
+  Metric metric{};
+  std::vector<std::string> sets;  ///< KEY=VALUE, over those of the row
+  std::size_t rank = 0;           ///< of peak_memory: the device with the highest is 0
+  std::string of = "mean";        ///< of the seeds: min, mean or max
+  bool counted = true;            ///< in the table's mean deviation
+};
+
+/// A number, or out of memory.
+struct PaperValue {
+  bool oom = false;
+  double number = 0.0;
+  bool over = false;        ///< of an objective: although the weights do not fit
+  bool unfinished = false;  ///< of a search that a limit ended
+};
+
+struct PaperRow {
+  std::string label;
+  std::string scenario;                         ///< path; "" for what the paper alone can say
+  std::vector<std::string> sets;                ///< KEY=VALUE into it
+  std::string calibration;                      ///< "" for none
+  std::optional<double> arithmetic;             ///< the paper's own product, as `ours`
+  std::map<std::string, PaperValue> published;  ///< by column
+};
+
+struct PaperTable {
+  std::string name, title, notes;
+  double unit = 1.0;  ///< of published numbers, in seconds, bytes or one
+  std::string unit_name;
+  std::vector<PaperColumn> columns;
+  std::vector<PaperRow> rows;
+};
+
+/// A model's one number: the speed of the devices is set so that `placer`'s step takes `step_time`.
+struct PaperCalibration {
+  std::string name, scenario, placer;
+  std::vector<std::string> sets;
+  Duration step_time{};
+};
+
+struct Paper {
+  std::string name, folder, title, source;
+  std::string missing;  ///< why it cannot be run here, "" if it can
+  std::vector<PaperCalibration> calibrations;
+  std::vector<PaperTable> tables;
+};
+
+/// FOLDER/paper.yaml. What is wrong is added to `mistakes`. If its `inputs`, folders outside the
+/// repository that may hold what its scenarios read, name one that exists, that replaces every
+/// ${inputs} in `set`; else the paper says what is missing.
+Paper load_paper(const std::string& folder, Mistakes& mistakes);
+
+struct PaperCell {
+  std::optional<PaperValue> published, ours;  ///< ours: in the table's unit
+  bool calibrated = false;                    ///< the very number that the calibration took
+  /// ours / published - 1.
+  std::optional<double> deviation() const;
+};
+
+struct PaperTableResult {
+  std::vector<std::vector<PaperCell>> cells;  ///< [rows][columns]
+  std::size_t deviations = 0;                 ///< counted cells with numbers on both sides
+  double mean_deviation = 0.0;                ///< mean of their absolute values
+  std::size_t ranked_rows = 0, right_rows = 0;
+  double kendall = 0.0;  ///< mean over the ranked rows, of step times
+  std::size_t oom_cells = 0, right_oom = 0;
+};
+
+struct PaperResult {
+  std::map<std::string, double> speeds;  ///< of calibrations
+  std::vector<PaperTableResult> tables;  ///< as Paper::tables
+};
+
+/// Told of `total` runs that are about to begin and counted in `done`; what it returns lives until
+/// they have ended.
+using Watch =
+    std::function<std::shared_ptr<void>(const std::atomic<std::size_t>& done, std::size_t total)>;
+
+/// Runs all of it. Throws InputError where a scenario is wrong, std::runtime_error where a run
+/// fails.
+PaperResult evaluate(const Paper& paper, std::size_t threads, const Watch& watch);
+
+std::string to_text(const Paper& paper, const PaperResult& result);
+std::string to_markdown(const Paper& paper, const PaperResult& result);
+/// table,row,column,published,ours,deviation; wall-clock columns are left out of it.
+std::string to_csv(const Paper& paper, const PaperResult& result);
+
+}  // namespace baechi

@@ -1,0 +1,311 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "scenarios/read/load.h"
+#include "scenarios/published/paper.h"
+#include "scenarios/run/runner.h"
+#include "sim/objective/objective.h"
+
+namespace baechi {
+namespace {
+
+/// Two numbers of a paper whose order means something differ by more than this share.
+constexpr double tie = 0.01;
+
+/// One scenario under its sets, and which of its placers are of interest.
+struct Job {
+  std::string scenario;
+  std::vector<std::string> sets;
+  std::set<std::string> placers{};
+  std::string objective{};  ///< also what the placements are worth by it; "" for none
+};
+
+/// Adds what the row's placement is worth to its facts. A run that ends out of memory has a value,
+/// too: these objectives have their own idea of memory.
+void add_score(const Plan& plan, RunResult& row, const std::string& objective) {
+  if (row.status != Status::ok && row.status != Status::oom) return;
+  const RunStep step = step_of(plan, row);
+  const Score score =
+      make_objective(objective, Options(objective))->score(step.problem(), step.placement());
+  if (score.deadlock) return;
+  row.facts["objective_us"] = to_us(score.value);
+  row.facts["objective_feasible"] = score.feasible() ? 1.0 : 0.0;
+}
+
+/// The results of each job, a list of rows.
+std::vector<std::vector<RunResult>> run_jobs(const std::vector<Job>& jobs, std::size_t threads,
+                                             const Watch& watch) {
+  Mistakes mistakes;
+  std::vector<ScenarioFile> files;
+  files.reserve(jobs.size());
+  for (const Job& job : jobs) files.push_back(load_scenario(job.scenario, job.sets, mistakes));
+  mistakes.throw_if_any();
+  const Plan plan = make_plan(std::move(files), threads, mistakes);
+  mistakes.throw_if_any();
+  std::vector<std::size_t> ids;
+  for (std::size_t id = 0; id < plan.num_runs(); ++id) {
+    const PlannedRun r = plan.run(id);
+    if (jobs[r.file].placers.contains(plan.files[r.file].placers[r.choice].label))
+      ids.push_back(id);
+  }
+  std::atomic<std::size_t> done{0};
+  const auto watching = watch(done, ids.size());
+  std::vector<std::vector<RunResult>> rows(jobs.size());
+  for (RunResult& row : run(plan, ids, {.threads = threads, .done = &done}).rows) {
+    if (row.status == Status::error)
+      throw std::runtime_error(
+          fmt::format("{}: {}: {}", jobs[row.scenario].scenario, row.placer, row.detail));
+    if (const std::string& objective = jobs[row.scenario].objective; !objective.empty())
+      add_score(plan, row, objective);
+    rows[row.scenario].push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::map<std::string, double> calibrate(const Paper& paper, std::size_t threads,
+                                        const Watch& watch) {
+  std::vector<Job> jobs;
+  for (const PaperCalibration& c : paper.calibrations)
+    jobs.push_back({c.scenario, c.sets, {c.placer}});
+  const auto rows = run_jobs(jobs, threads, watch);
+  std::map<std::string, double> speeds;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const PaperCalibration& c = paper.calibrations[i];
+    if (rows[i].empty())
+      throw InputError(
+          fmt::format("calibration {}: {} has no placer '{}'", c.name, c.scenario, c.placer));
+    const RunResult& row = rows[i].front();
+    if (!row.step_time)
+      throw std::runtime_error(fmt::format("calibration {}: {}", c.name, row.detail));
+    speeds[c.name] = to_us(*row.step_time) / to_us(c.step_time);
+  }
+  return speeds;
+}
+
+/// The jobs of a cell: its own, and for a slowdown the same with a true profile.
+struct CellJobs {
+  std::optional<std::size_t> own, true_profile;
+};
+
+/// The job of those scenario and sets among `jobs`, made if need be, with `placer` in it.
+std::size_t job_of(const PaperRow& row, std::vector<std::string> sets, const std::string& placer,
+                   std::vector<Job>& jobs) {
+  auto it = std::ranges::find_if(
+      jobs, [&](const Job& j) { return j.scenario == row.scenario && j.sets == sets; });
+  if (it == jobs.end()) it = jobs.insert(it, {row.scenario, std::move(sets), {}});
+  it->placers.insert(placer);
+  return static_cast<std::size_t>(it - jobs.begin());
+}
+
+std::vector<std::string> with(const PaperRow& row, const PaperColumn& column) {
+  std::vector<std::string> sets = row.sets;
+  sets.insert(sets.end(), column.sets.begin(), column.sets.end());
+  return sets;
+}
+
+/// [tables][rows][columns]
+using AllCellJobs = std::vector<std::vector<std::vector<CellJobs>>>;
+
+AllCellJobs all_jobs(const Paper& paper, const std::map<std::string, double>& speeds,
+                     std::vector<Job>& jobs) {
+  AllCellJobs all;
+  for (const PaperTable& table : paper.tables) {
+    auto& rows = all.emplace_back();
+    for (const PaperRow& row : table.rows) {
+      auto& cells = rows.emplace_back(table.columns.size());
+      if (row.scenario.empty()) continue;
+      for (std::size_t c = 0; c < table.columns.size(); ++c) {
+        const PaperColumn& column = table.columns[c];
+        std::vector<std::string> sets = with(row, column);
+        if (!row.calibration.empty())
+          sets.push_back(fmt::format("cluster.devices.speed={}", speeds.at(row.calibration)));
+        cells[c].own = job_of(row, sets, column.placer, jobs);
+        if (const auto objective = objective_of(column.metric); !objective.empty())
+          jobs[*cells[c].own].objective = objective;
+        if (column.metric != Metric::slowdown) continue;
+        sets.insert(sets.end(), {"profile.error=0", "seeds=[0]"});
+        cells[c].true_profile = job_of(row, std::move(sets), column.placer, jobs);
+      }
+    }
+  }
+  return all;
+}
+
+/// The runs of `placer`, in the order of their seeds.
+std::vector<const RunResult*> runs_of(const std::string& placer,
+                                      const std::vector<RunResult>& rows) {
+  std::vector<const RunResult*> found;
+  for (const RunResult& row : rows)
+    if (row.placer == placer) found.push_back(&row);
+  return found;
+}
+
+/// Bytes of the device with the `rank`-th highest peak, from 0.
+double peak(const RunResult& row, std::size_t rank) {
+  std::vector<Bytes> peaks = row.device_peaks;
+  std::ranges::sort(peaks, std::greater<>());
+  return static_cast<double>(peaks.at(rank).count);
+}
+
+double one_number(const PaperColumn& column, const PaperTable& table, const RunResult& row) {
+  switch (column.metric) {
+    case Metric::placing_time:
+      return std::chrono::duration<double>(row.placing).count() / table.unit;
+    case Metric::placed_ops:
+      return row.facts.at("placed_ops");
+    case Metric::peak_memory:
+      return peak(row, column.rank) / table.unit;
+    case Metric::max_load:
+    case Metric::latency:
+      return row.facts.at("objective_us") / 1e6 / table.unit;
+    case Metric::step_time:
+    case Metric::slowdown:
+      break;
+  }
+  return to_us(*row.step_time) / 1e6 / table.unit;
+}
+
+/// By an objective, of one run: nothing where there is no placement.
+std::optional<PaperValue> worth(const PaperColumn& column, const PaperTable& table,
+                                const RunResult& row) {
+  if (!row.facts.contains("objective_us")) return std::nullopt;
+  const auto fact = [&](const char* name, double otherwise) {
+    const auto it = row.facts.find(name);
+    return it == row.facts.end() ? otherwise : it->second;
+  };
+  return PaperValue{.number = one_number(column, table, row),
+                    .over = fact("objective_feasible", 1.0) == 0.0,
+                    .unfinished = fact("gap", 0.0) > 0.0 || fact("optimal", 1.0) == 0.0};
+}
+
+std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& table,
+                                   const CellJobs& jobs,
+                                   const std::vector<std::vector<RunResult>>& rows) {
+  const auto runs = runs_of(column.placer, rows[*jobs.own]);
+  if (runs.empty()) return std::nullopt;
+  if (!objective_of(column.metric).empty()) return worth(column, table, *runs.front());
+  double base = 1.0;
+  if (column.metric == Metric::slowdown) {
+    const auto known = runs_of(column.placer, rows[*jobs.true_profile]);
+    if (known.front()->status != Status::ok) return std::nullopt;
+    base = to_us(*known.front()->step_time) / 1e6;
+  }
+  double sum = 0.0, least = std::numeric_limits<double>::infinity(), most = 0.0;
+  for (const RunResult* run : runs) {
+    // Whoever only asks how long placing took does not ask whether the step then fits.
+    const bool placed = run->status == Status::oom && column.metric == Metric::placing_time;
+    if (run->status != Status::ok && !placed) return PaperValue{.oom = true};
+    const double x = one_number(column, table, *run) / base;
+    sum += x;
+    least = std::min(least, x);
+    most = std::max(most, x);
+  }
+  const double mean = sum / static_cast<double>(runs.size());
+  return PaperValue{.number = column.of == "min" ? least : column.of == "max" ? most : mean};
+}
+
+/// By how published and ours order two placers: concordant, discordant, or neither.
+int agreement(const PaperCell& a, const PaperCell& b) {
+  const auto less = [](const PaperValue& x, const PaperValue& y) {
+    if (x.oom || y.oom) return !x.oom && y.oom;
+    return x.number < y.number * (1.0 - tie);
+  };
+  const int theirs = less(*a.published, *b.published) ? -1 : less(*b.published, *a.published);
+  const int ours = less(*a.ours, *b.ours) ? -1 : less(*b.ours, *a.ours);
+  return theirs * ours;
+}
+
+/// How well our order of the placers is theirs: pairs that the paper tells apart and we reverse
+/// make a row wrong.
+void rank(const PaperTable& table, PaperTableResult& result) {
+  double sum = 0.0;
+  for (const auto& cells : result.cells) {
+    int concordant = 0, discordant = 0;
+    for (std::size_t a = 0; a < cells.size(); ++a) {
+      for (std::size_t b = a + 1; b < cells.size(); ++b) {
+        const bool step_times = table.columns[a].metric == Metric::step_time &&
+                                table.columns[b].metric == Metric::step_time;
+        if (!step_times || !cells[a].published || !cells[b].published || !cells[a].ours ||
+            !cells[b].ours)
+          continue;
+        const int pair = agreement(cells[a], cells[b]);
+        concordant += pair > 0 ? 1 : 0;
+        discordant += pair < 0 ? 1 : 0;
+      }
+    }
+    if (concordant + discordant == 0) continue;
+    ++result.ranked_rows;
+    if (discordant == 0) ++result.right_rows;
+    sum += static_cast<double>(concordant - discordant) / (concordant + discordant);
+  }
+  if (result.ranked_rows > 0) result.kendall = sum / static_cast<double>(result.ranked_rows);
+}
+
+void summarise(const PaperTable& table, PaperTableResult& result) {
+  for (const auto& cells : result.cells) {
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const PaperCell& cell = cells[c];
+      if (!cell.published || !cell.ours) continue;
+      if (cell.published->oom || cell.ours->oom) {
+        ++result.oom_cells;
+        if (cell.published->oom == cell.ours->oom) ++result.right_oom;
+      }
+      if (!table.columns[c].counted || is_wall_clock(table.columns[c].metric) || cell.calibrated ||
+          !cell.deviation())
+        continue;
+      ++result.deviations;
+      result.mean_deviation += std::abs(*cell.deviation());
+    }
+  }
+  if (result.deviations > 0) result.mean_deviation /= static_cast<double>(result.deviations);
+  rank(table, result);
+}
+
+/// Whether the cell's run is the one its calibration was set by.
+bool is_calibrated(const Paper& paper, const PaperRow& row, const PaperColumn& column) {
+  const auto c = std::ranges::find(paper.calibrations, row.calibration, &PaperCalibration::name);
+  return c != paper.calibrations.end() && column.metric == Metric::step_time &&
+         c->placer == column.placer && c->scenario == row.scenario && c->sets == with(row, column);
+}
+
+}  // namespace
+
+std::optional<double> PaperCell::deviation() const {
+  if (!published || !ours || published->oom || ours->oom || published->number == 0.0)
+    return std::nullopt;
+  return ours->number / published->number - 1.0;
+}
+
+PaperResult evaluate(const Paper& paper, std::size_t threads, const Watch& watch) {
+  PaperResult result;
+  result.speeds = calibrate(paper, threads, watch);
+  std::vector<Job> jobs;
+  const AllCellJobs cell_jobs = all_jobs(paper, result.speeds, jobs);
+  const auto rows = run_jobs(jobs, threads, watch);
+  for (std::size_t t = 0; t < paper.tables.size(); ++t) {
+    const PaperTable& table = paper.tables[t];
+    PaperTableResult& answer = result.tables.emplace_back();
+    for (std::size_t r = 0; r < table.rows.size(); ++r) {
+      const PaperRow& row = table.rows[r];
+      auto& cells = answer.cells.emplace_back();
+      for (std::size_t c = 0; c < table.columns.size(); ++c) {
+        const PaperColumn& column = table.columns[c];
+        PaperCell& cell = cells.emplace_back();
+        if (const auto it = row.published.find(column.name); it != row.published.end())
+          cell.published = it->second;
+        if (row.arithmetic) {
+          if (cell.published) cell.ours = PaperValue{.number = *row.arithmetic};
+        } else if (!row.scenario.empty()) {
+          cell.ours = value_of(column, table, cell_jobs[t][r][c], rows);
+        }
+        cell.calibrated = is_calibrated(paper, row, column);
+      }
+    }
+    summarise(table, answer);
+  }
+  return result;
+}
+
+}  // namespace baechi

@@ -1,0 +1,39 @@
+#include "scenarios/read/axes.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "scenarios/read/tree.h"
+
+namespace baechi {
+
+std::size_t count_combinations(std::span<const Axis> axes, std::size_t most) {
+  std::size_t n = 1;
+  for (const Axis& axis : axes) {
+    if (axis.values.empty()) return 0;
+    n = n > most / axis.values.size() ? most + 1 : n * axis.values.size();
+  }
+  return n;
+}
+
+void for_each_combination(const std::string& name, const Options::Value& block,
+                          std::span<const Axis> axes,
+                          const std::function<bool(const Options::Value&)>& visit) {
+  if (count_combinations(axes, 1) == 0) return;
+  std::vector<std::size_t> widest_first(axes.size());
+  std::iota(widest_first.begin(), widest_first.end(), 0U);
+  std::ranges::stable_sort(widest_first, {}, [&](std::size_t i) { return axes[i].key.size(); });
+
+  std::vector<std::size_t> digit(axes.size(), 0);  // into each axis's values
+  while (true) {
+    Options::Value root{.text = {}, .where = {}, .children = {{name, block}}};
+    for (const std::size_t i : widest_first) put(root, axes[i].key, axes[i].values[digit[i]]);
+    if (!visit(root.children.front().second)) return;
+
+    std::size_t i = axes.size();
+    while (i > 0 && ++digit[i - 1] == axes[i - 1].values.size()) digit[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+}  // namespace baechi

@@ -1,0 +1,41 @@
+/// What each block of a scenario means.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "scenarios/read/device_table.h"
+#include "scenarios/read/findings.h"
+#include "scenarios/read/scenario.h"
+
+namespace baechi {
+
+/// `block` as the options of `owner`, ${NAME} in texts replaced, without the keys `except`.
+/// Relative paths are relative to `base`. Throws InputError if it is neither a mapping nor empty.
+Options options_of(const Options::Value& block, std::string owner, const std::string& base,
+                   const std::vector<std::string>& except = {});
+
+/// Each adds what is wrong to `findings`; what it returns then is not to be used.
+GraphChoice read_graph(const Options::Value& block, const std::string& base, Findings& findings);
+ClusterChoice read_cluster(const Options::Value& block, const DeviceTable& kinds,
+                           Findings& findings);
+std::vector<Choice> read_transforms(const Options::Value& block, const std::string& base,
+                                    Findings& findings);
+ProfileChoice read_profile(const Options::Value& block, Findings& findings);
+CalibrationChoice read_calibration(const Options::Value& block, const std::string& base,
+                                   Findings& findings);
+EngineOptions read_engine(const Options::Value& block, Findings& findings);
+std::vector<Choice> read_placers(const Options::Value& block, const std::string& base,
+                                 Findings& findings);
+std::vector<std::uint64_t> read_seeds(const Options::Value& block, Findings& findings);
+ReportChoice read_report(const Options::Value& block, Findings& findings);
+
+/// The keys that the blocks with fixed keys have, for the reference and the schema.
+struct BlockKeys {
+  std::string block;  ///< "cluster.devices"
+  std::string help;
+  std::vector<Options::Declared> keys;
+  std::vector<std::string> needed;
+};
+std::vector<BlockKeys> block_keys();
+
+}  // namespace baechi

@@ -1,0 +1,233 @@
+#include "scenarios/read/calibration_file.h"
+
+#include <cmath>
+
+#include "scenarios/read/blocks.h"
+#include "scenarios/read/findings.h"
+#include "scenarios/read/paths.h"
+#include "scenarios/read/tree.h"
+#include "scenarios/read/yaml.h"
+
+namespace baechi {
+namespace {
+
+using Value = Options::Value;
+
+std::string quoted(const std::string& text) {
+  return one_line(Value{.text = text, .where = {}, .children = {}});
+}
+
+std::string text_of(const Estimate& e) {
+  return fmt::format("[{}, {}, {}]", e.value, e.low, e.high);
+}
+
+std::string text_of(const std::vector<std::pair<double, double>>& table) {
+  std::string out;
+  for (const auto& [amount, ns] : table)
+    out += fmt::format("{}[{}, {}]", out.empty() ? "" : ", ", amount, ns);
+  return "[" + out + "]";
+}
+
+std::string text_of(const FittedTime& time) {
+  std::string out =
+      fmt::format("fixed_ns: {}, ns_per_unit: {}, least: {}, most: {}, worst_residual: {}",
+                  text_of(time.fixed_ns), text_of(time.ns_per_unit), time.least, time.most,
+                  time.worst_residual);
+  if (!time.table.empty()) out += ", table: " + text_of(time.table);
+  return out;
+}
+
+class Reader {
+ public:
+  explicit Reader(const Value& root) : root_(root) {}
+
+  Calibration read() {
+    Calibration c;
+    Options o = options_of(root_, "calibration", "");
+    const std::string schema = o.get("schema", "", "of the file");
+    if (schema != Calibration::schema)
+      o.mistake("schema", fmt::format("'{}', not '{}', which this program reads", schema,
+                                      Calibration::schema));
+    c.gpu = o.get("gpu", "", "");
+    c.driver = o.get("driver", "", "");
+    c.cuda = o.get("cuda", "", "");
+    c.harness = o.get("harness", "", "");
+    c.date = o.get("date", "", "");
+    const std::int64_t sms = o.get("sms", std::int64_t{0}, "");
+    if (sms > most_sms) o.mistake("sms", fmt::format("{} is more than {}", sms, most_sms));
+    c.sms = static_cast<int>(sms);
+    c.timer_tick_ns = o.get("timer_tick_ns", 0.0, "");
+    c.granule = {o.get("granule_bytes", std::int64_t{0}, "")};
+    const Value* partitions = o.raw("partitions", "");
+    const Value* modes = o.raw("modes", "");
+    const Value* transfers = o.raw("transfers", "");
+    const Value* ops = o.raw("ops", "");
+    const Value* interference = o.raw("interference", "");
+    findings_.attempt([&] { o.finish(); });
+    each(partitions, [&](const Value& v) { c.partitions.push_back(partition(v)); });
+    each(modes, [&](const Value& v) { c.modes.push_back(read_mode(v)); });
+    each(transfers, [&](const Value& v) { c.transfers.push_back(read_transfer(v)); });
+    each(ops, [&](const Value& v) { c.ops.push_back(read_op(v)); });
+    each(interference, [&](const Value& v) { c.interference.push_back(read_interference(v)); });
+    Mistakes mistakes;
+    findings_.pour_into(mistakes);
+    mistakes.throw_if_any();
+    return c;
+  }
+
+ private:
+  static constexpr int most_sms = 1 << 20;  // of machine.txt, too
+
+  void each(const Value* list, const auto& read) {
+    if (list == nullptr || (list->children.empty() && (list->text.empty() || list->text == "[]")))
+      return;
+    if (!is_list(*list)) return findings_.add(at(list->where) + "not a list");
+    for (const auto& entry : list->children) findings_.attempt([&] { read(entry.second); });
+  }
+
+  static std::vector<double> numbers(const Value& list, std::size_t count) {
+    std::vector<double> all;
+    for (const auto& [key, v] : list.children) {
+      const auto n = parse_number<double>(v.text);
+      if (!n || !std::isfinite(*n) || std::abs(*n) > 1e18)
+        throw InputError(fmt::format("{}'{}' is not a number", at(v.where), v.text));
+      all.push_back(*n);
+    }
+    if (all.size() != count)
+      throw InputError(fmt::format("{}a list of {} numbers stands here", at(list.where), count));
+    return all;
+  }
+
+  static Calibration::Partition partition(const Value& v) {
+    const std::vector<double> n = numbers(v, 2);
+    for (const double sms : n) {
+      if (sms < 0.0 || sms > most_sms || sms != std::floor(sms))
+        throw InputError(fmt::format("{}multiprocessors are a whole number from 0 to {}, not {}",
+                                     at(v.where), most_sms, sms));
+    }
+    return {static_cast<int>(n[0]), static_cast<int>(n[1])};
+  }
+
+  /// The estimate at `key`; all zero if it may be missing and is.
+  static Estimate estimate(Options& o, const char* key) {
+    const Value* v = o.raw(key, "");
+    if (v == nullptr) return {};
+    const std::vector<double> n = numbers(*v, 3);
+    return {n[0], n[1], n[2]};
+  }
+
+  static FittedTime fitted(Options& o) {
+    FittedTime time;
+    time.fixed_ns = estimate(o, "fixed_ns");
+    time.ns_per_unit = estimate(o, "ns_per_unit");
+    time.least = o.get("least", 0.0, "");
+    time.most = o.get("most", 0.0, "");
+    time.worst_residual = o.get("worst_residual", 0.0, "");
+    if (const Value* table = o.raw("table", "")) {
+      for (const auto& [key, v] : table->children) {
+        const std::vector<double> n = numbers(v, 2);
+        if (n[0] <= 0.0 || n[1] <= 0.0 || (!time.table.empty() && n[0] <= time.table.back().first))
+          throw InputError(at(v.where) + "amounts ascend, and no number is 0 or less");
+        time.table.emplace_back(n[0], n[1]);
+      }
+    }
+    return time;
+  }
+
+  static Calibration::Mode read_mode(const Value& v) {
+    Options o = options_of(v, "modes", "");
+    Calibration::Mode mode;
+    mode.mode = o.get("mode", {"graph", "stream"}, "");
+    mode.same_ns = estimate(o, "same_ns");
+    mode.cross_ns = estimate(o, "cross_ns");
+    mode.submit_ns = estimate(o, "submit_ns");
+    o.finish();
+    return mode;
+  }
+
+  static Calibration::Transfer read_transfer(const Value& v) {
+    Options o = options_of(v, "transfers", "");
+    Calibration::Transfer t;
+    t.mode = o.get("mode", {"graph", "stream"}, "");
+    t.way = o.get("way", {"link", "host", "peer"}, "");
+    t.direction = o.get("direction", "", "");
+    t.paced = o.get("paced", false, "");
+    t.latency_ns = estimate(o, "latency_ns");
+    t.occupancy_ns = estimate(o, "occupancy_ns");
+    t.shared = o.get("shared", false, "");
+    t.contention = o.get("contention", 1.0, "");
+    t.time = fitted(o);
+    o.finish();
+    return t;
+  }
+
+  static Calibration::OpTime read_op(const Value& v) {
+    Options o = options_of(v, "ops", "");
+    Calibration::OpTime op;
+    op.kind = o.get("kind", {"spin", "gemm", "ew", "cublas"}, "");
+    op.left_out_error = o.get("left_out_error", 0.0, "");
+    op.time = fitted(o);
+    o.finish();
+    return op;
+  }
+
+  static Calibration::Interference read_interference(const Value& v) {
+    Options o = options_of(v, "interference", "");
+    Calibration::Interference i;
+    i.op = o.get("op", "", "");
+    i.neighbour = o.get("neighbour", "", "");
+    i.per_neighbour = estimate(o, "per_neighbour");
+    o.finish();
+    return i;
+  }
+
+  const Value& root_;
+  Findings findings_;
+};
+
+}  // namespace
+
+std::string calibration_yaml(const Calibration& c) {
+  std::string out = fmt::format(
+      "schema: {}\ngpu: {}\ndriver: {}\ncuda: {}\nharness: {}\ndate: {}\nsms: {}\n"
+      "timer_tick_ns: {}\ngranule_bytes: {}\n# multiprocessors of each device: compute, link\n"
+      "partitions: [",
+      Calibration::schema, quoted(c.gpu), quoted(c.driver), quoted(c.cuda), quoted(c.harness),
+      quoted(c.date), c.sms, c.timer_tick_ns, c.granule.count);
+  for (std::size_t d = 0; d < c.partitions.size(); ++d)
+    out += fmt::format("{}[{}, {}]", d == 0 ? "" : ", ", c.partitions[d].compute,
+                       c.partitions[d].link);
+  out += "]\n# numbers in threes: estimate, and 95 % interval\nmodes:\n";
+  for (const auto& m : c.modes)
+    out += fmt::format("- {{mode: {}, same_ns: {}, cross_ns: {}, submit_ns: {}}}\n", m.mode,
+                       text_of(m.same_ns), text_of(m.cross_ns), text_of(m.submit_ns));
+  if (!c.transfers.empty()) out += "transfers:\n";
+  for (const auto& t : c.transfers)
+    out += fmt::format(
+        "- {{mode: {}, way: {}, direction: {}, paced: {}, latency_ns: {}, occupancy_ns: {}, "
+        "shared: {}, contention: {}, {}}}\n",
+        t.mode, t.way, quoted(t.direction), t.paced, text_of(t.latency_ns), text_of(t.occupancy_ns),
+        t.shared, t.contention, text_of(t.time));
+  if (!c.ops.empty()) out += "ops:\n";
+  for (const auto& op : c.ops)
+    out += fmt::format("- {{kind: {}, left_out_error: {}, {}}}\n", op.kind, op.left_out_error,
+                       text_of(op.time));
+  if (!c.interference.empty())
+    out += "# slower by this much per device that runs a neighbour\ninterference:\n";
+  for (const auto& i : c.interference)
+    out += fmt::format("- {{op: {}, neighbour: {}, per_neighbour: {}}}\n", i.op, i.neighbour,
+                       text_of(i.per_neighbour));
+  return out;
+}
+
+Calibration parse_calibration(std::string_view text, const std::string& path) {
+  const Value root = parse_yaml(text, path);
+  if (!is_mapping(root)) throw InputError(path + ": not a mapping with the keys of a calibration");
+  return Reader(root).read();
+}
+
+Calibration read_calibration(const std::string& path) {
+  return parse_calibration(read_small_file(path, std::size_t{1} << 20U), path);
+}
+
+}  // namespace baechi

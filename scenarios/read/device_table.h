@@ -1,0 +1,39 @@
+/// The kinds of devices and links that scenarios name.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scenarios/read/findings.h"
+#include "sim/cluster/cluster.h"
+#include "sim/cluster/device_model.h"
+#include "sim/options.h"
+
+namespace baechi {
+
+struct LinkModel {
+  Link link{};
+  std::string source;
+};
+
+struct DeviceTable {
+  std::map<std::string, std::shared_ptr<const DeviceModel>> devices;
+  std::map<std::string, LinkModel> links;
+
+  /// Adds what `block`, {devices: {NAME: {...}}, links: {NAME: {...}}}, says, over kinds of the
+  /// same name.
+  void add(const Options::Value& block, Findings& findings);
+};
+
+/// What scenarios/devices.yaml says.
+const DeviceTable& built_in_devices();
+
+/// The kind whose times generated graphs carry: Baechi's GPU.
+inline constexpr const char* default_device = "rtx_2080";
+
+/// The options of a kind, for the reference and the schema.
+std::vector<Options::Declared> device_kind_options();
+std::vector<Options::Declared> link_kind_options();
+
+}  // namespace baechi

@@ -1,0 +1,358 @@
+#include "scenarios/read/load.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "scenarios/read/blocks.h"
+#include "scenarios/read/calibration_file.h"
+#include "scenarios/read/paths.h"
+#include "scenarios/read/axes.h"
+#include "scenarios/read/tree.h"
+#include "scenarios/read/yaml.h"
+
+namespace baechi {
+namespace {
+
+using Value = Options::Value;
+
+constexpr std::size_t most_text = std::size_t{1} << 20U;
+constexpr std::size_t most_points = 100'000;
+constexpr std::size_t most_copied = 50'000'000;  // values, over all points
+constexpr std::size_t enough_findings = 100;     // for one time
+constexpr std::string_view blocks[] = {"graph", "transforms", "cluster", "engine",
+                                       "profile"};  // the slowest first
+
+/// Reads one file: every step adds to findings_ and leaves what it can.
+class Loader {
+ public:
+  Loader(const std::string& path, Findings& findings)
+      : path_(path),
+        base_(std::filesystem::path(path).parent_path().string()),
+        findings_(findings) {}
+
+  ScenarioFile load(std::string text, std::span<const std::string> sets) {
+    ScenarioFile file;
+    file.path = path_;
+    file.text = std::move(text);
+    file.sets = {sets.begin(), sets.end()};
+    findings_.attempt([&] {
+      root_ = parse_yaml(file.text, path_);
+      if (!is_mapping(root_))
+        throw InputError(path_ + ": not a mapping with the keys of a scenario");
+      for (const std::string& set : sets) findings_.attempt([&] { apply(set); });
+      check_keys();
+      read_sweep();
+      include_clusters();
+      read_kinds();
+      expand(file);
+    });
+    return file;
+  }
+
+ private:
+  /// "KEY=VALUE" into the tree.
+  void apply(const std::string& set) {
+    const std::size_t equals = set.find('=');
+    const std::string key = set.substr(0, equals);
+    if (equals == std::string::npos || key.empty())
+      throw InputError(fmt::format("--set {}: not KEY=VALUE", set));
+    const Value value = parse_yaml(set.substr(equals + 1), "--set " + key);
+    constexpr std::string_view sweep = "sweep.";
+    if (!key.starts_with(sweep)) {
+      put(root_, key, value);
+      if (Value* axes = find(root_, "sweep")) erase(*axes, key);
+      return;
+    }
+    put(root_, "sweep", find(root_, "sweep") == nullptr ? Value{} : *find(root_, "sweep"));
+    Value& axes = *find(root_, "sweep");
+    const std::string axis = key.substr(sweep.size());
+    erase(axes, axis);
+    axes.children.emplace_back(axis, value);
+  }
+
+  void check_keys() {
+    std::vector<std::string> known;
+    for (const TopKey& k : top_keys()) known.emplace_back(k.key);
+    for (const auto& [key, value] : root_.children) {
+      if (key.starts_with("x-") || std::ranges::find(known, key) != known.end()) continue;
+      findings_.add(fmt::format("{}a scenario has no key '{}'{} (keys: {})", at(value.where), key,
+                                did_you_mean(key, known), fmt::join(known, ", ")));
+    }
+    for (const std::string_view key : {"graph", "cluster", "placers"}) {
+      if (find(root_, key) == nullptr && !is_swept(key))
+        findings_.add(fmt::format("{}: it needs '{}'", path_, key));
+    }
+  }
+
+  /// Whether the sweep gives `block` or anything in it.
+  bool is_swept(std::string_view block) const {
+    const Value* sweep = find(root_, "sweep");
+    return sweep != nullptr && std::ranges::any_of(sweep->children, [&](const auto& axis) {
+             return axis.first.substr(0, axis.first.find('.')) == block;
+           });
+  }
+
+  void read_sweep() {
+    const Value* sweep = find(root_, "sweep");
+    if (sweep == nullptr || (sweep->children.empty() && sweep->text.empty())) return;
+    if (!is_mapping(*sweep)) {
+      findings_.add(at(sweep->where) + "sweep: not a mapping of KEY: [value, ...]");
+      return;
+    }
+    for (const auto& [key, values] : sweep->children) {
+      if (!is_list(values)) {
+        findings_.add(
+            fmt::format("{}sweep.{}: not a list of at least one value", at(values.where), key));
+      } else if (key == "placers" || key == "seeds") {
+        if (find(root_, key) != nullptr)
+          findings_.add(fmt::format("{}sweep.{}: also given as '{}'", at(values.where), key, key));
+        lists_[key] = values;
+      } else {
+        read_axis(key, values);
+      }
+    }
+  }
+
+  void read_axis(const std::string& key, const Value& values) {
+    static constexpr std::string_view sweepable[] = {"graph",   "transforms", "cluster", "engine",
+                                                     "profile", "placers",    "seeds"};
+    if (std::ranges::find(blocks, key.substr(0, key.find('.'))) == std::end(blocks)) {
+      const std::vector<std::string> known(std::begin(sweepable), std::end(sweepable));
+      findings_.add(
+          fmt::format("{}sweep: no '{}' to sweep{} (one of {}, or a dotted key in the first five)",
+                      at(values.where), key, did_you_mean(key.substr(0, key.find('.')), known),
+                      fmt::join(known, ", ")));
+      return;
+    }
+    Axis axis{.key = key, .values = {}};
+    std::set<std::string> seen;
+    for (const auto& [none, value] : values.children) {
+      if (key == "graph.import" && is_pattern(value.text)) {
+        findings_.attempt([&] { add_files(value, axis); });
+      } else {
+        axis.values.push_back(value);
+      }
+    }
+    for (const Value& value : axis.values) {
+      if (!seen.insert(one_line(value)).second)
+        findings_.add(fmt::format("{}sweep.{}: {} stands there twice", at(value.where), key,
+                                  one_line(value)));
+    }
+    axes_.push_back(std::move(axis));
+  }
+
+  void add_files(const Value& pattern, Axis& axis) const {
+    for (std::string& file : matching_files(pattern, base_))
+      axis.values.push_back({.text = std::move(file), .where = pattern.where, .children = {}});
+  }
+
+  /// Where a cluster is a path, what stands in that file.
+  void include_clusters() {
+    if (Value* cluster = find(root_, "cluster"))
+      clusters_known_ = include(*cluster, "cluster") && clusters_known_;
+    for (Axis& axis : axes_) {
+      if (axis.key != "cluster") continue;
+      for (Value& value : axis.values)
+        clusters_known_ = include(value, "cluster") && clusters_known_;
+    }
+  }
+
+  /// Puts what stands in the file that `block` names in its place. Whether all is well.
+  bool include(Value& block, std::string_view key) {
+    if (!block.children.empty() || block.text.empty()) return true;
+    return findings_.attempt([&] {
+      const std::string path = resolve_path(block, base_);
+      std::string text;
+      try {
+        text = read_small_file(path, most_text);
+      } catch (const InputError& e) {
+        throw InputError(fmt::format("{}{}: {}", at(block.where), key, e.what()));
+      }
+      Value content = parse_yaml(text, path);
+      content.text = block.text;  // its name among a sweep's values
+      block = std::move(content);
+    });
+  }
+
+  void read_kinds() {
+    Value* kinds = find(root_, "kinds");
+    if (kinds != nullptr && include(*kinds, "kinds")) kinds_.add(*kinds, findings_);
+  }
+
+  std::vector<Axis> axes_below(std::string_view block) const {
+    std::vector<Axis> axes;
+    for (const Axis& axis : axes_)
+      if (axis.key.substr(0, axis.key.find('.')) == block) axes.push_back(axis);
+    return axes;
+  }
+
+  /// Every variant of a block as `read` understands it.
+  template <class T>
+  std::vector<T> read_all(std::string_view block, auto read) {
+    const std::vector<Axis> axes = axes_below(block);
+    const Value* given = find(root_, block);
+    std::vector<T> all;
+    const bool has_default = block != "graph" && block != "cluster";
+    if (given == nullptr && axes.empty() && !has_default) return all;
+    if (block == "cluster" && !clusters_known_) return all;
+    findings_.attempt([&] {
+      for_each_combination(std::string(block), given == nullptr ? Value{} : *given, axes,
+                           [&](const Value& variant) {
+                             all.push_back(read(variant));
+                             return findings_.size() < enough_findings;
+                           });
+    });
+    return all;
+  }
+
+  /// Throws InputError if expanding the sweep would take unreasonably long.
+  void check_size() const {
+    const std::size_t points = count_combinations(axes_, most_points);
+    std::size_t values = 1;
+    for (const Axis& axis : axes_) {
+      std::size_t largest = 0;  // of its values, one of which is in each point
+      for (const Value& value : axis.values) largest = std::max(largest, count_values(value));
+      values += largest;
+    }
+    for (const std::string_view block : blocks)
+      if (const Value* value = find(root_, block)) values += count_values(*value);
+    if (points > most_points || points * values > most_copied)
+      throw InputError(
+          fmt::format("{}sweep: too large ({} points or more, of {} values; at most {} points)",
+                      at(find(root_, "sweep")->where), points, values, most_points));
+  }
+
+  void expand(ScenarioFile& file) {
+    const Value* name = find(root_, "name");
+    file.name = name != nullptr ? name->text : std::filesystem::path(path_).stem().string();
+    if (file.name.empty()) findings_.add(at(name->where) + "name: not a text");
+    const auto list = [&](std::string_view key) {
+      const auto it = lists_.find(key);
+      return it != lists_.end() ? &it->second : find(root_, key);
+    };
+    if (const Value* placers = list("placers"))
+      file.placers = read_placers(*placers, base_, findings_);
+    if (const Value* seeds = list("seeds")) file.seeds = read_seeds(*seeds, findings_);
+    if (const Value* report = find(root_, "report")) file.report = read_report(*report, findings_);
+
+    check_size();
+    for (const std::string_view block : blocks) {
+      for (const Axis& axis : axes_below(block)) {
+        file.axes.push_back(axis.key);
+        std::vector<std::string>& written = file.axis_values.emplace_back();
+        for (const Value& value : axis.values)
+          written.push_back(value.text.empty() ? one_line(value) : value.text);
+      }
+    }
+    file.transforms = read_all<std::vector<Choice>>(
+        "transforms", [&](const Value& v) { return read_transforms(v, base_, findings_); });
+    file.clusters = read_all<ClusterChoice>(
+        "cluster", [&](const Value& v) { return read_cluster(v, kinds_, findings_); });
+    if (const Value* block = find(root_, "calibration")) {
+      const CalibrationChoice calibration = read_calibration(*block, base_, findings_);
+      for (ClusterChoice& cluster : file.clusters) cluster.calibration = calibration;
+    }
+    file.engines = read_all<EngineOptions>(
+        "engine", [&](const Value& v) { return read_engine(v, findings_); });
+    file.profiles = read_all<ProfileChoice>(
+        "profile", [&](const Value& v) { return read_profile(v, findings_); });
+    auto graphs = read_all<GraphChoice>(
+        "graph", [&](const Value& v) { return read_graph(v, base_, findings_); });
+    if (findings_.size() == 0) file.graphs = std::move(graphs);
+  }
+
+  const std::string& path_;
+  std::string base_;
+  Findings& findings_;
+  Value root_;
+  DeviceTable kinds_ = built_in_devices();
+  bool clusters_known_ = true;                       // no file of theirs is missing
+  std::vector<Axis> axes_;                           // as in the file
+  std::map<std::string, Value, std::less<>> lists_;  // swept placers and seeds
+};
+
+}  // namespace
+
+PointBlocks ScenarioFile::blocks(std::size_t point) const {
+  const auto take = [&point](std::size_t count) {
+    const std::size_t digit = point % count;
+    point /= count;
+    return digit;
+  };
+  PointBlocks b;
+  b.profile = take(profiles.size());
+  b.engine = take(engines.size());
+  b.cluster = take(clusters.size());
+  b.transforms = take(transforms.size());
+  b.graph = point;
+  return b;
+}
+
+Scenario ScenarioFile::point(std::size_t number) const {
+  const PointBlocks b = blocks(number);
+  Scenario point{.name = name,
+                 .graph = graphs[b.graph],
+                 .transforms = transforms[b.transforms],
+                 .cluster = clusters[b.cluster],
+                 .engine = engines[b.engine],
+                 .profile = profiles[b.profile],
+                 .placers = placers,
+                 .seeds = seeds,
+                 .at = std::vector<std::string>(axes.size())};
+  for (std::size_t a = axes.size(); a-- > 0;) {
+    point.at[a] = axis_values[a][number % axis_values[a].size()];
+    number /= axis_values[a].size();
+  }
+  return point;
+}
+
+std::span<const TopKey> top_keys() {
+  static constexpr TopKey keys[] = {
+      {"name", "of the scenario, in results; the file's name if not given"},
+      {"graph", "`generate: NAME` or `import: FILE`, and the generator's or importer's options"},
+      {"transforms",
+       "a list of NAME or {NAME: {option: value, ...}}: the graph is rewritten in turn"},
+      {"cluster", "what the graph runs on, or the path of a file with such a block"},
+      {"kinds",
+       "of devices and links beyond those of 'baechi list devices': {devices: {NAME: {...}}, "
+       "links: "
+       "{NAME: {...}}}, or the path of a file with such a block"},
+      {"calibration",
+       "costs as measured of a machine, instead of plain ones: a file of 'baechi validate "
+       "calibrate', or a block"},
+      {"engine", "how the step is executed"},
+      {"profile", "what placers know of the costs"},
+      {"placers", "a list of NAME or {NAME: {option: value, ...}}: one run each"},
+      {"seeds", "a list of whole numbers: each placer runs once per seed; [0] if not given"},
+      {"sweep", "dotted key: [value, ...]; every combination is a point"},
+      {"report", "what the results hold"},
+  };
+  return keys;
+}
+
+ScenarioFile parse_scenario(std::string text, const std::string& path,
+                            std::span<const std::string> sets, Mistakes& mistakes) {
+  Findings findings;
+  ScenarioFile file = Loader(path, findings).load(std::move(text), sets);
+  findings.pour_into(mistakes);
+  return file;
+}
+
+ScenarioFile load_scenario(const std::string& path, std::span<const std::string> sets,
+                           Mistakes& mistakes) {
+  try {
+    return parse_scenario(read_small_file(path, most_text), path, sets, mistakes);
+  } catch (const InputError& e) {
+    mistakes.add(e.what());
+    return {};
+  }
+}
+
+ScenarioFile load_scenario(const std::string& path, std::span<const std::string> sets) {
+  Mistakes mistakes;
+  ScenarioFile file = load_scenario(path, sets, mistakes);
+  mistakes.throw_if_any();
+  return file;
+}
+
+}  // namespace baechi

@@ -1,0 +1,134 @@
+#include "scenarios/read/paths.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_names = 100'000;
+
+/// Whether `name` is what `pattern` describes. Linear in both but for backtracking to the last *.
+bool matches(std::string_view name, std::string_view pattern) {
+  std::size_t n = 0, p = 0, star = std::string_view::npos, after_star = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      after_star = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++n;
+      ++p;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++after_star;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+/// Gathers files below `folder` that match the parts from `part` on, as `written` + the rest.
+struct Search {
+  std::string where;
+  std::vector<std::string> parts{};
+  std::vector<std::string> found{};
+  std::size_t names = 0;
+
+  void look(const fs::path& folder, const std::string& written, std::size_t part) {
+    const bool last = part + 1 == parts.size();
+    if (!is_pattern(parts[part])) {
+      enter(folder / parts[part], written + parts[part], part, last);
+      return;
+    }
+    std::error_code ec;
+    for (fs::directory_iterator it(folder, fs::directory_options::skip_permission_denied, ec), end;
+         !ec && it != end; it.increment(ec)) {
+      if (++names > most_names)
+        throw InputError(
+            fmt::format("{}'{}': more than {} names to look at", at(where), written, most_names));
+      const std::string name = it->path().filename().string();
+      if (!name.starts_with('.') && matches(name, parts[part]))
+        enter(it->path(), written + name, part, last);
+    }
+  }
+  void enter(const fs::path& path, const std::string& written, std::size_t part, bool last) {
+    std::error_code ec;
+    if (!last && fs::is_directory(path, ec)) look(path, written + "/", part + 1);
+    if (last && fs::is_regular_file(path, ec)) found.push_back(written);
+  }
+};
+
+}  // namespace
+
+std::string resolve_path(const Options::Value& value, const std::string& base) {
+  std::string_view text = value.text;
+  std::string expanded;
+  while (true) {
+    const std::size_t begin = text.find("${");
+    const std::size_t end = begin == std::string_view::npos ? begin : text.find('}', begin);
+    if (end == std::string_view::npos) break;
+    const std::string name(text.substr(begin + 2, end - begin - 2));
+    const char* variable = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): read only
+    if (variable == nullptr)
+      throw InputError(
+          fmt::format("{}'{}': the environment has no {}", at(value.where), value.text, name));
+    expanded.append(text.substr(0, begin)).append(variable);
+    text.remove_prefix(end + 1);
+  }
+  const fs::path path(expanded.append(text));
+  return path.is_absolute() || base.empty() ? path.string() : (fs::path(base) / path).string();
+}
+
+bool is_pattern(std::string_view text) {
+  return text.find_first_of("*?") != std::string_view::npos;
+}
+
+std::vector<std::string> matching_files(const Options::Value& pattern, const std::string& base) {
+  const std::string& text = pattern.text;
+  const std::size_t slash = text.rfind('/', text.find_first_of("*?"));
+  const std::string written = slash == std::string::npos ? "" : text.substr(0, slash + 1);
+  Search search{.where = pattern.where};
+  for (std::size_t begin = written.size(); begin <= text.size();) {
+    const std::size_t end = std::min(text.find('/', begin), text.size());
+    search.parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  const std::string folder =
+      resolve_path({.text = written, .where = pattern.where, .children = {}}, base);
+  search.look(folder.empty() ? "." : folder, written, 0);
+  if (search.found.empty())
+    throw InputError(fmt::format("{}no file matches '{}'", at(pattern.where), text));
+  std::ranges::sort(search.found);
+  return search.found;
+}
+
+std::string read_small_file(const std::string& path, std::size_t most) {
+  std::error_code ec;
+  if (!fs::exists(path, ec)) throw InputError(fmt::format("{}: no such file", path));
+  if (!fs::is_regular_file(path, ec)) throw InputError(fmt::format("{}: not a file", path));
+  if (fs::file_size(path, ec) > most)
+    throw InputError(fmt::format("{}: more than {} bytes", path, most));
+  std::ifstream in(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (!in) throw InputError(fmt::format("{}: it cannot be read", path));
+  return text;
+}
+
+std::string plain_file_name(std::string_view text) {
+  std::string name(text.substr(0, 120));
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain && std::string_view("_-=.,").find(c) == std::string_view::npos) c = '_';
+  }
+  return name;
+}
+
+}  // namespace baechi

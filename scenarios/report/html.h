@@ -1,0 +1,16 @@
+/// Results as one HTML page that opens without a network.
+#pragma once
+#include <string>
+
+#include "scenarios/results/results.h"
+#include "scenarios/results/tables.h"
+
+namespace baechi {
+
+/// Per graph a table, placers against the points of the sweep, charts of step time and peak memory
+/// along each axis, and the steps that have a picture. Of very many runs only the first, and then
+/// it says so.
+std::string to_html(const Overview& overview);
+std::string to_html(const Results& results);
+
+}  // namespace baechi

@@ -1,0 +1,19 @@
+/// What report.html draws, as its scripts read it.
+#pragma once
+#include <span>
+#include <string>
+
+#include "scenarios/results/tables.h"
+
+namespace baechi {
+
+/// JSON that may stand in a script element:
+///   {"tables": [{"axes", "columns", "bounds": [ns], "memory": [bytes],
+///                "rows": [{"name", "step": [ns or null], "peak": [bytes or null],
+///                          "status": [0 ok, 1 oom, 2 infeasible, 3 error, -1 not run]}]}],
+///    "labels": {a value of a column: the same in short},
+///    "steps": {id: {"graph", "title", "point", "placer", "grouped", "picture"}},
+///    "names": {graph: {op: name}}, "first": the step to show at first}
+std::string page_data(const Results& results, std::span<const ResultTable> tables);
+
+}  // namespace baechi

@@ -1,0 +1,23 @@
+/// The report's pictures for papers: gnuplot scripts that hold their data.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "scenarios/results/results.h"
+
+namespace baechi {
+
+/// A script that makes `name`.svg and `name`.pdf in the folder it is run in.
+struct Plot {
+  std::string name;
+  std::string script;
+};
+
+/// Step time and peak memory of every table along its memory fraction, or its last axis, one each
+/// for every setting of the others.
+std::vector<Plot> chart_plots(const Results& results);
+
+/// What each device did and held over time, of a row that has a picture.
+Plot step_plot(const RunResult& row, std::string title);
+
+}  // namespace baechi

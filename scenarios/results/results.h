@@ -1,0 +1,100 @@
+/// What runs found: plain values, and the files they become.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/problem/engine_options.h"
+#include "sim/units.h"
+
+namespace baechi {
+
+enum class Status : std::uint8_t { ok, oom, infeasible, error };
+std::string_view to_text(Status status);
+std::string_view to_text(Transfers transfers);
+
+/// One (point, placer, seed).
+struct RunResult {
+  std::size_t id = 0;        ///< its place among all runs, whoever ran it
+  std::uint64_t key = 0;     ///< a hash of all that decides what is found (Plan::key)
+  std::size_t scenario = 0;  ///< into Results::scenarios
+  std::size_t graph = 0;     ///< into Results::graphs
+  std::string placer;
+  std::uint64_t seed = 0;
+  std::size_t devices = 0;
+  double memory_fraction = 1.0;
+  Bytes memory{};  ///< of the largest device, after the fraction
+  Transfers transfers{};
+  Status status{};
+  std::optional<Duration> step_time;  ///< if ok
+  Duration lower_bound{};
+  std::chrono::nanoseconds placing{};  ///< wall clock: the only field that differs between runs
+  std::optional<Bytes> peak, moved;    ///< if simulated; up to the failure if oom
+  std::vector<Bytes> device_peaks;     ///< per device; not in the files
+  std::string detail;                  ///< why not ok, or what the placer had to say
+  std::vector<std::string> at;         ///< its place in the sweep: a value per Results::axes
+  std::map<std::string, double> facts;
+  std::string placement;  ///< device per op, a byte each (two, low first, of more than 256 devices)
+  std::string picture;    ///< of the step, as sim/report/picture.h says; empty of most runs
+};
+
+struct GraphRecord {
+  std::string name;   ///< of the trace
+  std::string label;  ///< the name; with what tells it apart where two graphs share it
+  std::string hash;   ///< of all that a placer or the engine sees of it
+  std::size_t ops = 0, edges = 0;
+  std::string source, format;
+  std::string op_names;  ///< by id, a line each; empty if no placements are kept
+};
+
+struct ScenarioRecord {
+  std::string name, path, text;
+  std::string sets;  ///< --set arguments, one per line
+};
+
+/// All of results but the rows.
+struct ResultsHeader {
+  std::string version;      ///< of the program
+  std::string hash;         ///< of all that decides the rows: equal hashes, equal rows
+  std::size_t planned = 0;  ///< runs of the scenarios; fewer rows if interrupted or a shard
+  std::vector<ScenarioRecord> scenarios;
+  std::vector<GraphRecord> graphs;
+  std::vector<std::string> axes;  ///< swept keys
+};
+
+struct Results : ResultsHeader {
+  std::vector<RunResult> rows;  ///< by id
+};
+
+/// Visits runs in the order of their ids, each once: they need not all be in memory.
+using VisitRow = std::function<void(const RunResult&)>;
+using EachRow = std::function<void(const VisitRow&)>;
+EachRow each_row(const Results& results);  ///< `results` outlives it
+
+/// The columns of results.csv: the fixed ones, then the axes that these do not show.
+std::vector<std::string> result_columns(const ResultsHeader& header);
+/// One cell per column; "" where there is nothing to say.
+std::vector<std::string> result_cells(const ResultsHeader& header, const RunResult& row);
+
+/// Takes text piece by piece.
+using Print = std::function<void(std::string_view)>;
+void print_csv(const ResultsHeader& header, const EachRow& rows, const Print& print);
+/// An array of objects, keys as the columns.
+void print_json(const ResultsHeader& header, const EachRow& rows, const Print& print);
+std::string to_csv(const Results& results);
+
+/// results.csv, results.sqlite and report.html in `folder`, which is made if need be; each written
+/// aside and renamed. Throws std::runtime_error where that fails.
+void write_results(const std::string& folder, const ResultsHeader& header, const EachRow& rows);
+void write_results(const std::string& folder, const Results& results);
+
+/// What results.sqlite in `folder` holds. Throws InputError if there is none, or it is not ours.
+Results read_results(const std::string& folder);
+
+/// `text` becomes the file `path`, written aside and renamed. Throws std::runtime_error.
+void write_aside(const std::string& path, std::string_view text);
+
+}  // namespace baechi

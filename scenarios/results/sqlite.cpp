@@ -1,0 +1,379 @@
+#include "scenarios/results/sqlite.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+constexpr const char* format_name = "baechi-results 3";
+
+class Database {
+ public:
+  Database(const std::string& path, int flags) {
+    sqlite3* raw = nullptr;
+    const int rc = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
+    db_.reset(raw);
+    if (rc != SQLITE_OK) fail(path);
+  }
+  void run(const std::string& sql) {
+    if (sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail(sql);
+  }
+  [[noreturn]] void fail(std::string_view what) const {
+    throw std::runtime_error(fmt::format("{}: {}", what, sqlite3_errmsg(db_.get())));
+  }
+  sqlite3* get() const { return db_.get(); }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* db) const { sqlite3_close(db); }
+  };
+  std::unique_ptr<sqlite3, Close> db_;
+};
+
+struct Blob {
+  const std::string& bytes;
+};
+
+class Statement {
+ public:
+  Statement(Database& db, const std::string& sql) : db_(db) {
+    sqlite3_stmt* raw = nullptr;
+    if (sqlite3_prepare_v2(db.get(), sql.c_str(), -1, &raw, nullptr) != SQLITE_OK) db.fail(sql);
+    statement_.reset(raw);
+  }
+
+  /// One row in. A std::string is text, of columns that are numbers a number.
+  template <class... Values>
+  void insert(const Values&... values) {
+    column_ = 0;
+    (bind(values), ...);
+    if (sqlite3_step(statement_.get()) != SQLITE_DONE) db_.fail("results.sqlite");
+    sqlite3_reset(statement_.get());
+  }
+  void insert_cells(const std::vector<std::string>& cells) {
+    column_ = 0;
+    for (const std::string& cell : cells) {
+      if (cell.empty())
+        sqlite3_bind_null(statement_.get(), ++column_);
+      else
+        bind(cell);
+    }
+    if (sqlite3_step(statement_.get()) != SQLITE_DONE) db_.fail("results.sqlite");
+    sqlite3_reset(statement_.get());
+  }
+
+  /// The next row out; false at the end.
+  bool next() {
+    column_ = 0;
+    const int rc = sqlite3_step(statement_.get());
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) db_.fail("results.sqlite");
+    return rc == SQLITE_ROW;
+  }
+  std::string text() {
+    const int c = column_++;
+    const void* data = sqlite3_column_blob(statement_.get(), c);
+    const int size = sqlite3_column_bytes(statement_.get(), c);
+    return data == nullptr
+               ? ""
+               : std::string(static_cast<const char*>(data), static_cast<std::size_t>(size));
+  }
+  std::int64_t whole() { return sqlite3_column_int64(statement_.get(), column_++); }
+  std::size_t count() { return static_cast<std::size_t>(whole()); }
+  double number() { return sqlite3_column_double(statement_.get(), column_++); }
+  std::optional<std::int64_t> maybe_whole() {
+    if (sqlite3_column_type(statement_.get(), column_) == SQLITE_NULL)
+      return ++column_, std::nullopt;
+    return whole();
+  }
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
+  };
+
+  void bind(const std::string& v) {
+    sqlite3_bind_text(statement_.get(), ++column_, v.data(), static_cast<int>(v.size()),
+                      SQLITE_STATIC);
+  }
+  void bind(std::size_t v) {
+    sqlite3_bind_int64(statement_.get(), ++column_, static_cast<sqlite3_int64>(v));
+  }
+  void bind(double v) { sqlite3_bind_double(statement_.get(), ++column_, v); }
+  void bind(const Blob& v) {
+    sqlite3_bind_blob(statement_.get(), ++column_, v.bytes.data(), static_cast<int>(v.bytes.size()),
+                      SQLITE_STATIC);
+  }
+
+  Database& db_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  int column_ = 0;
+};
+
+std::string identifier(std::string_view name) {
+  std::string out = "\"";
+  for (const char c : name) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+/// Columns of the table results, typed as SQLite wants to store them.
+std::string column_definitions(const ResultsHeader& header) {
+  std::string out;
+  for (const std::string& column : result_columns(header)) {
+    std::string_view type = " TEXT";
+    if (column == "id")
+      type = " INTEGER PRIMARY KEY";
+    else if (column.ends_with("_us") || column.ends_with("_ms") || column == "memory_fraction" ||
+             column == "gap")
+      type = " REAL";
+    else if (column == "ops" || column == "seed" || column == "devices" ||
+             column.ends_with("_bytes"))
+      type = " INTEGER";
+    out += (out.empty() ? "" : ", ") + identifier(column) + std::string(type);
+  }
+  return out;
+}
+
+std::string places(std::size_t n) {
+  std::string out = "?";
+  for (std::size_t i = 1; i < n; ++i) out += ", ?";
+  return out;
+}
+
+Status status_from(const std::string& text) {
+  for (const Status s : {Status::ok, Status::oom, Status::infeasible})
+    if (text == to_text(s)) return s;
+  return Status::error;
+}
+
+Transfers transfers_from(const std::string& text) {
+  for (const Transfers t :
+       {Transfers::parallel, Transfers::duplex, Transfers::shared, Transfers::staged})
+    if (text == to_text(t)) return t;
+  return Transfers::sequential;
+}
+
+std::int64_t times_1000(double thousandths) {
+  return std::llround(thousandths * 1000.0);
+}
+
+RunResult read_row(Statement& in, const Results& results) {
+  RunResult row;
+  row.id = in.count();
+  const std::string key = in.text();
+  std::from_chars(key.data(), key.data() + key.size(), row.key, 16);
+  row.scenario = in.count();
+  row.graph = in.count();
+  if (row.scenario >= results.scenarios.size() || row.graph >= results.graphs.size())
+    throw std::runtime_error("a run of a scenario or graph that is not there");
+  const std::string seed = in.text();
+  std::from_chars(seed.data(), seed.data() + seed.size(), row.seed);
+  row.placer = in.text();
+  row.devices = in.count();
+  row.memory_fraction = in.number();
+  row.memory = {in.whole()};
+  row.transfers = transfers_from(in.text());
+  row.status = status_from(in.text());
+  const double step_us = in.number();
+  if (row.status == Status::ok) row.step_time = Duration{times_1000(step_us)};
+  row.lower_bound = Duration{times_1000(in.number())};
+  row.placing = std::chrono::microseconds{times_1000(in.number())};
+  if (const auto peak = in.maybe_whole()) row.peak = Bytes{*peak};
+  if (const auto moved = in.maybe_whole()) row.moved = Bytes{*moved};
+  row.detail = in.text();
+  row.at.resize(results.axes.size());
+  return row;
+}
+
+void read_rows(Database& db, Results& results) {
+  Statement rows(
+      db,
+      "SELECT r.id, r.key, r.scenario, r.graph, r.seed, placer, devices, memory_fraction, "
+      "memory_bytes, "
+      "transfers, status, step_time_us, lower_bound_us, placing_ms, peak_bytes, moved_bytes, "
+      "detail "
+      "FROM runs r JOIN results USING (id) ORDER BY r.id");
+  std::map<std::size_t, std::size_t> position;  // of each id
+  while (rows.next()) {
+    results.rows.push_back(read_row(rows, results));
+    position.emplace(results.rows.back().id, results.rows.size() - 1);
+  }
+  const auto row = [&](std::size_t id) -> RunResult& {
+    const auto it = position.find(id);
+    if (it == position.end()) throw std::runtime_error("a detail of a run that is not there");
+    return results.rows[it->second];
+  };
+  Statement sweep(db, "SELECT id, axis, value FROM run_axes");
+  while (sweep.next()) {
+    RunResult& r = row(sweep.count());
+    const std::size_t axis = sweep.count();
+    if (axis < r.at.size()) r.at[axis] = sweep.text();
+  }
+  Statement facts(db, "SELECT id, name, value FROM facts");
+  while (facts.next()) {
+    RunResult& r = row(facts.count());
+    const std::string name = facts.text();
+    r.facts[name] = facts.number();
+  }
+  Statement placements(db, "SELECT id, devices FROM placements");
+  while (placements.next()) {
+    RunResult& r = row(placements.count());
+    r.placement = placements.text();
+  }
+  Statement pictures(db, "SELECT id, step FROM pictures");
+  while (pictures.next()) {
+    RunResult& r = row(pictures.count());
+    r.picture = pictures.text();
+  }
+}
+
+void make_tables(Database& db, const ResultsHeader& header) {
+  db.run(
+      "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);"
+      "CREATE TABLE scenarios (id INTEGER PRIMARY KEY, name TEXT, path TEXT, text TEXT, sets TEXT);"
+      "CREATE TABLE graphs (id INTEGER PRIMARY KEY, name TEXT, label TEXT, hash TEXT, ops INTEGER, "
+      "edges INTEGER, source TEXT, format TEXT, op_names TEXT);"
+      "CREATE TABLE axes (id INTEGER PRIMARY KEY, key TEXT);"
+      "CREATE TABLE runs (id INTEGER PRIMARY KEY, key TEXT, scenario INTEGER, graph INTEGER, "
+      "seed TEXT);"
+      "CREATE TABLE run_axes (id INTEGER, axis INTEGER, value TEXT);"
+      "CREATE TABLE facts (id INTEGER, name TEXT, value REAL);"
+      "CREATE TABLE placements (id INTEGER PRIMARY KEY, devices BLOB);"
+      "CREATE TABLE pictures (id INTEGER PRIMARY KEY, step TEXT)");
+  db.run(fmt::format("CREATE TABLE results ({})", column_definitions(header)));
+}
+
+void fill_header(Database& db, const ResultsHeader& header) {
+  Statement meta(db, "INSERT INTO meta VALUES (?, ?)");
+  meta.insert(std::string("format"), std::string(format_name));
+  meta.insert(std::string("version"), header.version);
+  meta.insert(std::string("hash"), header.hash);
+  meta.insert(std::string("planned"), fmt::format("{}", header.planned));
+  Statement scenarios(db, "INSERT INTO scenarios VALUES (?, ?, ?, ?, ?)");
+  for (std::size_t i = 0; i < header.scenarios.size(); ++i) {
+    const ScenarioRecord& s = header.scenarios[i];
+    scenarios.insert(i, s.name, s.path, s.text, s.sets);
+  }
+  Statement graphs(db, "INSERT INTO graphs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (std::size_t i = 0; i < header.graphs.size(); ++i) {
+    const GraphRecord& g = header.graphs[i];
+    graphs.insert(i, g.name, g.label, g.hash, g.ops, g.edges, g.source, g.format, g.op_names);
+  }
+  Statement axes(db, "INSERT INTO axes VALUES (?, ?)");
+  for (std::size_t i = 0; i < header.axes.size(); ++i) axes.insert(i, header.axes[i]);
+}
+
+}  // namespace
+
+/// An open transaction, and the statements that add a row.
+struct SqliteRows::Tables {
+  Tables(const std::string& path, const ResultsHeader& header)
+      : db(created(path, header)),
+        results(db, fmt::format("INSERT INTO results VALUES ({})",
+                                places(result_columns(header).size()))),
+        runs(db, "INSERT INTO runs VALUES (?, ?, ?, ?, ?)"),
+        axes(db, "INSERT INTO run_axes VALUES (?, ?, ?)"),
+        facts(db, "INSERT INTO facts VALUES (?, ?, ?)"),
+        placements(db, "INSERT INTO placements VALUES (?, ?)"),
+        pictures(db, "INSERT INTO pictures VALUES (?, ?)") {}
+
+  Database db;
+  Statement results, runs, axes, facts, placements, pictures;
+
+ private:
+  static Database created(const std::string& path, const ResultsHeader& header) {
+    std::filesystem::remove(path);
+    Database db(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    db.run("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
+    make_tables(db, header);
+    fill_header(db, header);
+    return db;
+  }
+};
+
+SqliteRows::SqliteRows(const std::string& path, const ResultsHeader& header)
+    : tables_(std::make_unique<Tables>(path, header)) {}
+SqliteRows::~SqliteRows() = default;
+
+void SqliteRows::add(const RunResult& row, const std::vector<std::string>& cells) {
+  Tables& t = *tables_;
+  t.results.insert_cells(cells);
+  t.runs.insert(row.id, fmt::format("{:016x}", row.key), row.scenario, row.graph,
+                fmt::format("{}", row.seed));
+  for (std::size_t a = 0; a < row.at.size(); ++a) t.axes.insert(row.id, a, row.at[a]);
+  for (const auto& [name, value] : row.facts) t.facts.insert(row.id, name, value);
+  if (!row.placement.empty()) t.placements.insert(row.id, Blob{row.placement});
+  if (!row.picture.empty()) t.pictures.insert(row.id, row.picture);
+}
+
+void SqliteRows::end() {
+  tables_->db.run("COMMIT");
+}
+
+Results read_sqlite(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path))
+    throw InputError(fmt::format("{}: no such file", path));
+  try {
+    Database db(path, SQLITE_OPEN_READONLY);
+    Results results;
+    Statement meta(db, "SELECT key, value FROM meta");
+    std::string format;
+    while (meta.next()) {
+      const std::string key = meta.text();
+      const std::string value = meta.text();
+      if (key == "format")
+        format = value;
+      else if (key == "version")
+        results.version = value;
+      else if (key == "hash")
+        results.hash = value;
+      else if (key == "planned")
+        std::from_chars(value.data(), value.data() + value.size(), results.planned);
+    }
+    if (format != format_name)
+      throw std::runtime_error(fmt::format("its format is '{}', not '{}'", format, format_name));
+    Statement scenarios(db, "SELECT name, path, text, sets FROM scenarios ORDER BY id");
+    while (scenarios.next()) {
+      ScenarioRecord s;
+      s.name = scenarios.text();
+      s.path = scenarios.text();
+      s.text = scenarios.text();
+      s.sets = scenarios.text();
+      results.scenarios.push_back(std::move(s));
+    }
+    Statement graphs(
+        db,
+        "SELECT name, label, hash, ops, edges, source, format, op_names FROM graphs ORDER BY id");
+    while (graphs.next()) {
+      GraphRecord g;
+      g.name = graphs.text();
+      g.label = graphs.text();
+      g.hash = graphs.text();
+      g.ops = graphs.count();
+      g.edges = graphs.count();
+      g.source = graphs.text();
+      g.format = graphs.text();
+      g.op_names = graphs.text();
+      results.graphs.push_back(std::move(g));
+    }
+    Statement axes(db, "SELECT key FROM axes ORDER BY id");
+    while (axes.next()) results.axes.push_back(axes.text());
+    read_rows(db, results);
+    return results;
+  } catch (const std::exception& e) {
+    throw InputError(fmt::format("{}: not results of this program: {}", path, e.what()));
+  }
+}
+
+}  // namespace baechi

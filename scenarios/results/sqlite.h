@@ -1,0 +1,31 @@
+/// Results as an SQLite file: tables meta, scenarios, graphs, axes, results (as results.csv), runs
+/// (the keys, and what a row refers to), run_axes (the axes by number), facts, placements and
+/// pictures.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "scenarios/results/results.h"
+
+namespace baechi {
+
+/// A new file, row by row; one that is there is replaced. What goes wrong throws
+/// std::runtime_error; without end(), the file is not to be used.
+class SqliteRows {
+ public:
+  SqliteRows(const std::string& path, const ResultsHeader& header);
+  ~SqliteRows();
+  SqliteRows(const SqliteRows&) = delete;
+  SqliteRows& operator=(const SqliteRows&) = delete;
+  void add(const RunResult& row, const std::vector<std::string>& cells);  ///< of result_cells()
+  void end();
+
+ private:
+  struct Tables;
+  std::unique_ptr<Tables> tables_;
+};
+
+/// Throws InputError if the file is not there or is not as SqliteRows makes it.
+Results read_sqlite(const std::string& path);
+
+}  // namespace baechi

@@ -1,0 +1,149 @@
+#include "scenarios/run/build.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "sim/hash.h"
+#include "sim/error.h"
+#include "traces/generator.h"
+#include "traces/importer.h"
+
+namespace baechi {
+namespace {
+
+void check_link(const Link& link, std::string_view what, Mistakes& mistakes) {
+  if (!(link.bandwidth.bytes_per_second > 0.0))
+    mistakes.add(fmt::format("cluster: {} needs a bandwidth above 0, such as '5.7 GB/s'", what));
+  if (link.latency < Duration::zero())
+    mistakes.add(fmt::format("cluster: {} has a negative latency", what));
+}
+
+void check(const ClusterChoice& choice) {
+  Mistakes mistakes;
+  std::size_t count = 0;
+  for (const DeviceChoice& d : choice.devices) {
+    count += std::min(d.count, most_devices + 1);
+    if (!(d.speed > 0.0) || !std::isfinite(d.speed))
+      mistakes.add(fmt::format("cluster: the speed of '{}' is not above 0", d.name));
+    if (d.memory < Bytes{})
+      mistakes.add(fmt::format("cluster: the memory of '{}' is negative", d.name));
+  }
+  if (count == 0) mistakes.add("cluster: it needs at least one device");
+  if (count > most_devices) mistakes.add(fmt::format("cluster: at most {} devices", most_devices));
+  if (!(choice.memory_fraction > 0.0) || choice.memory_fraction > 1.0)
+    mistakes.add(
+        fmt::format("cluster: a memory fraction of {} is not in (0, 1]", choice.memory_fraction));
+  if (!choice.fit && count > 1) check_link(choice.link, "its link", mistakes);
+  if (const Calibration* c = choice.calibration.measured.get();
+      c != nullptr && count > c->partitions.size())
+    mistakes.add(fmt::format("{}: calibrated for {} partitions, and the cluster has {} devices",
+                             choice.calibration.file, c->partitions.size(), count));
+  for (const LinkChoice& l : choice.links) {
+    check_link(l.link, "a link between groups", mistakes);
+    if (l.from >= choice.devices.size() || l.to >= choice.devices.size())
+      mistakes.add(fmt::format("cluster: a link joins groups {} and {} of {}", l.from, l.to,
+                               choice.devices.size()));
+  }
+  mistakes.throw_if_any();
+}
+
+/// What a link must be for latency + size / bandwidth to be the fit, unrounded.
+Link link_of(BaechiCosts::Fit fit) {
+  return {.bandwidth = {1e6 / (fit.factor * fit.us_per_byte)},
+          .latency = from_us(fit.intercept_us).value_or(Duration::zero())};
+}
+
+}  // namespace
+
+Trace load_generated(const Choice& choice) {
+  Trace trace = generate_trace(choice.name, choice.options, choice.where);
+  if (trace.name.empty()) trace.name = choice.name;
+  return trace;
+}
+
+Trace load_graph(const GraphChoice& choice) {
+  if (choice.generate) return load_generated(*choice.generate);
+  Trace trace = read_trace(choice.file, choice.importer, choice.import_options);
+  if (trace.name.empty()) trace.name = std::filesystem::path(choice.file).stem().string();
+  return trace;
+}
+
+std::uint64_t fingerprint(const OpGraph& graph) {
+  Hash hash;
+  for (const std::string& kind : graph.device_kinds()) hash.add(kind);
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    hash.add(graph.name(v));
+    hash.add(graph.kind(v));
+    for (const std::int64_t n : {op.compute.count(), op.persistent.count, op.temporary.count})
+      hash.add(n);
+    for (const auto n :
+         {static_cast<std::uint32_t>(op.group), static_cast<std::uint32_t>(op.forward),
+          static_cast<std::uint32_t>(op.phase)})
+      hash.add(std::int64_t{n});
+    for (std::size_t k = 1; k < graph.device_kinds().size(); ++k)
+      hash.add(graph.compute(v, k).value_or(Duration{-1}).count());
+    for (const OpWork& kernel : graph.kernels(v)) {
+      hash.add(kernel.flops);
+      hash.add(kernel.traffic.count);
+    }
+  }
+  for (const TensorId t : graph.tensors()) {
+    const Tensor& tensor = graph.tensor(t);
+    hash.add(tensor.size.count);
+    hash.add(static_cast<std::int64_t>(index(tensor.producer)) * 4 + (tensor.reference ? 2 : 0) +
+             (tensor.control ? 1 : 0));
+    hash.add(graph.measured_transfer(t).value_or(Duration{-1}).count());
+  }
+  for (const EdgeId e : graph.edges()) {
+    hash.add(static_cast<std::int64_t>(index(graph.edge(e).tensor)));
+    hash.add(static_cast<std::int64_t>(index(graph.edge(e).dst)));
+    hash.add(std::int64_t{graph.added(e)});
+  }
+  return hash.value();
+}
+
+Cluster make_cluster(const ClusterChoice& choice) {
+  check(choice);
+  IdVector<DeviceId, Device> devices;
+  std::vector<std::size_t> group;  // [num_devices], into choice.devices
+  for (std::size_t g = 0; g < choice.devices.size(); ++g) {
+    const DeviceChoice& d = choice.devices[g];
+    for (std::size_t i = 0; i < d.count; ++i) {
+      devices.push_back({.name = fmt::format("{}{}", d.name, devices.size()),
+                         .kind = d.kind,
+                         .memory = d.usable(choice.memory_fraction),
+                         .speed = d.speed});
+      group.push_back(g);
+    }
+  }
+  const bool given = choice.link.bandwidth.bytes_per_second > 0.0;
+  Cluster cluster = Cluster::uniform(std::move(devices),
+                                     choice.fit && !given ? link_of(*choice.fit) : choice.link);
+  for (const LinkChoice& l : choice.links) {
+    for (const DeviceId src : cluster.devices()) {
+      for (const DeviceId dst : cluster.devices()) {
+        const std::size_t a = group[index(src)], b = group[index(dst)];
+        if ((a == l.from && b == l.to) || (a == l.to && b == l.from))
+          cluster.set_link(src, dst, l.link);
+      }
+    }
+  }
+  return cluster;
+}
+
+std::unique_ptr<CostModel> make_costs(const ClusterChoice& choice, const OpGraph& graph,
+                                      const Cluster& cluster) {
+  std::unique_ptr<CostModel> plain;
+  if (choice.fit)
+    plain = std::make_unique<BaechiCosts>(graph, cluster, *choice.fit);
+  else
+    plain = std::make_unique<ProfiledCosts>(graph, cluster);
+  const CalibrationChoice& calibration = choice.calibration;
+  if (calibration.measured == nullptr) return plain;
+  return std::make_unique<CalibratedCosts>(std::move(plain), graph, calibration.measured,
+                                           calibration.use);
+}
+
+}  // namespace baechi

@@ -1,0 +1,31 @@
+/// From what a scenario says to what a placer and the engine take.
+#pragma once
+#include <memory>
+
+#include "scenarios/read/scenario.h"
+#include "traces/trace.h"
+
+namespace baechi {
+
+/// Generates or reads the graph; without a name of its own it has the file's or the generator's.
+/// Throws InputError.
+Trace load_graph(const GraphChoice& choice);
+Trace load_generated(const Choice& choice);
+
+/// A hash of all that a placer or the engine sees of the graph.
+std::uint64_t fingerprint(const OpGraph& graph);
+
+/// Devices in the order listed, memory scaled by the fraction.
+/// Throws InputError if there is no device or more than `most_devices`, if a fraction, a speed or a
+/// link makes no sense, if a link names a group that is not there, or a calibration is of fewer
+/// partitions.
+Cluster make_cluster(const ClusterChoice& choice);
+inline constexpr std::size_t most_devices = 1024;  ///< links are a square of it
+
+/// BaechiCosts if the choice has a fit, else ProfiledCosts; CalibratedCosts over those if it has a
+/// calibration. Throws InputError if the graph has no times for a device kind, or the calibration
+/// nothing of its mode or way.
+std::unique_ptr<CostModel> make_costs(const ClusterChoice& choice, const OpGraph& graph,
+                                      const Cluster& cluster);
+
+}  // namespace baechi

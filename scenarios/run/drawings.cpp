@@ -1,0 +1,125 @@
+#include "scenarios/run/drawings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+
+#include "scenarios/run/parallel.h"
+#include "scenarios/read/paths.h"
+#include "sim/report/picture.h"
+
+namespace baechi {
+namespace {
+
+std::string file_name(const RunResult& row) {
+  return fmt::format("{}.{}.trace.json.gz", row.id, plain_file_name(row.placer));
+}
+
+bool was_simulated(const RunResult& row) {
+  return row.status == Status::ok || row.status == Status::oom;
+}
+
+struct Task {
+  std::size_t id;
+  bool draw, file;
+};
+
+/// What there is to do of a point's runs.
+void add_tasks(std::vector<Task>& tasks, Plan::Ids runs, const RowById& row_of, bool draw, bool all,
+               Timelines files) {
+  std::optional<std::size_t> fastest;  // of equals the first; out of memory is never faster
+  Duration best{};
+  std::vector<std::size_t> simulated;
+  for (std::size_t id = runs.begin; id < runs.end; ++id) {
+    const std::optional<RunResult> row = row_of(id);
+    if (!row || !was_simulated(*row)) continue;
+    simulated.push_back(id);
+    const Duration time = row->step_time.value_or(Duration::max());
+    if (fastest && time >= best) continue;
+    fastest = id;
+    best = time;
+  }
+  for (const std::size_t id : simulated) {
+    const bool drawn = draw && (all || id == fastest);
+    const bool file = files == Timelines::all || (files == Timelines::best && id == fastest);
+    if (drawn || file) tasks.push_back({id, drawn, file});
+  }
+}
+
+std::vector<Task> tasks_of(const Plan& plan, const RowById& row_of) {
+  std::size_t most = 0, per_point = 1;
+  for (const ScenarioFile& file : plan.files) {
+    most = std::max(most, file.report.pictures);
+    per_point = std::max(per_point, file.runs_per_point());
+  }
+  const std::vector<std::size_t> drawn = points_to_draw(plan.num_points(), per_point, most);
+  std::vector<Task> tasks;
+  std::size_t p = 0;
+  for (const ScenarioFile& file : plan.files) {
+    for (const std::size_t end = p + file.num_points(); p < end; ++p) {
+      const bool draw = std::ranges::binary_search(drawn, p);
+      if (draw || file.report.timelines != Timelines::none)
+        add_tasks(tasks, plan.runs_of(p), row_of, draw, per_point <= most, file.report.timelines);
+    }
+  }
+  return tasks;
+}
+
+}  // namespace
+
+std::vector<std::size_t> points_to_draw(std::size_t points, std::size_t per_point,
+                                        std::size_t most) {
+  const std::size_t drawn = std::min(points, per_point <= most ? most / per_point : most);
+  std::vector<std::size_t> chosen;
+  for (std::size_t k = 0; k < drawn; ++k)  // evenly spaced, the first and the last among them
+    chosen.push_back(drawn == 1 ? 0 : k * (points - 1) / (drawn - 1));
+  return chosen;
+}
+
+StepsSeen look_at_steps(const Plan& plan, const RowById& row_of, const std::string& folder,
+                        std::size_t threads, const std::atomic<bool>* stop) {
+  const std::vector<Task> tasks = tasks_of(plan, row_of);
+  std::filesystem::create_directories(folder);
+  std::vector<std::string> wrong(tasks.size()), pictures(tasks.size());
+  std::atomic<std::size_t> files{0};
+  for_each_in_parallel(tasks.size(), threads, stop, [&](std::size_t i) {
+    const Task& task = tasks[i];
+    try {
+      const std::optional<RunResult> row = row_of(task.id);
+      if (!row) return;
+      const RunStep run = step_of(plan, *row);
+      const Problem problem = run.problem();
+      Timeline timeline;
+      StepObserver* observers[] = {&timeline};
+      const StepResult step = simulate(problem, run.placement(), observers);
+      if (task.draw) pictures[i] = picture(problem, timeline, step);
+      if (!task.file) return;
+      write_perfetto(folder + "/" + file_name(*row), problem, timeline, step);
+      files.fetch_add(1, std::memory_order_relaxed);
+    } catch (const std::exception& e) {
+      wrong[i] = fmt::format("run {}: {}", task.id, e.what());
+    }
+  });
+  for (const std::string& what : wrong)
+    if (!what.empty()) throw std::runtime_error(what);
+  StepsSeen seen{.pictures = {}, .files = files};
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (!pictures[i].empty()) seen.pictures.emplace(tasks[i].id, std::move(pictures[i]));
+  return seen;
+}
+
+std::size_t look_at_steps(Results& results, const Plan& plan, const std::string& folder,
+                          std::size_t threads) {
+  const auto row = [&](std::size_t id) -> std::optional<RunResult> {
+    const auto it = std::ranges::lower_bound(results.rows, id, {}, &RunResult::id);
+    if (it == results.rows.end() || it->id != id) return std::nullopt;
+    return *it;
+  };
+  StepsSeen seen = look_at_steps(plan, row, folder, threads);
+  for (RunResult& row_of : results.rows) row_of.picture = std::move(seen.pictures[row_of.id]);
+  return seen.files;
+}
+
+}  // namespace baechi

@@ -1,0 +1,77 @@
+/// Transfers as the original Baechi books them: one half-duplex channel per device, first come
+/// first booked. Shared by its simulator (baechi_simulation) and its placers (placers/compat).
+#pragma once
+#include <algorithm>
+
+#include "sim/original/graph.h"
+
+namespace baechi {
+
+struct BaechiBooking {
+  TimePoint send_start{};
+  TimePoint send_end{};
+  TimePoint receive_start{};
+  TimePoint receive_end{};  ///< the tensor has arrived
+};
+
+/// What happened, in booking order: times may go back from one event to the next (Q8).
+struct BaechiOpEvent {
+  OpId op{};
+  DeviceId device{};
+  TimePoint ready{};
+  TimePoint start{};
+  TimePoint end{};
+};
+struct BaechiTransferEvent {
+  BaechiGraph::Send send;
+  OpId src{};
+  OpId dst{};
+  DeviceId from{};
+  DeviceId to{};
+  bool cached = false;  ///< nothing moved: the tensor was sent to `to` before, as `booking` says
+  BaechiBooking booking;
+};
+
+/// Sees every event.
+class BaechiLog {
+ public:
+  virtual ~BaechiLog() = default;
+  virtual void on_op(const BaechiOpEvent&) {}
+  virtual void on_transfer(const BaechiTransferEvent&) {}
+};
+
+/// As std::max, but of values, which compilers turn into a selection without a branch.
+constexpr TimePoint later(TimePoint a, TimePoint b) {
+  return a < b ? b : a;
+}
+
+class BaechiChannels {
+ public:
+  explicit BaechiChannels(std::size_t devices) : free_(devices) {}
+
+  /// Nothing is booked.
+  void reset() { std::ranges::fill(free_, TimePoint{}); }
+
+  /// Sends a tensor that is at `from` since `ready` and takes `time`. Q8: both channels are booked
+  /// after all that was booked before, even if an earlier gap would do, and the sender is free
+  /// while the receiver may not have begun.
+  BaechiBooking book(DeviceId from, DeviceId to, TimePoint ready, Duration time) {
+    BaechiBooking b;
+    b.send_start = later(ready, free_[from]);
+    b.send_end = free_[from] = b.send_start + time;
+    b.receive_start = later(b.send_start, free_[to]);
+    b.receive_end = free_[to] = b.receive_start + time;
+    return b;
+  }
+
+  /// When it would arrive. Q9: nothing is booked, so that two inputs of an op do not see each
+  /// other.
+  TimePoint estimate(DeviceId from, DeviceId to, TimePoint ready, Duration time) const {
+    return later(later(ready, free_[from]), free_[to]) + time;
+  }
+
+ private:
+  IdVector<DeviceId, TimePoint> free_;  // end of the last booking on each channel
+};
+
+}  // namespace baechi

@@ -1,0 +1,111 @@
+#include "sim/problem/bounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/graph/analysis.h"
+
+namespace baechi {
+namespace {
+
+/// The time each op takes on its fastest device. [num_ops]
+IdVector<OpId, Duration> least_times(const OpGraph& graph, const Cluster& cluster,
+                                     const CostModel& costs) {
+  IdVector<OpId, Duration> least(graph.num_ops(), Duration::max());
+  for (const OpId v : graph.ops()) {
+    for (const DeviceId d : cluster.devices()) least[v] = std::min(least[v], costs.compute(v, d));
+  }
+  return least;
+}
+
+/// Time in which `cluster` can do all ops if they could be cut at will: in a second, device d does
+/// at most as many seconds of least time as the largest ratio of least to own time among its ops.
+Duration shared_work(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
+                     const IdVector<OpId, Duration>& least) {
+  double rates = 0.0;
+  for (const DeviceId d : cluster.devices()) {
+    double rate = 0.0;
+    for (const OpId v : graph.ops()) {
+      const Duration own = costs.compute(v, d);
+      if (own > Duration::zero())
+        rate = std::max(rate,
+                        static_cast<double>(least[v].count()) / static_cast<double>(own.count()));
+    }
+    rates += rate;
+  }
+  Duration total{};
+  for (const OpId v : graph.ops()) total += least[v];
+  if (rates <= 0.0) return Duration{};
+  // A step takes whole nanoseconds, so the share is rounded up; but first reduced by more than the
+  // division's error: a bound must never exceed the truth.
+  const double share = static_cast<double>(total.count()) / rates;
+  return Duration{static_cast<std::int64_t>(std::ceil(share * (1.0 - 1e-12)))};
+}
+
+void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bounds) {
+  Bytes all, largest;
+  for (const DeviceId d : cluster.devices()) {
+    all += cluster.device(d).memory;
+    largest = std::max(largest, cluster.device(d).memory);
+  }
+  Bytes weights;
+  for (const OpId v : graph.ops()) weights += graph.op(v).persistent;
+  if (weights > all) {
+    bounds.why_not = fmt::format("weights need {}, all {} devices together have {}",
+                                 to_text(weights), cluster.num_devices(), to_text(all));
+  }
+  for (const OpId v : graph.ops()) {
+    if (!bounds.why_not.empty()) break;
+    if (footprint(graph, v) > largest)
+      bounds.why_not = fmt::format("op '{}' needs {}, the largest device has {}", graph.name(v),
+                                   to_text(footprint(graph, v)), to_text(largest));
+  }
+  for (const GroupId g : graph.groups()) {
+    if (!bounds.why_not.empty()) break;
+    Bytes persistent, other;
+    for (const OpId v : graph.members(g)) {
+      persistent += graph.op(v).persistent;
+      other = std::max(other, footprint(graph, v) - graph.op(v).persistent);
+    }
+    if (persistent + other > largest)
+      bounds.why_not =
+          fmt::format("colocation group '{}' needs {}, the largest device has {}",
+                      graph.group_name(g), to_text(persistent + other), to_text(largest));
+  }
+  bounds.fits_in_memory = bounds.why_not.empty();
+}
+
+}  // namespace
+
+Duration LowerBounds::best() const {
+  return std::max({critical_path, work, group});
+}
+
+std::string_view LowerBounds::binding() const {
+  if (critical_path == best()) return "critical path";
+  return work == best() ? "work" : "group";
+}
+
+LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const CostModel& costs) {
+  LowerBounds bounds;
+  const IdVector<OpId, Duration> least = least_times(graph, cluster, costs);
+  const IdVector<TensorId, Duration> free_transfers(graph.num_tensors());
+  for (const Duration d : b_levels(graph, least, free_transfers))
+    bounds.critical_path = std::max(bounds.critical_path, d);
+  bounds.work = shared_work(graph, cluster, costs, least);
+  for (const GroupId g : graph.groups()) {
+    Duration fastest = Duration::max();
+    for (const DeviceId d : cluster.devices()) {
+      Duration sum{};
+      for (const OpId v : graph.members(g)) sum += costs.compute(v, d);
+      fastest = std::min(fastest, sum);
+    }
+    bounds.group = std::max(bounds.group, fastest);
+  }
+  check_memory(graph, cluster, bounds);
+  return bounds;
+}
+
+}  // namespace baechi

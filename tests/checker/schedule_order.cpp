@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "tests/checker/schedule_checker_parts.h"
+
+namespace baechi::testing {
+namespace {
+
+class OrderCheck {
+ public:
+  OrderCheck(const Matched& m, Faults& faults)
+      : m_(m),
+        graph_(m.problem.graph),
+        engine_(m.problem.engine),
+        work_(m.run.work),
+        faults_(faults),
+        devices_(m.problem.cluster.num_devices()),
+        unmet_(graph_.num_ops()) {
+    order_.started.assign(work_.size(), never);
+    order_.ended.assign(work_.size(), never);
+  }
+
+  Order run() {
+    for (const OpId v : graph_.ops()) {
+      unmet_[v] = graph_.in_edges(v).size();
+      if (unmet_[v] == 0) make_ready(v);
+    }
+    for (;;) {
+      for (const std::size_t i : ends_[now_]) end(i);
+      ends_.erase(now_);
+      start_transfers();
+      start_ops();
+      if (!going_on()) return order_;
+      const TimePoint next = ends_.empty() ? TimePoint::max() : ends_.begin()->first.time;
+      if (told_ < work_.size() && work_[told_].start < next) {
+        faults_.add("order: nothing more may start at {}, but {} did", text(now_.time),
+                    text(work_[told_]));
+        return order_;
+      }
+      if (ends_.empty()) break;
+      now_ = ends_.begin()->first;
+    }
+    if (m_.run.result.oom) faults_.add("verdict: out of memory, but nothing was refused");
+    return order_;
+  }
+
+ private:
+  /// A tensor due to cross, as its sender's queue is ordered; the edge tells uncached copies apart.
+  using Due = std::tuple<TimePoint, TensorId, DeviceId, EdgeId>;
+  /// A ready op as its device's queue is ordered: minus its priority, when it became ready, id.
+  using Ready = std::tuple<std::int64_t, TimePoint, OpId>;
+  struct DeviceState {
+    std::set<Ready> ready{};
+    std::set<Due> due{};
+    bool computing = false;
+    int sending = 0, receiving = 0;
+  };
+
+  bool going_on() const { return faults_.empty() && !order_.refused; }
+
+  void make_ready(OpId v) {
+    Ready ready{0, now_.time, v};
+    if (engine_.queue == ReadyOrder::priority) {
+      const auto& priority = m_.placement.priority;
+      ready = {priority.empty() ? 0 : -std::int64_t{priority[v]}, TimePoint{}, v};
+    }
+    devices_[m_.device_of(v)].ready.insert(ready);
+  }
+  void input_arrived(OpId v) {
+    if (--unmet_[v] == 0) make_ready(v);
+  }
+
+  void end(std::size_t i) {
+    const Work& w = work_[i];
+    order_.ended[i] = now_;
+    if (w.is_transfer) {
+      --devices_[w.src].sending;
+      --devices_[w.dst].receiving;
+      for (const EdgeId e : graph_.readers(w.tensor))
+        if (m_.edge_work[e] == i) input_arrived(graph_.edge(e).dst);
+      return;
+    }
+    devices_[w.dst].computing = false;
+    std::set<std::pair<TensorId, DeviceId>> sent;
+    for (const EdgeId e : graph_.out_edges(w.op)) {
+      const Edge& edge = graph_.edge(e);
+      const DeviceId dst = m_.device_of(edge.dst);
+      if (!m_.remote(e))
+        input_arrived(edge.dst);
+      else if (sent.insert({edge.tensor, dst}).second || !engine_.cache_tensors)
+        devices_[w.dst].due.insert({now_.time, edge.tensor, dst, e});
+    }
+  }
+
+  /// In the order of (production, tensor, receiver), each that is first in its sender's queue and
+  /// finds its channels free and, without overlap, neither end computing.
+  void start_transfers() {
+    std::set<DeviceId> stuck;
+    while (going_on()) {
+      const Due* first = nullptr;
+      for (const DeviceId d : devices_.ids()) {
+        const std::set<Due>& due = devices_[d].due;
+        if (stuck.contains(d) || due.empty()) continue;
+        if (first == nullptr || *due.begin() < *first) first = &*due.begin();
+      }
+      if (first == nullptr) return;
+      const auto [produced, tensor, dst, edge] = *first;
+      const DeviceId src = m_.device_of(graph_.tensor(tensor).producer);
+      if (!may_move(src, dst)) {
+        stuck.insert(src);
+        continue;
+      }
+      devices_[src].due.erase(devices_[src].due.begin());
+      ++devices_[src].sending;
+      ++devices_[dst].receiving;
+      start({.is_transfer = true,
+             .op = graph_.tensor(tensor).producer,
+             .tensor = tensor,
+             .src = src,
+             .dst = dst,
+             .start = now_.time});
+    }
+  }
+
+  bool may_move(DeviceId src, DeviceId dst) const {
+    const DeviceState& s = devices_[src];
+    const DeviceState& r = devices_[dst];
+    if (!engine_.overlap && (s.computing || r.computing)) return false;
+    switch (engine_.transfers) {
+      case Transfers::parallel:
+        return true;
+      case Transfers::sequential:
+        return s.sending + s.receiving + r.sending + r.receiving == 0;
+      case Transfers::duplex:
+        return s.sending + r.receiving == 0;
+      case Transfers::staged:  // not checked in order
+      case Transfers::shared:
+        return std::ranges::none_of(devices_, [](const DeviceState& d) { return d.sending > 0; });
+    }
+    return false;
+  }
+
+  /// By id, each device that neither computes nor, without overlap, moves a tensor starts the first
+  /// op of its queue.
+  void start_ops() {
+    for (const DeviceId d : devices_.ids()) {
+      DeviceState& device = devices_[d];
+      if (!going_on()) return;
+      if (device.computing || device.ready.empty()) continue;
+      if (!engine_.overlap && device.sending + device.receiving > 0) continue;
+      const OpId v = std::get<OpId>(*device.ready.begin());
+      device.ready.erase(device.ready.begin());
+      device.computing = true;
+      start({.op = v, .src = d, .dst = d, .start = now_.time});
+    }
+  }
+
+  /// `expected` must be what was told next, or what was refused.
+  void start(const Work& expected) {
+    if (told_ == work_.size()) {
+      if (m_.run.result.oom && m_.run.result.oom->at == now_.time)
+        order_.refused = expected;
+      else
+        faults_.add("order: {} must start, but nothing did", text(expected));
+      return;
+    }
+    const Work& told = work_[told_];
+    if (told.is_transfer != expected.is_transfer || told.op != expected.op ||
+        told.tensor != expected.tensor || told.dst != expected.dst ||
+        told.start != expected.start) {
+      faults_.add("order: {} must start, but {} did", text(expected), text(told));
+      return;
+    }
+    order_.started[told_] = now_;
+    const Stamp end = told.end > told.start ? Stamp{told.end, 0} : Stamp{now_.time, now_.round + 1};
+    ends_[end].push_back(told_++);
+  }
+
+  const Matched& m_;
+  const OpGraph& graph_;
+  const EngineOptions engine_;
+  const std::vector<Work>& work_;
+  Faults& faults_;
+  Order order_;
+
+  Stamp now_{};
+  std::size_t told_ = 0;  // how much of work_ was seen
+  std::map<Stamp, std::vector<std::size_t>> ends_;
+  IdVector<DeviceId, DeviceState> devices_;
+  IdVector<OpId, std::size_t> unmet_;
+};
+
+}  // namespace
+
+Order check_order(const Matched& m, Faults& faults) {
+  return OrderCheck(m, faults).run();
+}
+
+}  // namespace baechi::testing

@@ -1,0 +1,275 @@
+#include "tests/placers/exact/brute_force.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "placers/registry.h"
+#include "sim/problem/bounds.h"
+#include "sim/engine/simulation.h"
+#include "tests/random_problems.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+bool registered(std::string_view name) {
+  if (std::ranges::find(placers(), name, &PlacerEntry::name) != placers().end()) return true;
+  MESSAGE("skipped: no placer ", name);
+  return false;
+}
+
+/// Ops of the given times; edges such as {0, 2}: op 2 reads what op 0 writes, `size` bytes.
+OpGraph graph_of(std::initializer_list<Duration> times,
+                 std::initializer_list<std::pair<int, int>> edges, Bytes size = 1_B) {
+  OpGraphBuilder b;
+  std::vector<TensorId> outputs;
+  for (const Duration t : times) {
+    const OpId v = b.add_op({.name = std::to_string(b.num_ops()), .compute = t});
+    outputs.push_back(b.add_tensor(v, size));
+  }
+  for (const auto& [from, to] : edges)
+    b.add_edge(outputs[static_cast<std::size_t>(from)], static_cast<OpId>(to));
+  return std::move(b).build();
+}
+
+/// Holds one placer against the best of all placements and against the bounds.
+void check_against_best(const PlacerEntry& entry, const Problem& problem,
+                        const std::optional<Best>& best) {
+  Placement p;
+  try {
+    p = make_placer(entry.name, Options(std::string(entry.name)))->place(problem, 1);
+  } catch (const InputError&) {
+    return;  // does not go without options
+  } catch (const InfeasibleError&) {
+    return;
+  }
+  const StepResult r = simulate(problem, p);
+  if (r.oom) return;
+  REQUIRE(best);
+  CHECK(r.makespan >= best->makespan);
+  for (const GroupId g : problem.graph.groups()) {
+    for (const OpId v : problem.graph.members(g))
+      CHECK(p.device[v] == p.device[problem.graph.members(g)[0]]);
+  }
+}
+
+/// A problem for which the guarantee of m-ETF was proved: transfers in parallel, each edge a tensor
+/// of its own; memory is one number per op, held for ever (weights); no groups; equal devices.
+struct TheoremProblem {
+  OpGraph graph;
+  Cluster cluster;
+  double longest_transfer;  // ns
+  double rho;               // longest transfer / shortest op
+
+  /// Transfers of up to `longest_allowed` ns, ops of 10 to 39 ns.
+  static TheoremProblem make(Random& random, std::uint32_t longest_allowed) {
+    const std::uint32_t ops = 3 + random.below(6);
+    const std::uint32_t devices = 2 + random.below(2);
+    std::int64_t longest = 0, least_compute = 1'000'000, all_weights = 0, most_weights = 0;
+    OpGraphBuilder b;
+    for (std::uint32_t i = 0; i < ops; ++i) {
+      const std::int64_t compute = 10 + random.below(30);
+      const std::int64_t weights = 1 + random.below(20);
+      least_compute = std::min(least_compute, compute);
+      most_weights = std::max(most_weights, weights);
+      all_weights += weights;
+      const OpId v = b.add_op(
+          {.name = std::to_string(i), .compute = Duration{compute}, .persistent = Bytes{weights}});
+      for (std::uint32_t u = 0; u < i; ++u) {
+        if (random.below(3) > 0) continue;
+        // Of no size, so that it takes no memory; its time is given.
+        const TensorId t = b.add_tensor(OpId{u}, 0_B);
+        const std::int64_t time = random.below(longest_allowed + 1);
+        b.set_transfer(t, Duration{time});
+        b.add_edge(t, v);
+        longest = std::max(longest, time);
+      }
+    }
+    // From hardly enough for all together to enough for all on one.
+    const double most = static_cast<double>(all_weights + most_weights);
+    const double least = most / static_cast<double>(devices);
+    const Bytes memory = (least + random.uniform() * (most - least)) * Bytes{1};
+    return {std::move(b).build(),
+            Cluster::uniform(devices, memory, {.bandwidth = 1.0_GBps, .latency = 0ns}),
+            static_cast<double>(longest),
+            static_cast<double>(longest) / static_cast<double>(least_compute)};
+  }
+};
+
+/// So many of the n devices have room for every ready op throughout; the guarantee needs one.
+/// Equation 11: n (1 - 1 / ((1 - J) K)), rounded up, where K = n M / (all weights) and J = (most
+/// weights of one op) / M, which is n - all / (M - most).
+std::int64_t always_sufficient_devices(const OpGraph& graph, const Cluster& cluster) {
+  Bytes all, most;
+  for (const OpId v : graph.ops()) {
+    all += graph.op(v).persistent;
+    most = std::max(most, graph.op(v).persistent);
+  }
+  const Bytes left = cluster.device(gpu0).memory - most;
+  if (left <= Bytes{}) return 0;
+  return static_cast<std::int64_t>(cluster.num_devices()) - all.count / left.count;
+}
+
+}  // namespace
+
+TEST_SUITE("brute_force") {
+  TEST_CASE("the optimum without communication, by hand") {
+    // A chain gains nothing from a second device.
+    CHECK(optimal_without_communication(graph_of({2ns, 3ns, 4ns}, {{0, 1}, {1, 2}}), 2) == 9ns);
+    // 2 + 2 | 3, 2 + 3 | 2 or all on one: 4, 5, 7.
+    CHECK(optimal_without_communication(graph_of({2ns, 2ns, 3ns}, {}), 2) == 4ns);
+    CHECK(optimal_without_communication(graph_of({2ns, 2ns, 3ns}, {}), 3) == 3ns);
+    CHECK(optimal_without_communication(graph_of({2ns, 2ns, 3ns}, {}), 1) == 7ns);
+    // Longest first: 3 + 3 | 2 + 2 + 2 takes 6, while taking them by id (2, 2, 2, 3, 3) takes 7.
+    CHECK(optimal_without_communication(graph_of({2ns, 2ns, 2ns, 3ns, 3ns}, {}), 2) == 6ns);
+    //  0(1) -> 1(4)     An idle second device at time 0 is no use for 1; running 2 before 0 there
+    //  2(5)             costs nothing: 0, 1 | 2 takes 5.
+    CHECK(optimal_without_communication(graph_of({1ns, 4ns, 5ns}, {{0, 1}}), 2) == 5ns);
+    CHECK(optimal_without_communication(graph_of({}, {}), 2) == 0ns);
+  }
+
+  TEST_CASE("the best placement weighs transfers against sharing work") {
+    //  0(10) -> 1(10), 0 -> 2(10): the third op goes to the second device if its input takes less
+    //  than 10: 10 + t + 10 against 30.
+    const Cluster two = gpus(2);
+    const OpGraph cheap = graph_of({10ns, 10ns, 10ns}, {{0, 1}, {0, 2}}, 9_B);
+    const ProfiledCosts cheap_costs(cheap, two);
+    const auto shared = best_placement({cheap, two, cheap_costs});
+    REQUIRE(shared);
+    CHECK(shared->makespan == 29ns);
+    CHECK(shared->placement.device[OpId{1}] != shared->placement.device[OpId{2}]);
+
+    const OpGraph dear = graph_of({10ns, 10ns, 10ns}, {{0, 1}, {0, 2}}, 11_B);
+    const ProfiledCosts dear_costs(dear, two);
+    CHECK(best_placement({dear, two, dear_costs})->makespan == 30ns);
+    const Cluster small = gpus(2, 10_B);  // not even the first op's output fits
+    CHECK_FALSE(best_placement({dear, small, dear_costs}));
+  }
+
+  TEST_CASE("no placer beats the best placement, and that keeps to the bounds") {
+    Random random(1);
+    const auto engines = all_engines();
+    std::size_t infeasible = 0;
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem p({.ops = 2 + random.below(6)}, 2 + random.below(2), seed);
+      EngineOptions engine = engines[random.below(static_cast<std::uint32_t>(engines.size()))];
+      engine.queue = ReadyOrder::fifo;
+      const std::optional<Best> ample = best_placement(p.under(engine));
+      REQUIRE(ample);
+      CHECK(ample->makespan >= lower_bounds(p.graph, p.cluster, p.costs).best());
+      const bool equal = std::ranges::all_of(
+          p.cluster.devices(), [&](DeviceId d) { return p.cluster.device(d).speed == 1.0; });
+      if (equal)
+        CHECK(ample->makespan >= optimal_without_communication(p.graph, p.cluster.num_devices()));
+      // As much memory as the best needs, then less and less.
+      const StepResult needs = simulate(p.under(engine), ample->placement);
+      for (const double fraction : {1.0, 0.8, 0.6}) {
+        Cluster tight = p.cluster;
+        for (const DeviceId d : tight.devices())
+          tight = with_memory(tight, d, fraction * needs.devices[d].peak);
+        const Problem problem = p.under(engine, tight);
+        const std::optional<Best> best = best_placement(problem);
+        if (fraction == 1.0) CHECK((best && best->makespan == ample->makespan));
+        if (!best) ++infeasible;
+        if (best) CHECK(lower_bounds(p.graph, tight, p.costs).fits_in_memory);
+        for (const PlacerEntry& entry : placers()) {
+          CAPTURE(entry.name);
+          check_against_best(entry, problem, best);
+        }
+      }
+    }
+    CHECK(infeasible > 20);
+  }
+
+  TEST_CASE("m_etf keeps its guarantee") {
+    if (!registered("m_etf")) return;
+    Random random(1);
+    std::size_t instances = 0, short_of_memory = 0;
+    double worst = 0.0;
+    while (instances < 1500) {
+      const TheoremProblem p = TheoremProblem::make(random, 1 + random.below(60));
+      const std::int64_t sufficient = always_sufficient_devices(p.graph, p.cluster);
+      if (sufficient < 1) continue;
+      ++instances;
+      CAPTURE(instances);
+      const auto n = static_cast<double>(p.cluster.num_devices());
+      const auto r = static_cast<double>(sufficient);
+      if (r < n) ++short_of_memory;
+      const ProfiledCosts costs(p.graph, p.cluster);
+      const Problem problem{p.graph,
+                            p.cluster,
+                            costs,
+                            {.transfers = Transfers::parallel, .queue = ReadyOrder::priority}};
+      const Placement placement = make_placer("m_etf", Options("m_etf"))->place(problem, 1);
+      const StepResult step = simulate(problem, placement);
+      REQUIRE_FALSE(step.oom);
+      CHECK(*from_us(placement.facts.at("planned_step_us")) == step.makespan);
+      const auto makespan = static_cast<double>(step.makespan.count());
+      const auto optimum = [&](std::size_t devices) {
+        return static_cast<double>(optimal_without_communication(p.graph, devices).count());
+      };
+      // Equations 9 and 10 of Baechi (extended paper), theorem 1.
+      CHECK(makespan <= (2.0 + p.rho) * optimum(static_cast<std::size_t>(sufficient)) + 1e-6);
+      const double best = optimum(p.cluster.num_devices());
+      CHECK(makespan <= (1.0 + n / r + p.rho) * best + 1e-6);
+      worst = std::max(worst, makespan / best);
+    }
+    CHECK(short_of_memory > 500);
+    CHECK(worst > 1.5);  // the instances are not all easy
+  }
+
+  TEST_CASE("m_sct keeps its guarantee") {
+    if (!registered("m_sct")) return;
+    Random random(3);
+    int instances = 0;
+    while (instances < 500) {
+      const TheoremProblem p = TheoremProblem::make(random, 10);  // rho is at most 1
+      const std::int64_t sufficient = always_sufficient_devices(p.graph, p.cluster);
+      if (sufficient < 1) continue;
+      ++instances;
+      CAPTURE(instances);
+      const ProfiledCosts costs(p.graph, p.cluster);
+      const Problem problem{p.graph,
+                            p.cluster,
+                            costs,
+                            {.transfers = Transfers::parallel, .queue = ReadyOrder::priority}};
+      const Placement placement = make_placer("m_sct", Options("m_sct"))->place(problem, 1);
+      const StepResult step = simulate(problem, placement);
+      REQUIRE_FALSE(step.oom);
+      const auto n = static_cast<double>(p.cluster.num_devices());
+      const auto r = static_cast<double>(sufficient);
+      const double alpha = (1.0 + p.rho) / (1.0 + 0.1 * p.rho);  // 0.1: the rounding threshold
+      for (std::size_t k = 1; k <= p.cluster.num_devices(); ++k) {
+        // Theorem 6, for any number k of devices.
+        const auto best = static_cast<double>(optimal_without_communication(p.graph, k).count());
+        CHECK(static_cast<double>(step.makespan.count()) <=
+              (static_cast<double>(k) / r + alpha) * best + (n - r) / r * p.longest_transfer +
+                  1e-6);
+      }
+    }
+  }
+
+  TEST_CASE("with ample memory m_etf is ETF and keeps its guarantee") {
+    if (!registered("m_etf")) return;
+    Random random(2);
+    for (int i = 0; i < 500; ++i) {
+      CAPTURE(i);
+      const TheoremProblem p = TheoremProblem::make(random, 1 + random.below(60));
+      Cluster ample = p.cluster;
+      for (const DeviceId d : ample.devices()) ample = with_memory(ample, d, 1_GiB);
+      const ProfiledCosts costs(p.graph, ample);
+      const Problem problem{
+          p.graph, ample, costs, {.transfers = Transfers::parallel, .queue = ReadyOrder::priority}};
+      const Placement placement = make_placer("m_etf", Options("m_etf"))->place(problem, 1);
+      const auto makespan = static_cast<double>(simulate(problem, placement).makespan.count());
+      const auto n = static_cast<double>(ample.num_devices());
+      const Duration best = optimal_without_communication(p.graph, ample.num_devices());
+      // Hwang et al., SIAM J. Comput. 1989: (2 - 1/n) optima and the transfers of one chain.
+      CHECK(makespan <= (2.0 + p.rho - 1.0 / n) * static_cast<double>(best.count()) + 1e-6);
+    }
+  }
+}

@@ -1,0 +1,374 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "placers/exact/load_program.h"
+#include "placers/registry.h"
+#include "sim/objective/latency.h"
+#include "sim/objective/objective.h"
+#include "sim/random.h"
+#include "tests/placers/exact/brute_force.h"
+#include "tests/traces/msr_files.h"
+#include "tests/shared_data.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// A small problem with all that the exact planners look at: groups, phases, ops that run on one
+/// kind of device only, work and transfers of no time, tight memory, several sorts of devices.
+class SmallProblem {
+ public:
+  SmallProblem(std::uint32_t most_ops, bool training, std::uint64_t seed)
+      : random_(seed),
+        graph(make_graph(1 + random_.below(most_ops), training)),
+        cluster(make_cluster()),
+        costs(graph, cluster) {}
+  SmallProblem(const SmallProblem&) = delete;
+  SmallProblem& operator=(const SmallProblem&) = delete;
+
+  Problem problem() const { return {graph, cluster, costs}; }
+
+ private:
+  OpGraph make_graph(std::uint32_t ops, bool training) {
+    OpGraphBuilder b;
+    const std::uint32_t longest = random_.below(2) == 0 ? 4 : 60;  // few values: ties
+    const std::uint32_t degree = 1 + random_.below(3);
+    const bool grouped = random_.below(2) == 0;
+    const std::uint32_t forward = training ? (ops + 1) / 2 : ops;
+    std::vector<TensorId> outputs;
+    for (std::uint32_t i = 0; i < ops; ++i) {
+      const auto some = [&](std::uint32_t most) {
+        return random_.below(4) == 0 ? 0 : random_.below(most);
+      };
+      const OpId v = b.add_op({.name = "op" + std::to_string(i),
+                               .persistent = Bytes{some(20)},
+                               .phase = i < forward ? Phase::forward : Phase::backward});
+      const std::uint32_t only = random_.below(12);  // 0: on accelerators, 1: on cores
+      const Duration time{some(longest)};
+      b.set_compute(v, "acc", only == 1 ? std::nullopt : std::optional(time));
+      b.set_compute(v, "cpu",
+                    only == 0 ? std::nullopt : std::optional(Duration{some(4 * longest)}));
+      for (std::uint32_t k = random_.below(degree + 1); i > 0 && k > 0; --k)
+        b.add_edge(outputs[random_.below(i)], v);
+      outputs.push_back(b.add_tensor(v, Bytes{some(longest)}));
+      if (grouped && random_.below(2) == 0) b.colocate(v, "g" + std::to_string(random_.below(3)));
+    }
+    return std::move(b).build();
+  }
+
+  Cluster make_cluster() {
+    const std::uint32_t accelerators = 1 + random_.below(3);
+    const Bytes memory{random_.below(3) == 0 ? 1000 : 10 + random_.below(60)};
+    const bool equal = random_.below(4) > 0;
+    IdVector<DeviceId, Device> all;
+    for (std::uint32_t i = 0; i < accelerators; ++i)
+      all.push_back({.name = "acc",
+                     .kind = "acc",
+                     .memory = equal ? memory : Bytes{random_.below(60)},
+                     .speed = equal ? 1.0 : 1.0 + random_.below(2)});
+    // One core at least: what runs on cores only must have a place.
+    for (std::uint32_t i = 0; i < (accelerators < 3 ? 1 + random_.below(2) : 1); ++i)
+      all.push_back({.name = "cpu", .kind = "cpu"});
+    return Cluster::uniform(std::move(all), {.bandwidth = 1.0_GBps, .latency = Duration{}});
+  }
+
+  Random random_;
+
+ public:
+  const OpGraph graph;
+  const Cluster cluster;
+  const ProfiledCosts costs;
+};
+
+using Values = std::map<std::string, Options::Value>;
+
+std::unique_ptr<Placer> placer(const std::string& name, Values values = {}) {
+  return make_placer(name, Options(name, std::move(values)));
+}
+std::unique_ptr<Objective> objective(const std::string& name) {
+  return make_objective(name, Options(name));
+}
+
+/// What `placer` answers is feasible and allowed; its value, or nothing if it says infeasible.
+std::optional<Duration> value_of(const Placer& placer, const Problem& problem,
+                                 const Objective& objective,
+                                 bool (*allowed)(const Problem&, const Placement&)) {
+  try {
+    const Placement p = placer.place(problem, 0);
+    const Score score = objective.score(problem, p);
+    CHECK(score.feasible());
+    CHECK(allowed(problem, p));
+    return score.value;
+  } catch (const InfeasibleError&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<Duration> value_of(const std::optional<Best>& best) {
+  return best ? std::optional(best->makespan) : std::nullopt;
+}
+
+/// Limits that no small problem meets.
+constexpr MixedLimits most{.nodes = 10'000, .iterations = 1'000'000, .terms = 1'000'000};
+
+/// A fact of what `placer` answers; nothing if it says infeasible.
+std::optional<double> fact_of(const Placer& placer, const Problem& problem, const char* fact) {
+  try {
+    return placer.place(problem, 0).facts.at(fact);
+  } catch (const InfeasibleError&) {
+    return std::nullopt;
+  }
+}
+
+/// The least latency_in_turn of all that is feasible, each accelerator running up to `parts` parts:
+/// every op on every device in every part.
+std::optional<Duration> best_in_turn(const Problem& problem, std::uint32_t parts) {
+  const auto places = static_cast<std::uint32_t>(problem.cluster.num_devices()) * parts;
+  const std::size_t ops = problem.graph.num_ops();
+  std::uint64_t combinations = 1;
+  for (std::size_t i = 0; i < ops; ++i) combinations *= places;
+  std::optional<Duration> best;
+  for (std::uint64_t number = 0; number < combinations; ++number) {
+    Placement p{.device = IdVector<OpId, DeviceId>(ops)};
+    Parts part(ops);
+    std::uint64_t rest = number;
+    for (const OpId v : problem.graph.ops()) {
+      p.device[v] = static_cast<DeviceId>(rest % places / parts);
+      part[v] = static_cast<std::uint32_t>(rest % parts);
+      rest /= places;
+    }
+    if (!constraints(problem, p).feasible()) continue;
+    const auto latency = latency_in_turn(problem, p, part);
+    if (latency && (!best || *latency < *best)) best = latency;
+  }
+  return best;
+}
+
+/// Checks that are worth their time only now and then run where this is set.
+bool thorough() {
+  return std::getenv("BAECHI_THOROUGH") != nullptr;  // NOLINT(concurrency-mt-unsafe): read only
+}
+
+std::filesystem::path throughput_input(const std::filesystem::path& data, const std::string& name) {
+  const bool layers = name.find("_l-") == std::string::npos &&
+                      name.find("_L-") == std::string::npos && !name.starts_with("op/");
+  return data / "msr-dnn-partitioning/throughput-inputs" /
+         (layers ? "LayerGraphs" : "OperatorGraphs") /
+         ((name.starts_with("op/") ? name.substr(3) : name) + ".json");
+}
+
+}  // namespace
+
+TEST_SUITE("exact") {
+  TEST_CASE("exact_dp finds the best of all pipelines, linearized_dp none better") {
+    const auto exact = placer("exact_dp"), linear = placer("linearized_dp");
+    const auto max_load = objective("max_load");
+    std::size_t infeasible = 0, missed = 0;
+    const std::uint64_t rounds = thorough() ? 20'000 : 2'500;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(seed % 10 == 0 ? 9 : 6, seed % 2 == 1, seed);
+      const Problem problem = small.problem();
+      const auto best = value_of(best_placement(problem, *max_load, is_pipeline));
+      REQUIRE(value_of(*exact, problem, *max_load, is_pipeline) == best);
+      const auto quick = value_of(*linear, problem, *max_load, is_pipeline);
+      if (quick) REQUIRE(best);
+      if (quick) CHECK(*quick >= *best);
+      infeasible += best ? 0U : 1U;
+      missed += quick == best ? 0U : 1U;
+    }
+    CHECK(infeasible > 0);
+    CHECK(infeasible < rounds / 2);
+    CHECK(missed < rounds / 10);
+  }
+
+  TEST_CASE("mip_max_load finds the best of all splits, and of those that are contiguous") {
+    const auto any = placer("mip_max_load");
+    const auto contiguous = placer("mip_max_load", {{"contiguous", {"true", "", {}}}});
+    const auto max_load = objective("max_load");
+    const std::uint64_t rounds = thorough() ? 4'000 : 100;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(seed % 10 == 0 ? 8 : 6, seed % 2 == 1, seed);
+      const Problem problem = small.problem();
+      const auto best = best_placement(problem, *max_load, any_placement);
+      REQUIRE(value_of(*any, problem, *max_load, any_placement) == value_of(best));
+      REQUIRE(value_of(*contiguous, problem, *max_load, is_convex) ==
+              value_of(best_placement(problem, *max_load, is_convex)));
+      if (!best) continue;
+      const Placement p = any->place(problem, 0);
+      CHECK(p.device == any->place(problem, 0).device);
+      CHECK(p.facts.at("bound_us") == p.facts.at("max_load_us"));
+    }
+  }
+
+  TEST_CASE("mip_max_load finds the least sum of the largest forward and backward loads") {
+    const std::map<std::string, Options::Value> apart{{"phases", {"apart", "", {}}}};
+    const auto any = placer("mip_max_load", apart);
+    auto both = apart;
+    both["contiguous"] = {"true", "", {}};
+    const auto contiguous = placer("mip_max_load", both);
+    const auto max_load = make_objective("max_load", Options("max_load", apart));
+    const std::uint64_t rounds = thorough() ? 4'000 : 100;
+    std::size_t differ = 0;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(seed % 10 == 0 ? 8 : 6, true, 9000 + seed);
+      const Problem problem = small.problem();
+      const auto best = best_placement(problem, *max_load, any_placement);
+      REQUIRE(value_of(*any, problem, *max_load, any_placement) == value_of(best));
+      REQUIRE(value_of(*contiguous, problem, *max_load, is_convex) ==
+              value_of(best_placement(problem, *max_load, is_convex)));
+      const auto together = best_placement(problem, *objective("max_load"), any_placement);
+      differ += value_of(together) == value_of(best) ? 0U : 1U;
+    }
+    CHECK(differ > rounds / 10);
+  }
+
+  TEST_CASE("the program of mip_max_load alone, without a start, has the same optimum") {
+    const auto max_load = objective("max_load");
+    const std::uint64_t rounds = thorough() ? 4'000 : 150;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(6, seed % 4 > 1, 1000 + seed);
+      const Problem problem = small.problem();
+      const bool contiguous = seed % 2 == 0;
+      const auto best = best_placement(problem, *max_load, contiguous ? is_convex : any_placement);
+      const ColocationUnits units(problem.graph);
+      const std::vector<DeviceSort> sorts = device_sorts(problem);
+      const Blocks blocks(problem, units, sorts, {.join_cycles = false});
+      const Duration below = best ? 2 * best->makespan + 2ns : 1000ns;
+      const LoadProgram program =
+          load_program(problem, blocks, sorts, below, 1ns, {.contiguous = contiguous});
+      const MixedOptimum found = solve(program.program, most);
+      REQUIRE(found.finished);
+      REQUIRE(found.x.empty() == !best.has_value());
+      if (!best) continue;
+      Placement p;
+      const auto device = program.split(found.x);
+      for (const OpId v : problem.graph.ops()) p.device.push_back(device[blocks.of(v)]);
+      const Score score = max_load->score(problem, p);
+      CHECK(score.feasible());
+      CHECK(score.value == best->makespan);
+      if (contiguous) CHECK(is_convex(problem, p));
+    }
+  }
+
+  TEST_CASE(
+      "mip_latency finds the placement of least latency, an accelerator's part in one piece") {
+    const auto exact = placer("mip_latency"),
+               start = placer("mip_latency", {{"max_nodes", {"0", "", {}}}});
+    const auto latency = objective("latency");
+    const std::uint64_t rounds = thorough() ? 4'000 : 100;
+    std::size_t infeasible = 0, improved = 0;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(seed % 10 == 0 ? 9 : 6, seed % 2 == 1, seed);
+      const Problem problem = small.problem();
+      const auto best = value_of(best_placement(problem, *latency, accelerators_are_convex));
+      REQUIRE(value_of(*exact, problem, *latency, accelerators_are_convex) == best);
+      const auto first = value_of(*start, problem, *latency, accelerators_are_convex);
+      if (first) REQUIRE(*first >= *best);
+      improved += first == best ? 0U : 1U;
+      infeasible += best ? 0U : 1U;
+      if (!best) continue;
+      const Placement p = exact->place(problem, 0);
+      CHECK(p.device == exact->place(problem, 0).device);
+      CHECK(p.facts.at("latency_us") == to_us(*best));
+      CHECK(p.facts.at("bound_us") == to_us(*best));
+    }
+    CHECK(improved > rounds / 20);
+    CHECK(infeasible < rounds / 2);
+  }
+
+  TEST_CASE("mip_latency finds the best order of two parts on each accelerator") {
+    const auto exact = placer("mip_latency", {{"parts", {"2", "", {}}}});
+    const std::uint64_t rounds = thorough() ? 2'000 : 60;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(5, seed % 2 == 1, 5000 + seed);
+      const Problem problem = small.problem();
+      const auto best = best_in_turn(problem, 2);
+      const auto found = fact_of(*exact, problem, "latency_us");
+      REQUIRE(found.has_value() == best.has_value());
+      if (!best) continue;
+      REQUIRE(*found == to_us(*best));
+    }
+  }
+
+  // a --1 B--> b --1 B--> c: on the accelerator 10 ns each, but b runs on the core only; there
+  // a and c take 100 ns, b 5.
+  TEST_CASE("an accelerator that may run two parts comes back after the core") {
+    OpGraphBuilder builder;
+    std::optional<TensorId> before;
+    for (const char* name : {"a", "b", "c"}) {
+      const OpId v = builder.add_op({.name = name});
+      const bool middle = name[0] == 'b';
+      builder.set_compute(v, "acc", middle ? std::nullopt : std::optional(10ns));
+      builder.set_compute(v, "cpu", middle ? 5ns : 100ns);
+      if (before) builder.add_edge(*before, v);
+      before = builder.add_tensor(v, 1_B);
+    }
+    const OpGraph graph = std::move(builder).build();
+    IdVector<DeviceId, Device> devices;
+    devices.push_back({.name = "acc", .kind = "acc", .memory = 1_GiB});
+    devices.push_back({.name = "cpu", .kind = "cpu"});
+    const Cluster cluster =
+        Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    // One part: a 10 and 1 to send, b 5, c 100. Two: 10 + 1, 5, 1 to receive + 10.
+    CHECK(fact_of(*placer("mip_latency"), problem, "latency_us") == 0.116);
+    const auto two = placer("mip_latency", {{"parts", {"2", "", {}}}});
+    CHECK(fact_of(*two, problem, "latency_us") == 0.027);
+    const Placement p = two->place(problem, 0);
+    CHECK(p.device[OpId{0}] == p.device[OpId{2}]);
+    CHECK(objective("latency")->score(problem, p).value == 27ns);
+  }
+
+  TEST_CASE("exact_dp has the authors' optima, and those they could not compute") {
+    const auto data = shared_data();
+    if (!data) return;
+    const struct {
+      const char* workload;
+      double milliseconds;
+      bool quick = true;
+    } optima[] = {{"bert_l-12_inference", 147.478},
+                  {"bert_l-3_inference", 27.9186},
+                  {"bert_l-6_inference", 29.5795},
+                  {"op/resnet50_inference", 124.349},
+                  {"bert_L-12_training", 438.00},
+                  {"bert_l-3_training", 65.3031},
+                  {"bert_l-6_training", 72.86},
+                  {"op/resnet50_training", 255.19},
+                  {"bert24_inference", 17.7899},
+                  {"bert24_training", 41.75},
+                  {"gnmt_inference", 32.91},
+                  {"gnmt_training", 107.00},
+                  {"inceptionv3_inference", 51.55, false},
+                  {"inceptionv3_training", 122.76, false},
+                  {"resnet50_inference", 33.77},
+                  {"resnet50_training", 78.63}};
+    const auto exact = placer("exact_dp");
+    const auto max_load = objective("max_load");
+    std::size_t left_out = 0;
+    for (const auto& [workload, expected, quick] : optima) {
+      CAPTURE(workload);
+      if (!quick && !thorough()) {
+        ++left_out;
+        continue;
+      }
+      const MsrProblem msr(throughput_input(*data, workload));
+      const Placement p = exact->place(msr.problem(), 0);
+      const Score score = max_load->score(msr.problem(), p);
+      CHECK(score.feasible());
+      CHECK(to_us(score.value) / 1e3 == doctest::Approx(expected).epsilon(2e-4));
+      CHECK(p.facts.at("max_load_us") == to_us(score.value));
+      CHECK(p.facts.at("optimal") == 1.0);
+    }
+    if (left_out > 0) MESSAGE("left out: ", left_out, " long ones (set BAECHI_THOROUGH)");
+  }
+}

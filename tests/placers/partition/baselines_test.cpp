@@ -1,0 +1,200 @@
+/// The baselines that Tarnawski et al. compare with: PipeDream, local search, Scotch, METIS.
+#include <doctest/doctest.h>
+
+#include "placers/registry.h"
+#include "placers/files/split_file.h"
+#include "sim/objective/objective.h"
+#include "tests/traces/msr_files.h"
+#include "tests/shared_data.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+Placement place(const std::string& name, const Problem& problem,
+                std::map<std::string, Options::Value> options = {}) {
+  return make_placer(name, Options(name, std::move(options)))->place(problem, 0);
+}
+
+std::string devices(const Placement& placement) {
+  std::string text;
+  for (const DeviceId d : placement.device) text += std::to_string(index(d));
+  return text;
+}
+
+Duration max_load(const Problem& problem, const Placement& placement) {
+  return make_objective("max_load", Options("max_load"))->score(problem, placement).value;
+}
+
+/// Ops a, b, ... of these times; edges "ab" of so many bytes.
+OpGraph graph_of(const std::vector<Duration>& times,
+                 const std::vector<std::pair<std::string, Bytes>>& edges) {
+  OpGraphBuilder g;
+  for (std::size_t i = 0; i < times.size(); ++i)
+    g.add_op({.name = std::string(1, static_cast<char>('a' + i)), .compute = times[i]});
+  for (const auto& [ends, size] : edges)
+    g.add_edge(g.add_tensor(g.find(ends.substr(0, 1)).value(), size),
+               g.find(ends.substr(1, 1)).value());
+  return std::move(g).build();
+}
+
+}  // namespace
+
+TEST_SUITE("baselines") {
+  // a -> b -> d -> e and a -> c -> d: two ways lead from a to d. a, b and c, from which they are
+  // read, are one.
+  TEST_CASE("pipedream joins what several ways lead through, but for what it is told to ignore") {
+    const OpGraph graph = graph_of({1ns, 8ns, 8ns, 1ns, 1ns},
+                                   {{"ab", {}}, {"ac", {}}, {"bd", {}}, {"cd", {}}, {"de", {}}});
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const Placement joined = place("pipedream", problem);
+    CHECK(joined.facts.at("units") == 3.0);    // {a, b, c}, {d}, {e}
+    CHECK(max_load(problem, joined) == 17ns);  // a, b, c
+    const Placement apart = place("pipedream", problem, {{"ignore", {"a", "", {}}}});
+    CHECK(apart.facts.at("units") == 5.0);    // b - d - c, d - e: a tree
+    CHECK(max_load(problem, apart) == 10ns);  // a and b or c; the other, d and e
+    CHECK_THROWS_WITH_AS(place("pipedream", problem, {{"ignore", {"a x", "", {}}}}),
+                         "pipedream: no op 'x' to ignore", InputError);
+  }
+
+  TEST_CASE("local_search moves what gains most, and knows what transfers cost") {
+    const Cluster cluster = gpus(2);
+    const OpGraph apart = graph_of({6ns, 5ns, 4ns, 3ns}, {});
+    const ProfiledCosts costs(apart, cluster);
+    CHECK(max_load({apart, cluster, costs}, place("local_search", {apart, cluster, costs})) ==
+          9ns);  // 6 + 3, 5 + 4
+    // Apart, a and b have 10 + 100 each.
+    const OpGraph pair = graph_of({10ns, 10ns}, {{"ab", 100_B}});
+    const ProfiledCosts pair_costs(pair, cluster);
+    const Placement p = place("local_search", {pair, cluster, pair_costs});
+    CHECK(max_load({pair, cluster, pair_costs}, p) == 20ns);
+    CHECK(p.facts.at("max_load_us") == 0.020);
+  }
+
+  // a = b = c - d = e = f, 10 ns each: the cut of two equal halves is in the middle.
+  TEST_CASE("scotch and metis cut equal parts where least is cut") {
+    const OpGraph graph =
+        graph_of({10ns, 10ns, 10ns, 10ns, 10ns, 10ns},
+                 {{"ab", 100_B}, {"bc", 100_B}, {"cd", 1_B}, {"de", 100_B}, {"ef", 100_B}});
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    for (const char* name : {"scotch", "metis"}) {
+      CAPTURE(name);
+      const Placement p = place(name, problem);
+      CHECK((devices(p) == "000111" || devices(p) == "111000"));
+      CHECK(max_load(problem, p) == 31ns);
+    }
+  }
+
+  TEST_CASE("baselines that know accelerators only leave on a core what runs nowhere else") {
+    OpGraphBuilder g;
+    for (const char* name : {"a", "b", "c", "d"}) {
+      const OpId v = g.add_op({.name = name});
+      if (name[0] != 'c') g.set_compute(v, "acc", 10ns);
+      g.set_compute(v, "cpu", 10ns);
+    }
+    const OpGraph graph = std::move(g).build();
+    IdVector<DeviceId, Device> all;
+    for (const char* kind : {"cpu", "acc", "acc"})
+      all.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
+    const Cluster cluster = Cluster::uniform(all, {.bandwidth = 1.0_GBps, .latency = 0ns});
+    const ProfiledCosts costs(graph, cluster);
+    for (const char* name : {"local_search", "scotch", "metis"}) {
+      CAPTURE(name);
+      const Placement p = place(name, {graph, cluster, costs});
+      for (const OpId v : graph.ops()) CHECK((p.device[v] == gpu0) == (graph.name(v) == "c"));
+    }
+  }
+
+  TEST_CASE("an expert's split gives each accelerator its nodes; groups follow") {
+    OpGraphBuilder g;
+    for (const char* name : {"node1", "node2", "node1grad"}) g.add_op({.name = name});
+    g.colocate(OpId{0}, "one");
+    g.colocate(OpId{2}, "one");
+    const OpGraph graph = std::move(g).build();
+    IdVector<DeviceId, Device> all;
+    for (const char* kind : {"cpu", "acc", "acc"})
+      all.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
+    const Cluster cluster = Cluster::uniform(all, {.bandwidth = 1.0_GBps, .latency = 0ns});
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const auto parse = [&](const char* text) { return parse_split(text, "s.json", problem); };
+    // The accelerators are devices 1 and 2.
+    CHECK(devices(parse(R"({"fpgas": [{"nodes": [2], "load": -1}, {"nodes": [1]}],
+                            "cpus": [{"nodes": []}], "maxLoad": 3})")) == "212");
+    CHECK(devices(parse(R"({"fpgas": [], "cpus": [{"nodes": [1, 2]}]})")) == "000");
+    CHECK_THROWS_WITH_AS(
+        parse(R"({"fpgas": [{"nodes": [1]}, {"nodes": []}, {"nodes": [2]}], "cpus": []})"),
+        "the split has more than the 2 accelerators of the cluster", InfeasibleError);
+    CHECK_THROWS_WITH_AS(parse(R"({"fpgas": [{"nodes": [1, 7, 1]}], "cpus": []})"),
+                         "s.json:1:1: op 'node2' is placed nowhere\n"
+                         "s.json:1:26: nodes: 7 is not a node of the graph\n"
+                         "s.json:1:29: nodes: this node was placed before",
+                         InputError);
+    CHECK(is_split(R"({"fpgas": [], "cpus": []})"));
+    CHECK_FALSE(is_split(R"({"format": "baechi-placement", "placement": {"\"fpgas\"": 1}})"));
+  }
+
+  TEST_CASE("pipedream has the authors' values, with their released ids and with them mended") {
+    const auto data = shared_data();
+    if (!data) return;
+    const struct {
+      const char* workload;
+      const char* ignore;
+      double milliseconds;
+    } values[] = {{"OperatorGraphs/bert_l-12_inference", "", 642.78},
+                  {"OperatorGraphs/bert_l-3_inference", "", 37.46},
+                  {"OperatorGraphs/bert_l-6_inference", "", 65.56},
+                  {"OperatorGraphs/resnet50_inference", "", 129.16},
+                  {"OperatorGraphs/bert_L-12_training", "", 43510.0},
+                  {"OperatorGraphs/bert_l-3_training", "", 122.99},
+                  {"OperatorGraphs/bert_l-6_training", "", 192.92},
+                  {"OperatorGraphs/resnet50_training", "", 684.89},
+                  {"LayerGraphs/bert24_inference", "node4", 17.79},
+                  {"LayerGraphs/gnmt_inference", "node2 node40 node46", 33.03},
+                  {"LayerGraphs/inceptionv3_inference", "", 60.42},
+                  {"LayerGraphs/resnet50_inference", "", 39.40},
+                  {"LayerGraphs/bert24_training", "node4 node5grad", 187.91},
+                  {"LayerGraphs/bert24_training", "node4 node4grad", 41.75},
+                  {"LayerGraphs/gnmt_training",
+                   "node2 node40 node46 node4grad node41grad node46grad", 294.90},
+                  {"LayerGraphs/gnmt_training",
+                   "node2 node40 node46 node2grad node40grad node46grad", 107.35},
+                  {"LayerGraphs/inceptionv3_training", "", 128.32},
+                  {"LayerGraphs/resnet50_training", "", 83.67}};
+    for (const auto& [workload, ignore, milliseconds] : values) {
+      CAPTURE(workload);
+      const MsrProblem msr(*data / "msr-dnn-partitioning/throughput-inputs" /
+                           (std::string(workload) + ".json"));
+      const Placement p = place("pipedream", msr.problem(), {{"ignore", {ignore, "", {}}}});
+      CHECK(to_us(max_load(msr.problem(), p)) / 1e3 == doctest::Approx(milliseconds).epsilon(2e-4));
+    }
+  }
+
+  TEST_CASE("greedy_latency has the authors' values") {
+    const auto data = shared_data();
+    if (!data) return;
+    const std::pair<const char*, double> values[] = {{"OperatorGraphs/bert_l-12_inference", 867.84},
+                                                     {"OperatorGraphs/bert_l-3_inference", 416.20},
+                                                     {"OperatorGraphs/bert_l-6_inference", 494.13},
+                                                     {"OperatorGraphs/resnet50_inference", 839.54},
+                                                     {"LayerGraphs/bert24_inference", 100.22},
+                                                     {"LayerGraphs/gnmt_inference", 268.50},
+                                                     {"LayerGraphs/inceptionv3_inference", 2485.24},
+                                                     {"LayerGraphs/resnet50_inference", 4197.06}};
+    const auto latency = make_objective("latency", Options("latency"));
+    for (const auto& [workload, milliseconds] : values) {
+      CAPTURE(workload);
+      const MsrProblem msr(*data / "msr-dnn-partitioning/latency-inputs" /
+                           (std::string(workload) + ".json"));
+      const Score score = latency->score(msr.problem(), place("greedy_latency", msr.problem()));
+      CHECK(score.feasible());
+      CHECK(to_us(score.value) / 1e3 == doctest::Approx(milliseconds).epsilon(2e-5));
+    }
+  }
+}

@@ -1,0 +1,488 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "placers/solver/clp.h"
+#include "placers/sct/favourite_child.h"
+#include "placers/sct/sct_solutions.h"
+#include "sim/random.h"
+#include "tests/shared_data.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr double infinity = LinearProgram::infinity;
+
+nlohmann::json json_file(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  REQUIRE_MESSAGE(in, path.string());
+  return nlohmann::json::parse(in);
+}
+
+/// A golden graph, its tensors added up per pair of ops.
+SctGraph golden_graph(const std::filesystem::path& path) {
+  const nlohmann::json file = json_file(path);
+  SctGraph g;
+  for (const auto& op : file["ops"]) g.compute.emplace_back(op["compute_us"].get<long>() * 1000);
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> position;
+  for (const auto& e : file["edges"]) {
+    const std::uint32_t src = e["src"], dst = e["dst"];
+    const auto [it, is_new] = position.try_emplace({src, dst}, g.edges.size());
+    if (is_new) g.edges.push_back({src, dst, 0ns});
+    g.edges[it->second].communication += Duration(e["comm_us"].get<long>() * 1000);
+  }
+  return g;
+}
+
+SctGraph random_graph(Random& random, std::uint32_t num_ops, std::uint32_t max_edges,
+                      std::uint32_t max_time) {
+  SctGraph g;
+  for (std::uint32_t v = 0; v < num_ops; ++v) g.compute.emplace_back(random.below(max_time));
+  for (std::uint32_t u = 0; u < num_ops; ++u)
+    for (std::uint32_t v = u + 1; v < num_ops; ++v)
+      if (g.edges.size() < max_edges && random.uniform() < 0.5)
+        g.edges.push_back({u, v, Duration(random.below(max_time))});
+  return g;
+}
+
+/// Ops in another numbering; edges keep their positions.
+SctGraph renumbered(const SctGraph& g, Random& random) {
+  std::vector<std::uint32_t> to(g.compute.size());
+  std::iota(to.begin(), to.end(), 0U);
+  for (std::uint32_t i = static_cast<std::uint32_t>(to.size()); i > 1; --i)
+    std::swap(to[i - 1], to[random.below(i)]);
+  SctGraph h = g;
+  for (std::size_t v = 0; v < to.size(); ++v) h.compute[to[v]] = g.compute[v];
+  for (auto& e : h.edges) {
+    e.src = to[e.src];
+    e.dst = to[e.dst];
+  }
+  return h;
+}
+
+double makespan(const SctGraph& g, const std::vector<double>& x) {  // ids are topological
+  std::vector<double> start(g.compute.size());
+  double last = 0.0;
+  for (std::uint32_t v = 0; v < start.size(); ++v) {
+    for (std::size_t e = 0; e < x.size(); ++e) {
+      const auto& [src, dst, c] = g.edges[e];
+      if (dst != v) continue;
+      const double arrives = start[src] + static_cast<double>(g.compute[src].count()) +
+                             x[e] * static_cast<double>(c.count());
+      start[v] = std::max(start[v], arrives);
+    }
+    last = std::max(last, start[v] + static_cast<double>(g.compute[v].count()));
+  }
+  return last;
+}
+
+double kept_communication(const SctGraph& g, const std::vector<double>& x) {
+  double sum = 0.0;
+  for (std::size_t e = 0; e < x.size(); ++e)
+    sum += x[e] * static_cast<double>(g.edges[e].communication.count());
+  return sum;
+}
+
+bool keeps_degrees(const SctGraph& g, const std::vector<double>& x) {
+  std::vector<double> out(g.compute.size()), in(g.compute.size());
+  for (std::size_t e = 0; e < x.size(); ++e) {
+    out[g.edges[e].src] += 1.0 - x[e];
+    in[g.edges[e].dst] += 1.0 - x[e];
+  }
+  const auto fits = [](double sum) { return sum <= 1.0 + 1e-9; };
+  return std::ranges::all_of(out, fits) && std::ranges::all_of(in, fits);
+}
+
+/// The program exactly as the paper has it, nothing left out, and the three objectives one after
+/// the other: w; then, w being fixed, the kept communication; then, that being fixed, the
+/// preference.
+std::vector<double> canonical_x_the_long_way(const SctGraph& g) {
+  LinearProgram lp;
+  const std::size_t num_edges = g.edges.size(), num_ops = g.compute.size();
+  for (std::size_t e = 0; e < num_edges; ++e) lp.add_column(0.0, 1.0);
+  for (std::size_t v = 0; v <= num_ops; ++v) lp.add_column(0.0, infinity);
+  const auto start = [&](std::size_t v) { return static_cast<std::uint32_t>(num_edges + v); };
+  const auto w = start(num_ops);
+  const auto ns = [](Duration d) { return static_cast<double>(d.count()); };
+  std::vector<std::vector<LinearProgram::Term>> out(num_ops), in(num_ops);
+  std::vector<double> communication(num_edges + num_ops + 1), preference(num_edges + num_ops + 1);
+  for (std::uint32_t e = 0; e < num_edges; ++e) {
+    const auto& [u, v, c] = g.edges[e];
+    lp.add_row(-infinity, {{{e, ns(c)}, {start(u), 1.0}, {start(v), -1.0}}}, -ns(g.compute[u]));
+    out[u].push_back({e, 1.0});
+    in[v].push_back({e, 1.0});
+    communication[e] = ns(c);
+    preference[e] =
+        1.0 / static_cast<double>(out[u].size() * in[v].size()) + Random(e).uniform() / 64.0;
+  }
+  for (std::size_t v = 0; v < num_ops; ++v) {
+    lp.add_row(-infinity, {{{start(v), 1.0}, {w, -1.0}}}, -ns(g.compute[v]));
+    for (const auto& row : {out[v], in[v]})
+      if (!row.empty()) lp.add_row(static_cast<double>(row.size()) - 1.0, row, infinity);
+  }
+  std::vector<double> makespan_only(lp.num_columns());
+  makespan_only[w] = 1.0;
+  std::vector<double> x;
+  for (const auto& objective : {makespan_only, communication, preference}) {
+    lp.objectives = {objective};
+    const LinearOptimum optimum = solve(lp);
+    REQUIRE(optimum.status == LinearOptimum::Status::optimal);
+    x = optimum.x;
+    const double value = std::inner_product(x.begin(), x.end(), objective.begin(), 0.0);
+    std::vector<LinearProgram::Term> row;
+    for (std::uint32_t c = 0; c < lp.num_columns(); ++c) row.push_back({c, objective[c]});
+    lp.add_row(-infinity, row, value + 1e-8);
+  }
+  x.resize(num_edges);
+  return x;
+}
+
+}  // namespace
+
+TEST_SUITE("lp") {
+  TEST_CASE("the optimum of a program of two variables, and the duals of its rows") {
+    // minimise -x - 2y, x + y <= 4, x + 3y <= 6: at (3, 1). Duals a, b: a + b = -1, a + 3b = -2.
+    LinearProgram lp;
+    const auto x = lp.add_column(0.0, infinity), y = lp.add_column(0.0, infinity);
+    lp.add_row(-infinity, {{{x, 1.0}, {y, 1.0}}}, 4.0);
+    lp.add_row(-infinity, {{{x, 1.0}, {y, 3.0}}}, 6.0);
+    lp.objectives = {{-1.0, -2.0}};
+    const LinearOptimum best = solve(lp);
+    REQUIRE(best.status == LinearOptimum::Status::optimal);
+    CHECK(best.x[x] == doctest::Approx(3.0));
+    CHECK(best.x[y] == doctest::Approx(1.0));
+    CHECK(best.row_dual[0] == doctest::Approx(-0.5));
+    CHECK(best.row_dual[1] == doctest::Approx(-0.5));
+  }
+
+  TEST_CASE("a second objective chooses among the optima of the first, from any start") {
+    // maximise x + y <= 4 with x, y <= 3: then the least x is 1, y = 3.
+    LinearProgram lp;
+    const auto x = lp.add_column(0.0, 3.0), y = lp.add_column(0.0, 3.0);
+    lp.add_row(-infinity, {{{x, 1.0}, {y, 1.0}}}, 4.0);
+    lp.objectives = {{-1.0, -1.0}, {1.0, 0.0}};
+    const Basis start{.columns = {Basis::Rest::at_upper, Basis::Rest::at_lower},
+                      .rows = {Basis::Rest::basic}};
+    for (const LinearOptimum& best : {solve(lp), solve(lp, &start)}) {
+      REQUIRE(best.status == LinearOptimum::Status::optimal);
+      CHECK(best.x[x] == doctest::Approx(1.0));
+      CHECK(best.x[y] == doctest::Approx(3.0));
+    }
+  }
+
+  TEST_CASE("a program without a solution, or without an end, says so") {
+    LinearProgram lp;
+    const auto x = lp.add_column(0.0, infinity);
+    lp.objectives = {{-1.0}};
+    lp.add_row(1.0, {{{x, 1.0}}}, infinity);
+    CHECK(solve(lp).status == LinearOptimum::Status::unbounded);
+    lp.add_row(-infinity, {{{x, 1.0}}}, 0.5);
+    CHECK(solve(lp).status == LinearOptimum::Status::infeasible);
+  }
+
+  TEST_CASE("a chain stays together") {
+    //  a(10) --100--> b(20) --100--> c(30)
+    const SctSolution s =
+        solve_sct({.compute = {10ns, 20ns, 30ns}, .edges = {{0, 1, 100ns}, {1, 2, 100ns}}});
+    CHECK(s.x == std::vector{0.0, 0.0});
+    CHECK(s.w == 60.0);
+    CHECK(s.lower_bound == 60.0);
+  }
+
+  TEST_CASE("no ops, no edges, no time") {
+    CHECK(solve_sct({}).w == 0.0);
+    CHECK(solve_sct({.compute = {5ns, 7ns}, .edges = {}}).w == 7.0);
+    const SctSolution s =
+        solve_sct({.compute = {0ns, 0ns, 0ns}, .edges = {{0, 1, 0ns}, {0, 2, 0ns}}});
+    CHECK(s.w == 0.0);
+    CHECK(s.x == std::vector{0.0, 1.0});
+  }
+
+  TEST_CASE("two equal children share the one place beside their parent") {
+    //  a(10) --100--> b(20), --100--> c(20):  10 + 20 + 100 max(x) with x_b + x_c >= 1
+    const SctGraph g{.compute = {10ns, 20ns, 20ns}, .edges = {{0, 1, 100ns}, {0, 2, 100ns}}};
+    const SctSolution s = solve_sct(g);
+    CHECK(s.x == std::vector{0.5, 0.5});
+    CHECK(s.w == 80.0);
+    CHECK(favourite_edges(g, s.x, 0.1).empty());
+    CHECK(favourite_edges(g, s.x, 0.5) == std::vector{0U});
+    CHECK(favourite_edges(g, s.x, 0.5, /*compat=*/true) == std::vector{0U, 1U});
+  }
+
+  TEST_CASE("the child on the critical path is kept near, though the other costs more to move") {
+    //  a(1) --8--> b(10), --6--> c(100):  w = 101 only with x_c = 0, and then x_b = 1
+    const SctSolution s =
+        solve_sct({.compute = {1ns, 10ns, 100ns}, .edges = {{0, 1, 8ns}, {0, 2, 6ns}}});
+    CHECK(s.x == std::vector{1.0, 0.0});
+    CHECK(s.w == 101.0);
+  }
+
+  TEST_CASE("where time does not matter, the most communication is saved, then earlier edges win") {
+    //  a -> b, c  beside an op that takes longer than anything else
+    SctGraph g{.compute = {1ns, 1ns, 1ns, 1000ns}, .edges = {{0, 1, 6ns}, {0, 2, 8ns}}};
+    CHECK(solve_sct(g).x == std::vector{1.0, 0.0});
+    g.edges[0].communication = 8ns;
+    CHECK(solve_sct(g).x == std::vector{0.0, 1.0});
+    //  a, b -> c, d  all equal: a with c, b with d
+    g = {.compute = {1ns, 1ns, 1ns, 1ns, 1000ns},
+         .edges = {{0, 2, 8ns}, {0, 3, 8ns}, {1, 2, 8ns}, {1, 3, 8ns}}};
+    CHECK(solve_sct(g).x == std::vector{0.0, 1.0, 1.0, 0.0});
+  }
+
+  TEST_CASE("at equal w the least communication is kept") {
+    //  a(10) -> b(50), c(50), d(10), e(10); to b and c 100 ns, to d 40, to e 20.
+    //  w = 60 + 100 max(x_b, x_c), and of y = 1 - x the sum is at most 1: x_b = x_c = 1/2, w = 110.
+    const SctSolution s =
+        solve_sct({.compute = {10ns, 50ns, 50ns, 10ns, 10ns},
+                   .edges = {{0, 1, 100ns}, {0, 2, 100ns}, {0, 3, 40ns}, {0, 4, 20ns}}});
+    CHECK(s.w == 110.0);
+    CHECK(s.x == std::vector{0.5, 0.5, 1.0, 1.0});
+    //  with d(60): x_b, x_c and d's 40 x_d <= w - 70; at w = 110 x_d = 1 still fits
+    CHECK(solve_sct({.compute = {10ns, 50ns, 50ns, 60ns, 10ns},
+                     .edges = {{0, 1, 100ns}, {0, 2, 100ns}, {0, 3, 40ns}, {0, 4, 20ns}}})
+              .w == 110.0);
+  }
+
+  TEST_CASE("no x on a fine grid has a smaller w, or at the same w keeps less communication") {
+    Random random(1);
+    constexpr int steps = 6;
+    for (int i = 0; i < 60; ++i) {
+      CAPTURE(i);
+      const SctGraph g = random_graph(random, 5, 6, i % 2 == 0 ? 5 : 100);
+      const SctSolution s = solve_sct(g);
+      const double kept = kept_communication(g, s.x);
+      CHECK(makespan(g, s.x) == doctest::Approx(s.w));
+      CHECK(keeps_degrees(g, s.x));
+      std::vector<double> x(g.edges.size());
+      const double points = std::pow(steps + 1, static_cast<double>(x.size()));
+      bool beaten = false;
+      for (long point = 0; point < std::lround(points); ++point) {
+        long digits = point;
+        for (double& value : x) {
+          value = static_cast<double>(digits % (steps + 1)) / steps;
+          digits /= steps + 1;
+        }
+        if (!keeps_degrees(g, x)) continue;
+        const double w = makespan(g, x);
+        beaten |= w < s.w - 1e-6 || (w <= s.w && kept_communication(g, x) < kept - 1e-6);
+      }
+      CHECK_FALSE(beaten);
+    }
+  }
+
+  TEST_CASE("the short program has the canonical optimum of the whole one") {
+    Random random(2);
+    for (int i = 0; i < 300; ++i) {
+      CAPTURE(i);
+      const SctGraph g = random_graph(random, 4 + random.below(9), 30, i % 2 == 0 ? 6 : 1000);
+      const std::vector<double> expected = canonical_x_the_long_way(g);
+      const std::vector<double> x = solve_sct(g).x;
+      for (std::size_t e = 0; e < x.size(); ++e) CHECK(std::abs(x[e] - expected[e]) < 1e-5);
+    }
+  }
+
+  TEST_CASE("so it is where the graph falls into blocks, and edges pass over blocks") {
+    // random graphs in a row, every path through an op between two of them, and a few edges from
+    // one graph into the one after the next, past far more compute than they communicate
+    Random random(6);
+    for (int i = 0; i < 60; ++i) {
+      CAPTURE(i);
+      SctGraph g{.compute = {Duration(random.below(50))}, .edges = {}};
+      std::vector<std::uint32_t> begins;
+      for (int block = 0; block < 4; ++block) {
+        const auto entry = static_cast<std::uint32_t>(g.compute.size() - 1);
+        const SctGraph part = random_graph(random, 2 + random.below(4), 6, i % 2 == 0 ? 6 : 1000);
+        const auto exit = static_cast<std::uint32_t>(entry + 1 + part.compute.size());
+        begins.push_back(entry + 1);
+        g.compute.insert(g.compute.end(), part.compute.begin(), part.compute.end());
+        g.compute.emplace_back(1000);
+        for (std::uint32_t v = entry + 1; v < exit; ++v) {
+          g.edges.push_back({entry, v, Duration(random.below(100))});
+          g.edges.push_back({v, exit, Duration(random.below(100))});
+        }
+        for (const auto& [u, v, c] : part.edges)
+          g.edges.push_back({entry + 1 + u, entry + 1 + v, c});
+        if (block >= 2)
+          g.edges.push_back({begins[begins.size() - 3], exit - 1, Duration(random.below(100))});
+      }
+      const std::vector<double> expected = canonical_x_the_long_way(g);
+      const SctSolution s = solve_sct(g);
+      CHECK(s.canonical);
+      CHECK(s.w - s.lower_bound <= 1e-9 * s.w);
+      for (std::size_t e = 0; e < s.x.size(); ++e) CHECK(std::abs(s.x[e] - expected[e]) < 1e-5);
+    }
+  }
+
+  TEST_CASE("x does not depend on how the ops are numbered") {
+    Random random(3);
+    for (int i = 0; i < 100; ++i) {
+      CAPTURE(i);
+      const SctGraph g = random_graph(random, 40, 100, i % 2 == 0 ? 4 : 1000);
+      const SctSolution s = solve_sct(g), t = solve_sct(renumbered(g, random));
+      CHECK(s.w == doctest::Approx(t.w).epsilon(1e-9));
+      for (std::size_t e = 0; e < s.x.size(); ++e) CHECK(std::abs(s.x[e] - t.x[e]) < 1e-7);
+    }
+  }
+
+  TEST_CASE("every solution is proved, also where times differ by many orders of magnitude") {
+    Random random(4);
+    for (int i = 0; i < 100; ++i) {
+      CAPTURE(i);
+      SctGraph g = random_graph(random, 30, 200, 1000);
+      for (Duration& t : g.compute)
+        t *= static_cast<std::int64_t>(std::exp2(28.0 * random.uniform()));
+      for (auto& e : g.edges)
+        e.communication *= static_cast<std::int64_t>(std::exp2(28.0 * random.uniform()));
+      const SctSolution s = solve_sct(g), any = solve_sct(g, {.canonical = false});
+      CHECK(s.canonical);
+      CHECK_FALSE(any.canonical);
+      CHECK(s.w - s.lower_bound <= 1e-7 * s.w);
+      CHECK(any.w == doctest::Approx(s.w).epsilon(1e-7));
+      CHECK(makespan(g, s.x) == doctest::Approx(s.w).epsilon(1e-12));
+      CHECK(keeps_degrees(g, s.x));
+    }
+  }
+
+  TEST_CASE("several threads at once find, bit by bit, what one finds") {
+    Random random(5);
+    std::vector<SctGraph> graphs;
+    for (int i = 0; i < 8; ++i) graphs.push_back(random_graph(random, 60, 300, 50));
+    std::vector<std::vector<double>> alone, together(graphs.size());
+    for (const SctGraph& g : graphs) alone.push_back(solve_sct(g).x);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < graphs.size(); ++i)
+      threads.emplace_back([&, i] { together[i] = solve_sct(graphs[i]).x; });
+    for (std::thread& t : threads) t.join();
+    CHECK(alone == together);
+  }
+
+  TEST_CASE("a solution that is wanted again is solved once, whoever wants it") {
+    Random random(6);
+    const SctGraph g = random_graph(random, 60, 300, 50);
+    SctGraph other = g;
+    other.edges.back().communication += 1ns;
+    SctSolutions solutions;
+    std::vector<std::shared_ptr<const SctSolution>> found(4);
+    std::vector<std::thread> threads;
+    for (auto& f : found) threads.emplace_back([&] { f = solutions.of(SctGraph(g)); });
+    for (std::thread& t : threads) t.join();
+    CHECK(found[0]->x == solve_sct(g).x);
+    for (const auto& f : found) CHECK(f == found[0]);
+    CHECK(solutions.of(other) != found[0]);
+    CHECK(solutions.of(other)->x == solve_sct(other).x);
+    CHECK(solutions.of(g) == found[0]);
+  }
+
+  TEST_CASE("a compat parent that loses a child loses the favourite it has by then") {
+    //  q -> v, q -> z, u -> v chosen in this order: q's favourite is z when u takes v away
+    enum : std::uint32_t { q, u, v, z };
+    const SctGraph g{.compute = {1ns, 1ns, 1ns, 1ns},
+                     .edges = {{q, v, 1ns}, {q, z, 1ns}, {u, v, 1ns}}};
+    const Favourites f = favourites(g, std::vector{0U, 1U, 2U}, /*compat=*/true);
+    CHECK(f.favourite == std::vector<std::uint32_t>{nobody, v, nobody, nobody});
+    CHECK(f.parent == std::vector<std::uint32_t>{nobody, nobody, u, q});
+  }
+
+  TEST_CASE("rounding keeps a matching: larger communication first, then the lower position") {
+    //  a -> c 5, a -> d 9, b -> d 9 at x = 1/2, 1/2, 1/2: a -> d goes first, then b has none left
+    const SctGraph g{.compute = {1ns, 1ns, 1ns, 1ns},
+                     .edges = {{0, 2, 5ns}, {0, 3, 9ns}, {1, 3, 9ns}}};
+    const std::vector x{0.5, 0.5, 0.5};
+    CHECK(favourite_edges(g, x, 0.5) == std::vector{1U});
+    const Favourites f = favourites(g, favourite_edges(g, x, 0.5));
+    CHECK(f.favourite == std::vector<std::uint32_t>{3, nobody, nobody, nobody});
+    CHECK(f.parent == std::vector<std::uint32_t>{nobody, nobody, nobody, 0});
+  }
+
+  TEST_CASE("golden: rounding") {
+    const auto data = shared_data();
+    if (!data) return;
+    for (const auto& record : json_file(*data / "baechi-golden/unit/rounding.json")) {
+      const std::vector<double> x = record["x"];
+      const std::vector<int> rounded = record["rounded"];
+      SctGraph g{.compute = {0ns, 0ns}, .edges = {}};
+      g.edges.assign(x.size(), {0, 1, 0ns});
+      std::vector<std::uint32_t> expected;
+      for (std::uint32_t e = 0; e < x.size(); ++e)
+        if (rounded[e] == 0) expected.push_back(e);
+      CHECK(favourite_edges(g, x, record["threshold"], /*compat=*/true) == expected);
+    }
+  }
+
+  TEST_CASE("golden: favourites of arbitrary chosen edges") {
+    const auto data = shared_data();
+    if (!data) return;
+    for (const auto& record : json_file(*data / "baechi-golden/unit/favorites.json")) {
+      SctGraph g;
+      g.compute.assign(record["num_ops"].get<std::size_t>(), 1ns);
+      for (const auto& e : record["edges"]) g.edges.push_back({e[0], e[1], 1ns});
+      const std::vector<std::uint32_t> chosen = record["chosen"];
+      const Favourites f = favourites(g, chosen, /*compat=*/true);
+      // nobody is -1 there
+      CHECK(std::vector<std::int32_t>(f.favourite.begin(), f.favourite.end()) ==
+            record["favorite"].get<std::vector<std::int32_t>>());
+      CHECK(std::vector<std::int32_t>(f.parent.begin(), f.parent.end()) ==
+            record["parent"].get<std::vector<std::int32_t>>());
+    }
+  }
+
+  TEST_CASE("golden: every x lies within the range it has over all optima") {
+    const auto data = shared_data();
+    if (!data) return;
+    const auto golden = *data / "baechi-golden";
+    for (const auto& face : json_file(golden / "unit/lp_faces.json")) {
+      const std::string name = face["graph"];
+      CAPTURE(name);
+      std::filesystem::path file = golden / "graphs/small" / (name + ".json");
+      if (!exists(file)) file = golden / "graphs/msr" / (name + ".json");
+      const SctSolution s = solve_sct(golden_graph(file));
+      CHECK(s.w / 1000.0 == doctest::Approx(face["objective"].get<double>()).epsilon(1e-6));
+      const std::vector<double> lo = face["lo"], hi = face["hi"];
+      REQUIRE(s.x.size() == lo.size());
+      for (std::size_t e = 0; e < lo.size(); ++e) {
+        CAPTURE(e);
+        CHECK(s.x[e] >= lo[e] - 2e-6);  // the ranges are themselves rounded to six digits
+        CHECK(s.x[e] <= hi[e] + 2e-6);
+      }
+    }
+  }
+
+  TEST_CASE("golden: objectives of the linear programs") {
+    const auto data = shared_data();
+    if (!data) return;
+    const auto golden = *data / "baechi-golden";
+    int compared = 0;
+    const auto compare = [&](const SctSolution& s, const nlohmann::json& objective) {
+      CHECK(s.w / 1000.0 == doctest::Approx(objective.get<double>()).epsilon(1e-6));
+      ++compared;
+    };
+    for (const auto& entry : std::filesystem::directory_iterator(golden / "results/small")) {
+      CAPTURE(entry.path().string());
+      const SctSolution s =
+          solve_sct(golden_graph(golden / "graphs/small" / entry.path().filename()));
+      const nlohmann::json results = json_file(entry.path());
+      for (const auto& run : results["runs"])
+        if (run["algo"] == "sct" && !run["fused"].get<bool>() && run.contains("lp_objective"))
+          compare(s, run["lp_objective"]);
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(golden / "results/msr")) {
+      CAPTURE(entry.path().string());
+      const nlohmann::json results = json_file(entry.path());
+      compare(solve_sct(golden_graph(golden / "graphs/msr" / entry.path().filename())),
+              results["lp"]["unfused"]["objective"]);
+    }
+    CHECK(compared > 60);
+  }
+}

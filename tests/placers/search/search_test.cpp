@@ -1,0 +1,398 @@
+#include <doctest/doctest.h>
+#include <oneapi/tbb/global_control.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+
+#include "placers/files/placement_file.h"
+#include "placers/registry.h"
+#include "placers/search/move.h"
+#include "placers/search/portfolio.h"
+#include "sim/engine/simulation.h"
+#include "sim/objective/objective.h"
+#include "tests/placers/exact/brute_force.h"
+#include "tests/message.h"
+#include "tests/traces/msr_files.h"
+#include "tests/random_problems.h"
+#include "tests/shared_data.h"
+#include "tests/small_graphs.h"
+#include "tests/temporary_folder.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+using Values = std::map<std::string, Options::Value>;
+
+Options::Value value(std::string text) {
+  return {.text = std::move(text), .where = {}, .children = {}};
+}
+Options::Value list(std::initializer_list<const char*> items) {
+  Options::Value all;
+  for (const char* item : items) all.children.emplace_back("", value(item));
+  return all;
+}
+
+std::unique_ptr<Placer> search(Values values) {
+  return make_placer("search", Options("search", std::move(values)));
+}
+
+Score score(const std::string& objective, const Problem& problem, const Placement& placement) {
+  return make_objective(objective, Options(objective))->score(problem, placement);
+}
+
+/// On two sorts of devices, one of them cores.
+OpGraph with_cores(const OpGraph& graph) {
+  IdVector<OpId, Duration> slow(graph.num_ops()), fast(graph.num_ops());
+  for (const OpId v : graph.ops()) {
+    fast[v] = graph.op(v).compute;
+    slow[v] = 3 * graph.op(v).compute;
+  }
+  return graph.with_times("acc", fast).with_times("cpu", slow);
+}
+
+Cluster two_and_a_core(Bytes memory) {
+  IdVector<DeviceId, Device> all;
+  for (int i = 0; i < 2; ++i) all.push_back({.name = "acc", .kind = "acc", .memory = memory});
+  all.push_back({.name = "cpu", .kind = "cpu"});
+  return Cluster::uniform(std::move(all), {.bandwidth = 1.0_GBps, .latency = 10ns});
+}
+
+}  // namespace
+
+TEST_SUITE("search") {
+  TEST_CASE("two ops that need not be on one device are put on two") {
+    //   a(10), b(10): 20 ns on one device, 10 ns on two
+    OpGraphBuilder b;
+    b.add_op({.name = "a", .compute = 10ns});
+    b.add_op({.name = "b", .compute = 10ns});
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Placement p = search({{"portfolio", value("single")}, {"evaluations", value("40")}})
+                            ->place({graph, cluster, costs}, 0);
+    CHECK(p.device[OpId{0}] != p.device[OpId{1}]);
+    CHECK(p.facts.at("portfolio_us") == 0.020);
+    CHECK(p.facts.at("found_us") == 0.010);
+    CHECK(p.facts.at("evaluations") == 40.0);
+    CHECK(p.facts.at("improvements") == 1.0);
+  }
+
+  TEST_CASE("what a search says it found is what the objective says, and never worse than before") {
+    for (const char* objective : {"step_time", "max_load", "latency"}) {
+      CAPTURE(objective);
+      const auto placer = search({{"objective", value(objective)}, {"evaluations", value("200")}});
+      for (std::uint64_t seed = 0; seed < 30; ++seed) {
+        CAPTURE(seed);
+        const RandomProblem random({.ops = 30}, 3, seed);
+        const Cluster tight = with_memory(random.cluster, gpu1, {1500});
+        const Problem problem = random.under({}, tight);
+        const Placement found = placer->place(problem, seed);
+        const Score own = score(objective, problem, found);
+        CHECK(own.feasible());
+        CHECK(to_us(own.value) == found.facts.at("found_us"));
+        for (const PlacerEntry& entry : placers()) {
+          if (entry.quick_units == 0) continue;
+          CAPTURE(entry.name);
+          try {
+            const Placement other =
+                make_placer(entry.name, Options(std::string(entry.name)))->place(problem, seed);
+            CHECK(own <= score(objective, problem, other));
+          } catch (const InfeasibleError&) {
+          }
+        }
+      }
+    }
+  }
+
+  TEST_CASE("the same seed and budget give the same placement on any number of threads") {
+    std::size_t guessed = 0;
+    for (const char* objective : {"step_time", "max_load", "latency"}) {
+      CAPTURE(objective);
+      for (const std::uint64_t seed : {6U, 7U, 8U}) {
+        CAPTURE(seed);
+        const RandomProblem random({.ops = 60}, 4, seed);
+        const auto evaluator = make_objective(objective, Options(objective))->on(random.under({}));
+        evaluator->begin(random.placement);
+        guessed += evaluator->guesses() > 1 ? 1U : 0U;
+        const auto placer = search({{"objective", value(objective)},
+                                    {"evaluations", value("1000")},
+                                    {"chains", value("5")}});
+        std::vector<Placement> found;
+        for (const std::size_t threads : {1U, 2U, 4U}) {
+          const oneapi::tbb::global_control limit(
+              oneapi::tbb::global_control::max_allowed_parallelism, threads);
+          found.push_back(placer->place(random.under({}), 3));
+        }
+        for (const Placement& p : found) {
+          CHECK(p.device == found.front().device);
+          CHECK(p.facts == found.front().facts);
+          CHECK(p.detail == found.front().detail);
+        }
+        CHECK(found.front().facts.at("evaluations") == 1000.0);
+      }
+    }
+    CHECK(guessed > 0);  // where all devices are alike, and the objective is the step
+  }
+
+  TEST_CASE("on graphs small enough to try everything it finds the best") {
+    for (const char* objective : {"step_time", "max_load", "latency"}) {
+      CAPTURE(objective);
+      const auto placer = search({{"objective", value(objective)}, {"evaluations", value("4000")}});
+      const auto measure = make_objective(objective, Options(objective));
+      for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        CAPTURE(seed);
+        const RandomProblem random({.ops = 6}, 3, seed);
+        const Cluster tight = with_memory(random.cluster, gpu0, {500});
+        const Problem problem = random.under({}, tight);
+        const auto best = best_placement(problem, *measure, any_placement);
+        REQUIRE(best.has_value());
+        CHECK(measure->score(problem, placer->place(problem, seed)).value == best->makespan);
+      }
+    }
+  }
+
+  TEST_CASE("every move is one: no unit twice, each elsewhere, where it can run") {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem random({.ops = 40}, 4, seed);
+      const SearchSpace space(random.under({}));
+      UnitDevices at(space.units().size());
+      for (const UnitId u : space.units().units())
+        at[u] = random.placement.device[space.units().members(u).front()];
+      Random draw(seed);
+      for (const MoveEntry& move : moves()) {
+        CAPTURE(move.name);
+        std::size_t made = 0;
+        for (int i = 0; i < 200; ++i) {
+          std::vector<Change> changes;
+          move.propose(space, at, draw, changes);
+          made += changes.empty() ? 0U : 1U;
+          std::vector<UnitId> units;
+          for (const Change& c : changes) {
+            CHECK(c.to != at[c.unit]);
+            CHECK(space.can_run(c.unit, c.to));
+            units.push_back(c.unit);
+          }
+          std::ranges::sort(units);
+          CHECK(std::ranges::adjacent_find(units) == units.end());
+        }
+        CHECK(made > 0);
+      }
+    }
+  }
+
+  TEST_CASE("changes are scored as wholes are") {
+    for (const bool apart : {false, true}) {
+      const auto objective = make_objective(
+          "max_load", Options("max_load", {{"phases", value(apart ? "apart" : "together")}}));
+      for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        CAPTURE(seed);
+        Random random(seed);
+        const OpGraph graph = with_cores(random_graph({.ops = 30}, random));
+        const Cluster cluster = two_and_a_core({1000});
+        const ProfiledCosts costs(graph, cluster);
+        const Problem problem{graph, cluster, costs};
+        const auto evaluator = objective->on(problem);
+        Placement base = random_placement(graph, cluster, random);
+        CHECK(evaluator->begin(base) == objective->score(problem, base));
+        for (int i = 0; i < 100; ++i) {
+          Placement next = base;
+          std::vector<OpId> moved;
+          for (const OpId v : graph.ops()) {
+            if (random.below(5) > 0) continue;
+            next.device[v] = DeviceId{random.below(3)};
+            moved.push_back(v);
+          }
+          const Score score = evaluator->attempt(next, moved);
+          const Score whole = objective->score(problem, next);
+          CHECK(score == whole);
+          CHECK(score.guide == whole.guide);
+          CHECK(score.misplaced == whole.misplaced);
+          CHECK(score.split_groups == whole.split_groups);
+          if (random.below(2) == 0) continue;
+          evaluator->keep();
+          base = next;
+        }
+      }
+    }
+  }
+
+  TEST_CASE("of several changes the one that shortens the step most is guessed") {
+    //   a(10) --100 B--> b(20)    all on gpu0, a, c, b, d: 60 ns. c and d elsewhere: 10 + 20.
+    //   c(10) --100 B--> d(20)    d alone: 20 + 100 + 20. b and d: 10 + 100 + 100 + 20.
+    OpGraphBuilder build;
+    const OpId a = build.add_op({.name = "a", .compute = 10ns});
+    const OpId b = build.add_op({.name = "b", .compute = 20ns});
+    const OpId c = build.add_op({.name = "c", .compute = 10ns});
+    const OpId d = build.add_op({.name = "d", .compute = 20ns});
+    build.add_edge(build.add_tensor(a, Bytes{100}), b);
+    build.add_edge(build.add_tensor(c, Bytes{100}), d);
+    const OpGraph graph = std::move(build).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const auto evaluator = make_objective("step_time", Options("step_time"))->on(problem);
+    CHECK(evaluator->begin(on({gpu0, gpu0, gpu0, gpu0})).value == 60ns);
+    REQUIRE(evaluator->guesses() >= 3);
+    const std::vector<std::vector<OpMove>> changes{
+        {{d, gpu1}}, {{c, gpu1}, {d, gpu1}}, {{b, gpu1}, {d, gpu1}}};
+    CHECK(evaluator->guess(changes) == 1);
+    CHECK(evaluator->guess(std::span(changes).first(1)) == 0);
+  }
+
+  TEST_CASE("after any attempts, guesses are those of an evaluator that begins there") {
+    const auto objective = make_objective("step_time", Options("step_time"));
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      CAPTURE(seed);
+      Random draw(seed);
+      const OpGraph graph = random_graph({.ops = 40}, draw);
+      const Cluster cluster = Cluster::uniform(3, {2000}, {.bandwidth = {1e9}, .latency = 7ns});
+      const ProfiledCosts costs(graph, cluster);
+      const Problem problem{graph, cluster, costs};
+      const auto some = [&] {
+        std::vector<OpMove> moves;
+        for (const OpId v : problem.graph.ops())
+          if (draw.below(8) == 0) moves.push_back({v, DeviceId{draw.below(3)}});
+        return moves;
+      };
+      const auto evaluator = objective->on(problem);
+      Placement base = random_placement(graph, cluster, draw);
+      CHECK(evaluator->begin(base) == objective->score(problem, base));
+      REQUIRE(evaluator->guesses() > 1);
+      for (int i = 0; i < 50; ++i) {
+        std::vector<std::vector<OpMove>> changes(evaluator->guesses());
+        std::ranges::generate(changes, some);
+        const auto anew = objective->on(problem);
+        anew->begin(base);
+        const std::size_t best = evaluator->guess(changes);
+        CHECK(best == anew->guess(changes));
+        Placement next = base;
+        std::vector<OpId> moved;
+        for (const auto& [v, to] : changes[best]) {
+          next.device[v] = to;
+          moved.push_back(v);
+        }
+        CHECK(evaluator->attempt(next, moved) == objective->score(problem, next));
+        if (draw.below(2) == 0) continue;
+        evaluator->keep();
+        base = next;
+      }
+    }
+  }
+
+  TEST_CASE("placers too slow for a graph are asked if they are named") {
+    // local_search is quick up to 2,000 ops or groups, m_etf always.
+    OpGraphBuilder b;
+    for (int i = 0; i < 2001; ++i) b.add_op({.name = std::to_string(i), .compute = 1ns});
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const auto objective = make_objective("step_time", Options("step_time"));
+    const auto asks = [&](const std::map<std::string, Options::Value>& values, const char* placer) {
+      Options options("search", values);
+      const auto answers =
+          Portfolio(options, "step_time").ask({graph, cluster, costs}, *objective, 0);
+      return std::ranges::find(answers, placer, &Candidate::placer) != answers.end();
+    };
+    CHECK(asks({}, "m_etf"));
+    CHECK_FALSE(asks({}, "local_search"));
+    CHECK(asks({{"portfolio", value("local_search")}}, "local_search"));
+  }
+
+  TEST_CASE("a search that is stopped, or has no budget, answers with the best it has") {
+    const RandomProblem random({.ops = 40}, 3, 1);
+    const Problem problem = random.under({});
+    const std::atomic<bool> stop = true;
+    const auto placer = search({});
+    CHECK(placer->can_stop());
+    const Placement stopped = placer->place_watched(problem, 0, {.stop = &stop});
+    CHECK(stopped.facts.at("evaluations") == 0.0);
+    CHECK(stopped.facts.at("found_us") == stopped.facts.at("portfolio_us"));
+    CHECK(search({{"evaluations", value("0")}})->place(problem, 0).device == stopped.device);
+  }
+
+  TEST_CASE("it tells how far it is, and writes how it came to its answer") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("trace.csv");
+    const RandomProblem random({.ops = 40}, 3, 1);
+    std::vector<std::string> lines;
+    const Placement p =
+        search({{"trace", value(file)}, {"evaluations", value("800")}})
+            ->place_watched(random.under({}), 0,
+                            {.progress = [&](std::string_view line) { lines.emplace_back(line); }});
+    REQUIRE(lines.size() == 16);
+    CHECK(lines.front().starts_with("round 1 of 16: "));
+    std::ifstream in(file);
+    std::string line;
+    std::getline(in, line);
+    CHECK(line == "evaluation,objective_us,feasible,by");
+    std::size_t rows = 0;
+    double last = 1e300;
+    while (std::getline(in, line)) {
+      ++rows;
+      std::istringstream cells(line);
+      std::string evaluation, objective;
+      std::getline(cells, evaluation, ',');
+      std::getline(cells, objective, ',');
+      CHECK(std::stod(objective) < last);
+      last = std::stod(objective);
+      CHECK((rows == 1) == (evaluation == "0"));
+    }
+    CHECK(static_cast<double>(rows) == p.facts.at("improvements") + 1.0);
+    CHECK(last == p.facts.at("found_us"));
+  }
+
+  TEST_CASE("a search may begin with a placement file") {
+    const TemporaryFolder folder;
+    const RandomProblem random({.ops = 6}, 3, 4);
+    const Problem problem = random.under({});
+    const auto objective = make_objective("step_time", Options("step_time"));
+    const auto best = best_placement(problem, *objective, any_placement);
+    REQUIRE(best.has_value());
+    write_placement(folder.file("best.json"), best->placement, random.graph, "random", 3);
+    const Placement found = search({{"portfolio", value("random")},
+                                    {"start", value(folder.file("best.json"))},
+                                    {"evaluations", value("0")}})
+                                ->place(problem, 0);
+    CHECK(objective->score(problem, found).value == best->makespan);
+  }
+
+  TEST_CASE("with wall-clock time as its budget it ends, and is no worse than the portfolio") {
+    const RandomProblem random({.ops = 40}, 3, 1);
+    const Placement p = search({{"seconds", value("0.05")}})->place(random.under({}), 0);
+    CHECK(p.facts.at("found_us") <= p.facts.at("portfolio_us"));
+  }
+
+  TEST_CASE("splits beyond the best contiguous ones are found where such are known") {
+    const auto data = shared_data();
+    if (!data) return;
+    // The least known max loads that are not contiguous; the best contiguous: 41.75, 107.00 ms.
+    for (const auto& [name, known] :
+         {std::pair("bert24_training", 39'940us), std::pair("gnmt_training", 90'950us)}) {
+      CAPTURE(name);
+      const MsrProblem workload(*data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs" /
+                                (std::string(name) + ".json"));
+      const Placement p = search({{"objective", value("max_load")},
+                                  {"portfolio", value("linearized_dp")},
+                                  {"evaluations", value("100000")}})
+                              ->place(workload.problem(), 0);
+      CHECK(score("max_load", workload.problem(), p).value <= known);
+    }
+  }
+
+  TEST_CASE("what cannot be searched is refused by name") {
+    const auto said = [](Values values) {
+      return message<InputError>([&] { search(std::move(values)); });
+    };
+    CHECK(said({{"objective", value("max_lod")}}).find("did you mean 'max_load'?") !=
+          std::string::npos);
+    CHECK(said({{"portfolio", list({"m_etf", "search"})}}).find("cannot begin with another") !=
+          std::string::npos);
+    CHECK(said({{"portfolio", list({"m_eft"})}}).find("did you mean 'm_etf'?") !=
+          std::string::npos);
+  }
+}

@@ -1,0 +1,525 @@
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "placers/registry.h"
+#include "tests/temporary_folder.h"
+#include "tests/sim/report/timeline_checks.h"
+#include "traces/format/compressed_file.h"
+#include "traces/generator.h"
+#include "traces/importer.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using Json = nlohmann::json;
+
+namespace {
+
+//   a(10 us) --1000 B--> b(20 us)
+//          \----------> c(30 us)     one tensor, two readers
+constexpr std::string_view toy = R"({"format": "baechi-trace", "version": 1, "name": "toy",
+ "ops": [{"name": "a", "compute_us": 10, "outputs": [{"bytes": 1000}]},
+         {"name": "b", "compute_us": 20},
+         {"name": "c", "compute_us": 30}],
+ "edges": [{"from": "a", "output": 0, "to": "b"}, {"from": "a", "output": 0, "to": "c"}]})";
+constexpr std::string_view split = R"({"format": "baechi-placement", "version": 1, "graph": "toy",
+ "devices": 2, "placement": {"a": 0, "b": 1, "c": 1}})";
+const std::string two_gpus = "--devices 2 --memory '1 MB' --bandwidth '1 GB/s' --latency 0";
+
+/// The program, run in a folder that holds toy.json and split.json.
+class Session {
+ public:
+  struct Result {
+    int code = -1;  ///< exit code; 128 + n of signal n
+    std::string out, err;
+  };
+
+  Session() {
+    folder_.write("toy.json", toy);
+    folder_.write("split.json", split);
+  }
+
+  /// `arguments` as a shell takes them. `around`: where the whole command line goes, as "{}".
+  Result run(const std::string& arguments, const std::string& around = "{}") const {
+    std::string command = around;
+    command.replace(command.find("{}"), 2, BAECHI_PROGRAM " " + arguments);
+    command = "cd '" + folder_.file("") + "' && { " + command + "; } >out.txt 2>err.txt </dev/null";
+    const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
+    REQUIRE(WIFEXITED(status));
+    return {WEXITSTATUS(status), folder_.read("out.txt"), folder_.read("err.txt")};
+  }
+
+  /// The answer, if that is what the program gave.
+  Json json(const std::string& arguments) const {
+    const Result result = run(arguments + " --format json");
+    CAPTURE(arguments);
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+    return Json::parse(result.out);
+  }
+
+  const TemporaryFolder& folder() const { return folder_; }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+std::vector<std::string> keys(const Json& object) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object.items()) names.push_back(key);
+  return names;
+}
+
+bool has_keys(const Json& object, const std::vector<std::string>& wanted) {
+  return std::ranges::all_of(wanted, [&](const std::string& key) { return object.contains(key); });
+}
+
+bool holds(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+}  // namespace
+
+TEST_SUITE("cli") {
+  TEST_CASE("every verb explains itself") {
+    const Session session;
+    CHECK(session.run("--help").code == 0);
+    CHECK(session.run("--version").out == "baechi " BAECHI_VERSION "\n");
+    for (const char* verb :
+         {"run", "place", "simulate", "bound", "trace", "list", "report", "schema", "trace info",
+          "trace check", "trace convert", "trace generate"}) {
+      CAPTURE(verb);
+      const auto help = session.run(std::string(verb) + " --help");
+      CHECK(help.code == 0);
+      CHECK(help.err.empty());
+      CHECK(holds(help.out, "baechi"));
+    }
+    for (const char* verb : {"run", "place", "simulate", "bound", "list"}) {
+      CAPTURE(verb);
+      CHECK(holds(session.run(std::string(verb) + " --help").out, "Example"));
+    }
+  }
+
+  TEST_CASE("a mistyped verb, flag or value is the user's mistake, with the nearest that exists") {
+    const Session session;
+    const struct {
+      std::string arguments, message;
+    } mistakes[] = {
+        {"", "simulate"},
+        {"simulat toy.json", "no verb 'simulat' (did you mean 'simulate'?)"},
+        {"trace inof toy.json", "no verb 'inof' (did you mean 'info'?)"},
+        {"bound toy.json --devcies 2 --memory 1GB",
+         "no flag '--devcies' (did you mean '--devices'?)"},
+        {"bound toy.json --devcies=2 --memory 1GB",
+         "no flag '--devcies' (did you mean '--devices'?)"},
+        {"bound toy.json --format jsn " + two_gpus, "'jsn' is not one of table, json"},
+        {"bound toy.json " + two_gpus + " --transfers dupelx", "(did you mean 'duplex'?)"},
+        {"bound toy.json --devices 2", "--memory is missing, such as '--memory '8 GiB''"},
+        {"bound toy.json --devices 2 --memory 8", "--memory: '8' is not a size such as '8 GiB'"},
+        {"bound toy.json --devices two --memory 8GB", "--devices: 'two' is not a whole number"},
+        {"bound toy.json --devices 0 --memory 8GB", "at least one device"},
+        {"bound toy.json " + two_gpus + " --memory-fraction 2", "(0, 1]"},
+        {"bound toy.json " + two_gpus + " --scenario x.yaml", "--scenario"},
+        {"bound toy.json --devices 2 --memory 8 GiB", "'GiB' is a word too many"},
+        {"bound nowhere.json " + two_gpus, "nowhere.json"},
+        {"bound toy.json --scenario nowhere.yaml", "nowhere.yaml"},
+        {"place toy.json " + two_gpus, "--placer is required"},
+        {"place toy.json --placer m_tpo " + two_gpus, "no placer 'm_tpo' (did you mean 'm_topo'?)"},
+        {"place toy.json --placer single:devise=1 " + two_gpus,
+         "--placer: single has no option 'devise' (did you mean 'device'?)"},
+        {"place toy.json --placer single:device " + two_gpus, "'device' is not key=value"},
+        {"place toy.json --placer single:device=1,device=0 " + two_gpus, "'device' is given twice"},
+        {"place toy.json --placer single --seed x " + two_gpus, "--seed"},
+        {"place toy.json --placer single -o no/where.json " + two_gpus, "no/where.json"},
+        {"simulate toy.json --placement nowhere.json " + two_gpus, "nowhere.json"},
+        {"simulate toy.json --placement split.json --devices 1 --memory 1GB", "split.json"},
+        {"simulate toy.json --placement split.json --timeline no/where.json " + two_gpus,
+         "no/where.json"},
+        {"trace convert toy.json toy.xml", "'toy.xml' does not say the format"},
+        {"trace generate layred", "(did you mean 'layered'?)"},
+        {"trace generate layered ops=many", "layered.ops: 'many' is not"},
+        {"list placer", "nothing called 'placer' (did you mean 'placers'?)"},
+    };
+    for (const auto& [arguments, message] : mistakes) {
+      CAPTURE(arguments);
+      const auto result = session.run(arguments);
+      CAPTURE(result.err);
+      CHECK(result.code == 2);
+      CHECK(result.out.empty());
+      CHECK(holds(result.err, message));
+    }
+  }
+
+  TEST_CASE("several wrong flags are told at once") {
+    const auto result = Session().run("bound toy.json --devices x --bandwidth 5 --semantics evnt");
+    CHECK(result.code == 2);
+    for (const char* part : {"--memory is missing", "'x'", "'5'", "(did you mean 'event'?)"})
+      CHECK(holds(result.err, part));
+  }
+
+  TEST_CASE("simulate tells time, bound, devices and traffic") {
+    const Session session;
+    const Json step = session.json("simulate toy.json --placement split.json " + two_gpus);
+    CHECK(has_keys(step, {"status", "step_time_us", "lower_bound_us", "devices", "moved_bytes",
+                          "transfers", "events", "oom"}));
+    CHECK(step["status"] == "ok");
+    CHECK(step["step_time_us"] == 61.0);    // a 10, its 1000 B at 1 GB/s 1, then b 20 and c 30
+    CHECK(step["lower_bound_us"] == 40.0);  // a, then c
+    CHECK(step["moved_bytes"] == 1000);
+    CHECK(step["transfers"] == 1);
+    CHECK(step["events"] == 4);
+    CHECK(step["oom"].is_null());
+    REQUIRE(step["devices"].size() == 2);
+    CHECK(step["devices"][0]["busy_us"] == 10.0);
+    CHECK(step["devices"][1]["busy_us"] == 50.0);
+    CHECK(step["devices"][1]["peak_bytes"] == 1000);
+    CHECK(step["devices"][1]["limit_bytes"] == 1000000);
+
+    const std::string table =
+        session.run("simulate toy.json --placement split.json " + two_gpus).out;
+    CHECK(holds(table, "61.000 us, 1.52 x the lower bound"));
+    CHECK(holds(table, "40.000 us (critical path)"));
+    CHECK_FALSE(holds(table, "\x1b"));  // not a terminal
+  }
+
+  TEST_CASE("without cache the tensor crosses once per reader") {
+    const Json step =
+        Session().json("simulate toy.json --placement split.json --no-cache " + two_gpus);
+    CHECK(step["transfers"] == 2);
+    CHECK(step["moved_bytes"] == 2000);
+  }
+
+  TEST_CASE("the link's defaults are Baechi's fit") {
+    const Json step =
+        Session().json("simulate toy.json --placement split.json --devices 2 --memory '1 MB'");
+    // 10 + 134 + ceil(1000 / 5.7) ns + 20 + 30
+    CHECK(step["step_time_us"] == 194.176);
+  }
+
+  TEST_CASE("running out of memory is an answer: who asked, and what was live") {
+    const Session session;
+    const std::string tight =
+        "simulate toy.json --placement split.json --devices 2 --memory '999 B'";
+    const Json step = session.json(tight);
+    CHECK(step["status"] == "oom");
+    CHECK(step["step_time_us"].is_null());
+    CHECK(has_keys(step["oom"], {"device", "op", "needed_bytes", "free_bytes", "at_us", "live"}));
+    CHECK(step["oom"]["device"] == 0);
+    CHECK(step["oom"]["op"] == "a");
+    CHECK(step["oom"]["needed_bytes"] == 1000);
+    CHECK(step["oom"]["free_bytes"] == 999);
+    CHECK(step["oom"]["at_us"] == 0.0);
+    CHECK(keys(step["oom"]["live"]) ==
+          std::vector<std::string>{"copies", "outputs", "weights", "workspace"});
+    CHECK(holds(
+        session.run(tight).out,
+        "out of memory on gpu0 at 0 ns: op 'a': 1000 B needed, of 999 B only 999 B are free"));
+  }
+
+  TEST_CASE("place writes a file that simulate reads") {
+    const Session session;
+    const Json placed =
+        session.json("place toy.json --placer single:device=1 -o placed.json " + two_gpus);
+    CHECK(has_keys(placed, {"format", "version", "graph", "devices", "placement", "placer",
+                            "placing_ms", "status", "detail", "step_time_us"}));
+    CHECK(placed["format"] == "baechi-placement");
+    CHECK(placed["graph"] == "toy");
+    CHECK(placed["devices"] == 2);
+    CHECK(placed["placement"] == Json{{"a", 1}, {"b", 1}, {"c", 1}});
+    CHECK(placed["placer"] == "single:device=1");
+    CHECK(placed["status"] == "ok");
+    CHECK(placed["step_time_us"] == 60.0);
+    const Json step = session.json("simulate toy.json --placement placed.json " + two_gpus);
+    CHECK(step["step_time_us"] == placed["step_time_us"]);
+    CHECK(step["devices"][0]["busy_us"] == 0.0);
+  }
+
+  TEST_CASE("what place prints as JSON is a placement file too") {
+    const Session session;
+    for (const PlacerEntry& entry : placers()) {
+      if (entry.name == "exec" || entry.name == "expert") continue;  // they need to be told what
+      CAPTURE(entry.name);
+      const auto placed = session.run("place toy.json --format json --placer " +
+                                      std::string(entry.name) + " " + two_gpus);
+      REQUIRE(placed.code == 0);
+      session.folder().write("placed.json", placed.out);
+      CHECK(session.json("simulate toy.json --placement placed.json " + two_gpus)["step_time_us"] ==
+            Json::parse(placed.out)["step_time_us"]);
+    }
+  }
+
+  TEST_CASE("that nothing fits is an answer, and no file is written") {
+    const Session session;
+    const std::string tight =
+        "place toy.json --placer m_topo -o placed.json --devices 2 --memory '999 B'";
+    const Json placed = session.json(tight);
+    CHECK(placed["status"] == "infeasible");
+    CHECK(placed["detail"] != "");
+    CHECK(placed["step_time_us"].is_null());
+    CHECK(placed["placement"].empty());
+    CHECK(session.folder().read("placed.json").empty());
+    CHECK(holds(session.run(tight).out, "infeasible"));
+  }
+
+  TEST_CASE("a placement that runs out of memory has no step time and says why") {
+    const Json placed =
+        Session().json("place toy.json --placer single --devices 2 --memory '999 B'");
+    CHECK(placed["status"] == "ok");
+    CHECK(placed["step_time_us"].is_null());
+    CHECK(holds(placed["detail"].get<std::string>(), "out of memory on gpu0"));
+  }
+
+  TEST_CASE("a program of one's own can be the placer") {
+    const Session session;
+    session.folder().write("mine.sh", "#!/bin/sh\ncat >/dev/null\ncat split.json\n");
+    const auto placed =
+        session.run("place toy.json --format json --placer exec:./mine.sh " + two_gpus,
+                    "chmod +x mine.sh && {}");
+    CAPTURE(placed.err);
+    REQUIRE(placed.code == 0);
+    CHECK(Json::parse(placed.out)["placement"] == Json{{"a", 0}, {"b", 1}, {"c", 1}});
+  }
+
+  TEST_CASE("simulate streams micro-batches through the stages") {
+    const Session session;
+    session.folder().write("stages.json", R"({"format": "baechi-placement", "version": 1,
+        "devices": 2, "placement": {"a": 0, "b": 1, "c": 1}})");
+    const std::string simulate = "simulate toy.json --placement stages.json " + two_gpus;
+    const Json json =
+        session.json(simulate + " --pipeline inference --micro-batches 20")["pipeline"];
+    CHECK(json["scheme"] == "inference");
+    CHECK(json["micro_batches"] == 20);
+    CHECK(json["status"] == "ok");
+    CHECK(json["per_sample_us"] == 50.0);  // b and c, 20 + 30
+    REQUIRE(json["stages"].size() == 2);
+    CHECK(json["stages"][1]["busy_us"] == 1000.0);
+    CHECK(holds(session.run(simulate + " --pipeline 1f1b").out, "1f1b, 8 micro-batches, 2 stages"));
+    const auto wrong = session.run(simulate + " --pipeline gpip --micro-batches 0");
+    CHECK(wrong.code == 2);
+    CHECK(holds(wrong.err, "--pipeline: 'gpip' is not one of inference, gpipe, 1f1b, 2bw"));
+    CHECK(holds(wrong.err, "--micro-batches: '0' is not a whole number"));
+    CHECK(session.run(simulate + " --recompute").code == 2);
+    REQUIRE(session.run(simulate + " --pipeline gpipe --timeline stages.trace.json").code == 0);
+    CHECK(holds(session.folder().read("stages.trace.json"), "a#7"));
+  }
+
+  TEST_CASE("bound tells which bound binds, and whether memory can suffice") {
+    const Session session;
+    const Json bounds = session.json("bound toy.json " + two_gpus);
+    CHECK(bounds["lower_bound_us"] == 40.0);
+    CHECK(bounds["binding"] == "critical path");
+    CHECK(bounds["critical_path_us"] == 40.0);
+    CHECK(bounds["work_us"] == 30.0);  // 60 us on two devices
+    CHECK(bounds["fits_in_memory"] == true);
+    CHECK(bounds["devices_needed"] == 0);
+    CHECK(bounds["max_load"]["lower_bound_us"] == 30.0);
+    CHECK(bounds["max_load"]["binding"] == "work");
+    CHECK(bounds["latency"]["lower_bound_us"] == 40.0);
+    const Json solved = session.json("bound toy.json --time-limit '1 s' " + two_gpus);
+    CHECK(solved["max_load"]["integer_program_us"] >= 30.0);
+    CHECK(session.run("bound toy.json --time-limit soon " + two_gpus).code == 2);
+    CHECK(holds(session.run("bound toy.json --devices 2 --memory '999 B'").out, "too small"));
+  }
+
+  TEST_CASE("a workload that names its own cluster runs there unless another is given") {
+    //   x(1 ms, a core 5) -2 ms-> y(2 ms, a core 6), sent in 2 ms: one accelerator, one core
+    const Session session;
+    session.folder().write("msr.json", R"({"maxSizePerFPGA": 100, "maxFPGAs": 1, "maxCPUs": 1,
+      "nodes": [{"name": "x", "id": 1, "cpuLatency": 5, "fpgaLatency": 1, "size": 60},
+                {"name": "y", "id": 2, "cpuLatency": 6, "fpgaLatency": 2, "size": 70}],
+      "edges": [{"sourceId": 1, "destId": 2, "cost": 2, "size": 10}]})");
+    session.folder().write("p.json", R"({"format": "baechi-placement", "version": 1,
+      "placement": {"x": 1, "y": 0}})");
+    const Json load = session.json("simulate msr.json --placement p.json --objective max_load");
+    CHECK(load["max_load_us"] == 5000.0);  // the core's; the accelerator has 2 + 2
+    CHECK(load["feasible"] == true);
+    CHECK(load["step_time_us"] == 9000.0);  // 5 + 2 + 2
+    CHECK(load["devices"][0]["name"] == "accelerator0");
+    const Json latency = session.json("simulate msr.json --placement p.json --objective latency");
+    CHECK(latency["latency_us"] == 9000.0);
+    CHECK(session.json("bound msr.json")["work_us"] > 0);
+    CHECK(session.json("place msr.json --placer single")["step_time_us"] ==
+          Json());  // out of memory
+    CHECK(session.json("place msr.json --placer single:device=1")["step_time_us"] == 11000.0);
+    // With flags the devices are those, and so is the link: 10 B in 10 ns.
+    CHECK(session.json("simulate msr.json --placement p.json " + two_gpus)["step_time_us"] ==
+          3000.01);
+    CHECK(holds(session.run("bound msr.json --bandwidth '1 GB/s'").err, "--devices is missing"));
+    CHECK(holds(session.run("bound toy.json").err, "--devices is missing"));
+    CHECK(holds(session.run("simulate msr.json --placement p.json --objective latnecy").err,
+                "no objective 'latnecy' (did you mean 'latency'?)"));
+  }
+
+  TEST_CASE("a scenario's cluster and engine stand in for the flags") {
+    const Session session;
+    session.folder().write("s.yaml",
+                           "graph: {import: toy.json}\n"
+                           "cluster:\n"
+                           "  devices: {count: 2, memory: 1 MB}\n"
+                           "  link: {bandwidth: 1 GB/s, latency: 0}\n"
+                           "placers: [single]\n"
+                           "sweep: {engine.cache_tensors: [false, true]}\n");
+    const std::string simulate = "simulate toy.json --placement split.json --scenario s.yaml";
+    CHECK(session.json(simulate)["transfers"] == 2);
+    CHECK(holds(session.run(simulate).err, "--set 'engine.cache_tensors=false'"));
+    const Json cached = session.json(simulate + " --set engine.cache_tensors=true");
+    CHECK(cached["transfers"] == 1);
+    CHECK(cached["step_time_us"] == 61.0);
+  }
+
+  TEST_CASE("trace info counts, and says how much is known") {
+    const Session session;
+    const Json info = session.json("trace info toy.json");
+    CHECK(info["name"] == "toy");
+    CHECK(info["ops"] == 3);
+    CHECK(info["edges"] == 2);
+    CHECK(info["tensors"] == 1);
+    CHECK(info["groups"] == 0);
+    CHECK(info["critical_path_us"] == 40.0);
+    CHECK(info["compute_us"] == 60.0);
+    CHECK(info["output_bytes"] == 1000);
+    CHECK(info["coverage"]["ops"] == 3);
+    CHECK(info["coverage"]["with_time"] == 3);
+    CHECK(holds(session.run("trace info toy.json").out, "times 3/3"));
+  }
+
+  TEST_CASE("trace check reports every mistake of every file, and what is not known") {
+    const Session session;
+    session.folder().write("bad.json",
+                           R"({"format": "baechi-trace", "version": 1,
+ "ops": [{"name": "a", "compute_us": -1}, {"name": "b", "compute_us": 1, "colour": "red"}],
+ "edges": [{"from": "a", "output": 0, "to": "z"}]})");
+    const auto bad = session.run("trace check toy.json bad.json");
+    CHECK(bad.code == 2);
+    CHECK(holds(bad.out, "toy.json: ok, 3 ops, 2 edges"));
+    CHECK(holds(bad.err, "bad.json:2:"));
+    CHECK(holds(bad.err, "colour"));
+    CHECK(holds(bad.err, "bad.json:3:"));
+
+    session.folder().write("bare.json", R"({"format": "baechi-trace", "version": 1,
+ "ops": [{"name": "a", "compute_us": 0}], "edges": []})");
+    const auto bare = session.run("trace check bare.json");
+    CHECK(bare.code == 0);
+    CHECK(holds(bare.out, "warning: no op has a time"));
+    CHECK(holds(bare.out, "warning: no tensor has a size"));
+  }
+
+  TEST_CASE("a graph converted is the same graph") {
+    const Session session;
+    Json before = session.json("trace info toy.json");
+    for (const char* name : {"copy.json", "copy.json.gz", "copy.json.zst"}) {
+      CAPTURE(name);
+      CHECK(session.run(std::string("trace convert toy.json ") + name).code == 0);
+      CHECK(session.json(std::string("trace info ") + name) == before);
+    }
+    CHECK(session.run("trace convert toy.json toy.dot").code == 0);
+    CHECK(holds(session.folder().read("toy.dot"), "n0 -> n2"));
+    CHECK(session.run("trace convert toy.json toy.graphml").code == 0);
+    CHECK(holds(session.folder().read("toy.graphml"),
+                "<edge id=\"e1\" source=\"n0\" target=\"n2\">"));
+  }
+
+  TEST_CASE("generate writes a file, or standard output") {
+    const Session session;
+    CHECK(session.run("trace generate layered ops=50 -o g.json.zst").code == 0);
+    CHECK(session.json("trace info g.json.zst")["ops"] == 50);
+    const auto printed = session.run("trace generate layered ops=50");
+    session.folder().write("g.json", printed.out);
+    CHECK(session.json("trace info g.json") == session.json("trace info g.json.zst"));
+  }
+
+  TEST_CASE("list has everything that is registered, with its options") {
+    const Session session;
+    const Json all = session.json("list");
+    CHECK(has_keys(all, {"placers", "transforms", "generators", "importers", "devices", "scenarios",
+                         "papers"}));
+    CHECK(all["placers"].size() == placers().size());
+    CHECK(all["generators"].size() == generators().size());
+    CHECK(all["importers"].size() == importers().size());
+    CHECK(all["placers"][0]["name"] == placers().front().name);
+    CHECK(all["placers"][0]["options"][0]["name"] == "device");
+    CHECK(keys(session.json("list placers")) == std::vector<std::string>{"placers"});
+    for (const PlacerEntry& entry : placers()) {
+      CAPTURE(entry.name);
+      CHECK(holds(session.run("list placers").out, entry.name));
+      CHECK(holds(session.run("list placers --format markdown").out,
+                  "| `" + std::string(entry.name) + "` |"));
+    }
+  }
+
+  TEST_CASE("a timeline's op slices add up to busy, and never overlap on a lane") {
+    const Session session;
+    REQUIRE(session.run("trace generate layered ops=200 -o g.json").code == 0);
+    REQUIRE(
+        session.run("place g.json --placer random -o p.json --devices 3 --memory '64 GiB'").code ==
+        0);
+    for (const char* mode :
+         {"sequential", "parallel", "duplex", "shared", "sequential --semantics baechi",
+          "parallel --semantics baechi", "duplex --no-overlap", "parallel --no-cache"}) {
+      CAPTURE(mode);
+      const Json step = session.json(
+          "simulate g.json --placement p.json --timeline t.json.gz --devices 3 --memory '64 GiB' "
+          "--transfers " +
+          std::string(mode));
+      auto computing = check_timeline(read_file(session.folder().file("t.json.gz")));
+      for (std::size_t d = 0; d < 3; ++d) {
+        CHECK(static_cast<double>(computing[static_cast<std::int64_t>(d)]) / 1e3 ==
+              doctest::Approx(step["devices"][d]["busy_us"].get<double>()));
+      }
+    }
+  }
+
+  TEST_CASE("plans are written, replayed on a virtual clock, calibrated and scored") {
+    const Session session;
+    session.folder().write(
+        "s.yaml",
+        "name: toy\ngraph: {import: toy.json}\n"
+        "cluster: {devices: {count: 2, memory: 1 MB}, link: {bandwidth: 1 GB/s}}\n"
+        "engine: {transfers: duplex}\nplacers: [single, round_robin]\n");
+    const auto planned = session.run("validate plan s.yaml -o r --budget 0.5");
+    CHECK(planned.code == 0);
+    CHECK(planned.err == "r/plans: 4 plans of 2 runs\n");
+    // a on gpu0, b on gpu1, c on gpu0; the tensor crosses once, in 1 us.
+    const std::string plan = session.folder().read("r/plans/0001_toy.toy_round_robin_0.plan");
+    CHECK(holds(plan, "name toy.toy/round_robin/0\n"));
+    CHECK(holds(plan, "transfer 1 0 1 0 1000 1000 after 0\n"));
+    CHECK(session.run("validate report r").code == 2);
+    CHECK(session.run("validate replay r --replays 3 --rounds 3").code == 0);
+    CHECK(session.run("validate calibrate r").code == 0);
+    const auto report = session.run("validate report r");
+    CHECK(report.code == 0);
+    CHECK(holds(report.out, "24 replays of 4 plans; 0 failed; 0 plans were not replayed"));
+    CHECK(holds(session.folder().read("r/report.html"), "Predicted against measured: virtual"));
+    CHECK(session.run("validate plan s.yaml -o r --calibration r/calibration.yaml").code == 0);
+    session.folder().write("r/plans/broken.plan", "baechi-plan 1\nname a b\n");
+    const auto broken = session.run("validate report r");
+    CHECK(broken.code == 2);
+    CHECK(holds(broken.err, "r/plans/broken.plan:2:1: 'name' with 1 value should stand here"));
+  }
+
+  TEST_CASE("a reader that goes away, or a closed or full output, is no crash") {
+    const Session session;
+    const auto gone = session.run("list --format markdown", "( {} ; echo $? >code.txt ) | true");
+    CHECK(gone.err.empty());
+    CHECK(session.folder().read("code.txt") == "0\n");
+    CHECK(session.run("list", "{} >&-").code == 0);
+    const auto full = session.run("list", "{} >/dev/full");
+    CHECK(full.code == 1);
+    CHECK(holds(full.err, "cannot write the answer"));
+  }
+
+  TEST_CASE("Ctrl-C ends with 130") {
+    const Session session;
+    session.folder().write("slow.sh", "#!/bin/sh\nexec sleep 3\n");
+    CHECK(session
+              .run("place toy.json --placer exec:./slow.sh " + two_gpus,
+                   "chmod +x slow.sh && timeout --preserve-status -s INT 0.5 {}")
+              .code == 130);
+  }
+}

@@ -1,0 +1,180 @@
+#include "scenarios/published/paper.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/message.h"
+#include "tests/temporary_folder.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+// Ops a (60 us), b and c (30 us each) in a chain: 120 us on one device at speed 1. Its rows set the
+// memory; b's 900 bytes of weights and a's 600 do not fit 1 kB together.
+constexpr const char* chain = R"({"format": "baechi-trace", "version": 1, "name": "chain", "ops": [
+  {"name": "a", "compute_us": 60, "persistent_bytes": 600, "outputs": [{"bytes": 0}]},
+  {"name": "b", "compute_us": 30, "persistent_bytes": 900, "outputs": [{"bytes": 0}]},
+  {"name": "c", "compute_us": 30}],
+  "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}]})";
+
+constexpr const char* scenario = R"(
+graph: {import: chain.json}
+cluster: {devices: {count: 2, memory: 1 MB}, link: {bandwidth: 1 GB/s, latency: 30 us}}
+placers: [single, {expert: {rules: {a: 0, b: 1, c: 0}}}]
+)";
+
+constexpr const char* paper_yaml = R"(
+title: A paper
+source: by hand
+calibrations:
+  chain: {scenario: s.yaml, placer: single, step_time: 60 us}
+tables:
+  steps:
+    title: Step times
+    unit: s
+    columns:
+      one: {placer: single}
+      two: {placer: expert}
+    rows:
+      - {label: measured, scenario: s.yaml, published: {one: 0.000120, two: 0.000150}}
+      - {label: calibrated, scenario: s.yaml, calibration: chain, published: {one: 0.000060, two: 0.000100}}
+      - {label: little memory, scenario: s.yaml, set: {cluster.devices.memory: 1 kB}, published: {one: oom, two: oom}}
+      - {label: as printed, arithmetic: {samples: 3, time: 0.00002}, published: {one: 0.00005}}
+)";
+
+struct PaperFolder {
+  TemporaryFolder folder;
+  explicit PaperFolder(const std::string& yaml = paper_yaml) {
+    folder.write("chain.json", chain);
+    folder.write("s.yaml", scenario);
+    folder.write("paper.yaml", yaml);
+  }
+  Paper load() const {
+    Mistakes mistakes;
+    Paper paper = load_paper(folder.file(""), mistakes);
+    mistakes.throw_if_any();
+    return paper;
+  }
+};
+
+PaperResult evaluate_quietly(const Paper& paper) {
+  return evaluate(paper, 2, [](const auto&, std::size_t) { return nullptr; });
+}
+
+}  // namespace
+
+TEST_SUITE("paper") {
+  TEST_CASE("cells are published beside simulated, calibrated on one number") {
+    const PaperFolder here;
+    const Paper paper = here.load();
+    const PaperResult result = evaluate_quietly(paper);
+    CHECK(result.speeds.at("chain") == doctest::Approx(2.0));  // 120 us instead of 60
+    const auto& cells = result.tables.at(0).cells;
+    // Two transfers of 30 us.
+    CHECK(cells[0][0].ours->number == doctest::Approx(0.000120));
+    CHECK(cells[0][1].ours->number == doctest::Approx(0.000180));
+    CHECK(*cells[0][1].deviation() == doctest::Approx(0.2));
+    // Ops twice as fast, transfers as they were.
+    CHECK(cells[1][0].calibrated);
+    CHECK(cells[1][1].ours->number == doctest::Approx(0.000120));
+    CHECK_FALSE(cells[1][1].calibrated);
+    // 1500 B on one device, or 600 and 900.
+    CHECK(cells[2][0].ours->oom);
+    CHECK_FALSE(cells[2][1].ours->oom);
+    CHECK(*cells[3][0].deviation() == doctest::Approx(0.2));  // 3 x 20 us, printed as 50 us
+    CHECK_FALSE(cells[3][1].ours);
+
+    const PaperTableResult& table = result.tables[0];
+    CHECK(table.oom_cells == 2);
+    CHECK(table.right_oom == 1);
+    // 0 and 20 % of the first row, 20 % of the second, 20 % of the last.
+    CHECK(table.deviations == 4);
+    CHECK(table.mean_deviation == doctest::Approx(0.15));
+    CHECK(table.ranked_rows == 2);  // the third has two that the paper does not tell apart
+    CHECK(table.right_rows == 2);
+    CHECK(table.kendall == doctest::Approx(1.0));
+    CHECK(to_csv(paper, result).find("steps,little memory,one,oom,oom,\n") != std::string::npos);
+    CHECK(to_text(paper, result).find("chain 2.000") != std::string::npos);
+    CHECK(to_markdown(paper, result).find("| as printed |") != std::string::npos);
+  }
+
+  TEST_CASE("cells by an objective have a value also where memory does not suffice") {
+    PaperFolder here(R"(
+title: A paper
+source: by hand
+inputs: ['${BAECHI_NO_SUCH_VARIABLE}/here', elsewhere, data]
+tables:
+  loads:
+    title: Largest load
+    unit: ms
+    metric: max_load
+    columns: {one: {placer: single}, two: {placer: expert}}
+    rows:
+      - {label: much memory, scenario: s.yaml, set: {graph.import: '${inputs}/chain.json'}, published: {one: 0.12}}
+      - {label: little memory, scenario: s.yaml, set: {cluster.devices.memory: 1 kB}, published: {one: 0.12, two: 0.12}}
+)");
+    CHECK(here.load().missing ==
+          "its inputs are not here (no ${BAECHI_NO_SUCH_VARIABLE}/here, no elsewhere, no data)");
+    std::filesystem::create_directory(here.folder.file("data"));
+    here.folder.write("data/chain.json", chain);
+    const Paper paper = here.load();
+    CHECK(paper.missing.empty());
+    const PaperResult result = evaluate_quietly(paper);
+    const auto& cells = result.tables.at(0).cells;
+    CHECK(cells[0][0].ours->number == doctest::Approx(0.12));  // 60 + 30 + 30 us
+    CHECK_FALSE(cells[0][0].ours->over);
+    // a, c, and 30 us to send a's tensor and to receive b's.
+    CHECK(cells[0][1].ours->number == doctest::Approx(0.15));
+    CHECK(cells[1][0].ours->number == doctest::Approx(0.12));
+    CHECK(cells[1][0].ours->over);
+    CHECK_FALSE(cells[1][1].ours->over);
+    CHECK(result.tables[0].deviations == 3);
+    CHECK(to_text(paper, result).find("0.12*") != std::string::npos);
+  }
+
+  TEST_CASE("what is wrong with a paper is told by its place, all at once") {
+    const PaperFolder here(R"(
+title: A paper
+calibrations: {c: {scenario: s.yaml, placer: single, step_time: soon}}
+tables:
+  t:
+    title: Steps
+    columns: {one: {placer: single, metric: step_tme}, two: {placer: expert}}
+    rows:
+      - {label: r, scenario: s.yaml, calibration: d, published: {two: 1}}
+      - {label: s, scenario: s.yaml, published: {three: 1, two: much}}
+chapters: 3
+)");
+    const std::string said = message<InputError>([&] { here.load(); });
+    for (const char* part :
+         {"paper.yaml:3:65: 'soon' is not a time above 0",
+          "paper.yaml:7:45: metric: no 'step_tme' (did you mean 'step_time'?)",
+          "paper.yaml:9:51: no calibration 'd'", "paper.yaml:10:57: table t has no column 'three'",
+          "paper.yaml:11:11: no key 'chapters'"})
+      CHECK_MESSAGE(said.find(part) != std::string::npos, said);
+  }
+
+  TEST_CASE("the committed results of the papers are those of this version") {
+    const std::string folder = BAECHI_SOURCE_DIR "/scenarios/papers/baechi_socc20";
+    Mistakes mistakes;
+    const Paper paper = load_paper(folder, mistakes);
+    mistakes.throw_if_any();
+    std::ostringstream committed;
+    committed << std::ifstream(folder + "/results.csv").rdbuf();
+    CHECK(to_csv(paper, evaluate_quietly(paper)) == committed.str());
+  }
+
+  TEST_CASE("a paper whose inputs are elsewhere can be read without them") {
+    Mistakes mistakes;
+    const Paper paper =
+        load_paper(BAECHI_SOURCE_DIR "/scenarios/papers/tarnawski_neurips20", mistakes);
+    mistakes.throw_if_any();
+    CHECK(paper.tables.size() == 6);
+    CHECK(paper.tables.front().rows.size() == 16);
+  }
+}

@@ -1,0 +1,105 @@
+#include "scenarios/read/axes.h"
+
+#include <doctest/doctest.h>
+
+#include "scenarios/read/tree.h"
+#include "scenarios/read/yaml.h"
+#include "sim/error.h"
+#include "tests/validate/plans.h"
+#include "tests/temporary_folder.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+std::string after_put(const std::string& tree, std::string_view key, const std::string& value) {
+  Options::Value root = parse_yaml(tree, "t");
+  put(root, key, parse_yaml(value, "v"));
+  return one_line(root);
+}
+
+}  // namespace
+
+TEST_SUITE("sweep") {
+  TEST_CASE("a dotted key leads through mappings, makes them, and counts the items of lists") {
+    CHECK(after_put("{a: {b: 1}}", "a.b", "2") == "{a: {b: 2}}");
+    CHECK(after_put("{a: {b: 1}}", "a.c.d", "[2, 3]") == "{a: {b: 1, c: {d: [2, 3]}}}");
+    CHECK(after_put("{a: [{b: 1}, {b: 2}]}", "a.1.b", "9") == "{a: [{b: 1}, {b: 9}]}");
+    CHECK(after_put("{a: {b: 1}}", "a", "x y") == "{a: x y}");
+    CHECK_THROWS_WITH_AS(after_put("{a: 1}", "a.b", "2"), "v:1:1: a.b: a is the single value '1'",
+                         InputError);
+    CHECK_THROWS_WITH_AS(after_put("{a: [1]}", "a.b", "2"),
+                         "v:1:1: a.b: a is a list of 1: its items are a.0 ... a.0", InputError);
+    CHECK_THROWS_WITH_AS(after_put("{a: 1}", ".a", "2"), "v:1:1: '.a' is not a dotted key",
+                         InputError);
+  }
+
+  TEST_CASE("one line of YAML says the same as the lines it is of") {
+    const Options::Value value = parse_yaml("a: [1, 'x, y', '']\nb: {c: \"say \\\"so\\\"\"}", "t");
+    CHECK(one_line(value) == R"({a: [1, "x, y", ""], b: {c: "say \"so\""}})");
+    CHECK(one_line(parse_yaml(one_line(value), "t")) == one_line(value));
+  }
+
+  TEST_CASE(
+      "graphs vary slowest, then clusters, then engines; within a block the last axis fastest") {
+    const ScenarioFile file = scenario_of(R"(
+cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
+placers: [single, m_topo]
+sweep:
+  engine.transfers: [sequential, parallel]
+  cluster.devices.count: [2, 4]
+  graph: [{generate: layered, ops: 10}, {generate: layered, ops: 20}]
+  cluster.memory_fraction: [0.5, 1.0]
+  seeds: [7, 8, 9]
+)");
+    CHECK(file.axes == std::vector<std::string>{"graph", "cluster.devices.count",
+                                                "cluster.memory_fraction", "engine.transfers"});
+    REQUIRE(file.num_points() == 16);
+    const auto at = [&](std::size_t i) {
+      const auto& a = file.point(i).at;
+      return fmt::format("{}", fmt::join(a.begin() + 1, a.end(), " "));
+    };
+    CHECK(at(0) == "2 0.5 sequential");
+    CHECK(at(1) == "2 0.5 parallel");
+    CHECK(at(2) == "2 1.0 sequential");
+    CHECK(at(4) == "4 0.5 sequential");
+    CHECK(at(8) == "2 0.5 sequential");
+    CHECK(file.point(0).at[0] == "{generate: layered, ops: 10}");
+    CHECK(file.point(8).at[0] == "{generate: layered, ops: 20}");
+    CHECK(file.point(4).cluster.devices.front().count == 4);
+    CHECK(file.point(15).engine.transfers == Transfers::parallel);
+    CHECK(file.point(0).seeds == std::vector<std::uint64_t>{7, 8, 9});
+  }
+
+  TEST_CASE("an axis of whole blocks does not undo one that reaches into them") {
+    const ScenarioFile file = scenario_of(R"(
+placers: [single]
+graph: {generate: layered, ops: 10}
+sweep:
+  cluster.devices.count: [1, 3]
+  cluster: [{devices: {memory: 1 GiB}, fit: baechi}, {devices: {memory: 2 GiB}, fit: baechi}]
+)");
+    REQUIRE(file.num_points() == 4);
+    CHECK(file.point(3).cluster.devices.front().count == 3);
+    CHECK(file.point(3).cluster.devices.front().memory.count == std::int64_t{2} << 30U);
+  }
+
+  TEST_CASE("a pattern is the files it matches, sorted, as it would have written them") {
+    const TemporaryFolder folder;
+    const std::string trace =
+        R"({"format": "baechi-trace", "version": 1, "name": "g", "ops": [{"name": "x"}]})";
+    for (const char* name : {"b.json", "a.json", "ab.json", ".a.json", "a.txt"})
+      folder.write(name, trace);
+    const std::string path = folder.write("s.yaml", R"(
+cluster: {devices: {memory: 1 GiB}}
+placers: [single]
+sweep: {graph.import: ["a*.json", "?.json", "./b.json"]}
+)");
+    Mistakes mistakes;
+    const ScenarioFile file = load_scenario(path, {}, mistakes);
+    CHECK_THROWS_WITH_AS(mistakes.throw_if_any(),
+                         doctest::Contains("sweep.graph.import: a.json stands there twice"),
+                         InputError);
+  }
+}

@@ -1,0 +1,148 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <set>
+
+#include "scenarios/read/device_table.h"
+#include "scenarios/run/prepared_graph.h"
+#include "scenarios/run/build.h"
+#include "sim/cluster/device_model.h"
+#include "sim/cluster/perturbed_costs.h"
+#include "tests/validate/plans.h"
+
+using namespace baechi;
+using baechi::testing::scenario_of;
+using namespace baechi::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// a computes, b copies, c does nothing.
+OpGraph three_ops() {
+  OpGraphBuilder builder;
+  const OpId a = builder.add_op({.name = "a", .kind = "MatMul"});
+  const OpId b = builder.add_op({.name = "b", .kind = "Relu"});
+  builder.add_op({.name = "c", .kind = "Const"});
+  builder.add_kernel(a, {.flops = 4'000'000, .traffic = 1'000_B});
+  builder.add_kernel(b, {.flops = 1'000, .traffic = 3'000'000_B});
+  return std::move(builder).build();
+}
+
+// 1 TFLOP/s is 1000 flops per ns, 1 TB/s 1000 bytes per ns.
+DeviceModel simple_model() {
+  return {.name = "simple",
+          .peak = {1e12},
+          .bandwidth = {1e12},
+          .launch = 5us,
+          .no_kernel = 1us,
+          .efficiency = 0.5,
+          .bandwidth_efficiency = 0.75,
+          .kind = {{"MatMul", 0.8}},
+          .source = {}};
+}
+
+}  // namespace
+
+TEST_SUITE("devices") {
+  TEST_CASE("an op takes the launch and the longer of arithmetic and traffic") {
+    const auto times = roofline_times(three_ops(), simple_model());
+    CHECK(times[OpId{0}] == 5us + 5us);  // 4 M / (1000 x 0.8) = 5000 ns, traffic 2 ns
+    CHECK(times[OpId{1}] == 5us + 4us);  // 3 M / (1000 x 0.75) = 4000 ns, arithmetic 2 ns
+    CHECK(times[OpId{2}] == 1us);        // no kernel
+  }
+
+  TEST_CASE("every built-in kind is whole, and says where its figures are from") {
+    const DeviceTable& table = built_in_devices();
+    for (const char* name : {"k80", "p100", "v100", "rtx_2080", "a100", "h100", "h200"})
+      CHECK_MESSAGE(table.devices.contains(name), name);
+    CHECK(table.devices.contains(default_device));
+    for (const auto& [name, model] : table.devices) {
+      CAPTURE(name);
+      CHECK(model->name == name);
+      CHECK(model->peak.flop_per_second > 1e12);
+      CHECK(model->bandwidth.bytes_per_second > 1e11);
+      CHECK(model->memory > 1_GiB);
+      CHECK_FALSE(model->source.empty());
+    }
+    for (const auto& [name, model] : table.links) {
+      CAPTURE(name);
+      CHECK(model.link.bandwidth.bytes_per_second > 1e9);
+      CHECK(model.link.latency > Duration::zero());
+      CHECK_FALSE(model.source.empty());
+    }
+  }
+
+  TEST_CASE("a graph that states its work is timed for each kind of the cluster, others are not") {
+    const ScenarioFile file = scenario_of(R"(
+graph: {generate: layered, ops: 3}
+cluster:
+  devices:
+    - {name: old, kind: k80}
+    - {name: mine, kind: mine, memory: 1 GB}
+  link: {kind: nvlink4, latency: 3 us}
+kinds: {devices: {mine: {peak: 1 TFLOP/s, bandwidth: 1 TB/s, memory: 9 GB, efficiency: {MatMul: 0.8}}}}
+placers: [single]
+)");
+    const ClusterChoice& choice = file.point(0).cluster;
+    const Cluster cluster = make_cluster(choice);
+    CHECK(cluster.device(DeviceId{0}).memory == Bytes{12'000'000'000});  // the kind's
+    CHECK(cluster.device(DeviceId{1}).memory == Bytes{1'000'000'000});
+    CHECK(cluster.link(DeviceId{0}, DeviceId{1}).bandwidth.bytes_per_second == 450e9);
+    CHECK(cluster.link(DeviceId{0}, DeviceId{1}).latency == 3us);
+
+    const auto graph = std::make_shared<const OpGraph>(three_ops());
+    const auto on_both = timed(graph, choice);
+    CHECK(on_both->device_kinds() == std::vector<std::string>{"k80", "mine"});
+    const auto costs = make_costs(choice, *on_both, cluster);
+    // k80: 4 M / (4370 x 0.5) = 1830.7 ns; mine: 4 M / (1000 x 0.8) = 5000 ns; launch 5 us each
+    CHECK(costs->compute(OpId{0}, DeviceId{0}) == 6831ns);
+    CHECK(costs->compute(OpId{0}, DeviceId{1}) == 10us);
+
+    OpGraphBuilder measured;
+    measured.add_op({.name = "a", .compute = 7us});
+    const auto plain = std::make_shared<const OpGraph>(std::move(measured).build());
+    CHECK(timed(plain, choice) == plain);
+  }
+
+  TEST_CASE("a profile that is off by 20 % gives each op and tensor a factor of its own") {
+    OpGraphBuilder builder;
+    for (int i = 0; i < 100; ++i) {
+      const OpId v = builder.add_op({.name = fmt::format("op{}", i), .compute = 1ms});
+      builder.add_edge(builder.add_tensor(v, 1'000'000_B),
+                       builder.add_op({.name = fmt::format("reader{}", i), .compute = 1ms}));
+    }
+    const OpGraph graph = std::move(builder).build();
+    const Cluster cluster = Cluster::uniform(2, 1_GiB, {.bandwidth = {1e9}, .latency = {}});
+    const ProfiledCosts truth(graph, cluster);
+    const PerturbedCosts off(truth, graph, 0.2, 7), again(truth, graph, 0.2, 7),
+        other(truth, graph, 0.2, 8);
+    const DeviceId d0{0}, d1{1};
+    std::set<Duration> seen;
+    for (const OpId v : graph.ops()) {
+      CHECK(off.compute(v, d0) >= 800us);
+      CHECK(off.compute(v, d0) <= 1200us);
+      CHECK(off.compute(v, d0) == off.compute(v, d1));
+      CHECK(off.compute(v, d0) == again.compute(v, d0));
+      CHECK(off.compute(v, d0) != other.compute(v, d0));
+      seen.insert(off.compute(v, d0));
+    }
+    CHECK(seen.size() > 190);
+    for (const TensorId t : graph.tensors()) {
+      CHECK(off.transfer(t, d0, d1) >= 800us);
+      CHECK(off.transfer(t, d0, d1) <= 1200us);
+      CHECK(off.transfer(t, d0, d1) == off.transfer(t, d1, d0));
+    }
+  }
+
+  TEST_CASE("a graph with work and no times gets those of the default kind") {
+    Trace trace{.graph = three_ops()};
+    give_times(trace);
+    CHECK(trace.graph.device_kinds() == std::vector<std::string>{default_device});
+    CHECK(trace.coverage.with_time == 3);
+    CHECK(trace.notes.size() == 1);
+    const OpGraph before = trace.graph;
+    give_times(trace);
+    CHECK(trace.graph.op(OpId{0}).compute == before.op(OpId{0}).compute);
+    CHECK(trace.notes.size() == 1);
+  }
+}

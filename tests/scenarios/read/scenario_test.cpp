@@ -1,0 +1,264 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "scenarios/run/build.h"
+#include "scenarios/read/reference.h"
+#include "scenarios/read/yaml.h"
+#include "sim/error.h"
+#include "tests/expected_messages.h"
+#include "tests/message.h"
+#include "tests/validate/plans.h"
+#include "tests/shared_data.h"
+#include "tests/small_graphs.h"
+#include "tests/temporary_folder.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path source = BAECHI_SOURCE_DIR;
+
+std::string text_of(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return std::move(text).str();
+}
+
+/// Without the names of what is registered, which are not the point.
+std::string without_names(std::string message) {
+  for (const std::string_view list :
+       {"(placers: ", "(generators: ", "(importers: ", "(transforms: ", "(link kinds: "}) {
+    for (std::size_t at = 0; (at = message.find(list, at)) != std::string::npos;) {
+      at += list.size();
+      message.replace(at, message.find(')', at) - at, "...");
+    }
+  }
+  return message;
+}
+
+/// What is wrong with `path`, its folder left out.
+std::string mistakes_of(const fs::path& path) {
+  Mistakes mistakes;
+  load_scenario(path.string(), {}, mistakes);
+  const std::string said = message<InputError>([&] { mistakes.throw_if_any(); });
+  return without_names(without(said, path.parent_path().string() + "/"));
+}
+
+const std::string small = R"(
+graph: {generate: layered, ops: 50}
+cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s, latency: 5 us}}
+placers: [single, m_topo]
+)";
+
+}  // namespace
+
+TEST_SUITE("scenario") {
+  TEST_CASE("a scenario is read to plain values") {
+    const ScenarioFile file = scenario_of(R"(
+name: all of it
+graph: {generate: layered, ops: 50, seed: 3}
+cluster:
+  devices:
+    - {name: fast, count: 1, memory: 2 GiB, speed: 2}
+    - {name: slow, count: 2, memory: 4 GiB, kind: cpu}
+  memory_fraction: 0.5
+  link: {bandwidth: 1 GB/s, latency: 5 us}
+  links: [{from: slow, to: slow, bandwidth: 2 GB/s}]
+engine: {transfers: duplex, queue: priority, semantics: baechi, cache_tensors: false, overlap: false, enforce_memory: false}
+placers: [single, {m_topo: {uniform: false}}]
+seeds: [1, 18446744073709551615]
+report: {placements: false, pictures: 3, timelines: best}
+)");
+    REQUIRE(file.num_points() == 1);
+    const Scenario& s = file.point(0);
+    CHECK(s.name == "all of it");
+    CHECK(s.graph.generate->name == "layered");
+    CHECK(s.cluster.devices.size() == 2);
+    CHECK(s.engine.transfers == Transfers::duplex);
+    CHECK(s.engine.queue == ReadyOrder::priority);
+    CHECK(s.engine.semantics == Semantics::baechi);
+    CHECK_FALSE(s.engine.cache_tensors);
+    CHECK_FALSE(s.engine.overlap);
+    CHECK_FALSE(s.engine.enforce_memory);
+    CHECK(s.placers[1].name == "m_topo");
+    CHECK(s.placers[1].label == "m_topo");
+    CHECK(s.placers[1].text == "m_topo:uniform=false");
+    CHECK(s.seeds == std::vector<std::uint64_t>{1, 18446744073709551615U});
+    CHECK_FALSE(file.report.placements);
+    CHECK(file.report.pictures == 3);
+    CHECK(file.report.timelines == Timelines::best);
+
+    const Cluster cluster = make_cluster(s.cluster);
+    REQUIRE(cluster.num_devices() == 3);
+    CHECK(cluster.device(gpu0).name == "fast0");
+    CHECK(cluster.device(gpu2).name == "slow2");
+    CHECK(cluster.device(gpu2).memory == 2_GiB);
+    CHECK(cluster.device(gpu0).speed == 2.0);
+    CHECK(cluster.link(gpu1, gpu2).bandwidth == 2.0_GBps);
+    CHECK(cluster.link(gpu1, gpu2).latency == 0us);
+    CHECK(cluster.link(gpu0, gpu2).bandwidth == 1.0_GBps);
+    CHECK(cluster.link(gpu0, gpu2).latency == 5us);
+  }
+
+  TEST_CASE("Baechi's fit gives its rounded microseconds, and the link that it rounds") {
+    //  1 MB: 0.0001754 us/B x 1 000 000 B + 134 us = 309.4 us, rounded to 309 us
+    const ScenarioFile file = scenario_of(R"(
+graph: {generate: layered, ops: 10}
+cluster: {devices: {count: 2, memory: 1 GiB}, fit: baechi}
+placers: [single]
+)");
+    const ClusterChoice& choice = file.point(0).cluster;
+    OpGraphBuilder b;
+    b.add_tensor(b.add_op({.name = "a"}), Bytes{1'000'000});
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = make_cluster(choice);
+    CHECK(make_costs(choice, graph, cluster)->transfer(TensorId{0}, gpu0, gpu1) == 309us);
+    CHECK(cluster.link(gpu0, gpu1).latency == 134us);
+    CHECK(cluster.link(gpu0, gpu1).bandwidth.bytes_per_second == doctest::Approx(1e6 / 0.0001754));
+  }
+
+  TEST_CASE("--set overrides a key, makes one, and ends its sweep") {
+    const std::string two_points = small + "sweep: {cluster.memory_fraction: [0.1, 0.2]}\n";
+    CHECK(scenario_of(two_points).num_points() == 2);
+    const ScenarioFile file =
+        scenario_of(two_points, {"cluster.memory_fraction=0.3", "engine={transfers: shared}",
+                                 "cluster.devices.count=7", "seeds=[4, 5]"});
+    REQUIRE(file.num_points() == 1);
+    CHECK(file.point(0).cluster.memory_fraction == 0.3);
+    CHECK(file.point(0).engine.transfers == Transfers::shared);
+    CHECK(file.point(0).cluster.devices.front().count == 7);
+    CHECK(file.point(0).seeds.size() == 2);
+    CHECK(scenario_of(two_points, {"sweep.engine.transfers=[sequential, parallel]"}).num_points() ==
+          4);
+    CHECK_THROWS_WITH_AS(scenario_of(small, {"engine"}), "--set engine: not KEY=VALUE", InputError);
+    CHECK_THROWS_WITH_AS(scenario_of(small, {"engine.overlap=often"}),
+                         "--set engine.overlap:1:1: engine.overlap: 'often' is not true or false",
+                         InputError);
+  }
+
+  TEST_CASE("two placers of one name are told apart by their options") {
+    const ScenarioFile file =
+        scenario_of(small, {"placers=[single, {single: {device: 1}}, m_topo]"});
+    const auto& placers = file.point(0).placers;
+    CHECK(placers[0].label == "single");
+    CHECK(placers[1].label == "single:device=1");
+    CHECK(placers[2].label == "m_topo");
+  }
+
+  TEST_CASE("every broken file says what is wrong with it, all at once") {
+    const fs::path folder = source / "tests" / "bad" / "scenarios";
+    const auto expected = expected_messages(folder / "expected.txt");
+    std::size_t seen = 0;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string file = entry.path().filename().string();
+      if (file == "expected.txt" || file == "included_by_another.yaml") continue;
+      CAPTURE(file);
+      const auto it = expected.find(file);
+      CHECK(mistakes_of(entry.path()) ==
+            (it == expected.end() ? "(not in expected.txt)" : it->second));
+      ++seen;
+    }
+    CHECK(seen == expected.size());
+  }
+
+  TEST_CASE("mistakes of several files, and of their graphs, are told together") {
+    const TemporaryFolder folder;
+    const std::string bad = folder.write(
+        "bad.yaml", "graph: {generate: layered, opps: 5}\n" + small.substr(small.find("cluster")));
+    Mistakes mistakes;
+    std::vector<ScenarioFile> files{load_scenario(folder.file("none.yaml"), {}, mistakes),
+                                    load_scenario(bad, {}, mistakes)};
+    make_plan(std::move(files), 2, mistakes);
+    CHECK_THROWS_WITH_AS(mistakes.throw_if_any(), doctest::Contains("none.yaml: no such file\n"),
+                         InputError);
+    CHECK_THROWS_WITH_AS(mistakes.throw_if_any(),
+                         doctest::Contains("bad.yaml:1:34: layered has no option 'opps'"),
+                         InputError);
+  }
+
+  TEST_CASE("hostile YAML is refused, and soon") {
+    CHECK_THROWS_WITH_AS(parse_yaml(std::string(5000, '['), "f"), doctest::Contains("f:1:"),
+                         InputError);
+    CHECK_THROWS_WITH_AS(parse_yaml(std::string(150, '[') + std::string(150, ']'), "f"),
+                         "f:1:101: nested more than 100 levels deep", InputError);
+    CHECK_THROWS_WITH_AS(parse_yaml(std::string(std::size_t{2} << 20U, 'x'), "f"),
+                         "f: more than 1048576 bytes", InputError);
+    std::string wide;
+    for (int i = 0; i < 60'000; ++i) wide += fmt::format("k{}: v\n", i);
+    CHECK_THROWS_WITH_AS(parse_yaml(wide, "f"), doctest::Contains("more than 100000 values"),
+                         InputError);
+    std::string deep = "x: ";
+    for (int i = 0; i < 2000; ++i)
+      deep += "\n" + std::string(static_cast<std::size_t>(i) + 1, ' ') + "y:";
+    CHECK_THROWS_AS(parse_yaml(deep.substr(0, 1'000'000), "f"), InputError);
+  }
+
+  TEST_CASE("paths are relative to the file they stand in, and ${NAME} is expanded in them") {
+    const TemporaryFolder folder;
+    fs::create_directories(folder.file("clusters"));
+    folder.write("clusters/c.yaml",
+                 "devices: {count: 2, memory: 1 GiB}\nlink: {bandwidth: 1 GB/s}\n");
+    folder.write(
+        "b.trace.json",
+        R"({"format": "baechi-trace", "version": 1, "name": "b", "ops": [{"name": "x"}]})");
+    folder.write(
+        "a.trace.json",
+        R"({"format": "baechi-trace", "version": 1, "name": "a", "ops": [{"name": "x"}]})");
+    setenv("BAECHI_TEST_FOLDER", fs::path(folder.file("x")).parent_path().c_str(), 1);
+    const std::string path = folder.write("s.yaml", R"(
+cluster: clusters/c.yaml
+placers: [single]
+sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
+)");
+    const ScenarioFile file = load_scenario(path);
+    REQUIRE(file.num_points() == 3);
+    CHECK(file.point(0).at[0] == "b.trace.json");
+    CHECK(file.point(1).at[0] == "${BAECHI_TEST_FOLDER}/a.trace.json");
+    CHECK(file.point(1).graph.file == folder.file("a.trace.json"));
+    CHECK(file.point(2).graph.file == folder.file("b.trace.json"));
+    CHECK(file.point(0).cluster.devices.front().count == 2);
+  }
+
+  TEST_CASE("the reference and the schema in the repo are what the program says") {
+    CHECK_MESSAGE(text_of(source / "scenarios/README.md") == scenario_reference(),
+                  "baechi schema --reference > scenarios/README.md");
+    CHECK_MESSAGE(text_of(source / "scenarios/scenario.schema.json") == scenario_schema(),
+                  "baechi schema > scenarios/scenario.schema.json");
+  }
+
+  TEST_CASE("every example runs") {
+    const std::optional<fs::path> data = shared_data();
+    if (data) setenv("BAECHI_SHARED", data->parent_path().c_str(), 0);
+    for (const auto& entry : fs::directory_iterator(source / "scenarios" / "examples")) {
+      if (entry.path().extension() != ".yaml") continue;
+      const std::string path = entry.path().string();
+      CAPTURE(path);
+      const std::string text = text_of(path);
+      CHECK(text.starts_with("# yaml-language-server: $schema=../scenario.schema.json\n"));
+      if (!data && text.find("${BAECHI_SHARED}") != std::string::npos) {
+        MESSAGE("skipped: ", path, " needs shared data");
+        continue;
+      }
+      // Small: of a sweep of real graphs only the first points; no linear programs.
+      Mistakes mistakes;
+      ScenarioFile file = load_scenario(path, {}, mistakes);
+      mistakes.throw_if_any();
+      std::erase_if(file.placers, [](const Choice& c) { return c.name == "m_sct"; });
+      const Plan plan = make_plan({file}, 2, mistakes);
+      mistakes.throw_if_any();
+      std::vector<std::size_t> ids = all_runs(plan);
+      ids.resize(std::min(ids.size(), 12 * file.runs_per_point()));
+      const Results results = run(plan, ids, {.threads = 2});
+      CHECK(results.rows.size() == ids.size());
+      for (const RunResult& row : results.rows)
+        CHECK_MESSAGE(row.status != Status::error, row.detail);
+    }
+  }
+}

@@ -1,0 +1,334 @@
+// report.html, its pictures of steps, timelines of runs, and plots.
+#include "scenarios/report/html.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "scenarios/report/page_data.h"
+#include "scenarios/report/plots.h"
+#include "scenarios/run/drawings.h"
+#include "sim/report/picture.h"
+#include "tests/validate/plans.h"
+#include "tests/png.h"
+#include "tests/small_graphs.h"
+#include "tests/temporary_folder.h"
+#include "tests/sim/report/timeline_checks.h"
+#include "traces/format/compressed_file.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using Json = nlohmann::json;
+
+namespace {
+
+Json picture_of(const Problem& problem, const Placement& placement, const PictureSize& size = {}) {
+  Timeline timeline;
+  StepObserver* observers[] = {&timeline};
+  const StepResult step = simulate(problem, placement, observers);
+  return Json::parse(picture(problem, timeline, step, size));
+}
+
+/// Two points, at the tighter of which all on one device is too much.
+const std::string sweep = R"(
+name: <small> & "quoted"
+graph: {generate: layered, ops: 60, width: 8, training: true}
+cluster: {devices: {count: 2, memory: 20 MiB}, link: {bandwidth: 1 GB/s, latency: 5 us}}
+placers: [single, round_robin, m_topo, m_etf]
+sweep: {cluster.memory_fraction: [0.6, 1.0]}
+)";
+
+/// Exit code of a shell command; what it prints goes to files of the folder.
+int shell(const TemporaryFolder& folder, const std::string& command) {
+  const std::string whole = "{ " + command + "; } >'" + folder.file("out.txt") + "' 2>'" +
+                            folder.file("err.txt") + "' </dev/null";
+  const int status = std::system(whole.c_str());  // NOLINT(concurrency-mt-unsafe)
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+bool installed(const char* program) {
+  const std::string ask = std::string("command -v ") + program + " >/dev/null 2>&1";
+  return std::system(ask.c_str()) == 0;  // NOLINT(concurrency-mt-unsafe)
+}
+
+/// The page's data, as its scripts read it.
+Json data_of(const std::string& html) {
+  const std::string begin = "id=\"data\">";
+  const std::size_t at = html.find(begin) + begin.size();
+  return Json::parse(html.substr(at, html.find("</script>", at) - at));
+}
+
+}  // namespace
+
+TEST_SUITE("report") {
+  TEST_CASE("a picture says what each device did, start by start, and what it held") {
+    // a 0..10 on gpu0, its 100 B 10..110, then b 110..130 and c 130..160 on gpu1. a's output goes
+    // from gpu0 as the transfer ends; the copy is on gpu1 from the transfer's start to c's end.
+    const OpGraph graph = one_tensor_two_readers();
+    const Cluster cluster = gpus(2, 1000_B);
+    const ProfiledCosts costs(graph, cluster);
+    const Json p = picture_of({graph, cluster, costs}, on({gpu0, gpu1, gpu1}));
+    CHECK(p["ns"] == 160);
+    CHECK(p["quantum"] == 1);
+    CHECK(p["unit"] == 1);
+    CHECK(p["oom"].is_null());
+    const Json& sender = p["devices"][0];
+    CHECK(sender["name"] == "gpu0");
+    CHECK(sender["limit"] == 1000);
+    CHECK(sender["busy"] == 10);
+    CHECK(sender["peak"] == 100);
+    CHECK(sender["compute"] == Json({0, 10, 0, 1, 0, 0}));
+    CHECK(sender["send"] == Json({10, 100, 0, 1, 1}));
+    CHECK(sender["receive"].empty());
+    const Json& receiver = p["devices"][1];
+    CHECK(receiver["compute"] == Json({110, 20, 1, 1, 0, 0, 20, 30, 2, 1, 0, 0}));
+    CHECK(receiver["receive"] == Json({10, 100, 0, 1, 0}));
+    CHECK(receiver["memory"] == Json({0, 0, 0, 0, 0, 10, 0, 0, 100, 0, 150, 0, 0, 0, 0}));
+  }
+
+  TEST_CASE("a picture of many ops is small, and still has their time and the peak") {
+    OpGraphBuilder g;
+    OpId before = g.add_op({.name = "op0", .compute = 10ns, .persistent = 5_B});
+    for (int i = 1; i < 20'000; ++i) {
+      const TensorId t = g.add_tensor(before, i == 777 ? 1000_B : 1_B);
+      before = g.add_op({.name = "op" + std::to_string(i), .compute = Duration(1 + i % 17)});
+      g.add_edge(t, before);
+    }
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(1);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const Placement all{.device = IdVector<OpId, DeviceId>(graph.num_ops(), gpu0)};
+    const PictureSize size{.computing = 300, .transfers = 100, .memory = 100};
+    const Json p = picture_of(problem, all, size);
+    const Json& device = p["devices"][0];
+    CHECK(device["compute"].size() / 6 <= 300);
+    std::int64_t ops = 0, time = 0;
+    for (std::size_t i = 0; i < device["compute"].size(); i += 6) {
+      time += device["compute"][i + 1].get<std::int64_t>();
+      ops += device["compute"][i + 3].get<std::int64_t>();
+    }
+    CHECK(ops == 20'000);
+    CHECK(time * p["quantum"].get<std::int64_t>() == p["ns"]);  // it never waits
+    CHECK(device["memory"].size() / 5 <= 2 * 51 + 1);
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i < device["memory"].size(); i += 5)
+      most = std::max(most, device["memory"][i + 1].get<std::int64_t>() +
+                                device["memory"][i + 2].get<std::int64_t>());
+    CHECK(most == device["peak"]);
+    CHECK(p.dump().size() < 12'000);
+  }
+
+  TEST_CASE("a picture of a step that ran out of memory says where and when") {
+    const OpGraph graph = one_tensor_two_readers();
+    const Cluster cluster = gpus(1, 99_B);  // a writes 100 B
+    const ProfiledCosts costs(graph, cluster);
+    const Json p = picture_of({graph, cluster, costs}, on({gpu0, gpu0, gpu0}));
+    CHECK(p["oom"] == Json({{"device", 0}, {"ns", 0}, {"op", "a"}, {"needed", 100}, {"free", 99}}));
+  }
+
+  TEST_CASE("as many whole points are drawn as there may be pictures, evenly chosen") {
+    // 10 points of 4 runs
+    CHECK(points_to_draw(10, 4, 100).size() == 10);
+    CHECK(points_to_draw(10, 4, 39).size() == 9);
+    CHECK(points_to_draw(10, 4, 8) == std::vector<std::size_t>{0, 9});
+    CHECK(points_to_draw(10, 4, 3) == std::vector<std::size_t>{0, 4, 9});  // of each the fastest
+    CHECK(points_to_draw(10, 4, 0).empty());
+    CHECK(points_to_draw(0, 4, 5).empty());
+  }
+
+  TEST_CASE("of a point that is too many pictures the fastest is drawn, and the first of equals") {
+    const Plan plan = plan_of(sweep, {"report.pictures=2"});
+    const TemporaryFolder folder;
+    Results results = run_all(plan);  // 4 placers at 2 points
+    look_at_steps(results, plan, folder.file(""), 1);
+    for (const std::size_t first : {std::size_t{0}, std::size_t{4}}) {
+      const auto rows = std::span(results.rows).subspan(first, 4);
+      const auto fastest = std::ranges::min_element(
+          rows, {}, [](const RunResult& row) { return row.step_time.value_or(Duration::max()); });
+      for (const RunResult& row : rows) CHECK(row.picture.empty() == (&row != &*fastest));
+    }
+  }
+
+  TEST_CASE("timelines of runs: none, each point's fastest, or all that were simulated") {
+    for (const auto& [timelines, files] : {std::pair("none", 0), {"best", 2}, {"all", 7}}) {
+      CAPTURE(timelines);
+      const TemporaryFolder folder;
+      const Plan plan = plan_of(sweep, {std::string("report.timelines=") + timelines});
+      Results results = run_all(plan);
+      std::size_t simulated = 0;
+      for (const RunResult& row : results.rows)
+        simulated += row.status == Status::ok || row.status == Status::oom ? 1U : 0U;
+      REQUIRE(simulated == 7);  // m_topo finds nothing at 0.6
+      const std::string runs = folder.file("runs");
+      CHECK(look_at_steps(results, plan, runs, 2) == static_cast<std::size_t>(files));
+      for (const auto& entry : std::filesystem::directory_iterator(runs)) {
+        const std::string name = entry.path().filename().string();
+        CAPTURE(name);
+        CHECK(name.ends_with(".trace.json.gz"));
+        const std::size_t id = std::stoul(name);
+        CHECK(name == std::to_string(id) + "." + results.rows[id].placer + ".trace.json.gz");
+        check_timeline(read_file(entry.path().string()));
+      }
+      for (const RunResult& row : results.rows) {
+        const bool drawn = row.status == Status::ok || row.status == Status::oom;
+        REQUIRE(row.picture.empty() != drawn);
+        if (row.step_time) CHECK(Json::parse(row.picture)["ns"] == row.step_time->count());
+      }
+    }
+  }
+
+  TEST_CASE("the same pictures from kept placements as by placing anew") {
+    Results kept = run_all(plan_of(sweep));
+    const TemporaryFolder folder;
+    look_at_steps(kept, plan_of(sweep), folder.file(""), 1);
+    const Plan without = plan_of(sweep, {"report.placements=false"});
+    Results anew = run_all(without);
+    look_at_steps(anew, without, folder.file(""), 3);
+    REQUIRE(kept.rows.size() == anew.rows.size());
+    for (std::size_t i = 0; i < kept.rows.size(); ++i)
+      CHECK(kept.rows[i].picture == anew.rows[i].picture);
+  }
+
+  TEST_CASE("the page holds its data whole, whatever names say, and reads back the same") {
+    const TemporaryFolder folder;
+    const Plan plan = plan_of(sweep);
+    Results results = run_all(plan);
+    look_at_steps(results, plan, folder.file(""), 1);
+    results.graphs[0].op_names =
+        "</script><script>alert(1)</script>\n" + results.graphs[0].op_names;
+    results.rows[0].detail = "<b>\"&";
+    write_results(folder.file("r"), results);
+    const std::string html = folder.read("r/report.html");
+    CHECK(html == to_html(read_results(folder.file("r"))));
+    CHECK(html.find("<script>alert") == std::string::npos);
+    CHECK(html.find("<h1>&lt;small&gt; &amp; &quot;quoted&quot;</h1>") != std::string::npos);
+    const Json data = data_of(html);
+    CHECK(data["steps"].size() == 7);
+    CHECK(data["names"]["0"]["0"] == "</script><script>alert(1)</script>");
+    REQUIRE(data["tables"].size() == 1);
+    const Json& table = data["tables"][0];
+    CHECK(table["axes"] == Json({"memory fraction"}));
+    CHECK(table["columns"] == Json({{"0.6"}, {"1.0"}}));
+    CHECK(table["rows"][3]["name"] == "m_etf");
+    CHECK(table["rows"][3]["step"][1] == results.rows[7].step_time->count());
+    CHECK(table["rows"][2]["status"] == Json({2, 0}));
+    CHECK(table["rows"][2]["step"][0].is_null());
+    CHECK(data["steps"][data["first"].get<std::string>()]["point"] ==
+          results.graphs[0].label + ", memory fraction 1.0");
+  }
+
+  TEST_CASE("of very many runs the page shows the first and says so") {
+    Results results;
+    results.scenarios = {{.name = "many", .path = "", .text = "", .sets = ""}};
+    results.graphs = {
+        {.name = "g", .label = "g", .hash = "", .source = "", .format = "", .op_names = ""}};
+    results.axes = {"engine.x"};
+    for (std::size_t id = 0; id < 30'000; ++id) {
+      RunResult row;
+      row.id = id;
+      row.placer = id % 2 == 0 ? "one" : "two";
+      row.at = {std::to_string(id / 2)};
+      row.status = Status::ok;
+      row.step_time = Duration(1000 + id);
+      results.rows.push_back(row);
+    }
+    const std::string html = to_html(results);
+    CHECK(html.find("<b>10000 of the runs are not on this page") != std::string::npos);
+    CHECK(data_of(html)["tables"][0]["columns"].size() == 10'000);
+    CHECK(html.size() < 4'000'000);
+  }
+
+  TEST_CASE("a browser draws the charts and a step") {
+    if (!installed("chromium")) {
+      MESSAGE("skipped: there is no chromium");
+      return;
+    }
+    const TemporaryFolder folder;
+    const Plan plan = plan_of(sweep);
+    Results results = run_all(plan);
+    look_at_steps(results, plan, folder.file(""), 1);
+    write_results(folder.file("r"), results);
+    const std::string browser =
+        "timeout 120 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars "
+        "--user-data-dir='" +
+        folder.file("profile") + "' --window-size=1280,1700 ";
+    const std::string page = " 'file://" + folder.file("r/report.html") + "'";
+    REQUIRE(shell(folder, browser + "--dump-dom" + page) == 0);
+    const std::string dom = folder.read("out.txt");
+    CHECK(dom.find("data-charts=\"2\"") != std::string::npos);
+    CHECK(dom.find("data-steps=\"1\"") != std::string::npos);
+    REQUIRE(shell(folder, browser + "--screenshot='" + folder.file("page.png") + "'" + page) == 0);
+    const std::optional<Image> shot = read_png(folder.read("page.png"));
+    REQUIRE(shot);
+    CHECK(shot->width == 1280);
+    // Lines and points of the four placers in both charts; of the step forward and backward ops,
+    // transfers, and held weights.
+    CHECK(shot->count({0x3d, 0x7f, 0xc4}) > 2000);  // single; forward
+    CHECK(shot->count({0xe0, 0x87, 0x2b}) > 2000);  // round_robin; backward
+    CHECK(shot->count({0x3a, 0x9e, 0x60}) > 20);    // m_topo
+    CHECK(shot->count({0xc9, 0x48, 0x5b}) > 100);   // m_etf
+    CHECK(shot->count({0xc2, 0x35, 0x2b}) > 50);    // crosses of out of memory, limits
+    CHECK(shot->count({0xd3, 0x9a, 0x1d}) > 20);    // infeasible
+    CHECK(shot->count({0x1f, 0x9a, 0xa8}) > 50);    // sends
+    CHECK(shot->count({0x7d, 0x8f, 0xa3}) > 2000);  // weights
+  }
+
+  TEST_CASE("gnuplot draws the same as SVG and PDF") {
+    const TemporaryFolder folder;
+    const Plan plan = plan_of(sweep);
+    Results results = run_all(plan);
+    look_at_steps(results, plan, folder.file(""), 1);
+    CHECK(chart_plots(results).size() == 2);
+    const std::string runs = folder.file("it's results");
+    write_results(runs, results);
+    const std::string report = BAECHI_PROGRAM " report \"" + runs + "\" --plots";
+    CHECK(shell(folder, "PATH=/nowhere " + report) == 2);
+    CHECK(folder.read("err.txt") ==
+          "--plots needs gnuplot, which is not in PATH (Debian: apt install gnuplot-nox)\n");
+    if (!installed("gnuplot")) {
+      MESSAGE("skipped: there is no gnuplot");
+      return;
+    }
+    REQUIRE(shell(folder, report) == 0);
+    CHECK(folder.read("err.txt").find("(3 plots)") != std::string::npos);
+    std::set<std::string> endings;
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(runs + "/plots")) {
+      ++files;
+      endings.insert(entry.path().extension().string());
+      const std::string name = "it's results/plots/" + entry.path().filename().string();
+      CAPTURE(name);
+      const std::string text = folder.read(name);
+      if (name.ends_with(".pdf")) CHECK(text.starts_with("%PDF"));
+      if (!name.ends_with(".svg")) continue;
+      CHECK(text.find("<svg") != std::string::npos);
+      CHECK(text.find(name.find("/step.") != std::string::npos ? "workspace" : "round_robin") !=
+            std::string::npos);
+      if (name.find("/step_time.") != std::string::npos)
+        CHECK(text.find("out of memory") != std::string::npos);
+    }
+    CHECK(files == 9);
+    CHECK(endings == std::set<std::string>{".gp", ".pdf", ".svg"});
+    CHECK_FALSE(std::filesystem::exists(runs + "/plots.part"));
+    CHECK(shell(folder, report + " --step 99") == 2);
+    CHECK(folder.read("err.txt").starts_with(
+        "--step 99: no run of which there is a picture (those: "));
+  }
+
+  TEST_CASE("baechi run --timelines overrides the scenario") {
+    const TemporaryFolder folder;
+    const std::string scenario = folder.write("s.yaml", sweep);
+    const std::string command = BAECHI_PROGRAM " run '" + scenario + "' --quiet --out '" +
+                                folder.file("r") + "' --timelines ";
+    REQUIRE(shell(folder, command + "best") == 0);
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.file("r")))
+      files += entry.path().string().ends_with(".trace.json.gz") ? 1U : 0U;
+    CHECK(files == 2);
+    CHECK(shell(folder, command + "some") == 2);
+  }
+}

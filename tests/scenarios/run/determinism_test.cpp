@@ -1,0 +1,177 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "scenarios/report/html.h"
+#include "scenarios/results/results.h"
+#include "scenarios/results/tables.h"
+#include "sim/error.h"
+#include "tests/validate/plans.h"
+#include "tests/small_graphs.h"
+#include "tests/temporary_folder.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// Without the one field that may differ.
+Results without_placing(Results results) {
+  for (RunResult& row : results.rows) row.placing = {};
+  return results;
+}
+
+}  // namespace
+
+TEST_SUITE("determinism") {
+  TEST_CASE("one thread and four write the same bytes, the placing time apart") {
+    const TemporaryFolder folder;
+    const Results one = without_placing(run_all(plan_of(swept), {.threads = 1}));
+    const Results four = without_placing(run_all(plan_of(swept), {.threads = 4}));
+    REQUIRE(one.rows.size() == swept_runs);
+    write_results(folder.file("one"), one);
+    write_results(folder.file("four"), four);
+    for (const char* file : {"results.csv", "results.sqlite", "report.html"})
+      CHECK(folder.read(std::string("one/") + file) == folder.read(std::string("four/") + file));
+    CHECK(folder.num_files() == 0);
+    std::set<Status> seen;  // the test is worth something only if it has every outcome
+    for (const RunResult& row : one.rows) seen.insert(row.status);
+    CHECK(seen == std::set<Status>{Status::ok, Status::oom, Status::infeasible});
+  }
+
+  TEST_CASE("no run begins once stopping is wanted") {
+    const Plan plan = plan_of(swept);
+    const std::atomic<bool> stop{true};
+    std::atomic<std::size_t> done{0};
+    const Results results = run_all(plan, {.threads = 2, .stop = &stop, .done = &done});
+    CHECK(results.rows.empty());
+    CHECK(done == 0);
+    CHECK(to_csv(results).starts_with("id,scenario,graph,"));
+  }
+
+  TEST_CASE("what decides the rows decides the hash, and nothing else does") {
+    const std::string hash = plan_of(swept).header.hash;
+    CHECK(plan_of(swept + "# a remark\n").header.hash == hash);
+    CHECK(plan_of(swept + "engine: {overlap: false}\n").header.hash != hash);
+    std::string other = swept;
+    other.replace(other.find("seeds: [1, 2]"), 13, "seeds: [1, 3]");
+    CHECK(plan_of(other).header.hash != hash);
+  }
+}
+
+TEST_SUITE("results") {
+  TEST_CASE("the columns are those of the contract, then the axes they do not show") {
+    const Results results = run_all(plan_of(swept), {.threads = 1});
+    const std::string csv = to_csv(results);
+    CHECK(csv.substr(0, csv.find('\n')) ==
+          "id,scenario,graph,ops,placer,seed,devices,memory_fraction,memory_bytes,transfers,status,"
+          "step_time_us,"
+          "lower_bound_us,placing_ms,peak_bytes,moved_bytes,detail,gap,graph.seed");
+    // 64 MiB x 0.1, rounded down
+    CHECK(result_cells(results, results.rows.front())[8] == "6710886");
+    CHECK(result_cells(results, results.rows.back())[18] == "2");
+  }
+
+  TEST_CASE("out of memory says on which device, who asked, for how much, and what there was") {
+    // Two ops of 3 and 4 bytes of weights on devices of 5: weights enter the books first.
+    const TemporaryFolder folder;
+    folder.write("t.json", R"({"format": "baechi-trace", "version": 1, "name": "heavy", "ops": [
+      {"name": "a", "compute_us": 1, "persistent_bytes": 3}, {"name": "b", "compute_us": 2, "persistent_bytes": 4}]})");
+    const std::string path = folder.write("s.yaml", R"(
+graph: {import: t.json}
+cluster: {devices: {count: 2, memory: 5 B}, link: {bandwidth: 1 GB/s}}
+placers: [single, round_robin]
+)");
+    Mistakes mistakes;
+    const Plan plan = make_plan({load_scenario(path)}, 1, mistakes);
+    mistakes.throw_if_any();
+    const Results results = run_all(plan, {.threads = 1});
+    REQUIRE(results.rows.size() == 2);
+    CHECK(results.rows[0].status == Status::oom);
+    CHECK(results.rows[0].detail ==
+          "gpu0: op 'b' needs 4 B, 2 B is free of 5 B at 0 ns (live: weights 3 B, outputs 0 B, "
+          "copies 0 B, "
+          "workspace 0 B)");
+    CHECK_FALSE(results.rows[0].step_time.has_value());
+    CHECK(results.rows[1].status == Status::ok);
+    CHECK(results.rows[1].step_time == 2us);
+    const std::string csv = to_csv(results);
+    CHECK(csv.find("1,s,heavy,2,round_robin,0,2,1,5,sequential,ok,2.000,2.000,") !=
+          std::string::npos);
+    CHECK(csv.find(",\"gpu0: op 'b' needs 4 B, ") != std::string::npos);
+  }
+
+  TEST_CASE("a run that goes wrong is one row, and the others go on") {
+    const TemporaryFolder folder;
+    folder.write(
+        "t.json",
+        R"({"format": "baechi-trace", "version": 1, "name": "g", "ops": [{"name": "a"}]})");
+    const std::string path = folder.write("s.yaml", R"(
+graph: {import: t.json}
+cluster: {devices: {memory: 5 B}}
+placers: [{exec: {path: /nowhere/at/all}}, single, {single: {device: 7}}]
+)");
+    Mistakes mistakes;
+    const Plan plan = make_plan({load_scenario(path)}, 1, mistakes);
+    mistakes.throw_if_any();
+    const Results results = run_all(plan, {.threads = 1});
+    REQUIRE(results.rows.size() == 3);
+    CHECK(results.rows[0].status == Status::error);
+    CHECK(results.rows[0].detail.find("/nowhere/at/all") != std::string::npos);
+    CHECK(results.rows[1].status == Status::ok);
+    CHECK(results.rows[2].status == Status::infeasible);
+    CHECK(results.rows[2].detail == "single: no device 7 among 1");
+    CHECK(results.rows[2].placer == "single:device=7");
+  }
+
+  TEST_CASE("results that are read back are the results") {
+    const TemporaryFolder folder;
+    const Results results = run_all(plan_of(swept), {.threads = 1});
+    write_results(folder.file("r"), results);
+    const Results read = read_results(folder.file("r"));
+    CHECK(to_csv(read) == to_csv(results));
+    CHECK(to_html(read) == to_html(results));
+    CHECK(read.rows[1].placement == results.rows[1].placement);
+    CHECK(read.rows[1].placement.size() == 200);
+    CHECK(read.graphs[0].op_names == results.graphs[0].op_names);
+    CHECK(std::ranges::count(read.graphs[0].op_names, '\n') == 200);
+    CHECK_THROWS_AS(read_results(folder.file("none")), InputError);
+    std::filesystem::create_directories(folder.file("x"));
+    folder.write("x/results.sqlite", "not a database, though it has the name of one");
+    CHECK_THROWS_WITH_AS(read_results(folder.file("x")),
+                         doctest::Contains("not results of this program"), InputError);
+  }
+
+  TEST_CASE("tables have a row per placer and a column per point, the best of each bold") {
+    const Plan plan = plan_of(R"(
+name: small
+graph: {generate: layered, ops: 50}
+cluster: {devices: {memory: 8 GiB}}
+placers: [single, m_topo]
+sweep: {cluster.memory_fraction: [0.5, 1.0]}
+)");
+    const Results results = run_all(plan, {.threads = 1});
+    const std::vector<ResultTable> tables = result_tables(results);
+    REQUIRE(tables.size() == 1);
+    CHECK(tables[0].axes == std::vector<std::string>{"memory fraction"});
+    CHECK(tables[0].columns == std::vector<std::vector<std::string>>{{"0.5"}, {"1.0"}});
+    REQUIRE(tables[0].rows.size() == 2);
+    CHECK(tables[0].rows[1].name == "m_topo");
+    CHECK(tables[0].best(0) == tables[0].rows[0].cells[0]);
+    CHECK(to_text_tables(overview(results), true).find("\x1b[1m") != std::string::npos);
+    CHECK(to_text_tables(overview(results), false).find('\x1b') == std::string::npos);
+    const std::string html = to_html(results);
+    for (const char* outside : {" src=", " href=", "<link", "@import", "url("})
+      CHECK(html.find(outside) == std::string::npos);
+  }
+
+  TEST_CASE("times are short but honest") {
+    CHECK(short_text(999ns) == "999 ns");
+    CHECK(short_text(1000ns) == "1.00 us");
+    CHECK(short_text(12'345ns) == "12.3 us");
+    CHECK(short_text(999'999ns) == "1.00 ms");
+    CHECK(short_text(123'456us) == "123 ms");
+    CHECK(short_text(2s) == "2.00 s");
+  }
+}

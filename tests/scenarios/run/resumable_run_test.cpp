@@ -1,0 +1,358 @@
+#include "scenarios/run/resumable_run.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "scenarios/results/merge.h"
+#include "scenarios/report/html.h"
+#include "sim/error.h"
+#include "tests/validate/plans.h"
+#include "tests/temporary_folder.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void run_into(const std::string& folder, const Plan& plan, const RunSettings& settings,
+              const std::vector<std::size_t>& ids, bool resume = false) {
+  FolderRun run(folder, plan, resume);
+  run.run(run.remaining(ids), settings);
+  run.finish(settings);
+}
+
+/// The three files of a folder, without the wall clock.
+struct Files {
+  std::string csv, sqlite, html;
+  friend bool operator==(const Files&, const Files&) = default;
+};
+
+Files files_of(const std::string& results, const TemporaryFolder& folder) {
+  Results read = read_results(results);
+  for (RunResult& row : read.rows) row.placing = {};
+  write_results(folder.file("compared"), read);
+  return {folder.read("compared/results.csv"), folder.read("compared/results.sqlite"),
+          folder.read("compared/report.html")};
+}
+
+/// The program, its output thrown away. Returns its process.
+pid_t start_program(std::vector<std::string> arguments) {
+  std::vector<char*> argv;
+  for (std::string& a : arguments) argv.push_back(a.data());
+  argv.push_back(nullptr);
+  const pid_t process = fork();
+  REQUIRE(process >= 0);
+  if (process == 0) {
+    const int nowhere = open("/dev/null", O_RDWR);
+    if (nowhere < 0) _exit(126);
+    for (const int stream : {0, 1, 2}) dup2(nowhere, stream);
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  return process;
+}
+
+/// As the shell counts: 137 if it was killed.
+int exit_code(pid_t process) {
+  int status = 0;
+  REQUIRE(waitpid(process, &status, 0) == process);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// mpirun with the program's arguments; no process if it cannot be had here, which is told.
+std::optional<std::vector<std::string>> under_mpirun(std::size_t ranks,
+                                                     const std::vector<std::string>& program) {
+  const std::string mpirun = BAECHI_MPIRUN;
+  if (mpirun.empty()) {
+    MESSAGE("skipped: no Open MPI");
+    return std::nullopt;
+  }
+  std::vector<std::string> command{"env",
+                                   "OMPI_ALLOW_RUN_AS_ROOT=1",
+                                   "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                                   "ASAN_OPTIONS=detect_leaks=0",  // Open MPI's own
+                                   mpirun,
+                                   "--oversubscribe",
+                                   "--bind-to",
+                                   "none",
+                                   "-n",
+                                   std::to_string(ranks)};
+  command.insert(command.end(), program.begin(), program.end());
+  return command;
+}
+
+std::vector<pid_t> children_of(pid_t process) {
+  std::ifstream list(fmt::format("/proc/{0}/task/{0}/children", process));
+  return {std::istream_iterator<pid_t>(list), {}};
+}
+
+}  // namespace
+
+TEST_SUITE("folder_run") {
+  TEST_CASE("shards that are merged are the whole, to the byte") {
+    const TemporaryFolder folder;
+    const Plan plan = plan_of(swept);
+    run_into(folder.file("whole"), plan, {.threads = 2}, all_runs(plan));
+    const Files whole = files_of(folder.file("whole"), folder);
+    for (const std::size_t shards : {1U, 2U, 5U}) {
+      std::vector<std::string> parts;
+      std::size_t runs = 0;
+      for (std::size_t s = 1; s <= shards; ++s) {
+        const std::vector<std::size_t> ids = shard_runs(plan, s, shards);
+        CHECK(ids.size() % 8 == 0);  // whole points
+        CHECK(ids.size() / 8 >= 24 / shards);
+        CHECK(ids.size() / 8 <= 24 / shards + 1);
+        runs += ids.size();
+        parts.insert(parts.begin(), folder.file(fmt::format("{}of{}", s, shards)));
+        run_into(parts.front(), plan, {.threads = s}, ids);
+      }
+      CHECK(runs == swept_runs);
+      write_results(folder.file("merged"), merge_results(parts));
+      CHECK(files_of(folder.file("merged"), folder) == whole);
+    }
+  }
+
+  TEST_CASE("the program runs shards and merges them, with their timelines") {
+    const TemporaryFolder folder;
+    const std::string scenario = folder.write("swept.yaml", swept);
+    const auto program = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), BAECHI_PROGRAM);
+      return exit_code(start_program(arguments));
+    };
+    const std::string whole = folder.file("whole"), merged = folder.file("merged");
+    const std::string one = folder.file("one"), two = folder.file("two");
+    REQUIRE(program({"run", scenario, "--out", whole, "--timelines", "best"}) == 0);
+    REQUIRE(program({"run", scenario, "--shard", "1/2", "--out", one, "--timelines", "best"}) == 0);
+    REQUIRE(program({"run", scenario, "--shard", "2/2", "--out", two, "--timelines", "best"}) == 0);
+    REQUIRE(program({"merge", two, one, "--out", merged}) == 0);
+    CHECK(files_of(merged, folder) == files_of(whole, folder));
+    const auto names = [](const std::string& path) {
+      std::set<std::string> all;
+      for (const auto& entry : fs::directory_iterator(path))
+        all.insert(entry.path().filename().string());
+      return all;
+    };
+    CHECK(names(merged) == names(whole));
+    CHECK(names(whole).size() > 3);
+    CHECK(program({"merge", one, folder.file("none"), "--out", merged}) == 2);
+    for (const char* shard : {"0/2", "3/2", "1", "1/x"})
+      CHECK(program({"run", scenario, "--shard", shard, "--out", one}) == 2);
+  }
+
+  TEST_CASE("merging says of every folder why it cannot be") {
+    const TemporaryFolder folder;
+    const Plan plan = plan_of(swept), other = plan_of(swept + "engine: {overlap: false}\n");
+    run_into(folder.file("a"), plan, {}, shard_runs(plan, 1, 12));
+    run_into(folder.file("b"), other, {}, shard_runs(other, 2, 12));
+    fs::create_directories(folder.file("c"));
+    folder.write("c/runs.journal", "");
+    const std::vector<std::string> parts{folder.file("a"), folder.file("b"), folder.file("c"),
+                                         folder.file("d")};
+    CHECK_THROWS_WITH_AS(
+        merge_results(parts),
+        fmt::format("{0}/b: results of another scenario or version than those in {0}/a\n"
+                    "{0}/c: its run did not end; run it again with --resume, then merge\n"
+                    "{0}/d/results.sqlite: no such file",
+                    fs::path(folder.file("a")).parent_path().string())
+            .c_str(),
+        InputError);
+    CHECK(merge_results(std::span(parts).first(1)).rows.size() == 16);
+  }
+
+  TEST_CASE("what is resumed is run once, wherever the first run stopped") {
+    const TemporaryFolder folder;
+    const Plan plan = plan_of(swept);
+    run_into(folder.file("whole"), plan, {.threads = 2}, all_runs(plan));
+    std::vector<std::size_t> first = all_runs(plan);
+    first.resize(50);
+    SUBCASE("with results, as Ctrl-C leaves them") {
+      run_into(folder.file("r"), plan, {.threads = 2}, first);
+      CHECK_FALSE(fs::exists(folder.file("r/runs.journal")));
+    }
+    SUBCASE("with a journal alone, as kill -9 leaves it") {
+      FolderRun run(folder.file("r"), plan, false);
+      run.run(first, {.threads = 2});
+    }
+    SUBCASE("with both") {
+      run_into(folder.file("r"), plan, {}, {first.begin(), first.begin() + 30});
+      FolderRun run(folder.file("r"), plan, true);
+      run.run(run.remaining(first), {});
+    }
+    FolderRun run(folder.file("r"), plan, true);
+    CHECK(run.remaining(all_runs(plan)).size() == swept_runs - 50);
+    run.run(run.remaining(all_runs(plan)), {.threads = 2});
+    run.finish({.threads = 2});
+    CHECK(files_of(folder.file("r"), folder) == files_of(folder.file("whole"), folder));
+  }
+
+  TEST_CASE("a journal is read up to where it is torn or wrong") {
+    const TemporaryFolder folder;
+    const Plan plan = plan_of(swept);
+    {
+      FolderRun run(folder.file("r"), plan, false);
+      run.run(all_runs(plan), {});
+    }
+    const std::string journal = folder.read("r/runs.journal");
+    const auto runs_of = [&](const std::string& bytes) {
+      folder.write("r/runs.journal", bytes);
+      return Journal(folder.file("r/runs.journal"), plan, true).size();
+    };
+    CHECK(runs_of(journal) == swept_runs);
+    CHECK(runs_of(journal.substr(0, journal.size() - 1)) == swept_runs - 1);
+    CHECK(runs_of(journal.substr(0, journal.size() - 1) + "\1") == swept_runs - 1);
+    CHECK(runs_of(journal + std::string(1000, '\0')) == swept_runs);
+    std::size_t before = 0;
+    for (std::size_t bytes = 0; bytes < journal.size(); bytes += 97) {
+      const std::size_t runs = runs_of(journal.substr(0, bytes));
+      CHECK(runs >= before);
+      before = runs;
+    }
+    CHECK(before >= swept_runs - 2);
+    CHECK_THROWS_WITH_AS(runs_of("something else"),
+                         doctest::Contains("not a journal of this program"), InputError);
+  }
+
+  TEST_CASE("a journal takes no second process, and a folder no runs of something else") {
+    const TemporaryFolder folder;
+    const Plan plan = plan_of(swept), other = plan_of(swept + "engine: {overlap: false}\n");
+    {
+      FolderRun run(folder.file("r"), plan, false);
+      CHECK_THROWS_WITH_AS(FolderRun(folder.file("r"), plan, true),
+                           doctest::Contains("another baechi is running into this folder"),
+                           InputError);
+      run.run(shard_runs(plan, 1, 12), {});
+    }
+    CHECK_THROWS_WITH_AS(
+        FolderRun(folder.file("r"), other, true),
+        doctest::Contains("runs.journal holds 16 runs of another scenario or version"), InputError);
+    run_into(folder.file("r"), plan, {}, shard_runs(plan, 1, 12), true);
+    CHECK_THROWS_WITH_AS(FolderRun(folder.file("r"), other, true),
+                         doctest::Contains("r holds 16 runs of another scenario or version"),
+                         InputError);
+  }
+
+  TEST_CASE("a sweep that has grown takes over the runs that it had") {
+    const TemporaryFolder folder;
+    const std::string less = [] {
+      std::string text = swept;
+      text.replace(text.find("[0.1, 0.5, 1.0]"), 15, "[0.1, 1.0]");
+      return text;
+    }();
+    const Plan small = plan_of(less), large = plan_of(swept);
+    run_into(folder.file("r"), small, {}, all_runs(small));
+    FolderRun run(folder.file("r"), large, true);
+    CHECK(run.remaining(all_runs(large)).size() == swept_runs / 3);
+    run.run(run.remaining(all_runs(large)), {});
+    run.finish({});
+    run_into(folder.file("whole"), large, {}, all_runs(large));
+    CHECK(files_of(folder.file("r"), folder) == files_of(folder.file("whole"), folder));
+  }
+
+  TEST_CASE("killed at any moment, fifty times, it loses nothing that was finished") {
+    const TemporaryFolder folder;
+    const std::string scenario = folder.write("swept.yaml", swept);
+    std::mt19937 random(7);
+    const std::vector<std::string> fresh{BAECHI_PROGRAM,       "run",     scenario, "--out",
+                                         folder.file("whole"), "--quiet", "-j",     "2"};
+    const auto start = std::chrono::steady_clock::now();
+    REQUIRE(exit_code(start_program(fresh)) == 0);
+    const auto whole_time = std::chrono::steady_clock::now() - start;
+    const Files whole = files_of(folder.file("whole"), folder);
+
+    std::size_t killed = 0, ended = 0, torn_folders = 0;
+    while (killed < 50) {
+      const std::string out = folder.file(fmt::format("r{}", ended));
+      std::vector<std::string> again = fresh;
+      again[4] = out;
+      again.emplace_back("--resume");
+      const pid_t process = start_program(again);
+      std::this_thread::sleep_for(whole_time * std::uniform_int_distribution(0, 1000)(random) /
+                                  1000);
+      kill(process, SIGKILL);
+      const int code = exit_code(process);
+      REQUIRE((code == 0 || code == 128 + SIGKILL));
+      if (code != 0) {
+        ++killed;
+        torn_folders += fs::exists(out + "/runs.journal") ? 1U : 0U;
+      }
+      if (code != 0 && killed < 50) continue;
+      if (code != 0) REQUIRE(exit_code(start_program(again)) == 0);
+      CHECK(files_of(out, folder) == whole);
+      CHECK_FALSE(fs::exists(out + "/runs.journal"));
+      ++ended;
+    }
+    CHECK(torn_folders > 0);
+    CHECK(ended > 0);
+  }
+  TEST_CASE("one, two and three ranks write the same files as one process") {
+    const TemporaryFolder folder;
+    const std::string scenario = folder.write("swept.yaml", swept);
+    const std::vector<std::string> program{BAECHI_PROGRAM,   "run",    scenario, "--out",
+                                           folder.file("r"), "--quiet"};
+    if (!under_mpirun(1, program)) return;
+    REQUIRE(exit_code(start_program(program)) == 0);
+    const Files whole = files_of(folder.file("r"), folder);
+    for (const std::size_t ranks : {1U, 2U, 3U}) {
+      CAPTURE(ranks);
+      REQUIRE(exit_code(start_program(*under_mpirun(ranks, program))) == 0);
+      CHECK(files_of(folder.file("r"), folder) == whole);
+    }
+    std::vector<std::string> wrong = program;
+    wrong[2] = folder.file("none.yaml");
+    CHECK(exit_code(start_program(*under_mpirun(2, wrong))) == 2);
+  }
+
+  TEST_CASE("a rank that is killed ends the job, and what was found is resumed") {
+    const TemporaryFolder folder;
+    const std::string scenario = folder.write("swept.yaml", swept);
+    std::vector<std::string> program{BAECHI_PROGRAM,   "run",     scenario, "--out",
+                                     folder.file("r"), "--quiet", "-j",     "1"};
+    if (!under_mpirun(1, program)) return;
+    REQUIRE(exit_code(start_program(program)) == 0);
+    const Files whole = files_of(folder.file("r"), folder);
+    program.emplace_back("--resume");
+    std::mt19937 random(11);
+    for (int trial = 0; trial < 6; ++trial) {
+      fs::remove_all(folder.file("r"));
+      const pid_t mpirun = start_program(*under_mpirun(3, program));
+      const auto ended = [mpirun] {  // without taking its exit code
+        siginfo_t info{};
+        return waitid(P_PID, static_cast<id_t>(mpirun), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+               info.si_pid == mpirun;
+      };
+      const auto wait_until = [&](auto condition) {
+        for (int i = 0; i < 10'000 && !condition() && !ended(); ++i)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      };
+      wait_until([&] { return fs::exists(folder.file("r/runs.journal")); });
+      const std::vector<pid_t> ranks = children_of(mpirun);
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(std::uniform_int_distribution(0, 100)(random)));
+      if (ranks.size() == 3) kill(ranks[static_cast<std::size_t>(trial) % 3], SIGKILL);
+      // It may have been done already. mpirun itself sometimes hangs over a rank that is gone: then
+      // all of it is killed, as a batch system would.
+      wait_until([] { return false; });
+      if (!ended()) {
+        kill(mpirun, SIGKILL);
+        for (const pid_t rank : ranks) kill(rank, SIGKILL);
+      }
+      exit_code(mpirun);
+      REQUIRE(exit_code(start_program(*under_mpirun(2, program))) == 0);
+      CHECK(files_of(folder.file("r"), folder) == whole);
+    }
+  }
+}

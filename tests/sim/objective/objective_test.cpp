@@ -1,0 +1,232 @@
+#include "sim/objective/objective.h"
+
+#include <doctest/doctest.h>
+
+#include "sim/engine/simulation.h"
+#include "sim/objective/max_load.h"
+#include "tests/traces/msr_files.h"
+#include "tests/random_problems.h"
+#include "tests/shared_data.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// `accelerators` of `memory`, then `cores`; 1 B takes 1 ns.
+Cluster host(std::size_t accelerators, std::size_t cores, Bytes memory = 1_GiB) {
+  IdVector<DeviceId, Device> all;
+  for (std::size_t i = 0; i < accelerators; ++i)
+    all.push_back({.name = "acc", .kind = "acc", .memory = memory});
+  for (std::size_t i = 0; i < cores; ++i) all.push_back({.name = "cpu", .kind = "cpu"});
+  return Cluster::uniform(std::move(all), {.bandwidth = 1.0_GBps, .latency = 0ns});
+}
+
+Score score(const std::string& objective, const Problem& problem, const Placement& placement,
+            std::map<std::string, Options::Value> options = {}) {
+  return make_objective(objective, Options(objective, std::move(options)))
+      ->score(problem, placement);
+}
+
+/// Ops a, b, c, ... of these times, on a core ten times as much.
+class Ops {
+ public:
+  explicit Ops(std::initializer_list<Duration> times) {
+    for (const Duration t : times) {
+      const OpId v = builder.add_op({.name = std::string(1, next_++), .persistent = 10_B});
+      builder.set_compute(v, "acc", t);
+      builder.set_compute(v, "cpu", 10 * t);
+      outputs_.push_back(builder.add_tensor(v, 100_B));
+    }
+  }
+  void edge(int from, int to) {
+    builder.add_edge(outputs_[static_cast<std::size_t>(from)], static_cast<OpId>(to));
+  }
+  OpGraphBuilder builder;
+
+ private:
+  std::vector<TensorId> outputs_;
+  char next_ = 'a';
+};
+
+}  // namespace
+
+TEST_SUITE("objectives") {
+  TEST_CASE("max load: a tensor is paid for once where it is written and once where it is read") {
+    //   a(10) --100--> b(20), c(30): one tensor
+    Ops ops{10ns, 20ns, 30ns};
+    ops.edge(0, 1);
+    ops.edge(0, 2);
+    const OpGraph graph = std::move(ops.builder).build();
+    const Cluster cluster = host(3, 1);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const auto loads = [&](const Placement& p) {
+      std::vector<Duration> totals;
+      for (const DeviceLoad& load : device_loads(problem, p)) totals.push_back(load.total());
+      return totals;
+    };
+    CHECK(loads(on({gpu0, gpu0, gpu0})) == std::vector<Duration>{60ns, 0ns, 0ns, 0ns});
+    CHECK(loads(on({gpu0, gpu1, gpu2})) == std::vector<Duration>{110ns, 120ns, 130ns, 0ns});
+    CHECK(loads(on({gpu0, gpu1, gpu1})) == std::vector<Duration>{110ns, 150ns, 0ns, 0ns});
+    // A core pays nothing; the other end does.
+    CHECK(loads(on({gpu0, gpu1, gpu3})) == std::vector<Duration>{110ns, 120ns, 0ns, 300ns});
+    CHECK(loads(on({gpu3, gpu1, gpu1})) == std::vector<Duration>{0ns, 150ns, 0ns, 100ns});
+    CHECK(score("max_load", problem, on({gpu0, gpu1, gpu1})).value == 150ns);
+  }
+
+  TEST_CASE("max load of training: forward and backward together, or their maxima apart") {
+    //   a(10) -> b(20);  b'(40) -> a'(5), 100 ns each
+    Ops ops{10ns, 20ns};
+    const auto backward = [&](const char* name, Duration time) {
+      const OpId v = ops.builder.add_op({.name = name, .phase = Phase::backward});
+      ops.builder.set_compute(v, "acc", time);
+      ops.builder.set_compute(v, "cpu", time);
+      return v;
+    };
+    const OpId grad_b = backward("b'", 40ns), grad_a = backward("a'", 5ns);
+    ops.edge(0, 1);
+    ops.builder.add_edge(ops.builder.add_tensor(grad_b, 7_B), grad_a);
+    const OpGraph graph = std::move(ops.builder).build();
+    const Cluster cluster = host(2, 0);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const Placement p = on({gpu0, gpu1, gpu1, gpu0});
+    // gpu0: 10 + 100 and 5 + 7; gpu1: 20 + 100 and 40 + 7.
+    CHECK(device_loads(problem, p)[gpu0].forward == 110ns);
+    CHECK(device_loads(problem, p)[gpu1].backward == 47ns);
+    CHECK(score("max_load", problem, p).value == 167ns);
+    CHECK(score("max_load", problem, p, {{"phases", {"apart", "", {}}}}).value == 120ns + 47ns);
+    const Placement q = on({gpu0, gpu0, gpu1, gpu1});
+    // gpu0: 30 forward; gpu1: 45 backward.
+    CHECK(score("max_load", problem, q).value == 45ns);
+    CHECK(score("max_load", problem, q, {{"phases", {"apart", "", {}}}}).value == 75ns);
+  }
+
+  TEST_CASE("latency: a device's part starts with its last input and ends as a whole") {
+    //   a(10) -> b(20) -> d(40);  a -> c(30)
+    Ops ops{10ns, 20ns, 30ns, 40ns};
+    ops.edge(0, 1);
+    ops.edge(0, 2);
+    ops.edge(1, 3);
+    const OpGraph graph = std::move(ops.builder).build();
+    const Cluster cluster = host(2, 1);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const DeviceId core = gpu2;
+    CHECK(score("latency", problem, on({gpu0, gpu0, gpu0, gpu0})).value == 100ns);
+    // Cores: the longest path, times ten; there are cores for all.
+    CHECK(score("latency", problem, on({core, core, core, core})).value == 700ns);
+    // {a, c} ends at 10 + 30 + 100 out; {b, d} takes 100 in and 20 + 40.
+    CHECK(score("latency", problem, on({gpu0, gpu1, gpu0, gpu1})).value == 300ns);
+    // {a, b} 30 + 100 (a's) + 100 (b's); c on a core 300; d on gpu1 100 + 40.
+    CHECK(score("latency", problem, on({gpu0, gpu0, core, gpu1})).value == 530ns);
+    // gpu0 in two parts, for the path a, b, d comes back: {a, c} 40 + 100; b 100 + 20 + 100; {d}
+    // 100 + 40.
+    CHECK(score("latency", problem, on({gpu0, gpu1, gpu0, gpu0})).value == 500ns);
+  }
+
+  TEST_CASE("latency: parts that wait for each other never end") {
+    //   a -> b, c -> d: a and d on gpu0, c and b on gpu1. Each part needs the other's output.
+    Ops ops{10ns, 10ns, 10ns, 10ns};
+    ops.edge(0, 1);
+    ops.edge(2, 3);
+    const OpGraph graph = std::move(ops.builder).build();
+    const Cluster cluster = host(2, 0);
+    const ProfiledCosts costs(graph, cluster);
+    const Score s = score("latency", {graph, cluster, costs}, on({gpu0, gpu1, gpu1, gpu0}));
+    CHECK(s.deadlock);
+    CHECK_FALSE(s.feasible());
+  }
+
+  TEST_CASE("memory, device kinds and groups are part of every score") {
+    Ops ops{10ns, 10ns, 10ns};
+    ops.builder.set_compute(OpId{2}, "acc", std::nullopt);
+    ops.builder.colocate(OpId{0}, "x");
+    ops.builder.colocate(OpId{1}, "x");
+    const OpGraph graph = std::move(ops.builder).build();
+    const Cluster cluster = host(2, 1, 15_B);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const DeviceId core = gpu2;
+    for (const char* objective : {"max_load", "latency"}) {
+      CAPTURE(objective);
+      CHECK(score(objective, problem, on({core, core, core})).feasible());
+      CHECK(score(objective, problem, on({gpu0, gpu0, core})).over == 5_B);  // 20 of 15
+      CHECK(score(objective, problem, on({gpu0, gpu1, core})).split_groups == 1);
+      CHECK(score(objective, problem, on({core, core, gpu0})).misplaced == 1);
+      CHECK(score(objective, problem, on({core, core, core})) <
+            score(objective, problem, on({gpu0, gpu0, core})));
+    }
+    const Problem unlimited{graph, cluster, costs, {.enforce_memory = false}};
+    CHECK(score("max_load", unlimited, on({gpu0, gpu0, core})).feasible());
+  }
+
+  TEST_CASE("the step time is the engine's, and so is its idea of memory") {
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+      const RandomProblem random({.ops = 20}, 3, seed);
+      const Problem problem = random.under({});
+      const Score s = score("step_time", problem, random.placement);
+      CHECK(s.feasible());
+      CHECK(s.value == simulate(problem, random.placement).makespan);
+    }
+  }
+
+  TEST_CASE("an unknown objective or option is refused with the nearest name") {
+    CHECK_THROWS_WITH_AS(make_objective("max_laod", Options("max_laod"), "--objective"),
+                         "--objective: no objective 'max_laod' (did you mean 'max_load'?) "
+                         "(objectives: step_time, max_load, latency)",
+                         InputError);
+    CHECK_THROWS_AS(make_objective("latency", Options("latency", {{"x", {"1", "", {}}}})),
+                    InputError);
+  }
+
+  TEST_CASE("the authors' expert splits have the values that their program computes") {
+    const auto data = shared_data();
+    if (!data) return;
+    const auto root = *data / "msr-dnn-partitioning";
+    const struct {
+      const char *workload, *expert;
+      double milliseconds;
+    } throughput[] = {{"bert24_inference", "bert24_inference", 20.08},
+                      {"bert24_training", "bert24_training", 49.40},
+                      {"gnmt_inference", "gnmt_inference", 46.21},
+                      {"gnmt_training", "gnmt_training", 137.15},
+                      {"inceptionv3_inference", "inceptionv3_inference", 102.48},
+                      {"inceptionv3_training", "inceptionv3_inference", 213.65},
+                      {"resnet50_inference", "resnet50_inference", 43.92},
+                      {"resnet50_training", "resnet50_inference", 112.11}};
+    const auto in_ms = [](Duration t) { return to_us(t) / 1e3; };
+    for (const auto& [workload, expert, expected] : throughput) {
+      CAPTURE(workload);
+      const auto file = root / "throughput-inputs/LayerGraphs" / (std::string(workload) + ".json");
+      const MsrProblem msr(file);
+      const Placement p =
+          msr.split(file, root / "human-experts" / (std::string(expert) + "_expert.json"));
+      const Score s = score("max_load", msr.problem(), p);
+      CHECK(in_ms(s.value) == doctest::Approx(expected).epsilon(2e-4));
+      CHECK(s.feasible());
+    }
+    const struct {
+      const char* workload;
+      double milliseconds;
+      bool fits;
+    } latency[] = {{"bert24", 111.94, true},
+                   {"gnmt", 293.40, false},
+                   {"inceptionv3", 865.52, false},
+                   {"resnet50", 1014.93, false}};
+    for (const auto& [workload, expected, fits] : latency) {
+      CAPTURE(workload);
+      const std::string name = std::string(workload) + "_inference";
+      const auto file = root / "latency-inputs/LayerGraphs" / (name + ".json");
+      // The expert of bert24 uses 6 accelerators where the file has 5.
+      const MsrProblem msr(file, name == "bert24_inference" ? 6 : MsrProblem(file).accelerators(),
+                           8);
+      const Score s = score("latency", msr.problem(),
+                            msr.split(file, root / "human-experts" / (name + "_expert.json")));
+      CHECK(in_ms(s.value) == doctest::Approx(expected).epsilon(1e-4));
+      CHECK(s.feasible() == fits);
+    }
+  }
+}

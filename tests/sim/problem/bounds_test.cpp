@@ -1,0 +1,259 @@
+#include "sim/problem/bounds.h"
+
+#include <doctest/doctest.h>
+
+#include "placers/exact/pipelines.h"
+#include "placers/bounds/solver_bounds.h"
+#include "tests/placers/exact/brute_force.h"
+#include "tests/random_problems.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+LowerBounds bounds(const OpGraph& graph, const Cluster& cluster) {
+  const ProfiledCosts costs(graph, cluster);
+  return lower_bounds(graph, cluster, costs);
+}
+
+/// `count` ops of 10 ns that do not depend on each other.
+OpGraphBuilder independent(int count) {
+  OpGraphBuilder g;
+  for (int i = 0; i < count; ++i) g.add_op({.name = std::to_string(i), .compute = 10ns});
+  return g;
+}
+
+Cluster of_speeds(std::initializer_list<double> speeds) {
+  IdVector<DeviceId, Device> devices;
+  for (const double s : speeds)
+    devices.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB, .speed = s});
+  return Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
+}
+
+}  // namespace
+
+TEST_SUITE("bounds") {
+  TEST_CASE("the longest path binds where there are devices enough, the work where there are not") {
+    // a(10) -> b(20), a -> c(30): path 40, work 60. Transfers count for nothing.
+    const LowerBounds one = bounds(one_tensor_two_readers(), gpus(1));
+    CHECK(one.critical_path == 40ns);
+    CHECK(one.work == 60ns);
+    CHECK(one.best() == 60ns);
+    CHECK(one.binding() == "work");
+    const LowerBounds two = bounds(one_tensor_two_readers(), gpus(2));
+    CHECK(two.work == 30ns);
+    CHECK(two.best() == 40ns);
+    CHECK(two.binding() == "critical path");
+    CHECK(two.group == 0ns);
+    CHECK(two.fits_in_memory);
+    CHECK(two.why_not.empty());
+  }
+
+  TEST_CASE("a share of the work that is no whole time is rounded up") {
+    // 40 / 3 = 13.3: no step of whole nanoseconds takes less than 14.
+    CHECK(bounds(independent(4).build(), gpus(3)).work == 14ns);
+  }
+
+  TEST_CASE("nothing to do is bounded by nothing") {
+    const LowerBounds none = bounds(OpGraphBuilder().build(), gpus(2));
+    CHECK(none.best() == 0ns);
+    CHECK(none.binding() == "critical path");
+    CHECK(none.fits_in_memory);
+    OpGraphBuilder g;
+    g.add_op({.name = "no time"});
+    CHECK(bounds(std::move(g).build(), gpus(2)).best() == 0ns);
+  }
+
+  TEST_CASE("a faster device does more of the work, and the path is on the fastest") {
+    // Speeds 1 and 2: an op takes 10 or 5. Three ops: 15 of the fast device's time, of which the
+    // slow one can do half as much in the same time: 15 / 1.5 = 10; two on the fast one, one on the
+    // slow one take just that.
+    const LowerBounds b = bounds(independent(3).build(), of_speeds({1.0, 2.0}));
+    CHECK(b.critical_path == 5ns);
+    CHECK(b.work == 10ns);
+  }
+
+  TEST_CASE("device kinds: each op counts with its time where it is fastest") {
+    // a: 4 on a gpu, 40 on a cpu; b: 30 and 10; b reads a.
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a"});
+    const OpId b = g.add_op({.name = "b"});
+    g.set_compute(a, "gpu", 4ns);
+    g.set_compute(a, "cpu", 40ns);
+    g.set_compute(b, "gpu", 30ns);
+    g.set_compute(b, "cpu", 10ns);
+    g.add_edge(g.add_tensor(a, 100_B), b);
+    const OpGraph graph = std::move(g).build();
+    const auto cluster = [](std::initializer_list<const char*> kinds) {
+      IdVector<DeviceId, Device> devices;
+      for (const char* kind : kinds)
+        devices.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
+      return Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
+    };
+    const LowerBounds both = bounds(graph, cluster({"gpu", "cpu"}));
+    CHECK(both.critical_path == 14ns);  // 4 + 10
+    CHECK(both.work == 7ns);            // each device is the fastest for one of them: 14 / 2
+    const LowerBounds gpu = bounds(graph, cluster({"gpu"}));
+    CHECK(gpu.critical_path == 34ns);
+    CHECK(gpu.work == 34ns);
+    CHECK(gpu.binding() == "critical path");  // ties: the first
+  }
+
+  TEST_CASE("a colocation group cannot be shared out") {
+    // Of 6 ops of 10 three are one group, two another.
+    OpGraphBuilder g = independent(6);
+    for (const std::uint32_t v : {0U, 2U, 4U}) g.colocate(OpId{v}, "three");
+    for (const std::uint32_t v : {1U, 3U}) g.colocate(OpId{v}, "two");
+    const OpGraph graph = std::move(g).build();
+    const LowerBounds b = bounds(graph, gpus(4));
+    CHECK(b.critical_path == 10ns);
+    CHECK(b.work == 15ns);
+    CHECK(b.group == 30ns);
+    CHECK(b.best() == 30ns);
+    CHECK(b.binding() == "group");
+    CHECK(bounds(graph, of_speeds({1.0, 2.0})).group == 15ns);
+  }
+
+  TEST_CASE("weights that do not fit in all devices together") {
+    OpGraphBuilder g;
+    for (const char* name : {"a", "b", "c"}) g.add_op({.name = name, .persistent = 10_B});
+    const OpGraph graph = std::move(g).build();
+    CHECK(bounds(graph, gpus(2, 15_B)).fits_in_memory);  // as far as the bounds can tell
+    const LowerBounds b = bounds(graph, gpus(2, 14_B));
+    CHECK_FALSE(b.fits_in_memory);
+    CHECK(b.why_not == "weights need 30 B, all 2 devices together have 28 B");
+  }
+
+  TEST_CASE("an op that fits on no device") {
+    // 5 of weights, 6 of workspace, 7 + 8 of outputs; the control dependency takes none.
+    OpGraphBuilder g;
+    g.add_op({.name = "small", .persistent = 1_B});
+    const OpId v = g.add_op({.name = "large", .persistent = 5_B, .temporary = 6_B});
+    g.add_tensor(v, 7_B);
+    g.add_tensor(v, 8_B);
+    g.add_control(v, g.add_op({.name = "after"}));
+    const OpGraph graph = std::move(g).build();
+    IdVector<DeviceId, Device> devices;
+    devices.push_back({.name = "little", .kind = {}, .memory = 20_B});
+    devices.push_back({.name = "big", .kind = {}, .memory = 26_B});
+    CHECK(bounds(graph, Cluster::uniform(devices, {})).fits_in_memory);
+    devices[gpu1].memory = 25_B;
+    const LowerBounds b = bounds(graph, Cluster::uniform(devices, {}));
+    CHECK_FALSE(b.fits_in_memory);
+    CHECK(b.why_not == "op 'large' needs 26 B, the largest device has 25 B");
+  }
+
+  TEST_CASE("a group that fits on no device: all its weights and the most that one op adds") {
+    // Weights 10 + 20; a adds 5, b 9.
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .persistent = 10_B, .temporary = 5_B});
+    const OpId b = g.add_op({.name = "b", .persistent = 20_B});
+    g.add_tensor(b, 9_B);
+    g.colocate(a, "pair");
+    g.colocate(b, "pair");
+    const OpGraph graph = std::move(g).build();
+    CHECK(bounds(graph, gpus(2, 39_B)).fits_in_memory);
+    const LowerBounds bound = bounds(graph, gpus(2, 38_B));
+    CHECK_FALSE(bound.fits_in_memory);
+    CHECK(bound.why_not == "colocation group 'pair' needs 39 B, the largest device has 38 B");
+  }
+
+  TEST_CASE("of two children one crosses or waits for the other") {
+    // a(10) -> b(20), a -> c(30), one tensor. A transfer that takes ages is never made: together
+    // on one device they take 60. Apart from a, b would wait 30 more (c is before it there), c 20.
+    // Half and half: b at 10 + 30 x, c at 10 + 20 (1 - x): the ends 30 + 30 x and 60 - 20 x meet at
+    // x = 0.6, at 48.
+    const OpGraph graph = one_tensor_two_readers();
+    const auto bound = [&](Bandwidth bandwidth) {
+      const Cluster cluster = Cluster::uniform(2, 1_GiB, {.bandwidth = bandwidth, .latency = 0ns});
+      const ProfiledCosts costs(graph, cluster);
+      return communication_bound({graph, cluster, costs});
+    };
+    CHECK(bound({1e6}) == 48ns);
+    // 100 B in 1 ns: b crosses, 10 + 1 + 20; c does not.
+    CHECK(bound({1e11}) == 40ns);
+    // In 15 ns: 30 + 15 x and 40 + 15 (1 - x) meet beyond x = 0.8: 42.5, so 43.
+    CHECK(bound({100.0 / 15.0 * 1e9}) == 43ns);
+  }
+
+  TEST_CASE("what does not fit beside each other is not shared out evenly") {
+    // a and b, 10 B each: 10 ns on the accelerator, 40 ns on the core. Without limits the core does
+    // a fifth of the work: 20 * 4 / 5 = 16. If the accelerator holds but one of them, the core has
+    // to do the other: 40, or none of both fits.
+    OpGraphBuilder g;
+    for (const char* name : {"a", "b"}) {
+      const OpId v = g.add_op({.name = name, .persistent = 10_B});
+      g.set_compute(v, "acc", 10ns);
+      g.set_compute(v, "cpu", 40ns);
+    }
+    const OpGraph graph = std::move(g).build();
+    const auto bound = [&](Bytes memory, Limits limits) {
+      IdVector<DeviceId, Device> all;
+      all.push_back({.name = "acc", .kind = "acc", .memory = memory});
+      all.push_back({.name = "cpu", .kind = "cpu", .memory = 20_B});
+      const Cluster cluster = Cluster::uniform(all, {.bandwidth = 1.0_GBps, .latency = 0ns});
+      const ProfiledCosts costs(graph, cluster);
+      return shared_bound({graph, cluster, costs}, limits);
+    };
+    CHECK(bound(20_B, Limits::all_devices) == 16ns);
+    CHECK(bound(10_B, Limits::all_devices) == 40ns);
+    CHECK(bound(10_B, Limits::accelerators) == 40ns);
+    CHECK(bound(10_B, Limits::none) == 16ns);
+  }
+
+  TEST_CASE("as many devices are needed as have memory for all weights, or large units") {
+    const auto needed = [](std::initializer_list<Bytes> weights, Cluster cluster) {
+      OpGraphBuilder g;
+      for (const Bytes b : weights)
+        g.add_op({.name = std::to_string(g.num_ops()), .persistent = b});
+      const OpGraph graph = std::move(g).build();
+      const ProfiledCosts costs(graph, cluster);
+      return devices_needed({graph, cluster, costs});
+    };
+    CHECK(needed({}, gpus(2)) == 0);
+    CHECK(needed({10_B, 10_B, 10_B}, gpus(4, 15_B)) == 3);  // each over half of a device
+    CHECK(needed({5_B, 5_B, 5_B, 5_B}, gpus(4, 10_B)) == 2);
+    CHECK(needed({5_B, 5_B, 5_B, 5_B}, gpus(4, 9_B)) == 4);  // 5 > 9 / 2
+    CHECK(needed({4_B, 4_B, 4_B}, gpus(4, 9_B)) == 2);
+    CHECK(needed({10_B, 10_B, 10_B}, gpus(2, 14_B)) == std::nullopt);
+  }
+
+  TEST_CASE("no bound is above the best placement") {
+    const auto load = make_objective("max_load", Options("max_load"));
+    const auto latency = make_objective("latency", Options("latency"));
+    const std::vector<EngineOptions> engines = all_engines();
+    std::size_t tight = 0;
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem random({.ops = 6}, 3, seed);
+      const Cluster cluster = with_memory(random.cluster, gpu0, {seed % 2 == 0 ? 150 : 1'000'000});
+      EngineOptions engine = engines[seed % engines.size()];
+      if (seed % 11 == 0) engine.transfers = Transfers::staged;
+      const Problem problem = random.under(engine, cluster);
+      const LowerBounds quick = lower_bounds(problem.graph, problem.cluster, problem.costs);
+      if (const auto best = best_placement(problem)) {
+        const Duration communication = communication_bound(problem);
+        const Duration memory = shared_bound(problem, Limits::all_devices);
+        CHECK(quick.best() <= best->makespan);
+        CHECK(communication <= best->makespan);
+        CHECK(memory <= best->makespan);
+        CHECK(quick.critical_path <= communication);
+        tight += std::max(communication, memory) > quick.best() ? 1U : 0U;
+      }
+      if (const auto best = best_placement(problem, *load, any_placement)) {
+        const ColocationUnits units(problem.graph);
+        const std::vector<DeviceSort> sorts = device_sorts(problem);
+        CHECK(quick.work <= best->makespan);
+        CHECK(quick.group <= best->makespan);
+        CHECK(shared_bound(problem, Limits::accelerators) <= best->makespan);
+        CHECK(load_bound(Blocks(problem, units, sorts, {.join_cycles = false}), sorts) <=
+              best->makespan);
+      }
+      if (const auto best = best_placement(problem, *latency, any_placement))
+        CHECK(quick.critical_path <= best->makespan);
+    }
+    CHECK(tight > 30);  // where they say more than the quick ones
+  }
+}

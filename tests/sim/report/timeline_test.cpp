@@ -1,0 +1,153 @@
+#include "sim/report/timeline.h"
+
+#include <doctest/doctest.h>
+
+#include "sim/error.h"
+#include "tests/small_graphs.h"
+#include "tests/temporary_folder.h"
+#include "tests/sim/report/timeline_checks.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+constexpr TimePoint at(Duration time) {
+  return TimePoint{time};
+}
+
+/// The step's timeline file, checked; `busy` is what it says of each device.
+std::string timeline_of(const Problem& problem, const Placement& placement,
+                        const std::string& name = "step.json") {
+  const TemporaryFolder folder;
+  Timeline timeline;
+  StepObserver* observers[] = {&timeline};
+  const StepResult step = simulate(problem, placement, observers);
+  write_perfetto(folder.file(name), problem, timeline, step);
+  CHECK(folder.num_files() == 1);
+  std::string text = folder.read(name);
+  if (name.ends_with(".gz")) return text;
+  auto computing = check_timeline(text);
+  for (const DeviceId d : problem.cluster.devices())
+    CHECK(computing[static_cast<std::int64_t>(index(d))] == step.devices[d].busy.count());
+  return text;
+}
+
+std::vector<std::string> thread_names(const std::string& text) {
+  std::vector<std::string> names;
+  const nlohmann::json json = nlohmann::json::parse(text);
+  for (const auto& event : json["traceEvents"]) {
+    if (event["name"] == "thread_name") names.push_back(event["args"]["name"]);
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_SUITE("timeline") {
+  TEST_CASE("spans that overlap get lanes of their own, touching ones share the lowest") {
+    //  0---10
+    //     5---15
+    //       10---20   touches the first
+    //       10-11     overlaps both others, in time before the one above: it ends first
+    CHECK(lanes({{at(0ns), at(10ns)},
+                 {at(5ns), at(15ns)},
+                 {at(10ns), at(20ns)},
+                 {at(10ns), at(11ns)}}) == std::vector<std::size_t>{0, 1, 2, 0});
+    CHECK(lanes({}).empty());
+  }
+
+  TEST_CASE("work of no length overlaps nothing that it touches") {
+    CHECK(lanes({{at(5ns), at(5ns)}, {at(5ns), at(5ns)}, {at(0ns), at(5ns)}, {at(5ns), at(6ns)}}) ==
+          std::vector<std::size_t>{0, 0, 0, 0});
+  }
+
+  TEST_CASE("a step's file has a track for what each device computes, sends and receives") {
+    const OpGraph graph = one_tensor_two_readers();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const std::string text = timeline_of({graph, cluster, costs}, on({gpu0, gpu1, gpu1}));
+    // a (10 ns), then its 100 B, then b and c: 160 ns in all.
+    CHECK(thread_names(text) == std::vector<std::string>{"compute", "send", "compute", "receive"});
+    CHECK(text.find("\"ts\":0.110,\"dur\":0.020,\"cat\":\"op\",\"name\":\"b\"") !=
+          std::string::npos);
+    CHECK(text.find("\"ts\":0.010,\"dur\":0.100,\"cat\":\"send\",\"name\":\"a\"") !=
+          std::string::npos);
+  }
+
+  TEST_CASE("transfers at the same time are on several lanes") {
+    // a sends three tensors to gpu1 at once.
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 10ns});
+    const OpId b = g.add_op({.name = "b", .compute = 10ns});
+    for (int i = 0; i < 3; ++i) g.add_edge(g.add_tensor(a, 100_B), b);
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs, {.transfers = Transfers::parallel}};
+    CHECK(thread_names(timeline_of(problem, on({gpu0, gpu1}))) ==
+          std::vector<std::string>{"compute", "send 1", "send 2", "send 3", "compute", "receive 1",
+                                   "receive 2", "receive 3"});
+  }
+
+  TEST_CASE("ops of one colocation group have its name and one colour, others none") {
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 1ns});
+    const OpId b = g.add_op({.name = "b", .compute = 1ns});
+    const OpId c = g.add_op({.name = "c", .compute = 1ns});
+    g.add_op({.name = "d", .compute = 1ns});
+    g.colocate(a, "x");
+    g.colocate(c, "x");
+    g.colocate(b, "y");
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(1);
+    const ProfiledCosts costs(graph, cluster);
+    const std::string text = timeline_of({graph, cluster, costs}, on({gpu0, gpu0, gpu0, gpu0}));
+    std::map<std::string, std::pair<std::string, std::string>> look;
+    const auto json = nlohmann::json::parse(text);
+    for (const auto& event : json["traceEvents"]) {
+      if (event["ph"] == "X")
+        look[event["name"]] = {event["args"].value("group", ""), event.value("cname", "")};
+    }
+    CHECK(look["a"] == look["c"]);
+    CHECK(look["a"].first == "x");
+    CHECK(look["b"].first == "y");
+    CHECK(look["a"].second != look["b"].second);
+    CHECK(look["d"] == std::pair<std::string, std::string>());
+  }
+
+  TEST_CASE("names with quotes, control characters and broken UTF-8 are valid JSON") {
+    OpGraphBuilder g;
+    g.add_op({.name = "a\"b\\c\n\x01\xff", .kind = "\t", .compute = 1ns});
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(1);
+    const ProfiledCosts costs(graph, cluster);
+    timeline_of({graph, cluster, costs}, on({gpu0}));
+  }
+
+  TEST_CASE("running out of memory is marked where it happened") {
+    const OpGraph graph = one_tensor_two_readers();
+    const Cluster cluster = gpus(1, 99_B);  // a writes 100 B
+    const ProfiledCosts costs(graph, cluster);
+    const std::string text = timeline_of({graph, cluster, costs}, on({gpu0, gpu0, gpu0}));
+    CHECK(text.find("out of memory") != std::string::npos);
+  }
+
+  TEST_CASE("a name that ends in .gz is compressed, equally each time") {
+    const OpGraph graph = one_tensor_two_readers();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Placement placement = on({gpu0, gpu1, gpu1});
+    const std::string bytes = timeline_of({graph, cluster, costs}, placement, "s.json.gz");
+    CHECK(bytes.starts_with("\x1f\x8b"));
+    CHECK(bytes == timeline_of({graph, cluster, costs}, placement, "s.json.gz"));
+  }
+
+  TEST_CASE("a folder that is not there is the user's mistake") {
+    const OpGraph graph = one_tensor_two_readers();
+    const Cluster cluster = gpus(1);
+    const ProfiledCosts costs(graph, cluster);
+    CHECK_THROWS_AS(write_perfetto("/nowhere/step.json", {graph, cluster, costs}, {}, {}),
+                    InputError);
+  }
+}

@@ -1,0 +1,226 @@
+#include <doctest/doctest.h>
+
+#include "sim/engine/simulation.h"
+#include "tests/small_graphs.h"
+#include "tests/sim/transform/transforms.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+TEST_SUITE("colocate") {
+  // w (variable), read, loss, backward, Adam: update reads w, its slots m and v, and beta, which
+  // all updates share.
+  OpGraph adam() {
+    OpGraphBuilder g;
+    const auto variable = [&](const char* name, Bytes size) {
+      return g.add_op({.name = name, .kind = "VariableV2", .persistent = size});
+    };
+    std::vector<OpId> updates;
+    const OpId beta = variable("beta", 4_B);
+    const TensorId beta_out = g.add_tensor(beta, 4_B);
+    for (const char* layer : {"1", "2"}) {
+      const std::string n(layer);
+      const OpId w = variable(("w" + n).c_str(), 100_B);
+      const OpId m = variable(("m" + n).c_str(), 100_B);
+      const OpId v = variable(("v" + n).c_str(), 100_B);
+      const OpId read = g.add_op({.name = "read" + n, .kind = "Identity"});
+      const OpId layer_op = g.add_op({.name = "layer" + n, .kind = "MatMul"});
+      const OpId grad = g.add_op({.name = "grad" + n, .kind = "MatMul", .phase = Phase::backward});
+      const OpId update =
+          g.add_op({.name = "update" + n, .kind = "ApplyAdam", .phase = Phase::update});
+      g.set_forward(grad, layer_op);
+      const TensorId w_out = g.add_tensor(w, 100_B);
+      g.add_edge(w_out, read);
+      g.add_edge(g.add_tensor(read, 100_B), layer_op);
+      g.add_edge(g.add_tensor(layer_op, 10_B), grad);
+      for (const TensorId t : {w_out, g.add_tensor(m, 100_B), g.add_tensor(v, 100_B), beta_out,
+                               g.add_tensor(grad, 100_B)})
+        g.add_edge(t, update);
+    }
+    return std::move(g).build();
+  }
+
+  TEST_CASE("weights, slots, reads and updates go together, gradients with their forward op") {
+    const OpGraph graph = adam();
+    CHECK(groups(apply("colocate", graph).graph) ==
+          "- m1 m1 m1 m1 grad1 grad1 m1 m2 m2 m2 m2 grad2 grad2 m2");
+    CHECK(groups(apply("colocate", graph, {{"gradients", "false"}}).graph) ==
+          "- m1 m1 m1 m1 - - m1 m2 m2 m2 m2 - - m2");
+    CHECK(groups(apply("colocate", graph, {{"variables", "false"}}).graph) ==
+          "- - - - - grad1 grad1 - - - - - grad2 grad2 -");
+  }
+
+  TEST_CASE("an op that is in a group is joined to no other; one that is not joins groups") {
+    OpGraphBuilder g;
+    for (const char* name : {"f0", "f1"}) g.add_op({.name = name});
+    for (const char* name : {"g0", "g1"})
+      g.set_forward(g.add_op({.name = name, .phase = Phase::backward}), OpId{0});
+    g.colocate(OpId{1}, "stated");
+    g.colocate(OpId{2}, "stated");
+    CHECK(groups(apply("colocate", std::move(g).build()).graph) == "f0 stated stated f0");
+  }
+
+  TEST_CASE("without variables of its own an update goes with the layer whose gradient it reads") {
+    OpGraphBuilder g;
+    const OpId layer = g.add_op({.name = "layer", .persistent = 9_B});
+    const OpId grad = g.add_op({.name = "grad", .phase = Phase::backward});
+    const OpId update = g.add_op({.name = "update", .phase = Phase::update});
+    g.set_forward(grad, layer);
+    g.add_edge(g.add_tensor(layer, 1_B), grad);
+    g.add_edge(g.add_tensor(grad, 9_B), update);
+    CHECK(groups(apply("colocate", std::move(g).build()).graph) == "grad grad grad");
+  }
+}
+
+TEST_SUITE("forward_only") {
+  // f0 -> f1 -> g1 -> g0, sum reads g0 and g1 (more of g1), step waits for sum. g0, g1
+  // differentiate f0, f1; sum and step nothing.
+  OpGraph chain() {
+    OpGraphBuilder g;
+    const OpId f0 = g.add_op({.name = "f0", .compute = 1ns, .persistent = 10_B});
+    const OpId f1 = g.add_op({.name = "f1", .compute = 2ns, .persistent = 20_B});
+    const auto back = [&](const char* name, Duration time, Phase phase) {
+      return g.add_op({.name = name, .compute = time, .temporary = 5_B, .phase = phase});
+    };
+    const OpId g1 = back("g1", 4ns, Phase::backward);
+    const OpId g0 = back("g0", 8ns, Phase::backward);
+    const OpId sum = back("sum", 16ns, Phase::update);
+    const OpId step = back("step", 32ns, Phase::update);
+    g.set_forward(g0, f0);
+    g.set_forward(g1, f1);
+    const TensorId t0 = g.add_tensor(f0, 100_B);
+    g.add_edge(t0, f1);
+    g.add_edge(t0, g0);
+    g.add_edge(g.add_tensor(f1, 50_B), g1);
+    const TensorId d1 = g.add_tensor(g1, 40_B);
+    g.add_edge(d1, g0);
+    g.add_edge(d1, sum);
+    g.add_edge(g.add_tensor(g0, 30_B), sum);
+    g.add_control(sum, step);
+    return std::move(g).build();
+  }
+
+  TEST_CASE("backward ops go with their forward op, the others with their largest input") {
+    const OpGraph graph = chain();
+    const Transformed result = apply("forward_only", graph);
+    CHECK(leaders(graph, result) == "f0 f1 f1 f0 f1 f1");
+    CHECK(totals(result.graph) == Totals{.compute = 3ns, .persistent = 30_B});
+    REQUIRE(result.graph.num_edges() == 1);
+    CHECK(result.graph.num_tensors() == 2);  // f1's output stays, though nobody reads it now
+  }
+
+  TEST_CASE("with count: all the placer sees the time and workspace of what follows") {
+    const OpGraph graph = chain();
+    const OpGraph counted = apply("forward_only", graph, {{"count", "all"}}).graph;
+    CHECK(totals(counted) == totals(graph));
+    CHECK(counted.op(OpId{0}).compute == 9ns);
+    CHECK(counted.op(OpId{1}).compute == 54ns);
+    CHECK(counted.op(OpId{1}).temporary == 5_B);
+  }
+
+  TEST_CASE("the whole model must fit one device, unless forced") {
+    // Weights 30; t0 100 and f1's 50; g1 runs: 30 + 100 + 50 + 40 + 5.
+    const Transformed result = apply("forward_only", chain());
+    CHECK(result.needs == 225_B);
+    CHECK(result.needs_why ==
+          "forward_only is for models that one device can hold, and this one takes 225 B there; "
+          "'force: true' places it all the same");
+    CHECK(apply("forward_only", chain(), {{"force", "true"}}).needs == 0_B);
+    CHECK(apply("forward_only", one_tensor_two_readers()).needs == 0_B);  // nothing is hidden
+  }
+
+  TEST_CASE("a group goes with its forward op, or as one where its first member goes") {
+    OpGraphBuilder g;
+    const OpId f0 = g.add_op({.name = "f0"});
+    const OpId f1 = g.add_op({.name = "f1"});
+    const OpId b0 = g.add_op({.name = "b0", .phase = Phase::backward});
+    const OpId b1 = g.add_op({.name = "b1", .phase = Phase::backward});
+    const OpId c0 = g.add_op({.name = "c0", .phase = Phase::backward});
+    g.set_forward(b0, f0);
+    g.set_forward(b1, f1);
+    g.set_forward(c0, f0);
+    for (const OpId v : {b0, b1}) g.colocate(v, "back");  // without a forward op
+    for (const OpId v : {f1, c0}) g.colocate(v, "both");
+    const OpGraph graph = std::move(g).build();
+    CHECK(leaders(graph, apply("forward_only", graph)) == "f0 f1 f0 f0 f1");
+  }
+
+  TEST_CASE("what nothing joins to a forward op is placed as it is") {
+    OpGraphBuilder g;
+    const OpId f = g.add_op({.name = "f"});
+    const OpId seed = g.add_op({.name = "seed", .phase = Phase::backward});
+    const OpId b = g.add_op({.name = "b", .phase = Phase::backward});
+    g.add_op({.name = "alone", .phase = Phase::update});
+    g.add_edge(g.add_tensor(f, 1_B), b);
+    g.add_edge(g.add_tensor(seed, 1_B), b);
+    const OpGraph graph = std::move(g).build();
+    CHECK(leaders(graph, apply("forward_only", graph)) == "f f f alone");
+  }
+}
+
+TEST_SUITE("baechi bundle") {
+  TEST_CASE("it is its parts in order, each of which can be left out") {
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+      Random random(seed);
+      const OpGraph graph = training_graph(1 + random.below(30), random);
+      const Transformed whole = apply("baechi", graph);
+      const Transformed parts = then(
+          then(then(apply("colocate", graph), *transform("forward_only")), *transform("coplace")),
+          *transform("fuse"));
+      CHECK(text(whole.graph) == text(parts.graph));
+      CHECK(whole.stands_for == parts.stands_for);
+      CHECK(whole.needs == parts.needs);
+      const Values none{{"colocate", "false"},
+                        {"forward_only", "false"},
+                        {"coplace", "false"},
+                        {"fuse", "false"}};
+      CHECK(text(apply("baechi", graph, none).graph) == text(graph));
+    }
+  }
+}
+
+TEST_SUITE("prune, control_edges") {
+  TEST_CASE("only ops without any edge are dropped") {
+    OpGraphBuilder g;
+    for (const char* name : {"a", "alone", "b", "c"}) g.add_op({.name = name, .compute = 1ns});
+    g.add_tensor(OpId{1}, 5_B);
+    g.add_edge(g.add_tensor(OpId{0}, 1_B), OpId{2});
+    g.add_control(OpId{0}, OpId{3});
+    const OpGraph graph = std::move(g).build();
+    const Transformed result = apply("prune", graph);
+    CHECK(leaders(graph, result) == "a - b c");
+    CHECK(result.graph.num_edges() == 2);
+  }
+
+  TEST_CASE("a free control edge takes no time and waits for no channel") {
+    // a(10) sends t (100 bytes, 100 ns) to b, and c waits for a, both on the other device. As a
+    // cost: t 10..110, then 4 bytes 110..114, c 114..115 beside b 110..130. Free: c 10..11.
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 10ns});
+    const OpId b = g.add_op({.name = "b", .compute = 20ns});
+    const OpId c = g.add_op({.name = "c", .compute = 1ns});
+    g.add_edge(g.add_tensor(a, 100_B), b);
+    g.add_control(a, c);
+    const OpGraph costly = std::move(g).build();
+    const OpGraph free = apply("control_edges", costly, {{"as", "free"}}).graph;
+    const Cluster cluster = gpus(3);
+    const Placement p = on({gpu0, gpu1, gpu2});
+    struct Starts final : StepObserver {
+      void on_op(OpId v, DeviceId, TimePoint start, TimePoint) override {
+        if (v == OpId{2}) c = start.time_since_epoch();
+      }
+      Duration c{};
+    };
+    const auto start_of_c = [&](const OpGraph& graph) {
+      const ProfiledCosts costs(graph, cluster);
+      Starts starts;
+      StepObserver* const observer = &starts;
+      simulate({graph, cluster, costs}, p, {&observer, 1});
+      return starts.c;
+    };
+    CHECK(start_of_c(costly) == 114ns);
+    CHECK(start_of_c(free) == 10ns);
+    CHECK(text(apply("control_edges", costly).graph) == text(costly));
+    CHECK(apply("fuse", free).graph.free_controls());  // kept by what comes after
+  }
+}

@@ -1,0 +1,308 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "placers/registry.h"
+#include "tests/traces/generate/generated_models.h"
+#include "tests/small_graphs.h"
+#include "traces/format/trace_file.h"
+#include "traces/generator.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// Ops with an edge.
+std::size_t connected(const OpGraph& g) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      g.ops(), [&](OpId v) { return !g.in_edges(v).empty() || !g.out_edges(v).empty(); }));
+}
+
+/// Ops of `phase` with an edge whose name has `part` in it.
+std::size_t connected(const OpGraph& g, Phase phase, std::string_view part) {
+  std::size_t n = 0;
+  for (const OpId v : g.ops()) {
+    const bool edges = !g.in_edges(v).empty() || !g.out_edges(v).empty();
+    if (edges && g.op(v).phase == phase && g.name(v).find(part) != std::string_view::npos) ++n;
+  }
+  return n;
+}
+
+std::size_t count(const OpGraph& g, std::string_view kind) {
+  std::size_t n = 0;
+  for (const OpId v : g.ops()) n += g.kind(v) == kind ? 1U : 0U;
+  return n;
+}
+
+/// Weights alone: those of a forward pass.
+std::int64_t weights(std::string_view name, Settings settings) {
+  settings["training"] = "false";
+  const OpGraph g = generate(name, settings);
+  std::int64_t bytes = 0;
+  for (const OpId v : g.ops()) bytes += g.op(v).persistent.count;
+  return bytes / 4;
+}
+
+/// Forward multiply-adds, as half the operations of products: what is done per element is less.
+double multiply_adds(const OpGraph& g) {
+  double flops = 0.0;
+  for (const OpId v : g.ops())
+    if (g.op(v).phase == Phase::forward) flops += static_cast<double>(g.work(v).flops);
+  return flops / 2.0;
+}
+
+constexpr Bytes gigabytes(double n) {
+  return n * Bytes{1'000'000'000};
+}
+
+/// Four GPUs on PCIe, as Baechi's.
+Cluster baechi_cluster(std::size_t devices, Bytes memory) {
+  return Cluster::uniform(devices, memory, {.bandwidth = 5.7_GBps, .latency = 134us});
+}
+
+Placement by_expert(const std::string& rules, const OpGraph& graph, const Cluster& cluster) {
+  const std::string file = BAECHI_SOURCE_DIR "/scenarios/papers/baechi_socc20/" + rules;
+  std::map<std::string, Options::Value> given;
+  given["rule_file"] = {.text = file, .where = "", .children = {}};
+  const ProfiledCosts costs(graph, cluster);
+  return make_placer("expert", Options("expert", given))
+      ->place({.graph = graph, .cluster = cluster, .costs = costs}, 0);
+}
+
+/// Of `graph`, which has times.
+StepResult step(const OpGraph& graph, const Cluster& cluster, const Placement& placement) {
+  const ProfiledCosts costs(graph, cluster);
+  return simulate({.graph = graph, .cluster = cluster, .costs = costs}, placement);
+}
+
+bool fits_one(const OpGraph& graph, Bytes memory) {
+  const Placement all{.device = IdVector<OpId, DeviceId>(graph.num_ops(), gpu0)};
+  return !step(timed(graph), baechi_cluster(1, memory), all).oom;
+}
+
+OpGraph gnmt(const std::string& batch, const std::string& length) {
+  return generate("gnmt", {{"level", "tf1"}, {"batch", batch}, {"length", length}});
+}
+
+}  // namespace
+
+TEST_SUITE("sequence_models") {
+  TEST_CASE("parameters are the published ones") {
+    struct Row {
+      const char* name;
+      Settings settings;
+      std::int64_t parameters;
+    };
+    // GNMT: embeddings 30 720 000, encoder 11 544 576, decoder 12 591 104, attention 524 800,
+    // projection 15 360 000. BERT with pretraining heads: 590 592 + 1536 + 30 522 for words, 1538
+    // for sentences, more than the encoder with its pooler; large: 1 049 600 + 2048 + 30 522 +
+    // 2050. Llama, Mixtral: what their published shapes add up to.
+    for (const Row& row : {
+             Row{"gnmt", {}, 70'740'480},
+             Row{"transformer", {}, 90'181'632},
+             Row{"transformer",
+                 {{"shared_embeddings", "true"}, {"vocabulary", "37000"}},
+                 63'045'632},
+             Row{"bert", {{"pretraining_heads", "false"}}, 109'482'240},
+             Row{"bert", {{"size", "large"}, {"pretraining_heads", "false"}}, 335'141'888},
+             Row{"bert", {}, 109'482'240 + 624'188},
+             Row{"bert", {{"size", "large"}}, 335'141'888 + 1'084'220},
+             Row{"gpt2", {}, 124'439'808},
+             Row{"gpt2", {{"size", "medium"}}, 354'823'168},
+             Row{"gpt2", {{"size", "large"}}, 774'030'080},
+             Row{"gpt2", {{"size", "xl"}}, 1'557'611'200},
+             Row{"llama", {}, 6'738'415'616},
+             Row{"llama", {{"size", "13b"}}, 13'015'864'320},
+             Row{"llama", {{"size", "70b"}}, 68'976'648'192},
+             Row{"llama", {{"size", "3-8b"}}, 8'030'261'248},
+             Row{"moe", {}, 46'702'792'704},
+             Row{"moe", {{"size", "8x22b"}}, 140'620'634'112},
+         }) {
+      CAPTURE(row.name);
+      CHECK(weights(row.name, row.settings) == row.parameters);
+      if (row.settings.contains("pretraining_heads")) continue;
+      CHECK(parameters(generate(row.name, row.settings)) == row.parameters);
+    }
+  }
+
+  TEST_CASE("GNMT at level tf1 has the variables and ops that Baechi counted") {
+    const OpGraph g = gnmt("128", "40");
+    // SoCC'20, table 6: 18 050 ops of 40 steps, 22 340 of 50, so 429 per step and 890 of none. Ours
+    // are as many per step and 10 fewer of none.
+    const std::size_t at_40 = connected(g);
+    CHECK(at_40 == 18'040);
+    CHECK(connected(gnmt("128", "50")) == at_40 + 10 * 429);
+    // Of the 429, 53 are forward; here those named after a step, the AddN and the Identities of
+    // stacks are not.
+    CHECK(connected(g, Phase::forward, "/step_7/") == 53);
+    CHECK(count(g, "LSTMBlockCell") == 40 * 9);
+    CHECK(count(g, "LSTMBlockCellGrad") == 40 * 9);
+    // 24 trained variables, two of which are tables whose rows are updated; m and v of each, the
+    // powers of two betas and the step.
+    CHECK(count(g, "ApplyAdam") == 22);
+    CHECK(count(g, "UnsortedSegmentSum") == 2);
+    CHECK(count(g, "VariableV2") == 3 * 24 + 3);
+    std::int64_t persistent = 0;
+    for (const OpId v : g.ops()) persistent += g.op(v).persistent.count;
+    CHECK(persistent == 4 * (3 * 70'740'480 + 3));
+  }
+
+  TEST_CASE("forward multiply-adds are the published ones") {
+    // What is done per element, gates among it, adds less than 1 %.
+    CHECK(multiply_adds(gnmt("128", "40")) == doctest::Approx(2.050e11).epsilon(0.01));
+    CHECK(multiply_adds(gnmt("128", "50")) == doctest::Approx(2.563e11).epsilon(0.01));
+    for (const char* level : {"module", "tf1"}) {
+      CHECK(multiply_adds(generate("gnmt", {{"batch", "256"}, {"level", level}})) ==
+            doctest::Approx(4.100e11).epsilon(0.01));
+    }
+    // Two operations per weight and token but those of tables that are looked up, and 2 L d per
+    // layer and token for attention: GPT-2 small 123 653 376 (without wpe) + 12 * 2 * 1024 * 768.
+    CHECK(multiply_adds(generate("gpt2", {{"batch", "1"}})) ==
+          doctest::Approx(1024.0 * (123'653'376 + 12.0 * 2 * 1024 * 768)).epsilon(0.01));
+    // Llama 7b: 6 738 415 616 - 32 000 * 4096; 32 * 2 * 2048 * 4096.
+    CHECK(multiply_adds(generate("llama", {})) ==
+          doctest::Approx(2048.0 * (6'607'343'616.0 + 32.0 * 2 * 2048 * 4096)).epsilon(0.01));
+    // Mixtral: 12 879 925 248 weights see a token, of which a table of 32 000 * 4096.
+    CHECK(multiply_adds(generate("moe", {})) ==
+          doctest::Approx(2048.0 * (12'748'853'248.0 + 32.0 * 2 * 2048 * 4096)).epsilon(0.01));
+  }
+
+  TEST_CASE("module level has the modules that users see") {
+    const auto forward = [](std::string_view name, Settings settings = {}) {
+      settings["training"] = "false";
+      return generate(name, settings).num_ops();
+    };
+    CHECK(forward("transformer") == 35);  // Baechi, section 5.4
+    CHECK(forward("bert") == 1 + 12 * 2 + 1 + 2);
+    CHECK(forward("gpt2") == 1 + 12 * 2 + 2);
+    CHECK(forward("llama") == 1 + 32 * 2 + 2);
+    CHECK(forward("moe") == 1 + 32 * (1 + 1 + 8 + 1) + 2);
+    // Two embeddings; of 40 steps 5 + 4 cells, an attention and the joining of both directions; two
+    // stacks, keys, projection.
+    CHECK(forward("gnmt") == 2 + 40 * (9 + 1 + 1) + 2 + 2);
+  }
+
+  TEST_CASE("memory of a step of GNMT is what Baechi tells of it") {
+    CHECK_FALSE(fits_one(gnmt("128", "50"), gigabytes(4.0)));
+    CHECK_FALSE(fits_one(gnmt("128", "40"), gigabytes(2.4)));
+    for (const char* batch : {"128", "256"}) {
+      CHECK(fits_one(gnmt(batch, "40"), 8_GiB));
+      CHECK(fits_one(gnmt(batch, "50"), 8_GiB));
+    }
+    // Its expert's fullest GPU has 2 GB, and runs with 2.4.
+    const OpGraph graph = timed(gnmt("128", "40"));
+    const Cluster cluster = baechi_cluster(4, gigabytes(2.4));
+    const StepResult r = step(graph, cluster, by_expert("gnmt.rules", graph, cluster));
+    CHECK_FALSE(r.oom);
+    Bytes most;
+    for (const DeviceId d : cluster.devices()) most = std::max(most, r.devices[d].peak);
+    CHECK(static_cast<double>(most.count) == doctest::Approx(2.0e9).epsilon(0.1));
+  }
+
+  TEST_CASE("memory of a step of Transformer is what Baechi tells of it") {
+    CHECK_FALSE(fits_one(generate("transformer", {}), gigabytes(2.4)));
+    CHECK(fits_one(generate("transformer", {{"batch", "128"}}), gigabytes(6.92)));
+    const OpGraph graph = timed(generate("transformer", {}));
+    const Cluster cluster = baechi_cluster(2, gigabytes(2.4));
+    CHECK_FALSE(step(graph, cluster, by_expert("transformer.rules", graph, cluster)).oom);
+  }
+
+  TEST_CASE("the experts' rules match every op and keep groups whole") {
+    struct Row {
+      const char* model;
+      Settings settings;
+      const char* rules;
+      std::size_t devices;
+    };
+    for (const Row& row :
+         {Row{"gnmt", {{"level", "tf1"}, {"length", "6"}}, "gnmt.rules", 4},
+          Row{"gnmt", {{"length", "6"}}, "gnmt.rules", 4},
+          Row{"gnmt", {{"length", "6"}, {"fuse_modules", "false"}}, "gnmt.rules", 4},
+          Row{"transformer", {}, "transformer.rules", 2},
+          Row{"inception_v3", {{"level", "tf1"}}, "inception_v3.rules", 1}}) {
+      CAPTURE(row.model);
+      const OpGraph graph = timed(generate(row.model, row.settings));
+      const Cluster cluster = baechi_cluster(row.devices, 8_GiB);
+      const Placement p = by_expert(row.rules, graph, cluster);  // throws if an op has no rule
+      std::vector<std::size_t> ops(row.devices);
+      for (const OpId v : graph.ops()) ++ops[index(p.device[v])];
+      CHECK(std::ranges::count(ops, 0U) == 0);
+      for (const GroupId g : graph.groups()) {
+        for (const OpId v : graph.members(g))
+          CHECK(p.device[v] == p.device[graph.members(g).front()]);
+      }
+      // A gradient is where its forward op is, or where what it passes on was written.
+      for (const OpId v : graph.ops()) {
+        const Op& op = graph.op(v);
+        if (op.forward == no_op || graph.kind(v) == "NoOp" || graph.kind(v) == "Identity") continue;
+        CAPTURE(graph.name(v));
+        CHECK(p.device[v] == p.device[op.forward]);
+      }
+    }
+  }
+
+  TEST_CASE("GNMT's expert has each layer on its GPU") {
+    const OpGraph graph = timed(gnmt("16", "4"));
+    const Cluster cluster = baechi_cluster(4, 8_GiB);
+    const Placement p = by_expert("gnmt.rules", graph, cluster);
+    const auto device = [&](std::string_view op) {
+      CAPTURE(op);
+      REQUIRE(graph.find(op));
+      return p.device[*graph.find(op)];
+    };
+    CHECK(device("encoder/layer_1/fw/step_0/lstm/LSTMBlockCell") == gpu0);
+    CHECK(device("encoder/layer_1/bw/step_3/lstm/LSTMBlockCell") == gpu0);
+    for (const int layer : {2, 3, 4}) {
+      const auto gpu = static_cast<DeviceId>(layer - 1);
+      for (const char* side : {"encoder", "decoder"}) {
+        const std::string at = fmt::format("{}/layer_{}/", side, layer);
+        CHECK(device(at + "step_2/lstm/LSTMBlockCell") == gpu);
+        CHECK(device("gradients/" + at + "step_2/lstm/LSTMBlockCell_grad/MatMul_1") == gpu);
+        CHECK(device(at + "lstm/kernel") == gpu);
+        CHECK(device("Adam/update_" + at + "lstm/kernel/ApplyAdam") == gpu);
+      }
+    }
+    CHECK(device("decoder/attention/step_1/score/Tanh") == gpu0);
+    CHECK(device("decoder/embedding/lookup/GatherV2") == gpu0);
+    CHECK(device("encoder/stack/stack") == gpu3);
+    CHECK(device("projection/Tensordot/MatMul") == gpu3);
+    CHECK(device("gradients/projection/Tensordot/MatMul_grad/MatMul") == gpu3);
+  }
+
+  TEST_CASE("every sequence model keeps the contract of models") {
+    for (const std::string name : {"gnmt", "transformer", "bert", "gpt2", "llama", "moe"}) {
+      for (const std::string optimizer : {"none", "sgd", "momentum", "adam", "rmsprop"}) {
+        for (const std::string level : {"module", "tf1"}) {
+          if (level == "tf1" && name != "gnmt") continue;
+          CAPTURE(name);
+          CAPTURE(optimizer);
+          CAPTURE(level);
+          Settings settings{{"optimizer", optimizer}, {"level", level}, {"length", "8"}};
+          settings["batch"] = "2";
+          const OpGraph two = generate(name, settings);
+          settings["batch"] = "4";
+          check_contract(two, generate(name, settings), level == "tf1");
+        }
+      }
+    }
+  }
+
+  TEST_CASE("a sequence model that cannot be is refused") {
+    CHECK_THROWS_WITH_AS(
+        generate("bert", {{"level", "tf1"}}),
+        "bert-base-l128: level tf1 has no ops for PositionEmbedding; level module has one",
+        InputError);
+    CHECK_THROWS_WITH_AS(generate("gpt2", {{"length", "2000"}}), "gpt2.length: more than 1024",
+                         InputError);
+    CHECK_THROWS_WITH_AS(generate("transformer", {{"heads", "7"}}),
+                         "transformer.heads: does not divide 'hidden'", InputError);
+    CHECK_THROWS_WITH_AS(generate("moe", {{"top_k", "9"}}), "moe.top_k: is more than 'experts'",
+                         InputError);
+    CHECK_THROWS_WITH_AS(
+        generate("bert", {{"pretraining_heads", "false"}}),
+        "bert.pretraining_heads: are what is trained: needed unless training is off", InputError);
+    CHECK_THROWS_WITH_AS(generate("llama", {{"batch", "1000000"}, {"length", "1000000"}}),
+                         "llama.batch: a layer of more than 10^17 multiply-adds", InputError);
+  }
+}

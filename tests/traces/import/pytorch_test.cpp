@@ -1,0 +1,258 @@
+// The PyTorch variant of m_topo, m_etf, m_sct and of the fit, by hand. The original's bit for bit
+// against itself: goldens_test.cpp.
+
+#include <doctest/doctest.h>
+
+#include "placers/colocation.h"
+#include "placers/registry.h"
+#include "scenarios/run/build.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "tests/validate/plans.h"
+#include "tests/random_problems.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// "variant=pytorch,compat=true"
+Placement place(const std::string& name, std::string_view options, const Problem& problem) {
+  std::map<std::string, Options::Value> values;
+  while (!options.empty()) {
+    const std::string_view one = options.substr(0, options.find(','));
+    const auto eq = one.find('=');
+    values[std::string(one.substr(0, eq))].text = one.substr(eq + 1);
+    options.remove_prefix(std::min(options.size(), one.size() + 1));
+  }
+  return make_placer(name, Options(name, values))->place(problem, 0);
+}
+
+struct Case {
+  Case(OpGraph g, std::size_t devices, Bytes memory = 1_GiB)
+      : graph(std::move(g)), cluster(gpus(devices, memory)) {}
+  OpGraph graph;
+  Cluster cluster;
+  ProfiledCosts costs{graph, cluster};
+  Problem problem{graph, cluster, costs};
+};
+
+//   a(10 us) --100 B--> b(20 us)     a byte takes 1 ns
+//       \------100 B--> c(30 us)     b and c read the same tensor
+OpGraph two_readers() {
+  OpGraphBuilder g;
+  const OpId a = g.add_op({.name = "a", .compute = 10us});
+  const OpId b = g.add_op({.name = "b", .compute = 20us});
+  const OpId c = g.add_op({.name = "c", .compute = 30us});
+  const TensorId t = g.add_tensor(a, 100_B);
+  g.add_edge(t, b);
+  g.add_edge(t, c);
+  return std::move(g).build();
+}
+
+//   a(10) --100 B--> b, --100 B--> c, --100 B--> d     1000 ns each, three tensors
+OpGraph three_tensors() {
+  OpGraphBuilder g;
+  const OpId a = g.add_op({.name = "a", .compute = 10ns});
+  for (const char* name : {"b", "c", "d"}) {
+    const OpId v = g.add_op({.name = name, .compute = 1000ns});
+    g.add_edge(g.add_tensor(a, 100_B), v);
+  }
+  return std::move(g).build();
+}
+
+//   a(10) --100 B--> b(10) --100 B--> c(10), whose output of 100 B nobody reads
+OpGraph chain() {
+  OpGraphBuilder g;
+  const OpId a = g.add_op({.name = "a", .compute = 10ns});
+  const OpId b = g.add_op({.name = "b", .compute = 10ns});
+  const OpId c = g.add_op({.name = "c", .compute = 10ns});
+  g.add_edge(g.add_tensor(a, 100_B), b);
+  g.add_edge(g.add_tensor(b, 100_B), c);
+  g.add_tensor(c, 100_B);
+  return std::move(g).build();
+}
+
+}  // namespace
+
+TEST_SUITE("pytorch") {
+  TEST_CASE("the fit: 1.2 times the measured bytes and 0.1 ms, nothing for nothing") {
+    // 1.2 x 0.1788 ns/B x 1 MB + 100 us = 314.56 us; without the 1.2: 278.8 us
+    CHECK(BaechiCosts::transfer_time(Bytes{1'000'000}, BaechiCosts::pytorch_fit) == 314'560ns);
+    CHECK(BaechiCosts::transfer_time(Bytes{1}, BaechiCosts::pytorch_fit) == 100'000ns);
+    CHECK(BaechiCosts::transfer_time(Bytes{}, BaechiCosts::pytorch_fit) == 0ns);
+    const auto time = [](const std::string& fit) {
+      const ScenarioFile file = scenario_of(
+          "graph: {generate: layered, ops: 10}\nplacers: [single]\n"
+          "cluster: {devices: {count: 2, memory: 1 GiB}, fit: " +
+          fit + "}\n");
+      const ClusterChoice& choice = file.point(0).cluster;
+      OpGraphBuilder b;
+      b.add_tensor(b.add_op({.name = "a"}), Bytes{1'000'000});
+      const OpGraph graph = std::move(b).build();
+      const Cluster cluster = make_cluster(choice);
+      return make_costs(choice, graph, cluster)->transfer(TensorId{0}, gpu0, gpu1);
+    };
+    CHECK(time("pytorch") == 314'560ns);
+    CHECK(time("{variant: pytorch}") == 314'560ns);
+    CHECK(time("{variant: pytorch, factor: 1}") == 278'800ns);
+    CHECK(time("{variant: pytorch, factor: 1, intercept_us: 0}") == 178'800ns);
+    CHECK(time("{factor: 2}") == 485us);  // 2 x 175.4 + 134 = 484.8
+    CHECK_THROWS_WITH_AS(time("torch"),
+                         doctest::Contains("cluster.fit: not 'baechi', 'pytorch' or"), InputError);
+  }
+
+  TEST_CASE("the original sends a tensor once per reader, and asserts room for it twice") {
+    // c could start on gpu0 at 30 us or, its copy of a's 100 B there at 10.1 us, on gpu1. The copy
+    // is charged, then asserted to fit into what is left: 199 B are too few.
+    const Case test(two_readers(), 2, 199_B);
+    CHECK_THROWS_WITH_AS(
+        place("m_etf", "variant=pytorch,compat=true", test.problem),
+        "m_etf, as the original: AssertionError in recv_tensor (device.py): not enough memory to "
+        "rcv tensor 1 at device 1, at op 'c'",
+        InfeasibleError);
+    const Case ample(two_readers(), 2, 200_B);
+    const Placement p = place("m_etf", "variant=pytorch,compat=true", ample.problem);
+    CHECK(p.device == on({gpu0, gpu0, gpu1}).device);
+    CHECK(p.facts.at("planned_step_us") == 40.1);
+    // Ours charges the copy and is done.
+    const Case tight(two_readers(), 2, 100_B);
+    CHECK(place("m_etf", "variant=pytorch", tight.problem).device == p.device);
+  }
+
+  TEST_CASE("the original's m_topo charges a tensor for every reader, and cannot come back") {
+    // Even share: 100 B / 2 + 100 B. a fills 100 of 150 B; b and c add nothing.
+    const Case test(two_readers(), 2);
+    CHECK(place("m_topo", "variant=pytorch,compat=true", test.problem).device ==
+          on({gpu0, gpu0, gpu0}).device);
+    // a's 50 B of weights and 100 B of output fill gpu0; b brings 20 B and a copy of 100 B to gpu1,
+    // c for the original another copy. Ours copies a tensor once per device if the engine does, and
+    // else comes back to gpu0, where c needs nothing.
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 1us, .persistent = 50_B});
+    const OpId b = g.add_op({.name = "b", .compute = 1us, .persistent = 20_B});
+    const OpId c = g.add_op({.name = "c", .compute = 1us});
+    const TensorId t = g.add_tensor(a, 100_B);
+    g.add_edge(t, b);
+    g.add_edge(t, c);
+    const Case tight(std::move(g).build(), 2, 160_B);
+    const std::string options = "variant=pytorch,uniform=false";
+    CHECK_THROWS_WITH_AS(place("m_topo", options + ",compat=true", tight.problem),
+                         "m_topo, as the original: RuntimeError in _place_ops (m_topo.py): 1 "
+                         "operators cannot be placed on devices.",
+                         InfeasibleError);
+    CHECK(place("m_topo", options, tight.problem).device == on({gpu0, gpu1, gpu1}).device);
+    const Problem uncached{tight.graph, tight.cluster, tight.costs, {.cache_tensors = false}};
+    CHECK(place("m_topo", options, uncached).device == on({gpu0, gpu1, gpu0}).device);
+  }
+
+  TEST_CASE("transfers are planned in parallel whatever the engine does") {
+    // a ends at 10; b follows it on gpu0, c and d get their inputs on gpu1 and gpu2: both at 110,
+    // or, one after the other, at 110 and 210.
+    const Case test(three_tensors(), 3);
+    CHECK(place("m_etf", "", test.problem).facts.at("planned_step_us") == 1.210);
+    CHECK(place("m_etf", "variant=pytorch", test.problem).facts.at("planned_step_us") == 1.110);
+    CHECK(place("m_sct", "variant=pytorch", test.problem).facts.at("planned_step_us") == 1.110);
+  }
+
+  TEST_CASE("nothing is freed in the plan") {
+    // Standard: two outputs of 100 B at a time; here all three.
+    const Case test(chain(), 1, 200_B);
+    CHECK_NOTHROW(place("m_etf", "", test.problem));
+    for (const char* name : {"m_topo", "m_etf", "m_sct"}) {
+      CAPTURE(name);
+      CHECK_THROWS_AS(place(name, "variant=pytorch", test.problem), InfeasibleError);
+      const Case ample(chain(), 1, 300_B);
+      CHECK_NOTHROW(place(name, "variant=pytorch", ample.problem));
+    }
+  }
+
+  TEST_CASE("received copies are charged") {
+    // b's 60 B of weights and the copy of a's 100 B that it reads, where a is not: 160 B.
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 1us});
+    const OpId b = g.add_op({.name = "b", .compute = 1us, .persistent = 60_B});
+    g.add_edge(g.add_tensor(a, 100_B), b);
+    const OpGraph graph = std::move(g).build();
+    const Case tight(graph, 2, 159_B);
+    CHECK(place("m_topo", "uniform=false", tight.problem).device == on({gpu0, gpu1}).device);
+    CHECK_THROWS_WITH_AS(place("m_topo", "variant=pytorch,uniform=false", tight.problem),
+                         "m_topo: no room for op 'b', which needs 60 B; missing: 1 B on gpu0, 1 B "
+                         "on gpu1",
+                         InfeasibleError);
+    const Case ample(graph, 2, 160_B);
+    CHECK_NOTHROW(place("m_topo", "variant=pytorch,uniform=false", ample.problem));
+  }
+
+  TEST_CASE("of the ops that could be started, the one that became ready first is") {
+    //   a(10) -> x, b(5) -> y, one device: x is ready at 10, y at 15, and y has the lower id.
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 10ns});
+    const OpId b = g.add_op({.name = "b", .compute = 5ns});
+    const OpId y = g.add_op({.name = "y", .compute = 5ns});
+    const OpId x = g.add_op({.name = "x", .compute = 5ns});
+    g.add_edge(g.add_tensor(a, 1_B), x);
+    g.add_edge(g.add_tensor(b, 1_B), y);
+    const Case test(std::move(g).build(), 1);
+    const OpId early = test.graph.find("y").value();
+    const OpId late = test.graph.find("x").value();
+    REQUIRE(early < late);
+    const Placement standard = place("m_etf", "", test.problem);
+    CHECK(standard.priority[early] > standard.priority[late]);
+    const Placement pytorch = place("m_etf", "variant=pytorch", test.problem);
+    CHECK(pytorch.priority[early] < pytorch.priority[late]);
+  }
+
+  TEST_CASE("m_sct takes favourites up to 0.5") {
+    // Of two equal readers neither can be preferred: x is 1/2 on both edges.
+    const Case test(two_readers(), 2);
+    CHECK(place("m_sct", "", test.problem).facts.at("favourites") <=
+          place("m_sct", "variant=pytorch", test.problem).facts.at("favourites"));
+    CHECK(place("m_sct", "variant=pytorch,threshold=0.1", test.problem).facts.at("favourites") ==
+          place("m_sct", "", test.problem).facts.at("favourites"));
+  }
+
+  TEST_CASE("placements are whole, repeatable, and run: random graphs") {
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      CAPTURE(seed);
+      Random random(seed);
+      const OpGraph graph = random_graph({.ops = 2 + random.below(60)}, random);
+      const Cluster cluster = random_cluster(1 + random.below(4), random);
+      const ProfiledCosts costs(graph, cluster);
+      const auto engines = all_engines();
+      const Problem problem{graph, cluster, costs, engines[seed % engines.size()]};
+      for (const char* name : {"m_topo", "m_etf", "m_sct"}) {
+        CAPTURE(name);
+        const Placement p = place(name, "variant=pytorch", problem);
+        CHECK(p.device == place(name, "variant=pytorch", problem).device);
+        CHECK_NOTHROW(require_whole_groups(p, graph, name));
+        CHECK_FALSE(simulate(problem, p).oom);
+      }
+    }
+  }
+
+  TEST_CASE("there are no groups to reserve memory for") {
+    const Case test(two_readers(), 2);
+    CHECK_THROWS_WITH_AS(place("m_etf", "variant=pytorch,reserve=true", test.problem),
+                         doctest::Contains("m_etf.reserve: "), InputError);
+    CHECK_THROWS_WITH_AS(place("m_etf", "variant=torch", test.problem),
+                         doctest::Contains("standard, pytorch"), InputError);
+  }
+
+  TEST_CASE("a scenario names the variant as an option of the placer, beside the standard one") {
+    const Results results = run_all(plan_of(R"(
+graph: {generate: layered, ops: 50, width: 8}
+cluster: {devices: {count: 3, memory: 1 GiB}, fit: pytorch}
+placers:
+  - m_etf
+  - m_etf: {variant: pytorch}
+  - m_etf: {variant: pytorch, compat: true}
+  - m_topo: {variant: pytorch}
+  - m_sct: {variant: pytorch}
+)"));
+    REQUIRE(results.rows.size() == 5);
+    for (const RunResult& row : results.rows) CHECK_MESSAGE(row.status == Status::ok, row.detail);
+    CHECK(results.rows[1].placer == "m_etf:variant=pytorch");
+  }
+}

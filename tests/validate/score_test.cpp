@@ -1,0 +1,332 @@
+#include "validate/score.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "scenarios/read/calibration_file.h"
+#include "sim/cluster/calibrated_costs.h"
+#include "sim/error.h"
+#include "tests/validate/plans.h"
+#include "tests/small_graphs.h"
+#include "tests/temporary_folder.h"
+#include "validate/calibrate.h"
+#include "validate/executor.h"
+#include "validate/export.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+PlanScore scored(std::string plan, double predicted, double measured, double half_interval = 0.0) {
+  PlanScore p;
+  p.group = plan.substr(0, plan.find('/'));
+  p.plan = std::move(plan);
+  p.mode = "graph";
+  p.predicted = predicted;
+  p.measured = {measured, measured - half_interval, measured + half_interval};
+  return p;
+}
+
+/// Two spins on a device, a transfer, a spin on another.
+ReplayPlan small_plan() {
+  ReplayPlan plan;
+  plan.name = "small/x/0";
+  plan.devices = 2;
+  plan.budget = {Bytes{1000}, Bytes{1000}};
+  plan.resident = {Bytes{0}, Bytes{0}};
+  const auto spin = [](int device, std::int64_t ns, std::vector<int> after) {
+    return Task{.device = device,
+                .length = Duration{ns},
+                .body = {.kind = BodyKind::spin, .args = {ns}},
+                .after = std::move(after)};
+  };
+  plan.tasks = {spin(0, 10'000, {}), spin(0, 20'000, {0}),
+                Task{.transfer = true,
+                     .device = 0,
+                     .to = 1,
+                     .bytes = {100},
+                     .length = Duration{5000},
+                     .body = {},
+                     .after = {1}},
+                spin(1, 30'000, {2})};
+  return plan;
+}
+
+Calibration small_truth() {
+  Calibration c = virtual_truth(2);
+  c.modes[0].same_ns = {1000, 1000, 1000};
+  c.modes[0].cross_ns = {1500, 1500, 1500};
+  c.transfers[0].latency_ns = {4000, 4000, 4000};
+  return c;
+}
+
+Duration step(const ReplayPlan& plan, const Calibration& c, const Effects& effects) {
+  return predict(plan, timing_of(plan, &c, effects)).step();
+}
+
+constexpr const char* scenario = R"(
+name: held_out
+cluster:
+  devices: {count: 3, memory: 1 GiB}
+  link: {bandwidth: 5 GB/s, latency: 20 us}
+engine: {transfers: duplex}
+placers: [single, round_robin, m_topo, m_etf, random]
+seeds: [0, 1]
+sweep:
+  graph: [{generate: layered, ops: 40}, {generate: layered, ops: 60, seed: 3}]
+)";
+
+/// A run on a virtual clock, its files written and read.
+RunFolder virtual_run(const TemporaryFolder& folder, Unknowns replaying,
+                      const ExportChoice& choice = {}) {
+  const Exported exported = export_plans(plan_of(scenario), choice, folder.file(""));
+  CHECK(exported.plans == 20 * (1 + choice.budgets.size()));
+  const auto plans = read_plans(folder.file("plans"));
+  VirtualClock clock(virtual_truth(3), {.noise = 0.005, .jitter_ns = 20}, 7);
+  RunFolder run;
+  run.measurements = run_benchmarks(clock, 20);
+  clock.set(replaying);
+  replay_plans(clock, plans, {.replays = 10, .timelines = 2}, run);
+  folder.write("machine.txt", machine_text(clock.machine()));
+  folder.write("measurements.csv", measurements_csv(run.measurements));
+  folder.write("steps.csv", steps_csv(run.steps));
+  folder.write("timeline.csv", timeline_csv(run.timeline));
+  RunFolder again = read_run(folder.file(""));
+  CHECK(again.measurements == run.measurements);
+  CHECK(again.steps == run.steps);
+  CHECK(again.timeline == run.timeline);
+  return again;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("validate");
+
+TEST_CASE("each effect adds what it says, and is gone when switched off") {
+  const ReplayPlan plan = small_plan();
+  const Calibration c = small_truth();
+  // 10 + 20 + 5 + 30 us, 1 us between the first two, 4 us with the transfer.
+  CHECK(step(plan, c, {}) == 70us);
+  CHECK(step(plan, c, Effects::none()) == 65us);
+  CHECK(step(plan, c, {.op_gap = false}) == 69us);
+  CHECK(step(plan, c, {.latency = false}) == 66us);
+  const Replay replay = predict(plan, timing_of(plan, &c, {}));
+  // The latency: a hop of 1.5 us before, as much after, and 1 us in the transfer itself.
+  CHECK(replay.start == std::vector<Duration>{0us, 11us, 32500ns, 40us});
+  CHECK(replay.end == std::vector<Duration>{10us, 31us, 38500ns, 70us});
+}
+
+TEST_CASE("two transfers in a row follow at the occupancy, or at the latency without it") {
+  ReplayPlan plan = small_plan();
+  Task second = plan.tasks[2];
+  plan.tasks.insert(plan.tasks.begin() + 3, second);
+  plan.tasks[4].after = {3};
+  Calibration c = small_truth();
+  c.transfers[0].occupancy_ns = {1500, 1500, 1500};
+  // The second starts 5 + 1.5 us after the first, or 5 + 4.
+  CHECK(step(plan, c, {}) == 76500ns);
+  CHECK(step(plan, c, {.occupancy = false}) == 79us);
+}
+
+TEST_CASE("an op is slowed while a neighbour runs, and only then") {
+  ReplayPlan plan = small_plan();
+  plan.tasks.clear();
+  const Body ew{.kind = BodyKind::ew, .args = {32}};
+  plan.tasks = {Task{.device = 0, .length = 100us, .body = ew},
+                Task{.device = 1, .length = 50us, .body = ew}};
+  Calibration c = small_truth();
+  c.ops.clear();
+  c.interference = {{"ew", "ew", {0.25, 0.25, 0.25}}};
+  Timing timing = timing_of(plan, nullptr, {});
+  timing.slowdown.assign(4, std::vector<double>(4, 0.0));
+  timing.slowdown[2][2] = 0.25;
+  // Both run at 1 / 1.25: the shorter ends after 62.5 us, when the longer has 50 of 100 us left.
+  const Replay replay = predict(plan, timing);
+  CHECK(replay.end == std::vector<Duration>{112500ns, 62500ns});
+}
+
+TEST_CASE("a host that submits as it goes delays the tasks behind it") {
+  ReplayPlan plan = small_plan();
+  plan.mode = SubmitMode::eager;
+  plan.tasks.resize(2);
+  Calibration c = small_truth();
+  c.modes[1].submit_ns = {40'000, 40'000, 40'000};
+  // The second op is submitted 40 us after the first, which by then has ended.
+  CHECK(step(plan, c, {}) == 60us);
+  CHECK(step(plan, c, {.submission = false}) == 31720ns);  // the gap of streams: 1.72 us
+}
+
+TEST_CASE("accuracy, ranking and regret by hand") {
+  // Errors +1, -2, +3 % and, of another graph, 0: absolute 0 1 2 3.
+  const std::vector<PlanScore> plans{scored("a/x/0", 101, 100), scored("a/y/0", 196, 200),
+                                     scored("a/z/0", 309, 300), scored("b/x/0", 50, 50)};
+  const Accuracy a = accuracy(plans);
+  CHECK(a.plans == 4);
+  CHECK(a.median == doctest::Approx(0.015));
+  CHECK(a.p95 == doctest::Approx(0.0285));  // 2.85 of the way from 0 to 3 steps
+  CHECK(a.bias == doctest::Approx(0.005));
+  // Predicted order x y z, measured y x z, z's interval apart from all, x's and y's overlapping.
+  const auto ranked = rankings(
+      {scored("a/x/0", 100, 110, 6), scored("a/y/0", 101, 100, 6), scored("a/z/0", 300, 200)});
+  REQUIRE(ranked.size() == 1);
+  CHECK(ranked[0].spearman == doctest::Approx(0.5));  // 1 - 6 * 2 / (3 * 8)
+  CHECK(ranked[0].pairs == 2);
+  CHECK(ranked[0].kendall == doctest::Approx(1.0));
+  CHECK(ranked[0].regret == doctest::Approx(0.1));                    // x is chosen, y is best
+  CHECK(ranked[0].spread == doctest::Approx((182.0 - 102.0) / 110));  // quantiles of 100 110 200
+}
+
+TEST_CASE("the report finds the error that was injected, and none where there is none") {
+  for (const double stretch : {1.0, 1.03}) {
+    CAPTURE(stretch);
+    const TemporaryFolder folder;
+    const RunFolder run =
+        virtual_run(folder, {.noise = 0.005, .jitter_ns = 20, .stretch = stretch});
+    const Calibration found = calibrate(*run.machine, run.measurements, "m.csv");
+    const Validation v = validate(run, found);
+    CHECK(v.plans.size() == 20);
+    CHECK(v.failed == 0);
+    REQUIRE(v.layers.size() == 1);
+    CHECK(v.layers[0].first == Layer::queues);
+    const Accuracy& a = v.layers[0].second;
+    // Lengths are most of a step, so its error is nearly 1 / stretch - 1, and never more.
+    const double injected = 1.0 / stretch - 1.0;
+    CHECK(a.bias <= 0.003);
+    CHECK(a.bias >= injected - 0.003);
+    if (stretch == 1.0) CHECK(a.p95 < 0.01);
+    if (stretch != 1.0) CHECK(a.bias < 0.7 * injected);
+    CHECK(v.noise_median < 0.005);
+    CHECK(v.rankings.size() == 2);
+    CHECK(v.rivals[1].accuracy.median > 2 * v.rivals[0].accuracy.median);  // no overheads
+    const std::string text = to_text(v);
+    CHECK(text.find("this is a virtual clock") != std::string::npos);
+    CHECK(to_html(v).find("<canvas id=\"scatter\">") != std::string::npos);
+    CHECK(to_html(v) == to_html(validate(run, found)));
+  }
+}
+
+TEST_CASE("verdicts of plans with budgets are right off the boundary, and failures stay in") {
+  const TemporaryFolder folder;
+  RunFolder run = virtual_run(folder, {.noise = 0.002, .jitter_ns = 10}, {.budgets = {0.5, 1.5}});
+  const Calibration found = calibrate(*run.machine, run.measurements, "m.csv");
+  Validation v = validate(run, found);
+  CHECK(v.memory.verdicts + v.memory.near_verdicts == 40);
+  CHECK(v.memory.wrong == 0);
+  run.steps[0].verdict = Verdict::failed;
+  run.steps[0].step.reset();
+  v = validate(run, found);
+  CHECK(v.failed == 1);
+  CHECK(to_text(v).find("; 1 failed;") != std::string::npos);
+}
+
+TEST_CASE("a calibration is read as it was written, and another schema refused") {
+  const Calibration truth = virtual_truth(3);
+  CHECK(parse_calibration(calibration_yaml(truth), "c.yaml") == truth);
+  VirtualClock clock(truth, {.noise = 0.01}, 3);
+  const Calibration found = calibrate(clock.machine(), run_benchmarks(clock, 5), "m.csv");
+  CHECK(parse_calibration(calibration_yaml(found), "c.yaml") == found);
+  CHECK_THROWS_WITH_AS(
+      parse_calibration("schema: baechi-calibration 9\nsms: many\nmodes: [{mode: graf}]\n",
+                        "c.yaml"),
+      "c.yaml:1:9: calibration.schema: 'baechi-calibration 9', not 'baechi-calibration 1', which "
+      "this program reads\n"
+      "c.yaml:2:6: calibration.sms: 'many' is not a whole number >= 0\n"
+      "c.yaml:3:16: modes.mode: 'graf' is not one of graph, stream",
+      InputError);
+  CHECK_THROWS_WITH_AS(
+      parse_calibration("schema: baechi-calibration 1\nsms: 4294967297\n"
+                        "partitions: [[1e17, 8], [24, 0.5]]\n",
+                        "c.yaml"),
+      "c.yaml:2:6: calibration.sms: 4294967297 is more than 1048576\n"
+      "c.yaml:3:14: multiprocessors are a whole number from 0 to 1048576, not 1e+17\n"
+      "c.yaml:3:25: multiprocessors are a whole number from 0 to 1048576, not 0.5",
+      InputError);
+}
+
+TEST_CASE("a scenario's calibration decides its costs, and is refused if it does not match") {
+  const TemporaryFolder folder;
+  folder.write("c.yaml", calibration_yaml(virtual_truth(2)));
+  const std::string text =
+      "graph: {generate: layered, ops: 20}\n"
+      "cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 5 GB/s, latency: 10 us}}\n"
+      "calibration: c.yaml\nplacers: [single]\n";
+  const auto load = [&](const std::string& what) {
+    return plan_of(what, {}, folder.file("s.yaml"));
+  };
+  const Plan plan = load(text);
+  const OpGraph& graph = *plan.graphs[0].step;
+  const auto problem = plan.problem(plan.run(0));
+  const CostModel& costs = *problem->costs;
+  const ProfiledCosts plain(graph, problem->cluster);
+  CHECK(costs.compute(OpId{0}, gpu0) == plain.compute(OpId{0}, gpu0) + 1180ns);
+  CHECK(costs.transfer(TensorId{0}, gpu0, gpu1) ==
+        plain.transfer(TensorId{0}, gpu0, gpu1) + 4000ns);  // two hops of 1.65 us and 0.7 us
+  std::string three = text;
+  three.replace(three.find("count: 2"), 8, "count: 3");
+  CHECK_THROWS_WITH_AS(
+      load(three),
+      (folder.file("c.yaml") + ": calibrated for 2 partitions, and the cluster has 3 devices")
+          .c_str(),
+      InputError);
+}
+
+TEST_CASE("files of a run with mistakes are refused by line") {
+  CHECK_THROWS_WITH_AS(parse_steps("plan,replay,round,mode,step_ns,submit_ns,verdict,peak_bytes\n"
+                                   "p,0,0,graph,,,ok,\np,x,0,graph,1,,good,1;y\n",
+                                   "steps.csv"),
+                       "steps.csv:2:13: a replay that is ok has a step time\n"
+                       "steps.csv:3:3: replay 'x' is not a whole number in [0, 1125899906842624]\n"
+                       "steps.csv:3:16: 'good' is none of ok, oom, failed\n"
+                       "steps.csv:3:23: size 'y' is not a whole number in [0, 1125899906842624]",
+                       InputError);
+  CHECK_THROWS_AS(parse_measurements("what\n", "m.csv"), InputError);
+  CHECK_THROWS_AS(
+      parse_timeline("plan,replay,round,mode,task,start_ns,end_ns\np,0,0,g,0,5,4\n", "t"),
+      InputError);
+  CHECK_THROWS_WITH_AS(parse_machine("baechi-machine 1\ngpu a b\nsms many\n", "machine.txt"),
+                       doctest::Contains("sms 'many' is not a whole number"), InputError);
+}
+
+TEST_CASE("recorded runs are predicted no worse than when they were recorded") {
+  // validate/recorded/NAME: a run's folder with its calibration.yaml and accuracy.csv.
+  const std::filesystem::path recorded = BAECHI_SOURCE_DIR "/validate/recorded";
+  std::size_t runs = 0;
+  if (std::filesystem::is_directory(recorded)) {
+    for (const auto& entry : std::filesystem::directory_iterator(recorded)) {
+      if (!entry.is_directory()) continue;
+      const std::string folder = entry.path().string();
+      CAPTURE(folder);
+      if (!std::filesystem::exists(folder + "/accuracy.csv")) continue;
+      ++runs;
+      const Validation v =
+          validate(read_run(folder), read_calibration(folder + "/calibration.yaml"));
+      std::ifstream file(folder + "/accuracy.csv");
+      std::string line;
+      std::getline(file, line);
+      CHECK(line == "layer,median_percent,p95_percent");
+      while (std::getline(file, line)) {
+        CAPTURE(line);
+        const std::size_t comma = line.find(','), second = line.rfind(',');
+        const std::string layer = line.substr(0, comma);
+        const double most_median = std::stod(line.substr(comma + 1, second - comma - 1)),
+                     most_p95 = std::stod(line.substr(second + 1));
+        bool there = false;
+        for (const auto& [which, a] : v.layers) {
+          if (name_of(which) != layer) continue;
+          there = true;
+          // Three digits are written: half of the last may be lost.
+          CHECK(100.0 * a.median <= most_median + 0.0005);
+          CHECK(100.0 * a.p95 <= most_p95 + 0.0005);
+        }
+        CHECK(there);
+      }
+    }
+  }
+  if (runs == 0) MESSAGE("skipped: no recorded runs in validate/recorded");
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,237 @@
+#include "traces/generate/layers/image_layers.h"
+
+#include <algorithm>
+
+namespace baechi {
+namespace {
+
+Layer layer(const Model& model, LayerKind kind, std::string_view name,
+            std::span<const ValueId> inputs) {
+  return {.kind = kind, .name = model.scoped(name), .inputs = {inputs.begin(), inputs.end()}};
+}
+
+std::int64_t extent(std::int64_t size, std::int64_t kernel, std::int64_t stride, Padding padding) {
+  if (padding.keeps_size) return (size + stride - 1) / stride;
+  return (size + 2 * padding.pixels - kernel) / stride + 1;
+}
+
+/// One floating-point operation per element and pass over `bytes`.
+OpWork elementwise(std::int64_t flops, Bytes bytes) {
+  return {.flops = flops, .traffic = bytes};
+}
+
+/// Reads `x`, writes `y`; backward reads dy and what is saved, writes dx.
+void work_per_element(Layer& l, Bytes x, Bytes y, std::int64_t flops) {
+  l.forward = elementwise(flops, x + y);
+  l.input_gradient = elementwise(flops, x + y);
+}
+
+/// cuDNN's scratch memory: 1.7 times what a convolution reads and writes, if it has no stride, a
+/// kernel of more than 3 elements, more than 32 channels to read and more than a pixel to write;
+/// none otherwise. That is so of all 96 convolutions of Inception-V3 that Baechi's PyTorch log
+/// (RTX 2080, batch 64) gives the workspace of: 39 have one, of 1.54 to 1.90 times, but for two of
+/// 8x8 pixels with 3.6.
+Bytes convolution_workspace(const Conv2d& o, std::int64_t channels, const Value& x,
+                            const Value& y) {
+  const bool transformed = o.stride == 1 && o.kernel.height * o.kernel.width > 3 && channels > 32 &&
+                           y.shape[2] * y.shape[3] > 1;
+  return transformed ? 1.7 * (x.size() + y.size()) : Bytes{};
+}
+
+ValueId pool(Model& model, Layer l, Shape out, std::int64_t window) {
+  const Value x = model.value(l.inputs[0]);
+  const ValueId y = model.output(l, std::move(out));
+  const Value& written = model.value(y);
+  work_per_element(l, x.size(), written.size(), elements(written.shape) * window);
+  if (l.kind == LayerKind::max_pool) {
+    l.saved = {l.inputs[0]};
+    l.kept = 2 * written.size();  // 64-bit indices, as PyTorch
+    l.input_gradient.traffic += l.kept;
+  }
+  model.add(std::move(l));
+  return y;
+}
+
+Shape pooled(const Shape& in, const Pool& o) {
+  return {in[0], in[1], extent(in[2], o.kernel.height, o.stride, o.padding),
+          extent(in[3], o.kernel.width, o.stride, o.padding)};
+}
+
+/// A matrix product's backward pass is two of its size: dx = dy w, dw = x dy.
+void work_of_product(Layer& l, Bytes x, Bytes w, Bytes y, std::int64_t multiply_adds) {
+  l.multiply_adds = multiply_adds;
+  l.forward = {.flops = 2 * multiply_adds, .traffic = x + w + y};
+  l.input_gradient = l.forward;
+  l.variable_gradient = l.forward;
+}
+
+void add_bias(Layer& l, VariableId bias, std::int64_t outputs) {
+  l.variables.push_back(bias);
+  l.forward.flops += outputs;
+  l.variable_gradient.flops += outputs;
+}
+
+}  // namespace
+
+std::int64_t read_classes(Options& options) {
+  constexpr std::int64_t most = 1'000'000;
+  const std::int64_t classes =
+      options.get("classes", std::int64_t{1000}, "that images are sorted into", 2);
+  if (classes > most) options.mistake("classes", fmt::format("more than {}", most));
+  return std::min(classes, most);
+}
+
+ValueId conv2d(Model& model, std::string_view name, ValueId x, const Conv2d& o) {
+  Layer l = layer(model, LayerKind::conv2d, name, {{x}});
+  const Value in = model.value(x);
+  const std::int64_t channels = in.shape[1];
+  const Shape out{in.shape[0], o.filters, extent(in.shape[2], o.kernel.height, o.stride, o.padding),
+                  extent(in.shape[3], o.kernel.width, o.stride, o.padding)};
+  const auto scope = model.scope(name);
+  const VariableId weights =
+      model.variable("weights", {o.kernel.height, o.kernel.width, channels, o.filters},
+                     Initializer::truncated_normal);
+  l.variables = {weights};
+  const ValueId y = model.output(l, out);
+  const std::int64_t per_output = channels * o.kernel.height * o.kernel.width;
+  work_of_product(l, in.size(), model.variable(weights).size(), model.value(y).size(),
+                  elements(out) * per_output);
+  if (o.bias) add_bias(l, model.variable("biases", {o.filters}, Initializer::zeros), elements(out));
+  l.saved = {x};
+  l.workspace = convolution_workspace(o, channels, in, model.value(y));
+  model.add(std::move(l));
+  return y;
+}
+
+ValueId batch_norm(Model& model, std::string_view name, ValueId x, BatchNorm o) {
+  Layer l =
+      layer(model, o.frozen ? LayerKind::frozen_batch_norm : LayerKind::batch_norm, name, {{x}});
+  const Value in = model.value(x);
+  const std::int64_t channels = in.shape[1];
+  const auto scope = model.scope(name);
+  const auto variable = [&](std::string_view what, Initializer init, bool trainable) {
+    l.variables.push_back(model.variable(what, {channels}, init, trainable));
+  };
+  variable("moving_mean", Initializer::zeros, false);
+  variable("moving_variance", Initializer::ones, false);
+  variable("beta", Initializer::zeros, true);
+  if (o.scale) variable("gamma", Initializer::ones, true);
+  const ValueId y = model.output(l, in.shape);
+  const std::int64_t n = elements(in.shape);
+  // Frozen, one pass: y = a x + b. Else two: mean and variance; then the same. Backward: the sums
+  // of dy and of dy x, then dx.
+  l.forward = o.frozen ? elementwise(2 * n, 2 * in.size()) : elementwise(6 * n, 3 * in.size());
+  l.input_gradient = elementwise(4 * n, 3 * in.size());
+  l.variable_gradient = elementwise(4 * n, 2 * in.size());
+  l.saved = {x};
+  if (!o.frozen) l.kept = bytes_of(2 * channels);  // mean and inverse deviation of the batch
+  model.add(std::move(l));
+  return y;
+}
+
+ValueId relu(Model& model, std::string_view name, ValueId x) {
+  Layer l = layer(model, LayerKind::relu, name, {{x}});
+  const Value in = model.value(x);
+  const ValueId y = model.output(l, in.shape);
+  work_per_element(l, in.size(), in.size(), elements(in.shape));
+  l.input_gradient.traffic += in.size();
+  l.saved = {y};
+  l.in_place = true;
+  model.add(std::move(l));
+  return y;
+}
+
+ValueId max_pool(Model& model, std::string_view name, ValueId x, Pool o) {
+  return pool(model, layer(model, LayerKind::max_pool, name, {{x}}),
+              pooled(model.value(x).shape, o), o.kernel.height * o.kernel.width);
+}
+
+ValueId avg_pool(Model& model, std::string_view name, ValueId x, Pool o) {
+  return pool(model, layer(model, LayerKind::avg_pool, name, {{x}}),
+              pooled(model.value(x).shape, o), o.kernel.height * o.kernel.width);
+}
+
+ValueId adaptive_avg_pool(Model& model, std::string_view name, ValueId x, std::int64_t side) {
+  const Shape in = model.value(x).shape;
+  const std::int64_t window = (in[2] + side - 1) / side * ((in[3] + side - 1) / side);
+  return pool(model, layer(model, LayerKind::avg_pool, name, {{x}}), {in[0], in[1], side, side},
+              window);
+}
+
+ValueId concat(Model& model, std::string_view name, std::span<const ValueId> parts) {
+  Layer l = layer(model, LayerKind::concat, name, parts);
+  Shape out = model.value(parts[0]).shape;
+  out[1] = 0;
+  for (const ValueId part : parts) out[1] += model.value(part).shape[1];
+  const ValueId y = model.output(l, std::move(out));
+  work_per_element(l, model.value(y).size(), model.value(y).size(), 0);
+  model.add(std::move(l));
+  return y;
+}
+
+ValueId add(Model& model, std::string_view name, ValueId a, ValueId b) {
+  Layer l = layer(model, LayerKind::add, name, {{a, b}});
+  const Value in = model.value(a);
+  const ValueId y = model.output(l, in.shape);
+  l.forward = elementwise(elements(in.shape), 3 * in.size());
+  l.input_gradient = elementwise(0, 3 * in.size());
+  model.add(std::move(l));
+  return y;
+}
+
+ValueId dropout(Model& model, std::string_view name, ValueId x) {
+  Layer l = layer(model, LayerKind::dropout, name, {{x}});
+  const Value in = model.value(x);
+  const ValueId y = model.output(l, in.shape);
+  work_per_element(l, in.size(), in.size(), 2 * elements(in.shape));
+  l.kept = {elements(in.shape)};  // a mask of bytes
+  model.add(std::move(l));
+  return y;
+}
+
+ValueId flatten(Model& model, std::string_view name, ValueId x) {
+  Layer l = layer(model, LayerKind::flatten, name, {{x}});
+  const Shape in = model.value(x).shape;
+  const ValueId y = model.output(l, {in[0], elements(in) / in[0]});
+  l.in_place = true;
+  model.add(std::move(l));
+  return y;
+}
+
+ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units, bool bias) {
+  Layer l = layer(model, LayerKind::dense, name, {{x}});
+  const Value in = model.value(x);
+  const std::int64_t rows = elements(in.shape) / in.shape.back();
+  const auto scope = model.scope(name);
+  const VariableId weights =
+      model.variable("weights", {in.shape.back(), units}, Initializer::truncated_normal);
+  l.variables = {weights};
+  Shape out = in.shape;
+  out.back() = units;
+  const ValueId y = model.output(l, std::move(out));
+  work_of_product(l, in.size(), model.variable(weights).size(), model.value(y).size(),
+                  rows * in.shape.back() * units);
+  if (bias) add_bias(l, model.variable("biases", {units}, Initializer::zeros), rows * units);
+  l.saved = {x};
+  model.add(std::move(l));
+  return y;
+}
+
+void predict(Model& model, std::string_view name, ValueId logits) {
+  Layer l = layer(model, LayerKind::predict, name, {{logits}});
+  const Value in = model.value(logits);
+  model.output(l, in.shape);
+  l.forward = elementwise(4 * elements(in.shape), 2 * in.size());
+  model.add(std::move(l));
+}
+
+void loss(Model& model, std::string_view name, ValueId logits, ValueId labels) {
+  Layer l = layer(model, LayerKind::loss, name, {{logits, labels}});
+  const Value in = model.value(logits);
+  model.output(l, {1});
+  work_per_element(l, in.size(), in.size(), 5 * elements(in.shape));
+  l.kept = in.size();  // log-probabilities
+  model.add(std::move(l));
+}
+
+}  // namespace baechi

@@ -1,0 +1,372 @@
+#include "traces/generate/layers/sequence_layers.h"
+
+#include <algorithm>
+
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+Layer layer(const Model& model, LayerKind kind, std::string_view name,
+            std::span<const ValueId> inputs) {
+  return {.kind = kind, .name = model.scoped(name), .inputs = {inputs.begin(), inputs.end()}};
+}
+
+/// Adds `l` with one output of `shape`.
+ValueId finish(Model& model, Layer l, Shape shape) {
+  const ValueId y = model.output(l, std::move(shape));
+  model.add(std::move(l));
+  return y;
+}
+
+/// Moves bytes and computes nothing, forward and backward.
+ValueId moved(Model& model, Layer l, Shape shape) {
+  l.forward.traffic = 2 * bytes_of(elements(shape));
+  l.input_gradient = l.forward;
+  return finish(model, std::move(l), std::move(shape));
+}
+
+/// Reads x and writes y of its size, with `flops` for each element; backward reads what is `saved`,
+/// too.
+ValueId per_element(Model& model, Layer l, std::int64_t flops, bool saves_output) {
+  const Value x = model.value(l.inputs[0]);
+  const ValueId y = model.output(l, x.shape);
+  l.forward = {.flops = flops * elements(x.shape), .traffic = 2 * x.size()};
+  l.input_gradient = {.flops = flops * elements(x.shape), .traffic = 3 * x.size()};
+  l.saved = {saves_output ? y : l.inputs[0]};
+  model.add(std::move(l));
+  return y;
+}
+
+/// y = x w: a product's backward pass is two of its size.
+void work_of_product(Layer& l, Bytes x, Bytes w, Bytes y, std::int64_t multiply_adds) {
+  l.multiply_adds = multiply_adds;
+  l.forward = {.flops = 2 * multiply_adds, .traffic = x + w + y};
+  l.input_gradient = l.forward;
+  l.variable_gradient = l.forward;
+}
+
+ValueId product(Model& model, Layer l, VariableId weights, std::int64_t units, bool bias) {
+  const Value x = model.value(l.inputs[0]);
+  const std::int64_t rows = elements(x.shape) / x.shape.back();
+  Shape shape = x.shape;
+  shape.back() = units;
+  work_of_product(l, x.size(), model.variable(weights).size(), bytes_of(rows * units),
+                  rows * x.shape.back() * units);
+  l.variables = {weights};
+  if (bias) {
+    const auto scope = model.scope(l.name.substr(model.scoped("").size()));
+    l.variables.push_back(model.variable("biases", {units}, Initializer::zeros));
+    l.forward.flops += rows * units;
+    l.variable_gradient.flops += rows * units;
+  }
+  l.saved = {l.inputs[0]};
+  return finish(model, std::move(l), std::move(shape));
+}
+
+/// With `statistics` numbers for each token, which the backward pass reads.
+ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId x,
+                   std::int64_t statistics, bool shifted) {
+  Layer l = layer(model, kind, name, {{x}});
+  const Value in = model.value(x);
+  const std::int64_t n = elements(in.shape);
+  const auto scope = model.scope(name);
+  l.variables = {model.variable("gamma", {in.shape.back()}, Initializer::ones)};
+  if (shifted) l.variables.push_back(model.variable("beta", {in.shape.back()}, Initializer::zeros));
+  // One pass for the statistics, one to apply them. Backward: two sums over dy and x, then dx.
+  l.forward = {.flops = (shifted ? 8 : 5) * n, .traffic = 3 * in.size()};
+  l.input_gradient = {.flops = 8 * n, .traffic = 5 * in.size()};
+  l.variable_gradient = {.flops = (shifted ? 3 : 2) * n, .traffic = 2 * in.size()};
+  l.saved = {x};
+  l.kept = bytes_of(statistics * (n / in.shape.back()));
+  return finish(model, std::move(l), in.shape);
+}
+
+}  // namespace
+
+std::int64_t read_extent(Options& options, const std::string& key, std::int64_t fallback,
+                         std::string_view help, std::int64_t most) {
+  const std::int64_t value = options.get(key, fallback, help, 1);
+  if (value > most) options.mistake(key, fmt::format("more than {}", most));
+  return std::clamp(value, std::int64_t{1}, most);
+}
+
+void limit_work(Options& options, std::int64_t batch, std::int64_t length, std::int64_t from,
+                std::int64_t to) {
+  constexpr double most = 1e17;
+  const double work = static_cast<double>(batch) * static_cast<double>(length) *
+                      static_cast<double>(from) * static_cast<double>(to);
+  if (work > most) options.mistake("batch", "a layer of more than 10^17 multiply-adds");
+}
+
+ValueId embedding(Model& model, std::string_view name, ValueId ids, VariableId table) {
+  Layer l = layer(model, LayerKind::embedding, name, {{ids}});
+  Shape shape = model.value(ids).shape;
+  shape.push_back(model.variable(table).shape[1]);
+  const std::int64_t n = elements(shape);
+  l.variables = {table};
+  l.forward.traffic = bytes_of(2 * n) + model.value(ids).size();
+  // The rows' gradients are added into a gradient of the whole table that begins as zeros.
+  l.variable_gradient = {.flops = n, .traffic = model.variable(table).size() + bytes_of(3 * n)};
+  l.saved = {ids};
+  return finish(model, std::move(l), std::move(shape));
+}
+
+ValueId add_positions(Model& model, std::string_view name, ValueId x, VariableId table) {
+  Layer l = layer(model, LayerKind::position_embedding, name, {{x}});
+  const Value in = model.value(x);
+  BAECHI_CHECK(model.variable(table).shape[0] >= in.shape[1], "{}: too few positions", name);
+  l.variables = {table};
+  l.forward = {.flops = elements(in.shape), .traffic = 2 * in.size()};
+  l.variable_gradient = {.flops = elements(in.shape), .traffic = in.size()};
+  return finish(model, std::move(l), in.shape);
+}
+
+ValueId add_positions(Model& model, std::string_view name, ValueId x) {
+  Layer l = layer(model, LayerKind::position_encoding, name, {{x}});
+  const Shape shape = model.value(x).shape;
+  l.forward = {.flops = elements(shape), .traffic = bytes_of(2 * elements(shape))};
+  return finish(model, std::move(l), shape);
+}
+
+std::vector<ValueId> unstack(Model& model, std::string_view name, ValueId x) {
+  Layer l = layer(model, LayerKind::unstack, name, {{x}});
+  const Value in = model.value(x);
+  Shape step{in.shape};
+  step.erase(step.begin() + 1);
+  for (std::int64_t t = 0; t < in.shape[1]; ++t) model.output(l, step);
+  l.forward.traffic = 2 * in.size();
+  l.input_gradient = l.forward;
+  std::vector<ValueId> steps = l.outputs;
+  model.add(std::move(l));
+  return steps;
+}
+
+ValueId stack(Model& model, std::string_view name, std::span<const ValueId> steps) {
+  Shape shape = model.value(steps[0]).shape;
+  shape.insert(shape.begin() + 1, std::ssize(steps));
+  return moved(model, layer(model, LayerKind::stack, name, steps), std::move(shape));
+}
+
+ValueId first_step(Model& model, std::string_view name, ValueId x) {
+  Shape shape = model.value(x).shape;
+  shape.erase(shape.begin() + 1);
+  return moved(model, layer(model, LayerKind::first_step, name, {{x}}), std::move(shape));
+}
+
+ValueId concat_features(Model& model, std::string_view name, std::span<const ValueId> parts) {
+  Shape shape = model.value(parts[0]).shape;
+  shape.back() = 0;
+  for (const ValueId part : parts) shape.back() += model.value(part).shape.back();
+  return moved(model, layer(model, LayerKind::concat, name, parts), std::move(shape));
+}
+
+ValueId first_features(Model& model, std::string_view name, ValueId x, std::int64_t features) {
+  Shape shape = model.value(x).shape;
+  shape.back() = features;
+  return moved(model, layer(model, LayerKind::first_features, name, {{x}}), std::move(shape));
+}
+
+ValueId zeros(Model& model, std::string_view name, Shape shape) {
+  Layer l = layer(model, LayerKind::zeros, name, {});
+  l.forward.traffic = bytes_of(elements(shape));
+  return finish(model, std::move(l), std::move(shape));
+}
+
+ValueId step_count(Model& model, std::string_view name, std::optional<ValueId> before) {
+  Layer l = layer(model, LayerKind::step_count, name, {});
+  if (before) l.inputs = {*before};
+  return finish(model, std::move(l), {});
+}
+
+LstmVariables lstm_variables(Model& model, std::string_view name, std::int64_t features,
+                             std::int64_t units) {
+  const auto scope = model.scope(name);
+  return {.kernel = model.variable("kernel", {features + units, 4 * units}, Initializer::uniform),
+          .bias = model.variable("bias", {4 * units}, Initializer::constant)};
+}
+
+LstmState lstm_cell(Model& model, std::string_view name, ValueId x, LstmState before,
+                    LstmVariables variables) {
+  Layer l = layer(model, LayerKind::lstm_cell, name, {{x, before.cell, before.output}});
+  const Value in = model.value(x);
+  const Value state = model.value(before.cell);
+  const std::int64_t n = in.shape[0], units = state.shape[1];
+  const std::int64_t features = in.shape[1] + units;
+  const std::int64_t outputs = n * units;
+  l.variables = {variables.kernel, variables.bias};
+  const LstmState after{.cell = model.output(l, state.shape),
+                        .output = model.output(l, state.shape)};
+  const Bytes kernel = model.variable(variables.kernel).size();
+  work_of_product(l, bytes_of(n * features), kernel, bytes_of(4 * outputs),
+                  n * features * 4 * units);
+  // The gates: three sigmoids, two tanh, and what joins them.
+  constexpr std::int64_t gate_flops = 24;
+  l.forward.flops += gate_flops * outputs;
+  l.forward.traffic += bytes_of(8 * outputs);
+  l.input_gradient.flops += gate_flops * outputs;
+  l.input_gradient.traffic += bytes_of(14 * outputs);
+  l.variable_gradient.flops += 4 * outputs;  // of the bias
+  l.saved = {x, before.cell, before.output, after.cell};
+  l.kept = bytes_of(5 * outputs);                      // three gates and two tanh
+  l.workspace = bytes_of(n * features + 4 * outputs);  // input beside state; their products
+  model.add(std::move(l));
+  return after;
+}
+
+ValueId additive_score(Model& model, std::string_view name, ValueId query, ValueId keys,
+                       VariableId v) {
+  Layer l = layer(model, LayerKind::additive_score, name, {{query, keys}});
+  const Shape in = model.value(keys).shape;
+  const std::int64_t n = elements(in);
+  l.variables = {v};
+  l.multiply_adds = n;
+  // A pass each for the sum, tanh, the product and its sum.
+  l.forward = {.flops = 4 * n, .traffic = bytes_of(7 * n)};
+  l.input_gradient = {.flops = 5 * n, .traffic = bytes_of(8 * n)};
+  l.variable_gradient = {.flops = 2 * n, .traffic = bytes_of(4 * n)};
+  l.kept = bytes_of(n);           // tanh
+  l.workspace = bytes_of(2 * n);  // of a pass
+  return finish(model, std::move(l), {in[0], in[1]});
+}
+
+ValueId softmax(Model& model, std::string_view name, ValueId x) {
+  return per_element(model, layer(model, LayerKind::softmax, name, {{x}}), 5, true);
+}
+
+ValueId weighted_sum(Model& model, std::string_view name, ValueId weights, ValueId values) {
+  Layer l = layer(model, LayerKind::weighted_sum, name, {{weights, values}});
+  const Shape in = model.value(values).shape;
+  const std::int64_t n = elements(in);
+  l.multiply_adds = n;
+  l.forward = {.flops = 2 * n, .traffic = bytes_of(n + in[0] * (in[1] + in[2]))};
+  l.input_gradient = {.flops = 4 * n, .traffic = 2 * l.forward.traffic};
+  l.saved = {weights, values};
+  return finish(model, std::move(l), {in[0], in[2]});
+}
+
+ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, ValueId v,
+                  const Attention& o) {
+  Layer l =
+      layer(model, o.fused ? LayerKind::fused_attention : LayerKind::attention, name, {{q, k, v}});
+  const Shape in = model.value(q).shape;
+  const std::int64_t n = in[0], length = in[1], width = in[2], others = model.value(k).shape[1];
+  const std::int64_t per_head = width / o.heads;
+  const std::int64_t shared = (o.key_value_heads > 0 ? o.key_value_heads : o.heads) * per_head;
+  for (const ValueId kept : {k, v})
+    BAECHI_CHECK(model.value(kept).shape[2] == shared, "{}: keys and values are of {} features",
+                 name, shared);
+  const std::int64_t scores = n * o.heads * length * others;
+  l.multiply_adds = 2 * scores * per_head;
+  l.forward.flops = 2 * l.multiply_adds + 5 * scores;
+  l.forward.traffic = bytes_of(2 * n * (length * width + others * shared));
+  l.input_gradient.traffic = 2 * l.forward.traffic;
+  l.saved = {q, k, v};
+  if (o.fused) {
+    // Backward computes the scores again, so five products where there were two; it keeps the
+    // output and a sum of exponentials per row. Source: FlashAttention (Dao et al., 2022).
+    l.input_gradient.flops = 5 * l.multiply_adds + 8 * scores;
+    l.kept = bytes_of(n * o.heads * length);
+    const ValueId y = model.output(l, in);
+    l.saved.push_back(y);
+    model.add(std::move(l));
+    return y;
+  }
+  // Products written, masked, normalised, dropped, read: two passes each.
+  const std::int64_t passes = o.dropout ? 8 : 6;
+  l.forward.traffic += bytes_of(passes * scores);
+  l.input_gradient.flops = 4 * l.multiply_adds + 6 * scores;
+  l.input_gradient.traffic += bytes_of(passes * scores);
+  l.kept = bytes_of(scores);  // probabilities; dropped ones and a mask of bytes
+  if (o.dropout) l.kept += bytes_of(scores) + Bytes{scores};
+  l.workspace = bytes_of(2 * scores);
+  return finish(model, std::move(l), in);
+}
+
+ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weights) {
+  return product(model, layer(model, LayerKind::dense, name, {{x}}), weights,
+                 model.variable(weights).shape[1], false);
+}
+
+ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId table, bool bias) {
+  return product(model, layer(model, LayerKind::dense, name, {{x}}), table,
+                 model.variable(table).shape[0], bias);
+}
+
+ValueId layer_norm(Model& model, std::string_view name, ValueId x) {
+  return normalised(model, LayerKind::layer_norm, name, x, 2, true);
+}
+
+ValueId rms_norm(Model& model, std::string_view name, ValueId x) {
+  return normalised(model, LayerKind::rms_norm, name, x, 1, false);
+}
+
+ValueId gelu(Model& model, std::string_view name, ValueId x) {
+  return per_element(model, layer(model, LayerKind::gelu, name, {{x}}), 10, false);
+}
+
+ValueId tanh(Model& model, std::string_view name, ValueId x) {
+  return per_element(model, layer(model, LayerKind::tanh, name, {{x}}), 1, true);
+}
+
+ValueId rotate(Model& model, std::string_view name, ValueId x) {
+  Layer l = layer(model, LayerKind::rotate, name, {{x}});
+  const Value in = model.value(x);
+  l.forward = {.flops = 3 * elements(in.shape), .traffic = 2 * in.size()};
+  l.input_gradient = l.forward;
+  return finish(model, std::move(l), in.shape);
+}
+
+ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x) {
+  Layer l = layer(model, LayerKind::gated_silu, name, {{gate, x}});
+  const Value in = model.value(x);
+  const std::int64_t n = elements(in.shape);
+  l.forward = {.flops = 6 * n, .traffic = 3 * in.size()};
+  l.input_gradient = {.flops = 12 * n, .traffic = 5 * in.size()};
+  l.saved = {gate, x};
+  return finish(model, std::move(l), in.shape);
+}
+
+ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t top_k) {
+  Layer l = layer(model, LayerKind::route, name, {{logits}});
+  const Value in = model.value(logits);
+  Shape shape = in.shape;
+  shape.back() = top_k;
+  const std::int64_t n = elements(in.shape);
+  l.forward = {.flops = (5 + top_k) * n, .traffic = 2 * in.size()};
+  l.input_gradient = {.flops = 5 * n, .traffic = 3 * in.size()};
+  l.kept = in.size() + bytes_of(elements(shape));  // probabilities; which experts
+  return finish(model, std::move(l), std::move(shape));
+}
+
+std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, ValueId routes,
+                              std::int64_t experts, std::int64_t capacity) {
+  Layer l = layer(model, LayerKind::dispatch, name, {{x, routes}});
+  const Value in = model.value(x);
+  const std::int64_t features = in.shape.back();
+  for (std::int64_t e = 0; e < experts; ++e) model.output(l, {capacity, features});
+  const std::int64_t moved_words = experts * capacity * features;
+  l.forward.traffic = bytes_of(2 * moved_words);
+  l.input_gradient = {.flops = moved_words, .traffic = bytes_of(2 * moved_words) + in.size()};
+  l.saved = {routes};
+  std::vector<ValueId> tokens = l.outputs;
+  model.add(std::move(l));
+  return tokens;
+}
+
+ValueId combine(Model& model, std::string_view name, ValueId x, ValueId routes,
+                std::span<const ValueId> written) {
+  Layer l = layer(model, LayerKind::combine, name, {{routes}});
+  l.inputs.insert(l.inputs.end(), written.begin(), written.end());
+  const Value out = model.value(x);
+  Bytes read;
+  for (const ValueId v : written) read += model.value(v).size();
+  const std::int64_t words = read.count / word.count;
+  l.multiply_adds = words;
+  l.forward = {.flops = 2 * words, .traffic = 2 * read + out.size()};
+  l.input_gradient = {.flops = 4 * words, .traffic = 3 * read + out.size()};
+  l.saved = l.inputs;
+  return finish(model, std::move(l), out.shape);
+}
+
+}  // namespace baechi

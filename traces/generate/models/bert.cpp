@@ -1,0 +1,102 @@
+#include "traces/generate/expand.h"
+#include "traces/generate/layers/image_layers.h"
+#include "traces/generate/layers/sequence_layers.h"
+
+namespace baechi {
+namespace {
+
+struct Bert {
+  std::int64_t batch = 0, length = 0, layers = 0, hidden = 0, heads = 0, words = 0;
+  bool pretraining = true;
+};
+
+ValueId encoder_layer(Model& model, const Bert& s, ValueId x) {
+  ValueId y{};
+  {
+    const auto module = model.module("attention", "BertAttention");
+    const ValueId q = dense(model, "query", x, s.hidden);
+    const ValueId k = dense(model, "key", x, s.hidden);
+    const ValueId v = dense(model, "value", x, s.hidden);
+    y = attention(model, "self", q, k, v, {.heads = s.heads, .dropout = true});
+    y = dropout(model, "dropout", dense(model, "output", y, s.hidden));
+    y = layer_norm(model, "layer_norm", add(model, "residual", y, x));
+  }
+  const auto module = model.module("feed_forward", "BertFeedForward");
+  const ValueId wide = gelu(model, "gelu", dense(model, "intermediate", y, 4 * s.hidden));
+  const ValueId z = dropout(model, "dropout", dense(model, "output", wide, s.hidden));
+  return layer_norm(model, "layer_norm", add(model, "residual", z, y));
+}
+
+/// Logits of every token's word and of whether the second sentence follows the first; the words'
+/// projection is their embedding, with a bias of its own.
+void pretraining_heads(Model& model, const Bert& s, ValueId tokens, ValueId pooled,
+                       VariableId table) {
+  ValueId words{}, next{};
+  {
+    const auto module = model.module("cls/predictions", "BertLMPredictionHead");
+    const ValueId x = gelu(model, "gelu", dense(model, "transform", tokens, s.hidden));
+    words = tied_logits(model, "decoder", layer_norm(model, "layer_norm", x), table, true);
+  }
+  {
+    const auto module = model.module("cls/seq_relationship", "Linear");
+    next = dense(model, "classifier", pooled, 2);
+  }
+  loss(model, "masked_lm_loss", words, model.input("masked_words", {s.batch, s.length}));
+  loss(model, "next_sentence_loss", next, model.input("follows", {s.batch}));
+}
+
+/// Source: Devlin et al., "BERT", 2018, section 3 and appendix A.2, and its released code: 512
+/// positions, two kinds of segments, a pooler over the first token. All words are predicted, not
+/// 15 % of them: what a training step without gathering does.
+Model bert(const Bert& s, std::string_view size) {
+  Model model(fmt::format("bert-{}-l{}", size, s.length), s.batch);
+  const Shape tokens{s.batch, s.length};
+  VariableId table{};
+  ValueId x{}, pooled{};
+  {
+    const auto module = model.module("embeddings", "BertEmbeddings");
+    const auto variable = [&](std::string_view name, std::int64_t rows) {
+      return model.variable(name, {rows, s.hidden}, Initializer::truncated_normal);
+    };
+    table = variable("word_embeddings", s.words);
+    const VariableId positions = variable("position_embeddings", 512);
+    const VariableId segments = variable("token_type_embeddings", 2);
+    x = embedding(model, "words", model.input("input_ids", tokens), table);
+    const ValueId kinds =
+        embedding(model, "token_types", model.input("token_type_ids", tokens), segments);
+    x = add_positions(model, "positions", add(model, "sum", x, kinds), positions);
+    x = dropout(model, "dropout", layer_norm(model, "layer_norm", x));
+  }
+  for (std::int64_t i = 0; i < s.layers; ++i) {
+    const auto layer = model.scope(fmt::format("encoder/layer_{}", i));
+    x = encoder_layer(model, s, x);
+  }
+  {
+    const auto module = model.module("pooler", "BertPooler");
+    pooled = tanh(model, "tanh", dense(model, "dense", first_step(model, "first", x), s.hidden));
+  }
+  if (s.pretraining) pretraining_heads(model, s, x, pooled, table);
+  return model;
+}
+
+}  // namespace
+
+Trace generate_bert(Options& options) {
+  const Expansion e = read_expansion(options, 32, Optimizer::adam);
+  const std::string size = options.get("size", std::vector<std::string>{"base", "large"},
+                                       "12 layers of 768 features, or 24 of 1024");
+  Bert s{.batch = e.batch, .layers = 12, .hidden = 768, .heads = 12};
+  if (size == "large") s = {.batch = e.batch, .layers = 24, .hidden = 1024, .heads = 16};
+  s.length = read_extent(options, "length", 128, "tokens of a sample", 512);
+  s.words = read_extent(options, "vocabulary", 30'522, "word pieces");
+  s.pretraining = options.get("pretraining_heads", true,
+                              "predict words and whether sentences follow each other: what "
+                              "training needs; without, the encoder and pooler alone");
+  if (!s.pretraining && e.training)
+    options.mistake("pretraining_heads", "are what is trained: needed unless training is off");
+  limit_work(options, s.batch, s.length, s.hidden, s.words);
+  options.finish();
+  return expand(bert(s, size), e);
+}
+
+}  // namespace baechi

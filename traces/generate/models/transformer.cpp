@@ -1,0 +1,102 @@
+#include <algorithm>
+
+#include "traces/generate/expand.h"
+#include "traces/generate/layers/image_layers.h"
+#include "traces/generate/layers/sequence_layers.h"
+
+namespace baechi {
+namespace {
+
+struct Transformer {
+  std::int64_t batch = 0, length = 0, layers = 0, hidden = 0, heads = 0, inner = 0, words = 0;
+  bool shared = false;
+};
+
+/// Attention of `x` over `memory`, its projection added to `x`, and the sum normalised.
+ValueId attention_module(Model& model, const Transformer& s, std::string_view name, ValueId x,
+                         ValueId memory) {
+  const auto module = model.module(name, "MultiHeadAttention");
+  const ValueId q = dense(model, "w_qs", x, s.hidden, false);
+  const ValueId k = dense(model, "w_ks", memory, s.hidden, false);
+  const ValueId v = dense(model, "w_vs", memory, s.hidden, false);
+  const ValueId context =
+      attention(model, "attention", q, k, v, {.heads = s.heads, .dropout = true});
+  const ValueId y = dropout(model, "dropout", dense(model, "fc", context, s.hidden, false));
+  return layer_norm(model, "layer_norm", add(model, "residual", y, x));
+}
+
+ValueId feed_forward_module(Model& model, const Transformer& s, ValueId x) {
+  const auto module = model.module("pos_ffn", "PositionwiseFeedForward");
+  const ValueId wide = relu(model, "relu", dense(model, "w_1", x, s.inner));
+  const ValueId y = dropout(model, "dropout", dense(model, "w_2", wide, s.hidden));
+  return layer_norm(model, "layer_norm", add(model, "residual", y, x));
+}
+
+ValueId embedded(Model& model, std::string_view name, ValueId ids, VariableId table) {
+  ValueId x{};
+  {
+    const auto module = model.module(name, "Embedding");
+    x = embedding(model, "lookup", ids, table);
+  }
+  const auto module = model.module("position_enc", "PositionalEncoding");
+  return dropout(model, "dropout", add_positions(model, "add", x));
+}
+
+/// Source: Vaswani et al., "Attention Is All You Need", 2017, table 3, "base". Linear layers of the
+/// attention have no bias and the projection none, as in the code that Baechi's PyTorch version
+/// trained (attention-is-all-you-need-pytorch), whose 35 modules these are. That one also
+/// normalises after the position encodings (2 x 1024 parameters); the paper and we do not.
+Model transformer(const Transformer& s) {
+  Model model(fmt::format("transformer-l{}", s.length), s.batch);
+  const Shape sentence{s.batch, s.length}, vocabulary{s.words, s.hidden};
+  VariableId table{};
+  ValueId x{}, y{};
+  {
+    const auto encoder = model.scope("encoder");
+    table = model.variable("src_word_emb", vocabulary, Initializer::truncated_normal);
+    x = embedded(model, "src_word_emb", model.input("source", sentence), table);
+    for (std::int64_t i = 0; i < s.layers; ++i) {
+      const auto layer = model.scope(fmt::format("layer_{}", i));
+      x = attention_module(model, s, "slf_attn", x, x);
+      x = feed_forward_module(model, s, x);
+    }
+  }
+  {
+    const auto decoder = model.scope("decoder");
+    if (!s.shared)
+      table = model.variable("trg_word_emb", vocabulary, Initializer::truncated_normal);
+    y = embedded(model, "trg_word_emb", model.input("target", sentence), table);
+    for (std::int64_t i = 0; i < s.layers; ++i) {
+      const auto layer = model.scope(fmt::format("layer_{}", i));
+      y = attention_module(model, s, "slf_attn", y, y);
+      y = attention_module(model, s, "enc_attn", y, x);
+      y = feed_forward_module(model, s, y);
+    }
+  }
+  const ValueId logits = s.shared ? tied_logits(model, "trg_word_prj", y, table)
+                                  : dense(model, "trg_word_prj", y, s.words, false);
+  loss(model, "loss", logits, model.input("labels", sentence));
+  return model;
+}
+
+}  // namespace
+
+Trace generate_transformer(Options& options) {
+  const Expansion e = read_expansion(options, 64, Optimizer::sgd);
+  Transformer s{.batch = e.batch};
+  s.length = read_extent(options, "length", 50, "words of a sentence, of either side");
+  s.layers = read_extent(options, "layers", 6, "of the encoder, and of the decoder", 1000);
+  s.hidden = read_extent(options, "hidden", 512, "width of a word");
+  s.heads = read_extent(options, "heads", 8, "of an attention");
+  s.inner = read_extent(options, "inner", 2048, "width inside the feed-forward layers");
+  s.words = read_extent(options, "vocabulary", 30'000, "words of either language");
+  s.shared =
+      options.get("shared_embeddings", false, "one table for both languages and the projection");
+  if (s.hidden % s.heads != 0) options.mistake("heads", "does not divide 'hidden'");
+  limit_work(options, s.batch, s.length, s.hidden,
+             std::max({s.words, s.inner, s.hidden, 2 * s.length}));
+  options.finish();
+  return expand(transformer(s), e);
+}
+
+}  // namespace baechi
