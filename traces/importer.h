@@ -5,10 +5,11 @@
 #include <string_view>
 
 #include "sim/options.h"
-#include "traces/format/compressed_file.h"
 #include "traces/trace.h"
 
 namespace baechi {
+
+class TextFile;
 
 struct ImporterEntry {
   std::string_view name;     ///< as written in a scenario or after --importer
@@ -28,9 +29,5 @@ Trace read_trace(const std::string& path, std::string_view importer = {}, Option
 
 /// The same of a file that is open, or a text in memory.
 Trace read_trace(TextFile& file, std::string_view importer = {}, Options options = {});
-
-/// What an importer ends with: builder.build(), whose errors then begin with `path`.
-OpGraph build_graph(OpGraphBuilder builder, const std::string& path,
-                    IdVector<OpId, OpId>* renumbered = nullptr);
 
 }  // namespace baechi

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/error.h"
+
 namespace baechi {
 
 Coverage coverage(const OpGraph& graph) {
@@ -17,6 +19,15 @@ Coverage coverage(const OpGraph& graph) {
     c.with_memory += graph.op(v).persistent + graph.op(v).temporary > Bytes{} ? 1U : 0U;
   }
   return c;
+}
+
+OpGraph build_graph(OpGraphBuilder builder, const std::string& path,
+                    IdVector<OpId, OpId>* renumbered) {
+  try {
+    return std::move(builder).build(renumbered);
+  } catch (const InputError& e) {
+    throw InputError(fmt::format("{}: {}", path, e.what()));
+  }
 }
 
 }  // namespace baechi

@@ -37,4 +37,8 @@ struct Trace {
   std::vector<std::string> notes{};  ///< what the importer had to decide, one line each
 };
 
+/// What an importer ends with: builder.build(), whose errors then begin with `path`.
+OpGraph build_graph(OpGraphBuilder builder, const std::string& path,
+                    IdVector<OpId, OpId>* renumbered = nullptr);
+
 }  // namespace baechi

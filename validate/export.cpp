@@ -6,9 +6,10 @@
 #include <set>
 
 #include "scenarios/read/calibration_file.h"
-#include "sim/hash.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/run/build.h"
+#include "sim/file_aside.h"
+#include "sim/hash.h"
 #include "validate/run_files.h"
 
 namespace baechi {

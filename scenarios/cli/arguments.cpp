@@ -5,8 +5,9 @@
 #include <filesystem>
 
 #include "scenarios/cli/progress.h"
-#include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/build.h"
+#include "scenarios/run/prepared_graph.h"
+#include "traces/format/compressed_file.h"
 #include "traces/importer.h"
 
 namespace baechi {

@@ -10,6 +10,7 @@
 #include "scenarios/read/device_table.h"
 #include "sim/objective/objective.h"
 #include "sim/transform/transform.h"
+#include "traces/format/compressed_file.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "scenarios/cli/verbs.h"
+#include "scenarios/report/write_results.h"
 
 namespace baechi {
 namespace {

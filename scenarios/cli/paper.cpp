@@ -11,6 +11,7 @@
 #include "scenarios/cli/verbs.h"
 #include "scenarios/results/results.h"
 #include "sim/error.h"
+#include "sim/file_aside.h"
 
 namespace baechi {
 namespace {

@@ -1,5 +1,3 @@
-#include "scenarios/report/html.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,10 +9,12 @@
 
 #include "placers/external/child_process.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
 #include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
 #include "sim/error.h"
+#include "sim/file_aside.h"
 
 namespace baechi {
 namespace {

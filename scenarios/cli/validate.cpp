@@ -10,6 +10,7 @@
 #include "scenarios/results/results.h"
 #include "scenarios/run/runner.h"
 #include "sim/error.h"
+#include "sim/file_aside.h"
 #include "validate/calibrate.h"
 #include "validate/executor.h"
 #include "validate/export.h"

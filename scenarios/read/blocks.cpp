@@ -9,7 +9,6 @@
 #include "placers/registry.h"
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/run/build.h"
 #include "scenarios/read/tree.h"
 #include "sim/transform/transform.h"
 #include "traces/generator.h"

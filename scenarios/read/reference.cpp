@@ -13,6 +13,7 @@
 #include "scenarios/results/results.h"
 #include "sim/error.h"
 #include "sim/transform/transform.h"
+#include "traces/format/compressed_file.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 

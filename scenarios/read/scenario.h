@@ -10,8 +10,8 @@
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/cluster/cost_model.h"
 #include "sim/cluster/device_model.h"
-#include "sim/problem/engine_options.h"
 #include "sim/options.h"
+#include "sim/problem/engine_options.h"
 
 namespace baechi {
 
@@ -60,6 +60,8 @@ struct CalibrationChoice {
   CalibrationUse use{};
   std::string file{};
 };
+
+inline constexpr std::size_t most_devices = 1024;  ///< of a cluster; links are a square of it
 
 struct ClusterChoice {
   std::vector<DeviceChoice> devices;

@@ -5,15 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
-#include "scenarios/report/html.h"
 #include "scenarios/results/sqlite.h"
-#include "scenarios/results/tables.h"
 
 namespace baechi {
 namespace {
@@ -131,67 +125,24 @@ std::vector<std::string> result_cells(const ResultsHeader& header, const RunResu
   return cells;
 }
 
-namespace {
-
-/// A file written aside, which takes its name once it is whole.
-class FileAside {
- public:
-  explicit FileAside(std::string path)
-      : path_(std::move(path)), file_(std::fopen((path_ + ".part").c_str(), "wb")) {
-    if (!file_) throw std::runtime_error(fmt::format("{}.part: cannot be written", path_));
-  }
-  ~FileAside() {
-    if (file_) std::remove((path_ + ".part").c_str());
-  }
-  FileAside(const FileAside&) = delete;
-  FileAside& operator=(const FileAside&) = delete;
-
-  void print(std::string_view text) {
-    whole_ = whole_ && std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
-  }
-  void take_name() {
-    if (std::fflush(file_.get()) != 0 || !whole_)
-      throw std::runtime_error(fmt::format("{}: cannot be written whole (disk full?)", path_));
-    file_.reset();
-    std::filesystem::rename(path_ + ".part", path_);
-  }
-
- private:
-  struct Close {
-    void operator()(std::FILE* f) const { std::fclose(f); }
-  };
-  std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
-  bool whole_ = true;
-};
-
-/// results.csv, row by row.
-class CsvRows {
- public:
-  CsvRows(const ResultsHeader& header, Print print) : print_(std::move(print)) {
-    append_line(lines_, result_columns(header));
-  }
-  void add(const std::vector<std::string>& cells) {
-    append_line(lines_, cells);
-    if (lines_.size() > piece) end();
-  }
-  void end() {
-    print_(lines_);
-    lines_.clear();
-  }
-
- private:
-  static constexpr std::size_t piece = std::size_t{1} << 18U;  // bytes, printed at once
-  Print print_;
-  std::string lines_;
-};
-
-}  // namespace
-
 EachRow each_row(const Results& results) {
   return [&results](const VisitRow& visit) {
     for (const RunResult& row : results.rows) visit(row);
   };
+}
+
+CsvRows::CsvRows(const ResultsHeader& header, Print print) : print_(std::move(print)) {
+  append_line(lines_, result_columns(header));
+}
+
+void CsvRows::add(const std::vector<std::string>& cells) {
+  append_line(lines_, cells);
+  if (lines_.size() > piece) end();
+}
+
+void CsvRows::end() {
+  print_(lines_);
+  lines_.clear();
 }
 
 void print_csv(const ResultsHeader& header, const EachRow& rows, const Print& print) {
@@ -226,38 +177,6 @@ void print_json(const ResultsHeader& header, const EachRow& rows, const Print& p
     print(out += '}');
   });
   print(first ? "]\n" : "\n]\n");
-}
-
-void write_aside(const std::string& path, std::string_view text) {
-  FileAside file(path);
-  file.print(text);
-  file.take_name();
-}
-
-void write_results(const std::string& folder, const ResultsHeader& header, const EachRow& rows) {
-  std::filesystem::create_directories(folder);
-  const std::string database = folder + "/results.sqlite";
-  FileAside csv_file(folder + "/results.csv");
-  CsvRows csv(header, [&](std::string_view text) { csv_file.print(text); });
-  Overview overview(header);
-  {
-    SqliteRows sqlite(database + ".part", header);
-    rows([&](const RunResult& row) {
-      const std::vector<std::string> cells = result_cells(header, row);
-      csv.add(cells);
-      sqlite.add(row, cells);
-      overview.add(row);
-    });
-    sqlite.end();
-  }
-  csv.end();
-  csv_file.take_name();
-  std::filesystem::rename(database + ".part", database);
-  write_aside(folder + "/report.html", to_html(overview));
-}
-
-void write_results(const std::string& folder, const Results& results) {
-  write_results(folder, results, each_row(results));
 }
 
 Results read_results(const std::string& folder) {

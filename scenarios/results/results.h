@@ -81,20 +81,24 @@ std::vector<std::string> result_cells(const ResultsHeader& header, const RunResu
 
 /// Takes text piece by piece.
 using Print = std::function<void(std::string_view)>;
+/// The lines of results.csv, row by row.
+class CsvRows {
+ public:
+  CsvRows(const ResultsHeader& header, Print print);
+  void add(const std::vector<std::string>& cells);  ///< as result_cells() gives them
+  void end();
+
+ private:
+  static constexpr std::size_t piece = std::size_t{1} << 18U;  // bytes, printed at once
+  Print print_;
+  std::string lines_;
+};
 void print_csv(const ResultsHeader& header, const EachRow& rows, const Print& print);
 /// An array of objects, keys as the columns.
 void print_json(const ResultsHeader& header, const EachRow& rows, const Print& print);
 std::string to_csv(const Results& results);
 
-/// results.csv, results.sqlite and report.html in `folder`, which is made if need be; each written
-/// aside and renamed. Throws std::runtime_error where that fails.
-void write_results(const std::string& folder, const ResultsHeader& header, const EachRow& rows);
-void write_results(const std::string& folder, const Results& results);
-
 /// What results.sqlite in `folder` holds. Throws InputError if there is none, or it is not ours.
 Results read_results(const std::string& folder);
-
-/// `text` becomes the file `path`, written aside and renamed. Throws std::runtime_error.
-void write_aside(const std::string& path, std::string_view text);
 
 }  // namespace baechi

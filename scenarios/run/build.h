@@ -20,7 +20,6 @@ std::uint64_t fingerprint(const OpGraph& graph);
 /// link makes no sense, if a link names a group that is not there, or a calibration is of fewer
 /// partitions.
 Cluster make_cluster(const ClusterChoice& choice);
-inline constexpr std::size_t most_devices = 1024;  ///< links are a square of it
 
 /// BaechiCosts if the choice has a fit, else ProfiledCosts; CalibratedCosts over those if it has a
 /// calibration. Throws InputError if the graph has no times for a device kind, or the calibration

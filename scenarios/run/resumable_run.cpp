@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "scenarios/report/write_results.h"
 #include "scenarios/run/drawings.h"
 #include "sim/error.h"
 

@@ -1,6 +1,6 @@
 /// What is in use on one device, by kind, against its limit.
 #pragma once
-#include "sim/engine/simulation.h"
+#include "sim/problem/step.h"
 
 namespace baechi {
 

@@ -7,7 +7,7 @@
 
 // This file is compiled once for each kind of vector; HWY_ONCE marks what is not.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "sim/engine/batch_estimate.cpp"
+#define HWY_TARGET_INCLUDE "sim/objective/step_estimate.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -5,7 +5,7 @@
 
 #include "sim/original/channels.h"
 #include "sim/original/graph.h"
-#include "sim/engine/simulation.h"
+#include "sim/problem/step.h"
 
 namespace baechi {
 

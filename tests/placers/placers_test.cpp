@@ -15,6 +15,7 @@
 #include "tests/message.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
+#include "tests/this_build.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -106,7 +107,7 @@ std::optional<Values> usable_options(const PlacerEntry& entry) {
     MESSAGE("skipped: exec, for there is no python3");
     return std::nullopt;
   }
-  return Values{{"path", value(BAECHI_SOURCE_DIR "/scenarios/examples/external_placer.py")}};
+  return Values{{"path", value(source_dir() + "/scenarios/examples/external_placer.py")}};
 }
 
 /// `test(entry, placer)` of each that can be run here.
@@ -245,7 +246,7 @@ TEST_CASE("an unknown placer is refused with the nearest name") {
 }
 
 TEST_CASE("the README has a row for every placer") {
-  std::ifstream file(BAECHI_SOURCE_DIR "/placers/README.md");
+  std::ifstream file(source_dir() + "/placers/README.md");
   std::stringstream text;
   text << file.rdbuf();
   for (const PlacerEntry& entry : placers()) {

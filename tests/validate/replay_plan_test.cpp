@@ -8,11 +8,12 @@
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/report/timeline.h"
-#include "tests/validate/example_plan.h"
 #include "tests/expected_messages.h"
 #include "tests/message.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
+#include "tests/this_build.h"
+#include "tests/validate/example_plan.h"
 #include "validate/plan_of_step.h"
 #include "validate/predictor.h"
 
@@ -95,7 +96,7 @@ TEST_CASE("the documented plan's prediction is as documented") {
 }
 
 TEST_CASE("broken plans are refused with lines and columns, several mistakes at once") {
-  const std::filesystem::path folder = BAECHI_SOURCE_DIR "/tests/bad/plans";
+  const std::filesystem::path folder = source_dir() + "/tests/bad/plans";
   const auto expected = expected_messages(folder / "expected.txt");
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

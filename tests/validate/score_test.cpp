@@ -9,9 +9,10 @@
 #include "scenarios/read/calibration_file.h"
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/error.h"
-#include "tests/validate/plans.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
+#include "tests/this_build.h"
+#include "tests/validate/plans.h"
 #include "validate/calibrate.h"
 #include "validate/executor.h"
 #include "validate/export.h"
@@ -293,7 +294,7 @@ TEST_CASE("files of a run with mistakes are refused by line") {
 
 TEST_CASE("recorded runs are predicted no worse than when they were recorded") {
   // validate/recorded/NAME: a run's folder with its calibration.yaml and accuracy.csv.
-  const std::filesystem::path recorded = BAECHI_SOURCE_DIR "/validate/recorded";
+  const std::filesystem::path recorded = source_dir() + "/validate/recorded";
   std::size_t runs = 0;
   if (std::filesystem::is_directory(recorded)) {
     for (const auto& entry : std::filesystem::directory_iterator(recorded)) {

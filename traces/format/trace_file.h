@@ -3,7 +3,7 @@
 #include <string>
 
 #include "sim/options.h"
-#include "traces/importer.h"
+#include "traces/format/compressed_file.h"
 #include "traces/trace.h"
 
 namespace baechi {

@@ -1,4 +1,5 @@
 #include "sim/graph/graph_io.h"
+#include "traces/format/compressed_file.h"
 #include "traces/importer.h"
 
 namespace baechi {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "traces/format/compressed_file.h"
 #include "traces/importer.h"
 
 namespace baechi {

@@ -56,15 +56,6 @@ const ImporterEntry& importer_for(const TextFile& file) {
 
 }  // namespace
 
-OpGraph build_graph(OpGraphBuilder builder, const std::string& path,
-                    IdVector<OpId, OpId>* renumbered) {
-  try {
-    return std::move(builder).build(renumbered);
-  } catch (const InputError& e) {
-    throw InputError(fmt::format("{}: {}", path, e.what()));
-  }
-}
-
 Trace read_trace(TextFile& file, std::string_view importer, Options options) {
   const ImporterEntry& entry = importer.empty() ? importer_for(file) : importer_called(importer);
   Trace trace = entry.read(file, options);

@@ -8,6 +8,7 @@
 #include "sim/error.h"
 #include "tests/message.h"
 #include "tests/small_graphs.h"
+#include "tests/this_build.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -21,7 +22,7 @@ Placement parse(const std::string& text) {
 /// What reading tests/bad/placements/<name>.json for ops a, b, c on two devices says, without the
 /// path.
 std::string said(const std::string& name) {
-  const std::string path = BAECHI_SOURCE_DIR "/tests/bad/placements/" + name + ".json";
+  const std::string path = source_dir() + "/tests/bad/placements/" + name + ".json";
   return without(message<InputError>([&] { read_placement(path, one_tensor_two_readers(), 2); }),
                  path + ":");
 }

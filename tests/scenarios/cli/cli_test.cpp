@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "placers/registry.h"
-#include "tests/temporary_folder.h"
 #include "tests/sim/report/timeline_checks.h"
+#include "tests/temporary_folder.h"
+#include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
@@ -48,7 +49,7 @@ class Session {
   /// `arguments` as a shell takes them. `around`: where the whole command line goes, as "{}".
   Result run(const std::string& arguments, const std::string& around = "{}") const {
     std::string command = around;
-    command.replace(command.find("{}"), 2, BAECHI_PROGRAM " " + arguments);
+    command.replace(command.find("{}"), 2, program() + " " + arguments);
     command = "cd '" + folder_.file("") + "' && { " + command + "; } >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
     REQUIRE(WIFEXITED(status));
@@ -90,7 +91,7 @@ TEST_SUITE("cli") {
   TEST_CASE("every verb explains itself") {
     const Session session;
     CHECK(session.run("--help").code == 0);
-    CHECK(session.run("--version").out == "baechi " BAECHI_VERSION "\n");
+    CHECK(session.run("--version").out == "baechi " + version() + "\n");
     for (const char* verb :
          {"run", "place", "simulate", "bound", "trace", "list", "report", "schema", "trace info",
           "trace check", "trace convert", "trace generate"}) {

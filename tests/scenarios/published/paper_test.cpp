@@ -8,6 +8,7 @@
 
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
+#include "tests/this_build.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -160,7 +161,7 @@ chapters: 3
   }
 
   TEST_CASE("the committed results of the papers are those of this version") {
-    const std::string folder = BAECHI_SOURCE_DIR "/scenarios/papers/baechi_socc20";
+    const std::string folder = source_dir() + "/scenarios/papers/baechi_socc20";
     Mistakes mistakes;
     const Paper paper = load_paper(folder, mistakes);
     mistakes.throw_if_any();
@@ -172,7 +173,7 @@ chapters: 3
   TEST_CASE("a paper whose inputs are elsewhere can be read without them") {
     Mistakes mistakes;
     const Paper paper =
-        load_paper(BAECHI_SOURCE_DIR "/scenarios/papers/tarnawski_neurips20", mistakes);
+        load_paper(source_dir() + "/scenarios/papers/tarnawski_neurips20", mistakes);
     mistakes.throw_if_any();
     CHECK(paper.tables.size() == 6);
     CHECK(paper.tables.front().rows.size() == 16);

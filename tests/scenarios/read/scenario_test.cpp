@@ -6,16 +6,17 @@
 #include <fstream>
 #include <map>
 
-#include "scenarios/run/build.h"
 #include "scenarios/read/reference.h"
 #include "scenarios/read/yaml.h"
+#include "scenarios/run/build.h"
 #include "sim/error.h"
 #include "tests/expected_messages.h"
 #include "tests/message.h"
-#include "tests/validate/plans.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
+#include "tests/this_build.h"
+#include "tests/validate/plans.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path source = BAECHI_SOURCE_DIR;
+const fs::path source = source_dir();
 
 std::string text_of(const fs::path& path) {
   std::ostringstream text;

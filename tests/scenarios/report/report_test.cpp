@@ -1,6 +1,4 @@
 // report.html, its pictures of steps, timelines of runs, and plots.
-#include "scenarios/report/html.h"
-
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 
@@ -8,15 +6,18 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "scenarios/report/html.h"
 #include "scenarios/report/page_data.h"
 #include "scenarios/report/plots.h"
+#include "scenarios/report/write_results.h"
 #include "scenarios/run/drawings.h"
 #include "sim/report/picture.h"
-#include "tests/validate/plans.h"
 #include "tests/png.h"
+#include "tests/sim/report/timeline_checks.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
-#include "tests/sim/report/timeline_checks.h"
+#include "tests/this_build.h"
+#include "tests/validate/plans.h"
 #include "traces/format/compressed_file.h"
 
 using namespace baechi;
@@ -285,7 +286,7 @@ TEST_SUITE("report") {
     CHECK(chart_plots(results).size() == 2);
     const std::string runs = folder.file("it's results");
     write_results(runs, results);
-    const std::string report = BAECHI_PROGRAM " report \"" + runs + "\" --plots";
+    const std::string report = program() + " report \"" + runs + "\" --plots";
     CHECK(shell(folder, "PATH=/nowhere " + report) == 2);
     CHECK(folder.read("err.txt") ==
           "--plots needs gnuplot, which is not in PATH (Debian: apt install gnuplot-nox)\n");
@@ -322,8 +323,8 @@ TEST_SUITE("report") {
   TEST_CASE("baechi run --timelines overrides the scenario") {
     const TemporaryFolder folder;
     const std::string scenario = folder.write("s.yaml", sweep);
-    const std::string command = BAECHI_PROGRAM " run '" + scenario + "' --quiet --out '" +
-                                folder.file("r") + "' --timelines ";
+    const std::string command =
+        program() + " run '" + scenario + "' --quiet --out '" + folder.file("r") + "' --timelines ";
     REQUIRE(shell(folder, command + "best") == 0);
     std::size_t files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder.file("r")))

@@ -4,12 +4,13 @@
 #include <set>
 
 #include "scenarios/report/html.h"
+#include "scenarios/report/write_results.h"
 #include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
 #include "sim/error.h"
-#include "tests/validate/plans.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
+#include "tests/validate/plans.h"
 
 using namespace baechi;
 using namespace baechi::testing;

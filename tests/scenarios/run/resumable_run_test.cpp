@@ -15,11 +15,13 @@
 #include <set>
 #include <thread>
 
-#include "scenarios/results/merge.h"
 #include "scenarios/report/html.h"
+#include "scenarios/report/write_results.h"
+#include "scenarios/results/merge.h"
 #include "sim/error.h"
-#include "tests/validate/plans.h"
 #include "tests/temporary_folder.h"
+#include "tests/this_build.h"
+#include "tests/validate/plans.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -76,7 +78,7 @@ int exit_code(pid_t process) {
 /// mpirun with the program's arguments; no process if it cannot be had here, which is told.
 std::optional<std::vector<std::string>> under_mpirun(std::size_t ranks,
                                                      const std::vector<std::string>& program) {
-  const std::string mpirun = BAECHI_MPIRUN;
+  const std::string mpirun = mpirun_program();
   if (mpirun.empty()) {
     MESSAGE("skipped: no Open MPI");
     return std::nullopt;
@@ -130,7 +132,7 @@ TEST_SUITE("folder_run") {
     const TemporaryFolder folder;
     const std::string scenario = folder.write("swept.yaml", swept);
     const auto program = [&](std::vector<std::string> arguments) {
-      arguments.insert(arguments.begin(), BAECHI_PROGRAM);
+      arguments.insert(arguments.begin(), baechi::testing::program());
       return exit_code(start_program(arguments));
     };
     const std::string whole = folder.file("whole"), merged = folder.file("merged");
@@ -266,8 +268,8 @@ TEST_SUITE("folder_run") {
     const TemporaryFolder folder;
     const std::string scenario = folder.write("swept.yaml", swept);
     std::mt19937 random(7);
-    const std::vector<std::string> fresh{BAECHI_PROGRAM,       "run",     scenario, "--out",
-                                         folder.file("whole"), "--quiet", "-j",     "2"};
+    const std::vector<std::string> fresh{baechi::testing::program(), "run",     scenario, "--out",
+                                         folder.file("whole"),       "--quiet", "-j",     "2"};
     const auto start = std::chrono::steady_clock::now();
     REQUIRE(exit_code(start_program(fresh)) == 0);
     const auto whole_time = std::chrono::steady_clock::now() - start;
@@ -301,8 +303,8 @@ TEST_SUITE("folder_run") {
   TEST_CASE("one, two and three ranks write the same files as one process") {
     const TemporaryFolder folder;
     const std::string scenario = folder.write("swept.yaml", swept);
-    const std::vector<std::string> program{BAECHI_PROGRAM,   "run",    scenario, "--out",
-                                           folder.file("r"), "--quiet"};
+    const std::vector<std::string> program{baechi::testing::program(), "run",    scenario, "--out",
+                                           folder.file("r"),           "--quiet"};
     if (!under_mpirun(1, program)) return;
     REQUIRE(exit_code(start_program(program)) == 0);
     const Files whole = files_of(folder.file("r"), folder);
@@ -319,8 +321,8 @@ TEST_SUITE("folder_run") {
   TEST_CASE("a rank that is killed ends the job, and what was found is resumed") {
     const TemporaryFolder folder;
     const std::string scenario = folder.write("swept.yaml", swept);
-    std::vector<std::string> program{BAECHI_PROGRAM,   "run",     scenario, "--out",
-                                     folder.file("r"), "--quiet", "-j",     "1"};
+    std::vector<std::string> program{baechi::testing::program(), "run",     scenario, "--out",
+                                     folder.file("r"),           "--quiet", "-j",     "1"};
     if (!under_mpirun(1, program)) return;
     REQUIRE(exit_code(start_program(program)) == 0);
     const Files whole = files_of(folder.file("r"), folder);

@@ -1,11 +1,13 @@
 // The original Baechi's simulator and placers, by hand. Bit for bit against the original itself:
 // goldens_test.cpp.
+#include "placers/original/original.h"
+
 #include <doctest/doctest.h>
 
-#include "placers/original/original.h"
 #include "placers/registry.h"
-#include "sim/original/simulation.h"
+#include "sim/engine/simulation.h"
 #include "sim/error.h"
+#include "sim/original/simulation.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;

@@ -8,8 +8,9 @@
 #include "sim/graph/analysis.h"
 #include "tests/message.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
 #include "tests/sim/transform/transforms.h"
+#include "tests/small_graphs.h"
+#include "tests/this_build.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -134,7 +135,7 @@ TEST_SUITE("transforms") {
   }
 
   TEST_CASE("the README has a row for every transform") {
-    std::ifstream file(BAECHI_SOURCE_DIR "/sim/transform/README.md");
+    std::ifstream file(source_dir() + "/sim/transform/README.md");
     std::stringstream readme;
     readme << file.rdbuf();
     for (const TransformEntry& entry : transforms()) {

@@ -8,6 +8,7 @@
 #include "sim/error.h"
 #include "sim/random.h"
 #include "sim/transform/transform.h"
+#include "tests/small_graphs.h"
 
 namespace baechi::testing {
 

@@ -10,6 +10,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "tests/small_graphs.h"
+#include "tests/this_build.h"
 #include "traces/importer.h"
 
 using namespace baechi;
@@ -18,7 +19,7 @@ using namespace baechi::testing;
 namespace {
 
 Trace committed(const std::string& file) {
-  return read_trace(std::string(BAECHI_SOURCE_DIR) + "/traces/data/" + file);
+  return read_trace(source_dir() + "/traces/data/" + file);
 }
 
 /// A row of the table in traces/data/PROVENANCE.md.

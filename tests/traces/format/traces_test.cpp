@@ -12,11 +12,12 @@
 #include "tests/message.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
+#include "tests/this_build.h"
 #include "traces/format/json_pieces.h"
 #include "traces/format/trace_file.h"
 #include "traces/generator.h"
-#include "traces/importer.h"
 #include "traces/import/pytorch/pytorch.h"
+#include "traces/importer.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -45,7 +46,7 @@ struct ScratchFolder {
   std::string operator/(const char* name) const { return (path / name).string(); }
 };
 
-const fs::path bad_files = fs::path(BAECHI_SOURCE_DIR) / "tests" / "bad" / "traces";
+const fs::path bad_files = fs::path(source_dir()) / "tests" / "bad" / "traces";
 
 std::string message_of(const std::string& file) {
   std::string importer;
@@ -62,8 +63,8 @@ std::string message_of(const std::string& file) {
     bytes << in.rdbuf();
     TextFile text(file, bytes.str());
     if (file.starts_with("kineto_")) {
-      TextFile execution("layer.et.json", read_file(std::string(BAECHI_SOURCE_DIR) +
-                                                    "/tests/recordings/layer.et.json"));
+      TextFile execution("layer.et.json",
+                         read_file(source_dir() + "/tests/recordings/layer.et.json"));
       pytorch::import_step(execution, &text, {});
     } else {
       read_trace(text, importer);

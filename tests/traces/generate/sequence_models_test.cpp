@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "placers/registry.h"
-#include "tests/traces/generate/generated_models.h"
 #include "tests/small_graphs.h"
+#include "tests/this_build.h"
+#include "tests/traces/generate/generated_models.h"
 #include "traces/format/trace_file.h"
 #include "traces/generator.h"
 
@@ -62,7 +63,7 @@ Cluster baechi_cluster(std::size_t devices, Bytes memory) {
 }
 
 Placement by_expert(const std::string& rules, const OpGraph& graph, const Cluster& cluster) {
-  const std::string file = BAECHI_SOURCE_DIR "/scenarios/papers/baechi_socc20/" + rules;
+  const std::string file = source_dir() + "/scenarios/papers/baechi_socc20/" + rules;
   std::map<std::string, Options::Value> given;
   given["rule_file"] = {.text = file, .where = "", .children = {}};
   const ProfiledCosts costs(graph, cluster);

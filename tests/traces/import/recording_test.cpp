@@ -7,6 +7,7 @@
 
 #include "sim/graph/analysis.h"
 #include "tests/shared_data.h"
+#include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/trace_file.h"
 #include "traces/import/pytorch/join.h"
@@ -25,7 +26,7 @@ Trace imported(const std::filesystem::path& execution, TextFile* kineto = nullpt
 }
 
 const std::filesystem::path recordings =
-    std::filesystem::path(BAECHI_SOURCE_DIR) / "tests" / "recordings";
+    std::filesystem::path(source_dir()) / "tests" / "recordings";
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
   for (std::size_t at = text.find(what); at != std::string::npos;
@@ -78,7 +79,7 @@ const char* const three_models[][2] = {{"resnet50", "resnet50_train_b4"},
                                        {"transformer_small", "transformer_small_train"}};
 
 Trace committed(const std::string& name) {
-  return read_trace(std::string(BAECHI_SOURCE_DIR) + "/traces/data/" + name + ".trace.json.zst");
+  return read_trace(source_dir() + "/traces/data/" + name + ".trace.json.zst");
 }
 
 /// The profiler's raw events of a recording, as a Kineto trace that has the same.

@@ -1,0 +1,34 @@
+/// Files that are never half-written: their text goes to a file beside, which then takes the name.
+#pragma once
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace baechi {
+
+/// PATH.part, which becomes PATH by take_name(); removed if that is never called.
+/// Throws std::runtime_error where it cannot be written.
+class FileAside {
+ public:
+  explicit FileAside(std::string path);
+  ~FileAside();
+  FileAside(const FileAside&) = delete;
+  FileAside& operator=(const FileAside&) = delete;
+
+  void print(std::string_view text);
+  void take_name();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* f) const { std::fclose(f); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  bool whole_ = true;
+};
+
+/// `text` becomes the file `path`. Throws std::runtime_error.
+void write_aside(const std::string& path, std::string_view text);
+
+}  // namespace baechi
