@@ -122,6 +122,9 @@ class PaperReader {
     table.title = needed(block, "title").text;
     if (const Value* notes = find(block, "notes")) table.notes = notes->text;
     if (const Value* unit = find(block, "unit")) read_unit(*unit, table);
+    if (const Value* factors = find(block, "neighbours"))
+      for (const auto& [key, factor] : factors->children)
+        table.neighbours.push_back(number(factor));
     Metric metric = Metric::step_time;
     if (const Value* m = find(block, "metric")) metric = read_metric(*m);
     for (const auto& [label, column] : needed(block, "columns").children)

@@ -58,6 +58,7 @@ struct PaperTable {
   std::string name, title, notes;
   double unit = 1.0;  ///< of published numbers, in seconds, bytes or one
   std::string unit_name;
+  std::vector<double> neighbours;  ///< further speeds to try, as factors of the calibrated one
   std::vector<PaperColumn> columns;
   std::vector<PaperRow> rows;
 };
@@ -84,6 +85,8 @@ Paper load_paper(const std::string& folder, Mistakes& mistakes);
 struct PaperCell {
   std::optional<PaperValue> published, ours;  ///< ours: in the table's unit
   bool calibrated = false;                    ///< the very number that the calibration took
+  bool one_device = false;                    ///< our placement uses a single device
+  double least = 0.0, most = 0.0;  ///< ours over all neighbouring calibrations; 0: not tried
   /// ours / published - 1.
   std::optional<double> deviation() const;
 };
@@ -92,6 +95,8 @@ struct PaperTableResult {
   std::vector<std::vector<PaperCell>> cells;  ///< [rows][columns]
   std::size_t deviations = 0;                 ///< counted cells with numbers on both sides
   double mean_deviation = 0.0;                ///< mean of their absolute values
+  std::size_t split_deviations = 0;   ///< those of them where our placement uses several devices
+  double split_mean_deviation = 0.0;  ///< mean of their absolute values
   std::size_t ranked_rows = 0, right_rows = 0;
   double kendall = 0.0;  ///< mean over the ranked rows, of step times
   std::size_t oom_cells = 0, right_oom = 0;
@@ -113,7 +118,8 @@ PaperResult evaluate(const Paper& paper, std::size_t threads, const Watch& watch
 
 std::string to_text(const Paper& paper, const PaperResult& result);
 std::string to_markdown(const Paper& paper, const PaperResult& result);
-/// table,row,column,published,ours,deviation; wall-clock columns are left out of it.
+/// table,row,column,published,ours,deviation, and where a table has neighbours least,most. Columns
+/// of wall-clock times are left out.
 std::string to_csv(const Paper& paper, const PaperResult& result);
 
 }  // namespace baechi

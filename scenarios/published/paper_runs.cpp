@@ -3,8 +3,8 @@
 #include <limits>
 #include <set>
 
-#include "scenarios/read/load.h"
 #include "scenarios/published/paper.h"
+#include "scenarios/read/load.h"
 #include "scenarios/run/runner.h"
 #include "sim/objective/objective.h"
 
@@ -84,9 +84,11 @@ std::map<std::string, double> calibrate(const Paper& paper, std::size_t threads,
   return speeds;
 }
 
-/// The jobs of a cell: its own, and for a slowdown the same with a true profile.
+/// The jobs of a cell: its own, for a slowdown the same with a true profile, and the same at
+/// neighbouring speeds.
 struct CellJobs {
   std::optional<std::size_t> own, true_profile;
+  std::vector<std::size_t> neighbours{};
 };
 
 /// The job of those scenario and sets among `jobs`, made if need be, with `placer` in it.
@@ -119,8 +121,17 @@ AllCellJobs all_jobs(const Paper& paper, const std::map<std::string, double>& sp
       for (std::size_t c = 0; c < table.columns.size(); ++c) {
         const PaperColumn& column = table.columns[c];
         std::vector<std::string> sets = with(row, column);
-        if (!row.calibration.empty())
-          sets.push_back(fmt::format("cluster.devices.speed={}", speeds.at(row.calibration)));
+        const auto at_speed = [&](double factor) {
+          auto other = sets;
+          other.push_back(
+              fmt::format("cluster.devices.speed={}", factor * speeds.at(row.calibration)));
+          return other;
+        };
+        if (!row.calibration.empty() && column.metric == Metric::step_time) {
+          for (const double factor : table.neighbours)
+            cells[c].neighbours.push_back(job_of(row, at_speed(factor), column.placer, jobs));
+        }
+        if (!row.calibration.empty()) sets = at_speed(1.0);
         cells[c].own = job_of(row, sets, column.placer, jobs);
         if (const auto objective = objective_of(column.metric); !objective.empty())
           jobs[*cells[c].own].objective = objective;
@@ -206,6 +217,23 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
   return PaperValue{.number = column.of == "min" ? least : column.of == "max" ? most : mean};
 }
 
+/// Ours, and its least and most over the neighbouring calibrations.
+void add_spread(const PaperColumn& column, const PaperTable& table, const CellJobs& jobs,
+                const std::vector<std::vector<RunResult>>& rows, PaperCell& cell) {
+  if (jobs.neighbours.empty() || !cell.ours || cell.ours->oom) return;
+  cell.least = cell.most = cell.ours->number;
+  for (const std::size_t job : jobs.neighbours) {
+    const auto near = value_of(column, table, {.own = job, .true_profile = {}}, rows);
+    if (!near || near->oom) continue;
+    cell.least = std::min(cell.least, near->number);
+    cell.most = std::max(cell.most, near->number);
+  }
+}
+
+bool on_one_device(const RunResult& row) {
+  return std::ranges::count_if(row.device_peaks, [](Bytes b) { return b > Bytes{}; }) <= 1;
+}
+
 /// By how published and ours order two placers: concordant, discordant, or neither.
 int agreement(const PaperCell& a, const PaperCell& b) {
   const auto less = [](const PaperValue& x, const PaperValue& y) {
@@ -257,9 +285,14 @@ void summarise(const PaperTable& table, PaperTableResult& result) {
         continue;
       ++result.deviations;
       result.mean_deviation += std::abs(*cell.deviation());
+      if (cell.one_device) continue;
+      ++result.split_deviations;
+      result.split_mean_deviation += std::abs(*cell.deviation());
     }
   }
   if (result.deviations > 0) result.mean_deviation /= static_cast<double>(result.deviations);
+  if (result.split_deviations > 0)
+    result.split_mean_deviation /= static_cast<double>(result.split_deviations);
   rank(table, result);
 }
 
@@ -298,7 +331,13 @@ PaperResult evaluate(const Paper& paper, std::size_t threads, const Watch& watch
         if (row.arithmetic) {
           if (cell.published) cell.ours = PaperValue{.number = *row.arithmetic};
         } else if (!row.scenario.empty()) {
-          cell.ours = value_of(column, table, cell_jobs[t][r][c], rows);
+          const CellJobs& of_cell = cell_jobs[t][r][c];
+          cell.ours = value_of(column, table, of_cell, rows);
+          add_spread(column, table, of_cell, rows, cell);
+          const auto runs = runs_of(column.placer, rows[*of_cell.own]);
+          cell.one_device =
+              column.metric == Metric::step_time && !runs.empty() &&
+              std::ranges::all_of(runs, [](auto* run) { return on_one_device(*run); });
         }
         cell.calibrated = is_calibrated(paper, row, column);
       }

@@ -27,6 +27,13 @@ std::string text_of(const PaperValue& value, Metric metric) {
   return fmt::format("{:.3f}", value.number);
 }
 
+/// Steps that differ by less than this share between neighbouring calibrations are not told apart.
+constexpr double steady = 0.005;
+
+double spread(const PaperCell& cell) {
+  return cell.least > 0.0 ? cell.most / cell.least - 1.0 : 0.0;
+}
+
 std::string deviation_text(const PaperCell& cell, Metric metric) {
   if (cell.calibrated) return "calibrated";
   if (cell.published && cell.ours && (cell.published->oom || cell.ours->oom))
@@ -38,6 +45,13 @@ std::string deviation_text(const PaperCell& cell, Metric metric) {
   return fmt::format("{:+.1f} %", *deviation * 100.0);
 }
 
+/// "; 0.199 to 0.205" where neighbouring calibrations give other steps.
+std::string range_text(const PaperCell& cell, Metric metric) {
+  if (spread(cell) <= steady) return "";
+  return fmt::format("; {} to {}", text_of({.number = cell.least}, metric),
+                     text_of({.number = cell.most}, metric));
+}
+
 /// "published", "ours", "deviation", each "" where there is none.
 struct CellText {
   std::string published, ours, deviation;
@@ -47,18 +61,37 @@ CellText cell_text(const PaperCell& cell, Metric metric) {
           cell.ours ? text_of(*cell.ours, metric) : "", deviation_text(cell, metric)};
 }
 
+/// "steps move by up to 3.1 % (GNMT, m-ETF) between neighbouring calibrations"; "" if they do not.
+std::string spread_text(const PaperTable& table, const PaperTableResult& result) {
+  double most = steady;
+  std::string text;
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      if (spread(result.cells[r][c]) <= most) continue;
+      most = spread(result.cells[r][c]);
+      text = fmt::format("steps move by up to {:.1f} % ({}, {}) between neighbouring calibrations",
+                         most * 100.0, table.rows[r].label, table.columns[c].name);
+    }
+  }
+  return text;
+}
+
 /// The table's summary, one line.
-std::string summary(const PaperTableResult& result) {
+std::string summary(const PaperTable& table, const PaperTableResult& result) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
   if (result.deviations > 0)
     add(fmt::format("mean absolute deviation {:.1f} % over {} cells", result.mean_deviation * 100.0,
                     result.deviations));
+  if (result.split_deviations > 0 && result.split_deviations < result.deviations)
+    add(fmt::format("{:.1f} % over the {} whose placement uses several devices",
+                    result.split_mean_deviation * 100.0, result.split_deviations));
   if (result.ranked_rows > 0)
     add(fmt::format("placers ranked as published in {} of {} rows, Kendall's tau {:.2f}",
                     result.right_rows, result.ranked_rows, result.kendall));
   if (result.oom_cells > 0)
     add(fmt::format("{} of {} out-of-memory cells right", result.right_oom, result.oom_cells));
+  if (const std::string moves = spread_text(table, result); !moves.empty()) add(moves);
   return text;
 }
 
@@ -96,7 +129,7 @@ std::string to_text(const Paper& paper, const PaperResult& result) {
         text += fmt::format("  {:>6} {:>6} {:>13}", cell.published, cell.ours, cell.deviation);
       }
     }
-    text += "\n  " + summary(result.tables[t]) + "\n\n";
+    text += "\n  " + summary(table, result.tables[t]) + "\n\n";
   }
   return text + calibration_note(paper, result) + "\n";
 }
@@ -116,16 +149,19 @@ std::string to_markdown(const Paper& paper, const PaperResult& result) {
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
       text += fmt::format("\n| {} |", table.rows[r].label);
       for (std::size_t c = 0; c < table.columns.size(); ++c) {
-        const CellText cell = cell_text(result.tables[t].cells[r][c], table.columns[c].metric);
+        const PaperCell& found = result.tables[t].cells[r][c];
+        const CellText cell = cell_text(found, table.columns[c].metric);
+        const std::string range = range_text(found, table.columns[c].metric);
         if (cell.published.empty() && cell.ours.empty())
           text += "  |";
         else
           text += fmt::format(" {} / {}{} |", cell.published.empty() ? "-" : cell.published,
                               cell.ours.empty() ? "-" : cell.ours,
-                              cell.deviation.empty() ? "" : " (" + cell.deviation + ")");
+                              cell.deviation.empty() ? "" : " (" + cell.deviation + range + ")");
       }
     }
-    text += "\n\n" + summary(result.tables[t]) + (summary(result.tables[t]).empty() ? "" : ".\n");
+    text += "\n\n" + summary(table, result.tables[t]) +
+            (summary(table, result.tables[t]).empty() ? "" : ".\n");
     if (!table.notes.empty()) text += "\n" + table.notes + "\n";
   }
   return text;
@@ -139,7 +175,10 @@ std::string to_csv(const Paper& paper, const PaperResult& result) {
     if (!value) return std::string();
     return value->oom ? "oom" : fmt::format("{:.6g}", value->number);
   };
-  std::string text = "table,row,column,published,ours,deviation\n";
+  const bool spreads =
+      std::ranges::any_of(paper.tables, [](const auto& t) { return !t.neighbours.empty(); });
+  std::string text = "table,row,column,published,ours,deviation";
+  text += spreads ? ",least,most\n" : "\n";
   for (std::size_t t = 0; t < paper.tables.size(); ++t) {
     const PaperTable& table = paper.tables[t];
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
@@ -150,9 +189,12 @@ std::string to_csv(const Paper& paper, const PaperResult& result) {
             (!cell.published && !cell.ours))
           continue;
         const auto deviation = cell.deviation();
-        text += fmt::format("{},{},{},{},{},{}\n", table.name, quoted(table.rows[r].label),
+        text += fmt::format("{},{},{},{},{},{}", table.name, quoted(table.rows[r].label),
                             quoted(table.columns[c].name), number(cell.published),
                             number(cell.ours), deviation ? fmt::format("{:.4f}", *deviation) : "");
+        if (spreads)
+          text += cell.least > 0.0 ? fmt::format(",{:.6g},{:.6g}", cell.least, cell.most) : ",,";
+        text += '\n';
       }
     }
   }

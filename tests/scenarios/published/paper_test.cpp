@@ -38,6 +38,7 @@ tables:
   steps:
     title: Step times
     unit: s
+    neighbours: [0.5, 2]
     columns:
       one: {placer: single}
       two: {placer: expert}
@@ -84,6 +85,12 @@ TEST_SUITE("paper") {
     CHECK(cells[1][0].calibrated);
     CHECK(cells[1][1].ours->number == doctest::Approx(0.000120));
     CHECK_FALSE(cells[1][1].calibrated);
+    // At half and at twice that speed: 120 and 30 us of ops, and two transfers.
+    CHECK(cells[1][1].least == doctest::Approx(0.000090));
+    CHECK(cells[1][1].most == doctest::Approx(0.000180));
+    CHECK(cells[0][1].least == 0.0);  // a row without calibration has no neighbours
+    CHECK(cells[0][0].one_device);
+    CHECK_FALSE(cells[0][1].one_device);
     // 1500 B on one device, or 600 and 900.
     CHECK(cells[2][0].ours->oom);
     CHECK_FALSE(cells[2][1].ours->oom);
@@ -96,10 +103,12 @@ TEST_SUITE("paper") {
     // 0 and 20 % of the first row, 20 % of the second, 20 % of the last.
     CHECK(table.deviations == 4);
     CHECK(table.mean_deviation == doctest::Approx(0.15));
+    CHECK(table.split_deviations == 3);  // all but the first, which is one device's
+    CHECK(table.split_mean_deviation == doctest::Approx(0.2));
     CHECK(table.ranked_rows == 2);  // the third has two that the paper does not tell apart
     CHECK(table.right_rows == 2);
     CHECK(table.kendall == doctest::Approx(1.0));
-    CHECK(to_csv(paper, result).find("steps,little memory,one,oom,oom,\n") != std::string::npos);
+    CHECK(to_csv(paper, result).find("steps,little memory,one,oom,oom,,,\n") != std::string::npos);
     CHECK(to_text(paper, result).find("chain 2.000") != std::string::npos);
     CHECK(to_markdown(paper, result).find("| as printed |") != std::string::npos);
   }
