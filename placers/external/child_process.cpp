@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,13 +14,15 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <optional>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::external {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -100,68 +101,52 @@ std::string why_not_started(const std::string& path, int error) {
   return fmt::format("cannot be run: {}", std::generic_category().message(error));
 }
 
-/// A running program, in a process group of its own; killed with the group if still there when this
-/// ends.
+/// A running program and its supervisor; both, and all that the program started, are ended with
+/// this.
 class Child {
  public:
-  Child(const std::string& path, std::span<const std::string> args, int in, int out, int err) {
+  Child(const std::string& path, std::span<const std::string> args, const Pipe& in, const Pipe& out,
+        const Pipe& err, const Limits& limits)
+      : lifeline_(make_pipe()), reports_(make_pipe()) {
     std::vector<std::string> words{path};
     words.insert(words.end(), args.begin(), args.end());
     std::vector<char*> argv;
     argv.reserve(words.size() + 1);
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-
-    posix_spawn_file_actions_t files;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    sigset_t none;
-    sigemptyset(&none);
-    sigset_t usual;
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE);
-    sigaddset(&usual, SIGINT);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &usual);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    const int error = posix_spawn(&pid_, path.c_str(), &files, &attributes, argv.data(), environ);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
-    if (error != 0) {
-      pid_ = 0;
-      throw InputError(fmt::format("{}: {}", path, why_not_started(path, error)));
-    }
+    supervisor_ = start_supervisor({.path = path.c_str(),
+                                    .argv = argv.data(),
+                                    .in = in.read.number(),
+                                    .out = out.write.number(),
+                                    .err = err.write.number(),
+                                    .lifeline = lifeline_.read.number(),
+                                    .reports = reports_.write.number(),
+                                    .limits = limits});
+    lifeline_.read.close();
+    reports_.write.close();
   }
   ~Child() {
-    if (pid_ == 0) return;
-    kill(-pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) == -1 && errno == EINTR) {
+    lifeline_.write.close();
+    while (waitpid(supervisor_, nullptr, 0) == -1 && errno == EINTR) {
     }
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// Whether it has ended; then `status` is waitpid's.
-  bool ended(int& status) {
-    siginfo_t info{};
-    const auto id = static_cast<id_t>(pid_);
-    if (waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid_)
-      return false;
-    kill(-pid_, SIGKILL);  // what it left running; while it is not reaped, its number is its own
-    while (waitpid(pid_, &status, 0) == -1 && errno == EINTR) {
+  int reports() const { return reports_.read.number(); }
+  /// The next report; to be asked for once there is something to read. Nothing, if the supervisor
+  /// itself has ended.
+  std::optional<Report> report() {
+    Report report;
+    ssize_t got = 0;
+    while ((got = read(reports(), &report, sizeof report)) == -1 && errno == EINTR) {
     }
-    pid_ = 0;
-    return true;
+    return got == sizeof report ? std::optional(report) : std::nullopt;
   }
 
  private:
-  pid_t pid_ = 0;
+  Pipe lifeline_, reports_;
+  pid_t supervisor_ = 0;
 };
 
 /// Reads what is there into `text`; closes `fd` at its end.
@@ -186,14 +171,13 @@ void keep_tail(std::string& text, std::size_t most) {
 }  // namespace
 
 ProcessResult run_process(const std::string& path, std::span<const std::string> args,
-                          std::string_view input, std::chrono::nanoseconds time_limit,
-                          std::size_t most_output) {
+                          std::string_view input, const ProcessLimits& limits) {
   constexpr std::size_t tail = 4096;
   const NoSigpipe no_sigpipe;
   const Clock::time_point deadline =
-      Clock::now() + std::min<std::chrono::nanoseconds>(time_limit, std::chrono::years(1));
+      Clock::now() + std::min<std::chrono::nanoseconds>(limits.time, std::chrono::years(1));
   Pipe in = make_pipe(), out = make_pipe(), err = make_pipe();
-  Child child(path, args, in.read.number(), out.write.number(), err.write.number());
+  Child child(path, args, in, out, err, limits.resources);
   in.read.close();
   out.write.close();
   err.write.close();
@@ -201,34 +185,39 @@ ProcessResult run_process(const std::string& path, std::span<const std::string> 
   if (input.empty()) in.write.close();
 
   ProcessResult result;
-  for (int status = 0;;) {
-    if (!out.read.open() && !err.read.open() && child.ended(status)) {
-      if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
-      if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
-      break;
-    }
+  bool ended = false;
+  while (!ended || out.read.open() || err.read.open()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) {
-      result.timed_out = true;
+      result.stopped = Stopped::time;
       break;
     }
-    std::array<pollfd, 3> waiting{{{in.write.number(), POLLOUT, 0},
+    std::array<pollfd, 4> waiting{{{in.write.number(), POLLOUT, 0},
                                    {out.read.number(), POLLIN, 0},
-                                   {err.read.number(), POLLIN, 0}}};  // poll skips those closed
-    // A program that closed its output has no event to wait for: look again soon.
-    const bool silent = !out.read.open() && !err.read.open();
-    const auto patience = std::min<std::int64_t>(left, silent ? 1 : 60'000);
-    poll(waiting.data(), waiting.size(), static_cast<int>(patience));
+                                   {err.read.number(), POLLIN, 0},
+                                   {ended ? -1 : child.reports(), POLLIN, 0}}};  // poll skips -1
+    poll(waiting.data(), waiting.size(), static_cast<int>(std::min<std::int64_t>(left, 60'000)));
     if (waiting[0].revents != 0) write_some(in.write, input);
     if (waiting[1].revents != 0) read_some(out.read, result.out);
     if (waiting[2].revents != 0) read_some(err.read, result.error_tail);
     keep_tail(result.error_tail, tail);
-    if (result.out.size() > most_output) {
-      result.too_much = true;
+    if (result.out.size() > limits.output) {
+      result.stopped = Stopped::output;
       break;
     }
+    if (waiting[3].revents == 0) continue;
+    const std::optional<Report> report = child.report();
+    if (!report) throw std::runtime_error(fmt::format("{}: its supervisor was killed", path));
+    if (report->event == Report::Event::not_started)
+      throw InputError(fmt::format("{}: {}", path, why_not_started(path, report->value)));
+    if (report->event == Report::Event::out_of_memory) result.stopped = Stopped::memory;
+    if (report->event == Report::Event::too_many) result.stopped = Stopped::processes;
+    if (result.stopped != Stopped::no) break;
+    ended = true;
+    if (WIFSIGNALED(report->value)) result.signal = WTERMSIG(report->value);
+    if (WIFEXITED(report->value)) result.exit_code = WEXITSTATUS(report->value);
   }
   return result;
 }
 
-}  // namespace baechi
+}  // namespace baechi::external

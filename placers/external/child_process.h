@@ -1,26 +1,37 @@
-/// Runs another program: text in, text out, within a time limit.
+/// Runs another program under limits: text in, text out.
 #pragma once
 #include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
 
-namespace baechi {
+#include "placers/external/supervisor.h"
+
+namespace baechi::external {
+
+struct ProcessLimits {
+  std::chrono::nanoseconds time{};             ///< from start to end, wall-clock
+  std::size_t output = std::size_t{1} << 30U;  ///< bytes of standard output
+  Limits resources{};
+};
+
+/// Which limit, if any, made us end the program.
+enum class Stopped { no, time, output, memory, processes };
 
 struct ProcessResult {
-  int exit_code = 0;       ///< meaningful unless one of the next three
-  int signal = 0;          ///< that ended it, or 0
-  bool timed_out = false;  ///< it was killed at the time limit
-  bool too_much = false;   ///< it was killed for its output was over `most_output`
+  Stopped stopped = Stopped::no;
+  int exit_code = 0;       ///< meaningful if neither `stopped` nor `signal`
+  int signal = 0;          ///< the signal that ended it, or 0
   std::string out;         ///< standard output
-  std::string error_tail;  ///< the end of its standard error
+  std::string error_tail;  ///< the last 4 KiB or more of its standard error
 };
 
 /// Runs the program at `path` (not searched for) with `input` on its standard input, which it need
-/// not read. It and what it started are killed at the time limit. May be called from several
-/// threads at once. Throws InputError, as "path: why", if it cannot be started.
+/// not read. When this returns or throws, the program and every process that descends from it have
+/// ended; so they do if this process is killed. May be called from several threads at once.
+/// Throws InputError, as "path: why", if the program cannot be started; std::system_error if this
+/// process can have no more processes or pipes.
 ProcessResult run_process(const std::string& path, std::span<const std::string> args,
-                          std::string_view input, std::chrono::nanoseconds time_limit,
-                          std::size_t most_output = std::size_t{1} << 30);
+                          std::string_view input, const ProcessLimits& limits);
 
-}  // namespace baechi
+}  // namespace baechi::external

@@ -4,16 +4,18 @@
 #include <memory>
 #include <vector>
 
-#include "placers/external/child_process.h"
 #include "placers/colocation.h"
+#include "placers/external/child_process.h"
 #include "placers/files/placement_file.h"
 #include "placers/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
+#include "sim/text.h"
 #include "traces/format/json_string.h"
 #include "traces/format/trace_file.h"
 
 namespace baechi {
+namespace external {
 namespace {
 
 /// The exit status by which a placer says that it found no placement.
@@ -57,8 +59,11 @@ std::string problem_json(const Problem& p, std::uint64_t seed) {
   return json;
 }
 
-/// ": its last lines | so" of what it wrote to its standard error; "" of nothing.
-std::string last_words(std::string_view text, std::size_t lines) {
+/// ": third last line | second last line | last line" of `written`, fit to be shown; "" if nothing
+/// was written.
+std::string last_words(std::string_view written, std::size_t lines) {
+  const std::string plain = plain_text(written);
+  std::string_view text = plain;
   std::vector<std::string_view> last;
   while (last.size() < lines && !text.empty()) {
     const std::size_t end = text.find_last_not_of(" \r\n\t");
@@ -80,18 +85,36 @@ class Exec final : public Placer {
       : path_(o.path("path", "the program; `exec:PATH` says the same")),
         args_(read_args(o)),
         time_limit_(o.get("time_limit", Duration(std::chrono::seconds(60)),
-                          "after which it is killed, of real time")) {
+                          "after which it is ended, wall-clock")),
+        memory_limit_(o.get("memory_limit", Bytes{std::int64_t{4} << 30},
+                            "of host memory for it and all it starts, beyond which it is ended")) {
     if (path_.empty()) o.mistake("path", "missing: write exec:PATH");
   }
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
-    const ProcessResult run = run_process(path_, args_, problem_json(p, seed), time_limit_);
+    ProcessLimits limits{.time = time_limit_};
+    limits.resources.memory = static_cast<std::size_t>(memory_limit_.count);
+    const ProcessResult run = run_process(path_, args_, problem_json(p, seed), limits);
     const auto failed = [&](std::string_view what) {
       throw InputError(fmt::format("{}: {}{}", path_, what, last_words(run.error_tail, 3)));
     };
-    if (run.timed_out)
-      failed(fmt::format("still running after {} (option time_limit)", to_text(time_limit_)));
-    if (run.too_much) failed("wrote more than 1 GiB and was stopped");
+    switch (run.stopped) {
+      case Stopped::no:
+        break;
+      case Stopped::time:
+        failed(fmt::format("still running after {} (option time_limit)", to_text(time_limit_)));
+        break;
+      case Stopped::output:
+        failed("wrote more than 1 GiB and was stopped");
+        break;
+      case Stopped::memory:
+        failed(fmt::format("used more than {} of host memory (option memory_limit)",
+                           to_text(memory_limit_)));
+        break;
+      case Stopped::processes:
+        failed(fmt::format("had more than {} processes at once", limits.resources.processes));
+        break;
+    }
     if (run.signal != 0) failed(fmt::format("ended by signal {}", run.signal));
     if (run.exit_code == infeasible_status)
       throw InfeasibleError(
@@ -99,9 +122,16 @@ class Exec final : public Placer {
     if (run.exit_code != 0) failed(fmt::format("ended with status {}", run.exit_code));
     if (run.out.empty()) failed("wrote nothing to its standard output");
     const std::string where = fmt::format("output of {}", path_);
-    Placement result = parse_placement(run.out, where, p.graph, p.cluster.num_devices());
-    require_whole_groups(result, p.graph, where);
-    return result;
+    try {
+      Placement result = parse_placement(run.out, where, p.graph, p.cluster.num_devices());
+      require_whole_groups(result, p.graph, where);
+      result.detail = plain_text(result.detail);
+      return result;
+    } catch (const InputError& e) {
+      throw InputError(plain_text(e.what()));
+    } catch (const InfeasibleError& e) {
+      throw InfeasibleError(plain_text(e.what()));
+    }
   }
 
  private:
@@ -121,12 +151,14 @@ class Exec final : public Placer {
   std::string path_;
   std::vector<std::string> args_;
   Duration time_limit_;
+  Bytes memory_limit_;
 };
 
 }  // namespace
+}  // namespace external
 
 std::unique_ptr<Placer> make_exec(Options& o) {
-  return std::make_unique<Exec>(o);
+  return std::make_unique<external::Exec>(o);
 }
 
 }  // namespace baechi

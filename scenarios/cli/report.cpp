@@ -88,9 +88,10 @@ std::size_t draw_plots(const std::string& folder, const std::vector<Plot>& plots
   for (const Plot& plot : plots) {
     write_aside(aside + "/" + plot.name + ".gp", plot.script);
     const std::string file = plot.name + ".gp";
-    const ProcessResult done = run_process(gnuplot, std::vector<std::string>{"-e", there, file}, "",
-                                           std::chrono::minutes(2));
-    if (done.exit_code != 0 || done.signal != 0 || done.timed_out)
+    const external::ProcessResult done =
+        external::run_process(gnuplot, std::vector<std::string>{"-e", there, file}, "",
+                              {.time = std::chrono::minutes(2)});
+    if (done.exit_code != 0 || done.signal != 0 || done.stopped != external::Stopped::no)
       throw std::runtime_error(
           fmt::format("gnuplot failed on {}/{}: {}", aside, file, done.error_tail));
     for (const char* ending : {".gp", ".svg", ".pdf"})

@@ -1,19 +1,27 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "placers/external/child_process.h"
 #include "placers/registry.h"
 #include "sim/error.h"
+#include "sim/text.h"
 #include "tests/message.h"
 #include "tests/small_graphs.h"
 #include "traces/format/trace_file.h"
 
 using namespace baechi;
+using namespace baechi::external;
 using namespace baechi::testing;
 
 namespace {
@@ -197,24 +205,132 @@ TEST_CASE("full pipes do not block, and unread input does not kill") {
   // Reads nothing until it has written more than a pipe holds, on both.
   const std::string path = programs.script(
       "p", "head -c 1000000 /dev/zero >&2; head -c 1000000 /dev/zero; wc -c; exit 5");
-  const ProcessResult both = run_process(path, {}, megabytes, std::chrono::seconds(30));
+  const ProcessResult both = run_process(path, {}, megabytes, {.time = 30s});
   CHECK(both.exit_code == 5);
   CHECK(both.out.size() == 1'000'000 + std::string("5000000\n").size());
   CHECK(both.out.ends_with("5000000\n"));
   CHECK(both.error_tail.size() <= 65536 + 8192);
 
-  CHECK(run_process(programs.script("q", "exit 0"), {}, megabytes, std::chrono::seconds(30))
-            .exit_code == 0);
+  CHECK(run_process(programs.script("q", "exit 0"), {}, megabytes, {.time = 30s}).exit_code == 0);
   CHECK(run_process(programs.script("r", "exec <&-; sleep 0.1; echo done"), {}, megabytes,
-                    std::chrono::seconds(30))
+                    {.time = 30s})
             .out == "done\n");
 }
 
 TEST_CASE("a program that writes without end is stopped") {
   const Programs programs;
   const ProcessResult run = run_process(programs.script("p", "yes"), {}, "",
-                                        std::chrono::seconds(30), std::size_t{1} << 20U);
-  CHECK(run.too_much);
+                                        {.time = 30s, .output = std::size_t{1} << 20U});
+  CHECK(run.stopped == Stopped::output);
+}
+
+namespace {
+
+/// Whether the process whose id a program wrote to the file at `path` is running; waits up to 10 s
+/// for the file to be there, and then for the process to end.
+bool still_runs(const std::string& path) {
+  pid_t pid = 0;
+  for (int i = 0; i < 1000 && pid == 0; ++i) {
+    std::ifstream(path) >> pid;
+    if (pid == 0) std::this_thread::sleep_for(10ms);
+  }
+  REQUIRE(pid > 0);
+  for (int i = 0; i < 1000; ++i) {
+    if (kill(pid, 0) != 0) return false;
+    std::this_thread::sleep_for(10ms);
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a process that left its session is ended with the program") {
+  const Programs programs;
+  // The inner shell is an orphan in a session of its own, with no file in common with the outer.
+  const auto program = [&](const std::string& name, const std::string& then) {
+    return programs.script(
+        name, fmt::format("setsid sh -c 'echo $$ > {0}; exec sleep 100' <&- >&- 2>&- &\n"
+                          "while [ ! -s {0} ]; do sleep 0.01; done\n{1}",
+                          programs.path(name + ".pid"), then));
+  };
+  CHECK(said(program("slow", "sleep 100"), {{"time_limit", value("1 s")}}) ==
+        ": still running after 1.000 s (option time_limit)");
+  CHECK_FALSE(still_runs(programs.path("slow.pid")));
+  CHECK(said(program("failing", "exit 4")) == ": ended with status 4");
+  CHECK_FALSE(still_runs(programs.path("failing.pid")));
+  CHECK(place(program("placing", fmt::format("echo '{}'", on_0_1_1))).device ==
+        on({gpu0, gpu1, gpu1}).device);
+  CHECK_FALSE(still_runs(programs.path("placing.pid")));
+}
+
+TEST_CASE("killing the program that asks ends the placer and all it started") {
+  const Programs programs;
+  const std::string path = programs.script(
+      "p", fmt::format("echo $$ > {0}\nsetsid sh -c 'echo $$ > {1}; exec sleep 100' &\nsleep 100",
+                       programs.path("placer.pid"), programs.path("orphan.pid")));
+  const pid_t asking = fork();
+  if (asking == 0) {
+    run_process(path, {}, "", {.time = 100s});
+    _exit(0);
+  }
+  for (int i = 0; i < 1000 && !std::filesystem::exists(programs.path("orphan.pid")); ++i)
+    std::this_thread::sleep_for(10ms);
+  kill(asking, SIGKILL);
+  waitpid(asking, nullptr, 0);
+  CHECK_FALSE(still_runs(programs.path("placer.pid")));
+  CHECK_FALSE(still_runs(programs.path("orphan.pid")));
+}
+
+TEST_CASE("a program and all it starts keep to a memory limit") {
+  const Programs programs;
+  const Values limit{{"memory_limit", value("64 MiB")}};
+  // A process that allocates too much gets nothing more: dd takes its block size from malloc.
+  CHECK(said(programs.script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"), limit)
+            .starts_with(": ended with status 1: dd: memory exhausted"));
+  // Four of 40 MB each: none is over the limit, together they are. `tail` keeps one long line.
+  CHECK(said(programs.script("four",
+                             "for i in 1 2 3 4; do\n"
+                             "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
+                             "done\nwait"),
+             limit)
+            .starts_with(": used more than 64.00 MiB of host memory (option memory_limit)"));
+}
+
+TEST_CASE("a program that starts processes without end is stopped") {
+  const Programs programs;
+  CHECK(said(programs.script("p", "while :; do sleep 100 & done")) ==
+        ": had more than 256 processes at once");
+}
+
+TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 and inherits none of ours") {
+  const Programs programs;
+  const int ours = open(programs.folder().c_str(), O_RDONLY);
+  REQUIRE(ours >= 0);
+  const std::string path = programs.script(
+      "p", fmt::format("ulimit -f; ulimit -n; ulimit -c; ls /proc/$$/fd/{} 2>&1 || :", ours));
+  const ProcessResult run = run_process(path, {}, "", {.time = 30s});
+  close(ours);
+  CHECK(run.out.starts_with("2097152\n1024\n0\n"));  // blocks of 512 bytes
+  CHECK(run.out.ends_with("No such file or directory\n"));
+}
+
+TEST_CASE("a program's words are valid UTF-8 and do nothing to a terminal") {
+  const Programs programs;
+  CHECK(said(programs.script(
+            "a", R"(printf 'one\033[2J\033[31m two\n\033]0;title\007thr\351e\r\n' >&2; exit 4)")) ==
+        ": ended with status 4: one two | thr\uFFFDe");
+  const std::string head = R"({"format": "baechi-placement", "version": 1, "placement": )";
+  CHECK(place(programs.script("b", fmt::format("printf '%s' '{}{}'", head,
+                                               R"({"a": 0, "b": 0, "c": 0},
+                                                  "detail": "\u001b[7mfine\u001b[0m"})")))
+            .detail == "fine");
+  CHECK(said(programs.script("c", fmt::format("printf '%s' '{}{}'", head,
+                                              R"({"\u001b[2Ja": 0, "a": 0, "b": 0, "c": 0}})"))) ==
+        "output of :1:74: a: the graph has no op 'a'");
+  CHECK(plain_text("a\tb\n\u00e9 \u4e2d \U0001F600") == "a\tb\n\u00e9 \u4e2d \U0001F600");
+  CHECK(plain_text("\xc0\xaf \xed\xa0\x80 \xf5 \xe2\x82") ==
+        "\uFFFD\uFFFD \uFFFD\uFFFD\uFFFD \uFFFD \uFFFD\uFFFD");
+  CHECK(plain_text("\u009b31mred \x1b(0x \x1b") == "red x ");
 }
 
 TEST_SUITE_END();

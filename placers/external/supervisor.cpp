@@ -1,0 +1,273 @@
+#include "placers/external/supervisor.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <string_view>
+#include <system_error>
+
+namespace baechi::external {
+namespace {
+
+// From here to supervise(): runs behind fork(), so no allocation and no locks.
+
+std::int64_t now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+/// The file /proc/PID/NAME in `buffer`, as text; "" if there is no such process any more.
+std::string_view read_proc(pid_t pid, std::string_view name, std::array<char, 1024>& buffer) {
+  std::array<char, 64> path{"/proc/"};
+  std::array<char, 16> digits{};
+  std::size_t count = 0, at = std::strlen(path.data());
+  for (auto rest = static_cast<unsigned>(pid); rest > 0; rest /= 10)
+    digits[count++] = static_cast<char>('0' + rest % 10);
+  while (count > 0) path[at++] = digits[--count];
+  path[at++] = '/';
+  name.copy(path.data() + at, name.size());
+  const int file = open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  const ssize_t got = read(file, buffer.data(), buffer.size());
+  close(file);
+  return {buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
+}
+
+/// The number that `text` begins with, after blanks; 0 if it begins with none.
+std::uint64_t number(std::string_view text) {
+  std::uint64_t value = 0;
+  text.remove_prefix(std::min(text.size(), text.find_first_not_of(' ')));
+  for (const char c : text) {
+    if (c < '0' || c > '9') break;
+    value = 10 * value + static_cast<std::uint64_t>(c - '0');
+  }
+  return value;
+}
+
+/// The parent of `pid`, 0 if unknown; and the bytes that are resident for it.
+pid_t parent_of(pid_t pid, std::uint64_t* resident = nullptr) {
+  std::array<char, 1024> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): read fills it
+  std::string_view text = read_proc(pid, "stat", buffer);
+  const std::size_t name_end = text.rfind(')');  // "PID (NAME) STATE PPID ...", NAME is free
+  if (name_end == std::string_view::npos) return 0;
+  text.remove_prefix(name_end);
+  constexpr std::size_t parent = 2, pages = 22;  // fields behind the name
+  pid_t found = 0;
+  for (std::size_t field = 0; field <= pages; ++field) {
+    if (field == parent) found = static_cast<pid_t>(number(text));
+    if (field == pages && resident != nullptr)
+      *resident = number(text) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t blank = text.find(' ');
+    if (blank == std::string_view::npos) break;
+    text.remove_prefix(blank + 1);
+  }
+  return found;
+}
+
+/// Bytes resident for `pid`, those it shares with n others counted 1/n; `resident` if unknown.
+std::uint64_t proportional_bytes(pid_t pid, std::uint64_t resident) {
+  std::array<char, 1024> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): read fills it
+  const std::string_view text = read_proc(pid, "smaps_rollup", buffer);
+  const std::size_t at = text.find("\nPss:");
+  return at == std::string_view::npos ? resident : number(text.substr(at + 5)) * 1024;
+}
+
+bool descends_from(pid_t pid, pid_t ancestor) {
+  for (int depth = 0; pid > 1 && depth < 1000; ++depth) {
+    pid = parent_of(pid);
+    if (pid == ancestor) return true;
+  }
+  return false;
+}
+
+/// Calls act(pid) for every process that descends from this one.
+template <class Act>
+void each_descendant(Act&& act) {
+  struct Entry {  // as getdents64(2) gives it
+    std::uint64_t inode;
+    std::int64_t next;
+    std::uint16_t size;
+    unsigned char type;
+    char name[1];
+  };
+  const pid_t self = getpid();
+  const int folder = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  alignas(Entry) std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  while (true) {
+    const auto got = syscall(SYS_getdents64, folder, buffer.data(), buffer.size());
+    if (got <= 0) break;
+    for (std::int64_t at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const Entry*>(buffer.data() + at);
+      at += entry->size;
+      const auto pid = static_cast<pid_t>(number(entry->name));
+      if (pid > 1 && descends_from(pid, self)) act(pid);
+    }
+  }
+  close(folder);
+}
+
+void lower(__rlimit_resource_t resource, std::size_t most) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0) return;
+  limit.rlim_max = std::min<rlim_t>(limit.rlim_max, most);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(resource, &limit);
+}
+
+void report(int to, Report::Event event, int value) {
+  const Report message{event, value};
+  while (write(to, &message, sizeof message) == -1 && errno == EINTR) {
+  }
+}
+
+[[noreturn]] void become_program(const Start& start, pid_t supervisor) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != supervisor) _exit(127);
+  lower(RLIMIT_DATA, start.limits.memory);
+  lower(RLIMIT_FSIZE, start.limits.file_size);
+  lower(RLIMIT_NOFILE, start.limits.open_files);
+  lower(RLIMIT_CORE, 0);
+  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGXFSZ, SIGHUP, SIGQUIT})
+    std::signal(signal, SIG_DFL);
+  dup2(start.in, STDIN_FILENO);
+  dup2(start.out, STDOUT_FILENO);
+  dup2(start.err, STDERR_FILENO);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execve(start.path, start.argv, environ);
+  report(start.reports, Report::Event::not_started, errno);
+  _exit(127);
+}
+
+/// Closes every file but the standard streams and those of `start`, which the program does not get.
+void close_others(const Start& start) {
+  std::array<int, 5> keep{start.in, start.out, start.err, start.lifeline, start.reports};
+  std::ranges::sort(keep);
+  unsigned from = 3;
+  for (const int fd : keep) {
+    const auto here = static_cast<unsigned>(fd);
+    if (here > from) syscall(SYS_close_range, from, here - 1, 0U);
+    from = std::max(from, here + 1);
+  }
+  syscall(SYS_close_range, from, ~0U, 0U);
+}
+
+/// Takes note of the children that have ended; of `program`, which is then 0, with a report. False
+/// if no child is left.
+bool reap(pid_t& program, int reports) {
+  while (true) {
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, WNOHANG);
+    if (ended == -1 && errno == ECHILD) return false;
+    if (ended <= 0) return true;
+    if (ended != program) continue;
+    report(reports, Report::Event::ended, status);
+    program = 0;
+  }
+}
+
+/// Whether the descendants keep to the limits; if not, that has been reported.
+bool within_limits(const Start& start) {
+  std::uint64_t resident = 0;
+  std::size_t count = 0;
+  each_descendant([&](pid_t pid) {
+    std::uint64_t bytes = 0;
+    parent_of(pid, &bytes);
+    resident += bytes;
+    ++count;
+  });
+  if (count > start.limits.processes) {
+    report(start.reports, Report::Event::too_many, 0);
+    return false;
+  }
+  if (resident <= start.limits.memory) return true;
+  resident = 0;  // pages that several processes share were counted several times
+  each_descendant([&](pid_t pid) {
+    std::uint64_t bytes = 0;
+    parent_of(pid, &bytes);
+    resident += proportional_bytes(pid, bytes);
+  });
+  if (resident <= start.limits.memory) return true;
+  report(start.reports, Report::Event::out_of_memory, 0);
+  return false;
+}
+
+/// Kills until no descendant is left: an orphan among them becomes this process's child, wherever
+/// it went. Gives up after 10 s, on a process that the system itself cannot end.
+void end_all(pid_t& program, int reports) {
+  const std::int64_t deadline = now_ms() + 10'000;
+  if (program > 0) kill(-program, SIGKILL);
+  while (reap(program, reports) && now_ms() < deadline) {
+    each_descendant([](pid_t pid) { kill(pid, SIGKILL); });
+    poll(nullptr, 0, 1);
+  }
+}
+
+[[noreturn]] void supervise(const Start& start) {
+  setpgid(0, 0);  // Ctrl-C on the terminal is for the caller, which decides
+  close_others(start);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  const int ends = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+  const pid_t self = getpid();
+  pid_t program = fork();
+  if (program == 0) become_program(start, self);
+  if (program < 0) {
+    report(start.reports, Report::Event::not_started, errno);
+    _exit(0);
+  }
+  for (const int fd : {start.in, start.out, start.err}) close(fd);
+  constexpr std::int64_t least_pause = 50;  // ms between two looks at the limits
+  std::int64_t pause = 5;
+  while (true) {
+    std::array<pollfd, 2> waiting{{{start.lifeline, POLLIN, 0}, {ends, POLLIN, 0}}};
+    poll(waiting.data(), waiting.size(), static_cast<int>(pause));
+    signalfd_siginfo ignored{};
+    while (read(ends, &ignored, sizeof ignored) > 0) {
+    }
+    reap(program, start.reports);
+    if (waiting[0].revents != 0) break;
+    const std::int64_t begin = now_ms();
+    if (!within_limits(start)) break;
+    pause = std::max(least_pause, 20 * (now_ms() - begin));
+  }
+  end_all(program, start.reports);
+  _exit(0);
+}
+
+}  // namespace
+
+pid_t start_supervisor(const Start& start) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);  // no handler of ours runs in the new process
+  const pid_t supervisor = fork();
+  if (supervisor == 0) supervise(start);
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (supervisor < 0) throw std::system_error(error, std::generic_category(), "fork");
+  return supervisor;
+}
+
+}  // namespace baechi::external

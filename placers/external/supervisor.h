@@ -1,0 +1,47 @@
+/// The process between this program and a program it runs: it starts that program under limits, and
+/// ends it together with everything that it started.
+#pragma once
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace baechi::external {
+
+/// What a program and all processes that it starts may use.
+struct Limits {
+  std::size_t memory = std::size_t{4} << 30U;  ///< bytes: private in each process, resident in all
+  std::size_t processes = 256;                 ///< at one instant, the program itself included
+  std::size_t file_size = std::size_t{1} << 30U;  ///< bytes of each file that is written
+  std::size_t open_files = 1024;                  ///< in each process
+};
+
+/// What the supervisor reports, through a pipe: at most one report of each event, the cause first.
+struct Report {
+  enum class Event : int {
+    not_started,    ///< `value` is the errno of execve
+    ended,          ///< `value` is the status that waitpid gave
+    out_of_memory,  ///< all processes together went over Limits::memory
+    too_many,       ///< there were more processes than Limits::processes
+  };
+  Event event{};
+  int value = 0;
+};
+
+/// What the supervisor needs, prepared before the fork: behind a fork only async-signal-safe
+/// functions may be called, because other threads may have held any lock.
+struct Start {
+  const char* path = nullptr;
+  char* const* argv = nullptr;
+  int in = -1, out = -1, err = -1;  ///< become the program's standard streams
+  int lifeline = -1;  ///< the read end of a pipe whose other end only the caller holds: once that
+                      ///< is closed, by the caller or by its death, everything is ended
+  int reports = -1;  ///< the write end of a pipe: takes a Report at a time
+  Limits limits{};
+};
+
+/// Starts a supervisor, which starts the program. Returns the supervisor's id, a child of this
+/// process; it ends once `lifeline` is closed and no descendant of it is left, and is to be waited
+/// for. Throws std::system_error if there can be no further process.
+pid_t start_supervisor(const Start& start);
+
+}  // namespace baechi::external

@@ -1,0 +1,88 @@
+#include "sim/text.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace baechi {
+namespace {
+
+constexpr char32_t broken = 0xFFFD, escape = 0x1B, bell = 0x07;
+
+/// The character that `text`, not empty, begins with, which is removed from it; `broken` for a byte
+/// that begins none. Overlong forms, surrogates and what is beyond U+10FFFF are none.
+char32_t next_character(std::string_view& text) {
+  const auto byte = [&text](std::size_t i) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i]));
+  };
+  const std::uint32_t lead = byte(0);
+  std::size_t length = 1;
+  char32_t least = 0, character = lead;
+  if (lead >= 0xF0 && lead < 0xF8) {
+    length = 4, least = 0x10000, character = lead & 0x07U;
+  } else if (lead >= 0xE0) {
+    length = 3, least = 0x800, character = lead & 0x0FU;
+  } else if (lead >= 0xC0) {
+    length = 2, least = 0x80, character = lead & 0x1FU;
+  }
+  bool valid = lead < 0x80 || (lead >= 0xC0 && lead < 0xF8);
+  for (std::size_t i = 1; valid && i < length; ++i) {
+    valid = i < text.size() && (byte(i) & 0xC0U) == 0x80;
+    if (valid) character = character << 6U | (byte(i) & 0x3FU);
+  }
+  valid = valid && character >= least && character <= 0x10FFFF &&
+          (character < 0xD800 || character > 0xDFFF);
+  text.remove_prefix(valid ? length : 1);
+  return valid ? character : broken;
+}
+
+/// Removes what follows the opening of a command string (ESC ] and the like), up to its end: a
+/// bell, ESC \, or the end of the line, which stays.
+void skip_string(std::string_view& text) {
+  while (!text.empty() && text.front() != '\n') {
+    const char32_t c = next_character(text);
+    if (c == bell || c == 0x9C) return;
+    if (c == escape && text.starts_with('\\')) return text.remove_prefix(1);
+  }
+}
+
+/// Removes what follows the opening of a control sequence (ESC [): parameters and a final letter.
+void skip_sequence(std::string_view& text) {
+  const auto parameter = [](char c) { return c >= 0x20 && c < 0x40; };
+  while (!text.empty() && parameter(text.front())) text.remove_prefix(1);
+  if (!text.empty() && text.front() >= 0x40 && text.front() < 0x7F) text.remove_prefix(1);
+}
+
+/// Removes what belongs to the escape whose kind is told by `kind`, as it stands behind ESC.
+void skip_escape(char32_t kind, std::string_view& text) {
+  if (kind == U'[') return skip_sequence(text);
+  if (std::u32string_view(U"]PX^_").find(kind) != std::u32string_view::npos)
+    return skip_string(text);
+}
+
+}  // namespace
+
+std::string plain_text(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const char32_t c = next_character(text);
+    if (c == broken && !before.starts_with("\xEF\xBF\xBD")) {
+      plain += "\xEF\xBF\xBD";
+    } else if (c == escape) {
+      const auto intermediate = [](char i) { return i >= 0x20 && i < 0x30; };
+      while (!text.empty() && intermediate(text.front())) text.remove_prefix(1);
+      if (text.empty() || text.front() < 0x30 || text.front() > 0x7E) continue;
+      const auto kind = static_cast<char32_t>(text.front());
+      text.remove_prefix(1);
+      skip_escape(kind, text);
+    } else if (c >= 0x80 && c <= 0x9F) {
+      skip_escape(c - 0x40, text);
+    } else if (c == U'\n' || c == U'\t' || (c >= 0x20 && c != 0x7F)) {
+      plain += before.substr(0, before.size() - text.size());
+    }
+  }
+  return plain;
+}
+
+}  // namespace baechi
