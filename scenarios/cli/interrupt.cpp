@@ -3,45 +3,68 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
-#include <ctime>
+#include <chrono>
+#include <utility>
 
 namespace baechi {
 namespace {
 
-sigset_t only_sigint() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  return set;
+constexpr int interrupted = 130;
+
+// A handler has no other way to reach what it is to tell: the one global state of the program.
+std::atomic<bool> wanted_flag = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void set_flag(int /*signal*/) {
+  if (wanted_flag.exchange(true)) _exit(interrupted);
 }
 
-void wait_for_interrupts(const std::stop_token& stop, std::atomic<bool>& wanted,
-                         const std::string& first_answer) {
-  const sigset_t set = only_sigint();
-  const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
-  while (!stop.stop_requested()) {
-    if (sigtimedwait(&set, nullptr, &pause) != SIGINT) continue;
-    if (wanted.exchange(true)) _exit(130);
-    fmt::print(stderr, "\ninterrupted: {} (again: stop at once)\n", first_answer);
-  }
+extern "C" void exit_now(int /*signal*/) {
+  _exit(interrupted);
+}
+
+/// Handles `signal` by `handler` unless it is ignored; returns how it was handled before.
+struct sigaction handle(int signal, void (*handler)(int)) {
+  struct sigaction before{}, ours{};
+  sigaction(signal, nullptr, &before);
+  if (before.sa_handler == SIG_IGN) return before;
+  ours.sa_handler = handler;
+  ours.sa_flags = SA_RESTART;
+  sigemptyset(&ours.sa_mask);
+  sigaction(signal, &ours, nullptr);
+  return before;
+}
+
+void watch(const std::stop_token& stop, const std::string& first_answer) {
+  while (!stop.stop_requested() && !wanted_flag)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (wanted_flag) fmt::print(stderr, "\ninterrupted: {} (again: stop at once)\n", first_answer);
 }
 
 }  // namespace
 
 Interrupt::Interrupt(std::string first_answer) {
-  const sigset_t set = only_sigint();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  watcher_ = std::jthread([this, answer = std::move(first_answer)](const std::stop_token& stop) {
-    wait_for_interrupts(stop, wanted_, answer);
-  });
+  wanted_flag = false;
+  before_int_ = handle(SIGINT, set_flag);
+  before_term_ = handle(SIGTERM, set_flag);
+  watcher_ = std::jthread(
+      [answer = std::move(first_answer)](const std::stop_token& stop) { watch(stop, answer); });
 }
 
 Interrupt::~Interrupt() {
   watcher_.request_stop();
   watcher_.join();
-  const sigset_t set = only_sigint();
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  sigaction(SIGINT, &before_int_, nullptr);
+  sigaction(SIGTERM, &before_term_, nullptr);
+}
+
+const std::atomic<bool>& Interrupt::wanted() const {
+  return wanted_flag;
+}
+
+void exit_on_interrupt() {
+  handle(SIGINT, exit_now);
+  handle(SIGTERM, exit_now);
 }
 
 }  // namespace baechi

@@ -1,5 +1,6 @@
 /// baechi: reads the command line, runs one verb, and says by its exit code how it went: 0 done, 1
 /// internal failure, 2 the user's mistake, 3 a check found a difference, 130 interrupted.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cstdlib>
 
 #include "scenarios/cli/help.h"
+#include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
 #include "sim/error.h"
@@ -15,17 +17,30 @@
 namespace baechi {
 namespace {
 
-constexpr int internal_failure = 1, users_mistake = 2, interrupted = 130;
+constexpr int internal_failure = 1, users_mistake = 2;
 
-/// A reader of ours that goes away is not an error; Ctrl-C is an exit code, unless a verb has
-/// something to finish; and no output file gets the number of a standard stream that was closed.
+/// A reader of our output that goes away is no error. A file over the limit of its size is an error
+/// of the write, with a message, and no signal. No output file gets the number of a standard stream
+/// that was closed.
 void settle_with_the_system() {
   for (int stream = 0; stream <= 2; ++stream) {
     if (fcntl(stream, F_GETFD) == -1) open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY);
   }
   std::signal(SIGPIPE, SIG_IGN);
-  // Ignored from the start means run in the background: Ctrl-C is not for us.
-  if (std::signal(SIGINT, [](int) { _exit(interrupted); }) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  exit_on_interrupt();
+}
+
+/// Keeps OpenBLAS, where the linear programs' liblapack is that one, from computing in threads of
+/// its own: runs are already spread over all cores, and the solvers' dense parts are small.
+/// OpenBLAS starts its threads when it is loaded, before main() could set OPENBLAS_NUM_THREADS:
+/// those stay, but have nothing to do. OPENBLAS_NUM_THREADS=1 in the environment spares them, too;
+/// a number set there by the user is left alone.
+void no_blas_threads() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is no other thread of ours yet
+  if (std::getenv("OPENBLAS_NUM_THREADS") != nullptr) return;
+  if (void* found = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"); found != nullptr)
+    reinterpret_cast<void (*)(int)>(found)(1);
 }
 
 /// "baechi trace info": the verb as typed.
@@ -150,6 +165,7 @@ int main(int argc, char** argv) {
   using namespace baechi;
   try {
     settle_with_the_system();
+    no_blas_threads();
     return run(argc, argv);
   } catch (const InputError& mistake) {
     fmt::print(stderr, "{}\n", mistake.what());

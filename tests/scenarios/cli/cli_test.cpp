@@ -1,16 +1,14 @@
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "placers/registry.h"
+#include "tests/scenarios/cli/session.h"
 #include "tests/sim/report/timeline_checks.h"
-#include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 #include "traces/generator.h"
@@ -22,55 +20,6 @@ using Json = nlohmann::json;
 
 namespace {
 
-//   a(10 us) --1000 B--> b(20 us)
-//          \----------> c(30 us)     one tensor, two readers
-constexpr std::string_view toy = R"({"format": "baechi-trace", "version": 1, "name": "toy",
- "ops": [{"name": "a", "compute_us": 10, "outputs": [{"bytes": 1000}]},
-         {"name": "b", "compute_us": 20},
-         {"name": "c", "compute_us": 30}],
- "edges": [{"from": "a", "output": 0, "to": "b"}, {"from": "a", "output": 0, "to": "c"}]})";
-constexpr std::string_view split = R"({"format": "baechi-placement", "version": 1, "graph": "toy",
- "devices": 2, "placement": {"a": 0, "b": 1, "c": 1}})";
-const std::string two_gpus = "--devices 2 --memory '1 MB' --bandwidth '1 GB/s' --latency 0";
-
-/// The program, run in a folder that holds toy.json and split.json.
-class Session {
- public:
-  struct Result {
-    int code = -1;  ///< exit code; 128 + n of signal n
-    std::string out, err;
-  };
-
-  Session() {
-    folder_.write("toy.json", toy);
-    folder_.write("split.json", split);
-  }
-
-  /// `arguments` as a shell takes them. `around`: where the whole command line goes, as "{}".
-  Result run(const std::string& arguments, const std::string& around = "{}") const {
-    std::string command = around;
-    command.replace(command.find("{}"), 2, program() + " " + arguments);
-    command = "cd '" + folder_.file("") + "' && { " + command + "; } >out.txt 2>err.txt </dev/null";
-    const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
-    REQUIRE(WIFEXITED(status));
-    return {WEXITSTATUS(status), folder_.read("out.txt"), folder_.read("err.txt")};
-  }
-
-  /// The answer, if that is what the program gave.
-  Json json(const std::string& arguments) const {
-    const Result result = run(arguments + " --format json");
-    CAPTURE(arguments);
-    CAPTURE(result.err);
-    REQUIRE(result.code == 0);
-    return Json::parse(result.out);
-  }
-
-  const TemporaryFolder& folder() const { return folder_; }
-
- private:
-  TemporaryFolder folder_;
-};
-
 std::vector<std::string> keys(const Json& object) {
   std::vector<std::string> names;
   for (const auto& [key, value] : object.items()) names.push_back(key);
@@ -79,10 +28,6 @@ std::vector<std::string> keys(const Json& object) {
 
 bool has_keys(const Json& object, const std::vector<std::string>& wanted) {
   return std::ranges::all_of(wanted, [&](const std::string& key) { return object.contains(key); });
-}
-
-bool holds(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
 }
 
 }  // namespace
