@@ -35,7 +35,7 @@ struct Start {
   int in = -1, out = -1, err = -1;  ///< become the program's standard streams
   int lifeline = -1;  ///< the read end of a pipe whose other end only the caller holds: once that
                       ///< is closed, by the caller or by its death, everything is ended
-  int reports = -1;  ///< the write end of a pipe: takes a Report at a time
+  int reports = -1;   ///< the write end of a pipe: takes a Report at a time
   Limits limits{};
 };
 
