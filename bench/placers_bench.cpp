@@ -3,9 +3,9 @@
 #include <map>
 
 #include "bench/layered_graph.h"
-#include "placers/list/list_scheduler.h"
-#include "placers/sct/sct_graph.h"
+#include "placers/list/attempts.h"
 #include "placers/registry.h"
+#include "placers/sct/sct_graph.h"
 
 namespace baechi::bench {
 namespace {
@@ -85,9 +85,9 @@ static void m_sct_without_lp_4_devices(benchmark::State& state) {
   const OpGraph& graph = layered(state.range(0));
   const Cluster on = cluster(4);
   const ProfiledCosts costs(graph, on);
-  const ListSchedulerOptions options{.favourite = layered_favourites(state.range(0))};
+  const list::PlaceOptions options{.favourite = layered_favourites(state.range(0))};
   for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
-    const Placement placement = schedule_list({graph, on, costs}, options, "m_sct");
+    const Placement placement = list::place({graph, on, costs}, options, "m_sct");
     benchmark::DoNotOptimize(placement.device.data());
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));

@@ -1,8 +1,8 @@
 #include <memory>
 #include <optional>
 
+#include "placers/list/attempts.h"
 #include "placers/original/original.h"
-#include "placers/list/list_scheduler.h"
 #include "placers/placer.h"
 #include "sim/options.h"
 
@@ -10,7 +10,7 @@ namespace baechi {
 namespace {
 
 /// m-ETF: the ready op that can start earliest goes first, on the device where it can, if memory
-/// allows (list_scheduler.h). Source: Baechi (SoCC'20), section 2.2.2.
+/// allows (list/schedule.h). Source: Baechi (SoCC'20), section 2.2.2.
 class MEtf final : public Placer {
  public:
   explicit MEtf(Options& o) {
@@ -26,11 +26,11 @@ class MEtf final : public Placer {
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     if (compat_) return place_compat(p, *compat_);
-    return schedule_list(p, options_, "m_etf");
+    return list::place(p, options_, "m_etf");
   }
 
  private:
-  ListSchedulerOptions options_;
+  list::PlaceOptions options_;
   std::optional<CompatOptions> compat_;
 };
 

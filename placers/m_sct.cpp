@@ -1,18 +1,18 @@
 #include <memory>
 #include <optional>
 
+#include "placers/list/attempts.h"
 #include "placers/original/original.h"
-#include "placers/list/list_scheduler.h"
+#include "placers/placer.h"
 #include "placers/sct/sct_graph.h"
 #include "placers/sct/sct_solutions.h"
-#include "placers/placer.h"
 #include "sim/options.h"
 
 namespace baechi {
 namespace {
 
 /// m-SCT: m-ETF, in which a device waits for the favourite child of the op it has just run
-/// (list_scheduler.h). Favourites come from a linear program (lp/favourite_child.h), which knows
+/// (list/schedule.h). Favourites come from a linear program (sct/favourite_child.h), which knows
 /// neither devices nor memory nor groups. Source: Baechi (SoCC'20), section 2.2.3.
 class MSct final : public Placer {
  public:
@@ -33,14 +33,14 @@ class MSct final : public Placer {
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     if (compat_) return place_compat(p, *compat_);
-    ListSchedulerOptions options = options_;
+    list::PlaceOptions options = options_;
     options.favourite.assign(p.graph.num_ops(), no_op);
     const SctGraph sct = sct_graph(p);
     const std::shared_ptr<const SctSolution> solution = solutions_.of(sct);
     const auto chosen = favourite_edges(sct, solution->x, threshold_);
     for (const std::uint32_t e : chosen)
       options.favourite[static_cast<OpId>(sct.edges[e].src)] = static_cast<OpId>(sct.edges[e].dst);
-    Placement placement = schedule_list(p, options, "m_sct");
+    Placement placement = list::place(p, options, "m_sct");
     placement.facts["lp_us"] = solution->w / 1e3;
     placement.facts["favourites"] = static_cast<double>(chosen.size());
     return placement;
@@ -48,7 +48,7 @@ class MSct final : public Placer {
 
  private:
   double threshold_;
-  ListSchedulerOptions options_;
+  list::PlaceOptions options_;
   std::optional<CompatOptions> compat_;
   mutable SctSolutions solutions_;
 };

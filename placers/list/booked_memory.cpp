@@ -1,21 +1,19 @@
 #include "placers/list/booked_memory.h"
 
-#include <fmt/format.h>
-
 #include "sim/graph/analysis.h"
 
-namespace baechi {
+namespace baechi::list {
 
-PlannedMemory::PlannedMemory(const Problem& p, const PlannedTransfers& transfers, Caution caution)
+BookedMemory::BookedMemory(const Problem& p, const BookedTransfers& transfers, MemoryMargin margin)
     : graph_(p.graph),
       transfers_(transfers),
-      caution_(caution),
+      margin_(margin),
       rooms_(p.cluster.num_devices()),
       groups_(graph_.num_groups() + 1) {
   for (const DeviceId d : p.cluster.devices()) {
     const Bytes memory = p.cluster.device(d).memory;
     rooms_[d].limit =
-        p.engine.enforce_memory ? caution.memory_share * memory : Bytes{std::int64_t{1} << 62};
+        p.engine.enforce_memory ? margin.memory_share * memory : Bytes{std::int64_t{1} << 62};
   }
   ample_ = all_fits_anywhere();
   if (ample_) return;
@@ -25,13 +23,13 @@ PlannedMemory::PlannedMemory(const Problem& p, const PlannedTransfers& transfers
     readers_left_.push_back(static_cast<std::uint32_t>(graph_.readers(t).size()));
 }
 
-bool PlannedMemory::all_fits_anywhere() const {
+bool BookedMemory::all_fits_anywhere() const {
   Bytes most = peak_upper_bound(graph_);
-  if (caution_.reserve) most = 2.0 * most;
+  if (margin_.reserve) most = 2.0 * most;
   return std::ranges::all_of(rooms_, [&](const Room& room) { return most <= room.limit; });
 }
 
-void PlannedMemory::count_groups() {
+void BookedMemory::count_groups() {
   for (const GroupId g : graph_.groups()) {
     Group& group = groups_[index(g)];
     group.to_start = graph_.members(g).size();
@@ -46,88 +44,87 @@ void PlannedMemory::count_groups() {
   }
 }
 
-Bytes PlannedMemory::weights_to_place(OpId v) const {
+Bytes BookedMemory::weights_to_place(OpId v) const {
   if (!grouped(v)) return graph_.op(v).persistent;
   return group_of(v).placed ? Bytes{} : group_of(v).weights;
 }
 
-Bytes PlannedMemory::own_need(OpId v) const {
+Bytes BookedMemory::own_need(OpId v) const {
   return output_bytes(graph_, v) + graph_.op(v).temporary;
 }
 
 /// The workspace of `v` that `d` does not hold already.
-Bytes PlannedMemory::more_workspace(OpId v, DeviceId d) const {
+Bytes BookedMemory::more_workspace(OpId v, DeviceId d) const {
   return std::max(Bytes{}, graph_.op(v).temporary - rooms_[d].workspace);
 }
 
 /// What `v` would add to what is live on `d`.
-Bytes PlannedMemory::live_need(OpId v, DeviceId d) const {
+Bytes BookedMemory::live_need(OpId v, DeviceId d) const {
   Bytes need = output_bytes(graph_, v) + more_workspace(v, d);
-  for (const PlannedTransfers::Input& in : transfers_.inputs(v)) {
+  for (const BookedTransfers::Input& in : transfers_.inputs(v)) {
     if (!is_copied(in, d)) continue;
     const std::uint32_t c = transfers_.find_copy(in.tensor, d);
-    if (c == PlannedTransfers::no_copy || copy_readers_[c] == 0) need += copied(in.tensor);
+    if (c == BookedTransfers::no_copy || copy_readers_[c] == 0) need += copied(in.tensor);
   }
   return need;
 }
 
 /// What must be free on `d` for `v` to start there, beside its weights and what is live.
-Bytes PlannedMemory::wanted(OpId v, DeviceId d) const {
+Bytes BookedMemory::wanted(OpId v, DeviceId d) const {
   const Room& room = rooms_[d];
   const Bytes live = live_need(v, d) + room.reserved;
-  if (!grouped(v)) return live + caution_.spare * room.largest;
+  if (!grouped(v)) return live + margin_.spare * room.largest;
   const Group& group = group_of(v);
   if (group.placed) {
-    if (caution_.keep_all) return live - output_bytes(graph_, v);
-    return caution_.reserve ? live - group.most : live;
+    if (margin_.keep_all) return live - output_bytes(graph_, v);
+    return margin_.reserve ? live - group.most : live;
   }
-  const Bytes whole = caution_.keep_all ? group.outputs + more_workspace(v, d) : group.most;
+  const Bytes whole = margin_.keep_all ? group.outputs + more_workspace(v, d) : group.most;
   return std::max(live, whole + room.reserved) +
-         caution_.spare * std::max(room.largest, group.largest);
+         margin_.spare * std::max(room.largest, group.largest);
 }
 
-void PlannedMemory::take(OpId v, DeviceId d) {
+void BookedMemory::take(OpId v, DeviceId d) {
   Room& room = rooms_[d];
   room.weights += weights_to_place(v);
   if (grouped(v) && !group_of(v).placed) place_group(v, room);
   take_inputs(v, d);
   room.take(output_bytes(graph_, v) + more_workspace(v, d));
-  if (caution_.keep_all) room.workspace = std::max(room.workspace, graph_.op(v).temporary);
+  if (margin_.keep_all) room.workspace = std::max(room.workspace, graph_.op(v).temporary);
   if (!grouped(v)) return;
   const bool last = --group_of(v).to_start == 0;
-  if (caution_.keep_all)
+  if (margin_.keep_all)
     room.reserved -= output_bytes(graph_, v);
-  else if (caution_.reserve && last)
+  else if (margin_.reserve && last)
     room.reserved -= group_of(v).most;
 }
 
-void PlannedMemory::place_group(OpId v, Room& room) {
+void BookedMemory::place_group(OpId v, Room& room) {
   Group& group = group_of(v);
   group.placed = true;
-  if (caution_.keep_all)
+  if (margin_.keep_all)
     room.reserved += group.outputs;
-  else if (caution_.reserve)
+  else if (margin_.reserve)
     room.reserved += group.most;
   room.largest = std::max(room.largest, group.largest);
 }
 
-void PlannedMemory::take_inputs(OpId v, DeviceId d) {
+void BookedMemory::take_inputs(OpId v, DeviceId d) {
   copy_readers_.resize(transfers_.num_copies());
-  for (const PlannedTransfers::Input& in : transfers_.inputs(v)) {
+  for (const BookedTransfers::Input& in : transfers_.inputs(v)) {
     if (!is_copied(in, d)) continue;
     const std::uint32_t c = transfers_.find_copy(in.tensor, d);
-    if (c == PlannedTransfers::no_copy || copy_readers_[c]++ == 0)
-      rooms_[d].take(copied(in.tensor));
+    if (c == BookedTransfers::no_copy || copy_readers_[c]++ == 0) rooms_[d].take(copied(in.tensor));
   }
 }
 
-void PlannedMemory::free_after(OpId v, DeviceId d) {
+void BookedMemory::free_after(OpId v, DeviceId d) {
   rooms_[d].live -= graph_.op(v).temporary;
-  for (const PlannedTransfers::Input& in : transfers_.inputs(v)) {
-    if (in.src == PlannedTransfers::everywhere) continue;
+  for (const BookedTransfers::Input& in : transfers_.inputs(v)) {
+    if (in.src == BookedTransfers::everywhere) continue;
     if (is_copied(in, d)) {
       const std::uint32_t c = transfers_.find_copy(in.tensor, d);
-      if (c == PlannedTransfers::no_copy || --copy_readers_[c] == 0)
+      if (c == BookedTransfers::no_copy || --copy_readers_[c] == 0)
         rooms_[d].live -= copied(in.tensor);
     }
     if (--readers_left_[in.tensor] == 0) rooms_[in.src].live -= held(in.tensor);
@@ -136,12 +133,4 @@ void PlannedMemory::free_after(OpId v, DeviceId d) {
     if (readers_left_[t] == 0) rooms_[d].live -= held(t);
 }
 
-std::string to_text(const Caution& caution) {
-  if (caution.keep_all) return "nothing freed";
-  std::string text = fmt::format("{:.0f} % of the memory", caution.memory_share * 100);
-  if (caution.spare > 0)
-    text += fmt::format(", {} x the largest member's need kept free", caution.spare);
-  return text;
-}
-
-}  // namespace baechi
+}  // namespace baechi::list

@@ -1,15 +1,14 @@
 /// The memory of a plan, device by device.
 #pragma once
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "placers/list/booked_transfers.h"
 
-namespace baechi {
+namespace baechi::list {
 
 /// How cautious a plan is.
-struct Caution {
+struct MemoryMargin {
   double memory_share = 1.0;  ///< of each device's memory that is planned with
   /// For a group to come to a device, this many times the most that any member of a group there may
   /// need at once, inputs included, must stay free: the backward ops, which come late and cannot go
@@ -23,10 +22,10 @@ struct Caution {
 /// reader has ended, copies until their last reader started so far on that device has, workspace
 /// while the op runs. A group is placed with its first member, if its weights and its most
 /// demanding member fit. Where all fits anywhere nothing is counted.
-class PlannedMemory {
+class BookedMemory {
  public:
   /// `transfers` outlives this.
-  PlannedMemory(const Problem& problem, const PlannedTransfers& transfers, Caution caution);
+  BookedMemory(const Problem& problem, const BookedTransfers& transfers, MemoryMargin margin);
 
   /// Whether every device has room for all there is, so that memory never decides.
   bool ample() const { return ample_; }
@@ -51,7 +50,7 @@ class PlannedMemory {
   }
   /// It has ended. Memory may be free there and where its inputs are from.
   void end(OpId v, DeviceId d) {
-    if (!ample_ && !caution_.keep_all) free_after(v, d);
+    if (!ample_ && !margin_.keep_all) free_after(v, d);
   }
 
   Bytes weights_to_place(OpId v) const;
@@ -97,8 +96,8 @@ class PlannedMemory {
   Bytes held(TensorId t) const { return graph_.tensor(t).held(); }
   Bytes copied(TensorId t) const { return graph_.tensor(t).copied(); }
   /// Whether `in` takes memory on `d` only as a copy.
-  static bool is_copied(const PlannedTransfers::Input& in, DeviceId d) {
-    return in.src != d && in.src != PlannedTransfers::everywhere;
+  static bool is_copied(const BookedTransfers::Input& in, DeviceId d) {
+    return in.src != d && in.src != BookedTransfers::everywhere;
   }
   Bytes more_workspace(OpId v, DeviceId d) const;
   Bytes live_need(OpId v, DeviceId d) const;
@@ -109,8 +108,8 @@ class PlannedMemory {
   void free_after(OpId v, DeviceId d);
 
   const OpGraph& graph_;
-  const PlannedTransfers& transfers_;
-  const Caution caution_;
+  const BookedTransfers& transfers_;
+  const MemoryMargin margin_;
   IdVector<DeviceId, Room> rooms_;
   bool ample_ = false;
   std::vector<Group> groups_;  // by GroupId; [0]: of ops without one, not asked
@@ -118,7 +117,4 @@ class PlannedMemory {
   std::vector<std::uint32_t> copy_readers_;         // [num_copies], started there, not ended
 };
 
-/// For people.
-std::string to_text(const Caution& caution);
-
-}  // namespace baechi
+}  // namespace baechi::list

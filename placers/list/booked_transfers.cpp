@@ -1,13 +1,13 @@
 #include "placers/list/booked_transfers.h"
 
-namespace baechi {
+namespace baechi::list {
 
-PlannedTransfers::PlannedTransfers(const Problem& p, Transfers mode)
+BookedTransfers::BookedTransfers(const Problem& p, Transfers mode)
     : graph_(p.graph),
       costs_(p.costs),
       channels_(mode, p.cluster.num_devices()),
       cached_(p.engine.cache_tensors),
-      links_alike_(p.cluster.num_devices() > 1 && p.costs.transfers_alike()),
+      uniform_links_(p.cluster.num_devices() > 1 && p.costs.transfers_alike()),
       own_receivers_(mode != Transfers::parallel && mode != Transfers::shared),
       first_in_edge_(graph_.num_ops() > 0 ? graph_.in_edges(OpId{0}).data() : nullptr),
       clock_(channels_.num_channels()),
@@ -15,7 +15,7 @@ PlannedTransfers::PlannedTransfers(const Problem& p, Transfers mode)
       inputs_(graph_.num_edges()),
       last_copy_(cached_ ? graph_.num_tensors() : 0, no_copy) {}
 
-void PlannedTransfers::find_inputs(OpId v) {
+void BookedTransfers::find_inputs(OpId v) {
   const std::span<Input> found(inputs_.data() + first_input(v), graph_.in_edges(v).size());
   std::size_t i = 0;
   for (const EdgeId e : graph_.in_edges(v)) {
@@ -25,14 +25,14 @@ void PlannedTransfers::find_inputs(OpId v) {
     Input& in = found[i++];
     in = {
         .end = producer.end, .tensor = edge.tensor, .src = instant ? everywhere : producer.device};
-    if (links_alike_ && !instant)
+    if (uniform_links_ && !instant)
       in.transfer = costs_.transfer(in.tensor, DeviceId{0}, DeviceId{1});
   }
   const auto turn = [](const Input& in) { return std::pair(in.end, in.tensor); };
   if (!std::ranges::is_sorted(found, {}, turn)) std::ranges::sort(found, {}, turn);
 }
 
-TimePoint PlannedTransfers::earliest_elsewhere(OpId v) const {
+TimePoint BookedTransfers::earliest_elsewhere(OpId v) const {
   TimePoint at{};
   for (const Input& in : inputs(v)) {
     if (in.src != everywhere) at = std::max(at, in.end + in.transfer);
@@ -40,7 +40,7 @@ TimePoint PlannedTransfers::earliest_elsewhere(OpId v) const {
   return at;
 }
 
-PlannedTransfers::OnTheirWay PlannedTransfers::on_their_way(OpId v) {
+BookedTransfers::OnTheirWay BookedTransfers::on_their_way(OpId v) {
   OnTheirWay way;
   Duration received{};
   if (channels_.staged()) sender_clocks_.clear();
@@ -57,11 +57,11 @@ PlannedTransfers::OnTheirWay PlannedTransfers::on_their_way(OpId v) {
 }
 
 /// The outgoing channel of `src` within one delivery.
-TimePoint& PlannedTransfers::sender_clock(DeviceId src) {
+TimePoint& BookedTransfers::sender_clock(DeviceId src) {
   auto it = std::ranges::find(sender_clocks_, src, &std::pair<DeviceId, TimePoint>::first);
   if (it == sender_clocks_.end())
     it = sender_clocks_.insert(it, {src, clock_[channels_.sending(src)]});
   return it->second;
 }
 
-}  // namespace baechi
+}  // namespace baechi::list

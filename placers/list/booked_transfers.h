@@ -6,20 +6,20 @@
 #include <utility>
 #include <vector>
 
-#include "sim/problem/problem.h"
 #include "sim/engine/channels.h"
+#include "sim/problem/problem.h"
 
-namespace baechi {
+namespace baechi::list {
 
 /// A plan grows by ops in the order in which they are started, and by the transfers that each needs
 /// for its inputs: sent in the order they were produced, each from the later of its production and
 /// the last booking of the channels it needs. Nothing is sent earlier than what is already booked.
-class PlannedTransfers {
+class BookedTransfers {
  public:
   /// A tensor that an op reads.
   struct Input {
     TimePoint end{};      ///< of its producer
-    Duration transfer{};  ///< between any two devices, if links_alike()
+    Duration transfer{};  ///< between any two devices, if uniform_links()
     TensorId tensor{};
     DeviceId src{};  ///< of its producer; `everywhere` if it needs no transfer
   };
@@ -27,13 +27,13 @@ class PlannedTransfers {
   static constexpr std::uint32_t no_copy = ~std::uint32_t{0};
 
   /// `mode` in place of problem.engine.transfers.
-  PlannedTransfers(const Problem& problem, Transfers mode);
+  BookedTransfers(const Problem& problem, Transfers mode);
 
   bool cached() const { return cached_; }
   /// Whether transfers wait for channels.
   bool limited() const { return channels_.limited(); }
   /// Whether a tensor takes the same time between any two devices.
-  bool links_alike() const { return links_alike_; }
+  bool uniform_links() const { return uniform_links_; }
 
   void schedule(OpId v, DeviceId d, TimePoint end) { producers_[v] = {end, d}; }
   TimePoint end(OpId v) const { return producers_[v].end; }
@@ -84,7 +84,7 @@ class PlannedTransfers {
   template <class Sent>
   TimePoint book(OpId v, DeviceId d, Sent sent);
   /// Before when the inputs of `v` cannot be on a device that has none of them, whatever else is
-  /// booked; if links_alike().
+  /// booked; if uniform_links().
   TimePoint earliest_elsewhere(OpId v) const;
 
   /// The inputs of an op on their way to a device that has none of them: there they are at
@@ -94,7 +94,7 @@ class PlannedTransfers {
     TimePoint sent{};             ///< as far as their senders and each other go
     Duration received = at_once;  ///< how long they occupy the receiver
   };
-  /// If links_alike(). `sent` only grows, `received` is the same for ever.
+  /// If uniform_links(). `sent` only grows, `received` is the same for ever.
   OnTheirWay on_their_way(OpId v);
   /// End of the last booking of the channel through which `d` alone receives; where there is none,
   /// the beginning of time.
@@ -132,7 +132,7 @@ class PlannedTransfers {
   const OpGraph& graph_;
   const CostModel& costs_;
   const ChannelMap channels_;
-  const bool cached_, links_alike_, own_receivers_;
+  const bool cached_, uniform_links_, own_receivers_;
   const EdgeId* first_in_edge_;
   std::vector<TimePoint> clock_;                 // [num_channels], end of the last booking
   IdVector<OpId, Producer> producers_;           // of scheduled ops
@@ -142,8 +142,7 @@ class PlannedTransfers {
   std::vector<std::pair<DeviceId, TimePoint>> sender_clocks_;  // of one delivery
 };
 
-inline PlannedTransfers::Hop PlannedTransfers::hop(const Input& in, DeviceId d,
-                                                   TimePoint receiver) {
+inline BookedTransfers::Hop BookedTransfers::hop(const Input& in, DeviceId d, TimePoint receiver) {
   if (channels_.staged()) {
     const Stages s = stages(costs_, in.tensor, in.src, d);
     TimePoint& sender = sender_clock(in.src);
@@ -153,12 +152,12 @@ inline PlannedTransfers::Hop PlannedTransfers::hop(const Input& in, DeviceId d,
   TimePoint start = in.end;
   if (channels_.limited()) start = std::max({start, receiver, clock_[channels_.sending(in.src)]});
   const TimePoint end =
-      start + (links_alike_ ? in.transfer : costs_.transfer(in.tensor, in.src, d));
+      start + (uniform_links_ ? in.transfer : costs_.transfer(in.tensor, in.src, d));
   return {end, end};
 }
 
 template <class Sent>
-TimePoint PlannedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
+TimePoint BookedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
   TimePoint ready{};
   const bool limited = channels_.limited();
   TimePoint receiver{};
@@ -179,7 +178,7 @@ TimePoint PlannedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
 }
 
 template <class Sent>
-TimePoint PlannedTransfers::book(OpId v, DeviceId d, Sent sent) {
+TimePoint BookedTransfers::book(OpId v, DeviceId d, Sent sent) {
   return deliver(v, d, [&](const Input& in, TimePoint left, TimePoint end) {
     if (channels_.limited()) {
       clock_[channels_.sending(in.src)] = left;
@@ -193,4 +192,4 @@ TimePoint PlannedTransfers::book(OpId v, DeviceId d, Sent sent) {
   });
 }
 
-}  // namespace baechi
+}  // namespace baechi::list

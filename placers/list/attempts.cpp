@@ -1,0 +1,67 @@
+#include "placers/list/attempts.h"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+
+namespace baechi::list {
+namespace {
+
+/// How the simulated step of `placement` runs out of memory, or "" if it does not.
+std::string out_of_memory(const Problem& p, const Placement& placement) {
+  const StepResult step = simulate(p, placement);
+  if (!step.oom) return "";
+  return fmt::format(
+      "the placement found runs out of memory when simulated: {} at {}, op '{}' asks for {}, {} "
+      "are free",
+      p.cluster.device(step.oom->device).name, to_text(step.oom->at.time_since_epoch()),
+      p.graph.name(step.oom->op), to_text(step.oom->needed), to_text(step.oom->free));
+}
+
+/// For the detail of a placement.
+std::string described(const MemoryMargin& margin) {
+  if (margin.keep_all) return "nothing freed";
+  std::string text = fmt::format("{:.0f} % of the memory", margin.memory_share * 100);
+  if (margin.spare > 0)
+    text += fmt::format(", {} x the largest member's need kept free", margin.spare);
+  return text;
+}
+
+std::span<const MemoryMargin> margins(Variant variant, bool fallback) {
+  static constexpr MemoryMargin all[] = {
+      {}, {.spare = 1}, {.spare = 2}, {0.9, 2}, {.keep_all = true}};
+  const std::span<const MemoryMargin> any = all;
+  if (variant == Variant::pytorch) return any.last(1);
+  return fallback ? any : any.first(1);
+}
+
+}  // namespace
+
+Placement place(const Problem& problem, const PlaceOptions& options, std::string_view name) {
+  const std::span<const MemoryMargin> tried = margins(options.variant, options.fallback);
+  std::string first_failure;
+  double attempts = 0;
+  for (MemoryMargin margin : tried) {
+    margin.reserve = options.reserve;
+    ++attempts;
+    auto [placement, failure, memory_ample] =
+        schedule(problem, options.favourite, options.variant, margin);
+    if (placement && !memory_ample) failure = out_of_memory(problem, *placement);
+    if (failure.empty()) {
+      if (!first_failure.empty()) {
+        placement->detail =
+            fmt::format("fallback: placed with {}; at first: {}", described(margin), first_failure);
+      }
+      placement->facts["attempts"] = attempts;
+      return *std::move(placement);
+    }
+    if (first_failure.empty()) first_failure = failure;
+  }
+  throw InfeasibleError(fmt::format("{}: {}{}", name, first_failure,
+                                    tried.size() > 1 ? "; nor in a more cautious way" : ""));
+}
+
+}  // namespace baechi::list

@@ -1,0 +1,28 @@
+/// List scheduling again and again, with ever larger memory margins, until the result fits.
+#pragma once
+#include <string_view>
+
+#include "placers/list/schedule.h"
+
+namespace baechi::list {
+
+struct PlaceOptions {
+  Variant variant = Variant::standard;
+  /// Favourite child of each op, or no_op; empty: none (m-ETF).
+  IdVector<OpId, OpId> favourite{};
+  /// Keep room on its device for the most demanding member of a group until all have started.
+  bool reserve = false;
+  bool fallback = true;  ///< try again where the first attempt fails
+};
+
+/// A placement by schedule() whose simulated step (problem.engine) does not run out of memory; it
+/// is not simulated if every device has room for all ops together.
+///
+/// The first attempt has no margin. If it gets stuck, or its simulation runs out of memory, and
+/// `fallback` is set, others follow: with memory kept free for the members of groups that come
+/// late, with less of each device's memory, and as if nothing were ever freed. The PyTorch variant
+/// makes one attempt only, the last of these. Facts: `attempts`, `planned_step_us`. Throws
+/// InfeasibleError, `name` first, saying what the first attempt failed on.
+Placement place(const Problem& problem, const PlaceOptions& options, std::string_view name);
+
+}  // namespace baechi::list

@@ -1,0 +1,52 @@
+/// m-SCT's waiting rule: an idle device waits for the favourite child of the op it has run last.
+#pragma once
+#include <vector>
+
+#include "placers/list/partial_schedule.h"
+
+namespace baechi::list {
+
+/// A device waits if the favourite child of its last op is ready, has room there, and could start
+/// on no other device earlier. It waits until the child's inputs have arrived, unless an op is
+/// urgent: one that could start by now on every device with room for it.
+/// Source: Baechi (SoCC'20), section 2.2.3; Hanen and Munier 1995.
+class Favourites {
+ public:
+  /// `favourite` has the favourite child of each op, or no_op; empty: no device ever waits (m-ETF).
+  /// Both arguments outlive this.
+  Favourites(PartialSchedule& schedule, const IdVector<OpId, OpId>& favourite);
+
+  /// The favourite child of `v`, or no_op.
+  OpId of(OpId v) const { return favourite_.empty() ? no_op : favourite_[v]; }
+
+  void ready(OpId v) {
+    if (!favourite_.empty()) ready_.push_back(v);
+  }
+  void started(OpId v) {
+    if (!favourite_.empty()) std::erase(ready_, v);
+  }
+
+  /// The favourite child that the idle device `d` waits for, or no_op if it does not wait.
+  OpId awaited(DeviceId d);
+
+  struct Decision {
+    Rank op = no_rank;         ///< what to start, if anything
+    TimePoint ask_at = never;  ///< else when to ask again
+  };
+  /// What `d` does, which waits for `child`: the most urgent op, by (urgent time, rank), if one is
+  /// urgent; else the child, if its inputs are there.
+  Decision decide(DeviceId d, OpId child);
+
+ private:
+  bool earlier_on_another(OpId child, DeviceId d);
+  /// Since when `v` could start on every device with room for it, `d` being one. If (that time,
+  /// rank of `v`) is not before `bound`, some time that is not before it either.
+  TimePoint urgent_at(OpId v, DeviceId d, std::pair<TimePoint, Rank> bound);
+
+  PartialSchedule& schedule_;
+  const IdVector<OpId, OpId>& favourite_;
+  std::vector<OpId> ready_;                // not started
+  std::vector<DeviceId> last_free_first_;  // all devices, sorted when decide() last looked
+};
+
+}  // namespace baechi::list

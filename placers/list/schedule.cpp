@@ -1,0 +1,153 @@
+#include "placers/list/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "placers/list/candidates.h"
+#include "placers/list/favourites.h"
+#include "placers/list/partial_schedule.h"
+
+namespace baechi::list {
+namespace {
+
+/// The loop: ready ops, the best (op, device), book it, the next instant.
+class Scheduler {
+ public:
+  Scheduler(const Problem& p, const IdVector<OpId, OpId>& favourite, Variant variant,
+            MemoryMargin margin)
+      : graph_(p.graph),
+        schedule_(p, variant == Variant::pytorch ? Transfers::parallel : p.engine.transfers, margin,
+                  variant == Variant::pytorch),
+        favourites_(schedule_, favourite),
+        candidates_(schedule_.uniform ? uniform_devices(schedule_, favourites_)
+                                      : each_device(schedule_, favourites_)) {
+    order_.reserve(graph_.num_ops());
+  }
+
+  Schedule run() {
+    for (const OpId v : graph_.ops()) {
+      schedule_.ops[v].inputs_missing = static_cast<std::uint32_t>(graph_.in_edges(v).size());
+      if (schedule_.is_ready(v)) make_ready(v);
+    }
+    while (true) {
+      while (const std::optional<Choice> best = candidates_->best()) start(best->op, best->device);
+      const TimePoint next = next_instant();
+      if (next == never) break;
+      schedule_.now = next;
+      for (; !ends_.empty() && ends_.top().first <= next; ends_.pop()) end(ends_.top().second);
+    }
+    const bool ample = schedule_.memory.ample();
+    if (order_.size() < graph_.num_ops()) return {{}, stuck(), ample};
+    return {placement(), {}, ample};
+  }
+
+ private:
+  TimePoint next_instant() const {
+    const TimePoint ask_at = candidates_->ask_at();
+    return ends_.empty() ? ask_at : std::min(ask_at, ends_.top().first);
+  }
+
+  void make_ready(OpId v) {
+    schedule_.transfers.find_inputs(v);
+    if (schedule_.by_turn) schedule_.ops[v].turn = became_ready_++;
+    favourites_.ready(v);
+    candidates_->ready(v);
+  }
+
+  void start(OpId v, DeviceId d) {
+    const bool places_group = graph_.op(v).group != no_group && schedule_.ops[v].home == anywhere;
+    if (places_group) {
+      for (const OpId member : graph_.members(graph_.op(v).group)) schedule_.ops[member].home = d;
+    }
+    schedule_.ops[v].home = started;
+    const TimePoint end = book(v, d);
+    schedule_.devices[d] = {.running = v, .last = v, .free_at = end};
+    ends_.emplace(end, d);
+    order_.push_back(v);
+    ++schedule_.num_started;
+    ++schedule_.num_running;
+    favourites_.started(v);
+    candidates_->started({v, d, places_group, copied_});
+  }
+
+  /// Books the transfers and the memory of `v` on `d`; when `v` ends there.
+  TimePoint book(OpId v, DeviceId d) {
+    BookedTransfers& transfers = schedule_.transfers;
+    const bool copies_matter =
+        transfers.cached() && (transfers.limited() || !schedule_.memory.ample());
+    copied_.clear();
+    const TimePoint inputs = transfers.book(v, d, [&](TensorId t) {
+      if (copies_matter) copied_.push_back(t);
+    });
+    schedule_.memory.start(v, d);
+    const TimePoint end = std::max({schedule_.now, schedule_.devices[d].free_at, inputs}) +
+                          schedule_.costs.compute(v, d);
+    transfers.schedule(v, d, end);
+    return end;
+  }
+
+  void end(DeviceId d) {
+    const OpId v = std::exchange(schedule_.devices[d].running, no_op);
+    --schedule_.num_running;
+    schedule_.memory.end(v, d);
+    candidates_->ended(v, d);
+    for (const EdgeId e : graph_.out_edges(v)) {
+      const OpId reader = graph_.edge(e).dst;
+      if (--schedule_.ops[reader].inputs_missing == 0) make_ready(reader);
+    }
+  }
+
+  Placement placement() const {
+    Placement result{.device = IdVector<OpId, DeviceId>(graph_.num_ops()),
+                     .priority = IdVector<OpId, std::int32_t>(graph_.num_ops())};
+    TimePoint last{};  // `now` may lie past it: stale candidates are looked at after the last end
+    for (const OpId v : graph_.ops()) {
+      result.device[v] = schedule_.transfers.device(v);
+      last = std::max(last, schedule_.transfers.end(v));
+    }
+    auto priority = static_cast<std::int32_t>(order_.size());
+    for (const OpId v : order_) result.priority[v] = priority--;
+    result.facts["planned_step_us"] = to_us(last.time_since_epoch());
+    return result;
+  }
+
+  std::string stuck() const {
+    const BookedMemory& memory = schedule_.memory;
+    for (const OpId v : graph_.ops()) {
+      if (schedule_.ops[v].home == started || !schedule_.is_ready(v)) continue;
+      const bool pinned = schedule_.ops[v].home != anywhere;
+      DeviceId roomiest = pinned ? schedule_.ops[v].home : DeviceId{0};
+      for (const DeviceId d : schedule_.cluster.devices()) {
+        if (!pinned && memory.left(d) > memory.left(roomiest)) roomiest = d;
+      }
+      return fmt::format(
+          "stuck with {} of {} ops placed: op '{}' needs {} of weights and {} while it runs; {}{} "
+          "has {} left beside its peak",
+          order_.size(), graph_.num_ops(), graph_.name(v), to_text(memory.weights_to_place(v)),
+          to_text(memory.own_need(v)), schedule_.cluster.device(roomiest).name,
+          pinned ? ", where its group is," : ", the roomiest,", to_text(memory.left(roomiest)));
+    }
+    return "stuck";
+  }
+
+  const OpGraph& graph_;
+  PartialSchedule schedule_;
+  Favourites favourites_;
+  std::unique_ptr<Candidates> candidates_;
+  MinHeap<std::pair<TimePoint, DeviceId>> ends_;  // of the running ops
+  std::vector<OpId> order_;                       // ops, as started
+  std::vector<TensorId> copied_;                  // inputs sent for the op that was booked last
+  std::uint32_t became_ready_ = 0;                // ops
+};
+
+}  // namespace
+
+Schedule schedule(const Problem& problem, const IdVector<OpId, OpId>& favourite, Variant variant,
+                  MemoryMargin margin) {
+  return Scheduler(problem, favourite, variant, margin).run();
+}
+
+}  // namespace baechi::list
