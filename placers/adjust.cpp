@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "placers/original/original.h"
 #include "placers/memory_floor.h"
+#include "placers/original/original.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 
@@ -206,7 +206,7 @@ CompatAdjusted adjust_compat(const BaechiGraph& graph, IdVector<OpId, DeviceId> 
       .device = std::move(placement), .size = IdVector<DeviceId, Bytes>(num_devices), .failed = {}};
   if (policy == AdjustPolicy::none) return result;
   const auto memory = [&](OpId v) { return graph.op(v).temporary + graph.op(v).persistent; };
-  const auto groups = compat_groups(graph);
+  const auto groups = original::groups_of(graph);
   for (const GroupId g : groups.ids()) {
     std::vector<AdjustMember> members;
     for (const OpId v : groups[g].members)

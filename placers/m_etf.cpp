@@ -19,19 +19,19 @@ class MEtf final : public Placer {
                              "keep room for a group's most demanding member until all are placed");
     options_.fallback =
         o.get("fallback", true, "where stuck or out of memory, try again with tighter memory");
-    compat_ = read_compat(o, {.algorithm = CompatAlgorithm::m_etf,
-                              .variant = options_.variant,
-                              .reserve = options_.reserve});
+    compat_ = original::read_options(o, {.algorithm = original::Algorithm::m_etf,
+                                         .variant = options_.variant,
+                                         .reserve = options_.reserve});
   }
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
-    if (compat_) return place_compat(p, *compat_);
+    if (compat_) return original::place(p, *compat_);
     return list::place(p, options_, "m_etf");
   }
 
  private:
   list::PlaceOptions options_;
-  std::optional<CompatOptions> compat_;
+  std::optional<original::PlacerOptions> compat_;
 };
 
 }  // namespace

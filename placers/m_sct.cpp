@@ -25,14 +25,14 @@ class MSct final : public Placer {
                              "keep room for a group's most demanding member until all are placed");
     options_.fallback =
         o.get("fallback", true, "where stuck or out of memory, try again with tighter memory");
-    compat_ = read_compat(o, {.algorithm = CompatAlgorithm::m_sct,
-                              .variant = options_.variant,
-                              .reserve = options_.reserve,
-                              .threshold = threshold_});
+    compat_ = original::read_options(o, {.algorithm = original::Algorithm::m_sct,
+                                         .variant = options_.variant,
+                                         .reserve = options_.reserve,
+                                         .threshold = threshold_});
   }
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
-    if (compat_) return place_compat(p, *compat_);
+    if (compat_) return original::place(p, *compat_);
     list::PlaceOptions options = options_;
     options.favourite.assign(p.graph.num_ops(), no_op);
     const SctGraph sct = sct_graph(p);
@@ -49,7 +49,7 @@ class MSct final : public Placer {
  private:
   double threshold_;
   list::PlaceOptions options_;
-  std::optional<CompatOptions> compat_;
+  std::optional<original::PlacerOptions> compat_;
   mutable SctSolutions solutions_;
 };
 

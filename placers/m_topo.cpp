@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "placers/colocation.h"
-#include "placers/original/original.h"
 #include "placers/memory_floor.h"
+#include "placers/original/original.h"
 #include "placers/placer.h"
 #include "placers/topo_memory.h"
 #include "sim/engine/simulation.h"
@@ -32,11 +32,13 @@ class MTopo final : public Placer {
         uniform_(o.get("uniform", true,
                        "fill each device only to its share of the footprints plus the largest; "
                        "false: to its memory")),
-        compat_(read_compat(
-            o, {.algorithm = CompatAlgorithm::m_topo, .variant = variant_, .uniform = uniform_})) {}
+        compat_(original::read_options(
+            o,
+            {.algorithm = original::Algorithm::m_topo, .variant = variant_, .uniform = uniform_})) {
+  }
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
-    if (compat_) return place_compat(p, *compat_);
+    if (compat_) return original::place(p, *compat_);
     const ColocationUnits units(p.graph);
     try {
       return fill(p, units, memory_limits(p));
@@ -100,7 +102,7 @@ class MTopo final : public Placer {
 
   Variant variant_;
   bool uniform_;
-  std::optional<CompatOptions> compat_;
+  std::optional<original::PlacerOptions> compat_;
 };
 
 }  // namespace

@@ -7,10 +7,10 @@
 
 #include "placers/colocation.h"
 #include "placers/exact/blocks.h"
-#include "placers/solver/clp.h"
 #include "placers/sct/favourite_child.h"
+#include "placers/solver/clp.h"
 
-namespace baechi {
+namespace baechi::bounds {
 namespace {
 
 constexpr Duration never = Duration::max();
@@ -31,7 +31,7 @@ IdVector<OpId, Duration> least_times(const Problem& p) {
 
 /// Between any two devices. [num_tensors]
 IdVector<TensorId, Duration> least_transfers(const Problem& p) {
-  std::vector<std::pair<DeviceId, DeviceId>> pairs;  // of each sort of link one
+  std::vector<std::pair<DeviceId, DeviceId>> pairs;  // of each class of link one
   for (const DeviceId src : p.cluster.devices()) {
     for (const DeviceId dst : p.cluster.devices()) {
       const auto same = [&](const auto& pair) {
@@ -85,46 +85,48 @@ std::vector<SctGraph::Edge> edges_of(const Problem& p) {
 class Shares {
  public:
   Shares(const Problem& p, Limits limits)
-      : units_(p.graph), sorts_(device_sorts(p)), times_(sorts_.size()) {
-    for (const DeviceSort& sort : sorts_) {
-      const std::size_t s = index(&sort - sorts_.data());
+      : units_(p.graph), classes_(exact::device_classes(p)), times_(classes_.size()) {
+    for (const exact::DeviceClass& cls : classes_) {
+      const std::size_t s = index(&cls - classes_.data());
       for (const UnitId u : units_.units()) {
         Duration sum{};
         for (const OpId v : units_.members(u)) {
-          const Duration time = p.costs.compute(v, sort.devices.front());
+          const Duration time = p.costs.compute(v, cls.devices.front());
           sum = time == cannot_run || sum == never ? never : sum + time;
         }
         times_[s].push_back(sum);
       }
       const bool limited = p.engine.enforce_memory && limits != Limits::none &&
-                           (limits == Limits::all_devices || !sort.core);
-      const Device& device = p.cluster.device(sort.devices.front());
+                           (limits == Limits::all_devices || !cls.core);
+      const Device& device = p.cluster.device(cls.devices.front());
       memory_.push_back(limited ? std::optional(device.memory) : std::nullopt);
     }
   }
 
   Duration bound() const {
     double best = proved(even());
-    if (sorts_.size() > 1 && units_.size() <= most_solved) best = std::max(best, proved(solved()));
+    if (classes_.size() > 1 && units_.size() <= most_solved)
+      best = std::max(best, proved(solved()));
     return as_bound(best);
   }
 
  private:
   static constexpr std::size_t most_solved = 50'000;
 
-  /// What a nanosecond of a device of each sort, and a byte there, is worth.
+  /// What a nanosecond of a device of each class, and a byte there, is worth.
   struct Prices {
-    std::vector<double> time, memory;  // [sorts]; sum of devices * time is 1; >= 0
+    std::vector<double> time, memory;  // [classes]; sum of devices * time is 1; >= 0
   };
 
   static std::size_t index(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
-  double devices(std::size_t s) const { return static_cast<double>(sorts_[s].devices.size()); }
+  double devices(std::size_t s) const { return static_cast<double>(classes_[s].devices.size()); }
   double weight(UnitId u) const { return static_cast<double>(units_.needs(u).persistent.count); }
 
   Prices even() const {
     double all = 0.0;
-    for (std::size_t s = 0; s < sorts_.size(); ++s) all += devices(s);
-    return {std::vector<double>(sorts_.size(), 1.0 / all), std::vector<double>(sorts_.size(), 0.0)};
+    for (std::size_t s = 0; s < classes_.size(); ++s) all += devices(s);
+    return {std::vector<double>(classes_.size(), 1.0 / all),
+            std::vector<double>(classes_.size(), 0.0)};
   }
 
   /// By weak duality: T >= sum of devices * price * load >= all units, each where it is cheapest,
@@ -133,29 +135,30 @@ class Shares {
     double value = 0.0;
     for (const UnitId u : units_.units()) {
       double least = std::numeric_limits<double>::infinity();
-      for (std::size_t s = 0; s < sorts_.size(); ++s)
+      for (std::size_t s = 0; s < classes_.size(); ++s)
         if (times_[s][u] != never)
           least = std::min(least, static_cast<double>(times_[s][u].count()) * prices.time[s] +
                                       weight(u) * prices.memory[s]);
       if (std::isfinite(least)) value += least;
     }
-    for (std::size_t s = 0; s < sorts_.size(); ++s)
+    for (std::size_t s = 0; s < classes_.size(); ++s)
       if (memory_[s])
         value -= devices(s) * static_cast<double>(memory_[s]->count) * prices.memory[s];
     return value;
   }
 
   Prices solved() const {
-    constexpr double infinity = LinearProgram::infinity;
+    constexpr double infinity = solver::LinearProgram::infinity;
     const double unit = 1e-3 * std::max(1.0, proved(even()));  // ns
     double all_weights = 1.0;
     for (const UnitId u : units_.units()) all_weights += weight(u);
-    LinearProgram program;
+    solver::LinearProgram program;
     program.add_column(0.0, infinity);  // T
-    std::vector<std::vector<LinearProgram::Term>> load(sorts_.size()), held(sorts_.size());
+    std::vector<std::vector<solver::LinearProgram::Term>> load(classes_.size()),
+        held(classes_.size());
     for (const UnitId u : units_.units()) {
-      std::vector<LinearProgram::Term> shares;
-      for (std::size_t s = 0; s < sorts_.size(); ++s) {
+      std::vector<solver::LinearProgram::Term> shares;
+      for (std::size_t s = 0; s < classes_.size(); ++s) {
         if (times_[s][u] == never) continue;
         const std::uint32_t x = program.add_column(0.0, 1.0);
         shares.push_back({x, 1.0});
@@ -165,7 +168,7 @@ class Shares {
       if (!shares.empty()) program.add_row(1.0, shares, 1.0);
     }
     const std::size_t first = program.num_rows();
-    for (std::size_t s = 0; s < sorts_.size(); ++s) {
+    for (std::size_t s = 0; s < classes_.size(); ++s) {
       load[s].push_back({0, -devices(s)});
       program.add_row(-infinity, load[s], 0.0);
       const double room =
@@ -173,14 +176,14 @@ class Shares {
       program.add_row(-infinity, held[s], room);
     }
     program.objectives.emplace_back(program.num_columns(), 0.0)[0] = 1.0;
-    const LinearOptimum optimum = solve(program);
+    const solver::LinearOptimum optimum = solver::solve(program);
     Prices prices = even();
-    if (optimum.status != LinearOptimum::Status::optimal) return prices;
+    if (optimum.status != solver::LinearOptimum::Status::optimal) return prices;
     double sum = 0.0;
-    for (std::size_t s = 0; s < sorts_.size(); ++s)
+    for (std::size_t s = 0; s < classes_.size(); ++s)
       sum += devices(s) * std::max(0.0, -optimum.row_dual[first + 2 * s]);
     if (sum <= 0.0) return prices;
-    for (std::size_t s = 0; s < sorts_.size(); ++s) {
+    for (std::size_t s = 0; s < classes_.size(); ++s) {
       prices.time[s] = std::max(0.0, -optimum.row_dual[first + 2 * s]) / sum;
       const double byte = std::max(0.0, -optimum.row_dual[first + 2 * s + 1]) / sum;
       prices.memory[s] = memory_[s] ? byte * unit / all_weights : 0.0;
@@ -189,9 +192,9 @@ class Shares {
   }
 
   ColocationUnits units_;
-  std::vector<DeviceSort> sorts_;
-  std::vector<IdVector<UnitId, Duration>> times_;  // [sorts][units]; never: cannot run
-  std::vector<std::optional<Bytes>> memory_;       // [sorts]; nothing: no limit
+  std::vector<exact::DeviceClass> classes_;
+  std::vector<IdVector<UnitId, Duration>> times_;  // [classes][units]; never: cannot run
+  std::vector<std::optional<Bytes>> memory_;       // [classes]; nothing: no limit
 };
 
 }  // namespace
@@ -234,4 +237,4 @@ std::optional<std::size_t> devices_needed(const Problem& p) {
   return std::max(needed, large);
 }
 
-}  // namespace baechi
+}  // namespace baechi::bounds

@@ -6,7 +6,7 @@
 
 #include "sim/problem/problem.h"
 
-namespace baechi {
+namespace baechi::bounds {
 
 /// No step under Semantics::event is shorter, whatever the placement and the transfer mode: the
 /// longest chain of ops, where of all edges out of an op all but one, and of all into an op all but
@@ -32,4 +32,4 @@ Duration shared_bound(const Problem& problem, Limits limits);
 /// than there are units that need over half of the largest. Nothing: there are not enough.
 std::optional<std::size_t> devices_needed(const Problem& problem);
 
-}  // namespace baechi
+}  // namespace baechi::bounds

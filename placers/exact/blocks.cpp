@@ -7,33 +7,33 @@
 
 #include "sim/problem/mean_costs.h"
 
-namespace baechi {
+namespace baechi::exact {
 
-std::vector<DeviceSort> device_sorts(const Problem& problem) {
+std::vector<DeviceClass> device_classes(const Problem& problem) {
   const Cluster& cluster = problem.cluster;
   constexpr Bytes unbounded{std::int64_t{1} << 62};
-  std::vector<DeviceSort> sorts;
+  std::vector<DeviceClass> classes;
   for (const DeviceId d : cluster.devices()) {
     const Device& device = cluster.device(d);
     const Bytes memory =
         device.is_core() || !problem.engine.enforce_memory ? unbounded : device.memory;
-    const auto it = std::ranges::find_if(sorts, [&](const DeviceSort& sort) {
-      const Device& other = cluster.device(sort.devices.front());
-      return other.kind == device.kind && other.speed == device.speed && sort.memory == memory;
+    const auto it = std::ranges::find_if(classes, [&](const DeviceClass& cls) {
+      const Device& other = cluster.device(cls.devices.front());
+      return other.kind == device.kind && other.speed == device.speed && cls.memory == memory;
     });
-    if (it != sorts.end())
+    if (it != classes.end())
       it->devices.push_back(d);
     else
-      sorts.push_back({.devices = {d}, .core = device.is_core(), .memory = memory});
+      classes.push_back({.devices = {d}, .core = device.is_core(), .memory = memory});
   }
-  return sorts;
+  return classes;
 }
 
 /// Joins units step by step, tabulating the blocks anew after each.
 class BlockMaker {
  public:
   BlockMaker(Blocks& blocks, const Problem& problem, const ColocationUnits& units,
-             const std::vector<DeviceSort>& sorts, BlockRules rules)
+             const std::vector<DeviceClass>& classes, BlockRules rules)
       : blocks_(blocks),
         rules_(rules),
         graph_(problem.graph),
@@ -41,10 +41,10 @@ class BlockMaker {
         transfer_(mean_transfer(problem)),
         parent_(units.size()) {
     std::iota(parent_.begin(), parent_.end(), 0U);
-    for (const DeviceSort& sort : sorts) {
+    for (const DeviceClass& cls : classes) {
       IdVector<UnitId, Duration> times(units.size()), later(units.size());
       for (const OpId v : graph_.ops()) {
-        const Duration time = problem.costs.compute(v, sort.devices.front());
+        const Duration time = problem.costs.compute(v, cls.devices.front());
         if (time != cannot_run && graph_.op(v).phase != Phase::forward) later[units.of(v)] += time;
         Duration& sum = times[units.of(v)];
         sum = time == cannot_run || sum < Duration::zero() ? Duration{-1} : sum + time;
@@ -55,7 +55,7 @@ class BlockMaker {
     order_units();
     Bytes all{}, least{std::int64_t{1} << 62};
     for (const OpId v : graph_.ops()) all += graph_.op(v).persistent;
-    for (const DeviceSort& sort : sorts) least = std::min(least, sort.memory);
+    for (const DeviceClass& cls : classes) least = std::min(least, cls.memory);
     memory_binds_ = all > least;
   }
 
@@ -239,7 +239,7 @@ class BlockMaker {
   const ColocationUnits& units_;
   IdVector<TensorId, Duration> transfer_;
   std::vector<std::uint32_t> parent_;              // of units: a forest whose trees are the blocks
-  std::vector<IdVector<UnitId, Duration>> times_;  // [sorts][units]; < 0: cannot run
+  std::vector<IdVector<UnitId, Duration>> times_;  // [classes][units]; < 0: cannot run
   std::vector<IdVector<UnitId, Duration>> later_times_;
   std::vector<Pair> edges_;  // of units, sorted
   IdVector<UnitId, char> feeds_backward_;
@@ -248,8 +248,8 @@ class BlockMaker {
 };
 
 Blocks::Blocks(const Problem& problem, const ColocationUnits& units,
-               const std::vector<DeviceSort>& sorts, BlockRules rules) {
-  BlockMaker(*this, problem, units, sorts, rules).make();
+               const std::vector<DeviceClass>& classes, BlockRules rules) {
+  BlockMaker(*this, problem, units, classes, rules).make();
 }
 
-}  // namespace baechi
+}  // namespace baechi::exact

@@ -1,5 +1,5 @@
-/// A problem as the planners of Tarnawski et al. see it: blocks of ops that share a device, nets
-/// that join them, and devices by sort.
+/// A problem as the programs of Tarnawski et al. see it: blocks of ops that share a device, nets
+/// that join them, and devices by class.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,16 +8,16 @@
 #include "placers/colocation.h"
 #include "sim/problem/problem.h"
 
-namespace baechi {
+namespace baechi::exact {
 
 /// Devices that nothing tells apart.
-struct DeviceSort {
+struct DeviceClass {
   std::vector<DeviceId> devices;
   bool core = false;  ///< pays for no transfers, has no memory limit
   Bytes memory{};     ///< of each
 };
-/// By the lowest device. Devices of one sort agree in kind, memory and speed.
-std::vector<DeviceSort> device_sorts(const Problem& problem);
+/// By the lowest device. Devices of one class agree in kind, memory and speed.
+std::vector<DeviceClass> device_classes(const Problem& problem);
 
 enum class BlockId : std::uint32_t {};
 
@@ -40,20 +40,20 @@ struct BlockRules {
 /// et al., NeurIPS 2020, and its program's preprocessing.
 class Blocks {
  public:
-  Blocks(const Problem& problem, const ColocationUnits& units, const std::vector<DeviceSort>& sorts,
-         BlockRules rules);
+  Blocks(const Problem& problem, const ColocationUnits& units,
+         const std::vector<DeviceClass>& classes, BlockRules rules);
 
   std::size_t size() const { return weights_.size(); }
   auto blocks() const { return weights_.ids(); }
   BlockId of(OpId v) const { return block_[v]; }
 
   /// Sum over its ops; nothing if one of them cannot run there.
-  std::optional<Duration> time(BlockId b, std::size_t sort) const {
-    const Duration time = times_[sort][b];
+  std::optional<Duration> time(BlockId b, std::size_t cls) const {
+    const Duration time = times_[cls][b];
     return time < Duration::zero() ? std::nullopt : std::optional(time);
   }
   /// Of that time, what ops of later phases than Phase::forward take.
-  Duration later_time(BlockId b, std::size_t sort) const { return later_times_[sort][b]; }
+  Duration later_time(BlockId b, std::size_t cls) const { return later_times_[cls][b]; }
   Bytes weights(BlockId b) const { return weights_[b]; }
 
   /// What several blocks share: a device pays for a net once if some but not all of its pins are
@@ -77,7 +77,7 @@ class Blocks {
  private:
   friend class BlockMaker;
   IdVector<OpId, BlockId> block_;
-  std::vector<IdVector<BlockId, Duration>> times_;  // [sorts][blocks]; < 0: cannot run
+  std::vector<IdVector<BlockId, Duration>> times_;  // [classes][blocks]; < 0: cannot run
   std::vector<IdVector<BlockId, Duration>> later_times_;
   IdVector<BlockId, Bytes> weights_;
   std::vector<Net> nets_;
@@ -86,4 +86,4 @@ class Blocks {
   std::size_t sources_left_ = 0, sinks_left_ = 0;
 };
 
-}  // namespace baechi
+}  // namespace baechi::exact

@@ -6,7 +6,7 @@
 #include "placers/exact/loads.h"
 #include "sim/random.h"
 
-namespace baechi {
+namespace baechi::exact {
 namespace {
 
 /// The best way to relieve the busiest device: `block` goes to `to`, `back`, if any, the other way.
@@ -54,8 +54,8 @@ void descend(const Blocks& blocks, Loads& loads) {
 
 }  // namespace
 
-std::optional<Split> first_fit(const Blocks& blocks, const std::vector<DeviceSort>& sorts) {
-  Loads loads(blocks, sorts);
+std::optional<Split> first_fit(const Blocks& blocks, const std::vector<DeviceClass>& classes) {
+  Loads loads(blocks, classes);
   std::vector<BlockId> order;
   std::ranges::copy(blocks.blocks(), std::back_inserter(order));
   std::ranges::stable_sort(order, std::greater{}, [&](BlockId b) { return blocks.weights(b); });
@@ -72,13 +72,13 @@ std::optional<Split> first_fit(const Blocks& blocks, const std::vector<DeviceSor
   return split;
 }
 
-Split descend(const Blocks& blocks, const std::vector<DeviceSort>& sorts, Split start,
+Split descend(const Blocks& blocks, const std::vector<DeviceClass>& classes, Split start,
               std::uint64_t seed) {
   if (blocks.size() == 0) return start;
   constexpr std::size_t total = 20'000, least = 20;
   constexpr int kick = 3;
   Random random(seed);
-  Loads loads(blocks, sorts);
+  Loads loads(blocks, classes);
   for (const BlockId b : blocks.blocks()) loads.move(b, loads.of(start.device[b]));
   Split best = std::move(start);
   best.load = loads.load(loads.busiest());
@@ -100,4 +100,4 @@ Split descend(const Blocks& blocks, const std::vector<DeviceSort>& sorts, Split 
   return best;
 }
 
-}  // namespace baechi
+}  // namespace baechi::exact

@@ -4,7 +4,7 @@
 
 #include "placers/exact/blocks.h"
 
-namespace baechi {
+namespace baechi::exact {
 
 /// A device for each block, and what the busiest has to do.
 struct Split {
@@ -14,13 +14,13 @@ struct Split {
 
 /// The first device, in the order of falling weights, that can take each block: with room, and
 /// among these the one with least to do; nothing if a block finds none.
-std::optional<Split> first_fit(const Blocks& blocks, const std::vector<DeviceSort>& sorts);
+std::optional<Split> first_fit(const Blocks& blocks, const std::vector<DeviceClass>& classes);
 
 /// From `start`, feasible: as long as the busiest device can be relieved, the move of a block from
 /// there or the swap with another that leaves the busier of both devices with least; then a few
 /// random moves from the best so far, and again, as often as 20 000 blocks make (but 20 times at
 /// least). Never worse than `start`. Parts need not be contiguous.
-Split descend(const Blocks& blocks, const std::vector<DeviceSort>& sorts, Split start,
+Split descend(const Blocks& blocks, const std::vector<DeviceClass>& classes, Split start,
               std::uint64_t seed);
 
-}  // namespace baechi
+}  // namespace baechi::exact

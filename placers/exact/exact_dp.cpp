@@ -7,7 +7,7 @@
 #include "sim/error.h"
 #include "sim/options.h"
 
-namespace baechi {
+namespace baechi::exact {
 namespace {
 
 /// Of all pipelines the one whose busiest device has least to do.
@@ -21,24 +21,24 @@ class ExactDp final : public Placer {
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const ColocationUnits units(p.graph);
-    const std::vector<DeviceSort> sorts = device_sorts(p);
-    std::optional<LinePlan> plan = best_linear_plan(p, units, sorts, Duration::max());
-    const IdealSearch search =
-        search_ideals(p, units, sorts, plan ? plan->load : Duration::max(), max_ideals_);
+    const std::vector<DeviceClass> classes = device_classes(p);
+    std::optional<Pipeline> pipeline = best_linear_pipeline(p, units, classes, Duration::max());
+    const IdealSearch found =
+        search_ideals(p, units, classes, pipeline ? pipeline->load : Duration::max(), max_ideals_);
     Placement result;
-    result.facts["linearized_us"] = plan ? to_us(plan->load) : -1.0;
-    if (search.plan) plan = search.plan;
-    const bool optimal = search.ideals > 0 && !search.leaves_joined;
-    if (!plan)
-      throw InfeasibleError(fmt::format("exact_dp: {}{}", why_no_plan(p, units, sorts),
+    result.facts["linearized_us"] = pipeline ? to_us(pipeline->load) : -1.0;
+    if (found.pipeline) pipeline = found.pipeline;
+    const bool optimal = found.ideals > 0 && !found.leaves_joined;
+    if (!pipeline)
+      throw InfeasibleError(fmt::format("exact_dp: {}{}", why_none_fits(p, units, classes),
                                         optimal ? "" : ", of those that were searched"));
-    result.device = std::move(plan->device);
-    result.facts["max_load_us"] = to_us(plan->load);
+    result.device = std::move(pipeline->device);
+    result.facts["max_load_us"] = to_us(pipeline->load);
     result.facts["optimal"] = optimal ? 1.0 : 0.0;
-    result.facts["ideals"] = static_cast<double>(search.ideals);
-    if (search.ideals == 0)
+    result.facts["ideals"] = static_cast<double>(found.ideals);
+    if (found.ideals == 0)
       result.detail = fmt::format("more than {} ideals: only lines were searched", max_ideals_);
-    else if (search.leaves_joined)
+    else if (found.leaves_joined)
       result.detail = "best where leaves of no time stay with their neighbours";
     else
       result.detail = "the best contiguous split";
@@ -51,8 +51,12 @@ class ExactDp final : public Placer {
 
 }  // namespace
 
+}  // namespace baechi::exact
+
+namespace baechi {
+
 std::unique_ptr<Placer> make_exact_dp(Options& o) {
-  return std::make_unique<ExactDp>(o);
+  return std::make_unique<exact::ExactDp>(o);
 }
 
 }  // namespace baechi

@@ -8,7 +8,7 @@
 #include "sim/error.h"
 #include "sim/options.h"
 
-namespace baechi {
+namespace baechi::exact {
 namespace {
 
 /// Accelerators filled in turn along a depth-first line of all ops, cores take the rest.
@@ -18,15 +18,15 @@ class GreedyLatency final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const ColocationUnits units(p.graph);
-    const std::vector<DeviceSort> sorts = device_sorts(p);
-    const Blocks blocks = latency_blocks(p, units, sorts);
-    const LineSplit split = fill(p, blocks, sorts, depth_first_as_added(p.graph, blocks));
+    const std::vector<DeviceClass> classes = device_classes(p);
+    const Blocks blocks = latency_blocks(p, units, classes);
+    const LineSplit split = fill(p, blocks, classes, depth_first_as_added(p.graph, blocks));
     auto placement = in_ops(split, p, blocks);
     const auto latency = make_objective("latency", Options("latency"))->on(p);
     const bool runs = placement && latency->score(*placement).feasible();
     if (!runs)
       throw InfeasibleError(fmt::format("greedy_latency: {}, filling one device after the other",
-                                        why_no_plan(p, units, sorts)));
+                                        why_none_fits(p, units, classes)));
     placement->facts["latency_us"] = to_us(latency->score(*placement).value);
     return std::move(*placement);
   }
@@ -34,8 +34,12 @@ class GreedyLatency final : public Placer {
 
 }  // namespace
 
+}  // namespace baechi::exact
+
+namespace baechi {
+
 std::unique_ptr<Placer> make_greedy_latency(Options&) {
-  return std::make_unique<GreedyLatency>();
+  return std::make_unique<exact::GreedyLatency>();
 }
 
 }  // namespace baechi

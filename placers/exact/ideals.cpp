@@ -5,7 +5,7 @@
 
 #include "sim/random.h"
 
-namespace baechi {
+namespace baechi::exact {
 namespace {
 
 /// An ideal while those of its size are enumerated.
@@ -109,4 +109,4 @@ Ideals Ideals::chain(std::span<const BlockId> order) {
   return ideals;
 }
 
-}  // namespace baechi
+}  // namespace baechi::exact

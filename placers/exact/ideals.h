@@ -7,7 +7,7 @@
 
 #include "placers/exact/blocks.h"
 
-namespace baechi {
+namespace baechi::exact {
 
 enum class IdealId : std::uint32_t {};
 
@@ -38,4 +38,4 @@ class Ideals {
   std::vector<std::uint32_t> begin_{0};  // [num_ideals + 1], into lower_
 };
 
-}  // namespace baechi
+}  // namespace baechi::exact

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace baechi {
+namespace baechi::exact {
 
 double Incumbent::gap() const {
   if (value <= bound) return 0.0;
@@ -21,4 +21,4 @@ Placement Incumbent::report(const char* value_fact, std::string_view what) && {
   return std::move(placement);
 }
 
-}  // namespace baechi
+}  // namespace baechi::exact

@@ -4,7 +4,7 @@
 
 #include "sim/problem/problem.h"
 
-namespace baechi {
+namespace baechi::exact {
 
 struct Incumbent {
   static constexpr Duration unknown = Duration::max();
@@ -24,4 +24,4 @@ struct Incumbent {
   Placement report(const char* value_fact, std::string_view what) &&;
 };
 
-}  // namespace baechi
+}  // namespace baechi::exact

@@ -5,21 +5,21 @@
 
 #include "sim/problem/mean_costs.h"
 
-namespace baechi {
+namespace baechi::exact {
 namespace {
 
-using Term = LinearProgram::Term;
+using Term = solver::LinearProgram::Term;
 using Row = std::vector<Term>;
-constexpr double infinity = LinearProgram::infinity;
+constexpr double infinity = solver::LinearProgram::infinity;
 
 class Writer {
  public:
-  Writer(const Problem& problem, const Blocks& blocks, const std::vector<DeviceSort>& sorts,
+  Writer(const Problem& problem, const Blocks& blocks, const std::vector<DeviceClass>& classes,
          std::size_t parts, Duration below, Duration step)
       : problem_(problem),
         graph_(problem.graph),
         blocks_(blocks),
-        sorts_(sorts),
+        classes_(classes),
         parts_(parts),
         most_(below - step),
         transfer_(mean_transfer(problem)),
@@ -38,8 +38,8 @@ class Writer {
     }
     last_ = lp().add_column(0.0, horizon());
     assign();
-    for (std::size_t s = 0; s < sorts_.size(); ++s) {
-      if (sorts_[s].core) continue;
+    for (std::size_t s = 0; s < classes_.size(); ++s) {
+      if (classes_[s].core) continue;
       limit_weights(s);
       order_equal(s);
     }
@@ -56,7 +56,7 @@ class Writer {
   }
 
  private:
-  LinearProgram& lp() { return program_.program.relaxation; }
+  solver::LinearProgram& lp() { return program_.program.relaxation; }
   double scaled(Duration time) const { return static_cast<double>(time.count()) * program_.unit; }
   /// No time is later.
   double horizon() const { return scaled(most_) + program_.extra; }
@@ -70,19 +70,19 @@ class Writer {
   }
 
   void number_slots() {
-    for (std::size_t s = 0; s < sorts_.size(); ++s) {
-      for (const DeviceId d : sorts_[s].devices) {
-        const std::size_t parts = sorts_[s].core ? 1 : parts_;
+    for (std::size_t s = 0; s < classes_.size(); ++s) {
+      for (const DeviceId d : classes_[s].devices) {
+        const std::size_t parts = classes_[s].core ? 1 : parts_;
         for (std::uint32_t i = 0; i < parts; ++i)
-          program_.slots.push_back({.device = d, .part = i, .sort = s, .core = sorts_[s].core});
-        if (sorts_[s].core) break;
+          program_.slots.push_back({.device = d, .part = i, .cls = s, .core = classes_[s].core});
+        if (classes_[s].core) break;
       }
     }
   }
 
   bool fits(BlockId b, const Slot& slot) const {
-    const auto time = blocks_.time(b, slot.sort);
-    return time && (slot.core || *time <= most_) && blocks_.weights(b) <= sorts_[slot.sort].memory;
+    const auto time = blocks_.time(b, slot.cls);
+    return time && (slot.core || *time <= most_) && blocks_.weights(b) <= classes_[slot.cls].memory;
   }
 
   /// Ops of a block share their columns, but for those of several parts: these have equal sums.
@@ -104,9 +104,9 @@ class Writer {
         for (std::size_t s = 0; s < program_.slots.size(); ++s) row.push_back({x(v, s), 1.0});
         lp().add_row(1.0, row, 1.0);
         if (v == first) continue;
-        for (const DeviceSort& sort : sorts_)
-          if (!sort.core)
-            for (const DeviceId d : sort.devices) {
+        for (const DeviceClass& cls : classes_)
+          if (!cls.core)
+            for (const DeviceId d : cls.devices) {
               row = on(v, d, 1.0);
               for (const Term& term : on(first, d, -1.0)) row.push_back(term);
               lp().add_row(0.0, row, 0.0);
@@ -127,12 +127,12 @@ class Writer {
     return row;
   }
 
-  void limit_weights(std::size_t sort) {
+  void limit_weights(std::size_t cls) {
     Bytes all{};
     for (const BlockId b : blocks_.blocks()) all += blocks_.weights(b);
-    const Bytes memory = sorts_[sort].memory;
+    const Bytes memory = classes_[cls].memory;
     if (all <= memory) return;
-    for (const DeviceId d : sorts_[sort].devices) {
+    for (const DeviceId d : classes_[cls].devices) {
       Row row;
       for (const BlockId b : blocks_.blocks()) {
         const Bytes weights = blocks_.weights(b);
@@ -146,8 +146,8 @@ class Writer {
   }
 
   /// begun[b, device]: the device has a block up to b.
-  void order_equal(std::size_t sort) {
-    const std::vector<DeviceId>& devices = sorts_[sort].devices;
+  void order_equal(std::size_t cls) {
+    const std::vector<DeviceId>& devices = classes_[cls].devices;
     for (std::size_t i = 1; i < devices.size(); ++i) {
       std::optional<std::uint32_t> begun;  // on the device before, with the blocks before b
       for (const BlockId b : blocks_.blocks()) {
@@ -254,7 +254,7 @@ class Writer {
   const Problem& problem_;
   const OpGraph& graph_;
   const Blocks& blocks_;
-  const std::vector<DeviceSort>& sorts_;
+  const std::vector<DeviceClass>& classes_;
   std::size_t parts_;
   Duration most_;
   IdVector<TensorId, Duration> transfer_;
@@ -269,16 +269,16 @@ class Writer {
 
 }  // namespace
 
-InvocationPlan LatencyProgram::plan(const std::vector<double>& solution) const {
-  InvocationPlan plan;
+Invocations LatencyProgram::invocations(const std::vector<double>& solution) const {
+  Invocations result;
   for (const auto& columns : x) {
     const auto best = std::ranges::max_element(
         columns, {}, [&](std::uint32_t column) { return solution[column]; });
     const Slot& slot = slots[static_cast<std::size_t>(best - columns.begin())];
-    plan.placement.device.push_back(slot.device);
-    plan.part.push_back(slot.part);
+    result.placement.device.push_back(slot.device);
+    result.part.push_back(slot.part);
   }
-  return plan;
+  return result;
 }
 
 Duration LatencyProgram::latency(double objective) const {
@@ -287,9 +287,9 @@ Duration LatencyProgram::latency(double objective) const {
 }
 
 LatencyProgram latency_program(const Problem& problem, const Blocks& blocks,
-                               const std::vector<DeviceSort>& sorts, std::size_t parts,
+                               const std::vector<DeviceClass>& classes, std::size_t parts,
                                Duration below, Duration step, bool strict) {
-  return Writer(problem, blocks, sorts, parts, below, step).write(strict);
+  return Writer(problem, blocks, classes, parts, below, step).write(strict);
 }
 
-}  // namespace baechi
+}  // namespace baechi::exact

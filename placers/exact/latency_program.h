@@ -4,17 +4,17 @@
 #include "placers/solver/cbc.h"
 #include "sim/objective/latency.h"
 
-namespace baechi {
+namespace baechi::exact {
 
-/// Where an op may be: a sort of cores, or one part of one accelerator.
+/// Where an op may be: a class of cores, or one part of one accelerator.
 struct Slot {
   DeviceId device{};       ///< of cores the first: there are enough of them
   std::uint32_t part = 0;  ///< of an accelerator: they run in this order
-  std::size_t sort = 0;
+  std::size_t cls = 0;
   bool core = false;
 };
 
-struct InvocationPlan {
+struct Invocations {
   Placement placement;
   Parts part;
 };
@@ -34,11 +34,11 @@ struct InvocationPlan {
 /// else wait for each other.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for latency.
 struct LatencyProgram {
-  MixedProgram program;
+  solver::MixedProgram program;
   std::vector<Slot> slots;
   IdVector<OpId, std::vector<std::uint32_t>> x;  ///< columns [num_ops][slots]
 
-  InvocationPlan plan(const std::vector<double>& solution) const;
+  Invocations invocations(const std::vector<double>& solution) const;
   /// What a value of the objective says of the latency: that much at least, but for the solver's
   /// tolerance.
   Duration latency(double objective) const;
@@ -47,7 +47,7 @@ struct LatencyProgram {
   double extra = 0.0;  ///< in the objective, of all parts together, if `strict`
 };
 LatencyProgram latency_program(const Problem& problem, const Blocks& blocks,
-                               const std::vector<DeviceSort>& sorts, std::size_t parts,
+                               const std::vector<DeviceClass>& classes, std::size_t parts,
                                Duration below, Duration step, bool strict);
 
-}  // namespace baechi
+}  // namespace baechi::exact

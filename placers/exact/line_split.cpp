@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace baechi {
+namespace baechi::exact {
 namespace {
 
 std::vector<DeviceId> accelerators(const Cluster& cluster) {
@@ -15,22 +15,22 @@ std::vector<DeviceId> accelerators(const Cluster& cluster) {
 }  // namespace
 
 Blocks latency_blocks(const Problem& problem, const ColocationUnits& units,
-                      const std::vector<DeviceSort>& sorts) {
+                      const std::vector<DeviceClass>& classes) {
   return {problem,
           units,
-          sorts,
+          classes,
           {.order = BlockRules::Order::data, .leaves = BlockRules::Leaves::apart}};
 }
 
-LineSplit fill(const Problem& problem, const Blocks& blocks, const std::vector<DeviceSort>& sorts,
-               std::vector<BlockId> line) {
+LineSplit fill(const Problem& problem, const Blocks& blocks,
+               const std::vector<DeviceClass>& classes, std::vector<BlockId> line) {
   const std::vector<DeviceId> devices = accelerators(problem.cluster);
-  std::vector<std::size_t> sort_of(problem.cluster.num_devices());
-  for (std::size_t s = 0; s < sorts.size(); ++s)
-    for (const DeviceId d : sorts[s].devices) sort_of[index(d)] = s;
+  std::vector<std::size_t> class_of(problem.cluster.num_devices());
+  for (std::size_t s = 0; s < classes.size(); ++s)
+    for (const DeviceId d : classes[s].devices) class_of[index(d)] = s;
   const auto takes = [&](std::size_t i, BlockId b, Bytes used) {
-    const std::size_t sort = sort_of[index(devices[i])];
-    return blocks.time(b, sort) && used + blocks.weights(b) <= sorts[sort].memory;
+    const std::size_t cls = class_of[index(devices[i])];
+    return blocks.time(b, cls) && used + blocks.weights(b) <= classes[cls].memory;
   };
 
   LineSplit split{.line = std::move(line),
@@ -108,4 +108,4 @@ void improve(LineSplit& split, const Problem& problem, const Blocks& blocks, Eva
   }
 }
 
-}  // namespace baechi
+}  // namespace baechi::exact

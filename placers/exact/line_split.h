@@ -6,7 +6,7 @@
 #include "placers/exact/lines.h"
 #include "sim/objective/objective.h"
 
-namespace baechi {
+namespace baechi::exact {
 
 struct LineSplit {
   std::vector<BlockId> line;
@@ -18,13 +18,13 @@ struct LineSplit {
 
 /// Blocks that nothing but data orders.
 Blocks latency_blocks(const Problem& problem, const ColocationUnits& units,
-                      const std::vector<DeviceSort>& sorts);
+                      const std::vector<DeviceClass>& classes);
 
 /// Fills one accelerator after the other along `line`, as long as the weights fit. A block that is
 /// too large for any, or cannot run there, goes to the cores and ends the accelerator's stretch.
 /// Source: Tarnawski et al., NeurIPS 2020, the greedy baseline.
-LineSplit fill(const Problem& problem, const Blocks& blocks, const std::vector<DeviceSort>& sorts,
-               std::vector<BlockId> line);
+LineSplit fill(const Problem& problem, const Blocks& blocks,
+               const std::vector<DeviceClass>& classes, std::vector<BlockId> line);
 
 /// Nothing if the cluster has no core and not all blocks are in stretches.
 std::optional<Placement> in_ops(const LineSplit& split, const Problem& problem,
@@ -33,4 +33,4 @@ std::optional<Placement> in_ops(const LineSplit& split, const Problem& problem,
 /// Begin or end of one stretch after another goes where latency is least, as long as that helps.
 void improve(LineSplit& split, const Problem& problem, const Blocks& blocks, Evaluator& latency);
 
-}  // namespace baechi
+}  // namespace baechi::exact

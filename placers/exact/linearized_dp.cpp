@@ -7,7 +7,7 @@
 #include "sim/error.h"
 #include "sim/options.h"
 
-namespace baechi {
+namespace baechi::exact {
 namespace {
 
 /// The best split of lines of all ops.
@@ -16,22 +16,26 @@ class LinearizedDp final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const ColocationUnits units(p.graph);
-    const std::vector<DeviceSort> sorts = device_sorts(p);
-    const auto plan = best_linear_plan(p, units, sorts, Duration::max());
-    if (!plan)
+    const std::vector<DeviceClass> classes = device_classes(p);
+    const auto pipeline = best_linear_pipeline(p, units, classes, Duration::max());
+    if (!pipeline)
       throw InfeasibleError(fmt::format("linearized_dp: {}, of those that were searched",
-                                        why_no_plan(p, units, sorts)));
-    const Blocks blocks(p, units, sorts, {});
-    return {.device = plan->device,
-            .facts = {{"max_load_us", to_us(plan->load)},
-                      {"bound_us", to_us(load_bound(blocks, sorts))}}};
+                                        why_none_fits(p, units, classes)));
+    const Blocks blocks(p, units, classes, {});
+    return {.device = pipeline->device,
+            .facts = {{"max_load_us", to_us(pipeline->load)},
+                      {"bound_us", to_us(load_bound(blocks, classes))}}};
   }
 };
 
 }  // namespace
 
+}  // namespace baechi::exact
+
+namespace baechi {
+
 std::unique_ptr<Placer> make_linearized_dp(Options&) {
-  return std::make_unique<LinearizedDp>();
+  return std::make_unique<exact::LinearizedDp>();
 }
 
 }  // namespace baechi

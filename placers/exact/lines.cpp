@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace baechi {
+namespace baechi::exact {
 
 std::vector<BlockId> depth_first(const Blocks& blocks, bool reversed) {
   std::vector<BlockId> order, stack;
@@ -76,4 +76,4 @@ std::vector<BlockId> depth_first_as_added(const OpGraph& graph, const Blocks& bl
   return order;
 }
 
-}  // namespace baechi
+}  // namespace baechi::exact

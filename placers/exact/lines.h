@@ -4,7 +4,7 @@
 
 #include "placers/exact/blocks.h"
 
-namespace baechi {
+namespace baechi::exact {
 
 /// Of the ready blocks the one that became ready last. Those that become ready together, and those
 /// at the start, come in the order of their ids or, `reversed`, against it. No block may lead to
@@ -18,4 +18,4 @@ std::vector<BlockId> depth_last(const Blocks& blocks, bool reversed);
 /// graph's edges were added. Of blocks that data orders (BlockRules::Order::data).
 std::vector<BlockId> depth_first_as_added(const OpGraph& graph, const Blocks& blocks);
 
-}  // namespace baechi
+}  // namespace baechi::exact

@@ -4,18 +4,18 @@
 #include <cmath>
 #include <iterator>
 
-namespace baechi {
+namespace baechi::exact {
 namespace {
 
-using Term = LinearProgram::Term;
+using Term = solver::LinearProgram::Term;
 using Terms = std::vector<Term>;
-constexpr double infinity = LinearProgram::infinity;
+constexpr double infinity = solver::LinearProgram::infinity;
 
 class Writer {
  public:
-  Writer(const Problem& problem, const Blocks& blocks, const std::vector<DeviceSort>& sorts,
+  Writer(const Problem& problem, const Blocks& blocks, const std::vector<DeviceClass>& classes,
          Duration below, Duration step, LoadRules rules)
-      : problem_(problem), blocks_(blocks), sorts_(sorts), most_(below - step), rules_(rules) {
+      : problem_(problem), blocks_(blocks), classes_(classes), most_(below - step), rules_(rules) {
     program_.unit = 1e3 / static_cast<double>(std::max<std::int64_t>(below.count(), 1));
   }
 
@@ -27,8 +27,8 @@ class Writer {
       at_most({{forward_load_, 1.0}, {later_load_, 1.0}, {load_, -1.0}}, 0.0);
     }
     add_assignment();
-    for (std::size_t s = 0; s < sorts_.size(); ++s) {
-      for (const DeviceId d : sorts_[s].devices) add_load(s, d);
+    for (std::size_t s = 0; s < classes_.size(); ++s) {
+      for (const DeviceId d : classes_[s].devices) add_load(s, d);
       order_equal(s);
       limit_counts(s);
     }
@@ -42,7 +42,7 @@ class Writer {
   }
 
  private:
-  LinearProgram& lp() { return program_.program.relaxation; }
+  solver::LinearProgram& lp() { return program_.program.relaxation; }
   double scaled(Duration time) const { return static_cast<double>(time.count()) * program_.unit; }
   std::uint32_t x(BlockId b, DeviceId d) const { return program_.x[b][index(d)]; }
   /// Sums to at most `limit`.
@@ -50,20 +50,20 @@ class Writer {
     if (!row.empty()) lp().add_row(-infinity, row, limit);
   }
 
-  bool fits(BlockId b, std::size_t sort) const {
-    const auto time = blocks_.time(b, sort);
-    return time && *time <= most_ && blocks_.weights(b) <= sorts_[sort].memory;
+  bool fits(BlockId b, std::size_t cls) const {
+    const auto time = blocks_.time(b, cls);
+    return time && *time <= most_ && blocks_.weights(b) <= classes_[cls].memory;
   }
 
   void add_assignment() {
-    std::vector<std::size_t> sort_of(problem_.cluster.num_devices());
-    for (std::size_t s = 0; s < sorts_.size(); ++s)
-      for (const DeviceId d : sorts_[s].devices) sort_of[index(d)] = s;
+    std::vector<std::size_t> class_of(problem_.cluster.num_devices());
+    for (std::size_t s = 0; s < classes_.size(); ++s)
+      for (const DeviceId d : classes_[s].devices) class_of[index(d)] = s;
     for (const BlockId b : blocks_.blocks()) {
       std::vector<Term> row;
       program_.x.push_back({});
       for (const DeviceId d : problem_.cluster.devices()) {
-        const std::uint32_t column = lp().add_column(0.0, fits(b, sort_of[index(d)]) ? 1.0 : 0.0);
+        const std::uint32_t column = lp().add_column(0.0, fits(b, class_of[index(d)]) ? 1.0 : 0.0);
         program_.x[b].push_back(column);
         program_.program.whole.push_back(column);
         row.push_back({column, 1.0});
@@ -74,23 +74,23 @@ class Writer {
 
   /// Work and transfers of `d` are at most the objective, its work alone below the bound (from
   /// which the solver makes cover cuts), its weights within its memory.
-  void add_load(std::size_t sort, DeviceId d) {
+  void add_load(std::size_t cls, DeviceId d) {
     Terms work, weights, forward_work, later_work;
     Bytes all{};
     for (const BlockId b : blocks_.blocks()) {
       all += blocks_.weights(b);
-      if (!fits(b, sort)) continue;
-      add(work, x(b, d), *blocks_.time(b, sort));
-      const Duration later = blocks_.later_time(b, sort);
-      add(forward_work, x(b, d), *blocks_.time(b, sort) - later);
+      if (!fits(b, cls)) continue;
+      add(work, x(b, d), *blocks_.time(b, cls));
+      const Duration later = blocks_.later_time(b, cls);
+      add(forward_work, x(b, d), *blocks_.time(b, cls) - later);
       add(later_work, x(b, d), later);
       if (blocks_.weights(b) > Bytes{})
         weights.push_back({x(b, d), 1e3 * static_cast<double>(blocks_.weights(b).count) /
-                                        static_cast<double>(sorts_[sort].memory.count)});
+                                        static_cast<double>(classes_[cls].memory.count)});
     }
     at_most(work, scaled(most_));
-    if (all > sorts_[sort].memory) at_most(weights, 1e3);
-    if (!sorts_[sort].core) add_transfers(d, work, forward_work, later_work);
+    if (all > classes_[cls].memory) at_most(weights, 1e3);
+    if (!classes_[cls].core) add_transfers(d, work, forward_work, later_work);
     if (!rules_.apart) return limit(std::move(work), load_);
     limit(std::move(forward_work), forward_load_);
     limit(std::move(later_work), later_load_);
@@ -120,8 +120,8 @@ class Writer {
   }
 
   /// begun[b, device]: the device has a block up to b.
-  void order_equal(std::size_t sort) {
-    const std::vector<DeviceId>& devices = sorts_[sort].devices;
+  void order_equal(std::size_t cls) {
+    const std::vector<DeviceId>& devices = classes_[cls].devices;
     for (std::size_t i = 1; i < devices.size(); ++i) {
       std::optional<std::uint32_t> begun;  // on the device before, with the blocks before b
       for (const BlockId b : blocks_.blocks()) {
@@ -137,17 +137,17 @@ class Writer {
     }
   }
 
-  void limit_counts(std::size_t sort) {
+  void limit_counts(std::size_t cls) {
     std::vector<BlockId> longest;
     for (const BlockId b : blocks_.blocks())
-      if (fits(b, sort)) longest.push_back(b);
+      if (fits(b, cls)) longest.push_back(b);
     std::ranges::stable_sort(longest, std::greater{},
-                             [&](BlockId b) { return *blocks_.time(b, sort); });
+                             [&](BlockId b) { return *blocks_.time(b, cls); });
     // How many of the `n` longest go together, taking the shortest of them.
     const auto together = [&](std::size_t n) {
       std::size_t count = 0;
       for (Duration sum{}; count < n; ++count) {
-        sum += *blocks_.time(longest[n - 1 - count], sort);
+        sum += *blocks_.time(longest[n - 1 - count], cls);
         if (sum > most_) break;
       }
       return count;
@@ -156,8 +156,8 @@ class Writer {
     for (std::size_t n = 1; n <= longest.size(); ++n) {
       const std::size_t next = n < longest.size() ? together(n + 1) : n;
       // Only the most blocks of a count say something, and only where places are scarce.
-      if (count < n && next > count && 10 * n >= 9 * count * sorts_[sort].devices.size()) {
-        for (const DeviceId d : sorts_[sort].devices) {
+      if (count < n && next > count && 10 * n >= 9 * count * classes_[cls].devices.size()) {
+        for (const DeviceId d : classes_[cls].devices) {
           std::vector<Term> row;
           for (std::size_t i = 0; i < n; ++i) row.push_back({x(longest[i], d), 1.0});
           at_most(row, static_cast<double>(count));
@@ -192,7 +192,7 @@ class Writer {
     const OpGraph& graph = problem_.graph;
     if (graph.num_ops() > most_ops) return;
     find_paths();
-    for (std::size_t s = 0; s < sorts_.size(); ++s) {
+    for (std::size_t s = 0; s < classes_.size(); ++s) {
       std::vector<std::vector<BlockId>> known;
       for (const OpId first : graph.ops()) {
         if (!forward(first)) continue;
@@ -203,7 +203,7 @@ class Writer {
         for (const OpId v : apart) row.push_back(blocks_.of(v));
         if (row.size() == 1 || std::ranges::find(known, row) != known.end()) continue;
         known.push_back(row);
-        for (const DeviceId d : sorts_[s].devices) {
+        for (const DeviceId d : classes_[s].devices) {
           std::vector<Term> terms;
           for (const BlockId b : row) terms.push_back({x(b, d), 1.0});
           at_most(terms, 1.0);
@@ -229,26 +229,26 @@ class Writer {
 
   /// Whether a contiguous part with `u` and `v`, so all between them, has more to do than the bound
   /// allows: their work, and either the transfers of just these or one more block's work.
-  bool too_far(OpId u, OpId v, std::size_t sort) const {
+  bool too_far(OpId u, OpId v, std::size_t cls) const {
     IdVector<BlockId, char> inside(blocks_.size(), 0);
     for (const OpId w : problem_.graph.ops())
       if (w == u || w == v || (leads(u, w) && leads(w, v))) inside[blocks_.of(w)] = 1;
     if (blocks_.of(u) == blocks_.of(v)) return false;
     Duration work{}, least_more = cannot_run, cut{};
     for (const BlockId b : blocks_.blocks()) {
-      const Duration time = blocks_.time(b, sort).value_or(cannot_run);
+      const Duration time = blocks_.time(b, cls).value_or(cannot_run);
       if (inside[b] != 0)
         work += time;
       else if (time > Duration{})
         least_more = std::min(least_more, time);
     }
-    if (!sorts_[sort].core) {
+    if (!classes_[cls].core) {
       for (const Blocks::Net& net : blocks_.nets()) {
         bool in = false, out = false;  // `out`: more than blocks of no time
         for (const BlockId pin : net.pins) {
           in = in || inside[pin] != 0;
-          out = out ||
-                (inside[pin] == 0 && blocks_.time(pin, sort).value_or(cannot_run) > Duration{});
+          out =
+              out || (inside[pin] == 0 && blocks_.time(pin, cls).value_or(cannot_run) > Duration{});
         }
         if (in && out) cut += net.time;
       }
@@ -258,7 +258,7 @@ class Writer {
 
   const Problem& problem_;
   const Blocks& blocks_;
-  const std::vector<DeviceSort>& sorts_;
+  const std::vector<DeviceClass>& classes_;
   Duration most_;
   LoadRules rules_;
   LoadProgram program_;
@@ -285,9 +285,9 @@ Duration LoadProgram::load(double objective) const {
 }
 
 LoadProgram load_program(const Problem& problem, const Blocks& blocks,
-                         const std::vector<DeviceSort>& sorts, Duration below, Duration step,
+                         const std::vector<DeviceClass>& classes, Duration below, Duration step,
                          LoadRules rules) {
-  return Writer(problem, blocks, sorts, below, step, rules).write();
+  return Writer(problem, blocks, classes, below, step, rules).write();
 }
 
-}  // namespace baechi
+}  // namespace baechi::exact

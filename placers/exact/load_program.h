@@ -3,7 +3,7 @@
 #include "placers/exact/blocks.h"
 #include "placers/solver/cbc.h"
 
-namespace baechi {
+namespace baechi::exact {
 
 /// Which splits are asked for, and of what they are to have least.
 struct LoadRules {
@@ -24,7 +24,7 @@ struct LoadRules {
 /// - of equal devices, each begins (by block id) behind the one before it.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for throughput.
 struct LoadProgram {
-  MixedProgram program;
+  solver::MixedProgram program;
   IdVector<BlockId, std::vector<std::uint32_t>> x;  ///< columns [num_blocks][num_devices]
 
   /// The split that a solution stands for.
@@ -35,7 +35,7 @@ struct LoadProgram {
   double unit = 1.0;  ///< of a nanosecond in the objective
 };
 LoadProgram load_program(const Problem& problem, const Blocks& blocks,
-                         const std::vector<DeviceSort>& sorts, Duration below, Duration step,
+                         const std::vector<DeviceClass>& classes, Duration below, Duration step,
                          LoadRules rules);
 
-}  // namespace baechi
+}  // namespace baechi::exact

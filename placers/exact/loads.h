@@ -6,17 +6,17 @@
 #include "placers/exact/blocks.h"
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::exact {
 
-/// Devices are numbered through the sorts.
+/// Devices are numbered through the classes.
 class Loads {
  public:
   using Place = std::uint32_t;
 
-  Loads(const Blocks& blocks, const std::vector<DeviceSort>& sorts)
-      : blocks_(blocks), sorts_(sorts), place_(blocks.size(), nowhere) {
-    for (std::uint32_t s = 0; s < sorts.size(); ++s)
-      for (const DeviceId d : sorts[s].devices) devices_.push_back({.id = d, .sort = s});
+  Loads(const Blocks& blocks, const std::vector<DeviceClass>& classes)
+      : blocks_(blocks), classes_(classes), place_(blocks.size(), nowhere) {
+    for (std::uint32_t s = 0; s < classes.size(); ++s)
+      for (const DeviceId d : classes[s].devices) devices_.push_back({.id = d, .cls = s});
     pins_.assign(blocks.nets().size() * devices_.size(), 0);
   }
 
@@ -30,7 +30,7 @@ class Loads {
 
   Duration load(Place p) const {
     const OneDevice& d = devices_[p];
-    return d.compute + (sorts_[d.sort].core ? Duration{} : d.cut);
+    return d.compute + (classes_[d.cls].core ? Duration{} : d.cut);
   }
   Place busiest() const {
     Place most = 0;
@@ -38,11 +38,11 @@ class Loads {
       if (load(p) > load(most)) most = p;
     return most;
   }
-  bool can_run(BlockId b, Place p) const { return blocks_.time(b, devices_[p].sort).has_value(); }
-  bool over(Place p) const { return devices_[p].weights > sorts_[devices_[p].sort].memory; }
+  bool can_run(BlockId b, Place p) const { return blocks_.time(b, devices_[p].cls).has_value(); }
+  bool over(Place p) const { return devices_[p].weights > classes_[devices_[p].cls].memory; }
   bool takes(BlockId b, Place p) const {
     return can_run(b, p) &&
-           devices_[p].weights + blocks_.weights(b) <= sorts_[devices_[p].sort].memory;
+           devices_[p].weights + blocks_.weights(b) <= classes_[devices_[p].cls].memory;
   }
 
   void move(BlockId b, Place to) {
@@ -54,7 +54,7 @@ class Loads {
  private:
   struct OneDevice {
     DeviceId id{};
-    std::uint32_t sort = 0;
+    std::uint32_t cls = 0;
     Duration compute{}, cut{};
     Bytes weights{};
   };
@@ -62,7 +62,7 @@ class Loads {
   template <int sign>
   void change(BlockId b, Place p) {
     OneDevice& d = devices_[p];
-    const std::optional<Duration> time = blocks_.time(b, d.sort);
+    const std::optional<Duration> time = blocks_.time(b, d.cls);
     BAECHI_CHECK(time.has_value(), "a block where it cannot run");
     d.compute += sign * *time;
     d.weights += sign * blocks_.weights(b);
@@ -77,10 +77,10 @@ class Loads {
   }
 
   const Blocks& blocks_;
-  const std::vector<DeviceSort>& sorts_;
+  const std::vector<DeviceClass>& classes_;
   IdVector<BlockId, Place> place_;
   std::vector<OneDevice> devices_;
   std::vector<std::uint32_t> pins_;  // [nets, devices]
 };
 
-}  // namespace baechi
+}  // namespace baechi::exact

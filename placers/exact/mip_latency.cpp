@@ -8,11 +8,11 @@
 #include "placers/exact/line_split.h"
 #include "placers/exact/pipelines.h"
 #include "placers/placer.h"
-#include "sim/problem/mean_costs.h"
 #include "sim/error.h"
 #include "sim/options.h"
+#include "sim/problem/mean_costs.h"
 
-namespace baechi {
+namespace baechi::exact {
 namespace {
 
 /// The placement of least latency, by integer programming: started from stretches of lines of all
@@ -24,17 +24,17 @@ class MipLatency final : public Placer {
       : parts_(static_cast<std::size_t>(
             o.get("parts", std::int64_t{1},
                   "of the graph that an accelerator may run, one after the other", 1))),
-        limits_(mixed_limits(o)) {}
+        limits_(solver::mixed_limits(o)) {}
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const ColocationUnits units(p.graph);
-    const std::vector<DeviceSort> sorts = device_sorts(p);
-    Incumbent best{.bound = quickest_path(p, units, sorts)};
-    start(best, p, units, sorts);
+    const std::vector<DeviceClass> classes = device_classes(p);
+    Incumbent best{.bound = quickest_path(p, units, classes)};
+    start(best, p, units, classes);
     best.start = best.value;
-    if (limits_.nodes > 0 && best.value > best.bound) improve(best, p, units, sorts);
+    if (limits_.nodes > 0 && best.value > best.bound) improve(best, p, units, classes);
     if (!best.known())
-      throw InfeasibleError(fmt::format("mip_latency: {}{}", why_no_plan(p, units, sorts),
+      throw InfeasibleError(fmt::format("mip_latency: {}{}", why_none_fits(p, units, classes),
                                         best.finished ? "" : ", of those that were searched"));
     return std::move(best).report("latency_us", "placement");
   }
@@ -42,14 +42,14 @@ class MipLatency final : public Placer {
  private:
   /// The longest path, each op where it is quickest and its unit's weights fit.
   static Duration quickest_path(const Problem& p, const ColocationUnits& units,
-                                const std::vector<DeviceSort>& sorts) {
+                                const std::vector<DeviceClass>& classes) {
     IdVector<OpId, Duration> end(p.graph.num_ops());
     Duration last{};
     for (const OpId v : p.graph.ops()) {
       Duration quickest = cannot_run;
-      for (const DeviceSort& sort : sorts)
-        if (units.needs(units.of(v)).persistent <= sort.memory)
-          quickest = std::min(quickest, p.costs.compute(v, sort.devices.front()));
+      for (const DeviceClass& cls : classes)
+        if (units.needs(units.of(v)).persistent <= cls.memory)
+          quickest = std::min(quickest, p.costs.compute(v, cls.devices.front()));
       for (const OpId u : p.graph.predecessors(v)) end[v] = std::max(end[v], end[u]);
       if (quickest != cannot_run) end[v] += quickest;
       last = std::max(last, end[v]);
@@ -57,49 +57,51 @@ class MipLatency final : public Placer {
     return last;
   }
 
-  static void offer(Incumbent& best, const Problem& p, InvocationPlan plan) {
-    if (!constraints(p, plan.placement).feasible()) return;
-    const auto latency = latency_in_turn(p, plan.placement, plan.part);
+  static void offer(Incumbent& best, const Problem& p, Invocations found) {
+    if (!constraints(p, found.placement).feasible()) return;
+    const auto latency = latency_in_turn(p, found.placement, found.part);
     if (!latency || *latency >= best.value) return;
     best.value = *latency;
-    best.placement = std::move(plan.placement);
+    best.placement = std::move(found.placement);
   }
   static void offer_whole(Incumbent& best, const Problem& p, Placement placement) {
     offer(best, p, {std::move(placement), Parts(p.graph.num_ops())});
   }
 
   static void start(Incumbent& best, const Problem& p, const ColocationUnits& units,
-                    const std::vector<DeviceSort>& sorts) {
-    for (const DeviceSort& sort : sorts)
+                    const std::vector<DeviceClass>& classes) {
+    for (const DeviceClass& cls : classes)
       offer_whole(best, p,
-                  {.device = IdVector<OpId, DeviceId>(p.graph.num_ops(), sort.devices.front())});
-    if (const auto plan = best_linear_plan(p, units, sorts, Duration::max()))
-      offer_whole(best, p, {.device = plan->device});
-    const Blocks blocks = latency_blocks(p, units, sorts);
+                  {.device = IdVector<OpId, DeviceId>(p.graph.num_ops(), cls.devices.front())});
+    if (const auto pipeline = best_linear_pipeline(p, units, classes, Duration::max()))
+      offer_whole(best, p, {.device = pipeline->device});
+    const Blocks blocks = latency_blocks(p, units, classes);
     const auto latency = make_objective("latency", Options("latency"))->on(p);
     for (const auto& line :
          {depth_first_as_added(p.graph, blocks), depth_first(blocks, false),
           depth_first(blocks, true), depth_last(blocks, false), depth_last(blocks, true)}) {
-      LineSplit split = fill(p, blocks, sorts, line);
-      baechi::improve(split, p, blocks, *latency);
+      LineSplit split = fill(p, blocks, classes, line);
+      exact::improve(split, p, blocks, *latency);
       if (auto placement = in_ops(split, p, blocks)) offer_whole(best, p, std::move(*placement));
     }
   }
 
   void improve(Incumbent& best, const Problem& p, const ColocationUnits& units,
-               const std::vector<DeviceSort>& sorts) const {
-    const Blocks blocks(p, units, sorts, {.order = BlockRules::Order::data, .join_cycles = false});
+               const std::vector<DeviceClass>& classes) const {
+    const Blocks blocks(p, units, classes,
+                        {.order = BlockRules::Order::data, .join_cycles = false});
     // Less than a millionth is beyond the solver's tolerance.
     const Duration below = best.known() ? best.value : more_than_all(p);
     const Duration step = std::max(Duration{1}, below / 1'000'000);
     // Parts of no time may wait for each other; then again, none without time.
     for (const bool strict : {false, true}) {
-      const LatencyProgram program = latency_program(p, blocks, sorts, parts_, below, step, strict);
-      const MixedOptimum found = solve(program.program, limits_);
+      const LatencyProgram program =
+          latency_program(p, blocks, classes, parts_, below, step, strict);
+      const solver::MixedOptimum found = solver::solve(program.program, limits_);
       best.nodes += found.nodes;
       best.finished = found.finished;
-      if (found.bound == -LinearProgram::infinity) return;
-      if (!found.x.empty()) offer(best, p, program.plan(found.x));
+      if (found.bound == -solver::LinearProgram::infinity) return;
+      if (!found.x.empty()) offer(best, p, program.invocations(found.x));
       if (!best.known() && found.x.empty()) return;
       const bool better = best.value < below;
       if (found.finished && (found.x.empty() || (better && !strict)))
@@ -127,13 +129,17 @@ class MipLatency final : public Placer {
   }
 
   std::size_t parts_;
-  MixedLimits limits_;
+  solver::MixedLimits limits_;
 };
 
 }  // namespace
 
+}  // namespace baechi::exact
+
+namespace baechi {
+
 std::unique_ptr<Placer> make_mip_latency(Options& o) {
-  return std::make_unique<MipLatency>(o);
+  return std::make_unique<exact::MipLatency>(o);
 }
 
 }  // namespace baechi

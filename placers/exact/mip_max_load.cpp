@@ -13,7 +13,7 @@
 #include "sim/objective/objective.h"
 #include "sim/options.h"
 
-namespace baechi {
+namespace baechi::exact {
 namespace {
 
 /// The split of least largest load, by integer programming: started from the best pipeline and, if
@@ -26,20 +26,20 @@ class MipMaxLoad final : public Placer {
       : contiguous_(
             o.get("contiguous", false, "no path between two forward ops of a device may leave it")),
         phases_(o.get("phases", {"together", "apart"}, "as the objective max_load")),
-        limits_(mixed_limits(o)) {}
+        limits_(solver::mixed_limits(o)) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     const ColocationUnits units(p.graph);
-    const std::vector<DeviceSort> sorts = device_sorts(p);
-    const Blocks blocks(p, units, sorts, {.join_cycles = false});
+    const std::vector<DeviceClass> classes = device_classes(p);
+    const Blocks blocks(p, units, classes, {.join_cycles = false});
     const auto evaluator =
         make_objective("max_load", Options("max_load", {{"phases", {phases_, {}, {}}}}))->on(p);
-    Incumbent best{.bound = load_bound(blocks, sorts)};
-    start(best, p, units, sorts, blocks, *evaluator, seed);
+    Incumbent best{.bound = load_bound(blocks, classes)};
+    start(best, p, units, classes, blocks, *evaluator, seed);
     best.start = best.value;
-    if (limits_.nodes > 0 && best.value > best.bound) improve(best, p, sorts, blocks, *evaluator);
+    if (limits_.nodes > 0 && best.value > best.bound) improve(best, p, classes, blocks, *evaluator);
     if (!best.known())
-      throw InfeasibleError(fmt::format("mip_max_load: {}{}", why_no_plan(p, units, sorts),
+      throw InfeasibleError(fmt::format("mip_max_load: {}{}", why_none_fits(p, units, classes),
                                         best.finished ? "" : ", of those that were searched"));
     return std::move(best).report("max_load_us", contiguous_ ? "contiguous split" : "split");
   }
@@ -59,13 +59,13 @@ class MipMaxLoad final : public Placer {
   }
 
   void start(Incumbent& best, const Problem& p, const ColocationUnits& units,
-             const std::vector<DeviceSort>& sorts, const Blocks& blocks, Evaluator& evaluator,
+             const std::vector<DeviceClass>& classes, const Blocks& blocks, Evaluator& evaluator,
              std::uint64_t seed) const {
     constexpr std::size_t quick = 20'000;  // ideals: a second at most
-    if (const auto plan = best_linear_plan(p, units, sorts, Incumbent::unknown))
-      offer(best, {.device = plan->device}, evaluator);
-    if (const auto found = search_ideals(p, units, sorts, best.value, quick); found.plan)
-      offer(best, {.device = found.plan->device}, evaluator);
+    if (const auto pipeline = best_linear_pipeline(p, units, classes, Incumbent::unknown))
+      offer(best, {.device = pipeline->device}, evaluator);
+    if (const auto found = search_ideals(p, units, classes, best.value, quick); found.pipeline)
+      offer(best, {.device = found.pipeline->device}, evaluator);
     if (contiguous_) return;
     std::vector<Split> splits;
     const auto begin_with = [&](const Placement& placement) {
@@ -74,39 +74,39 @@ class MipMaxLoad final : public Placer {
       if (evaluator.score(in_ops(split.device, blocks, p.graph)).feasible())
         splits.push_back(std::move(split));
     };
-    if (auto split = first_fit(blocks, sorts)) splits.push_back(std::move(*split));
+    if (auto split = first_fit(blocks, classes)) splits.push_back(std::move(*split));
     if (best.known()) begin_with(best.placement);
     for (const char* other : {"local_search", "metis", "scotch"})
       begin_with(make_placer(other, Options(other))->place(p, seed));
     for (Split& split : splits)
-      offer(best, in_ops(descend(blocks, sorts, std::move(split), seed).device, blocks, p.graph),
+      offer(best, in_ops(descend(blocks, classes, std::move(split), seed).device, blocks, p.graph),
             evaluator);
   }
 
-  void improve(Incumbent& best, const Problem& p, const std::vector<DeviceSort>& sorts,
+  void improve(Incumbent& best, const Problem& p, const std::vector<DeviceClass>& classes,
                const Blocks& blocks, Evaluator& evaluator) const {
     // Less than a millionth is beyond the solver's tolerance.
-    const Duration below = !best.known() ? more_than_all(blocks, sorts) : best.value;
+    const Duration below = !best.known() ? more_than_all(blocks, classes) : best.value;
     const Duration step = std::max(Duration{1}, below / 1'000'000);
     const LoadProgram program = load_program(
-        p, blocks, sorts, below, step, {.contiguous = contiguous_, .apart = phases_ == "apart"});
-    const MixedOptimum found = solve(program.program, limits_);
+        p, blocks, classes, below, step, {.contiguous = contiguous_, .apart = phases_ == "apart"});
+    const solver::MixedOptimum found = solver::solve(program.program, limits_);
     best.nodes = found.nodes;
     best.finished = found.finished;
     if (!found.x.empty()) offer(best, in_ops(program.split(found.x), blocks, p.graph), evaluator);
     if (!best.known()) return;
     if (found.finished)
       best.bound = best.value;
-    else if (found.bound > -LinearProgram::infinity)
+    else if (found.bound > -solver::LinearProgram::infinity)
       best.bound = std::min(best.value, std::max(best.bound, program.load(found.bound)));
   }
 
   /// Above any load.
-  static Duration more_than_all(const Blocks& blocks, const std::vector<DeviceSort>& sorts) {
+  static Duration more_than_all(const Blocks& blocks, const std::vector<DeviceClass>& classes) {
     Duration sum{1};
     for (const BlockId b : blocks.blocks()) {
       Duration longest{};
-      for (std::size_t s = 0; s < sorts.size(); ++s)
+      for (std::size_t s = 0; s < classes.size(); ++s)
         longest = std::max(longest, blocks.time(b, s).value_or(Duration{}));
       sum += longest;
     }
@@ -116,13 +116,17 @@ class MipMaxLoad final : public Placer {
 
   bool contiguous_;
   std::string phases_;
-  MixedLimits limits_;
+  solver::MixedLimits limits_;
 };
 
 }  // namespace
 
+}  // namespace baechi::exact
+
+namespace baechi {
+
 std::unique_ptr<Placer> make_mip_max_load(Options& o) {
-  return std::make_unique<MipMaxLoad>(o);
+  return std::make_unique<exact::MipMaxLoad>(o);
 }
 
 }  // namespace baechi

@@ -5,23 +5,26 @@
 
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::exact {
 namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
-/// Blocks taken away from an ideal, and what they are for a device of each sort. Times are in
+/// Blocks taken away from an ideal, and what they are for a device of each class. Times are in
 /// nanoseconds.
 class Part {
  public:
-  Part(const Blocks& blocks, const std::vector<DeviceSort>& sorts, std::int64_t bound)
-      : bound_(bound), blocks_(blocks), sorts_(sorts.size()), pins_inside_(blocks.nets().size()) {
-    for (std::size_t s = 0; s < sorts.size(); ++s) {
-      sorts_[s].core = sorts[s].core;
-      sorts_[s].memory = sorts[s].memory.count;
+  Part(const Blocks& blocks, const std::vector<DeviceClass>& classes, std::int64_t bound)
+      : bound_(bound),
+        blocks_(blocks),
+        classes_(classes.size()),
+        pins_inside_(blocks.nets().size()) {
+    for (std::size_t s = 0; s < classes.size(); ++s) {
+      classes_[s].core = classes[s].core;
+      classes_[s].memory = classes[s].memory.count;
       for (const BlockId b : blocks.blocks()) {
         const auto time = blocks.time(b, s);
-        sorts_[s].times.push_back(time ? time->count() : -1);
+        classes_[s].times.push_back(time ? time->count() : -1);
       }
     }
   }
@@ -47,19 +50,19 @@ class Part {
 
   /// Whether no device could take this part, or one with more.
   bool hopeless() const {
-    return std::ranges::all_of(sorts_, [this](const Sort& s) {
+    return std::ranges::all_of(classes_, [this](const ClassLoad& s) {
       return s.unable > 0 || s.compute >= bound_ || weights_ > s.memory;
     });
   }
-  /// Load of a device of sort `s`; `never` if it cannot take it.
+  /// Load of a device of class `s`; `never` if it cannot take it.
   std::int64_t load(std::size_t s) const {
-    const Sort& sort = sorts_[s];
-    if (sort.unable > 0 || weights_ > sort.memory) return never;
-    return sort.compute + (sort.core ? 0 : cut_);
+    const ClassLoad& cls = classes_[s];
+    if (cls.unable > 0 || weights_ > cls.memory) return never;
+    return cls.compute + (cls.core ? 0 : cut_);
   }
 
  private:
-  struct Sort {
+  struct ClassLoad {
     bool core = false;
     std::int64_t memory = 0;
     IdVector<BlockId, std::int64_t> times{};  // < 0: cannot run
@@ -70,7 +73,7 @@ class Part {
   template <int sign>
   void change(BlockId b) {
     weights_ += sign * blocks_.weights(b).count;
-    for (Sort& s : sorts_) {
+    for (ClassLoad& s : classes_) {
       const std::int64_t time = s.times[b];
       if (time < 0)
         s.unable += sign;
@@ -81,7 +84,7 @@ class Part {
 
   std::int64_t bound_;
   const Blocks& blocks_;
-  std::vector<Sort> sorts_;
+  std::vector<ClassLoad> classes_;
   std::int64_t weights_ = 0;
   std::int64_t cut_ = 0;                    // time of the nets with some pins inside
   std::vector<std::uint32_t> pins_inside_;  // [nets]
@@ -152,53 +155,53 @@ class Descent {
 
 class PipelineProgram {
  public:
-  PipelineProgram(const Blocks& blocks, const std::vector<DeviceSort>& sorts, const Ideals& ideals,
-                  Duration bound)
+  PipelineProgram(const Blocks& blocks, const std::vector<DeviceClass>& classes,
+                  const Ideals& ideals, Duration bound)
       : blocks_(blocks),
-        sorts_(sorts),
+        classes_(classes),
         ideals_(ideals),
         bound_(bound.count()),
-        part_(blocks, sorts, bound_),
+        part_(blocks, classes, bound_),
         descent_(blocks, ideals, part_) {
     number_states();
     weigh();
   }
 
-  std::optional<Pipeline> run() {
+  std::optional<BlockPipeline> run() {
     least_.assign(ideals_.size() * num_states_, never);
     reached_.assign(ideals_.size(), 0);
     for (const IdealId i : ideals_.ideals()) fill(i);
     const std::int64_t load = least_.back();
     if (load >= bound_) return std::nullopt;
-    Pipeline pipeline{.load = Duration{load},
-                      .device = IdVector<BlockId, DeviceId>(blocks_.size())};
+    BlockPipeline pipeline{.load = Duration{load},
+                           .device = IdVector<BlockId, DeviceId>(blocks_.size())};
     trace_back(pipeline);
     return pipeline;
   }
 
  private:
-  /// A state is how many devices of each sort are used: a number in mixed radix.
+  /// A state is how many devices of each class are used: a number in mixed radix.
   struct Step {
     std::uint32_t state;  // with one more device
     std::uint32_t from;
-    std::uint32_t sort;
+    std::uint32_t cls;
   };
 
   void number_states() {
     constexpr double most_bytes = 160e6;
     double states = 1.0;
-    for (const DeviceSort& sort : sorts_) states *= static_cast<double>(sort.devices.size() + 1);
+    for (const DeviceClass& cls : classes_) states *= static_cast<double>(cls.devices.size() + 1);
     if (states * static_cast<double>(ideals_.size()) * sizeof(std::int64_t) > most_bytes)
       throw InputError(fmt::format(
-          "{} sorts of devices (by kind, memory and speed) of {} blocks are too many for exact "
+          "{} classes of devices (by kind, memory and speed) of {} blocks are too many for exact "
           "planning",
-          sorts_.size(), blocks_.size()));
+          classes_.size(), blocks_.size()));
     num_states_ = static_cast<std::size_t>(states);
     for (std::uint32_t state = 0; state < num_states_; ++state) {
       std::uint32_t stride = 1, rest = state;
       used_.emplace_back();
-      for (std::uint32_t s = 0; s < sorts_.size(); ++s) {
-        const auto radix = static_cast<std::uint32_t>(sorts_[s].devices.size() + 1);
+      for (std::uint32_t s = 0; s < classes_.size(); ++s) {
+        const auto radix = static_cast<std::uint32_t>(classes_[s].devices.size() + 1);
         used_.back().push_back(rest % radix);
         if (rest % radix > 0) steps_.push_back({state, state - stride, s});
         rest /= radix;
@@ -207,17 +210,18 @@ class PipelineProgram {
     }
   }
 
-  /// What the devices of a state can do below the bound, as time of each block on its fastest sort:
-  /// in a second, a device does at most as many seconds of it as its best ratio among the blocks.
+  /// What the devices of a state can do below the bound, as time of each block on its fastest
+  /// class: in a second, a device does at most as many seconds of it as its best ratio among the
+  /// blocks.
   void weigh() {
     IdVector<BlockId, double> fastest(blocks_.size(), 0.0);
-    std::vector<double> rate(sorts_.size(), 0.0);
+    std::vector<double> rate(classes_.size(), 0.0);
     for (const BlockId b : blocks_.blocks()) {
       std::int64_t least = never;
-      for (std::size_t s = 0; s < sorts_.size(); ++s)
+      for (std::size_t s = 0; s < classes_.size(); ++s)
         if (const auto time = blocks_.time(b, s)) least = std::min(least, time->count());
       if (least != never) fastest[b] = static_cast<double>(least);
-      for (std::size_t s = 0; s < sorts_.size(); ++s) {
+      for (std::size_t s = 0; s < classes_.size(); ++s) {
         const auto time = blocks_.time(b, s);
         if (time && least > 0)
           rate[s] = std::max(rate[s], fastest[b] / static_cast<double>(time->count()));
@@ -231,8 +235,8 @@ class PipelineProgram {
     const double most = static_cast<double>(bound_ - 1) * (1.0 + 1e-9) + 1.0;
     for (const auto& used : used_) {
       double rates = 0.0;
-      for (std::size_t s = 0; s < sorts_.size(); ++s)
-        rates += rate[s] * static_cast<double>(sorts_[s].devices.size() - used[s]);
+      for (std::size_t s = 0; s < classes_.size(); ++s)
+        rates += rate[s] * static_cast<double>(classes_[s].devices.size() - used[s]);
       left_.push_back(rates * most);
     }
   }
@@ -271,21 +275,21 @@ class PipelineProgram {
   }
 
   void relax(std::int64_t* here, const std::int64_t* before) {
-    loads_.resize(sorts_.size());
+    loads_.resize(classes_.size());
     bool any = false;
-    for (std::size_t s = 0; s < sorts_.size(); ++s) {
+    for (std::size_t s = 0; s < classes_.size(); ++s) {
       loads_[s] = part_.load(s);
       any = any || loads_[s] < bound_;
     }
     if (!any) return;
     for (const Step& step : useful_) {
-      const std::int64_t load = std::max(before[step.from], loads_[step.sort]);
+      const std::int64_t load = std::max(before[step.from], loads_[step.cls]);
       if (load < here[step.state] && load < bound_) here[step.state] = load;
     }
   }
 
-  /// Gives each part its device: of each sort, the first device takes the first part.
-  void trace_back(Pipeline& pipeline) {
+  /// Gives each part its device: of each class, the first device takes the first part.
+  void trace_back(BlockPipeline& pipeline) {
     IdealId i = ideals_.all();
     auto state = static_cast<std::uint32_t>(num_states_ - 1);
     while (i != IdealId{0}) {
@@ -301,12 +305,12 @@ class PipelineProgram {
       descent_.walk(i, [&](IdealId j) {
         for (const Step& step : steps_) {
           if (found || step.state != state || least(j)[step.from] > load ||
-              part_.load(step.sort) > load)
+              part_.load(step.cls) > load)
             continue;
           found = {step, j};
-          const auto& devices = sorts_[step.sort].devices;
+          const auto& devices = classes_[step.cls].devices;
           for (const BlockId b : descent_.taken())
-            pipeline.device[b] = devices[used_[state][step.sort] - 1];
+            pipeline.device[b] = devices[used_[state][step.cls] - 1];
         }
         return found.has_value();
       });
@@ -317,27 +321,28 @@ class PipelineProgram {
   }
 
   const Blocks& blocks_;
-  const std::vector<DeviceSort>& sorts_;
+  const std::vector<DeviceClass>& classes_;
   const Ideals& ideals_;
   std::int64_t bound_;
   Part part_;
   Descent descent_;
   std::size_t num_states_ = 1;
-  std::vector<std::vector<std::uint32_t>> used_;  // [states][sorts]
+  std::vector<std::vector<std::uint32_t>> used_;  // [states][classes]
   std::vector<Step> steps_;                       // by state
   std::vector<Step> useful_;                      // at the ideal being filled
   std::vector<double> left_;                      // [states], work the unused devices can do
   IdVector<IdealId, double> work_;
   std::vector<std::int64_t> least_;  // [ideals, states]
   IdVector<IdealId, char> reached_;  // whether any state of it is below the bound
-  std::vector<std::int64_t> loads_;  // [sorts], of the part being looked at
+  std::vector<std::int64_t> loads_;  // [classes], of the part being looked at
 };
 
 }  // namespace
 
-std::optional<Pipeline> best_pipeline(const Blocks& blocks, const std::vector<DeviceSort>& sorts,
-                                      const Ideals& ideals, Duration bound) {
-  return PipelineProgram(blocks, sorts, ideals, bound).run();
+std::optional<BlockPipeline> best_pipeline(const Blocks& blocks,
+                                           const std::vector<DeviceClass>& classes,
+                                           const Ideals& ideals, Duration bound) {
+  return PipelineProgram(blocks, classes, ideals, bound).run();
 }
 
-}  // namespace baechi
+}  // namespace baechi::exact

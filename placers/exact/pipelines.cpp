@@ -8,26 +8,27 @@
 
 #include "placers/exact/lines.h"
 
-namespace baechi {
+namespace baechi::exact {
 
-LinePlan in_ops(const Pipeline& pipeline, const Blocks& blocks, const OpGraph& graph) {
-  LinePlan plan{.load = pipeline.load};
-  for (const OpId v : graph.ops()) plan.device.push_back(pipeline.device[blocks.of(v)]);
-  return plan;
+Pipeline in_ops(const BlockPipeline& pipeline, const Blocks& blocks, const OpGraph& graph) {
+  Pipeline result{.load = pipeline.load};
+  for (const OpId v : graph.ops()) result.device.push_back(pipeline.device[blocks.of(v)]);
+  return result;
 }
 
-std::optional<LinePlan> best_linear_plan(const Problem& problem, const ColocationUnits& units,
-                                         const std::vector<DeviceSort>& sorts, Duration bound) {
-  std::optional<LinePlan> best;
+std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const ColocationUnits& units,
+                                             const std::vector<DeviceClass>& classes,
+                                             Duration bound) {
+  std::optional<Pipeline> best;
   std::size_t tried = 0;  // blocks of the first round; as many again are the same
   for (const auto leaves : {BlockRules::Leaves::all, BlockRules::Leaves::safe}) {
-    const Blocks blocks(problem, units, sorts, {.leaves = leaves});
+    const Blocks blocks(problem, units, classes, {.leaves = leaves});
     if (leaves == BlockRules::Leaves::safe && blocks.size() == tried) break;
     tried = blocks.size();
     for (const bool reversed : {false, true}) {
       for (const auto& order : {depth_first(blocks, reversed), depth_last(blocks, reversed)}) {
         const auto found =
-            best_pipeline(blocks, sorts, Ideals::chain(order), best ? best->load : bound);
+            best_pipeline(blocks, classes, Ideals::chain(order), best ? best->load : bound);
         if (found) best = in_ops(*found, blocks, problem.graph);
       }
     }
@@ -36,9 +37,10 @@ std::optional<LinePlan> best_linear_plan(const Problem& problem, const Colocatio
 }
 
 IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
-                          const std::vector<DeviceSort>& sorts, Duration bound, std::size_t most) {
+                          const std::vector<DeviceClass>& classes, Duration bound,
+                          std::size_t most) {
   for (const auto leaves : {BlockRules::Leaves::safe, BlockRules::Leaves::all}) {
-    const Blocks blocks(problem, units, sorts, {.leaves = leaves});
+    const Blocks blocks(problem, units, classes, {.leaves = leaves});
     // Leaves on one side are independent: each doubles the ideals.
     if (std::max(blocks.sources_left(), blocks.sinks_left()) >=
         static_cast<std::size_t>(std::bit_width(most)))
@@ -48,8 +50,8 @@ IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
     if (!ideals) return {};
     IdealSearch search{.ideals = ideals->size(),
                        .leaves_joined = leaves == BlockRules::Leaves::all};
-    if (const auto found = best_pipeline(blocks, sorts, *ideals, bound))
-      search.plan = in_ops(*found, blocks, problem.graph);
+    if (const auto found = best_pipeline(blocks, classes, *ideals, bound))
+      search.pipeline = in_ops(*found, blocks, problem.graph);
     return search;
   }
   return {};
@@ -58,21 +60,21 @@ IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
 namespace {
 
 /// The time of each block where it is quickest. [num_blocks]
-IdVector<BlockId, Duration> quickest(const Blocks& blocks, std::size_t sorts) {
+IdVector<BlockId, Duration> quickest(const Blocks& blocks, std::size_t classes) {
   IdVector<BlockId, Duration> quickest(blocks.size(), cannot_run);
   for (const BlockId b : blocks.blocks())
-    for (std::size_t s = 0; s < sorts; ++s)
+    for (std::size_t s = 0; s < classes; ++s)
       quickest[b] = std::min(quickest[b], blocks.time(b, s).value_or(cannot_run));
   return quickest;
 }
 
 /// All work, shared out at will: a device does at most as many seconds of quickest time in one as
 /// its best ratio among the blocks.
-Duration share(const Blocks& blocks, const std::vector<DeviceSort>& sorts,
+Duration share(const Blocks& blocks, const std::vector<DeviceClass>& classes,
                const IdVector<BlockId, Duration>& quickest) {
   double rates = 0.0, work = 0.0;
   for (const Duration time : quickest) work += static_cast<double>(time.count());
-  for (std::size_t s = 0; s < sorts.size(); ++s) {
+  for (std::size_t s = 0; s < classes.size(); ++s) {
     double rate = 0.0;
     for (const BlockId b : blocks.blocks()) {
       const auto time = blocks.time(b, s);
@@ -80,7 +82,7 @@ Duration share(const Blocks& blocks, const std::vector<DeviceSort>& sorts,
         rate = std::max(
             rate, static_cast<double>(quickest[b].count()) / static_cast<double>(time->count()));
     }
-    rates += rate * static_cast<double>(sorts[s].devices.size());
+    rates += rate * static_cast<double>(classes[s].devices.size());
   }
   if (rates <= 0.0) return Duration{};
   // Reduced by more than the sums' error: a bound must never exceed the truth.
@@ -89,12 +91,12 @@ Duration share(const Blocks& blocks, const std::vector<DeviceSort>& sorts,
 
 /// Whether for each n the devices have places for the n longest of `longest`, if none works for
 /// longer than `most`: each takes the shortest of them.
-bool has_places(const Blocks& blocks, const std::vector<DeviceSort>& sorts,
+bool has_places(const Blocks& blocks, const std::vector<DeviceClass>& classes,
                 std::span<const BlockId> longest, Duration most) {
-  std::vector<std::vector<Duration>> times(sorts.size());  // ascending
+  std::vector<std::vector<Duration>> times(classes.size());  // ascending
   for (std::size_t n = 1; n <= longest.size(); ++n) {
     std::size_t places = 0;
-    for (std::size_t s = 0; s < sorts.size(); ++s) {
+    for (std::size_t s = 0; s < classes.size(); ++s) {
       if (const auto time = blocks.time(longest[n - 1], s))
         times[s].insert(std::ranges::upper_bound(times[s], *time), *time);
       std::size_t count = 0;
@@ -102,7 +104,7 @@ bool has_places(const Blocks& blocks, const std::vector<DeviceSort>& sorts,
         sum += times[s][count];
         if (sum > most) break;
       }
-      places += count * sorts[s].devices.size();
+      places += count * classes[s].devices.size();
     }
     if (places < n) return false;
   }
@@ -111,10 +113,10 @@ bool has_places(const Blocks& blocks, const std::vector<DeviceSort>& sorts,
 
 }  // namespace
 
-Duration load_bound(const Blocks& blocks, const std::vector<DeviceSort>& sorts) {
+Duration load_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes) {
   constexpr std::size_t most_counted = 500;  // takes the square of them
-  const IdVector<BlockId, Duration> times = quickest(blocks, sorts.size());
-  Duration low = share(blocks, sorts, times);
+  const IdVector<BlockId, Duration> times = quickest(blocks, classes.size());
+  Duration low = share(blocks, classes, times);
   std::vector<BlockId> longest;
   Duration high{};  // the load if one device did all
   for (const BlockId b : blocks.blocks()) {
@@ -123,18 +125,18 @@ Duration load_bound(const Blocks& blocks, const std::vector<DeviceSort>& sorts) 
   }
   std::ranges::stable_sort(longest, std::greater{}, [&](BlockId b) { return times[b]; });
   longest.resize(std::min(longest.size(), most_counted));
-  if (has_places(blocks, sorts, longest, low)) return low;
+  if (has_places(blocks, classes, longest, low)) return low;
   while (low + Duration{1} < high) {  // places at `high`, none at `low`
     const Duration middle = low + (high - low) / 2;
-    (has_places(blocks, sorts, longest, middle) ? high : low) = middle;
+    (has_places(blocks, classes, longest, middle) ? high : low) = middle;
   }
   return high;
 }
 
-std::string why_no_plan(const Problem& problem, const ColocationUnits& units,
-                        const std::vector<DeviceSort>& sorts) {
+std::string why_none_fits(const Problem& problem, const ColocationUnits& units,
+                          const std::vector<DeviceClass>& classes) {
   Bytes most{};
-  for (const DeviceSort& sort : sorts) most = std::max(most, sort.memory);
+  for (const DeviceClass& cls : classes) most = std::max(most, cls.memory);
   for (const UnitId u : units.units()) {
     if (units.needs(u).persistent > most)
       return fmt::format("{} has weights of {}, the largest device has {}",
@@ -144,4 +146,4 @@ std::string why_no_plan(const Problem& problem, const ColocationUnits& units,
   return "the weights fit in no split";
 }
 
-}  // namespace baechi
+}  // namespace baechi::exact

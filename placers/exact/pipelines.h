@@ -4,39 +4,41 @@
 
 #include "placers/exact/pipeline_program.h"
 
-namespace baechi {
+namespace baechi::exact {
 
 /// A pipeline in ops.
-struct LinePlan {
+struct Pipeline {
   Duration load{};
   IdVector<OpId, DeviceId> device{};  ///< [num_ops]
 };
-LinePlan in_ops(const Pipeline& pipeline, const Blocks& blocks, const OpGraph& graph);
+Pipeline in_ops(const BlockPipeline& pipeline, const Blocks& blocks, const OpGraph& graph);
 
 /// The best below `bound` over several lines: topological orders in which what became ready last
 /// comes next, from the first or the last block on, with leaves apart and joined; nothing if there
 /// is none. Takes time in the square of the blocks.
 /// Source: Tarnawski et al., NeurIPS 2020, linearization. Differs: several orders, not one.
-std::optional<LinePlan> best_linear_plan(const Problem& problem, const ColocationUnits& units,
-                                         const std::vector<DeviceSort>& sorts, Duration bound);
+std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const ColocationUnits& units,
+                                             const std::vector<DeviceClass>& classes,
+                                             Duration bound);
 
 /// The best of all pipelines, as far as it is known.
 struct IdealSearch {
-  std::optional<LinePlan> plan{};  ///< below the bound; nothing: there is none
-  std::size_t ideals = 0;          ///< 0: more than allowed, and nothing was searched
-  bool leaves_joined = false;      ///< leaves had to stay with their neighbours: some were left out
+  std::optional<Pipeline> pipeline{};  ///< below the bound; nothing: there is none
+  std::size_t ideals = 0;              ///< 0: more than allowed, and nothing was searched
+  bool leaves_joined = false;  ///< leaves had to stay with their neighbours: some were left out
 };
 /// Over all ideals, if there are at most `most`.
 IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
-                          const std::vector<DeviceSort>& sorts, Duration bound, std::size_t most);
+                          const std::vector<DeviceClass>& classes, Duration bound,
+                          std::size_t most);
 
 /// No split's busiest device has less to do than this: the work of all blocks, shared out at will;
 /// and, for each n, what the busiest has if the n longest blocks are given out, the shortest of
 /// them where several must go together. Transfers and memory are left out.
-Duration load_bound(const Blocks& blocks, const std::vector<DeviceSort>& sorts);
+Duration load_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes);
 
 /// For the InfeasibleError: a unit that no device can take, or that no split fits.
-std::string why_no_plan(const Problem& problem, const ColocationUnits& units,
-                        const std::vector<DeviceSort>& sorts);
+std::string why_none_fits(const Problem& problem, const ColocationUnits& units,
+                          const std::vector<DeviceClass>& classes);
 
-}  // namespace baechi
+}  // namespace baechi::exact

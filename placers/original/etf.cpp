@@ -5,22 +5,22 @@
 
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::original {
 namespace {
 
-constexpr TimePoint never = CompatReadyOps::never;
+constexpr TimePoint never = ReadyOps::never;
 constexpr std::uint32_t not_ready = ~std::uint32_t{0};
 
 }  // namespace
 
-void CompatReadyOps::add(OpId v) {
+void ReadyOps::add(OpId v) {
   ops_.push_back(v);
   urgent_.push_back(never);
   times_.resize(times_.size() + devices_, never);
   estimates_.resize(estimates_.size() + devices_);
 }
 
-void CompatReadyOps::remove(std::size_t row) {
+void ReadyOps::remove(std::size_t row) {
   const std::size_t last = ops_.size() - 1;
   ops_[row] = ops_[last];
   urgent_[row] = urgent_[last];
@@ -34,9 +34,9 @@ void CompatReadyOps::remove(std::size_t row) {
   estimates_.resize(last * devices_);
 }
 
-CompatScheduler::CompatScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                                 const CompatOptions& options,
-                                 std::span<const std::uint32_t> favourites, BaechiLog* log)
+Scheduler::Scheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                     const PlacerOptions& options, std::span<const std::uint32_t> favourites,
+                     BaechiLog* log)
     : graph_(graph),
       limits_(limits),
       options_(options),
@@ -57,14 +57,14 @@ CompatScheduler::CompatScheduler(const BaechiGraph& graph, const IdVector<Device
 }
 
 /// PT4: without numbers of its own an op goes by its place in the list of ready ops.
-void CompatScheduler::make_ready(OpId v) {
+void Scheduler::make_ready(OpId v) {
   const bool numbered = options_.variant == Variant::standard;
   rank_[v] = numbered ? graph_.op(v).topo : became_ready_++;
   ready_row_[v] = static_cast<std::uint32_t>(ready_.size());
   ready_.add(v);
 }
 
-CompatResult CompatScheduler::run() {
+PlacerResult Scheduler::run() {
   try {
     for (TimePoint next{}; next != never;) {
       now_ = next;
@@ -75,13 +75,13 @@ CompatResult CompatScheduler::run() {
     }
     // Q18: nothing fits anywhere any more, and nothing is moved to make room.
     if (result_.order.size() < graph_.num_ops())
-      throw CompatStop{{.type = "AssertionError",
-                        .where = "run",
-                        .file = "m_etf.py",
-                        .message = fmt::format("# scheduled ops={}, # ops={}", result_.order.size(),
-                                               graph_.num_ops())}};
+      throw Stop{{.type = "AssertionError",
+                  .where = "run",
+                  .file = "m_etf.py",
+                  .message = fmt::format("# scheduled ops={}, # ops={}", result_.order.size(),
+                                         graph_.num_ops())}};
     result_.makespan = now_.time_since_epoch();
-  } catch (CompatStop& stop) {
+  } catch (Stop& stop) {
     result_.failure = std::move(stop.failure);
   }
   result_.used = used();
@@ -89,7 +89,7 @@ CompatResult CompatScheduler::run() {
   return std::move(result_);
 }
 
-void CompatScheduler::step() {
+void Scheduler::step() {
   for (const DeviceId d : devices()) {
     if (free_[d] == now_ && last_[d] != no_op) count_finished(d);
     free_[d] = std::max(free_[d], now_);
@@ -103,14 +103,14 @@ void CompatScheduler::step() {
 
 /// Q11: only an op that ends at the time of a step is seen to end; one that takes no time has been
 /// overlooked by then.
-void CompatScheduler::count_finished(DeviceId d) {
+void Scheduler::count_finished(DeviceId d) {
   for (const EdgeId e : graph_.out_edges(last_[d])) {
     const OpId v = graph_.edge(e).dst;
     if (--unmet_[v] == 0) make_ready(v);
   }
 }
 
-void CompatScheduler::update_times() {
+void Scheduler::update_times() {
   for (std::size_t row = 0; row < ready_.size(); ++row) {
     update_row(row);
     if (result_.device[ready_.op(row)] == no_device) exclude_devices(row);
@@ -118,11 +118,11 @@ void CompatScheduler::update_times() {
   moved_channels_ = 0;
 }
 
-void CompatScheduler::update_row(std::size_t row) {
+void Scheduler::update_row(std::size_t row) {
   const OpId v = ready_.op(row);
   TimePoint latest = TimePoint::min();
   for (const DeviceId d : devices()) {
-    CompatReadyOps::Estimate& known = ready_.estimate(row, d);
+    ReadyOps::Estimate& known = ready_.estimate(row, d);
     if ((known.channels & moved_channels_) != 0) known.channels = ~std::uint64_t{0};
     TimePoint time = never;
     if (may_run_on(v, d) && room(v, d)) {
@@ -137,7 +137,7 @@ void CompatScheduler::update_row(std::size_t row) {
 
 /// The candidate with the least (time, rank), of equals that of the first device. PT4: there the
 /// rank does not matter here.
-std::optional<CompatScheduler::Candidate> CompatScheduler::choose() const {
+std::optional<Scheduler::Candidate> Scheduler::choose() const {
   std::optional<Candidate> best;
   for (const DeviceId d : devices()) {
     const auto row = candidate(d);
@@ -147,13 +147,12 @@ std::optional<CompatScheduler::Candidate> CompatScheduler::choose() const {
     if (best && (c.time == never) != (best->time == never)) {
       // Q3: an urgent op without a time, beside one with a time.
       const auto kind = [](TimePoint t) { return t == never ? "NoneType" : "int"; };
-      throw CompatStop{
-          {.type = "TypeError",
-           .where = "__lt__",
-           .file = "placer_utils.py",
-           .message = fmt::format("'<' not supported between instances of '{}' and '{}'",
-                                  kind(c.time), kind(best->time)),
-           .op = ready_.op(*row)}};
+      throw Stop{{.type = "TypeError",
+                  .where = "__lt__",
+                  .file = "placer_utils.py",
+                  .message = fmt::format("'<' not supported between instances of '{}' and '{}'",
+                                         kind(c.time), kind(best->time)),
+                  .op = ready_.op(*row)}};
     }
     if (!best || std::tie(c.time, c.rank) < std::tie(best->time, best->rank)) best = c;
   }
@@ -162,7 +161,7 @@ std::optional<CompatScheduler::Candidate> CompatScheduler::choose() const {
 
 /// The row `d` would start now. A device is busy; or awake, waiting for a favourite child, when it
 /// starts nothing else but what is urgent; or free.
-std::optional<std::size_t> CompatScheduler::candidate(DeviceId d) const {
+std::optional<std::size_t> Scheduler::candidate(DeviceId d) const {
   if (now_ < free_[d]) return std::nullopt;
   if (const auto child = waits_for(d)) {
     const auto urgent = most_urgent(d);
@@ -173,7 +172,7 @@ std::optional<std::size_t> CompatScheduler::candidate(DeviceId d) const {
   return row && ready_.time(*row, d) <= now_ ? row : std::nullopt;
 }
 
-std::optional<std::size_t> CompatScheduler::earliest(DeviceId d) const {
+std::optional<std::size_t> Scheduler::earliest(DeviceId d) const {
   std::optional<std::size_t> best;
   TimePoint best_time = never;
   for (std::size_t row = 0; row < ready_.size(); ++row) {
@@ -187,7 +186,7 @@ std::optional<std::size_t> CompatScheduler::earliest(DeviceId d) const {
 }
 
 /// Q3: of the ops that have room on `d`, also those whose group has none.
-std::optional<std::size_t> CompatScheduler::most_urgent(DeviceId d) const {
+std::optional<std::size_t> Scheduler::most_urgent(DeviceId d) const {
   std::optional<std::size_t> best;
   const auto order = [this](std::size_t row) { return std::pair(ready_.urgent(row), rank(row)); };
   for (std::size_t row = 0; row < ready_.size(); ++row) {
@@ -200,7 +199,7 @@ std::optional<std::size_t> CompatScheduler::most_urgent(DeviceId d) const {
 
 /// The row of the favourite child of the last op on `d`, if it is ready, unplaced, and could start
 /// nowhere earlier than on `d`.
-std::optional<std::size_t> CompatScheduler::waits_for(DeviceId d) const {
+std::optional<std::size_t> Scheduler::waits_for(DeviceId d) const {
   if (favourites_.empty() || last_[d] == no_op) return std::nullopt;
   const OpId child{favourites_[index(last_[d])]};
   if (child == OpId{nobody} || result_.device[child] != no_device || ready_row_[child] == not_ready)
@@ -215,7 +214,7 @@ std::optional<std::size_t> CompatScheduler::waits_for(DeviceId d) const {
 }
 
 /// When `d` may next have something to do, given that no op is to be started now.
-TimePoint CompatScheduler::next_time(DeviceId d) const {
+TimePoint Scheduler::next_time(DeviceId d) const {
   if (now_ < free_[d]) return free_[d];
   if (const auto child = waits_for(d)) {
     const auto urgent = most_urgent(d);
@@ -225,7 +224,7 @@ TimePoint CompatScheduler::next_time(DeviceId d) const {
   return row ? ready_.time(*row, d) : never;
 }
 
-void CompatScheduler::start(const Candidate& c) {
+void Scheduler::start(const Candidate& c) {
   const OpId v = ready_.op(c.row);
   const DeviceId d = c.device;
   const TimePoint inputs = commit(v, d, ready_.estimate(c.row, d).ready);
@@ -241,4 +240,4 @@ void CompatScheduler::start(const Candidate& c) {
   started(v, d);
 }
 
-}  // namespace baechi
+}  // namespace baechi::original

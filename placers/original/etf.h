@@ -1,19 +1,19 @@
 /// The original's m_etf and m_sct, one scheduler: what its TensorFlow system and the PyTorch
-/// variant have in common. baechi_place() makes one of the two.
+/// variant have in common. place() makes one of the two.
 #pragma once
 #include <memory>
 
 #include "placers/original/original.h"
 
-namespace baechi {
+namespace baechi::original {
 
 /// Ops that may start, and for each how early it could on each device. Rows are ops in no order,
-/// for every choice among them is decided by CompatScheduler::rank at the latest.
-class CompatReadyOps {
+/// for every choice among them is decided by Scheduler::rank at the latest.
+class ReadyOps {
  public:
   static constexpr TimePoint never = TimePoint::max();
 
-  explicit CompatReadyOps(std::size_t devices) : devices_(devices) {}
+  explicit ReadyOps(std::size_t devices) : devices_(devices) {}
 
   std::size_t size() const { return ops_.size(); }
   OpId op(std::size_t row) const { return ops_[row]; }
@@ -42,23 +42,23 @@ class CompatReadyOps {
   std::vector<Estimate> estimates_;  // [size, devices]
 };
 
-class CompatScheduler {
+class Scheduler {
  public:
-  virtual ~CompatScheduler() = default;
-  CompatResult run();
+  virtual ~Scheduler() = default;
+  PlacerResult run();
 
  protected:
-  CompatScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                  const CompatOptions& options, std::span<const std::uint32_t> favourites,
-                  BaechiLog* log);
+  Scheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+            const PlacerOptions& options, std::span<const std::uint32_t> favourites,
+            BaechiLog* log);
 
-  // What the two systems do each in its own way. All but room() throw CompatStop where the
+  // What the two systems do each in its own way. All but room() throw Stop where the
   // original asserts.
 
   /// Whether `v` could start on `d` now.
   virtual bool room(OpId v, DeviceId d) const = 0;
   /// When its inputs would be there.
-  virtual CompatReadyOps::Estimate estimate(OpId v, DeviceId d) const = 0;
+  virtual ReadyOps::Estimate estimate(OpId v, DeviceId d) const = 0;
   /// Of a ready op: takes away the times on devices where it may not be placed after all.
   virtual void exclude_devices(std::size_t /*row*/) {}
   /// Places `v` on `d`, sends its inputs, books its memory; returns when the inputs are there.
@@ -72,12 +72,12 @@ class CompatScheduler {
 
   const BaechiGraph& graph_;
   const IdVector<DeviceId, Bytes>& limits_;
-  const CompatOptions& options_;
+  const PlacerOptions& options_;
   BaechiLog* log_;
-  CompatReadyOps ready_;
+  ReadyOps ready_;
   IdVector<OpId, TimePoint> end_;
   std::uint64_t moved_channels_ = 0;  // since estimates were last looked at; bit d % 64
-  CompatResult result_;
+  PlacerResult result_;
 
  private:
   /// An op that a device would start. Q3: its time may be `never`, if the device is awake.
@@ -118,16 +118,16 @@ class CompatScheduler {
   TimePoint now_{};
 };
 
-/// favourites: as of baechi_place(); empty for m_etf.
-std::unique_ptr<CompatScheduler> tensorflow_scheduler(const BaechiGraph& graph,
-                                                      const IdVector<DeviceId, Bytes>& limits,
-                                                      const CompatOptions& options,
-                                                      std::span<const std::uint32_t> favourites,
-                                                      BaechiLog* log);
-std::unique_ptr<CompatScheduler> pytorch_scheduler(const BaechiGraph& graph,
-                                                   const IdVector<DeviceId, Bytes>& limits,
-                                                   const CompatOptions& options,
-                                                   std::span<const std::uint32_t> favourites,
-                                                   BaechiLog* log);
+/// favourites: as of place(); empty for m_etf.
+std::unique_ptr<Scheduler> tensorflow_scheduler(const BaechiGraph& graph,
+                                                const IdVector<DeviceId, Bytes>& limits,
+                                                const PlacerOptions& options,
+                                                std::span<const std::uint32_t> favourites,
+                                                BaechiLog* log);
+std::unique_ptr<Scheduler> pytorch_scheduler(const BaechiGraph& graph,
+                                             const IdVector<DeviceId, Bytes>& limits,
+                                             const PlacerOptions& options,
+                                             std::span<const std::uint32_t> favourites,
+                                             BaechiLog* log);
 
-}  // namespace baechi
+}  // namespace baechi::original

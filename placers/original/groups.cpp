@@ -2,13 +2,13 @@
 
 #include "placers/original/original.h"
 
-namespace baechi {
+namespace baechi::original {
 
-IdVector<GroupId, CompatGroup> compat_groups(const BaechiGraph& graph) {
-  IdVector<GroupId, CompatGroup> groups(graph.num_groups() + 1);
+IdVector<GroupId, Group> groups_of(const BaechiGraph& graph) {
+  IdVector<GroupId, Group> groups(graph.num_groups() + 1);
   for (const OpId v : graph.ops()) {
     const BaechiGraph::Op& op = graph.op(v);
-    CompatGroup& group = groups[op.group];
+    Group& group = groups[op.group];
     group.members.push_back(v);
     group.temporary_max = std::max(group.temporary_max, op.temporary);
     group.outputs_max = std::max(group.outputs_max, op.outputs);
@@ -18,4 +18,4 @@ IdVector<GroupId, CompatGroup> compat_groups(const BaechiGraph& graph) {
   return groups;
 }
 
-}  // namespace baechi
+}  // namespace baechi::original

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-namespace baechi {
+namespace baechi::original {
 
-CompatMemory::CompatMemory(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                           const CompatOptions& options)
+PlacerMemory::PlacerMemory(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                           const PlacerOptions& options)
     : graph_(graph),
       limits_(limits),
       reserving_(options.reserve),
@@ -14,19 +14,19 @@ CompatMemory::CompatMemory(const BaechiGraph& graph, const IdVector<DeviceId, By
   if (reserving_) reservations_.assign(graph.num_groups() + 1, {});
 }
 
-Bytes CompatMemory::need(const CompatGroup& group) const {
+Bytes PlacerMemory::need(const Group& group) const {
   if (!reserving_) return group.persistent_sum;
   return group.temporary_max + group.persistent_sum + group.outputs_max;
 }
 
-void CompatMemory::reserve(GroupId g, const CompatGroup& group, DeviceId d) {
+void PlacerMemory::reserve(GroupId g, const Group& group, DeviceId d) {
   const Bytes size = need(group);
   reservations_[g] = {
       .device = d, .left = size, .whole = size, .not_started = group.members.size()};
   allocate_raw(size, group.members.front(), d);
 }
 
-void CompatMemory::start(OpId v, DeviceId d) {
+void PlacerMemory::start(OpId v, DeviceId d) {
   const BaechiGraph::Op& op = graph_.op(v);
   allocate(op.outputs, v, d);
   allocate(op.temporary, v, d);
@@ -36,11 +36,11 @@ void CompatMemory::start(OpId v, DeviceId d) {
 /// Q6: called when the last reader starts. Q5: persistent bytes, never charged as such, remain of
 /// the outputs; where the outputs do not hold them the release is negative, a charge past limit and
 /// peak.
-void CompatMemory::release_outputs(OpId u, DeviceId d) {
+void PlacerMemory::release_outputs(OpId u, DeviceId d) {
   release(graph_.op(u).outputs - graph_.op(u).persistent, u, d);
 }
 
-void CompatMemory::started(GroupId g, DeviceId d) {
+void PlacerMemory::started(GroupId g, DeviceId d) {
   if (!reserving_) return;
   Reservation& r = reservations_[g];
   if (--r.not_started > 0) return;
@@ -48,16 +48,16 @@ void CompatMemory::started(GroupId g, DeviceId d) {
   r = {};
 }
 
-void CompatMemory::allocate(Bytes size, OpId v, DeviceId d) {
+void PlacerMemory::allocate(Bytes size, OpId v, DeviceId d) {
   if (size == Bytes{}) return;
   if (reserving_) {
     Reservation& r = reservations_[graph_.op(v).group];
     if (r.device != d)  // Q15: nothing was reserved, for groups are not placed as such
-      throw CompatStop{{.type = "KeyError",
-                        .where = "allocate_memory",
-                        .file = "m_etf.py",
-                        .message = "",
-                        .op = v}};
+      throw Stop{{.type = "KeyError",
+                  .where = "allocate_memory",
+                  .file = "m_etf.py",
+                  .message = "",
+                  .op = v}};
     r.left -= size;
     if (r.left >= Bytes{}) return;
     size = Bytes{} - r.left;
@@ -66,7 +66,7 @@ void CompatMemory::allocate(Bytes size, OpId v, DeviceId d) {
   allocate_raw(size, v, d);
 }
 
-void CompatMemory::release(Bytes size, OpId v, DeviceId d) {
+void PlacerMemory::release(Bytes size, OpId v, DeviceId d) {
   if (size == Bytes{}) return;
   const GroupId g = graph_.op(v).group;
   if (reserving_ && reservations_[g].device == d) {
@@ -79,25 +79,25 @@ void CompatMemory::release(Bytes size, OpId v, DeviceId d) {
   release_raw(size, v, d);
 }
 
-void CompatMemory::allocate_raw(Bytes size, OpId v, DeviceId d) {
+void PlacerMemory::allocate_raw(Bytes size, OpId v, DeviceId d) {
   if (available(d) < size)
-    throw CompatStop{{.type = "AssertionError",
-                      .where = "_allocate_memory_raw",
-                      .file = "m_etf.py",
-                      .message = "",
-                      .op = v}};
+    throw Stop{{.type = "AssertionError",
+                .where = "_allocate_memory_raw",
+                .file = "m_etf.py",
+                .message = "",
+                .op = v}};
   used_[d] += size;
   peak_[d] = std::max(peak_[d], used_[d]);
 }
 
-void CompatMemory::release_raw(Bytes size, OpId v, DeviceId d) {
+void PlacerMemory::release_raw(Bytes size, OpId v, DeviceId d) {
   used_[d] -= size;
   if (used_[d] < Bytes{})
-    throw CompatStop{{.type = "AssertionError",
-                      .where = "_deallocate_memory_raw",
-                      .file = "m_etf.py",
-                      .message = "",
-                      .op = v}};
+    throw Stop{{.type = "AssertionError",
+                .where = "_deallocate_memory_raw",
+                .file = "m_etf.py",
+                .message = "",
+                .op = v}};
 }
 
-}  // namespace baechi
+}  // namespace baechi::original

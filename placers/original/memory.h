@@ -3,20 +3,20 @@
 #pragma once
 #include "placers/original/original.h"
 
-namespace baechi {
+namespace baechi::original {
 
-/// Books per device, and per group what is reserved for it. All but room() throw CompatStop where
+/// Books per device, and per group what is reserved for it. All but room() throw Stop where
 /// the original asserts.
-class CompatMemory {
+class PlacerMemory {
  public:
-  CompatMemory(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-               const CompatOptions& options);
+  PlacerMemory(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+               const PlacerOptions& options);
 
   /// What `v` needs at its start: temporary + outputs.
   Bytes need(OpId v) const { return graph_.op(v).temporary + graph_.op(v).outputs; }
   /// What is checked before a group is placed: its persistent bytes; also the largest temporary and
   /// outputs if they are to be reserved. Q4: without reservation only the former.
-  Bytes need(const CompatGroup& group) const;
+  Bytes need(const Group& group) const;
   Bytes available(DeviceId d) const { return limits_[d] - used_[d]; }
   /// Whether `v` could start on `d` now; what is reserved there for its group counts.
   bool room(OpId v, DeviceId d) const {
@@ -24,7 +24,7 @@ class CompatMemory {
   }
 
   /// Sets need(group) aside on `d`.
-  void reserve(GroupId g, const CompatGroup& group, DeviceId d);
+  void reserve(GroupId g, const Group& group, DeviceId d);
   /// `v` starts on `d`: outputs and temporary come, temporary goes.
   void start(OpId v, DeviceId d);
   /// The last reader of `u`, which ran on `d`, has started.
@@ -58,4 +58,4 @@ class CompatMemory {
   IdVector<GroupId, Reservation> reservations_;  // empty unless reserving
 };
 
-}  // namespace baechi
+}  // namespace baechi::original

@@ -11,17 +11,17 @@
 
 #include "placers/sct/favourite_child.h"
 #include "placers/variant.h"
-#include "sim/problem/problem.h"
+#include "sim/options.h"
 #include "sim/original/channels.h"
 #include "sim/original/graph.h"
-#include "sim/options.h"
+#include "sim/problem/problem.h"
 
-namespace baechi {
+namespace baechi::original {
 
-enum class CompatAlgorithm : std::uint8_t { m_topo, m_etf, m_sct };
+enum class Algorithm : std::uint8_t { m_topo, m_etf, m_sct };
 
-struct CompatOptions {
-  CompatAlgorithm algorithm = CompatAlgorithm::m_etf;
+struct PlacerOptions {
+  Algorithm algorithm = Algorithm::m_etf;
   Variant variant = Variant::standard;
   bool colocation = true;  ///< the PyTorch variant knows no groups, whatever this says
   bool uniform = true;     ///< m_topo: each device takes an even share, whatever its limit (Q10)
@@ -32,12 +32,12 @@ struct CompatOptions {
 /// Reads the placer options `compat` and `colocation`: `from` with them if compat is on, else
 /// nothing. Reservation without colocation (Q15), which the PyTorch variant never has, is a
 /// mistake.
-std::optional<CompatOptions> read_compat(Options& options, CompatOptions from);
+std::optional<PlacerOptions> read_options(Options& options, PlacerOptions from);
 
 inline constexpr DeviceId no_device{~std::uint32_t{0}};
 
 /// How the original dies: the Python exception, where it is raised, and its text.
-struct CompatFailure {
+struct Failure {
   std::string_view type;   ///< "AssertionError", ...
   std::string_view where;  ///< function
   std::string_view file;   ///< "m_etf.py", ...
@@ -45,14 +45,14 @@ struct CompatFailure {
   OpId op = no_op;         ///< that was being started, if any was
 };
 
-/// What an assertion of the original becomes within this folder; baechi_place() makes it a result.
-struct CompatStop {
-  CompatFailure failure;
+/// What an assertion of the original becomes within this folder; place() makes it a result.
+struct Stop {
+  Failure failure;
 };
 
-struct CompatResult {
+struct PlacerResult {
   IdVector<OpId, DeviceId> device;  ///< [num_ops]; no_device where a failure came first
-  std::optional<CompatFailure> failure;
+  std::optional<Failure> failure;
   std::vector<OpId> order;         ///< as they were started; the standard m_topo: empty
   Duration makespan{};             ///< m_etf, m_sct: as they estimate it
   IdVector<DeviceId, Bytes> used;  ///< at the end; m_topo: all that was charged
@@ -62,9 +62,9 @@ struct CompatResult {
 
 /// `limits`: memory per device. `favourites` (m_sct): per op its favourite child or `nobody`. The
 /// PyTorch variant expects one tensor per edge.
-CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                          const CompatOptions& options,
-                          std::span<const std::uint32_t> favourites = {}, BaechiLog* log = nullptr);
+PlacerResult place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                   const PlacerOptions& options, std::span<const std::uint32_t> favourites = {},
+                   BaechiLog* log = nullptr);
 
 /// The linear program of the original's m_sct is on the same ops and edges.
 SctGraph sct_graph(const BaechiGraph& graph);
@@ -73,10 +73,10 @@ SctGraph sct_graph(const BaechiGraph& graph);
 /// canonical optimum, where the original takes the one its solver happens to return.
 /// Throws InfeasibleError with the original's failure, InputError if the cluster is not uniform
 /// (BaechiGraph::from).
-Placement place_compat(const Problem& problem, const CompatOptions& options);
+Placement place(const Problem& problem, const PlacerOptions& options);
 
 /// What the groupers of the original compute of a group.
-struct CompatGroup {
+struct Group {
   std::vector<OpId> members;  ///< ascending
   Bytes temporary_max{};
   Bytes outputs_max{};
@@ -84,6 +84,6 @@ struct CompatGroup {
   Bytes outputs_sum{};
 };
 /// Index 0 (no_group) is empty. [num_groups + 1]
-IdVector<GroupId, CompatGroup> compat_groups(const BaechiGraph& graph);
+IdVector<GroupId, Group> groups_of(const BaechiGraph& graph);
 
-}  // namespace baechi
+}  // namespace baechi::original

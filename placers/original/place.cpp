@@ -1,12 +1,12 @@
-#include "placers/original/original.h"
 #include "placers/original/etf.h"
+#include "placers/original/original.h"
 #include "placers/original/pytorch.h"
 #include "placers/original/topo.h"
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::original {
 
-std::optional<CompatOptions> read_compat(Options& options, CompatOptions from) {
+std::optional<PlacerOptions> read_options(Options& options, PlacerOptions from) {
   const bool compat = options.get("compat", false, "as the original's code, quirk by quirk");
   from.colocation = options.get("colocation", true,
                                 "with compat: respect groups (pytorch: never); without, always");
@@ -21,14 +21,14 @@ std::optional<CompatOptions> read_compat(Options& options, CompatOptions from) {
   return compat ? std::optional(from) : std::nullopt;
 }
 
-CompatResult baechi_place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                          const CompatOptions& options, std::span<const std::uint32_t> favourites,
-                          BaechiLog* log) {
+PlacerResult place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                   const PlacerOptions& options, std::span<const std::uint32_t> favourites,
+                   BaechiLog* log) {
   BAECHI_CHECK(!limits.empty(), "no devices");
   const bool pytorch = options.variant == Variant::pytorch;
-  if (options.algorithm == CompatAlgorithm::m_topo)
-    return (pytorch ? pytorch_topo : compat_topo)(graph, limits, options);
-  if (options.algorithm == CompatAlgorithm::m_etf) {
+  if (options.algorithm == Algorithm::m_topo)
+    return (pytorch ? pytorch_topo : topo)(graph, limits, options);
+  if (options.algorithm == Algorithm::m_etf) {
     favourites = {};
   } else {
     BAECHI_CHECK(favourites.size() == graph.num_ops(), "favourites of {} ops for {}",
@@ -52,20 +52,20 @@ SctGraph sct_graph(const BaechiGraph& graph) {
 
 namespace {
 
-std::string_view name_of(CompatAlgorithm algorithm) {
+std::string_view name_of(Algorithm algorithm) {
   switch (algorithm) {
-    case CompatAlgorithm::m_topo:
+    case Algorithm::m_topo:
       return "m_topo";
-    case CompatAlgorithm::m_etf:
+    case Algorithm::m_etf:
       return "m_etf";
-    case CompatAlgorithm::m_sct:
+    case Algorithm::m_sct:
       return "m_sct";
   }
   return "";
 }
 
 /// The exception as Python would end with it, and what it means.
-std::string explained(const CompatFailure& failure, const OpGraph& graph) {
+std::string explained(const Failure& failure, const OpGraph& graph) {
   std::string text = fmt::format("{} in {} ({})", failure.type, failure.where, failure.file);
   if (!failure.message.empty()) text += fmt::format(": {}", failure.message);
   if (failure.op != no_op) text += fmt::format(", at op '{}'", graph.name(failure.op));
@@ -75,7 +75,7 @@ std::string explained(const CompatFailure& failure, const OpGraph& graph) {
 
 }  // namespace
 
-Placement place_compat(const Problem& problem, const CompatOptions& options) {
+Placement place(const Problem& problem, const PlacerOptions& options) {
   const BaechiGraph graph = options.variant == Variant::pytorch
                                 ? pytorch_graph(problem)
                                 : BaechiGraph::from(problem.graph, problem.costs, problem.cluster);
@@ -85,7 +85,7 @@ Placement place_compat(const Problem& problem, const CompatOptions& options) {
 
   Placement placement;
   Favourites chosen;
-  if (options.algorithm == CompatAlgorithm::m_sct) {
+  if (options.algorithm == Algorithm::m_sct) {
     const SctGraph program = sct_graph(graph);
     const SctSolution solution = solve_sct(program);
     constexpr bool compat = true;
@@ -93,14 +93,14 @@ Placement place_compat(const Problem& problem, const CompatOptions& options) {
                         compat);
     placement.facts["lp_us"] = solution.w / 1e3;
   }
-  CompatResult result = baechi_place(graph, limits, options, chosen.favourite);
+  PlacerResult result = place(graph, limits, options, chosen.favourite);
   if (result.failure)
     throw InfeasibleError(fmt::format("{}, as the original: {}", name_of(options.algorithm),
                                       explained(*result.failure, problem.graph)));
   placement.device = std::move(result.device);
-  if (options.algorithm != CompatAlgorithm::m_topo)
+  if (options.algorithm != Algorithm::m_topo)
     placement.facts["planned_step_us"] = to_us(result.makespan);
   return placement;
 }
 
-}  // namespace baechi
+}  // namespace baechi::original

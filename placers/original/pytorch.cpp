@@ -6,16 +6,16 @@
 
 #include "placers/original/etf.h"
 
-namespace baechi {
+namespace baechi::original {
 namespace {
 
 /// PT2: any number of transfers at once, each from the end of its producer on.
-class PyTorchScheduler final : public CompatScheduler {
+class PyTorchScheduler final : public Scheduler {
  public:
   PyTorchScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                   const CompatOptions& options, std::span<const std::uint32_t> favourites,
+                   const PlacerOptions& options, std::span<const std::uint32_t> favourites,
                    BaechiLog* log)
-      : CompatScheduler(graph, limits, options, favourites, log),
+      : Scheduler(graph, limits, options, favourites, log),
         memory_(graph, limits, result_.device),
         arrival_(graph.num_tensors() * limits.size()) {}
 
@@ -23,8 +23,8 @@ class PyTorchScheduler final : public CompatScheduler {
   bool room(OpId v, DeviceId d) const override { return memory_.room(v, d); }
 
   /// PT7: depends on no channel, so it is remembered for ever.
-  CompatReadyOps::Estimate estimate(OpId v, DeviceId d) const override {
-    CompatReadyOps::Estimate estimate{.ready = TimePoint{}, .channels = 0};
+  ReadyOps::Estimate estimate(OpId v, DeviceId d) const override {
+    ReadyOps::Estimate estimate{.ready = TimePoint{}, .channels = 0};
     for (const EdgeId e : graph_.in_edges(v)) {
       const OpId src = graph_.edge(e).src;
       TimePoint at = end_[src];
@@ -84,11 +84,11 @@ Bytes PyTorchMemory::inputs(OpId v, DeviceId d) const {
   for (const EdgeId e : graph_.in_edges(v)) {
     const DeviceId from = device_[graph_.edge(e).src];
     if (from == no_device)
-      throw CompatStop{{.type = "KeyError",
-                        .where = "recv_inputs",
-                        .file = "device.py",
-                        .message = "'p'",
-                        .op = v}};
+      throw Stop{{.type = "KeyError",
+                  .where = "recv_inputs",
+                  .file = "device.py",
+                  .message = "'p'",
+                  .op = v}};
     const BaechiGraph::Send& send = graph_.sends(e).front();
     if (from != d && !held(send.tensor, d)) sum += send.size;
   }
@@ -114,21 +114,21 @@ bool PyTorchMemory::receive(EdgeId e, DeviceId d) {
   const BaechiGraph::Send& send = graph_.sends(e).front();
   if (held(send.tensor, d)) return false;
   if (send.size > limits_[d] - used_[d])
-    throw CompatStop{{.type = "AssertionError",
-                      .where = "recv_tensor",
-                      .file = "device.py",
-                      .message = fmt::format("not enough memory to rcv tensor {} at device {}",
-                                             index(send.tensor), index(d)),
-                      .op = graph_.edge(e).dst}};
+    throw Stop{{.type = "AssertionError",
+                .where = "recv_tensor",
+                .file = "device.py",
+                .message = fmt::format("not enough memory to rcv tensor {} at device {}",
+                                       index(send.tensor), index(d)),
+                .op = graph_.edge(e).dst}};
   held_[index(send.tensor) * limits_.size() + index(d)] = true;
   return true;
 }
 
 /// Q10: next-fit, a device that was left is never filled further. PT6: in order of ids, and inputs
 /// are charged but never received, so that each reader of a tensor is charged anew.
-CompatResult pytorch_topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                          const CompatOptions& options) {
-  CompatResult result;
+PlacerResult pytorch_topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                          const PlacerOptions& options) {
+  PlacerResult result;
   result.device.assign(graph.num_ops(), no_device);
   if (options.uniform) result.cap = even_share(graph, limits.size());
   PyTorchMemory memory(graph, limits, result.device);
@@ -147,11 +147,11 @@ CompatResult pytorch_topo(const BaechiGraph& graph, const IdVector<DeviceId, Byt
       }
     }
     if (const auto left = ops.end() - next; left > 0)
-      throw CompatStop{{.type = "RuntimeError",
-                        .where = "_place_ops",
-                        .file = "m_topo.py",
-                        .message = fmt::format("{} operators cannot be placed on devices.", left)}};
-  } catch (CompatStop& stop) {
+      throw Stop{{.type = "RuntimeError",
+                  .where = "_place_ops",
+                  .file = "m_topo.py",
+                  .message = fmt::format("{} operators cannot be placed on devices.", left)}};
+  } catch (Stop& stop) {
     result.failure = std::move(stop.failure);
   }
   result.used = memory.used();
@@ -159,11 +159,11 @@ CompatResult pytorch_topo(const BaechiGraph& graph, const IdVector<DeviceId, Byt
   return result;
 }
 
-std::unique_ptr<CompatScheduler> pytorch_scheduler(const BaechiGraph& graph,
-                                                   const IdVector<DeviceId, Bytes>& limits,
-                                                   const CompatOptions& options,
-                                                   std::span<const std::uint32_t> favourites,
-                                                   BaechiLog* log) {
+std::unique_ptr<Scheduler> pytorch_scheduler(const BaechiGraph& graph,
+                                             const IdVector<DeviceId, Bytes>& limits,
+                                             const PlacerOptions& options,
+                                             std::span<const std::uint32_t> favourites,
+                                             BaechiLog* log) {
   return std::make_unique<PyTorchScheduler>(graph, limits, options, favourites, log);
 }
 
@@ -187,4 +187,4 @@ BaechiGraph pytorch_graph(const Problem& problem) {
   return BaechiGraph(std::move(ops), reads);
 }
 
-}  // namespace baechi
+}  // namespace baechi::original

@@ -1,9 +1,9 @@
-/// The PyTorch variant of the original: its graph, its memory and its m_topo. baechi_place() calls
+/// The PyTorch variant of the original: its graph, its memory and its m_topo. place() calls
 /// them; its m_etf and m_sct are pytorch_scheduler() of etf.h.
 #pragma once
 #include "placers/original/original.h"
 
-namespace baechi {
+namespace baechi::original {
 
 /// What the variant sees of a Problem (PT1, PT8): one tensor per edge, which is its edge's alone,
 /// of the size and time of all that its reader reads of that producer. Persistent bytes are not in
@@ -27,12 +27,12 @@ class PyTorchMemory {
   static Bytes peak_of(const BaechiGraph::Op& op) { return permanent(op) + op.temporary; }
 
   /// Whether both the op while it runs and any earlier peak, beside the op's weights, fit with the
-  /// inputs that `d` would receive. Throws CompatStop if a producer is not placed.
+  /// inputs that `d` would receive. Throws Stop if a producer is not placed.
   bool room(OpId v, DeviceId d) const;
-  /// Charges `v`, which is on `d` by now, and all inputs it will receive. Throws CompatStop as
+  /// Charges `v`, which is on `d` by now, and all inputs it will receive. Throws Stop as
   /// room().
   void charge(OpId v, DeviceId d);
-  /// The tensor of an edge arrives on `d`; true if it was not there before. PT5: throws CompatStop
+  /// The tensor of an edge arrives on `d`; true if it was not there before. PT5: throws Stop
   /// if what is left, its own charge taken off, would not hold it a second time.
   bool receive(EdgeId e, DeviceId d);
 
@@ -51,7 +51,7 @@ class PyTorchMemory {
   IdVector<DeviceId, Bytes> peak_;
 };
 
-CompatResult pytorch_topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                          const CompatOptions& options);
+PlacerResult pytorch_topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                          const PlacerOptions& options);
 
-}  // namespace baechi
+}  // namespace baechi::original

@@ -4,30 +4,30 @@
 #include "placers/original/etf.h"
 #include "placers/original/memory.h"
 
-namespace baechi {
+namespace baechi::original {
 namespace {
 
 std::uint64_t bit(DeviceId d) {
   return std::uint64_t{1} << (index(d) % 64);
 }
 
-class TensorFlowScheduler final : public CompatScheduler {
+class TensorFlowScheduler final : public Scheduler {
  public:
   TensorFlowScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                      const CompatOptions& options, std::span<const std::uint32_t> favourites,
+                      const PlacerOptions& options, std::span<const std::uint32_t> favourites,
                       BaechiLog* log)
-      : CompatScheduler(graph, limits, options, favourites, log),
+      : Scheduler(graph, limits, options, favourites, log),
         memory_(graph, limits, options),
         channels_(limits.size()),
         sent_(graph.num_tensors() * limits.size()) {
-    if (options.colocation) groups_ = compat_groups(graph);
+    if (options.colocation) groups_ = groups_of(graph);
     for (const OpId v : graph.ops())
       unread_.push_back(static_cast<std::uint32_t>(graph.out_edges(v).size()));
   }
 
  private:
   bool room(OpId v, DeviceId d) const override { return memory_.room(v, d); }
-  CompatReadyOps::Estimate estimate(OpId v, DeviceId d) const override;
+  ReadyOps::Estimate estimate(OpId v, DeviceId d) const override;
   void exclude_devices(std::size_t row) override;
   TimePoint commit(OpId v, DeviceId d, TimePoint estimated) override;
   void started(OpId v, DeviceId d) override {
@@ -49,8 +49,8 @@ class TensorFlowScheduler final : public CompatScheduler {
     return sent_[index(t) * limits_.size() + index(d)];
   }
 
-  IdVector<GroupId, CompatGroup> groups_;  // empty without colocation
-  CompatMemory memory_;
+  IdVector<GroupId, Group> groups_;  // empty without colocation
+  PlacerMemory memory_;
   BaechiChannels channels_;
   std::vector<std::optional<BaechiBooking>> sent_;  // [num_tensors, num_devices]
   IdVector<OpId, std::uint32_t> unread_;            // out-edges whose dst has not started
@@ -61,13 +61,13 @@ void TensorFlowScheduler::exclude_devices(std::size_t row) {
   if (!options_.colocation) return;
   const Bytes need = memory_.need(groups_[graph_.op(ready_.op(row)).group]);
   for (const DeviceId d : devices()) {
-    if (need > memory_.available(d)) ready_.time(row, d) = CompatReadyOps::never;
+    if (need > memory_.available(d)) ready_.time(row, d) = ReadyOps::never;
   }
 }
 
 /// Q9: every edge as if it were the only one to use the channels, its tensors in one piece.
-CompatReadyOps::Estimate TensorFlowScheduler::estimate(OpId v, DeviceId d) const {
-  CompatReadyOps::Estimate estimate{.ready = TimePoint{}, .channels = 0};
+ReadyOps::Estimate TensorFlowScheduler::estimate(OpId v, DeviceId d) const {
+  ReadyOps::Estimate estimate{.ready = TimePoint{}, .channels = 0};
   for (const EdgeId e : graph_.in_edges(v)) {
     const BaechiGraph::Edge& edge = graph_.edge(e);
     const DeviceId from = result_.device[edge.src];
@@ -155,7 +155,7 @@ void TensorFlowScheduler::place_with_group(OpId v, DeviceId d) {
 /// Q4: a group is let in by its persistent bytes alone; here each member is held to need(v).
 void TensorFlowScheduler::place(OpId v, DeviceId d) {
   if (!memory_.room(v, d))
-    throw CompatStop{
+    throw Stop{
         {.type = "AssertionError",
          .where = "place_op",
          .file = "m_etf.py",
@@ -167,12 +167,12 @@ void TensorFlowScheduler::place(OpId v, DeviceId d) {
 
 }  // namespace
 
-std::unique_ptr<CompatScheduler> tensorflow_scheduler(const BaechiGraph& graph,
-                                                      const IdVector<DeviceId, Bytes>& limits,
-                                                      const CompatOptions& options,
-                                                      std::span<const std::uint32_t> favourites,
-                                                      BaechiLog* log) {
+std::unique_ptr<Scheduler> tensorflow_scheduler(const BaechiGraph& graph,
+                                                const IdVector<DeviceId, Bytes>& limits,
+                                                const PlacerOptions& options,
+                                                std::span<const std::uint32_t> favourites,
+                                                BaechiLog* log) {
   return std::make_unique<TensorFlowScheduler>(graph, limits, options, favourites, log);
 }
 
-}  // namespace baechi
+}  // namespace baechi::original

@@ -4,20 +4,20 @@
 
 #include <algorithm>
 
-namespace baechi {
+namespace baechi::original {
 namespace {
 
 class Topo {
  public:
   Topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-       const CompatOptions& options)
-      : graph_(graph), limits_(limits), options_(options), groups_(compat_groups(graph)) {
+       const PlacerOptions& options)
+      : graph_(graph), limits_(limits), options_(options), groups_(groups_of(graph)) {
     result_.device.assign(graph.num_ops(), no_device);
     result_.used.assign(limits.size(), {});
     if (options.uniform) result_.cap = even_share();
   }
 
-  CompatResult run() {
+  PlacerResult run() {
     std::vector<OpId> order;
     for (const OpId v : graph_.ops()) order.push_back(v);
     std::ranges::sort(order, {}, [this](OpId v) { return graph_.op(v).topo; });
@@ -58,7 +58,7 @@ class Topo {
   bool fits(OpId v, DeviceId d) const {
     const Bytes used = result_.used[d];
     if (options_.colocation) {
-      const CompatGroup& group = groups_[graph_.op(v).group];
+      const Group& group = groups_[graph_.op(v).group];
       const Bytes need = group.temporary_max + group.persistent_sum;
       return result_.cap ? used + need < *result_.cap : need <= limits_[d] - used;
     }
@@ -80,16 +80,16 @@ class Topo {
 
   const BaechiGraph& graph_;
   const IdVector<DeviceId, Bytes>& limits_;
-  const CompatOptions& options_;
-  IdVector<GroupId, CompatGroup> groups_;
-  CompatResult result_;
+  const PlacerOptions& options_;
+  IdVector<GroupId, Group> groups_;
+  PlacerResult result_;
 };
 
 }  // namespace
 
-CompatResult compat_topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                         const CompatOptions& options) {
+PlacerResult topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                  const PlacerOptions& options) {
   return Topo(graph, limits, options).run();
 }
 
-}  // namespace baechi
+}  // namespace baechi::original

@@ -1,10 +1,10 @@
-/// The original's m_topo: baechi_place() calls it.
+/// The original's m_topo: place() calls it.
 #pragma once
 #include "placers/original/original.h"
 
-namespace baechi {
+namespace baechi::original {
 
-CompatResult compat_topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-                         const CompatOptions& options);
+PlacerResult topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+                  const PlacerOptions& options);
 
-}  // namespace baechi
+}  // namespace baechi::original

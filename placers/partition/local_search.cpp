@@ -6,7 +6,7 @@
 #include "sim/options.h"
 #include "sim/random.h"
 
-namespace baechi {
+namespace baechi::partition {
 namespace {
 
 /// The best of several descents of max_load: from lots drawn for all blocks, always the move of one
@@ -20,13 +20,13 @@ class LocalSearch final : public Placer {
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     const Partition partition(p);
-    const Blocks& blocks = partition.blocks();
+    const exact::Blocks& blocks = partition.blocks();
     Random random(seed);
-    Loads loads(blocks, partition.sorts());
-    for (const BlockId b : blocks.blocks())
+    exact::Loads loads(blocks, partition.classes());
+    for (const exact::BlockId b : blocks.blocks())
       if (!partition.free(b)) loads.move(b, loads.of(partition.fixed(b)));
     std::optional<Duration> best;
-    IdVector<BlockId, DeviceId> device(blocks.size());
+    IdVector<exact::BlockId, DeviceId> device(blocks.size());
     for (std::int64_t restart = 0; restart < restarts_; ++restart) {
       draw(loads, partition, random);
       while (move_best(loads, partition)) {
@@ -34,7 +34,7 @@ class LocalSearch final : public Placer {
       const Duration load = loads.load(loads.busiest());
       if (best && load >= *best) continue;
       best = load;
-      for (const BlockId b : blocks.blocks()) device[b] = loads.device(loads.of(b));
+      for (const exact::BlockId b : blocks.blocks()) device[b] = loads.device(loads.of(b));
     }
     Placement placement = partition.in_ops(device);
     placement.facts["max_load_us"] = best ? to_us(*best) : 0.0;
@@ -42,21 +42,21 @@ class LocalSearch final : public Placer {
   }
 
  private:
-  static void draw(Loads& loads, const Partition& partition, Random& random) {
+  static void draw(exact::Loads& loads, const Partition& partition, Random& random) {
     const auto devices = partition.devices();
-    for (const BlockId b : partition.blocks().blocks())
+    for (const exact::BlockId b : partition.blocks().blocks())
       if (partition.free(b))
         loads.move(b, loads.of(devices[random.below(static_cast<std::uint32_t>(devices.size()))]));
   }
 
   /// False if no move gains. Only what leaves or enters the busiest device can gain. Ties: the
   /// lower block, then the device listed first.
-  static bool move_best(Loads& loads, const Partition& partition) {
-    const Loads::Place busiest = loads.busiest();
+  static bool move_best(exact::Loads& loads, const Partition& partition) {
+    const exact::Loads::Place busiest = loads.busiest();
     Duration least = loads.load(busiest);
-    std::optional<std::pair<BlockId, Loads::Place>> best;
-    const auto consider = [&](BlockId b, Loads::Place to) {
-      const Loads::Place from = loads.of(b);
+    std::optional<std::pair<exact::BlockId, exact::Loads::Place>> best;
+    const auto consider = [&](exact::BlockId b, exact::Loads::Place to) {
+      const exact::Loads::Place from = loads.of(b);
       if (from == to || !loads.can_run(b, to)) return;
       loads.move(b, to);
       const Duration load = loads.load(loads.busiest());
@@ -66,7 +66,7 @@ class LocalSearch final : public Placer {
       }
       loads.move(b, from);
     };
-    for (const BlockId b : partition.blocks().blocks()) {
+    for (const exact::BlockId b : partition.blocks().blocks()) {
       if (!partition.free(b)) continue;
       if (loads.of(b) != busiest) {
         consider(b, busiest);
@@ -83,8 +83,12 @@ class LocalSearch final : public Placer {
 
 }  // namespace
 
+}  // namespace baechi::partition
+
+namespace baechi {
+
 std::unique_ptr<Placer> make_local_search(Options& o) {
-  return std::make_unique<LocalSearch>(o);
+  return std::make_unique<partition::LocalSearch>(o);
 }
 
 }  // namespace baechi

@@ -10,7 +10,7 @@
 #include "placers/placer.h"
 #include "sim/options.h"
 
-namespace baechi {
+namespace baechi::partition {
 namespace {
 
 /// METIS has 32 bits: all scaled down so that the sum has 30, nothing but 0 to 0.
@@ -66,8 +66,12 @@ class Metis final : public Placer {
 
 }  // namespace
 
+}  // namespace baechi::partition
+
+namespace baechi {
+
 std::unique_ptr<Placer> make_metis(Options&) {
-  return std::make_unique<Metis>();
+  return std::make_unique<partition::Metis>();
 }
 
 }  // namespace baechi

@@ -5,29 +5,29 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/problem/mean_costs.h"
 #include "sim/error.h"
+#include "sim/problem/mean_costs.h"
 
-namespace baechi {
+namespace baechi::partition {
 
 Partition::Partition(const Problem& problem)
     : problem_(problem),
-      sorts_(device_sorts(problem)),
-      blocks_(problem, ColocationUnits(problem.graph), sorts_,
-              {.leaves = BlockRules::Leaves::apart}),
+      classes_(exact::device_classes(problem)),
+      blocks_(problem, ColocationUnits(problem.graph), classes_,
+              {.leaves = exact::BlockRules::Leaves::apart}),
       home_(blocks_.size()),
       vertex_(blocks_.size(), fixed_vertex) {
-  const bool cores_too = std::ranges::all_of(sorts_, &DeviceSort::core);
-  std::vector<std::size_t> sort_of(problem.cluster.num_devices());
-  for (std::size_t s = 0; s < sorts_.size(); ++s)
-    for (const DeviceId d : sorts_[s].devices) {
-      sort_of[index(d)] = s;
-      if (cores_too || !sorts_[s].core) devices_.push_back(d);
+  const bool cores_too = std::ranges::all_of(classes_, &exact::DeviceClass::core);
+  std::vector<std::size_t> class_of(problem.cluster.num_devices());
+  for (std::size_t s = 0; s < classes_.size(); ++s)
+    for (const DeviceId d : classes_[s].devices) {
+      class_of[index(d)] = s;
+      if (cores_too || !classes_[s].core) devices_.push_back(d);
     }
   std::ranges::sort(devices_);
-  sort_ = sort_of[index(devices_.front())];
-  for (const BlockId b : blocks_.blocks()) {
-    const auto runs = [&](DeviceId d) { return blocks_.time(b, sort_of[index(d)]).has_value(); };
+  class_ = class_of[index(devices_.front())];
+  for (const exact::BlockId b : blocks_.blocks()) {
+    const auto runs = [&](DeviceId d) { return blocks_.time(b, class_of[index(d)]).has_value(); };
     if (std::ranges::all_of(devices_, runs)) {
       vertex_[b] = static_cast<std::uint32_t>(num_vertices_++);
       continue;
@@ -56,8 +56,8 @@ Partition::Graph Partition::graph() const {
     }
   }
   Graph graph;
-  for (const BlockId b : blocks_.blocks())
-    if (free(b)) graph.weight.push_back(blocks_.time(b, sort_)->count());
+  for (const exact::BlockId b : blocks_.blocks())
+    if (free(b)) graph.weight.push_back(blocks_.time(b, class_)->count());
   for (const auto& neighbours : costs) {
     for (const auto& [to, cost] : neighbours) {
       graph.neighbour.push_back(to);
@@ -68,17 +68,17 @@ Partition::Graph Partition::graph() const {
   return graph;
 }
 
-Placement Partition::in_ops(const IdVector<BlockId, DeviceId>& device) const {
+Placement Partition::in_ops(const IdVector<exact::BlockId, DeviceId>& device) const {
   Placement placement;
   for (const OpId v : problem_.graph.ops()) placement.device.push_back(device[blocks_.of(v)]);
   return placement;
 }
 
 Placement Partition::in_ops(std::span<const std::int64_t> part) const {
-  IdVector<BlockId, DeviceId> device = home_;
-  for (const BlockId b : blocks_.blocks())
+  IdVector<exact::BlockId, DeviceId> device = home_;
+  for (const exact::BlockId b : blocks_.blocks())
     if (free(b)) device[b] = devices_[static_cast<std::size_t>(part[vertex_[b]])];
   return in_ops(device);
 }
 
-}  // namespace baechi
+}  // namespace baechi::partition

@@ -6,7 +6,7 @@
 
 #include "placers/exact/blocks.h"
 
-namespace baechi {
+namespace baechi::partition {
 
 /// Blocks are colocation units, those that a pipeline cannot run apart being one. They go to
 /// accelerators (to all devices, if there is none). One that none of these runs, or
@@ -17,11 +17,11 @@ class Partition {
   /// Throws InfeasibleError if no device runs all ops of a block.
   explicit Partition(const Problem& problem);
 
-  const std::vector<DeviceSort>& sorts() const { return sorts_; }
-  const Blocks& blocks() const { return blocks_; }
+  const std::vector<exact::DeviceClass>& classes() const { return classes_; }
+  const exact::Blocks& blocks() const { return blocks_; }
   std::span<const DeviceId> devices() const { return devices_; }
-  bool free(BlockId b) const { return vertex_[b] != fixed_vertex; }
-  DeviceId fixed(BlockId b) const { return home_[b]; }
+  bool free(exact::BlockId b) const { return vertex_[b] != fixed_vertex; }
+  DeviceId fixed(exact::BlockId b) const { return home_[b]; }
 
   /// The graph of the free blocks, undirected: for vertex i the neighbours (ascending) and costs
   /// from begin[i] to begin[i + 1].
@@ -34,20 +34,20 @@ class Partition {
   Graph graph() const;
 
   /// Each op where its block is, or if that is free, where the part of its vertex is.
-  Placement in_ops(const IdVector<BlockId, DeviceId>& device) const;
+  Placement in_ops(const IdVector<exact::BlockId, DeviceId>& device) const;
   Placement in_ops(std::span<const std::int64_t> part) const;  ///< [vertices], into devices()
 
  private:
   static constexpr std::uint32_t fixed_vertex = ~0U;
 
   const Problem& problem_;
-  std::vector<DeviceSort> sorts_;
-  Blocks blocks_;
-  std::size_t sort_ = 0;  // of devices_.front()
+  std::vector<exact::DeviceClass> classes_;
+  exact::Blocks blocks_;
+  std::size_t class_ = 0;  // of devices_.front()
   std::vector<DeviceId> devices_;
-  IdVector<BlockId, DeviceId> home_;         // of those that are not free
-  IdVector<BlockId, std::uint32_t> vertex_;  // of those that are
+  IdVector<exact::BlockId, DeviceId> home_;         // of those that are not free
+  IdVector<exact::BlockId, std::uint32_t> vertex_;  // of those that are
   std::size_t num_vertices_ = 0;
 };
 
-}  // namespace baechi
+}  // namespace baechi::partition

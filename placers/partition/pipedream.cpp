@@ -13,7 +13,7 @@
 #include "sim/error.h"
 #include "sim/options.h"
 
-namespace baechi {
+namespace baechi::partition {
 namespace {
 
 /// The best pipeline along lines of all ops, once the ops between which there are several ways are
@@ -34,13 +34,13 @@ class PipeDream final : public Placer {
     const OpGraph joined = join(p.graph, units);
     const Problem coarse{joined, p.cluster, p.costs, p.engine};
     const ColocationUnits wholes(joined);
-    const std::vector<DeviceSort> sorts = device_sorts(coarse);
-    const auto plan = best_linear_plan(coarse, wholes, sorts, Duration::max());
-    if (!plan)
+    const std::vector<exact::DeviceClass> classes = exact::device_classes(coarse);
+    const auto pipeline = exact::best_linear_pipeline(coarse, wholes, classes, Duration::max());
+    if (!pipeline)
       throw InfeasibleError(fmt::format("pipedream: {}, of those that were searched",
-                                        why_no_plan(coarse, wholes, sorts)));
-    return {.device = plan->device,
-            .facts = {{"max_load_us", to_us(plan->load)},
+                                        exact::why_none_fits(coarse, wholes, classes)));
+    return {.device = pipeline->device,
+            .facts = {{"max_load_us", to_us(pipeline->load)},
                       {"units", static_cast<double>(wholes.size())}}};
   }
 
@@ -108,8 +108,12 @@ class PipeDream final : public Placer {
 
 }  // namespace
 
+}  // namespace baechi::partition
+
+namespace baechi {
+
 std::unique_ptr<Placer> make_pipedream(Options& o) {
-  return std::make_unique<PipeDream>(o);
+  return std::make_unique<partition::PipeDream>(o);
 }
 
 }  // namespace baechi

@@ -10,7 +10,7 @@
 #include "placers/placer.h"
 #include "sim/options.h"
 
-namespace baechi {
+namespace baechi::partition {
 namespace {
 
 void require(int failed, const char* what) {
@@ -82,8 +82,12 @@ class ScotchPlacer final : public Placer {
 
 }  // namespace
 
+}  // namespace baechi::partition
+
+namespace baechi {
+
 std::unique_ptr<Placer> make_scotch(Options&) {
-  return std::make_unique<ScotchPlacer>();
+  return std::make_unique<partition::ScotchPlacer>();
 }
 
 }  // namespace baechi

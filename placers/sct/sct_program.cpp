@@ -4,15 +4,18 @@
 #include <numeric>
 #include <set>
 
-#include "placers/solver/clp.h"
 #include "placers/sct/favourite_child.h"
 #include "placers/sct/sct_network.h"
 #include "placers/sct/sct_reduction.h"
+#include "placers/solver/clp.h"
 #include "sim/error.h"
 
 namespace baechi {
 namespace {
 
+using solver::Basis;
+using solver::LinearOptimum;
+using solver::LinearProgram;
 using Term = LinearProgram::Term;
 using Rest = Basis::Rest;
 constexpr std::uint32_t none = ~std::uint32_t{0};

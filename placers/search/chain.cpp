@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-namespace baechi {
+namespace baechi::search {
 namespace {
 
 /// What is compared between feasible placements, in ns.
@@ -114,4 +114,4 @@ bool Chain::accepts(const Score& next, double heat) {
   return worse <= 0.0 || random_.uniform() < std::exp(-worse / (heat * height(score_)));
 }
 
-}  // namespace baechi
+}  // namespace baechi::search

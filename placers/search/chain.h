@@ -11,7 +11,7 @@
 #include "sim/objective/objective.h"
 #include "sim/random.h"
 
-namespace baechi {
+namespace baechi::search {
 
 /// What ends a walk before its evaluations are used up.
 struct Patience {
@@ -71,4 +71,4 @@ class Chain {
   std::vector<OpId> moved_;
 };
 
-}  // namespace baechi
+}  // namespace baechi::search

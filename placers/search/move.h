@@ -6,7 +6,7 @@
 
 #include "placers/search/space.h"
 
-namespace baechi {
+namespace baechi::search {
 
 /// A unit goes elsewhere.
 struct Change {
@@ -37,4 +37,4 @@ std::size_t draw_size(std::size_t most, Random& random);
 DeviceId draw_neighbouring_device(const SearchSpace& space, const UnitDevices& at, UnitId u,
                                   Random& random);
 
-}  // namespace baechi
+}  // namespace baechi::search

@@ -2,7 +2,7 @@
 
 #include "placers/search/move.h"
 
-namespace baechi {
+namespace baechi::search {
 
 /// Grows breadth first from a unit over its device.
 void move_cluster(const SearchSpace& space, const UnitDevices& at, Random& random,
@@ -23,4 +23,4 @@ void move_cluster(const SearchSpace& space, const UnitDevices& at, Random& rando
   }
 }
 
-}  // namespace baechi
+}  // namespace baechi::search

@@ -1,6 +1,6 @@
 #include "placers/search/move.h"
 
-namespace baechi {
+namespace baechi::search {
 
 /// From a unit on, forwards or backwards in the order, to where the device changes; from there as
 /// many units as drawn, as long as they are on that next device, come over.
@@ -25,4 +25,4 @@ void move_cut(const SearchSpace& space, const UnitDevices& at, Random& random,
   } while (--left > 0 && step());
 }
 
-}  // namespace baechi
+}  // namespace baechi::search

@@ -1,6 +1,6 @@
 #include "placers/search/move.h"
 
-namespace baechi {
+namespace baechi::search {
 
 void move_join(const SearchSpace& space, const UnitDevices& at, Random& random,
                std::vector<Change>& changes) {
@@ -8,4 +8,4 @@ void move_join(const SearchSpace& space, const UnitDevices& at, Random& random,
   changes.push_back({u, draw_neighbouring_device(space, at, u, random)});
 }
 
-}  // namespace baechi
+}  // namespace baechi::search

@@ -1,6 +1,6 @@
 #include "placers/search/move.h"
 
-namespace baechi {
+namespace baechi::search {
 
 void move_segment(const SearchSpace& space, const UnitDevices& at, Random& random,
                   std::vector<Change>& changes) {
@@ -13,4 +13,4 @@ void move_segment(const SearchSpace& space, const UnitDevices& at, Random& rando
     if (at[order[i]] == from && space.can_run(order[i], to)) changes.push_back({order[i], to});
 }
 
-}  // namespace baechi
+}  // namespace baechi::search

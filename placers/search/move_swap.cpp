@@ -1,6 +1,6 @@
 #include "placers/search/move.h"
 
-namespace baechi {
+namespace baechi::search {
 
 void move_swap(const SearchSpace& space, const UnitDevices& at, Random& random,
                std::vector<Change>& changes) {
@@ -10,4 +10,4 @@ void move_swap(const SearchSpace& space, const UnitDevices& at, Random& random,
   changes.push_back({b, at[a]});
 }
 
-}  // namespace baechi
+}  // namespace baechi::search

@@ -1,6 +1,6 @@
 #include "placers/search/move.h"
 
-namespace baechi {
+namespace baechi::search {
 
 void move_unit(const SearchSpace& space, const UnitDevices& at, Random& random,
                std::vector<Change>& changes) {
@@ -8,4 +8,4 @@ void move_unit(const SearchSpace& space, const UnitDevices& at, Random& random,
   changes.push_back({u, draw_device(space, u, at[u], random)});
 }
 
-}  // namespace baechi
+}  // namespace baechi::search

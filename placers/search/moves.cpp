@@ -3,7 +3,7 @@
 
 #include "placers/search/move.h"
 
-namespace baechi {
+namespace baechi::search {
 
 void move_unit(const SearchSpace&, const UnitDevices&, Random&, std::vector<Change>&);
 void move_join(const SearchSpace&, const UnitDevices&, Random&, std::vector<Change>&);
@@ -56,4 +56,4 @@ DeviceId draw_neighbouring_device(const SearchSpace& space, const UnitDevices& a
   return at[u];  // not reached
 }
 
-}  // namespace baechi
+}  // namespace baechi::search

@@ -9,7 +9,7 @@
 #include "placers/registry.h"
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::search {
 
 Portfolio::Portfolio(Options& options, std::string_view objective) {
   if (const Options::Value* given = options.raw(
@@ -78,4 +78,4 @@ std::vector<Candidate> Portfolio::ask(const Problem& problem, const Objective& o
   return candidates;
 }
 
-}  // namespace baechi
+}  // namespace baechi::search

@@ -8,7 +8,7 @@
 #include "sim/objective/objective.h"
 #include "sim/options.h"
 
-namespace baechi {
+namespace baechi::search {
 
 /// An answer and its worth.
 struct Candidate {
@@ -40,4 +40,4 @@ class Portfolio {
   std::vector<Member> members_;
 };
 
-}  // namespace baechi
+}  // namespace baechi::search

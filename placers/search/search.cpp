@@ -14,7 +14,7 @@
 #include "placers/search/trace.h"
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::search {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -189,8 +189,12 @@ class Search final : public Placer {
 
 }  // namespace
 
+}  // namespace baechi::search
+
+namespace baechi {
+
 std::unique_ptr<Placer> make_search(Options& o) {
-  return std::make_unique<Search>(o);
+  return std::make_unique<search::Search>(o);
 }
 
 }  // namespace baechi

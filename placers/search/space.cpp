@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace baechi {
+namespace baechi::search {
 
 SearchSpace::SearchSpace(const Problem& problem) : problem_(problem), units_(problem.graph) {
   find_neighbours();
@@ -48,4 +48,4 @@ void SearchSpace::find_able() {
   }
 }
 
-}  // namespace baechi
+}  // namespace baechi::search

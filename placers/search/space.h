@@ -6,7 +6,7 @@
 #include "placers/colocation.h"
 #include "sim/random.h"
 
-namespace baechi {
+namespace baechi::search {
 
 /// The units of a problem, what joins them and where they may be. Outlived by the problem.
 class SearchSpace {
@@ -42,4 +42,4 @@ class SearchSpace {
 
 using UnitDevices = IdVector<UnitId, DeviceId>;  ///< [num_units]
 
-}  // namespace baechi
+}  // namespace baechi::search

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <stdexcept>
 
-namespace baechi {
+namespace baechi::search {
 
 void write_search_trace(const std::string& path, const std::vector<SearchStep>& steps) {
   std::string text = "evaluation,objective_us,feasible,by\n";
@@ -21,4 +21,4 @@ void write_search_trace(const std::string& path, const std::vector<SearchStep>& 
   std::filesystem::rename(aside, path);
 }
 
-}  // namespace baechi
+}  // namespace baechi::search

@@ -7,7 +7,7 @@
 
 #include "sim/objective/objective.h"
 
-namespace baechi {
+namespace baechi::search {
 
 /// A placement better than all before it.
 struct SearchStep {
@@ -20,4 +20,4 @@ struct SearchStep {
 /// Throws std::runtime_error where that fails.
 void write_search_trace(const std::string& path, const std::vector<SearchStep>& steps);
 
-}  // namespace baechi
+}  // namespace baechi::search

@@ -14,7 +14,7 @@
 #include "placers/solver/coin_matrix.h"
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::solver {
 namespace {
 
 /// Stops the search once it has taken so many simplex iterations.
@@ -103,4 +103,4 @@ MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
   return optimum;
 }
 
-}  // namespace baechi
+}  // namespace baechi::solver

@@ -6,7 +6,7 @@
 #include "placers/solver/linear_program.h"
 #include "sim/options.h"
 
-namespace baechi {
+namespace baechi::solver {
 
 /// A linear program some of whose columns must be whole. It has one objective.
 struct MixedProgram {
@@ -37,4 +37,4 @@ struct MixedOptimum {
 /// called from several threads at once.
 MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits);
 
-}  // namespace baechi
+}  // namespace baechi::solver

@@ -7,7 +7,7 @@
 #include "placers/solver/coin_matrix.h"
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::solver {
 namespace {
 
 // Reduced costs of the programs here are sums of a few input numbers near 1, exact to about 1e-13:
@@ -97,4 +97,4 @@ LinearOptimum solve(const LinearProgram& program, const Basis* start) {
   }
 }
 
-}  // namespace baechi
+}  // namespace baechi::solver

@@ -2,7 +2,7 @@
 #pragma once
 #include "placers/solver/linear_program.h"
 
-namespace baechi {
+namespace baechi::solver {
 
 /// Minimises the objectives of `program`, the first above all, by the simplex method: primal from
 /// `start` where one is given, else dual from the slack basis. Between two objectives whatever has
@@ -11,4 +11,4 @@ namespace baechi {
 /// caller's to look at.
 LinearOptimum solve(const LinearProgram& program, const Basis* start = nullptr);
 
-}  // namespace baechi
+}  // namespace baechi::solver

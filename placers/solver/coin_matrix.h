@@ -4,7 +4,7 @@
 
 #include "placers/solver/linear_program.h"
 
-namespace baechi {
+namespace baechi::solver {
 
 inline CoinPackedMatrix coin_matrix(const LinearProgram& program) {
   std::vector<int> columns;
@@ -28,4 +28,4 @@ inline CoinPackedMatrix coin_matrix(const LinearProgram& program) {
           nullptr};
 }
 
-}  // namespace baechi
+}  // namespace baechi::solver

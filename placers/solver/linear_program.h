@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace baechi {
+namespace baechi::solver {
 
 /// column_lower <= x <= column_upper and row_lower <= A x <= row_upper. Of all such x, those that
 /// minimise the first objective; of these, those that minimise the second; and so on.
@@ -59,4 +59,4 @@ struct LinearOptimum {
   std::size_t objectives = 0;
 };
 
-}  // namespace baechi
+}  // namespace baechi::solver

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "placers/exact/pipelines.h"
 #include "placers/bounds/solver_bounds.h"
+#include "placers/exact/pipelines.h"
 #include "placers/registry.h"
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/cluster_flags.h"
@@ -46,25 +46,25 @@ Bounds step_bounds(const LowerBounds& quick, const Problem& problem) {
                  {"work", "work_us", "all ops, shared out evenly over the devices", quick.work},
                  {"group", "group_us", "the longest colocation group, on one device", quick.group},
                  {"memory", "memory_us", "all ops, shared out so that the weights fit",
-                  shared_bound(problem, Limits::all_devices)}}};
+                  bounds::shared_bound(problem, bounds::Limits::all_devices)}}};
   if (problem.engine.semantics == Semantics::event && problem.graph.num_edges() <= most_edges)
     bounds.all.push_back({"communication", "communication_us",
                           "the longest chain, one neighbour of each op near",
-                          communication_bound(problem)});
+                          bounds::communication_bound(problem)});
   return bounds;
 }
 
 Bounds load_bounds(const LowerBounds& quick, const Problem& problem,
                    std::optional<Duration> time_limit) {
   const ColocationUnits units(problem.graph);
-  const std::vector<DeviceSort> sorts = device_sorts(problem);
-  const Blocks blocks(problem, units, sorts, {.join_cycles = false});
+  const std::vector<exact::DeviceClass> classes = exact::device_classes(problem);
+  const exact::Blocks blocks(problem, units, classes, {.join_cycles = false});
   Bounds bounds{{{"work", "work_us", "all ops, shared out evenly over the devices", quick.work},
                  {"group", "group_us", "the longest colocation group, on one device", quick.group},
                  {"memory", "memory_us", "all ops, shared out so that the weights fit",
-                  shared_bound(problem, Limits::accelerators)},
+                  bounds::shared_bound(problem, bounds::Limits::accelerators)},
                  {"counting", "counting_us", "the longest groups, given out whole",
-                  load_bound(blocks, sorts)}}};
+                  exact::load_bound(blocks, classes)}}};
   if (!time_limit) return bounds;
   const std::string limit = fmt::format("{} us", to_us(*time_limit));
   try {
@@ -107,7 +107,7 @@ int bound(const Arguments& arguments) {
   const LowerBounds quick = lower_bounds(problem.graph, problem.cluster, problem.costs);
   const Bounds step = step_bounds(quick, problem);
   const Bounds load = load_bounds(quick, problem, time_limit);
-  const std::optional<std::size_t> needed = devices_needed(problem);
+  const std::optional<std::size_t> needed = bounds::devices_needed(problem);
   if (arguments.format == "json") {
     Json json = json_of(step);
     json["fits_in_memory"] = quick.fits_in_memory;

@@ -4,8 +4,8 @@
 
 #include "placers/adjust.h"
 #include "placers/original/original.h"
-#include "sim/original/simulation.h"
 #include "sim/error.h"
+#include "sim/original/simulation.h"
 
 namespace baechi::golden {
 namespace {
@@ -14,8 +14,8 @@ constexpr Bytes unlimited{std::int64_t{1} << 50};
 
 /// What every row starts from.
 IdVector<OpId, DeviceId> base_placement(const NamedGraph& graph, std::size_t devices) {
-  return baechi_place(graph.graph, IdVector<DeviceId, Bytes>(devices, unlimited),
-                      {.algorithm = CompatAlgorithm::m_etf, .colocation = false})
+  return original::place(graph.graph, IdVector<DeviceId, Bytes>(devices, unlimited),
+                         {.algorithm = original::Algorithm::m_etf, .colocation = false})
       .device;
 }
 
@@ -38,7 +38,7 @@ void check_adjuster(Record& record, const NamedGraph& graph,
     record.leave_out({"error"});
     return;
   }
-  record.equal("placement", ids(adjusted.device, no_device));
+  record.equal("placement", ids(adjusted.device, original::no_device));
   record.equal("device_size_after", bytes(adjusted.size));
   const BaechiStep step = simulate_baechi(workload.grouped("tf").graph, adjusted.device, devices,
                                           nullptr, adjusted.size);

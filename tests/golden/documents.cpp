@@ -38,7 +38,7 @@ json predecessors(const BaechiGraph& graph) {
 
 json group_infos(const NamedGraph& graph) {
   json infos = json::object();
-  const auto groups = compat_groups(graph.graph);
+  const auto groups = original::groups_of(graph.graph);
   for (const GroupId g : groups.ids()) {
     if (groups[g].members.empty()) continue;
     json members = json::array();

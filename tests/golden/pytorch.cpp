@@ -37,16 +37,16 @@ NamedGraph one_tensor_per_edge(const NamedGraph& named, bool shared) {
   return {BaechiGraph(std::move(ops), reads), std::move(names), named.group_names};
 }
 
-CompatOptions options_of(Record& record) {
+original::PlacerOptions options_of(Record& record) {
   const std::string algorithm = record.input("algo").get<std::string>();
-  CompatOptions options{.variant = Variant::pytorch, .colocation = false};
+  original::PlacerOptions options{.variant = Variant::pytorch, .colocation = false};
   if (algorithm == "topo_cap" || algorithm == "topo_nocap") {
-    options.algorithm = CompatAlgorithm::m_topo;
+    options.algorithm = original::Algorithm::m_topo;
     options.uniform = algorithm == "topo_cap";
   } else if (algorithm == "etf") {
-    options.algorithm = CompatAlgorithm::m_etf;
+    options.algorithm = original::Algorithm::m_etf;
   } else if (algorithm == "sct") {
-    options.algorithm = CompatAlgorithm::m_sct;
+    options.algorithm = original::Algorithm::m_sct;
     options.threshold = record.input("threshold").get<double>();
   } else {
     throw InputError(fmt::format("no algorithm '{}' (topo_cap, topo_nocap, etf, sct)", algorithm));
@@ -67,7 +67,7 @@ std::optional<std::int64_t> limit_of(const std::string& mem, const Workload& wor
 }
 
 /// A tensor, which the placer knows by number, by its name.
-std::string message_of(const CompatFailure& failure, const std::vector<std::string>& tensors) {
+std::string message_of(const original::Failure& failure, const std::vector<std::string>& tensors) {
   constexpr std::string_view before = "not enough memory to rcv tensor ";
   if (!failure.message.starts_with(before)) return failure.message;
   const std::string rest = failure.message.substr(before.size());
@@ -89,7 +89,8 @@ json without_transfers(const json& events) {
   return list;
 }
 
-void check_outcome(Record& record, const CompatResult& result, const CompatOptions& options,
+void check_outcome(Record& record, const original::PlacerResult& result,
+                   const original::PlacerOptions& options,
                    const std::vector<std::string>& tensors) {
   record.equal("status", result.failure ? "error" : "ok");
   if (result.cap) record.equal("cap", result.cap->count);
@@ -99,14 +100,14 @@ void check_outcome(Record& record, const CompatResult& result, const CompatOptio
     record.equal("error", {{"type", result.failure->type},
                            {"where", result.failure->where},
                            {"msg", message_of(*result.failure, tensors)}});
-    record.equal("partial_placement", ids(result.device, no_device));
-    if (options.algorithm != CompatAlgorithm::m_topo)
+    record.equal("partial_placement", ids(result.device, original::no_device));
+    if (options.algorithm != original::Algorithm::m_topo)
       record.equal("num_scheduled", result.order.size());
     return;
   }
-  record.equal("placement", ids(result.device, no_device));
+  record.equal("placement", ids(result.device, original::no_device));
   record.equal("topo_order", positions(result.order));
-  if (options.algorithm != CompatAlgorithm::m_topo)
+  if (options.algorithm != original::Algorithm::m_topo)
     record.equal("est_makespan", us(result.makespan));
 }
 
@@ -115,18 +116,18 @@ void check_pytorch_run(const json& run, Workload& workload, const std::string& f
   Record record(report, file, name, run);
   const NamedGraph& plain = workload.grouped("tf");
   const NamedGraph graph = one_tensor_per_edge(plain, record.input("shared_names").get<bool>());
-  const CompatOptions options = options_of(record);
+  const original::PlacerOptions options = options_of(record);
   const Bytes limit{record.input("memory_limit").get<std::int64_t>()};
   if (const auto bytes = limit_of(record.input("mem").get<std::string>(), workload))
     record.equal("memory_limit", *bytes);
   std::vector<std::uint32_t> favourites;
-  if (options.algorithm == CompatAlgorithm::m_sct)
+  if (options.algorithm == original::Algorithm::m_sct)
     favourites = favourites_of(record, plain, workload, options.threshold, {});
   EventLog log(graph.tensors);
-  const CompatResult result = baechi_place(
+  const original::PlacerResult result = original::place(
       graph.graph, IdVector<DeviceId, Bytes>(workload.devices(), limit), options, favourites, &log);
   check_outcome(record, result, options, graph.tensors);
-  if (options.algorithm != CompatAlgorithm::m_topo)
+  if (options.algorithm != original::Algorithm::m_topo)
     record.equal("events", without_transfers(log.to_json()));
   record.finish();
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/original/simulation.h"
 #include "sim/error.h"
+#include "sim/original/simulation.h"
 #include "tests/golden/transforms.h"
 
 namespace baechi::golden {
@@ -18,14 +18,15 @@ struct Target {
   const FusedGraph* fused = nullptr;  // null if the run is not
 };
 
-CompatOptions options_of(Record& record) {
+original::PlacerOptions options_of(Record& record) {
   const std::string algorithm = record.input("algo").get<std::string>();
-  CompatOptions options{.colocation = record.input("coloc").get<bool>()};
+  original::PlacerOptions options{.colocation = record.input("coloc").get<bool>()};
   if (algorithm == "topo") {
-    options.algorithm = CompatAlgorithm::m_topo;
+    options.algorithm = original::Algorithm::m_topo;
     options.uniform = record.input("uniform").get<bool>();
   } else if (algorithm == "etf" || algorithm == "sct") {
-    options.algorithm = algorithm == "etf" ? CompatAlgorithm::m_etf : CompatAlgorithm::m_sct;
+    options.algorithm =
+        algorithm == "etf" ? original::Algorithm::m_etf : original::Algorithm::m_sct;
     options.reserve = record.input("reserve").get<bool>();
     if (algorithm == "sct") options.threshold = record.input("threshold").get<double>();
   } else {
@@ -102,29 +103,29 @@ void check_x(Record& record, const NamedGraph& graph, double optimum) {
     record.mismatch("lp_x", fmt::format("the optimum, {}", optimum), fmt::format("{}", length));
 }
 
-std::string message_of(const CompatFailure& failure, const NamedGraph& graph) {
+std::string message_of(const original::Failure& failure, const NamedGraph& graph) {
   if (failure.type != "KeyError") return failure.message;
   const std::string& group = graph.group_names[index(graph.graph.op(failure.op).group)];
   return group.empty() ? "None" : "'" + group + "'";
 }
 
-void check_outcome(Record& record, const CompatResult& result, const NamedGraph& graph,
-                   const CompatOptions& options) {
+void check_outcome(Record& record, const original::PlacerResult& result, const NamedGraph& graph,
+                   const original::PlacerOptions& options) {
   record.equal("status", result.failure ? "error" : "ok");
   if (result.cap) record.equal("cap", result.cap->count);
-  const json placement = ids(result.device, no_device);
+  const json placement = ids(result.device, original::no_device);
   if (result.failure) {
     record.equal("error", {{"type", result.failure->type},
                            {"where", result.failure->where},
                            {"file", result.failure->file},
                            {"msg", message_of(*result.failure, graph)}});
     record.equal("partial_placement", placement);
-    if (options.algorithm != CompatAlgorithm::m_topo)
+    if (options.algorithm != original::Algorithm::m_topo)
       record.equal("num_scheduled", result.order.size());
     return;
   }
   record.equal("placement", placement);
-  if (options.algorithm == CompatAlgorithm::m_topo) {
+  if (options.algorithm == original::Algorithm::m_topo) {
     record.equal("topo_used", bytes(result.used));
   } else {
     record.equal("est_makespan", us(result.makespan));
@@ -167,7 +168,7 @@ void check_virtual(const json& run, const IdVector<OpId, DeviceId>& placement, W
 /// The placement of a fused graph, of each op that went into it.
 IdVector<OpId, DeviceId> unfused(const IdVector<OpId, DeviceId>& placement, const FusedGraph& fused,
                                  std::size_t num_ops) {
-  IdVector<OpId, DeviceId> result(num_ops, no_device);
+  IdVector<OpId, DeviceId> result(num_ops, original::no_device);
   for (const OpId v : placement.ids()) {
     for (const std::size_t op : fused.ops[index(v)])
       result[OpId{static_cast<std::uint32_t>(op)}] = placement[v];
@@ -197,7 +198,7 @@ std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph
   const auto x = record.input("lp_x").get<std::vector<double>>();
   if (x.size() != graph.graph.num_edges()) throw InputError("lp_x: not one for each edge");
   return check_favourites(record, graph,
-                          favourite_edges(sct_graph(graph.graph), x, threshold, true));
+                          favourite_edges(original::sct_graph(graph.graph), x, threshold, true));
 }
 
 void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
@@ -215,25 +216,25 @@ void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
   } else {
     target.graph = &workload.grouped(grouper);
   }
-  const CompatOptions options = options_of(record);
+  const original::PlacerOptions options = options_of(record);
   const Bytes limit{record.input("memory_limit").get<std::int64_t>()};
   if (record.has("mem")) {
     if (const auto bytes = limit_of(record.input("mem").get<std::string>(), workload))
       record.equal("memory_limit", *bytes);
   }
   std::vector<std::uint32_t> favourites;
-  if (options.algorithm == CompatAlgorithm::m_sct)
+  if (options.algorithm == original::Algorithm::m_sct)
     favourites = favourites_of(record, *target.graph, workload, options.threshold, known);
 
   EventLog log(target.graph->tensors);
-  const CompatResult result =
-      baechi_place(target.graph->graph, IdVector<DeviceId, Bytes>(workload.devices(), limit),
-                   options, favourites, &log);
+  const original::PlacerResult result =
+      original::place(target.graph->graph, IdVector<DeviceId, Bytes>(workload.devices(), limit),
+                      options, favourites, &log);
   check_outcome(record, result, *target.graph, options);
   IdVector<OpId, DeviceId> placement = result.device;
   if (target.fused != nullptr) {
     placement = unfused(placement, *target.fused, workload.golden().ops.size());
-    if (!result.failure) record.equal("op_placement", ids(placement, no_device));
+    if (!result.failure) record.equal("op_placement", ids(placement, original::no_device));
   }
   record.finish();
   check_events(run, log, file, name + " events", report);
@@ -255,7 +256,7 @@ std::vector<std::uint32_t> favourites_of_edges(const BaechiGraph& graph,
     if (e >= graph.num_edges())
       throw InputError(fmt::format("no edge {} among {}", e, graph.num_edges()));
   }
-  return favourites(sct_graph(graph), edges, true).favourite;
+  return favourites(original::sct_graph(graph), edges, true).favourite;
 }
 
 json children(const std::vector<std::uint32_t>& favourites) {
@@ -312,7 +313,7 @@ const NamedGraph& Workload::grouped(const std::string& grouper) {
 double Workload::lp_optimum(const NamedGraph& graph) {
   const auto known = optimum_.find(&graph);
   if (known != optimum_.end()) return known->second;
-  const double w = solve_sct(sct_graph(graph.graph), {.canonical = false}).w / 1e3;
+  const double w = solve_sct(original::sct_graph(graph.graph), {.canonical = false}).w / 1e3;
   return optimum_.emplace(&graph, w).first->second;
 }
 

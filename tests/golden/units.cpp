@@ -7,8 +7,8 @@
 #include "placers/original/original.h"
 #include "placers/solver/clp.h"
 #include "sim/cluster/cost_model.h"
-#include "sim/original/simulation.h"
 #include "sim/error.h"
+#include "sim/original/simulation.h"
 #include "tests/golden/goldens.h"
 #include "tests/golden/replay.h"
 #include "tests/golden/transforms.h"
@@ -67,51 +67,53 @@ void check_groupers(Record& record) {
 
 /// The linear program of m-SCT, row by row, that solve_sct() solves in its own way.
 /// Columns: x of each edge, start of each op, w.
-LinearProgram favourite_program(const SctGraph& graph) {
+solver::LinearProgram favourite_program(const SctGraph& graph) {
   const auto us = [](Duration t) { return static_cast<double>(t.count()) / 1e3; };
-  LinearProgram program;
+  solver::LinearProgram program;
   const std::size_t num_edges = graph.edges.size();
   const std::size_t num_ops = graph.compute.size();
   for (std::size_t e = 0; e < num_edges; ++e) program.add_column(0.0, 1.0);
-  for (std::size_t v = 0; v < num_ops; ++v) program.add_column(0.0, LinearProgram::infinity);
-  const std::uint32_t w = program.add_column(0.0, LinearProgram::infinity);
+  for (std::size_t v = 0; v < num_ops; ++v)
+    program.add_column(0.0, solver::LinearProgram::infinity);
+  const std::uint32_t w = program.add_column(0.0, solver::LinearProgram::infinity);
   const auto start = [num_edges](std::size_t v) {
     return static_cast<std::uint32_t>(num_edges + v);
   };
 
-  std::vector<std::vector<LinearProgram::Term>> out(num_ops);
-  std::vector<std::vector<LinearProgram::Term>> in(num_ops);
+  std::vector<std::vector<solver::LinearProgram::Term>> out(num_ops);
+  std::vector<std::vector<solver::LinearProgram::Term>> in(num_ops);
   for (std::uint32_t e = 0; e < num_edges; ++e) {
     const auto [src, dst, communication] = graph.edges[e];
-    const LinearProgram::Term row[] = {
+    const solver::LinearProgram::Term row[] = {
         {start(dst), 1.0}, {start(src), -1.0}, {e, -us(communication)}};
-    program.add_row(us(graph.compute[src]), row, LinearProgram::infinity);
+    program.add_row(us(graph.compute[src]), row, solver::LinearProgram::infinity);
     out[src].push_back({e, 1.0});
     in[dst].push_back({e, 1.0});
   }
   for (std::size_t v = 0; v < num_ops; ++v) {
-    const LinearProgram::Term row[] = {{w, 1.0}, {start(v), -1.0}};
-    program.add_row(us(graph.compute[v]), row, LinearProgram::infinity);
+    const solver::LinearProgram::Term row[] = {{w, 1.0}, {start(v), -1.0}};
+    program.add_row(us(graph.compute[v]), row, solver::LinearProgram::infinity);
     for (const auto* edges : {&out[v], &in[v]}) {
       if (!edges->empty())
-        program.add_row(static_cast<double>(edges->size()) - 1.0, *edges, LinearProgram::infinity);
+        program.add_row(static_cast<double>(edges->size()) - 1.0, *edges,
+                        solver::LinearProgram::infinity);
     }
   }
   return program;
 }
 
 /// The least (sign 1) or largest (-1) value of a column.
-double extreme(LinearProgram& program, std::size_t column, double sign) {
+double extreme(solver::LinearProgram& program, std::size_t column, double sign) {
   program.objectives = {std::vector<double>(program.num_columns(), 0.0)};
   program.objectives[0][column] = sign;
-  const LinearOptimum optimum = solve(program);
-  BAECHI_CHECK(optimum.status == LinearOptimum::Status::optimal, "the face is not empty");
+  const solver::LinearOptimum optimum = solve(program);
+  BAECHI_CHECK(optimum.status == solver::LinearOptimum::Status::optimal, "the face is not empty");
   return optimum.x[column];
 }
 
 /// Over all optima, the range of each x. Recorded with 6 digits, and w may be 1e-6 us too large.
 void check_lp_faces(Record& record, const GoldenGraph& golden) {
-  const SctGraph graph = sct_graph(named_graph(golden, tf_groups(golden)).graph);
+  const SctGraph graph = original::sct_graph(named_graph(golden, tf_groups(golden)).graph);
   const SctSolution ours = solve_sct(graph);
   const auto low = record.input("lo").get<std::vector<double>>();
   const auto high = record.input("hi").get<std::vector<double>>();
@@ -121,7 +123,7 @@ void check_lp_faces(Record& record, const GoldenGraph& golden) {
     throw InputError("lo, hi: not one for each edge");
 
   constexpr double tolerance = 1e-5;
-  LinearProgram program = favourite_program(graph);
+  solver::LinearProgram program = favourite_program(graph);
   const std::size_t w = program.num_columns() - 1;
   program.column_upper[w] = extreme(program, w, 1.0) + 1e-6;
   std::size_t free = 0;
@@ -152,14 +154,14 @@ void check_lp_faces(Record& record, const GoldenGraph& golden) {
 /// among results/msr: by GLPK, at a threshold of 0.1. `programs`: its `lp`, or null.
 void check_sensitivity(Record& record, const GoldenGraph& golden, const json& programs) {
   const NamedGraph graph = named_graph(golden, tf_groups(golden));
-  const auto place = [&](CompatAlgorithm algorithm, std::span<const std::uint32_t> favourites) {
-    return baechi_place(graph.graph, IdVector<DeviceId, Bytes>(golden.devices, Bytes{1LL << 50}),
-                        {.algorithm = algorithm, .colocation = false}, favourites);
+  const auto place = [&](original::Algorithm algorithm, std::span<const std::uint32_t> favourites) {
+    return original::place(graph.graph, IdVector<DeviceId, Bytes>(golden.devices, Bytes{1LL << 50}),
+                           {.algorithm = algorithm, .colocation = false}, favourites);
   };
-  const auto simulated = [&](const CompatResult& placed) {
+  const auto simulated = [&](const original::PlacerResult& placed) {
     return us(simulate_baechi(graph.graph, placed.device, golden.devices).result.makespan);
   };
-  const CompatResult etf = place(CompatAlgorithm::m_etf, {});
+  const original::PlacerResult etf = place(original::Algorithm::m_etf, {});
   Duration work{};
   for (const OpId v : graph.graph.ops()) work += graph.graph.op(v).compute;
   record.equal("ops", graph.graph.num_ops());
@@ -169,14 +171,14 @@ void check_sensitivity(Record& record, const GoldenGraph& golden, const json& pr
   if (programs.contains("unfused") && programs["unfused"].value("solver", "") == "glpk") {
     const auto edges = at(programs["unfused"], "fav_edges").get<std::vector<std::uint32_t>>();
     const std::vector<std::uint32_t> favourite = favourites_of_edges(graph.graph, edges);
-    const CompatResult sct = place(CompatAlgorithm::m_sct, favourite);
+    const original::PlacerResult sct = place(original::Algorithm::m_sct, favourite);
     record.equal("sct_glpk_0.1", us(sct.makespan));
     record.equal("sctv_glpk_0.1", simulated(sct));
     record.equal("chosen_glpk_0.1", edges.size());
     record.equal("fav_glpk_0.1", favourite.size() - static_cast<std::size_t>(
                                                         std::ranges::count(favourite, nobody)));
   }
-  const double optimum = solve_sct(sct_graph(graph.graph), {.canonical = false}).w / 1e3;
+  const double optimum = solve_sct(original::sct_graph(graph.graph), {.canonical = false}).w / 1e3;
   for (const char* solver : {"glpk", "conelp"}) {
     record.near(fmt::format("obj_{}", solver).c_str(), optimum, 1e-6);
     record.leave_out({fmt::format("lp_{}", solver).c_str()});  // seconds

@@ -8,17 +8,18 @@
 #include "sim/objective/objective.h"
 #include "sim/random.h"
 #include "tests/placers/exact/brute_force.h"
-#include "tests/traces/msr_files.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
+#include "tests/traces/msr_files.h"
 
 using namespace baechi;
+using namespace baechi::exact;
 using namespace baechi::testing;
 
 namespace {
 
 /// A small problem with all that the exact planners look at: groups, phases, ops that run on one
-/// kind of device only, work and transfers of no time, tight memory, several sorts of devices.
+/// kind of device only, work and transfers of no time, tight memory, several classes of devices.
 class SmallProblem {
  public:
   SmallProblem(std::uint32_t most_ops, bool training, std::uint64_t seed)
@@ -112,7 +113,7 @@ std::optional<Duration> value_of(const std::optional<Best>& best) {
 }
 
 /// Limits that no small problem meets.
-constexpr MixedLimits most{.nodes = 10'000, .iterations = 1'000'000, .terms = 1'000'000};
+constexpr solver::MixedLimits most{.nodes = 10'000, .iterations = 1'000'000, .terms = 1'000'000};
 
 /// A fact of what `placer` answers; nothing if it says infeasible.
 std::optional<double> fact_of(const Placer& placer, const Problem& problem, const char* fact) {
@@ -238,12 +239,12 @@ TEST_SUITE("exact") {
       const bool contiguous = seed % 2 == 0;
       const auto best = best_placement(problem, *max_load, contiguous ? is_convex : any_placement);
       const ColocationUnits units(problem.graph);
-      const std::vector<DeviceSort> sorts = device_sorts(problem);
-      const Blocks blocks(problem, units, sorts, {.join_cycles = false});
+      const std::vector<DeviceClass> classes = device_classes(problem);
+      const Blocks blocks(problem, units, classes, {.join_cycles = false});
       const Duration below = best ? 2 * best->makespan + 2ns : 1000ns;
       const LoadProgram program =
-          load_program(problem, blocks, sorts, below, 1ns, {.contiguous = contiguous});
-      const MixedOptimum found = solve(program.program, most);
+          load_program(problem, blocks, classes, below, 1ns, {.contiguous = contiguous});
+      const solver::MixedOptimum found = solve(program.program, most);
       REQUIRE(found.finished);
       REQUIRE(found.x.empty() == !best.has_value());
       if (!best) continue;

@@ -11,13 +11,14 @@
 #include <thread>
 #include <vector>
 
-#include "placers/solver/clp.h"
 #include "placers/sct/favourite_child.h"
 #include "placers/sct/sct_solutions.h"
+#include "placers/solver/clp.h"
 #include "sim/random.h"
 #include "tests/shared_data.h"
 
 using namespace baechi;
+using namespace baechi::solver;
 using namespace baechi::testing;
 using namespace std::chrono_literals;
 

@@ -12,15 +12,16 @@
 #include "placers/search/portfolio.h"
 #include "sim/engine/simulation.h"
 #include "sim/objective/objective.h"
-#include "tests/placers/exact/brute_force.h"
 #include "tests/message.h"
-#include "tests/traces/msr_files.h"
+#include "tests/placers/exact/brute_force.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
+#include "tests/traces/msr_files.h"
 
 using namespace baechi;
+using namespace baechi::search;
 using namespace baechi::testing;
 
 namespace {
@@ -36,7 +37,7 @@ Options::Value list(std::initializer_list<const char*> items) {
   return all;
 }
 
-std::unique_ptr<Placer> search(Values values) {
+std::unique_ptr<Placer> searcher(Values values) {
   return make_placer("search", Options("search", std::move(values)));
 }
 
@@ -44,7 +45,7 @@ Score score(const std::string& objective, const Problem& problem, const Placemen
   return make_objective(objective, Options(objective))->score(problem, placement);
 }
 
-/// On two sorts of devices, one of them cores.
+/// On two classes of devices, one of them cores.
 OpGraph with_cores(const OpGraph& graph) {
   IdVector<OpId, Duration> slow(graph.num_ops()), fast(graph.num_ops());
   for (const OpId v : graph.ops()) {
@@ -72,7 +73,7 @@ TEST_SUITE("search") {
     const OpGraph graph = std::move(b).build();
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
-    const Placement p = search({{"portfolio", value("single")}, {"evaluations", value("40")}})
+    const Placement p = searcher({{"portfolio", value("single")}, {"evaluations", value("40")}})
                             ->place({graph, cluster, costs}, 0);
     CHECK(p.device[OpId{0}] != p.device[OpId{1}]);
     CHECK(p.facts.at("portfolio_us") == 0.020);
@@ -84,7 +85,8 @@ TEST_SUITE("search") {
   TEST_CASE("what a search says it found is what the objective says, and never worse than before") {
     for (const char* objective : {"step_time", "max_load", "latency"}) {
       CAPTURE(objective);
-      const auto placer = search({{"objective", value(objective)}, {"evaluations", value("200")}});
+      const auto placer =
+          searcher({{"objective", value(objective)}, {"evaluations", value("200")}});
       for (std::uint64_t seed = 0; seed < 30; ++seed) {
         CAPTURE(seed);
         const RandomProblem random({.ops = 30}, 3, seed);
@@ -118,9 +120,9 @@ TEST_SUITE("search") {
         const auto evaluator = make_objective(objective, Options(objective))->on(random.under({}));
         evaluator->begin(random.placement);
         guessed += evaluator->guesses() > 1 ? 1U : 0U;
-        const auto placer = search({{"objective", value(objective)},
-                                    {"evaluations", value("1000")},
-                                    {"chains", value("5")}});
+        const auto placer = searcher({{"objective", value(objective)},
+                                      {"evaluations", value("1000")},
+                                      {"chains", value("5")}});
         std::vector<Placement> found;
         for (const std::size_t threads : {1U, 2U, 4U}) {
           const oneapi::tbb::global_control limit(
@@ -141,7 +143,8 @@ TEST_SUITE("search") {
   TEST_CASE("on graphs small enough to try everything it finds the best") {
     for (const char* objective : {"step_time", "max_load", "latency"}) {
       CAPTURE(objective);
-      const auto placer = search({{"objective", value(objective)}, {"evaluations", value("4000")}});
+      const auto placer =
+          searcher({{"objective", value(objective)}, {"evaluations", value("4000")}});
       const auto measure = make_objective(objective, Options(objective));
       for (std::uint64_t seed = 0; seed < 40; ++seed) {
         CAPTURE(seed);
@@ -307,12 +310,12 @@ TEST_SUITE("search") {
     const RandomProblem random({.ops = 40}, 3, 1);
     const Problem problem = random.under({});
     const std::atomic<bool> stop = true;
-    const auto placer = search({});
+    const auto placer = searcher({});
     CHECK(placer->can_stop());
     const Placement stopped = placer->place_watched(problem, 0, {.stop = &stop});
     CHECK(stopped.facts.at("evaluations") == 0.0);
     CHECK(stopped.facts.at("found_us") == stopped.facts.at("portfolio_us"));
-    CHECK(search({{"evaluations", value("0")}})->place(problem, 0).device == stopped.device);
+    CHECK(searcher({{"evaluations", value("0")}})->place(problem, 0).device == stopped.device);
   }
 
   TEST_CASE("it tells how far it is, and writes how it came to its answer") {
@@ -321,7 +324,7 @@ TEST_SUITE("search") {
     const RandomProblem random({.ops = 40}, 3, 1);
     std::vector<std::string> lines;
     const Placement p =
-        search({{"trace", value(file)}, {"evaluations", value("800")}})
+        searcher({{"trace", value(file)}, {"evaluations", value("800")}})
             ->place_watched(random.under({}), 0,
                             {.progress = [&](std::string_view line) { lines.emplace_back(line); }});
     REQUIRE(lines.size() == 16);
@@ -354,16 +357,16 @@ TEST_SUITE("search") {
     const auto best = best_placement(problem, *objective, any_placement);
     REQUIRE(best.has_value());
     write_placement(folder.file("best.json"), best->placement, random.graph, "random", 3);
-    const Placement found = search({{"portfolio", value("random")},
-                                    {"start", value(folder.file("best.json"))},
-                                    {"evaluations", value("0")}})
+    const Placement found = searcher({{"portfolio", value("random")},
+                                      {"start", value(folder.file("best.json"))},
+                                      {"evaluations", value("0")}})
                                 ->place(problem, 0);
     CHECK(objective->score(problem, found).value == best->makespan);
   }
 
   TEST_CASE("with wall-clock time as its budget it ends, and is no worse than the portfolio") {
     const RandomProblem random({.ops = 40}, 3, 1);
-    const Placement p = search({{"seconds", value("0.05")}})->place(random.under({}), 0);
+    const Placement p = searcher({{"seconds", value("0.05")}})->place(random.under({}), 0);
     CHECK(p.facts.at("found_us") <= p.facts.at("portfolio_us"));
   }
 
@@ -376,9 +379,9 @@ TEST_SUITE("search") {
       CAPTURE(name);
       const MsrProblem workload(*data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs" /
                                 (std::string(name) + ".json"));
-      const Placement p = search({{"objective", value("max_load")},
-                                  {"portfolio", value("linearized_dp")},
-                                  {"evaluations", value("100000")}})
+      const Placement p = searcher({{"objective", value("max_load")},
+                                    {"portfolio", value("linearized_dp")},
+                                    {"evaluations", value("100000")}})
                               ->place(workload.problem(), 0);
       CHECK(score("max_load", workload.problem(), p).value <= known);
     }
@@ -386,7 +389,7 @@ TEST_SUITE("search") {
 
   TEST_CASE("what cannot be searched is refused by name") {
     const auto said = [](Values values) {
-      return message<InputError>([&] { search(std::move(values)); });
+      return message<InputError>([&] { searcher(std::move(values)); });
     };
     CHECK(said({{"objective", value("max_lod")}}).find("did you mean 'max_load'?") !=
           std::string::npos);

@@ -123,7 +123,7 @@ TEST_SUITE("baechi") {
   TEST_CASE("m-ETF of the original: by hand") {
     // a on gpu0 0..10; b could start at 10 there, at 110 on gpu1: b 10..30; then c at 30, not 110.
     const Case test(two_readers());
-    const Placement p = place_compat(test.problem, {.algorithm = CompatAlgorithm::m_etf});
+    const Placement p = original::place(test.problem, {.algorithm = original::Algorithm::m_etf});
     CHECK(p.device == on({gpu0, gpu0, gpu0}).device);
     CHECK(p.facts.at("planned_step_us") == 60.0);
   }
@@ -131,17 +131,17 @@ TEST_SUITE("baechi") {
   TEST_CASE("m-TOPO of the original fills each device up to an even share and the largest op") {
     // a 300, b 50, c 0 kB: share 350 / 2 + 300 = 475 kB: all on gpu0
     const Case test(two_readers());
-    CompatOptions options{.algorithm = CompatAlgorithm::m_topo, .colocation = false};
-    CHECK(place_compat(test.problem, options).device == on({gpu0, gpu0, gpu0}).device);
+    original::PlacerOptions options{.algorithm = original::Algorithm::m_topo, .colocation = false};
+    CHECK(original::place(test.problem, options).device == on({gpu0, gpu0, gpu0}).device);
     // up to a limit of 320 kB: a on gpu0, and b and c on gpu1
     const Case tight(two_readers(), 2, Bytes{320'000});
     options.uniform = false;
-    CHECK(place_compat(tight.problem, options).device == on({gpu0, gpu1, gpu1}).device);
+    CHECK(original::place(tight.problem, options).device == on({gpu0, gpu1, gpu1}).device);
   }
 
   TEST_CASE("m-SCT of the original takes its favourites from the linear program") {
     const Case test(two_readers());
-    const Placement p = place_compat(test.problem, {.algorithm = CompatAlgorithm::m_sct});
+    const Placement p = original::place(test.problem, {.algorithm = original::Algorithm::m_sct});
     // One of b and c goes with a, the other pays 100: 10 + 100 + 20 with c, but 10 + 100 + 30
     // with b. Fractions do better: x of b is 1 - x of c, 10 + 100 x_b + 20 = 10 + 100 x_c + 30 at
     // x_b = 0.55: 85.
@@ -153,14 +153,16 @@ TEST_SUITE("baechi") {
     // a needs 300 kB
     const Case test(two_readers(), 2, Bytes{299'999});
     CHECK_THROWS_WITH_AS(
-        place_compat(test.problem, {.algorithm = CompatAlgorithm::m_etf, .colocation = false}),
+        original::place(test.problem,
+                        {.algorithm = original::Algorithm::m_etf, .colocation = false}),
         "m_etf, as the original: AssertionError in run (m_etf.py): # scheduled ops=0, # ops=3: no "
         "op "
         "that is ready fits on a device any more",
         InfeasibleError);
     CHECK_THROWS_WITH_AS(
-        place_compat(test.problem,
-                     {.algorithm = CompatAlgorithm::m_topo, .colocation = false, .uniform = false}),
+        original::place(
+            test.problem,
+            {.algorithm = original::Algorithm::m_topo, .colocation = false, .uniform = false}),
         "m_topo, as the original: RuntimeError in _place_ops (m_topo.py): 3 operators cannot be "
         "placed on devices.",
         InfeasibleError);
@@ -175,7 +177,7 @@ TEST_SUITE("baechi") {
           g.colocate(a, "x");
           g.colocate(b, "x");
           const Case grouped(std::move(g).build(), 2, Bytes{300});
-          place_compat(grouped.problem, {.algorithm = CompatAlgorithm::m_etf});
+          original::place(grouped.problem, {.algorithm = original::Algorithm::m_etf});
         }(),
         "m_etf, as the original: AssertionError in place_op (m_etf.py): Cannot place op 1 on dev "
         "0. "

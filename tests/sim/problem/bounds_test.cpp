@@ -2,18 +2,20 @@
 
 #include <doctest/doctest.h>
 
-#include "placers/exact/pipelines.h"
 #include "placers/bounds/solver_bounds.h"
+#include "placers/exact/pipelines.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;
+using namespace baechi::exact;
+using namespace baechi::bounds;
 using namespace baechi::testing;
 
 namespace {
 
-LowerBounds bounds(const OpGraph& graph, const Cluster& cluster) {
+LowerBounds quick_bounds(const OpGraph& graph, const Cluster& cluster) {
   const ProfiledCosts costs(graph, cluster);
   return lower_bounds(graph, cluster, costs);
 }
@@ -37,12 +39,12 @@ Cluster of_speeds(std::initializer_list<double> speeds) {
 TEST_SUITE("bounds") {
   TEST_CASE("the longest path binds where there are devices enough, the work where there are not") {
     // a(10) -> b(20), a -> c(30): path 40, work 60. Transfers count for nothing.
-    const LowerBounds one = bounds(one_tensor_two_readers(), gpus(1));
+    const LowerBounds one = quick_bounds(one_tensor_two_readers(), gpus(1));
     CHECK(one.critical_path == 40ns);
     CHECK(one.work == 60ns);
     CHECK(one.best() == 60ns);
     CHECK(one.binding() == "work");
-    const LowerBounds two = bounds(one_tensor_two_readers(), gpus(2));
+    const LowerBounds two = quick_bounds(one_tensor_two_readers(), gpus(2));
     CHECK(two.work == 30ns);
     CHECK(two.best() == 40ns);
     CHECK(two.binding() == "critical path");
@@ -53,24 +55,24 @@ TEST_SUITE("bounds") {
 
   TEST_CASE("a share of the work that is no whole time is rounded up") {
     // 40 / 3 = 13.3: no step of whole nanoseconds takes less than 14.
-    CHECK(bounds(independent(4).build(), gpus(3)).work == 14ns);
+    CHECK(quick_bounds(independent(4).build(), gpus(3)).work == 14ns);
   }
 
   TEST_CASE("nothing to do is bounded by nothing") {
-    const LowerBounds none = bounds(OpGraphBuilder().build(), gpus(2));
+    const LowerBounds none = quick_bounds(OpGraphBuilder().build(), gpus(2));
     CHECK(none.best() == 0ns);
     CHECK(none.binding() == "critical path");
     CHECK(none.fits_in_memory);
     OpGraphBuilder g;
     g.add_op({.name = "no time"});
-    CHECK(bounds(std::move(g).build(), gpus(2)).best() == 0ns);
+    CHECK(quick_bounds(std::move(g).build(), gpus(2)).best() == 0ns);
   }
 
   TEST_CASE("a faster device does more of the work, and the path is on the fastest") {
     // Speeds 1 and 2: an op takes 10 or 5. Three ops: 15 of the fast device's time, of which the
     // slow one can do half as much in the same time: 15 / 1.5 = 10; two on the fast one, one on the
     // slow one take just that.
-    const LowerBounds b = bounds(independent(3).build(), of_speeds({1.0, 2.0}));
+    const LowerBounds b = quick_bounds(independent(3).build(), of_speeds({1.0, 2.0}));
     CHECK(b.critical_path == 5ns);
     CHECK(b.work == 10ns);
   }
@@ -92,10 +94,10 @@ TEST_SUITE("bounds") {
         devices.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
       return Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
     };
-    const LowerBounds both = bounds(graph, cluster({"gpu", "cpu"}));
+    const LowerBounds both = quick_bounds(graph, cluster({"gpu", "cpu"}));
     CHECK(both.critical_path == 14ns);  // 4 + 10
     CHECK(both.work == 7ns);            // each device is the fastest for one of them: 14 / 2
-    const LowerBounds gpu = bounds(graph, cluster({"gpu"}));
+    const LowerBounds gpu = quick_bounds(graph, cluster({"gpu"}));
     CHECK(gpu.critical_path == 34ns);
     CHECK(gpu.work == 34ns);
     CHECK(gpu.binding() == "critical path");  // ties: the first
@@ -107,21 +109,21 @@ TEST_SUITE("bounds") {
     for (const std::uint32_t v : {0U, 2U, 4U}) g.colocate(OpId{v}, "three");
     for (const std::uint32_t v : {1U, 3U}) g.colocate(OpId{v}, "two");
     const OpGraph graph = std::move(g).build();
-    const LowerBounds b = bounds(graph, gpus(4));
+    const LowerBounds b = quick_bounds(graph, gpus(4));
     CHECK(b.critical_path == 10ns);
     CHECK(b.work == 15ns);
     CHECK(b.group == 30ns);
     CHECK(b.best() == 30ns);
     CHECK(b.binding() == "group");
-    CHECK(bounds(graph, of_speeds({1.0, 2.0})).group == 15ns);
+    CHECK(quick_bounds(graph, of_speeds({1.0, 2.0})).group == 15ns);
   }
 
   TEST_CASE("weights that do not fit in all devices together") {
     OpGraphBuilder g;
     for (const char* name : {"a", "b", "c"}) g.add_op({.name = name, .persistent = 10_B});
     const OpGraph graph = std::move(g).build();
-    CHECK(bounds(graph, gpus(2, 15_B)).fits_in_memory);  // as far as the bounds can tell
-    const LowerBounds b = bounds(graph, gpus(2, 14_B));
+    CHECK(quick_bounds(graph, gpus(2, 15_B)).fits_in_memory);  // as far as the bounds can tell
+    const LowerBounds b = quick_bounds(graph, gpus(2, 14_B));
     CHECK_FALSE(b.fits_in_memory);
     CHECK(b.why_not == "weights need 30 B, all 2 devices together have 28 B");
   }
@@ -138,9 +140,9 @@ TEST_SUITE("bounds") {
     IdVector<DeviceId, Device> devices;
     devices.push_back({.name = "little", .kind = {}, .memory = 20_B});
     devices.push_back({.name = "big", .kind = {}, .memory = 26_B});
-    CHECK(bounds(graph, Cluster::uniform(devices, {})).fits_in_memory);
+    CHECK(quick_bounds(graph, Cluster::uniform(devices, {})).fits_in_memory);
     devices[gpu1].memory = 25_B;
-    const LowerBounds b = bounds(graph, Cluster::uniform(devices, {}));
+    const LowerBounds b = quick_bounds(graph, Cluster::uniform(devices, {}));
     CHECK_FALSE(b.fits_in_memory);
     CHECK(b.why_not == "op 'large' needs 26 B, the largest device has 25 B");
   }
@@ -154,8 +156,8 @@ TEST_SUITE("bounds") {
     g.colocate(a, "pair");
     g.colocate(b, "pair");
     const OpGraph graph = std::move(g).build();
-    CHECK(bounds(graph, gpus(2, 39_B)).fits_in_memory);
-    const LowerBounds bound = bounds(graph, gpus(2, 38_B));
+    CHECK(quick_bounds(graph, gpus(2, 39_B)).fits_in_memory);
+    const LowerBounds bound = quick_bounds(graph, gpus(2, 38_B));
     CHECK_FALSE(bound.fits_in_memory);
     CHECK(bound.why_not == "colocation group 'pair' needs 39 B, the largest device has 38 B");
   }
@@ -244,11 +246,11 @@ TEST_SUITE("bounds") {
       }
       if (const auto best = best_placement(problem, *load, any_placement)) {
         const ColocationUnits units(problem.graph);
-        const std::vector<DeviceSort> sorts = device_sorts(problem);
+        const std::vector<DeviceClass> classes = device_classes(problem);
         CHECK(quick.work <= best->makespan);
         CHECK(quick.group <= best->makespan);
         CHECK(shared_bound(problem, Limits::accelerators) <= best->makespan);
-        CHECK(load_bound(Blocks(problem, units, sorts, {.join_cycles = false}), sorts) <=
+        CHECK(load_bound(Blocks(problem, units, classes, {.join_cycles = false}), classes) <=
               best->makespan);
       }
       if (const auto best = best_placement(problem, *latency, any_placement))
