@@ -4,10 +4,11 @@
 #include <optional>
 #include <utility>
 
+#include "scenarios/cli/data_folder.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/load.h"
-#include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/build.h"
+#include "scenarios/run/prepared_graph.h"
 #include "sim/error.h"
 
 namespace baechi {
@@ -86,7 +87,7 @@ class Reader {
 
 /// Of a sweep the first point; where that is a choice, says so on standard error.
 Platform from_scenario(const std::string& path, const std::vector<std::string>& sets) {
-  const ScenarioFile file = load_scenario(path, sets);
+  const ScenarioFile file = load_scenario(with_data_folder(path), sets);
   const Scenario& first = file.point(0);
   std::string left_open;
   for (std::size_t i = 0; i < file.axes.size(); ++i) {

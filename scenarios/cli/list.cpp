@@ -5,6 +5,7 @@
 
 #include "placers/registry.h"
 #include "scenarios/cli/arguments.h"
+#include "scenarios/cli/data_folder.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/read/device_table.h"
@@ -120,12 +121,13 @@ std::string first_comment(const std::filesystem::path& path) {
   return "";
 }
 
-/// The scenario files below a folder of the checkout one is in.
+/// The scenario files below `folder`, of the working directory or the installed one.
 Section scenario_section(std::string name, const std::string& folder) {
   Section section{std::move(name), {}, "none below ./" + folder};
   std::vector<std::filesystem::path> paths;
   std::error_code none;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none)) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(with_data_folder(folder), none)) {
     if (entry.path().extension() == ".yaml") paths.push_back(entry.path());
   }
   std::ranges::sort(paths);

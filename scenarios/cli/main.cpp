@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "scenarios/cli/commit.h"
 #include "scenarios/cli/help.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
@@ -101,7 +102,9 @@ void describe(CLI::App& app) {
   app.description(
       "baechi " BAECHI_VERSION
       ": which device runs each op of a model, and how long a training step then takes");
-  app.set_version_flag("--version", "baechi " BAECHI_VERSION);
+  app.set_version_flag("--version",
+                       fmt::format("baechi " BAECHI_VERSION "{}",
+                                   *commit == '\0' ? "" : fmt::format(" (commit {})", commit)));
   app.formatter(std::make_shared<HelpFormat>());
   app.require_subcommand(1);
 }

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <thread>
 
+#include "scenarios/cli/data_folder.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
@@ -83,7 +84,7 @@ int papers(const Arguments& arguments) {
                                   : std::max(1U, std::thread::hardware_concurrency());
   Mistakes mistakes;
   std::vector<Paper> all;
-  for (const std::string& folder : folders(arguments.folder, arguments.name))
+  for (const std::string& folder : folders(with_data_folder(arguments.folder), arguments.name))
     all.push_back(load_paper(folder, mistakes));
   mistakes.throw_if_any();
   bool same = true;

@@ -5,14 +5,15 @@
 #include <cstdlib>
 #include <memory>
 
+#include "scenarios/cli/data_folder.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/resumable_run.h"
 #include "scenarios/read/load.h"
-#include "scenarios/run/ranks.h"
 #include "scenarios/results/tables.h"
+#include "scenarios/run/ranks.h"
+#include "scenarios/run/resumable_run.h"
 #include "sim/error.h"
 
 namespace baechi {
@@ -69,7 +70,7 @@ Plan read_plan(const RunFlags& flags, std::size_t threads) {
   std::vector<ScenarioFile> files;
   files.reserve(flags.scenarios.size());
   for (const std::string& path : flags.scenarios)
-    files.push_back(load_scenario(path, flags.sets, mistakes));
+    files.push_back(load_scenario(with_data_folder(path), flags.sets, mistakes));
   if (!flags.timelines.empty()) {
     for (ScenarioFile& file : files) file.report.timelines = timelines_by_name(flags.timelines);
   }
@@ -164,7 +165,9 @@ void add_run(CLI::App& app, Verb& chosen) {
   CLI::App* verb =
       app.add_subcommand("run", "Run scenarios: every placer on every point of their sweeps");
   const auto flags = std::make_shared<RunFlags>();
-  verb->add_option("SCENARIO", flags->scenarios, "Scenario files")->required()->type_name("");
+  verb->add_option("SCENARIO", flags->scenarios, "Scenario files, or names of examples")
+      ->required()
+      ->type_name("");
   verb->add_option("--out", flags->out,
                    "Folder of the results [results/NAME of the first scenario]")
       ->type_name("DIR");

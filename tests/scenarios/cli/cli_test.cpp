@@ -36,7 +36,7 @@ TEST_SUITE("cli") {
   TEST_CASE("every verb explains itself") {
     const Session session;
     CHECK(session.run("--help").code == 0);
-    CHECK(session.run("--version").out == "baechi " + version() + "\n");
+    CHECK(session.run("--version").out.starts_with("baechi " + version()));
     for (const char* verb :
          {"run", "place", "simulate", "bound", "trace", "list", "report", "schema", "trace info",
           "trace check", "trace convert", "trace generate"}) {

@@ -1,0 +1,10 @@
+# cmake -D OUTPUT=commit.cpp -P commit.cmake, in the checkout: writes OUTPUT if the commit is another one.
+execute_process(COMMAND git describe --always --dirty --exclude=* OUTPUT_VARIABLE commit
+                OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+if(failed)
+  set(commit "")
+endif()
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[#include "scenarios/cli/commit.h"
+
+const char* const baechi::commit = "@commit@";
+]] @ONLY)

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Applies small changes to the program, one by one, and says which of them no test notices.
+
+mutants.py BUILD [N [SEED]] [--file PART]: BUILD is a build folder of the preset `test`. With N, a random N of the
+changes, drawn with SEED. With --file, only changes of files whose path holds PART.
+
+The checkout is not touched. A changed file lies in BUILD/mutants; only its compilation (in a unity build, that of its
+folder) and the link are done again, with the commands that BUILD has. A change that does not compile, or whose old
+text does not stand exactly once in its file, is an error of the list. Exit code 1 if a change survives.
+
+The list, mutants.txt: a block per change, blocks apart by empty lines.
+  # what the change breaks
+  file placers/list/booked_memory.cpp
+  suites list scheduler, placers
+  - text as it stands, a line or several
+  + text that takes its place
+"""
+import argparse
+import json
+import os
+import random
+import shlex
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+TIME_LIMIT_S = 300  # a change that makes a loop endless is noticed, too
+
+
+def read_list(path):
+    changes, change = [], None
+    for number, line in enumerate(open(path), 1):
+        line = line.rstrip("\n")
+        if not line:
+            change = None
+            continue
+        if change is None:
+            change = {"line": number, "why": [], "old": [], "new": []}
+            changes.append(change)
+        word, _, rest = line.partition(" ")
+        if word == "#":
+            change["why"].append(rest)
+        elif word in ("file", "suites"):
+            change[word] = rest
+        elif word == "-":
+            change["old"].append(rest)
+        elif word == "+":
+            change["new"].append(rest)
+        else:
+            sys.exit(f"{path}:{number}: '{line}' does not begin with #, file, suites, - or +")
+    for change in changes:
+        missing = [key for key in ("why", "file", "suites", "old") if not change.get(key)]
+        if missing:
+            sys.exit(f"{path}:{change['line']}: no {', '.join(missing)}")
+    return changes
+
+
+def changed_text(change):
+    """The file with the change in it; lines are compared without their indentation."""
+    lines = open(os.path.join(ROOT, change["file"])).read().split("\n")
+    old = [text.strip() for text in change["old"]]
+    places = [i for i in range(len(lines)) if [line.strip() for line in lines[i:i + len(old)]] == old]
+    if len(places) != 1:
+        raise ValueError(f"the old text stands {len(places)} times in {change['file']}")
+    at = places[0]
+    return "\n".join(lines[:at] + change["new"] + lines[at + len(old):])
+
+
+class Build:
+    def __init__(self, folder):
+        self.folder = os.path.abspath(folder)
+        self.scratch = os.path.join(self.folder, "mutants")
+        os.makedirs(self.scratch, exist_ok=True)
+        self.commands = json.load(open(os.path.join(self.folder, "compile_commands.json")))
+        self.link = self.ninja("-t", "commands", "baechi_tests").splitlines()[-1]
+        self.objects = {}
+
+    def ninja(self, *arguments):
+        return subprocess.run(["ninja", "-C", self.folder, *arguments], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout.replace(f"ninja: Entering directory `{self.folder}'\n", "")
+
+    def compilation(self, file):
+        """Command and source of the compilation that holds `file`: its own, or its folder's."""
+        path = os.path.join(ROOT, file)
+        for command in self.commands:
+            if command["file"] == path:
+                return command
+        for command in self.commands:
+            if "/Unity/" in command["file"] and f'"{path}"' in open(command["file"]).read():
+                return command
+        raise ValueError(f"nothing compiles {file}")
+
+    def compile(self, file, text):
+        """The object, relative to the build folder, that the change replaces, and the one that takes its place."""
+        path = os.path.join(ROOT, file)
+        command = self.compilation(file)
+        changed = os.path.join(self.scratch, os.path.basename(file))
+        open(changed, "w").write(text)
+        source = changed
+        if command["file"] != path:
+            source = os.path.join(self.scratch, "unity.cxx")
+            unity = open(command["file"]).read().replace(f'"{path}"', f'"{changed}"')
+            open(source, "w").write(unity)
+        words = shlex.split(command["command"])
+        place = words.index("-o") + 1
+        replaced = os.path.relpath(os.path.join(command["directory"], words[place]), self.folder)
+        words[place] = os.path.join(self.scratch, "changed.o")
+        words = [source if word == command["file"] else word for word in words if word != "-Werror"]
+        done = subprocess.run(words, cwd=command["directory"], text=True, stderr=subprocess.PIPE)
+        if done.returncode != 0:
+            raise ValueError("it does not compile: " + done.stderr[:600])
+        return replaced, words[place]
+
+    def objects_of(self, library):
+        if library not in self.objects:
+            lines = self.ninja("-t", "query", library).splitlines()
+            self.objects[library] = [line.strip() for line in lines if line.strip().endswith(".o")]
+        return self.objects[library]
+
+    def link_with(self, replaced, by):
+        """The test program: the archive that holds `replaced` gives way to its objects."""
+        program = os.path.join(self.scratch, "baechi_tests")
+        words = []
+        for word in shlex.split(self.link.split(" && ")[1] if " && " in self.link else self.link):
+            if word.endswith(".a") and not os.path.isabs(word) and replaced in self.objects_of(word):
+                words += [by if name == replaced else name for name in self.objects_of(word)]
+            else:
+                words.append(word)
+        # The second time a library is named, its objects are there already.
+        seen, unique = set(), []
+        for word in words:
+            if not (word.endswith(".o") and word in seen):
+                unique.append(word)
+            seen.add(word)
+        unique[unique.index("-o") + 1] = program
+        subprocess.run(unique, cwd=self.folder, check=True)
+        return program
+
+
+def survives(build, change):
+    replaced, by = build.compile(change["file"], changed_text(change))
+    program = build.link_with(replaced, by)
+    try:
+        done = subprocess.run([program, "--test-suite=" + ",".join(s.strip() for s in change["suites"].split(",")),
+                               "--abort-after=1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=TIME_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return False
+    if done.returncode == 0 and "test cases:    0" in done.stdout:
+        raise ValueError(f"no suite is called {change['suites']}")
+    return done.returncode == 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("count", nargs="?", type=int)
+    parser.add_argument("seed", nargs="?", default="0")
+    parser.add_argument("--file", default="")
+    given = parser.parse_args()
+    changes = [c for c in read_list(os.path.join(HERE, "mutants.txt")) if given.file in c["file"]]
+    chosen = changes
+    if given.count is not None and given.count < len(changes):
+        chosen = random.Random(given.seed).sample(changes, given.count)
+    build = Build(given.build)
+    survivors, wrong = [], []
+    for change in chosen:
+        name = f"mutants.txt:{change['line']}: {change['file']}: {' '.join(change['why'])}"
+        try:
+            survived = survives(build, change)
+        except ValueError as error:
+            wrong.append(name)
+            print(f"WRONG     {name}: {error}", flush=True)
+            continue
+        if survived:
+            survivors.append(name)
+        print(f"{'SURVIVED ' if survived else 'noticed  '} {name}", flush=True)
+    print(f"{len(chosen)} changes: {len(chosen) - len(survivors) - len(wrong)} noticed, {len(survivors)} survived"
+          + (f", {len(wrong)} are wrong in the list" if wrong else ""))
+    sys.exit(1 if survivors or wrong else 0)
+
+
+main()
