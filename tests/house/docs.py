@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""docs.py BAECHI: writes again what is generated: the schema and reference of scenarios, the tables of READMEs that
+stand between '<!-- baechi ... -->' and '<!-- end -->', and what the transcripts' commands print."""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BAECHI = os.path.abspath(sys.argv[1])
+
+
+def printed(arguments):
+    return subprocess.run([BAECHI, *arguments], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def replace(path, text):
+    with open(path) as file:
+        before = file.read()
+    if before == text:
+        return
+    with open(path, "w") as file:
+        file.write(text)
+    print("wrote", os.path.relpath(path, ROOT))
+
+
+def write_tables(path):
+    """The output of the command in the first line, between it and the last."""
+    with open(path) as file:
+        text = file.read()
+    pattern = re.compile(r"(<!-- baechi ([^\n]*) -->\n).*?(<!-- end -->)", re.DOTALL)
+    replace(path, pattern.sub(lambda m: m[1] + printed(m[2].split()) + m[3], text))
+
+
+def write_transcript(path):
+    """A line '$ COMMAND' is followed by what the command prints; comments and empty lines stay."""
+    lines = []
+    environment = dict(os.environ, PATH=os.path.dirname(BAECHI) + ":" + os.environ["PATH"], COLUMNS="100")
+    with open(path) as file:
+        for line in file:
+            if line.startswith("# ") or line == "\n":
+                lines.append(line)
+            elif line.startswith("$ "):
+                done = subprocess.run(["sh", "-c", line[2:]], cwd=os.path.dirname(path), env=environment, text=True,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                lines += [line, done.stdout]
+    replace(path, "".join(lines))
+
+
+replace(os.path.join(ROOT, "scenarios/scenario.schema.json"), printed(["schema"]))
+replace(os.path.join(ROOT, "scenarios/README.md"), printed(["schema", "--reference"]))
+for readme in subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, text=True,
+                             stdout=subprocess.PIPE).stdout.split():
+    write_tables(os.path.join(ROOT, readme))
+for transcript in sorted(glob.glob(os.path.join(ROOT, "scenarios/examples/*.transcript"))):
+    write_transcript(transcript)

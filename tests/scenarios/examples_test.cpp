@@ -1,0 +1,67 @@
+/// The transcripts of scenarios/examples: commands, and what they print.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "tests/temporary_folder.h"
+#include "tests/this_build.h"
+
+using namespace baechi::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a shell prints that runs `command` in `folder`, standard error among it.
+std::string printed(const std::string& command, const fs::path& folder) {
+  const std::string line =
+      "cd '" + folder.string() + "' && export COLUMNS=100 PATH='" +
+      fs::path(program()).parent_path().string() + "':\"$PATH\" && { " + command + "; } 2>&1";
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(line.c_str(), "r"), pclose);
+  REQUIRE(pipe != nullptr);
+  std::string text;
+  for (int c = std::fgetc(pipe.get()); c != EOF; c = std::fgetc(pipe.get()))
+    text += static_cast<char>(c);
+  return text;
+}
+
+/// The transcript as it would be if what its commands print now stood in it.
+std::string again(const fs::path& transcript, const fs::path& folder) {
+  std::ifstream file(transcript);
+  std::string text;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.starts_with("# ") || line.starts_with("$ ")) text += line + "\n";
+    if (line.starts_with("$ ")) text += printed(line.substr(2), folder);
+  }
+  return text;
+}
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_SUITE("examples") {
+  TEST_CASE("every transcript's commands print what stands in it (./dev docs writes it again)") {
+    const TemporaryFolder scratch;
+    const fs::path source = source_dir();
+    const fs::path folder = scratch.file("scenarios/examples");
+    fs::create_directories(folder.parent_path());
+    fs::copy(source / "scenarios/examples", folder, fs::copy_options::recursive);
+    fs::create_directory_symlink(source / "traces", folder.parent_path().parent_path() / "traces");
+    std::size_t transcripts = 0;
+    for (const auto& entry : fs::directory_iterator(source / "scenarios/examples")) {
+      if (entry.path().extension() != ".transcript") continue;
+      ++transcripts;
+      CAPTURE(entry.path().filename().string());
+      CHECK(again(entry.path(), folder) == text_of(entry.path()));
+    }
+    CHECK(transcripts >= 10);
+  }
+}
