@@ -6,6 +6,7 @@
 
 #include "tests/fuzz/written.h"
 #include "traces/format/trace_file.h"
+#include "traces/importer.h"
 
 namespace baechi::testing {
 
