@@ -34,17 +34,18 @@ def write_tables(path):
 
 
 def write_transcript(path):
-    """A line '$ COMMAND' is followed by what the command prints; comments and empty lines stay."""
-    lines = []
+    """A line '$ COMMAND' is followed by what the command prints. Comments stay, and an empty line before a comment."""
+    lines, empty_before = [], False
     environment = dict(os.environ, PATH=os.path.dirname(BAECHI) + ":" + os.environ["PATH"], COLUMNS="100")
     with open(path) as file:
         for line in file:
-            if line.startswith("# ") or line == "\n":
-                lines.append(line)
+            if line.startswith("# "):
+                lines += ["\n" if empty_before else "", line]
             elif line.startswith("$ "):
                 done = subprocess.run(["sh", "-c", line[2:]], cwd=os.path.dirname(path), env=environment, text=True,
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                 lines += [line, done.stdout]
+            empty_before = line == "\n"
     replace(path, "".join(lines))
 
 

@@ -18,9 +18,9 @@ namespace fs = std::filesystem;
 
 /// What a shell prints that runs `command` in `folder`, standard error among it.
 std::string printed(const std::string& command, const fs::path& folder) {
-  const std::string line =
-      "cd '" + folder.string() + "' && export COLUMNS=100 PATH='" +
-      fs::path(program()).parent_path().string() + "':\"$PATH\" && { " + command + "; } 2>&1";
+  const std::string line = "cd '" + folder.string() + "' && export COLUMNS=100 PATH='" +
+                           fs::path(program()).parent_path().string() + "':\"$PATH\" && { " +
+                           command + "; } 2>&1";
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(line.c_str(), "r"), pclose);
   REQUIRE(pipe != nullptr);
   std::string text;
@@ -29,13 +29,15 @@ std::string printed(const std::string& command, const fs::path& folder) {
   return text;
 }
 
-/// The transcript as it would be if what its commands print now stood in it.
+/// The transcript as it would be if what its commands print now stood in it. Comments stay, and
+/// an empty line before a comment.
 std::string again(const fs::path& transcript, const fs::path& folder) {
   std::ifstream file(transcript);
   std::string text;
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line.starts_with("# ") || line.starts_with("$ ")) text += line + "\n";
-    if (line.starts_with("$ ")) text += printed(line.substr(2), folder);
+  bool empty_before = false;
+  for (std::string line; std::getline(file, line); empty_before = line.empty()) {
+    if (line.starts_with("# ")) text += (empty_before ? "\n" : "") + line + "\n";
+    if (line.starts_with("$ ")) text += line + "\n" + printed(line.substr(2), folder);
   }
   return text;
 }
