@@ -5,21 +5,21 @@
 
 #include <filesystem>
 
-#include "scenarios/run/resumable_run.h"
 #include "scenarios/read/load.h"
+#include "scenarios/run/resumable_run.h"
 #include "scenarios/run/runner.h"
 #include "sim/engine/simulation.h"
 
 namespace baechi::bench {
 namespace {
 
-Plan plan_of(const std::string& text) {
+Sweep sweep_of(const std::string& text) {
   Mistakes mistakes;
   std::vector<ScenarioFile> files;
   files.push_back(parse_scenario(text, "sweep.yaml", {}, mistakes));
-  Plan plan = make_plan(std::move(files), 2, mistakes);
+  Sweep sweep = make_sweep(std::move(files), 2, mistakes);
   mistakes.throw_if_any();
-  return plan;
+  return sweep;
 }
 
 std::string scenario(std::int64_t ops, std::string_view placers, std::string_view sweep) {
@@ -64,8 +64,8 @@ static void sweep(benchmark::State& state) {
                "cluster.devices.count: [2, 3, 4, 6, 8], "
                "cluster.link.bandwidth: [1 GB/s, 2 GB/s, 6 GB/s, 12 GB/s]");
   for (auto _ : state) {
-    const Plan plan = plan_of(text);
-    const Results results = run(plan, all_runs(plan), {.threads = 2});
+    const Sweep sweep = sweep_of(text);
+    const Results results = run(sweep, all_runs(sweep), {.threads = 2});
     benchmark::DoNotOptimize(results.rows.data());
   }
   state.SetItemsProcessed(state.iterations() * 200);
@@ -80,9 +80,9 @@ static void sweep_to_files(benchmark::State& state) {
   const std::string folder =
       (std::filesystem::temp_directory_path() / fmt::format("baechi-bench-{}", getpid())).string();
   for (auto _ : state) {
-    const Plan plan = plan_of(text);
-    FolderRun run(folder, plan, false);
-    run.run(all_runs(plan), {.threads = threads});
+    const Sweep sweep = sweep_of(text);
+    ResumableRun run(folder, sweep, false);
+    run.run(all_runs(sweep), {.threads = threads});
     run.finish({.threads = threads});
   }
   std::filesystem::remove_all(folder);
@@ -100,10 +100,11 @@ BENCHMARK(sweep_to_files)
 /// The runs alone of 64 placements of one graph, (ops, threads): items are runs. Twice the items
 /// per second on two threads would be perfect.
 static void placements(benchmark::State& state) {
-  const Plan plan = plan_of(scenario(state.range(0), "round_robin", "graph.seed: [1]") + seeds(64));
-  const std::vector<std::size_t> ids = all_runs(plan);
+  const Sweep sweep =
+      sweep_of(scenario(state.range(0), "round_robin", "graph.seed: [1]") + seeds(64));
+  const std::vector<std::size_t> ids = all_runs(sweep);
   for (auto _ : state) {
-    const Results results = run(plan, ids, {.threads = static_cast<std::size_t>(state.range(1))});
+    const Results results = run(sweep, ids, {.threads = static_cast<std::size_t>(state.range(1))});
     benchmark::DoNotOptimize(results.rows.data());
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(ids.size()));
@@ -117,17 +118,16 @@ BENCHMARK(placements)
 /// One run, placing, simulating and all that is around them; beside it the two alone. Their
 /// difference is what a run costs beyond them.
 static void one_run(benchmark::State& state) {
-  const Plan plan = plan_of(scenario(state.range(0), "round_robin", "graph.seed: [1]"));
-  for (auto _ : state) benchmark::DoNotOptimize(run_one(plan, 0).step_time);
+  const Sweep sweep = sweep_of(scenario(state.range(0), "round_robin", "graph.seed: [1]"));
+  for (auto _ : state) benchmark::DoNotOptimize(run_one(sweep, 0).step_time);
 }
 static void place_and_simulate(benchmark::State& state) {
-  const Plan plan = plan_of(scenario(state.range(0), "round_robin", "graph.seed: [1]"));
-  const PlannedRun run = plan.run(0);
-  const auto shared = plan.problem(run);
-  const Problem problem{*plan.graphs[run.graph].step, shared->cluster, *shared->costs,
-                        plan.files[0].engines[0]};
+  const Sweep sweep = sweep_of(scenario(state.range(0), "round_robin", "graph.seed: [1]"));
+  const Run run = sweep.run(0);
+  const Experiment experiment = sweep.experiment(run);
+  const Problem problem = experiment.problem();
   for (auto _ : state) {
-    const Placement placement = plan.placers[0]->place(problem, 0);
+    const Placement placement = run.placer.placer->place(problem, 0);
     benchmark::DoNotOptimize(simulate(problem, placement).makespan);
   }
 }
@@ -141,8 +141,8 @@ static void sweep_m_sct(benchmark::State& state) {
                "cluster.memory_fraction: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], "
                "engine.cache_tensors: [true, false]");
   for (auto _ : state) {
-    const Plan plan = plan_of(text);
-    benchmark::DoNotOptimize(run(plan, all_runs(plan), {.threads = 1}).rows.data());
+    const Sweep sweep = sweep_of(text);
+    benchmark::DoNotOptimize(run(sweep, all_runs(sweep), {.threads = 1}).rows.data());
   }
   state.SetItemsProcessed(state.iterations() * 20);
 }
@@ -151,13 +151,13 @@ BENCHMARK(sweep_m_sct)->Arg(2000)->Unit(benchmark::kMillisecond);
 /// What rank 0 does for each run of another rank: its record is kept and the next id is dealt.
 /// Items are runs.
 static void take_in_records(benchmark::State& state) {
-  const Plan plan = plan_of(many_points(100'000));
+  const Sweep sweep = sweep_of(many_points(100'000));
   std::string records;
-  for (std::size_t id = 0; id < 1000; ++id) append_record(records, run_one(plan, id));
+  for (std::size_t id = 0; id < 1000; ++id) append_record(records, run_one(sweep, id));
   const std::string folder =
       (std::filesystem::temp_directory_path() / fmt::format("baechi-bench-{}", getpid())).string();
   for (auto _ : state) {
-    Journal journal(folder + "/runs.journal", plan, false);
+    Journal journal(folder + "/runs.journal", sweep, false);
     journal.add(records);
   }
   std::filesystem::remove_all(folder);

@@ -31,17 +31,17 @@ std::string plain(std::string text) {
 /// place one graph, and not within one.
 class GroupNames {
  public:
-  std::string of(const Results& results, const RunResult& row, const PlannedRun& run) {
-    const auto known = names_.find({run.file, run.point});
+  std::string of(const Results& results, const RunResult& row, const Run& run) {
+    const auto known = names_.find({run.scenario, run.point});
     if (known != names_.end()) return known->second;
     std::string name =
         plain(results.scenarios[row.scenario].name + "." + results.graphs[row.graph].name);
-    if (!taken_.emplace(run.file, name).second) name += fmt::format("+{}", run.point);
-    return names_[{run.file, run.point}] = name;
+    if (!taken_.emplace(run.scenario, name).second) name += fmt::format("+{}", run.point);
+    return names_[{run.scenario, run.point}] = name;
   }
 
  private:
-  std::map<std::pair<std::size_t, std::size_t>, std::string> names_;  // by file and point
+  std::map<std::pair<std::size_t, std::size_t>, std::string> names_;  // by scenario and point
   std::set<std::pair<std::size_t, std::string>> taken_;
 };
 
@@ -78,12 +78,11 @@ void empty_plans(const std::string& folder) {
   }
 }
 
-ReplayPlan plan_of_row(const Plan& plan, const RunResult& row, const std::string& name,
+ReplayPlan plan_of_row(const Sweep& sweep, const RunResult& row, const std::string& name,
                        const ExportChoice& choice, const std::string& salt) {
-  const PlannedRun planned = plan.run(row.id);
-  const RunStep step = step_of(plan, row);
+  const ExperimentStep step = step_of(sweep, row);
   const Problem problem = step.problem();
-  ClusterChoice uncalibrated = plan.files[planned.file].point(planned.point).cluster;
+  ClusterChoice uncalibrated = sweep.run(row.id).cluster;
   uncalibrated.calibration = {};
   const auto lengths = make_costs(uncalibrated, problem.graph, problem.cluster);
   return plan_of_step(problem, step.placement(), name,
@@ -93,10 +92,10 @@ ReplayPlan plan_of_row(const Plan& plan, const RunResult& row, const std::string
 
 }  // namespace
 
-Exported export_plans(const Plan& plan, const ExportChoice& choice, const std::string& folder) {
+Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder) {
   RunSettings settings;
   settings.threads = choice.threads;
-  const Results results = run(plan, all_runs(plan), settings);
+  const Results results = run(sweep, all_runs(sweep), settings);
   const Calibration* calibration = choice.calibration ? &*choice.calibration : nullptr;
   const std::string salt = calibration != nullptr ? calibration_yaml(*calibration) : "";
 
@@ -105,16 +104,15 @@ Exported export_plans(const Plan& plan, const ExportChoice& choice, const std::s
   GroupNames groups;
   std::set<std::string> names;
   for (const RunResult& row : results.rows) {
-    const PlannedRun planned = plan.run(row.id);
-    std::string name =
-        fmt::format("{}/{}/{}", groups.of(results, row, planned), plain(row.placer), row.seed);
+    std::string name = fmt::format("{}/{}/{}", groups.of(results, row, sweep.run(row.id)),
+                                   plain(row.placer), row.seed);
     if (row.status != Status::ok && row.status != Status::oom) {
       exported.remarks.push_back(
           fmt::format("no plan of {}: {}: {}", name, to_text(row.status), row.detail));
       continue;
     }
     if (!names.insert(name).second) name += fmt::format("+{}", row.id);
-    const ReplayPlan whole = plan_of_row(plan, row, name, choice, salt);
+    const ReplayPlan whole = plan_of_row(sweep, row, name, choice, salt);
     if (calibration != nullptr) {
       const std::string outside = outside_calibration(whole, *calibration);
       if (!outside.empty()) exported.remarks.push_back("warning: " + outside);

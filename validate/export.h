@@ -24,11 +24,11 @@ struct Exported {
   std::vector<std::string> remarks;  ///< of runs without a plan, and of sizes not calibrated
 };
 
-/// Runs `plan` and writes FOLDER/plans/ID_NAME.plan and .prediction.csv of every run that was
+/// Runs `sweep` and writes FOLDER/plans/ID_NAME.plan and .prediction.csv of every run that was
 /// simulated, in place of the plans that were there. A plan is called GRAPH/PLACER/SEED, GRAPH
 /// being the scenario's name and the swept values. Its tasks have plain lengths, also where the
 /// scenario has a calibration: that decides placements and orders. The calibration to predict with
 /// is written beside them. Throws InputError as plan_of_step() and timing_of().
-Exported export_plans(const Plan& plan, const ExportChoice& choice, const std::string& folder);
+Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder);
 
 }  // namespace baechi

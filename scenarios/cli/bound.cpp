@@ -9,7 +9,6 @@
 #include "scenarios/cli/cluster_flags.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/build.h"
 #include "sim/problem/bounds.h"
 
 namespace baechi {
@@ -102,8 +101,8 @@ int bound(const Arguments& arguments) {
       throw InputError(
           fmt::format("--time-limit: '{}' is not a time such as '10 s'", arguments.time_limit));
   }
-  const auto workload = read_workload(arguments.trace, arguments.cluster);
-  const Problem problem = workload->problem();
+  const Experiment experiment = read_experiment(arguments.trace, arguments.cluster).experiment;
+  const Problem problem = experiment.problem();
   const LowerBounds quick = lower_bounds(problem.graph, problem.cluster, problem.costs);
   const Bounds step = step_bounds(quick, problem);
   const Bounds load = load_bounds(quick, problem, time_limit);

@@ -7,8 +7,6 @@
 #include "scenarios/cli/data_folder.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/load.h"
-#include "scenarios/run/build.h"
-#include "scenarios/run/prepared_graph.h"
 #include "sim/error.h"
 
 namespace baechi {
@@ -33,6 +31,7 @@ constexpr auto semantics_by_name = std::to_array<std::pair<std::string_view, Sem
 struct Platform {
   ClusterChoice cluster;
   EngineOptions engine;
+  std::vector<TransformChoice> transforms{};
 };
 
 /// Reads flags, noting what is wrong with them.
@@ -96,7 +95,7 @@ Platform from_scenario(const std::string& path, const std::vector<std::string>& 
   }
   if (!left_open.empty())
     fmt::print(stderr, "the first point of the sweep in {}:{}\n", path, left_open);
-  return {first.cluster, first.engine};
+  return {first.cluster, first.engine, first.transforms};
 }
 
 bool names_cluster(const ClusterFlags& flags) {
@@ -202,8 +201,9 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
           ->group("CLUSTER"),
       verb.add_flag("--no-overlap", flags.no_overlap, "A device computes or transfers, never both")
           ->group("CLUSTER")};
-  CLI::Option* scenario = add("--scenario", flags.scenario, "FILE",
-                              "All of the above from the cluster and engine blocks of a scenario");
+  CLI::Option* scenario =
+      add("--scenario", flags.scenario, "FILE",
+          "All of the above from a scenario: its cluster, engine and transforms");
   for (CLI::Option* option : options) scenario->excludes(option);
   verb.add_option("--set", flags.sets, "Put VALUE at the dotted KEY of the scenario first")
       ->type_name("KEY=VALUE")
@@ -213,26 +213,25 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
       ->group("CLUSTER");
 }
 
-std::unique_ptr<Workload> read_workload(const TraceArgument& argument, const ClusterFlags& flags) {
+TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlags& flags,
+                                std::optional<std::vector<TransformChoice>> transforms) {
   std::optional<Platform> platform;
   if (!flags.scenario.empty())
     platform = from_scenario(flags.scenario, flags.sets);
   else if (names_cluster(flags))
     platform = from_flags(flags);
 
-  auto workload = std::make_unique<Workload>(Workload{.trace = read_trace(argument)});
-  Trace& trace = workload->trace;
-  if (!platform && trace.cluster) {
-    platform = from_trace(*trace.cluster, flags);
-    trace.graph = trace.graph.with_transfers(trace.cluster->transfer);
+  const auto trace = std::make_shared<Trace>(read_trace(argument));
+  if (!platform && trace->cluster) {
+    platform = from_trace(*trace->cluster, flags);
+    trace->graph = trace->graph.with_transfers(trace->cluster->transfer);
   }
   if (!platform) platform = from_flags(flags);  // says what is missing
-  workload->engine = platform->engine;
-  workload->choice = std::move(platform->cluster);
-  workload->cluster = make_cluster(workload->choice);
-  workload->graph = timed({std::shared_ptr<const void>(), &trace.graph}, workload->choice);
-  workload->costs = make_costs(workload->choice, *workload->graph, workload->cluster);
-  return workload;
+  if (transforms) platform->transforms = std::move(*transforms);
+  PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
+  const auto costed = std::make_shared<const CostedGraph>(
+      std::make_shared<const PreparedGraph>(std::move(graph)), platform->cluster);
+  return {trace->name, Experiment(costed, platform->engine)};
 }
 
 }  // namespace baechi

@@ -1,12 +1,12 @@
 /// CLUSTER on the command line: what a graph runs on and how, in flags or from a scenario file.
 #pragma once
 #include <CLI/CLI.hpp>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "scenarios/cli/arguments.h"
-#include "sim/problem/problem.h"
+#include "scenarios/run/experiment.h"
 
 namespace baechi {
 
@@ -21,19 +21,16 @@ struct ClusterFlags {
 void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
 
 /// TRACE on CLUSTER: what place, simulate and bound are about.
-struct Workload {
-  Trace trace{};
-  EngineOptions engine{};
-  ClusterChoice choice{};
-  Cluster cluster{};
-  std::shared_ptr<const OpGraph> graph{};  ///< the trace's, with times for the cluster's devices
-  std::unique_ptr<CostModel> costs{};      // of the graph and the cluster: they must not move
-
-  Problem problem() const { return {*graph, cluster, *costs, engine}; }
+struct TraceExperiment {
+  std::string graph_name;
+  Experiment experiment;
 };
-/// Where the flags name no cluster, the trace's own is taken, with its transfer times. Of a
-/// scenario with a sweep it is the first point's, and standard error tells which.
+/// Where the flags name no cluster, the trace's own is taken, with its transfer times. A scenario
+/// gives its cluster, engine and transforms; `transforms`, if given, stand in for the scenario's. A
+/// sweep gives its first point, and standard error tells which.
 /// Throws InputError naming every flag that is missing or wrong, or what is wrong with the trace.
-std::unique_ptr<Workload> read_workload(const TraceArgument& argument, const ClusterFlags& flags);
+TraceExperiment read_experiment(
+    const TraceArgument& argument, const ClusterFlags& flags,
+    std::optional<std::vector<TransformChoice>> transforms = std::nullopt);
 
 }  // namespace baechi

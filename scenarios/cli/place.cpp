@@ -14,8 +14,7 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/prepared_graph.h"
-#include "scenarios/run/build.h"
+#include "scenarios/read/blocks.h"
 
 namespace baechi {
 namespace {
@@ -40,11 +39,11 @@ struct Answer {
 
 /// The placer's answer; the first Ctrl-C makes one that can be stopped hand over what it has. On a
 /// terminal a line on standard error tells how far it is.
-Placement watched(const Placer& placer, const Problem& placed, std::uint64_t seed,
+Placement watched(const Placer& placer, const Experiment& experiment, std::uint64_t seed,
                   bool& interrupted) {
   if (!placer.can_stop()) {
     const Stage stage("placing");
-    return placer.place(placed, seed);
+    return experiment.place(placer, seed);
   }
   const Interrupt interrupt("taking the best placement so far");
   const bool terminal = isatty(STDERR_FILENO) == 1;
@@ -55,32 +54,30 @@ Placement watched(const Placer& placer, const Problem& placed, std::uint64_t see
       std::fflush(stderr);
     };
   }
-  Placement placement = placer.place_watched(placed, seed, watcher);
+  Placement placement = experiment.place(placer, seed, watcher);
   if (terminal) fmt::print(stderr, "\r{:60}\r", "");
   interrupted = interrupt.wanted();
   return placement;
 }
 
-Answer ask(const Placer& placer, const PreparedGraph& graph, const Problem& placed,
-           std::uint64_t seed) {
+Answer ask(const Placer& placer, const Experiment& experiment, std::uint64_t seed) {
   Answer answer;
   const auto start = std::chrono::steady_clock::now();
   try {
-    require_needs(graph, placed.cluster);
-    answer.placement = expand(watched(placer, placed, seed, answer.interrupted), graph);
+    answer.placement = watched(placer, experiment, seed, answer.interrupted);
     answer.detail = answer.placement->detail;
   } catch (const InfeasibleError& infeasible) {
     answer.detail = infeasible.what();
   }
-  answer.placing = graph.transforming + (std::chrono::steady_clock::now() - start);
+  answer.placing = experiment.graph().transforming + (std::chrono::steady_clock::now() - start);
   return answer;
 }
 
 /// The step that was simulated, if something was placed.
 struct Simulated {
-  const Problem& problem;
-  const Placement& placement;
-  StepResult step{};
+  explicit Simulated(ExperimentStep placed) : step(std::move(placed)), result(step.simulate()) {}
+  ExperimentStep step;
+  StepResult result;
 };
 
 /// As in a placement file. Put in the list that it is, behind one another: Json's own way looks for
@@ -114,12 +111,13 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
   json["detail"] = answer.detail;
   json["step_time_us"] = Json();
   if (!simulated) return json;
-  const auto& [simulated_problem, placement, step] = *simulated;
-  if (step.oom)
-    json["detail"] = fmt::format("{}{}{}", answer.detail, answer.detail.empty() ? "" : "; ",
-                                 sentence(*step.oom, simulated_problem, placement));
+  const StepResult& result = simulated->result;
+  if (result.oom)
+    json["detail"] =
+        fmt::format("{}{}{}", answer.detail, answer.detail.empty() ? "" : "; ",
+                    sentence(*result.oom, simulated->step.problem(), simulated->step.placement()));
   else
-    json["step_time_us"] = to_us(step.makespan);
+    json["step_time_us"] = to_us(result.makespan);
   return json;
 }
 
@@ -134,48 +132,37 @@ std::string answer_table(const Answer& answer, const std::optional<Simulated>& s
     return text;
   }
   if (!answer.detail.empty()) text += fmt::format("detail       {}\n", answer.detail);
-  const auto& [step_problem, placement, step] = *simulated;
-  const LowerBounds bounds =
-      lower_bounds(step_problem.graph, step_problem.cluster, step_problem.costs);
-  return text + step_table(step, bounds, step_problem, placement);
+  const Problem step = simulated->step.problem();
+  const LowerBounds bounds = lower_bounds(step.graph, step.cluster, step.costs);
+  return text + step_table(simulated->result, bounds, step, simulated->step.placement());
 }
 
 int place(const Arguments& arguments) {
   Choice choice = parse_choice(arguments.placer, "--placer");
   const std::unique_ptr<Placer> placer =
       make_placer(choice.name, std::move(choice.options), choice.where);
-  std::vector<Choice> transforms;
-  for (const std::string& text : arguments.transforms)
-    transforms.push_back(parse_choice(text, "--transform"));
-  const auto workload = read_workload(arguments.trace, arguments.cluster);
-  const Trace& trace = workload->trace;
-  const Cluster& cluster = workload->cluster;
-  const PreparedGraph graph = prepare(workload->graph, workload->choice, transforms);
-  const auto step_costs = make_costs(workload->choice, *graph.step, cluster);
-  const auto placed_costs = make_costs(workload->choice, *graph.placed, cluster);
-  const Problem problem{*graph.step, cluster, *step_costs, workload->engine};
-  const Problem placed{*graph.placed, cluster, *placed_costs, workload->engine};
+  std::optional<std::vector<TransformChoice>> transforms;
+  for (const std::string& text : arguments.transforms) {
+    if (!transforms) transforms.emplace();
+    transforms->push_back(made_transform(parse_choice(text, "--transform")));
+  }
+  const auto [graph_name, experiment] =
+      read_experiment(arguments.trace, arguments.cluster, std::move(transforms));
+  const Problem problem = experiment.problem();
 
-  const Answer answer = ask(*placer, graph, placed, arguments.seed);
+  const Answer answer = ask(*placer, experiment, arguments.seed);
   if (answer.placement && !arguments.output.empty()) {
     const Stage stage("writing " + arguments.output);
-    write_placement(arguments.output, *answer.placement, *graph.step, trace.name,
-                    cluster.num_devices());
+    write_placement(arguments.output, *answer.placement, problem.graph, graph_name,
+                    problem.cluster.num_devices());
   }
-  std::optional<SimulatedStep> other;
-  if (answer.placement) other = after_placing(graph, *answer.placement);
-  std::unique_ptr<CostModel> other_costs;
-  if (other) other_costs = make_costs(workload->choice, other->graph, cluster);
-  const Problem step =
-      other ? Problem{other->graph, cluster, *other_costs, workload->engine} : problem;
   std::optional<Simulated> simulated;
   if (answer.placement) {
     const Stage stage("simulating");
-    const Placement& placement = other ? other->placement : *answer.placement;
-    simulated.emplace(step, placement, simulate(step, placement));
+    simulated.emplace(experiment.step(*answer.placement));
   }
   if (arguments.format == "json")
-    print_json(answer_json(answer, simulated, problem, trace.name, arguments.placer));
+    print_json(answer_json(answer, simulated, problem, graph_name, arguments.placer));
   else
     print_out(answer_table(answer, simulated, problem, arguments.placer));
   return answer.interrupted ? 130 : 0;
@@ -192,7 +179,9 @@ void add_place(CLI::App& app, Verb& chosen) {
       ->required()
       ->type_name("NAME[:k=v,...]");
   verb->add_option("--transform", arguments->transforms,
-                   "Rewrite the graph first ('baechi list transforms'); may be given several times")
+                   "Rewrite the graph first ('baechi list transforms'), in place of a scenario's "
+                   "transforms; "
+                   "may be given several times")
       ->type_name("NAME[:k=v,...]")
       ->take_all()
       ->allow_extra_args(false);

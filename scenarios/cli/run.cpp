@@ -65,7 +65,7 @@ void print_results(const ResultsHeader& header, const EachRow& rows, const RunFl
   print_out(to_text_tables(overview, coloured(), terminal_width()));
 }
 
-Plan read_plan(const RunFlags& flags, std::size_t threads) {
+Sweep read_sweep(const RunFlags& flags, std::size_t threads) {
   Mistakes mistakes;
   std::vector<ScenarioFile> files;
   files.reserve(flags.scenarios.size());
@@ -74,34 +74,35 @@ Plan read_plan(const RunFlags& flags, std::size_t threads) {
   if (!flags.timelines.empty()) {
     for (ScenarioFile& file : files) file.report.timelines = timelines_by_name(flags.timelines);
   }
-  Plan plan = make_plan(std::move(files), threads, mistakes);
+  Sweep sweep = make_sweep(std::move(files), threads, mistakes);
   mistakes.throw_if_any();
-  return plan;
+  return sweep;
 }
 
-/// The plan, on all ranks the same; nothing where another rank says what is wrong.
-std::optional<Plan> agreed_plan(const RunFlags& flags, std::size_t threads, const Ranks& ranks) {
-  std::optional<Plan> plan;
+/// The sweep, on all ranks the same; nothing where another rank says what is wrong.
+std::optional<Sweep> agreed_sweep(const RunFlags& flags, std::size_t threads, const Ranks& ranks) {
+  std::optional<Sweep> sweep;
   std::string mistakes;
   try {
-    plan = read_plan(flags, threads);
+    sweep = read_sweep(flags, threads);
   } catch (const InputError& e) {
     mistakes = e.what();
   }
   std::uint64_t hash = 0;
-  if (plan) hash = std::stoull(plan->header.hash, nullptr, 16);
+  if (sweep) hash = std::stoull(sweep->header().hash, nullptr, 16);
   const int other = ranks.disagreeing(hash);
   if (other >= 0 && ranks.rank() == other)
-    throw InputError(plan ? fmt::format("rank {} plans other runs than rank 0: do all machines see "
-                                        "the same files?",
-                                        other)
-                          : fmt::format("rank {}: {}", other, mistakes));
-  if (!plan && ranks.rank() == 0) throw InputError(mistakes);
+    throw InputError(sweep
+                         ? fmt::format("rank {} plans other runs than rank 0: do all machines see "
+                                       "the same files?",
+                                       other)
+                         : fmt::format("rank {}: {}", other, mistakes));
+  if (!sweep && ranks.rank() == 0) throw InputError(mistakes);
   if (other >= 0) return std::nullopt;
-  return plan;
+  return sweep;
 }
 
-int report(const FolderRun::Outcome& outcome, const std::string& folder, const RunFlags& flags) {
+int report(const ResumableRun::Outcome& outcome, const std::string& folder, const RunFlags& flags) {
   if (!flags.quiet)
     fmt::print(stderr, "{0}/report.html  {0}/results.csv  {0}/results.sqlite{1}\n", folder,
                outcome.timelines > 0
@@ -113,24 +114,24 @@ int report(const FolderRun::Outcome& outcome, const std::string& folder, const R
   return 1;
 }
 
-int run_plan(const Plan& plan, const RunFlags& flags, const Ranks& ranks, RunSettings settings) {
+int run_sweep(const Sweep& sweep, const RunFlags& flags, const Ranks& ranks, RunSettings settings) {
   const Shard shard = read_shard(flags.shard);
   const std::string folder =
-      !flags.out.empty() ? flags.out : "results/" + plan.header.scenarios.front().name;
-  FolderRun run(folder, plan, flags.resume);
-  const std::vector<std::size_t> mine = shard_runs(plan, shard.number, shard.of);
+      !flags.out.empty() ? flags.out : "results/" + sweep.header().scenarios.front().name;
+  ResumableRun run(folder, sweep, flags.resume);
+  const std::vector<std::size_t> mine = shard_runs(sweep, shard.number, shard.of);
   const std::vector<std::size_t> ids = run.remaining(mine);
   std::atomic<std::size_t> done{0};
   settings.done = &done;
   {
     const Progress progress(done, ids.size(), flags.quiet);
     if (ranks.size() > 1)
-      ranks.deal(plan, ids, settings, run.journal());
+      ranks.deal(sweep, ids, settings, run.journal());
     else
       run.run(ids, settings);
   }
-  const FolderRun::Outcome outcome = run.finish(settings);
-  print_results(plan.header, run.rows(), flags);
+  const ResumableRun::Outcome outcome = run.finish(settings);
+  print_results(sweep.header(), run.rows(), flags);
   const int code = report(outcome, folder, flags);
   if (done == ids.size()) return code;
   fmt::print(stderr, "interrupted: {} of {} runs are done and kept; --resume goes on from there\n",
@@ -142,14 +143,15 @@ int run_scenarios(const RunFlags& flags) {
   const Interrupt interrupt("finishing the runs that have begun");
   const Ranks ranks;
   const std::size_t threads = flags.threads != 0 ? flags.threads : ranks.cores();
-  const std::optional<Plan> plan = agreed_plan(flags, threads, ranks);
-  if (!plan) return 0;
+  const std::optional<Sweep> sweep = agreed_sweep(flags, threads, ranks);
+  if (!sweep) return 0;
   try {
     if (ranks.rank() == 0)
-      for (const std::string& warning : plan->warnings) fmt::print(stderr, "warning: {}", warning);
+      for (const std::string& warning : sweep->warnings())
+        fmt::print(stderr, "warning: {}", warning);
     if (ranks.rank() == 0)
-      return run_plan(*plan, flags, ranks, {.threads = threads, .stop = &interrupt.wanted()});
-    ranks.work(*plan, threads);
+      return run_sweep(*sweep, flags, ranks, {.threads = threads, .stop = &interrupt.wanted()});
+    ranks.work(*sweep, threads);
     return 0;
   } catch (const std::exception& e) {
     if (ranks.size() == 1) throw;

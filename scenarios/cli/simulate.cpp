@@ -9,7 +9,6 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/build.h"
 #include "sim/objective/objective.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/report/timeline.h"
@@ -101,18 +100,20 @@ int simulate_once(const Arguments& arguments) {
     choice = parse_choice(arguments.objective, "--objective");
     objective = make_objective(choice.name, std::move(choice.options), choice.where);
   }
-  const auto workload = read_workload(arguments.trace, arguments.cluster);
-  const Problem problem = workload->problem();
+  const Experiment experiment = read_experiment(arguments.trace, arguments.cluster).experiment;
+  const Problem given = experiment.problem();
   std::optional<Stage> stage("reading " + arguments.placement);
-  const Placement placement =
-      read_placement(arguments.placement, problem.graph, problem.cluster.num_devices());
+  const ExperimentStep step = experiment.step(
+      read_placement(arguments.placement, given.graph, given.cluster.num_devices()));
+  const Problem problem = step.problem();
+  const Placement& placement = step.placement();
 
   stage.emplace("simulating");
   Timeline timeline;
   std::vector<StepObserver*> observers;
   if (!arguments.timeline.empty() && !pipeline) observers.push_back(&timeline);
-  const StepResult step = simulate(problem, placement, observers);
-  if (!observers.empty()) write_perfetto(arguments.timeline, problem, timeline, step);
+  const StepResult result = step.simulate(observers);
+  if (!observers.empty()) write_perfetto(arguments.timeline, problem, timeline, result);
   std::optional<PipelineResult> streamed;
   if (pipeline) streamed = stream(problem, placement, *pipeline, arguments.timeline);
 
@@ -121,12 +122,12 @@ int simulate_once(const Arguments& arguments) {
   if (objective) score = objective->score(problem, placement);
   stage.reset();
   if (arguments.format == "json") {
-    nlohmann::ordered_json json = step_json(step, bounds, problem);
+    nlohmann::ordered_json json = step_json(result, bounds, problem);
     if (score) json.update(score_json(choice.name, *score));
     if (streamed) json["pipeline"] = pipeline_json(*streamed, *pipeline, problem.cluster);
     print_json(json);
   } else {
-    print_out(step_table(step, bounds, problem, placement) +
+    print_out(step_table(result, bounds, problem, placement) +
               (score ? "\n" + score_line(choice.name, *score) : "") +
               (streamed ? "\n" + pipeline_table(*streamed, *pipeline, problem.cluster) : ""));
   }

@@ -41,7 +41,7 @@ int write_plans(const PlanFlags& flags) {
   files.reserve(flags.scenarios.size());
   for (const std::string& path : flags.scenarios)
     files.push_back(load_scenario(path, flags.sets, mistakes));
-  const Plan plan = make_plan(std::move(files), flags.threads, mistakes);
+  const Sweep sweep = make_sweep(std::move(files), flags.threads, mistakes);
   mistakes.throw_if_any();
   ExportChoice choice;
   choice.mode = by_name(flags.mode, {SubmitMode::graph, SubmitMode::stream, SubmitMode::eager});
@@ -49,9 +49,10 @@ int write_plans(const PlanFlags& flags) {
   choice.budgets = flags.budgets;
   choice.threads = flags.threads;
   if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
-  const Exported exported = export_plans(plan, choice, flags.out);
+  const Exported exported = export_plans(sweep, choice, flags.out);
   for (const std::string& remark : exported.remarks) fmt::print(stderr, "{}\n", remark);
-  fmt::print(stderr, "{}/plans: {} plans of {} runs\n", flags.out, exported.plans, plan.num_runs());
+  fmt::print(stderr, "{}/plans: {} plans of {} runs\n", flags.out, exported.plans,
+             sweep.num_runs());
   return 0;
 }
 

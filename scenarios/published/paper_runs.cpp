@@ -24,9 +24,9 @@ struct Job {
 
 /// Adds what the row's placement is worth to its facts. A run that ends out of memory has a value,
 /// too: these objectives have their own idea of memory.
-void add_score(const Plan& plan, RunResult& row, const std::string& objective) {
+void add_score(const Sweep& sweep, RunResult& row, const std::string& objective) {
   if (row.status != Status::ok && row.status != Status::oom) return;
-  const RunStep step = step_of(plan, row);
+  const ExperimentStep step = step_of(sweep, row);
   const Score score =
       make_objective(objective, Options(objective))->score(step.problem(), step.placement());
   if (score.deadlock) return;
@@ -42,23 +42,22 @@ std::vector<std::vector<RunResult>> run_jobs(const std::vector<Job>& jobs, std::
   files.reserve(jobs.size());
   for (const Job& job : jobs) files.push_back(load_scenario(job.scenario, job.sets, mistakes));
   mistakes.throw_if_any();
-  const Plan plan = make_plan(std::move(files), threads, mistakes);
+  const Sweep sweep = make_sweep(std::move(files), threads, mistakes);
   mistakes.throw_if_any();
   std::vector<std::size_t> ids;
-  for (std::size_t id = 0; id < plan.num_runs(); ++id) {
-    const PlannedRun r = plan.run(id);
-    if (jobs[r.file].placers.contains(plan.files[r.file].placers[r.choice].label))
-      ids.push_back(id);
+  for (std::size_t id = 0; id < sweep.num_runs(); ++id) {
+    const Run r = sweep.run(id);
+    if (jobs[r.scenario].placers.contains(r.placer.label)) ids.push_back(id);
   }
   std::atomic<std::size_t> done{0};
   const auto watching = watch(done, ids.size());
   std::vector<std::vector<RunResult>> rows(jobs.size());
-  for (RunResult& row : run(plan, ids, {.threads = threads, .done = &done}).rows) {
+  for (RunResult& row : run(sweep, ids, {.threads = threads, .done = &done}).rows) {
     if (row.status == Status::error)
       throw std::runtime_error(
           fmt::format("{}: {}: {}", jobs[row.scenario].scenario, row.placer, row.detail));
     if (const std::string& objective = jobs[row.scenario].objective; !objective.empty())
-      add_score(plan, row, objective);
+      add_score(sweep, row, objective);
     rows[row.scenario].push_back(std::move(row));
   }
   return rows;

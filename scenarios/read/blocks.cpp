@@ -428,8 +428,9 @@ ReportChoice read_report(const Value& block, Findings& findings) {
   return report;
 }
 
-std::vector<Choice> read_placers(const Value& block, const std::string& base, Findings& findings) {
-  std::vector<Choice> choices;
+std::vector<PlacerChoice> read_placers(const Value& block, const std::string& base,
+                                       Findings& findings) {
+  std::vector<PlacerChoice> choices;
   if (!is_list(block)) {
     findings.add(at(block.where) + "placers: not a list of NAME or {NAME: {option: value, ...}}");
     return choices;
@@ -437,9 +438,10 @@ std::vector<Choice> read_placers(const Value& block, const std::string& base, Fi
   std::map<std::string, int> uses;
   for (const auto& [key, entry] : block.children) {
     findings.attempt([&] {
-      choices.push_back(read_choice(entry, "placers", base));
-      ++uses[choices.back().name];
-      make_placer(choices.back().name, choices.back().options, entry.where);
+      choices.push_back({read_choice(entry, "placers", base)});
+      PlacerChoice& choice = choices.back();
+      ++uses[choice.name];
+      choice.placer = make_placer(choice.name, choice.options, entry.where);
     });
   }
   if (choices.size() != block.children.size()) return choices;
@@ -454,15 +456,19 @@ std::vector<Choice> read_placers(const Value& block, const std::string& base, Fi
   return choices;
 }
 
-std::vector<Choice> read_transforms(const Value& block, const std::string& base,
-                                    Findings& findings) {
-  std::vector<Choice> choices;
+TransformChoice made_transform(Choice choice) {
+  TransformChoice made{std::move(choice)};
+  made.transform = make_transform(made.name, made.options, made.where);
+  made.use = std::ranges::find(transforms(), made.name, &TransformEntry::name)->use;
+  return made;
+}
+
+std::vector<TransformChoice> read_transforms(const Value& block, const std::string& base,
+                                             Findings& findings) {
+  std::vector<TransformChoice> choices;
   const auto one = [&](const Value& entry) {
-    findings.attempt([&] {
-      Choice choice = read_choice(entry, "transforms", base);
-      make_transform(choice.name, choice.options, entry.where);
-      choices.push_back(std::move(choice));
-    });
+    findings.attempt(
+        [&] { choices.push_back(made_transform(read_choice(entry, "transforms", base))); });
   };
   if (block.text.empty() && block.children.empty()) return choices;
   if (block.text == "none") return choices;  // what a sweep compares with

@@ -18,16 +18,19 @@ Options options_of(const Options::Value& block, std::string owner, const std::st
 GraphChoice read_graph(const Options::Value& block, const std::string& base, Findings& findings);
 ClusterChoice read_cluster(const Options::Value& block, const DeviceTable& kinds,
                            Findings& findings);
-std::vector<Choice> read_transforms(const Options::Value& block, const std::string& base,
-                                    Findings& findings);
+std::vector<TransformChoice> read_transforms(const Options::Value& block, const std::string& base,
+                                             Findings& findings);
 ProfileChoice read_profile(const Options::Value& block, Findings& findings);
 CalibrationChoice read_calibration(const Options::Value& block, const std::string& base,
                                    Findings& findings);
 EngineOptions read_engine(const Options::Value& block, Findings& findings);
-std::vector<Choice> read_placers(const Options::Value& block, const std::string& base,
-                                 Findings& findings);
+std::vector<PlacerChoice> read_placers(const Options::Value& block, const std::string& base,
+                                       Findings& findings);
 std::vector<std::uint64_t> read_seeds(const Options::Value& block, Findings& findings);
 ReportChoice read_report(const Options::Value& block, Findings& findings);
+
+/// The transform that `choice` names. Throws InputError as make_transform() does.
+TransformChoice made_transform(Choice choice);
 
 /// The keys that the blocks with fixed keys have, for the reference and the schema.
 struct BlockKeys {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "scenarios/read/axes.h"
 #include "scenarios/read/blocks.h"
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/read/axes.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 
@@ -244,7 +244,7 @@ class Loader {
           written.push_back(value.text.empty() ? one_line(value) : value.text);
       }
     }
-    file.transforms = read_all<std::vector<Choice>>(
+    file.transforms = read_all<std::vector<TransformChoice>>(
         "transforms", [&](const Value& v) { return read_transforms(v, base_, findings_); });
     file.clusters = read_all<ClusterChoice>(
         "cluster", [&](const Value& v) { return read_cluster(v, kinds_, findings_); });

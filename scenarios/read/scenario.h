@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "placers/placer.h"
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/cluster/cost_model.h"
 #include "sim/cluster/device_model.h"
 #include "sim/options.h"
 #include "sim/problem/engine_options.h"
+#include "sim/transform/transform.h"
 
 namespace baechi {
 
@@ -23,6 +25,17 @@ struct Choice {
   std::string where{};  ///< "scenarios/first.yaml:12:5", for messages
   std::string text{};   ///< with its options, as on the command line: "m_sct:threshold=0.2"
   std::string label{};  ///< the name, or the text where two share the name
+};
+
+/// A placer of a scenario, made and thereby checked.
+struct PlacerChoice : Choice {
+  std::shared_ptr<const Placer> placer{};
+};
+
+/// A transform of a scenario, made and thereby checked.
+struct TransformChoice : Choice {
+  std::shared_ptr<const Transform> transform{};
+  TransformUse use{};
 };
 
 /// Where the graph comes from: a generator's name, or a file.
@@ -82,11 +95,11 @@ struct ProfileChoice {
 struct Scenario {
   const std::string& name;
   const GraphChoice& graph;
-  const std::vector<Choice>& transforms;  ///< applied in order
+  const std::vector<TransformChoice>& transforms;  ///< applied in order
   const ClusterChoice& cluster;
   const EngineOptions& engine;
   const ProfileChoice& profile;
-  const std::vector<Choice>& placers;  ///< each is one run per seed
+  const std::vector<PlacerChoice>& placers;  ///< each is one run per seed
   const std::vector<std::uint64_t>& seeds;
   std::vector<std::string> at;  ///< its place in the sweep: a value per ScenarioFile::axes
 };
@@ -116,11 +129,11 @@ struct ScenarioFile {
   std::vector<std::string> axes;  ///< swept keys but placers and seeds; the last varies fastest
   std::vector<std::vector<std::string>> axis_values;  ///< [axes]: as written
   std::vector<GraphChoice> graphs;
-  std::vector<std::vector<Choice>> transforms;
+  std::vector<std::vector<TransformChoice>> transforms;
   std::vector<ClusterChoice> clusters;
   std::vector<EngineOptions> engines;
   std::vector<ProfileChoice> profiles;
-  std::vector<Choice> placers;
+  std::vector<PlacerChoice> placers;
   std::vector<std::uint64_t> seeds{0};
   ReportChoice report;
 

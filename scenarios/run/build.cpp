@@ -4,8 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "sim/hash.h"
 #include "sim/error.h"
+#include "sim/hash.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 

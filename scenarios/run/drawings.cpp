@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "scenarios/run/parallel.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/run/parallel.h"
 #include "sim/report/picture.h"
 
 namespace baechi {
@@ -27,8 +27,8 @@ struct Task {
 };
 
 /// What there is to do of a point's runs.
-void add_tasks(std::vector<Task>& tasks, Plan::Ids runs, const RowById& row_of, bool draw, bool all,
-               Timelines files) {
+void add_tasks(std::vector<Task>& tasks, Sweep::Ids runs, const RowById& row_of, bool draw,
+               bool all, Timelines files) {
   std::optional<std::size_t> fastest;  // of equals the first; out of memory is never faster
   Duration best{};
   std::vector<std::size_t> simulated;
@@ -48,20 +48,20 @@ void add_tasks(std::vector<Task>& tasks, Plan::Ids runs, const RowById& row_of, 
   }
 }
 
-std::vector<Task> tasks_of(const Plan& plan, const RowById& row_of) {
+std::vector<Task> tasks_of(const Sweep& sweep, const RowById& row_of) {
   std::size_t most = 0, per_point = 1;
-  for (const ScenarioFile& file : plan.files) {
+  for (const ScenarioFile& file : sweep.files()) {
     most = std::max(most, file.report.pictures);
     per_point = std::max(per_point, file.runs_per_point());
   }
-  const std::vector<std::size_t> drawn = points_to_draw(plan.num_points(), per_point, most);
+  const std::vector<std::size_t> drawn = points_to_draw(sweep.num_points(), per_point, most);
   std::vector<Task> tasks;
   std::size_t p = 0;
-  for (const ScenarioFile& file : plan.files) {
+  for (const ScenarioFile& file : sweep.files()) {
     for (const std::size_t end = p + file.num_points(); p < end; ++p) {
       const bool draw = std::ranges::binary_search(drawn, p);
       if (draw || file.report.timelines != Timelines::none)
-        add_tasks(tasks, plan.runs_of(p), row_of, draw, per_point <= most, file.report.timelines);
+        add_tasks(tasks, sweep.runs_of(p), row_of, draw, per_point <= most, file.report.timelines);
     }
   }
   return tasks;
@@ -78,9 +78,9 @@ std::vector<std::size_t> points_to_draw(std::size_t points, std::size_t per_poin
   return chosen;
 }
 
-StepsSeen look_at_steps(const Plan& plan, const RowById& row_of, const std::string& folder,
-                        std::size_t threads, const std::atomic<bool>* stop) {
-  const std::vector<Task> tasks = tasks_of(plan, row_of);
+DrawnSteps draw_steps(const Sweep& sweep, const RowById& row_of, const std::string& folder,
+                      std::size_t threads, const std::atomic<bool>* stop) {
+  const std::vector<Task> tasks = tasks_of(sweep, row_of);
   std::filesystem::create_directories(folder);
   std::vector<std::string> wrong(tasks.size()), pictures(tasks.size());
   std::atomic<std::size_t> files{0};
@@ -89,11 +89,11 @@ StepsSeen look_at_steps(const Plan& plan, const RowById& row_of, const std::stri
     try {
       const std::optional<RunResult> row = row_of(task.id);
       if (!row) return;
-      const RunStep run = step_of(plan, *row);
+      const ExperimentStep run = step_of(sweep, *row);
       const Problem problem = run.problem();
       Timeline timeline;
       StepObserver* observers[] = {&timeline};
-      const StepResult step = simulate(problem, run.placement(), observers);
+      const StepResult step = run.simulate(observers);
       if (task.draw) pictures[i] = picture(problem, timeline, step);
       if (!task.file) return;
       write_perfetto(folder + "/" + file_name(*row), problem, timeline, step);
@@ -104,20 +104,20 @@ StepsSeen look_at_steps(const Plan& plan, const RowById& row_of, const std::stri
   });
   for (const std::string& what : wrong)
     if (!what.empty()) throw std::runtime_error(what);
-  StepsSeen seen{.pictures = {}, .files = files};
+  DrawnSteps seen{.pictures = {}, .files = files};
   for (std::size_t i = 0; i < tasks.size(); ++i)
     if (!pictures[i].empty()) seen.pictures.emplace(tasks[i].id, std::move(pictures[i]));
   return seen;
 }
 
-std::size_t look_at_steps(Results& results, const Plan& plan, const std::string& folder,
-                          std::size_t threads) {
+std::size_t draw_steps(Results& results, const Sweep& sweep, const std::string& folder,
+                       std::size_t threads) {
   const auto row = [&](std::size_t id) -> std::optional<RunResult> {
     const auto it = std::ranges::lower_bound(results.rows, id, {}, &RunResult::id);
     if (it == results.rows.end() || it->id != id) return std::nullopt;
     return *it;
   };
-  StepsSeen seen = look_at_steps(plan, row, folder, threads);
+  DrawnSteps seen = draw_steps(sweep, row, folder, threads);
   for (RunResult& row_of : results.rows) row_of.picture = std::move(seen.pictures[row_of.id]);
   return seen.files;
 }

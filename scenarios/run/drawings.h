@@ -17,7 +17,7 @@ std::vector<std::size_t> points_to_draw(std::size_t points, std::size_t per_poin
 
 using RowById = std::function<std::optional<RunResult>(std::size_t)>;
 
-struct StepsSeen {
+struct DrawnSteps {
   std::map<std::size_t, std::string> pictures;  ///< by run
   std::size_t files = 0;                        ///< written
 };
@@ -26,11 +26,11 @@ struct StepsSeen {
 /// if need be), as each scenario's report block says. `row` has to be
 /// safe from several threads. `stop`: as RunSettings. Throws std::runtime_error if a file cannot be
 /// written.
-StepsSeen look_at_steps(const Plan& plan, const RowById& row, const std::string& folder,
-                        std::size_t threads, const std::atomic<bool>* stop = nullptr);
+DrawnSteps draw_steps(const Sweep& sweep, const RowById& row, const std::string& folder,
+                      std::size_t threads, const std::atomic<bool>* stop = nullptr);
 
 /// The same of all rows; gives them their pictures. Returns how many files were written.
-std::size_t look_at_steps(Results& results, const Plan& plan, const std::string& folder,
-                          std::size_t threads);
+std::size_t draw_steps(Results& results, const Sweep& sweep, const std::string& folder,
+                       std::size_t threads);
 
 }  // namespace baechi

@@ -12,8 +12,8 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "sim/hash.h"
 #include "sim/error.h"
+#include "sim/hash.h"
 
 namespace baechi {
 namespace {
@@ -157,8 +157,8 @@ void append_record(std::string& records, const RunResult& row) {
   std::memcpy(records.data() + begin, &frame, sizeof frame);
 }
 
-Journal::Journal(std::string path, const Plan& plan, bool keep)
-    : path_(std::move(path)), plan_(plan), at_(plan.num_runs(), 0) {
+Journal::Journal(std::string path, const Sweep& sweep, bool keep)
+    : path_(std::move(path)), sweep_(sweep), at_(sweep.num_runs(), 0) {
   const std::string folder = std::filesystem::path(path_).parent_path().string();
   if (!folder.empty()) std::filesystem::create_directories(folder);
   file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -195,7 +195,8 @@ void Journal::load() {
   if (start.size() < magic.size()) return;
 
   std::vector<std::pair<std::uint64_t, std::size_t>> ids;  // (key, id)
-  for (std::size_t id = 0; id < plan_.num_runs(); ++id) ids.emplace_back(plan_.key(id), id);
+  for (std::size_t id = 0; id < sweep_.num_runs(); ++id)
+    ids.emplace_back(sweep_.key(sweep_.run(id)), id);
   std::ranges::sort(ids);
   std::size_t strangers = 0;
   std::string window;    // of the file
@@ -296,7 +297,7 @@ std::optional<RunResult> Journal::row(std::size_t id) const {
   std::memcpy(&frame, bytes, sizeof frame);
   std::string record(frame.length, '\0');
   read_at(file_, record.data(), record.size(), at + sizeof frame, path_);
-  RunResult row = plan_.row(id);
+  RunResult row = sweep_.row(sweep_.run(id));
   read_into(row, record);
   return row;
 }

@@ -23,7 +23,7 @@ class Journal {
   /// there stay if the plan has their keys, up to where the file is torn; else they are lost.
   /// Throws InputError if another process has it open, or if there are rows to keep that are not of
   /// the plan.
-  Journal(std::string path, const Plan& plan, bool keep);
+  Journal(std::string path, const Sweep& sweep, bool keep);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -48,7 +48,7 @@ class Journal {
   void to_disk();
 
   const std::string path_;
-  const Plan& plan_;
+  const Sweep& sweep_;
   int file_ = -1;
   mutable std::mutex mutex_;
   std::vector<std::uint64_t> at_;  // [runs]: where in the file the row is; 0: nowhere

@@ -23,12 +23,12 @@ Ranks::Ranks() {
 }
 Ranks::~Ranks() = default;
 
-int Ranks::disagreeing(std::uint64_t /*plan*/) const {
+int Ranks::disagreeing(std::uint64_t /*sweep*/) const {
   return -1;
 }
-void Ranks::deal(const Plan& /*plan*/, std::span<const std::size_t> /*ids*/,
+void Ranks::deal(const Sweep& /*sweep*/, std::span<const std::size_t> /*ids*/,
                  const RunSettings& /*settings*/, Journal& /*journal*/) const {}
-void Ranks::work(const Plan& /*plan*/, std::size_t /*threads*/) const {}
+void Ranks::work(const Sweep& /*sweep*/, std::size_t /*threads*/) const {}
 void Ranks::abort(int code) const {
   std::exit(code);  // NOLINT(concurrency-mt-unsafe)
 }

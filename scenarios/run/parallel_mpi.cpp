@@ -49,9 +49,9 @@ void send(std::string_view bytes, int to, int tag) {
 }
 
 /// Work on other threads, whose end can be asked for.
-class Aside {
+class BackgroundTask {
  public:
-  explicit Aside(std::function<void()> work)
+  explicit BackgroundTask(std::function<void()> work)
       : thread_([this, work = std::move(work)] {
           try {
             work();
@@ -74,9 +74,9 @@ class Aside {
 };
 
 /// Runs not yet begun: rank 0's threads take them one by one, the other ranks by chunks.
-class Dealer {
+class Dispatcher {
  public:
-  Dealer(std::span<const std::size_t> ids, std::size_t ranks, const std::atomic<bool>* stop)
+  Dispatcher(std::span<const std::size_t> ids, std::size_t ranks, const std::atomic<bool>* stop)
       : ids_(ids), ranks_(ranks), stop_(stop) {}
 
   std::optional<std::size_t> one() {
@@ -108,7 +108,7 @@ class Dealer {
 
 /// Runs that were dealt to this rank, and what it found: between the thread that speaks with rank 0
 /// and those that work.
-class Desk {
+class WorkQueue {
  public:
   std::optional<std::size_t> next() {
     std::unique_lock lock(mutex_);
@@ -194,21 +194,21 @@ Ranks::~Ranks() {
   if (initialised != 0) MPI_Finalize();
 }
 
-int Ranks::disagreeing(std::uint64_t plan) const {
+int Ranks::disagreeing(std::uint64_t sweep) const {
   if (size_ == 1) return -1;
-  std::vector<std::uint64_t> plans(static_cast<std::size_t>(size_));
-  MPI_Allgather(&plan, 1, MPI_UINT64_T, plans.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD);
-  const auto other = std::ranges::find_if(plans, [&](auto p) { return p != plans.front(); });
-  return other == plans.end() ? -1 : static_cast<int>(other - plans.begin());
+  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(size_));
+  MPI_Allgather(&sweep, 1, MPI_UINT64_T, hashes.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD);
+  const auto other = std::ranges::find_if(hashes, [&](auto p) { return p != hashes.front(); });
+  return other == hashes.end() ? -1 : static_cast<int>(other - hashes.begin());
 }
 
-void Ranks::deal(const Plan& plan, std::span<const std::size_t> ids, const RunSettings& settings,
+void Ranks::deal(const Sweep& sweep, std::span<const std::size_t> ids, const RunSettings& settings,
                  Journal& journal) const {
-  Dealer dealer(ids, static_cast<std::size_t>(size_), settings.stop);
+  Dispatcher dispatcher(ids, static_cast<std::size_t>(size_), settings.stop);
   const std::size_t before = journal.size();
-  Aside own([&] {
+  BackgroundTask own([&] {
     run_each(
-        plan, std::max<std::size_t>(2, settings.threads) - 1, [&] { return dealer.one(); },
+        sweep, std::max<std::size_t>(2, settings.threads) - 1, [&] { return dispatcher.one(); },
         [&](std::span<const RunResult> rows) { journal.add(rows); });
   });
   int working = size_ - 1;
@@ -227,7 +227,7 @@ void Ranks::deal(const Plan& plan, std::span<const std::size_t> ids, const RunSe
         std::memcpy(&wanted, message.data(), sizeof wanted);
         records.remove_prefix(sizeof wanted);
         if (wanted > 0) {
-          const auto chunk = dealer.chunk(wanted);
+          const auto chunk = dispatcher.chunk(wanted);
           send({reinterpret_cast<const char*>(chunk.data()), chunk.size_bytes()}, status.MPI_SOURCE,
                dealt);
         }
@@ -241,12 +241,12 @@ void Ranks::deal(const Plan& plan, std::span<const std::size_t> ids, const RunSe
   if (settings.done != nullptr) settings.done->store(journal.size() - before);
 }
 
-void Ranks::work(const Plan& plan, std::size_t threads) const {
-  Desk desk;
-  Aside workers([&] {
+void Ranks::work(const Sweep& sweep, std::size_t threads) const {
+  WorkQueue queue;
+  BackgroundTask workers([&] {
     run_each(
-        plan, threads, [&] { return desk.next(); },
-        [&](std::span<const RunResult> rows) { desk.take(rows); });
+        sweep, threads, [&] { return queue.next(); },
+        [&](std::span<const RunResult> rows) { queue.take(rows); });
   });
   const Clock::time_point start = Clock::now();
   Clock::time_point sent = start;
@@ -254,7 +254,7 @@ void Ranks::work(const Plan& plan, std::size_t threads) const {
   const auto report = [&](std::uint64_t wanted) {
     std::string message(sizeof wanted, '\0');
     std::memcpy(message.data(), &wanted, sizeof wanted);
-    send(message += desk.records(), 0, found);
+    send(message += queue.records(), 0, found);
     sent = Clock::now();
   };
   while (!workers.ended()) {
@@ -263,26 +263,26 @@ void Ranks::work(const Plan& plan, std::size_t threads) const {
       const std::string message = receive(status);
       std::vector<std::uint64_t> ids(message.size() / sizeof(std::uint64_t));
       if (!ids.empty()) std::memcpy(ids.data(), message.data(), message.size());
-      desk.put(ids);
+      queue.put(ids);
       asked = false;
       no_more = ids.empty();
     }
     const std::chrono::duration<double> elapsed = Clock::now() - start;
-    const double rate = static_cast<double>(desk.num_found()) / elapsed.count();
+    const double rate = static_cast<double>(queue.num_found()) / elapsed.count();
     const auto chunk = std::max<std::uint64_t>(
         threads,
         static_cast<std::uint64_t>(rate * std::chrono::duration<double>(chunk_for).count()));
     // While an answer is on its way nothing is sent: neither end then waits for the other to
     // receive.
-    if (!asked && !no_more && desk.left() <= chunk / 2) {
+    if (!asked && !no_more && queue.left() <= chunk / 2) {
       report(chunk);
       asked = true;
-    } else if (!asked && desk.has_records() && Clock::now() - sent >= report_every) {
+    } else if (!asked && queue.has_records() && Clock::now() - sent >= report_every) {
       report(0);
     }
     std::this_thread::sleep_for(pause);
   }
-  send(desk.records(), 0, ended);
+  send(queue.records(), 0, ended);
 }
 
 void Ranks::abort(int code) const {

@@ -10,10 +10,6 @@
 namespace baechi {
 namespace {
 
-TransformUse use_of(std::string_view name) {
-  return std::ranges::find(transforms(), name, &TransformEntry::name)->use;
-}
-
 bool has_times(const OpGraph& graph) {
   return !graph.device_kinds().empty() || std::ranges::any_of(graph.ops(), [&](OpId v) {
     return graph.op(v).compute != Duration::zero();
@@ -47,29 +43,28 @@ std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
 }
 
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
-                      std::span<const Choice> choices) {
+                      std::span<const TransformChoice> choices) {
   PreparedGraph prepared;
   prepared.step = timed(std::move(graph), cluster);
   const auto start = std::chrono::steady_clock::now();
   std::optional<Transformed> placed;
   std::string_view for_placing;  // the first transform that is
-  for (const Choice& choice : choices) {
-    std::shared_ptr<const Transform> transform =
-        make_transform(choice.name, choice.options, choice.where);
-    if (use_of(choice.name) == TransformUse::placed) {
-      prepared.after_placing.push_back(std::move(transform));
+  for (const TransformChoice& choice : choices) {
+    if (choice.use == TransformUse::placed) {
+      prepared.after_placing.push_back(choice.transform);
       continue;
     }
-    const bool of_model = use_of(choice.name) == TransformUse::model;
+    const Transform& transform = *choice.transform;
+    const bool of_model = choice.use == TransformUse::model;
     if (of_model && placed)
       throw InputError(fmt::format("{}transforms: '{}' changes the step, so it stands before '{}'",
                                    at(choice.where), choice.name, for_placing));
     if (of_model) {
-      prepared.step = std::make_shared<const OpGraph>(transform->apply(*prepared.step).graph);
+      prepared.step = std::make_shared<const OpGraph>(transform.apply(*prepared.step).graph);
     } else if (placed) {
-      placed = then(std::move(*placed), *transform);
+      placed = then(std::move(*placed), transform);
     } else {
-      placed = transform->apply(*prepared.step);
+      placed = transform.apply(*prepared.step);
       for_placing = choice.name;
     }
   }
@@ -84,12 +79,12 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   return prepared;
 }
 
-std::optional<SimulatedStep> after_placing(const PreparedGraph& graph, const Placement& placement) {
+std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placement& placement) {
   if (graph.after_placing.empty()) return std::nullopt;
   PlacedStep step{*graph.step, placement.device};
   for (const auto& transform : graph.after_placing)
     step = transform->after_placing(step.graph, step.device);
-  return SimulatedStep{std::move(step.graph), {.device = std::move(step.device)}};
+  return step;
 }
 
 Placement expand(Placement placement, const PreparedGraph& graph) {

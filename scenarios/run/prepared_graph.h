@@ -37,14 +37,11 @@ std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
 /// The timed graph, rewritten by `transforms` in their order.
 /// Throws InputError where a transform of the model stands behind one that is for placing only.
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
-                      std::span<const Choice> transforms);
+                      std::span<const TransformChoice> transforms);
 
-/// What is simulated of the placed step, if that is another graph.
-struct SimulatedStep {
-  OpGraph graph;
-  Placement placement;
-};
-std::optional<SimulatedStep> after_placing(const PreparedGraph& graph, const Placement& placement);
+/// What the transforms with TransformUse::placed make of the placed step; nothing if there are
+/// none.
+std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placement& placement);
 
 /// The placement of the step that follows from one of the graph that placers see.
 Placement expand(Placement placement, const PreparedGraph& graph);

@@ -26,18 +26,18 @@ class Ranks {
   /// Cores that each rank of this machine may have for itself, at least 1.
   std::size_t cores() const { return cores_; }
 
-  /// Called by all, each with what it plans (0: it cannot). The lowest rank whose plan is not rank
-  /// 0's, or -1.
-  int disagreeing(std::uint64_t plan) const;
+  /// Called by all ranks, each with the hash of its sweep (0: the rank could not make one). Returns
+  /// the lowest rank whose hash is not rank 0's, or -1.
+  int disagreeing(std::uint64_t sweep) const;
 
   /// Rank 0: deals `ids`, in chunks that get smaller towards the end, to all ranks, until all are
   /// done and in the journal, or settings.stop. Its own share it does on all of settings.threads
   /// but one, which deals.
-  void deal(const Plan& plan, std::span<const std::size_t> ids, const RunSettings& settings,
+  void deal(const Sweep& sweep, std::span<const std::size_t> ids, const RunSettings& settings,
             Journal& journal) const;
   /// All others: what they are dealt, on `threads` threads. What is found is sent at least five
   /// times a second.
-  void work(const Plan& plan, std::size_t threads) const;
+  void work(const Sweep& sweep, std::size_t threads) const;
 
   /// Ends all ranks at once, this one with `code`.
   [[noreturn]] void abort(int code) const;

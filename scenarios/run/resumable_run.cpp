@@ -12,15 +12,18 @@
 
 namespace baechi {
 
-FolderRun::FolderRun(std::string folder, const Plan& plan, bool resume)
-    : folder_(std::move(folder)), plan_(plan), journal_(folder_ + "/runs.journal", plan, resume) {
+ResumableRun::ResumableRun(std::string folder, const Sweep& sweep, bool resume)
+    : folder_(std::move(folder)),
+      sweep_(sweep),
+      journal_(folder_ + "/runs.journal", sweep, resume) {
   if (resume && std::filesystem::exists(folder_ + "/results.sqlite")) take_over_results();
 }
 
-void FolderRun::take_over_results() {
+void ResumableRun::take_over_results() {
   Results known = read_results(folder_);
   std::multimap<std::uint64_t, std::size_t> ids;  // by key
-  for (std::size_t id = 0; id < plan_.num_runs(); ++id) ids.emplace(plan_.key(id), id);
+  for (std::size_t id = 0; id < sweep_.num_runs(); ++id)
+    ids.emplace(sweep_.key(sweep_.run(id)), id);
   std::size_t strangers = 0;
   for (RunResult& row : known.rows) {
     const auto [first, last] = ids.equal_range(row.key);
@@ -37,25 +40,25 @@ void FolderRun::take_over_results() {
                     folder_, strangers));
 }
 
-std::vector<std::size_t> FolderRun::remaining(std::vector<std::size_t> ids) const {
+std::vector<std::size_t> ResumableRun::remaining(std::vector<std::size_t> ids) const {
   std::erase_if(ids, [&](std::size_t id) { return journal_.has(id); });
   return ids;
 }
 
-void FolderRun::run(std::span<const std::size_t> ids, const RunSettings& settings) {
+void ResumableRun::run(std::span<const std::size_t> ids, const RunSettings& settings) {
   std::atomic<std::size_t> begun{0};
   const std::size_t threads =
       std::clamp<std::size_t>(ids.size(), 1, std::max<std::size_t>(1, settings.threads));
-  run_each(plan_, threads, each_of(ids, begun, settings.stop),
+  run_each(sweep_, threads, each_of(ids, begun, settings.stop),
            [&](std::span<const RunResult> rows) {
              journal_.add(rows);
              if (settings.done != nullptr) settings.done->fetch_add(rows.size());
            });
 }
 
-EachRow FolderRun::rows() const {
+EachRow ResumableRun::rows() const {
   return [this](const VisitRow& visit) {
-    for (std::size_t id = 0; id < plan_.num_runs(); ++id) {
+    for (std::size_t id = 0; id < sweep_.num_runs(); ++id) {
       std::optional<RunResult> row = journal_.row(id);
       if (!row) continue;
       if (const auto picture = pictures_.find(id); picture != pictures_.end())
@@ -65,15 +68,15 @@ EachRow FolderRun::rows() const {
   };
 }
 
-FolderRun::Outcome FolderRun::finish(const RunSettings& settings) {
+ResumableRun::Outcome ResumableRun::finish(const RunSettings& settings) {
   Outcome outcome;
-  StepsSeen seen = look_at_steps(
-      plan_, [this](std::size_t id) { return journal_.row(id); }, folder_, settings.threads,
+  DrawnSteps seen = draw_steps(
+      sweep_, [this](std::size_t id) { return journal_.row(id); }, folder_, settings.threads,
       settings.stop);
   outcome.timelines = seen.files;
   pictures_ = std::move(seen.pictures);
   const EachRow all = rows();
-  write_results(folder_, plan_.header, [&](const VisitRow& visit) {
+  write_results(folder_, sweep_.header(), [&](const VisitRow& visit) {
     all([&](const RunResult& row) {
       ++outcome.rows;
       if (row.status == Status::error && ++outcome.failed == 1)

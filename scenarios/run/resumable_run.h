@@ -12,11 +12,11 @@ namespace baechi {
 
 /// DIR/runs.journal has every finished run until DIR/results.* have them. Memory does not grow with
 /// the rows.
-class FolderRun {
+class ResumableRun {
  public:
   /// With `resume`, the runs stay that the folder has from a run that ended, was interrupted or was
   /// killed; it may have no others. Throws InputError.
-  FolderRun(std::string folder, const Plan& plan, bool resume);
+  ResumableRun(std::string folder, const Sweep& sweep, bool resume);
 
   /// Of `ids`, those that are still to be run.
   std::vector<std::size_t> remaining(std::vector<std::size_t> ids) const;
@@ -39,7 +39,7 @@ class FolderRun {
   void take_over_results();
 
   const std::string folder_;
-  const Plan& plan_;
+  const Sweep& sweep_;
   Journal journal_;
   std::map<std::size_t, std::string> pictures_;  // by id
 };

@@ -1,4 +1,4 @@
-/// Runs of a plan, each independent of the others.
+/// The runs of a sweep, each independent of the others.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -9,39 +9,19 @@
 
 namespace baechi {
 
-/// What a run simulates: the step as it was placed, or what a transform made of it by where its ops
-/// are. Refers to the plan.
-class RunStep {
- public:
-  RunStep(const Plan& plan, const PlannedRun& run, Placement placement);
-  RunStep(const RunStep&) = delete;
-  RunStep& operator=(const RunStep&) = delete;
+/// The step of a run, once more. Its placement is the row's where that says all, else the placer's,
+/// made anew. The row must be one whose step was simulated.
+ExperimentStep step_of(const Sweep& sweep, const RunResult& row);
 
-  Problem problem() const;
-  const Placement& placement() const { return other_ ? other_->placement : placement_; }
-  Duration lower_bound() const;
+/// Places and simulates. A placer's InfeasibleError becomes Status::infeasible, any other exception
+/// Status::error.
+RunResult run_one(const Sweep& sweep, std::size_t id);
 
- private:
-  const EngineOptions& engine_;
-  const OpGraph& graph_;
-  std::shared_ptr<const PlannedProblem> shared_;
-  Placement placement_;
-  std::optional<SimulatedStep> other_;
-  std::unique_ptr<CostModel> costs_;  // of other_
-};
-
-/// The step of a run once more, its placement the row's where that says all, else by the placer
-/// anew. The row has to be one that was simulated.
-RunStep step_of(const Plan& plan, const RunResult& row);
-
-/// A placer's InfeasibleError is Status::infeasible; what else it throws is Status::error.
-RunResult run_one(const Plan& plan, std::size_t id);
-
-std::vector<std::size_t> all_runs(const Plan& plan);
+std::vector<std::size_t> all_runs(const Sweep& sweep);
 
 /// The ids of the `shard`-th of `shards` (from 1), ascending: points are dealt in turn, in an order
 /// without pattern that depends on what they are alone. All runs of a point are in one shard.
-std::vector<std::size_t> shard_runs(const Plan& plan, std::size_t shard, std::size_t shards);
+std::vector<std::size_t> shard_runs(const Sweep& sweep, std::size_t shard, std::size_t shards);
 
 /// The next run to begin, nothing if there is none; called by several threads at once.
 using NextRun = std::function<std::optional<std::size_t>()>;
@@ -51,7 +31,7 @@ using TakeRows = std::function<void(std::span<const RunResult>)>;
 /// Runs what `next` says on `threads` threads, and gives what is finished to `take`, some at a time
 /// but within a tenth of a second of the next's end. What `take` throws ends the work and is
 /// thrown.
-void run_each(const Plan& plan, std::size_t threads, const NextRun& next, const TakeRows& take);
+void run_each(const Sweep& sweep, std::size_t threads, const NextRun& next, const TakeRows& take);
 
 /// `ids`, one after the other; none once `stop` (null: never) is set.
 NextRun each_of(std::span<const std::size_t> ids, std::atomic<std::size_t>& begun,
@@ -64,6 +44,6 @@ struct RunSettings {
 };
 
 /// Runs `ids`. The rows by id; if stopped, those that ended.
-Results run(const Plan& plan, std::span<const std::size_t> ids, const RunSettings& settings);
+Results run(const Sweep& sweep, std::span<const std::size_t> ids, const RunSettings& settings);
 
 }  // namespace baechi

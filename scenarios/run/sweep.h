@@ -1,89 +1,88 @@
-/// What is to be run, read and checked before anything runs.
+/// All runs of one or more scenarios, read and checked before the first of them begins.
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "placers/placer.h"
-#include "scenarios/run/prepared_graph.h"
-#include "scenarios/results/results.h"
 #include "scenarios/read/scenario.h"
+#include "scenarios/results/results.h"
+#include "scenarios/run/experiment.h"
 #include "sim/error.h"
 
 namespace baechi {
 
-/// A graph on a cluster: what several runs share.
-struct PlannedProblem {
-  Cluster cluster;
-  std::unique_ptr<CostModel> costs, placed_costs;  ///< of the step, of what placers see
-  Duration lower_bound{};                          ///< of the step
+struct SweepParts;
+
+/// A graph of a sweep, as it is on devices of some kinds and after some transforms.
+struct SweepGraph {
+  std::shared_ptr<const PreparedGraph> prepared;
+  std::uint64_t hash = 0;  ///< of the step and of the transforms' texts
+  std::size_t record = 0;  ///< into ResultsHeader::graphs
 };
 
-struct PlannedRun {
-  std::size_t file = 0, point = 0;  ///< into Plan::files, and a number of its points
-  std::size_t graph = 0;            ///< into Plan::graphs
-  std::size_t problem = 0;          ///< runs that have it equal share a PlannedProblem
-  std::size_t placer = 0;           ///< into Plan::placers
-  std::size_t choice = 0;           ///< into ScenarioFile::placers
+/// One run of a sweep: a placer on a point with a seed. Refers to the sweep, which must outlive it.
+struct Run {
+  std::size_t id = 0;        ///< among all runs of the sweep
+  std::size_t scenario = 0;  ///< into Sweep::files()
+  std::size_t point = 0;     ///< among the points of `file`
+  const ScenarioFile& file;
+  const SweepGraph& graph;
+  const ClusterChoice& cluster;
+  const EngineOptions& engine;
+  const ProfileChoice& profile;
+  const PlacerChoice& placer;
   std::uint64_t seed = 0;
+  std::size_t costed = 0;      ///< runs that have it equal share a CostedGraph
+  std::uint64_t bound_of = 0;  ///< runs that have it equal share a lower bound
 };
 
-template <class T>
-class Recent;
-
-/// All that runs need, checked. Graphs are read and rewritten once each; a problem is made when a
-/// run wants it, and kept while its neighbours do. Runs are numbered by file, point, placer, seed.
-/// Const use is safe from several threads.
-class Plan {
+/// The runs, numbered by file, point, placer, seed. Each graph is read and rewritten once; it is
+/// put on a cluster when a run wants it, and kept there while the runs around that one do. Const
+/// use is safe from several threads.
+class Sweep {
  public:
-  Plan();
-  Plan(Plan&&) noexcept;
-  Plan& operator=(Plan&&) noexcept;
-  ~Plan();
+  /// Made by make_sweep(). Fills in header.hash.
+  explicit Sweep(SweepParts parts);
+  Sweep(Sweep&&) noexcept;
+  Sweep& operator=(Sweep&&) noexcept;
+  ~Sweep();
 
-  std::vector<ScenarioFile> files;
-  std::vector<PreparedGraph> graphs;
-  std::vector<std::size_t> graph_record;  ///< of each of `graphs`, into Results::graphs
-  std::vector<std::unique_ptr<const Placer>> placers;
-  Results header;                     ///< all but the rows
-  std::vector<std::string> warnings;  ///< lines: of sizes that a calibration does not cover
+  std::span<const ScenarioFile> files() const;
+  const ResultsHeader& header() const;
+  /// Lines for the user: sizes that a calibration does not cover.
+  std::span<const std::string> warnings() const;
 
-  std::size_t num_runs() const { return header.planned; }
+  std::size_t num_runs() const { return header().planned; }
   std::size_t num_points() const;
-  PlannedRun run(std::size_t id) const;
-  /// The ids of a point's runs, one after the other; points are numbered through all files.
+  Run run(std::size_t id) const;
+  /// The ids [begin, end) of a point's runs; points are numbered through all files.
   struct Ids {
     std::size_t begin, end;
   };
   Ids runs_of(std::size_t point) const;
-  std::shared_ptr<const PlannedProblem> problem(const PlannedRun& run) const;
 
-  /// A hash of all that decides what the run finds: the version, the graph's content, cluster,
-  /// engine, profile, placer and seed; not where it stands in the sweep. What files hold that a
-  /// placer's options name is not in it.
-  std::uint64_t key(std::size_t id) const;
-  /// What is known of a run before it runs.
-  RunResult row(std::size_t id) const;
+  Experiment experiment(const Run& run) const;
+  /// No step of the run's graph on its cluster is shorter, before transforms rewrite what was
+  /// placed.
+  Duration lower_bound(const Run& run) const;
+
+  /// A hash of all that decides what the run finds: the program's version, the graph's content,
+  /// the cluster, engine, profile, placer and seed; not the run's number. The content of files that
+  /// a placer's options name is left out.
+  std::uint64_t key(const Run& run) const;
+  /// The columns that are known before the run begins.
+  RunResult row(const Run& run) const;
 
  private:
-  friend class Planner;
-  /// Where a file's things begin.
-  struct File {
-    std::size_t point = 0, run = 0, graph = 0, problem = 0, placer = 0;
-    std::vector<std::size_t> kinds;  // [clusters]: equal where graphs are timed alike
-    std::size_t num_kinds = 0;
-  };
-  const File& file_of(std::size_t& number, std::size_t File::* begin, std::size_t& file) const;
-
-  std::vector<File> begins_;               // [files]
-  std::vector<std::uint64_t> graph_hash_;  // [graphs]: of the step and its transforms
-  std::unique_ptr<Recent<PlannedProblem>> problems_;
-  std::unique_ptr<Recent<Duration>> lower_bounds_;  // links and memory do not matter to them
+  std::string hash_of_runs() const;
+  std::unique_ptr<SweepParts> parts_;
 };
 
-/// Reads and transforms each distinct graph once, on up to `threads` threads, and makes placers;
-/// every cluster is checked with every graph. What is wrong with any of them is added to
-/// `mistakes`; then the plan is not to be run.
-Plan make_plan(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& mistakes);
+/// Reads and transforms each distinct graph once, on up to `threads` threads, and puts every graph
+/// on every cluster to check it. All mistakes are added to `mistakes`; if there are any, the sweep
+/// has no runs.
+Sweep make_sweep(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& mistakes);
 
 }  // namespace baechi

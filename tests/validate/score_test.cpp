@@ -9,10 +9,10 @@
 #include "scenarios/read/calibration_file.h"
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/error.h"
+#include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
-#include "tests/validate/plans.h"
 #include "validate/calibrate.h"
 #include "validate/executor.h"
 #include "validate/export.h"
@@ -84,7 +84,7 @@ sweep:
 /// A run on a virtual clock, its files written and read.
 RunFolder virtual_run(const TemporaryFolder& folder, Unknowns replaying,
                       const ExportChoice& choice = {}) {
-  const Exported exported = export_plans(plan_of(scenario), choice, folder.file(""));
+  const Exported exported = export_plans(sweep_of(scenario), choice, folder.file(""));
   CHECK(exported.plans == 20 * (1 + choice.budgets.size()));
   const auto plans = read_plans(folder.file("plans"));
   VirtualClock clock(virtual_truth(3), {.noise = 0.005, .jitter_ns = 20}, 7);
@@ -256,13 +256,13 @@ TEST_CASE("a scenario's calibration decides its costs, and is refused if it does
       "cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 5 GB/s, latency: 10 us}}\n"
       "calibration: c.yaml\nplacers: [single]\n";
   const auto load = [&](const std::string& what) {
-    return plan_of(what, {}, folder.file("s.yaml"));
+    return sweep_of(what, {}, folder.file("s.yaml"));
   };
-  const Plan plan = load(text);
-  const OpGraph& graph = *plan.graphs[0].step;
-  const auto problem = plan.problem(plan.run(0));
-  const CostModel& costs = *problem->costs;
-  const ProfiledCosts plain(graph, problem->cluster);
+  const Sweep sweep = load(text);
+  const Experiment experiment = sweep.experiment(sweep.run(0));
+  const Problem problem = experiment.problem();
+  const CostModel& costs = problem.costs;
+  const ProfiledCosts plain(problem.graph, problem.cluster);
   CHECK(costs.compute(OpId{0}, gpu0) == plain.compute(OpId{0}, gpu0) + 1180ns);
   CHECK(costs.transfer(TensorId{0}, gpu0, gpu1) ==
         plain.transfer(TensorId{0}, gpu0, gpu1) + 4000ns);  // two hops of 1.65 us and 0.7 us

@@ -5,7 +5,7 @@
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
-#include "tests/validate/plans.h"
+#include "tests/scenarios/sweeps.h"
 #include "tests/temporary_folder.h"
 
 using namespace baechi;

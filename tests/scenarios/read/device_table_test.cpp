@@ -1,14 +1,15 @@
+#include "scenarios/read/device_table.h"
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <set>
 
-#include "scenarios/read/device_table.h"
-#include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/build.h"
+#include "scenarios/run/prepared_graph.h"
 #include "sim/cluster/device_model.h"
 #include "sim/cluster/perturbed_costs.h"
-#include "tests/validate/plans.h"
+#include "tests/scenarios/sweeps.h"
 
 using namespace baechi;
 using baechi::testing::scenario_of;

@@ -12,11 +12,11 @@
 #include "sim/error.h"
 #include "tests/expected_messages.h"
 #include "tests/message.h"
+#include "tests/scenarios/sweeps.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
-#include "tests/validate/plans.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -176,7 +176,7 @@ placers: [single]
     Mistakes mistakes;
     std::vector<ScenarioFile> files{load_scenario(folder.file("none.yaml"), {}, mistakes),
                                     load_scenario(bad, {}, mistakes)};
-    make_plan(std::move(files), 2, mistakes);
+    make_sweep(std::move(files), 2, mistakes);
     CHECK_THROWS_WITH_AS(mistakes.throw_if_any(), doctest::Contains("none.yaml: no such file\n"),
                          InputError);
     CHECK_THROWS_WITH_AS(mistakes.throw_if_any(),
@@ -252,11 +252,11 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
       ScenarioFile file = load_scenario(path, {}, mistakes);
       mistakes.throw_if_any();
       std::erase_if(file.placers, [](const Choice& c) { return c.name == "m_sct"; });
-      const Plan plan = make_plan({file}, 2, mistakes);
+      const Sweep sweep = make_sweep({file}, 2, mistakes);
       mistakes.throw_if_any();
-      std::vector<std::size_t> ids = all_runs(plan);
+      std::vector<std::size_t> ids = all_runs(sweep);
       ids.resize(std::min(ids.size(), 12 * file.runs_per_point()));
-      const Results results = run(plan, ids, {.threads = 2});
+      const Results results = run(sweep, ids, {.threads = 2});
       CHECK(results.rows.size() == ids.size());
       for (const RunResult& row : results.rows)
         CHECK_MESSAGE(row.status != Status::error, row.detail);

@@ -13,11 +13,11 @@
 #include "scenarios/run/drawings.h"
 #include "sim/report/picture.h"
 #include "tests/png.h"
+#include "tests/scenarios/sweeps.h"
 #include "tests/sim/report/timeline_checks.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
-#include "tests/validate/plans.h"
 #include "traces/format/compressed_file.h"
 
 using namespace baechi;
@@ -34,7 +34,7 @@ Json picture_of(const Problem& problem, const Placement& placement, const Pictur
 }
 
 /// Two points, at the tighter of which all on one device is too much.
-const std::string sweep = R"(
+const std::string swept_text = R"(
 name: <small> & "quoted"
 graph: {generate: layered, ops: 60, width: 8, training: true}
 cluster: {devices: {count: 2, memory: 20 MiB}, link: {bandwidth: 1 GB/s, latency: 5 us}}
@@ -142,10 +142,10 @@ TEST_SUITE("report") {
   }
 
   TEST_CASE("of a point that is too many pictures the fastest is drawn, and the first of equals") {
-    const Plan plan = plan_of(sweep, {"report.pictures=2"});
+    const Sweep sweep = sweep_of(swept_text, {"report.pictures=2"});
     const TemporaryFolder folder;
-    Results results = run_all(plan);  // 4 placers at 2 points
-    look_at_steps(results, plan, folder.file(""), 1);
+    Results results = run_all(sweep);  // 4 placers at 2 points
+    draw_steps(results, sweep, folder.file(""), 1);
     for (const std::size_t first : {std::size_t{0}, std::size_t{4}}) {
       const auto rows = std::span(results.rows).subspan(first, 4);
       const auto fastest = std::ranges::min_element(
@@ -158,14 +158,14 @@ TEST_SUITE("report") {
     for (const auto& [timelines, files] : {std::pair("none", 0), {"best", 2}, {"all", 7}}) {
       CAPTURE(timelines);
       const TemporaryFolder folder;
-      const Plan plan = plan_of(sweep, {std::string("report.timelines=") + timelines});
-      Results results = run_all(plan);
+      const Sweep sweep = sweep_of(swept_text, {std::string("report.timelines=") + timelines});
+      Results results = run_all(sweep);
       std::size_t simulated = 0;
       for (const RunResult& row : results.rows)
         simulated += row.status == Status::ok || row.status == Status::oom ? 1U : 0U;
       REQUIRE(simulated == 7);  // m_topo finds nothing at 0.6
       const std::string runs = folder.file("runs");
-      CHECK(look_at_steps(results, plan, runs, 2) == static_cast<std::size_t>(files));
+      CHECK(draw_steps(results, sweep, runs, 2) == static_cast<std::size_t>(files));
       for (const auto& entry : std::filesystem::directory_iterator(runs)) {
         const std::string name = entry.path().filename().string();
         CAPTURE(name);
@@ -183,12 +183,12 @@ TEST_SUITE("report") {
   }
 
   TEST_CASE("the same pictures from kept placements as by placing anew") {
-    Results kept = run_all(plan_of(sweep));
+    Results kept = run_all(sweep_of(swept_text));
     const TemporaryFolder folder;
-    look_at_steps(kept, plan_of(sweep), folder.file(""), 1);
-    const Plan without = plan_of(sweep, {"report.placements=false"});
+    draw_steps(kept, sweep_of(swept_text), folder.file(""), 1);
+    const Sweep without = sweep_of(swept_text, {"report.placements=false"});
     Results anew = run_all(without);
-    look_at_steps(anew, without, folder.file(""), 3);
+    draw_steps(anew, without, folder.file(""), 3);
     REQUIRE(kept.rows.size() == anew.rows.size());
     for (std::size_t i = 0; i < kept.rows.size(); ++i)
       CHECK(kept.rows[i].picture == anew.rows[i].picture);
@@ -196,9 +196,9 @@ TEST_SUITE("report") {
 
   TEST_CASE("the page holds its data whole, whatever names say, and reads back the same") {
     const TemporaryFolder folder;
-    const Plan plan = plan_of(sweep);
-    Results results = run_all(plan);
-    look_at_steps(results, plan, folder.file(""), 1);
+    const Sweep sweep = sweep_of(swept_text);
+    Results results = run_all(sweep);
+    draw_steps(results, sweep, folder.file(""), 1);
     results.graphs[0].op_names =
         "</script><script>alert(1)</script>\n" + results.graphs[0].op_names;
     results.rows[0].detail = "<b>\"&";
@@ -249,9 +249,9 @@ TEST_SUITE("report") {
       return;
     }
     const TemporaryFolder folder;
-    const Plan plan = plan_of(sweep);
-    Results results = run_all(plan);
-    look_at_steps(results, plan, folder.file(""), 1);
+    const Sweep sweep = sweep_of(swept_text);
+    Results results = run_all(sweep);
+    draw_steps(results, sweep, folder.file(""), 1);
     write_results(folder.file("r"), results);
     const std::string browser =
         "timeout 120 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars "
@@ -280,9 +280,9 @@ TEST_SUITE("report") {
 
   TEST_CASE("gnuplot draws the same as SVG and PDF") {
     const TemporaryFolder folder;
-    const Plan plan = plan_of(sweep);
-    Results results = run_all(plan);
-    look_at_steps(results, plan, folder.file(""), 1);
+    const Sweep sweep = sweep_of(swept_text);
+    Results results = run_all(sweep);
+    draw_steps(results, sweep, folder.file(""), 1);
     CHECK(chart_plots(results).size() == 2);
     const std::string runs = folder.file("it's results");
     write_results(runs, results);
@@ -322,7 +322,7 @@ TEST_SUITE("report") {
 
   TEST_CASE("baechi run --timelines overrides the scenario") {
     const TemporaryFolder folder;
-    const std::string scenario = folder.write("s.yaml", sweep);
+    const std::string scenario = folder.write("s.yaml", swept_text);
     const std::string command =
         program() + " run '" + scenario + "' --quiet --out '" + folder.file("r") + "' --timelines ";
     REQUIRE(shell(folder, command + "best") == 0);

@@ -8,9 +8,9 @@
 #include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
 #include "sim/error.h"
+#include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
-#include "tests/validate/plans.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -28,8 +28,8 @@ Results without_placing(Results results) {
 TEST_SUITE("determinism") {
   TEST_CASE("one thread and four write the same bytes, the placing time apart") {
     const TemporaryFolder folder;
-    const Results one = without_placing(run_all(plan_of(swept), {.threads = 1}));
-    const Results four = without_placing(run_all(plan_of(swept), {.threads = 4}));
+    const Results one = without_placing(run_all(sweep_of(swept), {.threads = 1}));
+    const Results four = without_placing(run_all(sweep_of(swept), {.threads = 4}));
     REQUIRE(one.rows.size() == swept_runs);
     write_results(folder.file("one"), one);
     write_results(folder.file("four"), four);
@@ -42,28 +42,28 @@ TEST_SUITE("determinism") {
   }
 
   TEST_CASE("no run begins once stopping is wanted") {
-    const Plan plan = plan_of(swept);
+    const Sweep sweep = sweep_of(swept);
     const std::atomic<bool> stop{true};
     std::atomic<std::size_t> done{0};
-    const Results results = run_all(plan, {.threads = 2, .stop = &stop, .done = &done});
+    const Results results = run_all(sweep, {.threads = 2, .stop = &stop, .done = &done});
     CHECK(results.rows.empty());
     CHECK(done == 0);
     CHECK(to_csv(results).starts_with("id,scenario,graph,"));
   }
 
   TEST_CASE("what decides the rows decides the hash, and nothing else does") {
-    const std::string hash = plan_of(swept).header.hash;
-    CHECK(plan_of(swept + "# a remark\n").header.hash == hash);
-    CHECK(plan_of(swept + "engine: {overlap: false}\n").header.hash != hash);
+    const std::string hash = sweep_of(swept).header().hash;
+    CHECK(sweep_of(swept + "# a remark\n").header().hash == hash);
+    CHECK(sweep_of(swept + "engine: {overlap: false}\n").header().hash != hash);
     std::string other = swept;
     other.replace(other.find("seeds: [1, 2]"), 13, "seeds: [1, 3]");
-    CHECK(plan_of(other).header.hash != hash);
+    CHECK(sweep_of(other).header().hash != hash);
   }
 }
 
 TEST_SUITE("results") {
   TEST_CASE("the columns are those of the contract, then the axes they do not show") {
-    const Results results = run_all(plan_of(swept), {.threads = 1});
+    const Results results = run_all(sweep_of(swept), {.threads = 1});
     const std::string csv = to_csv(results);
     CHECK(csv.substr(0, csv.find('\n')) ==
           "id,scenario,graph,ops,placer,seed,devices,memory_fraction,memory_bytes,transfers,status,"
@@ -85,9 +85,9 @@ cluster: {devices: {count: 2, memory: 5 B}, link: {bandwidth: 1 GB/s}}
 placers: [single, round_robin]
 )");
     Mistakes mistakes;
-    const Plan plan = make_plan({load_scenario(path)}, 1, mistakes);
+    const Sweep sweep = make_sweep({load_scenario(path)}, 1, mistakes);
     mistakes.throw_if_any();
-    const Results results = run_all(plan, {.threads = 1});
+    const Results results = run_all(sweep, {.threads = 1});
     REQUIRE(results.rows.size() == 2);
     CHECK(results.rows[0].status == Status::oom);
     CHECK(results.rows[0].detail ==
@@ -114,9 +114,9 @@ cluster: {devices: {memory: 5 B}}
 placers: [{exec: {path: /nowhere/at/all}}, single, {single: {device: 7}}]
 )");
     Mistakes mistakes;
-    const Plan plan = make_plan({load_scenario(path)}, 1, mistakes);
+    const Sweep sweep = make_sweep({load_scenario(path)}, 1, mistakes);
     mistakes.throw_if_any();
-    const Results results = run_all(plan, {.threads = 1});
+    const Results results = run_all(sweep, {.threads = 1});
     REQUIRE(results.rows.size() == 3);
     CHECK(results.rows[0].status == Status::error);
     CHECK(results.rows[0].detail.find("/nowhere/at/all") != std::string::npos);
@@ -128,7 +128,7 @@ placers: [{exec: {path: /nowhere/at/all}}, single, {single: {device: 7}}]
 
   TEST_CASE("results that are read back are the results") {
     const TemporaryFolder folder;
-    const Results results = run_all(plan_of(swept), {.threads = 1});
+    const Results results = run_all(sweep_of(swept), {.threads = 1});
     write_results(folder.file("r"), results);
     const Results read = read_results(folder.file("r"));
     CHECK(to_csv(read) == to_csv(results));
@@ -145,14 +145,14 @@ placers: [{exec: {path: /nowhere/at/all}}, single, {single: {device: 7}}]
   }
 
   TEST_CASE("tables have a row per placer and a column per point, the best of each bold") {
-    const Plan plan = plan_of(R"(
+    const Sweep sweep = sweep_of(R"(
 name: small
 graph: {generate: layered, ops: 50}
 cluster: {devices: {memory: 8 GiB}}
 placers: [single, m_topo]
 sweep: {cluster.memory_fraction: [0.5, 1.0]}
 )");
-    const Results results = run_all(plan, {.threads = 1});
+    const Results results = run_all(sweep, {.threads = 1});
     const std::vector<ResultTable> tables = result_tables(results);
     REQUIRE(tables.size() == 1);
     CHECK(tables[0].axes == std::vector<std::string>{"memory fraction"});

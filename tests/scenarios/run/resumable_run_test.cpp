@@ -19,9 +19,9 @@
 #include "scenarios/report/write_results.h"
 #include "scenarios/results/merge.h"
 #include "sim/error.h"
+#include "tests/scenarios/sweeps.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
-#include "tests/validate/plans.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -30,9 +30,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void run_into(const std::string& folder, const Plan& plan, const RunSettings& settings,
+void run_into(const std::string& folder, const Sweep& sweep, const RunSettings& settings,
               const std::vector<std::size_t>& ids, bool resume = false) {
-  FolderRun run(folder, plan, resume);
+  ResumableRun run(folder, sweep, resume);
   run.run(run.remaining(ids), settings);
   run.finish(settings);
 }
@@ -107,20 +107,20 @@ std::vector<pid_t> children_of(pid_t process) {
 TEST_SUITE("folder_run") {
   TEST_CASE("shards that are merged are the whole, to the byte") {
     const TemporaryFolder folder;
-    const Plan plan = plan_of(swept);
-    run_into(folder.file("whole"), plan, {.threads = 2}, all_runs(plan));
+    const Sweep sweep = sweep_of(swept);
+    run_into(folder.file("whole"), sweep, {.threads = 2}, all_runs(sweep));
     const Files whole = files_of(folder.file("whole"), folder);
     for (const std::size_t shards : {1U, 2U, 5U}) {
       std::vector<std::string> parts;
       std::size_t runs = 0;
       for (std::size_t s = 1; s <= shards; ++s) {
-        const std::vector<std::size_t> ids = shard_runs(plan, s, shards);
+        const std::vector<std::size_t> ids = shard_runs(sweep, s, shards);
         CHECK(ids.size() % 8 == 0);  // whole points
         CHECK(ids.size() / 8 >= 24 / shards);
         CHECK(ids.size() / 8 <= 24 / shards + 1);
         runs += ids.size();
         parts.insert(parts.begin(), folder.file(fmt::format("{}of{}", s, shards)));
-        run_into(parts.front(), plan, {.threads = s}, ids);
+        run_into(parts.front(), sweep, {.threads = s}, ids);
       }
       CHECK(runs == swept_runs);
       write_results(folder.file("merged"), merge_results(parts));
@@ -157,8 +157,8 @@ TEST_SUITE("folder_run") {
 
   TEST_CASE("merging says of every folder why it cannot be") {
     const TemporaryFolder folder;
-    const Plan plan = plan_of(swept), other = plan_of(swept + "engine: {overlap: false}\n");
-    run_into(folder.file("a"), plan, {}, shard_runs(plan, 1, 12));
+    const Sweep sweep = sweep_of(swept), other = sweep_of(swept + "engine: {overlap: false}\n");
+    run_into(folder.file("a"), sweep, {}, shard_runs(sweep, 1, 12));
     run_into(folder.file("b"), other, {}, shard_runs(other, 2, 12));
     fs::create_directories(folder.file("c"));
     folder.write("c/runs.journal", "");
@@ -177,41 +177,41 @@ TEST_SUITE("folder_run") {
 
   TEST_CASE("what is resumed is run once, wherever the first run stopped") {
     const TemporaryFolder folder;
-    const Plan plan = plan_of(swept);
-    run_into(folder.file("whole"), plan, {.threads = 2}, all_runs(plan));
-    std::vector<std::size_t> first = all_runs(plan);
+    const Sweep sweep = sweep_of(swept);
+    run_into(folder.file("whole"), sweep, {.threads = 2}, all_runs(sweep));
+    std::vector<std::size_t> first = all_runs(sweep);
     first.resize(50);
     SUBCASE("with results, as Ctrl-C leaves them") {
-      run_into(folder.file("r"), plan, {.threads = 2}, first);
+      run_into(folder.file("r"), sweep, {.threads = 2}, first);
       CHECK_FALSE(fs::exists(folder.file("r/runs.journal")));
     }
     SUBCASE("with a journal alone, as kill -9 leaves it") {
-      FolderRun run(folder.file("r"), plan, false);
+      ResumableRun run(folder.file("r"), sweep, false);
       run.run(first, {.threads = 2});
     }
     SUBCASE("with both") {
-      run_into(folder.file("r"), plan, {}, {first.begin(), first.begin() + 30});
-      FolderRun run(folder.file("r"), plan, true);
+      run_into(folder.file("r"), sweep, {}, {first.begin(), first.begin() + 30});
+      ResumableRun run(folder.file("r"), sweep, true);
       run.run(run.remaining(first), {});
     }
-    FolderRun run(folder.file("r"), plan, true);
-    CHECK(run.remaining(all_runs(plan)).size() == swept_runs - 50);
-    run.run(run.remaining(all_runs(plan)), {.threads = 2});
+    ResumableRun run(folder.file("r"), sweep, true);
+    CHECK(run.remaining(all_runs(sweep)).size() == swept_runs - 50);
+    run.run(run.remaining(all_runs(sweep)), {.threads = 2});
     run.finish({.threads = 2});
     CHECK(files_of(folder.file("r"), folder) == files_of(folder.file("whole"), folder));
   }
 
   TEST_CASE("a journal is read up to where it is torn or wrong") {
     const TemporaryFolder folder;
-    const Plan plan = plan_of(swept);
+    const Sweep sweep = sweep_of(swept);
     {
-      FolderRun run(folder.file("r"), plan, false);
-      run.run(all_runs(plan), {});
+      ResumableRun run(folder.file("r"), sweep, false);
+      run.run(all_runs(sweep), {});
     }
     const std::string journal = folder.read("r/runs.journal");
     const auto runs_of = [&](const std::string& bytes) {
       folder.write("r/runs.journal", bytes);
-      return Journal(folder.file("r/runs.journal"), plan, true).size();
+      return Journal(folder.file("r/runs.journal"), sweep, true).size();
     };
     CHECK(runs_of(journal) == swept_runs);
     CHECK(runs_of(journal.substr(0, journal.size() - 1)) == swept_runs - 1);
@@ -230,19 +230,19 @@ TEST_SUITE("folder_run") {
 
   TEST_CASE("a journal takes no second process, and a folder no runs of something else") {
     const TemporaryFolder folder;
-    const Plan plan = plan_of(swept), other = plan_of(swept + "engine: {overlap: false}\n");
+    const Sweep sweep = sweep_of(swept), other = sweep_of(swept + "engine: {overlap: false}\n");
     {
-      FolderRun run(folder.file("r"), plan, false);
-      CHECK_THROWS_WITH_AS(FolderRun(folder.file("r"), plan, true),
+      ResumableRun run(folder.file("r"), sweep, false);
+      CHECK_THROWS_WITH_AS(ResumableRun(folder.file("r"), sweep, true),
                            doctest::Contains("another baechi is running into this folder"),
                            InputError);
-      run.run(shard_runs(plan, 1, 12), {});
+      run.run(shard_runs(sweep, 1, 12), {});
     }
     CHECK_THROWS_WITH_AS(
-        FolderRun(folder.file("r"), other, true),
+        ResumableRun(folder.file("r"), other, true),
         doctest::Contains("runs.journal holds 16 runs of another scenario or version"), InputError);
-    run_into(folder.file("r"), plan, {}, shard_runs(plan, 1, 12), true);
-    CHECK_THROWS_WITH_AS(FolderRun(folder.file("r"), other, true),
+    run_into(folder.file("r"), sweep, {}, shard_runs(sweep, 1, 12), true);
+    CHECK_THROWS_WITH_AS(ResumableRun(folder.file("r"), other, true),
                          doctest::Contains("r holds 16 runs of another scenario or version"),
                          InputError);
   }
@@ -254,9 +254,9 @@ TEST_SUITE("folder_run") {
       text.replace(text.find("[0.1, 0.5, 1.0]"), 15, "[0.1, 1.0]");
       return text;
     }();
-    const Plan small = plan_of(less), large = plan_of(swept);
+    const Sweep small = sweep_of(less), large = sweep_of(swept);
     run_into(folder.file("r"), small, {}, all_runs(small));
-    FolderRun run(folder.file("r"), large, true);
+    ResumableRun run(folder.file("r"), large, true);
     CHECK(run.remaining(all_runs(large)).size() == swept_runs / 3);
     run.run(run.remaining(all_runs(large)), {});
     run.finish({});

@@ -8,8 +8,8 @@
 #include "scenarios/run/build.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
-#include "tests/validate/plans.h"
 #include "tests/random_problems.h"
+#include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;
@@ -241,7 +241,7 @@ TEST_SUITE("pytorch") {
   }
 
   TEST_CASE("a scenario names the variant as an option of the placer, beside the standard one") {
-    const Results results = run_all(plan_of(R"(
+    const Results results = run_all(sweep_of(R"(
 graph: {generate: layered, ops: 50, width: 8}
 cluster: {devices: {count: 3, memory: 1 GiB}, fit: pytorch}
 placers:

@@ -1,4 +1,4 @@
-/// Plans of runs from a scenario's text.
+/// Sweeps from a scenario's text.
 #pragma once
 #include <string>
 #include <vector>
@@ -34,16 +34,16 @@ inline ScenarioFile scenario_of(const std::string& text, const std::vector<std::
   return file;
 }
 
-inline Plan plan_of(const std::string& text, const std::vector<std::string>& sets = {},
-                    const std::string& path = "test.yaml") {
+inline Sweep sweep_of(const std::string& text, const std::vector<std::string>& sets = {},
+                      const std::string& path = "test.yaml") {
   Mistakes mistakes;
-  Plan plan = make_plan({scenario_of(text, sets, path)}, 1, mistakes);
+  Sweep sweep = make_sweep({scenario_of(text, sets, path)}, 1, mistakes);
   mistakes.throw_if_any();
-  return plan;
+  return sweep;
 }
 
-inline Results run_all(const Plan& plan, const RunSettings& settings = {}) {
-  return run(plan, all_runs(plan), settings);
+inline Results run_all(const Sweep& sweep, const RunSettings& settings = {}) {
+  return run(sweep, all_runs(sweep), settings);
 }
 
 }  // namespace baechi::testing

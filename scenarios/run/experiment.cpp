@@ -1,0 +1,84 @@
+#include "scenarios/run/experiment.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "scenarios/run/build.h"
+#include "sim/cluster/perturbed_costs.h"
+
+namespace baechi {
+namespace {
+
+/// Throws std::runtime_error unless every op has a device of the cluster.
+void check_placement(const Placement& placement, const Problem& problem) {
+  if (placement.device.size() != problem.graph.num_ops())
+    throw std::runtime_error(fmt::format("the placer placed {} of {} ops", placement.device.size(),
+                                         problem.graph.num_ops()));
+  for (const OpId v : problem.graph.ops()) {
+    if (index(placement.device[v]) >= problem.cluster.num_devices())
+      throw std::runtime_error(fmt::format("the placer put op '{}' on device {} of {}",
+                                           problem.graph.name(v), index(placement.device[v]),
+                                           problem.cluster.num_devices()));
+  }
+}
+
+}  // namespace
+
+CostedGraph::CostedGraph(std::shared_ptr<const PreparedGraph> prepared, const ClusterChoice& on)
+    : graph(std::move(prepared)),
+      choice(on),
+      cluster(make_cluster(choice)),
+      step_costs(make_costs(choice, *graph->step, cluster)),
+      placed_costs(graph->placed == graph->step ? step_costs
+                                                : make_costs(choice, *graph->placed, cluster)) {}
+
+ExperimentStep::ExperimentStep(std::shared_ptr<const CostedGraph> costed,
+                               const EngineOptions& engine, Placement placement)
+    : costed_(std::move(costed)), engine_(engine), placement_(std::move(placement)) {
+  std::optional<PlacedStep> step = after_placing(*costed_->graph, placement_);
+  if (!step) return;
+  rewritten_ = std::make_unique<const OpGraph>(std::move(step->graph));
+  placement_ = {.device = std::move(step->device)};
+  rewritten_costs_ = make_costs(costed_->choice, *rewritten_, costed_->cluster);
+}
+
+Problem ExperimentStep::problem() const {
+  if (rewritten_) return {*rewritten_, costed_->cluster, *rewritten_costs_, engine_};
+  return {*costed_->graph->step, costed_->cluster, *costed_->step_costs, engine_};
+}
+
+StepResult ExperimentStep::simulate(std::span<StepObserver* const> observers) const {
+  return baechi::simulate(problem(), placement_, observers);
+}
+
+Experiment::Experiment(std::shared_ptr<const CostedGraph> costed, const EngineOptions& engine,
+                       const ProfileChoice& profile)
+    : costed_(std::move(costed)), engine_(engine), profile_(profile) {}
+
+Problem Experiment::problem() const {
+  return {*graph().step, costed_->cluster, *costed_->step_costs, engine_};
+}
+
+Placement Experiment::place(const Placer& placer, std::uint64_t seed,
+                            const Watcher& watcher) const {
+  require_needs(graph(), costed_->cluster);
+  std::optional<PerturbedCosts> perturbed;
+  if (profile_.error > 0.0)
+    perturbed.emplace(*costed_->placed_costs, *graph().placed, profile_.error, seed);
+  EngineOptions assumed = engine_;
+  assumed.transfers = profile_.transfers.value_or(assumed.transfers);
+  const CostModel& known =
+      perturbed ? static_cast<const CostModel&>(*perturbed) : *costed_->placed_costs;
+  const Problem placed{*graph().placed, costed_->cluster, known, assumed};
+  Placement answer = placer.place_watched(placed, seed, watcher);
+  check_placement(answer, placed);
+  return expand(std::move(answer), graph());
+}
+
+ExperimentStep Experiment::step(Placement placement) const {
+  check_placement(placement, problem());
+  return {costed_, engine_, std::move(placement)};
+}
+
+}  // namespace baechi

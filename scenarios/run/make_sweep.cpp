@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "scenarios/read/findings.h"
+#include "scenarios/run/build.h"
+#include "scenarios/run/parallel.h"
+#include "scenarios/run/sweep_parts.h"
+#include "sim/cluster/calibrated_costs.h"
+#include "sim/hash.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::size_t most_runs = 1'000'000;
+
+/// "v100\nk80\n": the known kinds of devices, which give a graph times from its ops' work.
+std::string kinds_of(const ClusterChoice& cluster) {
+  std::string kinds;
+  for (const DeviceChoice& d : cluster.devices)
+    if (d.model != nullptr) kinds += d.kind + "\n";
+  return kinds;
+}
+
+std::string op_names(const OpGraph& graph) {
+  std::string names;
+  for (const OpId v : graph.ops()) names.append(graph.name(v)).append("\n");
+  return names;
+}
+
+/// Makes a sweep, each distinct thing once.
+class SweepMaker {
+ public:
+  SweepMaker(std::vector<ScenarioFile> files, std::size_t threads) : threads_(threads) {
+    parts_.files = std::move(files);
+  }
+
+  Sweep make(Mistakes& mistakes) {
+    const bool whole =
+        std::ranges::none_of(parts_.files, [](const auto& f) { return f.num_points() == 0; });
+    number();
+    if (findings_.size() == 0) read_traces();
+    if (findings_.size() == 0) prepare_graphs();
+    if (findings_.size() == 0) check_clusters();
+    if (!whole || findings_.size() > 0) {
+      findings_.pour_into(mistakes);
+      return Sweep(SweepParts{});
+    }
+    describe();
+    return Sweep(std::move(parts_));
+  }
+
+ private:
+  /// A graph to make: numbers of a file, of its blocks, and of a trace.
+  struct Wanted {
+    std::size_t file, transforms, cluster, trace;
+  };
+
+  void number() {
+    FileStart next;
+    for (std::size_t f = 0; f < parts_.files.size(); ++f) {
+      const ScenarioFile& file = parts_.files[f];
+      const std::size_t runs = file.num_points() * file.runs_per_point();
+      if (next.run + runs > most_runs)
+        return findings_.add(fmt::format("{}: more than {} runs", file.path, most_runs));
+      parts_.starts.push_back(next);
+      if (file.num_points() > 0) want_graphs(f);
+      next.point += file.num_points();
+      next.run += runs;
+      next.graph = wanted_.size();
+      next.costed += file.graphs.size() * file.transforms.size() * file.clusters.size();
+    }
+    parts_.header.planned = next.run;
+  }
+
+  void want_graphs(std::size_t f) {
+    const ScenarioFile& file = parts_.files[f];
+    FileStart& start = parts_.starts[f];
+    std::map<std::string, std::size_t> kinds;
+    std::vector<std::size_t> first;  // cluster of each of the kinds
+    for (std::size_t c = 0; c < file.clusters.size(); ++c) {
+      const auto [it, fresh] = kinds.emplace(kinds_of(file.clusters[c]), kinds.size());
+      if (fresh) first.push_back(c);
+      start.kinds.push_back(it->second);
+      start.devices.push_back(hash_of_devices(file.clusters[c]));
+    }
+    start.num_kinds = first.size();
+    for (const GraphChoice& graph : file.graphs) {
+      for (std::size_t t = 0; t < file.transforms.size(); ++t)
+        for (const std::size_t c : first) wanted_.push_back({f, t, c, sources_.size()});
+      sources_.push_back(&graph);
+    }
+  }
+
+  /// Runs `work` for each number in parallel; its mistakes are added in the order of the numbers.
+  void gather(std::size_t count, const std::function<void(std::size_t)>& work) {
+    std::vector<std::string> wrong(count);
+    for_each_in_parallel(count, threads_, nullptr, [&](std::size_t i) {
+      try {
+        work(i);
+      } catch (const std::exception& e) {
+        wrong[i] = e.what();
+      }
+    });
+    for (const std::string& lines : wrong) findings_.add(lines);
+  }
+
+  void read_traces() {
+    traces_.resize(sources_.size());
+    gather(sources_.size(), [&](std::size_t i) {
+      traces_[i] = std::make_shared<const Trace>(load_graph(*sources_[i]));
+    });
+  }
+
+  void prepare_graphs() {
+    parts_.graphs.resize(wanted_.size());
+    step_hash_.resize(wanted_.size());
+    gather(wanted_.size(), [&](std::size_t i) {
+      const Wanted& w = wanted_[i];
+      const ScenarioFile& file = parts_.files[w.file];
+      SweepGraph& graph = parts_.graphs[i];
+      graph.prepared = std::make_shared<const PreparedGraph>(
+          prepare({traces_[w.trace], &traces_[w.trace]->graph}, file.clusters[w.cluster],
+                  file.transforms[w.transforms]));
+      step_hash_[i] = fingerprint(*graph.prepared->step);
+      Hash hash;
+      hash.add(static_cast<std::int64_t>(step_hash_[i]));
+      for (const Choice& transform : file.transforms[w.transforms]) hash.add(transform.text);
+      graph.hash = hash.value();
+    });
+  }
+
+  /// Puts every graph on every cluster; the last of them are kept for the runs.
+  void check_clusters() {
+    for (std::size_t f = 0; f < parts_.files.size(); ++f) {
+      const ScenarioFile& file = parts_.files[f];
+      const FileStart& start = parts_.starts[f];
+      std::vector<std::string> warnings(file.graphs.size() * file.transforms.size() *
+                                        file.clusters.size());
+      gather(warnings.size(), [&](std::size_t i) {
+        const std::size_t cluster = i % file.clusters.size();
+        const std::size_t graph =
+            start.graph + i / file.clusters.size() * start.num_kinds + start.kinds[cluster];
+        const auto costed =
+            parts_.costed_graph(start.costed + i, parts_.graphs[graph], file.clusters[cluster]);
+        if (const auto* costs = dynamic_cast<const CalibratedCosts*>(costed->step_costs.get()))
+          warnings[i] = costs->outside();
+      });
+      for (std::string& warning : warnings) {
+        auto& known = parts_.warnings;
+        if (!warning.empty() && std::ranges::find(known, warning) == known.end())
+          known.push_back(std::move(warning));
+      }
+    }
+  }
+
+  void describe() {
+    ResultsHeader& header = parts_.header;
+    header.version = BAECHI_VERSION;
+    bool placements = false;
+    for (const ScenarioFile& file : parts_.files) {
+      header.scenarios.push_back({.name = file.name,
+                                  .path = file.path,
+                                  .text = file.text,
+                                  .sets = fmt::format("{}", fmt::join(file.sets, "\n"))});
+      for (const std::string& axis : file.axes)
+        if (std::ranges::find(header.axes, axis) == header.axes.end()) header.axes.push_back(axis);
+      placements = placements || file.report.placements;
+    }
+    describe_graphs(placements);
+  }
+
+  /// A record per graph that is simulated; graphs that only placers see have none.
+  void describe_graphs(bool placements) {
+    std::vector<GraphRecord>& records = parts_.header.graphs;
+    std::map<std::pair<std::size_t, std::string>, std::size_t> known;  // (trace, hash)
+    std::map<std::string, std::set<std::string>> texts;                // of the graphs of a name
+    std::vector<std::string> text;                                     // per record
+    for (std::size_t i = 0; i < parts_.graphs.size(); ++i) {
+      const std::size_t of = wanted_[i].trace;
+      const Trace& trace = *traces_[of];
+      const OpGraph& graph = *parts_.graphs[i].prepared->step;
+      const std::string hash = fmt::format("{:016x}", step_hash_[i]);
+      const auto [it, fresh] = known.emplace(std::pair(of, hash), records.size());
+      parts_.graphs[i].record = it->second;
+      if (!fresh) continue;
+      text.push_back(sources_[of]->text);
+      texts[trace.name].insert(text.back());
+      records.push_back({.name = trace.name,
+                         .label = trace.name,
+                         .hash = hash,
+                         .ops = graph.num_ops(),
+                         .edges = graph.num_edges(),
+                         .source = trace.source,
+                         .format = trace.format,
+                         .op_names = placements ? op_names(graph) : ""});
+    }
+    // Graphs of one name are told apart by the text of their block.
+    for (std::size_t i = 0; i < records.size(); ++i)
+      if (texts[records[i].name].size() > 1) records[i].label += " " + text[i];
+  }
+
+  std::size_t threads_;
+  SweepParts parts_;
+  Findings findings_;
+  std::vector<const GraphChoice*> sources_;  // [traces]
+  std::vector<std::shared_ptr<const Trace>> traces_;
+  std::vector<Wanted> wanted_;            // [parts_.graphs]
+  std::vector<std::uint64_t> step_hash_;  // [parts_.graphs]
+};
+
+}  // namespace
+
+Sweep make_sweep(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& mistakes) {
+  return SweepMaker(std::move(files), threads).make(mistakes);
+}
+
+}  // namespace baechi

@@ -1,0 +1,40 @@
+/// What a sweep is made of: for sweep.cpp and make_sweep.cpp alone.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scenarios/run/recent_cache.h"
+#include "scenarios/run/sweep.h"
+
+namespace baechi {
+
+/// Where the things of one file begin in the numbering through all files.
+struct FileStart {
+  std::size_t point = 0, run = 0, graph = 0, costed = 0;
+  /// [clusters]: equal numbers where equal kinds of devices time the file's graphs, 0 to num_kinds.
+  std::vector<std::size_t> kinds{};
+  std::size_t num_kinds = 0;
+  std::vector<std::uint64_t> devices{};  ///< [clusters]: a hash of all that a lower bound asks
+};
+
+struct SweepParts {
+  std::vector<ScenarioFile> files{};
+  std::vector<FileStart> starts{};   ///< [files]
+  std::vector<SweepGraph> graphs{};  ///< per file: by graph, transforms, kind of cluster
+  ResultsHeader header{};
+  std::vector<std::string> warnings{};
+  std::unique_ptr<RecentCache<CostedGraph>> costed = std::make_unique<RecentCache<CostedGraph>>();
+  std::unique_ptr<RecentCache<Duration>> bounds = std::make_unique<RecentCache<Duration>>();
+
+  std::shared_ptr<const CostedGraph> costed_graph(std::size_t number, const SweepGraph& graph,
+                                                  const ClusterChoice& cluster) const {
+    return costed->of(number,
+                      [&] { return std::make_shared<CostedGraph>(graph.prepared, cluster); });
+  }
+};
+
+/// A hash of the devices and their calibration: all of a cluster that a lower bound depends on.
+std::uint64_t hash_of_devices(const ClusterChoice& cluster);
+
+}  // namespace baechi
