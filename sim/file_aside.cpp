@@ -1,11 +1,29 @@
 #include "sim/file_aside.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <stdexcept>
+#include <system_error>
 
 namespace baechi {
+namespace {
+
+/// Has the system write out what it keeps of the file or folder.
+void to_disk(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int failed = file < 0 ? errno : (fsync(file) == 0 ? 0 : errno);
+  if (file >= 0) close(file);
+  // File systems that cannot sync say EINVAL or EROFS.
+  if (failed != 0 && failed != EINVAL && failed != EROFS)
+    throw std::runtime_error(fmt::format("{}: cannot be written to the disk: {}", path,
+                                         std::generic_category().message(failed)));
+}
+
+}  // namespace
 
 FileAside::FileAside(std::string path)
     : path_(std::move(path)), file_(std::fopen((path_ + ".part").c_str(), "wb")) {
@@ -25,6 +43,20 @@ void FileAside::take_name() {
     throw std::runtime_error(fmt::format("{}: cannot be written whole (disk full?)", path_));
   file_.reset();
   std::filesystem::rename(path_ + ".part", path_);
+}
+
+void FileAside::take_name_durably() {
+  if (std::fflush(file_.get()) != 0 || !whole_)
+    throw std::runtime_error(fmt::format("{}: cannot be written whole (disk full?)", path_));
+  file_.reset();
+  rename_durably(path_ + ".part", path_);
+}
+
+void rename_durably(const std::string& from, const std::string& to) {
+  to_disk(from);
+  std::filesystem::rename(from, to);
+  const std::string folder = std::filesystem::path(to).parent_path().string();
+  to_disk(folder.empty() ? "." : folder);
 }
 
 void write_aside(const std::string& path, std::string_view text) {

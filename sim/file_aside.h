@@ -18,6 +18,9 @@ class FileAside {
 
   void print(std::string_view text);
   void take_name();
+  /// take_name(), and the file is on the disk before the name is there: also a machine that goes
+  /// down leaves the old file or the new one.
+  void take_name_durably();
 
  private:
   struct Close {
@@ -27,6 +30,10 @@ class FileAside {
   std::unique_ptr<std::FILE, Close> file_;
   bool whole_ = true;
 };
+
+/// The file `from`, written and closed, becomes `to`, as FileAside::take_name_durably() does it.
+/// Throws std::runtime_error.
+void rename_durably(const std::string& from, const std::string& to);
 
 /// `text` becomes the file `path`. Throws std::runtime_error.
 void write_aside(const std::string& path, std::string_view text);

@@ -11,6 +11,7 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/read/load.h"
+#include "scenarios/results/csv.h"
 #include "scenarios/results/tables.h"
 #include "scenarios/run/ranks.h"
 #include "scenarios/run/resumable_run.h"

@@ -10,7 +10,7 @@
 #include "placers/registry.h"
 #include "scenarios/read/blocks.h"
 #include "scenarios/read/load.h"
-#include "scenarios/results/results.h"
+#include "scenarios/results/columns.h"
 #include "sim/error.h"
 #include "sim/transform/transform.h"
 #include "traces/format/compressed_file.h"
@@ -388,8 +388,8 @@ std::string scenario_reference() {
       "the step time above\n"
       "it: 0 is optimal. The columns of `results.csv`, behind which the swept keys follow that "
       "they do not show:\n\n";
-  for (const std::string& column : result_columns({}))
-    out += (column == "id" ? "`" : ", `") + column + "`";
+  for (const Column& column : fixed_columns())
+    out += fmt::format("{}`{}`", column.type == ColumnType::id ? "" : ", ", column.name);
   out +=
       ".\n\n`results.sqlite` has the same rows (`results`), what the placers told (`facts`), where "
       "each run lies in\n"

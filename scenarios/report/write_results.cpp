@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "scenarios/report/html.h"
+#include "scenarios/results/csv.h"
 #include "scenarios/results/sqlite.h"
 #include "scenarios/results/tables.h"
 #include "sim/file_aside.h"
@@ -26,8 +27,8 @@ void write_results(const std::string& folder, const ResultsHeader& header, const
     sqlite.end();
   }
   csv.end();
-  csv_file.take_name();
-  std::filesystem::rename(database + ".part", database);
+  csv_file.take_name_durably();
+  rename_durably(database + ".part", database);
   write_aside(folder + "/report.html", to_html(overview));
 }
 

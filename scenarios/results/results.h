@@ -57,9 +57,11 @@ struct ScenarioRecord {
 
 /// All of results but the rows.
 struct ResultsHeader {
-  std::string version;      ///< of the program
-  std::string hash;         ///< of all that decides the rows: equal hashes, equal rows
-  std::size_t planned = 0;  ///< runs of the scenarios; fewer rows if interrupted or a shard
+  std::string version;  ///< of the program
+  std::string hash;     ///< of all that decides the rows: equal hashes, equal rows
+  std::size_t planned =
+      0;  ///< runs of the scenarios; there are fewer rows if interrupted or a shard
+  std::size_t missing = 0;  ///< runs that were to be run and were not: the run was interrupted
   std::vector<ScenarioRecord> scenarios;
   std::vector<GraphRecord> graphs;
   std::vector<std::string> axes;  ///< swept keys
@@ -73,30 +75,6 @@ struct Results : ResultsHeader {
 using VisitRow = std::function<void(const RunResult&)>;
 using EachRow = std::function<void(const VisitRow&)>;
 EachRow each_row(const Results& results);  ///< `results` outlives it
-
-/// The columns of results.csv: the fixed ones, then the axes that these do not show.
-std::vector<std::string> result_columns(const ResultsHeader& header);
-/// One cell per column; "" where there is nothing to say.
-std::vector<std::string> result_cells(const ResultsHeader& header, const RunResult& row);
-
-/// Takes text piece by piece.
-using Print = std::function<void(std::string_view)>;
-/// The lines of results.csv, row by row.
-class CsvRows {
- public:
-  CsvRows(const ResultsHeader& header, Print print);
-  void add(const std::vector<std::string>& cells);  ///< as result_cells() gives them
-  void end();
-
- private:
-  static constexpr std::size_t piece = std::size_t{1} << 18U;  // bytes, printed at once
-  Print print_;
-  std::string lines_;
-};
-void print_csv(const ResultsHeader& header, const EachRow& rows, const Print& print);
-/// An array of objects, keys as the columns.
-void print_json(const ResultsHeader& header, const EachRow& rows, const Print& print);
-std::string to_csv(const Results& results);
 
 /// What results.sqlite in `folder` holds. Throws InputError if there is none, or it is not ours.
 Results read_results(const std::string& folder);

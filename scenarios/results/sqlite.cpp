@@ -6,10 +6,15 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 
+#include "scenarios/results/columns.h"
+#include "scenarios/results/picture_check.h"
 #include "sim/error.h"
+#include "sim/hash.h"
 
 namespace baechi {
 namespace {
@@ -23,6 +28,9 @@ class Database {
     const int rc = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
     db_.reset(raw);
     if (rc != SQLITE_OK) fail(path);
+    // A foreign file's views and triggers do not run.
+    sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   }
   void run(const std::string& sql) {
     if (sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail(sql);
@@ -86,6 +94,19 @@ class Statement {
                ? ""
                : std::string(static_cast<const char*>(data), static_cast<std::size_t>(size));
   }
+  /// Adds all values of the row, each with its type.
+  void add_to(Hash& hash) {
+    for (column_ = 0; column_ < sqlite3_column_count(statement_.get());) {
+      const int type = sqlite3_column_type(statement_.get(), column_);
+      hash.add(std::int64_t{type});
+      if (type == SQLITE_INTEGER)
+        hash.add(whole());
+      else if (type == SQLITE_FLOAT)
+        hash.add(number());
+      else
+        hash.add(std::string_view(text()));
+    }
+  }
   std::int64_t whole() { return sqlite3_column_int64(statement_.get(), column_++); }
   std::size_t count() { return static_cast<std::size_t>(whole()); }
   double number() { return sqlite3_column_double(statement_.get(), column_++); }
@@ -127,21 +148,26 @@ std::string identifier(std::string_view name) {
   return out + '"';
 }
 
+std::string_view sql_type(ColumnType type) {
+  switch (type) {
+    case ColumnType::id:
+      return "INTEGER PRIMARY KEY";
+    case ColumnType::whole:
+      return "INTEGER";
+    case ColumnType::real:
+      return "REAL";
+    case ColumnType::text:
+      break;
+  }
+  return "TEXT";
+}
+
 /// Columns of the table results, typed as SQLite wants to store them.
 std::string column_definitions(const ResultsHeader& header) {
   std::string out;
-  for (const std::string& column : result_columns(header)) {
-    std::string_view type = " TEXT";
-    if (column == "id")
-      type = " INTEGER PRIMARY KEY";
-    else if (column.ends_with("_us") || column.ends_with("_ms") || column == "memory_fraction" ||
-             column == "gap")
-      type = " REAL";
-    else if (column == "ops" || column == "seed" || column == "devices" ||
-             column.ends_with("_bytes"))
-      type = " INTEGER";
-    out += (out.empty() ? "" : ", ") + identifier(column) + std::string(type);
-  }
+  for (const ResultColumn& column : result_columns(header))
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", identifier(column.name),
+                       sql_type(column.type));
   return out;
 }
 
@@ -152,16 +178,16 @@ std::string places(std::size_t n) {
 }
 
 Status status_from(const std::string& text) {
-  for (const Status s : {Status::ok, Status::oom, Status::infeasible})
+  for (const Status s : {Status::ok, Status::oom, Status::infeasible, Status::error})
     if (text == to_text(s)) return s;
-  return Status::error;
+  throw std::runtime_error(fmt::format("a run's status is '{}'", text));
 }
 
 Transfers transfers_from(const std::string& text) {
-  for (const Transfers t :
-       {Transfers::parallel, Transfers::duplex, Transfers::shared, Transfers::staged})
+  for (const Transfers t : {Transfers::sequential, Transfers::parallel, Transfers::duplex,
+                            Transfers::shared, Transfers::staged})
     if (text == to_text(t)) return t;
-  return Transfers::sequential;
+  throw std::runtime_error(fmt::format("a run's transfers are '{}'", text));
 }
 
 std::int64_t times_1000(double thousandths) {
@@ -235,6 +261,7 @@ void read_rows(Database& db, Results& results) {
   while (pictures.next()) {
     RunResult& r = row(pictures.count());
     r.picture = pictures.text();
+    check_picture(r.picture);
   }
 }
 
@@ -260,6 +287,7 @@ void fill_header(Database& db, const ResultsHeader& header) {
   meta.insert(std::string("version"), header.version);
   meta.insert(std::string("hash"), header.hash);
   meta.insert(std::string("planned"), fmt::format("{}", header.planned));
+  meta.insert(std::string("missing"), fmt::format("{}", header.missing));
   Statement scenarios(db, "INSERT INTO scenarios VALUES (?, ?, ?, ?, ?)");
   for (std::size_t i = 0; i < header.scenarios.size(); ++i) {
     const ScenarioRecord& s = header.scenarios[i];
@@ -272,6 +300,76 @@ void fill_header(Database& db, const ResultsHeader& header) {
   }
   Statement axes(db, "INSERT INTO axes VALUES (?, ?)");
   for (std::size_t i = 0; i < header.axes.size(); ++i) axes.insert(i, header.axes[i]);
+}
+
+/// A hash of every value of every table, the checksum itself left out.
+std::string checksum(Database& db) {
+  Hash hash;
+  for (const char* rows :
+       {"meta WHERE key <> 'checksum' ORDER BY key", "scenarios ORDER BY id", "graphs ORDER BY id",
+        "axes ORDER BY id", "runs ORDER BY id", "results ORDER BY id", "run_axes ORDER BY rowid",
+        "facts ORDER BY rowid", "placements ORDER BY id", "pictures ORDER BY id"}) {
+    Statement all(db, fmt::format("SELECT * FROM {}", rows));
+    while (all.next()) all.add_to(hash);
+  }
+  return fmt::format("{:016x}", hash.value());
+}
+
+void read_meta(Database& db, Results& results) {
+  Statement meta(db, "SELECT key, value FROM meta");
+  std::map<std::string, std::string> values;
+  while (meta.next()) {
+    std::string key = meta.text();
+    values[std::move(key)] = meta.text();
+  }
+  if (values["format"] != format_name)
+    throw std::runtime_error(
+        fmt::format("its format is '{}', not '{}'", values["format"], format_name));
+  // Files of older versions have no checksum.
+  if (values.contains("checksum") && values["checksum"] != checksum(db))
+    throw std::runtime_error("it is damaged: its checksum is another");
+  results.version = values["version"];
+  results.hash = values["hash"];
+  const auto number = [&](const char* key) {
+    std::size_t n = 0;
+    const std::string& text = values[key];
+    std::from_chars(text.data(), text.data() + text.size(), n);
+    return n;
+  };
+  results.planned = number("planned");
+  results.missing = number("missing");
+}
+
+void read_header(Database& db, Results& results) {
+  Statement scenarios(db, "SELECT name, path, text, sets FROM scenarios ORDER BY id");
+  while (scenarios.next()) {
+    ScenarioRecord s;
+    s.name = scenarios.text();
+    s.path = scenarios.text();
+    s.text = scenarios.text();
+    s.sets = scenarios.text();
+    results.scenarios.push_back(std::move(s));
+  }
+  Statement graphs(
+      db, "SELECT name, label, hash, ops, edges, source, format, op_names FROM graphs ORDER BY id");
+  while (graphs.next()) {
+    GraphRecord g;
+    g.name = graphs.text();
+    g.label = graphs.text();
+    g.hash = graphs.text();
+    g.ops = graphs.count();
+    g.edges = graphs.count();
+    g.source = graphs.text();
+    g.format = graphs.text();
+    g.op_names = graphs.text();
+    results.graphs.push_back(std::move(g));
+  }
+  Statement axes(db, "SELECT key FROM axes ORDER BY id");
+  while (axes.next()) results.axes.push_back(axes.text());
+  std::set<std::string> names;
+  for (ResultColumn& column : result_columns(results))
+    if (!names.insert(std::move(column.name)).second)
+      throw std::runtime_error("two of its columns have one name");
 }
 
 }  // namespace
@@ -318,7 +416,9 @@ void SqliteRows::add(const RunResult& row, const std::vector<std::string>& cells
 }
 
 void SqliteRows::end() {
-  tables_->db.run("COMMIT");
+  Database& db = tables_->db;
+  Statement(db, "INSERT INTO meta VALUES (?, ?)").insert(std::string("checksum"), checksum(db));
+  db.run("COMMIT");
 }
 
 Results read_sqlite(const std::string& path) {
@@ -327,48 +427,8 @@ Results read_sqlite(const std::string& path) {
   try {
     Database db(path, SQLITE_OPEN_READONLY);
     Results results;
-    Statement meta(db, "SELECT key, value FROM meta");
-    std::string format;
-    while (meta.next()) {
-      const std::string key = meta.text();
-      const std::string value = meta.text();
-      if (key == "format")
-        format = value;
-      else if (key == "version")
-        results.version = value;
-      else if (key == "hash")
-        results.hash = value;
-      else if (key == "planned")
-        std::from_chars(value.data(), value.data() + value.size(), results.planned);
-    }
-    if (format != format_name)
-      throw std::runtime_error(fmt::format("its format is '{}', not '{}'", format, format_name));
-    Statement scenarios(db, "SELECT name, path, text, sets FROM scenarios ORDER BY id");
-    while (scenarios.next()) {
-      ScenarioRecord s;
-      s.name = scenarios.text();
-      s.path = scenarios.text();
-      s.text = scenarios.text();
-      s.sets = scenarios.text();
-      results.scenarios.push_back(std::move(s));
-    }
-    Statement graphs(
-        db,
-        "SELECT name, label, hash, ops, edges, source, format, op_names FROM graphs ORDER BY id");
-    while (graphs.next()) {
-      GraphRecord g;
-      g.name = graphs.text();
-      g.label = graphs.text();
-      g.hash = graphs.text();
-      g.ops = graphs.count();
-      g.edges = graphs.count();
-      g.source = graphs.text();
-      g.format = graphs.text();
-      g.op_names = graphs.text();
-      results.graphs.push_back(std::move(g));
-    }
-    Statement axes(db, "SELECT key FROM axes ORDER BY id");
-    while (axes.next()) results.axes.push_back(axes.text());
+    read_meta(db, results);
+    read_header(db, results);
     read_rows(db, results);
     return results;
   } catch (const std::exception& e) {

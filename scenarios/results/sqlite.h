@@ -9,8 +9,8 @@
 
 namespace baechi {
 
-/// A new file, row by row; one that is there is replaced. What goes wrong throws
-/// std::runtime_error; without end(), the file is not to be used.
+/// A new file, row by row; one that is there is replaced. Throws std::runtime_error if anything
+/// goes wrong. end() adds a checksum of the whole content; without it the file is not to be used.
 class SqliteRows {
  public:
   SqliteRows(const std::string& path, const ResultsHeader& header);
@@ -25,7 +25,8 @@ class SqliteRows {
   std::unique_ptr<Tables> tables_;
 };
 
-/// Throws InputError if the file is not there or is not as SqliteRows makes it.
+/// Throws InputError, naming the file, if it is not there, is damaged (its checksum is another), or
+/// is not as SqliteRows makes it.
 Results read_sqlite(const std::string& path);
 
 }  // namespace baechi

@@ -1,0 +1,99 @@
+#include "scenarios/results/columns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace baechi {
+namespace {
+
+using Header = ResultsHeader;
+using Row = RunResult;
+
+/// `count` thousandths, exactly: "12.345".
+std::string thousandths(std::int64_t count) {
+  return fmt::format("{}.{:03}", count / 1000, count % 1000);
+}
+
+std::string text(const auto& value) {
+  return fmt::format("{}", value);
+}
+
+std::string bytes(std::optional<Bytes> size) {
+  return size ? text(size->count) : "";
+}
+
+/// The share of the step time above the lower bound: "0.25" if the bound is three quarters.
+std::string gap(const RunResult& row) {
+  if (!row.step_time) return "";
+  if (*row.step_time <= row.lower_bound) return "0";
+  return fmt::format("{:.4g}", 1.0 - static_cast<double>(row.lower_bound.count()) /
+                                         static_cast<double>(row.step_time->count()));
+}
+
+constexpr auto whole = ColumnType::whole;
+constexpr auto real = ColumnType::real;
+constexpr auto words = ColumnType::text;
+
+constexpr std::array columns{
+    Column{"id", ColumnType::id, [](const Header&, const Row& r) { return text(r.id); }},
+    Column{"scenario", words,
+           [](const Header& h, const Row& r) { return h.scenarios[r.scenario].name; }},
+    Column{"graph", words, [](const Header& h, const Row& r) { return h.graphs[r.graph].name; }},
+    Column{"ops", whole, [](const Header& h, const Row& r) { return text(h.graphs[r.graph].ops); }},
+    Column{"placer", words, [](const Header&, const Row& r) { return r.placer; }},
+    Column{"seed", whole, [](const Header&, const Row& r) { return text(r.seed); }},
+    Column{"devices", whole, [](const Header&, const Row& r) { return text(r.devices); },
+           "cluster.devices.count"},
+    Column{"memory_fraction", real,
+           [](const Header&, const Row& r) { return text(r.memory_fraction); },
+           "cluster.memory_fraction"},
+    Column{"memory_bytes", whole, [](const Header&, const Row& r) { return text(r.memory.count); }},
+    Column{"transfers", words,
+           [](const Header&, const Row& r) { return std::string(to_text(r.transfers)); },
+           "engine.transfers"},
+    Column{"status", words,
+           [](const Header&, const Row& r) { return std::string(to_text(r.status)); }},
+    Column{"step_time_us", real,
+           [](const Header&, const Row& r) {
+             return r.step_time ? thousandths(r.step_time->count()) : "";
+           }},
+    Column{"lower_bound_us", real,
+           [](const Header&, const Row& r) { return thousandths(r.lower_bound.count()); }},
+    Column{"placing_ms", real,
+           [](const Header&, const Row& r) { return thousandths(r.placing.count() / 1000); }},
+    Column{"peak_bytes", whole, [](const Header&, const Row& r) { return bytes(r.peak); }},
+    Column{"moved_bytes", whole, [](const Header&, const Row& r) { return bytes(r.moved); }},
+    Column{"detail", words, [](const Header&, const Row& r) { return r.detail; }},
+    Column{"gap", real, [](const Header&, const Row& r) { return gap(r); }},
+};
+
+bool is_shown(std::string_view axis) {
+  return std::ranges::find(columns, axis, &Column::shows_axis) != columns.end();
+}
+
+}  // namespace
+
+std::span<const Column> fixed_columns() {
+  return columns;
+}
+
+std::vector<ResultColumn> result_columns(const ResultsHeader& header) {
+  std::vector<ResultColumn> all;
+  for (const Column& column : columns) all.push_back({std::string(column.name), column.type});
+  for (const std::string& axis : header.axes)
+    if (!is_shown(axis)) all.push_back({axis == "graph" ? "graph.block" : axis, words});
+  return all;
+}
+
+std::vector<std::string> result_cells(const ResultsHeader& header, const RunResult& row) {
+  std::vector<std::string> cells;
+  cells.reserve(columns.size() + header.axes.size());
+  for (const Column& column : columns) cells.push_back(column.cell(header, row));
+  for (std::size_t i = 0; i < header.axes.size(); ++i)
+    if (!is_shown(header.axes[i])) cells.push_back(row.at[i]);
+  return cells;
+}
+
+}  // namespace baechi

@@ -1,0 +1,34 @@
+/// The columns of results: one table, from which the CSV, JSON and SQLite files derive.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/results/results.h"
+
+namespace baechi {
+
+enum class ColumnType : std::uint8_t { id, whole, real, text };  ///< id: whole, the primary key
+
+/// A column that all results have.
+struct Column {
+  std::string_view name;
+  ColumnType type;
+  /// "" where there is nothing to say.
+  std::string (*cell)(const ResultsHeader&, const RunResult&);
+  std::string_view shows_axis{};  ///< a swept key that needs no column of its own beside this one
+};
+std::span<const Column> fixed_columns();
+
+/// A column of some results: the fixed ones come first, then the axes that no fixed column shows,
+/// as text.
+struct ResultColumn {
+  std::string name;
+  ColumnType type;
+};
+std::vector<ResultColumn> result_columns(const ResultsHeader& header);
+/// One cell per column.
+std::vector<std::string> result_cells(const ResultsHeader& header, const RunResult& row);
+
+}  // namespace baechi

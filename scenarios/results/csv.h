@@ -1,0 +1,41 @@
+/// Results as CSV and as JSON, row by row: they need not all be in memory.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/results/columns.h"
+
+namespace baechi {
+
+/// Takes text piece by piece.
+using Print = std::function<void(std::string_view)>;
+
+/// The lines of results.csv.
+class CsvRows {
+ public:
+  CsvRows(const ResultsHeader& header, Print print);
+  void add(const std::vector<std::string>& cells);  ///< as result_cells() gives them
+  void end();
+
+ private:
+  static constexpr std::size_t piece = std::size_t{1} << 18U;  // bytes, printed at once
+  void add_line(const std::vector<std::string>& cells);
+  std::vector<ResultColumn> columns_;
+  Print print_;
+  std::string lines_;
+};
+
+/// A cell as CSV has it: quoted where it must be. Text that a spreadsheet would run as a formula
+/// (it begins with = + - @, a tab or a carriage return, and is no number) gets an apostrophe in
+/// front.
+std::string csv_cell(const std::string& cell, ColumnType type);
+
+void print_csv(const ResultsHeader& header, const EachRow& rows, const Print& print);
+std::string to_csv(const Results& results);
+
+/// An array of objects, one per row; the keys are the columns.
+void print_json(const ResultsHeader& header, const EachRow& rows, const Print& print);
+
+}  // namespace baechi

@@ -1,0 +1,61 @@
+#include "scenarios/results/picture_check.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace baechi {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int most_nested = 8;
+
+bool has_numbers(const Json& object, std::initializer_list<const char*> keys) {
+  return object.is_object() && std::ranges::all_of(keys, [&](const char* key) {
+           return object.contains(key) && object[key].is_number();
+         });
+}
+
+bool has_text(const Json& object, const char* key) {
+  return object.contains(key) && object[key].is_string();
+}
+
+/// True if object[key] is a list of whole numbers >= 0, a multiple of `each` of them.
+bool has_track(const Json& object, const char* key, std::size_t each) {
+  if (!object.contains(key) || !object[key].is_array() || object[key].size() % each != 0)
+    return false;
+  return std::ranges::all_of(object[key], [](const Json& n) { return n.is_number_unsigned(); });
+}
+
+bool is_device(const Json& d) {
+  return has_numbers(d, {"limit", "busy", "peak"}) && has_text(d, "name") &&
+         has_track(d, "compute", 6) && has_track(d, "send", 5) && has_track(d, "receive", 5) &&
+         has_track(d, "memory", 5);
+}
+
+bool is_oom(const Json& oom, std::size_t devices) {
+  return has_numbers(oom, {"device", "ns", "needed", "free"}) && has_text(oom, "op") &&
+         oom["device"].is_number_unsigned() && oom["device"].get<std::size_t>() < devices;
+}
+
+bool is_picture(const Json& p) {
+  if (!has_numbers(p, {"ns", "quantum", "unit"}) || !p.contains("oom") || !p.contains("devices") ||
+      !p["devices"].is_array() || !std::ranges::all_of(p["devices"], is_device))
+    return false;
+  return p["oom"].is_null() || is_oom(p["oom"], p["devices"].size());
+}
+
+}  // namespace
+
+void check_picture(const std::string& picture) {
+  // Too deep, the rest is not even read: what is nested is freed by recursion.
+  const auto shallow = [](int depth, Json::parse_event_t /*event*/, Json& /*value*/) {
+    if (depth > most_nested) throw std::runtime_error("the picture of a step is nested too deeply");
+    return true;
+  };
+  const Json parsed = Json::parse(picture, shallow, /*allow_exceptions=*/false);
+  if (!is_picture(parsed)) throw std::runtime_error("the picture of a step is not one");
+}
+
+}  // namespace baechi
