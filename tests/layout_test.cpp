@@ -29,6 +29,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"sim/engine"},
       {"sim/objective", "sim/report"},
       {"sim/pipeline"},
+      {"sim/pipeline/schedules"},
       {"traces"},
       {"traces/format", "traces/generate"},
       {"traces/import", "traces/import/pytorch", "traces/generate/layers", "traces/generate/tf1"},

@@ -7,6 +7,11 @@
 #include "scenarios/cli/output.h"
 
 namespace baechi {
+
+using pipeline::PipelineOptions;
+using pipeline::PipelineResult;
+using pipeline::StageUse;
+
 namespace {
 
 double per_second(const PipelineResult& result) {
@@ -19,9 +24,13 @@ double per_second(const PipelineResult& result) {
 std::string pipeline_table(const PipelineResult& r, const PipelineOptions& options,
                            const Cluster& cluster) {
   std::string text =
-      fmt::format("pipeline     {}{}, {} micro-batches, {} stages{}\n", to_text(options.scheme),
+      fmt::format("pipeline     {}{}, {} micro-batches, {} stages{}\n", options.schedule,
                   options.recompute ? ", recomputing" : "", options.micro_batches, r.stages.size(),
                   r.in_line ? "" : " that feed each other");
+  if (r.one_kind)
+    text +=
+        "weights      the graph does not tell weights from gradients and optimizer state: each "
+        "version holds all of them\n";
   if (r.oom) {
     text +=
         red(fmt::format("out of memory on {} at {}: {} needed, {} free",
@@ -51,7 +60,7 @@ nlohmann::ordered_json pipeline_json(const PipelineResult& r, const PipelineOpti
                                      const Cluster& cluster) {
   using Json = nlohmann::ordered_json;
   const auto unless_oom = [&](const Json& value) { return r.oom ? Json() : value; };
-  Json json{{"scheme", to_text(options.scheme)},
+  Json json{{"scheme", options.schedule},
             {"micro_batches", options.micro_batches},
             {"recompute", options.recompute},
             {"status", r.oom ? "oom" : "ok"},
@@ -62,6 +71,7 @@ nlohmann::ordered_json pipeline_json(const PipelineResult& r, const PipelineOpti
             {"max_load_us", to_us(r.max_load)},
             {"difference", r.difference},
             {"in_line", r.in_line},
+            {"persistent_of_one_kind", r.one_kind},
             {"stages", Json::array()}};
   for (const StageUse& s : r.stages)
     json["stages"].push_back({{"name", cluster.device(s.device).name},

@@ -1,4 +1,4 @@
-/// What a simulated pipeline was like, for people and for programs.
+/// A simulated pipeline as a table for people and as JSON for programs.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace baechi {
 
-std::string pipeline_table(const PipelineResult& result, const PipelineOptions& options,
-                           const Cluster& cluster);
-nlohmann::ordered_json pipeline_json(const PipelineResult& result, const PipelineOptions& options,
+std::string pipeline_table(const pipeline::PipelineResult& result,
+                           const pipeline::PipelineOptions& options, const Cluster& cluster);
+nlohmann::ordered_json pipeline_json(const pipeline::PipelineResult& result,
+                                     const pipeline::PipelineOptions& options,
                                      const Cluster& cluster);
 
 }  // namespace baechi

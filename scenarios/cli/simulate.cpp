@@ -14,6 +14,10 @@
 #include "sim/report/timeline.h"
 
 namespace baechi {
+
+using pipeline::PipelineOptions;
+using pipeline::PipelineResult;
+
 namespace {
 
 struct Arguments {
@@ -29,16 +33,15 @@ std::optional<PipelineOptions> read_pipeline(const Arguments& arguments) {
   Mistakes mistakes;
   if (arguments.pipeline.empty()) {
     if (!arguments.micro_batches.empty() || arguments.recompute)
-      mistakes.add("--micro-batches and --recompute are of a pipeline: add --pipeline SCHEME");
+      mistakes.add("--micro-batches and --recompute are of a pipeline: add --pipeline SCHEDULE");
     mistakes.throw_if_any();
     return std::nullopt;
   }
   PipelineOptions options{.recompute = arguments.recompute};
-  if (const auto scheme = pipeline_scheme(arguments.pipeline))
-    options.scheme = *scheme;
-  else
-    mistakes.add(fmt::format("--pipeline: '{}' is not one of inference, gpipe, 1f1b, 2bw",
-                             arguments.pipeline));
+  options.schedule = arguments.pipeline;
+  if (pipeline::find_schedule(options.schedule) == nullptr)
+    mistakes.add(fmt::format("--pipeline: '{}' is not one of {}", options.schedule,
+                             pipeline::schedule_names()));
   if (!arguments.micro_batches.empty()) {
     constexpr std::size_t most = 100'000;
     const auto count = parse_number<std::size_t>(arguments.micro_batches);
@@ -49,6 +52,14 @@ std::optional<PipelineOptions> read_pipeline(const Arguments& arguments) {
   }
   mistakes.throw_if_any();
   return options;
+}
+
+/// What --pipeline knows, a line each.
+std::string schedule_table() {
+  std::string text = "Schedules of --pipeline (p devices, v chunks of ops on each):\n";
+  for (const pipeline::ScheduleEntry& entry : pipeline::schedules())
+    text += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
+  return text;
 }
 
 /// "max_load   17.790 ms", and what is wrong with the placement.
@@ -78,13 +89,14 @@ nlohmann::ordered_json score_json(const std::string& objective, const Score& sco
 /// The pipeline, its timeline in `file` unless that is "".
 PipelineResult stream(const Problem& problem, const Placement& placement,
                       const PipelineOptions& options, const std::string& file) {
-  const Unrolled unrolled = unroll(problem, placement, options);
+  const pipeline::Unrolled unrolled = pipeline::unroll(problem, placement, options);
   Timeline timeline;
   std::vector<StepObserver*> observers;
   if (!file.empty()) observers.push_back(&timeline);
-  PipelineResult result = simulate_pipeline(problem, placement, options, unrolled, observers);
+  PipelineResult result =
+      pipeline::simulate_pipeline(problem, placement, options, unrolled, observers);
   if (file.empty()) return result;
-  const UnrolledCosts costs(problem.costs, unrolled);
+  const pipeline::UnrolledCosts costs(problem.costs, unrolled);
   StepResult step;
   step.oom = result.oom;
   step.makespan = result.makespan;
@@ -147,9 +159,9 @@ void add_simulate(CLI::App& app, Verb& chosen) {
                    "Also what the placement is worth by this measure ('baechi list objectives')")
       ->type_name("NAME[:k=v,...]");
   verb->add_option("--pipeline", arguments->pipeline,
-                   "Also a stream of micro-batches through the stages: inference, gpipe, 1f1b "
-                   "(PipeDream) or 2bw (PipeDream-2BW)")
-      ->type_name("SCHEME");
+                   "Also a stream of micro-batches through the stages: " +
+                       pipeline::schedule_names() + " (below)")
+      ->type_name("SCHEDULE");
   verb->add_option("--micro-batches", arguments->micro_batches, "How many [8]")->type_name("N");
   verb->add_flag("--recompute", arguments->recompute,
                  "Stages keep what they receive and run the forward pass again");
@@ -161,6 +173,7 @@ void add_simulate(CLI::App& app, Verb& chosen) {
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(
+      schedule_table() +
       "Running out of memory is an answer (exit code 0): the one that asked, and what was live.\n"
       "Examples:\n"
       "  baechi simulate graph.json --placement placement.json --devices 4 --memory '8 GiB'\n"

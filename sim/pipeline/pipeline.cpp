@@ -3,19 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "sim/error.h"
 #include "sim/objective/max_load.h"
 
-namespace baechi {
+namespace baechi::pipeline {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, PipelineScheme>, 4> schemes{
-    {{"inference", PipelineScheme::inference},
-     {"gpipe", PipelineScheme::gpipe},
-     {"1f1b", PipelineScheme::one_forward_one_backward},
-     {"2bw", PipelineScheme::two_buffered}}};
 
 /// When each micro-batch was on each device, and when it was done.
 class Passages final : public StepObserver {
@@ -26,8 +19,8 @@ class Passages final : public StepObserver {
         done_(micro_batches) {}
 
   void on_op(OpId v, DeviceId d, TimePoint start, TimePoint end) override {
-    if (unrolled_.origin[v] == no_op) return;
     const std::uint32_t i = unrolled_.micro_batch[v];
+    if (i == no_micro_batch) return;
     Span& span = spans_[d][i];
     span.begin = std::min(span.begin, start);
     span.end = std::max(span.end, end);
@@ -44,8 +37,8 @@ class Passages final : public StepObserver {
     return most;
   }
 
-  /// Mean time from one to the next, of the middle half: while the pipeline neither fills nor
-  /// drains.
+  /// Mean time from the end of one micro-batch to the end of the next, of the middle half: while
+  /// the pipeline neither fills nor drains.
   Duration pace() const {
     if (done_.size() == 1) return done_[0].time_since_epoch();
     std::vector<TimePoint> ends = done_;
@@ -64,51 +57,75 @@ class Passages final : public StepObserver {
   std::vector<TimePoint> done_;                  // [micro_batches]
 };
 
-/// What a device computes per sample, at most.
+/// The most that a device computes per sample.
 Duration largest_compute(const PipelineResult& result, std::size_t micro_batches) {
   Duration most{};
   for (const StageUse& stage : result.stages) most = std::max(most, stage.busy);
   return most / static_cast<std::int64_t>(micro_batches);
 }
 
-std::string difference(const PipelineResult& r, const PipelineOptions& options, bool overlap) {
+std::string reason(const PipelineResult& r, const ScheduleEntry& schedule, bool recompute,
+                   bool overlap) {
+  if (recompute && r.max_compute > r.max_load) return "forward passes are run twice";
+  if (r.per_sample < r.max_load) {
+    if (schedule.layout == Layout::two_way)
+      return "each device runs its own chunk and the chunk of the opposite device by turns";
+    return overlap ? "devices compute while they send and receive"
+                   : "links differ, and the objective takes their mean";
+  }
+  if (schedule.flushes)
+    return fmt::format(
+        "stages compute nothing for {:.1f} % of the time, as the pipeline fills and "
+        "drains",
+        100.0 * r.bubble);
+  if (!r.in_line) return "devices feed each other, and wait";
+  if (!overlap)
+    return "a transfer keeps both its devices from computing, so they wait for each other";
+  if (r.max_compute == r.max_load) return "stages wait for each other's passes";
+  if (!schedule.training) return "transfers wait for channels";
+  return "the few micro-batches in flight do not hide the transfers";
+}
+
+std::string difference(const PipelineResult& r, const ScheduleEntry& schedule, bool recompute,
+                       bool overlap) {
   if (r.oom) return "memory ran out";
   if (r.per_sample == r.max_load) return "as the objective says";
-  std::string why;
-  if (options.recompute && r.max_compute > r.max_load)
-    why = "forward passes are run twice";
-  else if (r.per_sample < r.max_load)
-    why = overlap ? "devices compute while they send and receive"
-                  : "links differ, and the objective takes their mean";
-  else if (options.scheme == PipelineScheme::gpipe)
-    why = fmt::format("stages compute nothing for {:.1f} % of the time, as it fills and drains",
-                      100.0 * r.bubble);
-  else if (!r.in_line)
-    why = "stages feed each other, and wait";
-  else if (!overlap)
-    why = "a transfer keeps both its devices from computing, so they wait for each other";
-  else if (options.scheme == PipelineScheme::inference)
-    why = "transfers wait for channels";
-  else
-    why = "the few micro-batches in flight do not hide the transfers";
   return fmt::format(
       "{:+.2f} %: {}",
       100.0 * (static_cast<double>(r.per_sample.count()) /
                    static_cast<double>(std::max<std::int64_t>(r.max_load.count(), 1)) -
                1.0),
-      why);
+      reason(r, schedule, recompute, overlap));
+}
+
+/// Bytes of one version of the weights, with all other persistent bytes, on each device.
+IdVector<DeviceId, Bytes> persistent_bytes(const Unrolled& unrolled, const OpGraph& graph,
+                                           std::size_t devices) {
+  IdVector<DeviceId, Bytes> bytes(devices);
+  for (const OpId v : unrolled.graph.ops())
+    if (unrolled.graph.op(v).persistent > Bytes{})
+      bytes[unrolled.placement.device[v]] += graph.op(unrolled.origin[v]).persistent;
+  return bytes;
+}
+
+/// A peak as its parts: of the weights that were in memory, `one_version` bytes at most are the
+/// first version. (If memory ran out at time 0, not all of them were.)
+StageUse memory_of(const DeviceUse& use, Bytes one_version) {
+  StageUse stage{.peak = use.peak, .at_peak = use.at_peak};
+  Bytes& weights = stage.at_peak[MemoryKind::weights];
+  stage.spare_versions = weights - std::min(weights, one_version);
+  weights -= stage.spare_versions;
+  Bytes sum = stage.spare_versions;
+  for (const MemoryKind kind : memory_kinds) {
+    BAECHI_CHECK(stage.at_peak[kind] >= Bytes{}, "{} B of {}", stage.at_peak[kind].count,
+                 to_text(kind));
+    sum += stage.at_peak[kind];
+  }
+  BAECHI_CHECK(sum == stage.peak, "a peak of {} B with parts of {} B", stage.peak.count, sum.count);
+  return stage;
 }
 
 }  // namespace
-
-std::string_view to_text(PipelineScheme scheme) {
-  return std::ranges::find(schemes, scheme, &decltype(schemes)::value_type::second)->first;
-}
-
-std::optional<PipelineScheme> pipeline_scheme(std::string_view name) {
-  const auto it = std::ranges::find(schemes, name, &decltype(schemes)::value_type::first);
-  return it == schemes.end() ? std::nullopt : std::optional(it->second);
-}
 
 PipelineResult simulate_pipeline(const Problem& problem, const Placement& placement,
                                  const PipelineOptions& options) {
@@ -120,9 +137,10 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
                                  std::span<StepObserver* const> observers) {
   if (problem.engine.semantics != Semantics::event)
     throw InputError("a pipeline needs the engine's own semantics, event");
+  const ScheduleEntry& schedule = *find_schedule(options.schedule);  // unroll() found it
   const UnrolledCosts costs(problem.costs, unrolled);
   EngineOptions engine = problem.engine;
-  engine.queue = ReadyOrder::priority;
+  engine.queue = ReadyOrder::fifo;  // the schedule orders passes; in a pass: as ops become ready
   const std::size_t devices = problem.cluster.num_devices();
   Passages passages(unrolled, devices, options.micro_batches);
   std::vector<StepObserver*> all(observers.begin(), observers.end());
@@ -130,39 +148,30 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
   const StepResult step =
       simulate({unrolled.graph, problem.cluster, costs, engine}, unrolled.placement, all);
 
-  PipelineResult result{.oom = step.oom, .makespan = step.makespan};
+  PipelineResult result{
+      .oom = step.oom, .makespan = step.makespan, .in_line = stages_of(problem, placement).in_line};
   const auto n = static_cast<std::int64_t>(options.micro_batches);
-  result.per_sample = options.scheme == PipelineScheme::gpipe ? step.makespan / n : passages.pace();
-  IdVector<DeviceId, Bytes> weights(devices);
-  for (const OpId v : problem.graph.ops())
-    if (options.scheme != PipelineScheme::inference || problem.graph.op(v).phase == Phase::forward)
-      weights[placement.device[v]] += problem.graph.op(v).persistent;
-  const Stages stages = stages_of(problem, placement);
-  result.in_line = stages.in_line;
+  result.per_sample = schedule.flushes ? step.makespan / n : passages.pace();
+  const IdVector<DeviceId, Bytes> held = persistent_bytes(unrolled, problem.graph, devices);
   Duration busy{};
-  for (std::size_t s = 0; s < stages.devices.size(); ++s) {
-    const DeviceId d = stages.devices[s];
-    const std::size_t versions = weight_versions(options.scheme, s, stages.devices.size());
-    StageUse use{.device = d,
-                 .busy = step.devices[d].busy,
-                 .in_flight = passages.most_at_once(d),
-                 .versions = versions,
-                 .spare_versions = static_cast<int>(versions - 1) * weights[d],
-                 .peak = step.devices[d].peak,
-                 .at_peak = step.devices[d].at_peak};
-    use.at_peak[MemoryKind::weights] -= use.spare_versions;
+  for (const DeviceId d : unrolled.stages.devices) {
+    StageUse use = memory_of(step.devices[d], held[d]);
+    use.device = d;
+    use.busy = step.devices[d].busy;
+    use.in_flight = passages.most_at_once(d);
+    use.versions = schedule.versions(unrolled.stages.stage[d], unrolled.stages.count);
+    result.one_kind |= use.versions > 1 && held[d] > Bytes{};
     busy += use.busy;
     result.stages.push_back(use);
   }
   const double available =
-      static_cast<double>(step.makespan.count()) * static_cast<double>(stages.devices.size());
+      static_cast<double>(step.makespan.count()) * static_cast<double>(result.stages.size());
   if (available > 0.0) result.bubble = 1.0 - static_cast<double>(busy.count()) / available;
   for (const DeviceLoad& load : device_loads(problem, placement))
-    result.max_load = std::max(
-        result.max_load, options.scheme == PipelineScheme::inference ? load.forward : load.total());
+    result.max_load = std::max(result.max_load, schedule.training ? load.total() : load.forward);
   result.max_compute = largest_compute(result, options.micro_batches);
-  result.difference = difference(result, options, problem.engine.overlap);
+  result.difference = difference(result, schedule, options.recompute, problem.engine.overlap);
   return result;
 }
 
-}  // namespace baechi
+}  // namespace baechi::pipeline

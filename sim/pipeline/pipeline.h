@@ -7,44 +7,43 @@
 #include "sim/engine/simulation.h"
 #include "sim/pipeline/unroll.h"
 
-namespace baechi {
+namespace baechi::pipeline {
 
-/// What a device, a stage, was like.
+/// What one device of the pipeline did.
 struct StageUse {
   DeviceId device{};
   Duration busy{};            ///< computing, in the whole run
   std::size_t in_flight = 0;  ///< most micro-batches at once between their first op and their last
   std::size_t versions = 1;   ///< of the weights
-  Bytes spare_versions{};     ///< all of them but one
-  Bytes peak{};
-  /// Of what the peak consisted. Weights: of one version.
-  MemoryUse at_peak{};
+  Bytes peak{};               ///< spare_versions + at_peak.total()
+  Bytes spare_versions{};     ///< weights at the peak, of all versions but one
+  MemoryUse at_peak{};        ///< all else at the peak
 };
 
 struct PipelineResult {
   std::optional<OutOfMemory> oom;  ///< of the unrolled graph; then times are up to it
   Duration makespan{};             ///< of the whole run, with filling and draining
-  /// At steady state: of the middle half, from the end of one micro-batch to that of the next.
-  /// Where all are awaited before the next ones come (gpipe): makespan / micro-batches.
+  /// Schedules that flush: makespan / micro-batches. Others: at steady state, from the end of one
+  /// micro-batch to the end of the next, mean of the middle half.
   Duration per_sample{};
   double bubble = 0.0;  ///< the share of the stages' time in which they compute nothing
-  bool in_line = true;  ///< no two stages feed each other
+  bool in_line = true;  ///< no two devices feed each other in the same pass
+  /// Several versions of the weights are kept, and the graph does not tell weights from gradients
+  /// and optimizer state: each version is as large as all persistent bytes.
+  bool one_kind = false;
   std::vector<StageUse> stages{};
   Duration max_load{};       ///< of the objective: computing and moving, one after the other
   Duration max_compute{};    ///< of one device and sample; recomputing included
   std::string difference{};  ///< why per_sample is not max_load: a sentence for people
 };
 
-/// Under problem.engine, but for the order of ready ops, which the scheme decides.
-/// Throws InputError if the graph has no such pipeline, or under Semantics::baechi.
+/// Under problem.engine. Throws InputError if the graph has no such pipeline (see unroll), or
+/// under Semantics::baechi.
 PipelineResult simulate_pipeline(const Problem& problem, const Placement& placement,
                                  const PipelineOptions& options);
-/// The same of what unroll() made of it, with observers, which see the unrolled graph's ids.
+/// The same for what unroll() returned, with observers, which see the unrolled graph's ids.
 PipelineResult simulate_pipeline(const Problem& problem, const Placement& placement,
                                  const PipelineOptions& options, const Unrolled& unrolled,
                                  std::span<StepObserver* const> observers);
 
-std::string_view to_text(PipelineScheme scheme);  ///< "inference", "gpipe", "1f1b", "2bw"
-std::optional<PipelineScheme> pipeline_scheme(std::string_view name);
-
-}  // namespace baechi
+}  // namespace baechi::pipeline

@@ -1,150 +1,190 @@
 #include "sim/pipeline/unroll.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::pipeline {
 namespace {
-
-/// Samples that a stage may be ahead of the next one, where nothing else limits it: one that is
-/// computed there, one that is on its way and one that is ready.
-constexpr std::uint32_t ahead = 3;
 
 bool is_forward(const OpGraph& graph, OpId v) {
   return graph.op(v).phase == Phase::forward;
 }
 
-/// device -> those that read from it in the forward pass.
-using Readers = IdVector<DeviceId, std::vector<bool>>;
-
-Readers forward_readers(const Problem& p, const Placement& placement) {
-  const std::size_t n = p.cluster.num_devices();
-  Readers readers(n, std::vector<bool>(n, false));
-  for (const EdgeId e : p.graph.edges()) {
-    const Edge& edge = p.graph.edge(e);
-    const DeviceId a = placement.device[edge.src], b = placement.device[edge.dst];
-    if (a != b && is_forward(p.graph, edge.src) && is_forward(p.graph, edge.dst))
-      readers[a][index(b)] = true;
+void check_phases(const OpGraph& graph, const ScheduleEntry& schedule) {
+  bool linked = false;
+  for (const EdgeId e : graph.edges()) {
+    const Edge& edge = graph.edge(e);
+    const bool from = is_forward(graph, edge.src), to = is_forward(graph, edge.dst);
+    if (!from && to)
+      throw InputError(fmt::format(
+          "no pipeline: forward op '{}' reads from '{}', which is not of the forward pass",
+          graph.name(edge.dst), graph.name(edge.src)));
+    linked |= from && graph.op(edge.dst).phase == Phase::backward;
   }
-  return readers;
+  if (linked || !schedule.training) return;
+  const bool any = std::ranges::any_of(
+      graph.ops(), [&](OpId v) { return graph.op(v).phase == Phase::backward; });
+  throw InputError(fmt::format(
+      "{} is a schedule of training, and this graph is not training: {}", schedule.name,
+      any ? "no backward op reads what a forward op writes (the importer dnn_partitioning joins "
+            "the two passes with backward: mirrored)"
+          : "it has no backward op (the schedule 'inference' streams forward passes)"));
 }
 
-/// Ops of one micro-batch, on one device, of one pass: where they begin and where they end.
-struct Pass {
-  std::vector<OpId> all, first, last;
+const ScheduleEntry& entry(const PipelineOptions& options) {
+  const ScheduleEntry* found = find_schedule(options.schedule);
+  BAECHI_CHECK(found != nullptr, "no schedule '{}'", options.schedule);
+  return *found;
+}
+
+Stages make_stages(const Problem& p, const Placement& placement, const ScheduleEntry& schedule) {
+  if (schedule.layout == Layout::loop || schedule.layout == Layout::vee)
+    return devices_as_stages(p, placement);
+  Stages stages = stages_of(p, placement);
+  if (schedule.layout == Layout::two_way && !stages.in_line)
+    throw InputError(fmt::format(
+        "{} needs devices in a line, and some devices of this placement feed each other",
+        schedule.name));
+  return stages;
+}
+
+/// The copies of one pass on one device, in the builder's ids.
+struct DevicePass {
+  Pass pass;
+  DeviceId device{};
+  std::vector<OpId> all{}, first{}, last{};
 };
 
 /// Copies ops of a builder's graph; ids below are the builder's.
 class Unroller {
  public:
   Unroller(const Problem& p, const Placement& placement, const PipelineOptions& options)
-      : p_(p),
-        graph_(p.graph),
-        device_(placement.device),
-        options_(options),
-        last_(static_cast<std::uint32_t>(options.micro_batches) - 1),
-        stages_(stages_of(p, placement)),
-        readers_(forward_readers(p, placement)),
-        passes_(options.micro_batches * p.cluster.num_devices() * 2) {}
+      : p_(p), graph_(p.graph), home_(placement.device), options_(options), entry_(entry(options)) {
+    check_phases(graph_, entry_);
+    stages_ = make_stages(p, placement, entry_);
+    chunks_ = chunks_of(p, placement, stages_, entry_);
+    schedule_ = entry_.make(
+        {.stages = stages_.count, .laps = chunks_.laps, .micro_batches = options.micro_batches});
+    if (has_pass(PassKind::weights)) split_weights(graph_, chunks_);
+    if (options.recompute && entry_.training) schedule_ = with_recompute(std::move(schedule_));
+    copy_of_.assign(options.micro_batches, std::vector<OpId>(graph_.num_ops(), no_op));
+    again_of_.assign(options.recompute ? options.micro_batches : 0,
+                     std::vector<OpId>(graph_.num_ops(), no_op));
+  }
 
   Unrolled make() {
-    check_phases();
-    for (std::uint32_t i = 0; i <= last_; ++i) copy_ops(i);
-    for (std::uint32_t i = 0; i <= last_; ++i) copy_edges(i);
-    for (Pass& pass : passes_) find_ends(pass);
-    for (std::size_t s = 0; s < stages_.devices.size(); ++s) order(s);
+    find_members();
+    for (std::size_t s = 0; s < stages_.devices.size(); ++s) add_passes(stages_.devices[s]);
+    for (std::uint32_t i = 0; i < options_.micro_batches; ++i) copy_edges(i);
+    for (DevicePass& pass : passes_) find_ends(pass);
+    end_empty_passes();
+    keep_order();
     return build();
   }
 
  private:
+  static constexpr std::size_t no_pass = ~std::size_t{0};
   struct Copy {
     OpId origin = no_op;
-    std::uint32_t micro_batch = 0;
+    std::uint32_t micro_batch = no_micro_batch;
     DeviceId device{};
-    bool backward = false;  // the pass
+    std::size_t pass = no_pass;  // into passes_
     TensorId first_output{};
     bool reads_own = false, read_by_own = false;  // pass
   };
+  using Members = std::vector<std::vector<OpId>>;  // [chunks] ops of one kind of pass
 
-  bool backward_first() const {
-    return options_.scheme == PipelineScheme::one_forward_one_backward ||
-           options_.scheme == PipelineScheme::two_buffered;
-  }
-  bool updates_each() const { return options_.scheme == PipelineScheme::one_forward_one_backward; }
-  bool runs(OpId v, std::uint32_t micro_batch) const {
-    const Phase phase = graph_.op(v).phase;
-    if (phase == Phase::forward) return true;
-    if (options_.scheme == PipelineScheme::inference) return false;
-    return phase != Phase::update || micro_batch == last_ || updates_each();
+  bool has_pass(PassKind kind) const {
+    return std::ranges::any_of(schedule_.passes, [&](const std::vector<Pass>& passes) {
+      return std::ranges::find(passes, kind, &Pass::kind) != passes.end();
+    });
   }
 
-  void check_phases() const {
-    for (const EdgeId e : graph_.edges()) {
-      const Edge& edge = graph_.edge(e);
-      if (!is_forward(graph_, edge.src) && is_forward(graph_, edge.dst))
-        throw InputError(fmt::format(
-            "no pipeline: forward op '{}' reads from '{}', which is not of the forward pass",
-            graph_.name(edge.dst), graph_.name(edge.src)));
+  void find_members() {
+    for (Members& members : members_) members.resize(schedule_.chunks);
+    for (const OpId v : graph_.ops()) {
+      members_[static_cast<std::size_t>(chunks_.pass[v])][chunks_.chunk[v]].push_back(v);
+      if (is_forward(graph_, v))
+        members_[static_cast<std::size_t>(PassKind::recompute)][chunks_.chunk[v]].push_back(v);
     }
   }
 
-  Pass& pass(std::uint32_t micro_batch, DeviceId d, bool backward) {
-    return passes_[(micro_batch * p_.cluster.num_devices() + index(d)) * 2 + (backward ? 1 : 0)];
+  /// Whether op `v` of a chunk of stage `s` runs on `d`: at home, or, away from home, on the one
+  /// device of the stage.
+  bool runs_on(OpId v, std::size_t s, DeviceId d) const {
+    return home_[v] == d || stages_.stage[home_[v]] != s;
   }
 
-  OpId add(OpId v, std::uint32_t i, bool backward, std::string_view name, Bytes persistent) {
+  void add_passes(DeviceId d) {
+    const std::size_t s = stages_.stage[d];
+    for (const Pass& pass : schedule_.passes[s]) {
+      passes_.push_back({pass, d});
+      for (const OpId v : members_[static_cast<std::size_t>(pass.kind)][pass.chunk])
+        if (runs_on(v, s, d)) copy_op(v, pass);
+      if (pass.kind == PassKind::backward && passes_.back().all.empty()) add_empty(pass);
+      if (passes_.back().all.empty()) passes_.pop_back();
+    }
+  }
+
+  void copy_op(OpId v, const Pass& pass) {
     const Op& op = graph_.op(v);
-    const OpId copy = builder_.add_op({.name = name,
-                                       .kind = graph_.kind(v),
-                                       .compute = op.compute,
-                                       .persistent = persistent,
-                                       .temporary = op.temporary,
-                                       .phase = op.phase});
-    Copy& c = copies_[copies_.push_back({v, i, device_[v], backward})];
+    const DeviceId d = passes_.back().device;
+    const bool again = pass.kind == PassKind::recompute;
+    Bytes persistent;
+    if (!again && held_.emplace(v, d).second)
+      persistent = op.persistent + static_cast<int>(spare_versions(d)) * op.persistent;
+    const OpId copy = builder_.add_op(
+        {.name = fmt::format("{}#{}{}", graph_.name(v), pass.micro_batch, again ? " again" : ""),
+         .kind = graph_.kind(v),
+         .compute = op.compute,
+         .persistent = persistent,
+         .temporary = op.temporary,
+         .phase = op.phase});
+    Copy& c = copies_[copies_.push_back({v, pass.micro_batch, d, passes_.size() - 1})];
     for (const TensorId t : graph_.outputs(v)) {
+      if (graph_.instant(t)) continue;
       const Tensor& tensor = graph_.tensor(t);
-      if (keeps_control(t)) continue;
       const TensorId made =
           builder_.add_tensor(copy, tensor.size, tensor.reference || tensor.control);
       if (t == *graph_.outputs(v).begin()) c.first_output = made;
     }
-    pass(i, device_[v], backward).all.push_back(copy);
-    return copy;
-  }
-  /// Only what is free stays a control dependency, for all of them are free in the unrolled graph.
-  bool keeps_control(TensorId t) const { return graph_.instant(t); }
-
-  void copy_ops(std::uint32_t i) {
-    std::vector<OpId>& copy = copy_of_.emplace_back(graph_.num_ops(), no_op);
-    std::vector<OpId>& again = again_of_.emplace_back(graph_.num_ops(), no_op);
-    for (const OpId v : graph_.ops()) {
-      if (!runs(v, i)) continue;
-      const bool first = i == 0 || (i == last_ && !runs(v, 0));
-      Bytes weights;
-      if (first) weights = static_cast<int>(versions(device_[v])) * graph_.op(v).persistent;
-      copy[index(v)] =
-          add(v, i, !is_forward(graph_, v), fmt::format("{}#{}", graph_.name(v), i), weights);
-    }
-    if (!options_.recompute || options_.scheme == PipelineScheme::inference) return;
-    for (const OpId v : graph_.ops())
-      if (is_forward(graph_, v))
-        again[index(v)] = add(v, i, true, fmt::format("{}#{} again", graph_.name(v), i), Bytes{});
+    passes_.back().all.push_back(copy);
+    (again ? again_of_ : copy_of_)[pass.micro_batch][index(v)] = copy;
   }
 
-  std::size_t versions(DeviceId d) const {
-    const auto s = std::ranges::find(stages_.devices, d) - stages_.devices.begin();
-    return weight_versions(options_.scheme, static_cast<std::size_t>(s), stages_.devices.size());
+  void add_empty(const Pass& pass) {
+    passes_.back().all.push_back(add_order(passes_.back().device));
+    Copy& c = copies_[passes_.back().all.back()];
+    c.micro_batch = pass.micro_batch;
+    c.pass = passes_.size() - 1;
+  }
+  OpId add_order(DeviceId d) {
+    builder_.add_op({.name = fmt::format("order#{}", copies_.size())});
+    return copies_.push_back({.device = d});
+  }
+
+  std::size_t spare_versions(DeviceId d) const {
+    return entry_.versions(stages_.stage[d], stages_.count) - 1;
   }
 
   void copy_edges(std::uint32_t i) {
     for (const EdgeId e : graph_.edges()) {
       const Edge& edge = graph_.edge(e);
       const OpId from = copy_of_[i][index(edge.src)], to = copy_of_[i][index(edge.dst)];
+      if (again_of_.empty()) {
+        if (from != no_op && to != no_op) read(edge.tensor, from, to);
+        continue;
+      }
       const OpId from_again = again_of_[i][index(edge.src)],
                  to_again = again_of_[i][index(edge.dst)];
-      const bool near = device_[edge.src] == device_[edge.dst] && from_again != no_op;
+      const bool near = from_again != no_op && home_[edge.src] == home_[edge.dst] &&
+                        chunks_.chunk[edge.src] == chunks_.chunk[edge.dst];
       if (to_again != no_op) read(edge.tensor, near ? from_again : from, to_again);
       if (from == no_op || to == no_op) continue;
       read(edge.tensor, near && !is_forward(graph_, edge.dst) ? from_again : from, to);
@@ -154,113 +194,99 @@ class Unroller {
   void read(TensorId t, OpId from, OpId to) {
     Copy& a = copies_[from];
     Copy& b = copies_[to];
-    if (a.device == b.device && a.backward == b.backward) a.read_by_own = b.reads_own = true;
-    if (keeps_control(t)) return builder_.add_control(from, to);
+    if (a.pass == b.pass) a.read_by_own = b.reads_own = true;
+    if (graph_.instant(t)) return builder_.add_control(from, to);
     const std::size_t output = index(t) - index(*graph_.outputs(a.origin).begin());
     builder_.add_edge(static_cast<TensorId>(index(a.first_output) + output), to);
   }
 
-  void find_ends(Pass& pass) const {
+  void find_ends(DevicePass& pass) const {
     for (const OpId v : pass.all) {
       if (!copies_[v].reads_own) pass.first.push_back(v);
       if (!copies_[v].read_by_own) pass.last.push_back(v);
     }
   }
 
-  /// On `device`, `after` begin when all of `before` have ended.
+  /// A backward pass without ops waits for the backward passes of the chunks that read from it.
+  void end_empty_passes() {
+    std::vector<std::set<std::uint32_t>> readers(schedule_.chunks);
+    for (const EdgeId e : graph_.edges()) {
+      const OpId src = graph_.edge(e).src, dst = graph_.edge(e).dst;
+      if (is_forward(graph_, src) && is_forward(graph_, dst) &&
+          chunks_.chunk[src] != chunks_.chunk[dst])
+        readers[chunks_.chunk[src]].insert(chunks_.chunk[dst]);
+    }
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::size_t>> backward;
+    for (std::size_t k = 0; k < passes_.size(); ++k)
+      if (passes_[k].pass.kind == PassKind::backward)
+        backward[{passes_[k].pass.chunk, passes_[k].pass.micro_batch}].push_back(k);
+    for (const DevicePass& pass : passes_) {
+      if (copies_[pass.all.front()].origin != no_op) continue;
+      for (const std::uint32_t chunk : readers[pass.pass.chunk])
+        for (const std::size_t k : backward[{chunk, pass.pass.micro_batch}])
+          for (const OpId v : passes_[k].last) builder_.add_control(v, pass.all.front());
+    }
+  }
+
   void gate(DeviceId device, const std::vector<OpId>& before, const std::vector<OpId>& after) {
     if (before.empty() || after.empty()) return;
-    const OpId op = builder_.add_op({.name = fmt::format("order#{}", copies_.size())});
-    copies_.push_back({.device = device});
+    const OpId op = add_order(device);
     for (const OpId v : before) builder_.add_control(v, op);
     for (const OpId v : after) builder_.add_control(op, v);
   }
 
-  void order(std::size_t stage) {
-    const DeviceId d = stages_.devices[stage];
-    const auto in_flight = static_cast<std::uint32_t>(stages_.devices.size() - stage);
-    std::vector<OpId> all_forward, all_backward, updates, first_backward;
-    for (std::uint32_t i = 0; i <= last_; ++i) {
-      const Pass &forward = pass(i, d, false), &backward = pass(i, d, true);
-      if (options_.scheme == PipelineScheme::inference)
-        gate(d, far_behind(i, stage), forward.first);
-      if (backward_first() && i >= in_flight)
-        gate(d, pass(i - in_flight, d, true).last, forward.first);
-      gate(d, forward.last, backward.first);
-      if (options_.recompute) gate(d, gradients_from_elsewhere(i, d), recomputed_first(i, d));
-      all_forward.insert(all_forward.end(), forward.last.begin(), forward.last.end());
-      first_backward.insert(first_backward.end(), backward.first.begin(), backward.first.end());
-      if (i < last_)
-        all_backward.insert(all_backward.end(), backward.last.begin(), backward.last.end());
-    }
-    if (options_.scheme == PipelineScheme::gpipe) gate(d, all_forward, first_backward);
-    if (updates_each()) return;
-    for (const OpId v : pass(last_, d, true).all)
-      if (graph_.op(copies_[v].origin).phase == Phase::update) updates.push_back(v);
-    gate(d, all_backward, updates);
+  void keep_order() {
+    for (std::size_t k = 1; k < passes_.size(); ++k)
+      if (passes_[k - 1].device == passes_[k].device)
+        gate(passes_[k].device, passes_[k - 1].last, passes_[k].first);
+    if (schedule_.ahead > 0) keep_near();
   }
 
-  /// What the stages that read from `stage` must have done before it begins micro-batch i: `ahead`
-  /// for each stage they are behind it, or, if they are before it, as if they were behind all.
-  std::vector<OpId> far_behind(std::uint32_t i, std::size_t stage) {
-    std::vector<OpId> ops;
-    for (std::size_t s = 0; s < stages_.devices.size(); ++s) {
-      const auto steps = static_cast<std::uint32_t>(s > stage ? s - stage : stages_.devices.size());
-      const DeviceId reader = stages_.devices[s];
-      if (!readers_[stages_.devices[stage]][index(reader)] || i < ahead * steps) continue;
-      const std::vector<OpId>& last = pass(i - ahead * steps, reader, false).last;
-      ops.insert(ops.end(), last.begin(), last.end());
-    }
-    return ops;
-  }
-
-  /// What the backward pass waits for, so that the forward pass is not run again too early.
-  std::vector<OpId> gradients_from_elsewhere(std::uint32_t i, DeviceId d) {
-    std::vector<OpId> producers;
+  /// A forward pass waits until the devices that read from its device have done the micro-batch
+  /// that is `ahead` before it for each stage between them; devices that feed each other, as if
+  /// all stages were between them.
+  void keep_near() {
+    std::set<std::pair<DeviceId, DeviceId>> feeds;
     for (const EdgeId e : graph_.edges()) {
-      const Edge& edge = graph_.edge(e);
-      const OpId from = copy_of_[i][index(edge.src)], to = copy_of_[i][index(edge.dst)];
-      if (device_[edge.dst] == d && device_[edge.src] != d && from != no_op && to != no_op &&
-          !is_forward(graph_, edge.src))
-        producers.push_back(from);
+      const OpId src = graph_.edge(e).src, dst = graph_.edge(e).dst;
+      if (home_[src] != home_[dst] && is_forward(graph_, src) && is_forward(graph_, dst))
+        feeds.emplace(home_[src], home_[dst]);
     }
-    return producers;
-  }
-
-  std::vector<OpId> recomputed_first(std::uint32_t i, DeviceId d) {
-    std::vector<OpId> ops = pass(i, d, true).first;
-    std::erase_if(ops, [&](OpId v) { return !is_forward(graph_, copies_[v].origin); });
-    return ops;
-  }
-
-  /// Larger runs first.
-  std::int32_t priority(const Copy& c) const {
-    const auto i = static_cast<std::int32_t>(c.micro_batch);
-    const auto n = static_cast<std::int32_t>(last_) + 1;
-    if (c.origin == no_op) return 3 * n;
-    if (!c.backward) return -i;
-    return backward_first() ? 2 * n - i : i;
+    std::map<std::pair<DeviceId, std::uint32_t>, std::size_t> pass_of;
+    for (std::size_t k = 0; k < passes_.size(); ++k)
+      pass_of[{passes_[k].device, passes_[k].pass.micro_batch}] = k;
+    for (const DevicePass& pass : passes_) {
+      std::vector<OpId> before;
+      for (auto it = feeds.lower_bound({pass.device, DeviceId{0}});
+           it != feeds.end() && it->first == pass.device; ++it) {
+        const std::uint32_t here = stages_.stage[pass.device], there = stages_.stage[it->second];
+        const auto apart =
+            static_cast<std::uint32_t>(there > here ? there - here : stages_.devices.size());
+        const std::uint32_t i = pass.pass.micro_batch;
+        if (i < schedule_.ahead * apart) continue;
+        const auto& last = passes_[pass_of.at({it->second, i - schedule_.ahead * apart})].last;
+        before.insert(before.end(), last.begin(), last.end());
+      }
+      gate(pass.device, before, pass.first);
+    }
   }
 
   Unrolled build() {
     Unrolled result;
+    result.stages = stages_;
     IdVector<OpId, OpId> renumbered;
     result.graph = std::move(builder_).build(&renumbered).with_free_controls();
     const std::size_t n = result.graph.num_ops();
     result.origin = IdVector<OpId, OpId>(n, no_op);
     result.micro_batch = IdVector<OpId, std::uint32_t>(n);
-    result.backward = IdVector<OpId, std::uint8_t>(n);
     result.placement.device = IdVector<OpId, DeviceId>(n);
-    result.placement.priority = IdVector<OpId, std::int32_t>(n);
     result.tensor_origin = IdVector<TensorId, TensorId>(result.graph.num_tensors());
     for (const OpId v : copies_.ids()) {
       const Copy& c = copies_[v];
       const OpId now = renumbered[v];
       result.origin[now] = c.origin;
       result.micro_batch[now] = c.micro_batch;
-      result.backward[now] = c.backward ? 1 : 0;
       result.placement.device[now] = c.device;
-      result.placement.priority[now] = priority(c);
       if (c.origin == no_op) continue;
       const auto made = result.graph.outputs(now), given = graph_.outputs(c.origin);
       for (std::size_t k = 0; k < std::min(made.size(), given.size()); ++k)
@@ -272,53 +298,21 @@ class Unroller {
 
   const Problem p_;
   const OpGraph& graph_;
-  const IdVector<OpId, DeviceId>& device_;
+  const IdVector<OpId, DeviceId>& home_;
   const PipelineOptions options_;
-  const std::uint32_t last_;  // micro-batch
-  const Stages stages_;
-  const Readers readers_;
+  const ScheduleEntry& entry_;
+  Stages stages_;
+  Chunks chunks_;
+  Schedule schedule_;
+  std::array<Members, 5> members_;  // by PassKind
   OpGraphBuilder builder_;
   IdVector<OpId, Copy> copies_;
+  std::set<std::pair<OpId, DeviceId>> held_;           // persistent bytes that are counted
   std::vector<std::vector<OpId>> copy_of_, again_of_;  // [micro_batches][num_ops] or no_op
-  std::vector<Pass> passes_;                           // [micro_batches, num_devices, 2]
+  std::vector<DevicePass> passes_;                     // by device, in the order they run in
 };
 
 }  // namespace
-
-Stages stages_of(const Problem& p, const Placement& placement) {
-  const Readers readers = forward_readers(p, placement);
-  std::vector<DeviceId> left;  // by first ops
-  for (const OpId v : p.graph.ops())
-    if (std::ranges::find(left, placement.device[v]) == left.end())
-      left.push_back(placement.device[v]);
-  Stages stages;
-  while (!left.empty()) {
-    const auto waits = [&](DeviceId d) {
-      return std::ranges::any_of(left, [&](DeviceId other) { return readers[other][index(d)]; });
-    };
-    auto next = std::ranges::find_if_not(left, waits);
-    if (next == left.end()) {
-      stages.in_line = false;
-      next = left.begin();
-    }
-    stages.devices.push_back(*next);
-    left.erase(next);
-  }
-  return stages;
-}
-
-std::size_t weight_versions(PipelineScheme scheme, std::size_t stage, std::size_t stages) {
-  switch (scheme) {
-    case PipelineScheme::one_forward_one_backward:
-      return stages - stage;
-    case PipelineScheme::two_buffered:
-      return 2;
-    case PipelineScheme::inference:
-    case PipelineScheme::gpipe:
-      break;
-  }
-  return 1;
-}
 
 Unrolled unroll(const Problem& problem, const Placement& placement,
                 const PipelineOptions& options) {
@@ -326,4 +320,4 @@ Unrolled unroll(const Problem& problem, const Placement& placement,
   return Unroller(problem, placement, options).make();
 }
 
-}  // namespace baechi
+}  // namespace baechi::pipeline

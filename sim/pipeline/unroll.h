@@ -1,61 +1,42 @@
 /// A stream of micro-batches through a placed graph, written out as one larger placed graph.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include "sim/problem/problem.h"
+#include "sim/pipeline/stages.h"
 
-namespace baechi {
-
-/// In which order devices, the stages, take up what is ready. k stages, s = 0 is the first.
-enum class PipelineScheme : std::uint8_t {
-  /// Forward ops only; a stage is at most three samples ahead of the next, six of the one after it,
-  /// ...
-  inference,
-  /// All forward passes, then all backward passes, the last micro-batch first; then the update.
-  /// Source: Huang et al., "GPipe", NeurIPS 2019.
-  gpipe,
-  /// A backward pass goes before a forward pass, and no more than k - s micro-batches are between
-  /// their forward and their backward pass; as many versions of the weights; an update after each.
-  /// Source: Narayanan et al., "PipeDream", SOSP 2019.
-  one_forward_one_backward,
-  /// The same order, two versions, and one update after the last.
-  /// Source: Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training", ICML 2021.
-  two_buffered,
-};
+namespace baechi::pipeline {
 
 struct PipelineOptions {
-  PipelineScheme scheme = PipelineScheme::gpipe;
+  std::string schedule = "gpipe";  ///< a name of schedules()
   std::size_t micro_batches = 8;
-  /// Before its backward pass a stage runs the forward pass once more, from what it received: that
-  /// is all it keeps meanwhile.
+  /// A stage runs the forward pass once more before the backward pass, from what it received:
+  /// nothing else is kept meanwhile.
   bool recompute = false;
 };
 
-/// The devices that have ops, each before those that read from it in the forward pass; where
-/// devices feed each other, by their first ops.
-struct Stages {
-  std::vector<DeviceId> devices;
-  bool in_line = true;  ///< else devices feed each other
-};
-Stages stages_of(const Problem& problem, const Placement& placement);
-
-/// Weights a stage holds: 1, k - s, or 2 versions.
-std::size_t weight_versions(PipelineScheme scheme, std::size_t stage, std::size_t stages);
+inline constexpr std::uint32_t no_micro_batch = ~std::uint32_t{0};
 
 struct Unrolled {
   OpGraph graph;
-  Placement placement;          ///< with priorities: to be run with ReadyOrder::priority
-  IdVector<OpId, OpId> origin;  ///< the op it is a copy of; no_op: it keeps the order only
-  IdVector<OpId, std::uint32_t> micro_batch;
-  IdVector<OpId, std::uint8_t> backward;       ///< 1: of the backward pass, or an update
+  Placement placement;
+  Stages stages;
+  /// The op that each op is a copy of. no_op: an op of no time, which is either an empty pass or
+  /// keeps the order of passes.
+  IdVector<OpId, OpId> origin;
+  IdVector<OpId, std::uint32_t> micro_batch;   ///< no_micro_batch: the op only keeps the order
   IdVector<TensorId, TensorId> tensor_origin;  ///< of tensors of copies
 };
-/// Each op once per micro-batch, weights with the first, in as many versions as the scheme keeps (a
-/// version is taken for as large as all persistent bytes). A stage's backward pass of a micro-batch
-/// begins when its forward pass is done; what else orders the passes are ops of no time. The
-/// control dependencies of the graph are sent as data.
-/// Throws InputError if a forward op reads what a later phase writes.
+
+/// Each op once per micro-batch, on the device that the schedule names. On a device, a pass begins
+/// when the pass before it has ended; a backward pass without ops ends when the backward passes of
+/// the chunks that read from its chunk have. Persistent bytes come with the first copy on a device,
+/// the weights among them in as many versions as the schedule keeps. The control dependencies of
+/// the graph are sent as data.
+/// Throws InputError if a forward op reads what a later phase writes, if a schedule of training is
+/// asked of a graph that is not training (no backward op reads what a forward op writes), or if the
+/// schedule cannot be made for the stages and micro-batches.
 Unrolled unroll(const Problem& problem, const Placement& placement, const PipelineOptions& options);
 
 /// The costs of the ops and tensors that were copied.
@@ -79,4 +60,4 @@ class UnrolledCosts final : public CostModel {
   const Unrolled& unrolled_;
 };
 
-}  // namespace baechi
+}  // namespace baechi::pipeline

@@ -13,14 +13,15 @@
 
 namespace baechi::testing {
 
-/// A workload on its own machine: the accelerators, then the cores; measured transfers.
+/// A workload on its own machine: the accelerators, then the cores; measured transfers; the
+/// backward pass as the paper's programs read it, unless `backward` says otherwise.
 class MsrProblem {
  public:
-  explicit MsrProblem(const std::filesystem::path& file)
-      : MsrProblem(read_trace(file.string()), {}) {}
+  explicit MsrProblem(const std::filesystem::path& file, const std::string& backward = "as_given")
+      : MsrProblem(read(file, backward), {}) {}
   /// With other numbers of devices than the file's.
   MsrProblem(const std::filesystem::path& file, std::size_t accelerators, std::size_t cores)
-      : MsrProblem(read_trace(file.string()), std::pair(accelerators, cores)) {}
+      : MsrProblem(read(file, "as_given"), std::pair(accelerators, cores)) {}
   MsrProblem(const MsrProblem&) = delete;
   MsrProblem& operator=(const MsrProblem&) = delete;
 
@@ -62,6 +63,10 @@ class MsrProblem {
                         devices ? devices->second : trace.cluster->cpus)),
         costs(graph, cluster) {}
 
+  static Trace read(const std::filesystem::path& file, const std::string& backward) {
+    return read_trace(file.string(), {},
+                      Options("dnn_partitioning", {{"backward", {backward, {}, {}}}}));
+  }
   static Cluster machine(const ClusterHint& hint, std::size_t accelerators, std::size_t cores) {
     IdVector<DeviceId, Device> devices;
     for (std::size_t i = 0; i < accelerators; ++i)

@@ -16,6 +16,12 @@ namespace {
 // Decisions: a node's size is all that stays while the model is trained, weights and activations
 // alike, and becomes persistent bytes; outputs come on top while they live. A node has one output,
 // the largest of the sizes its edges state (the released training LayerGraphs state several).
+//
+// The released training LayerGraphs give the backward pass as a copy of the forward pass, in the
+// same direction and without an edge between the two: enough for the authors' programs, which only
+// add up loads, but no step could run so. `backward: mirrored` reverses the edges of the copy: the
+// backward node of a reader sends a gradient, as large as the tensor it read, to the backward node
+// of the writer; and every backward node reads what its forward node writes.
 
 constexpr std::string_view file_names[] = {"nodes", "edges", "maxSizePerFPGA", "maxFPGAs",
                                            "maxCPUs"};
@@ -57,6 +63,11 @@ class DnnPartitioningReader {
                                 "seconds where all else is milliseconds") == "s"
                         ? 1e3
                         : 1.0),
+        mirrored_(options.get("backward", {"mirrored", "as_given"},
+                              "of training files whose backward nodes are a copy of the forward "
+                              "nodes. mirrored: gradients flow against the forward pass, and a "
+                              "backward op reads what its forward op writes; as_given: the file's "
+                              "edges, as the paper's programs read them") == "mirrored"),
         text_(file.rest()),
         file_(path_, text_) {}
 
@@ -73,26 +84,34 @@ class DnnPartitioningReader {
     bool used = false, sizes_differ = false, costs_differ = false;
     Bytes size{};
     Duration cost{};
+    std::vector<Duration> tensor_costs{};  // of the tensors that were made of it
   };
 
   void read_node(Json value);
   void read_edge(Json value);
   std::string unique_name(std::string_view name, std::int64_t id);
   void add_edges();
-  void link_backward();
+  bool is_backward(OpId v) const { return std::ranges::binary_search(backward_, v); }
+  bool is_copy_of_forward(const std::vector<std::pair<OpId, OpId>>& edges) const;
+  TensorId add_tensor(OpId producer, const Output& output);
+  void add_mirrored(const std::vector<std::pair<OpId, OpId>>& edges);
+  void find_forward();
   void write_notes(Trace& trace) const;
 
   std::string path_;
   bool measured_;
   double cost_scale_;
+  bool mirrored_;
   std::string text_;
   JsonFile file_;  // behind the options: the reference asks for them without a file
   OpGraphBuilder builder_;
   std::unordered_map<std::int64_t, OpId> op_of_;  // by the file's id
-  std::vector<OpId> backward_;
+  std::vector<OpId> backward_;                    // ascending
+  std::vector<OpId> forward_;                     // [backward_], the op it differentiates, or no_op
   std::vector<FileEdge> edges_;
   IdVector<OpId, Output> output_;
   std::size_t renamed_ = 0;
+  std::size_t reversed_ = 0;  // edges
 };
 
 std::string DnnPartitioningReader::unique_name(std::string_view name, std::int64_t id) {
@@ -182,25 +201,61 @@ void DnnPartitioningReader::add_edges() {
     output.size = std::max(output.size, edge.size);
     output.cost = std::max(output.cost, edge.cost);
   }
+  find_forward();
+  if (mirrored_ && is_copy_of_forward(pairs)) return add_mirrored(pairs);
   IdVector<OpId, TensorId> tensor(builder_.num_ops());
-  for (const OpId v : output_.ids()) {
-    if (!output_[v].used) continue;
-    tensor[v] = builder_.add_tensor(v, output_[v].size);
-    if (measured_) builder_.set_transfer(tensor[v], output_[v].cost);
-  }
+  for (const OpId v : output_.ids())
+    if (output_[v].used) tensor[v] = add_tensor(v, output_[v]);
   for (const auto& [from, to] : pairs) builder_.add_edge(tensor[from], to);
 }
 
+/// A tensor of `producer` that is as large as `output` and costs as much.
+TensorId DnnPartitioningReader::add_tensor(OpId producer, const Output& output) {
+  const TensorId t = builder_.add_tensor(producer, output.size);
+  if (measured_) builder_.set_transfer(t, output.cost);
+  output_[producer].tensor_costs.push_back(output.cost);
+  return t;
+}
+
+/// Whether every backward node has a forward node of its own and no edge joins the two passes.
+bool DnnPartitioningReader::is_copy_of_forward(
+    const std::vector<std::pair<OpId, OpId>>& edges) const {
+  return !backward_.empty() && std::ranges::find(forward_, no_op) == forward_.end() &&
+         std::ranges::all_of(
+             edges, [&](const auto& e) { return is_backward(e.first) == is_backward(e.second); });
+}
+
+void DnnPartitioningReader::add_mirrored(const std::vector<std::pair<OpId, OpId>>& edges) {
+  IdVector<OpId, std::optional<TensorId>> tensor(builder_.num_ops());
+  for (const auto& [from, to] : edges) {
+    if (is_backward(from)) {
+      builder_.add_edge(add_tensor(to, output_[from]), from);
+      ++reversed_;
+    } else {
+      if (!tensor[from]) tensor[from] = add_tensor(from, output_[from]);
+      builder_.add_edge(*tensor[from], to);
+    }
+  }
+  for (std::size_t i = 0; i < backward_.size(); ++i) {
+    if (const auto read = tensor[forward_[i]])
+      builder_.add_edge(*read, backward_[i]);
+    else
+      builder_.add_control(forward_[i], backward_[i]);
+  }
+}
+
 /// The training LayerGraphs call the backward node of `node7` `node7grad`.
-void DnnPartitioningReader::link_backward() {
+void DnnPartitioningReader::find_forward() {
   constexpr std::string_view suffix = "grad";
   for (const OpId v : backward_) {
+    OpId& found = forward_.emplace_back(no_op);
     std::string_view name = builder_.name(v);
     if (!name.ends_with(suffix)) continue;
     name.remove_suffix(suffix.size());
     const auto forward = builder_.find(name);
-    if (forward && !std::ranges::binary_search(backward_, *forward))
-      builder_.set_forward(v, *forward);
+    if (!forward || is_backward(*forward)) continue;
+    found = *forward;
+    builder_.set_forward(v, found);
   }
 }
 
@@ -213,6 +268,11 @@ void DnnPartitioningReader::write_notes(Trace& trace) const {
     trace.notes.push_back(fmt::format("{} ops state several costs: the largest was taken", costs));
   if (renamed_ > 0)
     trace.notes.push_back(fmt::format("{} ops were renamed NAME#ID: the name was taken", renamed_));
+  if (reversed_ > 0)
+    trace.notes.push_back(fmt::format(
+        "backward: mirrored: {} edges between backward ops were reversed, and each of {} backward "
+        "ops reads what its forward op writes (backward: as_given keeps the file's edges)",
+        reversed_, backward_.size()));
   // The authors' costs are sizes over 2 GiB/s.
   double cost = 0.0, expected = 0.0;
   for (const Output& output : output_) {
@@ -241,15 +301,15 @@ Trace DnnPartitioningReader::read() {
       cluster.cpus = static_cast<std::size_t>(v.whole());
   });
   add_edges();
-  link_backward();
   file_.finish();
   write_notes(trace);
   IdVector<OpId, OpId> renumbered;
   trace.graph = build_graph(std::move(builder_), path_, &renumbered);
   cluster.transfer = IdVector<TensorId, Duration>(trace.graph.num_tensors());
   for (const OpId v : output_.ids())
-    for (const TensorId t : trace.graph.outputs(renumbered[v]))
-      cluster.transfer[t] = output_[v].cost;
+    for (std::size_t k = 0; k < output_[v].tensor_costs.size(); ++k)
+      cluster.transfer[trace.graph.outputs(renumbered[v])[static_cast<std::ptrdiff_t>(k)]] =
+          output_[v].tensor_costs[k];
   trace.cluster = std::move(cluster);
   return trace;
 }

@@ -245,14 +245,47 @@ TEST_SUITE("cli") {
     CHECK(json["per_sample_us"] == 50.0);  // b and c, 20 + 30
     REQUIRE(json["stages"].size() == 2);
     CHECK(json["stages"][1]["busy_us"] == 1000.0);
-    CHECK(holds(session.run(simulate + " --pipeline 1f1b").out, "1f1b, 8 micro-batches, 2 stages"));
+    const auto refused = session.run(simulate + " --pipeline 1f1b");
+    CHECK(refused.code == 2);
+    CHECK(holds(refused.err, "1f1b is a schedule of training, and this graph is not training"));
     const auto wrong = session.run(simulate + " --pipeline gpip --micro-batches 0");
     CHECK(wrong.code == 2);
-    CHECK(holds(wrong.err, "--pipeline: 'gpip' is not one of inference, gpipe, 1f1b, 2bw"));
+    CHECK(holds(wrong.err,
+                "--pipeline: 'gpip' is not one of inference, gpipe, 1f1b, 1f1b_flush, 2bw, "));
     CHECK(holds(wrong.err, "--micro-batches: '0' is not a whole number"));
     CHECK(session.run(simulate + " --recompute").code == 2);
-    REQUIRE(session.run(simulate + " --pipeline gpipe --timeline stages.trace.json").code == 0);
+    REQUIRE(session.run(simulate + " --pipeline inference --timeline stages.trace.json").code == 0);
     CHECK(holds(session.folder().read("stages.trace.json"), "a#7"));
+  }
+
+  TEST_CASE("simulate streams the micro-batches of a training graph, by any schedule") {
+    // Stage 0: f0 11 us, b0 22 us; stage 1: f1 7 us, b1 14 us. Stage 0 is always busy: 33 us.
+    const Session session;
+    session.folder().write("train.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+        {"name": "f0", "compute_us": 11, "persistent_bytes": 10, "outputs": [{"bytes": 0}]},
+        {"name": "f1", "compute_us": 7, "persistent_bytes": 10, "outputs": [{"bytes": 0}]},
+        {"name": "b1", "phase": "backward", "compute_us": 14, "outputs": [{"bytes": 0}]},
+        {"name": "b0", "phase": "backward", "compute_us": 22}],
+        "edges": [{"from": "f0", "to": "f1"}, {"from": "f1", "to": "b1"}, {"from": "b1", "to": "b0"},
+                  {"from": "f0", "to": "b0"}]})");
+    session.folder().write("line.json", R"({"format": "baechi-placement", "version": 1,
+        "placement": {"f0": 0, "f1": 1, "b1": 1, "b0": 0}})");
+    const std::string simulate = "simulate train.json --placement line.json " + two_gpus;
+    const Json json = session.json(simulate + " --pipeline 1f1b --micro-batches 40")["pipeline"];
+    CHECK(json["per_sample_us"] == 33.0);
+    CHECK(json["difference"] == "as the objective says");
+    CHECK(json["persistent_of_one_kind"] == true);
+    CHECK(json["stages"][0]["in_flight"] == 2);
+    const auto table = session.run(simulate + " --pipeline 1f1b");
+    CHECK(holds(table.out, "1f1b, 8 micro-batches, 2 stages"));
+    CHECK(holds(table.out, "the graph does not tell weights from gradients"));
+    for (const char* schedule :
+         {"gpipe", "1f1b_flush", "2bw", "zb_h1", "zb_h2", "zb_v", "dualpipe"})
+      CHECK(session.json(simulate + " --pipeline " + schedule)["pipeline"]["scheme"] == schedule);
+    const auto wrong = session.run(simulate + " --pipeline interleaved");
+    CHECK(wrong.code == 2);
+    CHECK(holds(wrong.err, "interleaved needs two chunks or more on each device"));
+    CHECK(holds(session.run("simulate --help").out, "zb_h1"));
   }
 
   TEST_CASE("bound tells which bound binds, and whether memory can suffice") {

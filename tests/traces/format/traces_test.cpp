@@ -426,7 +426,7 @@ TEST_SUITE("traces") {
                .graph.measured_transfer(TensorId{0}) == 2ms);
     CHECK_THROWS_WITH_AS(read({{"transfer", "link"}}),
                          "dnn_partitioning has no option 'transfer' (did you mean 'transfers'?) "
-                         "(options: transfers, cost_unit)",
+                         "(options: transfers, cost_unit, backward)",
                          InputError);
   }
 
@@ -529,10 +529,14 @@ TEST_SUITE("traces") {
         const Trace t = read_trace(entry.path().string());
         CHECK(t.format == "dnn_partitioning");
         CHECK(t.graph.num_ops() == occurrences(text, "\"fpgaLatency\""));
-        CHECK(t.graph.num_edges() == occurrences(text, "\"destId\""));
         CHECK(t.cluster->accelerators >= 3);
-        std::size_t backward = 0;
-        for (const OpId v : t.graph.ops()) backward += t.graph.op(v).phase == Phase::backward;
+        std::size_t backward = 0, linked = 0;
+        for (const OpId v : t.graph.ops()) {
+          backward += t.graph.op(v).phase == Phase::backward;
+          linked += t.graph.op(v).forward != no_op;
+        }
+        // Of the layer graphs each backward op is made to read from its forward op.
+        CHECK(t.graph.num_edges() == occurrences(text, "\"destId\"") + linked);
         CHECK((backward > 0) == entry.path().string().ends_with("_training.json"));
         const bool seconds =
             entry.path().string().find("throughput-inputs/LayerGraphs") != std::string::npos;
@@ -550,6 +554,42 @@ TEST_SUITE("traces") {
                                      .string());
     CHECK(bert.graph.num_ops() == 2012);
     CHECK(bert.graph.num_edges() == 2751);
+  }
+
+  TEST_CASE("a backward pass given as a copy of the forward pass is mirrored, unless as_given") {
+    //   a -10 B-> b -20 B-> c   and   agrad -11 B-> bgrad -21 B-> cgrad
+    const std::string text = R"({"nodes": [
+      {"name": "a", "id": 1, "cpuLatency": 1, "fpgaLatency": 1},
+      {"name": "b", "id": 2, "cpuLatency": 1, "fpgaLatency": 1},
+      {"name": "c", "id": 3, "cpuLatency": 1, "fpgaLatency": 1},
+      {"name": "agrad", "id": 4, "cpuLatency": 1, "fpgaLatency": 1, "isBackwardNode": true},
+      {"name": "bgrad", "id": 5, "cpuLatency": 1, "fpgaLatency": 1, "isBackwardNode": true},
+      {"name": "cgrad", "id": 6, "cpuLatency": 1, "fpgaLatency": 1, "isBackwardNode": true}],
+      "edges": [{"sourceId": 1, "destId": 2, "cost": 0.001, "size": 10},
+                {"sourceId": 2, "destId": 3, "cost": 0.002, "size": 20},
+                {"sourceId": 4, "destId": 5, "cost": 0.003, "size": 11},
+                {"sourceId": 5, "destId": 6, "cost": 0.004, "size": 21}]})";
+    const auto edges = [&](const char* backward) {
+      TextFile file("m.json", text);
+      const Trace t = read_trace(file, "", options("dnn_partitioning", {{"backward", backward}}));
+      std::set<std::string> all;
+      for (const EdgeId e : t.graph.edges()) {
+        const Edge& edge = t.graph.edge(e);
+        all.insert(fmt::format("{} {} {}", t.graph.name(edge.src), t.graph.name(edge.dst),
+                               t.graph.tensor(edge.tensor).control
+                                   ? "control"
+                                   : to_text(t.cluster->transfer[edge.tensor])));
+      }
+      CHECK(t.notes.empty() == (std::string(backward) == "as_given"));
+      return all;
+    };
+    CHECK(edges("as_given") == std::set<std::string>{"a b 1.000 us", "b c 2.000 us",
+                                                     "agrad bgrad 3.000 us",
+                                                     "bgrad cgrad 4.000 us"});
+    CHECK(edges("mirrored") == std::set<std::string>{"a b 1.000 us", "b c 2.000 us",
+                                                     "bgrad agrad 3.000 us", "cgrad bgrad 4.000 us",
+                                                     "a agrad 1.000 us", "b bgrad 2.000 us",
+                                                     "c cgrad control"});
   }
 
   TEST_CASE("every published PipeDream profile imports with the nodes and edges its file lists") {

@@ -1,0 +1,24 @@
+/// The generators of schedules, one file each in schedules/, and what they share.
+#pragma once
+#include "sim/pipeline/schedule.h"
+
+namespace baechi::pipeline {
+
+Schedule inference(const Shape& shape);
+Schedule gpipe(const Shape& shape);
+Schedule one_forward_one_backward(const Shape& shape);  ///< PipeDream's: an update after each B
+Schedule flushed_1f1b(const Shape& shape);              ///< the same order, one update at the end
+Schedule interleaved(const Shape& shape);
+Schedule zb_h1(const Shape& shape);
+Schedule zb_h2(const Shape& shape);
+Schedule zb_v(const Shape& shape);
+Schedule dualpipe(const Shape& shape);
+
+/// A schedule without passes, for a layout with `chunks` chunks.
+Schedule empty_schedule(const Shape& shape, std::size_t chunks);
+/// Pass of a chunk and a micro-batch given as numbers of any type.
+Pass pass(PassKind kind, std::size_t chunk, std::size_t micro_batch);
+/// At the end of each stage: U of each chunk it runs, with the last micro-batch that it runs of it.
+void add_updates(Schedule& schedule);
+
+}  // namespace baechi::pipeline

@@ -1,0 +1,21 @@
+#include "sim/pipeline/schedules.h"
+
+namespace baechi::pipeline {
+
+/// All F, then all B, the last micro-batch first, then U. In flight: m.
+/// Takes (m + p - 1)(F + B), of which (p - 1)(F + B) is bubble.
+/// Source: Huang et al., "GPipe", NeurIPS 2019.
+Schedule gpipe(const Shape& shape) {
+  Schedule schedule = empty_schedule(shape, shape.stages);
+  for (std::size_t s = 0; s < shape.stages; ++s) {
+    schedule.in_flight[s] = shape.micro_batches;
+    for (std::size_t i = 0; i < shape.micro_batches; ++i)
+      schedule.passes[s].push_back(pass(PassKind::forward, s, i));
+    for (std::size_t i = shape.micro_batches; i-- > 0;)
+      schedule.passes[s].push_back(pass(PassKind::backward, s, i));
+  }
+  add_updates(schedule);
+  return schedule;
+}
+
+}  // namespace baechi::pipeline

@@ -1,0 +1,144 @@
+#include "sim/pipeline/schedule.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "sim/error.h"
+#include "sim/pipeline/schedules.h"
+
+using namespace baechi;
+using namespace baechi::pipeline;
+
+namespace {
+
+/// "F0 F1 B0": the passes of a stage with their micro-batches.
+std::string text_of(const std::vector<Pass>& passes) {
+  std::string text;
+  for (const Pass& p : passes) {
+    text += text.empty() ? "" : " ";
+    text += to_text(p)[0];
+    text += std::to_string(p.micro_batch);
+  }
+  return text;
+}
+
+using Numbers = std::vector<std::size_t>;
+
+Numbers in_flight(const char* name, const Shape& shape) {
+  return most_in_flight(find_schedule(name)->make(shape));
+}
+
+}  // namespace
+
+TEST_SUITE("pipelines") {
+  TEST_CASE("every schedule of every shape can run, and keeps no more than it says") {
+    std::size_t made = 0;
+    for (const ScheduleEntry& entry : schedules()) {
+      for (std::size_t stages = 1; stages <= 7; ++stages) {
+        for (std::size_t laps = 1; laps <= 3; ++laps) {
+          for (const std::size_t m : {1U, 2U, 3U, 4U, 6U, 12U, 14U, 21U}) {
+            CAPTURE(entry.name);
+            CAPTURE(stages);
+            CAPTURE(laps);
+            CAPTURE(m);
+            if (laps > 1 && entry.layout != Layout::loop) continue;
+            std::optional<Schedule> schedule;
+            try {
+              schedule = entry.make({.stages = stages, .laps = laps, .micro_batches = m});
+            } catch (const InputError&) {  // interleaved and dualpipe have conditions
+              CHECK((entry.layout == Layout::loop || entry.layout == Layout::two_way));
+              continue;
+            }
+            CHECK(mistake_in(*schedule, entry.layout, entry.training).value_or("none") == "none");
+            if (entry.training) {
+              const Schedule again = with_recompute(*schedule);
+              CHECK(mistake_in(again, entry.layout, true).value_or("none") == "none");
+            }
+            ++made;
+          }
+        }
+      }
+    }
+    CHECK(made > 400);
+  }
+
+  TEST_CASE("two stages and three micro-batches, written out") {
+    const Shape shape{.stages = 2, .micro_batches = 3};
+    const auto stage = [&](const char* name, std::size_t s) {
+      return text_of(find_schedule(name)->make(shape).passes[s]);
+    };
+    CHECK(stage("inference", 0) == "F0 F1 F2");
+    CHECK(stage("gpipe", 0) == "F0 F1 F2 B2 B1 B0 U2");
+    CHECK(stage("1f1b", 0) == "F0 F1 B0 U0 F2 B1 U1 B2 U2");
+    CHECK(stage("1f1b", 1) == "F0 B0 U0 F1 B1 U1 F2 B2 U2");
+    CHECK(stage("1f1b_flush", 0) == "F0 F1 B0 F2 B1 B2 U2");
+    CHECK(stage("2bw", 1) == "F0 B0 F1 B1 F2 B2 U2");
+    CHECK(stage("zb_h1", 0) == "F0 F1 B0 W0 F2 B1 W1 B2 W2 U2");
+    CHECK(stage("zb_h1", 1) == "F0 B0 F1 B1 W0 F2 B2 W1 W2 U2");
+    CHECK(stage("zb_h2", 0) == "F0 F1 F2 B0 W0 B1 W1 B2 W2 U2");
+    CHECK(stage("zb_h2", 1) == "F0 B0 F1 B1 F2 B2 W0 W1 W2 U2");
+    const Schedule again = with_recompute(flushed_1f1b(shape));
+    CHECK(text_of(again.passes[1]) == "F0 R0 B0 F1 R1 B1 F2 R2 B2 U2");
+  }
+
+  TEST_CASE("interleaved on two devices: two micro-batches through a chunk, then the next chunk") {
+    // Stage 0 runs chunks 0 and 2. Warm-up: 2 (p - 1 - s) + (v - 1) p = 4.
+    const Schedule s = interleaved({.stages = 2, .laps = 2, .micro_batches = 4});
+    CHECK(s.passes[0][0] == Pass{PassKind::forward, 0, 0});
+    CHECK(s.passes[0][1] == Pass{PassKind::forward, 0, 1});
+    CHECK(s.passes[0][2] == Pass{PassKind::forward, 2, 0});
+    CHECK(s.passes[0][3] == Pass{PassKind::forward, 2, 1});
+    CHECK(s.passes[0][4] == Pass{PassKind::forward, 0, 2});
+    CHECK(s.passes[0][5] == Pass{PassKind::backward, 2, 0});
+  }
+
+  TEST_CASE("activations in flight, by the closed forms") {
+    const Shape shape{.stages = 4, .micro_batches = 8};
+    CHECK(in_flight("gpipe", shape) == Numbers(4, 8));                                   // m
+    CHECK(in_flight("1f1b", shape) == Numbers{4, 3, 2, 1});                              // p - s
+    CHECK(in_flight("1f1b", {.stages = 4, .micro_batches = 2}) == Numbers{2, 2, 2, 1});  // m
+    CHECK(in_flight("zb_h1", shape) == Numbers(4, 4));                                   // p
+    CHECK(in_flight("zb_h2", shape) == Numbers(4, 7));                                   // 2p - 1
+    CHECK(in_flight("zb_v", shape) == Numbers(4, 8));      // 2p chunks of half a stage
+    CHECK(in_flight("dualpipe", shape) == Numbers(4, 5));  // p + 1
+    // 2 (p - 1 - s) + (v - 1) p + 1
+    CHECK(in_flight("interleaved", {.stages = 4, .laps = 2, .micro_batches = 8}) ==
+          Numbers{11, 9, 7, 5});
+  }
+
+  TEST_CASE("the checker finds what is missing, too many, misplaced, or waits for ever") {
+    const Schedule good = flushed_1f1b({.stages = 2, .micro_batches = 2});
+    const auto wrong = [&](auto change) {
+      Schedule schedule = good;
+      change(schedule);
+      return mistake_in(schedule, Layout::line, true).value_or("none");
+    };
+    CHECK(wrong([](Schedule&) {}) == "none");
+    CHECK(wrong([](Schedule& s) { s.passes[1].erase(s.passes[1].begin()); }) ==
+          "F 1 of micro-batch 0 is missing");
+    CHECK(wrong([](Schedule& s) { s.passes[1].push_back(s.passes[1].front()); }) ==
+          "F 1 of micro-batch 0 runs twice");
+    CHECK(wrong([](Schedule& s) { s.passes[0].push_back(pass(PassKind::weights, 1, 0)); }) ==
+          "stage 0 runs W 1 of micro-batch 0");
+    CHECK(wrong([](Schedule& s) { s.passes[0].push_back(pass(PassKind::weights, 0, 0)); }) ==
+          "W 0 of micro-batch 1 is missing");
+    CHECK(wrong([](Schedule& s) { s.passes[0][0].micro_batch = 7; }) ==
+          "F 0 of micro-batch 7 does not exist");
+    CHECK(wrong([](Schedule& s) { std::swap(s.passes[0][0], s.passes[0][2]); }) ==
+          "stage 0 waits for ever with B 0 of micro-batch 0");
+    CHECK(wrong([](Schedule& s) { s.in_flight[0] = 1; }) == "stage 0 keeps 2 activations, not 1");
+    CHECK(mistake_in(good, Layout::line, false) == "B 0 of micro-batch 0 is too many");
+  }
+
+  TEST_CASE("a schedule that does not exist for a shape says what it needs") {
+    CHECK_THROWS_WITH_AS(interleaved({.stages = 4, .laps = 2, .micro_batches = 6}),
+                         "interleaved needs micro-batches in multiples of its 4 stages, not 6",
+                         InputError);
+    CHECK_THROWS_AS(interleaved({.stages = 4, .laps = 1, .micro_batches = 8}), InputError);
+    CHECK_THROWS_AS(dualpipe({.stages = 3, .micro_batches = 8}), InputError);
+    CHECK_THROWS_AS(dualpipe({.stages = 4, .micro_batches = 6}), InputError);
+    CHECK(find_schedule("gpip") == nullptr);
+  }
+}
