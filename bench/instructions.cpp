@@ -28,8 +28,8 @@ int count(const std::string& name) {
   };
   const std::map<std::string, std::function<void()>> all{
       {"simulate", [&] { steps({}); }},
-      {"simulate_without_books", [&] { steps({.count_memory = false}); }},
-      {"simulate_baechi", [&] { steps({.semantics = Semantics::baechi}); }},
+      {"simulate_without_accounting", [&] { steps({.count_memory = false}); }},
+      {"simulate_original", [&] { steps({.semantics = Semantics::baechi}); }},
       {"m_etf",
        [&] {
          const auto placer = make_placer("m_etf", Options("m_etf"));

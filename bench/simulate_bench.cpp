@@ -1,8 +1,8 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/layered_graph.h"
-#include "sim/objective/step_estimate.h"
 #include "sim/engine/simulation.h"
+#include "sim/objective/step_estimate.h"
 
 namespace baechi::bench {
 namespace {
@@ -41,16 +41,16 @@ const OpGraph& tied(std::int64_t ops) {
 
 }  // namespace
 
-/// Sequential channels, cache, memory books: the default.
+/// Sequential channels, cache, memory accounting: the default.
 static void simulate(benchmark::State& state) {
   again(state, layered(state.range(0)), 8, {});
 }
 BENCHMARK(simulate)->RangeMultiplier(10)->Range(1000, 1000000);
 
-static void simulate_without_books(benchmark::State& state) {
+static void simulate_without_accounting(benchmark::State& state) {
   again(state, layered(state.range(0)), 8, {.count_memory = false});
 }
-BENCHMARK(simulate_without_books)->Arg(100000)->Arg(1000000);
+BENCHMARK(simulate_without_accounting)->Arg(100000)->Arg(1000000);
 
 static void simulate_64_devices(benchmark::State& state) {
   again(state, layered(state.range(0)), 64, {});
@@ -67,27 +67,27 @@ static void simulate_ties(benchmark::State& state) {
 }
 BENCHMARK(simulate_ties)->Arg(100000);
 
-static void simulate_baechi(benchmark::State& state) {
+static void simulate_original(benchmark::State& state) {
   again(state, layered(state.range(0)), 8, {.semantics = Semantics::baechi});
 }
-BENCHMARK(simulate_baechi)->Arg(100000)->Arg(1000000);
+BENCHMARK(simulate_original)->Arg(100000)->Arg(1000000);
 
 /// Sixteen placements at once, of the simpler step: an item is one op of one placement.
 static void batch_estimate(benchmark::State& state) {
   const OpGraph& graph = layered(state.range(0));
   const Cluster eight = cluster(8);
   const ProfiledCosts costs(graph, eight);
-  BatchEstimate batch({graph, eight, costs});
-  for (std::size_t lane = 0; lane < BatchEstimate::lanes; ++lane)
+  StepEstimate batch({graph, eight, costs});
+  for (std::size_t lane = 0; lane < StepEstimate::lanes; ++lane)
     batch.place(lane, mostly_local(graph, 8));
   std::vector<OpId> order;
   for (const OpId v : graph.ops()) order.push_back(v);
   for (auto _ : state) {
-    const BatchEstimate::Times times = batch.run(order);
+    const StepEstimate::Times times = batch.run(order);
     benchmark::DoNotOptimize(times.data());
   }
   state.SetItemsProcessed(state.iterations() * state.range(0) *
-                          static_cast<std::int64_t>(BatchEstimate::lanes));
+                          static_cast<std::int64_t>(StepEstimate::lanes));
 }
 BENCHMARK(batch_estimate)->Arg(100000)->Arg(1000000);
 

@@ -121,7 +121,7 @@ class Adjusted final : public Placer {
     Placement placement =
         placer_->place_watched({apart, p.cluster, p.costs, p.engine}, seed, watcher);
     if (!compat_) return adjust(p, std::move(placement), policy_);
-    const BaechiGraph graph = BaechiGraph::from(p.graph, p.costs, p.cluster);
+    const original::Graph graph = original::Graph::from(p.graph, p.costs, p.cluster);
     CompatAdjusted adjusted =
         adjust_compat(graph, std::move(placement.device), p.cluster.num_devices(), policy_,
                       p.cluster.device(DeviceId{0}).memory);
@@ -199,7 +199,7 @@ Placement adjust(const Problem& problem, Placement placement, AdjustPolicy polic
   return placement;
 }
 
-CompatAdjusted adjust_compat(const BaechiGraph& graph, IdVector<OpId, DeviceId> placement,
+CompatAdjusted adjust_compat(const original::Graph& graph, IdVector<OpId, DeviceId> placement,
                              std::size_t num_devices, AdjustPolicy policy,
                              std::optional<Bytes> limit) {
   CompatAdjusted result{

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "placers/placer.h"
-#include "sim/original/graph.h"
 #include "sim/options.h"
+#include "sim/original/graph.h"
 
 namespace baechi {
 
@@ -52,7 +52,7 @@ struct CompatAdjusted {
   std::optional<GroupId> failed;  ///< the group that fits nowhere: the original stops there
 };
 /// `limit`: memory of each device; nothing for none.
-CompatAdjusted adjust_compat(const BaechiGraph& graph, IdVector<OpId, DeviceId> placement,
+CompatAdjusted adjust_compat(const original::Graph& graph, IdVector<OpId, DeviceId> placement,
                              std::size_t num_devices, AdjustPolicy policy,
                              std::optional<Bytes> limit);
 

@@ -7,7 +7,7 @@ BookedTransfers::BookedTransfers(const Problem& p, Transfers mode)
       costs_(p.costs),
       channels_(mode, p.cluster.num_devices()),
       cached_(p.engine.cache_tensors),
-      uniform_links_(p.cluster.num_devices() > 1 && p.costs.transfers_alike()),
+      uniform_links_(p.cluster.num_devices() > 1 && p.costs.uniform_transfers()),
       own_receivers_(mode != Transfers::parallel && mode != Transfers::shared),
       first_in_edge_(graph_.num_ops() > 0 ? graph_.in_edges(OpId{0}).data() : nullptr),
       clock_(channels_.num_channels()),

@@ -46,9 +46,8 @@ struct PartialSchedule {
         transfers(p, transfers_mode),
         memory(p, transfers, margin),
         by_turn(rank_by_turn),
-        uniform_compute(
-            std::ranges::all_of(p.cluster.devices(),
-                                [&](DeviceId d) { return p.costs.compute_alike(DeviceId{0}, d); })),
+        uniform_compute(std::ranges::all_of(
+            p.cluster.devices(), [&](DeviceId d) { return p.costs.same_compute(DeviceId{0}, d); })),
         uniform(uniform_compute && transfers.uniform_links() && memory.ample()),
         ops(p.graph.num_ops()),
         devices(p.cluster.num_devices()) {}

@@ -34,9 +34,9 @@ void ReadyOps::remove(std::size_t row) {
   estimates_.resize(last * devices_);
 }
 
-Scheduler::Scheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+Scheduler::Scheduler(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                      const PlacerOptions& options, std::span<const std::uint32_t> favourites,
-                     BaechiLog* log)
+                     Log* log)
     : graph_(graph),
       limits_(limits),
       options_(options),

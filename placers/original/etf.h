@@ -48,9 +48,8 @@ class Scheduler {
   PlacerResult run();
 
  protected:
-  Scheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-            const PlacerOptions& options, std::span<const std::uint32_t> favourites,
-            BaechiLog* log);
+  Scheduler(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
+            const PlacerOptions& options, std::span<const std::uint32_t> favourites, Log* log);
 
   // What the two systems do each in its own way. All but room() throw Stop where the
   // original asserts.
@@ -70,10 +69,10 @@ class Scheduler {
 
   auto devices() const { return id_range<DeviceId>(0, limits_.size()); }
 
-  const BaechiGraph& graph_;
+  const Graph& graph_;
   const IdVector<DeviceId, Bytes>& limits_;
   const PlacerOptions& options_;
-  BaechiLog* log_;
+  Log* log_;
   ReadyOps ready_;
   IdVector<OpId, TimePoint> end_;
   std::uint64_t moved_channels_ = 0;  // since estimates were last looked at; bit d % 64
@@ -119,15 +118,14 @@ class Scheduler {
 };
 
 /// favourites: as of place(); empty for m_etf.
-std::unique_ptr<Scheduler> tensorflow_scheduler(const BaechiGraph& graph,
+std::unique_ptr<Scheduler> tensorflow_scheduler(const Graph& graph,
                                                 const IdVector<DeviceId, Bytes>& limits,
                                                 const PlacerOptions& options,
                                                 std::span<const std::uint32_t> favourites,
-                                                BaechiLog* log);
-std::unique_ptr<Scheduler> pytorch_scheduler(const BaechiGraph& graph,
+                                                Log* log);
+std::unique_ptr<Scheduler> pytorch_scheduler(const Graph& graph,
                                              const IdVector<DeviceId, Bytes>& limits,
                                              const PlacerOptions& options,
-                                             std::span<const std::uint32_t> favourites,
-                                             BaechiLog* log);
+                                             std::span<const std::uint32_t> favourites, Log* log);
 
 }  // namespace baechi::original

@@ -4,10 +4,10 @@
 
 namespace baechi::original {
 
-IdVector<GroupId, Group> groups_of(const BaechiGraph& graph) {
+IdVector<GroupId, Group> groups_of(const Graph& graph) {
   IdVector<GroupId, Group> groups(graph.num_groups() + 1);
   for (const OpId v : graph.ops()) {
-    const BaechiGraph::Op& op = graph.op(v);
+    const Graph::Op& op = graph.op(v);
     Group& group = groups[op.group];
     group.members.push_back(v);
     group.temporary_max = std::max(group.temporary_max, op.temporary);

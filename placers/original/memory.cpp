@@ -4,7 +4,7 @@
 
 namespace baechi::original {
 
-PlacerMemory::PlacerMemory(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+PlacerMemory::PlacerMemory(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                            const PlacerOptions& options)
     : graph_(graph),
       limits_(limits),
@@ -27,7 +27,7 @@ void PlacerMemory::reserve(GroupId g, const Group& group, DeviceId d) {
 }
 
 void PlacerMemory::start(OpId v, DeviceId d) {
-  const BaechiGraph::Op& op = graph_.op(v);
+  const Graph::Op& op = graph_.op(v);
   allocate(op.outputs, v, d);
   allocate(op.temporary, v, d);
   release(op.temporary, v, d);

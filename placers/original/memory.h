@@ -9,7 +9,7 @@ namespace baechi::original {
 /// the original asserts.
 class PlacerMemory {
  public:
-  PlacerMemory(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+  PlacerMemory(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                const PlacerOptions& options);
 
   /// What `v` needs at its start: temporary + outputs.
@@ -50,7 +50,7 @@ class PlacerMemory {
   void allocate_raw(Bytes size, OpId v, DeviceId d);
   void release_raw(Bytes size, OpId v, DeviceId d);
 
-  const BaechiGraph& graph_;
+  const Graph& graph_;
   const IdVector<DeviceId, Bytes>& limits_;
   bool reserving_;
   IdVector<DeviceId, Bytes> used_;

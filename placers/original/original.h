@@ -62,17 +62,17 @@ struct PlacerResult {
 
 /// `limits`: memory per device. `favourites` (m_sct): per op its favourite child or `nobody`. The
 /// PyTorch variant expects one tensor per edge.
-PlacerResult place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+PlacerResult place(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                    const PlacerOptions& options, std::span<const std::uint32_t> favourites = {},
-                   BaechiLog* log = nullptr);
+                   Log* log = nullptr);
 
 /// The linear program of the original's m_sct is on the same ops and edges.
-SctGraph sct_graph(const BaechiGraph& graph);
+SctGraph sct_graph(const Graph& graph);
 
 /// The whole of it on a Problem: graph view, linear program, placing. The favourites come from our
 /// canonical optimum, where the original takes the one its solver happens to return.
 /// Throws InfeasibleError with the original's failure, InputError if the cluster is not uniform
-/// (BaechiGraph::from).
+/// (Graph::from).
 Placement place(const Problem& problem, const PlacerOptions& options);
 
 /// What the groupers of the original compute of a group.
@@ -84,6 +84,6 @@ struct Group {
   Bytes outputs_sum{};
 };
 /// Index 0 (no_group) is empty. [num_groups + 1]
-IdVector<GroupId, Group> groups_of(const BaechiGraph& graph);
+IdVector<GroupId, Group> groups_of(const Graph& graph);
 
 }  // namespace baechi::original

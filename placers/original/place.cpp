@@ -21,9 +21,9 @@ std::optional<PlacerOptions> read_options(Options& options, PlacerOptions from) 
   return compat ? std::optional(from) : std::nullopt;
 }
 
-PlacerResult place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+PlacerResult place(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                    const PlacerOptions& options, std::span<const std::uint32_t> favourites,
-                   BaechiLog* log) {
+                   Log* log) {
   BAECHI_CHECK(!limits.empty(), "no devices");
   const bool pytorch = options.variant == Variant::pytorch;
   if (options.algorithm == Algorithm::m_topo)
@@ -39,11 +39,11 @@ PlacerResult place(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& li
       ->run();
 }
 
-SctGraph sct_graph(const BaechiGraph& graph) {
+SctGraph sct_graph(const Graph& graph) {
   SctGraph result;
   for (const OpId v : graph.ops()) result.compute.push_back(graph.op(v).compute);
   for (const EdgeId e : graph.edges()) {
-    const BaechiGraph::Edge& edge = graph.edge(e);
+    const Graph::Edge& edge = graph.edge(e);
     result.edges.push_back({static_cast<std::uint32_t>(edge.src),
                             static_cast<std::uint32_t>(edge.dst), graph.time(e)});
   }
@@ -76,9 +76,9 @@ std::string explained(const Failure& failure, const OpGraph& graph) {
 }  // namespace
 
 Placement place(const Problem& problem, const PlacerOptions& options) {
-  const BaechiGraph graph = options.variant == Variant::pytorch
-                                ? pytorch_graph(problem)
-                                : BaechiGraph::from(problem.graph, problem.costs, problem.cluster);
+  const Graph graph = options.variant == Variant::pytorch
+                          ? pytorch_graph(problem)
+                          : Graph::from(problem.graph, problem.costs, problem.cluster);
   IdVector<DeviceId, Bytes> limits;
   for (const DeviceId d : problem.cluster.devices())
     limits.push_back(problem.cluster.device(d).memory);

@@ -12,9 +12,9 @@ namespace {
 /// PT2: any number of transfers at once, each from the end of its producer on.
 class PyTorchScheduler final : public Scheduler {
  public:
-  PyTorchScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+  PyTorchScheduler(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                    const PlacerOptions& options, std::span<const std::uint32_t> favourites,
-                   BaechiLog* log)
+                   Log* log)
       : Scheduler(graph, limits, options, favourites, log),
         memory_(graph, limits, result_.device),
         arrival_(graph.num_tensors() * limits.size()) {}
@@ -29,7 +29,7 @@ class PyTorchScheduler final : public Scheduler {
       const OpId src = graph_.edge(e).src;
       TimePoint at = end_[src];
       if (result_.device[src] != d) {
-        const BaechiGraph::Send& send = graph_.sends(e).front();
+        const Graph::Send& send = graph_.sends(e).front();
         at = arrival_[slot(send.tensor, d)].value_or(end_[src] + send.time);
       }
       estimate.ready = std::max(estimate.ready, at);
@@ -44,7 +44,7 @@ class PyTorchScheduler final : public Scheduler {
       const OpId src = graph_.edge(e).src;
       if (result_.device[src] == d) continue;
       if (!memory_.receive(e, d)) continue;
-      const BaechiGraph::Send& send = graph_.sends(e).front();
+      const Graph::Send& send = graph_.sends(e).front();
       const TimePoint sent = end_[src];
       const TimePoint at = sent + send.time;
       arrival_[slot(send.tensor, d)] = at;
@@ -66,7 +66,7 @@ class PyTorchScheduler final : public Scheduler {
 
 /// Memory that is charged for good, shared out evenly, and the largest op's. PT6: temporary memory
 /// is left out, though it is tested, and received copies, though they are charged.
-Bytes even_share(const BaechiGraph& graph, std::size_t devices) {
+Bytes even_share(const Graph& graph, std::size_t devices) {
   Bytes total;
   Bytes largest;
   for (const OpId v : graph.ops()) {
@@ -89,7 +89,7 @@ Bytes PyTorchMemory::inputs(OpId v, DeviceId d) const {
                   .file = "device.py",
                   .message = "'p'",
                   .op = v}};
-    const BaechiGraph::Send& send = graph_.sends(e).front();
+    const Graph::Send& send = graph_.sends(e).front();
     if (from != d && !held(send.tensor, d)) sum += send.size;
   }
   return sum;
@@ -97,21 +97,21 @@ Bytes PyTorchMemory::inputs(OpId v, DeviceId d) const {
 
 bool PyTorchMemory::room(OpId v, DeviceId d) const {
   const Bytes more = inputs(v, d);
-  const BaechiGraph::Op& op = graph_.op(v);
+  const Graph::Op& op = graph_.op(v);
   return used_[d] + more + peak_of(op) <= limits_[d] &&
          peak_[d] + more + op.persistent <= limits_[d];
 }
 
 void PyTorchMemory::charge(OpId v, DeviceId d) {
   const Bytes more = inputs(v, d);
-  const BaechiGraph::Op& op = graph_.op(v);
+  const Graph::Op& op = graph_.op(v);
   peak_[d] = std::max(peak_[d], used_[d] + peak_of(op));
   used_[d] += permanent(op) + more;
   peak_[d] = std::max(peak_[d], used_[d]);
 }
 
 bool PyTorchMemory::receive(EdgeId e, DeviceId d) {
-  const BaechiGraph::Send& send = graph_.sends(e).front();
+  const Graph::Send& send = graph_.sends(e).front();
   if (held(send.tensor, d)) return false;
   if (send.size > limits_[d] - used_[d])
     throw Stop{{.type = "AssertionError",
@@ -126,7 +126,7 @@ bool PyTorchMemory::receive(EdgeId e, DeviceId d) {
 
 /// Q10: next-fit, a device that was left is never filled further. PT6: in order of ids, and inputs
 /// are charged but never received, so that each reader of a tensor is charged anew.
-PlacerResult pytorch_topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+PlacerResult pytorch_topo(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                           const PlacerOptions& options) {
   PlacerResult result;
   result.device.assign(graph.num_ops(), no_device);
@@ -159,32 +159,31 @@ PlacerResult pytorch_topo(const BaechiGraph& graph, const IdVector<DeviceId, Byt
   return result;
 }
 
-std::unique_ptr<Scheduler> pytorch_scheduler(const BaechiGraph& graph,
+std::unique_ptr<Scheduler> pytorch_scheduler(const Graph& graph,
                                              const IdVector<DeviceId, Bytes>& limits,
                                              const PlacerOptions& options,
-                                             std::span<const std::uint32_t> favourites,
-                                             BaechiLog* log) {
+                                             std::span<const std::uint32_t> favourites, Log* log) {
   return std::make_unique<PyTorchScheduler>(graph, limits, options, favourites, log);
 }
 
-BaechiGraph pytorch_graph(const Problem& problem) {
-  const BaechiGraph view = BaechiGraph::from(problem.graph, problem.costs, problem.cluster);
-  IdVector<OpId, BaechiGraph::Op> ops;
+Graph pytorch_graph(const Problem& problem) {
+  const Graph view = Graph::from(problem.graph, problem.costs, problem.cluster);
+  IdVector<OpId, Graph::Op> ops;
   for (const OpId v : view.ops()) {
     ops.push_back(view.op(v));
     ops[v].outputs -= ops[v].persistent;
   }
-  std::vector<BaechiGraph::Read> reads;
+  std::vector<Graph::Read> reads;
   for (const EdgeId e : view.edges()) {
     Bytes size;
-    for (const BaechiGraph::Send& s : view.sends(e)) size += s.size;
+    for (const Graph::Send& s : view.sends(e)) size += s.size;
     reads.push_back({view.edge(e).src,
                      view.edge(e).dst,
                      {.tensor = TensorId{static_cast<std::uint32_t>(index(e))},
                       .size = size,
                       .time = view.time(e)}});
   }
-  return BaechiGraph(std::move(ops), reads);
+  return Graph(std::move(ops), reads);
 }
 
 }  // namespace baechi::original

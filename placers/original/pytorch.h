@@ -8,13 +8,13 @@ namespace baechi::original {
 /// What the variant sees of a Problem (PT1, PT8): one tensor per edge, which is its edge's alone,
 /// of the size and time of all that its reader reads of that producer. Persistent bytes are not in
 /// the outputs. Throws InputError if the cluster is not uniform.
-BaechiGraph pytorch_graph(const Problem& problem);
+Graph pytorch_graph(const Problem& problem);
 
 /// Books per device (PT3): nothing that was charged is ever freed.
 class PyTorchMemory {
  public:
   /// `device` says where ops are, no_device where they are not yet; all outlive this.
-  PyTorchMemory(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+  PyTorchMemory(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                 const IdVector<OpId, DeviceId>& device)
       : graph_(graph),
         limits_(limits),
@@ -23,8 +23,8 @@ class PyTorchMemory {
         used_(limits.size()),
         peak_(limits.size()) {}
 
-  static Bytes permanent(const BaechiGraph::Op& op) { return op.persistent + op.outputs; }
-  static Bytes peak_of(const BaechiGraph::Op& op) { return permanent(op) + op.temporary; }
+  static Bytes permanent(const Graph::Op& op) { return op.persistent + op.outputs; }
+  static Bytes peak_of(const Graph::Op& op) { return permanent(op) + op.temporary; }
 
   /// Whether both the op while it runs and any earlier peak, beside the op's weights, fit with the
   /// inputs that `d` would receive. Throws Stop if a producer is not placed.
@@ -43,7 +43,7 @@ class PyTorchMemory {
   bool held(TensorId t, DeviceId d) const { return held_[index(t) * limits_.size() + index(d)]; }
   Bytes inputs(OpId v, DeviceId d) const;
 
-  const BaechiGraph& graph_;
+  const Graph& graph_;
   const IdVector<DeviceId, Bytes>& limits_;
   const IdVector<OpId, DeviceId>& device_;
   std::vector<bool> held_;  // [num_tensors, num_devices], received
@@ -51,7 +51,7 @@ class PyTorchMemory {
   IdVector<DeviceId, Bytes> peak_;
 };
 
-PlacerResult pytorch_topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+PlacerResult pytorch_topo(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                           const PlacerOptions& options);
 
 }  // namespace baechi::original

@@ -13,9 +13,9 @@ std::uint64_t bit(DeviceId d) {
 
 class TensorFlowScheduler final : public Scheduler {
  public:
-  TensorFlowScheduler(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+  TensorFlowScheduler(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                       const PlacerOptions& options, std::span<const std::uint32_t> favourites,
-                      BaechiLog* log)
+                      Log* log)
       : Scheduler(graph, limits, options, favourites, log),
         memory_(graph, limits, options),
         channels_(limits.size()),
@@ -42,18 +42,18 @@ class TensorFlowScheduler final : public Scheduler {
   void place(OpId v, DeviceId d);
 
   /// The transfer of `t` to `d`, if there was one: a tensor, once there, is never dropped.
-  std::optional<BaechiBooking>& sent(TensorId t, DeviceId d) {
+  std::optional<Booking>& sent(TensorId t, DeviceId d) {
     return sent_[index(t) * limits_.size() + index(d)];
   }
-  const std::optional<BaechiBooking>& sent(TensorId t, DeviceId d) const {
+  const std::optional<Booking>& sent(TensorId t, DeviceId d) const {
     return sent_[index(t) * limits_.size() + index(d)];
   }
 
   IdVector<GroupId, Group> groups_;  // empty without colocation
   PlacerMemory memory_;
-  BaechiChannels channels_;
-  std::vector<std::optional<BaechiBooking>> sent_;  // [num_tensors, num_devices]
-  IdVector<OpId, std::uint32_t> unread_;            // out-edges whose dst has not started
+  Channels channels_;
+  std::vector<std::optional<Booking>> sent_;  // [num_tensors, num_devices]
+  IdVector<OpId, std::uint32_t> unread_;      // out-edges whose dst has not started
 };
 
 /// Takes away those without room for the group of the op.
@@ -69,7 +69,7 @@ void TensorFlowScheduler::exclude_devices(std::size_t row) {
 ReadyOps::Estimate TensorFlowScheduler::estimate(OpId v, DeviceId d) const {
   ReadyOps::Estimate estimate{.ready = TimePoint{}, .channels = 0};
   for (const EdgeId e : graph_.in_edges(v)) {
-    const BaechiGraph::Edge& edge = graph_.edge(e);
+    const Graph::Edge& edge = graph_.edge(e);
     const DeviceId from = result_.device[edge.src];
     if (from == d) {
       estimate.ready = std::max(estimate.ready, end_[edge.src]);
@@ -77,7 +77,7 @@ ReadyOps::Estimate TensorFlowScheduler::estimate(OpId v, DeviceId d) const {
     }
     Duration time{};
     bool sends = false;
-    for (const BaechiGraph::Send& s : graph_.sends(e)) {
+    for (const Graph::Send& s : graph_.sends(e)) {
       if (const auto& booking = sent(s.tensor, d)) {
         estimate.ready = std::max(estimate.ready, booking->receive_end);
       } else {
@@ -120,7 +120,7 @@ TimePoint TensorFlowScheduler::book_inputs(OpId v, DeviceId d) {
       continue;
     }
     book_edge(e, d);
-    for (const BaechiGraph::Send& s : graph_.sends(e))
+    for (const Graph::Send& s : graph_.sends(e))
       last = std::max(last, sent(s.tensor, d)->receive_end);
   }
   return last;
@@ -128,16 +128,16 @@ TimePoint TensorFlowScheduler::book_inputs(OpId v, DeviceId d) {
 
 /// First what `d` holds already, which only shows in the log, then the rest.
 void TensorFlowScheduler::book_edge(EdgeId e, DeviceId d) {
-  const BaechiGraph::Edge& edge = graph_.edge(e);
+  const Graph::Edge& edge = graph_.edge(e);
   const DeviceId from = result_.device[edge.src];
-  const auto tell = [&](const BaechiGraph::Send& s, bool cached) {
+  const auto tell = [&](const Graph::Send& s, bool cached) {
     if (log_ == nullptr) return;
     log_->on_transfer({s, edge.src, edge.dst, from, d, cached, *sent(s.tensor, d)});
   };
-  for (const BaechiGraph::Send& s : graph_.sends(e)) {
+  for (const Graph::Send& s : graph_.sends(e)) {
     if (sent(s.tensor, d)) tell(s, true);
   }
-  for (const BaechiGraph::Send& s : graph_.sends(e)) {
+  for (const Graph::Send& s : graph_.sends(e)) {
     auto& booking = sent(s.tensor, d);
     if (booking) continue;
     booking = channels_.book(from, d, end_[edge.src], s.time);
@@ -167,11 +167,11 @@ void TensorFlowScheduler::place(OpId v, DeviceId d) {
 
 }  // namespace
 
-std::unique_ptr<Scheduler> tensorflow_scheduler(const BaechiGraph& graph,
+std::unique_ptr<Scheduler> tensorflow_scheduler(const Graph& graph,
                                                 const IdVector<DeviceId, Bytes>& limits,
                                                 const PlacerOptions& options,
                                                 std::span<const std::uint32_t> favourites,
-                                                BaechiLog* log) {
+                                                Log* log) {
   return std::make_unique<TensorFlowScheduler>(graph, limits, options, favourites, log);
 }
 

@@ -9,8 +9,7 @@ namespace {
 
 class Topo {
  public:
-  Topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
-       const PlacerOptions& options)
+  Topo(const Graph& graph, const IdVector<DeviceId, Bytes>& limits, const PlacerOptions& options)
       : graph_(graph), limits_(limits), options_(options), groups_(groups_of(graph)) {
     result_.device.assign(graph.num_ops(), no_device);
     result_.used.assign(limits.size(), {});
@@ -40,7 +39,7 @@ class Topo {
   }
 
  private:
-  static Bytes memory(const BaechiGraph::Op& op) { return op.temporary + op.outputs; }
+  static Bytes memory(const Graph::Op& op) { return op.temporary + op.outputs; }
 
   Bytes even_share() const {
     Bytes total;
@@ -78,7 +77,7 @@ class Topo {
     }
   }
 
-  const BaechiGraph& graph_;
+  const Graph& graph_;
   const IdVector<DeviceId, Bytes>& limits_;
   const PlacerOptions& options_;
   IdVector<GroupId, Group> groups_;
@@ -87,7 +86,7 @@ class Topo {
 
 }  // namespace
 
-PlacerResult topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+PlacerResult topo(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                   const PlacerOptions& options) {
   return Topo(graph, limits, options).run();
 }

@@ -4,7 +4,7 @@
 
 namespace baechi::original {
 
-PlacerResult topo(const BaechiGraph& graph, const IdVector<DeviceId, Bytes>& limits,
+PlacerResult topo(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                   const PlacerOptions& options);
 
 }  // namespace baechi::original

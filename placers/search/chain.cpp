@@ -49,11 +49,11 @@ void Chain::walk(std::size_t evaluations, Heat heat, const Patience& patience) {
   }
 }
 
-/// What to try next, in changes_: of several draws the one that the objective guesses to be best.
-/// Guesses know values alone, so one try in four is a plain draw, and each as long as the placement
-/// is infeasible.
+/// What to try next, in changes_: of several draws the one that the objective estimates to be best.
+/// Estimates know values alone, so one try in four is a plain draw, and each as long as the
+/// placement is infeasible.
 const MoveEntry* Chain::propose() {
-  const std::size_t most = evaluator_->guesses();
+  const std::size_t most = evaluator_->estimates();
   if (most == 1 || !score_.feasible() || random_.below(4) == 0) return draw(changes_);
   proposals_.resize(most);
   op_moves_.resize(most);
@@ -68,7 +68,7 @@ const MoveEntry* Chain::propose() {
       for (const OpId v : space_.units().members(unit)) op_moves_[n].push_back({v, to});
   }
   if (drawn_.empty()) return nullptr;
-  const std::size_t best = evaluator_->guess(std::span(op_moves_).first(drawn_.size()));
+  const std::size_t best = evaluator_->best_estimate(std::span(op_moves_).first(drawn_.size()));
   std::swap(changes_, proposals_[best]);
   return drawn_[best];
 }

@@ -78,12 +78,12 @@ Link read_link(Options& o, const DeviceTable& kinds) {
   return link;
 }
 
-BaechiCosts::Fit read_fit(Options& o) {
+OriginalCosts::Fit read_fit(Options& o) {
   const bool pytorch =
       o.get("variant", {"baechi", "pytorch"},
             "baechi: of TensorFlow, in whole microseconds; pytorch: 0.0001788 and 100 instead, "
             "empty tensors take no time") == "pytorch";
-  BaechiCosts::Fit fit = pytorch ? BaechiCosts::pytorch_fit : BaechiCosts::Fit{};
+  OriginalCosts::Fit fit = pytorch ? OriginalCosts::pytorch_fit : OriginalCosts::Fit{};
   fit.us_per_byte = o.get("us_per_byte", fit.us_per_byte, "microseconds per byte");
   fit.intercept_us = o.get("intercept_us", fit.intercept_us, "microseconds per transfer");
   fit.factor = o.get("factor", fit.factor, "of us_per_byte (pytorch: 1.2)");
@@ -358,7 +358,7 @@ ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Finding
       findings.attempt([&] {
         if (by_name) {
           cluster.fit =
-              parts.fit->text == "pytorch" ? BaechiCosts::pytorch_fit : BaechiCosts::Fit{};
+              parts.fit->text == "pytorch" ? OriginalCosts::pytorch_fit : OriginalCosts::Fit{};
         } else if (is_mapping(*parts.fit)) {
           cluster.fit = read_block(*parts.fit, "cluster.fit", read_fit);
         } else {

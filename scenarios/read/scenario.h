@@ -9,8 +9,8 @@
 
 #include "placers/placer.h"
 #include "sim/cluster/calibrated_costs.h"
-#include "sim/cluster/cost_model.h"
 #include "sim/cluster/device_model.h"
+#include "sim/cluster/original_costs.h"
 #include "sim/options.h"
 #include "sim/problem/engine_options.h"
 #include "sim/transform/transform.h"
@@ -78,10 +78,10 @@ inline constexpr std::size_t most_devices = 1024;  ///< of a cluster; links are 
 
 struct ClusterChoice {
   std::vector<DeviceChoice> devices;
-  double memory_fraction = 1.0;         ///< of every device's memory, rounded down to a byte
-  Link link{};                          ///< where `links` says nothing
-  std::vector<LinkChoice> links;        ///< later ones win
-  std::optional<BaechiCosts::Fit> fit;  ///< transfers by Baechi's rounded fit, not by `link`
+  double memory_fraction = 1.0;           ///< of every device's memory, rounded down to a byte
+  Link link{};                            ///< where `links` says nothing
+  std::vector<LinkChoice> links;          ///< later ones win
+  std::optional<OriginalCosts::Fit> fit;  ///< transfers by Baechi's rounded fit, not by `link`
   CalibrationChoice calibration;
 };
 

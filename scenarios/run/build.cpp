@@ -49,7 +49,7 @@ void check(const ClusterChoice& choice) {
 }
 
 /// What a link must be for latency + size / bandwidth to be the fit, unrounded.
-Link link_of(BaechiCosts::Fit fit) {
+Link link_of(OriginalCosts::Fit fit) {
   return {.bandwidth = {1e6 / (fit.factor * fit.us_per_byte)},
           .latency = from_us(fit.intercept_us).value_or(Duration::zero())};
 }
@@ -137,7 +137,7 @@ std::unique_ptr<CostModel> make_costs(const ClusterChoice& choice, const OpGraph
                                       const Cluster& cluster) {
   std::unique_ptr<CostModel> plain;
   if (choice.fit)
-    plain = std::make_unique<BaechiCosts>(graph, cluster, *choice.fit);
+    plain = std::make_unique<OriginalCosts>(graph, cluster, *choice.fit);
   else
     plain = std::make_unique<ProfiledCosts>(graph, cluster);
   const CalibrationChoice& calibration = choice.calibration;

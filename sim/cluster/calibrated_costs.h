@@ -39,8 +39,8 @@ class CalibratedCosts final : public CostModel {
   /// Latency and the moving; of way host out and in again. Paced by the plain time, in way link.
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
   Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
-  bool compute_alike(DeviceId a, DeviceId b) const override { return plain_->compute_alike(a, b); }
-  bool transfers_alike() const override { return plain_->transfers_alike(); }
+  bool same_compute(DeviceId a, DeviceId b) const override { return plain_->same_compute(a, b); }
+  bool uniform_transfers() const override { return plain_->uniform_transfers(); }
 
   /// One line per kind of op or transfer with sizes outside of what was measured; "" if none is.
   std::string outside() const;

@@ -59,11 +59,11 @@ Duration ProfiledCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) con
   return graph_.measured_transfer(tensor) ? Duration::zero() : cluster_.link(src, dst).latency;
 }
 
-bool ProfiledCosts::compute_alike(DeviceId a, DeviceId b) const {
+bool ProfiledCosts::same_compute(DeviceId a, DeviceId b) const {
   return kind_[a] == kind_[b] && cluster_.device(a).speed == cluster_.device(b).speed;
 }
 
-bool ProfiledCosts::transfers_alike() const {
+bool ProfiledCosts::uniform_transfers() const {
   std::optional<Link> first;
   for (const DeviceId a : cluster_.devices()) {
     for (const DeviceId b : cluster_.devices()) {
@@ -73,29 +73,6 @@ bool ProfiledCosts::transfers_alike() const {
     }
   }
   return true;
-}
-
-BaechiCosts::BaechiCosts(const OpGraph& graph, const Cluster& cluster, Fit fit)
-    : graph_(graph), profiled_(graph, cluster), fit_(fit) {}
-
-Duration BaechiCosts::transfer_time(Bytes size, Fit fit) {
-  if (fit.empty_free && size == Bytes{}) return Duration::zero();
-  // nearbyint rounds half to even in the default mode, as Python's round() does.
-  const double us =
-      fit.factor * fit.us_per_byte * static_cast<double>(size.count) + fit.intercept_us;
-  if (!fit.whole_us) return Duration{static_cast<std::int64_t>(std::nearbyint(us * 1000.0))};
-  return Duration{static_cast<std::int64_t>(std::nearbyint(us)) * 1000};
-}
-
-Duration BaechiCosts::transfer(TensorId tensor, DeviceId /*src*/, DeviceId /*dst*/) const {
-  if (const auto measured = graph_.measured_transfer(tensor)) return *measured;
-  return transfer_time(graph_.tensor(tensor).size, fit_);
-}
-
-Duration BaechiCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {
-  if (graph_.measured_transfer(tensor)) return Duration::zero();
-  return std::min(transfer(tensor, src, dst),
-                  transfer_time(Bytes{}, {.us_per_byte = 0.0, .intercept_us = fit_.intercept_us}));
 }
 
 }  // namespace baechi

@@ -15,8 +15,8 @@ class PerturbedCosts final : public CostModel {
   Duration compute(OpId op, DeviceId device) const override;
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
   Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
-  bool compute_alike(DeviceId a, DeviceId b) const override { return truth_.compute_alike(a, b); }
-  bool transfers_alike() const override { return truth_.transfers_alike(); }
+  bool same_compute(DeviceId a, DeviceId b) const override { return truth_.same_compute(a, b); }
+  bool uniform_transfers() const override { return truth_.uniform_transfers(); }
 
  private:
   const CostModel& truth_;

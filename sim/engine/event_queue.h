@@ -11,7 +11,7 @@ namespace baechi {
 
 /// The next events lie sorted, which is fastest for as many as a few dozen devices have under way
 /// (8 devices: two thirds of the instructions of a 4-ary heap, and three fifths of the branches
-/// foreseen wrongly); the rest in a heap. Equal times come in an order that depends on nothing but
+/// mispredicted); the rest in a heap. Equal times come in an order that depends on nothing but
 /// the calls made.
 class EventQueue {
  public:

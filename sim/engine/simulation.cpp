@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "sim/original/simulation.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/memory_account.h"
 #include "sim/engine/ready_queue.h"
 #include "sim/engine/step_graph.h"
 #include "sim/engine/transfer_queues.h"
 #include "sim/error.h"
+#include "sim/original/simulation.h"
 
 namespace baechi {
 
@@ -344,7 +344,7 @@ class EventEngine final : public Simulator::Engine {
 
   void drop_use(std::uint32_t id, MemoryAccount& memory) {
     Holding& holding = holdings_[id];
-    // By arithmetic: branches would often be foreseen wrongly.
+    // By arithmetic: branches would often be mispredicted.
     const std::int64_t last = --holding.uses == 0 ? 1 : 0;
     const auto kind = static_cast<std::uint8_t>(MemoryKind::outputs) + (id > always_held() ? 1 : 0);
     memory.give_back(static_cast<MemoryKind>(kind), Bytes{last * holding.size.count});
@@ -411,10 +411,10 @@ class EventEngine final : public Simulator::Engine {
 };
 
 /// Steps under Semantics::baechi.
-class BaechiEngine final : public Simulator::Engine {
+class OriginalEngine final : public Simulator::Engine {
  public:
-  explicit BaechiEngine(const Problem& p)
-      : graph_(BaechiGraph::from(p.graph, p.costs, p.cluster)),
+  explicit OriginalEngine(const Problem& p)
+      : graph_(original::Graph::from(p.graph, p.costs, p.cluster)),
         simulator_(graph_, p.cluster.num_devices()) {}
 
   const StepResult& run(const Placement& placement,
@@ -423,8 +423,8 @@ class BaechiEngine final : public Simulator::Engine {
   }
 
  private:
-  BaechiGraph graph_;
-  BaechiSimulator simulator_;
+  original::Graph graph_;
+  original::Simulator simulator_;
 };
 
 }  // namespace
@@ -432,7 +432,7 @@ class BaechiEngine final : public Simulator::Engine {
 Simulator::Simulator(const Problem& problem)
     : num_ops_(problem.graph.num_ops()), num_devices_(problem.cluster.num_devices()) {
   if (problem.engine.semantics == Semantics::baechi)
-    engine_ = std::make_unique<BaechiEngine>(problem);
+    engine_ = std::make_unique<OriginalEngine>(problem);
   else
     engine_ = std::make_unique<EventEngine>(problem);
 }

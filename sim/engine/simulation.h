@@ -22,8 +22,8 @@ namespace baechi {
 /// all devices; the first that does not fit is the verdict. Without overlap a transfer waits until
 /// neither end computes, an op until its device moves nothing.
 ///
-/// Semantics::baechi. As baechi_simulation.h says; memory is counted but no limit is enforced; of
-/// the other options none matters. Throws InputError if the cluster is not uniform.
+/// Semantics::baechi. As sim/original/simulation.h says; memory is counted but no limit is
+/// enforced; of the other options none matters. Throws InputError if the cluster is not uniform.
 ///
 /// Aborts if `placement` does not cover the graph; running out of memory is a result.
 StepResult simulate(const Problem& problem, const Placement& placement,

@@ -43,17 +43,17 @@ void StepGraph::pack_costs(const Problem& problem) {
   std::vector<DeviceId> kinds;           // the first device of each
   for (const DeviceId d : problem.cluster.devices()) {
     const auto same =
-        std::ranges::find_if(kinds, [&](DeviceId other) { return costs_.compute_alike(other, d); });
+        std::ranges::find_if(kinds, [&](DeviceId other) { return costs_.same_compute(other, d); });
     column_.push_back(static_cast<std::size_t>(same - kinds.begin()) * problem.graph.num_ops());
     if (same == kinds.end()) kinds.push_back(d);
   }
-  alike_ = kinds.size() == 1;
-  if (!alike_ && kinds.size() <= most_kinds) {
+  uniform_ = kinds.size() == 1;
+  if (!uniform_ && kinds.size() <= most_kinds) {
     compute_.reserve(kinds.size() * problem.graph.num_ops());
     for (const DeviceId d : kinds)
       for (const OpId v : problem.graph.ops()) compute_.push_back(costs_.compute(v, d));
   }
-  if (problem.cluster.num_devices() > 1 && costs_.transfers_alike()) {
+  if (problem.cluster.num_devices() > 1 && costs_.uniform_transfers()) {
     transfer_.reserve(problem.graph.num_tensors());
     for (const TensorId t : problem.graph.tensors())
       transfer_.push_back(costs_.transfer(t, DeviceId{0}, DeviceId{1}));

@@ -58,7 +58,7 @@ class StepGraph {
   std::span<const Weights> weights() const { return weights_; }  ///< of those ops that have any
 
   Duration compute(OpId v, DeviceId d) const {
-    if (alike_) return ops_[index(v)].compute;
+    if (uniform_) return ops_[index(v)].compute;
     if (compute_.empty()) return costs_.compute(v, d);
     return compute_[column_[d] + index(v)];
   }
@@ -95,7 +95,7 @@ class StepGraph {
   std::vector<Reader> readers_;  // [num_edges]
   std::vector<Weights> weights_;
   std::vector<OpId> sources_;
-  bool alike_ = true;                       // ops take the same time on all devices
+  bool uniform_ = true;                     // ops take the same time on all devices
   std::vector<Duration> compute_;           // [kinds of device, num_ops], or empty: ask
   IdVector<DeviceId, std::size_t> column_;  // where the times for a device begin
   IdVector<TensorId, Duration> transfer_;   // between any two devices, or empty: ask

@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
-#include "sim/problem/problem.h"
 #include "sim/options.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 
@@ -54,12 +54,12 @@ class Evaluator {
   /// The placement of the last attempt becomes the base.
   virtual void keep() {}
 
-  /// From how many changes of the base the best can be guessed, faster than by a few scores. 1:
-  /// this objective has no such guess.
-  virtual std::size_t guesses() const { return 1; }
-  /// Which of at most so many changes, no op twice in one, has the least value by that guess; ties:
-  /// the first.
-  virtual std::size_t guess(std::span<const std::vector<OpMove>> /*changes*/) { return 0; }
+  /// How many changes of the base best_estimate() compares at once, at the cost of a few scores; 1
+  /// if this objective has no estimate.
+  virtual std::size_t estimates() const { return 1; }
+  /// Index of the change with the least estimated value, among at most estimates() changes that
+  /// each name an op once; ties: the first.
+  virtual std::size_t best_estimate(std::span<const std::vector<OpMove>> /*changes*/) { return 0; }
 };
 
 class Objective {

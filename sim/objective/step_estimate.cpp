@@ -16,7 +16,7 @@ namespace baechi::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr std::size_t lanes = BatchEstimate::lanes;
+constexpr std::size_t lanes = StepEstimate::lanes;
 using Times = hn::CappedTag<std::uint32_t, lanes>;
 using Slots = hn::Rebind<std::int32_t, Times>;
 using Bytes8 = hn::Rebind<std::uint8_t, Times>;
@@ -62,7 +62,7 @@ Rows devices(const std::uint8_t* device) {
 /// The lanes from `first` on, as many as a vector has.
 class Lanes {
  public:
-  Lanes(const BatchEstimate::Pass& pass, std::size_t first)
+  Lanes(const StepEstimate::Pass& pass, std::size_t first)
       : pass_(pass),
         first_(first),
         free_at_(pass.free_at + first),
@@ -73,7 +73,7 @@ class Lanes {
     const Times d;
     Vec last = hn::Zero(d);
     for (const OpId v : pass_.order) {
-      const BatchEstimate::Op *op = &pass_.ops[index(v)], *next = op + 1;
+      const StepEstimate::Op *op = &pass_.ops[index(v)], *next = op + 1;
       const Rows device = devices_of(index(v));
       Vec start = device.load(free_at_);
       for (std::uint32_t i = op->first_input; i < next->first_input; ++i)
@@ -92,7 +92,7 @@ class Lanes {
 
   void send(std::uint32_t t, const Rows& src, Vec end) {
     const Times d;
-    const BatchEstimate::Tensor *tensor = &pass_.tensors[t], *next = tensor + 1;
+    const StepEstimate::Tensor *tensor = &pass_.tensors[t], *next = tensor + 1;
     const bool shared = pass_.cached && next->first_reader - tensor->first_reader > 1;
     bool sent = false;
     for (std::uint32_t r = tensor->first_reader; r < next->first_reader; ++r) {
@@ -118,7 +118,7 @@ class Lanes {
   }
 
   /// When `dst` has the tensor.
-  Vec copy(const BatchEstimate::Tensor& tensor, const Rows& src, const Rows& dst, Vec end,
+  Vec copy(const StepEstimate::Tensor& tensor, const Rows& src, const Rows& dst, Vec end,
            bool shared) {
     const Times d;
     auto now = hn::Ne(src.rows, dst.rows);
@@ -144,12 +144,12 @@ class Lanes {
     return arrival;
   }
 
-  const BatchEstimate::Pass& pass_;
+  const StepEstimate::Pass& pass_;
   std::size_t first_;
   std::uint32_t *free_at_, *channel_, *sent_;
 };
 
-void run_pass(const BatchEstimate::Pass& pass) {
+void run_pass(const StepEstimate::Pass& pass) {
   for (std::size_t first = 0; first < lanes; first += hn::Lanes(Times())) Lanes(pass, first).run();
 }
 
@@ -161,18 +161,18 @@ namespace baechi {
 
 HWY_EXPORT(run_pass);
 
-bool BatchEstimate::suits(const Problem& problem) {
+bool StepEstimate::suits(const Problem& problem) {
   const auto& [graph, cluster, costs, engine] = problem;
-  return cluster.num_devices() <= 128 && (cluster.num_devices() < 2 || costs.transfers_alike()) &&
+  return cluster.num_devices() <= 128 && (cluster.num_devices() < 2 || costs.uniform_transfers()) &&
          std::ranges::all_of(cluster.devices(),
-                             [&](DeviceId d) { return costs.compute_alike(DeviceId{0}, d); });
+                             [&](DeviceId d) { return costs.same_compute(DeviceId{0}, d); });
 }
 
-BatchEstimate::BatchEstimate(const Problem& problem)
+StepEstimate::StepEstimate(const Problem& problem)
     : num_devices_(problem.cluster.num_devices()), engine_(problem.engine) {
   const auto& [graph, cluster, costs, engine] = problem;
   if (!suits(problem))
-    throw InputError("estimates of many placements at once need at most 128 devices, all alike");
+    throw InputError("estimates of many placements at once need at most 128 devices, all the same");
 
   const auto transfer = [&](TensorId t) {
     if (num_devices_ < 2 || graph.instant(t)) return Duration::zero();
@@ -213,11 +213,11 @@ BatchEstimate::BatchEstimate(const Problem& problem)
   sent_.resize(num_devices_ * lanes);
 }
 
-void BatchEstimate::place(std::size_t lane, const Placement& placement) {
+void StepEstimate::place(std::size_t lane, const Placement& placement) {
   for (const OpId v : placement.device.ids()) move(lane, v, placement.device[v]);
 }
 
-BatchEstimate::Times BatchEstimate::run(std::span<const OpId> order) {
+StepEstimate::Times StepEstimate::run(std::span<const OpId> order) {
   const ChannelMap channels(engine_.transfers, num_devices_);
   std::array<std::uint32_t, lanes> last{};
   std::ranges::fill(free_at_, 0U);

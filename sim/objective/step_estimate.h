@@ -19,16 +19,16 @@ namespace baechi {
 /// Vectors of the widest kind that the processor has (Highway); 64 B per edge. Times are whole
 /// multiples of unit(), the least power of two in ns of which 2^31 hold all ops and transfers
 /// together, each rounded up: 1 ns if those take less than 2.1 s.
-class BatchEstimate {
+class StepEstimate {
  public:
   static constexpr std::size_t lanes = 16;
   using Times = std::array<Duration, lanes>;
 
-  /// Whether all devices and all links are alike, and there are at most 128 of them.
+  /// Whether all devices are the same, all links are the same, and there are at most 128 devices.
   static bool suits(const Problem& problem);
 
   /// Throws InputError unless it suits.
-  explicit BatchEstimate(const Problem& problem);
+  explicit StepEstimate(const Problem& problem);
 
   /// All ops of a lane; before that they are on device 0.
   void place(std::size_t lane, const Placement& placement);

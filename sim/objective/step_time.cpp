@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/objective/step_estimate.h"
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "sim/objective/objective.h"
+#include "sim/objective/step_estimate.h"
 
 namespace baechi {
 namespace {
@@ -34,16 +34,16 @@ class StepTime final : public Objective {
   class Simulation final : public Evaluator {
    public:
     explicit Simulation(const Problem& problem)
-        : problem_(problem), simulator_(without_needless_books(problem)) {}
+        : problem_(problem), simulator_(without_needless_accounting(problem)) {}
 
     Score score(const Placement& placement) override { return score(placement, {}); }
 
     Score begin(const Placement& placement) override {
-      if (!estimate_ && can_guess(problem_)) estimate_.emplace(problem_);
+      if (!estimate_ && can_estimate(problem_)) estimate_.emplace(problem_);
       const Score score = attempt(placement, {});
       base_ = placement.device;
       if (!estimate_) return score;
-      for (std::size_t lane = 0; lane < BatchEstimate::lanes; ++lane)
+      for (std::size_t lane = 0; lane < StepEstimate::lanes; ++lane)
         estimate_->place(lane, placement);
       set_order();
       return score;
@@ -62,20 +62,19 @@ class StepTime final : public Objective {
       if (!estimate_) return;
       for (const auto& [v, to] : moved_) {
         base_[v] = to;
-        for (std::size_t lane = 0; lane < BatchEstimate::lanes; ++lane)
-          estimate_->move(lane, v, to);
+        for (std::size_t lane = 0; lane < StepEstimate::lanes; ++lane) estimate_->move(lane, v, to);
       }
       set_order();
     }
 
-    std::size_t guesses() const override { return estimate_ ? BatchEstimate::lanes : 1; }
+    std::size_t estimates() const override { return estimate_ ? StepEstimate::lanes : 1; }
 
     /// By the step in which ops run in the order of the base's.
-    std::size_t guess(std::span<const std::vector<OpMove>> changes) override {
+    std::size_t best_estimate(std::span<const std::vector<OpMove>> changes) override {
       if (!estimate_) return 0;
       for (std::size_t lane = 0; lane < changes.size(); ++lane)
         for (const auto& [v, to] : changes[lane]) estimate_->move(lane, v, to);
-      const BatchEstimate::Times times = estimate_->run(order_);
+      const StepEstimate::Times times = estimate_->run(order_);
       for (std::size_t lane = 0; lane < changes.size(); ++lane)
         for (const auto& [v, to] : changes[lane]) estimate_->move(lane, v, base_[v]);
       const auto end = times.begin() + static_cast<std::ptrdiff_t>(changes.size());
@@ -83,15 +82,15 @@ class StepTime final : public Objective {
     }
 
    private:
-    static Problem without_needless_books(const Problem& problem) {
+    static Problem without_needless_accounting(const Problem& problem) {
       EngineOptions engine = problem.engine;
       engine.count_memory = engine.enforce_memory && !memory_is_ample(problem);
       return {problem.graph, problem.cluster, problem.costs, engine};
     }
 
-    static bool can_guess(const Problem& problem) {
+    static bool can_estimate(const Problem& problem) {
       return problem.engine.semantics == Semantics::event && problem.cluster.num_devices() > 1 &&
-             BatchEstimate::suits(problem);
+             StepEstimate::suits(problem);
     }
 
     Score score(const Placement& placement, std::span<StepObserver* const> observers) {
@@ -115,7 +114,7 @@ class StepTime final : public Objective {
 
     Problem problem_;
     Simulator simulator_;
-    std::optional<BatchEstimate> estimate_;  // of changes to the base
+    std::optional<StepEstimate> estimate_;  // of changes to the base
     IdVector<OpId, DeviceId> base_;
     std::vector<OpId> order_;    // in which its ops start
     StartOrder started_;         // of the last attempt

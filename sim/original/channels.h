@@ -1,13 +1,13 @@
 /// Transfers as the original Baechi books them: one half-duplex channel per device, first come
-/// first booked. Shared by its simulator (baechi_simulation) and its placers (placers/compat).
+/// first booked. Shared by its simulator (simulation.h) and its placers (placers/compat).
 #pragma once
 #include <algorithm>
 
 #include "sim/original/graph.h"
 
-namespace baechi {
+namespace baechi::original {
 
-struct BaechiBooking {
+struct Booking {
   TimePoint send_start{};
   TimePoint send_end{};
   TimePoint receive_start{};
@@ -15,29 +15,29 @@ struct BaechiBooking {
 };
 
 /// What happened, in booking order: times may go back from one event to the next (Q8).
-struct BaechiOpEvent {
+struct OpEvent {
   OpId op{};
   DeviceId device{};
   TimePoint ready{};
   TimePoint start{};
   TimePoint end{};
 };
-struct BaechiTransferEvent {
-  BaechiGraph::Send send;
+struct TransferEvent {
+  Graph::Send send;
   OpId src{};
   OpId dst{};
   DeviceId from{};
   DeviceId to{};
   bool cached = false;  ///< nothing moved: the tensor was sent to `to` before, as `booking` says
-  BaechiBooking booking;
+  Booking booking;
 };
 
 /// Sees every event.
-class BaechiLog {
+class Log {
  public:
-  virtual ~BaechiLog() = default;
-  virtual void on_op(const BaechiOpEvent&) {}
-  virtual void on_transfer(const BaechiTransferEvent&) {}
+  virtual ~Log() = default;
+  virtual void on_op(const OpEvent&) {}
+  virtual void on_transfer(const TransferEvent&) {}
 };
 
 /// As std::max, but of values, which compilers turn into a selection without a branch.
@@ -45,9 +45,9 @@ constexpr TimePoint later(TimePoint a, TimePoint b) {
   return a < b ? b : a;
 }
 
-class BaechiChannels {
+class Channels {
  public:
-  explicit BaechiChannels(std::size_t devices) : free_(devices) {}
+  explicit Channels(std::size_t devices) : free_(devices) {}
 
   /// Nothing is booked.
   void reset() { std::ranges::fill(free_, TimePoint{}); }
@@ -55,8 +55,8 @@ class BaechiChannels {
   /// Sends a tensor that is at `from` since `ready` and takes `time`. Q8: both channels are booked
   /// after all that was booked before, even if an earlier gap would do, and the sender is free
   /// while the receiver may not have begun.
-  BaechiBooking book(DeviceId from, DeviceId to, TimePoint ready, Duration time) {
-    BaechiBooking b;
+  Booking book(DeviceId from, DeviceId to, TimePoint ready, Duration time) {
+    Booking b;
     b.send_start = later(ready, free_[from]);
     b.send_end = free_[from] = b.send_start + time;
     b.receive_start = later(b.send_start, free_[to]);
@@ -74,4 +74,4 @@ class BaechiChannels {
   IdVector<DeviceId, TimePoint> free_;  // end of the last booking on each channel
 };
 
-}  // namespace baechi
+}  // namespace baechi::original

@@ -4,12 +4,12 @@
 
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::original {
 namespace {
 
 constexpr EdgeId no_edge{~std::uint32_t{0}};
 
-/// Throws InputError unless all devices and all links of `cluster` are alike.
+/// Throws InputError unless all devices and all links of `cluster` are the same.
 void require_uniform(const Cluster& cluster) {
   Mistakes mistakes;
   const DeviceId first{0};
@@ -35,7 +35,7 @@ void require_uniform(const Cluster& cluster) {
 
 }  // namespace
 
-BaechiGraph::BaechiGraph(IdVector<OpId, Op> ops, std::span<const Read> reads, bool numbered)
+Graph::Graph(IdVector<OpId, Op> ops, std::span<const Read> reads, bool numbered)
     : ops_(std::move(ops)) {
   std::vector<Read> sorted;
   if (!std::ranges::is_sorted(reads, {}, &Read::src)) {
@@ -56,21 +56,21 @@ BaechiGraph::BaechiGraph(IdVector<OpId, Op> ops, std::span<const Read> reads, bo
   finish(numbered);
 }
 
-void BaechiGraph::reserve(std::size_t reads) {
+void Graph::reserve(std::size_t reads) {
   edges_.reserve(reads);
   sends_.reserve(reads);
   sends_begin_.reserve(reads + 1);
   out_begin_.reserve(num_ops() + 1);
 }
 
-void BaechiGraph::finish(bool numbered) {
+void Graph::finish(bool numbered) {
   index_readers();
   complete_groups();
   if (!numbered) number_topologically();
 }
 
 /// All reads of one op. `edge_to`: for each op, the last edge made to it; [num_ops].
-void BaechiGraph::add_edges_of(std::span<const Read> reads, std::vector<EdgeId>& edge_to) {
+void Graph::add_edges_of(std::span<const Read> reads, std::vector<EdgeId>& edge_to) {
   const EdgeId first_edge{static_cast<std::uint32_t>(num_edges())};
   for (const Read& r : reads) {
     num_tensors_ = std::max(num_tensors_, index(r.send.tensor) + 1);
@@ -99,7 +99,7 @@ void BaechiGraph::add_edges_of(std::span<const Read> reads, std::vector<EdgeId>&
   }
 }
 
-void BaechiGraph::number_slots() {
+void Graph::number_slots() {
   constexpr OpId several{~std::uint32_t{0} - 1};
   IdVector<TensorId, OpId> sender(num_tensors(), no_op);
   for (const EdgeId e : edges()) {
@@ -128,7 +128,7 @@ void BaechiGraph::number_slots() {
   for (Send& s : sends_) s.slot = slot[s.tensor];
 }
 
-void BaechiGraph::index_readers() {
+void Graph::index_readers() {
   in_begin_.assign(num_ops() + 1, 0);
   for (const Edge& e : edges_) ++in_begin_[index(e.dst) + 1];
   for (std::size_t v = 0; v < num_ops(); ++v) in_begin_[v + 1] += in_begin_[v];
@@ -142,7 +142,7 @@ void BaechiGraph::index_readers() {
   }
 }
 
-void BaechiGraph::number_topologically() {
+void Graph::number_topologically() {
   std::vector<std::uint32_t> unmet(num_ops());
   std::vector<OpId> queue;
   queue.reserve(num_ops());
@@ -158,19 +158,18 @@ void BaechiGraph::number_topologically() {
   }
 }
 
-void BaechiGraph::complete_groups() {
+void Graph::complete_groups() {
   for (const Op& op : ops_) num_groups_ = std::max(num_groups_, index(op.group));
   for (Op& op : ops_) {
     if (op.group == no_group) op.group = GroupId{static_cast<std::uint32_t>(++num_groups_)};
   }
 }
 
-BaechiGraph BaechiGraph::from(const OpGraph& graph, const CostModel& costs,
-                              const Cluster& cluster) {
+Graph Graph::from(const OpGraph& graph, const CostModel& costs, const Cluster& cluster) {
   require_uniform(cluster);
   const DeviceId here{0};
   const DeviceId there{1};
-  BaechiGraph view;
+  Graph view;
   view.ops_.reserve(graph.num_ops());
   view.reserve(graph.num_edges());
   std::vector<Send> outputs;  // of one op
@@ -212,4 +211,4 @@ BaechiGraph BaechiGraph::from(const OpGraph& graph, const CostModel& costs,
   return view;
 }
 
-}  // namespace baechi
+}  // namespace baechi::original

@@ -9,18 +9,17 @@
 #include "sim/cluster/cost_model.h"
 #include "sim/graph/op_graph.h"
 
-namespace baechi {
+namespace baechi::original {
 
-class BaechiGraph {
+class Graph {
  public:
   struct Op {
     Duration compute{};  ///< > 0 (Q11: of a shorter op the original misses the end)
     Bytes temporary{};
-    Bytes persistent{};  ///< by TensorFlow's convention a part of `outputs`
-    Bytes outputs{};     ///< sum over the output ports
-    GroupId group =
-        no_group;            ///< once in a BaechiGraph never no_group: such an op is a group alone
-    std::uint32_t topo = 0;  ///< unique; breaks every tie
+    Bytes persistent{};        ///< by TensorFlow's convention a part of `outputs`
+    Bytes outputs{};           ///< sum over the output ports
+    GroupId group = no_group;  ///< once in a Graph never no_group: such an op is a group alone
+    std::uint32_t topo = 0;    ///< unique; breaks every tie
   };
   /// One tensor on an edge. Two sends of one TensorId to one device are one transfer.
   struct Send {
@@ -46,14 +45,14 @@ class BaechiGraph {
   /// ops joins the edge, unless that tensor is already on it. Op::topo is kept if `numbered`
   /// (unique, not far above num_ops), else made: Kahn's algorithm with a first-in first-out queue,
   /// sources in id order, then out-edges in order; ops on a cycle keep 0.
-  BaechiGraph(IdVector<OpId, Op> ops, std::span<const Read> reads, bool numbered = false);
+  Graph(IdVector<OpId, Op> ops, std::span<const Read> reads, bool numbered = false);
 
   /// The view of a graph on a cluster. Ids are the graph's, out-edges stand in the order in which
   /// they were added. Persistent bytes are added to the outputs, where TensorFlow has them, and
   /// times of 0 become 1 us, both as in the original's import. A control dependency that runs
   /// beside a data edge joins it (Q21: the original stops). Of one device, transfers take no time:
   /// there are none. Throws InputError if two links, or the kinds or speeds of two devices, differ.
-  static BaechiGraph from(const OpGraph& graph, const CostModel& costs, const Cluster& cluster);
+  static Graph from(const OpGraph& graph, const CostModel& costs, const Cluster& cluster);
 
   std::size_t num_ops() const { return ops_.size(); }
   std::size_t num_edges() const { return edges_.size(); }
@@ -91,7 +90,7 @@ class BaechiGraph {
   }
 
  private:
-  BaechiGraph() = default;
+  Graph() = default;
   void reserve(std::size_t reads);
   void add_edges_of(std::span<const Read> reads, std::vector<EdgeId>& edge_to);
   void finish(bool numbered);
@@ -113,4 +112,4 @@ class BaechiGraph {
   std::size_t num_slots_ = 0;
 };
 
-}  // namespace baechi
+}  // namespace baechi::original

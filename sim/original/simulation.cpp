@@ -6,7 +6,7 @@
 
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::original {
 namespace {
 
 /// Ready ops, the one that is ready first in front, of these the one with the lowest topological
@@ -45,7 +45,7 @@ class ReadyQueue {
     Key* const heap = heap_.data();
     std::size_t hole = 0;
     for (std::size_t child = 1; child < size_; child = ways * hole + 1) {
-      // By arithmetic: branches would often be foreseen wrongly.
+      // By arithmetic: branches would often be mispredicted.
       const std::size_t a = child + (heap[child + 1] < heap[child] ? 1 : 0);
       const std::size_t b = child + 2 + (heap[child + 3] < heap[child + 2] ? 1 : 0);
       const std::size_t least = a + (b - a) * (heap[b] < heap[a] ? 1 : 0);
@@ -65,14 +65,14 @@ __extension__ typedef unsigned __int128 WideKey;
 
 /// No clock of a step goes beyond it: each op moves one on by its time, each transfer its sender's
 /// and its receiver's.
-TimePoint end_of_time(const BaechiGraph& graph) {
+TimePoint end_of_time(const Graph& graph) {
   TimePoint end{};
   for (const OpId v : graph.ops()) end += graph.op(v).compute;
   for (const EdgeId e : graph.edges()) end += 2 * graph.time(e);
   return end;
 }
 
-int topo_bits(const BaechiGraph& graph) {
+int topo_bits(const Graph& graph) {
   std::uint32_t largest = 0;
   for (const OpId v : graph.ops()) largest = std::max(largest, graph.op(v).topo);
   return static_cast<int>(std::bit_width(largest));
@@ -80,20 +80,20 @@ int topo_bits(const BaechiGraph& graph) {
 
 }  // namespace
 
-class BaechiSimulator::Simulation {
+class Simulator::Simulation {
  public:
   virtual ~Simulation() = default;
-  virtual const BaechiStep& run(const IdVector<OpId, DeviceId>& placement, BaechiLog* log,
-                                std::span<StepObserver* const> observers,
-                                const IdVector<DeviceId, Bytes>& held) = 0;
+  virtual const Step& run(const IdVector<OpId, DeviceId>& placement, Log* log,
+                          std::span<StepObserver* const> observers,
+                          const IdVector<DeviceId, Bytes>& held) = 0;
 };
 
 namespace {
 
 template <class Key>
-class KeyedSimulation final : public BaechiSimulator::Simulation {
+class KeyedSimulation final : public Simulator::Simulation {
  public:
-  KeyedSimulation(const BaechiGraph& graph, std::size_t devices)
+  KeyedSimulation(const Graph& graph, std::size_t devices)
       : graph_(graph),
         channels_(devices),
         devices_(devices),
@@ -113,9 +113,9 @@ class KeyedSimulation final : public BaechiSimulator::Simulation {
     }
   }
 
-  const BaechiStep& run(const IdVector<OpId, DeviceId>& placement, BaechiLog* log,
-                        std::span<StepObserver* const> observers,
-                        const IdVector<DeviceId, Bytes>& held) override {
+  const Step& run(const IdVector<OpId, DeviceId>& placement, Log* log,
+                  std::span<StepObserver* const> observers,
+                  const IdVector<DeviceId, Bytes>& held) override {
     log_ = log;
     observers_ = observers;
     reset(placement, held);
@@ -144,7 +144,7 @@ class KeyedSimulation final : public BaechiSimulator::Simulation {
   };
   struct Sent {
     TensorId tensor{~std::uint32_t{0}};
-    BaechiBooking booking;
+    Booking booking;
   };
 
   void reset(const IdVector<OpId, DeviceId>& placement, const IdVector<DeviceId, Bytes>& held) {
@@ -159,7 +159,7 @@ class KeyedSimulation final : public BaechiSimulator::Simulation {
   }
 
   void run_op(OpId v) {
-    const BaechiGraph::Op& op = graph_.op(v);
+    const Graph::Op& op = graph_.op(v);
     const auto [ready, unmet, unread, topo, d] = ops_[v];
     Device& device = devices_[d];
     const TimePoint start = later(device.free, ready);
@@ -183,7 +183,7 @@ class KeyedSimulation final : public BaechiSimulator::Simulation {
   /// When the last tensor of `e`, produced at `end`, is on `to`.
   TimePoint send(EdgeId e, DeviceId from, DeviceId to, TimePoint end) {
     TimePoint last{};
-    for (const BaechiGraph::Send& s : graph_.sends(e)) {
+    for (const Graph::Send& s : graph_.sends(e)) {
       Sent& sent = sent_[s.slot * devices_.size() + index(to)];
       const bool cached = sent.tensor == s.tensor;
       if (!cached) {
@@ -201,7 +201,7 @@ class KeyedSimulation final : public BaechiSimulator::Simulation {
     return last;
   }
 
-  void hold_memory(const BaechiGraph::Op& op, DeviceId d, TimePoint now) {
+  void hold_memory(const Graph::Op& op, DeviceId d, TimePoint now) {
     Device& device = devices_[d];
     device.weights += op.persistent;
     device.used += op.outputs;
@@ -222,7 +222,7 @@ class KeyedSimulation final : public BaechiSimulator::Simulation {
   void read_outputs(OpId producer, TimePoint now) {
     OpState& op = ops_[producer];
     const bool last = --op.unread == 0;
-    const BaechiGraph::Op& of = graph_.op(producer);
+    const Graph::Op& of = graph_.op(producer);
     devices_[op.device].used -= static_cast<int>(last) * (of.outputs - of.persistent);
     if (!observers_.empty() && last) tell_memory(devices_[op.device], op.device, Bytes{}, now);
   }
@@ -252,21 +252,20 @@ class KeyedSimulation final : public BaechiSimulator::Simulation {
     result.events = ran + result.transfers;
   }
 
-  const BaechiGraph& graph_;
-  BaechiLog* log_ = nullptr;
+  const Graph& graph_;
+  Log* log_ = nullptr;
   std::span<StepObserver* const> observers_;
 
-  BaechiChannels channels_;
+  Channels channels_;
   IdVector<DeviceId, Device> devices_;
   std::vector<Sent> sent_;  // [num_slots, num_devices], the last booked of each slot
   IdVector<OpId, OpState> ops_, at_start_;
   std::vector<OpId> by_topo_, sources_;
   ReadyQueue<Key> queue_;
-  BaechiStep step_;
+  Step step_;
 };
 
-std::unique_ptr<BaechiSimulator::Simulation> make_simulation(const BaechiGraph& graph,
-                                                             std::size_t devices) {
+std::unique_ptr<Simulator::Simulation> make_simulation(const Graph& graph, std::size_t devices) {
   const auto end = static_cast<std::uint64_t>(end_of_time(graph).time_since_epoch().count());
   if (static_cast<int>(std::bit_width(end)) + topo_bits(graph) < 64)
     return std::make_unique<KeyedSimulation<std::uint64_t>>(graph, devices);
@@ -275,27 +274,26 @@ std::unique_ptr<BaechiSimulator::Simulation> make_simulation(const BaechiGraph& 
 
 }  // namespace
 
-BaechiSimulator::BaechiSimulator(const BaechiGraph& graph, std::size_t devices)
+Simulator::Simulator(const Graph& graph, std::size_t devices)
     : simulation_(make_simulation(graph, devices)) {}
-BaechiSimulator::~BaechiSimulator() = default;
-BaechiSimulator::BaechiSimulator(BaechiSimulator&&) noexcept = default;
+Simulator::~Simulator() = default;
+Simulator::Simulator(Simulator&&) noexcept = default;
 
-const BaechiStep& BaechiSimulator::run(const IdVector<OpId, DeviceId>& placement, BaechiLog* log,
-                                       std::span<StepObserver* const> observers,
-                                       const IdVector<DeviceId, Bytes>& held) {
+const Step& Simulator::run(const IdVector<OpId, DeviceId>& placement, Log* log,
+                           std::span<StepObserver* const> observers,
+                           const IdVector<DeviceId, Bytes>& held) {
   return simulation_->run(placement, log, observers, held);
 }
 
-BaechiStep simulate_baechi(const BaechiGraph& graph, const IdVector<OpId, DeviceId>& placement,
-                           std::size_t devices, BaechiLog* log,
-                           const IdVector<DeviceId, Bytes>& held) {
+Step simulate(const Graph& graph, const IdVector<OpId, DeviceId>& placement, std::size_t devices,
+              Log* log, const IdVector<DeviceId, Bytes>& held) {
   BAECHI_CHECK(placement.size() == graph.num_ops(), "placement of {} ops for {}", placement.size(),
                graph.num_ops());
   for (const DeviceId d : placement)
     BAECHI_CHECK(index(d) < devices, "no device {} among {}", index(d), devices);
   BAECHI_CHECK(held.empty() || held.size() == devices, "{} of {} devices hold something",
                held.size(), devices);
-  return BaechiSimulator(graph, devices).run(placement, log, {}, held);
+  return Simulator(graph, devices).run(placement, log, {}, held);
 }
 
-}  // namespace baechi
+}  // namespace baechi::original

@@ -7,10 +7,10 @@
 #include "sim/original/graph.h"
 #include "sim/problem/step.h"
 
-namespace baechi {
+namespace baechi::original {
 
 /// StepResult's counts, and what is left on each device when all is done.
-struct BaechiStep {
+struct Step {
   StepResult result;
   IdVector<DeviceId, Bytes> final_memory;  ///< [num_devices]
 };
@@ -22,22 +22,21 @@ struct BaechiStep {
 /// for their persistent part go as the last reader is taken (Q6); received copies take none (Q7).
 /// `placement` covers the graph. `held`: what is on each device before the step, perhaps less than
 /// nothing (Q12: what the original's adjusters leave there); [num_devices], or empty for nothing.
-BaechiStep simulate_baechi(const BaechiGraph& graph, const IdVector<OpId, DeviceId>& placement,
-                           std::size_t devices, BaechiLog* log = nullptr,
-                           const IdVector<DeviceId, Bytes>& held = {});
+Step simulate(const Graph& graph, const IdVector<OpId, DeviceId>& placement, std::size_t devices,
+              Log* log = nullptr, const IdVector<DeviceId, Bytes>& held = {});
 
 /// The same for one placement of a graph after another. For one thread.
-class BaechiSimulator {
+class Simulator {
  public:
-  BaechiSimulator(const BaechiGraph& graph, std::size_t devices);  ///< `graph` outlives it
-  ~BaechiSimulator();
-  BaechiSimulator(BaechiSimulator&&) noexcept;
+  Simulator(const Graph& graph, std::size_t devices);  ///< `graph` outlives it
+  ~Simulator();
+  Simulator(Simulator&&) noexcept;
 
   /// Good until the next call. Observers see a transfer last from the start of its sending to the
   /// end of its receiving, and a tensor found on a device not at all.
-  const BaechiStep& run(const IdVector<OpId, DeviceId>& placement, BaechiLog* log,
-                        std::span<StepObserver* const> observers,
-                        const IdVector<DeviceId, Bytes>& held = {});
+  const Step& run(const IdVector<OpId, DeviceId>& placement, Log* log,
+                  std::span<StepObserver* const> observers,
+                  const IdVector<DeviceId, Bytes>& held = {});
 
   class Simulation;
 
@@ -45,4 +44,4 @@ class BaechiSimulator {
   std::unique_ptr<Simulation> simulation_;
 };
 
-}  // namespace baechi
+}  // namespace baechi::original

@@ -40,8 +40,8 @@ void check_adjuster(Record& record, const NamedGraph& graph,
   }
   record.equal("placement", ids(adjusted.device, original::no_device));
   record.equal("device_size_after", bytes(adjusted.size));
-  const BaechiStep step = simulate_baechi(workload.grouped("tf").graph, adjusted.device, devices,
-                                          nullptr, adjusted.size);
+  const original::Step step = original::simulate(workload.grouped("tf").graph, adjusted.device,
+                                                 devices, nullptr, adjusted.size);
   IdVector<DeviceId, Bytes> peak;
   for (const DeviceUse& use : step.result.devices) peak.push_back(use.peak);
   record.equal("virtual_makespan", us(step.result.makespan));

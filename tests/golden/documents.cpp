@@ -21,13 +21,13 @@ void check_field(const json& object, const char* field, const json& got, const s
   record.finish();
 }
 
-json topo_order(const BaechiGraph& graph) {
+json topo_order(const original::Graph& graph) {
   json order = json::array();
   for (const OpId v : graph.ops()) order.push_back(graph.op(v).topo);
   return order;
 }
 
-json predecessors(const BaechiGraph& graph) {
+json predecessors(const original::Graph& graph) {
   json order = json::object();
   for (const OpId v : graph.ops()) {
     json& list = order[fmt::format("{}", index(v))] = json::array();
@@ -123,7 +123,7 @@ std::string run_name(std::size_t i, const json& run) {
 
 /// The counts and sums at the head of a results file.
 void check_head(const json& results, Workload& workload, const std::string& file, Report& report) {
-  const BaechiGraph& graph = workload.grouped("tf").graph;
+  const original::Graph& graph = workload.grouped("tf").graph;
   Record record(report, file, "head", results);
   record.leave_out({"graph", "file", "source", "mapping", "num_ops_in_file", "topo_order",
                     "pred_order", "groupers", "fusion", "lp", "runs", "adjusters"});
@@ -168,7 +168,7 @@ void check_results(const json& results, const json& graph, const std::string& fi
                    Report& report) {
   Workload workload(read_graph(graph));
   check_head(results, workload, file, report);
-  const BaechiGraph& view = workload.grouped("tf").graph;
+  const original::Graph& view = workload.grouped("tf").graph;
   check_field(results, "topo_order", topo_order(view), file, "topo_order", report);
   check_field(results, "pred_order", predecessors(view), file, "pred_order", report);
   if (results.contains("groupers")) check_groupers(results["groupers"], workload, file, report);

@@ -19,13 +19,13 @@ std::int64_t whole_us(TimePoint t) {
 
 }  // namespace
 
-void EventLog::on_op(const BaechiOpEvent& e) {
+void EventLog::on_op(const original::OpEvent& e) {
   events_.push_back(
       {nullptr,
        {number(e.op), number(e.device), whole_us(e.ready), whole_us(e.start), whole_us(e.end)}});
 }
 
-void EventLog::on_transfer(const BaechiTransferEvent& e) {
+void EventLog::on_transfer(const original::TransferEvent& e) {
   events_.push_back({&tensors_[index(e.send.tensor)],
                      {number(e.src), number(e.dst), number(e.from), number(e.to), e.cached ? 1 : 0,
                       whole_us(e.booking.send_start), whole_us(e.booking.send_end),

@@ -8,12 +8,12 @@
 
 namespace baechi::golden {
 
-class EventLog final : public BaechiLog {
+class EventLog final : public original::Log {
  public:
   /// `tensors`: their names; outlive the log.
   explicit EventLog(const std::vector<std::string>& tensors) : tensors_(tensors) {}
-  void on_op(const BaechiOpEvent& e) override;
-  void on_transfer(const BaechiTransferEvent& e) override;
+  void on_op(const original::OpEvent& e) override;
+  void on_transfer(const original::TransferEvent& e) override;
 
   std::size_t size() const { return events_.size(); }
   /// ["op", id, dev, ready, start, end] and ["xfer", tensor, src_op, dst_op, from_dev, to_dev,

@@ -39,7 +39,7 @@ void check_read(const GoldenRead& r, std::size_t num_ops) {
 }
 
 /// Throws InputError on a cycle: its ops are left without a number, as only the first may be.
-void check_acyclic(const BaechiGraph& graph) {
+void check_acyclic(const original::Graph& graph) {
   std::size_t zeros = 0;
   for (const OpId v : graph.ops()) zeros += graph.op(v).topo == 0 ? 1U : 0U;
   if (zeros > 1) throw InputError("the graph has a cycle");
@@ -59,7 +59,7 @@ GoldenOp read_op(const json& op) {
   return result;
 }
 
-BaechiGraph::Op baechi_op(const GoldenOp& op, std::uint32_t group) {
+original::Graph::Op baechi_op(const GoldenOp& op, std::uint32_t group) {
   if (op.compute_us < 0) throw InputError(fmt::format("op '{}': negative time", op.name));
   Bytes outputs;
   for (const std::int64_t port : op.outputs) outputs += Bytes{port};
@@ -92,17 +92,17 @@ NamedGraph named_graph(const GoldenGraph& graph, const std::vector<std::string>&
   std::vector<std::string> group_names{"(none)\n"};  // no_group, which no op is in
   Interned tensor_ids(tensors);
   Interned group_ids(group_names);
-  IdVector<OpId, BaechiGraph::Op> ops;
+  IdVector<OpId, original::Graph::Op> ops;
   for (std::size_t v = 0; v < graph.ops.size(); ++v)
     ops.push_back(baechi_op(graph.ops[v], group_ids(group_of.at(v))));
-  std::vector<BaechiGraph::Read> reads;
+  std::vector<original::Graph::Read> reads;
   for (const GoldenRead& r : graph.reads)
     reads.push_back({op_id(r.src),
                      op_id(r.dst),
                      {.tensor = TensorId{tensor_ids(r.tensor)},
                       .size = Bytes{r.bytes},
                       .time = from_microseconds(r.us)}});
-  BaechiGraph made(std::move(ops), reads);
+  original::Graph made(std::move(ops), reads);
   check_acyclic(made);
   return {std::move(made), std::move(tensors), std::move(group_names)};
 }
@@ -135,8 +135,8 @@ CanonicalForm canonical_form(const GoldenGraph& graph) {
   }
   const NamedGraph named = named_graph(kept, std::vector<std::string>(kept.ops.size()));
   for (const EdgeId e : named.graph.edges()) {
-    const BaechiGraph::Edge& edge = named.graph.edge(e);
-    for (const BaechiGraph::Send& s : named.graph.sends(e))
+    const original::Graph::Edge& edge = named.graph.edge(e);
+    for (const original::Graph::Send& s : named.graph.sends(e))
       form.edges.push_back({{"src", index(edge.src)},
                             {"dst", index(edge.dst)},
                             {"tensor", named.tensors[index(s.tensor)]},
@@ -176,17 +176,17 @@ FusedGraph read_fused(const json& record) {
   for (const GoldenRead& r : graph.reads) check_read(r, graph.ops.size());
   NamedGraph named = named_graph(graph, group_of);
   // Q13: a fused op keeps the number of the op it began with.
-  IdVector<OpId, BaechiGraph::Op> ops;
+  IdVector<OpId, original::Graph::Op> ops;
   for (const OpId v : named.graph.ops()) {
     ops.push_back(named.graph.op(v));
     ops[v].topo = topo[index(v)];
   }
-  std::vector<BaechiGraph::Read> reads;
+  std::vector<original::Graph::Read> reads;
   for (const EdgeId e : named.graph.edges()) {
-    for (const BaechiGraph::Send& s : named.graph.sends(e))
+    for (const original::Graph::Send& s : named.graph.sends(e))
       reads.push_back({named.graph.edge(e).src, named.graph.edge(e).dst, s});
   }
-  named.graph = BaechiGraph(std::move(ops), reads, true);
+  named.graph = original::Graph(std::move(ops), reads, true);
   return {std::move(named), std::move(members)};
 }
 

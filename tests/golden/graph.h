@@ -1,4 +1,4 @@
-/// Graphs of the goldens, with the names that a BaechiGraph does without.
+/// Graphs of the goldens, with the names that a original::Graph does without.
 #pragma once
 #include <string>
 #include <vector>
@@ -44,7 +44,7 @@ struct CanonicalForm {
 CanonicalForm canonical_form(const GoldenGraph& graph);
 
 struct NamedGraph {
-  BaechiGraph graph;
+  original::Graph graph;
   std::vector<std::string> tensors;  ///< [num_tensors]
   /// [num_groups + 1], from 1. "" is Python's None, the one group of all ops without a label.
   std::vector<std::string> group_names;

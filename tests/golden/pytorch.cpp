@@ -14,16 +14,16 @@ namespace {
 /// PT1: one tensor per edge, named by the number of its edge, which is its alone, or, if `shared`,
 /// by all that the edge carries, so that edges may share it.
 NamedGraph one_tensor_per_edge(const NamedGraph& named, bool shared) {
-  const BaechiGraph& graph = named.graph;
-  IdVector<OpId, BaechiGraph::Op> ops;
+  const original::Graph& graph = named.graph;
+  IdVector<OpId, original::Graph::Op> ops;
   for (const OpId v : graph.ops()) ops.push_back(graph.op(v));
   std::vector<std::string> names;
   std::map<std::string, std::uint32_t> known;
-  std::vector<BaechiGraph::Read> reads;
+  std::vector<original::Graph::Read> reads;
   for (const EdgeId e : graph.edges()) {
     Bytes size;
     std::string name;
-    for (const BaechiGraph::Send& s : graph.sends(e)) {
+    for (const original::Graph::Send& s : graph.sends(e)) {
       size += s.size;
       name += (name.empty() ? "" : "+") + named.tensors[index(s.tensor)];
     }
@@ -34,7 +34,7 @@ NamedGraph one_tensor_per_edge(const NamedGraph& named, bool shared) {
                      graph.edge(e).dst,
                      {.tensor = TensorId{at->second}, .size = size, .time = graph.time(e)}});
   }
-  return {BaechiGraph(std::move(ops), reads), std::move(names), named.group_names};
+  return {original::Graph(std::move(ops), reads), std::move(names), named.group_names};
 }
 
 original::PlacerOptions options_of(Record& record) {

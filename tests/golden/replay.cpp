@@ -51,7 +51,7 @@ std::optional<std::int64_t> limit_of(const std::string& mem, const Workload& wor
 }
 
 /// Longest path if an edge costs x times its time: what the objective is of a given x.
-double length_with(const BaechiGraph& graph, const std::vector<double>& x) {
+double length_with(const original::Graph& graph, const std::vector<double>& x) {
   // Not by Op::topo, which a fused graph has from its ops (Q13).
   std::vector<std::size_t> unmet;
   for (const OpId v : graph.ops()) unmet.push_back(graph.in_edges(v).size());
@@ -66,7 +66,7 @@ double length_with(const BaechiGraph& graph, const std::vector<double>& x) {
     end[v] += static_cast<double>(graph.op(v).compute.count()) / 1e3;
     longest = std::max(longest, end[v]);
     for (const EdgeId e : graph.out_edges(v)) {
-      const BaechiGraph::Edge& edge = graph.edge(e);
+      const original::Graph::Edge& edge = graph.edge(e);
       end[edge.dst] = std::max(
           end[edge.dst], end[v] + x[index(e)] * static_cast<double>(graph.time(e).count()) / 1e3);
       if (--unmet[index(edge.dst)] == 0) queue.push_back(edge.dst);
@@ -76,7 +76,7 @@ double length_with(const BaechiGraph& graph, const std::vector<double>& x) {
 }
 
 /// The most by which `x` breaks a bound or a degree row.
-double infeasibility(const BaechiGraph& graph, const std::vector<double>& x) {
+double infeasibility(const original::Graph& graph, const std::vector<double>& x) {
   double worst = 0.0;
   for (const double value : x) worst = std::max({worst, -value, value - 1.0});
   for (const OpId v : graph.ops()) {
@@ -153,7 +153,7 @@ void check_virtual(const json& run, const IdVector<OpId, DeviceId>& placement, W
                    const std::string& file, const std::string& name, Report& report) {
   const NamedGraph& graph = workload.grouped("tf");
   EventLog log(graph.tensors);
-  const BaechiStep step = simulate_baechi(graph.graph, placement, workload.devices(), &log);
+  const original::Step step = original::simulate(graph.graph, placement, workload.devices(), &log);
   Record record(report, file, name, at(run, "virtual"));
   record.leave_out({"wall_s", "cpu_s", "events", "num_events", "events_fnv1a64"});
   IdVector<DeviceId, Bytes> peak;
@@ -250,7 +250,7 @@ std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& gr
   return favourite;
 }
 
-std::vector<std::uint32_t> favourites_of_edges(const BaechiGraph& graph,
+std::vector<std::uint32_t> favourites_of_edges(const original::Graph& graph,
                                                const std::vector<std::uint32_t>& edges) {
   for (const std::uint32_t e : edges) {
     if (e >= graph.num_edges())
@@ -265,7 +265,7 @@ json children(const std::vector<std::uint32_t>& favourites) {
   return list;
 }
 
-json lp_size(const BaechiGraph& graph) {
+json lp_size(const original::Graph& graph) {
   const std::size_t e = graph.num_edges();
   const std::size_t v = graph.num_ops();
   std::size_t sources = 0;

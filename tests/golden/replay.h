@@ -54,11 +54,11 @@ std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph
 std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& graph,
                                             const std::vector<std::uint32_t>& favourite_edges);
 /// The favourite child of each op, or `nobody`. Throws InputError on an edge that is not there.
-std::vector<std::uint32_t> favourites_of_edges(const BaechiGraph& graph,
+std::vector<std::uint32_t> favourites_of_edges(const original::Graph& graph,
                                                const std::vector<std::uint32_t>& edges);
 /// Ids by position, `nobody` as -1.
 json children(const std::vector<std::uint32_t>& favourites);
 /// {rows, cols, nnz} of the original's formulation.
-json lp_size(const BaechiGraph& graph);
+json lp_size(const original::Graph& graph);
 
 }  // namespace baechi::golden

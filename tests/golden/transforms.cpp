@@ -14,7 +14,7 @@ OpId op_id(std::size_t i) {
   return OpId{static_cast<std::uint32_t>(i)};
 }
 
-std::vector<FusionEdge> pairs(const BaechiGraph& graph) {
+std::vector<FusionEdge> pairs(const original::Graph& graph) {
   std::vector<FusionEdge> edges;
   for (const EdgeId e : graph.edges()) edges.push_back({graph.edge(e).src, graph.edge(e).dst});
   return edges;
@@ -24,7 +24,7 @@ std::vector<FusionEdge> pairs(const BaechiGraph& graph) {
 json tensors_on(const std::vector<std::uint32_t>& edges, const NamedGraph& graph) {
   json tensors = json::array();
   for (const std::uint32_t e : edges) {
-    for (const BaechiGraph::Send& s : graph.graph.sends(EdgeId{e})) {
+    for (const original::Graph::Send& s : graph.graph.sends(EdgeId{e})) {
       const json tensor{graph.tensors[index(s.tensor)], s.size.count, us(s.time)};
       if (std::ranges::find(tensors, tensor) == tensors.end()) tensors.push_back(tensor);
     }
@@ -82,7 +82,7 @@ std::vector<std::string> coplaced_groups(const GoldenGraph& graph) {
 }
 
 json fused_record(const GoldenGraph& golden, const NamedGraph& grouped, const FusionRules& rules) {
-  const BaechiGraph& graph = grouped.graph;
+  const original::Graph& graph = grouped.graph;
   IdVector<OpId, GroupId> group;
   for (const OpId v : graph.ops()) group.push_back(graph.op(v).group);
   Fusion::Outputs outputs;
@@ -95,7 +95,7 @@ json fused_record(const GoldenGraph& golden, const NamedGraph& grouped, const Fu
   json nodes = json::array(), edges = json::array();
   for (const OpId v : graph.ops()) {
     if (fusion.leader(v) != v) continue;
-    BaechiGraph::Op sum = graph.op(v);
+    original::Graph::Op sum = graph.op(v);
     json members = json::array();
     for (const OpId s : fusion.swallowed(v)) {
       members.push_back(index(s));

@@ -6,7 +6,7 @@
 
 #include "placers/original/original.h"
 #include "placers/solver/clp.h"
-#include "sim/cluster/cost_model.h"
+#include "sim/cluster/original_costs.h"
 #include "sim/error.h"
 #include "sim/original/simulation.h"
 #include "tests/golden/goldens.h"
@@ -17,12 +17,12 @@ namespace baechi::golden {
 namespace {
 
 void check_comm_cost(Record& record) {
-  const BaechiCosts::Fit fit{.us_per_byte = record.input("coef").get<double>(),
-                             .intercept_us = record.input("intercept").get<double>()};
+  const OriginalCosts::Fit fit{.us_per_byte = record.input("coef").get<double>(),
+                               .intercept_us = record.input("intercept").get<double>()};
   json got = json::array();
   for (const json& value : record.input("values")) {
     const Bytes size{value.at(0).get<std::int64_t>()};
-    got.push_back({size.count, us(BaechiCosts::transfer_time(size, fit))});
+    got.push_back({size.count, us(OriginalCosts::transfer_time(size, fit))});
   }
   record.equal("values", got);
 }
@@ -159,7 +159,7 @@ void check_sensitivity(Record& record, const GoldenGraph& golden, const json& pr
                            {.algorithm = algorithm, .colocation = false}, favourites);
   };
   const auto simulated = [&](const original::PlacerResult& placed) {
-    return us(simulate_baechi(graph.graph, placed.device, golden.devices).result.makespan);
+    return us(original::simulate(graph.graph, placed.device, golden.devices).result.makespan);
   };
   const original::PlacerResult etf = place(original::Algorithm::m_etf, {});
   Duration work{};

@@ -111,7 +111,7 @@ TEST_SUITE("search") {
   }
 
   TEST_CASE("the same seed and budget give the same placement on any number of threads") {
-    std::size_t guessed = 0;
+    std::size_t estimated = 0;
     for (const char* objective : {"step_time", "max_load", "latency"}) {
       CAPTURE(objective);
       for (const std::uint64_t seed : {6U, 7U, 8U}) {
@@ -119,7 +119,7 @@ TEST_SUITE("search") {
         const RandomProblem random({.ops = 60}, 4, seed);
         const auto evaluator = make_objective(objective, Options(objective))->on(random.under({}));
         evaluator->begin(random.placement);
-        guessed += evaluator->guesses() > 1 ? 1U : 0U;
+        estimated += evaluator->estimates() > 1 ? 1U : 0U;
         const auto placer = searcher({{"objective", value(objective)},
                                       {"evaluations", value("1000")},
                                       {"chains", value("5")}});
@@ -137,7 +137,7 @@ TEST_SUITE("search") {
         CHECK(found.front().facts.at("evaluations") == 1000.0);
       }
     }
-    CHECK(guessed > 0);  // where all devices are alike, and the objective is the step
+    CHECK(estimated > 0);  // where all devices are the same, and the objective is the step
   }
 
   TEST_CASE("on graphs small enough to try everything it finds the best") {
@@ -224,7 +224,7 @@ TEST_SUITE("search") {
     }
   }
 
-  TEST_CASE("of several changes the one that shortens the step most is guessed") {
+  TEST_CASE("of several changes the one that shortens the step most is estimated") {
     //   a(10) --100 B--> b(20)    all on gpu0, a, c, b, d: 60 ns. c and d elsewhere: 10 + 20.
     //   c(10) --100 B--> d(20)    d alone: 20 + 100 + 20. b and d: 10 + 100 + 100 + 20.
     OpGraphBuilder build;
@@ -240,14 +240,14 @@ TEST_SUITE("search") {
     const Problem problem{graph, cluster, costs};
     const auto evaluator = make_objective("step_time", Options("step_time"))->on(problem);
     CHECK(evaluator->begin(on({gpu0, gpu0, gpu0, gpu0})).value == 60ns);
-    REQUIRE(evaluator->guesses() >= 3);
+    REQUIRE(evaluator->estimates() >= 3);
     const std::vector<std::vector<OpMove>> changes{
         {{d, gpu1}}, {{c, gpu1}, {d, gpu1}}, {{b, gpu1}, {d, gpu1}}};
-    CHECK(evaluator->guess(changes) == 1);
-    CHECK(evaluator->guess(std::span(changes).first(1)) == 0);
+    CHECK(evaluator->best_estimate(changes) == 1);
+    CHECK(evaluator->best_estimate(std::span(changes).first(1)) == 0);
   }
 
-  TEST_CASE("after any attempts, guesses are those of an evaluator that begins there") {
+  TEST_CASE("after any attempts, estimates are those of an evaluator that begins there") {
     const auto objective = make_objective("step_time", Options("step_time"));
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       CAPTURE(seed);
@@ -265,14 +265,14 @@ TEST_SUITE("search") {
       const auto evaluator = objective->on(problem);
       Placement base = random_placement(graph, cluster, draw);
       CHECK(evaluator->begin(base) == objective->score(problem, base));
-      REQUIRE(evaluator->guesses() > 1);
+      REQUIRE(evaluator->estimates() > 1);
       for (int i = 0; i < 50; ++i) {
-        std::vector<std::vector<OpMove>> changes(evaluator->guesses());
+        std::vector<std::vector<OpMove>> changes(evaluator->estimates());
         std::ranges::generate(changes, some);
         const auto anew = objective->on(problem);
         anew->begin(base);
-        const std::size_t best = evaluator->guess(changes);
-        CHECK(best == anew->guess(changes));
+        const std::size_t best = evaluator->best_estimate(changes);
+        CHECK(best == anew->best_estimate(changes));
         Placement next = base;
         std::vector<OpId> moved;
         for (const auto& [v, to] : changes[best]) {

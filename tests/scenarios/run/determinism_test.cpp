@@ -76,7 +76,7 @@ TEST_SUITE("results") {
   }
 
   TEST_CASE("out of memory says on which device, who asked, for how much, and what there was") {
-    // Two ops of 3 and 4 bytes of weights on devices of 5: weights enter the books first.
+    // Two ops of 3 and 4 bytes of weights on devices of 5: weights are accounted for first.
     const TemporaryFolder folder;
     folder.write("t.json", R"({"format": "baechi-trace", "version": 1, "name": "heavy", "ops": [
       {"name": "a", "compute_us": 1, "persistent_bytes": 3}, {"name": "b", "compute_us": 2, "persistent_bytes": 4}]})");

@@ -51,7 +51,7 @@ TEST_SUITE("simulator") {
     }
   }
 
-  TEST_CASE("without books a step takes as long, where memory is ample") {
+  TEST_CASE("without memory accounting a step takes as long, where memory is ample") {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       const RandomProblem random({.ops = 60}, 4, seed);
       for (EngineOptions engine : all_engines()) {

@@ -104,19 +104,19 @@ TEST_SUITE("batch estimate") {
       const EngineOptions engine{.transfers = static_cast<Transfers>(seed % 5),
                                  .cache_tensors = seed % 3 > 0};
       const Problem problem{graph, cluster, costs, engine};
-      BatchEstimate batch(problem);
+      StepEstimate batch(problem);
       CHECK(batch.unit() == 1ns);
       // Half of the lanes begin alike: most of what a search asks is.
       std::vector<Placement> placements;
       const Placement base = anywhere(graph, devices, random);
-      for (std::size_t lane = 0; lane < BatchEstimate::lanes; ++lane) {
+      for (std::size_t lane = 0; lane < StepEstimate::lanes; ++lane) {
         placements.push_back(seed % 2 == 0 ? base : anywhere(graph, devices, random));
         batch.place(lane, placements.back());
       }
       for (int round = 0; round < 3; ++round) {
         const std::vector<OpId> order = any_order(graph, random);
-        const BatchEstimate::Times times = batch.run(order);
-        for (std::size_t lane = 0; lane < BatchEstimate::lanes; ++lane) {
+        const StepEstimate::Times times = batch.run(order);
+        for (std::size_t lane = 0; lane < StepEstimate::lanes; ++lane) {
           CHECK(times[lane] == estimate(problem, placements[lane], order, 1ns));
           const OpId v{random.below(static_cast<std::uint32_t>(graph.num_ops()))};
           placements[lane].device[v] = DeviceId{random.below(devices)};
@@ -141,7 +141,7 @@ TEST_SUITE("batch estimate") {
     const Cluster cluster = Cluster::uniform(2, Bytes{1}, {.bandwidth = {1e9}, .latency = {}});
     const ProfiledCosts costs(graph, cluster);
     for (const Transfers transfers : {Transfers::sequential, Transfers::parallel}) {
-      BatchEstimate batch({graph, cluster, costs, {.transfers = transfers}});
+      StepEstimate batch({graph, cluster, costs, {.transfers = transfers}});
       batch.move(0, c, DeviceId{1});
       batch.move(0, d, DeviceId{1});
       const Duration expected = transfers == Transfers::sequential ? 315ns : 225ns;
@@ -160,10 +160,10 @@ TEST_SUITE("batch estimate") {
     const OpGraph graph = std::move(b).build();
     const Cluster cluster = Cluster::uniform(2, Bytes{1}, {.bandwidth = {1e9}, .latency = {}});
     const ProfiledCosts costs(graph, cluster);
-    BatchEstimate batch({graph, cluster, costs});
+    StepEstimate batch({graph, cluster, costs});
     CHECK(batch.unit() == 4ns);
     batch.move(3, OpId{1}, DeviceId{1});
-    const BatchEstimate::Times times = batch.run(std::vector{u, v});
+    const StepEstimate::Times times = batch.run(std::vector{u, v});
     CHECK(times[0] == 5s + 4ns);
     CHECK(times[3] == 5s + 1us + 4ns);
   }
@@ -175,7 +175,7 @@ TEST_SUITE("batch estimate") {
     devices.push_back({.name = "b", .kind = {}, .memory = {}, .speed = 2.0});
     const Cluster cluster = Cluster::uniform(std::move(devices), {.bandwidth = {1e9}});
     const ProfiledCosts costs(graph, cluster);
-    CHECK_FALSE(BatchEstimate::suits({graph, cluster, costs}));
-    CHECK_THROWS_AS(BatchEstimate({graph, cluster, costs}), InputError);
+    CHECK_FALSE(StepEstimate::suits({graph, cluster, costs}));
+    CHECK_THROWS_AS(StepEstimate({graph, cluster, costs}), InputError);
   }
 }

@@ -73,7 +73,7 @@ TEST_SUITE("baechi") {
     g.add_edge(t0, b);
     g.add_control(a, b);
     const Case test(std::move(g).build());
-    const BaechiGraph view = BaechiGraph::from(test.graph, test.costs, test.cluster);
+    const original::Graph view = original::Graph::from(test.graph, test.costs, test.cluster);
     REQUIRE(view.num_edges() == 2);
     CHECK(view.edge(EdgeId{0}).dst == OpId{1});
     CHECK(view.time(EdgeId{0}) == 2000ns + 1000ns + 4ns);

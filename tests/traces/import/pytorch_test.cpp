@@ -11,6 +11,7 @@
 #include "tests/random_problems.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
+#include "tests/validate/plans.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -79,9 +80,9 @@ OpGraph chain() {
 TEST_SUITE("pytorch") {
   TEST_CASE("the fit: 1.2 times the measured bytes and 0.1 ms, nothing for nothing") {
     // 1.2 x 0.1788 ns/B x 1 MB + 100 us = 314.56 us; without the 1.2: 278.8 us
-    CHECK(BaechiCosts::transfer_time(Bytes{1'000'000}, BaechiCosts::pytorch_fit) == 314'560ns);
-    CHECK(BaechiCosts::transfer_time(Bytes{1}, BaechiCosts::pytorch_fit) == 100'000ns);
-    CHECK(BaechiCosts::transfer_time(Bytes{}, BaechiCosts::pytorch_fit) == 0ns);
+    CHECK(OriginalCosts::transfer_time(Bytes{1'000'000}, OriginalCosts::pytorch_fit) == 314'560ns);
+    CHECK(OriginalCosts::transfer_time(Bytes{1}, OriginalCosts::pytorch_fit) == 100'000ns);
+    CHECK(OriginalCosts::transfer_time(Bytes{}, OriginalCosts::pytorch_fit) == 0ns);
     const auto time = [](const std::string& fit) {
       const ScenarioFile file = scenario_of(
           "graph: {generate: layered, ops: 10}\nplacers: [single]\n"
