@@ -8,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "sim/saturated.h"
+
 namespace baechi {
 namespace {
 
@@ -55,8 +57,8 @@ std::optional<std::int64_t> to_count(std::optional<double> value) {
 }  // namespace
 
 Duration operator/(Bytes size, Bandwidth bw) {
-  const double ns = std::ceil(static_cast<double>(size.count) * 1e9 / bw.bytes_per_second);
-  return Duration{static_cast<std::int64_t>(ns)};
+  return Duration{
+      saturated(std::ceil(static_cast<double>(size.count) * 1e9 / bw.bytes_per_second))};
 }
 
 std::optional<Bytes> parse_bytes(std::string_view text) {
@@ -96,7 +98,11 @@ std::string to_text(Duration time) {
 }
 
 std::string to_text(Bandwidth rate) {
-  return fmt::format("{:.2f} GB/s", rate.bytes_per_second / 1e9);
+  const double v = rate.bytes_per_second;
+  if (v < 1e3) return fmt::format("{:.3g} B/s", v);
+  if (v < 1e6) return fmt::format("{:.2f} kB/s", v / 1e3);
+  if (v < 1e7) return fmt::format("{:.2f} MB/s", v / 1e6);
+  return fmt::format("{:.2f} GB/s", v / 1e9);
 }
 
 std::string to_text(FlopRate rate) {

@@ -114,6 +114,19 @@ class Scheduler {
     return result;
   }
 
+  /// What the inputs of `v` take on `d` that other devices produce.
+  Bytes copies_to(OpId v, DeviceId d) const {
+    Bytes sum{};
+    TensorId last{~std::uint32_t{0}};
+    for (const EdgeId e : graph_.in_edges(v)) {
+      const Edge& edge = graph_.edge(e);
+      if (std::exchange(last, edge.tensor) != edge.tensor &&
+          schedule_.transfers.device(edge.src) != d)
+        sum += graph_.tensor(edge.tensor).copied();
+    }
+    return sum;
+  }
+
   std::string stuck() const {
     const BookedMemory& memory = schedule_.memory;
     for (const OpId v : graph_.ops()) {
@@ -124,10 +137,11 @@ class Scheduler {
         if (!pinned && memory.left(d) > memory.left(roomiest)) roomiest = d;
       }
       return fmt::format(
-          "stuck with {} of {} ops placed: op '{}' needs {} of weights and {} while it runs; {}{} "
-          "has {} left beside its peak",
+          "stuck with {} of {} ops placed: op '{}' needs {} of weights, {} while it runs and up to "
+          "{} for copies of its inputs; {}{} has {} left beside its peak",
           order_.size(), graph_.num_ops(), graph_.name(v), to_text(memory.weights_to_place(v)),
-          to_text(memory.own_need(v)), schedule_.cluster.device(roomiest).name,
+          to_text(memory.own_need(v)), to_text(copies_to(v, roomiest)),
+          schedule_.cluster.device(roomiest).name,
           pinned ? ", where its group is," : ", the roomiest,", to_text(memory.left(roomiest)));
     }
     return "stuck";

@@ -6,6 +6,7 @@
 
 #include "sim/error.h"
 #include "sim/hash.h"
+#include "sim/problem/limits.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 
@@ -141,9 +142,11 @@ std::unique_ptr<CostModel> make_costs(const ClusterChoice& choice, const OpGraph
   else
     plain = std::make_unique<ProfiledCosts>(graph, cluster);
   const CalibrationChoice& calibration = choice.calibration;
-  if (calibration.measured == nullptr) return plain;
-  return std::make_unique<CalibratedCosts>(std::move(plain), graph, calibration.measured,
-                                           calibration.use);
+  if (calibration.measured != nullptr)
+    plain = std::make_unique<CalibratedCosts>(std::move(plain), graph, calibration.measured,
+                                              calibration.use);
+  check_limits(graph, cluster, *plain);
+  return plain;
 }
 
 }  // namespace baechi

@@ -7,12 +7,13 @@
 #include <map>
 
 #include "sim/error.h"
+#include "sim/saturated.h"
 
 namespace baechi {
 namespace {
 
 Duration rounded(double ns) {
-  return Duration{std::llround(std::max(ns, 0.0))};
+  return Duration{saturated(std::round(std::max(ns, 0.0)))};
 }
 
 std::int64_t multiple(double value, std::int64_t of, std::int64_t most) {
@@ -71,7 +72,7 @@ Duration CalibratedCosts::compute(OpId op, DeviceId device) const {
   if (time >= cannot_run) return time;
   StandIn work;
   if (const FittedTime* known = time_of(op, work)) time = rounded((*known)(work.amount));
-  return effects_.op_gap ? time + rounded(mode_->same_ns.value) : time;
+  return effects_.op_gap ? saturated_sum(time, rounded(mode_->same_ns.value)) : time;
 }
 
 double CalibratedCosts::moving(TensorId tensor) const {
@@ -85,15 +86,17 @@ Duration CalibratedCosts::transfer(TensorId tensor, DeviceId src, DeviceId dst) 
   Duration time = plain_->transfer(tensor, src, dst);
   if (effects_.costs) {
     const Duration moved = rounded(moving(tensor));
-    time = hops_.front()->paced ? std::max(time, moved) : moved + plain_->latency(tensor, src, dst);
+    time = hops_.front()->paced ? std::max(time, moved)
+                                : saturated_sum(moved, plain_->latency(tensor, src, dst));
   }
-  return time + latency(tensor, src, dst) - plain_->latency(tensor, src, dst);
+  const Duration added = latency(tensor, src, dst) - plain_->latency(tensor, src, dst);
+  return saturated_sum(time, added);
 }
 
 Duration CalibratedCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {
   Duration time = plain_->latency(tensor, src, dst);
   if (!effects_.latency) return time;
-  for (const auto* hop : hops_) time += rounded(hop->latency_ns.value);
+  for (const auto* hop : hops_) time = saturated_sum(time, rounded(hop->latency_ns.value));
   return time;
 }
 

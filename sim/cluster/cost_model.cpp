@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/error.h"
+#include "sim/saturated.h"
 
 namespace baechi {
 
@@ -46,13 +47,13 @@ Duration ProfiledCosts::compute(OpId op, DeviceId device) const {
   const Duration base = *time;
   const double speed = cluster_.device(device).speed;
   if (speed == 1.0) return base;
-  return Duration{static_cast<std::int64_t>(std::ceil(static_cast<double>(base.count()) / speed))};
+  return Duration{saturated(std::ceil(static_cast<double>(base.count()) / speed))};
 }
 
 Duration ProfiledCosts::transfer(TensorId tensor, DeviceId src, DeviceId dst) const {
   if (const auto measured = graph_.measured_transfer(tensor)) return *measured;
   const Link& link = cluster_.link(src, dst);
-  return link.latency + graph_.tensor(tensor).size / link.bandwidth;
+  return saturated_sum(graph_.tensor(tensor).size / link.bandwidth, link.latency);
 }
 
 Duration ProfiledCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/saturated.h"
+
 namespace baechi {
 
 OriginalCosts::OriginalCosts(const OpGraph& graph, const Cluster& cluster, Fit fit)
@@ -13,8 +15,8 @@ Duration OriginalCosts::transfer_time(Bytes size, Fit fit) {
   // nearbyint rounds half to even in the default mode, as Python's round() does.
   const double us =
       fit.factor * fit.us_per_byte * static_cast<double>(size.count) + fit.intercept_us;
-  if (!fit.whole_us) return Duration{static_cast<std::int64_t>(std::nearbyint(us * 1000.0))};
-  return Duration{static_cast<std::int64_t>(std::nearbyint(us)) * 1000};
+  if (!fit.whole_us) return Duration{saturated(std::nearbyint(us * 1000.0))};
+  return Duration{saturated_product(saturated(std::nearbyint(us)), 1000)};
 }
 
 Duration OriginalCosts::transfer(TensorId tensor, DeviceId /*src*/, DeviceId /*dst*/) const {

@@ -3,12 +3,13 @@
 #include <cmath>
 
 #include "sim/random.h"
+#include "sim/saturated.h"
 
 namespace baechi {
 namespace {
 
 Duration scaled(Duration time, double factor) {
-  return Duration{std::llround(static_cast<double>(time.count()) * factor)};
+  return Duration{saturated(std::round(static_cast<double>(time.count()) * factor))};
 }
 
 }  // namespace

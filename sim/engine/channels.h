@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "sim/cluster/cost_model.h"
-#include "sim/problem/engine_options.h"
 #include "sim/ids.h"
+#include "sim/problem/engine_options.h"
 
 namespace baechi {
 

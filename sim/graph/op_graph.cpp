@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 #include <queue>
+#include <ranges>
 
 #include "sim/error.h"
 #include "sim/graph/cycle.h"
@@ -308,9 +309,14 @@ IdVector<OpId, OpId> OpGraphBuilder::topological_ids() const {
     }
   }
   if (numbered != n) {
+    constexpr std::size_t most_named = 20;
+    const std::vector<OpId> cycle = find_cycle(n, edges_);
     std::vector<std::string_view> names;
-    for (const OpId v : find_cycle(n, edges_)) names.push_back(name(v));
-    throw InputError(fmt::format("graph: a cycle: {} -> {}", fmt::join(names, " -> "), names[0]));
+    for (const OpId v : cycle | std::views::take(most_named)) names.push_back(name(v));
+    const std::string more =
+        cycle.size() > most_named ? fmt::format(" -> ({} more)", cycle.size() - most_named) : "";
+    throw InputError(
+        fmt::format("graph: a cycle: {}{} -> {}", fmt::join(names, " -> "), more, names[0]));
   }
   return new_id;
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "sim/problem/mean_costs.h"
 #include "sim/objective/objective.h"
+#include "sim/problem/mean_costs.h"
 
 namespace baechi {
 namespace {

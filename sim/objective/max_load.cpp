@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "sim/problem/mean_costs.h"
 #include "sim/objective/ledgers.h"
 #include "sim/objective/objective.h"
+#include "sim/problem/mean_costs.h"
 
 namespace baechi {
 namespace {

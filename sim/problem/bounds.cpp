@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/graph/analysis.h"
+#include "sim/saturated.h"
 
 namespace baechi {
 namespace {
@@ -47,7 +48,7 @@ Duration shared_work(const OpGraph& graph, const Cluster& cluster, const CostMod
 void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bounds) {
   Bytes all, largest;
   for (const DeviceId d : cluster.devices()) {
-    all += cluster.device(d).memory;
+    all = saturated_sum(all, cluster.device(d).memory);
     largest = std::max(largest, cluster.device(d).memory);
   }
   Bytes weights;
@@ -99,7 +100,7 @@ LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const Cos
     Duration fastest = Duration::max();
     for (const DeviceId d : cluster.devices()) {
       Duration sum{};
-      for (const OpId v : graph.members(g)) sum += costs.compute(v, d);
+      for (const OpId v : graph.members(g)) sum = saturated_sum(sum, costs.compute(v, d));
       fastest = std::min(fastest, sum);
     }
     bounds.group = std::max(bounds.group, fastest);

@@ -68,7 +68,6 @@ class PipedreamReader {
   void read_node(std::string_view line);
   void read_edge(std::string_view line);
   void read_values(std::string_view text, std::array<double, values>& found);
-  std::optional<double> number(std::string_view text);
   Duration time(double ms, std::string_view line);
   const Node* node_called(std::string_view name);
   /// `where` is part of the line being read.
@@ -100,23 +99,23 @@ void PipedreamReader::mistake(std::string_view where, std::string_view what) {
                                      1 + offset - line_start, what));
 }
 
-/// A number, or a list "[a; b]" of which the sum counts.
-std::optional<double> PipedreamReader::number(std::string_view text) {
-  if (text.starts_with('[') && text.ends_with(']')) {
-    std::string_view items = text.substr(1, text.size() - 2);
-    double sum = 0.0;
-    while (!items.empty()) {
-      const auto item = number(trimmed(take(items, ";")));
-      if (!item) return std::nullopt;
-      sum += *item;
-    }
-    return sum;
+/// A number >= 0 and below 2^62.
+std::optional<double> one_number(std::string_view text) {
+  const auto value = parse_number<double>(text);
+  return value && *value >= 0.0 && *value < 0x1p62 ? value : std::nullopt;
+}
+
+/// A number, or a list "[a; b]" of numbers, which counts as their sum, at most 2^62.
+std::optional<double> number(std::string_view text) {
+  if (text.size() < 2 || !text.starts_with('[') || !text.ends_with(']')) return one_number(text);
+  std::string_view items = text.substr(1, text.size() - 2);
+  double sum = 0.0;
+  while (!items.empty()) {
+    const auto item = one_number(trimmed(take(items, ";")));
+    if (!item) return std::nullopt;
+    sum = std::min(sum + *item, 0x1p62);
   }
-  double value = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool good =
-      error == std::errc{} && end == text.data() + text.size() && value >= 0.0 && value < 0x1p62;
-  return good ? std::optional(value) : std::nullopt;
+  return sum;
 }
 
 void PipedreamReader::read_values(std::string_view text, std::array<double, values>& found) {

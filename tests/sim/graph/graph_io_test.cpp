@@ -74,6 +74,17 @@ std::string round_trip(const OpGraph& g) {
   return to_graphml(std::move(b).build());
 }
 
+/// What the reader says of `text`, "" if it accepts it.
+std::string refusal(const std::string& text) {
+  OpGraphBuilder b;
+  try {
+    read_graphml(text, "g.graphml", b);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "";
+}
+
 }  // namespace
 
 TEST_SUITE("graph_io") {
@@ -173,12 +184,69 @@ TEST_SUITE("graph_io") {
     CHECK(g.tensor(TensorId{0}).size == 10_B);
   }
 
-  TEST_CASE("XML nested without end is refused, not followed") {
-    std::string deep;
-    for (int i = 0; i < 200'000; ++i) deep += "<a>";
+  TEST_CASE("XML nested without end is refused, also behind what only looks like an end") {
+    // A comment, a CDATA section and an attribute each hold a "</a>" that ends nothing.
+    for (const char* open : {"<a>", "<a><!-- </a> -->", "<a><![CDATA[</a>]]>", "<a x='</a>'>"}) {
+      CAPTURE(open);
+      std::string deep = "<graphml>";
+      for (int i = 0; i < 200'000; ++i) deep += open;
+      const bool attribute = std::string_view(open).find("x=") != std::string_view::npos;
+      const std::string text = refusal(deep);
+      if (attribute)  // "<" may not stand in an attribute
+        CHECK(text == "g.graphml:1:16: not XML: not well-formed (invalid token)");
+      else
+        CHECK(text.ends_with(": XML nested more than 1000 deep"));
+    }
+    // <graphml> is the first; of "<a>" at columns 10, 13, ... the 1000th is the 1001st element.
+    std::string deep = "<graphml>";
+    for (int i = 0; i < 2000; ++i) deep += "<a>";
+    CHECK(refusal(deep) == "g.graphml:1:3007: XML nested more than 1000 deep");
+  }
+
+  TEST_CASE("GraphML that cannot be read as a graph is refused with line and column") {
+    const auto graph = [](const std::string& inside) {
+      return "<graphml>\n<graph edgedefault=\"directed\">\n" + inside + "</graph></graphml>";
+    };
+    CHECK(refusal("") == "g.graphml:1:1: not XML: no element found");
+    CHECK(refusal("<gexf/>") == "g.graphml:1:1: the outermost element is <gexf>, not <graphml>");
+    CHECK(refusal("<graphml/>") == "g.graphml: no element <graph> in <graphml>");
+    CHECK(refusal(graph("<node id='a'><graph><node id='b'/></graph></node>")) ==
+          "g.graphml:3:14: a <graph> inside of another: nested graphs are not read");
+    CHECK(refusal("<graphml><graph/>\n<graph/></graphml>") ==
+          "g.graphml:2:1: a second <graph>: one graph per file is read");
+    CHECK(refusal(graph("<hyperedge/>")) ==
+          "g.graphml:3:1: a <hyperedge>: only edges with one source and one target are read");
+    CHECK(refusal(graph("<node id='a&nbsp;b'/>")) == "g.graphml:3:1: not XML: undefined entity");
+    CHECK(refusal("<!DOCTYPE graphml [<!ENTITY x \"y\">]>" + graph("<node id='&x;'/>"))
+              .ends_with("the entity 'x' is declared: declared entities are not read"));
+    CHECK(refusal(graph("<node id='\xff'/>")) ==
+          "g.graphml:3:11: not XML: not well-formed (invalid token)");
+    CHECK(refusal(graph("<node id='a'/>\n<node id='a'/>")) ==
+          "g.graphml:4:1: two nodes have the id 'a'");
+  }
+
+  TEST_CASE("text in CDATA and in pieces is one value; text of inner elements is none") {
     OpGraphBuilder b;
-    CHECK_THROWS_WITH_AS(read_graphml(deep, "d.graphml", b),
-                         "d.graphml: XML nested more than 1000 deep", InputError);
+    read_graphml(R"(<graphml><key id="d0" for="node" attr.name="name"/>
+<key id="d1" for="node" attr.name="kind"/>
+<graph><node id="n"><data key="d0">a &amp; <![CDATA[<b>]]></data>
+<data key="d1">x<y:Shape xmlns:y="y">inner</y:Shape>y</data></node></graph></graphml>)",
+                 "g.graphml", b);
+    const OpGraph g = std::move(b).build();
+    CHECK(g.name(OpId{0}) == "a & <b>");
+    CHECK(g.kind(OpId{0}) == "xy");
+  }
+
+  TEST_CASE("a long cycle is named by its beginning") {
+    OpGraphBuilder b;
+    for (std::uint32_t i = 0; i < 100; ++i) b.add_op({.name = fmt::format("v{}", i)});
+    for (std::uint32_t i = 0; i < 100; ++i)
+      b.add_edge(b.add_tensor(OpId{i}, 1_B), OpId{(i + 1) % 100});
+    std::string names;
+    for (int i = 0; i < 20; ++i) names += fmt::format("v{} -> ", i);
+    CHECK_THROWS_WITH_AS(std::move(b).build(),
+                         fmt::format("graph: a cycle: {}(80 more) -> v0", names).c_str(),
+                         InputError);
   }
 
   TEST_CASE("Graphviz: a node per op, coloured by device") {

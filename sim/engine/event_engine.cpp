@@ -1,0 +1,409 @@
+#include "sim/engine/event_engine.h"
+
+#include <algorithm>
+
+#include "sim/engine/event_queue.h"
+#include "sim/engine/memory_account.h"
+#include "sim/engine/ready_queue.h"
+#include "sim/engine/step_graph.h"
+#include "sim/engine/transfer_queues.h"
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+/// Steps under Semantics::event.
+class EventEngine final : public Simulator::Engine {
+ public:
+  explicit EventEngine(const Problem& p)
+      : graph_(p),
+        source_(p.graph),
+        costs_(p.costs),
+        options_(p.engine),
+        transfers_(p.cluster.num_devices(), p.engine),
+        devices_(p.cluster.num_devices()),
+        to_start_(p.cluster.num_devices()),
+        ops_(p.graph.num_ops()),
+        input_(p.graph.num_edges()) {
+    for (const DeviceId d : devices_.ids())
+      devices_[d].memory = MemoryAccount(p.cluster.device(d).memory);
+  }
+
+  const StepResult& run(const Placement& placement,
+                        std::span<StepObserver* const> observers) override {
+    observers_ = observers;
+    reset(placement);
+    load();
+    while (!result_.oom) {
+      start_transfers();
+      start_ops();
+      if (events_.empty() || result_.oom) break;
+      now_ = events_.time();
+      do {
+        handle(events_.pop());
+        ++result_.events;
+      } while (!events_.empty() && events_.time() == now_);
+    }
+    finish();
+    return result_;
+  }
+
+ private:
+  struct OpState {
+    DeviceId device{};
+    std::uint32_t unmet = 0;  // inputs not yet there
+  };
+  /// A tensor in a device's memory: where it was produced, or a copy.
+  struct Holding {
+    Bytes size{};
+    std::uint32_t uses = 0;  // readers and transfers still to end
+  };
+  /// The copy last made for a device.
+  struct Known {
+    TensorId tensor{~std::uint32_t{0}};
+    std::uint32_t holding = 0;
+    std::uint32_t last_input = 0;  // of its readers'
+  };
+
+  struct Device {
+    OpId running = no_op;
+    Known known{};  // not yet any
+    Duration busy{};
+    TimePoint end{};  // of what runs
+    MemoryAccount memory{};
+    ReadyQueue ready{};
+  };
+
+  void reset(const Placement& placement) {
+    now_ = {};
+    events_.clear();
+    transfers_.reset();
+    to_start_.clear();
+    const bool by_priority = options_.queue == ReadyOrder::priority;
+    priority_.assign(by_priority && placement.priority.empty() ? ops_.size() : 0, 0);
+    const auto& priority = placement.priority.empty() ? priority_ : placement.priority;
+    for (Device& d : devices_) {
+      d.running = no_op;
+      d.known = {};
+      d.busy = {};
+      d.memory.reset();
+      d.ready.reset(by_priority ? priority.data() : nullptr);
+    }
+    holdings_.resize(graph_.num_tensors());
+    holdings_.push_back({.size = {}, .uses = ~std::uint32_t{0}});
+    finished_ = 0;
+    result_.oom.reset();
+    result_.devices.clear();
+    result_.moved = {};
+    result_.transfers = result_.events = 0;
+    for (const OpId v : ops_.ids()) ops_[v] = {placement.device[v], graph_.num_inputs(v)};
+  }
+
+  void load() {
+    load_weights();
+    if (result_.oom) return;
+    for (const OpId v : graph_.sources()) make_ready(v);
+  }
+
+  /// All weights are in memory from time 0, requested in id order up to the first op whose weights
+  /// do not fit.
+  void load_weights() {
+    if (!options_.count_memory) return;
+    for (const auto& [v, size] : graph_.weights())
+      devices_[ops_[v].device].memory.take(MemoryKind::weights, size);
+    const bool fits =
+        std::ranges::all_of(devices_, [](const Device& d) { return d.memory.fits(Bytes{}); });
+    if (enforced() && !fits) return refuse_weights();
+    for (const DeviceId d : devices_.ids()) memory_changed(d);
+  }
+
+  void refuse_weights() {
+    for (Device& d : devices_) d.memory.reset();
+    for (const auto& [v, size] : graph_.weights()) {
+      MemoryAccount& memory = devices_[ops_[v].device].memory;
+      if (!memory.fits(size)) {
+        for (const DeviceId d : devices_.ids()) memory_changed(d);
+        request(ops_[v].device, size, v, std::nullopt);
+        return;
+      }
+      memory.take(MemoryKind::weights, size);
+    }
+  }
+
+  void handle(Event event) {
+    switch (event.kind) {
+      case EventKind::op_ended:
+        return end_op(static_cast<DeviceId>(event.id));
+      case EventKind::transfer_ended:
+        return end_transfer(event.id);
+      case EventKind::latency_over:
+        return transfers_.enqueue(event.id);
+      case EventKind::sender_left:
+        return leave_sender(event.id);
+    }
+  }
+
+  void end_op(DeviceId d) {
+    Device& device = devices_[d];
+    const OpId v = std::exchange(device.running, no_op);
+    to_start_.insert(d);
+    if (!options_.overlap) transfers_.compute_ended(d);
+    if (options_.count_memory) {
+      device.memory.give_back(MemoryKind::workspace, graph_.temporary(v));
+      for (const std::uint32_t i : graph_.inputs(v)) drop_use(input_[i], device.memory);
+    }
+    for (const TensorId t : graph_.outputs(v)) publish(t, d);
+    if (!observers_.empty()) memory_changed(d);
+    ++finished_;
+  }
+
+  /// Tensor `t` is complete on `src`: readers there have it, the others get copies sent.
+  void publish(TensorId t, DeviceId src) {
+    if (graph_.instant(t)) return publish_instantly(t);
+    std::uint32_t uses = 0;
+    for (const EdgeId e : graph_.readers(t)) {
+      const auto [reader, input] = graph_.reader(e);
+      OpState& op = ops_[reader];
+      if (op.device == src) {
+        ++uses;
+        input_[input] = static_cast<std::uint32_t>(index(t));
+        if (--op.unmet == 0) make_ready(reader);
+      } else {
+        uses += join_copy(e, input, t, src, op.device);
+      }
+    }
+    if (!options_.count_memory) return;
+    holdings_[index(t)] = {graph_.held(t), uses};
+    if (uses == 0) devices_[src].memory.give_back(MemoryKind::outputs, graph_.held(t));
+  }
+
+  void publish_instantly(TensorId t) {
+    for (const EdgeId e : graph_.readers(t)) {
+      const auto [reader, input] = graph_.reader(e);
+      input_[input] = always_held();
+      take_input(reader);
+    }
+  }
+
+  /// `e` reads `t` on `dst`. Returns how many more copies must be sent for it, 0 or 1.
+  std::uint32_t join_copy(EdgeId e, std::uint32_t input, TensorId t, DeviceId src, DeviceId dst) {
+    Known& known = devices_[dst].known;
+    const bool sent = known.tensor == t && options_.cache_tensors;
+    if (sent) {
+      input_[known.last_input] = static_cast<std::uint32_t>(index(e));
+      if (options_.count_memory) ++holdings_[known.holding].uses;
+    } else {
+      known.tensor = t;
+      known.holding = static_cast<std::uint32_t>(holdings_.size());
+      if (options_.count_memory) holdings_.push_back({graph_.copied(t), 1});
+      send(transfers_.add_copy({.produced = now_,
+                                .time = graph_.transfer(t, src, dst),
+                                .size = graph_.size(t),
+                                .tensor = t,
+                                .src = src,
+                                .dst = dst,
+                                .first_reader = e,
+                                .holding = known.holding}));
+    }
+    known.last_input = input;
+    input_[input] = static_cast<std::uint32_t>(index(no_edge));
+    return sent ? 0 : 1;
+  }
+
+  void send(std::uint32_t id) {
+    if (!staged()) return transfers_.enqueue(id);
+    const Copy& copy = transfers_.copy(id);
+    events_.push(now_ + costs_.latency(copy.tensor, copy.src, copy.dst),
+                 {EventKind::latency_over, id});
+  }
+
+  void leave_sender(std::uint32_t id) {
+    const Copy& copy = transfers_.copy(id);
+    transfers_.leave(id, now_);
+    left(copy.src, copy.tensor);
+  }
+
+  void end_transfer(std::uint32_t id) {
+    const Copy& copy = transfers_.copy(id);
+    if (staged()) {
+      transfers_.arrive(copy.dst);
+    } else {
+      transfers_.end(copy.src, copy.dst);
+      left(copy.src, copy.tensor);
+    }
+    if (!options_.overlap) to_start_.insert(copy.dst);
+    for (EdgeId e = copy.first_reader; e != no_edge;) {
+      const auto [reader, input] = graph_.reader(e);
+      e = static_cast<EdgeId>(std::exchange(input_[input], copy.holding));
+      take_input(reader);
+    }
+    transfers_.drop_copy(id);
+  }
+
+  /// A transfer of `t` has left its sender, which is free for other work.
+  void left(DeviceId src, TensorId t) {
+    if (!options_.overlap) to_start_.insert(src);
+    if (options_.count_memory) drop_use(static_cast<std::uint32_t>(index(t)), devices_[src].memory);
+    if (!observers_.empty()) memory_changed(src);
+  }
+
+  void take_input(OpId v) {
+    if (--ops_[v].unmet == 0) make_ready(v);
+  }
+
+  [[gnu::always_inline]] void make_ready(OpId v) {
+    const DeviceId d = ops_[v].device;
+    devices_[d].ready.push(v, now_);
+    graph_.prefetch_start(v);
+    if (devices_[d].running == no_op) to_start_.insert(d);
+  }
+
+  void start_transfers() {
+    if (staged()) transfers_.receive_all([this](std::uint32_t id) { receive(id); });
+    transfers_.start_all([this](DeviceId d) { return devices_[d].running != no_op; },
+                         [this](std::uint32_t id) { return start_transfer(id); });
+  }
+
+  /// Returns false if the copy does not fit, which ends the run.
+  bool start_transfer(std::uint32_t id) {
+    const Copy& copy = transfers_.copy(id);
+    if (options_.count_memory) {
+      const Bytes size = holdings_[copy.holding].size;
+      if (!request(copy.dst, size, no_op, copy.tensor)) return false;
+      devices_[copy.dst].memory.take(MemoryKind::copies, size);
+      memory_changed(copy.dst);
+    }
+    result_.moved += copy.size;
+    ++result_.transfers;
+    if (staged()) {
+      sent_.resize(std::max<std::size_t>(sent_.size(), id + 1));
+      sent_[id] = now_;
+      events_.push(now_ + stages(costs_, copy.tensor, copy.src, copy.dst).out,
+                   {EventKind::sender_left, id});
+      return true;
+    }
+    const TimePoint end = now_ + copy.time;
+    for (StepObserver* o : observers_) o->on_transfer(copy.tensor, copy.src, copy.dst, now_, end);
+    events_.push(end, {EventKind::transfer_ended, id});
+    return true;
+  }
+
+  /// The second half of a staged transfer.
+  void receive(std::uint32_t id) {
+    const Copy& copy = transfers_.copy(id);
+    const TimePoint end = now_ + stages(costs_, copy.tensor, copy.src, copy.dst).in;
+    for (StepObserver* o : observers_)
+      o->on_transfer(copy.tensor, copy.src, copy.dst, sent_[id], end);
+    events_.push(end, {EventKind::transfer_ended, id});
+  }
+
+  void start_ops() {
+    if (result_.oom) return;
+    to_start_.drain([this](DeviceId d) {
+      Device& device = devices_[d];
+      if (device.running != no_op || device.ready.empty() || result_.oom) return;
+      if (!options_.overlap && transfers_.moving(d)) return;
+      start_op(d, device.ready.pop());
+    });
+  }
+
+  void start_op(DeviceId d, OpId v) {
+    Device& device = devices_[d];
+    if (options_.count_memory) {
+      const Bytes outputs = graph_.output_bytes(v);
+      const Bytes temporary = graph_.temporary(v);
+      if (!request(d, outputs + temporary, v, std::nullopt)) return;
+      device.memory.take(MemoryKind::outputs, outputs);
+      device.memory.take(MemoryKind::workspace, temporary);
+      memory_changed(d);
+    }
+    const Duration time = graph_.compute(v, d);
+    device.running = v;
+    device.busy += time;
+    device.end = now_ + time;
+    for (StepObserver* o : observers_) o->on_op(v, d, now_, device.end);
+    events_.push(device.end, {EventKind::op_ended, static_cast<std::uint32_t>(index(d))});
+    graph_.prefetch_end(v);
+  }
+
+  bool staged() const { return options_.transfers == Transfers::staged; }
+
+  // Order of holdings_: each tensor on its producer's device, one that is never given back, copies.
+
+  std::uint32_t always_held() const { return static_cast<std::uint32_t>(graph_.num_tensors()); }
+
+  void drop_use(std::uint32_t id, MemoryAccount& memory) {
+    Holding& holding = holdings_[id];
+    // Arithmetic in place of branches, which would often be mispredicted.
+    const std::int64_t last = --holding.uses == 0 ? 1 : 0;
+    const auto kind = static_cast<std::uint8_t>(MemoryKind::outputs) + (id > always_held() ? 1 : 0);
+    memory.give_back(static_cast<MemoryKind>(kind), Bytes{last * holding.size.count});
+  }
+
+  bool enforced() const { return options_.enforce_memory && options_.count_memory; }
+
+  /// Whether `size` fits on `d`; if not, the run is over. For a transfer `op` is no_op.
+  bool request(DeviceId d, Bytes size, OpId op, std::optional<TensorId> transfer) {
+    if (!enforced() || devices_[d].memory.fits(size)) [[likely]]
+      return true;
+    result_.oom = {.device = d,
+                   .op = transfer ? source_.tensor(*transfer).producer : op,
+                   .transfer = transfer,
+                   .needed = size,
+                   .free = devices_[d].memory.free(),
+                   .at = now_,
+                   .live = devices_[d].memory.live()};
+    return false;
+  }
+
+  void memory_changed(DeviceId d) {
+    devices_[d].memory.note_peak();
+    if (observers_.empty()) return;
+    for (StepObserver* o : observers_) o->on_memory(d, devices_[d].memory.live(), now_);
+  }
+
+  void finish() {
+    BAECHI_CHECK(finished_ == graph_.num_ops() || result_.oom,
+                 "nothing left to happen after {} of {} ops", finished_, graph_.num_ops());
+    result_.makespan = now_.time_since_epoch();
+    for (const Device& d : devices_) {
+      const Duration cut = d.running == no_op ? Duration{} : d.end - now_;  // only after a failure
+      result_.devices.push_back({d.busy - cut, d.memory.peak(), d.memory.at_peak()});
+#ifdef BAECHI_CHECKS
+      for (const MemoryKind kind : memory_kinds) {
+        BAECHI_CHECK(result_.oom || kind == MemoryKind::weights || d.memory.live()[kind] == Bytes{},
+                     "{} B of {} live at the end", d.memory.live()[kind].count, to_text(kind));
+      }
+#endif
+    }
+  }
+
+  StepGraph graph_;
+  const OpGraph& source_;
+  const CostModel& costs_;
+  const EngineOptions options_;
+  std::span<StepObserver* const> observers_;
+
+  TimePoint now_{};
+  EventQueue events_;
+  TransferQueues transfers_;
+  IdVector<DeviceId, Device> devices_;
+  DeviceSet to_start_;  // devices that may have an op to start
+  IdVector<OpId, OpState> ops_;
+  // [num_edges], by input: the holding that it reads; while its copy is on its way, the EdgeId of
+  // the copy's next reader.
+  std::vector<std::uint32_t> input_;
+  std::vector<Holding> holdings_;
+  std::vector<TimePoint> sent_;            // of staged transfers, by copy id
+  IdVector<OpId, std::int32_t> priority_;  // all 0, for a placement without priorities
+  std::size_t finished_ = 0;
+  StepResult result_;
+};
+
+}  // namespace
+
+std::unique_ptr<Simulator::Engine> make_event_engine(const Problem& problem) {
+  return std::make_unique<EventEngine>(problem);
+}
+
+}  // namespace baechi

@@ -1,0 +1,364 @@
+#include <expat.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+
+#include "sim/error.h"
+#include "sim/graph/graph_io.h"
+
+// Expat rather than boost::read_graphml, which does not tell the nodes' ids (the names of a
+// NetworkX graph), and rather than a tree of the whole file: Expat tells positions and does not
+// recurse.
+
+namespace baechi {
+namespace {
+
+constexpr std::array<std::string_view, 3> phase_names{"forward", "backward", "update"};
+
+struct Position {
+  std::size_t line = 0, column = 0;  ///< from 1
+};
+
+/// <data key="...">text</data>
+struct Data {
+  Position at{};
+  std::string key{}, text{};
+};
+
+/// A <node> or an <edge>.
+struct Element {
+  Position at{};
+  std::string id{};                ///< of a node
+  std::string source{}, target{};  ///< of an edge: ids of nodes
+  std::vector<Data> data{};
+};
+
+/// <key id="..." for="..." attr.name="..."><default>fallback</default></key>
+struct Key {
+  std::string name{};
+  std::string of{};  ///< "node", "edge", "all", ...
+  std::optional<std::string> fallback{};
+};
+
+/// What a GraphML file says, elements in their order.
+struct Graphml {
+  std::map<std::string, Key> keys{};  ///< by id
+  std::vector<Element> nodes{}, edges{};
+};
+
+/// Reads the text of one file.
+class GraphmlParser {
+ public:
+  explicit GraphmlParser(const std::string& path)
+      : path_(path), parser_(XML_ParserCreate(nullptr)) {
+    BAECHI_CHECK(parser_ != nullptr, "no memory for an XML parser");
+    XML_SetUserData(parser_.get(), this);
+    XML_SetElementHandler(parser_.get(), on_start, on_end);
+    XML_SetCharacterDataHandler(parser_.get(), on_text);
+    XML_SetEntityDeclHandler(parser_.get(), on_entity);
+    XML_SetSkippedEntityHandler(parser_.get(), on_skipped_entity);
+  }
+
+  /// Throws InputError at the first mistake.
+  Graphml parse(std::string_view text) {
+    constexpr std::size_t piece = std::size_t{1} << 24U;  // Expat counts in int
+    bool last = false;
+    for (std::size_t at = 0; !last; at += piece) {
+      const std::string_view part = text.substr(std::min(at, text.size()), piece);
+      last = at + piece >= text.size();
+      const auto status =
+          XML_Parse(parser_.get(), part.data(), static_cast<int>(part.size()), last);
+      if (!mistake_.empty()) throw InputError(mistake_);
+      if (status != XML_STATUS_OK)
+        throw InputError(at_position(
+            fmt::format("not XML: {}", XML_ErrorString(XML_GetErrorCode(parser_.get())))));
+    }
+    if (!has_graph_) throw InputError(fmt::format("{}: no element <graph> in <graphml>", path_));
+    return std::move(read_);
+  }
+
+ private:
+  using Attributes = const XML_Char**;  // name, value, name, value, ..., null
+  static constexpr std::size_t deepest = 1000;
+
+  static void on_start(void* self, const XML_Char* tag, Attributes attributes) {
+    static_cast<GraphmlParser*>(self)->start(tag, attributes);
+  }
+  static void on_end(void* self, const XML_Char* /*tag*/) {
+    static_cast<GraphmlParser*>(self)->end();
+  }
+  static void on_text(void* self, const XML_Char* text, int size) {
+    auto& parser = *static_cast<GraphmlParser*>(self);
+    if (parser.text_ != nullptr && parser.tags_.size() == parser.text_depth_)
+      parser.text_->append(text, static_cast<std::size_t>(size));
+  }
+  static void on_entity(void* self, const XML_Char* name, int, const XML_Char*, int,
+                        const XML_Char*, const XML_Char*, const XML_Char*, const XML_Char*) {
+    static_cast<GraphmlParser*>(self)->refuse(
+        fmt::format("the entity '{}' is declared: declared entities are not read", name));
+  }
+  static void on_skipped_entity(void* self, const XML_Char* name, int) {
+    static_cast<GraphmlParser*>(self)->refuse(fmt::format("the entity '{}' is not declared", name));
+  }
+
+  static std::string_view attribute(Attributes attributes, std::string_view name,
+                                    std::string_view otherwise = "") {
+    for (; *attributes != nullptr; attributes += 2)
+      if (*attributes == name) return attributes[1];
+    return otherwise;
+  }
+
+  Position position() const {
+    return {static_cast<std::size_t>(XML_GetCurrentLineNumber(parser_.get())),
+            static_cast<std::size_t>(XML_GetCurrentColumnNumber(parser_.get())) + 1};
+  }
+  std::string at_position(std::string_view what) const {
+    const Position at = position();
+    return fmt::format("{}:{}:{}: {}", path_, at.line, at.column, what);
+  }
+  /// Ends the parsing; the first call decides the message.
+  void refuse(std::string_view what) {
+    if (mistake_.empty()) mistake_ = at_position(what);
+    XML_StopParser(parser_.get(), XML_FALSE);
+  }
+
+  void start(std::string_view tag, Attributes attributes) {
+    const std::string parent = tags_.empty() ? "" : tags_.back();
+    tags_.emplace_back(tag);
+    if (tags_.size() > deepest) return refuse(fmt::format("XML nested more than {} deep", deepest));
+    if (tags_.size() == 1) {
+      if (tag != "graphml")
+        refuse(fmt::format("the outermost element is <{}>, not <graphml>", tag.substr(0, 40)));
+    } else if (tag == "graph") {
+      start_graph(parent, attributes);
+    } else if (tag == "key" && parent == "graphml") {
+      key_ = &read_.keys[std::string(attribute(attributes, "id"))];
+      *key_ = {.name = std::string(attribute(attributes, "attr.name")),
+               .of = std::string(attribute(attributes, "for", "all"))};
+    } else if (tag == "default" && parent == "key") {
+      collect(key_->fallback.emplace());
+    } else if (tag == "node" && parent == "graph") {
+      read_.nodes.push_back({.at = position(), .id = std::string(attribute(attributes, "id"))});
+      element_ = &read_.nodes.back();
+    } else if (tag == "edge" && parent == "graph") {
+      read_.edges.push_back({.at = position(),
+                             .source = std::string(attribute(attributes, "source")),
+                             .target = std::string(attribute(attributes, "target"))});
+      element_ = &read_.edges.back();
+    } else if (tag == "hyperedge" && parent == "graph") {
+      refuse("a <hyperedge>: only edges with one source and one target are read");
+    } else if (tag == "data" && (parent == "node" || parent == "edge")) {
+      element_->data.push_back(
+          {.at = position(), .key = std::string(attribute(attributes, "key"))});
+      collect(element_->data.back().text);
+    }
+  }
+
+  void start_graph(std::string_view parent, Attributes attributes) {
+    if (parent != "graphml")
+      return refuse("a <graph> inside of another: nested graphs are not read");
+    if (has_graph_) return refuse("a second <graph>: one graph per file is read");
+    has_graph_ = true;
+    if (attribute(attributes, "edgedefault", "directed") != "directed")
+      refuse(
+          "the graph is undirected, but an operator graph is directed "
+          "(edgedefault=\"directed\")");
+  }
+
+  /// The text of the current element, without that of the elements inside of it, goes to `text`.
+  void collect(std::string& text) {
+    text_ = &text;
+    text_depth_ = tags_.size();
+  }
+
+  void end() {
+    if (tags_.size() == text_depth_) text_ = nullptr;
+    tags_.pop_back();
+  }
+
+  const std::string& path_;
+  struct Free {
+    void operator()(XML_Parser parser) const { XML_ParserFree(parser); }
+  };
+  std::unique_ptr<XML_ParserStruct, Free> parser_;
+  Graphml read_;
+  std::vector<std::string> tags_;  // of the elements that are open, the outermost first
+  Key* key_ = nullptr;             // the last begun
+  Element* element_ = nullptr;     // the last begun
+  std::string* text_ = nullptr;    // what collects text, and the depth of its element
+  std::size_t text_depth_ = 0;
+  bool has_graph_ = false;
+  std::string mistake_;
+};
+
+/// Adds what a file says to a builder.
+class GraphmlReader {
+ public:
+  GraphmlReader(const std::string& path, OpGraphBuilder& builder)
+      : path_(path), builder_(builder) {}
+
+  std::vector<std::string> read(const Graphml& file);
+
+ private:
+  struct Value {
+    std::string text{};
+    Position at{};
+  };
+  using Attributes = std::map<std::string, Value>;  // by name
+  struct Read {
+    OpId from, to;
+    std::int64_t output;
+  };
+
+  void mistake(Position at, std::string_view what) {
+    constexpr std::size_t most_listed = 20;
+    if (++found_ <= most_listed)
+      mistakes_.add(fmt::format("{}:{}:{}: {}", path_, at.line, at.column, what));
+    else if (found_ == most_listed + 1)
+      mistakes_.add(fmt::format("{}: and more of the kind", path_));
+  }
+  Attributes attributes(const Graphml& file, const Element& element, const std::string& of);
+  void read_node(const Element& node, Attributes values);
+  void read_edge(const Element& edge, Attributes values);
+  std::optional<OpId> end_of(const Element& edge, const char* which, const std::string& id);
+  static Value take(Attributes& from, const std::string& name) {
+    const auto node = from.extract(name);
+    return node.empty() ? Value{} : std::move(node.mapped());
+  }
+  double number(const Value& value, const std::string& what);
+  Bytes bytes(const Value& value, const std::string& what) {
+    return {static_cast<std::int64_t>(std::ceil(number(value, what)))};
+  }
+  void ignore(const Attributes& rest) {
+    for (const auto& [name, value] : rest) ignored_.insert(name);
+  }
+  void add_tensors_and_edges();
+
+  const std::string& path_;
+  OpGraphBuilder& builder_;
+  Mistakes mistakes_;
+  std::size_t found_ = 0;  // mistakes
+  std::unordered_map<std::string, OpId> op_of_;
+  std::vector<std::pair<OpId, Value>> forwards_;
+  std::map<std::pair<OpId, std::int64_t>, Bytes> size_;  // of each output that is read
+  std::vector<Read> reads_;
+  std::vector<std::pair<OpId, OpId>> controls_;
+  std::set<std::string> ignored_;
+};
+
+double GraphmlReader::number(const Value& value, const std::string& what) {
+  const std::string& text = value.text;
+  if (text.empty()) return 0.0;
+  double x = -1.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (error == std::errc{} && end == text.data() + text.size() && x >= 0.0 && x < 0x1p62) return x;
+  mistake(value.at, fmt::format("{}: '{}' is not a number >= 0", what, text.substr(0, 40)));
+  return 0.0;
+}
+
+GraphmlReader::Attributes GraphmlReader::attributes(const Graphml& file, const Element& element,
+                                                    const std::string& of) {
+  Attributes values;
+  for (const auto& [id, key] : file.keys)
+    if (key.fallback && (key.of == of || key.of == "all"))
+      values[key.name] = {*key.fallback, element.at};
+  for (const Data& data : element.data) {
+    const auto key = file.keys.find(data.key);
+    if (key != file.keys.end())
+      values[key->second.name] = {data.text, data.at};
+    else
+      mistake(data.at, fmt::format("data of an undeclared key '{}'", data.key));
+  }
+  return values;
+}
+
+void GraphmlReader::read_node(const Element& node, Attributes values) {
+  std::string name = take(values, "name").text;
+  if (name.empty()) name = node.id;
+  const std::string about = fmt::format("node '{}': ", node.id);
+  const Value phase = take(values, "phase");
+  const auto known =
+      std::ranges::find(phase_names, phase.text.empty() ? phase_names[0] : phase.text);
+  if (known == phase_names.end())
+    mistake(phase.at, fmt::format("{}phase: '{}' is not one of {}", about, phase.text,
+                                  fmt::join(phase_names, ", ")));
+  const Value compute = take(values, "compute_us");
+  const auto time = from_us(number(compute, about + "compute_us"));
+  if (!time) mistake(compute.at, about + "compute_us: not a time below 146 years");
+  const std::string kind = take(values, "kind").text;
+  const OpId op = builder_.add_op(
+      {.name = name,
+       .kind = kind,
+       .compute = time.value_or(Duration{}),
+       .persistent = bytes(take(values, "persistent_bytes"), about + "persistent_bytes"),
+       .temporary = bytes(take(values, "temporary_bytes"), about + "temporary_bytes"),
+       .phase = static_cast<Phase>((known - phase_names.begin()) % 3)});
+  if (const auto group = take(values, "colocation").text; !group.empty())
+    builder_.colocate(op, group);
+  if (const auto forward = take(values, "forward"); !forward.text.empty())
+    forwards_.emplace_back(op, forward);
+  if (!op_of_.emplace(node.id, op).second)
+    mistake(node.at, fmt::format("two nodes have the id '{}'", node.id));
+  ignore(values);
+}
+
+std::optional<OpId> GraphmlReader::end_of(const Element& edge, const char* which,
+                                          const std::string& id) {
+  const auto it = op_of_.find(id);
+  if (it != op_of_.end()) return it->second;
+  mistake(edge.at, fmt::format("an edge's {} is '{}', but no node has that id", which, id));
+  return std::nullopt;
+}
+
+void GraphmlReader::read_edge(const Element& edge, Attributes values) {
+  const auto from = end_of(edge, "source", edge.source), to = end_of(edge, "target", edge.target);
+  const Bytes size = bytes(take(values, "bytes"), "an edge: bytes");
+  const std::int64_t output = bytes(take(values, "output"), "an edge: output").count;
+  const std::string control = take(values, "control").text;
+  ignore(values);
+  if (!from || !to) return;
+  if (control == "true" || control == "True" || control == "1") {
+    controls_.emplace_back(*from, *to);
+    return;
+  }
+  Bytes& largest = size_[{*from, output}];
+  largest = std::max(largest, size);
+  reads_.push_back({*from, *to, output});
+}
+
+/// The n-th output of an op is its n-th that is read.
+void GraphmlReader::add_tensors_and_edges() {
+  std::map<std::pair<OpId, std::int64_t>, TensorId> tensor;
+  for (const auto& [output, size] : size_) tensor[output] = builder_.add_tensor(output.first, size);
+  for (const Read& r : reads_) builder_.add_edge(tensor[{r.from, r.output}], r.to);
+  for (const auto& [before, after] : controls_) builder_.add_control(before, after);
+}
+
+std::vector<std::string> GraphmlReader::read(const Graphml& file) {
+  for (const Element& node : file.nodes) read_node(node, attributes(file, node, "node"));
+  for (const Element& edge : file.edges) read_edge(edge, attributes(file, edge, "edge"));
+  for (const auto& [op, name] : forwards_) {
+    if (const auto forward = builder_.find(name.text))
+      builder_.set_forward(op, *forward);
+    else
+      mistake(name.at, fmt::format("forward: no node '{}'", name.text));
+  }
+  mistakes_.throw_if_any();
+  add_tensors_and_edges();
+  return {ignored_.begin(), ignored_.end()};
+}
+
+}  // namespace
+
+std::vector<std::string> read_graphml(const std::string& text, const std::string& path,
+                                      OpGraphBuilder& builder) {
+  return GraphmlReader(path, builder).read(GraphmlParser(path).parse(text));
+}
+
+}  // namespace baechi

@@ -1,0 +1,34 @@
+/// Arithmetic on times and sizes that stops at a limit where it would overflow.
+#pragma once
+#include <cstdint>
+
+#include "sim/units.h"
+
+namespace baechi {
+
+/// 2^62 ns are 146 years, 2^62 bytes are 4 EiB. The times and sizes of a problem add up to less
+/// (check_limits), so that two sums can be added in 64 bits.
+inline constexpr std::int64_t count_limit = std::int64_t{1} << 62U;
+
+/// `value` >= 0 without its fraction; the limit if it is larger or not a number.
+constexpr std::int64_t saturated(double value) {
+  return value < 0x1p62 ? static_cast<std::int64_t>(value) : count_limit;
+}
+
+/// a + b, at most the limit. 0 <= a <= the limit, 0 <= b.
+constexpr std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
+  return b < count_limit - a ? a + b : count_limit;
+}
+constexpr Duration saturated_sum(Duration a, Duration b) {
+  return Duration{saturated_sum(a.count(), b.count())};
+}
+constexpr Bytes saturated_sum(Bytes a, Bytes b) {
+  return {saturated_sum(a.count, b.count)};
+}
+
+/// count * each, at most the limit. Both are >= 0.
+constexpr std::int64_t saturated_product(std::int64_t count, std::int64_t each) {
+  return each != 0 && count > count_limit / each ? count_limit : count * each;
+}
+
+}  // namespace baechi

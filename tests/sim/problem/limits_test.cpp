@@ -1,0 +1,120 @@
+#include "sim/problem/limits.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "sim/error.h"
+#include "sim/problem/bounds.h"
+#include "sim/problem/mean_costs.h"
+#include "sim/saturated.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// a writes `size` bytes for each of `readers` ops; every op takes `compute`.
+OpGraph star(Duration compute, Bytes size, std::uint32_t readers) {
+  OpGraphBuilder b;
+  const OpId a = b.add_op({.name = "a", .compute = compute});
+  const TensorId t = b.add_tensor(a, size);
+  for (std::uint32_t i = 0; i < readers; ++i)
+    b.add_edge(t, b.add_op({.name = fmt::format("b{}", i), .compute = compute}));
+  return std::move(b).build();
+}
+
+Cluster two(double speed, Bandwidth bandwidth, Duration latency = {}) {
+  IdVector<DeviceId, Device> devices;
+  devices.push_back({.name = "gpu0", .memory = 1_GiB});
+  devices.push_back({.name = "gpu1", .memory = 1_GiB, .speed = speed});
+  return Cluster::uniform(std::move(devices), {.bandwidth = bandwidth, .latency = latency});
+}
+
+std::string refusal(const OpGraph& graph, const Cluster& cluster) {
+  const ProfiledCosts costs(graph, cluster);
+  try {
+    check_limits(graph, cluster, costs);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_SUITE("limits") {
+  TEST_CASE("sums and products stop at 2^62") {
+    CHECK(saturated_sum(std::int64_t{1}, 2) == 3);
+    CHECK(saturated_sum(count_limit - 1, 1) == count_limit);
+    CHECK(saturated_sum(count_limit, std::numeric_limits<std::int64_t>::max()) == count_limit);
+    CHECK(saturated_product(3, 4) == 12);
+    CHECK(saturated_product(0, count_limit) == 0);
+    CHECK(saturated_product(count_limit, 0) == 0);
+    CHECK(saturated_product(count_limit / 2 + 1, 2) == count_limit);
+    CHECK(saturated(2.9) == 2);
+    CHECK(saturated(1e300) == count_limit);
+    CHECK(saturated(std::numeric_limits<double>::quiet_NaN()) == count_limit);
+    CHECK(Bytes{1000} / Bandwidth{1e-300} == Duration{count_limit});
+  }
+
+  TEST_CASE("a slow link is refused as soon as all transfers over it take 2^62 ns") {
+    // One byte takes 1e9 ns / rate. Two readers of 1e9 B at 1 B/s: 2e18 ns, below 4.6e18. Five:
+    // 5e18 ns.
+    const Cluster cluster = two(1.0, {1.0});
+    CHECK(refusal(star(1us, {1'000'000'000}, 2), cluster).empty());
+    CHECK(refusal(star(1us, {1'000'000'000}, 5), cluster) ==
+          "a step could take more than 146 years: link gpu0-gpu1, 1 B/s");
+  }
+
+  TEST_CASE("so is a latency, and a slow device") {
+    // Three transfers of 100 years, 3.15e18 ns each.
+    const Duration century = std::chrono::hours(24 * 365 * 100);
+    CHECK(refusal(star(1us, 1_B, 3), two(1.0, {1e9}, century)) ==
+          "a step could take more than 146 years: link gpu0-gpu1, 1.00 GB/s");
+    // Two ops of 1 s, 1e-10 of the speed: 1e19 ns each.
+    CHECK(refusal(star(1s, 1_B, 1), two(1e-10, {1e9})) ==
+          "a step could take more than 146 years: op 'a', 4611686018.427 s at speed 1e-10 on gpu1");
+    CHECK(refusal(star(1s, 1_B, 1), two(1e-9, {1e9})).empty());
+  }
+
+  TEST_CASE("sizes are refused as soon as all copies take 2^62 B") {
+    // 2^60 B, and a copy for each of two readers: 3 * 2^60 B fit; with three readers 2^62 do not.
+    const Bytes huge{std::int64_t{1} << 60U};
+    OpGraphBuilder unlimited;
+    CHECK(refusal(star(1ns, huge, 2), two(1.0, {1e18})).empty());
+    CHECK(refusal(star(1ns, huge, 3), two(1.0, {1e18})) ==
+          "a step could move or hold more than 4 EiB: an output of op 'a', 1073741824.00 GiB, 3 "
+          "readers");
+  }
+
+  TEST_CASE("where some op cannot run everywhere, none may take what stands for that") {
+    OpGraphBuilder b;
+    const OpId a = b.add_op({.name = "a"});
+    b.set_compute(a, "gpu", std::chrono::hours(20));
+    const OpId c = b.add_op({.name = "c"});
+    b.set_compute(c, "gpu", 1us);
+    b.set_compute(c, "cpu", 1us);
+    const OpGraph graph = std::move(b).build();
+    IdVector<DeviceId, Device> devices;
+    devices.push_back({.name = "gpu0", .kind = "gpu", .memory = 1_GiB});
+    devices.push_back({.name = "cpu1", .kind = "cpu", .memory = 1_GiB});
+    CHECK(refusal(graph, Cluster::uniform(std::move(devices), {.bandwidth = {1e9}})) ==
+          "where some ops cannot run on some devices, an op must take less than 19 hours: op 'a', "
+          "72000.000 s at speed 1 on gpu0");
+  }
+
+  TEST_CASE("means over devices and links, and bounds, do not overflow below the limit") {
+    // One op of 2^61 ns, and a transfer of as long, on four devices: sums are 2^63 and 12 * 2^61.
+    const Duration half{std::int64_t{1} << 61U};
+    const OpGraph graph = star(half, 1_B, 1);
+    const Cluster cluster =
+        Cluster::uniform(4, {count_limit}, {.bandwidth = {1e9}, .latency = half});
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    CHECK(mean_compute(problem)[OpId{0}] == half);
+    CHECK(mean_transfer(problem)[TensorId{0}] == half + 1ns);
+    CHECK(lower_bounds(graph, cluster, costs).fits_in_memory);
+  }
+}
