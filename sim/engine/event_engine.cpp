@@ -172,6 +172,7 @@ class EventEngine final : public Simulator::Engine {
         uses += join_copy(e, input, t, src, op.device);
       }
     }
+    if (!options_.cache_tensors) send_copies();
     if (!options_.count_memory) return;
     holdings_[index(t)] = {graph_.held(t), uses};
     if (uses == 0) devices_[src].memory.give_back(MemoryKind::outputs, graph_.held(t));
@@ -196,18 +197,32 @@ class EventEngine final : public Simulator::Engine {
       known.tensor = t;
       known.holding = static_cast<std::uint32_t>(holdings_.size());
       if (options_.count_memory) holdings_.push_back({graph_.copied(t), 1});
-      send(transfers_.add_copy({.produced = now_,
-                                .time = graph_.transfer(t, src, dst),
-                                .size = graph_.size(t),
-                                .tensor = t,
-                                .src = src,
-                                .dst = dst,
-                                .first_reader = e,
-                                .holding = known.holding}));
+      const std::uint32_t id = transfers_.add_copy({.produced = now_,
+                                                    .time = graph_.transfer(t, src, dst),
+                                                    .size = graph_.size(t),
+                                                    .tensor = t,
+                                                    .src = src,
+                                                    .dst = dst,
+                                                    .first_reader = e,
+                                                    .holding = known.holding});
+      if (options_.cache_tensors)
+        send(id);
+      else
+        to_send_.push_back(id);
     }
     known.last_input = input;
     input_[input] = static_cast<std::uint32_t>(index(no_edge));
     return sent ? 0 : 1;
+  }
+
+  /// Sends the copies of one tensor, in queue order: so each goes to its queue's end, and a tensor
+  /// with n readers takes n log n steps.
+  void send_copies() {
+    std::ranges::sort(to_send_, [this](std::uint32_t a, std::uint32_t b) {
+      return transfers_.copy(a) < transfers_.copy(b);
+    });
+    for (const std::uint32_t id : to_send_) send(id);
+    to_send_.clear();
   }
 
   void send(std::uint32_t id) {
@@ -394,6 +409,7 @@ class EventEngine final : public Simulator::Engine {
   // the copy's next reader.
   std::vector<std::uint32_t> input_;
   std::vector<Holding> holdings_;
+  std::vector<std::uint32_t> to_send_;     // copy ids, of one tensor that is not cached
   std::vector<TimePoint> sent_;            // of staged transfers, by copy id
   IdVector<OpId, std::int32_t> priority_;  // all 0, for a placement without priorities
   std::size_t finished_ = 0;

@@ -151,12 +151,13 @@ class TransferQueues {
   /// Without overlap: `d` is free to move tensors again.
   void compute_ended(DeviceId d) { wake(d); }
 
-  /// Starts every transfer that can start, in turn. `computing(device)`; `start(copy id)` may
-  /// refuse by returning false, which ends the matter.
+  /// Starts every transfer that can start, in the order of Copy's operator <. `computing(device)`
+  /// says whether an op runs there. If `start(copy id)` returns false, no further transfer is
+  /// started.
   void start_all(auto computing, auto start) {
     if (to_try_.empty()) return;
     candidates_.clear();
-    to_try_.drain([&](DeviceId s) { add_candidates(s); });
+    to_try_.drain([&](DeviceId s) { add_candidates(s, computing); });
     if (candidates_.size() > 1)
       std::ranges::sort(candidates_,
                         [&](std::uint32_t a, std::uint32_t b) { return copies_[a] < copies_[b]; });
@@ -206,14 +207,16 @@ class TransferQueues {
     device.waiting.clear();
   }
 
-  /// The transfers of `s` that might start now: its first, or all if channels never run out.
-  void add_candidates(DeviceId s) {
+  /// The transfers of `s` that might start now: its first; if channels never run out, all up to the
+  /// first that has to wait for a device that computes.
+  void add_candidates(DeviceId s, auto computing) {
     const Device& sender = devices_[s];
     if (sender.idle()) return;
     if (limited_) return candidates_.push_back(sender.queue[sender.head]);
-    candidates_.insert(candidates_.end(),
-                       sender.queue.begin() + static_cast<std::ptrdiff_t>(sender.head),
-                       sender.queue.end());
+    for (std::size_t i = sender.head; i < sender.queue.size(); ++i) {
+      candidates_.push_back(sender.queue[i]);
+      if (!overlap_ && (computing(s) || computing(copies_[sender.queue[i]].dst))) return;
+    }
   }
 
   bool limited_, staged_, shared_, overlap_;
