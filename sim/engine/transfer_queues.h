@@ -1,4 +1,4 @@
-/// The tensors waiting to cross, and which channels are taken.
+/// The queues of waiting transfers, and the channels in use.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -15,25 +15,25 @@ namespace baechi {
 
 inline constexpr EdgeId no_edge{~std::uint32_t{0}};
 
-/// A tensor on its way to a device other than its producer's.
+/// One transfer: a tensor on its way from its producer's device to another.
 struct Copy {
   TimePoint produced{};
-  Duration time{};  ///< that it takes
+  Duration time{};  ///< length of the transfer
   Bytes size{};
   TensorId tensor{};
   DeviceId src{}, dst{};
-  EdgeId first_reader = no_edge;  ///< head of a list
-  std::uint32_t holding = 0;      ///< the memory it will take
+  EdgeId first_reader = no_edge;  ///< head of the list of readers it serves
+  std::uint32_t holding = 0;      ///< index of the memory it takes on `dst`
 
-  /// Who goes first. The copies of a tensor that is not cached go in the order of their edges.
+  /// Queue order. Several copies of one tensor (no cache) go in the order of their edges.
   friend bool operator<(const Copy& a, const Copy& b) {
     if (a.produced != b.produced) return a.produced < b.produced;
     return std::tie(a.tensor, a.dst, a.first_reader) < std::tie(b.tensor, b.dst, b.first_reader);
   }
 };
 
-/// One queue per sending device, in the order of Copy's operator <; EngineOptions::transfers says
-/// which channels a transfer needs. The id of a copy that has arrived is given to another.
+/// One queue per sending device, in the order of Copy's operator <. EngineOptions::transfers says
+/// which channels a transfer needs. Ids of copies that have arrived are used again.
 class TransferQueues {
  public:
   TransferQueues(std::size_t num_devices, const EngineOptions& options)
@@ -54,7 +54,7 @@ class TransferQueues {
     }
   }
 
-  /// Nothing is queued nor under way.
+  /// Empties all queues and frees all channels.
   void reset() {
     std::ranges::fill(taken_, 0);
     copies_.clear();
@@ -82,7 +82,7 @@ class TransferQueues {
   }
   Copy& copy(std::uint32_t id) { return copies_[id]; }
 
-  /// The copy is there: its id may be used again.
+  /// The copy has arrived: its id may be used again.
   void drop_copy(std::uint32_t id) { free_copies_.push_back(id); }
 
   void enqueue(std::uint32_t id) {
@@ -120,8 +120,8 @@ class TransferQueues {
     to_receive_.insert(dst);
   }
 
-  /// Of what waits in the host's memory, starts what can be received: by device, in the order in
-  /// which it came there, then in turn. `start(copy id)`.
+  /// Starts the second half of staged transfers: on each device whose receiving channel is free,
+  /// the copy that came into host memory first (ties: queue order). Calls `start(copy id)`.
   void receive_all(auto start) {
     to_receive_.drain([&](DeviceId dst) {
       char& taken = taken_[devices_[dst].receiving];
@@ -165,7 +165,7 @@ class TransferQueues {
       const auto [src, dst] = std::pair(copies_[id].src, copies_[id].dst);
       Device& s = devices_[src];
       Device& r = devices_[dst];
-      // Where several transfers of one sender are candidates, an earlier one may have to wait.
+      // If an earlier candidate of the same sender had to wait, this one waits, too.
       if (s.queue[s.head] != id) continue;
       if ((limited_ && taken_[s.sending]) || (!overlap_ && computing(src))) continue;
       if ((limited_ && !staged_ && taken_[r.receiving]) || (!overlap_ && computing(dst))) {
@@ -224,7 +224,7 @@ class TransferQueues {
   std::vector<Copy> copies_;
   std::vector<std::uint32_t> free_copies_;  // ids
   IdVector<DeviceId, Device> devices_;
-  /// By receiver: of staged transfers.
+  /// By receiver: staged transfers that are in host memory.
   IdVector<DeviceId, std::priority_queue<InHost, std::vector<InHost>, std::greater<>>> in_host_;
   DeviceSet to_receive_;  // devices that may have something to receive from the host
   DeviceSet to_try_;      // senders whose first transfer may have become possible

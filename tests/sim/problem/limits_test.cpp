@@ -27,8 +27,8 @@ OpGraph star(Duration compute, Bytes size, std::uint32_t readers) {
 
 Cluster two(double speed, Bandwidth bandwidth, Duration latency = {}) {
   IdVector<DeviceId, Device> devices;
-  devices.push_back({.name = "gpu0", .memory = 1_GiB});
-  devices.push_back({.name = "gpu1", .memory = 1_GiB, .speed = speed});
+  devices.push_back({.name = "gpu0", .kind = {}, .memory = 1_GiB});
+  devices.push_back({.name = "gpu1", .kind = {}, .memory = 1_GiB, .speed = speed});
   return Cluster::uniform(std::move(devices), {.bandwidth = bandwidth, .latency = latency});
 }
 

@@ -11,7 +11,6 @@
 #include "tests/random_problems.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
-#include "tests/validate/plans.h"
 
 using namespace baechi;
 using namespace baechi::testing;
