@@ -99,10 +99,10 @@ std::string to_text(Duration time) {
 
 std::string to_text(Bandwidth rate) {
   const double v = rate.bytes_per_second;
+  if (v == 0.0 || v >= 1e7) return fmt::format("{:.2f} GB/s", v / 1e9);
   if (v < 1e3) return fmt::format("{:.3g} B/s", v);
   if (v < 1e6) return fmt::format("{:.2f} kB/s", v / 1e3);
-  if (v < 1e7) return fmt::format("{:.2f} MB/s", v / 1e6);
-  return fmt::format("{:.2f} GB/s", v / 1e9);
+  return fmt::format("{:.2f} MB/s", v / 1e6);
 }
 
 std::string to_text(FlopRate rate) {

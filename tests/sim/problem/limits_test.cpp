@@ -106,15 +106,16 @@ TEST_SUITE("limits") {
   }
 
   TEST_CASE("means over devices and links, and bounds, do not overflow below the limit") {
-    // One op of 2^61 ns, and a transfer of as long, on four devices: sums are 2^63 and 12 * 2^61.
-    const Duration half{std::int64_t{1} << 61U};
-    const OpGraph graph = star(half, 1_B, 1);
+    // Two ops of 2^60 ns, and a transfer of as long, on 16 devices: the sums are 2^64 and 240 *
+    // 2^60.
+    const Duration part{std::int64_t{1} << 60U};
+    const OpGraph graph = star(part, 1_B, 1);
     const Cluster cluster =
-        Cluster::uniform(4, {count_limit}, {.bandwidth = {1e9}, .latency = half});
+        Cluster::uniform(16, {count_limit}, {.bandwidth = {1e9}, .latency = part});
     const ProfiledCosts costs(graph, cluster);
     const Problem problem{graph, cluster, costs};
-    CHECK(mean_compute(problem)[OpId{0}] == half);
-    CHECK(mean_transfer(problem)[TensorId{0}] == half + 1ns);
+    CHECK(mean_compute(problem)[OpId{0}] == part);
+    CHECK(mean_transfer(problem)[TensorId{0}] == part + 1ns);
     CHECK(lower_bounds(graph, cluster, costs).fits_in_memory);
   }
 }
