@@ -1,5 +1,5 @@
-/// Costs as a calibration measured them, as far as a cost model can say: each op with the gap that
-/// follows it, each transfer with its latency.
+/// Costs from a calibration: measured op times plus the gap after each op, measured transfer times
+/// plus latency.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace baechi {
 
-/// The measured kernel that stands for some work.
+/// The measured kernel that stands in for an op's work.
 struct StandIn {
-  std::string_view kind;      ///< "gemm", "ew", or "" of no work
+  std::string_view kind;      ///< "gemm", "ew" (elementwise), or "" if there is no work
   std::int64_t argument = 0;  ///< n of a gemm, bytes of ew, as validate/FORMATS.md has them
-  double amount = 0.0;        ///< what that is in flops or bytes
+  double amount = 0.0;        ///< the same in flops (gemm) or bytes (ew)
 };
-/// A product of as many flops, or a pass over as many bytes where that takes an H100's memory
-/// (3.35 TB/s) longer than the product takes its tensor cores (989 TFLOP/s). The nearest that can
-/// be run: sizes are multiples of 16, bytes of 32.
+/// A gemm of as many flops, or an elementwise pass over as many bytes where an H100 needs longer to
+/// move the bytes (3.35 TB/s) than to compute (989 TFLOP/s). Rounded to what can be run: gemm sizes
+/// are multiples of 16, bytes multiples of 32.
 StandIn stand_in(OpWork work);
 
-/// Which part of a calibration is meant.
+/// Selects a part of a calibration.
 struct CalibrationUse {
   std::string mode = "graph";
   std::string way = "link";
@@ -29,20 +29,20 @@ struct CalibrationUse {
 
 class CalibratedCosts final : public CostModel {
  public:
-  /// Throws InputError if the calibration knows nothing of the mode or way.
+  /// Throws InputError if the calibration lacks the mode or the way.
   CalibratedCosts(std::unique_ptr<CostModel> plain, const OpGraph& graph,
                   std::shared_ptr<const Calibration> calibration, const CalibrationUse& use);
 
-  /// The stand-in's time where the op's work is stated and its kind was measured, else the plain
-  /// one; and the gap to the next.
+  /// The stand-in's time if the op's work is known and the stand-in was measured, else the plain
+  /// time; plus the gap to the next op.
   Duration compute(OpId op, DeviceId device) const override;
-  /// Latency and the moving; of way host out and in again. Paced by the plain time, in way link.
+  /// Latency plus moving; way host moves out and in again. Way link takes at least the plain time.
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
   Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
   bool same_compute(DeviceId a, DeviceId b) const override { return plain_->same_compute(a, b); }
   bool uniform_transfers() const override { return plain_->uniform_transfers(); }
 
-  /// One line per kind of op or transfer with sizes outside of what was measured; "" if none is.
+  /// One line per kind of op or transfer that has sizes outside the measured range; "" if none has.
   std::string outside() const;
 
  private:
@@ -54,7 +54,7 @@ class CalibratedCosts final : public CostModel {
   std::shared_ptr<const Calibration> calibration_;
   Effects effects_;
   const Calibration::Mode* mode_ = nullptr;
-  std::vector<const Calibration::Transfer*> hops_;  // one, or both of way host
+  std::vector<const Calibration::Transfer*> hops_;  // one; two for way host
 };
 
 }  // namespace baechi

@@ -1,4 +1,4 @@
-/// How fast a kind of device runs an op of which only the work is known.
+/// The time of an op on a kind of device, from the op's work (a roofline).
 #pragma once
 #include <map>
 #include <string>
@@ -12,13 +12,13 @@ namespace baechi {
 struct DeviceModel {
   std::string name;
   FlopRate peak{};
-  Bandwidth bandwidth{};  ///< of the device's memory
+  Bandwidth bandwidth{};  ///< peak of the device's memory
   Bytes memory{};
-  Duration launch{};                                ///< of each kernel
-  Duration no_kernel{};                             ///< what an op without kernels takes
-  double efficiency = 1.0;                          ///< of the peak, for kinds not named below
-  double bandwidth_efficiency = 1.0;                ///< of the bandwidth
-  std::map<std::string, double, std::less<>> kind;  ///< efficiency by kind of op
+  Duration launch{};                                ///< time added to each kernel
+  Duration no_kernel{};                             ///< time of an op without kernels
+  double efficiency = 1.0;                          ///< share of the peak, kinds not below
+  double bandwidth_efficiency = 1.0;                ///< share of the bandwidth
+  std::map<std::string, double, std::less<>> kind;  ///< share of the peak by kind of op
   std::string source;
 };
 

@@ -1,4 +1,4 @@
-/// Costs as a profile that is off would state them: to give placers another truth than the engine.
+/// Costs with random errors: placers see them, the engine does not.
 #pragma once
 #include <cstdint>
 

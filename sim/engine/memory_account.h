@@ -1,4 +1,4 @@
-/// What is in use on one device, by kind, against its limit.
+/// The memory in use on one device, by kind, and its limit.
 #pragma once
 #include "sim/problem/step.h"
 
@@ -8,7 +8,7 @@ class MemoryAccount {
  public:
   explicit MemoryAccount(Bytes limit = {}) : limit_(limit) {}
 
-  /// Nothing is in use, nor was.
+  /// Empties the account and forgets the peak.
   void reset() { *this = MemoryAccount(limit_); }
 
   bool fits(Bytes size) const { return used_ + size <= limit_; }
@@ -25,7 +25,7 @@ class MemoryAccount {
     live_[kind] -= size;
     used_ -= size;
   }
-  /// To be called when a request is complete: a peak inside one does not count.
+  /// Call it when a request is complete: a peak in the middle of a request does not count.
   void note_peak() {
     if (used_ <= peak_) return;
     peak_ = used_;

@@ -1,4 +1,4 @@
-/// What the engine reads of a graph and its costs, packed: the same for every placement.
+/// The parts of a graph and its costs that the engine reads, packed; the same for every placement.
 #pragma once
 #include <cstdint>
 #include <ranges>
@@ -9,13 +9,13 @@
 
 namespace baechi {
 
-/// Of a problem, whose parts outlive it.
+/// Built from one Problem, whose parts must outlive it.
 class StepGraph {
  public:
   explicit StepGraph(const Problem& problem);
 
-  /// An op that reads a tensor, and which of all inputs it is that it reads; those of one op have
-  /// consecutive numbers, in the order of OpGraph::in_edges.
+  /// An op that reads a tensor, and the number of that input among all inputs of the graph. The
+  /// inputs of one op have consecutive numbers, in the order of OpGraph::in_edges.
   struct Reader {
     OpId op{};
     std::uint32_t input = 0;
@@ -55,16 +55,16 @@ class StepGraph {
     return tensors_[index(t)].is_copied ? tensors_[index(t)].size : Bytes{};
   }
   bool instant(TensorId t) const { return tensors_[index(t)].instant; }
-  std::span<const Weights> weights() const { return weights_; }  ///< of those ops that have any
+  std::span<const Weights> weights() const { return weights_; }  ///< only ops that have weights
 
   Duration compute(OpId v, DeviceId d) const {
     if (uniform_) return ops_[index(v)].compute;
     if (compute_.empty()) return costs_.compute(v, d);
     return compute_[column_[d] + index(v)];
   }
-  /// Asks for the memory that will be read when `v` starts.
+  /// Prefetches the memory that is read when `v` starts.
   void prefetch_start(OpId v) const { __builtin_prefetch(&ops_[index(v)]); }
-  /// And when it ends.
+  /// Prefetches the memory that is read when `v` ends.
   void prefetch_end(OpId v) const {
     __builtin_prefetch(readers_.data() + tensors_[ops_[index(v)].first_output].first_reader);
   }
@@ -83,7 +83,7 @@ class StepGraph {
   struct Tensor {
     Bytes size{};
     std::uint32_t first_reader = 0;
-    bool is_held = false, is_copied = false;  // else held(), copied() are 0
+    bool is_held = false, is_copied = false;  // false: held() or copied() is 0
     bool instant = false;
   };
 
@@ -96,9 +96,9 @@ class StepGraph {
   std::vector<Weights> weights_;
   std::vector<OpId> sources_;
   bool uniform_ = true;                     // ops take the same time on all devices
-  std::vector<Duration> compute_;           // [kinds of device, num_ops], or empty: ask
+  std::vector<Duration> compute_;           // [classes of devices, num_ops]; empty: call costs_
   IdVector<DeviceId, std::size_t> column_;  // where the times for a device begin
-  IdVector<TensorId, Duration> transfer_;   // between any two devices, or empty: ask
+  IdVector<TensorId, Duration> transfer_;   // between any two devices; empty: call costs_
 };
 
 }  // namespace baechi

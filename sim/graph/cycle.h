@@ -1,4 +1,4 @@
-/// Names the ops of a cycle, for the message that refuses it.
+/// Finds the ops of one cycle, for the message that refuses the graph.
 #pragma once
 #include <span>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace baechi {
 
-/// Ops of one cycle among `edges`, in its order, each once: a shortest cycle through the lowest op
-/// that lies on any. `num_ops` bounds the ids. The edges must hold a cycle.
+/// The ops of one cycle among `edges`, in order, each once: a shortest cycle through the op with
+/// the lowest id that lies on a cycle. All ids are below `num_ops`. `edges` must contain a cycle.
 std::vector<OpId> find_cycle(std::size_t num_ops, std::span<const Edge> edges);
 
 }  // namespace baechi

@@ -18,7 +18,7 @@ std::string_view colour(DeviceId device) {
   return palette[index(device) % palette.size()];
 }
 
-/// As the inside of a quoted Graphviz string.
+/// Escapes text for a quoted Graphviz string.
 std::string quoted(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -33,7 +33,7 @@ struct Node {
   DeviceId device{};
 };
 
-/// Nodes, the node of each op, and what passes between two nodes.
+/// The nodes of a drawing, the node of each op, and the bytes that pass between two nodes.
 struct Drawing {
   std::vector<Node> nodes;
   IdVector<OpId, std::uint32_t> node_of;

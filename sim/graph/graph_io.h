@@ -1,4 +1,4 @@
-/// Graphs for other tools: Graphviz to look at, GraphML both ways (NetworkX, yEd, Gephi).
+/// Graphs for other tools: writes Graphviz, reads and writes GraphML (NetworkX, yEd, Gephi).
 #pragma once
 #include <string>
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace baechi {
 
-/// Graphviz text; ops are filled with the colour of their device if `device` is given ([num_ops] or
-/// empty). Of more than 2 000 ops, those of one layer and device are one node, of neighbouring
-/// layers too where there are more layers than that.
+/// Graphviz text. If `device` is given ([num_ops] or empty), nodes have the colour of their device.
+/// Above 2,000 ops, the ops of one layer and device are one node; above 2,000 layers, neighbouring
+/// layers are merged, too.
 std::string to_dot(const OpGraph& graph, const IdVector<OpId, DeviceId>& device = {});
 
 /// GraphML: one edge per (tensor, reader). Nodes carry name, kind, phase, forward, colocation,
@@ -18,11 +18,12 @@ std::string to_dot(const OpGraph& graph, const IdVector<OpId, DeviceId>& device 
 /// which tensors are references are left out.
 std::string to_graphml(const OpGraph& graph);
 
-/// Adds the graph in `text`, GraphML with attributes as to_graphml() writes them, all optional: the
-/// name defaults to the node's id, the output to 0. Edges from one output are one tensor, of the
-/// largest of their sizes. Returns the names of the attributes it did not use, sorted.
-/// Throws InputError, beginning with `path`, on what is not directed GraphML, an edge between
-/// unknown nodes, or a bad value.
+/// Adds the graph in `text`, GraphML with the attributes that to_graphml() writes. All are
+/// optional: the name defaults to the node's id, the output to 0. Edges from one output are one
+/// tensor, as large as the largest of them. Returns the names of unused attributes, sorted. Throws
+/// InputError
+/// ("path:line:column: ...") on bad XML, undirected or nested graphs, more than one graph, declared
+/// entities, edges between unknown nodes and bad values.
 std::vector<std::string> read_graphml(const std::string& text, const std::string& path,
                                       OpGraphBuilder& builder);
 

@@ -8,13 +8,13 @@
 namespace baechi {
 namespace {
 
-/// Steps of one problem's placements: an op on a core, or what an accelerator runs as a whole.
+/// The invocations of one problem's placements: an op on a core, or a part on an accelerator.
 class Invocations {
  public:
   explicit Invocations(const Problem& problem)
       : problem_(problem), transfer_(mean_transfer(problem)), step_(problem.graph.num_ops()) {}
 
-  /// Nothing if steps wait for each other.
+  /// Returns nothing if invocations wait for each other.
   std::optional<Duration> latency(const Placement& placement, const Parts& part, bool in_turn) {
     number(placement, part, in_turn);
     add_times(placement);
@@ -27,8 +27,8 @@ class Invocations {
   struct Step {
     Duration takes{};
     Duration ready{}, end{};
-    std::size_t waits_for = 0;      // of its inputs' producers, an edge each, and the step before
-    std::vector<OpId> ops{};        // its own
+    std::size_t waits_for = 0;      // edges from other steps, and the step before
+    std::vector<OpId> ops{};        // that belong to it
     std::uint32_t paid_for = none;  // the last tensor it paid for
     std::uint32_t next = none;      // of its accelerator, if these run in turn
   };

@@ -1,4 +1,4 @@
-/// Latency of one sample where an accelerator runs parts of the graph as a whole.
+/// Latency of one sample if accelerators run parts of the graph as wholes.
 #pragma once
 #include <optional>
 
@@ -6,10 +6,10 @@
 
 namespace baechi {
 
-/// Which of its accelerator's parts each op belongs to; of ops on cores it says nothing. [num_ops]
+/// The part of its accelerator that each op belongs to; meaningless for ops on cores. [num_ops]
 using Parts = IdVector<OpId, std::uint32_t>;
 
-/// The last end, or nothing if parts wait for each other.
+/// The end of the last part, or nothing if parts wait for each other.
 ///
 /// A part starts when all it reads from elsewhere is done, takes these transfers, its ops and the
 /// transfers of what is read elsewhere, one after another, and all its ops are done together. An op

@@ -1,5 +1,5 @@
-/// What devices have to do and to hold, kept up to date while ops move: the numbers of
-/// device_loads() and constraints() at the cost of the moved ops alone.
+/// device_loads() and constraints(), kept up to date while ops move: a move takes time in
+/// proportion to the edges of the moved op.
 #pragma once
 #include <span>
 

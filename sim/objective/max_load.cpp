@@ -12,7 +12,7 @@
 namespace baechi {
 namespace {
 
-/// Adds up loads of one problem.
+/// Adds up the loads of one problem's placements.
 class Loads {
  public:
   explicit Loads(const Problem& problem)
@@ -59,7 +59,7 @@ class Loads {
   IdVector<DeviceId, DeviceLoad> loads_;
 };
 
-/// About the largest of `values`, but falling, too, when the next ones do: their 16-norm.
+/// The 16-norm of the loads: about the largest, but it also falls when the next largest ones fall.
 double soft_maximum(const IdVector<DeviceId, DeviceLoad>& loads, auto&& value) {
   double largest = 0.0;
   for (const DeviceLoad& load : loads)

@@ -1,12 +1,12 @@
-/// What each device has to do for one sample while a pipeline runs.
+/// The load of each device per sample while a pipeline runs.
 #pragma once
 #include "sim/problem/problem.h"
 
 namespace baechi {
 
 struct DeviceLoad {
-  Duration forward{};   ///< of ops of Phase::forward, and moving what they write
-  Duration backward{};  ///< all other
+  Duration forward{};   ///< time of forward ops, and of moving the tensors they write
+  Duration backward{};  ///< time of all other ops and tensors
   Duration total() const { return forward + backward; }
 };
 

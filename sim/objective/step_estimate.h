@@ -1,5 +1,5 @@
-/// The step times of sixteen placements at once, of a simpler step: for searches that must choose
-/// which of many placements to simulate.
+/// Estimated step times of sixteen placements at once, by a simpler model of a step: for searches
+/// that choose which of many placements to simulate.
 #pragma once
 #include <array>
 #include <cstdint>

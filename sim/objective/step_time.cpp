@@ -9,21 +9,21 @@
 namespace baechi {
 namespace {
 
-/// Whether all fits on any device: then memory need not be counted.
+/// Whether every device could hold everything: then memory need not be counted.
 bool memory_is_ample(const Problem& p) {
   const Bytes most = peak_upper_bound(p.graph);
   return std::ranges::all_of(p.cluster.devices(),
                              [&](DeviceId d) { return most <= p.cluster.device(d).memory; });
 }
 
-/// In which order ops started.
+/// Records the order in which ops start.
 class StartOrder final : public StepObserver {
  public:
   void on_op(OpId v, DeviceId, TimePoint, TimePoint) override { ops.push_back(v); }
   std::vector<OpId> ops;
 };
 
-/// The engine's makespan, under its own idea of memory.
+/// The engine's makespan, under the engine's rules of memory.
 class StepTime final : public Objective {
  public:
   std::unique_ptr<Evaluator> on(const Problem& problem) const override {
@@ -69,7 +69,7 @@ class StepTime final : public Objective {
 
     std::size_t estimates() const override { return estimate_ ? StepEstimate::lanes : 1; }
 
-    /// By the step in which ops run in the order of the base's.
+    /// The estimate runs ops in the order in which the base's ops started.
     std::size_t best_estimate(std::span<const std::vector<OpMove>> changes) override {
       if (!estimate_) return 0;
       for (std::size_t lane = 0; lane < changes.size(); ++lane)
@@ -101,7 +101,7 @@ class StepTime final : public Objective {
       return score;
     }
 
-    /// The order of the last step; what did not start before it failed follows.
+    /// The order of the last step; ops that did not start before it failed follow.
     void set_order() {
       std::swap(order_, started_.ops);
       const std::size_t num_ops = problem_.graph.num_ops();

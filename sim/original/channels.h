@@ -1,5 +1,5 @@
-/// Transfers as the original Baechi books them: one half-duplex channel per device, first come
-/// first booked. Shared by its simulator (simulation.h) and its placers (placers/compat).
+/// Transfers as the original Baechi books them: one half-duplex channel per device, first come,
+/// first served. Shared by its simulator (simulation.h) and its placers (placers/original).
 #pragma once
 #include <algorithm>
 
@@ -14,7 +14,7 @@ struct Booking {
   TimePoint receive_end{};  ///< the tensor has arrived
 };
 
-/// What happened, in booking order: times may go back from one event to the next (Q8).
+/// An op that ran. Events come in booking order, so times may go backwards (Q8).
 struct OpEvent {
   OpId op{};
   DeviceId device{};
@@ -32,7 +32,7 @@ struct TransferEvent {
   Booking booking;
 };
 
-/// Sees every event.
+/// Receives every event.
 class Log {
  public:
   virtual ~Log() = default;
@@ -40,7 +40,7 @@ class Log {
   virtual void on_transfer(const TransferEvent&) {}
 };
 
-/// As std::max, but of values, which compilers turn into a selection without a branch.
+/// std::max by value, which compilers turn into a conditional move.
 constexpr TimePoint later(TimePoint a, TimePoint b) {
   return a < b ? b : a;
 }
@@ -49,7 +49,7 @@ class Channels {
  public:
   explicit Channels(std::size_t devices) : free_(devices) {}
 
-  /// Nothing is booked.
+  /// Drops all bookings.
   void reset() { std::ranges::fill(free_, TimePoint{}); }
 
   /// Sends a tensor that is at `from` since `ready` and takes `time`. Q8: both channels are booked
@@ -64,7 +64,7 @@ class Channels {
     return b;
   }
 
-  /// When it would arrive. Q9: nothing is booked, so that two inputs of an op do not see each
+  /// When the tensor would arrive. Q9: nothing is booked, so two inputs of one op do not see each
   /// other.
   TimePoint estimate(DeviceId from, DeviceId to, TimePoint ready, Duration time) const {
     return later(later(ready, free_[from]), free_[to]) + time;

@@ -1,6 +1,6 @@
 /// A graph as the original Baechi sees it: one edge per pair of ops, carrying a list of tensors.
 /// Source: Baechi's code (beomyeol/baechi). Section and quirk numbers (Q1..Q25) used here and in
-/// placers/compat are those of placers/compat/README.md.
+/// placers/original are those of placers/original/README.md.
 #pragma once
 #include <span>
 #include <vector>
@@ -14,18 +14,18 @@ namespace baechi::original {
 class Graph {
  public:
   struct Op {
-    Duration compute{};  ///< > 0 (Q11: of a shorter op the original misses the end)
+    Duration compute{};  ///< > 0 (Q11: the original misses the end of an op of no length)
     Bytes temporary{};
     Bytes persistent{};        ///< by TensorFlow's convention a part of `outputs`
     Bytes outputs{};           ///< sum over the output ports
-    GroupId group = no_group;  ///< once in a Graph never no_group: such an op is a group alone
+    GroupId group = no_group;  ///< never no_group in a Graph: an op alone is a group
     std::uint32_t topo = 0;    ///< unique; breaks every tie
   };
   /// One tensor on an edge. Two sends of one TensorId to one device are one transfer.
   struct Send {
     TensorId tensor{};
-    /// Its place among the tensors of its op, from 0; a tensor that several ops send has a number
-    /// above these that is its own. So a table of num_slots() suffices while one op sends.
+    /// Number of the tensor among those of its op, from 0; a tensor that several ops send has a
+    /// larger number of its own. So a table of num_slots() suffices while one op sends.
     std::uint32_t slot = 0;
     Bytes size{};
     Duration time{};  ///< between any two devices: the original's links are all equal
@@ -50,7 +50,7 @@ class Graph {
   /// The view of a graph on a cluster. Ids are the graph's, out-edges stand in the order in which
   /// they were added. Persistent bytes are added to the outputs, where TensorFlow has them, and
   /// times of 0 become 1 us, both as in the original's import. A control dependency that runs
-  /// beside a data edge joins it (Q21: the original stops). Of one device, transfers take no time:
+  /// beside a data edge joins it (Q21: the original stops). With one device transfers take no time:
   /// there are none. Throws InputError if two links, or the kinds or speeds of two devices, differ.
   static Graph from(const OpGraph& graph, const CostModel& costs, const Cluster& cluster);
 
@@ -77,12 +77,12 @@ class Graph {
   std::span<const OpId> predecessors(OpId v) const {
     return {in_src_.data() + in_begin_[index(v)], in_src_.data() + in_begin_[index(v) + 1]};
   }
-  /// Asks for the memory that will be read when `v` runs.
+  /// Prefetches the memory that is read when `v` runs.
   void prefetch(OpId v) const {
     __builtin_prefetch(&ops_[v]);
     __builtin_prefetch(edges_.data() + out_begin_[index(v)]);
   }
-  /// How long all tensors of `e` take, one after another.
+  /// Transfer time of all tensors of `e`, one after another.
   Duration time(EdgeId e) const {
     Duration sum{};
     for (const Send& s : sends(e)) sum += s.time;

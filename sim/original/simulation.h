@@ -9,7 +9,7 @@
 
 namespace baechi::original {
 
-/// StepResult's counts, and what is left on each device when all is done.
+/// The result of a step, and the memory still in use on each device afterwards.
 struct Step {
   StepResult result;
   IdVector<DeviceId, Bytes> final_memory;  ///< [num_devices]
@@ -20,20 +20,20 @@ struct Step {
 /// taken, for its readers in out-edge order (Q8, Q23: not in order of time). Memory moves as ops
 /// are taken (Q23): outputs and workspace come as an op starts, workspace goes at once, outputs but
 /// for their persistent part go as the last reader is taken (Q6); received copies take none (Q7).
-/// `placement` covers the graph. `held`: what is on each device before the step, perhaps less than
-/// nothing (Q12: what the original's adjusters leave there); [num_devices], or empty for nothing.
+/// `placement` covers the graph. `held`: memory in use on each device before the step; may be
+/// negative (Q12: what the original's adjusters leave there). [num_devices], or empty for none.
 Step simulate(const Graph& graph, const IdVector<OpId, DeviceId>& placement, std::size_t devices,
               Log* log = nullptr, const IdVector<DeviceId, Bytes>& held = {});
 
-/// The same for one placement of a graph after another. For one thread.
+/// simulate() for many placements of one graph. For one thread.
 class Simulator {
  public:
   Simulator(const Graph& graph, std::size_t devices);  ///< `graph` outlives it
   ~Simulator();
   Simulator(Simulator&&) noexcept;
 
-  /// Good until the next call. Observers see a transfer last from the start of its sending to the
-  /// end of its receiving, and a tensor found on a device not at all.
+  /// The result is valid until the next call. Observers see a transfer from the start of its
+  /// sending to the end of its receiving; a tensor that the device already has is not reported.
   const Step& run(const IdVector<OpId, DeviceId>& placement, Log* log,
                   std::span<StepObserver* const> observers,
                   const IdVector<DeviceId, Bytes>& held = {});

@@ -17,7 +17,7 @@
 namespace baechi {
 namespace {
 
-/// Text to a file that takes its name when it is whole.
+/// Writes text to a file that gets its name once it is complete.
 class FileWriter {
  public:
   explicit FileWriter(const std::string& path)
@@ -70,8 +70,8 @@ std::string us(TimePoint time) {
   return us(time.time_since_epoch());
 }
 
-/// Names of Chrome's colours that are told apart; chrome://tracing takes them, Perfetto goes by the
-/// slice's name.
+/// Names of Chrome colours that are easy to tell apart. chrome://tracing uses them; Perfetto
+/// derives colours from the names of slices.
 constexpr std::array group_colours{"thread_state_running",
                                    "thread_state_iowait",
                                    "rail_response",
@@ -114,7 +114,7 @@ class Writer {
 
  private:
   struct Slice {
-    std::string text;  // all of the event but its thread
+    std::string text;  // the event without its thread
     Span span;
   };
 
@@ -209,14 +209,14 @@ class Writer {
     first_ = false;
   }
 
-  /// Perfetto takes process 0 for the idle one.
+  /// Process 0 would be the idle process in Perfetto.
   static std::size_t pid(DeviceId device) { return index(device) + 1; }
 
   FileWriter file_;
   const OpGraph& graph_;
   const Cluster& cluster_;
   const Timeline& timeline_;
-  std::size_t next_thread_;  // no thread has the number of a process or of another's thread
+  std::size_t next_thread_;  // threads and processes have different numbers
   bool first_ = true;
 };
 

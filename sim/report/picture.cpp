@@ -12,13 +12,13 @@ namespace {
 /// A slice of a track, or several too close to be told apart.
 struct Slice {
   TimePoint start{}, end{};
-  std::uint32_t what = 0, a = 0, b = 0;  // of the longest: op; phase and group, or peer
+  std::uint32_t what = 0, a = 0, b = 0;  // the longest one's op; phase and group, or peer
   Duration longest{};
   std::size_t count = 1;
 };
 
-/// Slices in order of start, those within `pixel` of each other as one; if `touching`, also those
-/// that overlap, however long.
+/// Slices in order of start. Slices within `pixel` of each other are merged; if `touching`, so are
+/// slices that overlap, however long they are.
 std::vector<Slice> merged(const std::vector<Slice>& slices, Duration pixel, bool touching) {
   std::vector<Slice> result;
   for (const Slice& s : slices) {
@@ -42,7 +42,7 @@ std::vector<Slice> merged(const std::vector<Slice>& slices, Duration pixel, bool
   return result;
 }
 
-/// At most about `most` of them: with ever larger pixels, at last with all that overlaps in one.
+/// At most about `most` slices: pixels grow, and at last all slices that overlap are merged.
 std::vector<Slice> at_most(std::vector<Slice> slices, std::size_t most, Duration step) {
   std::ranges::stable_sort(slices, {}, [](const Slice& s) { return std::pair(s.start, s.end); });
   if (slices.size() <= most) return slices;
@@ -58,8 +58,8 @@ struct Sample {
   MemoryUse use{};
 };
 
-/// The first, and at most 2 in each of `bins` equal parts of the step: the one with most in use,
-/// and the last.
+/// The first sample, and from each of `bins` equal parts of the step at most two: the one with the
+/// most memory in use and the last one.
 std::vector<Sample> thinned(const std::vector<Sample>& samples, std::size_t bins, Duration step) {
   if (samples.size() <= 2 * bins) return samples;
   const std::int64_t width = std::max<std::int64_t>(1, step.count() / static_cast<int>(bins));
@@ -139,7 +139,7 @@ class Painter {
   }
 
  private:
-  static constexpr std::size_t least = 20;  // of slices or samples, however many devices there are
+  static constexpr std::size_t least = 20;  // slices or samples per device, however many devices
 
   static std::string text(std::string_view s) {
     return nlohmann::json(s).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);

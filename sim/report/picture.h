@@ -1,4 +1,4 @@
-/// A step small enough for a page to draw: what is too short to be seen is drawn together.
+/// A step as a web page draws it: slices too short to be seen are merged.
 #pragma once
 #include <string>
 
@@ -6,10 +6,10 @@
 
 namespace baechi {
 
-/// How much of a step a picture holds, over all its devices.
+/// The most that a picture holds of a step, summed over its devices.
 struct PictureSize {
   std::size_t computing = 2400;  ///< slices of ops
-  std::size_t transfers = 1200;  ///< slices of what is sent, and of what is received
+  std::size_t transfers = 1200;  ///< slices of sending, and as many of receiving
   std::size_t memory = 1200;     ///< samples
 };
 
@@ -20,10 +20,10 @@ struct PictureSize {
 ///      "compute": [start, length, op, ops, phase, group, ...],
 ///      "send": [start, length, producer, tensors, to, ...], "receive": [..., from, ...],
 ///      "memory": [at, weights, outputs, copies, workspace, ...]}]}
-/// Each start, and each `at`, is counted from the one before it. A slice is one op or transfer, or
-/// several that are too close to be told apart: then `op`, phase and group, or producer and peer,
-/// are those of the longest. Phase: 0 forward, 1 backward, 2 update; group 0 is none.
-/// Memory holds from its sample on; the most in use of every device is among them.
+/// Each start and each `at` is the distance from the one before it. A slice is one op or transfer,
+/// or several too close to be told apart: then op, phase and group (or producer and peer) are
+/// those of the longest one. Phase: 0 forward, 1 backward, 2 update; group 0: none.
+/// A sample of memory holds until the next one; the samples include the peak of every device.
 std::string picture(const Problem& problem, const Timeline& timeline, const StepResult& result,
                     const PictureSize& size = {});
 

@@ -1,4 +1,4 @@
-/// Who did what when in one step, and the same as a file that Perfetto and chrome://tracing open.
+/// The timeline of one step, in memory and as a file for Perfetto and chrome://tracing.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace baechi {
 
-/// Records a step as the engine tells it, in its order. One per call of simulate().
+/// Records what the engine reports, in the order of its calls. Use one per call of simulate().
 class Timeline final : public StepObserver {
  public:
   struct OpSlice {
@@ -47,8 +47,8 @@ class Timeline final : public StepObserver {
   std::vector<MemorySample> memory_;
 };
 
-/// A lane for each of `spans`, the lowest in which it overlaps none before it; the spans are taken
-/// in the order of (start, end, position). Touching is not overlapping. [spans.size()]
+/// The lane of each span: the lowest lane in which it overlaps no earlier span, where spans are
+/// taken in the order of (start, end, position). Touching is not overlapping. [spans.size()]
 struct Span {
   TimePoint start{}, end{};
 };
@@ -56,10 +56,10 @@ std::vector<std::size_t> lanes(const std::vector<Span>& spans);
 
 /// The timeline as Chrome trace events, gzipped if `path` ends in ".gz". Each device is a process
 /// with the tracks compute, send and receive (more lanes of them where slices overlap) and memory
-/// by kind; a transfer is on its sender's and on its receiver's track. Ops of a colocation group
-/// name it and have a colour (`cname`) that goes with it. `result` says whether and when memory ran
-/// out. Written aside and renamed. Throws InputError if there can be no such file,
-/// std::runtime_error if it cannot be written to the end.
+/// by kind; a transfer is on its sender's and on its receiver's track. An op of a colocation group
+/// has the group's name and colour (`cname`). `result` says whether and when memory ran out. The
+/// file is written under another name, then renamed. Throws InputError if the file cannot be
+/// created, std::runtime_error if it cannot be written to the end.
 void write_perfetto(const std::string& path, const Problem& problem, const Timeline& timeline,
                     const StepResult& result);
 
