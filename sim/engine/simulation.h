@@ -15,7 +15,7 @@ namespace baechi {
 /// ops it made ready queue up, its outputs' transfers queue up); then transfers start, in the order
 /// of (production time, tensor id, receiving device), skipping those whose channels are taken; then
 /// ops, by device id. Work of no length ends in a further round at the same instant.
-/// A transfer that is not the first of its sender's queue waits, also where a later one could go.
+/// Head-of-line blocking: each sender's transfers start in queue order, even if a later could go.
 /// An op that becomes ready in a later round of an instant goes by id among those of the instant
 /// that still wait. Without cache, the copies of one tensor for one device are sent in the order of
 /// their edges and serve them in that order. Weights are requested at time 0, in op id order over
@@ -29,8 +29,8 @@ namespace baechi {
 StepResult simulate(const Problem& problem, const Placement& placement,
                     std::span<StepObserver* const> observers = {});
 
-/// simulate() for one placement of a problem after another: what does not depend on the placement
-/// is made once, and a run takes no memory that an earlier one has had. For one thread.
+/// simulate() for many placements of one problem: what does not depend on the placement is made
+/// once, and memory is used again. For one thread.
 class Simulator {
  public:
   explicit Simulator(const Problem& problem);  ///< its parts outlive this
@@ -38,10 +38,10 @@ class Simulator {
   Simulator(Simulator&&) noexcept;
   Simulator& operator=(Simulator&&) noexcept;
 
-  /// Good until the next call.
+  /// The result is valid until the next call.
   const StepResult& run(const Placement& placement, std::span<StepObserver* const> observers = {});
 
-  class Engine;  ///< one of each semantics
+  class Engine;  ///< one for each semantics
 
  private:
   std::size_t num_ops_, num_devices_;
