@@ -10,21 +10,12 @@
 
 #include "placers/memory_floor.h"
 #include "placers/original/original.h"
+#include "sim/enum_option.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 
 namespace baechi {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, AdjustPolicy>, 7> policies{{
-    {"none", AdjustPolicy::none},
-    {"random", AdjustPolicy::random},
-    {"memory", AdjustPolicy::memory},
-    {"time", AdjustPolicy::time},
-    {"frequent", AdjustPolicy::frequent},
-    {"memory_sum", AdjustPolicy::memory_sum},
-    {"time_sum", AdjustPolicy::time_sum},
-}};
 
 /// Memory as Baechi's adjusters count it: what one op brings to a device.
 Bytes needs(const Op& op) {
@@ -113,8 +104,6 @@ class Adjusted final : public Placer {
     return place_watched(p, seed, {});
   }
 
-  bool can_stop() const override { return placer_->can_stop(); }
-
   Placement place_watched(const Problem& p, std::uint64_t seed,
                           const Watcher& watcher) const override {
     const OpGraph apart = p.graph.without_groups();
@@ -131,6 +120,8 @@ class Adjusted final : public Placer {
     placement.device = std::move(adjusted.device);
     return placement;
   }
+
+  bool can_stop() const override { return placer_->can_stop(); }
 
  private:
   std::unique_ptr<Placer> placer_;
@@ -234,19 +225,11 @@ CompatAdjusted adjust_compat(const original::Graph& graph, IdVector<OpId, Device
   return result;
 }
 
-std::optional<AdjustPolicy> adjust_policy(std::string_view name) {
-  const auto it =
-      std::ranges::find(policies, name, &std::pair<std::string_view, AdjustPolicy>::first);
-  return it == policies.end() ? std::nullopt : std::optional(it->second);
-}
-
 std::unique_ptr<Placer> with_adjuster(std::unique_ptr<Placer> placer, Options& options) {
-  std::vector<std::string> allowed{"while_placing"};
-  for (const auto& [name, policy] : policies) allowed.emplace_back(name);
-  const auto policy = adjust_policy(
-      options.get("adjust", allowed,
-                  "when groups are brought together: while placing, or afterwards by this policy "
-                  "(none: not at all)"));
+  const auto policy = read_enum_unless<AdjustPolicy>(
+      options, "adjust", "while_placing",
+      "when groups are brought together: while placing, or afterwards by this policy (none: not at "
+      "all)");
   if (!policy) return placer;
   const bool knows_compat = std::ranges::find(options.declared(), "compat",
                                               &Options::Declared::key) != options.declared().end();

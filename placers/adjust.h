@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "placers/placer.h"
+#include "sim/names.h"
 #include "sim/options.h"
 #include "sim/original/graph.h"
 
@@ -23,6 +24,15 @@ enum class AdjustPolicy : std::uint8_t {
   memory_sum,  ///< where the members have most workspace + persistent bytes together
   time_sum,    ///< where the members take longest together
 };
+constexpr auto names_of(AdjustPolicy) {
+  return std::to_array<Named<AdjustPolicy>>({{AdjustPolicy::none, "none"},
+                                             {AdjustPolicy::random, "random"},
+                                             {AdjustPolicy::memory, "memory"},
+                                             {AdjustPolicy::time, "time"},
+                                             {AdjustPolicy::frequent, "frequent"},
+                                             {AdjustPolicy::memory_sum, "memory_sum"},
+                                             {AdjustPolicy::time_sum, "time_sum"}});
+}
 
 /// A member of a group, as the policies see it.
 struct AdjustMember {
@@ -55,9 +65,6 @@ struct CompatAdjusted {
 CompatAdjusted adjust_compat(const original::Graph& graph, IdVector<OpId, DeviceId> placement,
                              std::size_t num_devices, AdjustPolicy policy,
                              std::optional<Bytes> limit);
-
-/// The policy called `name` ("random", ...); nothing for another name.
-std::optional<AdjustPolicy> adjust_policy(std::string_view name);
 
 /// Reads the option `adjust`, which every placer has: `placer` itself, or one that lets it place
 /// the graph without groups and then adjusts, as the original does if the placer is `compat`.

@@ -7,38 +7,16 @@
 
 #include "placers/colocation.h"
 #include "placers/files/placement_file.h"
-#include "placers/placer.h"
 #include "placers/files/split_file.h"
+#include "placers/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
 #include "sim/units.h"
+#include "sim/wildcard.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {
 namespace {
-
-/// Whether all of `text` matches `pattern`: '*' any run of letters, '?' any one.
-bool matches(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0;
-  std::optional<std::size_t> star;  // the last '*' met, and how far its run reaches
-  std::size_t run_end = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      run_end = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p;
-      ++t;
-    } else if (star) {
-      p = *star + 1;
-      t = ++run_end;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 /// A placement decided by a person: a placement file, or rules on op names, in place or in a file
 /// of lines "PATTERN DEVICE" ("#" begins a comment). Does not look at memory: the engine says
@@ -138,7 +116,7 @@ class Expert final : public Placer {
   /// The device of the first rule that matches; nothing if none does.
   std::optional<DeviceId> ruled(std::string_view name) const {
     for (const Rule& rule : rules_)
-      if (matches(rule.pattern, name)) return static_cast<DeviceId>(rule.device);
+      if (Wildcard{rule.pattern}.matches(name)) return static_cast<DeviceId>(rule.device);
     return std::nullopt;
   }
 

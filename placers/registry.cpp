@@ -1,8 +1,7 @@
 #include "placers/registry.h"
 
-#include <algorithm>
-
 #include "placers/adjust.h"
+#include "sim/find_entry.h"
 
 namespace baechi {
 
@@ -29,45 +28,124 @@ std::unique_ptr<Placer> make_exec(Options&);
 
 std::span<const PlacerEntry> placers() {
   constexpr std::size_t any = ~std::size_t{0};
+  using enum CountedMemory;
   static constexpr PlacerEntry table[] = {
-      {"single", "every op on one device; ignores memory", "the baseline of every paper",
-       make_single, any},
-      {"round_robin", "ops and groups dealt in turn; ignores memory", "the usual baseline",
-       make_round_robin, any},
-      {"random", "each op or group on a random device; ignores memory", "the usual baseline",
-       make_random, any},
-      {"expert", "a placement file, or rules on op names; ignores memory", "whoever wrote it",
-       make_expert},
-      {"least_loaded", "each op or group where the sum of op times stays least",
-       "Graham, SIAM J. Appl. Math. 1969", make_least_loaded, any},
-      {"m_topo", "topological order, devices filled in turn", "Baechi, SoCC'20", make_m_topo, any},
-      {"m_etf", "earliest task first, within memory", "Baechi, SoCC'20, section 2.2.2", make_m_etf,
-       any},
-      {"m_sct", "m_etf, devices wait for favourite children", "Baechi, SoCC'20, section 2.2.3",
-       make_m_sct, 5'000},
-      {"heft", "decreasing upward rank, earliest finish time with insertion",
-       "Topcuoglu et al., TPDS 2002", make_heft, any},
-      {"exact_dp", "the pipeline of least max_load; counts weights only",
-       "Tarnawski et al., NeurIPS 2020, throughput", make_exact_dp},
-      {"linearized_dp", "the same along lines of all ops, quickly; counts weights only",
-       "Tarnawski et al., NeurIPS 2020, linearization", make_linearized_dp, 5'000},
-      {"mip_max_load", "the split of least max_load by integer programming; counts weights only",
-       "Tarnawski et al., NeurIPS 2020, throughput", make_mip_max_load},
-      {"greedy_latency", "accelerators filled in turn, cores take the rest; counts weights only",
-       "Tarnawski et al., NeurIPS 2020, latency", make_greedy_latency, any},
-      {"mip_latency", "the placement of least latency by integer programming; counts weights only",
-       "Tarnawski et al., NeurIPS 2020, latency", make_mip_latency},
-      {"pipedream", "biconnected parts, then as linearized_dp; counts weights only",
-       "PipeDream, SOSP 2019; Tarnawski et al., NeurIPS 2020", make_pipedream, 25'000},
-      {"local_search", "descents of max_load from random splits; ignores memory",
-       "Tarnawski et al., NeurIPS 2020, baselines", make_local_search, 2'000},
-      {"scotch", "equal parts, little cut, by Scotch; ignores memory",
-       "Pellegrini and Roman, HPCN 1996; Tarnawski et al., NeurIPS 2020", make_scotch, any},
-      {"metis", "equal parts, little cut, by METIS; ignores memory",
-       "Karypis and Kumar, SIAM J. Sci. Comput. 1998", make_metis, any},
-      {"search", "moves and swaps from the best answers of the quick placers, for any objective",
-       "simulated annealing: Kirkpatrick et al., Science 1983", make_search},
-      {"exec", "exec:PATH, a program of your own in any language", "placers/README.md", make_exec},
+      {.name = "single",
+       .summary = "every op on one device",
+       .source = "the baseline of every paper",
+       .make = make_single,
+       .memory = ignored,
+       .quick_units = any},
+      {.name = "round_robin",
+       .summary = "ops and groups dealt in turn",
+       .source = "the usual baseline",
+       .make = make_round_robin,
+       .memory = ignored,
+       .quick_units = any},
+      {.name = "random",
+       .summary = "each op or group on a random device",
+       .source = "the usual baseline",
+       .make = make_random,
+       .memory = ignored,
+       .quick_units = any},
+      {.name = "expert",
+       .summary = "a placement file, or rules on op names",
+       .source = "whoever wrote it",
+       .make = make_expert,
+       .memory = ignored,
+       .needs = "file, rules, rule_file or default"},
+      {.name = "least_loaded",
+       .summary = "each op or group where the sum of op times stays least",
+       .source = "Graham, SIAM J. Appl. Math. 1969",
+       .make = make_least_loaded,
+       .memory = floor,
+       .quick_units = any},
+      {.name = "m_topo",
+       .summary = "topological order, devices filled in turn",
+       .source = "Baechi, SoCC'20",
+       .make = make_m_topo,
+       .memory = footprints,
+       .quick_units = any},
+      {.name = "m_etf",
+       .summary = "earliest task first, within memory",
+       .source = "Baechi, SoCC'20, section 2.2.2",
+       .make = make_m_etf,
+       .memory = planned,
+       .quick_units = any},
+      {.name = "m_sct",
+       .summary = "m_etf, devices wait for favourite children",
+       .source = "Baechi, SoCC'20, section 2.2.3",
+       .make = make_m_sct,
+       .memory = planned,
+       .quick_units = 5'000},
+      {.name = "heft",
+       .summary = "decreasing upward rank, earliest finish time with insertion",
+       .source = "Topcuoglu et al., TPDS 2002",
+       .make = make_heft,
+       .memory = floor,
+       .quick_units = any},
+      {.name = "exact_dp",
+       .summary = "the pipeline of least max_load",
+       .source = "Tarnawski et al., NeurIPS 2020, throughput",
+       .make = make_exact_dp,
+       .memory = weights},
+      {.name = "linearized_dp",
+       .summary = "the same along lines of all ops, quickly",
+       .source = "Tarnawski et al., NeurIPS 2020, linearization",
+       .make = make_linearized_dp,
+       .memory = weights,
+       .quick_units = 5'000},
+      {.name = "mip_max_load",
+       .summary = "the split of least max_load by integer programming",
+       .source = "Tarnawski et al., NeurIPS 2020, throughput",
+       .make = make_mip_max_load,
+       .memory = weights},
+      {.name = "greedy_latency",
+       .summary = "accelerators filled in turn, cores take the rest",
+       .source = "Tarnawski et al., NeurIPS 2020, latency",
+       .make = make_greedy_latency,
+       .memory = weights,
+       .quick_units = any},
+      {.name = "mip_latency",
+       .summary = "the placement of least latency by integer programming",
+       .source = "Tarnawski et al., NeurIPS 2020, latency",
+       .make = make_mip_latency,
+       .memory = weights},
+      {.name = "pipedream",
+       .summary = "biconnected parts, then as linearized_dp",
+       .source = "PipeDream, SOSP 2019; Tarnawski et al., NeurIPS 2020",
+       .make = make_pipedream,
+       .memory = weights,
+       .quick_units = 25'000},
+      {.name = "local_search",
+       .summary = "descents of max_load from random splits",
+       .source = "Tarnawski et al., NeurIPS 2020, baselines",
+       .make = make_local_search,
+       .memory = ignored,
+       .quick_units = 2'000},
+      {.name = "scotch",
+       .summary = "equal parts, little cut, by Scotch",
+       .source = "Pellegrini and Roman, HPCN 1996; Tarnawski et al., NeurIPS 2020",
+       .make = make_scotch,
+       .memory = ignored,
+       .quick_units = any},
+      {.name = "metis",
+       .summary = "equal parts, little cut, by METIS",
+       .source = "Karypis and Kumar, SIAM J. Sci. Comput. 1998",
+       .make = make_metis,
+       .memory = ignored,
+       .quick_units = any},
+      {.name = "search",
+       .summary = "moves and swaps from the best answers of the quick placers, for any objective",
+       .source = "simulated annealing: Kirkpatrick et al., Science 1983",
+       .make = make_search,
+       .memory = objective},
+      {.name = "exec",
+       .summary = "exec:PATH, a program of your own in any language",
+       .source = "placers/README.md",
+       .make = make_exec,
+       .memory = own,
+       .needs = "path"},
   };
   return table;
 }
@@ -76,21 +154,22 @@ std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options) {
   return with_adjuster(entry.make(options), options);
 }
 
+namespace {
+
+constexpr std::string_view program = "exec:";
+
+}  // namespace
+
+const PlacerEntry& placer_entry(std::string_view name, const std::string& where) {
+  return find_entry(placers(), "placer", name.starts_with(program) ? "exec" : name, where);
+}
+
 std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
                                     const std::string& where) {
-  constexpr std::string_view program = "exec:";
-  if (name.starts_with(program)) {
+  const PlacerEntry& entry = placer_entry(name, where);
+  if (name.starts_with(program))
     options.set("path", {std::string(name.substr(program.size())), where, {}});
-    name = "exec";
-  }
-  const auto it = std::ranges::find(placers(), name, &PlacerEntry::name);
-  if (it == placers().end()) {
-    std::vector<std::string> known;
-    for (const PlacerEntry& entry : placers()) known.emplace_back(entry.name);
-    throw InputError(fmt::format("{}no placer '{}'{} (placers: {})", at(where), name,
-                                 did_you_mean(name, known), fmt::join(known, ", ")));
-  }
-  auto placer = make(*it, options);
+  auto placer = make(entry, options);
   options.finish();
   return placer;
 }

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "sim/options.h"
+#include "sim/enum_option.h"
 
 namespace baechi {
 
@@ -13,11 +13,15 @@ enum class Variant : std::uint8_t {
   pytorch,
 };
 
+constexpr auto names_of(Variant) {
+  return std::to_array<Named<Variant>>(
+      {{Variant::standard, "standard"}, {Variant::pytorch, "pytorch"}});
+}
+
 inline Variant read_variant(Options& options) {
-  const std::string name = options.get(
-      "variant", {"standard", "pytorch"},
+  return read_enum(
+      options, "variant", Variant::standard,
       "pytorch: as Baechi's PyTorch system plans: transfers in parallel, nothing ever freed");
-  return name == "pytorch" ? Variant::pytorch : Variant::standard;
 }
 
 }  // namespace baechi

@@ -1,10 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/this_build.h"
@@ -98,9 +101,60 @@ std::vector<fs::path> sources() {
   return files;
 }
 
+/// The name that `line` defines as a type: "Op" of "struct Op {"; "" if it defines none. Types that
+/// are declared only, or are members of another, are none.
+std::string defined_type(std::string_view line) {
+  for (const std::string_view word : {"enum class ", "class ", "struct "}) {
+    if (!line.starts_with(word)) continue;
+    line.remove_prefix(word.size());
+    const std::size_t end = line.find_first_of(" :{;");
+    const std::string_view rest = line.substr(std::min(end, line.size()));
+    const bool declared_only = rest == ";" || rest.starts_with("::");
+    const bool defined =
+        rest.find('{') != rest.npos || rest.starts_with(" final :") || rest.starts_with(" :");
+    return defined && !declared_only ? std::string(line.substr(0, end)) : "";
+  }
+  return "";
+}
+
+/// The types that a header defines outside other types, with their namespaces: "baechi::Op". The
+/// formatter sees to it that such lines begin in the first column.
+std::vector<std::string> types_of(const fs::path& header) {
+  constexpr std::string_view opens = "namespace ", closes = "}  // namespace";
+  std::vector<std::string> names, open;
+  std::ifstream text(fs::path(source_dir()) / header);
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with(opens) && line.ends_with(" {")) {
+      open.push_back(line.substr(opens.size(), line.size() - opens.size() - 2) + "::");
+    } else if (line.starts_with(closes) && !open.empty()) {
+      open.pop_back();
+    } else if (const std::string type = defined_type(line); !type.empty()) {
+      std::string name;
+      for (const std::string& space : open) name += space;
+      names.push_back(name + type);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 TEST_SUITE("layout") {
+  TEST_CASE("no two headers of the program define types of one name") {
+    std::map<std::string, fs::path> seen;
+    for (const fs::path& file : sources()) {
+      if (file.extension() != ".h" || is_harness(file) || file.begin()->string() == "tests")
+        continue;
+      for (const std::string& type : types_of(file)) {
+        const auto [it, first] = seen.emplace(type, file);
+        CHECK_MESSAGE(first, type, " stands in ", it->second.string(), " and ", file.string());
+      }
+    }
+    CHECK(seen.contains("baechi::OpGraph"));
+    CHECK(seen.contains("baechi::generate::tf1::Graph"));
+    CHECK(seen.size() > 300);
+  }
+
   TEST_CASE("a file includes its own folder and lower floors only") {
     REQUIRE(sources().size() > 30);
     for (const fs::path& file : sources()) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "sim/names.h"
 #include "sim/problem/problem.h"
 #include "validate/replay_plan.h"
 
@@ -13,6 +14,9 @@ enum class Bodies : std::uint8_t {
   spin,  ///< all of exactly their simulated length
   work,  ///< what stand_in() says of their work; spin, where none is stated
 };
+constexpr auto names_of(Bodies) {
+  return std::to_array<Named<Bodies>>({{Bodies::spin, "spin"}, {Bodies::work, "work"}});
+}
 
 struct PlanChoice {
   SubmitMode mode = SubmitMode::graph;

@@ -68,18 +68,16 @@ Duration length_of(const ReplayPlan& plan, const Calibration& calibration, const
 }
 
 std::vector<std::vector<double>> slowdowns(const Calibration& calibration) {
-  std::vector<std::vector<double>> table(4, std::vector<double>(4, 0.0));
+  constexpr std::size_t kinds = all<BodyKind>().size();
+  std::vector<std::vector<double>> table(kinds, std::vector<double>(kinds, 0.0));
   bool any = false;
   for (const auto& entry : calibration.interference) {
-    for (std::size_t a = 0; a < 4; ++a) {
-      for (std::size_t b = 0; b < 4; ++b) {
-        if (to_text(static_cast<BodyKind>(a)) != entry.op ||
-            to_text(static_cast<BodyKind>(b)) != entry.neighbour)
-          continue;
-        table[a][b] = std::max(entry.per_neighbour.value, 0.0);
-        any = any || table[a][b] > 0.0;
-      }
-    }
+    const auto op = parse<BodyKind>(entry.op);
+    const auto neighbour = parse<BodyKind>(entry.neighbour);
+    if (!op || !neighbour) continue;
+    double& cell = table[static_cast<std::size_t>(*op)][static_cast<std::size_t>(*neighbour)];
+    cell = std::max(entry.per_neighbour.value, 0.0);
+    any = any || cell > 0.0;
   }
   return any ? table : std::vector<std::vector<double>>{};
 }

@@ -11,9 +11,6 @@
 namespace baechi {
 namespace {
 
-constexpr std::array<std::string_view, 3> mode_names{"graph", "stream", "eager"};
-constexpr std::array<std::string_view, 3> way_names{"link", "host", "peer"};
-constexpr std::array<std::string_view, 4> body_names{"spin", "gemm", "ew", "cublas"};
 constexpr std::string_view name_letters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/@=+-";
 constexpr std::size_t most_name = 200;
@@ -81,6 +78,10 @@ class PlanReader {
                                              fmt::join(names, ", ")));
     return 0;
   }
+  template <NamedEnum E>
+  E one_of(const Field& field) {
+    return all<E>()[one_of(field, all_words<E>())];
+  }
 
   int number(const Field& field, std::string_view what, std::int64_t least, std::int64_t most) {
     return static_cast<int>(lines_.whole(field, what, least, most).value_or(least));
@@ -95,8 +96,8 @@ class PlanReader {
     if (expect("devices", 1))
       plan_.devices = number(fields_[1], "count of devices", 1, most_devices_of_plan);
     if (expect("queues", 1)) plan_.queues = number(fields_[1], "count of queues", 1, most_queues);
-    if (expect("mode", 1)) plan_.mode = static_cast<SubmitMode>(one_of(fields_[1], mode_names));
-    if (expect("way", 1)) plan_.way = static_cast<Way>(one_of(fields_[1], way_names));
+    if (expect("mode", 1)) plan_.mode = one_of<SubmitMode>(fields_[1]);
+    if (expect("way", 1)) plan_.way = one_of<Way>(fields_[1]);
     static constexpr std::array<std::string_view, 2> memory{"none", "live"};
     if (expect("memory", 1)) plan_.live_memory = one_of(fields_[1], memory) == 1;
     if (lines_.any_mistake()) return;
@@ -168,9 +169,8 @@ class PlanReader {
 
   /// Returns where the body ends.
   std::size_t read_body(Task& task) {
-    const bool known = std::ranges::find(body_names, fields_[4].text) != body_names.end();
-    task.body.kind = static_cast<BodyKind>(one_of(fields_[4], body_names));
-    if (!known) return fields_.size();
+    task.body.kind = one_of<BodyKind>(fields_[4]);
+    if (!parse<BodyKind>(fields_[4].text)) return fields_.size();
     const std::size_t count = task.body.kind == BodyKind::cublas ? 3 : 1;
     if (!at_least(5 + count, "cublas M N K")) return fields_.size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -272,16 +272,6 @@ class PlanReader {
 };
 
 }  // namespace
-
-std::string_view to_text(SubmitMode mode) {
-  return mode_names[static_cast<std::size_t>(mode)];
-}
-std::string_view to_text(Way way) {
-  return way_names[static_cast<std::size_t>(way)];
-}
-std::string_view to_text(BodyKind kind) {
-  return body_names[static_cast<std::size_t>(kind)];
-}
 
 double Body::amount() const {
   const auto a = static_cast<double>(args[0]), b = static_cast<double>(args[1]),

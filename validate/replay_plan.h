@@ -6,16 +6,27 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/names.h"
 #include "sim/units.h"
 
 namespace baechi {
 
 enum class SubmitMode : std::uint8_t { graph, stream, eager };
+constexpr auto names_of(SubmitMode) {
+  return std::to_array<Named<SubmitMode>>(
+      {{SubmitMode::graph, "graph"}, {SubmitMode::stream, "stream"}, {SubmitMode::eager, "eager"}});
+}
 enum class Way : std::uint8_t { link, host, peer };
+constexpr auto names_of(Way) {
+  return std::to_array<Named<Way>>({{Way::link, "link"}, {Way::host, "host"}, {Way::peer, "peer"}});
+}
 enum class BodyKind : std::uint8_t { spin, gemm, ew, cublas };
-std::string_view to_text(SubmitMode mode);
-std::string_view to_text(Way way);
-std::string_view to_text(BodyKind kind);
+constexpr auto names_of(BodyKind) {
+  return std::to_array<Named<BodyKind>>({{BodyKind::spin, "spin"},
+                                         {BodyKind::gemm, "gemm"},
+                                         {BodyKind::ew, "ew"},
+                                         {BodyKind::cublas, "cublas"}});
+}
 
 /// What an op runs. `args`: spin: ns; gemm: n; ew: bytes; cublas: m, n, k.
 struct Body {

@@ -19,7 +19,6 @@ constexpr std::string_view timeline_header = "plan,replay,round,mode,task,start_
 constexpr std::string_view prediction_header =
     "baechi_prediction_1,name,hash,verdict,step_ns,peak_bytes";
 constexpr std::string_view tasks_header = "task,start_ns,end_ns";
-constexpr std::array<std::string_view, 3> verdict_names{"ok", "oom", "failed"};
 constexpr int most_tasks = 10'000'000;
 
 std::string join_bytes(const std::vector<Bytes>& sizes) {
@@ -67,10 +66,9 @@ class Table {
     return 0.0;
   }
   Verdict verdict(std::size_t i) {
-    const auto it = std::ranges::find(verdict_names, fields[i].text);
-    if (it != verdict_names.end()) return static_cast<Verdict>(it - verdict_names.begin());
+    if (const auto verdict = parse<Verdict>(fields[i].text)) return *verdict;
     lines.mistake(fields[i].column, fmt::format("'{}' is none of {}", fields[i].text.substr(0, 40),
-                                                fmt::join(verdict_names, ", ")));
+                                                fmt::join(all_words<Verdict>(), ", ")));
     return Verdict::failed;
   }
   std::vector<Bytes> bytes(std::size_t i) {
@@ -100,10 +98,6 @@ std::uint64_t parse_hash(Table& table, std::size_t i) {
 }
 
 }  // namespace
-
-std::string_view to_text(Verdict verdict) {
-  return verdict_names[static_cast<std::size_t>(verdict)];
-}
 
 std::string machine_text(const Machine& m) {
   std::string out = fmt::format("baechi-machine 1\ngpu {}\ndriver {}\ncuda {}\nsms {}\n", m.gpu,

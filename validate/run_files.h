@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/names.h"
 #include "validate/predictor.h"
 #include "validate/replay_plan.h"
 
@@ -30,7 +31,10 @@ struct Measurement {
 };
 
 enum class Verdict : std::uint8_t { ok, oom, failed };
-std::string_view to_text(Verdict verdict);
+constexpr auto names_of(Verdict) {
+  return std::to_array<Named<Verdict>>(
+      {{Verdict::ok, "ok"}, {Verdict::oom, "oom"}, {Verdict::failed, "failed"}});
+}
 
 struct StepRow {
   std::string plan{};

@@ -16,12 +16,6 @@ double ns(Duration d) {
   return static_cast<double>(d.count());
 }
 
-SubmitMode mode_named(std::string_view name) {
-  for (const SubmitMode mode : {SubmitMode::stream, SubmitMode::eager})
-    if (to_text(mode) == name) return mode;
-  return SubmitMode::graph;
-}
-
 /// The replays of one plan in one mode.
 struct Replays {
   const ReplayPlan* plan = nullptr;
@@ -45,7 +39,7 @@ std::vector<Replays> replays_of(const RunFolder& run) {
   std::vector<Replays> all;
   for (auto& [key, replays] : found) {
     replays.as_run = *replays.plan;
-    replays.as_run.mode = mode_named(key.second);
+    replays.as_run.mode = parse<SubmitMode>(key.second).value_or(SubmitMode::graph);
     all.push_back(std::move(replays));
   }
   return all;
@@ -211,18 +205,6 @@ void rank_pairs(Ranking& ranking, const std::vector<const PlanScore*>& plans) {
 
 }  // namespace
 
-std::string_view to_text(Layer layer) {
-  static constexpr std::array<std::string_view, 4> names{"queues", "queues, eager", "real ops",
-                                                         "real ops, contended"};
-  return names[static_cast<std::size_t>(layer)];
-}
-
-std::string_view name_of(Layer layer) {
-  static constexpr std::array<std::string_view, 4> names{"queues", "queues_eager", "real",
-                                                         "contended"};
-  return names[static_cast<std::size_t>(layer)];
-}
-
 Accuracy accuracy(const std::vector<PlanScore>& plans) {
   std::map<std::string, Samples> by_group;
   Samples absolute, errors;
@@ -316,7 +298,7 @@ Validation validate(const RunFolder& run, const Calibration& calibration) {
   v.noise_median = median(repeats);
   v.noise_p95 = quantile(repeats, 0.95);
   if (!starts.empty()) v.start_error = median(starts);
-  for (const Layer layer : {Layer::queues, Layer::queues_eager, Layer::real, Layer::contended}) {
+  for (const Layer layer : all<Layer>()) {
     std::vector<PlanScore> of_layer;
     for (const PlanScore& p : v.plans)
       if (p.layer == layer) of_layer.push_back(p);

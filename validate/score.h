@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/names.h"
 #include "validate/run_files.h"
 #include "validate/statistics.h"
 
@@ -17,8 +18,12 @@ enum class Layer : std::uint8_t {
   real,          ///< real ops or transfers, hardly slowed by neighbours
   contended,     ///< slowed by more than 1 %, as predicted
 };
-std::string_view to_text(Layer layer);  ///< for people
-std::string_view name_of(Layer layer);  ///< for files
+constexpr auto names_of(Layer) {
+  return std::to_array<Named<Layer>>({{Layer::queues, "queues", "queues"},
+                                      {Layer::queues_eager, "queues_eager", "queues, eager"},
+                                      {Layer::real, "real", "real ops"},
+                                      {Layer::contended, "contended", "real ops, contended"}});
+}
 
 /// A plan in one mode. Times in ns.
 struct PlanScore {

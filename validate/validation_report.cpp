@@ -48,7 +48,7 @@ Shown layers_shown(const Validation& v) {
           .rows = {}};
   for (const auto& [layer, a] : v.layers) {
     Row row = accuracy_cells(a);
-    row.insert(row.begin(), std::string(to_text(layer)));
+    row.insert(row.begin(), std::string(meaning(layer)));
     t.rows.push_back(std::move(row));
   }
   return t;
@@ -227,8 +227,8 @@ std::vector<Target> targets(const Validation& v) {
       return a == nullptr ? std::nullopt : std::optional(100.0 * (a->*which));
     };
     all.push_back(
-        {fmt::format("{}: median |error|, %", to_text(layer)), median, found(&Accuracy::median)});
-    all.push_back({fmt::format("{}: p95 |error|, %", to_text(layer)), p95, found(&Accuracy::p95)});
+        {fmt::format("{}: median |error|, %", meaning(layer)), median, found(&Accuracy::median)});
+    all.push_back({fmt::format("{}: p95 |error|, %", meaning(layer)), p95, found(&Accuracy::p95)});
   };
   times(Layer::queues, 1.0, 2.0);
   times(Layer::queues_eager, 2.0, 5.0);
@@ -265,7 +265,7 @@ std::string to_text(const Validation& v) {
 std::string accuracy_csv(const Validation& v) {
   std::string out = "layer,median_percent,p95_percent\n";
   for (const auto& [layer, a] : v.layers)
-    out += fmt::format("{},{:.3f},{:.3f}\n", name_of(layer), 100.0 * a.median, 100.0 * a.p95);
+    out += fmt::format("{},{:.3f},{:.3f}\n", to_text(layer), 100.0 * a.median, 100.0 * a.p95);
   return out;
 }
 
@@ -280,7 +280,7 @@ std::string scores_csv(const Validation& v) {
   for (const PlanScore& p : v.plans) {
     out += fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.plan, p.group, p.mode,
-        name_of(p.layer), p.predicted, p.measured.value, p.measured.low, p.measured.high, p.p5,
+        to_text(p.layer), p.predicted, p.measured.value, p.measured.low, p.measured.high, p.p5,
         p.p95, p.measured.value > 0.0 ? fmt::format("{}", p.error()) : "", maybe(p.start_error),
         maybe(p.repeat), p.replays, p.failed, p.live ? "yes" : "no", p.near_budget ? "yes" : "no",
         to_text(p.predicted_verdict), to_text(p.measured_verdict),

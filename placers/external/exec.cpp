@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <memory>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "placers/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
+#include "sim/problem/engine_names.h"
 #include "sim/text.h"
 #include "traces/format/json_string.h"
 #include "traces/format/trace_file.h"
@@ -23,9 +23,6 @@ constexpr int infeasible_status = 3;
 
 /// What the placer reads: the trace, the cluster, how the step will be executed, and the seed.
 std::string problem_json(const Problem& p, std::uint64_t seed) {
-  constexpr std::array semantics{"event", "baechi"};
-  constexpr std::array transfers{"sequential", "parallel", "duplex", "shared"};
-  constexpr std::array queues{"fifo", "priority"};
   std::string json = fmt::format(
       "{{\"format\": \"baechi-problem\", \"version\": 1,\n \"trace\": {},\n \"cluster\": "
       "{{\"devices\": [",
@@ -53,9 +50,8 @@ std::string problem_json(const Problem& p, std::uint64_t seed) {
   json += fmt::format(
       "]]}},\n \"engine\": {{\"semantics\": \"{}\", \"transfers\": \"{}\", \"queue\": \"{}\", "
       "\"cache_tensors\": {}, \"overlap\": {}, \"enforce_memory\": {}}},\n \"seed\": {}}}\n",
-      semantics[static_cast<std::size_t>(e.semantics)],
-      transfers[static_cast<std::size_t>(e.transfers)], queues[static_cast<std::size_t>(e.queue)],
-      e.cache_tensors, e.overlap, e.enforce_memory, seed);
+      to_text(e.semantics), to_text(e.transfers), to_text(e.queue), e.cache_tensors, e.overlap,
+      e.enforce_memory, seed);
   return json;
 }
 

@@ -11,6 +11,7 @@
 
 #include "placers/sct/favourite_child.h"
 #include "placers/variant.h"
+#include "sim/names.h"
 #include "sim/options.h"
 #include "sim/original/channels.h"
 #include "sim/original/graph.h"
@@ -19,6 +20,10 @@
 namespace baechi::original {
 
 enum class Algorithm : std::uint8_t { m_topo, m_etf, m_sct };
+constexpr auto names_of(Algorithm) {
+  return std::to_array<Named<Algorithm>>(
+      {{Algorithm::m_topo, "m_topo"}, {Algorithm::m_etf, "m_etf"}, {Algorithm::m_sct, "m_sct"}});
+}
 
 struct PlacerOptions {
   Algorithm algorithm = Algorithm::m_etf;

@@ -52,18 +52,6 @@ SctGraph sct_graph(const Graph& graph) {
 
 namespace {
 
-std::string_view name_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::m_topo:
-      return "m_topo";
-    case Algorithm::m_etf:
-      return "m_etf";
-    case Algorithm::m_sct:
-      return "m_sct";
-  }
-  return "";
-}
-
 /// The exception as Python would end with it, and what it means.
 std::string explained(const Failure& failure, const OpGraph& graph) {
   std::string text = fmt::format("{} in {} ({})", failure.type, failure.where, failure.file);
@@ -95,7 +83,7 @@ Placement place(const Problem& problem, const PlacerOptions& options) {
   }
   PlacerResult result = place(graph, limits, options, chosen.favourite);
   if (result.failure)
-    throw InfeasibleError(fmt::format("{}, as the original: {}", name_of(options.algorithm),
+    throw InfeasibleError(fmt::format("{}, as the original: {}", to_text(options.algorithm),
                                       explained(*result.failure, problem.graph)));
   placement.device = std::move(result.device);
   if (options.algorithm != Algorithm::m_topo)

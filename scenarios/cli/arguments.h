@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scenarios/read/scenario.h"
+#include "sim/names.h"
 #include "traces/trace.h"
 
 namespace baechi {
@@ -31,5 +32,12 @@ Trace read_trace(const TraceArgument& argument);
 
 /// --format, one of `formats`; the first is the default.
 void add_format(CLI::App& verb, std::string& format, std::vector<std::string> formats);
+
+/// A check that a flag is one of the words of an enum.
+template <NamedEnum E>
+CLI::IsMember one_of() {
+  constexpr auto known = all_words<E>();
+  return CLI::IsMember(std::vector<std::string>(known.begin(), known.end()));
+}
 
 }  // namespace baechi

@@ -1,13 +1,12 @@
 #include "scenarios/cli/cluster_flags.h"
 
-#include <array>
 #include <optional>
-#include <utility>
 
 #include "scenarios/cli/data_folder.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/load.h"
 #include "sim/error.h"
+#include "sim/problem/engine_names.h"
 
 namespace baechi {
 namespace {
@@ -17,15 +16,6 @@ constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::micros
 
 // For the host's memory, in time to be added up over devices.
 constexpr Bytes unlimited{std::int64_t{1} << 50};
-
-constexpr auto transfers_by_name =
-    std::to_array<std::pair<std::string_view, Transfers>>({{"sequential", Transfers::sequential},
-                                                           {"parallel", Transfers::parallel},
-                                                           {"duplex", Transfers::duplex},
-                                                           {"shared", Transfers::shared},
-                                                           {"staged", Transfers::staged}});
-constexpr auto semantics_by_name = std::to_array<std::pair<std::string_view, Semantics>>(
-    {{"event", Semantics::event}, {"baechi", Semantics::baechi}});
 
 /// What the flags say.
 struct Platform {
@@ -47,17 +37,12 @@ class Reader {
     return fallback;
   }
 
-  template <class T>
-  T read(std::string_view flag, const std::string& text, T fallback,
-         std::span<const std::pair<std::string_view, T>> values) {
+  template <NamedEnum E>
+  E read(std::string_view flag, const std::string& text, E fallback) {
     if (text.empty()) return fallback;
-    std::vector<std::string> names;
-    for (const auto& [name, value] : values) {
-      if (name == text) return value;
-      names.emplace_back(name);
-    }
-    mistakes_.add(fmt::format("{}: '{}' is not one of {}{}", flag, text, fmt::join(names, ", "),
-                              did_you_mean(text, names)));
+    if (const std::optional<E> value = parse<E>(text)) return *value;
+    constexpr auto known = all_words<E>();
+    not_one_of(flag, text, {known.begin(), known.end()});
     return fallback;
   }
 
@@ -67,8 +52,7 @@ class Reader {
     std::vector<std::string> names;
     names.reserve(values.size());
     for (const auto& [name, value] : values) names.push_back(name);
-    mistakes_.add(fmt::format("{}: '{}' is not one of {}{}", flag, text, fmt::join(names, ", "),
-                              did_you_mean(text, names)));
+    not_one_of(flag, text, names);
     return {};
   }
 
@@ -81,6 +65,12 @@ class Reader {
   void throw_if_any() const { mistakes_.throw_if_any(); }
 
  private:
+  void not_one_of(std::string_view flag, const std::string& text,
+                  const std::vector<std::string>& known) {
+    mistakes_.add(fmt::format("{}: '{}' is not one of {}{}", flag, text, fmt::join(known, ", "),
+                              did_you_mean(text, known)));
+  }
+
   Mistakes mistakes_;
 };
 
@@ -105,10 +95,8 @@ bool names_cluster(const ClusterFlags& flags) {
 
 EngineOptions read_engine(const ClusterFlags& flags, Reader& reader) {
   EngineOptions engine;
-  engine.transfers =
-      reader.read<Transfers>("--transfers", flags.transfers, engine.transfers, transfers_by_name);
-  engine.semantics =
-      reader.read<Semantics>("--semantics", flags.semantics, engine.semantics, semantics_by_name);
+  engine.transfers = reader.read("--transfers", flags.transfers, engine.transfers);
+  engine.semantics = reader.read("--semantics", flags.semantics, engine.semantics);
   engine.cache_tensors = !flags.no_cache;
   engine.overlap = !flags.no_overlap;
   return engine;
@@ -172,6 +160,15 @@ Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
   return platform;
 }
 
+/// "event (strictly by time, ...), baechi (...) [event]": the values of an enum, and the fallback.
+template <NamedEnum E>
+std::string choices(E fallback) {
+  std::string text;
+  for (const E e : all<E>())
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", to_text(e), meaning(e));
+  return fmt::format("{} [{}]", text, to_text(fallback));
+}
+
 }  // namespace
 
 void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
@@ -191,11 +188,9 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
           "Of the link between any two [5.7 GB/s, Baechi's fit of PCIe]"),
       add("--latency", flags.latency, "T", "Of each transfer [134 us, Baechi's fit]"),
       add("--transfers", flags.transfers, "M",
-          "Who may send at once: sequential (one transfer per device), duplex (one each way), "
-          "shared (one in all), parallel (any number) [sequential]"),
+          "Who may send at once: " + choices(Transfers::sequential)),
       add("--semantics", flags.semantics, "S",
-          "event (strictly by time, memory enforced) or baechi (the original's simulation, memory "
-          "counted only) [event]"),
+          "How a step is simulated: " + choices(Semantics::event)),
       verb.add_flag("--no-cache", flags.no_cache,
                     "Send a tensor to a device once per reader, not once")
           ->group("CLUSTER"),

@@ -3,85 +3,24 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "placers/registry.h"
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/data_folder.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/read/catalogue.h"
 #include "scenarios/read/device_table.h"
-#include "sim/objective/objective.h"
-#include "sim/transform/transform.h"
-#include "traces/format/compressed_file.h"
-#include "traces/generator.h"
-#include "traces/importer.h"
 
 namespace baechi {
 namespace {
 
-struct Item {
-  std::string name, summary, source;
-  std::vector<Options::Declared> options;
-};
-
 struct Section {
   std::string name;
-  std::vector<Item> items;
-  std::string if_empty;
+  std::vector<Component> items;
+  std::string if_empty{};  ///< what stands in its place if there are no items
 };
 
-/// What the component asks for when it is given nothing.
-template <class Make>
-std::vector<Options::Declared> declared(std::string_view owner, Make&& make) {
-  Options options{std::string(owner)};
-  try {
-    make(options);
-  } catch (const InputError&) {
-    return options.declared();  // it needs one; by then it has said which
-  }
-  return options.declared();
-}
-
-Section placer_section() {
-  Section section{"placers", {}, {}};
-  for (const PlacerEntry& e : placers()) {
-    section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
-                             declared(e.name, [&e](Options& o) { make(e, o); })});
-  }
-  return section;
-}
-
-Section generator_section() {
-  Section section{"generators", {}, {}};
-  for (const GeneratorEntry& e : generators()) {
-    section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
-                             declared(e.name, [&e](Options& o) { e.make(o); })});
-  }
-  return section;
-}
-
-Section importer_section() {
-  Section section{"importers", {}, {}};
-  for (const ImporterEntry& e : importers()) {
-    section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.files),
-                             declared(e.name, [&e](Options& o) {
-                               TextFile none("", "");
-                               e.read(none, o);
-                             })});
-  }
-  return section;
-}
-
-Section transform_section() {
-  Section section{"transforms", {}, {}};
-  for (const TransformEntry& e : transforms()) {
-    section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
-                             declared(e.name, [&e](Options& o) { e.make(o); })});
-  }
-  return section;
-}
-
 Section device_section() {
-  Section section{"devices", {}, {}};
+  Section section{"devices", {}};
   for (const auto& [name, model] : built_in_devices().devices)
     section.items.push_back({name,
                              fmt::format("{}, {}, {}", to_text(model->peak),
@@ -92,22 +31,13 @@ Section device_section() {
 }
 
 Section link_section() {
-  Section section{"links", {}, {}};
+  Section section{"links", {}};
   for (const auto& [name, model] : built_in_devices().links)
     section.items.push_back(
         {name,
          fmt::format("{}, {}", to_text(model.link.bandwidth), to_text(model.link.latency)),
          model.source,
          {}});
-  return section;
-}
-
-Section objective_section() {
-  Section section{"objectives", {}, {}};
-  for (const ObjectiveEntry& e : objectives()) {
-    section.items.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
-                             declared(e.name, [&e](Options& o) { e.make(o); })});
-  }
   return section;
 }
 
@@ -137,11 +67,12 @@ Section scenario_section(std::string name, const std::string& folder) {
 }
 
 std::vector<Section> sections() {
-  return {placer_section(),
-          objective_section(),
-          transform_section(),
-          generator_section(),
-          importer_section(),
+  Catalogue all = catalogue();
+  return {{"placers", std::move(all.placers)},
+          {"objectives", std::move(all.objectives)},
+          {"transforms", std::move(all.transforms)},
+          {"generators", std::move(all.generators)},
+          {"importers", std::move(all.importers)},
           device_section(),
           link_section(),
           scenario_section("scenarios", "scenarios/examples"),
@@ -154,8 +85,8 @@ std::string table(const std::vector<Section>& chosen) {
     text += fmt::format("{}{}\n", text.empty() ? "" : "\n", bold(section.name));
     if (section.items.empty()) text += fmt::format("  {}\n", section.if_empty);
     std::size_t width = 0;
-    for (const Item& item : section.items) width = std::max(width, item.name.size());
-    for (const Item& item : section.items) {
+    for (const Component& item : section.items) width = std::max(width, item.name.size());
+    for (const Component& item : section.items) {
       text += fmt::format("  {:<{}}  {}{}\n", item.name, width, item.summary,
                           item.source.empty() ? "" : " (" + item.source + ")");
       for (const auto& [key, fallback, help, type, allowed] : item.options)
@@ -181,7 +112,7 @@ std::string markdown(const std::vector<Section>& chosen) {
       continue;
     }
     text += "| name | what | source | options |\n| --- | --- | --- | --- |\n";
-    for (const Item& item : section.items) {
+    for (const Component& item : section.items) {
       std::string options;
       for (const auto& [key, fallback, help, type, allowed] : item.options)
         options +=
@@ -199,7 +130,7 @@ nlohmann::ordered_json json(const std::vector<Section>& chosen) {
   Json answer = Json::object();
   for (const Section& section : chosen) {
     Json& items = answer[section.name] = Json::array();
-    for (const Item& item : section.items) {
+    for (const Component& item : section.items) {
       Json options = Json::array();
       for (const auto& [key, fallback, help, type, allowed] : item.options)
         options.push_back({{"name", key}, {"default", fallback}, {"help", help}});

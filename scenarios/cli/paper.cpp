@@ -13,6 +13,7 @@
 #include "scenarios/results/results.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
+#include "sim/find_entry.h"
 
 namespace baechi {
 namespace {
@@ -40,9 +41,7 @@ std::vector<std::string> folders(const std::string& below, const std::string& na
   std::ranges::sort(names);
   if (names.empty())
     throw InputError(fmt::format("no papers below '{}' (--folder says where)", below));
-  if (found.empty())
-    throw InputError(fmt::format("no paper '{}'{} (papers: {})", name, did_you_mean(name, names),
-                                 fmt::join(names, ", ")));
+  if (found.empty()) throw InputError(no_such("paper", name, names));
   return found;
 }
 

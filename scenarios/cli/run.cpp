@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "scenarios/cli/arguments.h"
 #include "scenarios/cli/data_folder.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
@@ -53,10 +54,6 @@ std::size_t terminal_width() {
   return std::max<std::size_t>(width, 40);
 }
 
-Timelines timelines_by_name(std::string_view name) {
-  return name == "all" ? Timelines::all : name == "best" ? Timelines::best : Timelines::none;
-}
-
 void print_results(const ResultsHeader& header, const EachRow& rows, const RunFlags& flags) {
   if (flags.format == "csv") return print_csv(header, rows, print_out);
   if (flags.format == "json") return print_json(header, rows, print_out);
@@ -73,7 +70,8 @@ Sweep read_sweep(const RunFlags& flags, std::size_t threads) {
   for (const std::string& path : flags.scenarios)
     files.push_back(load_scenario(with_data_folder(path), flags.sets, mistakes));
   if (!flags.timelines.empty()) {
-    for (ScenarioFile& file : files) file.report.timelines = timelines_by_name(flags.timelines);
+    for (ScenarioFile& file : files)
+      file.report.timelines = *parse<Timelines>(flags.timelines);  // checked by the flag
   }
   Sweep sweep = make_sweep(std::move(files), threads, mistakes);
   mistakes.throw_if_any();
@@ -194,7 +192,7 @@ void add_run(CLI::App& app, Verb& chosen) {
           "Write DIR/ID.PLACER.trace.json.gz for ui.perfetto.dev: none, best (each point's "
           "fastest run) or all [the scenario's report block; none]")
       ->type_name("W")
-      ->check(CLI::IsMember({"none", "best", "all"}));
+      ->check(one_of<Timelines>());
   verb->add_flag("--quiet", flags->quiet, "No progress, no table");
   verb->footer(
       "Results: DIR/results.csv, DIR/results.sqlite and DIR/report.html, the same for any -j.\n"

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "scenarios/cli/arguments.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/read/calibration_file.h"
@@ -28,13 +29,6 @@ struct PlanFlags {
   std::size_t threads = 1;
 };
 
-template <class Enum>
-Enum by_name(std::string_view name, std::initializer_list<Enum> all) {
-  for (const Enum e : all)
-    if (to_text(e) == name) return e;
-  return *all.begin();
-}
-
 int write_plans(const PlanFlags& flags) {
   Mistakes mistakes;
   std::vector<ScenarioFile> files;
@@ -44,8 +38,8 @@ int write_plans(const PlanFlags& flags) {
   const Sweep sweep = make_sweep(std::move(files), flags.threads, mistakes);
   mistakes.throw_if_any();
   ExportChoice choice;
-  choice.mode = by_name(flags.mode, {SubmitMode::graph, SubmitMode::stream, SubmitMode::eager});
-  choice.bodies = flags.bodies == "work" ? Bodies::work : Bodies::spin;
+  choice.mode = *parse<SubmitMode>(flags.mode);  // checked by the flag
+  choice.bodies = *parse<Bodies>(flags.bodies);
   choice.budgets = flags.budgets;
   choice.threads = flags.threads;
   if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
@@ -65,12 +59,12 @@ void add_plan(CLI::App& app, Verb& chosen) {
       ->type_name("DIR");
   verb->add_option("--mode", flags->mode, "How work is submitted: graph, stream, or eager [graph]")
       ->type_name("M")
-      ->check(CLI::IsMember({"graph", "stream", "eager"}));
+      ->check(one_of<SubmitMode>());
   verb->add_option("--bodies", flags->bodies,
                    "What ops become: spin (of exactly their length), or work (products and passes "
                    "over memory of as much work) [spin]")
       ->type_name("B")
-      ->check(CLI::IsMember({"spin", "work"}));
+      ->check(one_of<Bodies>());
   verb->add_option("--calibration", flags->calibration,
                    "Predict with this calibration [without overheads]")
       ->type_name("FILE");

@@ -8,6 +8,7 @@
 #include "scenarios/read/paths.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
+#include "sim/find_entry.h"
 
 namespace baechi {
 namespace {
@@ -15,13 +16,6 @@ namespace {
 using Value = Options::Value;
 
 constexpr std::size_t most_text = std::size_t{1} << 20U;
-
-constexpr std::pair<std::string_view, Metric> metrics[] = {
-    {"step_time", Metric::step_time},   {"placing_time", Metric::placing_time},
-    {"placed_ops", Metric::placed_ops}, {"peak_memory", Metric::peak_memory},
-    {"slowdown", Metric::slowdown},     {"max_load", Metric::max_load},
-    {"latency", Metric::latency},
-};
 
 /// Reads paper.yaml; every step adds to findings_ and leaves what it can.
 class PaperReader {
@@ -51,8 +45,7 @@ class PaperReader {
 
  private:
   void unknown(const std::string& key, const Value& value, const std::vector<std::string>& known) {
-    findings_.add(fmt::format("{}no key '{}'{} (keys: {})", at(value.where), key,
-                              did_you_mean(key, known), fmt::join(known, ", ")));
+    findings_.add(at(value.where) + no_such("key", key, known));
   }
 
   /// The first of the folders that is there. A variable that is not set names none.
@@ -149,11 +142,9 @@ class PaperReader {
   }
 
   static Metric read_metric(const Value& value) {
-    std::vector<std::string> known;
-    for (const auto& [name, metric] : metrics) {
-      if (name == value.text) return metric;
-      known.emplace_back(name);
-    }
+    if (const auto metric = parse<Metric>(value.text)) return *metric;
+    constexpr auto metrics = all_words<Metric>();
+    const std::vector<std::string> known(metrics.begin(), metrics.end());
     throw InputError(fmt::format("{}metric: no '{}'{} (metrics: {})", at(value.where), value.text,
                                  did_you_mean(value.text, known), fmt::join(known, ", ")));
   }
@@ -209,8 +200,7 @@ bool is_wall_clock(Metric metric) {
 }
 
 std::string_view objective_of(Metric metric) {
-  if (metric == Metric::max_load) return "max_load";
-  return metric == Metric::latency ? "latency" : "";
+  return metric == Metric::max_load || metric == Metric::latency ? to_text(metric) : "";
 }
 
 Paper load_paper(const std::string& folder, Mistakes& mistakes) {

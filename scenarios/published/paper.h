@@ -10,6 +10,7 @@
 
 #include "scenarios/read/scenario.h"
 #include "sim/error.h"
+#include "sim/names.h"
 
 namespace baechi {
 
@@ -22,6 +23,15 @@ enum class Metric : std::uint8_t {
   max_load,      ///< s, by the objective of that name
   latency,       ///< s, as well
 };
+constexpr auto names_of(Metric) {
+  return std::to_array<Named<Metric>>({{Metric::step_time, "step_time"},
+                                       {Metric::placing_time, "placing_time"},
+                                       {Metric::placed_ops, "placed_ops"},
+                                       {Metric::peak_memory, "peak_memory"},
+                                       {Metric::slowdown, "slowdown"},
+                                       {Metric::max_load, "max_load"},
+                                       {Metric::latency, "latency"}});
+}
 bool is_wall_clock(Metric metric);
 /// The objective that says it; "" if it is none.
 std::string_view objective_of(Metric metric);

@@ -10,6 +10,9 @@
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/read/tree.h"
+#include "sim/enum_option.h"
+#include "sim/find_entry.h"
+#include "sim/problem/engine_names.h"
 #include "sim/transform/transform.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
@@ -22,25 +25,6 @@ using Value = Options::Value;
 void expand(Value& value) {
   value.text = resolve_path(value, "");
   for (auto& [key, child] : value.children) expand(child);
-}
-
-std::string no_such(std::string_view what, const std::string& name,
-                    const std::vector<std::string>& known) {
-  return fmt::format("no {} '{}'{} ({}s: {})", what, name, did_you_mean(name, known), what,
-                     fmt::join(known, ", "));
-}
-
-void check_name(std::string_view what, const std::string& name,
-                const std::vector<std::string>& known, const std::string& where,
-                Findings& findings) {
-  if (std::ranges::find(known, name) == known.end())
-    findings.add(at(where) + no_such(what, name, known));
-}
-
-std::vector<std::string> names_of(const auto& entries) {
-  std::vector<std::string> names;
-  for (const auto& entry : entries) names.emplace_back(entry.name);
-  return names;
 }
 
 std::vector<std::string> keys_of(const auto& map) {
@@ -122,22 +106,12 @@ ClusterParts read_parts(Options& o) {
   return parts;
 }
 
-/// Which of `names` the option names: the order of an enumeration.
-std::ptrdiff_t position(Options& o, const char* key, const std::vector<std::string>& names,
-                        std::string_view help) {
-  return std::ranges::find(names, o.get(key, names, help)) - names.begin();
-}
-
 EngineOptions read_engine(Options& o) {
   EngineOptions e;
-  e.semantics = static_cast<Semantics>(
-      position(o, "semantics", {"event", "baechi"},
-               "event: in order of time; baechi: the original's list simulation"));
-  e.transfers = static_cast<Transfers>(
-      position(o, "transfers", {"sequential", "parallel", "duplex", "shared", "staged"},
-               "who may move tensors at the same time"));
-  e.queue = static_cast<ReadyOrder>(
-      position(o, "queue", {"fifo", "priority"}, "which ready op runs next"));
+  e.semantics = read_enum(o, "semantics", e.semantics,
+                          "event: in order of time; baechi: the original's list simulation");
+  e.transfers = read_enum(o, "transfers", e.transfers, "who may move tensors at the same time");
+  e.queue = read_enum(o, "queue", e.queue, "which ready op runs next");
   e.cache_tensors = o.get("cache_tensors", e.cache_tensors, "a tensor crosses to a device once");
   e.overlap = o.get("overlap", e.overlap, "a device computes while it sends or receives");
   e.enforce_memory =
@@ -152,10 +126,8 @@ ProfileChoice read_profile(Options& o) {
             "op and transfer times that placers see are off by a factor uniform in 1 +- "
             "this, other factors for each seed");
   if (profile.error >= 1.0) o.mistake("error", "not below 1");
-  const auto believed =
-      position(o, "transfers", {"engine", "sequential", "parallel", "duplex", "shared", "staged"},
-               "what placers take engine.transfers to be");
-  if (believed > 0) profile.transfers = static_cast<Transfers>(believed - 1);
+  profile.transfers = read_enum_unless<Transfers>(o, "transfers", "engine",
+                                                  "what placers take engine.transfers to be");
   return profile;
 }
 
@@ -186,10 +158,8 @@ ReportChoice read_report(Options& o) {
   report.pictures = static_cast<std::size_t>(
       o.get("pictures", static_cast<std::int64_t>(report.pictures),
             "how many steps report.html draws, at most: of more runs those of some points"));
-  const std::vector<std::string> names{"none", "best", "all"};
-  const std::string name =
-      o.get("timelines", names, "ID.PLACER.trace.json.gz of each point's fastest run, or of all");
-  report.timelines = static_cast<Timelines>(std::ranges::find(names, name) - names.begin());
+  report.timelines = read_enum(o, "timelines", report.timelines,
+                               "ID.PLACER.trace.json.gz of each point's fastest run, or of all");
   return report;
 }
 
@@ -312,7 +282,8 @@ GraphChoice read_graph(const Value& block, const std::string& base, Findings& fi
   }
   findings.attempt([&] {
     if (generate != nullptr) {
-      check_name("generator", generate->text, names_of(generators()), generate->where, findings);
+      findings.attempt(
+          [&] { find_entry(generators(), "generator", generate->text, generate->where); });
       graph.generate = {.name = generate->text,
                         .options = options_of(block, generate->text, base, {"generate"}),
                         .where = generate->where};
@@ -320,7 +291,8 @@ GraphChoice read_graph(const Value& block, const std::string& base, Findings& fi
     }
     if (const Value* importer = find(block, "importer")) {
       graph.importer = importer->text;
-      check_name("importer", importer->text, names_of(importers()), importer->where, findings);
+      findings.attempt(
+          [&] { find_entry(importers(), "importer", importer->text, importer->where); });
     }
     graph.import_options = options_of(block, "import", base, {"import", "importer"});
     if (is_pattern(import->text))

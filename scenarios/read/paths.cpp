@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "sim/error.h"
+#include "sim/wildcard.h"
 
 namespace baechi {
 namespace {
@@ -13,27 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t most_names = 100'000;
-
-/// Whether `name` is what `pattern` describes. Linear in both but for backtracking to the last *.
-bool matches(std::string_view name, std::string_view pattern) {
-  std::size_t n = 0, p = 0, star = std::string_view::npos, after_star = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      after_star = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++n;
-      ++p;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++after_star;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 /// Gathers files below `folder` that match the parts from `part` on, as `written` + the rest.
 struct Search {
@@ -55,7 +35,7 @@ struct Search {
         throw InputError(
             fmt::format("{}'{}': more than {} names to look at", at(where), written, most_names));
       const std::string name = it->path().filename().string();
-      if (!name.starts_with('.') && matches(name, parts[part]))
+      if (!name.starts_with('.') && Wildcard{parts[part]}.matches(name))
         enter(it->path(), written + name, part, last);
     }
   }

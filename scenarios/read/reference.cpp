@@ -7,72 +7,16 @@
 #include <string_view>
 #include <vector>
 
-#include "placers/registry.h"
 #include "scenarios/read/blocks.h"
+#include "scenarios/read/catalogue.h"
 #include "scenarios/read/load.h"
 #include "scenarios/results/columns.h"
-#include "sim/error.h"
-#include "sim/transform/transform.h"
-#include "traces/format/compressed_file.h"
-#include "traces/generator.h"
-#include "traces/importer.h"
 
 namespace baechi {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using Declared = std::vector<Options::Declared>;
-
-struct Component {
-  std::string name, summary, source;
-  Declared options;
-};
-
-/// What a component asks for when it is given nothing.
-Declared declared(auto ask) {
-  Options options;
-  try {
-    ask(options);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
-    // It cannot do without something; by then it has said what.
-  }
-  return options.declared();
-}
-
-std::vector<Component> placer_components() {
-  std::vector<Component> all;
-  for (const PlacerEntry& e : placers())
-    all.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
-                   declared([&](Options& o) { make(e, o); })});
-  return all;
-}
-
-std::vector<Component> generator_components() {
-  std::vector<Component> all;
-  for (const GeneratorEntry& e : generators())
-    all.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
-                   declared([&](Options& o) { e.make(o); })});
-  return all;
-}
-
-std::vector<Component> transform_components() {
-  std::vector<Component> all;
-  for (const TransformEntry& e : transforms())
-    all.push_back({std::string(e.name), std::string(e.summary), std::string(e.source),
-                   declared([&](Options& o) { e.make(o); })});
-  return all;
-}
-
-std::vector<Component> importer_components() {
-  std::vector<Component> all;
-  for (const ImporterEntry& e : importers())
-    all.push_back({std::string(e.name), std::string(e.summary), std::string(e.files),
-                   declared([&](Options& o) {
-                     TextFile none("", "");
-                     e.read(none, o);
-                   })});
-  return all;
-}
 
 std::string type_name(const Options::Declared& d) {
   switch (d.type) {
@@ -192,9 +136,9 @@ const BlockKeys& block(const std::vector<BlockKeys>& all, std::string_view name)
   return *std::ranges::find(all, name, &BlockKeys::block);
 }
 
-Json graph_schema() {
+Json graph_schema(const Catalogue& all) {
   Json any_of = Json::array();
-  for (const Component& c : generator_components()) {
+  for (const Component& c : all.generators) {
     Json s = object_of(c.options, {"generate"});
     s["properties"]["generate"] = {{"const", c.name}, {"description", c.summary}};
     any_of.push_back(std::move(s));
@@ -204,7 +148,7 @@ Json graph_schema() {
       {"type", "string"},
       {"description", "a graph file; relative to this file, ${NAME} is expanded"}};
   Json names = Json::array();
-  for (const Component& c : importer_components()) {
+  for (const Component& c : all.importers) {
     names.push_back(c.name);
     for (const Options::Declared& d : c.options) import["properties"][d.key] = schema_of(d);
   }
@@ -250,12 +194,12 @@ Json choice_schema(const std::vector<Component>& components) {
   return {{"anyOf", {{{"oneOf", names}}, with_options}}};
 }
 
-Json placers_schema() {
-  return {{"type", "array"}, {"minItems", 1}, {"items", choice_schema(placer_components())}};
+Json placers_schema(const Catalogue& all) {
+  return {{"type", "array"}, {"minItems", 1}, {"items", choice_schema(all.placers)}};
 }
 
-Json transforms_schema() {
-  const Json one = choice_schema(transform_components());
+Json transforms_schema(const Catalogue& all) {
+  const Json one = choice_schema(all.transforms);
   return {{"anyOf", {{{"const", "none"}}, one, {{"type", "array"}, {"items", one}}}}};
 }
 
@@ -274,92 +218,133 @@ Json kinds_schema() {
            {kinds, {{"type", "string"}, {"description", "path of a file with such a block"}}}}};
 }
 
+constexpr std::string_view introduction = R"(# Scenarios
+
+A scenario says what to run: a graph on a cluster, under an engine, placed by one or more placers. A sweep makes many runs
+of it. `baechi run FILE...` runs it. `baechi schema --reference` generates this page, and a test compares them.
+`scenario.schema.json` beside it tells editors the same.
+
+```yaml
+name: tight_memory
+graph: {generate: layered, ops: 600}
+cluster:
+  devices: {count: 4, memory: 8 GiB}
+  link: {bandwidth: 5.7 GB/s, latency: 134 us}
+placers: [m_topo, m_etf, {m_sct: {threshold: 0.2}}]
+sweep:
+  cluster.memory_fraction: [0.1, 0.2, 0.5, 1.0]
+```
+
+A quantity is a number and a unit. A path is relative to the file it stands in. In paths and in options `${NAME}` is a
+variable of the environment. Keys that begin with `x-` are ignored: they are for YAML anchors. `--set KEY=VALUE` overrides a
+dotted key.
+
+| key | |
+| --- | --- |
+)";
+
+constexpr std::string_view about_sweeps = R"(
+## Sweep
+
+A key of `sweep` is
+
+- a dotted key below `graph`, `transforms`, `cluster`, `engine` or `profile`; items of lists go by number:
+  `cluster.devices.0.count`;
+- one of these blocks as a whole; or
+- `placers` or `seeds`.
+
+Its value is the list of values that it takes. Every combination is a point. Points are numbered: graphs vary slowest, then
+transforms, clusters, engines, placers and seeds. Within a block the axis that is written last varies fastest. In
+`graph.import`, `*` and `?` stand for the files they match.
+
+```yaml
+sweep:
+  graph.import: ["${BAECHI_SHARED}/data/pipedream/*_graph.txt"]
+  cluster.devices.count: [2, 4, 8]
+  engine.transfers: [sequential, parallel]
+  cluster.link.bandwidth: [1 GB/s, 10 GB/s]
+```
+)";
+
+constexpr std::string_view about_rows = R"(
+## Results
+
+`baechi run` writes `report.html`, `results.csv` and `results.sqlite` into `--out` (or `results/NAME`). They have the same
+bytes for any `-j`, except for `placing_ms`. A row is one placer on one point with one seed. Its `status` is
+
+- `ok`;
+- `oom`: the step ran out of memory, and `detail` says where;
+- `infeasible`: the placer found no placement that fits;
+- `error`.
+
+No placement can beat `lower_bound_us`. `gap` is the share of the step time above this bound: 0 is optimal. The columns of
+`results.csv` are the following, and after them the swept keys that have no column here:
+
+)";
+
+constexpr std::string_view about_files = R"(.
+
+`results.sqlite` has
+
+- `results`: the same rows;
+- `facts`: the numbers that placers report;
+- `runs`, `run_axes`: where each run lies in the sweep; `runs.key` is a hash of everything that decides the run;
+- `placements.devices`: one byte per op, two if there are more than 256 devices; `graphs.op_names` has the ops' names;
+- `pictures`: the steps that the report draws;
+- the text of the scenarios and the version of the program.
+
+`report.html` needs no other file. It has tables, charts of step time and peak memory along any axis, and for some points
+(`report.pictures`) what each device did and held over time. `ID.PLACER.trace.json.gz` is the timeline of a run for
+ui.perfetto.dev; `report.timelines`, or `baechi run --timelines best|all`, chooses the runs, which are simulated once more for
+it. `baechi report DIR --plots` writes the page again, and draws the same as SVG and PDF into `DIR/plots`. It uses gnuplot,
+and leaves the scripts there for changes.
+)";
+
 constexpr std::string_view large_sweeps = R"(
 ## Large sweeps
 
-What is found depends on the scenario alone: `results.*` and `report.html` are the same bytes, but for `placing_ms`, on any
-number of threads, processes and machines. Every finished run is appended to `DIR/runs.journal`, which goes once the results
-are written. A run that was interrupted or killed, or whose machine went down, loses what was in flight (of a machine that
-goes down, some seconds); the same command with `--resume` runs the rest. `--resume` knows a run again by a hash of the program's
-version, the graph's content, cluster, engine, profile, placer and seed, not by its place: a sweep that has grown since runs
-what is new. Files that a placer's options name are not in that hash.
+Results depend on the scenario only: `results.*` and `report.html` have the same bytes, except for `placing_ms`, with any
+number of threads, processes and machines. Every finished run is appended to `DIR/runs.journal`, which is removed once the
+results are written. If a run is interrupted or killed, only unfinished runs are lost; if the machine goes down, also the
+last seconds. The same command with `--resume` then runs the rest. It recognises a run by a hash of the program's version,
+the graph's content, cluster, engine, profile, placer and seed, not by its place: in a sweep that has grown it runs what is
+new. The hash does not cover files that a placer's options name.
 
-A laptop, or one machine: threads.
+One machine: threads.
 
     baechi run my.yaml --out results/my -j 16
     baechi run my.yaml --out results/my -j 16 --resume     # after Ctrl-C, kill -9, a power cut
 
-One or several machines by MPI: one process per machine, threads in each. Rank 0 reads the scenario, as all do, deals out
-runs, alone writes, and works with what threads it has left. If a process dies, so does the job; resume it. Built where Open
-MPI is installed (Debian: `libopenmpi-dev`).
+Machines with MPI: one process per machine, and threads in each. All processes read the scenario. Rank 0 deals out the runs,
+writes the results, and works with the threads it has left. If one process dies, the whole job ends; resume it. MPI is built
+in where Open MPI is installed (Debian: `libopenmpi-dev`).
 
     mpirun --bind-to none --map-by ppr:1:node baechi run my.yaml --out results/my --resume
     mpirun --oversubscribe -n 3 baechi run my.yaml --out results/my -j 1      # to try it on a laptop
 
-A Slurm cluster: the same in a job, or, without MPI, an array of shards that know nothing of each other, and are then merged.
-`--shard I/N` takes every N-th point in an order without pattern.
+A Slurm cluster: the same in a job; or, without MPI, an array of shards, which are independent and are merged afterwards.
+`--shard I/N` takes every N-th point in a shuffled order.
 
     sbatch --nodes 8 scenarios/slurm/mpi.sbatch my.yaml results/my
 
     sbatch --array 1-16 scenarios/slurm/array.sbatch my.yaml results/my 16
     baechi merge results/my.* --out results/my
 
-Anything that starts programs will do for shards, such as GNU parallel:
+Any program that starts programs can run shards, such as GNU parallel:
 
     parallel baechi run my.yaml --out results/my.{} --shard {}/16 --resume -j 1 --quiet ::: $(seq 16)
     baechi merge results/my.* --out results/my
 
-All machines need to see the same files under the same paths; folders of shards may lie anywhere.
+All machines need the same files under the same paths. The folders of shards may lie anywhere.
 )";
 
 }  // namespace
 
 std::string scenario_reference() {
-  std::string out =
-      "# Scenarios\n\n"
-      "A scenario says what to run: a graph, on a cluster, under an engine, placed by placers; a "
-      "sweep makes it\n"
-      "many. `baechi run FILE...` runs it. This page is generated (`baechi schema --reference`), a "
-      "test keeps it\n"
-      "true; `scenario.schema.json` beside it tells editors the same.\n\n"
-      "```yaml\n"
-      "name: tight_memory\n"
-      "graph: {generate: layered, ops: 600}\n"
-      "cluster:\n"
-      "  devices: {count: 4, memory: 8 GiB}\n"
-      "  link: {bandwidth: 5.7 GB/s, latency: 134 us}\n"
-      "placers: [m_topo, m_etf, {m_sct: {threshold: 0.2}}]\n"
-      "sweep:\n"
-      "  cluster.memory_fraction: [0.1, 0.2, 0.5, 1.0]\n"
-      "```\n\n"
-      "Quantities are a number and a unit. Paths are relative to the file they stand in; in those "
-      "and in options\n"
-      "`${NAME}` is a variable of the environment. Keys that begin with `x-` are yours (for YAML "
-      "anchors).\n"
-      "`--set KEY=VALUE` overrides a dotted key.\n\n"
-      "| key | |\n| --- | --- |\n";
+  const Catalogue components = catalogue();
+  std::string out(introduction);
   for (const TopKey& k : top_keys()) out += fmt::format("| `{}` | {} |\n", k.key, k.help);
-  out +=
-      "\n## Sweep\n\n"
-      "Each key of `sweep` is a dotted key below `graph`, `transforms`, `cluster`, `engine` or "
-      "`profile` "
-      "(items "
-      "of lists by\n"
-      "number: `cluster.devices.0.count`), or one of these blocks, or `placers` or `seeds`; its "
-      "value is the list\n"
-      "of values it takes. Every combination is a point; points are numbered: graphs vary slowest, "
-      "then transforms,\n"
-      "clusters, engines, placers and seeds; within a block the axis written last varies fastest. "
-      "In `graph.import`, "
-      "`*` and `?` stand\n"
-      "for the files they match.\n\n"
-      "```yaml\n"
-      "sweep:\n"
-      "  graph.import: [\"${BAECHI_SHARED}/data/pipedream/*_graph.txt\"]\n"
-      "  cluster.devices.count: [2, 4, 8]\n"
-      "  engine.transfers: [sequential, parallel]\n"
-      "  cluster.link.bandwidth: [1 GB/s, 10 GB/s]\n"
-      "```\n";
+  out += about_sweeps;
   std::vector<BlockKeys> blocks = block_keys();
   std::ranges::stable_sort(blocks, {}, [](const BlockKeys& b) { return b.block; });
   for (const BlockKeys& b : blocks) {
@@ -367,52 +352,25 @@ std::string scenario_reference() {
     append_options(out, b.keys, b.needed);
   }
   append_components(out, "Graphs: generators", "`graph: {generate: NAME, OPTION: VALUE, ...}`",
-                    generator_components());
+                    components.generators);
   append_components(out, "Graphs: importers",
-                    "`graph: {import: FILE, OPTION: VALUE, ...}`; `importer: NAME` where the "
-                    "file's content does not tell.",
-                    importer_components());
+                    "`graph: {import: FILE, OPTION: VALUE, ...}`; add `importer: NAME` if the "
+                    "file's content does not show its format.",
+                    components.importers);
   append_components(out, "Transforms", "`transforms: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
-                    transform_components());
+                    components.transforms);
   append_components(out, "Placers", "`placers: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
-                    placer_components());
-  out +=
-      "\n## Results\n\n"
-      "`baechi run` writes into `--out` (or `results/NAME`) `report.html`, `results.csv` and "
-      "`results.sqlite`, the\n"
-      "same bytes for any `-j` but for `placing_ms`. A row is one placer on one point with one "
-      "seed; its `status` is\n"
-      "`ok`, `oom` (the step ran out of memory: `detail` says where), `infeasible` (the placer "
-      "found no placement\n"
-      "that fits) or `error`. `lower_bound_us` is what no placement can beat, `gap` the share of "
-      "the step time above\n"
-      "it: 0 is optimal. The columns of `results.csv`, behind which the swept keys follow that "
-      "they do not show:\n\n";
+                    components.placers);
+  out += about_rows;
   for (const Column& column : fixed_columns())
     out += fmt::format("{}`{}`", column.type == ColumnType::id ? "" : ", ", column.name);
-  out +=
-      ".\n\n`results.sqlite` has the same rows (`results`), what the placers told (`facts`), where "
-      "each run lies in\n"
-      "the sweep (`runs`, `run_axes`), a hash of all that decides it\n"
-      "(`runs.key`), the placements (`placements.devices`: a byte per op, two of "
-      "more than 256\n"
-      "devices; the ops' names in `graphs.op_names`), the steps that the report draws "
-      "(`pictures`), the scenarios'\n"
-      "text and the program's version.\n\n"
-      "`report.html` needs nothing but itself: tables, charts of step time and peak memory along "
-      "any axis, and of\n"
-      "some points (`report.pictures`) what each device did and held over time. For "
-      "ui.perfetto.dev "
-      "there are\n"
-      "`ID.PLACER.trace.json.gz` of chosen runs (`report.timelines`, or `baechi run --timelines "
-      "best|all`): each is\n"
-      "simulated once more for it. `baechi report DIR --plots` rebuilds the page and draws the "
-      "same as SVG and PDF\n"
-      "into `DIR/plots`, with gnuplot, whose scripts stay there to be changed.\n";
-  return out + std::string(large_sweeps);
+  out += about_files;
+  out += large_sweeps;
+  return out;
 }
 
 std::string scenario_schema() {
+  const Catalogue components = catalogue();
   const std::vector<BlockKeys> all = block_keys();
   const auto simple = [&](std::string_view name) {
     const BlockKeys& b = block(all, name);
@@ -422,14 +380,14 @@ std::string scenario_schema() {
   for (const TopKey& k : top_keys()) {
     Json s = Json::object();
     if (k.key == "name") s["type"] = {"string", "number"};
-    if (k.key == "graph") s = graph_schema();
+    if (k.key == "graph") s = graph_schema(components);
     if (k.key == "cluster") s = cluster_schema();
     if (k.key == "engine" || k.key == "profile" || k.key == "report") s = simple(k.key);
     if (k.key == "calibration")
       s = {{"anyOf", {simple(k.key), {{"type", "string"}, {"description", "path of the file"}}}}};
-    if (k.key == "transforms") s = transforms_schema();
+    if (k.key == "transforms") s = transforms_schema(components);
     if (k.key == "kinds") s = kinds_schema();
-    if (k.key == "placers") s = placers_schema();
+    if (k.key == "placers") s = placers_schema(components);
     if (k.key == "seeds")
       s = {{"type", {"array", "integer"}}, {"items", {{"type", "integer"}, {"minimum", 0}}}};
     if (k.key == "sweep")

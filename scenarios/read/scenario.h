@@ -11,6 +11,7 @@
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/cluster/device_model.h"
 #include "sim/cluster/original_costs.h"
+#include "sim/names.h"
 #include "sim/options.h"
 #include "sim/problem/engine_options.h"
 #include "sim/transform/transform.h"
@@ -106,6 +107,10 @@ struct Scenario {
 
 /// Of which runs there are timelines.
 enum class Timelines : std::uint8_t { none, best, all };
+constexpr auto names_of(Timelines) {
+  return std::to_array<Named<Timelines>>(
+      {{Timelines::none, "none"}, {Timelines::best, "best"}, {Timelines::all, "all"}});
+}
 
 /// What the results hold.
 struct ReportChoice {

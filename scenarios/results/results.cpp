@@ -6,17 +6,6 @@
 
 namespace baechi {
 
-std::string_view to_text(Status status) {
-  constexpr std::array<std::string_view, 4> names{"ok", "oom", "infeasible", "error"};
-  return names[static_cast<std::size_t>(status)];
-}
-
-std::string_view to_text(Transfers transfers) {
-  constexpr std::array<std::string_view, 5> names{"sequential", "parallel", "duplex", "shared",
-                                                  "staged"};
-  return names[static_cast<std::size_t>(transfers)];
-}
-
 EachRow each_row(const Results& results) {
   return [&results](const VisitRow& visit) {
     for (const RunResult& row : results.rows) visit(row);

@@ -7,14 +7,20 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/names.h"
+#include "sim/problem/engine_names.h"
 #include "sim/problem/engine_options.h"
 #include "sim/units.h"
 
 namespace baechi {
 
 enum class Status : std::uint8_t { ok, oom, infeasible, error };
-std::string_view to_text(Status status);
-std::string_view to_text(Transfers transfers);
+constexpr auto names_of(Status) {
+  return std::to_array<Named<Status>>({{Status::ok, "ok"},
+                                       {Status::oom, "oom"},
+                                       {Status::infeasible, "infeasible"},
+                                       {Status::error, "error"}});
+}
 
 /// One (point, placer, seed).
 struct RunResult {

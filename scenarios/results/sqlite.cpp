@@ -177,17 +177,11 @@ std::string places(std::size_t n) {
   return out;
 }
 
-Status status_from(const std::string& text) {
-  for (const Status s : {Status::ok, Status::oom, Status::infeasible, Status::error})
-    if (text == to_text(s)) return s;
-  throw std::runtime_error(fmt::format("a run's status is '{}'", text));
-}
-
-Transfers transfers_from(const std::string& text) {
-  for (const Transfers t : {Transfers::sequential, Transfers::parallel, Transfers::duplex,
-                            Transfers::shared, Transfers::staged})
-    if (text == to_text(t)) return t;
-  throw std::runtime_error(fmt::format("a run's transfers are '{}'", text));
+template <NamedEnum E>
+E value_called(const std::string& word) {
+  if (const auto value = parse<E>(word)) return *value;
+  throw std::runtime_error(
+      fmt::format("'{}' is not one of {}", word, fmt::join(all_words<E>(), ", ")));
 }
 
 std::int64_t times_1000(double thousandths) {
@@ -209,8 +203,8 @@ RunResult read_row(Statement& in, const Results& results) {
   row.devices = in.count();
   row.memory_fraction = in.number();
   row.memory = {in.whole()};
-  row.transfers = transfers_from(in.text());
-  row.status = status_from(in.text());
+  row.transfers = value_called<Transfers>(in.text());
+  row.status = value_called<Status>(in.text());
   const double step_us = in.number();
   if (row.status == Status::ok) row.step_time = Duration{times_1000(step_us)};
   row.lower_bound = Duration{times_1000(in.number())};

@@ -77,6 +77,12 @@ class Reader {
     const T value{number<std::int64_t>()};
     return there ? std::optional<T>(value) : std::nullopt;
   }
+  template <NamedEnum E>
+  E value() {
+    const std::size_t i = number<std::uint8_t>();
+    if (i >= all<E>().size()) throw std::runtime_error("a journal's record has no such value");
+    return all<E>()[i];
+  }
   std::string text() { return std::string(take(number<std::uint32_t>())); }
 
  private:
@@ -91,7 +97,7 @@ class Reader {
 
 void read_into(RunResult& row, std::string_view bytes) {
   Reader in(bytes);
-  row.status = static_cast<Status>(in.number<std::uint8_t>());
+  row.status = in.value<Status>();
   row.lower_bound = Duration(in.number<std::int64_t>());
   row.placing = std::chrono::nanoseconds(in.number<std::int64_t>());
   row.step_time = in.maybe<Duration>();

@@ -4,14 +4,9 @@
 
 #include "sim/graph/bgl.h"
 #include "sim/graph/graph_io.h"
+#include "sim/graph/phase_names.h"
 
 namespace baechi {
-namespace {
-
-constexpr std::string_view phase_names[] = {"forward", "backward", "update"};
-
-}  // namespace
-
 std::string to_graphml(const OpGraph& graph) {
   boost::dynamic_properties properties;
   const auto of_op = [&](const char* name, auto value) {
@@ -23,9 +18,7 @@ std::string to_graphml(const OpGraph& graph) {
   const auto tensor = [&](EdgeId e) -> const Tensor& { return graph.tensor(graph.edge(e).tensor); };
   of_op("name", [&](OpId v) { return std::string(graph.name(v)); });
   of_op("kind", [&](OpId v) { return std::string(graph.kind(v)); });
-  of_op("phase", [&](OpId v) {
-    return std::string(phase_names[static_cast<std::size_t>(graph.op(v).phase)]);
-  });
+  of_op("phase", [&](OpId v) { return std::string(to_text(graph.op(v).phase)); });
   of_op("forward", [&](OpId v) {
     const OpId f = graph.op(v).forward;
     return f == no_op ? std::string() : std::string(graph.name(f));

@@ -11,6 +11,7 @@
 
 #include "sim/error.h"
 #include "sim/graph/graph_io.h"
+#include "sim/graph/phase_names.h"
 
 // Expat rather than boost::read_graphml, which does not tell the nodes' ids (the names of a
 // NetworkX graph), and rather than a tree of the whole file: Expat tells positions and does not
@@ -18,8 +19,6 @@
 
 namespace baechi {
 namespace {
-
-constexpr std::array<std::string_view, 3> phase_names{"forward", "backward", "update"};
 
 struct Position {
   std::size_t line = 0, column = 0;  ///< from 1
@@ -283,11 +282,10 @@ void GraphmlReader::read_node(const Element& node, Attributes values) {
   if (name.empty()) name = node.id;
   const std::string about = fmt::format("node '{}': ", node.id);
   const Value phase = take(values, "phase");
-  const auto known =
-      std::ranges::find(phase_names, phase.text.empty() ? phase_names[0] : phase.text);
-  if (known == phase_names.end())
+  const auto known = phase.text.empty() ? Phase::forward : parse<Phase>(phase.text);
+  if (!known)
     mistake(phase.at, fmt::format("{}phase: '{}' is not one of {}", about, phase.text,
-                                  fmt::join(phase_names, ", ")));
+                                  fmt::join(all_words<Phase>(), ", ")));
   const Value compute = take(values, "compute_us");
   const auto time = from_us(number(compute, about + "compute_us"));
   if (!time) mistake(compute.at, about + "compute_us: not a time below 146 years");
@@ -298,7 +296,7 @@ void GraphmlReader::read_node(const Element& node, Attributes values) {
        .compute = time.value_or(Duration{}),
        .persistent = bytes(take(values, "persistent_bytes"), about + "persistent_bytes"),
        .temporary = bytes(take(values, "temporary_bytes"), about + "temporary_bytes"),
-       .phase = static_cast<Phase>((known - phase_names.begin()) % 3)});
+       .phase = known.value_or(Phase::forward)});
   if (const auto group = take(values, "colocation").text; !group.empty())
     builder_.colocate(op, group);
   if (const auto forward = take(values, "forward"); !forward.text.empty())

@@ -12,6 +12,7 @@
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
+#include "sim/graph/phase_names.h"
 #include "sim/report/timeline.h"
 
 namespace baechi {
@@ -122,7 +123,6 @@ class Writer {
     std::vector<Slice> slices;
     for (const auto& [op, on, start, end] : timeline_.ops()) {
       if (on != device) continue;
-      constexpr std::array phases{"forward", "backward", "update"};
       const GroupId group = graph_.op(op).group;
       std::string colour, group_name;
       if (group != no_group) {
@@ -135,9 +135,8 @@ class Writer {
                "\"cat\":\"op\",{}\"name\":{},\"args\":{{\"op\":{},\"kind\":{},\"phase\":\"{}\"{},"
                "\"persistent_bytes\":{},\"temporary_bytes\":{},\"output_bytes\":{}}}",
                colour, json_string(graph_.name(op)), index(op), json_string(graph_.kind(op)),
-               phases[static_cast<std::size_t>(graph_.op(op).phase)], group_name,
-               graph_.op(op).persistent.count, graph_.op(op).temporary.count,
-               output_bytes(graph_, op).count),
+               to_text(graph_.op(op).phase), group_name, graph_.op(op).persistent.count,
+               graph_.op(op).temporary.count, output_bytes(graph_, op).count),
            {start, end}});
     }
     write_track(device, "compute", slices);

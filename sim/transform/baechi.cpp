@@ -8,9 +8,8 @@
 namespace baechi {
 namespace {
 
-/// All that Baechi does to a graph before it places it, in its order: groups as TensorFlow wants
-/// them, then forward ops alone, then co-placement on these, then fusion. Each part can be left
-/// out. Source: Baechi (SoCC'20), section 3.1.
+/// What Baechi does to a graph before it places it, in this order: colocate, forward_only, coplace,
+/// fuse. Each of the four can be left out. Source: Baechi (SoCC'20), section 3.1.
 class Bundle final : public Transform {
  public:
   explicit Bundle(Options& o) {

@@ -10,7 +10,7 @@
 namespace baechi {
 namespace {
 
-/// Kinds that TensorFlow puts beside the variable they read.
+/// Kinds of ops that TensorFlow places on the device of the variable that they read.
 constexpr std::string_view beside_variable[] = {
     "Identity",
     "ReadVariableOp",
@@ -30,17 +30,17 @@ constexpr std::string_view beside_variable[] = {
     "VarIsInitializedOp",
 };
 
-/// TensorFlow's colocation rules, as far as a graph tells:
-/// - groups that are there stay, and an op that is in one is not joined to another op: a trace that
-///   states a group knows better;
-/// - a backward op goes with the op it differentiates (colocate_gradients_with_ops);
-/// - a variable is an op that holds persistent bytes and reads nothing. Reads, assignments and
-///   lookups of it, by kind, go with it if it is the only variable they read;
-/// - an update op goes with those ops with persistent bytes that it reads and no other update op
-///   does: the weights and their slots, but not what all updates share (Adam's powers of beta, a
-///   learning rate). If there are none, with the largest that it reads; if it reads none, with the
-///   op it is said to belong to (Op::forward), or one with persistent bytes whose gradient it
-///   reads.
+/// TensorFlow's colocation rules, as far as the graph shows what they need:
+/// - The groups of the graph stay, and an op in one of them joins no other op: a trace that states
+///   groups knows better.
+/// - A backward op goes with the op it differentiates (colocate_gradients_with_ops).
+/// - A variable is an op that holds persistent bytes and reads nothing. Ops of the kinds above go
+///   with the variable that they read, if they read one only.
+/// - An update op goes with every op with persistent bytes that it reads and no other update op
+///   reads: the weights and their slots, but not what all updates share, such as Adam's powers of
+///   beta or a learning rate. If there is none, it goes with the largest op with persistent bytes
+///   that it reads; if it reads none, with its forward op (Op::forward), or else with an op with
+///   persistent bytes whose gradient it reads.
 /// Source: TensorFlow 1 (optimizer.py, slot_creator.py, gradients_impl.py), which Baechi runs on.
 class Colocate final : public Transform {
  public:
@@ -76,7 +76,7 @@ class Colocate final : public Transform {
     return graph.tensor(graph.edge(e).tensor).control;
   }
 
-  /// Ops whose data `v` reads, ascending, each once.
+  /// The ops whose tensors `v` reads, each once, in ascending order.
   static std::vector<OpId> sources(const OpGraph& graph, OpId v) {
     std::vector<OpId> found;
     for (const EdgeId e : graph.in_edges(v)) {
@@ -86,7 +86,7 @@ class Colocate final : public Transform {
     return found;
   }
 
-  /// The variable whose read, assignment or lookup `v` is.
+  /// The variable that `v` goes with, if `v` is of a kind in `beside_variable`.
   static std::optional<OpId> variable_of(const OpGraph& graph, OpId v) {
     if (std::ranges::find(beside_variable, graph.kind(v)) == std::end(beside_variable))
       return std::nullopt;
@@ -99,7 +99,7 @@ class Colocate final : public Transform {
     return variable;
   }
 
-  /// Update ops that read each op. [num_ops]
+  /// For each op the number of update ops that read it. [num_ops]
   static IdVector<OpId, std::uint32_t> count_update_readers(const OpGraph& graph) {
     IdVector<OpId, std::uint32_t> readers(graph.num_ops());
     for (const OpId v : graph.ops()) {

@@ -7,8 +7,8 @@
 namespace baechi {
 namespace {
 
-/// Co-placement: an op whose results only one other op reads goes where that one goes. What reads
-/// an op does not depend on groups, so one pass is the fixed point.
+/// Co-placement: an op that exactly one other op reads joins the group of that op. Merging groups
+/// changes no op's readers, so one pass reaches the fixed point.
 /// Source: Baechi (SoCC'20), section 3.1.
 class Coplace final : public Transform {
  public:
@@ -26,7 +26,7 @@ class Coplace final : public Transform {
   }
 
  private:
-  /// The op that reads `v`, by however many tensors, if no other does.
+  /// The only op that reads tensors of `v`; no_op if there is none or more than one.
   std::optional<OpId> only_reader(const OpGraph& graph, OpId v) const {
     std::optional<OpId> reader;
     for (const EdgeId e : graph.out_edges(v)) {

@@ -8,7 +8,7 @@
 namespace baechi {
 namespace {
 
-/// Finds for each backward and update op the op it goes with.
+/// Finds for each backward and update op the forward op that it goes with.
 class Followers {
  public:
   explicit Followers(const OpGraph& graph) : graph_(graph), leader_(graph.num_ops(), no_op) {
@@ -22,7 +22,8 @@ class Followers {
     }
   }
 
-  /// [num_ops]; of a forward op itself. Of an op that no path joins to a forward op: itself too.
+  /// The op that each op goes with: a forward op goes with itself, and so does an op that no path
+  /// joins to a forward op. [num_ops]
   IdVector<OpId, OpId> leaders() && {
     for (const OpId v : graph_.ops())
       if (leader_[v] == no_op) leader_[v] = v;
@@ -30,7 +31,7 @@ class Followers {
   }
 
  private:
-  /// `v` goes with `leader`, and so does its group, none of which is a forward op.
+  /// Makes `v` and its whole group go with `leader`. The group has no forward op.
   void lead(OpId v, OpId leader) {
     leader_[v] = leader;
     if (graph_.op(v).group == no_group) return;
@@ -59,8 +60,8 @@ class Followers {
     }
   }
 
-  /// Ops without one take the leader of the op they read most from, or else of the one that reads
-  /// most from them. False if there were none to take.
+  /// Gives ops without a leader the leader of the op from which they read most bytes, or else of
+  /// the op that reads most bytes from them. Returns false if no op got one.
   bool follow_neighbours(bool control) {
     bool any = false;
     const auto follow = [&](OpId v, const auto& edges, auto neighbour) {
@@ -90,14 +91,17 @@ class Followers {
   IdVector<OpId, OpId> leader_;
 };
 
-/// Only forward ops are placed. A backward or update op goes with: the op of its group that it
-/// differentiates (Op::forward), or else the group's first forward op; without such a group, the op
-/// it differentiates; else its largest input's producer; else its
-/// largest output's reader; control edges count where there is no data. Those that nothing joins to
-/// a forward op are placed as they are. As the placer sees a graph that does not show what the
-/// backward pass keeps in memory, Baechi does so only for models that one device could hold.
-/// Source: Baechi (SoCC'20), section 3.1; its code places the graph of the loss, and TensorFlow's
-/// colocation of gradients does the rest.
+/// Only forward ops are placed. A backward or update op goes with the first of these that exists:
+/// 1. the op of its group that it differentiates (Op::forward);
+/// 2. the first forward op of its group;
+/// 3. the op that it differentiates;
+/// 4. the producer of its largest input;
+/// 5. the reader of its largest output.
+/// Control edges count where an op has no data edges. Ops that nothing joins to a forward op are
+/// placed as they are. The placer then sees a graph that does not show how long the backward pass
+/// keeps tensors in memory; Baechi therefore takes this path only for models that fit one device.
+/// Source: Baechi (SoCC'20), section 3.1; its code places the graph of the loss, and TensorFlow
+/// colocates gradients with it.
 class ForwardOnly final : public Transform {
  public:
   explicit ForwardOnly(Options& o)

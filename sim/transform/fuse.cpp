@@ -9,10 +9,9 @@
 namespace baechi {
 namespace {
 
-/// Operator fusion: neighbours of one group become one op (fusion.h says which). The placer sees
-/// fewer ops, and none between which a device might be left waiting.
-/// Source: Baechi (SoCC'20), section 3.1. Differs: pairs are asked again, and what passes between
-/// fused ops takes memory while they run; `compat` is Baechi's code.
+/// Operator fusion: neighbours in one group become one op (fusion.h says which ones), so that the
+/// placer sees fewer ops. Source: Baechi (SoCC'20), section 3.1. Differs: refused pairs are tried
+/// again, and tensors between fused ops take memory while these run; `compat` is Baechi's code.
 class Fuse final : public Transform {
  public:
   explicit Fuse(Options& o)
@@ -46,11 +45,12 @@ class Fuse final : public Transform {
   }
 
  private:
-  /// The pairs of ops that edges join, each once, in the order in which they were added.
+  /// The pairs of ops with an edge between them, each once, in the order of the graph's edges.
   static std::vector<FusionEdge> pairs(const OpGraph& graph) {
     std::vector<FusionEdge> result;
     result.reserve(graph.num_edges());
-    IdVector<OpId, OpId> last_src(graph.num_ops(), no_op);  // of the pair last made with each op
+    IdVector<OpId, OpId> last_src(graph.num_ops(),
+                                  no_op);  // [dst]: the src of the pair made last with it
     std::vector<EdgeId> out;
     const auto added = [&graph](EdgeId e) { return graph.added(e); };
     for (const OpId v : graph.ops()) {

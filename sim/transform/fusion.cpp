@@ -19,7 +19,7 @@ Fusion::Fusion(const IdVector<OpId, GroupId>& group, std::span<const FusionEdge>
 
   if (outputs_ != nullptr) outputs_->assign(group.size(), {});
   std::vector<std::vector<OpId>> members(num_groups + 1);
-  std::vector<GroupId> groups;  // by first member
+  std::vector<GroupId> groups;  // in the order of their first members
   for (const OpId v : group.ids()) {
     if (group[v] == no_group) continue;
     if (members[index(group[v])].empty()) groups.push_back(group[v]);
@@ -63,7 +63,7 @@ std::vector<Fusion::Link> Fusion::out_links(OpId leader) const {
   return result;
 }
 
-/// Adds a list, `first` to `last`, to those that were fused into an op.
+/// Appends the list from `first` to `last` to the ops that were fused into `into`.
 void Fusion::swallow(OpId first, OpId last, Node& into) {
   (into.last_swallowed == no_op ? into.first_swallowed
                                 : nodes_[into.last_swallowed].next_swallowed) = first;
@@ -104,13 +104,14 @@ Fusion::LinkId Fusion::find_link(OpId src, OpId dst) const {
   return l;
 }
 
-/// `onto` carries the tensors of `from` too, after its own.
+/// Makes `onto` carry the tensors of `from`, after its own.
 void Fusion::join(LinkId onto, LinkId from) {
   next_given_[links_[onto].last_given] = links_[from].first_given;
   links_[onto].last_given = links_[from].last_given;
 }
 
-/// Whether any pair of the queue was fused. Pairs that might have closed a cycle are `refused`.
+/// Fuses the pairs of the queue; those that might close a cycle go into `refused`. Returns whether
+/// it fused any.
 bool Fusion::fuse_all(std::vector<FusionEdge>& queue, std::vector<FusionEdge>& refused) {
   bool any = false;
   for (std::size_t i = 0; i < queue.size(); ++i) {
@@ -132,7 +133,7 @@ bool Fusion::may_fuse(OpId a, OpId b) {
   return rules_.disjoint_paths && !other_path(a, b);
 }
 
-/// b goes into a. The edges to others of the group that `a` did not have are queued.
+/// Fuses b into a. New edges of `a` to ops of its group join the queue.
 void Fusion::fuse(OpId a, OpId b, std::vector<FusionEdge>& queue) {
   if (rules_.disjoint_paths && !rules_.allow_cycle) move_together(a, b);
   Node& into = nodes_[a];
@@ -179,8 +180,8 @@ void Fusion::fuse(OpId a, OpId b, std::vector<FusionEdge>& queue) {
 }
 
 // --- Paths ---------------------------------------------------------------------------------------
-// Ranks are kept topological as ops are fused, so that a search between two ops leaves out all that
-// lies before or behind both (Pearce and Kelly, JEA 2006).
+// Ranks stay topological while ops are fused. A search between two ops visits only ops whose rank
+// lies between theirs (Pearce and Kelly, JEA 2006).
 
 void Fusion::rank_all() {
   IdVector<OpId, std::uint32_t> unmet;
@@ -196,7 +197,7 @@ void Fusion::rank_all() {
   }
 }
 
-/// Whether a path from `a` to `b` has an op in between. Tries the ops nearest to `b` first.
+/// Whether there is a path from `a` to `b` over another op. Looks at the ops nearest to `b` first.
 bool Fusion::other_path(OpId a, OpId b) {
   ++search_;
   std::vector<OpId> open{a};
@@ -217,7 +218,8 @@ bool Fusion::other_path(OpId a, OpId b) {
   return false;
 }
 
-/// Ops ranked between the two that `from` reaches (forward) or that reach it, by rank.
+/// The ops with ranks between `from` and `to` that `from` reaches (`forward`), or that reach it
+/// (else), ordered by rank.
 std::vector<OpId> Fusion::between(OpId from, OpId to, bool forward) {
   ++search_;
   std::vector<OpId> found{from};
@@ -238,7 +240,7 @@ std::vector<OpId> Fusion::between(OpId from, OpId to, bool forward) {
   return found;
 }
 
-/// Gives `a` a rank fit for both it and `b`, which it is about to take in.
+/// Gives `a` a rank that is topological for `a` and `b` together: b is about to be fused into a.
 void Fusion::move_together(OpId a, OpId b) {
   if (nodes_[b].in.size <= 1) return;
   if (nodes_[a].out.size <= 1) {

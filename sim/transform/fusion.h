@@ -8,46 +8,46 @@
 
 namespace baechi {
 
+/// Fusing a -> b may close a cycle if a has other readers and b has other inputs: such a pair is
+/// refused unless these rules say more.
 struct FusionRules {
-  /// A pair a -> b that might close a cycle (a has other readers and b other inputs) is fused all
-  /// the same if no other path leads from a to b.
+  /// Fuse the pair if a search finds no other path from a to b.
   bool disjoint_paths = false;
-  /// Every pair is fused; the result may have cycles.
+  /// Fuse every pair; the result may have cycles.
   bool allow_cycle = false;
-  /// A pair that might have closed a cycle is asked again once others have been fused. Baechi's
-  /// code does not (Q24).
+  /// Try a refused pair again once other pairs have been fused. Baechi's code does not (Q24).
   bool requeue = true;
 };
 
-/// One edge, however many tensors it carries. Given in the order that ties are broken by: by src,
-/// then as its op's readers are listed.
+/// An edge from op to op, whatever the number of tensors that it carries. Edges are given ordered
+/// by src, then as the readers of src are listed; this order breaks ties.
 struct FusionEdge {
   OpId src{};
   OpId dst{};
 };
 
-/// Source: Baechi (SoCC'20), section 3.1: u -> v of one group are fused if u has one successor or v
-/// one predecessor. Which ops come to be fused depends on the order, and that is the order of
-/// Baechi's code: groups by their first op; in each a first-in first-out queue of its edges; the
-/// consumer goes into the producer; edges that it brings along come last.
+/// Fuses pairs u -> v of one group if u has one successor or v one predecessor. The result depends
+/// on the order of the pairs, which is the order of Baechi's code: groups by their first op; in
+/// each group a first-in first-out queue of its edges; v is fused into u, and the edges of v join
+/// the end of the queue. Source: Baechi (SoCC'20), section 3.1.
 class Fusion {
  public:
-  /// Per op, positions among the edges given. [num_ops]
+  /// For each op positions in `edges`. [num_ops]
   using Outputs = IdVector<OpId, std::vector<std::uint32_t>>;
 
-  /// Ops without a group stay as they are. `group`: [num_ops]. `outputs`, if given, receives of
-  /// each op its out-edges as they stood in order when it last took another in: the order in which
-  /// Baechi's code lists a fused op's outputs.
+  /// Ops without a group are not fused. `group`: [num_ops]. `outputs`, if given, receives the
+  /// out-edges of each op in the order they had when the last op was fused into it: Baechi's code
+  /// lists the outputs of a fused op in this order.
   Fusion(const IdVector<OpId, GroupId>& group, std::span<const FusionEdge> edges,
          const FusionRules& rules, Outputs* outputs = nullptr);
 
-  /// The op that `v` was fused into, or itself.
+  /// The op that `v` was fused into; `v` if it was fused into none.
   OpId leader(OpId v) const { return nodes_[v].leader; }
-  /// What was fused into a leader, in that order.
+  /// The ops that were fused into a leader, in the order of fusion.
   std::vector<OpId> swallowed(OpId leader) const;
   struct Link {
     OpId dst{};
-    std::vector<std::uint32_t> edges;  ///< positions among the edges given, in order
+    std::vector<std::uint32_t> edges;  ///< positions in the edges given, in order
   };
   /// The edges of the fused graph from a leader, in order.
   std::vector<Link> out_links(OpId leader) const;
@@ -65,21 +65,21 @@ class Fusion {
   struct Node {
     OpId leader{};
     GroupId group = no_group;
-    std::uint32_t rank = 0;  // disjoint_paths: topological, among the ops that are left
+    std::uint32_t rank = 0;  // topological rank among the leaders; for disjoint_paths only
     Chain out{}, in{};
     OpId first_swallowed = no_op;  // a list, by `next_swallowed`
     OpId last_swallowed = no_op;
-    OpId next_swallowed = no_op;  // of what this op was fused into
+    OpId next_swallowed = no_op;  // the next op in the list of this op's leader
   };
   struct Neighbours {
     LinkId next = none;
     LinkId previous = none;
   };
-  /// An edge between two ops that are left. Its edges as given are a list, by `next_given_`.
+  /// An edge between two leaders. The edges given that it stands for are a list by `next_given_`.
   struct GraphLink {
     OpId src{};
     OpId dst{};
-    Neighbours in_out{}, in_in{};  // among its src's out-links, its dst's in-links
+    Neighbours in_out{}, in_in{};  // in the list of src's out-links, of dst's in-links
     std::uint32_t first_given = 0;
     std::uint32_t last_given = 0;
   };
@@ -105,7 +105,7 @@ class Fusion {
   IdVector<OpId, Node> nodes_;
   std::vector<GraphLink> links_;
   std::vector<std::uint32_t> next_given_;  // [num edges given]
-  std::vector<std::uint32_t> seen_;        // [num_ops], the last search that met the op
+  std::vector<std::uint32_t> seen_;        // [num_ops], number of the last search that met the op
   std::uint32_t search_ = 0;
 };
 

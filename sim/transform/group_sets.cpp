@@ -33,7 +33,7 @@ OpGraph GroupSets::regrouped() {
     const GroupId own = graph_.op(v).group;
     if (!joined[r] && own == no_group) continue;
     const std::string_view label = own == no_group ? graph_.name(v) : graph_.group_name(own);
-    if (r == v) {  // the set's lowest op, so its first
+    if (r == v) {  // the root is the lowest op of its set, so it comes first
       names.emplace_back(label);
       group[v] = static_cast<GroupId>(names.size());
       continue;

@@ -6,15 +6,15 @@
 
 namespace baechi {
 
-/// Starts as the groups of a graph, each lone op a set of its own under its own name. The graph
-/// outlives it.
+/// Disjoint sets of ops. In the beginning each group of the graph is a set, and each op without a
+/// group is a set under its own name. The graph must outlive this.
 class GroupSets {
  public:
   explicit GroupSets(const OpGraph& graph);
-  /// `a` and `b`, and with them their whole sets, share a device.
+  /// Unites the sets of `a` and `b`: all their ops share a device.
   void join(OpId a, OpId b);
-  /// The graph with these groups, ids kept. A set is named by the least, by (length, text), of the
-  /// names that went into it. An op that nothing joined stays without a group.
+  /// The graph with these sets as groups; ids stay. The name of a united set is the least name, by
+  /// (length, text), of the sets in it. An op that was never joined stays without a group.
   OpGraph regrouped();
 
  private:

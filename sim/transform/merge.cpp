@@ -36,16 +36,16 @@ class Merging {
   }
 
  private:
-  /// Of a merged op, at its leader.
+  /// What the ops of a merged op add up to. Kept at the leader.
   struct Sum {
-    std::uint32_t wholes = 0;  // ops that share whole
+    std::uint32_t wholes = 0;  // number of ops that share whole
     Bytes persistent{};
     Bytes temporary{};
-    Bytes inside{};  // live of what passes between its ops
+    Bytes inside{};  // peak of the live tensors that stay inside
     std::vector<OpWork> kernels{};
     Phase phase = Phase::update;
-    OpId forward = no_op;  // of its ops, the first there is
-    OpId made = no_op;     // in the builder
+    OpId forward = no_op;  // the first Op::forward of its ops
+    OpId made = no_op;     // its id in the builder
   };
 
   OpId leader(OpId v) const { return parts_[v].leader; }
@@ -81,13 +81,13 @@ class Merging {
       sum.forward = leader(op.forward);
   }
 
-  /// Whether `e` will be an edge of the merged graph.
+  /// Whether `e` becomes an edge of the merged graph.
   bool stays(EdgeId e) const {
     const auto [src, dst, tensor] = graph_.edge(e);
     return whole(src) && whole(dst) && leader(src) != leader(dst);
   }
 
-  /// Whether `t` is seen by the ops of its own merged op alone, of which there are several.
+  /// Whether only ops of the same merged op read `t`, and the merged op has more than one op.
   bool inside(TensorId t) const { return inside_[t]; }
 
   void find_inside() {
@@ -101,7 +101,8 @@ class Merging {
   }
 
   void find_peaks() {
-    IdVector<TensorId, std::uint32_t> unread(graph_.num_tensors());  // readers inside yet to run
+    IdVector<TensorId, std::uint32_t> unread(
+        graph_.num_tensors());  // readers inside that did not run yet
     for (const OpId v : graph_.ops()) {
       if (!whole(v) || sum_of(v).wholes < 2) continue;
       Sum& sum = sum_of(v);
@@ -139,7 +140,7 @@ class Merging {
     for (const OpWork& kernel : sum.kernels) builder_.add_kernel(sum.made, kernel);
   }
 
-  /// The tensors of `v`, and who reads them, in the order in which the graph's edges were added.
+  /// Adds the tensors of `v` and their readers, in the order of the graph's edges.
   void add_outputs(OpId v) {
     const Sum& sum = sum_of(v);
     std::vector<EdgeId> edges;
@@ -147,9 +148,9 @@ class Merging {
       if (stays(e)) edges.push_back(e);
     const auto added = [this](EdgeId e) { return graph_.added(e); };
     if (!std::ranges::is_sorted(edges, {}, added)) std::ranges::sort(edges, {}, added);
-    std::vector<TensorId> made;  // beside outputs(v)
+    std::vector<TensorId> made;  // [as outputs(v)], ids in the builder
     for (const TensorId t : graph_.outputs(v)) {
-      if (graph_.tensor(t).control) continue;  // the last
+      if (graph_.tensor(t).control) continue;  // always the last output
       if (inside(t)) {
         made.push_back(TensorId{});
         continue;
@@ -195,7 +196,7 @@ class Merging {
   const std::size_t num_kinds_;
   IdVector<OpId, Sum> sums_;
   IdVector<TensorId, bool> inside_;
-  std::vector<Duration> times_;  // [num_ops, num_kinds], at the leader
+  std::vector<Duration> times_;  // [num_ops, num_kinds], in the leader's row
   OpGraphBuilder builder_;
 };
 

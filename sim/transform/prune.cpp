@@ -5,7 +5,7 @@
 namespace baechi {
 namespace {
 
-/// Drops the ops that no edge touches. Source: Baechi's code, which does so as it reads a graph.
+/// Drops ops that have no edge. Source: Baechi's code, which does so when it reads a graph.
 class Prune final : public Transform {
  public:
   Transformed apply(const OpGraph& graph) const override {

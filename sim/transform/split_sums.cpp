@@ -6,11 +6,11 @@
 namespace baechi {
 namespace {
 
-/// An AddN first adds, on each other device that at least two of its terms lie on, those there, so
-/// that a device sends one sum. The parts take their shares of the op's time and work, by what they
-/// read and write.
-/// Source: TensorFlow 1's gradients, which are built for ops that have devices already
-/// (`_MultiDeviceAddN` in gradients_impl.py); Baechi builds them after placing the forward ops.
+/// Splits an AddN by the devices of its terms: a device that holds two or more terms, other than
+/// the device of the AddN, adds them up and sends one sum. Each part takes the share of the op's
+/// time and work that its bytes read and written have. Source: `_MultiDeviceAddN` of TensorFlow 1
+/// (gradients_impl.py), which builds gradients for ops that have devices already; Baechi builds
+/// gradients after it has placed the forward ops.
 class SplitSums final : public Transform {
  public:
   Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
@@ -75,7 +75,7 @@ class SplitSums final : public Transform {
       }
     }
 
-    /// Of what `v` reads and writes, the part of a sum of `terms`.
+    /// The share that a sum of `terms` has in the bytes that `v` reads and writes.
     double share(OpId v, std::size_t terms) const {
       return static_cast<double>(terms + 1) / static_cast<double>(graph_.in_edges(v).size() + 1);
     }
@@ -133,8 +133,8 @@ class SplitSums final : public Transform {
     const OpGraph& graph_;
     const IdVector<OpId, DeviceId>& device_;
     OpGraphBuilder builder_;
-    IdVector<OpId, OpId> made_;            // in the builder
-    IdVector<OpId, DeviceId> new_device_;  // by id in the builder
+    IdVector<OpId, OpId> made_;            // [num_ops], ids in the builder
+    IdVector<OpId, DeviceId> new_device_;  // [ops in the builder]
     std::map<std::pair<OpId, DeviceId>, Part> parts_;
   };
 };

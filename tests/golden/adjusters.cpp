@@ -25,7 +25,7 @@ void check_adjuster(Record& record, const NamedGraph& graph,
   if (record.input("base") != "etf coloc=false mem=inf")
     throw InputError("base: not 'etf coloc=false mem=inf'");
   const std::string method = record.input("method").get<std::string>();
-  const auto policy = adjust_policy(method == "noop" ? "none" : method);
+  const auto policy = parse<AdjustPolicy>(method == "noop" ? "none" : method);
   if (!policy) throw InputError(fmt::format("no adjuster '{}'", method));
   std::optional<Bytes> limit;
   if (record.input("with_memory_limit").get<bool>())

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -119,14 +120,6 @@ void for_each_placer(auto&& test) {
   }
 }
 
-bool ignores_memory(const PlacerEntry& entry) {
-  return entry.summary.find("ignores memory") != std::string_view::npos;
-}
-
-bool counts_weights_only(const PlacerEntry& entry) {
-  return entry.summary.find("counts weights only") != std::string_view::npos;
-}
-
 /// Persistent bytes of all its ops and the working bytes of the largest: the least a device needs.
 /// Of a placer that counts weights only: the weights.
 Bytes least_memory(const PlacerEntry& entry, const OpGraph& graph, const Placement& placement,
@@ -138,7 +131,7 @@ Bytes least_memory(const PlacerEntry& entry, const OpGraph& graph, const Placeme
     persistent += graph.op(v).persistent;
     working = std::max(working, graph.op(v).temporary + output_bytes(graph, v));
   }
-  return counts_weights_only(entry) ? persistent : persistent + working;
+  return entry.memory == CountedMemory::weights ? persistent : persistent + working;
 }
 
 void check_contract(const PlacerEntry& entry, const Placer& placer, const OpGraph& graph,
@@ -149,7 +142,7 @@ void check_contract(const PlacerEntry& entry, const Placer& placer, const OpGrap
   try {
     p = placer.place(problem, seed);
   } catch (const InfeasibleError& e) {
-    CHECK_FALSE(ignores_memory(entry));
+    CHECK(entry.memory != CountedMemory::ignored);
     CHECK(std::string_view(e.what()).find('\n') == std::string_view::npos);
     return;
   }
@@ -162,7 +155,7 @@ void check_contract(const PlacerEntry& entry, const Placer& placer, const OpGrap
   const Placement again = placer.place(problem, seed);
   CHECK(p.device == again.device);
   CHECK(p.priority == again.priority);
-  if (ignores_memory(entry)) return;
+  if (entry.memory == CountedMemory::ignored) return;
   for (const DeviceId d : cluster.devices())
     CHECK(least_memory(entry, graph, p, d) <= cluster.device(d).memory);
 }
@@ -170,6 +163,30 @@ void check_contract(const PlacerEntry& entry, const Placer& placer, const OpGrap
 }  // namespace
 
 TEST_SUITE_BEGIN("placers");
+
+TEST_CASE("a placer that needs an option says which; it says so, too, if it is made without") {
+  for (const PlacerEntry& entry : placers()) {
+    CAPTURE(entry.name);
+    const std::string said =
+        message<InputError>([&] { make_placer(entry.name, Options(std::string(entry.name))); });
+    CHECK((said == "no error") == entry.needs.empty());
+  }
+}
+
+TEST_CASE("placers/README.md has a row for every placer, with what it counts as memory") {
+  std::ifstream file(source_dir() + "/placers/README.md");
+  std::map<std::string, std::string> memory;  // of each first cell
+  for (std::string line; std::getline(file, line);) {
+    std::vector<std::string> cells;
+    std::istringstream row(line);
+    for (std::string cell; std::getline(row, cell, '|');) cells.push_back(cell);
+    if (cells.size() > 5 && cells[1].starts_with(" `")) memory[cells[1]] = cells[4];
+  }
+  for (const PlacerEntry& entry : placers()) {
+    const std::string name = entry.name == "exec" ? "exec:PATH" : std::string(entry.name);
+    CHECK_MESSAGE(memory[" `" + name + "` "] == fmt::format(" {} ", to_text(entry.memory)), name);
+  }
+}
 
 TEST_CASE("every placer keeps the contract, whatever the graph and the cluster") {
   for_each_placer([&](const PlacerEntry& entry, const Placer& placer) {
@@ -206,7 +223,7 @@ TEST_CASE("with too little memory a placer says infeasible, or the engine out of
   const ProfiledCosts costs(graph, cluster);
   const Problem problem{graph, cluster, costs};
   for_each_placer([&](const PlacerEntry& entry, const Placer& placer) {
-    if (ignores_memory(entry))
+    if (entry.memory == CountedMemory::ignored)
       CHECK(simulate(problem, placer.place(problem, 7)).oom);
     else
       CHECK_THROWS_AS(placer.place(problem, 7), InfeasibleError);

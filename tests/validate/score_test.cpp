@@ -317,7 +317,7 @@ TEST_CASE("recorded runs are predicted no worse than when they were recorded") {
                      most_p95 = std::stod(line.substr(second + 1));
         bool there = false;
         for (const auto& [which, a] : v.layers) {
-          if (name_of(which) != layer) continue;
+          if (to_text(which) != layer) continue;
           there = true;
           // Three digits are written: half of the last may be lost.
           CHECK(100.0 * a.median <= most_median + 0.0005);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/names.h"
 #include "traces/format/json_pieces.h"
 
 namespace baechi {
@@ -111,6 +112,11 @@ class Json {
   bool boolean();        ///< true, false, 1 or 0
   /// The position of the value, a string, among `words`; 0, and a mistake, if it is none of them.
   std::size_t one_of(std::span<const std::string_view> words);
+  /// The value of the enum whose word the string is; the first, and a mistake, if there is none.
+  template <NamedEnum E>
+  E one_of() {
+    return all<E>()[one_of(all_words<E>())];
+  }
 
   /// field(name, value) for each key; `name` is one of keys.names. A value that `field` does not
   /// read is skipped.

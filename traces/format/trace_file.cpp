@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 
+#include "sim/graph/phase_names.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/format/json_string.h"
@@ -80,8 +81,6 @@ void put_kernels(fmt::memory_buffer& out, std::span<const OpWork> kernels) {
   put(out, "]");
 }
 
-constexpr std::string_view phase_names[] = {"forward", "backward", "update"};
-
 void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   const Op& op = graph.op(v);
   put(out, "{\"name\": ");
@@ -89,7 +88,7 @@ void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   put(out, ", \"kind\": ");
   append_json_string(out, graph.kind(v));
   put(out, ", \"phase\": ");
-  append_json_string(out, phase_names[static_cast<std::size_t>(op.phase)]);
+  append_json_string(out, to_text(op.phase));
   if (op.forward != no_op) {
     put(out, ", \"forward\": ");
     append_json_string(out, graph.name(op.forward));
@@ -328,7 +327,7 @@ void TraceReader::read_op(Json value) {
     } else if (key == "kind") {
       op.kind = v.string();
     } else if (key == "phase") {
-      op.phase = static_cast<Phase>(v.one_of(phase_names));
+      op.phase = v.one_of<Phase>();
     } else if (key == "forward") {
       forward = reference(v);
     } else if (key == "compute_us") {

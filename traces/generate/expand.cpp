@@ -1,9 +1,10 @@
 #include "traces/generate/expand.h"
 
-namespace baechi {
+#include "sim/enum_option.h"
+
+namespace baechi::generate {
 
 Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer) {
-  constexpr std::array<std::string_view, 5> names{"none", "sgd", "momentum", "adam", "rmsprop"};
   Expansion e;
   e.batch = o.get("batch", batch, "samples per step", 1);
   constexpr std::int64_t most = 1'000'000;
@@ -11,15 +12,9 @@ Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer) {
     o.mistake("batch", fmt::format("more than {}", most));
     e.batch = most;
   }
-  e.level = o.get("level", std::vector<std::string>{"module", "tf1"},
-                  "an op per module, as PyTorch; or the ops of TensorFlow 1.12") == "tf1"
-                ? Level::tf1
-                : Level::module;
-  // The first is the fallback.
-  std::vector<std::string> order(names.begin(), names.end());
-  std::swap(order[0], order[static_cast<std::size_t>(optimizer)]);
-  const std::string chosen = o.get("optimizer", order, "what updates the weights");
-  e.optimizer = static_cast<Optimizer>(std::ranges::find(names, chosen) - names.begin());
+  e.level = read_enum(o, "level", Level::module,
+                      "an op per module, as PyTorch; or the ops of TensorFlow 1.12");
+  e.optimizer = read_enum(o, "optimizer", optimizer, "what updates the weights");
   e.training = o.get("training", true, "with backward and update ops");
   e.fuse_modules = o.get("fuse_modules", true,
                          "level module: an op for a convolution with its batch norm and ReLU");
@@ -43,7 +38,7 @@ int slots(Optimizer optimizer) {
 }
 
 OpWork update_work(Optimizer optimizer, std::int64_t parameters) {
-  // Weights and slots are read and written, gradients read.
+  // Weights and slots are read and written, gradients are read.
   const std::int64_t words = 3 + 2 * slots(optimizer);
   std::int64_t flops = 0;
   switch (optimizer) {
@@ -66,17 +61,27 @@ OpWork update_work(Optimizer optimizer, std::int64_t parameters) {
 }
 
 std::string_view update_kind(Optimizer optimizer) {
-  constexpr std::array<std::string_view, 5> kinds{"NoOp", "ApplyGradientDescent", "ApplyMomentum",
-                                                  "ApplyAdam", "ApplyRMSProp"};
-  return kinds[static_cast<std::size_t>(optimizer)];
+  switch (optimizer) {
+    case Optimizer::none:
+      return "NoOp";
+    case Optimizer::sgd:
+      return "ApplyGradientDescent";
+    case Optimizer::momentum:
+      return "ApplyMomentum";
+    case Optimizer::adam:
+      return "ApplyAdam";
+    case Optimizer::rmsprop:
+      return "ApplyRMSProp";
+  }
+  return "";
 }
 
 Trace expand(const Model& model, const Expansion& e) {
   Trace trace{.name = fmt::format("{}-b{}", model.name(), e.batch),
               .source = "from the published structure",
               .batch = e.batch};
-  trace.graph = e.level == Level::tf1 ? tf1_graph(model, e) : module_graph(model, e);
+  trace.graph = e.level == Level::tf1 ? tf1::op_graph(model, e) : module_graph(model, e);
   return trace;
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

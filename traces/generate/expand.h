@@ -1,40 +1,56 @@
 /// From a model to the op graph of one training step, as a framework would build it.
 #pragma once
+#include "sim/names.h"
 #include "sim/options.h"
 #include "traces/generate/model.h"
 #include "traces/trace.h"
 
-namespace baechi {
+namespace baechi::generate {
 
 enum class Level : std::uint8_t {
-  module,  ///< an op per layer or module, one for its backward pass, one for its update: PyTorch
-  tf1,     ///< the ops of TensorFlow 1.12's graph
+  module,  ///< as PyTorch: one op per layer or module, one for its backward pass, one for its
+           ///< update
+  tf1,     ///< the ops that TensorFlow 1.12 makes
 };
-enum class Optimizer : std::uint8_t { none, sgd, momentum, adam, rmsprop };
+constexpr auto names_of(Level) {
+  return std::to_array<Named<Level>>({{Level::module, "module"}, {Level::tf1, "tf1"}});
+}
 
-/// What every model can be asked for.
+enum class Optimizer : std::uint8_t { none, sgd, momentum, adam, rmsprop };
+constexpr auto names_of(Optimizer) {
+  return std::to_array<Named<Optimizer>>({{Optimizer::none, "none"},
+                                          {Optimizer::sgd, "sgd"},
+                                          {Optimizer::momentum, "momentum"},
+                                          {Optimizer::adam, "adam"},
+                                          {Optimizer::rmsprop, "rmsprop"}});
+}
+
+/// The options that all models have.
 struct Expansion {
   std::int64_t batch = 1;
   Level level = Level::module;
   Optimizer optimizer = Optimizer::none;
-  bool training = true;            ///< else the forward pass alone
-  bool fuse_modules = true;        ///< module level: an op per module, not per layer
-  bool colocate_gradients = true;  ///< tf1: gradients go where their forward op goes
+  bool training = true;            ///< false: the forward pass only
+  bool fuse_modules = true;        ///< level module: one op per module; false: one op per layer
+  bool colocate_gradients = true;  ///< level tf1: a gradient op is in the group of its forward op
 };
-/// Declares and reads `batch`, `level`, `optimizer` and the rest.
+/// Reads them. `batch` and `optimizer` are the defaults of the model.
 Expansion read_expansion(Options& options, std::int64_t batch, Optimizer optimizer);
 
-/// The graph with work in place of times. Its name is "MODEL-bBATCH".
+/// The graph of one step. Its ops state their work, not times. Its name is "MODEL-bBATCH".
 Trace expand(const Model& model, const Expansion& expansion);
 
+/// The graph at level module, and at level tf1.
 OpGraph module_graph(const Model& model, const Expansion& expansion);
-OpGraph tf1_graph(const Model& model, const Expansion& options);
+namespace tf1 {
+OpGraph op_graph(const Model& model, const Expansion& options);
+}
 
-/// Words of state that an optimizer holds per parameter: momentum, second moment, ...
+/// The number of state words that an optimizer keeps per parameter: momentum, second moment, ...
 int slots(Optimizer optimizer);
-/// What updating `parameters` from their gradients takes.
+/// The work of updating `parameters` parameters from their gradients.
 OpWork update_work(Optimizer optimizer, std::int64_t parameters);
-/// "ApplyAdam": the kind of TensorFlow's op.
+/// The kind of TensorFlow's update op: "ApplyAdam".
 std::string_view update_kind(Optimizer optimizer);
 
-}  // namespace baechi
+}  // namespace baechi::generate

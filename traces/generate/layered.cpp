@@ -4,7 +4,7 @@
 #include "sim/random.h"
 #include "traces/generator.h"
 
-namespace baechi {
+namespace baechi::generate {
 namespace {
 
 struct Shape {
@@ -39,8 +39,8 @@ Shape read_shape(Options& o) {
   return s;
 }
 
-/// e^x in basic arithmetic alone, so that it is the same on every machine; std::exp need not be.
-/// Right to 12 digits for |x| < 16, beyond which no spread of ours goes.
+/// e^x by basic arithmetic only: the same on every machine, which std::exp need not be. Exact to 12
+/// digits for |x| < 16; larger x do not occur.
 double exponential(double x) {
   double term = 1.0, sum = 1.0;
   for (int i = 1; i < 12; ++i) sum += term *= x / 16.0 / i;
@@ -48,13 +48,14 @@ double exponential(double x) {
   return sum;
 }
 
-/// Log-normal around `median`, at most a thousand times it.
+/// A log-normal sample with this median, at most 1000 times the median.
 double skewed(Random& random, std::int64_t median, double spread) {
   return static_cast<double>(median) * std::clamp(exponential(spread * random.gauss()), 1e-3, 1e3);
 }
 
-/// Ops that `v`, not of the first layer, reads from: one of the layer before in about the same
-/// column, others up to 8 layers back, mostly near. Returns how many of `chosen` are set.
+/// Chooses the ops that `v`, which is not in the first layer, reads from: one in the layer before
+/// and about the same column, others up to 8 layers back, mostly near. Returns how many of `chosen`
+/// are set.
 std::size_t choose_inputs(const Shape& s, Random& random, std::size_t v,
                           std::array<std::size_t, 3>& chosen) {
   const std::size_t layer = v / s.width, column = v % s.width;
@@ -82,8 +83,8 @@ std::size_t choose_inputs(const Shape& s, Random& random, std::size_t v,
   return count;
 }
 
-/// A backward op for each forward op, last first, that reads the op's output and the gradient each
-/// of its readers sends back.
+/// Adds a backward op for each forward op, the last one first. It reads the output of the forward
+/// op and the gradients from the backward ops of its readers.
 void add_backward(OpGraphBuilder& builder, const std::vector<Duration>& time,
                   const std::vector<Bytes>& output,
                   const std::vector<std::pair<OpId, OpId>>& reads) {
@@ -108,11 +109,11 @@ void add_backward(OpGraphBuilder& builder, const std::vector<Duration>& time,
 }  // namespace
 
 /// Layers of `width` ops; times and sizes are log-normal.
-Trace generate_layered(Options& options) {
+Trace make_layered(Options& options) {
   const Shape s = read_shape(options);
   Random random(s.seed);
   OpGraphBuilder builder;
-  std::vector<std::pair<OpId, OpId>> reads;  // for the backward half
+  std::vector<std::pair<OpId, OpId>> reads;  // edges that the backward pass mirrors
   std::vector<Duration> time;
   std::vector<Bytes> output;
   const auto bytes = [&](Bytes median) {
@@ -149,4 +150,4 @@ Trace generate_layered(Options& options) {
   return trace;
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

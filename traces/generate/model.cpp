@@ -2,92 +2,12 @@
 
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::generate {
 
 std::int64_t elements(const Shape& shape) {
   std::int64_t n = 1;
   for (const std::int64_t d : shape) n *= d;
   return n;
-}
-
-std::string_view to_text(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::conv2d:
-      return "Conv2d";
-    case LayerKind::batch_norm:
-      return "BatchNorm2d";
-    case LayerKind::frozen_batch_norm:
-      return "FrozenBatchNorm2d";
-    case LayerKind::relu:
-      return "ReLU";
-    case LayerKind::max_pool:
-      return "MaxPool2d";
-    case LayerKind::avg_pool:
-      return "AvgPool2d";
-    case LayerKind::concat:
-      return "Concat";
-    case LayerKind::add:
-      return "Add";
-    case LayerKind::dropout:
-      return "Dropout";
-    case LayerKind::flatten:
-      return "Flatten";
-    case LayerKind::dense:
-      return "Linear";
-    case LayerKind::predict:
-      return "Softmax";
-    case LayerKind::loss:
-      return "CrossEntropyLoss";
-    case LayerKind::embedding:
-      return "Embedding";
-    case LayerKind::position_embedding:
-      return "PositionEmbedding";
-    case LayerKind::position_encoding:
-      return "PositionalEncoding";
-    case LayerKind::unstack:
-      return "Unstack";
-    case LayerKind::stack:
-      return "Stack";
-    case LayerKind::first_step:
-      return "FirstStep";
-    case LayerKind::first_features:
-      return "FirstFeatures";
-    case LayerKind::zeros:
-      return "Zeros";
-    case LayerKind::step_count:
-      return "StepCount";
-    case LayerKind::lstm_cell:
-      return "LSTMCell";
-    case LayerKind::additive_score:
-      return "AdditiveScore";
-    case LayerKind::softmax:
-      return "Softmax";
-    case LayerKind::weighted_sum:
-      return "WeightedSum";
-    case LayerKind::attention:
-      return "Attention";
-    case LayerKind::fused_attention:
-      return "FusedAttention";
-    case LayerKind::layer_norm:
-      return "LayerNorm";
-    case LayerKind::rms_norm:
-      return "RMSNorm";
-    case LayerKind::gelu:
-      return "GELU";
-    case LayerKind::tanh:
-      return "Tanh";
-    case LayerKind::rotate:
-      return "RotaryEmbedding";
-    case LayerKind::gated_silu:
-      return "GatedSiLU";
-    case LayerKind::route:
-      return "Route";
-    case LayerKind::dispatch:
-      return "Dispatch";
-    case LayerKind::combine:
-      return "Combine";
-  }
-  return "";
 }
 
 ValueId Model::input(std::string_view name, Shape shape) {
@@ -146,4 +66,4 @@ std::int64_t Model::multiply_adds() const {
   return sum;
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

@@ -1,5 +1,5 @@
 /// A neural network as its publication describes it: layers in the order they run, the values
-/// between them, the variables they train. What expand.h makes op graphs from.
+/// between them, and the variables that they train. expand.h makes op graphs of it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "sim/graph/op_graph.h"
+#include "sim/names.h"
 
-namespace baechi {
+namespace baechi::generate {
 
 enum class ValueId : std::uint32_t {};
 enum class VariableId : std::uint32_t {};
@@ -24,11 +25,11 @@ inline Bytes bytes_of(std::int64_t words) {
   return {words * word.count};
 }
 
-/// What a layer writes and others read.
+/// A tensor that a layer writes, or that is fed to the model.
 struct Value {
   std::string name;
   Shape shape;
-  std::optional<LayerId> producer{};  ///< none: fed to the model
+  std::optional<LayerId> producer{};  ///< none: the value is fed to the model
 
   Bytes size() const { return bytes_of(elements(shape)); }
 };
@@ -39,7 +40,7 @@ struct Variable {
   std::string name;
   Shape shape;
   Initializer initializer = Initializer::truncated_normal;
-  bool trainable = true;  ///< else a statistic, such as a moving mean
+  bool trainable = true;  ///< false: a statistic, such as a moving mean
 
   Bytes size() const { return bytes_of(elements(shape)); }
 };
@@ -84,27 +85,65 @@ enum class LayerKind : std::uint8_t {
   combine,
 };
 /// "Conv2d": the kind of its op at module level; a backward op adds "Backward".
-std::string_view to_text(LayerKind kind);
+constexpr auto names_of(LayerKind) {
+  return std::to_array<Named<LayerKind>>({{LayerKind::conv2d, "Conv2d"},
+                                          {LayerKind::batch_norm, "BatchNorm2d"},
+                                          {LayerKind::frozen_batch_norm, "FrozenBatchNorm2d"},
+                                          {LayerKind::relu, "ReLU"},
+                                          {LayerKind::max_pool, "MaxPool2d"},
+                                          {LayerKind::avg_pool, "AvgPool2d"},
+                                          {LayerKind::concat, "Concat"},
+                                          {LayerKind::add, "Add"},
+                                          {LayerKind::dropout, "Dropout"},
+                                          {LayerKind::flatten, "Flatten"},
+                                          {LayerKind::dense, "Linear"},
+                                          {LayerKind::predict, "Softmax"},
+                                          {LayerKind::loss, "CrossEntropyLoss"},
+                                          {LayerKind::embedding, "Embedding"},
+                                          {LayerKind::position_embedding, "PositionEmbedding"},
+                                          {LayerKind::position_encoding, "PositionalEncoding"},
+                                          {LayerKind::unstack, "Unstack"},
+                                          {LayerKind::stack, "Stack"},
+                                          {LayerKind::first_step, "FirstStep"},
+                                          {LayerKind::first_features, "FirstFeatures"},
+                                          {LayerKind::zeros, "Zeros"},
+                                          {LayerKind::step_count, "StepCount"},
+                                          {LayerKind::lstm_cell, "LSTMCell"},
+                                          {LayerKind::additive_score, "AdditiveScore"},
+                                          {LayerKind::softmax, "Softmax"},
+                                          {LayerKind::weighted_sum, "WeightedSum"},
+                                          {LayerKind::attention, "Attention"},
+                                          {LayerKind::fused_attention, "FusedAttention"},
+                                          {LayerKind::layer_norm, "LayerNorm"},
+                                          {LayerKind::rms_norm, "RMSNorm"},
+                                          {LayerKind::gelu, "GELU"},
+                                          {LayerKind::tanh, "Tanh"},
+                                          {LayerKind::rotate, "RotaryEmbedding"},
+                                          {LayerKind::gated_silu, "GatedSiLU"},
+                                          {LayerKind::route, "Route"},
+                                          {LayerKind::dispatch, "Dispatch"},
+                                          {LayerKind::combine, "Combine"}});
+}
 
-/// One step of the model. Values and variables are in the order its kind says.
+/// One layer. Values and variables are in the order that LayerKind states.
 struct Layer {
   LayerKind kind{};
   std::string name;
   std::vector<ValueId> inputs{};
   std::vector<ValueId> outputs{};
   std::vector<VariableId> variables{};
-  std::int64_t multiply_adds = 0;  ///< forward, of the batch
+  std::int64_t multiply_adds = 0;  ///< of the forward pass, for the whole batch
   OpWork forward{};
-  OpWork input_gradient{};       ///< what differentiating by the inputs takes
-  OpWork variable_gradient{};    ///< and by the variables
+  OpWork input_gradient{};       ///< work of the gradients of the inputs
+  OpWork variable_gradient{};    ///< work of the gradients of the variables
   std::vector<ValueId> saved{};  ///< inputs and outputs that the backward pass reads
-  Bytes kept{};                  ///< more that it reads: statistics, masks, indices
-  Bytes workspace{};             ///< while it runs, and while its backward op does
-  bool in_place = false;         ///< can write its output over its first input
-  ModuleId module{};             ///< filled in by Model::add
+  Bytes kept{};                  ///< other bytes that it reads: statistics, masks, indices
+  Bytes workspace{};             ///< while the layer runs, and again while its backward op runs
+  bool in_place = false;         ///< its output may overwrite its first input
+  ModuleId module{};             ///< set by Model::add
 };
 
-/// Layers that a framework's user sees as one, such as a convolution with its batch norm and ReLU.
+/// Layers that are one op at level module, such as a convolution with its batch norm and ReLU.
 struct Module {
   std::string name;
   std::string kind;
@@ -114,19 +153,20 @@ class Model {
  public:
   Model(std::string name, std::int64_t batch) : name_(std::move(name)), batch_(batch) {}
 
-  /// A value that is fed.
+  /// Adds a value that is fed to the model.
   ValueId input(std::string_view name, Shape shape);
-  /// The output that `layer` is about to write; names it after the layer.
+  /// Adds an output of `layer`, named after it.
   ValueId output(Layer& layer, Shape shape);
   VariableId variable(std::string_view name, Shape shape, Initializer initializer,
                       bool trainable = true);
-  /// Layers run in the order they are added. Its outputs become its own.
+  /// Adds a layer; layers run in the order in which they are added. The layer becomes the producer
+  /// of its outputs.
   LayerId add(Layer layer);
 
-  /// Until the result dies, names begin with `name`/.
+  /// Names begin with `name`/ while the result lives.
   class Scope;
   [[nodiscard]] Scope scope(std::string_view name);
-  /// The same, and the layers added are one module of `kind`. Modules do not nest.
+  /// The same; layers added meanwhile are one module of `kind`. Modules do not nest.
   [[nodiscard]] Scope module(std::string_view name, std::string_view kind);
   std::string scoped(std::string_view name) const { return prefix_ + std::string(name); }
 
@@ -141,7 +181,7 @@ class Model {
   auto variables() const { return variables_.ids(); }
 
   std::int64_t parameters() const;     ///< elements of the trainable variables
-  std::int64_t multiply_adds() const;  ///< forward, of the batch
+  std::int64_t multiply_adds() const;  ///< of the forward pass, for the whole batch
 
  private:
   std::string name_;
@@ -167,8 +207,8 @@ class Model::Scope {
   friend class Model;
   Scope(Model& model, std::string_view name, bool in_module);
   Model& model_;
-  std::size_t length_;  // of the prefix outside
-  bool in_module_;      // outside
+  std::size_t length_;  // of the prefix before the scope
+  bool in_module_;      // before the scope
 };
 
-}  // namespace baechi
+}  // namespace baechi::generate

@@ -2,10 +2,10 @@
 
 #include "traces/generate/expand.h"
 
-namespace baechi {
+namespace baechi::generate {
 namespace {
 
-/// One op of the module level: the layers [first, last) of a module, or a single layer.
+/// What becomes one op at level module: the layers [first, last) of a module, or a single layer.
 struct Unit {
   std::string name, kind;
   std::size_t first = 0, last = 0;
@@ -14,7 +14,7 @@ struct Unit {
   std::vector<TensorId> gradients{};  ///< of its outputs, one from each reader
 };
 
-/// What a value is between units.
+/// A value as units see it.
 struct Use {
   std::size_t writer = no_unit;        ///< no_unit: fed
   std::vector<std::size_t> readers{};  ///< other units, ascending
@@ -49,8 +49,8 @@ class ModuleGraph {
  private:
   auto layers(const Unit& u) const { return id_range<LayerId>(u.first, u.last); }
 
-  /// Predictions that nobody reads, zeros to begin with and counts are TensorFlow's; a loss belongs
-  /// to training.
+  /// Whether the layer has an op. Only TensorFlow has ops for unread predictions, initial zeros and
+  /// step counts; only training has a loss.
   bool skipped(const Layer& l) const {
     return l.kind == LayerKind::predict || l.kind == LayerKind::zeros ||
            l.kind == LayerKind::step_count || (l.kind == LayerKind::loss && !options_.training);
@@ -108,7 +108,7 @@ class ModuleGraph {
     return trains(layer) || differentiates_inputs(layer);
   }
 
-  /// Whether `v` is read by other units, or by none: then it is the model's result.
+  /// Whether `v` leaves its unit: another unit reads it, or none does, and it is a result.
   bool leaves(ValueId v, std::size_t u) const {
     if (!uses_[v].readers.empty()) return true;
     for (const LayerId l : layers(units_[u])) {
@@ -119,7 +119,7 @@ class ModuleGraph {
   }
   bool inside(ValueId v, std::size_t u) const { return uses_[v].writer == u && !leaves(v, u); }
 
-  /// Where `v`, inside unit `u`, is stored: in place of it goes what is written over it.
+  /// The value in whose memory `v`, inside unit `u`, ends: the last one that overwrites it.
   ValueId storage(ValueId v, std::size_t u) const {
     for (const LayerId l : layers(units_[u])) {
       const Layer& layer = model_.layer(l);
@@ -129,7 +129,7 @@ class ModuleGraph {
     return v;
   }
 
-  /// Most bytes of values that live only while the op of unit `u` runs, with workspace.
+  /// The most bytes that live only while the op of unit `u` runs: values inside, and workspace.
   Bytes forward_temporary(std::size_t u) const {
     Bytes most;
     for (const LayerId l : layers(units_[u])) {
@@ -144,7 +144,7 @@ class ModuleGraph {
     }
     return most;
   }
-  /// The same of its backward op: gradients of the values inside.
+  /// The same for its backward op: gradients of the values inside, and workspace.
   Bytes backward_temporary(std::size_t u) const {
     Bytes most;
     for (const LayerId l : layers(units_[u])) {
@@ -160,7 +160,7 @@ class ModuleGraph {
     return most;
   }
 
-  /// Variables that unit `u` is the first to use, trained or not.
+  /// The variables that unit `u` is the first to use, trained or not.
   std::vector<VariableId> owned(const Unit& u) const {
     std::vector<VariableId> mine;
     for (const LayerId l : layers(u)) {
@@ -181,7 +181,7 @@ class ModuleGraph {
   void add_forward(Unit& unit) {
     const auto u = static_cast<std::size_t>(&unit - units_.data());
     Bytes weights, kept;
-    std::vector<ValueId> fed;  // and saved
+    std::vector<ValueId> fed;  // values that it reads, also saved ones
     for (const LayerId l : layers(unit)) {
       const Layer& layer = model_.layer(l);
       for (const VariableId w : layer.variables) {
@@ -216,7 +216,7 @@ class ModuleGraph {
     if (kept > Bytes{}) unit.kept = graph_.add_tensor(unit.forward, kept);
   }
 
-  /// A unit's ops stay together, and so do the units that share a variable.
+  /// Puts the ops of a unit in one group, and units that share a variable, too.
   void colocate(const Unit& unit, OpId op) {
     graph_.colocate(op, unit.name);
     for (const LayerId l : layers(unit)) {
@@ -227,7 +227,7 @@ class ModuleGraph {
     }
   }
 
-  /// Units that a gradient reaches from the loss.
+  /// The units that a gradient of the loss reaches.
   void find_differentiated() {
     differentiated_.assign(units_.size(), false);
     for (std::size_t u = units_.size(); u-- > 0;) {
@@ -289,9 +289,10 @@ class ModuleGraph {
     }
   }
 
-  /// One per unit that owns trained variables, once all gradients of these are there.
+  /// Adds an update op per unit that owns trained variables. It reads all gradients of these.
   void add_updates() {
-    std::vector<std::vector<OpId>> gradients(units_.size());  // by the unit that owns the variable
+    std::vector<std::vector<OpId>> gradients(
+        units_.size());  // [units], of the variables that a unit owns
     for (const Unit& unit : units_) {
       for (const LayerId l : layers(unit)) {
         for (const VariableId w : model_.layer(l).variables) {
@@ -328,4 +329,4 @@ OpGraph module_graph(const Model& model, const Expansion& expansion) {
   return ModuleGraph(model, expansion).build();
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

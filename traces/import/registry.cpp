@@ -1,5 +1,4 @@
-#include <algorithm>
-
+#include "sim/find_entry.h"
 #include "traces/format/trace_file.h"
 #include "traces/importer.h"
 
@@ -36,12 +35,7 @@ std::span<const ImporterEntry> importers() {
 namespace {
 
 const ImporterEntry& importer_called(std::string_view name) {
-  const auto it = std::ranges::find(importers(), name, &ImporterEntry::name);
-  if (it != importers().end()) return *it;
-  std::vector<std::string> known;
-  for (const ImporterEntry& entry : importers()) known.emplace_back(entry.name);
-  throw InputError(fmt::format("no importer '{}'{} (importers: {})", name,
-                               did_you_mean(name, known), fmt::join(known, ", ")));
+  return find_entry(importers(), "importer", name);
 }
 
 const ImporterEntry& importer_for(const TextFile& file) {

@@ -1,17 +1,18 @@
-/// Layers of convolutional networks. Each adds itself to the model and returns what it writes.
+/// Layers of convolutional networks. Each function adds a layer to the model and returns its
+/// output.
 #pragma once
 #include <span>
 
 #include "sim/options.h"
 #include "traces/generate/model.h"
 
-namespace baechi {
+namespace baechi::generate {
 
-/// Option `classes`, 1000 unless told.
+/// Reads the option `classes`; the default is 1000.
 std::int64_t read_classes(Options& options);
 
-/// How many pixels are added around an image. `valid`: none; `same`: as many as keep
-/// ceil(size / stride), as TensorFlow says it.
+/// Pixels that are added on each side of an image. In TensorFlow's words: `valid` adds none, `same`
+/// adds as many as give an output of ceil(size / stride).
 struct Padding {
   std::int64_t pixels = 0;
   bool keeps_size = false;
@@ -21,7 +22,7 @@ constexpr Padding padded(std::int64_t pixels) {
   return {.pixels = pixels};
 }
 
-/// Height and width; one number stands for both.
+/// Height and width in pixels; one number means both.
 struct Kernel {
   std::int64_t height = 1, width = 1;
   constexpr Kernel(std::int64_t side) : height(side), width(side) {}  // NOLINT: 3 is 3x3
@@ -39,7 +40,7 @@ ValueId conv2d(Model& model, std::string_view name, ValueId x, const Conv2d& opt
 
 struct BatchNorm {
   bool scale = true;    ///< has a gamma
-  bool frozen = false;  ///< by its moving statistics
+  bool frozen = false;  ///< normalises by its moving statistics
 };
 ValueId batch_norm(Model& model, std::string_view name, ValueId x, BatchNorm options = {});
 
@@ -52,7 +53,7 @@ struct Pool {
 };
 ValueId max_pool(Model& model, std::string_view name, ValueId x, Pool options);
 ValueId avg_pool(Model& model, std::string_view name, ValueId x, Pool options);
-/// To `side` x `side`, whatever the size; of equal windows where the size divides.
+/// Pools an image of any size to `side` x `side`. All windows are equal if `side` divides the size.
 ValueId adaptive_avg_pool(Model& model, std::string_view name, ValueId x, std::int64_t side);
 
 ValueId concat(Model& model, std::string_view name, std::span<const ValueId> parts);
@@ -60,9 +61,9 @@ ValueId add(Model& model, std::string_view name, ValueId a, ValueId b);
 ValueId dropout(Model& model, std::string_view name, ValueId x);
 ValueId flatten(Model& model, std::string_view name, ValueId x);
 ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units, bool bias = true);
-/// Class probabilities, which nobody reads: only TensorFlow's graphs have them.
+/// Class probabilities that no layer reads. Only level tf1 has an op for them.
 void predict(Model& model, std::string_view name, ValueId logits);
-/// [N, classes] against [N] labels.
+/// Mean cross-entropy of logits [N, classes] and labels [N].
 void loss(Model& model, std::string_view name, ValueId logits, ValueId labels);
 
-}  // namespace baechi
+}  // namespace baechi::generate

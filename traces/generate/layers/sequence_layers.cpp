@@ -4,7 +4,7 @@
 
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::generate {
 namespace {
 
 Layer layer(const Model& model, LayerKind kind, std::string_view name,
@@ -12,22 +12,22 @@ Layer layer(const Model& model, LayerKind kind, std::string_view name,
   return {.kind = kind, .name = model.scoped(name), .inputs = {inputs.begin(), inputs.end()}};
 }
 
-/// Adds `l` with one output of `shape`.
+/// Adds `l` with one output of this shape, and returns the output.
 ValueId finish(Model& model, Layer l, Shape shape) {
   const ValueId y = model.output(l, std::move(shape));
   model.add(std::move(l));
   return y;
 }
 
-/// Moves bytes and computes nothing, forward and backward.
+/// Adds a layer that only moves bytes, forward and backward.
 ValueId moved(Model& model, Layer l, Shape shape) {
   l.forward.traffic = 2 * bytes_of(elements(shape));
   l.input_gradient = l.forward;
   return finish(model, std::move(l), std::move(shape));
 }
 
-/// Reads x and writes y of its size, with `flops` for each element; backward reads what is `saved`,
-/// too.
+/// Adds a layer that reads x and writes y of equal size, with `flops` operations per element. The
+/// backward pass also reads what is `saved`.
 ValueId per_element(Model& model, Layer l, std::int64_t flops, bool saves_output) {
   const Value x = model.value(l.inputs[0]);
   const ValueId y = model.output(l, x.shape);
@@ -38,7 +38,7 @@ ValueId per_element(Model& model, Layer l, std::int64_t flops, bool saves_output
   return y;
 }
 
-/// y = x w: a product's backward pass is two of its size.
+/// The work of y = x w. The backward pass is two products of equal size.
 void work_of_product(Layer& l, Bytes x, Bytes w, Bytes y, std::int64_t multiply_adds) {
   l.multiply_adds = multiply_adds;
   l.forward = {.flops = 2 * multiply_adds, .traffic = x + w + y};
@@ -64,7 +64,7 @@ ValueId product(Model& model, Layer l, VariableId weights, std::int64_t units, b
   return finish(model, std::move(l), std::move(shape));
 }
 
-/// With `statistics` numbers for each token, which the backward pass reads.
+/// Adds a normalisation with `statistics` numbers per token, which the backward pass reads.
 ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId x,
                    std::int64_t statistics, bool shifted) {
   Layer l = layer(model, kind, name, {{x}});
@@ -73,7 +73,8 @@ ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId 
   const auto scope = model.scope(name);
   l.variables = {model.variable("gamma", {in.shape.back()}, Initializer::ones)};
   if (shifted) l.variables.push_back(model.variable("beta", {in.shape.back()}, Initializer::zeros));
-  // One pass for the statistics, one to apply them. Backward: two sums over dy and x, then dx.
+  // Forward: one pass for the statistics, one to apply them. Backward: two sums over dy and x, then
+  // dx.
   l.forward = {.flops = (shifted ? 8 : 5) * n, .traffic = 3 * in.size()};
   l.input_gradient = {.flops = 8 * n, .traffic = 5 * in.size()};
   l.variable_gradient = {.flops = (shifted ? 3 : 2) * n, .traffic = 2 * in.size()};
@@ -106,7 +107,7 @@ ValueId embedding(Model& model, std::string_view name, ValueId ids, VariableId t
   const std::int64_t n = elements(shape);
   l.variables = {table};
   l.forward.traffic = bytes_of(2 * n) + model.value(ids).size();
-  // The rows' gradients are added into a gradient of the whole table that begins as zeros.
+  // The gradient of the table begins as zeros; the gradients of the rows are added to it.
   l.variable_gradient = {.flops = n, .traffic = model.variable(table).size() + bytes_of(3 * n)};
   l.saved = {ids};
   return finish(model, std::move(l), std::move(shape));
@@ -200,16 +201,17 @@ LstmState lstm_cell(Model& model, std::string_view name, ValueId x, LstmState be
   const Bytes kernel = model.variable(variables.kernel).size();
   work_of_product(l, bytes_of(n * features), kernel, bytes_of(4 * outputs),
                   n * features * 4 * units);
-  // The gates: three sigmoids, two tanh, and what joins them.
+  // The gates: three sigmoids, two tanh, and the operations that join them.
   constexpr std::int64_t gate_flops = 24;
   l.forward.flops += gate_flops * outputs;
   l.forward.traffic += bytes_of(8 * outputs);
   l.input_gradient.flops += gate_flops * outputs;
   l.input_gradient.traffic += bytes_of(14 * outputs);
-  l.variable_gradient.flops += 4 * outputs;  // of the bias
+  l.variable_gradient.flops += 4 * outputs;  // the gradient of the bias
   l.saved = {x, before.cell, before.output, after.cell};
-  l.kept = bytes_of(5 * outputs);                      // three gates and two tanh
-  l.workspace = bytes_of(n * features + 4 * outputs);  // input beside state; their products
+  l.kept = bytes_of(5 * outputs);  // outputs of three sigmoids and two tanh
+  l.workspace =
+      bytes_of(n * features + 4 * outputs);  // input and state side by side; the four products
   model.add(std::move(l));
   return after;
 }
@@ -221,12 +223,12 @@ ValueId additive_score(Model& model, std::string_view name, ValueId query, Value
   const std::int64_t n = elements(in);
   l.variables = {v};
   l.multiply_adds = n;
-  // A pass each for the sum, tanh, the product and its sum.
+  // Four passes: the sum, tanh, the product, the sum of the product.
   l.forward = {.flops = 4 * n, .traffic = bytes_of(7 * n)};
   l.input_gradient = {.flops = 5 * n, .traffic = bytes_of(8 * n)};
   l.variable_gradient = {.flops = 2 * n, .traffic = bytes_of(4 * n)};
   l.kept = bytes_of(n);           // tanh
-  l.workspace = bytes_of(2 * n);  // of a pass
+  l.workspace = bytes_of(2 * n);  // what one pass reads and writes
   return finish(model, std::move(l), {in[0], in[1]});
 }
 
@@ -263,8 +265,9 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
   l.input_gradient.traffic = 2 * l.forward.traffic;
   l.saved = {q, k, v};
   if (o.fused) {
-    // Backward computes the scores again, so five products where there were two; it keeps the
-    // output and a sum of exponentials per row. Source: FlashAttention (Dao et al., 2022).
+    // The backward pass computes the scores again: five products, where the forward pass has two.
+    // Kept are the output and a sum of exponentials per row. Source: FlashAttention (Dao et al.,
+    // 2022).
     l.input_gradient.flops = 5 * l.multiply_adds + 8 * scores;
     l.kept = bytes_of(n * o.heads * length);
     const ValueId y = model.output(l, in);
@@ -272,12 +275,13 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
     model.add(std::move(l));
     return y;
   }
-  // Products written, masked, normalised, dropped, read: two passes each.
+  // The scores are written, masked, normalised, dropped and read: two passes each.
   const std::int64_t passes = o.dropout ? 8 : 6;
   l.forward.traffic += bytes_of(passes * scores);
   l.input_gradient.flops = 4 * l.multiply_adds + 6 * scores;
   l.input_gradient.traffic += bytes_of(passes * scores);
-  l.kept = bytes_of(scores);  // probabilities; dropped ones and a mask of bytes
+  l.kept =
+      bytes_of(scores);  // probabilities; with dropout also the dropped ones and a mask of bytes
   if (o.dropout) l.kept += bytes_of(scores) + Bytes{scores};
   l.workspace = bytes_of(2 * scores);
   return finish(model, std::move(l), in);
@@ -335,7 +339,7 @@ ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t 
   const std::int64_t n = elements(in.shape);
   l.forward = {.flops = (5 + top_k) * n, .traffic = 2 * in.size()};
   l.input_gradient = {.flops = 5 * n, .traffic = 3 * in.size()};
-  l.kept = in.size() + bytes_of(elements(shape));  // probabilities; which experts
+  l.kept = in.size() + bytes_of(elements(shape));  // the probabilities and the chosen experts
   return finish(model, std::move(l), std::move(shape));
 }
 
@@ -369,4 +373,4 @@ ValueId combine(Model& model, std::string_view name, ValueId x, ValueId routes,
   return finish(model, std::move(l), out.shape);
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

@@ -1,5 +1,5 @@
-/// Layers of sequence models: recurrent cells, attention, normalisation. Each adds itself to the
-/// model and returns what it writes. Sequences are [batch, length, features]; one step of one is
+/// Layers of sequence models: recurrent cells, attention, normalisation. Each function adds a layer
+/// to the model and returns its output. A sequence is [batch, length, features], one step of it is
 /// [batch, features].
 #pragma once
 #include <span>
@@ -8,35 +8,36 @@
 #include "sim/options.h"
 #include "traces/generate/model.h"
 
-namespace baechi {
+namespace baechi::generate {
 
-/// An option of at least 1 and at most `most`.
+/// Reads an option with values from 1 to `most`.
 std::int64_t read_extent(Options& options, const std::string& key, std::int64_t fallback,
                          std::string_view help, std::int64_t most = 10'000'000);
-/// A mistake if batch * length * from * to, the multiply-adds of a layer, is more than 10^17.
+/// Adds a mistake if the multiply-adds of a layer, batch * length * from * to, exceed 10^17.
 void limit_work(Options& options, std::int64_t batch, std::int64_t length, std::int64_t from,
                 std::int64_t to);
 
-/// The rows of `table` [words, features] that `ids` [...] name: [..., features].
+/// For each of `ids` [...] its row of `table` [words, features]: [..., features].
 ValueId embedding(Model& model, std::string_view name, ValueId ids, VariableId table);
 /// Adds row t of `table` [at least length, features] to step t.
 ValueId add_positions(Model& model, std::string_view name, ValueId x, VariableId table);
-/// The same of a fixed table, which is not trained.
+/// The same with a fixed table, which is not trained.
 ValueId add_positions(Model& model, std::string_view name, ValueId x);
 
-/// [N, T, ...] to T values [N, ...], and back.
+/// Turns [N, T, ...] into T values [N, ...]; stack() turns them back.
 std::vector<ValueId> unstack(Model& model, std::string_view name, ValueId x);
 ValueId stack(Model& model, std::string_view name, std::span<const ValueId> steps);
 /// Step 0 of a sequence.
 ValueId first_step(Model& model, std::string_view name, ValueId x);
 
-/// Side by side along the features, and the first `features` of it.
+/// Joins values along the features; first_features() takes the first `features` of one.
 ValueId concat_features(Model& model, std::string_view name, std::span<const ValueId> parts);
 ValueId first_features(Model& model, std::string_view name, ValueId x, std::int64_t features);
 
-/// Zeros, written in every training step. Module level has no op for them.
+/// Zeros that every training step writes. Level module has no op for them.
 ValueId zeros(Model& model, std::string_view name, Shape shape);
-/// A decoder's count of its steps: one more than `before`, or 0. Module level has no op for it.
+/// A decoder's count of its steps: `before` + 1, or 0 if there is none before. Level module has no
+/// op for it.
 ValueId step_count(Model& model, std::string_view name, std::optional<ValueId> before);
 
 struct LstmVariables {
@@ -50,26 +51,28 @@ struct LstmState {
 LstmState lstm_cell(Model& model, std::string_view name, ValueId x, LstmState before,
                     LstmVariables variables);
 
-/// Additive attention (Bahdanau et al.): v . tanh(key + query) for each of the keys [N, T, units].
+/// Additive attention (Bahdanau et al.): v . tanh(key + query) for each key of [N, T, units]: [N,
+/// T].
 ValueId additive_score(Model& model, std::string_view name, ValueId query, ValueId keys,
                        VariableId v);
 ValueId softmax(Model& model, std::string_view name, ValueId x);
-/// The mean of `values` [N, T, features] by `weights` [N, T].
+/// The sum over T of `values` [N, T, features], weighted by `weights` [N, T]: [N, features].
 ValueId weighted_sum(Model& model, std::string_view name, ValueId weights, ValueId values);
 
 struct Attention {
   std::int64_t heads = 1;
-  std::int64_t key_value_heads = 0;  ///< fewer, shared by several heads; 0: as many as heads
-  bool dropout = false;              ///< of the probabilities
-  bool fused = false;                ///< in one kernel that never writes the probabilities
+  std::int64_t key_value_heads = 0;  ///< 0: as many as heads; fewer: several heads share one
+  bool dropout = false;              ///< on the probabilities
+  bool fused = false;                ///< one kernel that does not write the probabilities
 };
-/// Scaled dot products of q [N, L, d] and k, v [N, T, d']: [N, L, d]. A causal mask saves nothing.
+/// Scaled dot-product attention of q [N, L, d] over k, v [N, T, d']: [N, L, d]. A causal mask does
+/// not reduce the work.
 ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, ValueId v,
                   const Attention& options);
 
-/// x times `weights` [features, units], which several layers share.
+/// x times `weights` [features, units], which other layers may use, too.
 ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weights);
-/// x times the transpose of `table` [words, features]: logits by the words' embeddings.
+/// Logits of words: x times the transpose of their embeddings `table` [words, features].
 ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId table,
                     bool bias = false);
 
@@ -77,18 +80,18 @@ ValueId layer_norm(Model& model, std::string_view name, ValueId x);
 ValueId rms_norm(Model& model, std::string_view name, ValueId x);
 ValueId gelu(Model& model, std::string_view name, ValueId x);
 ValueId tanh(Model& model, std::string_view name, ValueId x);
-/// Turns pairs of features by an angle that grows with the step (rotary positions).
+/// Rotary positions: turns pairs of features by an angle that is proportional to the step.
 ValueId rotate(Model& model, std::string_view name, ValueId x);
 /// silu(gate) * x.
 ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x);
 
-/// Of each token the `top_k` most probable experts, from logits [..., experts]: [..., top_k].
+/// The `top_k` most probable experts of each token, from logits [..., experts]: [..., top_k].
 ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t top_k);
-/// For each of `experts` the tokens of x [..., features] routed to it: [capacity, features] each.
+/// For each expert the tokens of x [..., features] that are routed to it: [capacity, features].
 std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, ValueId routes,
                               std::int64_t experts, std::int64_t capacity);
-/// What the experts wrote, weighted, where the tokens were: of the shape of x.
+/// For each token of x the weighted sum of what its experts wrote: the shape of x.
 ValueId combine(Model& model, std::string_view name, ValueId x, ValueId routes,
                 std::span<const ValueId> written);
 
-}  // namespace baechi
+}  // namespace baechi::generate

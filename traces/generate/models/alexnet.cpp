@@ -1,11 +1,11 @@
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
 
-namespace baechi {
+namespace baechi::generate {
 
 /// AlexNet as torchvision has it, after "One weird trick for parallelizing convolutional neural
 /// networks" (Krizhevsky 2014): 61 100 840 parameters, 0.714188 multiply-adds 10^9 per image.
-Trace generate_alexnet(Options& options) {
+Trace make_alexnet(Options& options) {
   const Expansion e = read_expansion(options, 128, Optimizer::momentum);
   const std::int64_t classes = read_classes(options);
   options.finish();
@@ -38,4 +38,4 @@ Trace generate_alexnet(Options& options) {
   return expand(m, e);
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

@@ -2,7 +2,7 @@
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
 
-namespace baechi {
+namespace baechi::generate {
 namespace {
 
 struct Bert {
@@ -27,8 +27,8 @@ ValueId encoder_layer(Model& model, const Bert& s, ValueId x) {
   return layer_norm(model, "layer_norm", add(model, "residual", z, y));
 }
 
-/// Logits of every token's word and of whether the second sentence follows the first; the words'
-/// projection is their embedding, with a bias of its own.
+/// Logits for the word of every token, and for whether the second sentence follows the first. The
+/// projection to words uses their embeddings and a bias of its own.
 void pretraining_heads(Model& model, const Bert& s, ValueId tokens, ValueId pooled,
                        VariableId table) {
   ValueId words{}, next{};
@@ -46,8 +46,8 @@ void pretraining_heads(Model& model, const Bert& s, ValueId tokens, ValueId pool
 }
 
 /// Source: Devlin et al., "BERT", 2018, section 3 and appendix A.2, and its released code: 512
-/// positions, two kinds of segments, a pooler over the first token. All words are predicted, not
-/// 15 % of them: what a training step without gathering does.
+/// positions, two kinds of segments, a pooler over the first token. Differs: all words are
+/// predicted, not 15 % of them, since the step does not gather these.
 Model bert(const Bert& s, std::string_view size) {
   Model model(fmt::format("bert-{}-l{}", size, s.length), s.batch);
   const Shape tokens{s.batch, s.length};
@@ -81,7 +81,7 @@ Model bert(const Bert& s, std::string_view size) {
 
 }  // namespace
 
-Trace generate_bert(Options& options) {
+Trace make_bert(Options& options) {
   const Expansion e = read_expansion(options, 32, Optimizer::adam);
   const std::string size = options.get("size", std::vector<std::string>{"base", "large"},
                                        "12 layers of 768 features, or 24 of 1024");
@@ -99,4 +99,4 @@ Trace generate_bert(Options& options) {
   return expand(bert(s, size), e);
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

@@ -4,7 +4,7 @@
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
 
-namespace baechi {
+namespace baechi::generate {
 namespace {
 
 struct Gnmt {
@@ -21,7 +21,7 @@ std::string step(std::size_t t) {
   return fmt::format("step_{}", t);
 }
 
-/// The words of one side, one value per step.
+/// The embedded words of the source or of the target, one value per step.
 std::vector<ValueId> embedded(Model& model, const Gnmt& s, std::string_view words) {
   const ValueId ids = model.input(words, {s.batch, s.length});
   const auto module = model.module("embedding", "Embedding");
@@ -29,7 +29,7 @@ std::vector<ValueId> embedded(Model& model, const Gnmt& s, std::string_view word
   return unstack(model, "unstack", embedding(model, "lookup", ids, table));
 }
 
-/// A layer of the encoder that reads its steps first to last, or last to first.
+/// A layer of the encoder; it reads its steps first to last, or last to first.
 struct Direction {
   std::vector<ValueId> outputs;  ///< [length], in the order of the steps
   LstmState last;
@@ -56,8 +56,8 @@ struct Encoded {
   std::vector<LstmState> states;  ///< where each layer of the decoder begins
 };
 
-/// Layer 1 both ways, beside each other; then layers that go on from it, all of them at a step
-/// before the next step; from layer 3 on they add what they read.
+/// The encoder: layer 1 in both directions, then the other layers, all of them at one step before
+/// the next step. From layer 3 on a layer adds its input to its output.
 Encoded encode(Model& model, const Gnmt& s) {
   const auto encoder = model.scope("encoder");
   const std::vector<ValueId> words = embedded(model, s, "source");
@@ -91,7 +91,7 @@ Encoded encode(Model& model, const Gnmt& s) {
   return result;
 }
 
-/// What the attention of all steps shares.
+/// The tensors that the attention of all steps shares.
 struct Memory {
   ValueId values, keys;
   VariableId query_weights, v;
@@ -105,8 +105,8 @@ ValueId attend(Model& model, std::size_t t, ValueId query, const Memory& memory)
   return weighted_sum(model, "context", softmax(model, "alignments", scores), memory.values);
 }
 
-/// Attention by layer 1's output of the same step ("v2"); what it found is read beside their input
-/// by the layers above in this step and by layer 1 in the next.
+/// The decoder. The output of layer 1 is the query of the attention in the same step ("v2"). The
+/// layers above read its result in this step beside their input, and layer 1 in the next step.
 ValueId decode(Model& model, const Gnmt& s, const Encoded& encoded) {
   const auto decoder = model.scope("decoder");
   const std::vector<ValueId> words = embedded(model, s, "target");
@@ -118,7 +118,7 @@ ValueId decode(Model& model, const Gnmt& s, const Encoded& encoded) {
     memory.keys = dense(model, "memory_layer", encoded.memory, s.units, false);
     memory.query_weights = model.variable("query_layer/weights", square, Initializer::uniform);
     memory.v = model.variable("v", {s.units}, Initializer::uniform);
-    // TensorFlow's wrapper makes zeros for every state there may be; only these two are read.
+    // TensorFlow's wrapper makes zeros for every possible state; only these two are read.
     const auto zero = model.scope("zero_state");
     count = step_count(model, "time", std::nullopt);
     context = zeros(model, "context", {s.batch, s.units});
@@ -128,7 +128,7 @@ ValueId decode(Model& model, const Gnmt& s, const Encoded& encoded) {
   std::vector<LstmVariables> variables;
   for (std::int64_t i = 1; i <= s.layers; ++i) {
     const auto layer = model.scope(fmt::format("layer_{}", i));
-    zero_state(model, s);  // not read: the encoder's last state is
+    zero_state(model, s);  // not read: the decoder begins with the encoder's last state
     variables.push_back(lstm_variables(model, "lstm", 2 * s.units, s.units));
   }
   std::vector<LstmState> states = encoded.states;
@@ -168,7 +168,7 @@ Model gnmt(const Gnmt& s) {
 
 }  // namespace
 
-Trace generate_gnmt(Options& options) {
+Trace make_gnmt(Options& options) {
   const Expansion e = read_expansion(options, 128, Optimizer::adam);
   Gnmt s{.batch = e.batch};
   s.length = read_extent(options, "length", 40, "words of a sentence, of either side", 1000);
@@ -182,4 +182,4 @@ Trace generate_gnmt(Options& options) {
   return expand(gnmt(s), e);
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

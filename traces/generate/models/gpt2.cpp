@@ -2,7 +2,7 @@
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
 
-namespace baechi {
+namespace baechi::generate {
 namespace {
 
 struct Gpt2 {
@@ -55,7 +55,7 @@ Model gpt2(const Gpt2& s, std::string_view size) {
 
 }  // namespace
 
-Trace generate_gpt2(Options& options) {
+Trace make_gpt2(Options& options) {
   const Expansion e = read_expansion(options, 8, Optimizer::adam);
   const std::string size =
       options.get("size", std::vector<std::string>{"small", "medium", "large", "xl"},
@@ -72,4 +72,4 @@ Trace generate_gpt2(Options& options) {
   return expand(gpt2(s, size), e);
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

@@ -3,11 +3,11 @@
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
 
-namespace baechi {
+namespace baechi::generate {
 namespace {
 
 /// "Rethinking the Inception architecture for computer vision" (Szegedy et al. 2015), with the
-/// filters of its published implementations (slim, torchvision), which agree.
+/// filters of slim and torchvision, which agree.
 class InceptionV3 {
  public:
   InceptionV3(Model& model, BatchNorm norm) : m_(model), norm_(norm) {}
@@ -123,7 +123,7 @@ class InceptionV3 {
 /// 7077 ops, of which 6884 have an edge, 23 817 352 parameters. Level module is torchvision's: with
 /// scales 23 834 568, and with the auxiliary head 27 161 264. Both: 5.713216 10^9 multiply-adds per
 /// image.
-Trace generate_inception_v3(Options& options) {
+Trace make_inception_v3(Options& options) {
   const Expansion e = read_expansion(options, 32, Optimizer::rmsprop);
   const bool tf1 = e.level == Level::tf1;
   const std::int64_t classes = read_classes(options);
@@ -162,4 +162,4 @@ Trace generate_inception_v3(Options& options) {
   return expand(m, e);
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

@@ -5,7 +5,7 @@
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
 
-namespace baechi {
+namespace baechi::generate {
 namespace {
 
 struct Decoder {
@@ -53,8 +53,8 @@ ValueId feed_forward_module(Model& model, const Decoder& s, ValueId x) {
   return add(model, "residual", gated(model, s, rms_norm(model, "norm", x)), x);
 }
 
-/// Every expert takes the same number of tokens: ceil(capacity factor * tokens * top k / experts);
-/// an op's shape does not depend on data.
+/// Every expert takes ceil(capacity factor * tokens * top k / experts) tokens: the shape of an op
+/// does not depend on data.
 ValueId experts_module(Model& model, const Decoder& s, ValueId x) {
   const double share = s.capacity_factor * static_cast<double>(s.batch * s.length * s.top_k) /
                        static_cast<double>(s.experts);
@@ -98,7 +98,7 @@ Model decoder(const Decoder& s, const std::string& name) {
   return model;
 }
 
-/// Reads `size`, whose shapes the other options can change.
+/// Reads `size`; the other options may change its shapes.
 Decoder read_shape(Options& o, std::span<const Size> sizes, std::int64_t batch,
                    std::string& chosen) {
   std::vector<std::string> names;
@@ -123,7 +123,7 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, std::int64_t batch,
 
 }  // namespace
 
-Trace generate_llama(Options& options) {
+Trace make_llama(Options& options) {
   const Expansion e = read_expansion(options, 1, Optimizer::adam);
   std::string size;
   const Decoder s = read_shape(options, llama_sizes, e.batch, size);
@@ -131,7 +131,7 @@ Trace generate_llama(Options& options) {
   return expand(decoder(s, "llama-" + size), e);
 }
 
-Trace generate_moe(Options& options) {
+Trace make_moe(Options& options) {
   const Expansion e = read_expansion(options, 1, Optimizer::adam);
   std::string size;
   Decoder s = read_shape(options, moe_sizes, e.batch, size);
@@ -148,4 +148,4 @@ Trace generate_moe(Options& options) {
   return expand(decoder(s, "moe-" + size), e);
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

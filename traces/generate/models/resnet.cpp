@@ -3,7 +3,7 @@
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
 
-namespace baechi {
+namespace baechi::generate {
 namespace {
 
 class ResNet {
@@ -42,7 +42,7 @@ class ResNet {
 };
 
 /// "Deep residual learning for image recognition" (He et al. 2015), as torchvision has it.
-Trace generate_resnet(Options& options, std::string_view name, std::array<int, 4> blocks) {
+Trace resnet(Options& options, std::string_view name, std::array<int, 4> blocks) {
   const Expansion e = read_expansion(options, 32, Optimizer::momentum);
   const std::int64_t classes = read_classes(options);
   options.finish();
@@ -67,13 +67,13 @@ Trace generate_resnet(Options& options, std::string_view name, std::array<int, 4
 }  // namespace
 
 /// 25 557 032 parameters, 4.089184 10^9 multiply-adds per image.
-Trace generate_resnet50(Options& options) {
-  return generate_resnet(options, "resnet50", {3, 4, 6, 3});
+Trace make_resnet50(Options& options) {
+  return resnet(options, "resnet50", {3, 4, 6, 3});
 }
 
 /// 44 549 160 parameters.
-Trace generate_resnet101(Options& options) {
-  return generate_resnet(options, "resnet101", {3, 4, 23, 3});
+Trace make_resnet101(Options& options) {
+  return resnet(options, "resnet101", {3, 4, 23, 3});
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

@@ -4,7 +4,7 @@
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
 
-namespace baechi {
+namespace baechi::generate {
 namespace {
 
 struct Transformer {
@@ -43,9 +43,10 @@ ValueId embedded(Model& model, std::string_view name, ValueId ids, VariableId ta
 }
 
 /// Source: Vaswani et al., "Attention Is All You Need", 2017, table 3, "base". Linear layers of the
-/// attention have no bias and the projection none, as in the code that Baechi's PyTorch version
-/// trained (attention-is-all-you-need-pytorch), whose 35 modules these are. That one also
-/// normalises after the position encodings (2 x 1024 parameters); the paper and we do not.
+/// attention and the last projection have no bias, as in the code that Baechi's PyTorch version
+/// trained (attention-is-all-you-need-pytorch); the modules are its 35 modules. That code also
+/// normalises after the position encodings (2 x 1024 parameters); the paper does not, nor does
+/// this.
 Model transformer(const Transformer& s) {
   Model model(fmt::format("transformer-l{}", s.length), s.batch);
   const Shape sentence{s.batch, s.length}, vocabulary{s.words, s.hidden};
@@ -81,7 +82,7 @@ Model transformer(const Transformer& s) {
 
 }  // namespace
 
-Trace generate_transformer(Options& options) {
+Trace make_transformer(Options& options) {
   const Expansion e = read_expansion(options, 64, Optimizer::sgd);
   Transformer s{.batch = e.batch};
   s.length = read_extent(options, "length", 50, "words of a sentence, of either side");
@@ -99,4 +100,4 @@ Trace generate_transformer(Options& options) {
   return expand(transformer(s), e);
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

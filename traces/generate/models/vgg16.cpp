@@ -1,11 +1,11 @@
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
 
-namespace baechi {
+namespace baechi::generate {
 
 /// VGG-16, configuration D of "Very deep convolutional networks" (Simonyan, Zisserman 2014), as
 /// torchvision has it: 138 357 544 parameters, 15.470264 10^9 multiply-adds per image.
-Trace generate_vgg16(Options& options) {
+Trace make_vgg16(Options& options) {
   const Expansion e = read_expansion(options, 32, Optimizer::momentum);
   const std::int64_t classes = read_classes(options);
   options.finish();
@@ -39,4 +39,4 @@ Trace generate_vgg16(Options& options) {
   return expand(m, e);
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate

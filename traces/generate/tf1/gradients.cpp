@@ -4,22 +4,22 @@
 #include "sim/error.h"
 #include "traces/generate/tf1/graph.h"
 
-namespace baechi {
+namespace baechi::generate::tf1 {
 namespace {
 
-const Tf1Gradient& rule_for(std::string_view kind) {
-  for (const auto rules : {tf1_image_gradients(), tf1_sequence_gradients()}) {
-    for (const Tf1Gradient& rule : rules)
+const GradientRule& rule_for(std::string_view kind) {
+  for (const auto rules : {image_gradients(), sequence_gradients()}) {
+    for (const GradientRule& rule : rules)
       if (rule.kind == kind) return rule;
   }
   BAECHI_CHECK(false, "no gradient of {}", kind);
 }
 
-/// gradients() of ops/gradients_impl.py: from `y` back, an op once all its readers are done.
+/// gradients() of ops/gradients_impl.py: goes back from `y`; an op follows when all its readers are
+/// done.
 class Differentiation {
  public:
-  Differentiation(Tf1Graph& graph, Tf1Tensor y, std::span<const Tf1Graph::Variable> variables,
-                  bool colocate)
+  Differentiation(Graph& graph, Output y, std::span<const Graph::Variable> variables, bool colocate)
       : graph_(graph),
         scope_(graph.scope("gradients")),
         y_(y),
@@ -28,45 +28,45 @@ class Differentiation {
         pending_(graph.ops().size(), 0),
         arrived_(graph.ops().size()) {}
 
-  Tf1Sent run() {
+  Sent run() {
     count_pending();
     send(y_, start());
-    std::deque<Tf1Op> ready{y_.op};
+    std::deque<NodeId> ready{y_.op};
     while (!ready.empty()) {
-      const Tf1Op op = ready.front();
+      const NodeId op = ready.front();
       ready.pop_front();
       differentiate(op);
-      for (const Tf1Tensor input : graph_.node(op).inputs) {
+      for (const Output input : graph_.node(op).inputs) {
         if (between_[input.op] && --pending_[input.op] == 0) ready.push_back(input.op);
       }
     }
-    Tf1Sent result;
-    for (const Tf1Graph::Variable& w : variables_)
+    Sent result;
+    for (const Graph::Variable& w : variables_)
       result.push_back(arrived_[w.ref.op].empty() ? std::nullopt : arrived_[w.ref.op][0].sum);
     return result;
   }
 
  private:
-  struct Arrived {  // at one output
-    std::vector<Tf1Tensor> parts{};
-    std::optional<Tf1Tensor> sum{};
+  struct Arrived {  // gradients that arrived at one output
+    std::vector<Output> parts{};
+    std::optional<Output> sum{};
   };
 
-  /// Counts, for each op between the variables and `y`, the inputs between that read it.
+  /// For each op on a path from a variable to `y`: counts the inputs on such paths that read it.
   void count_pending() {
     const std::size_t n = pending_.size();
-    IdVector<Tf1Op, bool> reached(n, false);
-    for (const Tf1Graph::Variable& w : variables_) reached[w.ref.op] = true;
-    for (const Tf1Op op : graph_.ops()) {  // written after all that it reads
-      for (const Tf1Tensor input : graph_.node(op).inputs)
+    IdVector<NodeId, bool> reached(n, false);
+    for (const Graph::Variable& w : variables_) reached[w.ref.op] = true;
+    for (const NodeId op : graph_.ops()) {  // an op comes after the ops that it reads
+      for (const Output input : graph_.node(op).inputs)
         if (reached[input.op]) reached[op] = true;
     }
     between_.assign(n, false);
     between_[y_.op] = reached[y_.op];
     for (std::size_t i = n; i-- > 0;) {
-      const auto op = static_cast<Tf1Op>(i);
+      const auto op = static_cast<NodeId>(i);
       if (!between_[op]) continue;
-      for (const Tf1Tensor input : graph_.node(op).inputs) {
+      for (const Output input : graph_.node(op).inputs) {
         if (!reached[input.op]) continue;
         between_[input.op] = true;
         ++pending_[input.op];
@@ -75,45 +75,45 @@ class Differentiation {
   }
 
   /// dy / dy = 1.
-  Tf1Tensor start() {
+  Output start() {
     const auto backward = graph_.backward_of(y_.op, colocate_);
-    const Tf1Tensor shape = graph_.constant("Shape");
-    const Tf1Tensor one = graph_.constant("grad_ys_0");
+    const Output shape = graph_.constant("Shape");
+    const Output one = graph_.constant("grad_ys_0");
     return graph_.add({.kind = "Fill",
                        .inputs = {shape, one},
                        .outputs = {word},
                        .work = {.flops = 0, .traffic = word}});
   }
 
-  void send(Tf1Tensor to, Tf1Tensor gradient) {
+  void send(Output to, Output gradient) {
     if (!between_[to.op]) return;
     auto& outputs = arrived_[to.op];
     outputs.resize(graph_.node(to.op).outputs.size());
     outputs[to.port].parts.push_back(gradient);
   }
 
-  void differentiate(Tf1Op op) {
+  void differentiate(NodeId op) {
     std::vector<Arrived>& outputs = arrived_[op];
     if (outputs.empty()) return;
     const auto backward = graph_.backward_of(op, colocate_);
     for (Arrived& a : outputs) a.sum = sum(op, a.parts);
-    const std::vector<Tf1Tensor> inputs = graph_.node(op).inputs;
+    const std::vector<Output> inputs = graph_.node(op).inputs;
     if (inputs.empty()) return;
     const auto scope = graph_.scope(graph_.node(op).name + "_grad");
-    std::vector<Tf1Tensor> arriving;
+    std::vector<Output> arriving;
     arriving.reserve(outputs.size());
     for (std::uint32_t port = 0; port < outputs.size(); ++port) {
       const auto& sum = outputs[port].sum;
       arriving.push_back(sum ? *sum : zeros({op, port}));
     }
-    Tf1Sent sent(inputs.size());
+    Sent sent(inputs.size());
     rule_for(graph_.node(op).kind).send(graph_, op, arriving, sent);
     gate(sent);
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (const auto& gradient = sent[i]) send(inputs[i], *gradient);
   }
 
-  Tf1Tensor zeros(Tf1Tensor like) {
+  Output zeros(Output like) {
     const Bytes size = graph_.size(like);
     return graph_.add({.kind = "ZerosLike",
                        .name = "zeros_like",
@@ -122,15 +122,17 @@ class Differentiation {
                        .work = {.flops = 0, .traffic = size}});
   }
 
-  /// TensorFlow sums what comes from one device there, and such sums where the forward op is. One
-  /// AddN stands for these. It goes with the forward op if that is recurrent, so that the way back
-  /// through the steps stays on one device, else with the last gradient to arrive.
-  std::optional<Tf1Tensor> sum(Tf1Op op, const std::vector<Tf1Tensor>& parts) {
+  /// Sums the gradients of one output. TensorFlow adds gradients from one device on that device,
+  /// and these sums on the device of the forward op. Here one AddN stands for all of them (the
+  /// transform split_sums splits it). It is colocated with the forward op if that is recurrent, so
+  /// that the backward pass through the steps stays on one device, else with the last gradient to
+  /// arrive.
+  std::optional<Output> sum(NodeId op, const std::vector<Output>& parts) {
     if (parts.empty()) return std::nullopt;
     if (parts.size() == 1) return parts[0];
     const bool recurrent = std::ranges::any_of(
-        parts, [&](Tf1Tensor t) { return shares_input(op, graph_.node(t.op).forward); });
-    const Tf1Op home = recurrent ? op : graph_.node(parts.back().op).forward;
+        parts, [&](Output t) { return shares_input(op, graph_.node(t.op).forward); });
+    const NodeId home = recurrent ? op : graph_.node(parts.back().op).forward;
     const auto place = graph_.backward_of(home, colocate_);
     const auto n = std::ssize(parts);
     const Bytes size = graph_.size(parts[0]);
@@ -141,19 +143,19 @@ class Differentiation {
          .work = {.flops = (n - 1) * size.count / word.count, .traffic = {(n + 1) * size.count}}});
   }
 
-  /// As two steps of one cell share its weights.
-  bool shares_input(Tf1Op a, Tf1Op b) const {
+  /// Whether the op is recurrent: two steps of one cell share its weights.
+  bool shares_input(NodeId a, NodeId b) const {
     const auto& others = graph_.node(b).inputs;
-    return std::ranges::any_of(graph_.node(a).inputs, [&](Tf1Tensor t) {
+    return std::ranges::any_of(graph_.node(a).inputs, [&](Output t) {
       return std::ranges::find(others, t) != others.end();
     });
   }
 
-  /// Of an op that sends several, none goes on before all are there: a NoOp waits for them, an
-  /// Identity of each waits for it, all where the gradients are written. Source: tuple() and
-  /// group() of ops/control_flow_ops.py, which gives the NoOp their device.
-  void gate(Tf1Sent& sent) {
-    std::vector<Tf1Op> writers;
+  /// If an op sends several gradients, none is used before all are there: a NoOp waits for them,
+  /// and an Identity of each gradient waits for the NoOp, all on the device of the gradients.
+  /// Source: tuple() and group() of ops/control_flow_ops.py, which gives the NoOp their device.
+  void gate(Sent& sent) {
+    std::vector<NodeId> writers;
     std::size_t count = 0;
     for (const auto& gradient : sent) {
       if (!gradient) continue;
@@ -164,7 +166,7 @@ class Differentiation {
     if (count < 2) return;
     const auto place = colocate_ ? graph_.colocate_with(writers[0], true) : graph_.apart();
     const auto scope = graph_.scope("tuple");
-    const Tf1Op all = graph_.add({.kind = "NoOp", .name = "group_deps", .controls = writers}).op;
+    const NodeId all = graph_.add({.kind = "NoOp", .name = "group_deps", .controls = writers}).op;
     for (auto& gradient : sent) {
       if (!gradient) continue;
       const auto beside = graph_.colocate_with(gradient->op, true);
@@ -176,21 +178,21 @@ class Differentiation {
     }
   }
 
-  Tf1Graph& graph_;
-  Tf1Graph::Scope scope_;
-  Tf1Tensor y_;
-  std::span<const Tf1Graph::Variable> variables_;
+  Graph& graph_;
+  Graph::Scope scope_;
+  Output y_;
+  std::span<const Graph::Variable> variables_;
   bool colocate_;
-  IdVector<Tf1Op, std::size_t> pending_;
-  IdVector<Tf1Op, bool> between_;
-  IdVector<Tf1Op, std::vector<Arrived>> arrived_;
+  IdVector<NodeId, std::size_t> pending_;
+  IdVector<NodeId, bool> between_;
+  IdVector<NodeId, std::vector<Arrived>> arrived_;
 };
 
 }  // namespace
 
-Tf1Sent tf1_gradients(Tf1Graph& graph, Tf1Tensor y, std::span<const Tf1Graph::Variable> variables,
-                      bool colocate) {
+Sent gradients_of(Graph& graph, Output y, std::span<const Graph::Variable> variables,
+                  bool colocate) {
   return Differentiation(graph, y, variables, colocate).run();
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate::tf1

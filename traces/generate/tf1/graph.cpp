@@ -5,16 +5,16 @@
 
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::generate::tf1 {
 
-std::string Tf1Graph::unique(std::string_view name) {
+std::string Graph::unique(std::string_view name) {
   std::string full = state_.prefix + std::string(name);
   const int before = names_[full]++;
   return before == 0 ? full : unique(fmt::format("{}_{}", name, before));
 }
 
-Tf1Tensor Tf1Graph::add(const Tf1Spec& spec) {
-  const auto id = static_cast<Tf1Op>(ops_.size());
+Output Graph::add(const NodeSpec& spec) {
+  const auto id = static_cast<NodeId>(ops_.size());
   Node node{.name = unique(spec.name.empty() ? spec.kind : spec.name),
             .kind = spec.kind,
             .inputs = spec.inputs,
@@ -34,28 +34,28 @@ Tf1Tensor Tf1Graph::add(const Tf1Spec& spec) {
   return {id, 0};
 }
 
-Tf1Graph::Scope Tf1Graph::scope(std::string_view name) {
+Graph::Scope Graph::scope(std::string_view name) {
   State inner = state_;
   inner.prefix = unique(name) + '/';
   return {*this, std::move(inner)};
 }
 
-Tf1Graph::Scope Tf1Graph::colocate_with(Tf1Op op, bool alone) {
+Graph::Scope Graph::colocate_with(NodeId op, bool alone) {
   State inner = state_;
   if (alone) inner.groups.clear();
-  for (const Tf1Op group : ops_[op].groups) {
+  for (const NodeId group : ops_[op].groups) {
     if (std::ranges::find(inner.groups, group) == inner.groups.end()) inner.groups.push_back(group);
   }
   return {*this, std::move(inner)};
 }
 
-Tf1Graph::Scope Tf1Graph::apart() {
+Graph::Scope Graph::apart() {
   State inner = state_;
   inner.groups.clear();
   return {*this, std::move(inner)};
 }
 
-Tf1Graph::Scope Tf1Graph::backward_of(Tf1Op forward, bool together) {
+Graph::Scope Graph::backward_of(NodeId forward, bool together) {
   State inner = state_;
   if (together) inner.groups = ops_[forward].groups;
   inner.phase = Phase::backward;
@@ -63,29 +63,28 @@ Tf1Graph::Scope Tf1Graph::backward_of(Tf1Op forward, bool together) {
   return {*this, std::move(inner)};
 }
 
-std::optional<Tf1Tensor> Tf1Graph::rows(Tf1Tensor gradient) const {
-  const auto it = std::ranges::find(rows_, gradient, &std::pair<Tf1Tensor, Tf1Tensor>::first);
+std::optional<Output> Graph::rows(Output gradient) const {
+  const auto it = std::ranges::find(rows_, gradient, &std::pair<Output, Output>::first);
   return it == rows_.end() ? std::nullopt : std::optional(it->second);
 }
 
-Tf1Graph::Scope Tf1Graph::updates() {
+Graph::Scope Graph::updates() {
   State inner = state_;
   inner.phase = Phase::update;
   return {*this, std::move(inner)};
 }
 
-/// Source: ops/init_ops.py; zeros and ones below 1000 elements are constants, above a Fill:
-/// ops/array_ops.py.
-Tf1Tensor Tf1Graph::initial_value(const std::string& path, std::int64_t n,
-                                  Initializer initializer) {
+/// Source: ops/init_ops.py. Zeros and ones of fewer than 1000 elements are a constant, of more a
+/// Fill (ops/array_ops.py).
+Output Graph::initial_value(const std::string& path, std::int64_t n, Initializer initializer) {
   const auto op = [&](std::string_view kind, std::string_view what,
-                      std::vector<Tf1Tensor> inputs = {}) {
+                      std::vector<Output> inputs = {}) {
     return add({.kind = kind,
                 .name = fmt::format("{}/Initializer/{}", path, what),
                 .inputs = std::move(inputs),
                 .outputs = {Bytes{}}});
   };
-  Tf1Tensor value;
+  Output value;
   switch (initializer) {
     case Initializer::zeros:
     case Initializer::ones: {
@@ -93,8 +92,8 @@ Tf1Tensor Tf1Graph::initial_value(const std::string& path, std::int64_t n,
       if (n < 1000) {
         value = op("Const", what);
       } else {
-        const Tf1Tensor shape = op("Const", fmt::format("{}/shape_as_tensor", what));
-        const Tf1Tensor fill = op("Const", fmt::format("{}/Const", what));
+        const Output shape = op("Const", fmt::format("{}/shape_as_tensor", what));
+        const Output fill = op("Const", fmt::format("{}/Const", what));
         value = op("Fill", what, {shape, fill});
       }
       break;
@@ -103,21 +102,21 @@ Tf1Tensor Tf1Graph::initial_value(const std::string& path, std::int64_t n,
       value = op("Const", "Const");
       break;
     case Initializer::truncated_normal: {
-      const Tf1Tensor shape = op("Const", "truncated_normal/shape");
-      const Tf1Tensor mean = op("Const", "truncated_normal/mean");
-      const Tf1Tensor deviation = op("Const", "truncated_normal/stddev");
-      const Tf1Tensor random = op("TruncatedNormal", "truncated_normal/TruncatedNormal", {shape});
-      const Tf1Tensor scaled = op("Mul", "truncated_normal/mul", {random, deviation});
+      const Output shape = op("Const", "truncated_normal/shape");
+      const Output mean = op("Const", "truncated_normal/mean");
+      const Output deviation = op("Const", "truncated_normal/stddev");
+      const Output random = op("TruncatedNormal", "truncated_normal/TruncatedNormal", {shape});
+      const Output scaled = op("Mul", "truncated_normal/mul", {random, deviation});
       value = op("Add", "truncated_normal", {scaled, mean});
       break;
     }
     case Initializer::uniform: {
-      const Tf1Tensor shape = op("Const", "random_uniform/shape");
-      const Tf1Tensor least = op("Const", "random_uniform/min");
-      const Tf1Tensor most = op("Const", "random_uniform/max");
-      const Tf1Tensor random = op("RandomUniform", "random_uniform/RandomUniform", {shape});
-      const Tf1Tensor range = op("Sub", "random_uniform/sub", {most, least});
-      const Tf1Tensor scaled = op("Mul", "random_uniform/mul", {random, range});
+      const Output shape = op("Const", "random_uniform/shape");
+      const Output least = op("Const", "random_uniform/min");
+      const Output most = op("Const", "random_uniform/max");
+      const Output random = op("RandomUniform", "random_uniform/RandomUniform", {shape});
+      const Output range = op("Sub", "random_uniform/sub", {most, least});
+      const Output scaled = op("Mul", "random_uniform/mul", {random, range});
       value = op("Add", "random_uniform", {scaled, least});
       break;
     }
@@ -126,16 +125,16 @@ Tf1Tensor Tf1Graph::initial_value(const std::string& path, std::int64_t n,
 }
 
 /// Source: ops/variables.py.
-Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t elements,
-                                      Initializer initializer) {
+Graph::Variable Graph::variable(std::string_view name, std::int64_t elements,
+                                Initializer initializer) {
   State inner = state_;
   inner.prefix.clear();
   const Scope unscoped(*this, std::move(inner));
   const std::string path = unique(name);
   const std::size_t first = ops_.size();
-  const Tf1Tensor value = initial_value(path, elements, initializer);
-  const auto variable = static_cast<Tf1Op>(ops_.size());
-  std::vector<Tf1Op> groups = state_.groups;
+  const Output value = initial_value(path, elements, initializer);
+  const auto variable = static_cast<NodeId>(ops_.size());
+  std::vector<NodeId> groups = state_.groups;
   if (groups.empty()) groups = {variable};
   ops_.push_back({.name = path,
                   .kind = "VariableV2",
@@ -147,59 +146,60 @@ Tf1Graph::Variable Tf1Graph::variable(std::string_view name, std::int64_t elemen
                   .phase = state_.phase,
                   .forward = state_.forward,
                   .groups = groups});
-  for (std::size_t i = first; i < index(variable); ++i) ops_[static_cast<Tf1Op>(i)].groups = groups;
+  for (std::size_t i = first; i < index(variable); ++i)
+    ops_[static_cast<NodeId>(i)].groups = groups;
   const Scope together = colocate_with(variable);
-  const Tf1Tensor ref{variable, 0};
+  const Output ref{variable, 0};
   add({.kind = "Assign", .name = path + "/Assign", .inputs = {ref, value}, .outputs = {Bytes{}}});
-  const Tf1Tensor read = add({.kind = "Identity",
-                              .name = path + "/read",
-                              .inputs = {ref},
-                              .outputs = {bytes_of(elements)}});
+  const Output read = add({.kind = "Identity",
+                           .name = path + "/read",
+                           .inputs = {ref},
+                           .outputs = {bytes_of(elements)}});
   ops_[read.op].reference = true;
   return {.ref = ref, .read = read, .elements = elements, .name = path};
 }
 
-IdVector<Tf1Op, bool> Tf1Graph::stop_all_but(std::optional<Tf1Op> fetch) {
-  IdVector<Tf1Op, bool> needed(ops_.size(), !fetch);
+IdVector<NodeId, bool> Graph::stop_all_but(std::optional<NodeId> fetch) {
+  IdVector<NodeId, bool> needed(ops_.size(), !fetch);
   if (!fetch) return needed;
   needed[*fetch] = true;
-  for (std::size_t i = ops_.size(); i-- > 0;) {  // written after all that it reads
-    Node& n = ops_[static_cast<Tf1Op>(i)];
-    if (!needed[static_cast<Tf1Op>(i)]) {
+  for (std::size_t i = ops_.size(); i-- > 0;) {  // an op comes after the ops that it reads
+    Node& n = ops_[static_cast<NodeId>(i)];
+    if (!needed[static_cast<NodeId>(i)]) {
       n.work = {};
       n.temporary = {};
       std::ranges::fill(n.outputs, Bytes{});
       continue;
     }
-    for (const Tf1Tensor t : n.inputs) needed[t.op] = true;
-    for (const Tf1Op before : n.controls) needed[before] = true;
+    for (const Output t : n.inputs) needed[t.op] = true;
+    for (const NodeId before : n.controls) needed[before] = true;
   }
   return needed;
 }
 
-IdVector<Tf1Op, std::vector<bool>> Tf1Graph::passed_on(const IdVector<Tf1Op, bool>& running) const {
-  IdVector<Tf1Op, std::vector<int>> readers(ops_.size());
-  IdVector<Tf1Op, std::vector<bool>> result(ops_.size());
-  for (const Tf1Op v : ops_.ids()) {
+IdVector<NodeId, std::vector<bool>> Graph::passed_on(const IdVector<NodeId, bool>& running) const {
+  IdVector<NodeId, std::vector<int>> readers(ops_.size());
+  IdVector<NodeId, std::vector<bool>> result(ops_.size());
+  for (const NodeId v : ops_.ids()) {
     readers[v].assign(ops_[v].outputs.size(), 0);
     result[v].assign(ops_[v].outputs.size(), false);
     if (!running[v]) continue;
-    for (const Tf1Tensor t : ops_[v].inputs) ++readers[t.op][t.port];
+    for (const Output t : ops_[v].inputs) ++readers[t.op][t.port];
   }
-  for (const Tf1Op v : ops_.ids()) {
+  for (const NodeId v : ops_.ids()) {
     const Node& n = ops_[v];
     if (n.over_input < 0 || !running[v]) continue;
-    const Tf1Tensor t = n.inputs[static_cast<std::size_t>(n.over_input)];
+    const Output t = n.inputs[static_cast<std::size_t>(n.over_input)];
     if (readers[t.op][t.port] == 1 && size(t) == n.outputs.back()) result[t.op][t.port] = true;
   }
   return result;
 }
 
-OpGraph Tf1Graph::build(std::optional<Tf1Op> fetch) && {
-  const IdVector<Tf1Op, std::vector<bool>> passed = passed_on(stop_all_but(fetch));
+OpGraph Graph::build(std::optional<NodeId> fetch) && {
+  const IdVector<NodeId, std::vector<bool>> passed = passed_on(stop_all_but(fetch));
   OpGraphBuilder builder;
-  IdVector<Tf1Op, std::vector<TensorId>> tensors(ops_.size());
-  for (const Tf1Op v : ops_.ids()) {
+  IdVector<NodeId, std::vector<TensorId>> tensors(ops_.size());
+  for (const NodeId v : ops_.ids()) {
     const Node& n = ops_[v];
     const OpId id = builder.add_op({.name = n.name,
                                     .kind = n.kind,
@@ -211,18 +211,18 @@ OpGraph Tf1Graph::build(std::optional<Tf1Op> fetch) && {
     for (std::size_t port = 0; port < n.outputs.size(); ++port) {
       tensors[v].push_back(builder.add_tensor(id, n.outputs[port], n.reference || passed[v][port]));
     }
-    for (const Tf1Op group : n.groups) builder.colocate(id, ops_[group].name);
+    for (const NodeId group : n.groups) builder.colocate(id, ops_[group].name);
   }
-  for (const Tf1Op v : ops_.ids()) {
+  for (const NodeId v : ops_.ids()) {
     const auto id = static_cast<OpId>(index(v));
-    for (const Tf1Tensor t : ops_[v].inputs) builder.add_edge(tensors[t.op][t.port], id);
-    for (const Tf1Op before : ops_[v].controls)
+    for (const Output t : ops_[v].inputs) builder.add_edge(tensors[t.op][t.port], id);
+    for (const NodeId before : ops_[v].controls)
       builder.add_control(static_cast<OpId>(index(before)), id);
   }
   return std::move(builder).build();
 }
 
-Tf1Tensor Tf1Model::variable(VariableId w) {
+Output Writer::variable(VariableId w) {
   auto& known = variables[w];
   if (!known) {
     const Variable& v = model.variable(w);
@@ -233,9 +233,9 @@ Tf1Tensor Tf1Model::variable(VariableId w) {
 
 namespace {
 
-/// The pipeline that feeds the model, of which only the iterator runs in a step; the data, and how
-/// often to repeat them, stay behind in the graph. Source: data/ops/{dataset,iterator}_ops.py.
-void write_inputs(Tf1Model& m) {
+/// The input pipeline. Only its iterator runs in a step; the ops for the data and for how often to
+/// repeat them are in the graph, too. Source: data/ops/{dataset,iterator}_ops.py.
+void write_inputs(Writer& m) {
   const auto scope = m.graph.scope("dataset");
   std::vector<Bytes> sizes;
   for (const ValueId v : m.model.values()) {
@@ -245,18 +245,18 @@ void write_inputs(Tf1Model& m) {
     sizes.push_back(m.model.value(v).size());
   }
   m.graph.constant("count", Bytes{});
-  const Tf1Tensor iterator = m.graph.add({.kind = "OneShotIterator", .outputs = {word}});
+  const Output iterator = m.graph.add({.kind = "OneShotIterator", .outputs = {word}});
   m.graph.add({.kind = "IteratorToStringHandle", .inputs = {iterator}, .outputs = {word}});
-  const Tf1Tensor next =
+  const Output next =
       m.graph.add({.kind = "IteratorGetNext", .inputs = {iterator}, .outputs = sizes});
   for (const ValueId v : m.model.values())
     if (!m.model.value(v).producer) m.values[v].op = next.op;
 }
 
-/// Throws InputError on a kind of layer that level tf1 does not know.
-const Tf1Layer& rule_for(const Model& model, LayerKind kind) {
-  for (const auto rules : {tf1_image_layers(), tf1_sequence_layers()}) {
-    for (const Tf1Layer& rule : rules)
+/// Throws InputError if level tf1 does not have this kind of layer.
+const LayerWriter& rule_for(const Model& model, LayerKind kind) {
+  for (const auto rules : {image_layers(), sequence_layers()}) {
+    for (const LayerWriter& rule : rules)
       if (rule.kind == kind) return rule;
   }
   throw InputError(fmt::format("{}: level tf1 has no ops for {}; level module has one",
@@ -265,30 +265,30 @@ const Tf1Layer& rule_for(const Model& model, LayerKind kind) {
 
 }  // namespace
 
-OpGraph tf1_graph(const Model& model, const Expansion& options) {
-  Tf1Graph graph;
-  Tf1Model m{.graph = graph,
-             .model = model,
-             .values = IdVector<ValueId, Tf1Tensor>(model.values().size()),
-             .variables =
-                 IdVector<VariableId, std::optional<Tf1Graph::Variable>>(model.variables().size())};
+OpGraph op_graph(const Model& model, const Expansion& options) {
+  Graph graph;
+  Writer m{
+      .graph = graph,
+      .model = model,
+      .values = IdVector<ValueId, Output>(model.values().size()),
+      .variables = IdVector<VariableId, std::optional<Graph::Variable>>(model.variables().size())};
   write_inputs(m);
   for (const LayerId l : model.layers()) {
     const Layer& layer = model.layer(l);
     const auto scope = graph.scope(layer.name);
     rule_for(model, layer.kind).write(m, layer);
   }
-  const std::optional<Tf1Op> loss = m.loss ? std::optional(m.loss->op) : std::nullopt;
+  const std::optional<NodeId> loss = m.loss ? std::optional(m.loss->op) : std::nullopt;
   if (!options.training) return std::move(graph).build(loss);
   BAECHI_CHECK(m.loss, "{} has no loss", model.name());
-  std::vector<Tf1Graph::Variable> trained;
+  std::vector<Graph::Variable> trained;
   for (const VariableId w : model.variables())
     if (const auto& v = m.variables[w]; v && model.variable(w).trainable) trained.push_back(*v);
-  const Tf1Sent gradients = tf1_gradients(graph, *m.loss, trained, options.colocate_gradients);
-  tf1_updates(graph, options.optimizer, trained, gradients);
+  const Sent gradients = gradients_of(graph, *m.loss, trained, options.colocate_gradients);
+  add_updates(graph, options.optimizer, trained, gradients);
   if (options.optimizer == Optimizer::none) return std::move(graph).build(std::nullopt);
-  const auto train_op = static_cast<Tf1Op>(graph.ops().size() - 1);
+  const auto train_op = static_cast<NodeId>(graph.ops().size() - 1);
   return std::move(graph).build(train_op);
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate::tf1

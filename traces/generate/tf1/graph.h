@@ -1,6 +1,6 @@
-/// A TensorFlow 1.12 graph while it is written, op by op in the order TensorFlow's Python would:
-/// names, colocation, variables. Where an op count comes from a file of tensorflow/python, it is
-/// named; they were read in TensorFlow 1.5 and 1.8.
+/// A TensorFlow 1.12 graph while it is written, op by op in the order of TensorFlow's Python code,
+/// with names, colocation and variables. Functions name the files of tensorflow/python that they
+/// follow; these were read in TensorFlow 1.5 and 1.8.
 #pragma once
 #include <span>
 #include <string>
@@ -11,172 +11,173 @@
 
 #include "traces/generate/expand.h"
 
-namespace baechi {
+namespace baechi::generate::tf1 {
 
-enum class Tf1Op : std::uint32_t {};
+enum class NodeId : std::uint32_t {};
 
-/// An output of an op, "op:port" in TensorFlow.
-struct Tf1Tensor {
-  Tf1Op op{};
+/// An output of an op: "op:port" in TensorFlow.
+struct Output {
+  NodeId op{};
   std::uint32_t port = 0;
-  friend bool operator==(const Tf1Tensor&, const Tf1Tensor&) = default;
+  friend bool operator==(const Output&, const Output&) = default;
 };
 
-/// How an op enters the graph.
-struct Tf1Spec {
+/// An op to be added to the graph.
+struct NodeSpec {
   std::string_view kind;    ///< "Conv2D": a literal
-  std::string_view name{};  ///< in the scope; the kind, if ""
-  std::vector<Tf1Tensor> inputs{};
-  std::vector<Bytes> outputs{};  ///< size of each
-  std::vector<Tf1Op> controls{};
-  OpWork work{};  ///< none, if it runs no kernel on the device
+  std::string_view name{};  ///< within the scope; "": the kind
+  std::vector<Output> inputs{};
+  std::vector<Bytes> outputs{};  ///< their sizes
+  std::vector<NodeId> controls{};
+  OpWork work{};  ///< zero if it runs no kernel on the device
   Bytes temporary{};
-  int over_input = -1;  ///< the input that its last output takes the place of, if it alone reads it
+  int over_input = -1;  ///< the input that its last output overwrites if no other op reads it
 };
 
-class Tf1Graph {
+class Graph {
  public:
-  /// An op, and its first output (which a NoOp has not).
-  Tf1Tensor add(const Tf1Spec& spec);
-  Tf1Tensor constant(std::string_view name, Bytes size = word) {
+  /// Adds an op. Returns its first output, which a NoOp does not have.
+  Output add(const NodeSpec& spec);
+  Output constant(std::string_view name, Bytes size = word) {
     return add({.kind = "Const", .name = name, .outputs = {size}});
   }
 
   struct Variable {
-    Tf1Tensor ref;   ///< what updates write
-    Tf1Tensor read;  ///< what all others read
+    Output ref;   ///< updates write it
+    Output read;  ///< all other ops read it
     std::int64_t elements = 0;
     std::string name{};
   };
-  /// With its initialiser, which does not run in a step: its ops write nothing. `name` is not
-  /// scoped.
+  /// Adds a variable with its initialiser, whose ops do not run in a step and write nothing. `name`
+  /// is used as it is, without the scope.
   Variable variable(std::string_view name, std::int64_t elements, Initializer initializer);
 
-  /// `gradient` is not of a whole table but of the rows that `rows` names: IndexedSlices.
-  void set_rows(Tf1Tensor gradient, Tf1Tensor rows) { rows_.emplace_back(gradient, rows); }
-  std::optional<Tf1Tensor> rows(Tf1Tensor gradient) const;
+  /// States that `gradient` belongs to the rows `rows` of a table, not to all of it: IndexedSlices.
+  void set_rows(Output gradient, Output rows) { rows_.emplace_back(gradient, rows); }
+  std::optional<Output> rows(Output gradient) const;
 
-  /// Whatever is restored when it dies.
+  /// Changes the state below while it lives, then restores it.
   class Scope;
-  /// Names begin with `name`/, which is made unique.
+  /// Names begin with `name`/; `name` is made unique.
   [[nodiscard]] Scope scope(std::string_view name);
-  /// Ops are of the groups of `op`, too; or only of these, if `alone`.
-  [[nodiscard]] Scope colocate_with(Tf1Op op, bool alone = false);
-  /// Ops are of no group but their own.
+  /// New ops are also in the groups of `op`; if `alone`, only in these.
+  [[nodiscard]] Scope colocate_with(NodeId op, bool alone = false);
+  /// New ops are in no group but their own.
   [[nodiscard]] Scope apart();
-  /// Ops are backward ops of `forward`, and of its groups if `together`.
-  [[nodiscard]] Scope backward_of(Tf1Op forward, bool together);
+  /// New ops are backward ops of `forward`, and in its groups if `together`.
+  [[nodiscard]] Scope backward_of(NodeId forward, bool together);
+  /// New ops are update ops.
   [[nodiscard]] Scope updates();
 
   struct Node {
     std::string name;
     std::string_view kind;
-    std::vector<Tf1Tensor> inputs;
+    std::vector<Output> inputs;
     std::vector<Bytes> outputs;
-    std::vector<Tf1Op> controls;
+    std::vector<NodeId> controls;
     OpWork work{};
     Bytes temporary{}, persistent{};
     bool reference = false;  ///< its output is a variable's memory
-    int over_input = -1;     ///< as Tf1Spec
+    int over_input = -1;     ///< as in NodeSpec
     Phase phase = Phase::forward;
-    Tf1Op forward{};              ///< of a backward op
-    std::vector<Tf1Op> groups{};  ///< ops whose names are its labels; itself, if nothing else
+    NodeId forward{};              ///< the op that a backward op differentiates
+    std::vector<NodeId> groups{};  ///< ops whose names are its colocation labels; by default itself
   };
-  const Node& node(Tf1Op op) const { return ops_[op]; }
-  Bytes size(Tf1Tensor t) const { return ops_[t.op].outputs[t.port]; }
+  const Node& node(NodeId op) const { return ops_[op]; }
+  Bytes size(Output t) const { return ops_[t.op].outputs[t.port]; }
   auto ops() const { return ops_.ids(); }
 
-  /// What `fetch` does not need, through inputs and controls, TensorFlow does not run: such ops do
-  /// no work and write nothing. Without `fetch` all run.
-  OpGraph build(std::optional<Tf1Op> fetch) &&;
+  /// The graph of a step that fetches `fetch`. TensorFlow does not run ops that `fetch` does not
+  /// need through inputs or controls: they do no work and write nothing. Without `fetch` all ops
+  /// run.
+  OpGraph build(std::optional<NodeId> fetch) &&;
 
  private:
-  /// Returns which ops are left.
-  IdVector<Tf1Op, bool> stop_all_but(std::optional<Tf1Op> fetch);
-  /// Which outputs of each op take no memory of their own: those that a reader writes over or
-  /// passes on as its own output, which does.
-  IdVector<Tf1Op, std::vector<bool>> passed_on(const IdVector<Tf1Op, bool>& running) const;
+  /// Returns which ops run.
+  IdVector<NodeId, bool> stop_all_but(std::optional<NodeId> fetch);
+  /// For each op which of its outputs take no memory of their own: those that a reader overwrites
+  /// or passes on as its own output, whose memory is counted there.
+  IdVector<NodeId, std::vector<bool>> passed_on(const IdVector<NodeId, bool>& running) const;
 
   struct State {
     std::string prefix{};
-    std::vector<Tf1Op> groups{};
+    std::vector<NodeId> groups{};
     Phase phase = Phase::forward;
-    Tf1Op forward{};
+    NodeId forward{};
   };
   std::string unique(std::string_view name);
-  Tf1Tensor initial_value(const std::string& path, std::int64_t n, Initializer initializer);
+  Output initial_value(const std::string& path, std::int64_t n, Initializer initializer);
 
-  IdVector<Tf1Op, Node> ops_;
+  IdVector<NodeId, Node> ops_;
   std::unordered_map<std::string, int> names_;  // how often each was asked for
-  std::vector<std::pair<Tf1Tensor, Tf1Tensor>> rows_;
+  std::vector<std::pair<Output, Output>> rows_;
   State state_;
 };
 
-class Tf1Graph::Scope {
+class Graph::Scope {
  public:
-  Scope(Tf1Graph& graph, State inner)
+  Scope(Graph& graph, State inner)
       : graph_(graph), outer_(std::exchange(graph.state_, std::move(inner))) {}
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
   ~Scope() { graph_.state_ = std::move(outer_); }
 
  private:
-  Tf1Graph& graph_;
+  Graph& graph_;
   State outer_;
 };
 
-/// While the layers of a model are written.
-struct Tf1Model {
-  Tf1Graph& graph;
+/// The state while the layers of a model are written.
+struct Writer {
+  Graph& graph;
   const Model& model;
-  IdVector<ValueId, Tf1Tensor> values;                                // written so far
-  IdVector<VariableId, std::optional<Tf1Graph::Variable>> variables;  // made so far
-  std::optional<Tf1Tensor> loss{};
+  IdVector<ValueId, Output> values;                                // written so far
+  IdVector<VariableId, std::optional<Graph::Variable>> variables;  // made so far
+  std::optional<Output> loss{};
 
-  Tf1Tensor value(ValueId v) const { return values[v]; }
-  /// Made when it is first asked for; what its readers read.
-  Tf1Tensor variable(VariableId w);
+  Output value(ValueId v) const { return values[v]; }
+  /// The output that readers of the variable read. The first call makes the variable.
+  Output variable(VariableId w);
 };
 
-/// Writes the forward ops of one kind of layer.
-struct Tf1Layer {
+/// How the forward ops of one kind of layer are written.
+struct LayerWriter {
   LayerKind kind;
-  void (*write)(Tf1Model&, const Layer&);
+  void (*write)(Writer&, const Layer&);
 };
-std::span<const Tf1Layer> tf1_image_layers();
-std::span<const Tf1Layer> tf1_sequence_layers();
+std::span<const LayerWriter> image_layers();
+std::span<const LayerWriter> sequence_layers();
 
-/// x [..., n] times w [n, m], of `size`: what a dense layer is of more than a matrix.
-Tf1Tensor tf1_tensordot(Tf1Graph& graph, Tf1Tensor x, Tf1Tensor w, Bytes size, OpWork work);
-/// Logits of sequences [N, T, classes] as a matrix, their labels as a vector.
-std::pair<Tf1Tensor, Tf1Tensor> tf1_flat_logits(Tf1Graph& graph, Tf1Tensor logits,
-                                                Tf1Tensor labels);
+/// x [..., n] times w [n, m], with a result of `size`: a dense layer on more than two axes.
+Output tensordot(Graph& graph, Output x, Output w, Bytes size, OpWork work);
+/// Logits [N, T, classes] reshaped to a matrix, and their labels to a vector.
+std::pair<Output, Output> flat_logits(Graph& graph, Output logits, Output labels);
 
-/// What an op of `kind` sends back to its inputs: `sent` [inputs], empty where nothing, given what
-/// arrives at its outputs: `arriving` [outputs], zeros where nothing did.
-using Tf1Sent = std::vector<std::optional<Tf1Tensor>>;
-struct Tf1Gradient {
+/// Writes the backward ops of an op of `kind`. `arriving` [outputs]: the gradients of its outputs,
+/// zeros where there are none. `sent` [inputs]: the gradients of its inputs, empty where none.
+using Sent = std::vector<std::optional<Output>>;
+struct GradientRule {
   std::string_view kind;
-  void (*send)(Tf1Graph&, Tf1Op, std::span<const Tf1Tensor> arriving, Tf1Sent& sent);
+  void (*send)(Graph&, NodeId, std::span<const Output> arriving, Sent& sent);
 };
-std::span<const Tf1Gradient> tf1_image_gradients();
-std::span<const Tf1Gradient> tf1_sequence_gradients();
+std::span<const GradientRule> image_gradients();
+std::span<const GradientRule> sequence_gradients();
 
-/// The gradient of the scalar `y` by each variable; nothing where y does not depend on it.
+/// The gradient of the scalar `y` for each variable; empty if y does not depend on it.
 /// Source: ops/gradients_impl.py.
-Tf1Sent tf1_gradients(Tf1Graph& graph, Tf1Tensor y, std::span<const Tf1Graph::Variable> variables,
-                      bool colocate);
+Sent gradients_of(Graph& graph, Output y, std::span<const Graph::Variable> variables,
+                  bool colocate);
 
-/// Updates the rows of `w` that `gradient` has. Returns the op that waits for all of it. `hyper`
-/// and `slots` in the order of the update op's inputs; `powers` of Adam's betas.
-/// Source: training/optimizer.py, training/adam.py, training/gradient_descent.py.
-Tf1Op tf1_sparse_update(Tf1Graph& graph, Optimizer optimizer, std::span<const Tf1Tensor> hyper,
-                        Tf1Tensor w, std::span<const Tf1Tensor> slots,
-                        std::span<const Tf1Tensor> powers, Tf1Tensor gradient, Tf1Tensor rows);
+/// Updates the rows of `w` that `gradient` belongs to. Returns an op that waits for the whole
+/// update. `hyper` and `slots` are in the order of the update op's inputs; `powers` are those of
+/// Adam's betas. Source: training/optimizer.py, training/adam.py, training/gradient_descent.py.
+NodeId add_sparse_update(Graph& graph, Optimizer optimizer, std::span<const Output> hyper, Output w,
+                         std::span<const Output> slots, std::span<const Output> powers,
+                         Output gradient, Output rows);
 
-/// Slots and update op of each variable with a gradient, and the rest of a train op.
+/// Adds the slots and the update op of each variable with a gradient, and the rest of a train op.
 /// Source: training/optimizer.py, training/slot_creator.py and the optimizer's own file.
-void tf1_updates(Tf1Graph& graph, Optimizer optimizer,
-                 std::span<const Tf1Graph::Variable> variables, const Tf1Sent& gradients);
+void add_updates(Graph& graph, Optimizer optimizer, std::span<const Graph::Variable> variables,
+                 const Sent& gradients);
 
-}  // namespace baechi
+}  // namespace baechi::generate::tf1

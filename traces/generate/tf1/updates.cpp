@@ -3,11 +3,11 @@
 
 #include "traces/generate/tf1/graph.h"
 
-namespace baechi {
+namespace baechi::generate::tf1 {
 namespace {
 
-/// What the optimizers differ in. Hyper-parameters and slots are in the order of the update op's
-/// inputs and of their creation.
+/// What differs between optimizers. Hyper-parameters are in the order of the update op's inputs,
+/// slots in the order of their creation.
 struct Rule {
   Optimizer optimizer;
   std::string_view name;
@@ -34,22 +34,22 @@ Rule rule_of(Optimizer optimizer) {
 
 }  // namespace
 
-void tf1_updates(Tf1Graph& graph, Optimizer optimizer,
-                 std::span<const Tf1Graph::Variable> variables, const Tf1Sent& gradients) {
+void add_updates(Graph& graph, Optimizer optimizer, std::span<const Graph::Variable> variables,
+                 const Sent& gradients) {
   if (optimizer == Optimizer::none) return;
   const auto updates = graph.updates();
   const Rule rule = rule_of(optimizer);
   const bool adam = optimizer == Optimizer::adam;
-  const Tf1Graph::Variable step = graph.variable("global_step", 1, Initializer::zeros);
-  std::vector<Tf1Tensor> powers;  // of Adam's betas, with the first variable
-  std::vector<Tf1Graph::Variable> betas;
+  const Graph::Variable step = graph.variable("global_step", 1, Initializer::zeros);
+  std::vector<Output> powers;  // the powers of Adam's betas, made with the first variable
+  std::vector<Graph::Variable> betas;
   if (adam) {
     const auto place = graph.colocate_with(variables[0].ref.op);
     for (const char* name : {"beta1_power", "beta2_power"})
       betas.push_back(graph.variable(name, 1, Initializer::zeros));
-    for (const Tf1Graph::Variable& beta : betas) powers.push_back(beta.read);
+    for (const Graph::Variable& beta : betas) powers.push_back(beta.read);
   }
-  std::vector<std::vector<Tf1Tensor>> slots(variables.size());
+  std::vector<std::vector<Output>> slots(variables.size());
   for (std::size_t i = 0; i < variables.size(); ++i) {
     if (!gradients[i]) continue;
     const auto place = graph.colocate_with(variables[i].ref.op);
@@ -61,21 +61,21 @@ void tf1_updates(Tf1Graph& graph, Optimizer optimizer,
     }
   }
   const auto scope = graph.scope(rule.name);
-  std::vector<Tf1Tensor> hyper;
+  std::vector<Output> hyper;
   hyper.reserve(rule.hyper.size());
   for (const std::string_view name : rule.hyper) hyper.push_back(graph.constant(name));
-  std::vector<Tf1Op> applied;
+  std::vector<NodeId> applied;
   for (std::size_t i = 0; i < variables.size(); ++i) {
     if (!gradients[i]) continue;
-    const Tf1Graph::Variable& w = variables[i];
+    const Graph::Variable& w = variables[i];
     const auto place = graph.colocate_with(w.ref.op);
     if (const auto rows = graph.rows(*gradients[i])) {
       const auto update = graph.scope(fmt::format("update_{}", w.name));
-      applied.push_back(tf1_sparse_update(graph, optimizer, hyper, w.ref, slots[i], powers,
+      applied.push_back(add_sparse_update(graph, optimizer, hyper, w.ref, slots[i], powers,
                                           *gradients[i], *rows));
       continue;
     }
-    std::vector<Tf1Tensor> inputs{w.ref};
+    std::vector<Output> inputs{w.ref};
     inputs.insert(inputs.end(), slots[i].begin(), slots[i].end());
     inputs.insert(inputs.end(), powers.begin(), powers.end());
     inputs.insert(inputs.end(), hyper.begin(), hyper.end());
@@ -88,16 +88,16 @@ void tf1_updates(Tf1Graph& graph, Optimizer optimizer,
                                 .work = update_work(optimizer, w.elements)})
                           .op);
   }
-  if (adam) {  // powers for the next step
+  if (adam) {  // the powers of the next step
     const auto place = graph.colocate_with(variables[0].ref.op);
-    const std::vector<Tf1Op> updated = applied;
+    const std::vector<NodeId> updated = applied;
     for (std::size_t b = 0; b < 2; ++b) {
-      const Tf1Tensor power = graph.add({.kind = "Mul",
-                                         .name = "mul",
-                                         .inputs = {betas[b].read, hyper[1 + b]},
-                                         .outputs = {word},
-                                         .controls = updated,
-                                         .work = {.flops = 1, .traffic = 3 * word}});
+      const Output power = graph.add({.kind = "Mul",
+                                      .name = "mul",
+                                      .inputs = {betas[b].read, hyper[1 + b]},
+                                      .outputs = {word},
+                                      .controls = updated,
+                                      .work = {.flops = 1, .traffic = 3 * word}});
       applied.push_back(graph
                             .add({.kind = "Assign",
                                   .inputs = {betas[b].ref, power},
@@ -106,9 +106,9 @@ void tf1_updates(Tf1Graph& graph, Optimizer optimizer,
                             .op);
     }
   }
-  const Tf1Op all = graph.add({.kind = "NoOp", .name = "update", .controls = applied}).op;
+  const NodeId all = graph.add({.kind = "NoOp", .name = "update", .controls = applied}).op;
   const auto place = graph.colocate_with(step.ref.op);
-  const Tf1Tensor one = graph.constant("value");
+  const Output one = graph.constant("value");
   graph.add({.kind = "AssignAdd",
              .name = "AssignAdd",
              .inputs = {step.ref, one},
@@ -117,4 +117,4 @@ void tf1_updates(Tf1Graph& graph, Optimizer optimizer,
              .work = {.flops = 1, .traffic = 3 * word}});
 }
 
-}  // namespace baechi
+}  // namespace baechi::generate::tf1

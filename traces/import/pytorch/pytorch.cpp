@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "sim/enum_option.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/pytorch/join.h"
 
@@ -278,14 +279,11 @@ Trace read_pytorch(TextFile& file, Options& options) {
   const std::string path = options.path(
       "kineto", "the times: what torch.profiler's export_chrome_trace wrote of the same run");
   pytorch::Settings settings;
-  const std::string with =
-      options.get("colocate", {"readers", "updates", "forward"},
-                  "who stays with the op that holds a parameter: all its readers and its update; "
-                  "its update alone; "
-                  "its readers, its update, and each backward op with its forward op");
-  settings.colocate = with == "updates"   ? pytorch::Colocate::updates
-                      : with == "forward" ? pytorch::Colocate::forward
-                                          : pytorch::Colocate::readers;
+  settings.colocate =
+      read_enum(options, "colocate", pytorch::Colocate::readers,
+                "who stays with the op that holds a parameter: all its readers and its update; "
+                "its update alone; "
+                "its readers, its update, and each backward op with its forward op");
   settings.step = options.get("step", std::int64_t{0},
                               "which of several steps (ProfilerStep#...), from 1; 0: the last");
   settings.batch = options.get("batch", std::int64_t{0},

@@ -5,11 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "sim/names.h"
 #include "traces/import/pytorch/dataflow.h"
 
 namespace baechi::pytorch {
 
 enum class Colocate : std::uint8_t { readers, updates, forward };
+constexpr auto names_of(Colocate) {
+  return std::to_array<Named<Colocate>>({{Colocate::readers, "readers"},
+                                         {Colocate::updates, "updates"},
+                                         {Colocate::forward, "forward"}});
+}
 
 /// Bytes that stood before the step, and how they are told apart.
 struct StepState {

@@ -1,0 +1,26 @@
+/// Every component that can be chosen by name, with what it says about itself.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "sim/options.h"
+
+namespace baechi {
+
+/// One placer, objective, transform, generator or importer.
+struct Component {
+  std::string name;
+  std::string summary;  ///< one line
+  std::string source;   ///< paper and section; of an importer: what its files look like
+  std::vector<Options::Declared> options;
+};
+
+struct Catalogue {
+  std::vector<Component> placers, objectives, transforms, generators, importers;
+};
+
+/// The rows of all registries, in their order. Each component is made once, with no option given:
+/// that is how it declares its options.
+Catalogue catalogue();
+
+}  // namespace baechi

@@ -1,0 +1,31 @@
+/// Tables of components (placers, transforms, generators, ...): their entries have a `name`.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/options.h"
+
+namespace baechi {
+
+/// "no placer 'm_eft' (did you mean 'm_etf'?) (placers: m_topo, m_etf)"; `what`: "placer".
+std::string no_such(std::string_view what, std::string_view name,
+                    std::span<const std::string> known);
+
+std::vector<std::string> entry_names(const auto& entries) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.emplace_back(entry.name);
+  return names;
+}
+
+/// The entry called `name`. Throws InputError as no_such() says if there is none. `where`: the
+/// place of the name, for the message; "" if it has none.
+const auto& find_entry(const auto& entries, std::string_view what, std::string_view name,
+                       const std::string& where = {}) {
+  for (const auto& entry : entries)
+    if (entry.name == name) return entry;
+  throw InputError(at(where) + no_such(what, name, entry_names(entries)));
+}
+
+}  // namespace baechi

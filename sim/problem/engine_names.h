@@ -1,0 +1,28 @@
+/// The words of engine options in files, flags and results.
+#pragma once
+#include "sim/names.h"
+#include "sim/problem/engine_options.h"
+
+namespace baechi {
+
+constexpr auto names_of(Semantics) {
+  return std::to_array<Named<Semantics>>(
+      {{Semantics::event, "event", "strictly by time, memory enforced"},
+       {Semantics::baechi, "baechi", "the original's simulation, memory counted only"}});
+}
+
+constexpr auto names_of(Transfers) {
+  return std::to_array<Named<Transfers>>(
+      {{Transfers::sequential, "sequential", "one transfer per device"},
+       {Transfers::parallel, "parallel", "any number"},
+       {Transfers::duplex, "duplex", "one each way"},
+       {Transfers::shared, "shared", "one in all"},
+       {Transfers::staged, "staged", "one each way, through host memory"}});
+}
+
+constexpr auto names_of(ReadyOrder) {
+  return std::to_array<Named<ReadyOrder>>(
+      {{ReadyOrder::fifo, "fifo"}, {ReadyOrder::priority, "priority"}});
+}
+
+}  // namespace baechi
