@@ -27,7 +27,7 @@ struct Named {
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires { names_of(E{}); };
 
-namespace names {
+namespace enum_names {
 
 template <NamedEnum E>
 inline constexpr auto table = names_of(E{});
@@ -55,38 +55,38 @@ constexpr const Named<E>& row(E value) {
   return table<E>[i];
 }
 
-}  // namespace names
+}  // namespace enum_names
 
 template <NamedEnum E>
 constexpr std::string_view to_text(E value) {
-  return names::row(value).word;
+  return enum_names::row(value).word;
 }
 
 template <NamedEnum E>
 constexpr std::string_view meaning(E value) {
-  return names::row(value).meaning;
+  return enum_names::row(value).meaning;
 }
 
 /// All values, in their order.
 template <NamedEnum E>
 constexpr auto all() {
-  std::array<E, names::table<E>.size()> values{};
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = names::table<E>[i].value;
+  std::array<E, enum_names::table<E>.size()> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = enum_names::table<E>[i].value;
   return values;
 }
 
 /// The words of all values, in the order of the values.
 template <NamedEnum E>
 constexpr auto all_words() {
-  std::array<std::string_view, names::table<E>.size()> words{};
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = names::table<E>[i].word;
+  std::array<std::string_view, enum_names::table<E>.size()> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = enum_names::table<E>[i].word;
   return words;
 }
 
 /// The value whose word is `text`; nothing if there is none.
 template <NamedEnum E>
 constexpr std::optional<E> parse(std::string_view text) {
-  for (const Named<E>& n : names::table<E>)
+  for (const Named<E>& n : enum_names::table<E>)
     if (n.word == text) return n.value;
   return std::nullopt;
 }
