@@ -13,11 +13,17 @@ struct Feasible {
   std::string how{};
 };
 
-/// Up to 5,000 placements are all tried: the one of the shortest simulated step is taken, and if
-/// there is none, none fits. Of more, the shortest of the quickest placers' answers that fit; if
-/// none of them does, moves of colocation units from there, which lessen the memory missing
-/// (summed over the devices, with memory unlimited) until none is, a few thousand at most, fewer on
-/// large graphs. m_etf and m_sct are not asked. Equal problems, equal answers.
+/// Looks for a placement that fits, in this order:
+///   1. Up to 5,000 placements are all tried. The one of the shortest simulated step is taken; if
+///   no
+///      placement fits, that is a proof.
+///   2. heft, m_topo, least_loaded, round_robin and single are asked. Of their answers that fit,
+///   the
+///      one of the shortest simulated step is taken.
+///   3. Colocation units are moved, 3,000 moves at most and fewer on large graphs, such that the
+///      memory missing becomes less: peak beyond the limit, summed over the devices, if the step is
+///      simulated without limits. The first placement that misses nothing is taken.
+/// Equal problems have equal answers.
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
 Feasible find_feasible(const Problem& problem);
 
