@@ -94,7 +94,8 @@ Placement Experiment::place(const Placer& placer, std::uint64_t seed,
 }
 
 /// The placer sees less than what runs: `first`, which fits the graph that it saw, may run out of
-/// memory in the step. Then it is asked again, each time with as much less memory as was missing.
+/// memory in the step. Then it is asked again, each time with less memory on the devices that ran
+/// out, by the factor by which their peak was above the limit.
 Placement Experiment::fitting(Placement first,
                               const std::function<Placement(const Cluster&)>& answer) const {
   constexpr int most_tries = 8;
@@ -114,8 +115,10 @@ Placement Experiment::fitting(Placement first,
     IdVector<DeviceId, Device> devices;
     for (const DeviceId d : tighter.devices()) {
       devices.push_back(tighter.device(d));
-      const Bytes over = needed.devices[d].peak - costed_->cluster.device(d).memory;
-      devices[d].memory = std::max(Bytes{}, devices[d].memory - std::max(Bytes{}, over));
+      const Bytes limit = costed_->cluster.device(d).memory, peak = needed.devices[d].peak;
+      if (peak > limit)
+        devices[d].memory =
+            static_cast<double>(limit.count) / static_cast<double>(peak.count) * devices[d].memory;
     }
     tighter = with_devices(tighter, std::move(devices));
     try {
