@@ -21,7 +21,7 @@ std::shared_ptr<const OpGraph> pair_of_ops(Bytes weights) {
 
 }  // namespace
 
-TEST_SUITE("sweep") {
+TEST_SUITE("experiment") {
   // m_etf sees ops of 60 B, which it puts side by side on one device of 200 B. The ops that run
   // have 180 B each, and so 361 B beside their tensor: asked again with 200 * 200 / 361 = 110 B on
   // that device, it puts them apart.
