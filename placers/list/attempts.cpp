@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "placers/feasible.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 
@@ -61,8 +62,14 @@ Placement place(const Problem& problem, const PlaceOptions& options, std::string
     }
     if (first_failure.empty()) first_failure = failure;
   }
-  throw InfeasibleError(fmt::format("{}: {}{}", name, first_failure,
-                                    tried.size() > 1 ? "; nor in a more cautious way" : ""));
+  std::string why = fmt::format("{}: {}{}", name, first_failure,
+                                tried.size() > 1 ? "; nor in a more cautious way" : "");
+  if (tried.size() == 1) throw InfeasibleError(why);
+  auto [placement, how] = find_feasible(problem);
+  if (!placement) throw InfeasibleError(how.empty() ? why : fmt::format("{}; {}", why, how));
+  placement->detail = fmt::format("fallback: {}; at first: {}", how, first_failure);
+  placement->facts["attempts"] = attempts + 1;
+  return *std::move(placement);
 }
 
 }  // namespace baechi::list

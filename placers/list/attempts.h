@@ -15,8 +15,8 @@ struct PlaceOptions {
   bool fallback = true;  ///< try again where the first attempt fails
 };
 
-/// A placement by schedule() whose simulated step (problem.engine) does not run out of memory; it
-/// is not simulated if every device has room for all ops together.
+/// A placement by schedule() whose simulated step (problem.engine) does not run out of memory. The
+/// step is not simulated if every device has room for all ops together.
 ///
 /// The first attempt has no margin. If it gets stuck, or its simulation runs out of memory, and
 /// `fallback` is set, others follow: with memory kept free for the members of groups that come

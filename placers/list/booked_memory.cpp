@@ -53,12 +53,12 @@ Bytes BookedMemory::own_need(OpId v) const {
   return output_bytes(graph_, v) + graph_.op(v).temporary;
 }
 
-/// The workspace of `v` that `d` does not hold already.
+/// The part of the workspace of `v` that is not booked on `d` already.
 Bytes BookedMemory::more_workspace(OpId v, DeviceId d) const {
   return std::max(Bytes{}, graph_.op(v).temporary - rooms_[d].workspace);
 }
 
-/// What `v` would add to what is live on `d`.
+/// What starting `v` adds to the live bytes of `d`.
 Bytes BookedMemory::live_need(OpId v, DeviceId d) const {
   Bytes need = output_bytes(graph_, v) + more_workspace(v, d);
   for (const BookedTransfers::Input& in : transfers_.inputs(v)) {
@@ -69,7 +69,7 @@ Bytes BookedMemory::live_need(OpId v, DeviceId d) const {
   return need;
 }
 
-/// What must be free on `d` for `v` to start there, beside its weights and what is live.
+/// What must be free on `d`, beside weights and live bytes, for `v` to start there.
 Bytes BookedMemory::wanted(OpId v, DeviceId d) const {
   const Room& room = rooms_[d];
   const Bytes live = live_need(v, d) + room.reserved;

@@ -1,4 +1,4 @@
-/// The memory of a plan, device by device.
+/// The memory booked for a schedule, device by device.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,68 +7,75 @@
 
 namespace baechi::list {
 
-/// How cautious a plan is.
+/// How much memory a schedule leaves unused, so that it still fits when it is simulated.
 struct MemoryMargin {
-  double memory_share = 1.0;  ///< of each device's memory that is planned with
-  /// For a group to come to a device, this many times the most that any member of a group there may
-  /// need at once, inputs included, must stay free: the backward ops, which come late and cannot go
-  /// elsewhere, would find the memory full of what they are to free.
+  double memory_share = 1.0;  ///< the share of each device's memory that may be booked
+  /// When a group is placed on a device, `spare` times the most memory that any member of a group
+  /// there needs at once, inputs included, must stay free. Without it, backward ops, which come
+  /// late and are bound to their device, may find the memory full of what they would free.
   int spare = 0;
-  bool keep_all = false;  ///< plan as if nothing were ever freed
-  bool reserve = false;   ///< room for a group's most demanding member, until all have started
+  bool keep_all = false;  ///< book as if nothing were ever freed
+  bool reserve =
+      false;  ///< keep room for a group's most demanding member until all members have started
 };
 
-/// Held on a device: weights of what is placed there, from time 0 on; outputs until their last
-/// reader has ended, copies until their last reader started so far on that device has, workspace
-/// while the op runs. A group is placed with its first member, if its weights and its most
-/// demanding member fit. Where all fits anywhere nothing is counted.
+/// What is booked on a device:
+///   weights    of all ops placed there, from time 0 on
+///   outputs    from the start of their op until their last reader has ended
+///   copies     of inputs, from the start of their first reader on that device until the last of
+///              the readers started there so far has ended
+///   workspace  while its op runs
+/// A group is placed with its first member, if the weights of all members and the most demanding
+/// member fit. If every device has room for everything, nothing is counted.
 class BookedMemory {
  public:
-  /// `transfers` outlives this.
+  /// `transfers` must outlive this.
   BookedMemory(const Problem& problem, const BookedTransfers& transfers, MemoryMargin margin);
 
-  /// Whether every device has room for all there is, so that memory never decides.
+  /// Whether every device has room for all ops together, so that memory decides nothing.
   bool ample() const { return ample_; }
   /// Whether `v`, which may go to `d`, fits there now.
   bool has_room(OpId v, DeviceId d) const {
     return ample_ || rooms_[d].fits(weights_to_place(v), wanted(v, d));
   }
-  /// Whether it may ever: weights and their peak do not shrink.
+  /// Whether `v` may ever fit on `d`: the weights there and the peak never shrink.
   bool weights_fit(OpId v, DeviceId d) const {
     return rooms_[d].fits(weights_to_place(v), Bytes{});
   }
-  /// What must be free beside what is held on `d` for `v` to start there.
+  /// How much must be free on `d`, beside what is booked there, for `v` to start there.
   Bytes need(OpId v, DeviceId d) const { return weights_to_place(v) + wanted(v, d); }
   /// Whether `need` is free on `d` now.
   bool is_free(Bytes need, DeviceId d) const {
     return rooms_[d].weights + rooms_[d].live + need <= rooms_[d].limit;
   }
 
-  /// `v` starts on `d`, its transfers booked.
+  /// `v` starts on `d`; its transfers are booked already.
   void start(OpId v, DeviceId d) {
     if (!ample_) take(v, d);
   }
-  /// It has ended. Memory may be free there and where its inputs are from.
+  /// `v` has ended on `d`. Memory may be freed there, and on the devices that produced its inputs.
   void end(OpId v, DeviceId d) {
     if (!ample_ && !margin_.keep_all) free_after(v, d);
   }
 
+  /// The weights that placing `v` adds: those of its group if it is the first member, else none.
   Bytes weights_to_place(OpId v) const;
-  /// Outputs and workspace.
+  /// Outputs and workspace of `v`.
   Bytes own_need(OpId v) const;
-  /// Beside the peak of `d`.
+  /// What the weights and the peak of `d` leave free.
   Bytes left(DeviceId d) const { return rooms_[d].left(); }
 
  private:
-  /// Of one device.
+  /// One device.
   struct Room {
     Bytes limit;
-    Bytes weights;    ///< held from time 0, whenever it was placed
+    Bytes weights;    ///< counted from time 0, whenever their op was placed
     Bytes live;       ///< outputs, copies and workspace now
-    Bytes peak_live;  ///< the most so far: weights placed later were there then, too
-    Bytes reserved;   ///< for the groups that live here
-    Bytes largest;    ///< the most that any member of a group here may need, inputs included
-    Bytes workspace;  ///< if nothing is freed: the most any op here has had, part of `live`
+    Bytes peak_live;  ///< the largest `live` so far; later weights are added to it, as they were
+                      ///< there then
+    Bytes reserved;   ///< for the groups placed here
+    Bytes largest;    ///< the most that any member of a group here needs at once, inputs included
+    Bytes workspace;  ///< if nothing is freed: the largest workspace of any op here; part of `live`
 
     bool fits(Bytes more_weights, Bytes more_live) const {
       return weights + more_weights + std::max(peak_live, live + more_live) <= limit;
@@ -82,7 +89,7 @@ class BookedMemory {
   struct Group {
     Bytes weights{};
     Bytes most{};     // outputs and workspace of the most demanding member
-    Bytes largest{};  // the same with its inputs
+    Bytes largest{};  // the most that a member needs, inputs included
     Bytes outputs{};  // of all members
     std::size_t to_start = 0;
     bool placed = false;
@@ -95,7 +102,7 @@ class BookedMemory {
   const Group& group_of(OpId v) const { return groups_[index(graph_.op(v).group)]; }
   Bytes held(TensorId t) const { return graph_.tensor(t).held(); }
   Bytes copied(TensorId t) const { return graph_.tensor(t).copied(); }
-  /// Whether `in` takes memory on `d` only as a copy.
+  /// Whether `in` is on `d` as a copy, if at all.
   static bool is_copied(const BookedTransfers::Input& in, DeviceId d) {
     return in.src != d && in.src != BookedTransfers::everywhere;
   }
@@ -112,9 +119,10 @@ class BookedMemory {
   const MemoryMargin margin_;
   IdVector<DeviceId, Room> rooms_;
   bool ample_ = false;
-  std::vector<Group> groups_;  // by GroupId; [0]: of ops without one, not asked
-  IdVector<TensorId, std::uint32_t> readers_left_;  // that have not ended
-  std::vector<std::uint32_t> copy_readers_;         // [num_copies], started there, not ended
+  std::vector<Group> groups_;  // by GroupId; [0], ops without a group, is unused
+  IdVector<TensorId, std::uint32_t> readers_left_;  // readers that have not ended
+  std::vector<std::uint32_t>
+      copy_readers_;  // [num_copies], readers on its device that have started and not ended
 };
 
 }  // namespace baechi::list

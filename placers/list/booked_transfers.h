@@ -1,4 +1,4 @@
-/// Where the tensors of a plan are, and when they would get somewhere else.
+/// The transfers booked for a schedule: where tensors are, and when they could be elsewhere.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,22 +11,23 @@
 
 namespace baechi::list {
 
-/// A plan grows by ops in the order in which they are started, and by the transfers that each needs
-/// for its inputs: sent in the order they were produced, each from the later of its production and
-/// the last booking of the channels it needs. Nothing is sent earlier than what is already booked.
+/// Ops are booked in the order in which they start, each with the transfers of its inputs. The
+/// inputs of an op are sent in the order in which they were produced; each transfer starts when its
+/// tensor is produced, or when the last booking of a channel it needs ends, whichever is later. No
+/// transfer is booked into a gap before an earlier booking.
 class BookedTransfers {
  public:
   /// A tensor that an op reads.
   struct Input {
-    TimePoint end{};      ///< of its producer
-    Duration transfer{};  ///< between any two devices, if uniform_links()
+    TimePoint end{};      ///< when its producer ends
+    Duration transfer{};  ///< time between any two devices, if uniform_links()
     TensorId tensor{};
-    DeviceId src{};  ///< of its producer; `everywhere` if it needs no transfer
+    DeviceId src{};  ///< its producer's device; `everywhere` if it needs no transfer
   };
   static constexpr DeviceId everywhere{~std::uint32_t{0}};
   static constexpr std::uint32_t no_copy = ~std::uint32_t{0};
 
-  /// `mode` in place of problem.engine.transfers.
+  /// `mode` replaces problem.engine.transfers.
   BookedTransfers(const Problem& problem, Transfers mode);
 
   bool cached() const { return cached_; }
@@ -39,27 +40,27 @@ class BookedTransfers {
   TimePoint end(OpId v) const { return producers_[v].end; }
   DeviceId device(OpId v) const { return producers_[v].device; }
 
-  /// From now on `v` has inputs(v): whatever it reads has been scheduled.
+  /// Makes inputs(v). All that `v` reads has been scheduled.
   void find_inputs(OpId v);
-  /// In the order in which they would be sent.
+  /// In the order in which they are sent.
   std::span<const Input> inputs(OpId v) const {
     return {inputs_.data() + first_input(v), graph_.in_edges(v).size()};
   }
 
-  /// Numbered from 0, as they were booked; no_copy if `t` is not cached on `d`.
+  /// The number of the copy of `t` on `d`, counted from 0 as booked; no_copy if there is none.
   std::uint32_t find_copy(TensorId t, DeviceId d) const {
     std::uint32_t c = cached_ ? last_copy_[t] : no_copy;
     while (c != no_copy && copies_[c].device != d) c = copies_[c].next;
     return c;
   }
   std::size_t num_copies() const { return copies_.size(); }
-  /// Calls `found` with each device that has an input of `v`; with some twice.
+  /// Calls `found` with each device that produced an input of `v`, perhaps more than once.
   template <class Found>
   void for_each_source(OpId v, Found found) const {
     for (const Input& in : inputs(v))
       if (in.src != everywhere) found(in.src);
   }
-  /// The same, and those with a copy of one.
+  /// As for_each_source(), and with each device that has a copy of an input.
   template <class Found>
   void for_each_holder(OpId v, Found found) const {
     for_each_source(v, found);
@@ -68,36 +69,37 @@ class BookedTransfers {
       for (std::uint32_t c = last_copy_[in.tensor]; c != no_copy; c = copies_[c].next)
         found(copies_[c].device);
   }
-  /// The devices where the inputs of `v` may be earlier than on others: without channels to wait
-  /// for, a copy is nowhere earlier than another would be. With some twice.
+  /// Calls `found` with each device where the inputs of `v` may arrive earlier than on others,
+  /// perhaps more than once. Without channels to wait for, an existing copy is no earlier than a
+  /// new one would be.
   template <class Found>
   void for_each_nearer(OpId v, Found found) const {
     channels_.limited() ? for_each_holder(v, found) : for_each_source(v, found);
   }
 
-  /// When the inputs of `v` that are produced elsewhere would all be on `d`, after what is booked;
-  /// the beginning of time if there are none.
+  /// When the last of the inputs of `v` that are produced on other devices would be on `d`, given
+  /// what is booked; the beginning of time if there are none.
   TimePoint arrival(OpId v, DeviceId d) {
     return deliver(v, d, [](const Input&, TimePoint, TimePoint) {});
   }
-  /// The same, and books it. Calls `sent` with each tensor that takes a transfer.
+  /// As arrival(), and books the transfers. Calls `sent` with each tensor that is sent.
   template <class Sent>
   TimePoint book(OpId v, DeviceId d, Sent sent);
-  /// Before when the inputs of `v` cannot be on a device that has none of them, whatever else is
-  /// booked; if uniform_links().
+  /// A lower bound on when the inputs of `v` are on a device that has none of them, whatever else
+  /// is booked. Needs uniform_links().
   TimePoint earliest_elsewhere(OpId v) const;
 
-  /// The inputs of an op on their way to a device that has none of them: there they are at
+  /// The inputs of an op on their way to a device that has none of them. They arrive at
   /// max(sent, receiver_clock(the device) + received).
   struct OnTheirWay {
     static constexpr Duration at_once = Duration::min();  ///< nothing occupies the receiver
-    TimePoint sent{};             ///< as far as their senders and each other go
-    Duration received = at_once;  ///< how long they occupy the receiver
+    TimePoint sent{};  ///< when senders, and the inputs' order, would let the last one arrive
+    Duration received = at_once;  ///< how long they occupy the receiver's channel
   };
-  /// If uniform_links(). `sent` only grows, `received` is the same for ever.
+  /// Needs uniform_links(). Of one op, `sent` only grows and `received` never changes.
   OnTheirWay on_their_way(OpId v);
-  /// End of the last booking of the channel through which `d` alone receives; where there is none,
-  /// the beginning of time.
+  /// The end of the last booking of the channel through which `d` alone receives; the beginning of
+  /// time if there is no such channel.
   TimePoint receiver_clock(DeviceId d) const {
     return own_receivers_ ? clock_[channels_.receiving(d)] : TimePoint{};
   }

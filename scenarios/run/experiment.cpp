@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "scenarios/run/build.h"
 #include "sim/cluster/perturbed_costs.h"
+#include "sim/error.h"
 
 namespace baechi {
 namespace {
@@ -21,6 +23,15 @@ void check_placement(const Placement& placement, const Problem& problem) {
                                            problem.graph.name(v), index(placement.device[v]),
                                            problem.cluster.num_devices()));
   }
+}
+
+/// `cluster` with other devices, as many, and the same links.
+Cluster with_devices(const Cluster& cluster, IdVector<DeviceId, Device> devices) {
+  Cluster result = Cluster::uniform(std::move(devices), {});
+  for (const DeviceId src : cluster.devices()) {
+    for (const DeviceId dst : cluster.devices()) result.set_link(src, dst, cluster.link(src, dst));
+  }
+  return result;
 }
 
 }  // namespace
@@ -71,9 +82,52 @@ Placement Experiment::place(const Placer& placer, std::uint64_t seed,
   const CostModel& known =
       perturbed ? static_cast<const CostModel&>(*perturbed) : *costed_->placed_costs;
   const Problem placed{*graph().placed, costed_->cluster, known, assumed};
-  Placement answer = placer.place_watched(placed, seed, watcher);
-  check_placement(answer, placed);
-  return expand(std::move(answer), graph());
+  const auto answer = [&](const Cluster& cluster) {
+    Placement found = placer.place_watched({placed.graph, cluster, known, assumed}, seed, watcher);
+    check_placement(found, placed);
+    return found;
+  };
+  Placement first = answer(costed_->cluster);
+  if (graph().placed == graph().step || perturbed || simulate(placed, first).oom)
+    return expand(std::move(first), graph());
+  return fitting(expand(std::move(first), graph()), answer);
+}
+
+/// The placer sees less than what runs: `first`, which fits the graph that it saw, may run out of
+/// memory in the step. Then it is asked again, each time with less memory on the devices that ran
+/// out, by the factor by which their peak was above the limit.
+Placement Experiment::fitting(Placement first,
+                              const std::function<Placement(const Cluster&)>& answer) const {
+  constexpr int most_tries = 8;
+  EngineOptions unlimited = engine_;
+  unlimited.enforce_memory = false;
+  Cluster tighter = costed_->cluster;
+  Placement last = first;
+  for (int tries = 1; tries <= most_tries; ++tries) {
+    if (!step(last).simulate().oom) {
+      if (tries > 1)
+        last.detail += fmt::format(
+            "{}asked {} times, with less memory each time: the graph that runs takes more",
+            last.detail.empty() ? "" : "; ", tries);
+      return last;
+    }
+    const StepResult needed = ExperimentStep(costed_, unlimited, last).simulate();
+    IdVector<DeviceId, Device> devices;
+    for (const DeviceId d : tighter.devices()) {
+      devices.push_back(tighter.device(d));
+      const Bytes limit = costed_->cluster.device(d).memory, peak = needed.devices[d].peak;
+      if (peak > limit)
+        devices[d].memory =
+            static_cast<double>(limit.count) / static_cast<double>(peak.count) * devices[d].memory;
+    }
+    tighter = with_devices(tighter, std::move(devices));
+    try {
+      last = expand(answer(tighter), graph());
+    } catch (const InfeasibleError&) {
+      break;
+    }
+  }
+  return first;
 }
 
 ExperimentStep Experiment::step(Placement placement) const {

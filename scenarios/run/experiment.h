@@ -1,6 +1,7 @@
 /// The one way to run a point: place a graph on a cluster, make the step of it, simulate the step.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -58,7 +59,9 @@ class Experiment {
   Problem problem() const;
 
   /// The placement of every op of the step: the placer's answer on the graph that it sees, under
-  /// the costs that the profile lets it see, expanded to the step. `watcher` as in
+  /// the costs that the profile lets it see, expanded to the step. If that answer fits the graph
+  /// that the placer sees but the step runs out of memory, the placer is asked again with less
+  /// memory, a few times, and the first answer whose step fits is taken. `watcher` as in
   /// Placer::place_watched(). Throws InfeasibleError if no device has what the transforms need,
   /// std::runtime_error if the placer leaves out ops or names devices that are not there, and
   /// whatever the placer throws.
@@ -69,6 +72,8 @@ class Experiment {
   ExperimentStep step(Placement placement) const;
 
  private:
+  Placement fitting(Placement first, const std::function<Placement(const Cluster&)>& answer) const;
+
   std::shared_ptr<const CostedGraph> costed_;
   EngineOptions engine_;
   ProfileChoice profile_;

@@ -535,6 +535,25 @@ TEST_CASE("heft fills a gap that an op waiting for its input leaves") {
   CHECK(p.priority[OpId{2}] > p.priority[OpId{1}]);  // z starts before y
 }
 
+//   p(10) --30 B--> r(40) <-- q(5)     s(35)     q and r share a group
+// By upward rank p comes first, on gpu0 until 10, then q on gpu1 until 5, then r, whose input is on
+// gpu1 at 40. s fits into the gap of gpu1 from 5 to 40 exactly; on gpu0 it would end at 45.
+TEST_CASE("heft fills a gap to its very end") {
+  OpGraphBuilder g;
+  const OpId p = g.add_op({.name = "p", .compute = 10ns});
+  const OpId q = g.add_op({.name = "q", .compute = 5ns});
+  const OpId r = g.add_op({.name = "r", .compute = 40ns});
+  const OpId s = g.add_op({.name = "s", .compute = 35ns});
+  g.add_edge(g.add_tensor(p, 30_B), r);
+  g.add_control(q, r);
+  g.colocate(q, "group");
+  g.colocate(r, "group");
+  const Placement placement = place("heft", std::move(g).build(), gpus(2));
+  CHECK(placement.device[q] == gpu1);
+  CHECK(placement.device[r] == gpu1);
+  CHECK(placement.device[s] == gpu1);
+}
+
 TEST_CASE("heft passes over a device without room, and says what does not fit") {
   CHECK(devices(place("heft", weights({60, 50, 30}), gpus(2, 90_B))) == "0 1 0");
   CHECK(message<InfeasibleError>([] { place("heft", weights({60, 50}), gpus(1, 100_B)); }) ==

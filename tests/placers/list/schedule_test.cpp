@@ -46,7 +46,8 @@ std::string answer(const Placer& placer, const Problem& problem) {
     const Placement placement = placer.place(problem, 0);
     std::string text;
     for (const OpId v : problem.graph.ops())
-      text += fmt::format("{}:{} ", index(placement.device[v]), placement.priority[v]);
+      text += fmt::format("{}:{} ", index(placement.device[v]),
+                          placement.priority.empty() ? 0 : placement.priority[v]);
     return text;
   } catch (const InfeasibleError& e) {
     return e.what();

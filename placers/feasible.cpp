@@ -1,0 +1,227 @@
+#include "placers/feasible.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "placers/colocation.h"
+#include "placers/memory_floor.h"
+#include "placers/registry.h"
+#include "placers/search/space.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "sim/random.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::size_t most_enumerated = 5'000;  // placements
+constexpr std::size_t most_moves = 3'000, fewest_moves = 100;
+constexpr std::size_t most_simulated = 2'000'000;  // ops, over all moves: about a second
+
+using search::SearchSpace;
+using search::UnitDevices;
+
+/// Whether some colocation unit fits nowhere, or all weights together exceed all memory.
+bool hopeless(const Problem& p, const ColocationUnits& units) {
+  const MemoryFloor empty(p);
+  Bytes weights, memory;
+  for (const DeviceId d : p.cluster.devices()) memory += p.cluster.device(d).memory;
+  for (const UnitId u : units.units()) {
+    weights += units.needs(u).persistent;
+    if (std::ranges::none_of(p.cluster.devices(),
+                             [&](DeviceId d) { return empty.fits(units.needs(u), d); }))
+      return true;
+  }
+  return weights > memory;
+}
+
+/// How many placements there are, or more than most_enumerated.
+std::size_t num_placements(const SearchSpace& space) {
+  std::size_t count = 1;
+  for (const UnitId u : space.movable()) {
+    count *= space.able(u).size();
+    if (count > most_enumerated) break;
+  }
+  return count;
+}
+
+class Attempt {
+ public:
+  explicit Attempt(const Problem& p) : problem_(p), space_(p), simulator_(problem_) {}
+
+  Feasible find() {
+    if (hopeless(problem_, space_.units())) return {};
+    if (num_placements(space_) <= most_enumerated) return enumerate();
+    if (Feasible found = ask_quick_placers(); found.placement) return found;
+    return walk();
+  }
+
+ private:
+  /// The memory missing if `placement` is run without limits, summed over the devices.
+  Bytes missing(const Placement& placement);
+  Feasible enumerate();
+  Feasible ask_quick_placers();
+  Feasible walk();
+
+  Placement placement(const UnitDevices& at) const {
+    Placement result{.device = IdVector<OpId, DeviceId>(problem_.graph.num_ops())};
+    for (const OpId v : problem_.graph.ops()) result.device[v] = at[space_.units().of(v)];
+    return result;
+  }
+  /// Where the units of `placement` are, or a device that can run them.
+  UnitDevices units_of(const Placement& placement) const {
+    UnitDevices at(space_.units().size());
+    for (const UnitId u : space_.units().units()) {
+      const DeviceId d = placement.device[space_.units().members(u).front()];
+      at[u] = space_.can_run(u, d) || space_.able(u).empty() ? d : space_.able(u).front();
+    }
+    return at;
+  }
+  void keep_shortest(const Placement& placement) {
+    const StepResult& step = simulator_.run(placement);
+    if (step.oom || (best_ && step.makespan >= shortest_)) return;
+    best_ = placement;
+    shortest_ = step.makespan;
+  }
+  /// A change of `at` by a random move: a unit, several in topological order or a swap.
+  UnitDevices moved(const UnitDevices& at);
+
+  const Problem problem_;
+  const SearchSpace space_;
+  Simulator simulator_;
+  Problem unlimited_{problem_.graph, problem_.cluster, problem_.costs, without_limits(problem_)};
+  Simulator without_limits_{unlimited_};
+  std::optional<Placement> best_;
+  Duration shortest_{};
+  Random random_{1};
+  std::vector<DeviceId> full_;  // devices that miss memory, as missing() last found
+
+  static EngineOptions without_limits(const Problem& p) {
+    EngineOptions engine = p.engine;
+    engine.enforce_memory = false;
+    return engine;
+  }
+};
+
+Bytes Attempt::missing(const Placement& placement) {
+  const StepResult& step = without_limits_.run(placement);
+  Bytes sum;
+  full_.clear();
+  for (const DeviceId d : problem_.cluster.devices()) {
+    const Bytes over = step.devices[d].peak - problem_.cluster.device(d).memory;
+    if (over <= Bytes{}) continue;
+    sum += over;
+    full_.push_back(d);
+  }
+  return sum;
+}
+
+Feasible Attempt::enumerate() {
+  Placement none{.device = IdVector<OpId, DeviceId>(problem_.graph.num_ops())};
+  UnitDevices at = units_of(none);
+  std::vector<std::size_t> choice(space_.movable().size(), 0);
+  for (const UnitId u : space_.movable()) at[u] = space_.able(u).front();
+  for (std::size_t i = 0; i <= choice.size();) {
+    if (i == 0) keep_shortest(placement(at));
+    if (i == choice.size()) break;
+    const UnitId u = space_.movable()[i];
+    choice[i] = (choice[i] + 1) % space_.able(u).size();
+    at[u] = space_.able(u)[choice[i]];
+    i = choice[i] == 0 ? i + 1 : 0;  // a carry, as when counting
+  }
+  const std::size_t tried = num_placements(space_);
+  if (!best_) return {{}, fmt::format("none of all {} placements fits", tried)};
+  return {std::move(best_), fmt::format("the shortest step of all {} placements", tried)};
+}
+
+Feasible Attempt::ask_quick_placers() {
+  std::string winner;
+  for (const char* name : {"heft", "m_topo", "least_loaded", "round_robin", "single"}) {
+    try {
+      const Placement answer = make_placer(name, Options(name))->place(problem_, 0);
+      const bool had_one = best_.has_value();
+      const Duration before = shortest_;
+      keep_shortest(answer);
+      if (best_ && (!had_one || shortest_ < before)) winner = name;
+    } catch (const InfeasibleError&) {  // others may know better
+    }
+  }
+  if (!best_) return {};
+  return {std::move(best_), fmt::format("placed by {}", winner)};
+}
+
+UnitDevices Attempt::moved(const UnitDevices& at) {
+  UnitDevices to = at;
+  const auto movable = space_.movable();
+  const auto any = [&](std::size_t n) { return random_.below(static_cast<std::uint32_t>(n)); };
+  // Three times in four what moves is on a device that misses memory.
+  std::size_t i = any(movable.size());
+  if (!full_.empty() && any(4) > 0) {
+    for (int tries = 0; tries < 64 && std::ranges::find(full_, at[movable[i]]) == full_.end();
+         ++tries)
+      i = any(movable.size());
+  }
+  const UnitId u = movable[i];
+  const DeviceId target = space_.able(u)[any(space_.able(u).size())];
+  const DeviceId from = at[u];
+  to[u] = target;
+  const std::uint32_t kind = any(4);
+  if (kind == 0) {  // a swap
+    const UnitId other = movable[any(movable.size())];
+    if (at[other] == target && space_.can_run(other, from)) to[other] = from;
+  } else if (kind == 1) {  // neighbours in topological order go along, up to a quarter of all
+    const std::size_t most = std::max<std::size_t>(movable.size() >> (2 + any(6)), 1);
+    for (std::size_t k = i + 1; k < std::min(movable.size(), i + most); ++k)
+      if (at[movable[k]] == from && space_.can_run(movable[k], target)) to[movable[k]] = target;
+  }
+  return to;
+}
+
+Feasible Attempt::walk() {
+  // From whichever of three starts misses least.
+  UnitDevices at;
+  Bytes now{std::int64_t{1} << 62};
+  for (const char* name : {"least_loaded", "round_robin", "single"}) {
+    try {
+      const UnitDevices start = units_of(make_placer(name, Options(name))->place(problem_, 0));
+      if (const Bytes over = missing(placement(start)); over < now) {
+        now = over;
+        at = start;
+      }
+    } catch (const InfeasibleError&) {  // the others do not look at memory
+    }
+  }
+  const std::size_t budget =
+      std::clamp(most_simulated / problem_.graph.num_ops(), fewest_moves, most_moves);
+  const double hottest = 0.02 * static_cast<double>(now.count);
+  missing(placement(at));
+  std::vector<DeviceId> full = full_;
+  for (std::size_t tried = 1; tried <= budget; ++tried) {
+    full_ = full;
+    UnitDevices next = moved(at);
+    Placement candidate = placement(next);
+    const Bytes over = missing(candidate);
+    if (over == Bytes{} && !simulator_.run(candidate).oom)
+      return {std::move(candidate), fmt::format("{} moves that lessen the memory missing", tried)};
+    const double heat =
+        hottest * (1.0 - static_cast<double>(tried) / static_cast<double>(budget)) + 1e-9;
+    const double worse = static_cast<double>((over - now).count);
+    if (worse > 0 && random_.uniform() >= std::exp(-worse / heat)) continue;
+    at = std::move(next);
+    now = over;
+    full = full_;
+  }
+  return {{}, fmt::format("{} moves that lessen the memory missing were too few", budget)};
+}
+
+}  // namespace
+
+Feasible find_feasible(const Problem& problem) {
+  Problem timed = problem;
+  timed.engine.semantics = Semantics::event;  // the other enforces no limits
+  return Attempt(timed).find();
+}
+
+}  // namespace baechi

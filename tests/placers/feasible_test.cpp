@@ -1,0 +1,105 @@
+#include "placers/feasible.h"
+
+#include <doctest/doctest.h>
+
+#include "placers/registry.h"
+#include "sim/engine/simulation.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+//   a(40) --9000 B--> b(70) --6000 B--> d(90), whose output of 4000 B nobody reads
+//     \-----9000 B--> c(80) --8000 B--/
+// 10 of the 16 placements on two devices of 23,000 B fit.
+OpGraph diamond() {
+  OpGraphBuilder g;
+  const OpId a = g.add_op({.name = "a", .compute = 40us});
+  const OpId b = g.add_op({.name = "b", .compute = 70us});
+  const OpId c = g.add_op({.name = "c", .compute = 80us});
+  const OpId d = g.add_op({.name = "d", .compute = 90us});
+  const TensorId t = g.add_tensor(a, Bytes{9000});
+  g.add_edge(t, b);
+  g.add_edge(t, c);
+  g.add_edge(g.add_tensor(b, Bytes{6000}), d);
+  g.add_edge(g.add_tensor(c, Bytes{8000}), d);
+  g.add_tensor(d, Bytes{4000});
+  return std::move(g).build();
+}
+
+Cluster two_gpus(Bytes memory) {
+  return Cluster::uniform(2, memory, {.bandwidth = 1.0_GBps, .latency = 1us});
+}
+
+/// A chain of `n` ops of 1 ns, each with `weights`.
+OpGraph chain(int n, Bytes weights) {
+  OpGraphBuilder g;
+  TensorId last{};
+  for (int i = 0; i < n; ++i) {
+    const OpId v =
+        g.add_op({.name = "op" + std::to_string(i), .compute = 1ns, .persistent = weights});
+    if (i > 0) g.add_edge(last, v);
+    last = g.add_tensor(v, 1_B);
+  }
+  return std::move(g).build();
+}
+
+}  // namespace
+
+TEST_SUITE("placers") {
+  TEST_CASE("m_etf places the diamond whose copies arrive before their readers start") {
+    const OpGraph graph = diamond();
+    const Cluster cluster = two_gpus(Bytes{23'000});
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    for (const char* name : {"m_etf", "m_sct"}) {
+      CAPTURE(name);
+      const Placement p = make_placer(name, Options(name))->place(problem, 0);
+      CHECK_FALSE(simulate(problem, p).oom);
+    }
+  }
+
+  TEST_CASE("of few placements the shortest step that fits is found, or that none fits") {
+    const OpGraph graph = diamond();
+    const Cluster cluster = two_gpus(Bytes{23'000});
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const Feasible found = find_feasible(problem);
+    REQUIRE(found.placement);
+    CHECK(found.how == "the shortest step of all 16 placements");
+    std::size_t fit = 0;
+    Duration shortest = Duration::max();
+    for (std::uint32_t at = 0; at < 16; ++at) {
+      const auto device = [&](std::uint32_t bit) { return DeviceId{at >> bit & 1U}; };
+      const StepResult step = simulate(problem, on({device(0), device(1), device(2), device(3)}));
+      if (step.oom) continue;
+      ++fit;
+      shortest = std::min(shortest, step.makespan);
+    }
+    CHECK(fit == 10);
+    CHECK(simulate(problem, *found.placement).makespan == shortest);
+
+    // c holds its input of 9000 B and its output of 8000 B at least.
+    const Cluster small = two_gpus(Bytes{16'999});
+    const Feasible none = find_feasible({graph, small, costs});
+    CHECK_FALSE(none.placement);
+  }
+
+  // 20 ops of 10 B on 4 devices of 55 B and more: 5 on each, if their tensors fit besides.
+  TEST_CASE("of many placements one that fits is found by quick placers or by moves") {
+    const OpGraph graph = chain(20, 10_B);
+    const Cluster cluster = gpus(4, 54_B);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const Feasible found = find_feasible(problem);
+    REQUIRE(found.placement);
+    CHECK_FALSE(simulate(problem, *found.placement).oom);
+    CHECK(found.placement->device == find_feasible(problem).placement->device);
+
+    const Cluster small = gpus(4, 49_B);  // 200 B of weights on 196 B
+    CHECK_FALSE(find_feasible({graph, small, costs}).placement);
+    CHECK(find_feasible({graph, small, costs}).how.empty());
+  }
+}
