@@ -81,7 +81,7 @@ static void sweep_to_files(benchmark::State& state) {
       (std::filesystem::temp_directory_path() / fmt::format("baechi-bench-{}", getpid())).string();
   for (auto _ : state) {
     const Sweep sweep = sweep_of(text);
-    ResumableRun run(folder, sweep, false);
+    ResumableRun run(folder, sweep, all_runs(sweep), false);
     run.run(all_runs(sweep), {.threads = threads});
     run.finish({.threads = threads});
   }
@@ -159,6 +159,7 @@ static void take_in_records(benchmark::State& state) {
   for (auto _ : state) {
     Journal journal(folder + "/runs.journal", sweep, false);
     journal.add(records);
+    journal.remove();
   }
   std::filesystem::remove_all(folder);
   state.SetItemsProcessed(state.iterations() * 1000);

@@ -65,10 +65,9 @@ void print_results(const ResultsHeader& header, const EachRow& rows, const RunFl
 
 Sweep read_sweep(const RunFlags& flags, std::size_t threads) {
   Mistakes mistakes;
-  std::vector<ScenarioFile> files;
-  files.reserve(flags.scenarios.size());
-  for (const std::string& path : flags.scenarios)
-    files.push_back(load_scenario(with_data_folder(path), flags.sets, mistakes));
+  std::vector<std::string> paths = flags.scenarios;
+  for (std::string& path : paths) path = with_data_folder(path);
+  std::vector<ScenarioFile> files = load_scenarios(paths, flags.sets, mistakes);
   if (!flags.timelines.empty()) {
     for (ScenarioFile& file : files)
       file.report.timelines = *parse<Timelines>(flags.timelines);  // checked by the flag
@@ -117,9 +116,11 @@ int run_sweep(const Sweep& sweep, const RunFlags& flags, const Ranks& ranks, Run
   const Shard shard = read_shard(flags.shard);
   const std::string folder =
       !flags.out.empty() ? flags.out : "results/" + sweep.header().scenarios.front().name;
-  ResumableRun run(folder, sweep, flags.resume);
   const std::vector<std::size_t> mine = shard_runs(sweep, shard.number, shard.of);
-  const std::vector<std::size_t> ids = run.remaining(mine);
+  // Ranks of a job that was killed may still be ending.
+  ResumableRun run(folder, sweep, mine, flags.resume,
+                   flags.resume ? std::chrono::seconds(10) : std::chrono::seconds(0));
+  const std::vector<std::size_t> ids = run.remaining();
   std::atomic<std::size_t> done{0};
   settings.done = &done;
   {

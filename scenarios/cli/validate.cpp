@@ -31,10 +31,7 @@ struct PlanFlags {
 
 int write_plans(const PlanFlags& flags) {
   Mistakes mistakes;
-  std::vector<ScenarioFile> files;
-  files.reserve(flags.scenarios.size());
-  for (const std::string& path : flags.scenarios)
-    files.push_back(load_scenario(path, flags.sets, mistakes));
+  std::vector<ScenarioFile> files = load_scenarios(flags.scenarios, flags.sets, mistakes);
   const Sweep sweep = make_sweep(std::move(files), flags.threads, mistakes);
   mistakes.throw_if_any();
   ExportChoice choice;

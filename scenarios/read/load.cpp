@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "scenarios/read/axes.h"
 #include "scenarios/read/blocks.h"
@@ -9,6 +10,7 @@
 #include "scenarios/read/paths.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
+#include "sim/text.h"
 
 namespace baechi {
 namespace {
@@ -21,6 +23,19 @@ constexpr std::size_t most_copied = 50'000'000;  // values, over all points
 constexpr std::size_t enough_findings = 100;     // for one time
 constexpr std::string_view blocks[] = {"graph", "transforms", "cluster", "engine",
                                        "profile"};  // the slowest first
+
+/// What is wrong with a scenario's name, which names a folder of results, too; "" if nothing is.
+std::string wrong_with_name(const std::string& name) {
+  constexpr std::size_t most = 200;  // bytes; file systems allow 255
+  const std::string shown = plain_text(name.substr(0, 60));
+  if (name.empty()) return "not a text";
+  if (name.size() > most) return fmt::format("'{}...' is longer than {} bytes", shown, most);
+  if (name == "." || name == ".." || name.find('/') != std::string::npos)
+    return fmt::format("'{}' is a path; the name also names the folder results/NAME", shown);
+  if (plain_text(name) != name || name.find_first_of("\t\n\r") != std::string::npos)
+    return fmt::format("'{}' has bytes that are not UTF-8, or control characters", shown);
+  return "";
+}
 
 /// Reads one file: every step adds to findings_ and leaves what it can.
 class Loader {
@@ -225,7 +240,9 @@ class Loader {
   void expand(ScenarioFile& file) {
     const Value* name = find(root_, "name");
     file.name = name != nullptr ? name->text : std::filesystem::path(path_).stem().string();
-    if (file.name.empty()) findings_.add(at(name->where) + "name: not a text");
+    if (const std::string wrong = wrong_with_name(file.name); !wrong.empty())
+      findings_.add(
+          fmt::format("{}name: {}", name != nullptr ? at(name->where) : path_ + ": ", wrong));
     const auto list = [&](std::string_view key) {
       const auto it = lists_.find(key);
       return it != lists_.end() ? &it->second : find(root_, key);
@@ -353,6 +370,20 @@ ScenarioFile load_scenario(const std::string& path, std::span<const std::string>
   ScenarioFile file = load_scenario(path, sets, mistakes);
   mistakes.throw_if_any();
   return file;
+}
+
+std::vector<ScenarioFile> load_scenarios(std::span<const std::string> paths,
+                                         std::span<const std::string> sets, Mistakes& mistakes) {
+  std::vector<ScenarioFile> files;
+  files.reserve(paths.size());
+  std::set<std::filesystem::path> known;
+  for (const std::string& path : paths) {
+    std::error_code none;  // a path that is not there is told by load_scenario()
+    if (!known.insert(std::filesystem::weakly_canonical(path, none)).second)
+      mistakes.add(fmt::format("{}: this scenario is given twice", path));
+    files.push_back(load_scenario(path, sets, mistakes));
+  }
+  return files;
 }
 
 }  // namespace baechi

@@ -23,6 +23,11 @@ ScenarioFile parse_scenario(std::string text, const std::string& path,
 /// Throws InputError if anything is wrong.
 ScenarioFile load_scenario(const std::string& path, std::span<const std::string> sets = {});
 
+/// Each of `paths` under the same `sets`. A file that is given twice is a mistake, too: each of its
+/// runs would stand in the results twice.
+std::vector<ScenarioFile> load_scenarios(std::span<const std::string> paths,
+                                         std::span<const std::string> sets, Mistakes& mistakes);
+
 /// The keys a scenario has at its top, in the order of the reference.
 struct TopKey {
   std::string_view key, help;

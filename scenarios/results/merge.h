@@ -2,18 +2,26 @@
 #pragma once
 #include <span>
 #include <string>
+#include <vector>
 
 #include "scenarios/results/results.h"
 
 namespace baechi {
 
 /// What the folders hold together, each run once: where several have it, the first's. Throws
-/// InputError, naming every folder that has no results, those of other scenarios or of another
-/// version, or a run that did not end.
+/// InputError, naming every folder that has no results, results of other scenarios or of another
+/// version, or a run that did not end or was interrupted, unless the other folders have the missing
+/// runs.
 Results merge_results(std::span<const std::string> folders);
 
-/// Copies the timelines (*.trace.json.gz) that stand beside results. Returns how many. Throws
-/// std::runtime_error if one cannot be.
+/// The timelines in a folder of results: "12.m_etf.trace.json.gz" is of run 12.
+std::vector<std::string> timelines_in(const std::string& folder);
+/// Removes the timelines that are not among `names`: they are of other runs, whose ids now mean
+/// something else.
+void remove_other_timelines(const std::string& folder, std::span<const std::string> names);
+
+/// Copies the timelines that stand beside results, and removes those that stood in `to`, unless it
+/// is one of `folders`. Returns how many were copied. Throws std::runtime_error if one cannot be.
 std::size_t merge_timelines(std::span<const std::string> folders, const std::string& to);
 
 }  // namespace baechi

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "scenarios/read/paths.h"
+#include "scenarios/results/merge.h"
 #include "scenarios/run/parallel.h"
 #include "sim/report/picture.h"
 
@@ -82,6 +83,10 @@ DrawnSteps draw_steps(const Sweep& sweep, const RowById& row_of, const std::stri
                       std::size_t threads, const std::atomic<bool>* stop) {
   const std::vector<Task> tasks = tasks_of(sweep, row_of);
   std::filesystem::create_directories(folder);
+  std::vector<std::string> kept;
+  for (const Task& task : tasks)
+    if (task.file) kept.push_back(file_name(*row_of(task.id)));
+  remove_other_timelines(folder, kept);
   std::vector<std::string> wrong(tasks.size()), pictures(tasks.size());
   std::atomic<std::size_t> files{0};
   for_each_in_parallel(tasks.size(), threads, stop, [&](std::size_t i) {

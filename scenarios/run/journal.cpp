@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 
 #include "sim/error.h"
 #include "sim/hash.h"
@@ -163,18 +165,21 @@ void append_record(std::string& records, const RunResult& row) {
   std::memcpy(records.data() + begin, &frame, sizeof frame);
 }
 
-Journal::Journal(std::string path, const Sweep& sweep, bool keep)
+Journal::Journal(std::string path, const Sweep& sweep, bool keep, std::chrono::milliseconds wait)
     : path_(std::move(path)), sweep_(sweep), at_(sweep.num_runs(), 0) {
   const std::string folder = std::filesystem::path(path_).parent_path().string();
   if (!folder.empty()) std::filesystem::create_directories(folder);
-  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (file_ < 0) fail(path_, "cannot be opened");
+  open_locked(wait);
+  const bool was_empty = std::filesystem::file_size(path_) == 0;
   try {
-    lock();
-    if (keep) load();
+    if (keep)
+      load();
+    else
+      refuse_rows();
     if (end_ == 0) write(magic);
     if (ftruncate(file_, static_cast<off_t>(end_)) != 0) fail(path_, "cannot be cut");
   } catch (...) {
+    if (was_empty) remove();
     close(file_);
     throw;
   }
@@ -184,27 +189,52 @@ Journal::~Journal() {
   close(file_);
 }
 
-void Journal::lock() const {
-  if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
-  if (errno == EWOULDBLOCK)
-    throw InputError(
-        fmt::format("{}: another baechi is running into this folder; choose another --out", path_));
-  // A file system without locks: then it is the user who has to take care.
+void Journal::open_locked(std::chrono::milliseconds wait) {
+  while (true) {
+    file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file_ < 0) fail(path_, "cannot be opened");
+    if (!lock(wait)) {
+      close(file_);
+      throw InputError(fmt::format(
+          "{}: another baechi is running into this folder; choose another --out", path_));
+    }
+    if (is_at_path()) return;
+    close(file_);  // the other process removed the file when it was done
+  }
 }
 
-void Journal::load() {
+/// False if another process keeps the lock for longer than `wait`. A file system without locks
+/// gives it: then it is the user who has to take care.
+bool Journal::lock(std::chrono::milliseconds wait) const {
+  const auto start = std::chrono::steady_clock::now();
+  for (bool told = false; flock(file_, LOCK_EX | LOCK_NB) != 0; told = true) {
+    if (errno != EWOULDBLOCK) return true;
+    if (std::chrono::steady_clock::now() - start >= wait) return false;
+    if (!told)
+      fmt::print(stderr, "{}: waiting for another baechi that has this folder open\n", path_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
+/// True if the file that is open is the one at path_.
+bool Journal::is_at_path() const {
+  struct stat opened{}, named{};
+  return fstat(file_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/// Calls `take_record` with the key of each whole record, end_ being where it begins, and leaves
+/// end_ behind the last. Returns how many records it did not take.
+std::size_t Journal::scan(const std::function<bool(std::uint64_t key)>& take_record) {
   const std::uint64_t size = std::filesystem::file_size(path_);
   std::string start(std::min<std::uint64_t>(size, magic.size()), '\0');
   read_at(file_, start.data(), start.size(), 0, path_);
   if (!magic.starts_with(start))
     throw InputError(fmt::format("{}: not a journal of this program", path_));
-  if (start.size() < magic.size()) return;
+  if (start.size() < magic.size()) return 0;
 
-  std::vector<std::pair<std::uint64_t, std::size_t>> ids;  // (key, id)
-  for (std::size_t id = 0; id < sweep_.num_runs(); ++id)
-    ids.emplace_back(sweep_.key(sweep_.run(id)), id);
-  std::ranges::sort(ids);
-  std::size_t strangers = 0;
+  std::size_t refused = 0;
   std::string window;    // of the file
   std::size_t used = 0;  // of the window: it goes on at end_
   for (end_ = magic.size();;) {
@@ -212,29 +242,50 @@ void Journal::load() {
     if (!frame) {
       // The record is torn, or larger than what is left of the window.
       const std::uint64_t left = size - end_;
-      if (window.size() - used == left) break;
+      if (window.size() - used == left) return refused;
       window.resize(
           std::min<std::uint64_t>(left, std::max(first_window, 2 * (window.size() - used))));
       used = 0;
       read_at(file_, window.data(), window.size(), end_, path_);
       continue;
     }
-    const auto [first, last] = std::ranges::equal_range(
-        ids, frame->key, {}, &std::pair<std::uint64_t, std::size_t>::first);
-    if (first == last) ++strangers;
-    for (auto i = first; i != last; ++i) {
-      if (at_[i->second] == 0) ++size_;
-      at_[i->second] = end_;
-    }
+    if (!take_record(frame->key)) ++refused;
     const std::size_t length = sizeof(Frame) + frame->length;
     end_ += length;
     used += length;
   }
+}
+
+void Journal::load() {
+  std::vector<std::pair<std::uint64_t, std::size_t>> ids;  // (key, id)
+  for (std::size_t id = 0; id < sweep_.num_runs(); ++id)
+    ids.emplace_back(sweep_.key(sweep_.run(id)), id);
+  std::ranges::sort(ids);
+  const std::size_t strangers = scan([&](std::uint64_t key) {
+    const auto [first, last] =
+        std::ranges::equal_range(ids, key, {}, &std::pair<std::uint64_t, std::size_t>::first);
+    for (auto i = first; i != last; ++i) {
+      if (at_[i->second] == 0) ++size_;
+      at_[i->second] = end_;
+    }
+    return first != last;
+  });
   if (strangers > 0)
     throw InputError(
         fmt::format("--resume: {} holds {} runs of another scenario or version; choose another "
-                    "--out, or run without --resume",
+                    "--out, or remove the file to begin anew",
                     path_, strangers));
+}
+
+/// Throws InputError if the file has rows.
+void Journal::refuse_rows() {
+  const std::size_t rows = scan([](std::uint64_t /*key*/) { return false; });
+  if (rows > 0)
+    throw InputError(
+        fmt::format("{} holds {} runs of a sweep that did not end: --resume goes on "
+                    "from there; to begin anew, remove the file",
+                    path_, rows));
+  end_ = 0;
 }
 
 void Journal::write(std::string_view bytes) {

@@ -1,6 +1,7 @@
 /// Finished runs in a file that only grows: a process that is killed loses those in flight alone.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -12,18 +13,21 @@
 
 namespace baechi {
 
-/// A row as a journal has it: its key, its id and what was found, by its length and a hash. What
-/// the plan knows of it, its picture and the peaks of single devices are left out.
+/// Appends the record of `row` as a journal has it: length, hash, key, id, and what was found. Left
+/// out are what the sweep knows of the run, its picture and the peaks of single devices.
 void append_record(std::string& records, const RunResult& row);
 
 /// Safe from several threads.
 class Journal {
  public:
-  /// Makes the file at `path`, in a folder that is made if need be. With `keep`, rows that are
-  /// there stay if the plan has their keys, up to where the file is torn; else they are lost.
-  /// Throws InputError if another process has it open, or if there are rows to keep that are not of
-  /// the plan.
-  Journal(std::string path, const Sweep& sweep, bool keep);
+  /// Opens the file at `path`, or makes it, and its folder if need be. With `keep`, the rows in it
+  /// stay, up to where the file is torn. If another process has the file open, waits for up to
+  /// `wait`, and says so on standard error. Throws InputError
+  ///   if the other process does not end in that time,
+  ///   if there are rows and `keep` is not set: nobody asked to lose them,
+  ///   if there are rows whose keys the sweep does not have;
+  /// then the file is as it was, or is not there.
+  Journal(std::string path, const Sweep& sweep, bool keep, std::chrono::milliseconds wait = {});
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -31,7 +35,7 @@ class Journal {
   /// Written before it returns; on the disk itself within some seconds. A row that is known already
   /// is left out. Throws std::runtime_error if the disk is full.
   void add(std::span<const RunResult> rows);
-  void add(std::string_view records);  ///< whole ones, of runs of the plan
+  void add(std::string_view records);  ///< whole ones, of runs of the sweep
 
   bool has(std::size_t id) const;
   std::size_t size() const;  ///< runs that it has
@@ -39,11 +43,15 @@ class Journal {
   std::optional<RunResult> row(std::size_t id) const;
   void visit(const VisitRow& visit) const;  ///< all, by id
 
-  void remove();  ///< the file: what it has stands elsewhere
+  void remove();  ///< removes the file, once its rows stand elsewhere
 
  private:
-  void lock() const;
+  void open_locked(std::chrono::milliseconds wait);
+  bool lock(std::chrono::milliseconds wait) const;
+  bool is_at_path() const;
+  std::size_t scan(const std::function<bool(std::uint64_t key)>& take_record);
   void load();
+  void refuse_rows();
   void write(std::string_view bytes);
   void to_disk();
 

@@ -12,11 +12,19 @@
 
 namespace baechi {
 
-ResumableRun::ResumableRun(std::string folder, const Sweep& sweep, bool resume)
+ResumableRun::ResumableRun(std::string folder, const Sweep& sweep, std::vector<std::size_t> ids,
+                           bool resume, std::chrono::milliseconds wait)
     : folder_(std::move(folder)),
       sweep_(sweep),
-      journal_(folder_ + "/runs.journal", sweep, resume) {
-  if (resume && std::filesystem::exists(folder_ + "/results.sqlite")) take_over_results();
+      ids_(std::move(ids)),
+      journal_(folder_ + "/runs.journal", sweep, resume, wait) {
+  if (!resume || !std::filesystem::exists(folder_ + "/results.sqlite")) return;
+  try {
+    take_over_results();
+  } catch (...) {
+    if (journal_.size() == 0) journal_.remove();
+    throw;
+  }
 }
 
 void ResumableRun::take_over_results() {
@@ -24,25 +32,26 @@ void ResumableRun::take_over_results() {
   std::multimap<std::uint64_t, std::size_t> ids;  // by key
   for (std::size_t id = 0; id < sweep_.num_runs(); ++id)
     ids.emplace(sweep_.key(sweep_.run(id)), id);
-  std::size_t strangers = 0;
-  for (RunResult& row : known.rows) {
-    const auto [first, last] = ids.equal_range(row.key);
-    if (first == last) ++strangers;
-    for (auto same = first; same != last; ++same) {
-      row.id = same->second;
-      journal_.add(std::span(&row, 1));
-    }
-  }
+  const auto strangers = std::ranges::count_if(
+      known.rows, [&](const RunResult& row) { return !ids.contains(row.key); });
   if (strangers > 0)
     throw InputError(
         fmt::format("--resume: {} holds {} runs of another scenario or version; choose another "
                     "--out, or run without --resume",
                     folder_, strangers));
+  for (RunResult& row : known.rows) {
+    const auto [first, last] = ids.equal_range(row.key);
+    for (auto same = first; same != last; ++same) {
+      row.id = same->second;
+      journal_.add(std::span(&row, 1));
+    }
+  }
 }
 
-std::vector<std::size_t> ResumableRun::remaining(std::vector<std::size_t> ids) const {
-  std::erase_if(ids, [&](std::size_t id) { return journal_.has(id); });
-  return ids;
+std::vector<std::size_t> ResumableRun::remaining() const {
+  std::vector<std::size_t> left = ids_;
+  std::erase_if(left, [&](std::size_t id) { return journal_.has(id); });
+  return left;
 }
 
 void ResumableRun::run(std::span<const std::size_t> ids, const RunSettings& settings) {
@@ -76,7 +85,9 @@ ResumableRun::Outcome ResumableRun::finish(const RunSettings& settings) {
   outcome.timelines = seen.files;
   pictures_ = std::move(seen.pictures);
   const EachRow all = rows();
-  write_results(folder_, sweep_.header(), [&](const VisitRow& visit) {
+  ResultsHeader header = sweep_.header();
+  header.missing = remaining().size();
+  write_results(folder_, header, [&](const VisitRow& visit) {
     all([&](const RunResult& row) {
       ++outcome.rows;
       if (row.status == Status::error && ++outcome.failed == 1)

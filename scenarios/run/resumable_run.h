@@ -1,5 +1,6 @@
-/// A plan run into a folder: what is found is kept as it is found.
+/// A sweep run into a folder: each row is kept there as soon as it is found.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
@@ -10,16 +11,19 @@
 
 namespace baechi {
 
-/// DIR/runs.journal has every finished run until DIR/results.* have them. Memory does not grow with
+/// DIR/runs.journal has every finished run until DIR/results.* have it. Memory does not grow with
 /// the rows.
 class ResumableRun {
  public:
-  /// With `resume`, the runs stay that the folder has from a run that ended, was interrupted or was
-  /// killed; it may have no others. Throws InputError.
-  ResumableRun(std::string folder, const Sweep& sweep, bool resume);
+  /// Is to see `ids` done. With `resume`, the runs stay that the folder has from an earlier process
+  /// that ended, was interrupted or was killed, and `wait` is how long to wait for one that is
+  /// still ending. Throws InputError as Journal does, if DIR/results.sqlite cannot be read, or if
+  /// it has runs that are not of the sweep; then the folder is as it was.
+  ResumableRun(std::string folder, const Sweep& sweep, std::vector<std::size_t> ids, bool resume,
+               std::chrono::milliseconds wait = {});
 
-  /// Of `ids`, those that are still to be run.
-  std::vector<std::size_t> remaining(std::vector<std::size_t> ids) const;
+  /// The ids that are still to be run.
+  std::vector<std::size_t> remaining() const;
   Journal& journal() { return journal_; }
 
   /// Runs `ids` in this process.
@@ -30,9 +34,9 @@ class ResumableRun {
     std::size_t timelines = 0;  ///< files
     std::string first_failure;  ///< "run 7 (m_etf): why"
   };
-  /// Draws steps, writes the results, and removes the journal.
+  /// Draws steps, writes the results to the disk, and then removes the journal.
   Outcome finish(const RunSettings& settings);
-  /// All rows, also after finish(), with their pictures then.
+  /// All rows, also after finish(); after it with their pictures.
   EachRow rows() const;
 
  private:
@@ -40,6 +44,7 @@ class ResumableRun {
 
   const std::string folder_;
   const Sweep& sweep_;
+  const std::vector<std::size_t> ids_;
   Journal journal_;
   std::map<std::size_t, std::string> pictures_;  // by id
 };

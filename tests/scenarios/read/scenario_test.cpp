@@ -169,6 +169,30 @@ placers: [single]
     CHECK(seen == expected.size());
   }
 
+  TEST_CASE("a scenario's name is a file's name, and each scenario is given once") {
+    const TemporaryFolder folder;
+    const auto mistakes_with = [&](const std::string& name) {
+      Mistakes mistakes;
+      parse_scenario("name: " + name + "\n" + small, "s.yaml", {}, mistakes);
+      return message<InputError>([&] { mistakes.throw_if_any(); });
+    };
+    CHECK(mistakes_with("../../x") ==
+          "s.yaml:1:7: name: '../../x' is a path; the name also names the folder results/NAME");
+    CHECK(mistakes_with("..").find("is a path") != std::string::npos);
+    CHECK(mistakes_with("\"a\\0b\"").find("control characters") != std::string::npos);
+    CHECK(mistakes_with("\"a\\nb\"").find("control characters") != std::string::npos);
+    CHECK(mistakes_with("caf\xe9").find("not UTF-8") != std::string::npos);
+    CHECK(mistakes_with(std::string(300, 'a')).find("longer than 200 bytes") != std::string::npos);
+    CHECK(mistakes_with("caf\xc3\xa9 2") == "no error");
+
+    const std::string path = folder.write("s.yaml", small);
+    const std::vector<std::string> twice{path, folder.file("./s.yaml")};
+    Mistakes mistakes;
+    load_scenarios(twice, {}, mistakes);
+    CHECK_THROWS_WITH_AS(mistakes.throw_if_any(),
+                         doctest::Contains("s.yaml: this scenario is given twice"), InputError);
+  }
+
   TEST_CASE("mistakes of several files, and of their graphs, are told together") {
     const TemporaryFolder folder;
     const std::string bad = folder.write(

@@ -7,6 +7,7 @@
 #include "scenarios/report/write_results.h"
 #include "scenarios/results/csv.h"
 #include "scenarios/results/results.h"
+#include "scenarios/results/sqlite.h"
 #include "scenarios/results/tables.h"
 #include "sim/error.h"
 #include "tests/scenarios/sweeps.h"
@@ -125,6 +126,59 @@ placers: [{exec: {path: /nowhere/at/all}}, single, {single: {device: 7}}]
     CHECK(results.rows[2].status == Status::infeasible);
     CHECK(results.rows[2].detail == "single: no device 7 among 1");
     CHECK(results.rows[2].placer == "single:device=7");
+  }
+
+  TEST_CASE("a cell that a spreadsheet would run as a formula begins with an apostrophe") {
+    CHECK(csv_cell("=HYPERLINK(1)", ColumnType::text) == "'=HYPERLINK(1)");
+    CHECK(csv_cell("@x,\"y\"", ColumnType::text) == "\"'@x,\"\"y\"\"\"");
+    CHECK(csv_cell("-cmd", ColumnType::text) == "'-cmd");
+    CHECK(csv_cell("-2.5", ColumnType::text) == "-2.5");  // a swept number
+    CHECK(csv_cell("-3", ColumnType::whole) == "-3");
+    CHECK(csv_cell("m_etf", ColumnType::text) == "m_etf");
+  }
+
+  TEST_CASE("results that are damaged or not ours are refused by name") {
+    const TemporaryFolder folder;
+    const Results results = run_all(sweep_of(swept, {"seeds=[1]"}), {.threads = 1});
+    write_results(folder.file("r"), results);
+    const std::string whole = folder.read("r/results.sqlite");
+    const std::string csv = to_csv(results);
+    std::size_t refused = 0;
+    for (std::size_t at = 50; at < whole.size(); at += whole.size() / 150) {
+      CAPTURE(at);
+      std::string bytes = whole;
+      bytes[at] = static_cast<char>(bytes[at] ^ 0x11);
+      folder.write("r/results.sqlite", bytes);
+      try {
+        const Results read = read_results(folder.file("r"));
+        CHECK(to_csv(read) ==
+              csv);  // the byte was in no value: in a free page, or a b-tree's slack
+        ++same;
+      } catch (const InputError& e) {
+        CHECK(std::string(e.what()).starts_with(folder.file("r/results.sqlite") + ": "));
+        ++refused;
+      }
+    }
+    CHECK(refused > 30);
+  }
+
+  TEST_CASE("a picture from a file that is none, or nested without end, is refused") {
+    const TemporaryFolder folder;
+    Results results = run_all(sweep_of(swept, {"seeds=[1]"}), {.threads = 1});
+    const std::string nested = std::string(100'000, '[') + std::string(100'000, ']');
+    for (const std::string& picture :
+         {nested, std::string("{}"), std::string("no JSON"),
+          std::string(
+              R"({"ns": 1, "quantum": 1, "unit": 1, "oom": {"device": 3}, "devices": []})")}) {
+      results.rows.front().picture = picture;
+      {
+        SqliteRows rows(folder.file("results.sqlite"), results);
+        for (const RunResult& row : results.rows) rows.add(row, result_cells(results, row));
+        rows.end();
+      }
+      CHECK_THROWS_WITH_AS(read_results(folder.file("")),
+                           doctest::Contains("the picture of a step is"), InputError);
+    }
   }
 
   TEST_CASE("results that are read back are the results") {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -32,8 +33,8 @@ namespace fs = std::filesystem;
 
 void run_into(const std::string& folder, const Sweep& sweep, const RunSettings& settings,
               const std::vector<std::size_t>& ids, bool resume = false) {
-  ResumableRun run(folder, sweep, resume);
-  run.run(run.remaining(ids), settings);
+  ResumableRun run(folder, sweep, ids, resume);
+  run.run(run.remaining(), settings);
   run.finish(settings);
 }
 
@@ -104,7 +105,7 @@ std::vector<pid_t> children_of(pid_t process) {
 
 }  // namespace
 
-TEST_SUITE("folder_run") {
+TEST_SUITE("resumable_run") {
   TEST_CASE("shards that are merged are the whole, to the byte") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept);
@@ -186,17 +187,17 @@ TEST_SUITE("folder_run") {
       CHECK_FALSE(fs::exists(folder.file("r/runs.journal")));
     }
     SUBCASE("with a journal alone, as kill -9 leaves it") {
-      ResumableRun run(folder.file("r"), sweep, false);
+      ResumableRun run(folder.file("r"), sweep, all_runs(sweep), false);
       run.run(first, {.threads = 2});
     }
     SUBCASE("with both") {
       run_into(folder.file("r"), sweep, {}, {first.begin(), first.begin() + 30});
-      ResumableRun run(folder.file("r"), sweep, true);
-      run.run(run.remaining(first), {});
+      ResumableRun run(folder.file("r"), sweep, first, true);
+      run.run(run.remaining(), {});
     }
-    ResumableRun run(folder.file("r"), sweep, true);
-    CHECK(run.remaining(all_runs(sweep)).size() == swept_runs - 50);
-    run.run(run.remaining(all_runs(sweep)), {.threads = 2});
+    ResumableRun run(folder.file("r"), sweep, all_runs(sweep), true);
+    CHECK(run.remaining().size() == swept_runs - 50);
+    run.run(run.remaining(), {.threads = 2});
     run.finish({.threads = 2});
     CHECK(files_of(folder.file("r"), folder) == files_of(folder.file("whole"), folder));
   }
@@ -205,7 +206,7 @@ TEST_SUITE("folder_run") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept);
     {
-      ResumableRun run(folder.file("r"), sweep, false);
+      ResumableRun run(folder.file("r"), sweep, all_runs(sweep), false);
       run.run(all_runs(sweep), {});
     }
     const std::string journal = folder.read("r/runs.journal");
@@ -232,19 +233,116 @@ TEST_SUITE("folder_run") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept), other = sweep_of(swept + "engine: {overlap: false}\n");
     {
-      ResumableRun run(folder.file("r"), sweep, false);
-      CHECK_THROWS_WITH_AS(ResumableRun(folder.file("r"), sweep, true),
+      ResumableRun run(folder.file("r"), sweep, all_runs(sweep), false);
+      CHECK_THROWS_WITH_AS(ResumableRun(folder.file("r"), sweep, all_runs(sweep), true),
                            doctest::Contains("another baechi is running into this folder"),
                            InputError);
       run.run(shard_runs(sweep, 1, 12), {});
     }
     CHECK_THROWS_WITH_AS(
-        ResumableRun(folder.file("r"), other, true),
+        ResumableRun(folder.file("r"), other, all_runs(other), true),
         doctest::Contains("runs.journal holds 16 runs of another scenario or version"), InputError);
     run_into(folder.file("r"), sweep, {}, shard_runs(sweep, 1, 12), true);
-    CHECK_THROWS_WITH_AS(ResumableRun(folder.file("r"), other, true),
+    CHECK_THROWS_WITH_AS(ResumableRun(folder.file("r"), other, all_runs(other), true),
                          doctest::Contains("r holds 16 runs of another scenario or version"),
                          InputError);
+  }
+
+  TEST_CASE("runs of a sweep that did not end are not lost unasked") {
+    const TemporaryFolder folder;
+    const Sweep sweep = sweep_of(swept);
+    {
+      ResumableRun run(folder.file("r"), sweep, all_runs(sweep), false);
+      run.run(shard_runs(sweep, 1, 12), {});  // and then it is killed
+    }
+    CHECK_THROWS_WITH_AS(
+        ResumableRun(folder.file("r"), sweep, all_runs(sweep), false),
+        doctest::Contains("runs.journal holds 16 runs of a sweep that did not end: "
+                          "--resume goes on from there"),
+        InputError);
+    const ResumableRun run(folder.file("r"), sweep, all_runs(sweep), true);
+    CHECK(run.remaining().size() == swept_runs - 16);
+  }
+
+  TEST_CASE("resuming that is refused leaves the folder as it was") {
+    const TemporaryFolder folder;
+    const Sweep sweep = sweep_of(swept), other = sweep_of(swept + "engine: {overlap: false}\n");
+    run_into(folder.file("r"), sweep, {}, shard_runs(sweep, 1, 12));
+    CHECK_THROWS_AS(ResumableRun(folder.file("r"), other, all_runs(other), true), InputError);
+    CHECK_FALSE(fs::exists(folder.file("r/runs.journal")));
+    const std::vector<std::string> parts{folder.file("r")};
+    CHECK(merge_results(parts).rows.size() == 16);
+    folder.write("r/results.sqlite", "not a database");
+    CHECK_THROWS_WITH_AS(ResumableRun(folder.file("r"), sweep, all_runs(sweep), true),
+                         doctest::Contains("r/results.sqlite: not results of this program"),
+                         InputError);
+    CHECK_FALSE(fs::exists(folder.file("r/runs.journal")));
+  }
+
+  TEST_CASE("resuming waits for a process that is still ending") {
+    const TemporaryFolder folder;
+    const Sweep sweep = sweep_of(swept);
+    auto ending = std::make_unique<ResumableRun>(folder.file("r"), sweep, all_runs(sweep), false);
+    ending->run(shard_runs(sweep, 1, 12), {});
+    const std::jthread end([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      ending.reset();
+    });
+    const ResumableRun run(folder.file("r"), sweep, all_runs(sweep), true, std::chrono::minutes(1));
+    CHECK(run.remaining().size() == swept_runs - 16);
+  }
+
+  TEST_CASE("a process that waited for one that ended well makes a journal of its own") {
+    const TemporaryFolder folder;
+    const Sweep sweep = sweep_of(swept);
+    auto ending =
+        std::make_unique<ResumableRun>(folder.file("r"), sweep, shard_runs(sweep, 1, 12), false);
+    ending->run(ending->remaining(), {});
+    const std::jthread end([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      ending->finish({});
+      ending.reset();
+    });
+    const ResumableRun run(folder.file("r"), sweep, all_runs(sweep), true, std::chrono::minutes(1));
+    CHECK(fs::exists(folder.file("r/runs.journal")));
+    CHECK(run.remaining().size() == swept_runs - 16);
+  }
+
+  TEST_CASE("a shard that was interrupted is not merged, unless the others have its runs") {
+    const TemporaryFolder folder;
+    const Sweep sweep = sweep_of(swept);
+    const std::vector<std::size_t> ids = shard_runs(sweep, 1, 2);  // 96 runs
+    {
+      ResumableRun run(folder.file("a"), sweep, ids, false);
+      run.run(std::span(ids).first(20), {});  // Ctrl-C
+      run.finish({});
+    }
+    run_into(folder.file("b"), sweep, {}, shard_runs(sweep, 2, 2));
+    std::vector<std::string> parts{folder.file("a"), folder.file("b")};
+    CHECK_THROWS_WITH_AS(merge_results(parts),
+                         doctest::Contains("a: its run was interrupted, 76 of its 96 runs are "
+                                           "missing; run it again with --resume, then merge"),
+                         InputError);
+    run_into(folder.file("c"), sweep, {}, ids);
+    parts.push_back(folder.file("c"));
+    CHECK(merge_results(parts).rows.size() == swept_runs);
+  }
+
+  TEST_CASE("timelines of runs that the folder had before go") {
+    const TemporaryFolder folder;
+    const Sweep sweep = sweep_of(swept, {"report.timelines=best"});
+    fs::create_directories(folder.file("r"));
+    folder.write("r/7.gone.trace.json.gz", "");
+    folder.write("r/mine.trace.json.gz", "");
+    run_into(folder.file("r"), sweep, {}, shard_runs(sweep, 1, 24));  // one point
+    CHECK_FALSE(fs::exists(folder.file("r/7.gone.trace.json.gz")));
+    CHECK(fs::exists(folder.file("r/mine.trace.json.gz")));
+    CHECK(timelines_in(folder.file("r")).size() == 1);
+    fs::create_directories(folder.file("merged"));
+    folder.write("merged/7.gone.trace.json.gz", "");
+    const std::vector<std::string> parts{folder.file("r")};
+    CHECK(merge_timelines(parts, folder.file("merged")) == 1);
+    CHECK(timelines_in(folder.file("merged")) == timelines_in(folder.file("r")));
   }
 
   TEST_CASE("a sweep that has grown takes over the runs that it had") {
@@ -256,9 +354,9 @@ TEST_SUITE("folder_run") {
     }();
     const Sweep small = sweep_of(less), large = sweep_of(swept);
     run_into(folder.file("r"), small, {}, all_runs(small));
-    ResumableRun run(folder.file("r"), large, true);
-    CHECK(run.remaining(all_runs(large)).size() == swept_runs / 3);
-    run.run(run.remaining(all_runs(large)), {});
+    ResumableRun run(folder.file("r"), large, all_runs(large), true);
+    CHECK(run.remaining().size() == swept_runs / 3);
+    run.run(run.remaining(), {});
     run.finish({});
     run_into(folder.file("whole"), large, {}, all_runs(large));
     CHECK(files_of(folder.file("r"), folder) == files_of(folder.file("whole"), folder));
