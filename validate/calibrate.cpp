@@ -8,10 +8,10 @@
 #include <tuple>
 
 #include "sim/error.h"
-#include "validate/fields.h"
+#include "validate/plan/fields.h"
 #include "validate/statistics.h"
 
-namespace baechi {
+namespace baechi::validate {
 namespace {
 
 constexpr double largest_line_residual = 0.10;
@@ -339,4 +339,4 @@ Calibration calibrate(const Machine& machine, const std::vector<Measurement>& me
   return Calibrator(machine, measurements, path).run();
 }
 
-}  // namespace baechi
+}  // namespace baechi::validate

@@ -7,7 +7,7 @@
 
 #include "validate/cuda/cuda_check.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 /// Allocations are known to be free for reuse once given back: use it with completion known only.
 class MemoryPool {
@@ -34,4 +34,4 @@ class MemoryPool {
   std::set<void*> held_;
 };
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

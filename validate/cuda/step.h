@@ -6,10 +6,10 @@
 
 #include "validate/cuda/kernels.h"
 #include "validate/cuda/machine.h"
-#include "validate/cuda/plan.h"
 #include "validate/cuda/timeline.h"
+#include "validate/plan/plan.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 struct StepResult {
   enum class Verdict { ok, oom, failed };
@@ -24,14 +24,14 @@ struct StepResult {
 const char* name_of(StepResult::Verdict verdict);
 
 /// Bytes of scratch that the ops and transfers of `plan` want, per device, and of pinned memory.
-std::int64_t scratch_of(const Plan& plan);
-std::int64_t pinned_of(const Plan& plan);
+std::int64_t scratch_of(const ReplayPlan& plan);
+std::int64_t pinned_of(const ReplayPlan& plan);
 
 class Step {
  public:
   /// In mode graph the step is captured here. `plan` and `machine` must outlive the step. Throws
   /// CudaError if the machine cannot run it (too large for its scratch memory, no cuBLAS, ...).
-  Step(Machine& machine, const Plan& plan);
+  Step(Machine& machine, const ReplayPlan& plan);
 
   /// Throws CudaError if CUDA does: the machine may then be beyond use.
   StepResult run();
@@ -74,7 +74,7 @@ class Step {
   friend class LiveRun;
 
   Machine& machine_;
-  const Plan& plan_;
+  const ReplayPlan& plan_;
   std::vector<Place> places_;             ///< [tasks]
   std::vector<std::vector<int>> waits_;   ///< [tasks], the tasks whose events each waits for
   std::vector<Event> events_;             ///< [tasks], of those that are waited for
@@ -84,4 +84,4 @@ class Step {
   GraphExec graph_;
 };
 
-}  // namespace replay
+}  // namespace baechi::validate::replay
