@@ -139,7 +139,8 @@ Step::Place Step::place_of_transfer(const Task& task, int source, std::vector<st
 void Step::find_waits() {
   waits_.resize(plan_.tasks.size());
   events_.resize(plan_.tasks.size());
-  std::map<std::pair<std::size_t, std::size_t>, int> seen;  // (queue, other queue) -> last task waited for
+  std::map<std::pair<std::size_t, std::size_t>, int>
+      seen;  // (queue, other queue) -> last task waited for
   for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
     const std::size_t queue = plan_.queue_of(plan_.tasks[i]);
     std::map<std::size_t, int> last;
