@@ -192,7 +192,7 @@ class PlanMaker {
 
   static DeviceId device_at(int i) { return DeviceId{static_cast<std::uint32_t>(i)}; }
 
-  /// Of a transfer, or half of one.
+  /// For a transfer, or half of one.
   Duration length_of(const Slice& slice) const {
     if (choice_.lengths == nullptr) return slice.end - slice.start;
     const DeviceId src = placement_.device[graph_.tensor(slice.tensor).producer];

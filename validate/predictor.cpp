@@ -132,7 +132,8 @@ class Predictor {
   const Timing::Transfer& transfer(const Task& t) const {
     return timing_.transfers[t.device == Task::host ? 1 : 0];
   }
-  /// Of a transfer's latency what passes before it starts, and again after its end.
+  /// The part of a transfer's latency that passes before the transfer starts; as much passes after
+  /// its end.
   Duration hop(const Task& t) const { return std::min(timing_.cross_gap, transfer(t).latency / 2); }
 
   void load() {

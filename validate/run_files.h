@@ -42,7 +42,7 @@ struct StepRow {
   friend bool operator==(const StepRow&, const StepRow&) = default;
 };
 
-/// Of one replay: the tasks that carry stamps.
+/// The tasks of one replay that carry stamps.
 struct TaskTimes {
   std::string plan{}, mode{};
   std::int64_t replay = 0, round = 0;

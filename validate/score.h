@@ -40,12 +40,12 @@ struct PlanScore {
   double error() const { return predicted / measured.value - 1.0; }  ///< if has_time()
 };
 
-/// Of step times. Errors are relative.
+/// How far predicted step times are off. Errors are relative.
 struct Accuracy {
   std::size_t plans = 0;
   double median = 0.0, p95 = 0.0;  ///< of absolute errors
   double bias = 0.0;               ///< median of signed errors
-  /// Of the median and the bias: 95 % intervals, graphs and then placements resampled.
+  /// 95 % intervals of the median and of the bias: graphs, then placements are resampled.
   Estimate median_interval{}, bias_interval{};
 };
 

@@ -74,7 +74,8 @@ class Machine {
 /// none.
 int open_gpus();
 
-/// Of the GPU that device 0 is on, for machine.txt: "gpu", "driver", "cuda", "sms" and more.
+/// Facts about the GPU that device 0 is on, for machine.txt: "gpu", "driver", "cuda", "sms" and
+/// more.
 std::vector<std::pair<std::string, std::string>> gpu_facts();
 
 std::int64_t host_ns();  ///< of a monotonic clock

@@ -23,7 +23,7 @@ struct Prepared {
   std::unique_ptr<Step> step;
 };
 
-/// Those of `all` that this machine can run; says which it cannot, and why.
+/// The benchmarks of `all` that this machine can run; prints which it cannot run, and why.
 std::vector<Prepared> prepare(Machine& machine, std::span<const Benchmark> all) {
   std::vector<Prepared> prepared;
   for (const Benchmark& b : all) {

@@ -50,7 +50,7 @@ std::vector<double> samples_of(Machine& machine, const Benchmark& benchmark) {
   return all;
 }
 
-/// Of the benchmarks, those whose row begins so: "what,mode,way,subject,args,against,count".
+/// The benchmarks whose row begins so: "what,mode,way,subject,args,against,count".
 std::vector<Benchmark> chosen(int devices, bool cublas, const std::string& begin) {
   std::vector<Benchmark> all = benchmarks({.devices = devices, .cublas = cublas});
   std::erase_if(all, [&](const Benchmark& b) { return !b.row.line().starts_with(begin); });

@@ -14,10 +14,11 @@ namespace baechi::validate::replay {
 struct StepResult {
   enum class Verdict { ok, oom, failed };
   Verdict verdict = Verdict::ok;
-  std::string why;                 ///< of oom and failed
-  std::int64_t submit_ns = 0;      ///< host time to submit the step
-  std::int64_t first_ns = 0;       ///< of that, until its first task was submitted; not of graphs
-  Timeline times;                  ///< from the first start
+  std::string why;             ///< of oom and failed
+  std::int64_t submit_ns = 0;  ///< host time to submit the step
+  std::int64_t first_ns =
+      0;           ///< host time until the first task was submitted; no meaning for graphs
+  Timeline times;  ///< from the first start
   std::vector<std::int64_t> peak;  ///< [devices], or empty: not known
 };
 
