@@ -8,10 +8,10 @@
 #include <tuple>
 
 #include "sim/error.h"
-#include "validate/fields.h"
+#include "validate/plan/fields.h"
 #include "validate/statistics.h"
 
-namespace baechi {
+namespace baechi::validate {
 namespace {
 
 constexpr double largest_line_residual = 0.10;
@@ -31,7 +31,7 @@ std::optional<std::vector<double>> numbers(const std::string& args) {
   return all;
 }
 
-/// Of a row whose arguments were found to be numbers.
+/// The numbers of a row whose arguments are known to be numbers.
 std::vector<double> known_numbers(const std::string& args) {
   return numbers(args).value_or(std::vector<double>{0.0, 0.0, 0.0});
 }
@@ -212,7 +212,7 @@ class Calibrator {
     return m.what == what && m.mode == t.mode && m.way == t.way && m.subject == t.direction;
   }
 
-  /// Of a link from what it takes beyond the time it was told; else from the line over the sizes.
+  /// For a link: from what it takes beyond the time it was told; else from the line over the sizes.
   void fit_latency(Calibration::Transfer& t) {
     BySize by_size;  // unpaced
     Samples beyond;
@@ -339,4 +339,4 @@ Calibration calibrate(const Machine& machine, const std::vector<Measurement>& me
   return Calibrator(machine, measurements, path).run();
 }
 
-}  // namespace baechi
+}  // namespace baechi::validate

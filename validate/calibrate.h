@@ -6,7 +6,7 @@
 #include "sim/cluster/calibration.h"
 #include "validate/run_files.h"
 
-namespace baechi {
+namespace baechi::validate {
 
 /// Gaps: trimmed means. Transfers: latency + bytes / speed on relative residuals of the medians per
 /// size, or a table if a size is off by more than 10 %; what they hold their queue from transfers
@@ -16,4 +16,4 @@ namespace baechi {
 Calibration calibrate(const Machine& machine, const std::vector<Measurement>& measurements,
                       const std::string& path);
 
-}  // namespace baechi
+}  // namespace baechi::validate

@@ -10,9 +10,9 @@
 #include "scenarios/run/build.h"
 #include "sim/file_aside.h"
 #include "sim/hash.h"
-#include "validate/run_files.h"
+#include "validate/validation_run.h"
 
-namespace baechi {
+namespace baechi::validate {
 namespace {
 
 namespace fs = std::filesystem;
@@ -57,7 +57,7 @@ void write_plan(const std::string& stem, const ReplayPlan& plan, const Calibrati
 /// The same plan with budgets of `fraction` of its predicted peaks, enforced.
 ReplayPlan with_budget(ReplayPlan plan, double fraction, const Calibration* calibration) {
   const std::vector<Bytes> most = peaks(plan, predict(plan, timing_of(plan, calibration, {})));
-  for (std::size_t d = 0; d < most.size(); ++d) plan.budget[d] = fraction * most[d];
+  for (std::size_t d = 0; d < most.size(); ++d) plan.budget[d] = (fraction * most[d]).count;
   plan.live_memory = true;
   plan.name += fmt::format("@{}", fraction);
   Hash hash;
@@ -130,4 +130,4 @@ Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std:
   return exported;
 }
 
-}  // namespace baechi
+}  // namespace baechi::validate

@@ -8,7 +8,7 @@
 #include "validate/plan_of_step.h"
 #include "validate/predictor.h"
 
-namespace baechi {
+namespace baechi::validate {
 
 struct ExportChoice {
   SubmitMode mode = SubmitMode::graph;
@@ -31,4 +31,4 @@ struct Exported {
 /// is written beside them. Throws InputError as plan_of_step() and timing_of().
 Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder);
 
-}  // namespace baechi
+}  // namespace baechi::validate

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/hash.h"
 #include "scenarios/run/build.h"
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/engine/channels.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
-#include "validate/fields.h"
+#include "sim/hash.h"
+#include "validate/plan/fields.h"
 
-namespace baechi {
+namespace baechi::validate {
 namespace {
 
 constexpr std::size_t most_devices_of_plan = 64;
@@ -171,7 +171,7 @@ class PlanMaker {
     Task task{.transfer = true,
               .device = slice.from,
               .to = slice.to,
-              .bytes = tensor.size,
+              .bytes = tensor.size.count,
               .length = length_of(slice),
               .body = {},
               .after = {}};
@@ -192,7 +192,7 @@ class PlanMaker {
 
   static DeviceId device_at(int i) { return DeviceId{static_cast<std::uint32_t>(i)}; }
 
-  /// Of a transfer, or half of one.
+  /// For a transfer, or half of one.
   Duration length_of(const Slice& slice) const {
     if (choice_.lengths == nullptr) return slice.end - slice.start;
     const DeviceId src = placement_.device[graph_.tensor(slice.tensor).producer];
@@ -235,17 +235,17 @@ class PlanMaker {
     const auto repeated = std::ranges::unique(until);
     until.erase(repeated.begin(), repeated.end());
     plan_.buffers.push_back(
-        {.device = device, .bytes = bytes, .task = task, .until = std::move(until)});
+        {.device = device, .bytes = bytes.count, .task = task, .until = std::move(until)});
   }
 
   void add_memory() {
     plan_.resident.resize(at(plan_.devices));
     for (const DeviceId d : problem_.cluster.devices())
-      plan_.budget.push_back(problem_.cluster.device(d).memory);
+      plan_.budget.push_back(problem_.cluster.device(d).memory.count);
     std::vector<std::vector<int>> readers(sent_.size());  // of each copy
     for (const OpId v : graph_.ops()) {
       const auto device = static_cast<int>(index(placement_.device[v]));
-      plan_.resident[at(device)] += graph_.op(v).persistent;
+      plan_.resident[at(device)] += graph_.op(v).persistent.count;
       add_buffer(device, graph_.op(v).temporary, task_of_op_[v], {});
       for (const TensorId t : graph_.outputs(v)) {
         std::vector<int> until;
@@ -283,10 +283,10 @@ class PlanMaker {
 
 void check_numbers(const ReplayPlan& plan) {
   std::int64_t most = 0;
-  for (const Bytes& b : plan.resident) most = std::max(most, b.count);
-  for (const Bytes& b : plan.budget) most = std::max(most, b.count);
-  for (const Buffer& b : plan.buffers) most = std::max(most, b.bytes.count);
-  for (const Task& t : plan.tasks) most = std::max({most, t.bytes.count, t.length.count()});
+  for (const std::int64_t b : plan.resident) most = std::max(most, b);
+  for (const std::int64_t b : plan.budget) most = std::max(most, b);
+  for (const Buffer& b : plan.buffers) most = std::max(most, b.bytes);
+  for (const Task& t : plan.tasks) most = std::max({most, t.bytes, t.length.count()});
   if (most > most_number)
     throw InputError(fmt::format("{}: a size or time of {} is more than a plan can say ({})",
                                  plan.name, most, most_number));
@@ -309,4 +309,4 @@ ReplayPlan plan_of_step(const Problem& problem, const Placement& placement, std:
   return plan;
 }
 
-}  // namespace baechi
+}  // namespace baechi::validate

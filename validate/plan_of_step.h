@@ -5,9 +5,9 @@
 
 #include "sim/names.h"
 #include "sim/problem/problem.h"
-#include "validate/replay_plan.h"
+#include "validate/plan/plan.h"
 
-namespace baechi {
+namespace baechi::validate {
 
 /// What ops become.
 enum class Bodies : std::uint8_t {
@@ -34,4 +34,4 @@ struct PlanChoice {
 ReplayPlan plan_of_step(const Problem& problem, const Placement& placement, std::string name,
                         const PlanChoice& choice, std::string_view salt = "");
 
-}  // namespace baechi
+}  // namespace baechi::validate

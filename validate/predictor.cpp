@@ -9,7 +9,7 @@
 
 #include "sim/error.h"
 
-namespace baechi {
+namespace baechi::validate {
 namespace {
 
 constexpr Duration never{std::numeric_limits<std::int64_t>::max()};
@@ -63,7 +63,7 @@ Duration length_of(const ReplayPlan& plan, const Calibration& calibration, const
     return rounded(op->time(task.body.amount()));
   }
   const auto* transfer = transfer_of(plan, calibration, task);
-  const Duration moving = rounded(transfer->time(static_cast<double>(task.bytes.count)));
+  const Duration moving = rounded(transfer->time(static_cast<double>(task.bytes)));
   return transfer->paced ? std::max(task.length, moving) : moving;
 }
 
@@ -130,7 +130,8 @@ class Predictor {
   const Timing::Transfer& transfer(const Task& t) const {
     return timing_.transfers[t.device == Task::host ? 1 : 0];
   }
-  /// Of a transfer's latency what passes before it starts, and again after its end.
+  /// The part of a transfer's latency that passes before the transfer starts; as much passes after
+  /// its end.
   Duration hop(const Task& t) const { return std::min(timing_.cross_gap, transfer(t).latency / 2); }
 
   void load() {
@@ -309,7 +310,7 @@ std::string outside_calibration(const ReplayPlan& plan, const Calibration& calib
     std::string what;
     double amount = t.body.amount();
     if (t.transfer) {
-      amount = static_cast<double>(t.bytes.count);
+      amount = static_cast<double>(t.bytes);
       const auto* transfer = transfer_of(plan, calibration, t);
       if (transfer == nullptr || transfer->paced) continue;
       known = &transfer->time;
@@ -357,13 +358,14 @@ std::vector<Bytes> peaks(const ReplayPlan& plan, const Replay& replay) {
     Duration given = taken;
     for (const int t : b.until) given = std::max(given, replay.end[static_cast<std::size_t>(t)]);
     auto& of_device = changes[static_cast<std::size_t>(b.device)];
-    of_device.push_back({taken, 1, b.bytes.count});
-    of_device.push_back({given, given == taken ? 2 : 0, -b.bytes.count});
+    of_device.push_back({taken, 1, b.bytes});
+    of_device.push_back({given, given == taken ? 2 : 0, -b.bytes});
   }
-  std::vector<Bytes> most = plan.resident;
+  std::vector<Bytes> most;
+  for (const std::int64_t resident : plan.resident) most.push_back({resident});
   for (std::size_t d = 0; d < changes.size(); ++d) {
     std::ranges::sort(changes[d], {}, [](const Change& c) { return std::pair(c.at, c.rank); });
-    std::int64_t live = plan.resident[d].count;
+    std::int64_t live = plan.resident[d];
     for (const Change& c : changes[d]) {
       live += c.bytes;
       most[d].count = std::max(most[d].count, live);
@@ -375,8 +377,8 @@ std::vector<Bytes> peaks(const ReplayPlan& plan, const Replay& replay) {
 bool runs_out(const ReplayPlan& plan, const std::vector<Bytes>& peaks) {
   if (!plan.live_memory) return false;
   for (std::size_t d = 0; d < peaks.size(); ++d)
-    if (peaks[d] > plan.budget[d]) return true;
+    if (peaks[d].count > plan.budget[d]) return true;
   return false;
 }
 
-}  // namespace baechi
+}  // namespace baechi::validate

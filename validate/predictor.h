@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "sim/cluster/calibration.h"
-#include "validate/replay_plan.h"
+#include "validate/plan/plan.h"
 
-namespace baechi {
+namespace baechi::validate {
 
 struct Replay {
   std::vector<Duration> start{}, end{};  ///< [tasks], from the first start
@@ -51,4 +51,4 @@ std::vector<Bytes> peaks(const ReplayPlan& plan, const Replay& replay);
 /// Whether a device's peak is over its budget, where the plan has them enforced.
 bool runs_out(const ReplayPlan& plan, const std::vector<Bytes>& peaks);
 
-}  // namespace baechi
+}  // namespace baechi::validate

@@ -6,9 +6,9 @@
 #include <array>
 
 #include "sim/error.h"
-#include "validate/fields.h"
+#include "validate/plan/fields.h"
 
-namespace baechi {
+namespace baechi::validate {
 namespace {
 
 constexpr std::string_view measurements_header =
@@ -27,6 +27,11 @@ std::string join_bytes(const std::vector<Bytes>& sizes) {
   return out;
 }
 
+/// Throws InputError with the mistakes of `lines`, if there are any.
+void throw_if_any(const Lines& lines) {
+  if (lines.any_mistake()) throw InputError(lines.mistakes());
+}
+
 /// A file of comma-separated values, its first line as it must be.
 class Table {
  public:
@@ -34,7 +39,7 @@ class Table {
       : lines(text, path) {
     if (!lines.next() || lines.line() != header) {
       lines.mistake(1, fmt::format("the first line is not '{}'", header));
-      lines.finish();
+      throw_if_any(lines);
     }
     width_ = static_cast<std::size_t>(std::ranges::count(header, ',')) + 1;
   }
@@ -121,7 +126,7 @@ class MachineReader {
   Machine read() {
     if (!lines_.next() || lines_.line() != "baechi-machine 1") {
       lines_.mistake(1, "the first line is not 'baechi-machine 1'");
-      lines_.finish();
+      throw_if_any(lines_);
     }
     while (!lines_.too_many() && lines_.next()) {
       fields_ = split(lines_.line(), ' ');
@@ -129,7 +134,7 @@ class MachineReader {
     }
     for (const std::string& key : missing_)
       lines_.mistake(1, fmt::format("no line says '{}'", key));
-    lines_.finish();
+    throw_if_any(lines_);
     return std::move(machine_);
   }
 
@@ -214,7 +219,7 @@ std::vector<Measurement> parse_measurements(std::string_view text, const std::st
                     .round = count(7, "round"),
                     .value = table.number(8, "value")});
   }
-  table.lines.finish();
+  throw_if_any(table.lines);
   return rows;
 }
 
@@ -245,7 +250,7 @@ std::vector<StepRow> parse_steps(std::string_view text, const std::string& path)
       table.lines.mistake(table.fields[4].column, "a replay that is ok has a step time");
     rows.push_back(std::move(row));
   }
-  table.lines.finish();
+  throw_if_any(table.lines);
   return rows;
 }
 
@@ -278,7 +283,7 @@ std::vector<TaskTimes> parse_timeline(std::string_view text, const std::string& 
       table.lines.mistake(table.fields[6].column, "it ends before it starts");
     replays.back().rows.push_back(row);
   }
-  table.lines.finish();
+  throw_if_any(table.lines);
   return replays;
 }
 
@@ -297,14 +302,14 @@ Prediction parse_prediction(std::string_view text, const std::string& path) {
   Table head(text.substr(0, first_task), path, prediction_header);
   if (!head.next()) {
     head.lines.mistake(1, "the text ends before the prediction");
-    head.lines.finish();
+    throw_if_any(head.lines);
   }
   p.name = head.text(1);
   p.hash = parse_hash(head, 2);
   p.verdict = head.verdict(3);
   p.peaks = head.bytes(5);
   const auto step = head.time(4, "step");
-  head.lines.finish();
+  throw_if_any(head.lines);
   if (first_task == std::string_view::npos)
     throw InputError(fmt::format("{}: no line is '{}'", path, tasks_header));
   Table tasks(text.substr(first_task), path, tasks_header);  // lines are counted from there
@@ -314,10 +319,10 @@ Prediction parse_prediction(std::string_view text, const std::string& path) {
     p.replay.start.emplace_back(tasks.whole(1, "start"));
     p.replay.end.emplace_back(tasks.whole(2, "end"));
   }
-  tasks.lines.finish();
+  throw_if_any(tasks.lines);
   if (step != p.replay.step())
     throw InputError(fmt::format("{}: the step time is not the last task's end", path));
   return p;
 }
 
-}  // namespace baechi
+}  // namespace baechi::validate

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "sim/names.h"
+#include "validate/plan/plan.h"
 #include "validate/predictor.h"
-#include "validate/replay_plan.h"
 
-namespace baechi {
+namespace baechi::validate {
 
 struct Machine {
   std::string gpu{}, driver{}, cuda{}, harness{}, date{};
@@ -46,7 +46,7 @@ struct StepRow {
   friend bool operator==(const StepRow&, const StepRow&) = default;
 };
 
-/// Of one replay: the tasks that carry stamps.
+/// The tasks of one replay that carry stamps.
 struct TaskTimes {
   std::string plan{}, mode{};
   std::int64_t replay = 0, round = 0;
@@ -80,20 +80,4 @@ std::vector<StepRow> parse_steps(std::string_view text, const std::string& path)
 std::vector<TaskTimes> parse_timeline(std::string_view text, const std::string& path);
 Prediction parse_prediction(std::string_view text, const std::string& path);
 
-/// What a run's folder holds. Files may be compressed, with .gz or .zst behind their names or not.
-struct RunFolder {
-  std::string path;
-  std::vector<ReplayPlan> plans;                  ///< by file name
-  std::map<std::string, Prediction> predictions;  ///< by plan, of those that have one
-  std::optional<Machine> machine;
-  std::vector<Measurement> measurements;
-  std::vector<StepRow> steps;
-  std::vector<TaskTimes> timeline;
-};
-
-/// Throws InputError if a file is broken, two plans have one name, or a replay or prediction is of
-/// no plan, of another hash, or of tasks that its plan does not have. What is not there is empty.
-RunFolder read_run(const std::string& path);
-std::vector<ReplayPlan> read_plans(const std::string& folder);  ///< by file name; of *.plan files
-
-}  // namespace baechi
+}  // namespace baechi::validate

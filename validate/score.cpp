@@ -9,7 +9,7 @@
 #include "sim/error.h"
 #include "sim/random.h"
 
-namespace baechi {
+namespace baechi::validate {
 namespace {
 
 double ns(Duration d) {
@@ -24,7 +24,7 @@ struct Replays {
   std::vector<const TaskTimes*> timelines;
 };
 
-std::vector<Replays> replays_of(const RunFolder& run) {
+std::vector<Replays> replays_of(const ValidationRun& run) {
   std::map<std::string, const ReplayPlan*> by_name;
   for (const ReplayPlan& plan : run.plans) by_name[plan.name] = &plan;
   std::map<std::pair<std::string, std::string>, Replays> found;
@@ -78,7 +78,7 @@ void score_memory(PlanScore& score, const Replays& replays, const Replay& ours, 
                            : std::ranges::any_of(replays.rows, is(Verdict::ok)) ? Verdict::ok
                                                                                 : Verdict::failed;
   for (std::size_t d = 0; d < most.size(); ++d)
-    if (std::abs(most[d].count - plan.budget[d].count) <= granule.count) score.near_budget = true;
+    if (std::abs(most[d].count - plan.budget[d]) <= granule.count) score.near_budget = true;
   for (const StepRow* row : replays.rows) {
     if (row->verdict != Verdict::ok || row->peaks.size() != most.size()) continue;
     Bytes worst = score.peak_error.value_or(Bytes{});
@@ -268,7 +268,7 @@ std::vector<Ranking> rankings(const std::vector<PlanScore>& plans) {
   return all;
 }
 
-Validation validate(const RunFolder& run, const Calibration& calibration) {
+Validation compare(const ValidationRun& run, const Calibration& calibration) {
   if (!run.machine) throw InputError(fmt::format("{}: no machine.txt", run.path));
   if (run.steps.empty()) throw InputError(fmt::format("{}: nothing in steps.csv", run.path));
   Validation v{.machine = *run.machine, .calibration = calibration};
@@ -311,4 +311,4 @@ Validation validate(const RunFolder& run, const Calibration& calibration) {
   return v;
 }
 
-}  // namespace baechi
+}  // namespace baechi::validate

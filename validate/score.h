@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "sim/names.h"
-#include "validate/run_files.h"
 #include "validate/statistics.h"
+#include "validate/validation_run.h"
 
-namespace baechi {
+namespace baechi::validate {
 
 /// Which of the questions a plan answers, each with its own targets.
 enum class Layer : std::uint8_t {
@@ -45,12 +45,12 @@ struct PlanScore {
   double error() const { return predicted / measured.value - 1.0; }  ///< if has_time()
 };
 
-/// Of step times. Errors are relative.
+/// How far predicted step times are off. Errors are relative.
 struct Accuracy {
   std::size_t plans = 0;
   double median = 0.0, p95 = 0.0;  ///< of absolute errors
   double bias = 0.0;               ///< median of signed errors
-  /// Of the median and the bias: 95 % intervals, graphs and then placements resampled.
+  /// 95 % intervals of the median and of the bias: graphs, then placements are resampled.
   Estimate median_interval{}, bias_interval{};
 };
 
@@ -97,25 +97,9 @@ struct Validation {
 
 /// Predicts every plan that was replayed anew, with `calibration`, and compares. Throws InputError
 /// if there is no machine.txt, nothing was replayed, or the calibration lacks what a plan needs.
-Validation validate(const RunFolder& run, const Calibration& calibration);
+Validation compare(const ValidationRun& run, const Calibration& calibration);
 
 Accuracy accuracy(const std::vector<PlanScore>& plans);
 std::vector<Ranking> rankings(const std::vector<PlanScore>& plans);
 
-/// What this project asks of itself (validate/README.md).
-struct Target {
-  std::string what;
-  double wanted = 0.0;
-  std::optional<double> found{};  ///< nothing: not measured
-  bool at_least = false;          ///< else at most
-  bool met() const { return found && (at_least ? *found >= wanted : *found <= wanted); }
-};
-std::vector<Target> targets(const Validation& validation);
-
-std::string to_text(const Validation& validation);  ///< tables for a terminal
-/// layer,median_percent,p95_percent: what a recorded run is held to.
-std::string accuracy_csv(const Validation& validation);
-std::string scores_csv(const Validation& validation);  ///< a line per plan
-std::string to_html(const Validation& validation);     ///< a page that needs nothing else
-
-}  // namespace baechi
+}  // namespace baechi::validate

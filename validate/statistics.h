@@ -1,4 +1,4 @@
-/// Small statistics: of samples, of lines through them, of orders.
+/// Lines through samples, intervals by resampling, and correlations of ranks.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -6,16 +6,9 @@
 #include <vector>
 
 #include "sim/cluster/calibration.h"
+#include "validate/plan/quantiles.h"
 
-namespace baechi {
-
-using Samples = std::vector<double>;
-
-/// Linear interpolation between the order statistics (type 7 of Hyndman and Fan); 0 of no samples.
-double quantile(Samples samples, double q);
-double median(Samples samples);
-/// Mean without the lowest and highest tenth: unbiased under a coarse timer, where a median is not.
-double trimmed_mean(Samples samples);
+namespace baechi::validate {
 
 /// y = fixed + slope x, minimising relative residuals, those of outliers (over 2 robust standard
 /// deviations) with less weight (Huber, by reweighted least squares). Needs y > 0. With one
@@ -37,4 +30,4 @@ Estimate bootstrap(const Samples& samples, const std::function<double(Samples)>&
 /// Correlation of ranks, ties sharing the mean of theirs; NaN if one side is constant.
 double spearman(std::span<const double> a, std::span<const double> b);
 
-}  // namespace baechi
+}  // namespace baechi::validate

@@ -1,14 +1,15 @@
+#include "validate/validation_report.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "validate/score.h"
-
 namespace baechi {
-
 extern const char *const page_css, *const chart_js, *const validation_js;
+}  // namespace baechi
 
+namespace baechi::validate {
 namespace {
 
 using Row = std::vector<std::string>;
@@ -307,4 +308,4 @@ std::string to_html(const Validation& v) {
   return out + "</body></html>\n";
 }
 
-}  // namespace baechi
+}  // namespace baechi::validate

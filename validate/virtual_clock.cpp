@@ -1,9 +1,9 @@
+#include "validate/virtual_clock.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "validate/executor.h"
-
-namespace baechi {
+namespace baechi::validate {
 namespace {
 
 Estimate exactly(double value) {
@@ -100,7 +100,7 @@ Outcome VirtualClock::run(const ReplayPlan& plan) {
       mode->submit_ns.value *
       (plan.mode == SubmitMode::graph ? 1.0 : static_cast<double>(plan.tasks.size())))};
   ReplayPlan usable_memory = plan;
-  for (Bytes& budget : usable_memory.budget) budget = usable(budget);
+  for (std::int64_t& budget : usable_memory.budget) budget = usable({budget}).count;
   if (runs_out(usable_memory, outcome.peaks)) return {.verdict = Verdict::oom};
   const auto tick = static_cast<std::int64_t>(std::max(truth_.timer_tick_ns, 1.0));
   for (auto* stamps : {&outcome.replay.start, &outcome.replay.end})
@@ -108,4 +108,4 @@ Outcome VirtualClock::run(const ReplayPlan& plan) {
   return outcome;
 }
 
-}  // namespace baechi
+}  // namespace baechi::validate

@@ -12,12 +12,17 @@
 #include "scenarios/run/runner.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
+#include "validate/benchmarks.h"
 #include "validate/calibrate.h"
-#include "validate/executor.h"
 #include "validate/export.h"
-#include "validate/score.h"
+#include "validate/replays.h"
+#include "validate/validation_report.h"
+#include "validate/virtual_clock.h"
 
 namespace baechi {
+
+using namespace validate;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -94,7 +99,7 @@ int replay(const ReplayFlags& flags) {
   for (const ReplayPlan& plan : plans) devices = std::max(devices, plan.devices);
   const Unknowns measuring{.noise = flags.noise, .jitter_ns = flags.jitter_ns};
   VirtualClock clock(virtual_truth(devices), measuring, flags.seed);
-  RunFolder run;
+  ValidationRun run;
   run.measurements = run_benchmarks(clock, flags.rounds);
   clock.set({.noise = flags.noise, .jitter_ns = flags.jitter_ns, .stretch = flags.stretch});
   replay_plans(clock, plans, {.replays = flags.replays, .timelines = flags.timelines}, run);
@@ -145,7 +150,7 @@ struct CalibrateFlags {
 };
 
 int calibrate_run(const CalibrateFlags& flags) {
-  const RunFolder run = read_run(flags.run);
+  const ValidationRun run = read_run(flags.run);
   Mistakes mistakes;
   if (!run.machine) mistakes.add(fmt::format("{}: no machine.txt", flags.run));
   if (run.measurements.empty()) mistakes.add(fmt::format("{}: no measurements.csv", flags.run));
@@ -172,7 +177,7 @@ struct ReportFlags {
 };
 
 int report_run(const ReportFlags& flags) {
-  const RunFolder run = read_run(flags.run);
+  const ValidationRun run = read_run(flags.run);
   const std::string beside = flags.run + "/calibration.yaml";
   Calibration calibration;
   if (!flags.calibration.empty()) {
@@ -185,7 +190,7 @@ int report_run(const ReportFlags& flags) {
     throw InputError(fmt::format(
         "{}: neither calibration.yaml nor machine.txt and measurements.csv", flags.run));
   }
-  const Validation validation = validate(run, calibration);
+  const Validation validation = compare(run, calibration);
   write_aside(flags.run + "/accuracy.csv", accuracy_csv(validation));
   write_aside(flags.run + "/scores.csv", scores_csv(validation));
   write_aside(flags.run + "/report.html", to_html(validation));

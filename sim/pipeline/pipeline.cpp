@@ -108,6 +108,13 @@ IdVector<DeviceId, Bytes> persistent_bytes(const Unrolled& unrolled, const OpGra
   return bytes;
 }
 
+/// Whether no gradients and no optimizer state are told from weights: by backward and update ops.
+bool has_one_kind(const OpGraph& graph) {
+  return std::ranges::all_of(graph.ops(), [&](OpId v) {
+    return graph.op(v).phase == Phase::forward || graph.op(v).persistent == Bytes{};
+  });
+}
+
 /// A peak as its parts: of the weights that were in memory, `one_version` bytes at most are the
 /// first version. (If memory ran out at time 0, not all of them were.)
 StageUse memory_of(const DeviceUse& use, Bytes one_version) {
@@ -164,6 +171,7 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
     busy += use.busy;
     result.stages.push_back(use);
   }
+  result.one_kind &= has_one_kind(problem.graph);
   const double available =
       static_cast<double>(step.makespan.count()) * static_cast<double>(result.stages.size());
   if (available > 0.0) result.bubble = 1.0 - static_cast<double>(busy.count()) / available;

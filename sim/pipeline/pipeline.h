@@ -29,7 +29,8 @@ struct PipelineResult {
   double bubble = 0.0;  ///< the share of the stages' time in which they compute nothing
   bool in_line = true;  ///< no two devices feed each other in the same pass
   /// Several versions of the weights are kept, and the graph does not tell weights from gradients
-  /// and optimizer state: each version is as large as all persistent bytes.
+  /// and optimizer state: it has all persistent bytes at forward ops, so that each version is as
+  /// large as all three.
   bool one_kind = false;
   std::vector<StageUse> stages{};
   Duration max_load{};       ///< of the objective: computing and moving, one after the other

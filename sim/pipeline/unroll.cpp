@@ -138,7 +138,7 @@ class Unroller {
     const bool again = pass.kind == PassKind::recompute;
     Bytes persistent;
     if (!again && held_.emplace(v, d).second)
-      persistent = op.persistent + static_cast<int>(spare_versions(d)) * op.persistent;
+      persistent = op.persistent + static_cast<int>(spare_versions(d)) * weights_of(op);
     const OpId copy = builder_.add_op(
         {.name = fmt::format("{}#{}{}", graph_.name(v), pass.micro_batch, again ? " again" : ""),
          .kind = graph_.kind(v),
@@ -169,6 +169,9 @@ class Unroller {
     return copies_.push_back({.device = d});
   }
 
+  static Bytes weights_of(const Op& op) {
+    return op.phase == Phase::forward ? op.persistent : Bytes{};
+  }
   std::size_t spare_versions(DeviceId d) const {
     return entry_.versions(stages_.stage[d], stages_.count) - 1;
   }

@@ -31,9 +31,10 @@ struct Unrolled {
 
 /// Each op once per micro-batch, on the device that the schedule names. On a device, a pass begins
 /// when the pass before it has ended; a backward pass without ops ends when the backward passes of
-/// the chunks that read from its chunk have. Persistent bytes come with the first copy on a device,
-/// the weights among them in as many versions as the schedule keeps. The control dependencies of
-/// the graph are sent as data.
+/// the chunks that read from its chunk have. Persistent bytes come with the first copy on a device:
+/// those of forward ops, which are weights, in as many versions as the schedule keeps; those of
+/// backward ops (gradients) and update ops (optimizer state) once. The control dependencies of the
+/// graph are sent as data.
 /// Throws InputError if a forward op reads what a later phase writes, if a schedule of training is
 /// asked of a graph that is not training (no backward op reads what a forward op writes), or if the
 /// schedule cannot be made for the stages and micro-batches.

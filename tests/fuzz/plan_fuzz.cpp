@@ -5,12 +5,14 @@
 #include <string>
 
 #include "tests/fuzz/written.h"
+#include "validate/plan/fields.h"
+#include "validate/plan/plan.h"
 #include "validate/predictor.h"
-#include "validate/replay_plan.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace baechi;
+  using namespace baechi::validate;
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const ReplayPlan plan = parse_plan(text, "fuzz");
@@ -22,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     BAECHI_CHECK(peaks(plan, replay).size() == static_cast<std::size_t>(plan.devices), "{}",
                  written);
     BAECHI_CHECK(replay.step() >= Duration::zero(), "{}", written);
-  } catch (const InputError&) {
+  } catch (const BadInput&) {
   }
   return 0;
 }

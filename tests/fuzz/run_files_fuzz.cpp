@@ -11,6 +11,7 @@
 namespace {
 
 using namespace baechi;
+using namespace baechi::validate;
 
 void survives(const std::string& text, auto parse, auto write) {
   const std::string written = write(parse(text, "fuzz"));

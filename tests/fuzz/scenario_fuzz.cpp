@@ -4,9 +4,9 @@
 #include <string>
 
 #include "scenarios/read/load.h"
-#include "scenarios/run/build.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
+#include "scenarios/run/build.h"
 #include "sim/error.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name

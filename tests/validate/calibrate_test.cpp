@@ -5,10 +5,13 @@
 #include <cmath>
 
 #include "sim/error.h"
-#include "validate/executor.h"
+#include "validate/benchmarks.h"
+#include "validate/replays.h"
 #include "validate/statistics.h"
+#include "validate/virtual_clock.h"
 
 using namespace baechi;
+using namespace baechi::validate;
 
 namespace {
 

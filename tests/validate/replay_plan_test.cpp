@@ -1,5 +1,3 @@
-#include "validate/replay_plan.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,10 +12,13 @@
 #include "tests/small_graphs.h"
 #include "tests/this_build.h"
 #include "tests/validate/example_plan.h"
+#include "validate/plan/plan.h"
 #include "validate/plan_of_step.h"
 #include "validate/predictor.h"
+#include "validate/validation_run.h"
 
 using namespace baechi;
+using namespace baechi::validate;
 using namespace baechi::testing;
 
 namespace {

@@ -1,5 +1,3 @@
-#include "validate/score.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -13,11 +11,15 @@
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
+#include "validate/benchmarks.h"
 #include "validate/calibrate.h"
-#include "validate/executor.h"
 #include "validate/export.h"
+#include "validate/replays.h"
+#include "validate/validation_report.h"
+#include "validate/virtual_clock.h"
 
 using namespace baechi;
+using namespace baechi::validate;
 using namespace baechi::testing;
 
 namespace {
@@ -37,8 +39,8 @@ ReplayPlan small_plan() {
   ReplayPlan plan;
   plan.name = "small/x/0";
   plan.devices = 2;
-  plan.budget = {Bytes{1000}, Bytes{1000}};
-  plan.resident = {Bytes{0}, Bytes{0}};
+  plan.budget = {1000, 1000};
+  plan.resident = {0, 0};
   const auto spin = [](int device, std::int64_t ns, std::vector<int> after) {
     return Task{.device = device,
                 .length = Duration{ns},
@@ -49,7 +51,7 @@ ReplayPlan small_plan() {
                 Task{.transfer = true,
                      .device = 0,
                      .to = 1,
-                     .bytes = {100},
+                     .bytes = 100,
                      .length = Duration{5000},
                      .body = {},
                      .after = {1}},
@@ -82,13 +84,13 @@ sweep:
 )";
 
 /// A run on a virtual clock, its files written and read.
-RunFolder virtual_run(const TemporaryFolder& folder, Unknowns replaying,
-                      const ExportChoice& choice = {}) {
+ValidationRun virtual_run(const TemporaryFolder& folder, Unknowns replaying,
+                          const ExportChoice& choice = {}) {
   const Exported exported = export_plans(sweep_of(scenario), choice, folder.file(""));
   CHECK(exported.plans == 20 * (1 + choice.budgets.size()));
   const auto plans = read_plans(folder.file("plans"));
   VirtualClock clock(virtual_truth(3), {.noise = 0.005, .jitter_ns = 20}, 7);
-  RunFolder run;
+  ValidationRun run;
   run.measurements = run_benchmarks(clock, 20);
   clock.set(replaying);
   replay_plans(clock, plans, {.replays = 10, .timelines = 2}, run);
@@ -96,7 +98,7 @@ RunFolder virtual_run(const TemporaryFolder& folder, Unknowns replaying,
   folder.write("measurements.csv", measurements_csv(run.measurements));
   folder.write("steps.csv", steps_csv(run.steps));
   folder.write("timeline.csv", timeline_csv(run.timeline));
-  RunFolder again = read_run(folder.file(""));
+  ValidationRun again = read_run(folder.file(""));
   CHECK(again.measurements == run.measurements);
   CHECK(again.steps == run.steps);
   CHECK(again.timeline == run.timeline);
@@ -185,10 +187,10 @@ TEST_CASE("the report finds the error that was injected, and none where there is
   for (const double stretch : {1.0, 1.03}) {
     CAPTURE(stretch);
     const TemporaryFolder folder;
-    const RunFolder run =
+    const ValidationRun run =
         virtual_run(folder, {.noise = 0.005, .jitter_ns = 20, .stretch = stretch});
     const Calibration found = calibrate(*run.machine, run.measurements, "m.csv");
-    const Validation v = validate(run, found);
+    const Validation v = compare(run, found);
     CHECK(v.plans.size() == 20);
     CHECK(v.failed == 0);
     REQUIRE(v.layers.size() == 1);
@@ -206,20 +208,21 @@ TEST_CASE("the report finds the error that was injected, and none where there is
     const std::string text = to_text(v);
     CHECK(text.find("this is a virtual clock") != std::string::npos);
     CHECK(to_html(v).find("<canvas id=\"scatter\">") != std::string::npos);
-    CHECK(to_html(v) == to_html(validate(run, found)));
+    CHECK(to_html(v) == to_html(compare(run, found)));
   }
 }
 
 TEST_CASE("verdicts of plans with budgets are right off the boundary, and failures stay in") {
   const TemporaryFolder folder;
-  RunFolder run = virtual_run(folder, {.noise = 0.002, .jitter_ns = 10}, {.budgets = {0.5, 1.5}});
+  ValidationRun run =
+      virtual_run(folder, {.noise = 0.002, .jitter_ns = 10}, {.budgets = {0.5, 1.5}});
   const Calibration found = calibrate(*run.machine, run.measurements, "m.csv");
-  Validation v = validate(run, found);
+  Validation v = compare(run, found);
   CHECK(v.memory.verdicts + v.memory.near_verdicts == 40);
   CHECK(v.memory.wrong == 0);
   run.steps[0].verdict = Verdict::failed;
   run.steps[0].step.reset();
-  v = validate(run, found);
+  v = compare(run, found);
   CHECK(v.failed == 1);
   CHECK(to_text(v).find("; 1 failed;") != std::string::npos);
 }
@@ -304,7 +307,7 @@ TEST_CASE("recorded runs are predicted no worse than when they were recorded") {
       if (!std::filesystem::exists(folder + "/accuracy.csv")) continue;
       ++runs;
       const Validation v =
-          validate(read_run(folder), read_calibration(folder + "/calibration.yaml"));
+          compare(read_run(folder), read_calibration(folder + "/calibration.yaml"));
       std::ifstream file(folder + "/accuracy.csv");
       std::string line;
       std::getline(file, line);

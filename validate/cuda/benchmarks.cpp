@@ -5,21 +5,22 @@
 #include <limits>
 #include <map>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
 constexpr std::int64_t lead = 20'000;        // ns of the spin that a subject follows
 constexpr std::int64_t large = 64LL << 20;   // bytes of the largest copy
 constexpr std::int64_t shared = 16LL << 20;  // bytes of copies at the same time
-constexpr Mode modes[]{Mode::graph, Mode::stream};
+constexpr SubmitMode modes[]{SubmitMode::graph, SubmitMode::stream};
 
-Benchmark gap(Mode mode, bool cross) {
+Benchmark gap(SubmitMode mode, bool cross) {
   constexpr int chain = 100;
-  Benchmark b{
-      .row = {.what = cross ? "gap_cross" : "gap_same", .mode = name_of(mode), .count = chain},
-      .plan = empty_plan("gap", 2, mode, Way::link),
-      .value = Benchmark::Value::gaps};
+  Benchmark b{.row = {.what = cross ? "gap_cross" : "gap_same",
+                      .mode = std::string(to_text(mode)),
+                      .count = chain},
+              .plan = empty_plan("gap", 2, mode, Way::link),
+              .value = Benchmark::Value::gaps};
   for (int i = 0; i < chain; ++i)
     add_spin(b.plan, cross ? i % 2 : 0, 5'000,
              i == 0 ? std::vector<int>{} : std::vector<int>{i - 1});
@@ -27,12 +28,12 @@ Benchmark gap(Mode mode, bool cross) {
 }
 
 /// A chain that alternates between two devices, so that each task has an event and a wait.
-Benchmark submission(Mode mode, bool transfers, int count) {
+Benchmark submission(SubmitMode mode, bool transfers, int count) {
   Benchmark b{.row = {.what = "submit",
-                      .mode = name_of(mode),
-                      .subject = mode == Mode::graph ? ""
-                                 : transfers         ? "transfer"
-                                                     : "op",
+                      .mode = std::string(to_text(mode)),
+                      .subject = mode == SubmitMode::graph ? ""
+                                 : transfers               ? "transfer"
+                                                           : "op",
                       .count = count},
               .plan = empty_plan("submit", 2, mode, Way::link),
               .value = Benchmark::Value::submission};
@@ -53,11 +54,11 @@ struct CopyKind {
 };
 
 /// One transfer of `device`'s, after `producer`.
-int add_copy(Plan& plan, const CopyKind& kind, int device, std::int64_t bytes, int producer) {
+int add_copy(ReplayPlan& plan, const CopyKind& kind, int device, std::int64_t bytes, int producer) {
   const int next = (device + 1) % plan.devices;
   const std::string subject = kind.subject;
-  const int from = subject == "h2d" ? host : device;
-  const int to = subject == "d2h" ? host : subject == "h2d" ? device : next;
+  const int from = subject == "h2d" ? Task::host : device;
+  const int to = subject == "d2h" ? Task::host : subject == "h2d" ? device : next;
   return add_transfer(plan, from, to, bytes, kind.ns, {producer});
 }
 
@@ -66,10 +67,10 @@ std::string args_of_copy(const CopyKind& kind, std::int64_t bytes) {
 }
 
 /// `in_a_row` transfers of one producer in one queue.
-Benchmark copy(Mode mode, const CopyKind& kind, std::int64_t bytes, int in_a_row) {
+Benchmark copy(SubmitMode mode, const CopyKind& kind, std::int64_t bytes, int in_a_row) {
   Benchmark b{.row = {.what = "copy",
-                      .mode = name_of(mode),
-                      .way = name_of(kind.way),
+                      .mode = std::string(to_text(mode)),
+                      .way = std::string(to_text(kind.way)),
                       .subject = kind.subject,
                       .args = args_of_copy(kind, bytes),
                       .count = in_a_row},
@@ -82,10 +83,11 @@ Benchmark copy(Mode mode, const CopyKind& kind, std::int64_t bytes, int in_a_row
   return b;
 }
 
-Benchmark contention(Mode mode, const CopyKind& kind, std::int64_t bytes, int devices, int busy) {
+Benchmark contention(SubmitMode mode, const CopyKind& kind, std::int64_t bytes, int devices,
+                     int busy) {
   Benchmark b{.row = {.what = "contention",
-                      .mode = name_of(mode),
-                      .way = name_of(kind.way),
+                      .mode = std::string(to_text(mode)),
+                      .way = std::string(to_text(kind.way)),
                       .subject = kind.subject,
                       .args = args_of_copy(kind, bytes),
                       .count = busy},
@@ -102,11 +104,11 @@ Benchmark contention(Mode mode, const CopyKind& kind, std::int64_t bytes, int de
   return b;
 }
 
-Benchmark op(Mode mode, const Body& body) {
+Benchmark op(SubmitMode mode, const Body& body) {
   Benchmark b{.row = {.what = "op",
-                      .mode = name_of(mode),
-                      .subject = name_of(body.kind),
-                      .args = args_of(body)},
+                      .mode = std::string(to_text(mode)),
+                      .subject = std::string(to_text(body.kind)),
+                      .args = args_text(body)},
               .plan = empty_plan("op", 1, mode, Way::link),
               .value = Benchmark::Value::lengths};
   add_spin(b.plan, 0, lead);
@@ -120,12 +122,12 @@ Benchmark interference(const Body& subject, const Body& neighbour, int count) {
   constexpr int repeats = 24;
   constexpr std::int64_t head_start = 200'000;
   Benchmark b{.row = {.what = "interference",
-                      .mode = name_of(Mode::graph),
-                      .subject = name_of(subject.kind),
-                      .args = args_of(subject),
-                      .against = name_of(neighbour.kind),
+                      .mode = std::string(to_text(SubmitMode::graph)),
+                      .subject = std::string(to_text(subject.kind)),
+                      .args = args_text(subject),
+                      .against = std::string(to_text(neighbour.kind)),
                       .count = count},
-              .plan = empty_plan("interference", count + 1, Mode::graph, Way::link),
+              .plan = empty_plan("interference", count + 1, SubmitMode::graph, Way::link),
               .value = Benchmark::Value::lengths};
   for (int i = 0; i < repeats; ++i)
     for (int device = 1; device <= count; ++device)
@@ -136,16 +138,16 @@ Benchmark interference(const Body& subject, const Body& neighbour, int count) {
 }
 
 Body spin(std::int64_t ns) {
-  return {.kind = Body::Kind::spin, .a = ns};
+  return {.kind = BodyKind::spin, .args = {ns}};
 }
 Body gemm(std::int64_t n) {
-  return {.kind = Body::Kind::gemm, .a = n};
+  return {.kind = BodyKind::gemm, .args = {n}};
 }
 Body ew(std::int64_t bytes) {
-  return {.kind = Body::Kind::ew, .a = bytes};
+  return {.kind = BodyKind::ew, .args = {bytes}};
 }
 Body cublas(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return {.kind = Body::Kind::cublas, .a = m, .b = n, .c = k};
+  return {.kind = BodyKind::cublas, .args = {m, n, k}};
 }
 
 std::vector<Body> bodies(bool with_cublas) {
@@ -171,7 +173,7 @@ std::vector<CopyKind> copy_kinds(bool peer) {
 }
 
 void add_copies(std::vector<Benchmark>& all, const BenchmarkOptions& options) {
-  for (const Mode mode : modes) {
+  for (const SubmitMode mode : modes) {
     for (CopyKind kind : copy_kinds(options.peer)) {
       for (std::int64_t bytes = 64; bytes <= large; bytes *= 4) {
         for (const int in_a_row : {1, 4}) all.push_back(copy(mode, kind, bytes, in_a_row));
@@ -211,7 +213,7 @@ bool surrounded(const Benchmark& b, const Timeline& times, const Interval& subje
   for (const int n : b.neighbours) {
     const Interval& run = times[static_cast<std::size_t>(n)];
     const auto [device, is_new] =
-        busy.try_emplace(b.plan.tasks[static_cast<std::size_t>(n)].device, run);
+        busy.try_emplace(b.plan.tasks[static_cast<std::size_t>(n)].owner(), run);
     device->second.end = std::max(device->second.end, run.end);
   }
   return std::ranges::all_of(busy, [&](const auto& device) {
@@ -241,7 +243,7 @@ std::vector<double> Benchmark::samples(const Timeline& times, std::int64_t first
   };
   switch (value) {
     case Value::submission:
-      if (plan.mode == Mode::graph)
+      if (plan.mode == SubmitMode::graph)
         found.push_back(static_cast<double>(submit_ns));
       else
         found.push_back(static_cast<double>(submit_ns - first_ns) /
@@ -271,53 +273,56 @@ std::vector<Benchmark> benchmarks(const BenchmarkOptions& options) {
   std::vector<Benchmark> all;
   add_copies(all, options);
   if (options.peer) return all;
-  for (const Mode mode : modes) {
+  for (const SubmitMode mode : modes) {
     for (const bool cross : {false, true}) all.push_back(gap(mode, cross));
     for (const Body& body : bodies(options.cublas)) all.push_back(op(mode, body));
   }
   for (const bool transfers : {false, true})
-    all.push_back(submission(Mode::stream, transfers, 101));
-  all.push_back(submission(Mode::graph, false, 100));
+    all.push_back(submission(SubmitMode::stream, transfers, 101));
+  all.push_back(submission(SubmitMode::graph, false, 100));
   add_interference(all, options);
   return all;
 }
 
 Benchmark canary() {
-  Benchmark b = op(Mode::graph, gemm(2048));
+  Benchmark b = op(SubmitMode::graph, gemm(2048));
   b.row.what = "canary";
   return b;
 }
 
-Plan empty_plan(const std::string& name, int devices, Mode mode, Way way) {
-  Plan plan{.name = name, .devices = devices, .mode = mode, .way = way};
+ReplayPlan empty_plan(const std::string& name, int devices, SubmitMode mode, Way way) {
+  ReplayPlan plan;
+  plan.name = name;
+  plan.devices = devices;
+  plan.mode = mode;
+  plan.way = way;
   plan.budget.assign(static_cast<std::size_t>(devices), 0);
   plan.resident = plan.budget;
   return plan;
 }
 
-int add_op(Plan& plan, int device, const Body& body, std::vector<int> after) {
+int add_op(ReplayPlan& plan, int device, const Body& body, std::vector<int> after) {
   plan.tasks.push_back({.device = device,
-                        .ns = body.kind == Body::Kind::spin ? body.a : 0,
+                        .length = Nanoseconds{body.kind == BodyKind::spin ? body.args[0] : 0},
                         .body = body,
                         .after = std::move(after)});
   return static_cast<int>(plan.tasks.size()) - 1;
 }
 
-int add_spin(Plan& plan, int device, std::int64_t ns, std::vector<int> after) {
+int add_spin(ReplayPlan& plan, int device, std::int64_t ns, std::vector<int> after) {
   return add_op(plan, device, spin(ns), std::move(after));
 }
 
-int add_transfer(Plan& plan, int from, int to, std::int64_t bytes, std::int64_t ns,
+int add_transfer(ReplayPlan& plan, int from, int to, std::int64_t bytes, std::int64_t ns,
                  std::vector<int> after) {
   plan.tasks.push_back({.transfer = true,
-                        .device = from == host ? to : from,
-                        .queue = 0,
-                        .from = from,
+                        .device = from,
                         .to = to,
                         .bytes = bytes,
-                        .ns = ns,
+                        .length = Nanoseconds{ns},
+                        .body = {},
                         .after = std::move(after)});
   return static_cast<int>(plan.tasks.size()) - 1;
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

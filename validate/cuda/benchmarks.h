@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "validate/cuda/plan.h"
 #include "validate/cuda/timeline.h"
+#include "validate/plan/plan.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 struct Measurement {
   std::string what{}, mode{}, way{}, subject{}, args{}, against{};
@@ -28,7 +28,7 @@ struct Benchmark {
     lengths,     ///< of the subjects
   };
   Measurement row{};  ///< all but round and value
-  Plan plan{};
+  ReplayPlan plan{};
   Value value = Value::gaps;
   std::vector<int> subjects{};    ///< tasks: of hand_over the producers, of lengths those meant
   std::vector<int> readers{};     ///< of hand_over
@@ -53,12 +53,12 @@ std::vector<Benchmark> benchmarks(const BenchmarkOptions& options);
 Benchmark canary();
 
 /// A plan of `devices` devices and nothing yet, without limits on memory.
-Plan empty_plan(const std::string& name, int devices, Mode mode, Way way);
+ReplayPlan empty_plan(const std::string& name, int devices, SubmitMode mode, Way way);
 
 /// Adds an op and returns its number. `after` ascends.
-int add_op(Plan& plan, int device, const Body& body, std::vector<int> after = {});
-int add_spin(Plan& plan, int device, std::int64_t ns, std::vector<int> after = {});
-int add_transfer(Plan& plan, int from, int to, std::int64_t bytes, std::int64_t ns,
+int add_op(ReplayPlan& plan, int device, const Body& body, std::vector<int> after = {});
+int add_spin(ReplayPlan& plan, int device, std::int64_t ns, std::vector<int> after = {});
+int add_transfer(ReplayPlan& plan, int from, int to, std::int64_t bytes, std::int64_t ns,
                  std::vector<int> after = {});
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 ClockRate::ClockRate() {
   void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -26,4 +26,4 @@ void ClockRate::sample() {
   highest_ = std::max(highest_, mhz);
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -1,7 +1,7 @@
 /// The SM clock of GPU 0, as NVML tells it where it is there. Read only: nothing is ever set.
 #pragma once
 
-namespace replay {
+namespace baechi::validate::replay {
 
 class ClockRate {
  public:
@@ -18,4 +18,4 @@ class ClockRate {
   unsigned lowest_ = 0, highest_ = 0;
 };
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
@@ -69,4 +69,4 @@ void Cublas::gemm(cudaStream_t stream, float* c, const void* a, const void* b, s
          "cublasGemmEx");
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -7,7 +7,7 @@
 
 #include "validate/cuda/cuda_check.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 /// A handle with a workspace of its own, for one device's partition.
 class Cublas {
@@ -38,4 +38,4 @@ class Cublas {
                      int compute, int algorithm);
 };
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 /// No usable GPU here, or not what was asked of it: exit code 77.
 struct Skip : std::runtime_error {
@@ -35,7 +35,7 @@ inline void check(CUresult error, const char* call) {
                                           std::to_string(static_cast<int>(error)));
 }
 
-#define REPLAY_CUDA(call) ::replay::check((call), #call)
+#define REPLAY_CUDA(call) ::baechi::validate::replay::check((call), #call)
 
 /// A driver function as it was in CUDA `version` (12050 is 12.5). Throws Skip if the driver lacks
 /// it.
@@ -88,4 +88,4 @@ inline void wait_for(cudaStream_t to, cudaStream_t from, cudaEvent_t with) {
   REPLAY_CUDA(cudaStreamWaitEvent(to, with, 0));
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -9,7 +9,7 @@
 #include "validate/cuda/cuda_check.h"
 #include "validate/cuda/kernels.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
@@ -84,4 +84,4 @@ std::string wrong_kernel() {
   return "";
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -2,9 +2,9 @@
 #pragma once
 #include <string>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 /// Compares gemm, ew and link with the host's results. "" or what is wrong. Throws CudaError.
 std::string wrong_kernel();
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -6,7 +6,7 @@
 #include "validate/cuda/cuda_check.h"
 #include "validate/cuda/kernels.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
@@ -258,4 +258,4 @@ void launch_clock(cudaStream_t stream, const unsigned* question, unsigned* answe
   REPLAY_CUDA(cudaGetLastError());
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

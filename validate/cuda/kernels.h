@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 /// SM ids, as bits.
 using SmSet = std::array<unsigned long long, 4>;
@@ -56,4 +56,4 @@ void launch_tick(cudaStream_t stream, unsigned long long* ns, int reads);
 void launch_clock(cudaStream_t stream, const unsigned* question, unsigned* answer,
                   unsigned long long* time, unsigned count);
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

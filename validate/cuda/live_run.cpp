@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 LiveRun::LiveRun(Step& step)
     : step_(step),
@@ -20,7 +20,7 @@ LiveRun::LiveRun(Step& step)
     readers_left_.push_back(readers.size());
   }
   for (const Task& task : plan_.tasks) {
-    step_.machine_.enter(step_.machine_.device(task.device));
+    step_.machine_.enter(step_.machine_.device(task.owner()));
     ends_.push_back(event());
   }
 }
@@ -100,4 +100,4 @@ void LiveRun::run(StepResult& result) {
   for (const auto& pool : pools_) result.peak.push_back(pool->most_used());
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -8,7 +8,7 @@
 #include "validate/cuda/memory_pool.h"
 #include "validate/cuda/step.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 /// The host notices an end, and starts what follows, some microseconds late: for memory verdicts,
 /// and for times only if ops are long.
@@ -25,7 +25,7 @@ class LiveRun {
   bool is_ready(int task) const;
 
   Step& step_;
-  const Plan& plan_;
+  const ReplayPlan& plan_;
   std::vector<std::unique_ptr<MemoryPool>> pools_;    ///< [devices]
   std::vector<void*> memory_;                         ///< [buffers]
   std::vector<std::vector<std::size_t>> taken_by_;    ///< [tasks], buffers
@@ -35,4 +35,4 @@ class LiveRun {
   std::vector<bool> ended_;                           ///< [tasks]
 };
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

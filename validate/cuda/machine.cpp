@@ -7,7 +7,7 @@
 
 #include "validate/cuda/kernels.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
@@ -75,7 +75,7 @@ Machine::Machine(const MachineOptions& options) : options_(options) {
 }
 
 cudaStream_t Machine::queue(const Task& task) {
-  const Device& owner = device(task.device);
+  const Device& owner = device(task.owner());
   if (!task.transfer) return owner.compute_queue.get();
   return owner.transfer_queues[static_cast<std::size_t>(task.queue)].get();
 }
@@ -187,4 +187,4 @@ std::int64_t Machine::clock_against_host(Device& device) const {
   return ahead;
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

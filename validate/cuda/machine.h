@@ -10,9 +10,9 @@
 #include "validate/cuda/cublas.h"
 #include "validate/cuda/cuda_check.h"
 #include "validate/cuda/partitions.h"
-#include "validate/cuda/plan.h"
+#include "validate/plan/plan.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 struct MachineOptions {
   int devices = 4;
@@ -74,9 +74,10 @@ class Machine {
 /// none.
 int open_gpus();
 
-/// Of the GPU that device 0 is on, for machine.txt: "gpu", "driver", "cuda", "sms" and more.
+/// Facts about the GPU that device 0 is on, for machine.txt: "gpu", "driver", "cuda", "sms" and
+/// more.
 std::vector<std::pair<std::string, std::string>> gpu_facts();
 
 std::int64_t host_ns();  ///< of a monotonic clock
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

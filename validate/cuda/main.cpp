@@ -1,17 +1,21 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <iterator>
 #include <span>
+#include <sstream>
 #include <string_view>
 
 #include "validate/cuda/measure.h"
 #include "validate/cuda/replays.h"
 #include "validate/cuda/settle.h"
+#include "validate/plan/fields.h"
 
 namespace {
 
-using namespace replay;
+using namespace baechi::validate;
+using namespace baechi::validate::replay;
 
 constexpr const char* usage =
     R"(baechi_replay --check PLAN...          are these plans good? needs no GPU
@@ -100,13 +104,21 @@ Arguments parse(std::span<char*> words) {
   return a;
 }
 
+ReplayPlan read_plan(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw BadInput(file + ": cannot be read");
+  std::ostringstream text;
+  text << in.rdbuf();
+  return parse_plan(text.str(), file);
+}
+
 /// All plans, or the mistakes of all.
-std::vector<Plan> read_plans(const std::vector<std::string>& files) {
-  std::vector<Plan> plans;
+std::vector<ReplayPlan> read_plans(const std::vector<std::string>& files) {
+  std::vector<ReplayPlan> plans;
   std::string mistakes;
   for (const std::string& file : files) {
     try {
-      plans.push_back(read_plan_file(file));
+      plans.push_back(read_plan(file));
       for (std::size_t i = 0; i + 1 < plans.size(); ++i)
         if (plans[i].name == plans.back().name)
           throw BadInput(file + ":2: " + files[i] + " has the same name");
@@ -118,7 +130,7 @@ std::vector<Plan> read_plans(const std::vector<std::string>& files) {
   return plans;
 }
 
-void summarize(const Plan& plan) {
+void summarize(const ReplayPlan& plan) {
   std::size_t transfers = 0;
   std::int64_t bytes = 0;
   for (const Task& task : plan.tasks) {
@@ -128,8 +140,8 @@ void summarize(const Plan& plan) {
   std::printf(
       "%s: %d devices, %s, %s, memory %s; %zu ops, %zu transfers of %lld bytes, %zu "
       "buffers; %.3f ms without gaps\n",
-      plan.name.c_str(), plan.devices, name_of(plan.mode), name_of(plan.way),
-      plan.memory == Memory::live ? "live" : "none", plan.tasks.size() - transfers, transfers,
+      plan.name.c_str(), plan.devices, to_text(plan.mode).data(), to_text(plan.way).data(),
+      plan.live_memory ? "live" : "none", plan.tasks.size() - transfers, transfers,
       static_cast<long long>(bytes), plan.buffers.size(),
       static_cast<double>(span(first_in_first_out(plan, 0, 0))) / 1e6);
 }
@@ -137,7 +149,7 @@ void summarize(const Plan& plan) {
 int run(const Arguments& a) {
   switch (a.verb) {
     case Verb::check:
-      for (const Plan& plan : read_plans(a.plans)) summarize(plan);
+      for (const ReplayPlan& plan : read_plans(a.plans)) summarize(plan);
       return 0;
     case Verb::replay:
       return replay_plans(read_plans(a.plans), {.folder = a.folder,

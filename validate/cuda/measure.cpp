@@ -11,7 +11,7 @@
 #include "validate/cuda/run_folder.h"
 #include "validate/cuda/step.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
@@ -23,7 +23,7 @@ struct Prepared {
   std::unique_ptr<Step> step;
 };
 
-/// Those of `all` that this machine can run; says which it cannot, and why.
+/// The benchmarks of `all` that this machine can run; prints which it cannot run, and why.
 std::vector<Prepared> prepare(Machine& machine, std::span<const Benchmark> all) {
   std::vector<Prepared> prepared;
   for (const Benchmark& b : all) {
@@ -86,9 +86,9 @@ std::int64_t granted(std::int64_t budget) {
   return bytes;
 }
 
-MachineOptions machine_for(const std::vector<const Plan*>& plans, int devices) {
+MachineOptions machine_for(const std::vector<const ReplayPlan*>& plans, int devices) {
   MachineOptions options{.devices = devices};
-  for (const Plan* plan : plans) {
+  for (const ReplayPlan* plan : plans) {
     options.devices = std::max(options.devices, plan->devices);
     options.queues = std::max(options.queues, plan->queues);
     options.scratch = std::max(options.scratch, scratch_of(*plan));
@@ -111,7 +111,7 @@ int measure(const MeasureOptions& options) {
   open_gpus();
   const std::vector<Benchmark> all =
       benchmarks({.devices = options.devices, .cublas = has_cublas(), .peer = options.peer});
-  std::vector<const Plan*> plans;
+  std::vector<const ReplayPlan*> plans;
   plans.reserve(all.size());
   for (const Benchmark& b : all) plans.push_back(&b.plan);
   MachineOptions machine_options = machine_for(plans, options.devices);
@@ -144,4 +144,4 @@ int measure(const MeasureOptions& options) {
   return failed == 0 ? 0 : 1;
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

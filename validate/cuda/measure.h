@@ -7,7 +7,7 @@
 #include "validate/cuda/benchmarks.h"
 #include "validate/cuda/machine.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 struct MeasureOptions {
   std::string folder;
@@ -26,9 +26,9 @@ int measure(const MeasureOptions& options);
 std::int64_t granted(std::int64_t budget);
 
 /// Largest needs of `plans`, and at least as much as makes caches miss.
-MachineOptions machine_for(const std::vector<const Plan*>& plans, int devices);
+MachineOptions machine_for(const std::vector<const ReplayPlan*>& plans, int devices);
 
 /// A random order of 0 to n - 1, the same for equal seeds.
 std::vector<std::size_t> shuffled(std::size_t n, std::uint64_t seed);
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

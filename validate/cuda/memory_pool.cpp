@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
@@ -69,4 +69,4 @@ std::int64_t MemoryPool::most_used() const {
   return static_cast<std::int64_t>(bytes);
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -7,12 +7,12 @@
 
 #include "validate/cuda/cuda_check.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 /// Allocations are known to be free for reuse once given back: use it with completion known only.
 class MemoryPool {
  public:
-  /// Of the current GPU. The driver may round the budget up; measure it. Throws CudaError.
+  /// A pool on the current GPU. The driver may round the budget up; measure it. Throws CudaError.
   explicit MemoryPool(std::int64_t budget);
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
@@ -34,4 +34,4 @@ class MemoryPool {
   std::set<void*> held_;
 };
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

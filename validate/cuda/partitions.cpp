@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
@@ -116,4 +116,4 @@ bool overlap(const SmSet& a, const SmSet& b) {
   return false;
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

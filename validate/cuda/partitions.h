@@ -8,7 +8,7 @@
 #include "validate/cuda/cuda_check.h"
 #include "validate/cuda/kernels.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 /// A set of SMs. Without a context: all of the GPU, on which grids keep to `sms` blocks' worth.
 struct Part {
@@ -45,4 +45,4 @@ int count(const SmSet& set);
 bool within(const SmSet& inner, const SmSet& outer);
 bool overlap(const SmSet& a, const SmSet& b);
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -7,12 +7,12 @@
 #include "validate/cuda/run_folder.h"
 #include "validate/cuda/step.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
 struct Prepared {
-  const Plan* plan = nullptr;
+  const ReplayPlan* plan = nullptr;
   std::unique_ptr<Step> step{};  ///< nullptr: failed
   int replays = 0;
 };
@@ -42,7 +42,7 @@ struct Run {
     return static_cast<double>(host_ns() - begin) / 1e9 > share * options.seconds;
   }
 
-  void fail(const Plan& plan, int replay, int round, const std::string& why) {
+  void fail(const ReplayPlan& plan, int replay, int round, const std::string& why) {
     std::fprintf(stderr, "failed: %s: %s\n", plan.name.c_str(), why.c_str());
     StepResult result;
     result.verdict = StepResult::Verdict::failed;
@@ -54,7 +54,7 @@ struct Run {
 /// One replay. `round` < 0: warm-up. A plan that failed is not run again.
 void run_once(Run& run, Prepared& prepared, int round) {
   if (prepared.step == nullptr) return;
-  if (prepared.plan->memory == Memory::live && prepared.replays >= most_live_replays) return;
+  if (prepared.plan->live_memory && prepared.replays >= most_live_replays) return;
   StepResult result;
   try {
     result = prepared.step->run();
@@ -89,9 +89,9 @@ void watch_clock(Run& run, Step* canary, const Benchmark& benchmark, int block) 
   }
 }
 
-void replay_on(Machine& machine, Run& run, const std::vector<const Plan*>& plans) {
+void replay_on(Machine& machine, Run& run, const std::vector<const ReplayPlan*>& plans) {
   std::vector<Prepared> prepared;
-  for (const Plan* plan : plans) {
+  for (const ReplayPlan* plan : plans) {
     prepared.push_back({.plan = plan});
     try {
       prepared.back().step = std::make_unique<Step>(machine, *plan);
@@ -120,11 +120,12 @@ void replay_on(Machine& machine, Run& run, const std::vector<const Plan*>& plans
 
 }  // namespace
 
-int replay_plans(const std::vector<Plan>& plans, const ReplayOptions& options) {
+int replay_plans(const std::vector<ReplayPlan>& plans, const ReplayOptions& options) {
   open_gpus();
-  std::vector<const Plan*> on_parts;
-  std::vector<const Plan*> on_gpus;
-  for (const Plan& plan : plans) (plan.way == Way::peer ? on_gpus : on_parts).push_back(&plan);
+  std::vector<const ReplayPlan*> on_parts;
+  std::vector<const ReplayPlan*> on_gpus;
+  for (const ReplayPlan& plan : plans)
+    (plan.way == Way::peer ? on_gpus : on_parts).push_back(&plan);
   make_folder(options.folder);
   Run run(options);
   if (!on_parts.empty()) {
@@ -144,7 +145,7 @@ int replay_plans(const std::vector<Plan>& plans, const ReplayOptions& options) {
       replay_on(machine, run, on_gpus);
       if (on_parts.empty()) write_machine(options.folder, machine, run.clock);
     } catch (const Skip& reason) {
-      for (const Plan* plan : on_gpus) run.fail(*plan, 0, 0, reason.what());
+      for (const ReplayPlan* plan : on_gpus) run.fail(*plan, 0, 0, reason.what());
     }
   }
   run.steps.finish();
@@ -155,4 +156,4 @@ int replay_plans(const std::vector<Plan>& plans, const ReplayOptions& options) {
   return run.failed == 0 ? 0 : 1;
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

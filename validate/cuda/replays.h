@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "validate/cuda/plan.h"
+#include "validate/plan/plan.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 struct ReplayOptions {
   std::string folder;
@@ -22,6 +22,6 @@ struct ReplayOptions {
 
 /// Exit code: 1 if a replay failed (out of memory is no failure). Throws Skip where there is no
 /// usable GPU.
-int replay_plans(const std::vector<Plan>& plans, const ReplayOptions& options);
+int replay_plans(const std::vector<ReplayPlan>& plans, const ReplayOptions& options);
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -4,7 +4,7 @@
 #include <ctime>
 #include <filesystem>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 TextFile::TextFile(std::string path, const std::string& header, bool more)
     : path_(std::move(path)), out_(path_ + ".part", std::ios::binary) {
@@ -27,10 +27,10 @@ std::string steps_header() {
   return "plan,replay,round,mode,step_ns,submit_ns,verdict,peak_bytes";
 }
 
-std::string steps_line(const Plan& plan, int replay, int round, const StepResult& result) {
+std::string steps_line(const ReplayPlan& plan, int replay, int round, const StepResult& result) {
   const bool ok = result.verdict == StepResult::Verdict::ok;
   std::string text = plan.name + "," + std::to_string(replay) + "," + std::to_string(round) + "," +
-                     name_of(plan.mode) + ",";
+                     std::string(to_text(plan.mode)) + ",";
   if (ok) text += std::to_string(span(result.times));
   text += ",";
   if (ok) text += std::to_string(result.submit_ns);
@@ -45,10 +45,10 @@ std::string timeline_header() {
   return "plan,replay,round,mode,task,start_ns,end_ns";
 }
 
-void write_timeline(TextFile& file, const Plan& plan, int replay, int round,
+void write_timeline(TextFile& file, const ReplayPlan& plan, int replay, int round,
                     const Timeline& times) {
   const std::string begin = plan.name + "," + std::to_string(replay) + "," + std::to_string(round) +
-                            "," + name_of(plan.mode) + ",";
+                            "," + std::string(to_text(plan.mode)) + ",";
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (times[i].known())
       file.line(begin + std::to_string(i) + "," + std::to_string(times[i].start) + "," +
@@ -92,4 +92,4 @@ void make_folder(const std::string& folder) {
   if (error) throw BadInput(folder + ": cannot be made: " + error.message());
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

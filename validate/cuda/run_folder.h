@@ -7,8 +7,9 @@
 #include "validate/cuda/clock_rate.h"
 #include "validate/cuda/machine.h"
 #include "validate/cuda/step.h"
+#include "validate/plan/fields.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 class TextFile {
  public:
@@ -25,14 +26,15 @@ class TextFile {
 };
 
 std::string steps_header();
-std::string steps_line(const Plan& plan, int replay, int round, const StepResult& result);
+std::string steps_line(const ReplayPlan& plan, int replay, int round, const StepResult& result);
 
 std::string timeline_header();
-void write_timeline(TextFile& file, const Plan& plan, int replay, int round, const Timeline& times);
+void write_timeline(TextFile& file, const ReplayPlan& plan, int replay, int round,
+                    const Timeline& times);
 
 /// machine.txt
 void write_machine(const std::string& folder, const Machine& machine, const ClockRate& clock);
 
 void make_folder(const std::string& folder);  ///< Throws BadInput if it cannot.
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

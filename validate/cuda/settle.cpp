@@ -13,10 +13,10 @@
 #include "validate/cuda/kernel_check.h"
 #include "validate/cuda/measure.h"
 #include "validate/cuda/run_folder.h"
-#include "validate/cuda/statistics.h"
 #include "validate/cuda/step.h"
+#include "validate/plan/quantiles.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
@@ -50,7 +50,7 @@ std::vector<double> samples_of(Machine& machine, const Benchmark& benchmark) {
   return all;
 }
 
-/// Of the benchmarks, those whose row begins so: "what,mode,way,subject,args,against,count".
+/// The benchmarks whose row begins so: "what,mode,way,subject,args,against,count".
 std::vector<Benchmark> chosen(int devices, bool cublas, const std::string& begin) {
   std::vector<Benchmark> all = benchmarks({.devices = devices, .cublas = cublas});
   std::erase_if(all, [&](const Benchmark& b) { return !b.row.line().starts_with(begin); });
@@ -86,9 +86,9 @@ class Questions {
   /// Full-width ops on all devices, each after the one before it on the next device. A step itself
   /// refuses ops outside their parts, and ops before what they come after.
   Answer graphs() {
-    Plan plan = empty_plan("graph", devices_, Mode::graph, Way::link);
+    ReplayPlan plan = empty_plan("graph", devices_, SubmitMode::graph, Way::link);
     for (int i = 0; i < 4 * devices_; ++i)
-      add_op(plan, i % devices_, {.kind = Body::Kind::gemm, .a = 1024},
+      add_op(plan, i % devices_, {.kind = BodyKind::gemm, .args = {1024}},
              i < devices_
                  ? std::vector<int>{}
                  : std::vector<int>{i - devices_ + (i % devices_ == 0 ? devices_ - 1 : -1)});
@@ -175,9 +175,9 @@ class Questions {
   /// A GEMM before, and after seconds of GEMMs on all devices.
   Answer clock() {
     const Benchmark watch = canary();
-    Plan load = empty_plan("load", devices_, Mode::stream, Way::link);
+    ReplayPlan load = empty_plan("load", devices_, SubmitMode::stream, Way::link);
     for (int i = 0; i < 50 * devices_; ++i)
-      add_op(load, i % devices_, {.kind = Body::Kind::gemm, .a = 2048});
+      add_op(load, i % devices_, {.kind = BodyKind::gemm, .args = {2048}});
     Step step(*machine_, load);
     ClockRate rate;
     rate.sample();
@@ -231,7 +231,7 @@ class Questions {
   /// Relative error of the step time that a queue model with the measured gaps foretells.
   double first_layer_error(unsigned seed) {
     std::mt19937 random(seed);
-    Plan plan = empty_plan("random", devices_, Mode::graph, Way::link);
+    ReplayPlan plan = empty_plan("random", devices_, SubmitMode::graph, Way::link);
     std::vector<int> ops;
     for (int i = 0; i < 60; ++i) {
       const int device = static_cast<int>(random() % static_cast<unsigned>(devices_));
@@ -239,7 +239,7 @@ class Questions {
       for (int k = 0; k < 2 && i > 0; ++k) {
         const int before =
             ops[static_cast<std::size_t>(std::max(0, i - 1 - static_cast<int>(random() % 12)))];
-        const int from = plan.tasks[static_cast<std::size_t>(before)].device;
+        const int from = plan.tasks[static_cast<std::size_t>(before)].owner();
         after.push_back(
             from == device ? before : add_transfer(plan, from, device, 1 << 20, 60'000, {before}));
       }
@@ -303,4 +303,4 @@ int settle(const std::string& folder, int devices) {
   return bad == 0 ? 0 : 1;
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

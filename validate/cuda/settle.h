@@ -2,10 +2,10 @@
 #pragma once
 #include <string>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 /// Writes settled.txt, a line per question, and prints it. Exit code: 1 if an answer is bad for the
 /// method. Throws Skip where there is no usable GPU.
 int settle(const std::string& folder, int devices);
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -6,12 +6,12 @@
 
 #include "validate/cuda/live_run.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
 /// Longer than any submission should take; a gate that opens by itself is told.
-std::int64_t gate_limit(const Plan& plan) {
+std::int64_t gate_limit(const ReplayPlan& plan) {
   return 20'000'000 + 50'000 * static_cast<std::int64_t>(plan.tasks.size());
 }
 
@@ -19,14 +19,15 @@ std::int64_t scratch_of(const Task& task) {
   const Body& body = task.body;
   if (task.transfer) return task.bytes;
   switch (body.kind) {
-    case Body::Kind::spin:
+    case BodyKind::spin:
       return 0;
-    case Body::Kind::gemm:
-      return 4 * body.a * body.a;  // A and B in half, C in float
-    case Body::Kind::ew:
-      return body.a / 2;
-    case Body::Kind::cublas:
-      return std::max(2 * (body.a * body.c + body.c * body.b), 4 * body.a * body.b);
+    case BodyKind::gemm:
+      return 4 * body.args[0] * body.args[0];  // A and B in half, C in float
+    case BodyKind::ew:
+      return body.args[0] / 2;
+    case BodyKind::cublas:
+      return std::max(2 * (body.args[0] * body.args[2] + body.args[2] * body.args[1]),
+                      4 * body.args[0] * body.args[1]);
   }
   return 0;
 }
@@ -38,7 +39,7 @@ const char* name_of(StepResult::Verdict verdict) {
   return names[static_cast<int>(verdict)];
 }
 
-std::int64_t scratch_of(const Plan& plan) {
+std::int64_t scratch_of(const ReplayPlan& plan) {
   std::int64_t most = 0;
   for (const Task& task : plan.tasks) {
     if (!task.transfer || plan.way != Way::link) most = std::max(most, scratch_of(task));
@@ -46,14 +47,14 @@ std::int64_t scratch_of(const Plan& plan) {
   return most;
 }
 
-std::int64_t pinned_of(const Plan& plan) {
+std::int64_t pinned_of(const ReplayPlan& plan) {
   std::int64_t most = 0;
   for (const Task& task : plan.tasks)
     if (task.transfer && plan.way == Way::host) most = std::max(most, task.bytes);
   return most;
 }
 
-Step::Step(Machine& machine, const Plan& plan) : machine_(machine), plan_(plan) {
+Step::Step(Machine& machine, const ReplayPlan& plan) : machine_(machine), plan_(plan) {
   if (plan.devices > machine.options().devices || plan.queues > machine.options().queues)
     throw CudaError(cudaErrorInvalidValue, "the plan has more devices or queues than the machine");
   if (plan.way == Way::peer && !machine.options().gpu_per_device)
@@ -64,8 +65,8 @@ Step::Step(Machine& machine, const Plan& plan) : machine_(machine), plan_(plan) 
   for (const Task& task : plan.tasks) {
     if (used[static_cast<std::size_t>(plan.queue_of(task))]) continue;
     used[static_cast<std::size_t>(plan.queue_of(task))] = true;
-    machine.enter(machine.device(task.device));
-    queues_.push_back({machine.queue(task), task.device, event()});
+    machine.enter(machine.device(task.owner()));
+    queues_.push_back({machine.queue(task), task.owner(), event()});
   }
   stamps_.resize(plan.tasks.size());
   const int gpus = machine.options().gpu_per_device ? plan.devices : 1;
@@ -73,7 +74,7 @@ Step::Step(Machine& machine, const Plan& plan) : machine_(machine), plan_(plan) 
     machine.enter(machine.device(gpu));
     gpu_stamps_.push_back(device_memory(std::max<std::size_t>(1, stamps_.size()) * sizeof(Stamp)));
   }
-  if (plan.mode == Mode::graph && plan.memory == Memory::none) capture();
+  if (plan.mode == SubmitMode::graph && !plan.live_memory) capture();
 }
 
 /// Offset of `bytes` in a device's scratch memory, from `next` on or from its start.
@@ -95,20 +96,20 @@ void Step::lay_out() {
   for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
     const Task& task = plan_.tasks[i];
     if (!task.transfer) {
-      places_.push_back(place_of_op(task, next[static_cast<std::size_t>(task.device)]));
+      places_.push_back(place_of_op(task, next[static_cast<std::size_t>(task.owner())]));
       continue;
     }
     int source = task.to;  // of a copy from the host that comes after none to the host
     for (const int other : task.after)
       if (const int owner = staged[static_cast<std::size_t>(other)]; owner >= 0) source = owner;
-    if (task.to == host) staged[i] = task.from;
+    if (task.to == Task::host) staged[i] = task.device;
     places_.push_back(place_of_transfer(task, source, next));
   }
 }
 
 Step::Place Step::place_of_op(const Task& task, std::int64_t& next) {
-  Device& device = machine_.device(task.device);
-  if (task.body.kind == Body::Kind::cublas && device.cublas == nullptr) {
+  Device& device = machine_.device(task.owner());
+  if (task.body.kind == BodyKind::cublas && device.cublas == nullptr) {
     machine_.enter(device);
     device.cublas = std::make_unique<Cublas>(device.compute.sms);
   }
@@ -125,10 +126,11 @@ Step::Place Step::place_of_transfer(const Task& task, int source, std::vector<st
   const auto scratch = [&](int device) {
     return slice(place.bytes, next[static_cast<std::size_t>(device)]);
   };
-  place.from = task.from == host ? machine_.device(source).pinned.get()
-                                 : machine_.device(task.from).inputs.get() + scratch(task.from);
-  place.to = task.to == host ? machine_.device(task.from).pinned.get()
-                             : machine_.device(task.to).outputs.get() + scratch(task.to);
+  place.from = task.device == Task::host
+                   ? machine_.device(source).pinned.get()
+                   : machine_.device(task.device).inputs.get() + scratch(task.device);
+  place.to = task.to == Task::host ? machine_.device(task.device).pinned.get()
+                                   : machine_.device(task.to).outputs.get() + scratch(task.to);
   return place;
 }
 
@@ -137,10 +139,11 @@ Step::Place Step::place_of_transfer(const Task& task, int source, std::vector<st
 void Step::find_waits() {
   waits_.resize(plan_.tasks.size());
   events_.resize(plan_.tasks.size());
-  std::map<std::pair<int, int>, int> seen;  // (queue, other queue) -> last task waited for
+  std::map<std::pair<std::size_t, std::size_t>, int>
+      seen;  // (queue, other queue) -> last task waited for
   for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-    const int queue = plan_.queue_of(plan_.tasks[i]);
-    std::map<int, int> last;
+    const std::size_t queue = plan_.queue_of(plan_.tasks[i]);
+    std::map<std::size_t, int> last;
     for (const int other : plan_.tasks[i].after)
       last[plan_.queue_of(plan_.tasks[static_cast<std::size_t>(other)])] = other;
     for (const auto& [of, task] : last) {
@@ -218,7 +221,7 @@ std::int64_t Step::submit_all() {
 
 void Step::launch(std::size_t i) {
   const Task& task = plan_.tasks[i];
-  Device& device = machine_.device(task.device);
+  Device& device = machine_.device(task.owner());
   if (machine_.options().gpu_per_device) machine_.enter(device);
   const cudaStream_t stream = machine_.queue(task);
   if (task.transfer)
@@ -232,17 +235,18 @@ void Step::launch_op(const Task& task, Device& device, cudaStream_t stream, cons
   const Body& body = task.body;
   auto* const result = reinterpret_cast<float*>(place.to);
   switch (body.kind) {
-    case Body::Kind::spin:
-      return launch_spin(stream, body.a, stamp);
-    case Body::Kind::ew:
-      return launch_ew(stream, device.compute.sms, place.to, place.from, body.a, stamp);
-    case Body::Kind::gemm:
+    case BodyKind::spin:
+      return launch_spin(stream, body.args[0], stamp);
+    case BodyKind::ew:
+      return launch_ew(stream, device.compute.sms, place.to, place.from, body.args[0], stamp);
+    case BodyKind::gemm:
       return launch_gemm(stream, device.compute.sms, result, place.from,
-                         place.from + 2 * body.a * body.a, static_cast<int>(body.a), stamp);
-    case Body::Kind::cublas:
+                         place.from + 2 * body.args[0] * body.args[0],
+                         static_cast<int>(body.args[0]), stamp);
+    case BodyKind::cublas:
       launch_begin(stream, stamp);
-      device.cublas->gemm(stream, result, place.from, place.from + 2 * body.a * body.c, body.a,
-                          body.b, body.c);
+      device.cublas->gemm(stream, result, place.from, place.from + 2 * body.args[0] * body.args[2],
+                          body.args[0], body.args[1], body.args[2]);
       launch_end(stream, stamp);
   }
 }
@@ -252,12 +256,12 @@ void Step::launch_transfer(const Task& task, Device& device, cudaStream_t stream
   const auto bytes = static_cast<std::size_t>(place.bytes);
   switch (plan_.way) {
     case Way::link:
-      return launch_link(stream, device.link.sms, place.to, place.from, place.bytes, task.ns,
-                         stamp);
+      return launch_link(stream, device.link.sms, place.to, place.from, place.bytes,
+                         task.length.count(), stamp);
     case Way::host:
-      REPLAY_CUDA(cudaMemcpyAsync(place.to, place.from, bytes,
-                                  task.to == host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice,
-                                  stream));
+      REPLAY_CUDA(cudaMemcpyAsync(
+          place.to, place.from, bytes,
+          task.to == Task::host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice, stream));
       return;
     case Way::peer:
       REPLAY_CUDA(cudaMemcpyPeerAsync(place.to, machine_.device(task.to).gpu, place.from,
@@ -283,7 +287,7 @@ void Step::submit(StepResult& result) {
   if (graph_ != nullptr) {
     REPLAY_CUDA(cudaGraphLaunch(graph_.get(), queues_.front().stream));
   } else {
-    if (plan_.mode == Mode::stream && !queues_.empty()) fork();
+    if (plan_.mode == SubmitMode::stream && !queues_.empty()) fork();
     first = submit_all();
   }
   const std::int64_t end = host_ns();
@@ -295,7 +299,7 @@ void Step::submit(StepResult& result) {
 StepResult Step::run() {
   StepResult result;
   reset_stamps();
-  if (plan_.memory == Memory::live) {
+  if (plan_.live_memory) {
     LiveRun(*this).run(result);
   } else {
     try {
@@ -322,7 +326,7 @@ void Step::read_stamps(StepResult& result) {
                            cudaMemcpyDeviceToHost));
     for (std::size_t i = 0; i < stamps_.size(); ++i) {
       const Task& task = plan_.tasks[i];
-      const Device& device = machine_.device(task.device);
+      const Device& device = machine_.device(task.owner());
       if (static_cast<std::size_t>(device.gpu) != gpu) continue;
       if (task.transfer && plan_.way != Way::link) continue;
       const Stamp& stamp = stamps_[i];
@@ -345,4 +349,4 @@ void Step::read_stamps(StepResult& result) {
   result.why += (result.why.empty() ? "" : "; ") + wrong;
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

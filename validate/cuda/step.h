@@ -6,32 +6,33 @@
 
 #include "validate/cuda/kernels.h"
 #include "validate/cuda/machine.h"
-#include "validate/cuda/plan.h"
 #include "validate/cuda/timeline.h"
+#include "validate/plan/plan.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 struct StepResult {
   enum class Verdict { ok, oom, failed };
   Verdict verdict = Verdict::ok;
-  std::string why;                 ///< of oom and failed
-  std::int64_t submit_ns = 0;      ///< host time to submit the step
-  std::int64_t first_ns = 0;       ///< of that, until its first task was submitted; not of graphs
-  Timeline times;                  ///< from the first start
+  std::string why;             ///< of oom and failed
+  std::int64_t submit_ns = 0;  ///< host time to submit the step
+  std::int64_t first_ns =
+      0;           ///< host time until the first task was submitted; no meaning for graphs
+  Timeline times;  ///< from the first start
   std::vector<std::int64_t> peak;  ///< [devices], or empty: not known
 };
 
 const char* name_of(StepResult::Verdict verdict);
 
 /// Bytes of scratch that the ops and transfers of `plan` want, per device, and of pinned memory.
-std::int64_t scratch_of(const Plan& plan);
-std::int64_t pinned_of(const Plan& plan);
+std::int64_t scratch_of(const ReplayPlan& plan);
+std::int64_t pinned_of(const ReplayPlan& plan);
 
 class Step {
  public:
   /// In mode graph the step is captured here. `plan` and `machine` must outlive the step. Throws
   /// CudaError if the machine cannot run it (too large for its scratch memory, no cuBLAS, ...).
-  Step(Machine& machine, const Plan& plan);
+  Step(Machine& machine, const ReplayPlan& plan);
 
   /// Throws CudaError if CUDA does: the machine may then be beyond use.
   StepResult run();
@@ -74,7 +75,7 @@ class Step {
   friend class LiveRun;
 
   Machine& machine_;
-  const Plan& plan_;
+  const ReplayPlan& plan_;
   std::vector<Place> places_;             ///< [tasks]
   std::vector<std::vector<int>> waits_;   ///< [tasks], the tasks whose events each waits for
   std::vector<Event> events_;             ///< [tasks], of those that are waited for
@@ -84,4 +85,4 @@ class Step {
   GraphExec graph_;
 };
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-namespace replay {
+namespace baechi::validate::replay {
 
 namespace {
 
@@ -31,7 +31,7 @@ std::int64_t span(const Timeline& times) {
   return longest;
 }
 
-std::string disorder(const Plan& plan, const Timeline& times, std::int64_t tick) {
+std::string disorder(const ReplayPlan& plan, const Timeline& times, std::int64_t tick) {
   std::vector<int> before(static_cast<std::size_t>(plan.num_queues()), -1);
   // [tasks], not before this can each have ended; of a task not known: the ends of what came before
   // it
@@ -58,7 +58,7 @@ std::string disorder(const Plan& plan, const Timeline& times, std::int64_t tick)
   return "";
 }
 
-std::vector<std::int64_t> peak_bytes(const Plan& plan, const Timeline& times) {
+std::vector<std::int64_t> peak_bytes(const ReplayPlan& plan, const Timeline& times) {
   std::vector<std::tuple<std::int64_t, std::int64_t, std::size_t>> changes;  // time, bytes, device
   for (const Buffer& buffer : plan.buffers) {
     const Interval& first = times[static_cast<std::size_t>(buffer.task)];
@@ -82,7 +82,7 @@ std::vector<std::int64_t> peak_bytes(const Plan& plan, const Timeline& times) {
   return peak;
 }
 
-Timeline first_in_first_out(const Plan& plan, std::int64_t gap_same, std::int64_t gap_cross) {
+Timeline first_in_first_out(const ReplayPlan& plan, std::int64_t gap_same, std::int64_t gap_cross) {
   std::vector<std::int64_t> free(static_cast<std::size_t>(plan.num_queues()), -1);
   Timeline times;
   for (const Task& task : plan.tasks) {
@@ -93,10 +93,10 @@ Timeline first_in_first_out(const Plan& plan, std::int64_t gap_same, std::int64_
       if (plan.queue_of(plan.tasks[o]) != plan.queue_of(task))
         start = std::max(start, times[o].end + gap_cross);
     }
-    queue = start + task.ns;
+    queue = start + task.length.count();
     times.push_back({start, queue});
   }
   return times;
 }
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

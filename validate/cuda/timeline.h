@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "validate/cuda/plan.h"
+#include "validate/plan/plan.h"
 
-namespace replay {
+namespace baechi::validate::replay {
 
 /// In ns. Tasks that carry no stamps (copies by the copy engines) are not known.
 struct Interval {
@@ -26,14 +26,14 @@ std::int64_t span(const Timeline& times);
 /// The first task that began more than `tick` before the end of the task before it in its queue, or
 /// of one that it comes after; in words, empty if there is none. A clock that ticks coarsely may
 /// show one tick.
-std::string disorder(const Plan& plan, const Timeline& times, std::int64_t tick);
+std::string disorder(const ReplayPlan& plan, const Timeline& times, std::int64_t tick);
 
 /// Most bytes alive per device, resident ones included; a buffer taken at the moment another is
 /// given back finds it gone. [devices], empty if a buffer's task is not known.
-std::vector<std::int64_t> peak_bytes(const Plan& plan, const Timeline& times);
+std::vector<std::int64_t> peak_bytes(const ReplayPlan& plan, const Timeline& times);
 
 /// When the tasks of `plan` would run if each lasted `ns`, a queue's next task began `gap_same`
 /// after the one before, and a task `gap_cross` after those of other queues that it comes after.
-Timeline first_in_first_out(const Plan& plan, std::int64_t gap_same, std::int64_t gap_cross);
+Timeline first_in_first_out(const ReplayPlan& plan, std::int64_t gap_same, std::int64_t gap_cross);
 
-}  // namespace replay
+}  // namespace baechi::validate::replay

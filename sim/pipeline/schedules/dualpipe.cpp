@@ -93,7 +93,7 @@ Schedule dualpipe(const Shape& shape) {
       stage.forward(far);
       stage.backward(near);
     }
-    // Of the last 2 (from_end + 1) backward passes the later half puts off W.
+    // The later half of the last 2 (from_end + 1) backward passes puts off W.
     for (std::size_t k = 0; k < 2 * (from_end + 1); ++k)
       stage.backward(k % 2 == 0, k > from_end ? put_off : false);
     for (std::size_t i = 0; i < to_middle; ++i) {

@@ -497,6 +497,29 @@ TEST_SUITE("pipelines") {
     CHECK_FALSE(Uniform(4, 0_B).run("gpipe", 8).one_kind);
   }
 
+  TEST_CASE("versions are kept of weights, not of gradients and optimizer state") {
+    //   f(40 B of weights) -> g -> h(backward, 40 B of gradients) -> u(update, 80 B of its own)
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B});
+    const OpId g = b.add_op({.name = "g", .compute = 10ns});
+    const OpId h =
+        b.add_op({.name = "h", .compute = 20ns, .persistent = 40_B, .phase = Phase::backward});
+    const OpId u =
+        b.add_op({.name = "u", .compute = 5ns, .persistent = 80_B, .phase = Phase::update});
+    b.add_edge(b.add_tensor(f, 0_B), g);
+    b.add_edge(b.add_tensor(g, 0_B), h);
+    b.add_edge(b.add_tensor(h, 0_B), u);
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const PipelineResult r =
+        simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu0, gpu0}),
+                          {.schedule = "2bw", .micro_batches = 4});
+    CHECK(r.stages[0].spare_versions == 40_B);  // 2 versions of 40 B; without this rule 160 B
+    CHECK(r.stages[0].at_peak[MemoryKind::weights] == 160_B);
+    CHECK_FALSE(r.one_kind);
+  }
+
   TEST_CASE("a graph that is not training has no schedule of training") {
     const Uniform forward(3, 0_B, false);
     CHECK_THROWS_WITH_AS(forward.run("1f1b", 4),

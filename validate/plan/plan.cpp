@@ -1,14 +1,12 @@
-#include "validate/replay_plan.h"
-
-#include <fmt/format.h>
+#include "validate/plan/plan.h"
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
-#include "traces/format/compressed_file.h"
-#include "validate/fields.h"
+#include "validate/plan/fields.h"
 
-namespace baechi {
+namespace baechi::validate {
 namespace {
 
 constexpr std::string_view name_letters =
@@ -20,12 +18,19 @@ constexpr std::int64_t largest_product = 16384;
 constexpr std::size_t most_tasks = 10'000'000;
 
 std::string end_name(int device) {
-  return device == Task::host ? "host" : fmt::format("{}", device);
+  return device == Task::host ? "host" : std::to_string(device);
+}
+
+std::string hash_text(std::uint64_t hash) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
 }
 
 void append_ids(std::string& out, std::string_view word, const std::vector<int>& ids) {
   if (ids.empty()) return;
-  out += fmt::format(" {} {}", word, fmt::join(ids, " "));
+  out += joined(' ', word);
+  for (const int id : ids) out += joined(' ', id);
 }
 
 /// Reads a plan line by line; what is wrong with a line is told and the line left out.
@@ -59,12 +64,12 @@ class PlanReader {
   /// Whether the line is `keyword` with `count` values.
   bool expect(std::string_view keyword, std::size_t count) {
     if (!next()) {
-      lines_.mistake(1, fmt::format("the text ends before '{}'", keyword));
+      lines_.mistake(1, joined("the text ends before '", keyword, "'"));
       return false;
     }
     if (fields_[0].text != keyword || fields_.size() != count + 1) {
-      lines_.mistake(fields_[0].column, fmt::format("'{}' with {} value{} should stand here",
-                                                    keyword, count, count == 1 ? "" : "s"));
+      lines_.mistake(fields_[0].column, joined("'", keyword, "' with ", count, " value",
+                                               count == 1 ? "" : "s", " should stand here"));
       return false;
     }
     return true;
@@ -74,8 +79,9 @@ class PlanReader {
   std::size_t one_of(const Field& field, const std::array<std::string_view, N>& names) {
     const auto it = std::ranges::find(names, field.text);
     if (it != names.end()) return static_cast<std::size_t>(it - names.begin());
-    lines_.mistake(field.column, fmt::format("'{}' is none of {}", field.text.substr(0, 40),
-                                             fmt::join(names, ", ")));
+    std::string known;
+    for (const std::string_view name : names) known += joined(known.empty() ? "" : ", ", name);
+    lines_.mistake(field.column, joined("'", field.text.substr(0, 40), "' is none of ", known));
     return 0;
   }
   template <NamedEnum E>
@@ -109,7 +115,7 @@ class PlanReader {
     if (field.text.size() > most_name ||
         field.text.find_first_not_of(name_letters) != std::string_view::npos)
       lines_.mistake(field.column,
-                     fmt::format("a name has up to {} letters, digits and _.:/@=+-", most_name));
+                     joined("a name has up to ", most_name, " letters, digits and _.:/@=+-"));
     plan_.name = field.text;
   }
 
@@ -117,15 +123,15 @@ class PlanReader {
     const std::string text(field.text);
     const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), plan_.hash, 16);
     if (ec != std::errc{} || text.size() != 16 || end != text.data() + text.size() ||
-        fmt::format("{:016x}", plan_.hash) != text)
+        hash_text(plan_.hash) != text)
       lines_.mistake(field.column, "a hash is 16 digits 0-9a-f");
   }
 
-  void read_sizes(std::string_view keyword, std::vector<Bytes>& sizes) {
+  void read_sizes(std::string_view keyword, std::vector<std::int64_t>& sizes) {
     for (int d = 0; d < plan_.devices; ++d) {
       if (!expect(keyword, 2)) return;
       number(fields_[1], "the next device", d, d);
-      sizes.push_back({lines_.whole(fields_[2], "size").value_or(0)});
+      sizes.push_back(lines_.whole(fields_[2], "size").value_or(0));
     }
   }
 
@@ -136,19 +142,19 @@ class PlanReader {
     if (keyword == "buffer") return read_buffer();
     if (keyword == "end") return read_end();
     lines_.mistake(fields_[0].column,
-                   fmt::format("'{}' is none of op, transfer, buffer, end", keyword.substr(0, 40)));
+                   joined("'", keyword.substr(0, 40), "' is none of op, transfer, buffer, end"));
   }
 
   /// Whether the line has `count` fields or more.
   bool at_least(std::size_t count, std::string_view shape) {
     if (fields_.size() >= count) return true;
-    lines_.mistake(1, fmt::format("too few values: '{}'", shape));
+    lines_.mistake(1, joined("too few values: '", shape, "'"));
     return false;
   }
 
   bool next_task_id() {
     if (plan_.tasks.size() >= most_tasks) {
-      lines_.mistake(1, fmt::format("more than {} tasks", most_tasks));
+      lines_.mistake(1, joined("more than ", most_tasks, " tasks"));
       ended_ = true;
       return false;
     }
@@ -161,7 +167,7 @@ class PlanReader {
     if (!at_least(6, "op ID DEVICE NS BODY [after ID...]") || !next_task_id()) return;
     Task task;
     task.device = number(fields_[2], "device", 0, plan_.devices - 1);
-    task.length = Duration{lines_.whole(fields_[3], "time").value_or(0)};
+    task.length = Nanoseconds{lines_.whole(fields_[3], "time").value_or(0)};
     const std::size_t rest = read_body(task);
     read_ids(rest, "after", static_cast<std::int64_t>(plan_.tasks.size()), task.after);
     plan_.tasks.push_back(std::move(task));
@@ -204,8 +210,8 @@ class PlanReader {
       task.device = task.to = 0;
     }
     task.queue = number(fields_[4], "queue", 0, plan_.queues - 1);
-    task.bytes = {lines_.whole(fields_[5], "size").value_or(0)};
-    task.length = Duration{lines_.whole(fields_[6], "time").value_or(0)};
+    task.bytes = lines_.whole(fields_[5], "size").value_or(0);
+    task.length = Nanoseconds{lines_.whole(fields_[6], "time").value_or(0)};
     read_ids(7, "after", static_cast<std::int64_t>(plan_.tasks.size()), task.after);
     plan_.tasks.push_back(std::move(task));
   }
@@ -220,7 +226,7 @@ class PlanReader {
                 std::vector<int>& ids) {
     if (begin >= fields_.size()) return;
     if (fields_[begin].text != word || begin + 1 == fields_.size())
-      return lines_.mistake(fields_[begin].column, fmt::format("here stands '{} ID...'", word));
+      return lines_.mistake(fields_[begin].column, joined("here stands '", word, " ID...'"));
     for (std::size_t i = begin + 1; i < fields_.size(); ++i) {
       const std::int64_t least = ids.empty() ? 0 : ids.back() + 1;
       if (least >= limit)
@@ -238,7 +244,7 @@ class PlanReader {
     lines_.whole(fields_[1], "the next buffer's id", id, id);
     Buffer buffer;
     buffer.device = number(fields_[2], "device", 0, plan_.devices - 1);
-    buffer.bytes = {lines_.whole(fields_[3], "size").value_or(0)};
+    buffer.bytes = lines_.whole(fields_[3], "size").value_or(0);
     buffer.task = number(fields_[4], "task", 0, static_cast<std::int64_t>(plan_.tasks.size()) - 1);
     read_ids(5, "until", most_tasks, buffer.until);
     if (!buffer.until.empty() && buffer.until.front() < buffer.task)
@@ -249,8 +255,8 @@ class PlanReader {
 
   void check_until() {
     if (last_until_ >= static_cast<int>(plan_.tasks.size()))
-      lines_.mistake(1, fmt::format("a buffer is kept until task {}, of {} tasks", last_until_,
-                                    plan_.tasks.size()));
+      lines_.mistake(1, joined("a buffer is kept until task ", last_until_, ", of ",
+                               plan_.tasks.size(), " tasks"));
   }
 
   void read_end() {
@@ -280,48 +286,48 @@ double Body::amount() const {
   return kind == BodyKind::cublas ? 2.0 * a * b * c : a;
 }
 
-std::string to_text(const Body& body) {
+std::string args_text(const Body& body) {
   if (body.kind == BodyKind::cublas)
-    return fmt::format("cublas {} {} {}", body.args[0], body.args[1], body.args[2]);
-  return fmt::format("{} {}", to_text(body.kind), body.args[0]);
+    return joined(body.args[0], ' ', body.args[1], ' ', body.args[2]);
+  return joined(body.args[0]);
+}
+
+std::string to_text(const Body& body) {
+  return joined(to_text(body.kind), ' ', args_text(body));
 }
 
 std::string plan_text(const ReplayPlan& plan) {
-  std::string out = fmt::format(
-      "baechi-plan 1\nname {}\nhash {:016x}\ndevices {}\nqueues {}\nmode {}\nway {}\nmemory {}\n",
-      plan.name, plan.hash, plan.devices, plan.queues, to_text(plan.mode), to_text(plan.way),
-      plan.live_memory ? "live" : "none");
+  std::string out =
+      joined("baechi-plan 1\nname ", plan.name, "\nhash ", hash_text(plan.hash), "\ndevices ",
+             plan.devices, "\nqueues ", plan.queues, "\nmode ", to_text(plan.mode), "\nway ",
+             to_text(plan.way), "\nmemory ", plan.live_memory ? "live" : "none", '\n');
   for (std::size_t d = 0; d < plan.budget.size(); ++d)
-    out += fmt::format("budget {} {}\n", d, plan.budget[d].count);
+    out += joined("budget ", d, ' ', plan.budget[d], '\n');
   for (std::size_t d = 0; d < plan.resident.size(); ++d)
-    out += fmt::format("resident {} {}\n", d, plan.resident[d].count);
+    out += joined("resident ", d, ' ', plan.resident[d], '\n');
   std::size_t b = 0;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const Task& t = plan.tasks[i];
     if (t.transfer)
-      out += fmt::format("transfer {} {} {} {} {} {}", i, end_name(t.device), end_name(t.to),
-                         t.queue, t.bytes.count, t.length.count());
+      out += joined("transfer ", i, ' ', end_name(t.device), ' ', end_name(t.to), ' ', t.queue, ' ',
+                    t.bytes, ' ', t.length.count());
     else
-      out += fmt::format("op {} {} {} {}", i, t.device, t.length.count(), to_text(t.body));
+      out += joined("op ", i, ' ', t.device, ' ', t.length.count(), ' ', to_text(t.body));
     append_ids(out, "after", t.after);
     out += '\n';
     // Buffers stand as early as they can without changing their order.
     for (; b < plan.buffers.size() && plan.buffers[b].task <= static_cast<int>(i); ++b) {
       const Buffer& buffer = plan.buffers[b];
-      out += fmt::format("buffer {} {} {} {}", b, buffer.device, buffer.bytes.count, buffer.task);
+      out += joined("buffer ", b, ' ', buffer.device, ' ', buffer.bytes, ' ', buffer.task);
       append_ids(out, "until", buffer.until);
       out += '\n';
     }
   }
-  return out + fmt::format("end {} {}\n", plan.tasks.size(), plan.buffers.size());
+  return out + joined("end ", plan.tasks.size(), ' ', plan.buffers.size(), '\n');
 }
 
 ReplayPlan parse_plan(std::string_view text, const std::string& path) {
   return PlanReader(text, path).read();
 }
 
-ReplayPlan read_plan(const std::string& path) {
-  return parse_plan(read_file(path), path);
-}
-
-}  // namespace baechi
+}  // namespace baechi::validate

@@ -3,17 +3,21 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sim/error.h"
-#include "sim/units.h"
-
-namespace baechi {
+namespace baechi::validate {
 
 /// The largest number in a file of a validation run: sums of some thousands stay in 63 bits.
 inline constexpr std::int64_t most_number = std::int64_t{1} << 50;
+
+/// A file is not as FORMATS.md says: one line per mistake, each "path:line:column: what".
+struct BadInput : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 struct Field {
   std::string_view text;
@@ -22,6 +26,13 @@ struct Field {
 
 /// `line` at its separators. At ' ' several count as one; at ',' empty fields are kept.
 std::vector<Field> split(std::string_view line, char separator);
+
+/// The parts, one behind the other.
+std::string joined(const auto&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  return text.str();
+}
 
 /// The lines of a text, the last with or without its '\n'.
 class Lines {
@@ -34,12 +45,13 @@ class Lines {
 
   /// "path:line:column: "
   std::string where(std::size_t column = 1) const;
-  /// The mistake is kept; so is that there are more than one cares to read.
+  /// Keeps the first 20 mistakes, and then that there may be more.
   void mistake(std::size_t column, std::string_view what);
   bool too_many() const { return mistakes_ >= most_mistakes; }
   bool any_mistake() const { return mistakes_ != 0; }
-  /// Throws InputError with all mistakes, if there are any.
-  void finish() const { messages_.throw_if_any(); }
+  const std::string& mistakes() const { return messages_; }  ///< one per line
+  /// Throws BadInput with all mistakes, if there are any.
+  void finish() const;
 
   /// `field` as a whole number in [least, most]; a mistake that names `what`, and nothing, if not.
   std::optional<std::int64_t> whole(const Field& field, std::string_view what,
@@ -47,11 +59,12 @@ class Lines {
 
  private:
   static constexpr std::size_t most_mistakes = 20;
+  void add(const std::string& message);
 
   std::string_view rest_, path_, line_;
   std::size_t number_ = 0;
   std::size_t mistakes_ = 0;
-  Mistakes messages_;
+  std::string messages_;
 };
 
-}  // namespace baechi
+}  // namespace baechi::validate

@@ -1,21 +1,28 @@
-/// A placed graph as tasks in queues: what a replay does. The file format is that of
+/// A plan: a placed graph as tasks in queues, which a replay runs. File format:
 /// validate/FORMATS.md.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/names.h"
-#include "sim/units.h"
 
-namespace baechi {
+namespace baechi::validate {
 
+using baechi::to_text;
+
+using Nanoseconds = std::chrono::duration<std::int64_t, std::nano>;
+
+/// How the host hands the tasks of a step to the GPU: as one graph, as streams behind a gate, or as
+/// it comes to them.
 enum class SubmitMode : std::uint8_t { graph, stream, eager };
 constexpr auto names_of(SubmitMode) {
   return std::to_array<Named<SubmitMode>>(
       {{SubmitMode::graph, "graph"}, {SubmitMode::stream, "stream"}, {SubmitMode::eager, "eager"}});
 }
+/// What a transfer is: a task of a time told, copies through host memory, or from GPU to GPU.
 enum class Way : std::uint8_t { link, host, peer };
 constexpr auto names_of(Way) {
   return std::to_array<Named<Way>>({{Way::link, "link"}, {Way::host, "host"}, {Way::peer, "peer"}});
@@ -32,31 +39,33 @@ constexpr auto names_of(BodyKind) {
 struct Body {
   BodyKind kind = BodyKind::spin;
   std::int64_t args[3]{};
-  double amount() const;  ///< of work: ns of a spin, flops of a product, bytes of ew
+  double amount() const;  ///< work: ns of a spin, flops of a product, bytes of ew
   friend bool operator==(const Body&, const Body&) = default;
 };
-std::string to_text(const Body& body);  ///< "gemm 512"
+std::string args_text(const Body& body);  ///< "512", "64 64 128"
+std::string to_text(const Body& body);    ///< "gemm 512"
 
 struct Task {
   static constexpr int host = -1;  ///< as an end of a transfer
 
   bool transfer = false;
-  int device = 0;            ///< of an op; the sender of a transfer, or `host`
+  int device = 0;            ///< that runs the op; the sender of a transfer, or `host`
   int to = 0;                ///< the receiver of a transfer, or `host`
-  int queue = 0;             ///< of a transfer: which of its device's
-  Bytes bytes{};             ///< of a transfer
-  Duration length{};         ///< what the simulator takes it to last, undisturbed
+  int queue = 0;             ///< of a transfer: which transfer queue of its device
+  std::int64_t bytes = 0;    ///< of a transfer
+  Nanoseconds length{};      ///< what the simulator takes the task to last, undisturbed
   Body body{};               ///< of an op
   std::vector<int> after{};  ///< earlier tasks, ascending
 
-  int owner() const { return transfer && device == host ? to : device; }  ///< of its queue
+  /// The device whose queue the task is in.
+  int owner() const { return transfer && device == host ? to : device; }
   friend bool operator==(const Task&, const Task&) = default;
 };
 
 /// Memory taken when `task` starts and given back when all of `until` have ended.
 struct Buffer {
   int device = 0;
-  Bytes bytes{};
+  std::int64_t bytes = 0;
   int task = 0;
   std::vector<int> until;  ///< not empty, ascending
   friend bool operator==(const Buffer&, const Buffer&) = default;
@@ -69,10 +78,10 @@ struct ReplayPlan {
   int queues = 1;  ///< of transfers, per device
   SubmitMode mode = SubmitMode::graph;
   Way way = Way::link;
-  bool live_memory = false;     ///< budgets are enforced
-  std::vector<Bytes> budget;    ///< [devices]
-  std::vector<Bytes> resident;  ///< [devices]
-  std::vector<Task> tasks;      ///< in submission order
+  bool live_memory = false;            ///< budgets are enforced
+  std::vector<std::int64_t> budget;    ///< bytes, resident ones included [devices]
+  std::vector<std::int64_t> resident;  ///< bytes held throughout [devices]
+  std::vector<Task> tasks;             ///< in submission order
   std::vector<Buffer> buffers;
 
   /// Queues are numbered by device: its compute queue, then those of its transfers.
@@ -88,8 +97,7 @@ struct ReplayPlan {
 
 std::string plan_text(const ReplayPlan& plan);
 
-/// Throws InputError with path:line:column, up to 20 mistakes at once.
+/// Throws BadInput (fields.h), up to 20 mistakes at once.
 ReplayPlan parse_plan(std::string_view text, const std::string& path);
-ReplayPlan read_plan(const std::string& path);  ///< may be compressed
 
-}  // namespace baechi
+}  // namespace baechi::validate

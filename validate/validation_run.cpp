@@ -1,12 +1,14 @@
+#include "validate/validation_run.h"
+
 #include <filesystem>
 #include <optional>
 #include <set>
 
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
-#include "validate/run_files.h"
+#include "validate/plan/fields.h"
 
-namespace baechi {
+namespace baechi::validate {
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,7 +53,7 @@ void check_names(const std::vector<ReplayPlan>& plans, const std::string& folder
 using PlansByName = std::map<std::string, const ReplayPlan*>;
 
 /// The predictions beside the plans in `folder`.
-void read_predictions(const std::string& folder, const PlansByName& plans, RunFolder& run,
+void read_predictions(const std::string& folder, const PlansByName& plans, ValidationRun& run,
                       Mistakes& mistakes) {
   for (const auto& [stem, file] : plan_files(folder)) {
     const std::string name = folder + "/" + stem + ".prediction.csv";
@@ -67,7 +69,7 @@ void read_predictions(const std::string& folder, const PlansByName& plans, RunFo
 }
 
 /// Replays are of plans that are there.
-void check_replays(const RunFolder& run, const PlansByName& plans, Mistakes& mistakes) {
+void check_replays(const ValidationRun& run, const PlansByName& plans, Mistakes& mistakes) {
   std::set<std::string> unknown;
   for (const StepRow& row : run.steps)
     if (!plans.contains(row.plan)) unknown.insert("steps.csv: no plan '" + row.plan + "'");
@@ -86,6 +88,14 @@ void check_replays(const RunFolder& run, const PlansByName& plans, Mistakes& mis
 
 }  // namespace
 
+ReplayPlan read_plan(const std::string& path) {
+  try {
+    return parse_plan(read_file(path), path);
+  } catch (const BadInput& mistakes) {
+    throw InputError(mistakes.what());
+  }
+}
+
 std::vector<ReplayPlan> read_plans(const std::string& folder) {
   std::vector<ReplayPlan> plans;
   for (const auto& [stem, file] : plan_files(folder)) plans.push_back(read_plan(file));
@@ -93,9 +103,9 @@ std::vector<ReplayPlan> read_plans(const std::string& folder) {
   return plans;
 }
 
-RunFolder read_run(const std::string& path) {
+ValidationRun read_run(const std::string& path) {
   if (!fs::is_directory(path)) throw InputError(fmt::format("{}: no such folder", path));
-  RunFolder run;
+  ValidationRun run;
   run.path = path;
   Mistakes mistakes;
   PlansByName by_name;
@@ -117,4 +127,4 @@ RunFolder read_run(const std::string& path) {
   return run;
 }
 
-}  // namespace baechi
+}  // namespace baechi::validate

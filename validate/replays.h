@@ -1,0 +1,19 @@
+/// Plans replayed again and again, in the rows of a validation run.
+#pragma once
+#include <span>
+
+#include "validate/executor.h"
+#include "validate/validation_run.h"
+
+namespace baechi::validate {
+
+/// Every plan `replays` times in round 0, then all again in round 1. Of each plan, mode and round
+/// the first `timelines` replays are kept task by task.
+struct ReplayChoice {
+  int replays = 30;
+  int timelines = 3;
+};
+void replay_plans(Executor& executor, std::span<const ReplayPlan> plans, ReplayChoice choice,
+                  ValidationRun& run);
+
+}  // namespace baechi::validate
