@@ -26,6 +26,8 @@ constexpr auto transfers_by_name =
                                                            {"staged", Transfers::staged}});
 constexpr auto semantics_by_name = std::to_array<std::pair<std::string_view, Semantics>>(
     {{"event", Semantics::event}, {"baechi", Semantics::baechi}});
+constexpr auto queue_by_name = std::to_array<std::pair<std::string_view, ReadyOrder>>(
+    {{"fifo", ReadyOrder::fifo}, {"priority", ReadyOrder::priority}});
 
 /// What the flags say.
 struct Platform {
@@ -109,6 +111,7 @@ EngineOptions read_engine(const ClusterFlags& flags, Reader& reader) {
       reader.read<Transfers>("--transfers", flags.transfers, engine.transfers, transfers_by_name);
   engine.semantics =
       reader.read<Semantics>("--semantics", flags.semantics, engine.semantics, semantics_by_name);
+  engine.queue = reader.read<ReadyOrder>("--queue", flags.queue, engine.queue, queue_by_name);
   engine.cache_tensors = !flags.no_cache;
   engine.overlap = !flags.no_overlap;
   return engine;
@@ -196,6 +199,9 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
       add("--semantics", flags.semantics, "S",
           "event (strictly by time, memory enforced) or baechi (the original's simulation, memory "
           "counted only) [event]"),
+      add("--queue", flags.queue, "Q",
+          "Which ready op of a device goes first: fifo (the one that became ready first) or "
+          "priority (as the placement says) [fifo]"),
       verb.add_flag("--no-cache", flags.no_cache,
                     "Send a tensor to a device once per reader, not once")
           ->group("CLUSTER"),
