@@ -39,9 +39,9 @@ struct PlacerEntry {
   std::string_view source;   ///< where the algorithm is described
   std::unique_ptr<Placer> (*make)(Options&);
   CountedMemory memory;
-  /// Up to so many groups and lone ops it takes two seconds or so at most, without options: there a
-  /// search begins with its answer. Measured on layered graphs, and on GNMT of 18,000 ops.
-  std::size_t quick_units = 0;
+  /// Up to so many ops it takes two seconds or so at most, without options: there a search begins
+  /// with its answer. Measured on layered graphs, and on GNMT of 18,000 ops.
+  std::size_t quick_ops = 0;
   std::string_view needs{};  ///< the option without which it cannot be made; "" if it needs none
 };
 std::span<const PlacerEntry> placers();

@@ -16,7 +16,7 @@ class ExactDp final : public Placer {
  public:
   explicit ExactDp(Options& o)
       : max_ideals_(static_cast<std::size_t>(
-            o.get("max_ideals", std::int64_t{100'000},
+            o.get("max_ideals", std::int64_t{exact_dp_ideals},
                   "of more ideals, only lines of all ops are searched (as linearized_dp)", 1))) {}
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
@@ -30,7 +30,8 @@ class ExactDp final : public Placer {
     if (found.pipeline) pipeline = found.pipeline;
     const bool optimal = found.ideals > 0 && !found.leaves_joined;
     if (!pipeline)
-      throw InfeasibleError(fmt::format("exact_dp: {}{}", why_none_fits(p, units, classes),
+      throw InfeasibleError(fmt::format("exact_dp: {}{}",
+                                        why_none_fits(p, units, classes, "pipeline"),
                                         optimal ? "" : ", of those that were searched"));
     result.device = std::move(pipeline->device);
     result.facts["max_load_us"] = to_us(pipeline->load);

@@ -26,7 +26,7 @@ class GreedyLatency final : public Placer {
     const bool runs = placement && latency->score(*placement).feasible();
     if (!runs)
       throw InfeasibleError(fmt::format("greedy_latency: {}, filling one device after the other",
-                                        why_none_fits(p, units, classes)));
+                                        why_none_fits(p, units, classes, "split")));
     placement->facts["latency_us"] = to_us(latency->score(*placement).value);
     return std::move(*placement);
   }

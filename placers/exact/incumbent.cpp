@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "placers/search/annealing.h"
+
 namespace baechi::exact {
 
 double Incumbent::gap() const {
-  if (value <= bound) return 0.0;
+  if (value - bound <= value / 1'000'000) return 0.0;
   return 1.0 - static_cast<double>(bound.count()) / static_cast<double>(value.count());
 }
 
@@ -15,10 +19,25 @@ Placement Incumbent::report(const char* value_fact, std::string_view what) && {
                      {"bound_us", to_us(bound)},
                      {"gap", gap()},
                      {"nodes", static_cast<double>(nodes)}};
-  placement.detail = value <= bound ? fmt::format("the best {}", what)
-                                    : fmt::format("no {} is below {}, {:.1f} % less", what,
-                                                  to_text(bound), 100.0 * gap());
+  placement.detail = gap() == 0.0 ? fmt::format("the best {}", what)
+                                  : fmt::format("no {} is below {}, {:.1f} % less", what,
+                                                to_text(bound), 100.0 * gap());
   return std::move(placement);
+}
+
+Placement search_from(const Incumbent& best, const Problem& problem, const Objective& objective,
+                      std::size_t evaluations, std::uint64_t seed) {
+  constexpr std::size_t chains = 4, per_op = 200;
+  constexpr std::size_t least_ops = 64;  // below, the integer program is quick
+  const std::size_t num_ops = problem.graph.num_ops();
+  const Placement start = best.known()
+                              ? best.placement
+                              : Placement{.device = IdVector<OpId, DeviceId>(num_ops, DeviceId{0})};
+  if (evaluations == 0 || num_ops < least_ops) return start;
+  const search::SearchSpace space(problem);
+  search::Annealing annealing(space, objective, {&start, 1}, chains, seed);
+  annealing.run(std::min(evaluations, per_op * num_ops), {});
+  return annealing.chains().empty() ? start : annealing.best().best();
 }
 
 }  // namespace baechi::exact

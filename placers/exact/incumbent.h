@@ -2,6 +2,7 @@
 #pragma once
 #include <string_view>
 
+#include "sim/objective/objective.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::exact {
@@ -13,15 +14,20 @@ struct Incumbent {
   Duration value = unknown;  ///< of the objective
   Duration bound{};          ///< no placement is below
   Duration start = unknown;  ///< value before the integer program
-  bool finished = false;     ///< the integer program was solved to its end
+  bool finished = false;     ///< the integer program has no solution
   std::int64_t nodes = 0;    ///< of branch and bound
 
   bool known() const { return value != unknown; }
-  /// 1 - bound / value; 0 if nothing is better.
+  /// 1 - bound / value; 0 if nothing is better by more than a millionth.
   double gap() const;
   /// With the facts start_us, `value_fact`, bound_us, gap and nodes, and a line for people; `what`
   /// was searched ("split").
   Placement report(const char* value_fact, std::string_view what) &&;
 };
+
+/// The best placement that a search finds in `evaluations` at most (fewer on small graphs, none
+/// below 64 ops) from the incumbent; or, if there is none yet, from all ops on one device.
+Placement search_from(const Incumbent& best, const Problem& problem, const Objective& objective,
+                      std::size_t evaluations, std::uint64_t seed);
 
 }  // namespace baechi::exact

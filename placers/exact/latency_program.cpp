@@ -1,33 +1,25 @@
 #include "placers/exact/latency_program.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "sim/problem/mean_costs.h"
 
 namespace baechi::exact {
 namespace {
 
-using Term = solver::LinearProgram::Term;
-using Row = std::vector<Term>;
-constexpr double infinity = solver::LinearProgram::infinity;
-
-class Writer {
+class Writer : ProgramWriter<LatencyProgram> {
  public:
   Writer(const Problem& problem, const Blocks& blocks, const std::vector<DeviceClass>& classes,
          std::size_t parts, Duration below, Duration step)
-      : problem_(problem),
+      : ProgramWriter(blocks, classes, below, step),
+        problem_(problem),
         graph_(problem.graph),
-        blocks_(blocks),
-        classes_(classes),
         parts_(parts),
-        most_(below - step),
         transfer_(mean_transfer(problem)),
         members_(blocks.size()),
         in_(graph_.num_tensors()),
         out_(graph_.num_tensors()) {
     for (const OpId v : graph_.ops()) members_[blocks_.of(v)].push_back(v);
-    program_.unit = 1e3 / static_cast<double>(std::max<std::int64_t>(below.count(), 1));
   }
 
   LatencyProgram write(bool strict) {
@@ -40,7 +32,8 @@ class Writer {
     assign();
     for (std::size_t s = 0; s < classes_.size(); ++s) {
       if (classes_[s].core) continue;
-      limit_weights(s);
+      for (const DeviceId d : classes_[s].devices)
+        limit_weights(s, d, [&](BlockId b) { return blocks_.weights(b) <= classes_[s].memory; });
       order_equal(s);
     }
     for (std::size_t i = 0; i < graph_.num_ops(); ++i) {
@@ -50,20 +43,13 @@ class Writer {
     for (std::size_t s = 0; s < program_.slots.size(); ++s)
       if (!program_.slots[s].core) run_part(s);
     run_ops();
-    lp().objectives = {std::vector<double>(lp().num_columns(), 0.0)};
-    lp().objectives[0][last_] = 1.0;
+    minimise(last_);
     return std::move(program_);
   }
 
  private:
-  solver::LinearProgram& lp() { return program_.program.relaxation; }
-  double scaled(Duration time) const { return static_cast<double>(time.count()) * program_.unit; }
   /// No time is later.
   double horizon() const { return scaled(most_) + program_.extra; }
-  /// Sums to at most `limit`.
-  void at_most(const Row& row, double limit) {
-    if (!row.empty()) lp().add_row(-infinity, row, limit);
-  }
   std::uint32_t x(OpId v, std::size_t slot) const { return program_.x[v][slot]; }
   Duration time(OpId v, std::size_t slot) const {
     return problem_.costs.compute(v, program_.slots[slot].device);
@@ -88,6 +74,8 @@ class Writer {
   /// Ops of a block share their columns, but for those of several parts: these have equal sums.
   void assign() {
     program_.x = IdVector<OpId, std::vector<std::uint32_t>>(graph_.num_ops());
+    program_.on.assign(blocks_.size(),
+                       std::vector<std::vector<std::uint32_t>>(problem_.cluster.num_devices()));
     for (const BlockId b : blocks_.blocks()) {
       const OpId first = members_[b].front();
       for (const Slot& slot : program_.slots) {
@@ -96,6 +84,7 @@ class Writer {
         for (const OpId v : members_[b]) {
           if (v == first || (parts_ > 1 && !slot.core)) column = add_whole(most);
           program_.x[v].push_back(column);
+          if (v == first) program_.on[b][index(slot.device)].push_back(column);
         }
       }
       for (const OpId v : members_[b]) {
@@ -114,55 +103,12 @@ class Writer {
       }
     }
   }
-  std::uint32_t add_whole(double most) {
-    const std::uint32_t column = lp().add_column(0.0, most);
-    program_.program.whole.push_back(column);
-    return column;
-  }
   /// Whether `v` is on accelerator `d`, as a sum.
   Row on(OpId v, DeviceId d, double factor) const {
     Row row;
     for (std::size_t s = 0; s < program_.slots.size(); ++s)
       if (program_.slots[s].device == d) row.push_back({x(v, s), factor});
     return row;
-  }
-
-  void limit_weights(std::size_t cls) {
-    Bytes all{};
-    for (const BlockId b : blocks_.blocks()) all += blocks_.weights(b);
-    const Bytes memory = classes_[cls].memory;
-    if (all <= memory) return;
-    for (const DeviceId d : classes_[cls].devices) {
-      Row row;
-      for (const BlockId b : blocks_.blocks()) {
-        const Bytes weights = blocks_.weights(b);
-        if (weights == Bytes{} || weights > memory) continue;
-        const double share =
-            1e3 * static_cast<double>(weights.count) / static_cast<double>(memory.count);
-        for (const Term& term : on(members_[b].front(), d, share)) row.push_back(term);
-      }
-      at_most(row, 1e3);
-    }
-  }
-
-  /// begun[b, device]: the device has a block up to b.
-  void order_equal(std::size_t cls) {
-    const std::vector<DeviceId>& devices = classes_[cls].devices;
-    for (std::size_t i = 1; i < devices.size(); ++i) {
-      std::optional<std::uint32_t> begun;  // on the device before, with the blocks before b
-      for (const BlockId b : blocks_.blocks()) {
-        const OpId v = members_[b].front();
-        Row row = on(v, devices[i], 1.0);
-        if (begun) row.push_back({*begun, -1.0});
-        at_most(row, 0.0);
-        const std::uint32_t next = lp().add_column(0.0, 1.0);
-        row = on(v, devices[i - 1], -1.0);
-        row.push_back({next, 1.0});
-        if (begun) row.push_back({*begun, -1.0});
-        at_most(row, 0.0);
-        begun = next;
-      }
-    }
   }
 
   /// Start, end and what is between them; who waits for whom.
@@ -253,12 +199,8 @@ class Writer {
 
   const Problem& problem_;
   const OpGraph& graph_;
-  const Blocks& blocks_;
-  const std::vector<DeviceClass>& classes_;
   std::size_t parts_;
-  Duration most_;
   IdVector<TensorId, Duration> transfer_;
-  LatencyProgram program_;
   IdVector<BlockId, std::vector<OpId>> members_;
   double extra_ = 0.0;                         // of each part
   std::uint32_t last_ = 0;                     // the objective's column
@@ -279,11 +221,6 @@ Invocations LatencyProgram::invocations(const std::vector<double>& solution) con
     result.part.push_back(slot.part);
   }
   return result;
-}
-
-Duration LatencyProgram::latency(double objective) const {
-  constexpr double tolerance = 1e-4;  // ten millionths of the largest value
-  return Duration{static_cast<std::int64_t>(std::ceil((objective - extra - tolerance) / unit))};
 }
 
 LatencyProgram latency_program(const Problem& problem, const Blocks& blocks,

@@ -1,7 +1,6 @@
 /// The latency of one sample as a mixed integer program.
 #pragma once
-#include "placers/exact/blocks.h"
-#include "placers/solver/cbc.h"
+#include "placers/exact/placement_program.h"
 #include "sim/objective/latency.h"
 
 namespace baechi::exact {
@@ -33,18 +32,11 @@ struct Invocations {
 /// `strict`: each part takes a hundred-thousandth of `below` more. Parts that take no time could
 /// else wait for each other.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for latency.
-struct LatencyProgram {
-  solver::MixedProgram program;
+struct LatencyProgram : PlacementProgram {
   std::vector<Slot> slots;
   IdVector<OpId, std::vector<std::uint32_t>> x;  ///< columns [num_ops][slots]
 
   Invocations invocations(const std::vector<double>& solution) const;
-  /// What a value of the objective says of the latency: that much at least, but for the solver's
-  /// tolerance.
-  Duration latency(double objective) const;
-
-  double unit = 1.0;   ///< of a nanosecond in the objective
-  double extra = 0.0;  ///< in the objective, of all parts together, if `strict`
 };
 LatencyProgram latency_program(const Problem& problem, const Blocks& blocks,
                                const std::vector<DeviceClass>& classes, std::size_t parts,

@@ -20,7 +20,7 @@ class LinearizedDp final : public Placer {
     const auto pipeline = best_linear_pipeline(p, units, classes, Duration::max());
     if (!pipeline)
       throw InfeasibleError(fmt::format("linearized_dp: {}, of those that were searched",
-                                        why_none_fits(p, units, classes)));
+                                        why_none_fits(p, units, classes, "pipeline")));
     const Blocks blocks(p, units, classes, {});
     return {.device = pipeline->device,
             .facts = {{"max_load_us", to_us(pipeline->load)},

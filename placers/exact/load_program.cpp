@@ -1,23 +1,16 @@
 #include "placers/exact/load_program.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 namespace baechi::exact {
 namespace {
 
-using Term = solver::LinearProgram::Term;
-using Terms = std::vector<Term>;
-constexpr double infinity = solver::LinearProgram::infinity;
-
-class Writer {
+class Writer : ProgramWriter<LoadProgram> {
  public:
   Writer(const Problem& problem, const Blocks& blocks, const std::vector<DeviceClass>& classes,
          Duration below, Duration step, LoadRules rules)
-      : problem_(problem), blocks_(blocks), classes_(classes), most_(below - step), rules_(rules) {
-    program_.unit = 1e3 / static_cast<double>(std::max<std::int64_t>(below.count(), 1));
-  }
+      : ProgramWriter(blocks, classes, below, step), problem_(problem), rules_(rules) {}
 
   LoadProgram write() {
     load_ = lp().add_column(0.0, scaled(most_));
@@ -36,19 +29,13 @@ class Writer {
       for (const DeviceId d : problem_.cluster.devices()) forbid_return(d);
       part_distant();
     }
-    lp().objectives = {std::vector<double>(lp().num_columns(), 0.0)};
-    lp().objectives[0][load_] = 1.0;
+    minimise(load_);
     return std::move(program_);
   }
 
  private:
-  solver::LinearProgram& lp() { return program_.program.relaxation; }
-  double scaled(Duration time) const { return static_cast<double>(time.count()) * program_.unit; }
-  std::uint32_t x(BlockId b, DeviceId d) const { return program_.x[b][index(d)]; }
-  /// Sums to at most `limit`.
-  void at_most(const std::vector<Term>& row, double limit) {
-    if (!row.empty()) lp().add_row(-infinity, row, limit);
-  }
+  /// The column that is 1 if `b` is on `d`.
+  std::uint32_t x(BlockId b, DeviceId d) const { return program_.on[b][index(d)].front(); }
 
   bool fits(BlockId b, std::size_t cls) const {
     const auto time = blocks_.time(b, cls);
@@ -60,12 +47,11 @@ class Writer {
     for (std::size_t s = 0; s < classes_.size(); ++s)
       for (const DeviceId d : classes_[s].devices) class_of[index(d)] = s;
     for (const BlockId b : blocks_.blocks()) {
-      std::vector<Term> row;
-      program_.x.push_back({});
+      Row row;
+      program_.on.push_back({});
       for (const DeviceId d : problem_.cluster.devices()) {
-        const std::uint32_t column = lp().add_column(0.0, fits(b, class_of[index(d)]) ? 1.0 : 0.0);
-        program_.x[b].push_back(column);
-        program_.program.whole.push_back(column);
+        const std::uint32_t column = add_whole(fits(b, class_of[index(d)]) ? 1.0 : 0.0);
+        program_.on[b].push_back({column});
         row.push_back({column, 1.0});
       }
       lp().add_row(1.0, row, 1.0);
@@ -75,36 +61,31 @@ class Writer {
   /// Work and transfers of `d` are at most the objective, its work alone below the bound (from
   /// which the solver makes cover cuts), its weights within its memory.
   void add_load(std::size_t cls, DeviceId d) {
-    Terms work, weights, forward_work, later_work;
-    Bytes all{};
+    Row work, forward_work, later_work;
     for (const BlockId b : blocks_.blocks()) {
-      all += blocks_.weights(b);
       if (!fits(b, cls)) continue;
       add(work, x(b, d), *blocks_.time(b, cls));
       const Duration later = blocks_.later_time(b, cls);
       add(forward_work, x(b, d), *blocks_.time(b, cls) - later);
       add(later_work, x(b, d), later);
-      if (blocks_.weights(b) > Bytes{})
-        weights.push_back({x(b, d), 1e3 * static_cast<double>(blocks_.weights(b).count) /
-                                        static_cast<double>(classes_[cls].memory.count)});
     }
     at_most(work, scaled(most_));
-    if (all > classes_[cls].memory) at_most(weights, 1e3);
+    limit_weights(cls, d, [&](BlockId b) { return fits(b, cls); });
     if (!classes_[cls].core) add_transfers(d, work, forward_work, later_work);
     if (!rules_.apart) return limit(std::move(work), load_);
     limit(std::move(forward_work), forward_load_);
     limit(std::move(later_work), later_load_);
   }
 
-  void add(Terms& row, std::uint32_t column, Duration time) const {
+  void add(Row& row, std::uint32_t column, Duration time) const {
     if (time > Duration{}) row.push_back({column, scaled(time)});
   }
-  void limit(Terms row, std::uint32_t column) {
+  void limit(Row row, std::uint32_t column) {
     row.push_back({column, -1.0});
     at_most(row, 0.0);
   }
 
-  void add_transfers(DeviceId d, Terms& work, Terms& forward_work, Terms& later_work) {
+  void add_transfers(DeviceId d, Row& work, Row& forward_work, Row& later_work) {
     for (const Blocks::Net& net : blocks_.nets()) {
       const std::uint32_t y = lp().add_column(0.0, 1.0);
       add(work, y, net.time);
@@ -115,24 +96,6 @@ class Writer {
         if (pin == net.pins.front()) continue;
         at_most({{first, 1.0}, {x(pin, d), -1.0}, {y, -1.0}}, 0.0);
         at_most({{first, -1.0}, {x(pin, d), 1.0}, {y, -1.0}}, 0.0);
-      }
-    }
-  }
-
-  /// begun[b, device]: the device has a block up to b.
-  void order_equal(std::size_t cls) {
-    const std::vector<DeviceId>& devices = classes_[cls].devices;
-    for (std::size_t i = 1; i < devices.size(); ++i) {
-      std::optional<std::uint32_t> begun;  // on the device before, with the blocks before b
-      for (const BlockId b : blocks_.blocks()) {
-        std::vector<Term> row{{x(b, devices[i]), 1.0}};
-        if (begun) row.push_back({*begun, -1.0});
-        at_most(row, 0.0);
-        const std::uint32_t next = lp().add_column(0.0, 1.0);
-        row = {{next, 1.0}, {x(b, devices[i - 1]), -1.0}};
-        if (begun) row.push_back({*begun, -1.0});
-        at_most(row, 0.0);
-        begun = next;
       }
     }
   }
@@ -158,7 +121,7 @@ class Writer {
       // Only the most blocks of a count say something, and only where places are scarce.
       if (count < n && next > count && 10 * n >= 9 * count * classes_[cls].devices.size()) {
         for (const DeviceId d : classes_[cls].devices) {
-          std::vector<Term> row;
+          Row row;
           for (std::size_t i = 0; i < n; ++i) row.push_back({x(longest[i], d), 1.0});
           at_most(row, static_cast<double>(count));
         }
@@ -204,7 +167,7 @@ class Writer {
         if (row.size() == 1 || std::ranges::find(known, row) != known.end()) continue;
         known.push_back(row);
         for (const DeviceId d : classes_[s].devices) {
-          std::vector<Term> terms;
+          Row terms;
           for (const BlockId b : row) terms.push_back({x(b, d), 1.0});
           at_most(terms, 1.0);
         }
@@ -257,11 +220,7 @@ class Writer {
   }
 
   const Problem& problem_;
-  const Blocks& blocks_;
-  const std::vector<DeviceClass>& classes_;
-  Duration most_;
   LoadRules rules_;
-  LoadProgram program_;
   std::uint32_t load_ = 0;  // the objective's column; of LoadRules::apart its two parts:
   std::uint32_t forward_load_ = 0, later_load_ = 0;
   std::vector<std::vector<bool>> leads_;  // [ops, ops]: a path of forward ops
@@ -269,25 +228,26 @@ class Writer {
 
 }  // namespace
 
-IdVector<BlockId, DeviceId> LoadProgram::split(const std::vector<double>& solution) const {
-  IdVector<BlockId, DeviceId> device;
-  for (const auto& columns : x) {
-    const auto best = std::ranges::max_element(
-        columns, {}, [&](std::uint32_t column) { return solution[column]; });
-    device.push_back(static_cast<DeviceId>(best - columns.begin()));
-  }
-  return device;
-}
-
-Duration LoadProgram::load(double objective) const {
-  constexpr double tolerance = 1e-4;  // ten millionths of the largest value
-  return Duration{static_cast<std::int64_t>(std::ceil((objective - tolerance) / unit))};
-}
-
 LoadProgram load_program(const Problem& problem, const Blocks& blocks,
                          const std::vector<DeviceClass>& classes, Duration below, Duration step,
                          LoadRules rules) {
   return Writer(problem, blocks, classes, below, step, rules).write();
+}
+
+bool is_contiguous(const Problem& problem, const Placement& placement) {
+  const OpGraph& graph = problem.graph;
+  const auto forward = [&](OpId v) { return graph.op(v).phase == Phase::forward; };
+  for (const DeviceId d : problem.cluster.devices()) {
+    IdVector<OpId, char> left(graph.num_ops(), 0);  // a path from an op on `d` has left it
+    for (const OpId v : graph.ops()) {
+      if (!forward(v)) continue;
+      const bool here = placement.device[v] == d;
+      for (const OpId u : graph.predecessors(v))
+        if (forward(u) && (left[u] != 0 || (placement.device[u] == d && !here))) left[v] = 1;
+      if (here && left[v] != 0) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace baechi::exact

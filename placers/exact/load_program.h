@@ -1,7 +1,6 @@
 /// The largest device load as a mixed integer program.
 #pragma once
-#include "placers/exact/blocks.h"
-#include "placers/solver/cbc.h"
+#include "placers/exact/placement_program.h"
 
 namespace baechi::exact {
 
@@ -23,19 +22,13 @@ struct LoadRules {
 /// - of blocks on one path, each two with too much work between them, a device takes one;
 /// - of equal devices, each begins (by block id) behind the one before it.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for throughput.
-struct LoadProgram {
-  solver::MixedProgram program;
-  IdVector<BlockId, std::vector<std::uint32_t>> x;  ///< columns [num_blocks][num_devices]
-
-  /// The split that a solution stands for.
-  IdVector<BlockId, DeviceId> split(const std::vector<double>& solution) const;
-  /// A value of the objective as a load, rounded up but for the solver's tolerance.
-  Duration load(double objective) const;
-
-  double unit = 1.0;  ///< of a nanosecond in the objective
-};
+struct LoadProgram : PlacementProgram {};
 LoadProgram load_program(const Problem& problem, const Blocks& blocks,
                          const std::vector<DeviceClass>& classes, Duration below, Duration step,
                          LoadRules rules);
+
+/// Whether on each device no path between two ops of Phase::forward leaves the device. Paths go
+/// through ops of Phase::forward.
+bool is_contiguous(const Problem& problem, const Placement& placement);
 
 }  // namespace baechi::exact

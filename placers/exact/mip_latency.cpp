@@ -7,6 +7,7 @@
 #include "placers/exact/latency_program.h"
 #include "placers/exact/line_split.h"
 #include "placers/exact/pipelines.h"
+#include "placers/exact/proof.h"
 #include "placers/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
@@ -24,17 +25,25 @@ class MipLatency final : public Placer {
       : parts_(static_cast<std::size_t>(
             o.get("parts", std::int64_t{1},
                   "of the graph that an accelerator may run, one after the other", 1))),
+        search_(static_cast<std::size_t>(o.get(
+            "search", std::int64_t{2'000},
+            "evaluations of a search from the best start, before the integer program; 0: none"))),
         limits_(solver::mixed_limits(o)) {}
 
-  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+  Placement place(const Problem& p, std::uint64_t seed) const override {
     const ColocationUnits units(p.graph);
     const std::vector<DeviceClass> classes = device_classes(p);
     Incumbent best{.bound = quickest_path(p, units, classes)};
     start(best, p, units, classes);
+    if (best.value > best.bound)
+      offer_whole(
+          best, p,
+          search_from(best, p, *make_objective("latency", Options("latency")), search_, seed));
     best.start = best.value;
     if (limits_.nodes > 0 && best.value > best.bound) improve(best, p, units, classes);
     if (!best.known())
-      throw InfeasibleError(fmt::format("mip_latency: {}{}", why_none_fits(p, units, classes),
+      throw InfeasibleError(fmt::format("mip_latency: {}{}",
+                                        why_none_fits(p, units, classes, "split"),
                                         best.finished ? "" : ", of those that were searched"));
     return std::move(best).report("latency_us", "placement");
   }
@@ -57,12 +66,15 @@ class MipLatency final : public Placer {
     return last;
   }
 
-  static void offer(Incumbent& best, const Problem& p, Invocations found) {
-    if (!constraints(p, found.placement).feasible()) return;
+  /// False if it breaks a limit, or its parts wait for each other.
+  static bool offer(Incumbent& best, const Problem& p, Invocations found) {
+    if (!constraints(p, found.placement).feasible()) return false;
     const auto latency = latency_in_turn(p, found.placement, found.part);
-    if (!latency || *latency >= best.value) return;
+    if (!latency) return false;
+    if (*latency >= best.value) return true;
     best.value = *latency;
     best.placement = std::move(found.placement);
+    return true;
   }
   static void offer_whole(Incumbent& best, const Problem& p, Placement placement) {
     offer(best, p, {std::move(placement), Parts(p.graph.num_ops())});
@@ -95,20 +107,11 @@ class MipLatency final : public Placer {
     const Duration step = std::max(Duration{1}, below / 1'000'000);
     // Parts of no time may wait for each other; then again, none without time.
     for (const bool strict : {false, true}) {
-      const LatencyProgram program =
-          latency_program(p, blocks, classes, parts_, below, step, strict);
-      const solver::MixedOptimum found = solver::solve(program.program, limits_);
-      best.nodes += found.nodes;
-      best.finished = found.finished;
-      if (found.bound == -solver::LinearProgram::infinity) return;
-      if (!found.x.empty()) offer(best, p, program.invocations(found.x));
-      if (!best.known() && found.x.empty()) return;
-      const bool better = best.value < below;
-      if (found.finished && (found.x.empty() || (better && !strict)))
-        best.bound = best.value;
-      else
-        best.bound = std::min(best.value, std::max(best.bound, program.latency(found.bound)));
-      if (better || found.x.empty()) return;
+      LatencyProgram program = latency_program(p, blocks, classes, parts_, below, step, strict);
+      const auto take = [&](const std::vector<double>& x) {
+        return offer(best, p, program.invocations(x));
+      };
+      if (prove(best, program, {blocks, classes, below, step}, limits_, take)) return;
     }
   }
 
@@ -129,6 +132,7 @@ class MipLatency final : public Placer {
   }
 
   std::size_t parts_;
+  std::size_t search_;
   solver::MixedLimits limits_;
 };
 

@@ -7,6 +7,7 @@
 #include "placers/exact/incumbent.h"
 #include "placers/exact/load_program.h"
 #include "placers/exact/pipelines.h"
+#include "placers/exact/proof.h"
 #include "placers/placer.h"
 #include "placers/registry.h"
 #include "sim/error.h"
@@ -26,21 +27,29 @@ class MipMaxLoad final : public Placer {
       : contiguous_(
             o.get("contiguous", false, "no path between two forward ops of a device may leave it")),
         phases_(o.get("phases", {"together", "apart"}, "as the objective max_load")),
+        search_(static_cast<std::size_t>(o.get(
+            "search", std::int64_t{20'000},
+            "evaluations of a search from the best start, before the integer program; 0: none"))),
         limits_(solver::mixed_limits(o)) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     const ColocationUnits units(p.graph);
     const std::vector<DeviceClass> classes = device_classes(p);
     const Blocks blocks(p, units, classes, {.join_cycles = false});
-    const auto evaluator =
-        make_objective("max_load", Options("max_load", {{"phases", {phases_, {}, {}}}}))->on(p);
+    const auto max_load =
+        make_objective("max_load", Options("max_load", {{"phases", {phases_, {}, {}}}}));
+    const auto evaluator = max_load->on(p);
     Incumbent best{.bound = load_bound(blocks, classes)};
     start(best, p, units, classes, blocks, *evaluator, seed);
+    if (!contiguous_ && best.value > best.bound)
+      offer(best, search_from(best, p, *max_load, search_, seed), *evaluator);
     best.start = best.value;
     if (limits_.nodes > 0 && best.value > best.bound) improve(best, p, classes, blocks, *evaluator);
     if (!best.known())
-      throw InfeasibleError(fmt::format("mip_max_load: {}{}", why_none_fits(p, units, classes),
-                                        best.finished ? "" : ", of those that were searched"));
+      throw InfeasibleError(
+          fmt::format("mip_max_load: {}{}",
+                      why_none_fits(p, units, classes, contiguous_ ? "contiguous split" : "split"),
+                      best.finished ? "" : ", of those that were searched"));
     return std::move(best).report("max_load_us", contiguous_ ? "contiguous split" : "split");
   }
 
@@ -61,7 +70,8 @@ class MipMaxLoad final : public Placer {
   void start(Incumbent& best, const Problem& p, const ColocationUnits& units,
              const std::vector<DeviceClass>& classes, const Blocks& blocks, Evaluator& evaluator,
              std::uint64_t seed) const {
-    constexpr std::size_t quick = 20'000;  // ideals: a second at most
+    // Ideals: a second at most; contiguous, as many as exact_dp, which must not be ahead.
+    const std::size_t quick = contiguous_ ? exact_dp_ideals : 20'000;
     if (const auto pipeline = best_linear_pipeline(p, units, classes, Incumbent::unknown))
       offer(best, {.device = pipeline->device}, evaluator);
     if (const auto found = search_ideals(p, units, classes, best.value, quick); found.pipeline)
@@ -88,17 +98,16 @@ class MipMaxLoad final : public Placer {
     // Less than a millionth is beyond the solver's tolerance.
     const Duration below = !best.known() ? more_than_all(blocks, classes) : best.value;
     const Duration step = std::max(Duration{1}, below / 1'000'000);
-    const LoadProgram program = load_program(
-        p, blocks, classes, below, step, {.contiguous = contiguous_, .apart = phases_ == "apart"});
-    const solver::MixedOptimum found = solver::solve(program.program, limits_);
-    best.nodes = found.nodes;
-    best.finished = found.finished;
-    if (!found.x.empty()) offer(best, in_ops(program.split(found.x), blocks, p.graph), evaluator);
-    if (!best.known()) return;
-    if (found.finished)
-      best.bound = best.value;
-    else if (found.bound > -solver::LinearProgram::infinity)
-      best.bound = std::min(best.value, std::max(best.bound, program.load(found.bound)));
+    LoadProgram program = load_program(p, blocks, classes, below, step,
+                                       {.contiguous = contiguous_, .apart = phases_ == "apart"});
+    const auto take = [&](const std::vector<double>& x) {
+      Placement found = in_ops(program.split(x), blocks, p.graph);
+      const bool allowed =
+          evaluator.score(found).feasible() && (!contiguous_ || is_contiguous(p, found));
+      if (allowed) offer(best, std::move(found), evaluator);
+      return allowed;
+    };
+    prove(best, program, {blocks, classes, below, step}, limits_, take);
   }
 
   /// Above any load.
@@ -116,6 +125,7 @@ class MipMaxLoad final : public Placer {
 
   bool contiguous_;
   std::string phases_;
+  std::size_t search_;
   solver::MixedLimits limits_;
 };
 

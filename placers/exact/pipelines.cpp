@@ -134,7 +134,7 @@ Duration load_bound(const Blocks& blocks, const std::vector<DeviceClass>& classe
 }
 
 std::string why_none_fits(const Problem& problem, const ColocationUnits& units,
-                          const std::vector<DeviceClass>& classes) {
+                          const std::vector<DeviceClass>& classes, std::string_view what) {
   Bytes most{};
   for (const DeviceClass& cls : classes) most = std::max(most, cls.memory);
   for (const UnitId u : units.units()) {
@@ -143,7 +143,7 @@ std::string why_none_fits(const Problem& problem, const ColocationUnits& units,
                          units.label(u, problem.graph), to_text(units.needs(u).persistent),
                          to_text(most));
   }
-  return "the weights fit in no split";
+  return fmt::format("the weights fit in no {}", what);
 }
 
 }  // namespace baechi::exact

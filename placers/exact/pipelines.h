@@ -1,6 +1,7 @@
 /// Pipelines for a whole problem: over all ideals, or quickly, along lines of all blocks.
 #pragma once
 #include <optional>
+#include <string_view>
 
 #include "placers/exact/pipeline_program.h"
 
@@ -21,6 +22,9 @@ std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const Coloc
                                              const std::vector<DeviceClass>& classes,
                                              Duration bound);
 
+/// As many ideals as exact_dp searches unless told otherwise.
+constexpr std::size_t exact_dp_ideals = 100'000;
+
 /// The best of all pipelines, as far as it is known.
 struct IdealSearch {
   std::optional<Pipeline> pipeline{};  ///< below the bound; nothing: there is none
@@ -37,8 +41,9 @@ IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
 /// them where several must go together. Transfers and memory are left out.
 Duration load_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes);
 
-/// For the InfeasibleError: a unit that no device can take, or that no split fits.
+/// For the InfeasibleError: a unit that no device can take, or that the weights fit in no `what`
+/// ("pipeline", "split").
 std::string why_none_fits(const Problem& problem, const ColocationUnits& units,
-                          const std::vector<DeviceClass>& classes);
+                          const std::vector<DeviceClass>& classes, std::string_view what);
 
 }  // namespace baechi::exact

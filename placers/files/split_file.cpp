@@ -3,7 +3,10 @@
 #include <optional>
 #include <unordered_map>
 
+#include "placers/files/placement_file.h"
 #include "sim/error.h"
+#include "sim/units.h"
+#include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 
 namespace baechi {
@@ -16,7 +19,7 @@ class Reader {
  public:
   Reader(const std::string& text, const std::string& path, const Problem& problem)
       : file_(path, text), problem_(problem), device_(problem.graph.num_ops()) {
-    for (const OpId v : problem.graph.ops()) ops_.emplace(problem.graph.name(v), v);
+    name_nodes(problem.graph);
     for (const DeviceId d : problem.cluster.devices())
       (problem.cluster.device(d).is_core() ? cores_ : accelerators_).push_back(d);
   }
@@ -41,6 +44,28 @@ class Reader {
   }
 
  private:
+  /// Which op is node i: the one called node<i> or, where the file gave it no name, n<i>. Of n such
+  /// ops in a training graph, node<i>grad is node i + n.
+  void name_nodes(const OpGraph& graph) {
+    const auto number = [](std::string_view name, std::string_view before, std::string_view after) {
+      if (!name.starts_with(before) || !name.ends_with(after) ||
+          name.size() < before.size() + after.size())
+        return std::optional<std::int64_t>();
+      name.remove_prefix(before.size());
+      name.remove_suffix(after.size());
+      return parse_number<std::int64_t>(name);
+    };
+    std::int64_t forward = 0;
+    for (const OpId v : graph.ops()) {
+      auto id = number(graph.name(v), "node", "");
+      if (id) ++forward;
+      if (!id) id = number(graph.name(v), "n", "");
+      if (id) ops_.emplace(*id, v);
+    }
+    for (const OpId v : graph.ops())
+      if (const auto id = number(graph.name(v), "node", "grad")) ops_.emplace(*id + forward, v);
+  }
+
   void devices(Json list, const std::vector<DeviceId>& known, std::string_view what) {
     std::size_t count = 0;
     list.list([&](Json device) {
@@ -55,7 +80,7 @@ class Reader {
   }
 
   void place(Json node, std::optional<DeviceId> d, std::size_t known, std::string_view what) {
-    const auto it = ops_.find(fmt::format("node{}", node.whole()));
+    const auto it = ops_.find(node.whole());
     if (it == ops_.end()) return node.is_not("a node of the graph");
     if (!d) beyond_ = fmt::format("the split has more than the {} {} of the cluster", known, what);
     if (device_[it->second]) node.mistake("this node was placed before");
@@ -75,7 +100,7 @@ class Reader {
 
   JsonFile file_;
   const Problem& problem_;
-  std::unordered_map<std::string, OpId> ops_;
+  std::unordered_map<std::int64_t, OpId> ops_;  // by node id
   std::vector<DeviceId> accelerators_, cores_;
   IdVector<OpId, std::optional<DeviceId>> device_;
   std::optional<std::string> beyond_;
@@ -90,6 +115,12 @@ bool is_split(const std::string& text) {
 
 Placement parse_split(const std::string& text, const std::string& path, const Problem& problem) {
   return Reader(text, path, problem).read();
+}
+
+Placement read_placement_or_split(const std::string& path, const Problem& problem) {
+  const std::string text = read_file(path);
+  if (is_split(text)) return parse_split(text, path, problem);
+  return parse_placement(text, path, problem.graph, problem.cluster.num_devices());
 }
 
 }  // namespace baechi

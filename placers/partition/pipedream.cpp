@@ -38,7 +38,7 @@ class PipeDream final : public Placer {
     const auto pipeline = exact::best_linear_pipeline(coarse, wholes, classes, Duration::max());
     if (!pipeline)
       throw InfeasibleError(fmt::format("pipedream: {}, of those that were searched",
-                                        exact::why_none_fits(coarse, wholes, classes)));
+                                        exact::why_none_fits(coarse, wholes, classes, "pipeline")));
     return {.device = pipeline->device,
             .facts = {{"max_load_us", to_us(pipeline->load)},
                       {"units", static_cast<double>(wholes.size())}}};

@@ -13,7 +13,7 @@ double height(const Score& score) {
 
 }  // namespace
 
-bool Patience::over() const {
+bool WalkLimits::reached() const {
   if (stop != nullptr && stop->load(std::memory_order_relaxed)) return true;
   return until != std::chrono::steady_clock::time_point::max() &&
          std::chrono::steady_clock::now() >= until;
@@ -22,12 +22,12 @@ bool Patience::over() const {
 Chain::Chain(const SearchSpace& space, const Objective& objective, const Placement& start,
              std::uint64_t seed)
     : space_(space), evaluator_(objective.on(space.problem())), random_(seed) {
-  jump(start);
+  restart_from(start);
   best_ = start;
   best_score_ = score_;
 }
 
-void Chain::jump(const Placement& placement) {
+void Chain::restart_from(const Placement& placement) {
   placement_ = placement;
   at_ = UnitDevices(space_.units().size());
   for (const UnitId u : space_.units().units())
@@ -35,11 +35,11 @@ void Chain::jump(const Placement& placement) {
   score_ = evaluator_->begin(placement_);
 }
 
-void Chain::walk(std::size_t evaluations, Heat heat, const Patience& patience) {
-  const double cooling = std::pow(heat.end / heat.begin,
+void Chain::walk(std::size_t evaluations, Temperature temperature, const WalkLimits& limits) {
+  const double cooling = std::pow(temperature.end / temperature.begin,
                                   1.0 / static_cast<double>(std::max<std::size_t>(evaluations, 1)));
-  double now = heat.begin;
-  for (std::size_t i = 0; i < evaluations && !patience.over(); ++i, now *= cooling) {
+  double now = temperature.begin;
+  for (std::size_t i = 0; i < evaluations && !limits.reached(); ++i, now *= cooling) {
     const MoveEntry* move = propose();
     ++evaluations_;
     if (move == nullptr || !try_changes(now) || !(score_ < best_score_)) continue;
@@ -83,11 +83,11 @@ const MoveEntry* Chain::draw(std::vector<Change>& changes) {
 }
 
 /// Whether they were made.
-bool Chain::try_changes(double heat) {
+bool Chain::try_changes(double temperature) {
   moved_.clear();
   apply();
   const Score next = evaluator_->attempt(placement_, moved_);
-  if (!accepts(next, heat)) {
+  if (!accepts(next, temperature)) {
     apply();
     return false;
   }
@@ -107,11 +107,11 @@ void Chain::apply() {
   }
 }
 
-bool Chain::accepts(const Score& next, double heat) {
+bool Chain::accepts(const Score& next, double temperature) {
   if (next.feasible() != score_.feasible()) return next.feasible();
   if (!next.feasible()) return next <= score_;
   const double worse = height(next) - height(score_);
-  return worse <= 0.0 || random_.uniform() < std::exp(-worse / (heat * height(score_)));
+  return worse <= 0.0 || random_.uniform() < std::exp(-worse / (temperature * height(score_)));
 }
 
 }  // namespace baechi::search

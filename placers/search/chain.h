@@ -14,15 +14,15 @@
 namespace baechi::search {
 
 /// What ends a walk before its evaluations are used up.
-struct Patience {
+struct WalkLimits {
   const std::atomic<bool>* stop = nullptr;
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
-  bool over() const;
+  bool reached() const;
 };
 
-/// A change for worse by a share `heat` of the value is taken with a chance of 1 in e. From begin
-/// to end of a walk heat falls by a constant factor per evaluation.
-struct Heat {
+/// A change for worse by a share `temperature` of the value is taken with a chance of 1 in e. From
+/// begin to end of a walk temperature falls by a constant factor per evaluation.
+struct Temperature {
   double begin = 0.0, end = 0.0;
 };
 
@@ -38,9 +38,9 @@ class Chain {
   Chain(const SearchSpace& space, const Objective& objective, const Placement& start,
         std::uint64_t seed);
 
-  void walk(std::size_t evaluations, Heat heat, const Patience& patience);
+  void walk(std::size_t evaluations, Temperature temperature, const WalkLimits& limits);
   /// Goes on from `placement`.
-  void jump(const Placement& placement);
+  void restart_from(const Placement& placement);
 
   const Placement& best() const { return best_; }
   const Score& best_score() const { return best_score_; }
@@ -50,9 +50,9 @@ class Chain {
  private:
   const MoveEntry* propose();
   const MoveEntry* draw(std::vector<Change>& changes);
-  bool try_changes(double heat);
+  bool try_changes(double temperature);
   void apply();
-  bool accepts(const Score& next, double heat);
+  bool accepts(const Score& next, double temperature);
 
   const SearchSpace& space_;
   std::unique_ptr<Evaluator> evaluator_;

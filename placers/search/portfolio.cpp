@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "placers/colocation.h"
 #include "placers/registry.h"
 #include "sim/error.h"
 
@@ -34,13 +33,20 @@ Portfolio::Portfolio(Options& options, std::string_view objective) {
 
 void Portfolio::add_quick(std::string_view objective) {
   for (const PlacerEntry& entry : placers())
-    if (entry.quick_units > 0)
+    if (entry.quick_ops > 0)
       members_.push_back({std::string(entry.name),
                           make_placer(entry.name, Options(std::string(entry.name))),
-                          entry.quick_units});
-  if (objective != "max_load") return;
-  Options few("exact_dp", {{"max_ideals", {"20000", {}, {}}}});
-  members_.push_back({"exact_dp", make_placer("exact_dp", std::move(few)), 5'000});
+                          entry.quick_ops});
+  constexpr std::size_t most_ops = 5'000;
+  const auto add_made = [&](const std::string& name, std::map<std::string, Options::Value> values) {
+    members_.push_back({name, make_placer(name, Options(name, std::move(values))), most_ops});
+  };
+  const Options::Value none{"0", {}, {}};
+  if (objective == "max_load") {
+    add_made("exact_dp", {{"max_ideals", {"20000", {}, {}}}});
+    add_made("mip_max_load", {{"max_nodes", none}, {"search", none}});
+  }
+  if (objective == "latency") add_made("mip_latency", {{"max_nodes", none}, {"search", none}});
 }
 
 /// `choice` is the name of a placer, or its name and options.
@@ -59,11 +65,11 @@ void Portfolio::add(Options& options, const Options::Value& choice) {
 }
 
 std::vector<Candidate> Portfolio::ask(const Problem& problem, const Objective& objective,
-                                      std::uint64_t seed) const {
-  const std::size_t num_units = ColocationUnits(problem.graph).size();
+                                      std::uint64_t seed, Clock::time_point until) const {
   std::vector<std::optional<Candidate>> answers(members_.size());
   oneapi::tbb::parallel_for(std::size_t{0}, members_.size(), [&](std::size_t i) {
-    if (num_units > members_[i].most_units) return;
+    if (problem.graph.num_ops() > members_[i].most_ops) return;
+    if (i > 0 && Clock::now() >= until) return;
     try {
       Placement placement = members_[i].placer->place(problem, seed);
       const Score score = objective.score(problem, placement);

@@ -1,5 +1,6 @@
 /// The placers whose answers a search begins with.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,20 +20,23 @@ struct Candidate {
 
 class Portfolio {
  public:
+  using Clock = std::chrono::steady_clock;
+
   /// Reads the options `portfolio` and `start`. By default all placers of the registry that are
-  /// quick on the graph, and if the objective is max_load also exact_dp with few ideals.
+  /// quick on the graph; for max_load and latency also those that are made for them.
   Portfolio(Options& options, std::string_view objective);
 
   /// All members' answers, in parallel, the best first; ties: in the members' order. Members that
-  /// find the problem infeasible are left out.
-  std::vector<Candidate> ask(const Problem& problem, const Objective& objective,
-                             std::uint64_t seed) const;
+  /// find the problem infeasible are left out, and those, but for the first, whose turn comes after
+  /// `until`; a member that has begun is not interrupted.
+  std::vector<Candidate> ask(const Problem& problem, const Objective& objective, std::uint64_t seed,
+                             Clock::time_point until = Clock::time_point::max()) const;
 
  private:
   struct Member {
     std::string name;
     std::unique_ptr<Placer> placer;
-    std::size_t most_units = ~std::size_t{0};  ///< of a graph that it is asked for
+    std::size_t most_ops = ~std::size_t{0};  ///< of a graph that it is asked for
   };
   void add(Options& options, const Options::Value& choice);
   void add_quick(std::string_view objective);

@@ -1,15 +1,12 @@
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
 #include <deque>
 #include <memory>
 
-#include "placers/search/chain.h"
+#include "placers/search/annealing.h"
 #include "placers/search/portfolio.h"
 #include "placers/search/trace.h"
 #include "sim/error.h"
@@ -69,84 +66,28 @@ class Search final : public Placer {
 
  private:
   static constexpr std::size_t most_seeds = 2;
-  static constexpr std::size_t rounds = 16;
 
   Placement find(const Problem& p, std::uint64_t seed, const Watcher& watcher) const {
-    const auto start = Clock::now();
-    const std::vector<Candidate> seeds = portfolio_.ask(p, *choice_.objective, seed);
+    WalkLimits limits{.stop = watcher.stop};
+    auto portfolio_until = limits.until;
+    if (seconds_ > 0.0) {
+      const auto start = Clock::now();
+      limits.until = start + std::chrono::duration_cast<Clock::duration>(Seconds(seconds_));
+      portfolio_until = start + std::chrono::duration_cast<Clock::duration>(Seconds(seconds_ / 5));
+    }
+    const std::vector<Candidate> seeds =
+        portfolio_.ask(p, *choice_.objective, seed, portfolio_until);
     if (seeds.empty())
       throw InfeasibleError("search: no placer of the portfolio found a placement that fits");
+    std::vector<Placement> starts;
+    for (const Candidate& candidate : seeds)
+      if (starts.size() < most_seeds) starts.push_back(candidate.placement);
     const SearchSpace space(p);
-    std::deque<Chain> chains;
-    if (!space.movable().empty()) {
-      for (std::size_t c = 0; c < chains_; ++c) {
-        const Candidate& from = seeds[c % std::min(seeds.size(), most_seeds)];
-        chains.emplace_back(space, *choice_.objective, from.placement, seed * chains_ + c);
-      }
-      walk(chains, start, watcher);
-    }
-    return answer(seeds, chains);
+    Annealing annealing(space, *choice_.objective, starts, chains_, seed);
+    annealing.run(evaluations_, limits, watcher);
+    return answer(seeds, annealing);
   }
-
-  void walk(std::deque<Chain>& chains, Clock::time_point start, const Watcher& watcher) const {
-    Patience patience{.stop = watcher.stop};
-    if (seconds_ > 0.0)
-      patience.until = start + std::chrono::duration_cast<Clock::duration>(Seconds(seconds_));
-    const auto begin = Clock::now();
-    for (std::size_t round = 0; round < rounds && !patience.over(); ++round) {
-      const std::size_t each = evaluations_of(round, chains, Clock::now() - begin, patience);
-      oneapi::tbb::parallel_for(std::size_t{0}, chains.size(), [&](std::size_t c) {
-        chains[c].walk(each, heat_of(round, c), patience);
-      });
-      catch_up(chains);
-      if (watcher.progress)
-        watcher.progress(fmt::format("round {} of {}: {}", round + 1, rounds,
-                                     to_text(best_of(chains).best_score().value)));
-    }
-  }
-
   using Seconds = std::chrono::duration<double>;
-
-  /// What each chain may do in a round.
-  std::size_t evaluations_of(std::size_t round, const std::deque<Chain>& chains, Seconds used,
-                             const Patience& patience) const {
-    const std::size_t all = chains.size() * rounds;
-    if (seconds_ <= 0.0) return evaluations_ * (round + 1) / all - evaluations_ * round / all;
-    if (round == 0) return 32;  // to see how long they take
-    const double rate = static_cast<double>(total(chains)) / used.count();
-    const Seconds left = patience.until - Clock::now();
-    const double each = rate * left.count() / static_cast<double>((rounds - round) * chains.size());
-    return static_cast<std::size_t>(std::max(each, 1.0));
-  }
-
-  /// Some chains are hotter: they get out of where the others stay.
-  static Heat heat_of(std::size_t round, std::size_t chain) {
-    constexpr std::array hottest{0.005, 0.05, 0.01, 0.5};
-    const double first = hottest[chain % hottest.size()];
-    const auto before = [&](std::size_t r) {
-      return first * std::pow(0.01, static_cast<double>(r) / static_cast<double>(rounds));
-    };
-    return {.begin = before(round), .end = before(round + 1)};
-  }
-
-  static std::size_t total(const std::deque<Chain>& chains) {
-    std::size_t sum = 0;
-    for (const Chain& chain : chains) sum += chain.evaluations();
-    return sum;
-  }
-
-  static const Chain& best_of(const std::deque<Chain>& chains) {
-    return *std::ranges::min_element(chains, std::less<>(), &Chain::best_score);
-  }
-
-  /// The worse half of the chains goes on from where the better half has been best.
-  static void catch_up(std::deque<Chain>& chains) {
-    std::vector<Chain*> order;
-    for (Chain& chain : chains) order.push_back(&chain);
-    std::ranges::stable_sort(order, std::less<>(), &Chain::best_score);
-    const std::size_t ahead = (order.size() + 1) / 2;
-    for (std::size_t i = ahead; i < order.size(); ++i) order[i]->jump(order[i - ahead]->best());
-  }
 
   /// What all chains found, as if they had taken turns.
   static std::vector<SearchStep> steps(const Candidate& seed, const std::deque<Chain>& chains) {
@@ -161,22 +102,23 @@ class Search final : public Placer {
     return better;
   }
 
-  Placement answer(const std::vector<Candidate>& seeds, const std::deque<Chain>& chains) const {
+  Placement answer(const std::vector<Candidate>& seeds, const Annealing& annealing) const {
     const Candidate& seed = seeds.front();
-    const std::vector<SearchStep> found = steps(seed, chains);
+    const std::vector<SearchStep> found = steps(seed, annealing.chains());
     if (!trace_.empty()) write_search_trace(trace_, found);
     const Score& score = found.back().score;
     if (!score.feasible())
       throw InfeasibleError(
           fmt::format("search: nothing fits of {} answers and {} placements near them",
-                      seeds.size(), total(chains)));
-    Placement result = found.size() > 1 ? best_of(chains).best() : seed.placement;
-    result.facts = {{"evaluations", static_cast<double>(total(chains))},
+                      seeds.size(), annealing.evaluations()));
+    Placement result = found.size() > 1 ? annealing.best().best() : seed.placement;
+    result.facts = {{"evaluations", static_cast<double>(annealing.evaluations())},
                     {"improvements", static_cast<double>(found.size() - 1)},
                     {"portfolio_us", to_us(seed.score.value)},
                     {"found_us", to_us(score.value)}};
-    result.detail = fmt::format("{} by {}, {} after {} evaluations", to_text(seed.score.value),
-                                seed.placer, to_text(score.value), total(chains));
+    result.detail = fmt::format("{} by {}{}, {} after {} evaluations", to_text(seed.score.value),
+                                seed.placer, seed.score.feasible() ? "" : " (does not fit)",
+                                to_text(score.value), annealing.evaluations());
     return result;
   }
 

@@ -17,14 +17,16 @@
 namespace baechi::solver {
 namespace {
 
+std::int64_t taken(const CbcModel& model) {
+  return std::int64_t{model.getIterationCount()} + model.numberStrongIterations();
+}
+
 /// Stops the search once it has taken so many simplex iterations.
 class IterationLimit final : public CbcEventHandler {
  public:
   explicit IterationLimit(std::int64_t most) : most_(most) {}
   CbcAction event(CbcEvent what) override {
-    const std::int64_t taken =
-        std::int64_t{model_->getIterationCount()} + model_->numberStrongIterations();
-    return what == node && taken > most_ ? stop : noAction;
+    return what == node && taken(*model_) > most_ ? stop : noAction;
   }
   CbcEventHandler* clone() const override { return new IterationLimit(*this); }
 
@@ -97,9 +99,12 @@ MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
   MixedOptimum optimum{.finished = model.status() == 0,
                        .x = {},
                        .bound = model.getBestPossibleObjValue(),
-                       .nodes = model.getNodeCount()};
-  if (const double* x = model.bestSolution(); x != nullptr)
+                       .nodes = model.getNodeCount(),
+                       .iterations = taken(model)};
+  if (const double* x = model.bestSolution(); x != nullptr) {
     optimum.x.assign(x, x + relaxation.num_columns());
+    if (optimum.finished) optimum.bound = model.getObjValue();
+  }
   return optimum;
 }
 

@@ -31,6 +31,7 @@ struct MixedOptimum {
   std::vector<double> x;   ///< the best found [num_columns]; empty if there is none
   double bound = 0.0;      ///< no solution has a lower objective, if there is one; -inf: not begun
   std::int64_t nodes = 0;  ///< that were looked at
+  std::int64_t iterations = 0;  ///< of the simplex method
 };
 
 /// Minimises; one thread. The same program and limits, but for time, give the same answer. May be

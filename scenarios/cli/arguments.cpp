@@ -14,14 +14,29 @@
 namespace baechi {
 namespace {
 
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (true) {
-    const std::size_t end = text.find(separator);
-    parts.emplace_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
+/// The parts of `text` between commas that stand in no brackets.
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '[') ++depth;
+    if (c == ']') --depth;
+    if (c == ',' && depth <= 0)
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
+  return parts;
+}
+
+/// "[a,b]" is a list, all else a word.
+Options::Value value_of(const std::string& text, const std::string& flag) {
+  Options::Value value{text, flag, {}};
+  if (text.size() < 2 || !text.starts_with('[') || !text.ends_with(']')) return value;
+  value.text.clear();
+  for (const std::string& item : split(std::string_view(text).substr(1, text.size() - 2)))
+    value.children.emplace_back("", value_of(item, flag));
+  return value;
 }
 
 }  // namespace
@@ -37,7 +52,7 @@ Options parse_options(std::string_view owner, const std::vector<std::string>& as
       continue;
     }
     const std::string key = assignment.substr(0, equals);
-    const Options::Value value{assignment.substr(equals + 1), flag, {}};
+    const Options::Value value = value_of(assignment.substr(equals + 1), flag);
     if (!values.emplace(key, value).second)
       mistakes.add(fmt::format("{}{}: '{}' is given twice", at(flag), owner, key));
   }
@@ -53,7 +68,7 @@ Choice parse_choice(std::string_view text, const std::string& flag) {
   choice.where = flag;
   choice.label = text;
   std::vector<std::string> assignments;
-  if (end != std::string_view::npos) assignments = split(text.substr(end + 1), ',');
+  if (end != std::string_view::npos) assignments = split(text.substr(end + 1));
   const std::string_view owner = text.starts_with(program) ? "exec" : text.substr(0, end);
   choice.options = parse_options(owner, assignments, flag);
   return choice;

@@ -97,6 +97,7 @@ EngineOptions read_engine(const ClusterFlags& flags, Reader& reader) {
   EngineOptions engine;
   engine.transfers = reader.read("--transfers", flags.transfers, engine.transfers);
   engine.semantics = reader.read("--semantics", flags.semantics, engine.semantics);
+  engine.queue = reader.read("--queue", flags.queue, engine.queue);
   engine.cache_tensors = !flags.no_cache;
   engine.overlap = !flags.no_overlap;
   return engine;
@@ -191,6 +192,8 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
           "Who may send at once: " + choices(Transfers::sequential)),
       add("--semantics", flags.semantics, "S",
           "How a step is simulated: " + choices(Semantics::event)),
+       add("--queue", flags.queue, "Q",
+           "Which ready op of a device goes first: " + choices(ReadyOrder::fifo)),
       verb.add_flag("--no-cache", flags.no_cache,
                     "Send a tensor to a device once per reader, not once")
           ->group("CLUSTER"),

@@ -13,7 +13,7 @@ namespace baechi {
 /// As typed; "" is not given.
 struct ClusterFlags {
   std::string devices, kind, memory, memory_fraction, link, bandwidth, latency, transfers,
-      semantics;
+      semantics, queue;
   bool no_cache = false, no_overlap = false;
   std::string scenario;
   std::vector<std::string> sets;  ///< into the scenario: KEY=VALUE

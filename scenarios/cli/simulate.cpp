@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "placers/files/placement_file.h"
+#include "placers/files/split_file.h"
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/cluster_flags.h"
 #include "scenarios/cli/output.h"
@@ -115,8 +115,7 @@ int simulate_once(const Arguments& arguments) {
   const Experiment experiment = read_experiment(arguments.trace, arguments.cluster).experiment;
   const Problem given = experiment.problem();
   std::optional<Stage> stage("reading " + arguments.placement);
-  const ExperimentStep step = experiment.step(
-      read_placement(arguments.placement, given.graph, given.cluster.num_devices()));
+  const ExperimentStep step = experiment.step(read_placement_or_split(arguments.placement, given));
   const Problem problem = step.problem();
   const Placement& placement = step.placement();
 

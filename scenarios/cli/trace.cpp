@@ -6,8 +6,8 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/run/prepared_graph.h"
 #include "scenarios/run/build.h"
+#include "scenarios/run/prepared_graph.h"
 #include "sim/graph/analysis.h"
 #include "sim/graph/graph_io.h"
 #include "traces/format/compressed_file.h"
@@ -221,7 +221,7 @@ void add_convert(CLI::App& trace, Verb& chosen) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = trace.add_subcommand("convert", "Write a graph in our format, DOT or GraphML");
   add_trace_argument(*verb, arguments->in);
-  verb->add_option("OUT", arguments->out,
+  verb->add_option("-o,--output,OUT", arguments->out,
                    "By its ending: .json, .json.gz, .json.zst (a trace), .dot, .graphml")
       ->required()
       ->type_name("");

@@ -47,7 +47,8 @@ class Evaluator {
   /// The score of `placement`, which becomes the base.
   virtual Score begin(const Placement& placement) { return score(placement); }
   /// The score of `placement`, which differs from the base in the devices of `moved` alone, each
-  /// named once.
+  /// named once. If the base fits and `placement` does not, Score::over and the value may be less
+  /// than score() says.
   virtual Score attempt(const Placement& placement, std::span<const OpId> /*moved*/) {
     return score(placement);
   }

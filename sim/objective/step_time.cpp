@@ -23,7 +23,9 @@ class StartOrder final : public StepObserver {
   std::vector<OpId> ops;
 };
 
-/// The engine's makespan, under the engine's rules of memory.
+/// The engine's makespan. What runs out of memory is simulated again without limits: its makespan
+/// is that of the whole step, and what it lacks is, over the devices, how far each peak is above
+/// the memory. So a search can go down from a placement that does not fit to one that does.
 class StepTime final : public Objective {
  public:
   std::unique_ptr<Evaluator> on(const Problem& problem) const override {
@@ -36,12 +38,22 @@ class StepTime final : public Objective {
     explicit Simulation(const Problem& problem)
         : problem_(problem), simulator_(without_needless_accounting(problem)) {}
 
-    Score score(const Placement& placement) override { return score(placement, {}); }
+    Score score(const Placement& placement) override {
+      fits_ = true;
+      const Score score = simulate(placement, {});
+      return fits_ ? score : simulate_without_limits(placement, {});
+    }
 
     Score begin(const Placement& placement) override {
       if (!estimate_ && can_estimate(problem_)) estimate_.emplace(problem_);
-      const Score score = attempt(placement, {});
-      base_ = placement.device;
+      base_ = placement;
+      base_fits_ = true;
+      moved_.clear();
+      Score score = attempt(placement);
+      if (!fits_) {
+        base_fits_ = false;
+        score = attempt(placement);
+      }
       if (!estimate_) return score;
       for (std::size_t lane = 0; lane < StepEstimate::lanes; ++lane)
         estimate_->place(lane, placement);
@@ -50,18 +62,19 @@ class StepTime final : public Objective {
     }
 
     Score attempt(const Placement& placement, std::span<const OpId> moved) override {
-      if (!estimate_) return score(placement, {});
-      started_.ops.clear();
       moved_.clear();
       for (const OpId v : moved) moved_.push_back({v, placement.device[v]});
-      StepObserver* const observer = &started_;
-      return score(placement, {&observer, 1});
+      return attempt(placement);
     }
 
     void keep() override {
+      for (const auto& [v, to] : moved_) base_.device[v] = to;
+      if (fits_ != base_fits_) {
+        base_fits_ = fits_;
+        if (!fits_) attempt(base_);  // it ended early: the order of all ops is needed
+      }
       if (!estimate_) return;
       for (const auto& [v, to] : moved_) {
-        base_[v] = to;
         for (std::size_t lane = 0; lane < StepEstimate::lanes; ++lane) estimate_->move(lane, v, to);
       }
       set_order();
@@ -76,7 +89,7 @@ class StepTime final : public Objective {
         for (const auto& [v, to] : changes[lane]) estimate_->move(lane, v, to);
       const StepEstimate::Times times = estimate_->run(order_);
       for (std::size_t lane = 0; lane < changes.size(); ++lane)
-        for (const auto& [v, to] : changes[lane]) estimate_->move(lane, v, base_[v]);
+        for (const auto& [v, to] : changes[lane]) estimate_->move(lane, v, base_.device[v]);
       const auto end = times.begin() + static_cast<std::ptrdiff_t>(changes.size());
       return static_cast<std::size_t>(std::min_element(times.begin(), end) - times.begin());
     }
@@ -87,17 +100,47 @@ class StepTime final : public Objective {
       engine.count_memory = engine.enforce_memory && !memory_is_ample(problem);
       return {problem.graph, problem.cluster, problem.costs, engine};
     }
+    static Problem without_limits(const Problem& problem) {
+      EngineOptions engine = problem.engine;
+      engine.count_memory = true;
+      engine.enforce_memory = false;
+      return {problem.graph, problem.cluster, problem.costs, engine};
+    }
 
     static bool can_estimate(const Problem& problem) {
       return problem.engine.semantics == Semantics::event && problem.cluster.num_devices() > 1 &&
              StepEstimate::suits(problem);
     }
 
-    Score score(const Placement& placement, std::span<StepObserver* const> observers) {
+    /// Under the limits as long as the base fits: a placement that does not is of no use then, and
+    /// its step ends where memory does.
+    Score attempt(const Placement& placement) {
+      started_.ops.clear();
+      StepObserver* const observer = &started_;
+      std::span<StepObserver* const> observers{&observer, estimate_ ? 1U : 0U};
+      return base_fits_ ? simulate(placement, observers)
+                        : simulate_without_limits(placement, observers);
+    }
+
+    /// Sets fits_.
+    Score simulate(const Placement& placement, std::span<StepObserver* const> observers) {
       Score score = constraints(problem_, placement);
       const StepResult& step = simulator_.run(placement, observers);
       score.value = step.makespan;
       score.over = step.oom ? step.oom->needed - step.oom->free : Bytes{};
+      fits_ = !step.oom;
+      return score;
+    }
+    Score simulate_without_limits(const Placement& placement,
+                                  std::span<StepObserver* const> observers) {
+      if (!unlimited_) unlimited_.emplace(without_limits(problem_));
+      Score score = constraints(problem_, placement);
+      const StepResult& step = unlimited_->run(placement, observers);
+      score.value = step.makespan;
+      score.over = {};
+      for (const DeviceId d : problem_.cluster.devices())
+        score.over += std::max(Bytes{}, step.devices[d].peak - problem_.cluster.device(d).memory);
+      fits_ = score.over == Bytes{};
       return score;
     }
 
@@ -115,7 +158,10 @@ class StepTime final : public Objective {
     Problem problem_;
     Simulator simulator_;
     std::optional<StepEstimate> estimate_;  // of changes to the base
-    IdVector<OpId, DeviceId> base_;
+    std::optional<Simulator> unlimited_;    // made when something does not fit
+    Placement base_;
+    bool base_fits_ = true;
+    bool fits_ = true;           // the last placement that was simulated
     std::vector<OpId> order_;    // in which its ops start
     StartOrder started_;         // of the last attempt
     std::vector<OpMove> moved_;  // by it

@@ -1,12 +1,12 @@
 /// The baselines that Tarnawski et al. compare with: PipeDream, local search, Scotch, METIS.
 #include <doctest/doctest.h>
 
-#include "placers/registry.h"
 #include "placers/files/split_file.h"
+#include "placers/registry.h"
 #include "sim/objective/objective.h"
-#include "tests/traces/msr_files.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
+#include "tests/traces/msr_files.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -136,6 +136,8 @@ TEST_SUITE("baselines") {
                          "s.json:1:26: nodes: 7 is not a node of the graph\n"
                          "s.json:1:29: nodes: this node was placed before",
                          InputError);
+    // Node 3 is node1grad: two forward nodes, and the backward ones are counted on.
+    CHECK(devices(parse(R"({"fpgas": [{"nodes": [2]}, {"nodes": [3, 1]}], "cpus": []})")) == "212");
     CHECK(is_split(R"({"fpgas": [], "cpus": []})"));
     CHECK_FALSE(is_split(R"({"format": "baechi-placement", "placement": {"\"fpgas\"": 1}})"));
   }

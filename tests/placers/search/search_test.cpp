@@ -97,7 +97,7 @@ TEST_SUITE("search") {
         CHECK(own.feasible());
         CHECK(to_us(own.value) == found.facts.at("found_us"));
         for (const PlacerEntry& entry : placers()) {
-          if (entry.quick_units == 0) continue;
+          if (entry.quick_ops == 0) continue;
           CAPTURE(entry.name);
           try {
             const Placement other =
@@ -224,6 +224,36 @@ TEST_SUITE("search") {
     }
   }
 
+  TEST_CASE("what runs out of memory is scored as a whole step, by how far each peak is above it") {
+    // Three ops of 10 ns and 100 B of weights each, on devices of 120 B.
+    OpGraphBuilder b;
+    for (const char* name : {"a", "b", "c"})
+      b.add_op({.name = name, .compute = 10ns, .persistent = 100_B});
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(3, 120_B);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const auto evaluator = make_objective("step_time", Options("step_time"))->on(problem);
+    const DeviceId d0{0}, d1{1}, d2{2};
+
+    const Score all = evaluator->score(on({d0, d0, d0}));
+    CHECK(all.over == 180_B);  // 300 of 120
+    CHECK(all.value == 30ns);
+    CHECK(evaluator->score(on({d0, d0, d1})).over == 80_B);
+    CHECK(evaluator->score(on({d0, d1, d2})).feasible());
+
+    // The same of changes, on the way to what fits and back.
+    CHECK(evaluator->begin(on({d0, d0, d0})) == all);
+    const OpId a{0}, c{2};
+    CHECK(evaluator->attempt(on({d0, d0, d1}), std::array{c}).over == 80_B);
+    evaluator->keep();
+    const Score fits = evaluator->attempt(on({d2, d0, d1}), std::array{a});
+    CHECK(fits.feasible());
+    CHECK(fits.value == 10ns);
+    evaluator->keep();
+    CHECK_FALSE(evaluator->attempt(on({d0, d0, d1}), std::array{a}).feasible());
+  }
+
   TEST_CASE("of several changes the one that shortens the step most is estimated") {
     //   a(10) --100 B--> b(20)    all on gpu0, a, c, b, d: 60 ns. c and d elsewhere: 10 + 20.
     //   c(10) --100 B--> d(20)    d alone: 20 + 100 + 20. b and d: 10 + 100 + 100 + 20.
@@ -279,7 +309,10 @@ TEST_SUITE("search") {
           next.device[v] = to;
           moved.push_back(v);
         }
-        CHECK(evaluator->attempt(next, moved) == objective->score(problem, next));
+        const Score whole = objective->score(problem, next);
+        const Score score = evaluator->attempt(next, moved);
+        CHECK(score.feasible() == whole.feasible());
+        if (score.feasible()) CHECK(score == whole);
         if (draw.below(2) == 0) continue;
         evaluator->keep();
         base = next;
@@ -288,7 +321,7 @@ TEST_SUITE("search") {
   }
 
   TEST_CASE("placers too slow for a graph are asked if they are named") {
-    // local_search is quick up to 2,000 ops or groups, m_etf always.
+    // local_search is quick up to 2,000 ops, m_etf always.
     OpGraphBuilder b;
     for (int i = 0; i < 2001; ++i) b.add_op({.name = std::to_string(i), .compute = 1ns});
     const OpGraph graph = std::move(b).build();

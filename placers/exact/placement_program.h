@@ -1,0 +1,120 @@
+/// What the integer programs for load and for latency share: the columns that place blocks, and how
+/// a program is written.
+#pragma once
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "placers/exact/blocks.h"
+#include "placers/solver/cbc.h"
+
+namespace baechi::exact {
+
+/// A mixed integer program whose solutions are placements of blocks.
+struct PlacementProgram {
+  solver::MixedProgram program;
+  /// Columns whose sum is 1 if the block is on the device, else 0. [num_blocks][num_devices]
+  IdVector<BlockId, std::vector<std::vector<std::uint32_t>>> on;
+  double unit = 1.0;   ///< value of the objective for one nanosecond
+  double extra = 0.0;  ///< what the objective holds beside the time
+
+  /// The placement that a solution stands for. [num_blocks]
+  IdVector<BlockId, DeviceId> split(const std::vector<double>& solution) const;
+  /// A value of the objective as a time, rounded up after the solver's tolerance is taken off.
+  Duration time(double objective) const;
+  /// Forbids what `split` puts on devices whose memory it exceeds, by exact sums of bytes: each
+  /// device of the class takes one block less than any set of that many blocks as heavy. False if
+  /// all weights fit.
+  bool forbid_overloads(const IdVector<BlockId, DeviceId>& split, const Blocks& blocks,
+                        const std::vector<DeviceClass>& classes);
+};
+
+/// Writes a `Program`, which is a PlacementProgram, for values of at most `below` - `step`. Times
+/// are scaled so that `below` is 1000.
+template <class Program>
+class ProgramWriter {
+ protected:
+  using Term = solver::LinearProgram::Term;
+  using Row = std::vector<Term>;
+  static constexpr double infinity = solver::LinearProgram::infinity;
+
+  ProgramWriter(const Blocks& blocks, const std::vector<DeviceClass>& classes, Duration below,
+                Duration step)
+      : blocks_(blocks), classes_(classes), most_(below - step) {
+    program_.unit = 1e3 / static_cast<double>(std::max<std::int64_t>(below.count(), 1));
+  }
+
+  solver::LinearProgram& lp() { return program_.program.relaxation; }
+  double scaled(Duration time) const { return static_cast<double>(time.count()) * program_.unit; }
+  std::uint32_t add_whole(double most) {
+    const std::uint32_t column = lp().add_column(0.0, most);
+    program_.program.whole.push_back(column);
+    return column;
+  }
+  /// The row's sum is at most `limit`.
+  void at_most(const Row& row, double limit) {
+    if (!row.empty()) lp().add_row(-infinity, row, limit);
+  }
+  void minimise(std::uint32_t column) {
+    lp().objectives = {std::vector<double>(lp().num_columns(), 0.0)};
+    lp().objectives[0][column] = 1.0;
+  }
+
+  /// `factor` if `b` is on `d`, as a sum.
+  Row on(BlockId b, DeviceId d, double factor) const {
+    Row row;
+    for (const std::uint32_t column : program_.on[b][index(d)]) row.push_back({column, factor});
+    return row;
+  }
+
+  /// Weights of the blocks that `fits` accepts, on a device of the class, in whole grains of a
+  /// millionth of the memory, rounded down: all placements that fit are kept, and what the row
+  /// forbids exceeds it by a grain at least, which no solver overlooks. A sum of bytes within the
+  /// solver's tolerance of the memory would not do: CBC drops such a solution and all near it.
+  /// What exceeds the memory by less is for PlacementProgram::forbid_overloads.
+  template <class Fits>
+  void limit_weights(std::size_t cls, DeviceId d, Fits fits) {
+    constexpr std::int64_t grains = 1'000'000;
+    Bytes all{};
+    for (const BlockId b : blocks_.blocks()) all += blocks_.weights(b);
+    const Bytes memory = classes_[cls].memory;
+    if (all <= memory) return;
+    const std::int64_t grain = std::max<std::int64_t>(1, memory.count / grains);
+    const auto limit = static_cast<double>(memory.count / grain);
+    Row row;
+    for (const BlockId b : blocks_.blocks()) {
+      const std::int64_t weight = blocks_.weights(b).count / grain;
+      if (weight == 0 || !fits(b)) continue;
+      for (const Term& term : on(b, d, 1e3 * static_cast<double>(weight) / std::max(limit, 1.0)))
+        row.push_back(term);
+    }
+    at_most(row, 1e3 * std::min(limit, 1.0));
+  }
+
+  /// Of equal devices, each begins (by block id) behind the one before it. A column begun[b,
+  /// device] is 1 if the device has a block up to b.
+  void order_equal(std::size_t cls) {
+    const std::vector<DeviceId>& devices = classes_[cls].devices;
+    for (std::size_t i = 1; i < devices.size(); ++i) {
+      std::optional<std::uint32_t> begun;  // on the device before, with the blocks before b
+      for (const BlockId b : blocks_.blocks()) {
+        Row row = on(b, devices[i], 1.0);
+        if (begun) row.push_back({*begun, -1.0});
+        at_most(row, 0.0);
+        const std::uint32_t next = lp().add_column(0.0, 1.0);
+        row = on(b, devices[i - 1], -1.0);
+        row.push_back({next, 1.0});
+        if (begun) row.push_back({*begun, -1.0});
+        at_most(row, 0.0);
+        begun = next;
+      }
+    }
+  }
+
+  const Blocks& blocks_;
+  const std::vector<DeviceClass>& classes_;
+  Duration most_;
+  Program program_;
+};
+
+}  // namespace baechi::exact

@@ -1,0 +1,32 @@
+/// The proving loop of the integer programs: what the solver answers is held against exact
+/// integers before anything is concluded from it.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "placers/exact/incumbent.h"
+#include "placers/exact/placement_program.h"
+
+namespace baechi::exact {
+
+/// The placements that `program` was asked for: better than `below` by `step` at least.
+struct Question {
+  const Blocks& blocks;
+  const std::vector<DeviceClass>& classes;
+  Duration below{}, step{};
+};
+
+/// Values a solution exactly and, if it is a placement and better, puts it into the incumbent.
+/// False: it is no placement, for it breaks a limit by less than the solver sees.
+using Offer = std::function<bool(const std::vector<double>& solution)>;
+
+/// Solves `program`; if `offer` refuses the solution for its weights, forbids these and solves
+/// again, until the solution is accepted, there is none, or a limit is reached. Then raises
+/// best.bound to what the last answer proves: with no solution, nothing is better than `below` by
+/// `step`; else nothing is below the solution's objective, less the solver's tolerance. A solution
+/// that was refused proves no more than that. Adds to best.nodes and sets best.finished.
+/// False: the solver has a solution, but none that is better than `below`.
+bool prove(Incumbent& best, PlacementProgram& program, const Question& question,
+           solver::MixedLimits limits, const Offer& offer);
+
+}  // namespace baechi::exact
