@@ -24,7 +24,10 @@ class MipLatency final : public Placer {
       : parts_(static_cast<std::size_t>(
             o.get("parts", std::int64_t{1},
                   "of the graph that an accelerator may run, one after the other", 1))),
-        limits_(solver::mixed_limits(o)) {}
+        limits_(solver::mixed_limits(o)) {
+    constexpr std::size_t most = 64;
+    if (parts_ > most) o.mistake("parts", fmt::format("more than {}", most));
+  }
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const ColocationUnits units(p.graph);
