@@ -178,10 +178,9 @@ class Search final : public Placer {
                     {"improvements", static_cast<double>(found.size() - 1)},
                     {"portfolio_us", seed.score.feasible() ? to_us(seed.score.value) : -1.0},
                     {"found_us", to_us(score.value)}};
-    const std::string begin =
-        seed.score.feasible()
-            ? fmt::format("{} by {}", to_text(seed.score.value), seed.placer)
-            : fmt::format("nothing of the portfolio fits, {} is next to it", seed.placer);
+    const std::string begin = seed.score.feasible()
+                                  ? fmt::format("{} by {}", to_text(seed.score.value), seed.placer)
+                                  : "no placement of the portfolio fits";
     result.detail =
         fmt::format("{}, {} after {} evaluations", begin, to_text(score.value), total(chains));
     return result;

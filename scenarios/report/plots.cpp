@@ -221,7 +221,7 @@ Plot step_time_plot(const Shown& shown, const Positions& x, const std::string& n
       failed.placers > 0
           ? ", \\\n    NaN with points pt 2 ps 0.8 lc rgb '#c2352b' title 'out of memory', "
             "\\\n    NaN with points pt 13 ps 0.7 lc rgb '#d39a1d' title 'infeasible', "
-            "\\\n    NaN with points pt 1 ps 0.8 lc rgb '#000000' title 'error'"
+            "\\\n    NaN with points pt 9 ps 0.8 lc rgb '#7b52ab' title 'error'"
           : "");
   if (failed.placers > 0)
     body += fmt::format(
@@ -229,7 +229,7 @@ Plot step_time_plot(const Shown& shown, const Positions& x, const std::string& n
         "{}  set yrange [{}:-0.6]\n  set ytics ({}) font ',9'\n  set border 2\n"
         "  unset key\n  plot $oom using 1:2 with points pt 2 ps 0.8 lw 2 lc rgb '#c2352b', \\\n"
         "    $infeasible using 1:2 with points pt 13 ps 0.7 lc rgb '#d39a1d', \\\n"
-        "    $error using 1:2 with points pt 1 ps 0.8 lw 2 lc rgb '#000000'\n"
+        "    $error using 1:2 with points pt 9 ps 0.8 lc rgb '#7b52ab'\n"
         "  set ytics auto font ''\n  set xtics scale 1\n",
         top - strip, top, x.marks, static_cast<double>(failed.placers) - 0.4, failed.tics);
   body += "  unset multiplot\n";

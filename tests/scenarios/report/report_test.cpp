@@ -278,6 +278,26 @@ TEST_SUITE("report") {
     CHECK(shot->count({0x7d, 0x8f, 0xa3}) > 2000);  // weights
   }
 
+  TEST_CASE("a plot tells runs that ended in an error from infeasible ones") {
+    const Plan plan = plan_of(sweep);
+    Results results = run_all(plan);
+    const auto points = [&](std::string_view block) {
+      const std::string script = chart_plots(results).front().script;
+      const std::string begin = fmt::format("${} << EOD\n", block);
+      const std::size_t at = script.find(begin);
+      return at == std::string::npos
+                 ? "no such block"
+                 : script.substr(at + begin.size(),
+                                 script.find("EOD", at + begin.size()) - at - begin.size());
+    };
+    CHECK(points("error") == "NaN NaN\n");
+    const std::string infeasible = points("infeasible");
+    for (RunResult& row : results.rows)
+      if (row.status == Status::ok) row.status = Status::error, row.step_time.reset();
+    CHECK(points("error") != "NaN NaN\n");
+    CHECK(points("infeasible") == infeasible);
+  }
+
   TEST_CASE("gnuplot draws the same as SVG and PDF") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept_text);
