@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -279,8 +280,7 @@ TEST_SUITE("report") {
   }
 
   TEST_CASE("a plot tells runs that ended in an error from infeasible ones") {
-    const Plan plan = plan_of(sweep);
-    Results results = run_all(plan);
+    Results results = run_all(sweep_of(swept_text));
     const auto points = [&](std::string_view block) {
       const std::string script = chart_plots(results).front().script;
       const std::string begin = fmt::format("${} << EOD\n", block);
