@@ -102,7 +102,7 @@ TEST_SUITE("cli") {
         "exact_dp.max_ideals: more than 100000000"));
   }
 
-  TEST_CASE("a cycle of many ops is one line, of which ten ops are named") {
+  TEST_CASE("a cycle of many ops is one line that names the first twenty") {
     const Session session;
     std::string ops, edges;
     for (int i = 0; i < 5000; ++i) {
@@ -113,9 +113,9 @@ TEST_SUITE("cli") {
     }
     session.folder().write("round.json", R"({"format": "baechi-trace", "version": 1, "ops": [)" +
                                              ops + R"(], "edges": [)" + edges + "]}");
-    CHECK(session.run("trace info round.json").err ==
-          "round.json: graph: a cycle: op0 -> op1 -> op2 -> op3 -> op4 -> op5 -> op6 -> op7 -> op8 "
-          "-> op9 -> 4990 more -> op0\n");
+    const std::string answer = session.run("trace info round.json").err;
+    CHECK(answer.starts_with("round.json: graph: a cycle: op0 -> op1 -> op2 -> "));
+    CHECK(answer.ends_with(" -> op19 -> (4980 more) -> op0\n"));
   }
 
   TEST_CASE("a placement file that says infeasible, or is split, is told so") {
