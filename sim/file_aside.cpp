@@ -6,11 +6,16 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <stdexcept>
 #include <system_error>
+
+#include "sim/error.h"
 
 namespace baechi {
 namespace {
+
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
 
 /// Has the system write out what it keeps of the file or folder.
 void to_disk(const std::string& path) {
@@ -19,15 +24,20 @@ void to_disk(const std::string& path) {
   if (file >= 0) close(file);
   // File systems that cannot sync say EINVAL or EROFS.
   if (failed != 0 && failed != EINVAL && failed != EROFS)
-    throw std::runtime_error(fmt::format("{}: cannot be written to the disk: {}", path,
-                                         std::generic_category().message(failed)));
+    throw InputError(fmt::format("{}: cannot be written to the disk: {}", path, reason(failed)));
+}
+
+void rename(const std::string& from, const std::string& to) {
+  std::error_code error;
+  std::filesystem::rename(from, to, error);
+  if (error) throw InputError(fmt::format("{}: cannot be written: {}", to, error.message()));
 }
 
 }  // namespace
 
 FileAside::FileAside(std::string path)
     : path_(std::move(path)), file_(std::fopen((path_ + ".part").c_str(), "wb")) {
-  if (!file_) throw std::runtime_error(fmt::format("{}.part: cannot be written", path_));
+  if (!file_) throw InputError(fmt::format("{}: cannot be written: {}", path_, reason(errno)));
 }
 
 FileAside::~FileAside() {
@@ -40,21 +50,21 @@ void FileAside::print(std::string_view text) {
 
 void FileAside::take_name() {
   if (std::fflush(file_.get()) != 0 || !whole_)
-    throw std::runtime_error(fmt::format("{}: cannot be written whole (disk full?)", path_));
+    throw InputError(fmt::format("{}: cannot be written: {}", path_, reason(errno)));
   file_.reset();
-  std::filesystem::rename(path_ + ".part", path_);
+  rename(path_ + ".part", path_);
 }
 
 void FileAside::take_name_durably() {
   if (std::fflush(file_.get()) != 0 || !whole_)
-    throw std::runtime_error(fmt::format("{}: cannot be written whole (disk full?)", path_));
+    throw InputError(fmt::format("{}: cannot be written: {}", path_, reason(errno)));
   file_.reset();
   rename_durably(path_ + ".part", path_);
 }
 
 void rename_durably(const std::string& from, const std::string& to) {
   to_disk(from);
-  std::filesystem::rename(from, to);
+  rename(from, to);
   const std::string folder = std::filesystem::path(to).parent_path().string();
   to_disk(folder.empty() ? "." : folder);
 }

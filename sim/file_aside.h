@@ -8,7 +8,7 @@
 namespace baechi {
 
 /// PATH.part, which becomes PATH by take_name(); removed if that is never called.
-/// Throws std::runtime_error where it cannot be written.
+/// Throws InputError, as "path: cannot be written: why".
 class FileAside {
  public:
   explicit FileAside(std::string path);
@@ -32,10 +32,10 @@ class FileAside {
 };
 
 /// The file `from`, written and closed, becomes `to`, as FileAside::take_name_durably() does it.
-/// Throws std::runtime_error.
+/// Throws InputError if it cannot be written.
 void rename_durably(const std::string& from, const std::string& to);
 
-/// `text` becomes the file `path`. Throws std::runtime_error.
+/// `text` becomes the file `path`. Throws InputError if it cannot be written.
 void write_aside(const std::string& path, std::string_view text);
 
 }  // namespace baechi

@@ -17,7 +17,10 @@ class ExactDp final : public Placer {
   explicit ExactDp(Options& o)
       : max_ideals_(static_cast<std::size_t>(
             o.get("max_ideals", std::int64_t{exact_dp_ideals},
-                  "of more ideals, only lines of all ops are searched (as linearized_dp)", 1))) {}
+                  "of more ideals, only lines of all ops are searched (as linearized_dp)", 1))) {
+    constexpr std::size_t most = 100'000'000;  // of a few hundred bytes each
+    if (max_ideals_ > most) o.mistake("max_ideals", fmt::format("more than {}", most));
+  }
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const ColocationUnits units(p.graph);

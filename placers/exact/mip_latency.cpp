@@ -28,7 +28,10 @@ class MipLatency final : public Placer {
         search_(static_cast<std::size_t>(o.get(
             "search", std::int64_t{2'000},
             "evaluations of a search from the best start, before the integer program; 0: none"))),
-        limits_(solver::mixed_limits(o)) {}
+        limits_(solver::mixed_limits(o)) {
+    constexpr std::size_t most = 64;
+    if (parts_ > most) o.mistake("parts", fmt::format("more than {}", most));
+  }
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     const ColocationUnits units(p.graph);

@@ -114,7 +114,8 @@ class Reader {
 
   bool read_status(Json value) {
     const std::string_view status = value.string();
-    if (status != "ok" && status != "infeasible") value.is_not("\"ok\" or \"infeasible\"");
+    if (status != "ok" && status != "oom" && status != "infeasible")
+      value.is_not("\"ok\", \"oom\" or \"infeasible\"");
     return status == "infeasible";
   }
 
@@ -196,7 +197,8 @@ class Reader {
 }  // namespace
 
 Placement read_placement(const std::string& path, const OpGraph& graph, std::size_t num_devices) {
-  return parse_placement(read_file(path), path, graph, num_devices);
+  constexpr std::size_t most = std::size_t{1} << 30U;  // bytes; names of 10 million ops fit
+  return parse_placement(read_file(path, most), path, graph, num_devices);
 }
 
 Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,

@@ -50,7 +50,10 @@ class Search final : public Placer {
             o.get("seconds", 0.0,
                   "of real time, the portfolio's included, instead of evaluations: not repeatable; "
                   "0: no limit")),
-        trace_(o.path("trace", "write each placement better than all before here, as CSV")) {}
+        trace_(o.path("trace", "write each placement better than all before here, as CSV")) {
+    constexpr std::size_t most_chains = 1024;
+    if (chains_ > most_chains) o.mistake("chains", fmt::format("more than {}", most_chains));
+  }
 
   bool can_stop() const override { return true; }
 
@@ -114,11 +117,13 @@ class Search final : public Placer {
     Placement result = found.size() > 1 ? annealing.best().best() : seed.placement;
     result.facts = {{"evaluations", static_cast<double>(annealing.evaluations())},
                     {"improvements", static_cast<double>(found.size() - 1)},
-                    {"portfolio_us", to_us(seed.score.value)},
+                    {"portfolio_us", seed.score.feasible() ? to_us(seed.score.value) : -1.0},
                     {"found_us", to_us(score.value)}};
-    result.detail = fmt::format("{} by {}{}, {} after {} evaluations", to_text(seed.score.value),
-                                seed.placer, seed.score.feasible() ? "" : " (does not fit)",
-                                to_text(score.value), annealing.evaluations());
+    const std::string begin = seed.score.feasible()
+                                  ? fmt::format("{} by {}", to_text(seed.score.value), seed.placer)
+                                  : "no placement of the portfolio fits";
+    result.detail = fmt::format("{}, {} after {} evaluations", begin, to_text(score.value),
+                                annealing.evaluations());
     return result;
   }
 

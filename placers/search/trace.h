@@ -17,7 +17,7 @@ struct SearchStep {
 };
 
 /// Writes `steps` as CSV: evaluation, objective_us, feasible, by. Written aside and renamed.
-/// Throws std::runtime_error where that fails.
+/// Throws InputError if it cannot be written.
 void write_search_trace(const std::string& path, const std::vector<SearchStep>& steps);
 
 }  // namespace baechi::search

@@ -57,15 +57,19 @@ int as_int(std::int64_t n) {
 }  // namespace
 
 MixedLimits mixed_limits(Options& o) {
-  return {.nodes = o.get("max_nodes", std::int64_t{5'000},
-                         "of branch and bound; 0: the start and its bound only"),
-          .iterations = o.get("max_iterations", std::int64_t{20'000},
-                              "of the simplex method, after which no node is begun"),
-          .terms = o.get("max_terms", std::int64_t{100'000},
-                         "of the integer program: a larger one is not begun"),
-          .time = o.get("time_limit", Duration{},
-                        "of real time; the one limit that may give other placements from run to "
-                        "run; 0: none")};
+  const MixedLimits limits{
+      .nodes = o.get("max_nodes", std::int64_t{5'000},
+                     "of branch and bound; 0: the start and its bound only"),
+      .iterations = o.get("max_iterations", std::int64_t{20'000},
+                          "of the simplex method, after which no node is begun"),
+      .terms = o.get("max_terms", std::int64_t{100'000},
+                     "of the integer program: a larger one is not begun"),
+      .time = o.get("time_limit", Duration{},
+                    "of real time; the one limit that may give other placements from run to "
+                    "run; 0: none")};
+  constexpr std::int64_t most_terms = 100'000'000;
+  if (limits.terms > most_terms) o.mistake("max_terms", fmt::format("more than {}", most_terms));
+  return limits;
 }
 
 MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {

@@ -2,11 +2,17 @@
 /// internal failure, 2 the user's mistake, 3 a check found a difference, 130 interrupted.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <new>
 
 #include "scenarios/cli/commit.h"
 #include "scenarios/cli/help.h"
@@ -14,6 +20,7 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
 #include "sim/error.h"
+#include "sim/text.h"
 
 namespace baechi {
 namespace {
@@ -134,11 +141,24 @@ void add_verbs(CLI::App& app, Verb& chosen) {
       "2 a mistake in files or flags, 3 a check found a difference, 130 interrupted.");
 }
 
+/// A flag given as '' is a mistake, such as a variable of a script that is not set, and not the
+/// same as no flag.
+void refuse_empty_values(CLI::App& verb) {
+  for (CLI::Option* option : verb.get_options()) {
+    if (option->get_type_size() == 0) continue;  // it takes no value
+    option->check(CLI::Validator(
+        [](const std::string& text) { return std::string(text.empty() ? "'' is no value" : ""); },
+        ""));
+  }
+  for (CLI::App* inner : verb.get_subcommands({})) refuse_empty_values(*inner);
+}
+
 int run(int argc, char** argv) {
   CLI::App app("", "baechi");
   Verb chosen;
   describe(app);
   add_verbs(app, chosen);
+  refuse_empty_values(app);
 
   if (const std::string message = unknown_verb(app, argc, argv); !message.empty()) {
     fmt::print(stderr, "{}", message);
@@ -161,6 +181,35 @@ int run(int argc, char** argv) {
   return chosen();
 }
 
+/// "PATH: why", of a file or folder that the system refused.
+std::string explain(const std::filesystem::filesystem_error& error) {
+  return fmt::format("{}: {}", error.path1().string(), error.code().message());
+}
+
+/// What others wrote may be quoted in a message; it must not command the terminal.
+void complain(std::string_view message) {
+  fmt::print(stderr, "{}\n", plain_text(message));
+}
+
+/// Lets this program fail with a message where there is no more memory. Without a limit Linux hands
+/// out more than there is, and then ends some process without a word. The limit is all memory and
+/// swap, or what the container may use.
+void limit_memory() {
+  struct sysinfo host{};
+  if (sysinfo(&host) != 0) return;
+  std::uint64_t most = (std::uint64_t{host.totalram} + host.totalswap) * host.mem_unit;
+  std::uint64_t container = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> container) most = std::min(most, container);
+  std::uint64_t pages = 0, data = 0;  // sanitizers map more than any machine has: no limit then
+  std::ifstream usage("/proc/self/statm");
+  for (int field = 0; field < 6 && usage >> pages; ++field) data = pages;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_DATA, &limit) != 0 || limit.rlim_cur <= most) return;
+  if (data * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) > most) return;
+  limit.rlim_cur = most;
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
 }  // namespace
 }  // namespace baechi
 
@@ -169,12 +218,19 @@ int main(int argc, char** argv) {
   try {
     settle_with_the_system();
     no_blas_threads();
+    limit_memory();
     return run(argc, argv);
   } catch (const InputError& mistake) {
-    fmt::print(stderr, "{}\n", mistake.what());
+    complain(mistake.what());
     return users_mistake;
+  } catch (const std::filesystem::filesystem_error& mistake) {
+    complain(explain(mistake));
+    return users_mistake;
+  } catch (const std::bad_alloc&) {
+    complain("baechi: out of host memory");
+    return internal_failure;
   } catch (const std::exception& failure) {
-    fmt::print(stderr, "baechi: {}\n", failure.what());
+    complain(fmt::format("baechi: {}", failure.what()));
     return internal_failure;
   }
 }

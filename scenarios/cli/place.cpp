@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -15,6 +16,7 @@
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/read/blocks.h"
+#include "sim/host_memory.h"
 
 namespace baechi {
 namespace {
@@ -68,6 +70,8 @@ Answer ask(const Placer& placer, const Experiment& experiment, std::uint64_t see
     answer.detail = answer.placement->detail;
   } catch (const InfeasibleError& infeasible) {
     answer.detail = infeasible.what();
+  } catch (const std::bad_alloc&) {
+    throw HostMemoryError(fmt::format("placing {} ops", experiment.problem().graph.num_ops()));
   }
   answer.placing = experiment.graph().transforming + (std::chrono::steady_clock::now() - start);
   return answer;
@@ -107,7 +111,9 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
   json["placer"] = placer;
   json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
   json["facts"] = answer.placement ? Json(answer.placement->facts) : Json::object();
-  json["status"] = answer.placement ? "ok" : "infeasible";
+  json["status"] = !answer.placement                    ? "infeasible"
+                   : simulated && simulated->result.oom ? "oom"
+                                                        : "ok";
   json["detail"] = answer.detail;
   json["step_time_us"] = Json();
   if (!simulated) return json;
@@ -159,7 +165,11 @@ int place(const Arguments& arguments) {
   std::optional<Simulated> simulated;
   if (answer.placement) {
     const Stage stage("simulating");
-    simulated.emplace(experiment.step(*answer.placement));
+    try {
+      simulated.emplace(experiment.step(*answer.placement));
+    } catch (const std::bad_alloc&) {
+      throw HostMemoryError(fmt::format("simulating {} ops", answer.placement->device.size()));
+    }
   }
   if (arguments.format == "json")
     print_json(answer_json(answer, simulated, problem, graph_name, arguments.placer));

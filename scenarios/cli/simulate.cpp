@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 
 #include "placers/files/split_file.h"
 #include "scenarios/cli/arguments.h"
@@ -104,6 +106,52 @@ PipelineResult stream(const Problem& problem, const Placement& placement,
   return result;
 }
 
+/// The placement in the file at `path`. Throws InputError, also if the file says that there is
+/// none.
+Placement read_it(const std::string& path, const Problem& problem) {
+  try {
+    return read_placement_or_split(path, problem);
+  } catch (const InfeasibleError& e) {
+    throw InputError(fmt::format(
+        "{}: there is nothing to simulate: its placer found no placement: {}", path, e.what()));
+  }
+}
+
+/// A colocation group on several devices: `other` is its first member that is not where its first
+/// member is.
+struct SplitGroup {
+  GroupId group{};
+  OpId first{}, other{};
+};
+
+std::vector<SplitGroup> split_groups(const Placement& placement, const OpGraph& graph) {
+  std::vector<SplitGroup> split;
+  for (const GroupId g : graph.groups()) {
+    const auto members = graph.members(g);
+    const DeviceId device = placement.device[members.front()];
+    const auto other =
+        std::ranges::find_if(members, [&](OpId v) { return placement.device[v] != device; });
+    if (other != members.end()) split.push_back({g, members.front(), *other});
+  }
+  return split;
+}
+
+/// "split        2 colocation groups: 'x': 'a' is on gpu0, 'b' on gpu1; ...", of the first three.
+std::string split_line(const std::vector<SplitGroup>& split, const Problem& problem,
+                       const Placement& placement) {
+  if (split.empty()) return "";
+  std::string text = fmt::format("split        {} colocation group{}:", split.size(),
+                                 split.size() == 1 ? "" : "s");
+  constexpr std::size_t listed = 3;
+  for (const SplitGroup& s : split | std::views::take(listed)) {
+    const auto device = [&](OpId v) { return problem.cluster.device(placement.device[v]).name; };
+    text += fmt::format(" '{}' ('{}' is on {}, '{}' on {}){}", problem.graph.group_name(s.group),
+                        problem.graph.name(s.first), device(s.first), problem.graph.name(s.other),
+                        device(s.other), &s == &split.back() ? "" : ",");
+  }
+  return red(text + (split.size() > listed ? " ..." : "")) + "\n";
+}
+
 int simulate_once(const Arguments& arguments) {
   const std::optional<PipelineOptions> pipeline = read_pipeline(arguments);
   Choice choice;
@@ -115,7 +163,7 @@ int simulate_once(const Arguments& arguments) {
   const Experiment experiment = read_experiment(arguments.trace, arguments.cluster).experiment;
   const Problem given = experiment.problem();
   std::optional<Stage> stage("reading " + arguments.placement);
-  const ExperimentStep step = experiment.step(read_placement_or_split(arguments.placement, given));
+  const ExperimentStep step = experiment.step(read_it(arguments.placement, given));
   const Problem problem = step.problem();
   const Placement& placement = step.placement();
 
@@ -129,16 +177,19 @@ int simulate_once(const Arguments& arguments) {
   if (pipeline) streamed = stream(problem, placement, *pipeline, arguments.timeline);
 
   const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
+  const std::vector<SplitGroup> split = split_groups(placement, problem.graph);
   std::optional<Score> score;
   if (objective) score = objective->score(problem, placement);
   stage.reset();
   if (arguments.format == "json") {
     nlohmann::ordered_json json = step_json(result, bounds, problem);
+    json["split_groups"] = split.size();
     if (score) json.update(score_json(choice.name, *score));
     if (streamed) json["pipeline"] = pipeline_json(*streamed, *pipeline, problem.cluster);
     print_json(json);
   } else {
-    print_out(step_table(result, bounds, problem, placement) +
+    print_out(split_line(split, problem, placement) +
+              step_table(result, bounds, problem, placement) +
               (score ? "\n" + score_line(choice.name, *score) : "") +
               (streamed ? "\n" + pipeline_table(*streamed, *pipeline, problem.cluster) : ""));
   }

@@ -18,6 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Sums over a graph's ops; times are those on its first device kind, 0 where it has none.
 struct Totals {
   Duration compute{};
   Bytes outputs{}, persistent{}, temporary{};
@@ -28,11 +29,12 @@ Totals totals(const OpGraph& graph) {
   Totals sum;
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
-    sum.compute += op.compute;
+    const Duration time = graph.compute(v, 0).value_or(Duration::zero());
+    sum.compute += time;
     sum.outputs += output_bytes(graph, v);
     sum.persistent += op.persistent;
     sum.temporary = std::max(sum.temporary, op.temporary);
-    if (op.compute == Duration::zero()) ++sum.without_time;
+    if (time == Duration::zero()) ++sum.without_time;
   }
   return sum;
 }

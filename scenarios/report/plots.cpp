@@ -137,24 +137,31 @@ struct Failures {
 };
 Failures failures(const Shown& shown, const Positions& x) {
   Failures f;
-  std::string oom, other;
+  std::string oom, infeasible, error;
   for (const ResultTable::Row& row : shown.table.rows) {
-    std::string here_oom, here_other;
+    std::string here_oom, here_infeasible, here_error;
     for (std::size_t i = 0; i < shown.columns.size(); ++i) {
       const RunResult* run = row.cells[shown.columns[i]];
       if (run == nullptr || run->status == Status::ok) continue;
-      (run->status == Status::oom ? here_oom : here_other) +=
+      (run->status == Status::oom          ? here_oom
+       : run->status == Status::infeasible ? here_infeasible
+                                           : here_error) +=
           fmt::format("{} {}\n", x.at[i], f.placers);
     }
-    if (here_oom.empty() && here_other.empty()) continue;
+    if (here_oom.empty() && here_infeasible.empty() && here_error.empty()) continue;
     f.tics += fmt::format("{}{} {}", f.placers > 0 ? ", " : "", literal(row.name), f.placers);
     oom += here_oom;
-    other += here_other;
+    infeasible += here_infeasible;
+    error += here_error;
     ++f.placers;
   }
   // An empty block is an error to gnuplot; a point that is none is not.
-  f.data = fmt::format("$oom << EOD\n{}EOD\n$infeasible << EOD\n{}EOD\n",
-                       oom.empty() ? "NaN NaN\n" : oom, other.empty() ? "NaN NaN\n" : other);
+  const auto block = [&f](std::string_view name, const std::string& points) {
+    f.data += fmt::format("${} << EOD\n{}EOD\n", name, points.empty() ? "NaN NaN\n" : points);
+  };
+  block("oom", oom);
+  block("infeasible", infeasible);
+  block("error", error);
   return f;
 }
 
@@ -213,14 +220,16 @@ Plot step_time_plot(const Shown& shown, const Positions& x, const std::string& n
       // Keys of the strip's marks, which is a plot of its own.
       failed.placers > 0
           ? ", \\\n    NaN with points pt 2 ps 0.8 lc rgb '#c2352b' title 'out of memory', "
-            "\\\n    NaN with points pt 13 ps 0.7 lc rgb '#d39a1d' title 'infeasible'"
+            "\\\n    NaN with points pt 13 ps 0.7 lc rgb '#d39a1d' title 'infeasible', "
+            "\\\n    NaN with points pt 9 ps 0.8 lc rgb '#7b52ab' title 'error'"
           : "");
   if (failed.placers > 0)
     body += fmt::format(
         "  set bmargin at screen {}\n  set tmargin at screen {}\n  unset xlabel\n  unset ylabel\n"
         "{}  set yrange [{}:-0.6]\n  set ytics ({}) font ',9'\n  set border 2\n"
         "  unset key\n  plot $oom using 1:2 with points pt 2 ps 0.8 lw 2 lc rgb '#c2352b', \\\n"
-        "    $infeasible using 1:2 with points pt 13 ps 0.7 lc rgb '#d39a1d'\n"
+        "    $infeasible using 1:2 with points pt 13 ps 0.7 lc rgb '#d39a1d', \\\n"
+        "    $error using 1:2 with points pt 9 ps 0.8 lc rgb '#7b52ab'\n"
         "  set ytics auto font ''\n  set xtics scale 1\n",
         top - strip, top, x.marks, static_cast<double>(failed.placers) - 0.4, failed.tics);
   body += "  unset multiplot\n";

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/error.h"
+
 namespace baechi {
 
 IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel& model) {
@@ -21,6 +23,11 @@ IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel&
       const double seconds =
           std::max(static_cast<double>(kernel.flops) / flop_per_second[graph.op(v).kind],
                    static_cast<double>(kernel.traffic.count) / bytes_per_second);
+      constexpr double most = 4.6e9;  // seconds: 146 years
+      if (!(to_us(times[v]) / 1e6 + seconds < most))
+        throw InputError(fmt::format(
+            "op '{}' takes more than 146 years on {}: a kernel of {} flops and {} bytes",
+            graph.name(v), model.name, kernel.flops, kernel.traffic.count));
       times[v] += model.launch + Duration{static_cast<std::int64_t>(std::ceil(seconds * 1e9))};
     }
   }

@@ -49,7 +49,7 @@ Duration critical_path(const OpGraph& graph) {
   for (const OpId v : graph.ops()) {
     Duration before{};
     for (const OpId u : graph.predecessors(v)) before = std::max(before, length[u]);
-    length[v] = before + graph.op(v).compute;
+    length[v] = before + graph.compute(v, 0).value_or(Duration::zero());
     longest = std::max(longest, length[v]);
   }
   return longest;

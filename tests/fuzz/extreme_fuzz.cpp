@@ -119,7 +119,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_limits(graph, cluster, costs);
     const Problem problem{graph, cluster, costs, engine};
     for (const PlacerEntry& entry : placers()) {
-      if (entry.quick_units == 0) continue;
+      if (entry.quick_ops == 0) continue;
       try {
         const auto placer = make_placer(entry.name, Options(std::string(entry.name)));
         check_step(problem, placer->place(problem, 1), entry.name);

@@ -12,15 +12,20 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <new>
 #include <system_error>
 
 #include "sim/error.h"
+#include "sim/host_memory.h"
 
 namespace baechi {
 namespace {
 
 constexpr std::size_t piece = std::size_t{1} << 18U;
-constexpr std::size_t most_bytes = std::size_t{1} << 34U;
+// No file of ours that is worth reading is compressed to so little: what is beyond both was made to
+// fill the memory of whoever reads it.
+constexpr std::size_t free_expansion = std::size_t{256} << 20U;  // bytes
+constexpr std::size_t most_expansion = 300;                      // times the stored bytes
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -180,6 +185,14 @@ std::string zstd(std::string_view text) {
   return out;
 }
 
+/// Whether a file that begins with `bytes` is zstd: a frame, or one to be skipped, as pzstd puts
+/// first.
+bool begins_zstd(std::string_view bytes) {
+  if (bytes.starts_with("\x28\xb5\x2f\xfd")) return true;
+  return bytes.size() >= 4 && bytes.substr(1, 3) == "\x2a\x4d\x18" &&
+         static_cast<unsigned char>(bytes[0]) / 16 == 5;
+}
+
 using Produce = std::function<void(const TextSink&)>;
 
 bool write_plain(const std::string& path, const Produce& produce) {
@@ -225,9 +238,14 @@ TextFile::~TextFile() = default;
 void TextFile::begin(std::string_view bytes, std::unique_ptr<Input> stored) {
   stored_ = std::move(stored);
   if (bytes.starts_with("\x1f\x8b")) packed_ = std::make_unique<Gunzip>(*stored_, path_);
-  if (bytes.starts_with("\x28\xb5\x2f\xfd")) packed_ = std::make_unique<Unzstd>(*stored_, path_);
+  if (begins_zstd(bytes)) packed_ = std::make_unique<Unzstd>(*stored_, path_);
   while (beginning_.size() < 65536 && append(beginning_)) {
   }
+  if (beginning_.starts_with("\xff\xfe") || beginning_.starts_with("\xfe\xff"))
+    fail(path_, "is UTF-16: save it as UTF-8");
+  if (const std::size_t zero = beginning_.find('\0'); zero != std::string::npos)
+    fail(path_, fmt::format("is not text: its byte {} is zero", zero + 1));
+  if (beginning_.starts_with("\xef\xbb\xbf")) beginning_.erase(0, 3);  // a byte order mark
 }
 
 bool TextFile::append(std::string& text) {
@@ -235,6 +253,13 @@ bool TextFile::append(std::string& text) {
   text.resize(used + piece);
   const std::size_t got = (packed_ ? packed_ : stored_)->read(text.data() + used, piece);
   text.resize(used + got);
+  expanded_ += got;
+  const std::size_t stored = stored_->bytes_read;
+  if (packed_ && expanded_ > free_expansion && expanded_ / most_expansion > stored)
+    fail(path_,
+         fmt::format("is over {} MiB once decompressed, more than {} times the {} bytes that "
+                     "hold it: not decompressed further",
+                     free_expansion >> 20U, most_expansion, stored));
   return got > 0;
 }
 
@@ -245,12 +270,18 @@ bool TextFile::read(std::string& text) {
   return !beginning_.empty();
 }
 
-std::string TextFile::rest() {
+std::string TextFile::rest(std::size_t most) {
   std::string text;
-  if (!packed_ && bytes_ < most_bytes) text.reserve(bytes_ + piece);
-  while (read(text))
-    if (text.size() > most_bytes)
-      fail(path_, packed_ ? "is over 16 GiB once decompressed" : "is over 16 GiB");
+  try {
+    if (!packed_ && bytes_ <= most) text.reserve(bytes_ + piece);
+    while (read(text))
+      if (text.size() > most)
+        fail(path_,
+             fmt::format("is over {} MiB{}", most >> 20U, packed_ ? " once decompressed" : ""));
+  } catch (const std::bad_alloc&) {
+    throw HostMemoryError(
+        fmt::format("reading {}, of which {} MiB are read", path_, text.size() >> 20U));
+  }
   return text;
 }
 
@@ -258,8 +289,8 @@ const std::atomic<std::size_t>& TextFile::bytes_read() const {
   return stored_->bytes_read;
 }
 
-std::string read_file(const std::string& path) {
-  return TextFile(path).rest();
+std::string read_file(const std::string& path, std::size_t most) {
+  return TextFile(path).rest(most);
 }
 
 void write_file(const std::string& path, std::string_view text) {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "sim/error.h"
+
 namespace baechi {
 namespace {
 
@@ -96,7 +98,11 @@ bool JsonPieces::look(std::size_t at) {
 bool JsonPieces::next(JsonPiece& piece) {
   if (done_) return false;
   bool more = true;
-  while (more && !walk()) more = file_.read(text_);
+  while (more && !walk()) {
+    if (text_.size() > most)
+      throw InputError(fmt::format("{}: a value of over {} GiB", file_.path(), most >> 30U));
+    more = file_.read(text_);
+  }
   const JsonPlace place = place_;
   piece.text.clear();
   if (more) {

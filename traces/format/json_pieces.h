@@ -31,10 +31,12 @@ struct JsonPiece {
 class JsonPieces {
  public:
   static constexpr std::size_t usual = std::size_t{1} << 20U;
+  static constexpr std::size_t most = std::size_t{1} << 32U;  ///< simdjson takes no more
 
   explicit JsonPieces(TextFile& file, std::size_t least = usual) : file_(file), least_(least) {}
 
-  /// The next piece, which is all there is or at least `least` bytes; false at the end.
+  /// The next piece, which is all there is or at least `least` bytes; false at the end. Throws
+  /// InputError, beside what `file` throws, if a piece would be over `most` bytes.
   bool next(JsonPiece& piece);
 
  private:

@@ -31,7 +31,7 @@ Shape read_shape(Options& o) {
   s.ties = o.get("ties", false, "every op takes the median time");
   s.training =
       o.get("training", false, "a backward op of twice the time for each op, on the same device");
-  constexpr std::size_t most_ops = 1'000'000'000;
+  constexpr std::size_t most_ops = 100'000'000;
   if (s.ops > most_ops) o.mistake("ops", fmt::format("more than {}", most_ops));
   if (s.width > most_ops) o.mistake("width", fmt::format("more than {}", most_ops));
   if (s.degree > 3.0) o.mistake("degree", "more than 3");

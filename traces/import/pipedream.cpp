@@ -137,8 +137,9 @@ void PipedreamReader::read_values(std::string_view text, std::array<double, valu
     seen[key] = true;
     const auto n = number(trimmed(value));
     if (!n)
-      mistake(item, fmt::format("{}: '{}' is not a number >= 0 or a list [a; b] of such", name,
-                                value.substr(0, 40)));
+      mistake(item,
+              fmt::format("{}: '{}' is not a number from 0 to 4.6e18 or a list [a; b] of such",
+                          name, value.substr(0, 40)));
     found[key] = n.value_or(0.0);
   }
   for (std::size_t key = 0; key < stage; ++key)

@@ -1,4 +1,7 @@
+#include <new>
+
 #include "sim/find_entry.h"
+#include "sim/host_memory.h"
 #include "traces/format/trace_file.h"
 #include "traces/importer.h"
 
@@ -51,8 +54,15 @@ const ImporterEntry& importer_for(const TextFile& file) {
 }  // namespace
 
 Trace read_trace(TextFile& file, std::string_view importer, Options options) {
+  if (file.beginning().empty()) throw InputError(fmt::format("{}: the file is empty", file.path()));
   const ImporterEntry& entry = importer.empty() ? importer_for(file) : importer_called(importer);
-  Trace trace = entry.read(file, options);
+  Trace trace;
+  try {
+    trace = entry.read(file, options);
+  } catch (const std::bad_alloc&) {
+    throw HostMemoryError(fmt::format("reading {}, {} of {} bytes so far", file.path(),
+                                      file.bytes_read().load(), file.bytes()));
+  }
   options.finish();
   trace.format = entry.name;
   trace.coverage = coverage(trace.graph);

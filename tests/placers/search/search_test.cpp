@@ -339,6 +339,22 @@ TEST_SUITE("search") {
     CHECK(asks({{"portfolio", value("local_search")}}, "local_search"));
   }
 
+  TEST_CASE("a portfolio that ran out of memory is told as such, not as a step of no time") {
+    // Two ops with weights of 600 B on two devices of 1000 B: only apart they fit, both done at 10
+    // ns.
+    OpGraphBuilder b;
+    for (const char* name : {"a", "b"})
+      b.add_op({.name = name, .compute = 10ns, .persistent = {600}});
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(2, {1000});
+    const ProfiledCosts costs(graph, cluster);
+    const Placement found = searcher({{"portfolio", value("single")}, {"evaluations", value("48")}})
+                                ->place({graph, cluster, costs}, 0);
+    CHECK(found.detail == "no placement of the portfolio fits, 10 ns after 48 evaluations");
+    CHECK(found.facts.at("portfolio_us") == -1.0);
+    CHECK(found.facts.at("found_us") == 0.01);
+  }
+
   TEST_CASE("a search that is stopped, or has no budget, answers with the best it has") {
     const RandomProblem random({.ops = 40}, 3, 1);
     const Problem problem = random.under({});

@@ -214,11 +214,13 @@ TEST_SUITE("cli") {
   }
 
   TEST_CASE("a placement that runs out of memory has no step time and says why") {
-    const Json placed =
-        Session().json("place toy.json --placer single --devices 2 --memory '999 B'");
-    CHECK(placed["status"] == "ok");
+    const Session session;
+    const Json placed = session.json("place toy.json --placer single --devices 2 --memory '999 B'");
+    CHECK(placed["status"] == "oom");
     CHECK(placed["step_time_us"].is_null());
     CHECK(holds(placed["detail"].get<std::string>(), "out of memory on gpu0"));
+    session.folder().write("oom.json", placed.dump());  // is a placement file all the same
+    CHECK(session.json("simulate toy.json --placement oom.json " + two_gpus)["status"] == "ok");
   }
 
   TEST_CASE("a program of one's own can be the placer") {

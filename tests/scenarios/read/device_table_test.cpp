@@ -9,6 +9,7 @@
 #include "scenarios/run/prepared_graph.h"
 #include "sim/cluster/device_model.h"
 #include "sim/cluster/perturbed_costs.h"
+#include "sim/error.h"
 #include "tests/scenarios/sweeps.h"
 
 using namespace baechi;
@@ -50,6 +51,15 @@ TEST_SUITE("devices") {
     CHECK(times[OpId{0}] == 5us + 5us);  // 4 M / (1000 x 0.8) = 5000 ns, traffic 2 ns
     CHECK(times[OpId{1}] == 5us + 4us);  // 3 M / (1000 x 0.75) = 4000 ns, arithmetic 2 ns
     CHECK(times[OpId{2}] == 1us);        // no kernel
+  }
+
+  TEST_CASE("an op that would take more than 146 years is refused by name") {
+    DeviceModel slow = simple_model();
+    slow.peak = {1e-4};  // 4 M / (0.8 x 1e-4) = 5e10 s; 146 years are 4.6e9 s
+    CHECK_THROWS_WITH_AS(
+        roofline_times(three_ops(), slow),
+        "op 'a' takes more than 146 years on simple: a kernel of 4000000 flops and 1000 bytes",
+        InputError);
   }
 
   TEST_CASE("every built-in kind is whole, and says where its figures are from") {

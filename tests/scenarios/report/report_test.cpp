@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -276,6 +277,26 @@ TEST_SUITE("report") {
     CHECK(shot->count({0xd3, 0x9a, 0x1d}) > 20);    // infeasible
     CHECK(shot->count({0x1f, 0x9a, 0xa8}) > 50);    // sends
     CHECK(shot->count({0x7d, 0x8f, 0xa3}) > 2000);  // weights
+  }
+
+  TEST_CASE("a plot tells runs that ended in an error from infeasible ones") {
+    Results results = run_all(sweep_of(swept_text));
+    const auto points = [&](std::string_view block) {
+      const std::string script = chart_plots(results).front().script;
+      const std::string begin = fmt::format("${} << EOD\n", block);
+      const std::size_t at = script.find(begin);
+      return at == std::string::npos
+                 ? "no such block"
+                 : script.substr(at + begin.size(),
+                                 script.find("EOD", at + begin.size()) - at - begin.size());
+    };
+    CHECK(points("error") == "NaN NaN\n");
+    const std::string infeasible = points("infeasible");
+    for (RunResult& row : results.rows)
+      if (row.status == Status::ok) row.status = Status::error, row.step_time.reset();
+    CHECK(points("error") != "NaN NaN\n");
+    // The same runs, perhaps on another line of the plot.
+    CHECK(std::ranges::count(points("infeasible"), '\n') == std::ranges::count(infeasible, '\n'));
   }
 
   TEST_CASE("gnuplot draws the same as SVG and PDF") {

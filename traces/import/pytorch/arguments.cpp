@@ -26,11 +26,11 @@ std::vector<std::string_view> split_outside_brackets(std::string_view text) {
 }
 
 /// Whether `value` is a tensor that stands for a storage: Python's numbers, which come as tensors
-/// of no dimension on the CPU, and undefined tensors are none.
+/// of no dimension on the CPU, and undefined tensors are none. Its numbers may be wrong.
 bool is_tensor(const Value& value, std::string_view type, const Value& shape) {
   if (!type.starts_with("Tensor(") || value.items.size() < 5) return false;
   for (std::size_t i = 0; i < 5; ++i)
-    if (!value.items[i].is_number || value.items[i].number < 0) return false;
+    if (!value.items[i].is_number) return false;
   const std::string_view device =
       value.items.size() > 5 ? std::string_view(value.items[5].text) : "cpu";
   if (value.items[1].number == 0 || device.empty()) return false;

@@ -197,7 +197,12 @@ void Reader::check_sizes(const Node& node) {
     for (const Argument& argument : *arguments)
       for (const TensorView& t : argument.tensors) {
         constexpr std::int64_t most = std::int64_t{1} << 40;  // elements
-        if (t.offset > most || t.elements > most || t.element_bytes > 256)
+        if (t.offset < 0 || t.elements < 0 || t.element_bytes < 0)
+          file_.mistake(node.offset,
+                        fmt::format("a tensor of {} elements of {} bytes, at {}: none of these may "
+                                    "be negative",
+                                    t.elements, t.element_bytes, t.offset));
+        else if (t.offset > most || t.elements > most || t.element_bytes > 256)
           file_.mistake(node.offset, fmt::format("a tensor of {} elements of {} bytes, at {}, is "
                                                  "larger than any memory",
                                                  t.elements, t.element_bytes, t.offset));
@@ -262,7 +267,7 @@ void Reader::link(std::vector<Node>& nodes, ExecutionTrace& trace) {
 
 ExecutionTrace Reader::read() {
   ExecutionTrace trace;
-  bool has_nodes = false;
+  bool has_nodes = false, has_schema = false;
   Json root = file_.root();
   if (!root.is_object()) {
     root.is_not("an object");
@@ -270,6 +275,7 @@ ExecutionTrace Reader::read() {
   }
   root.entries([&](std::string_view key, Json v) {
     if (key == "schema") {
+      has_schema = true;
       trace.schema = v.string();
       if (!trace.schema.starts_with("1."))
         v.mistake(fmt::format("'{}' is not a version that this program reads (1.0.1 to 1.1.1)",
@@ -280,6 +286,9 @@ ExecutionTrace Reader::read() {
     }
   });
   if (!has_nodes) file_.mistake(0, "no 'nodes': not an execution trace");
+  if (!has_schema)
+    file_.mistake(0,
+                  "no 'schema': it says which version of the format the file is (1.0.1 to 1.1.1)");
   file_.finish();
   link(nodes_, trace);
   file_.throw_if_any();
