@@ -175,14 +175,20 @@ chapters: 3
     Mistakes mistakes;
     Paper paper = load_paper(folder, mistakes);
     mistakes.throw_if_any();
-    if (!thorough()) paper.tables.resize(1);
+    if (!thorough()) {  // table 4, without neighbouring calibrations
+      paper.tables = {paper.tables.at(1)};
+      paper.tables.front().neighbours.clear();
+    }
     std::ostringstream committed;
     committed << std::ifstream(folder + "/results.csv").rdbuf();
     const std::string now = to_csv(paper, evaluate_quietly(paper));
-    if (thorough()) CHECK(now == committed.str());
+    if (thorough()) {
+      CHECK(now == committed.str());
+      return;
+    }
     std::istringstream lines(now);
-    for (std::string line; std::getline(lines, line);)
-      CHECK_MESSAGE(committed.str().find(line + "\n") != std::string::npos, line);
+    for (std::string line; std::getline(lines, line);)  // two columns of neighbours follow
+      CHECK_MESSAGE(("\n" + committed.str()).find("\n" + line + ",") != std::string::npos, line);
   }
 
   TEST_CASE("a paper whose inputs are elsewhere can be read without them") {
