@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "sim/problem/bounds.h"
-#include "tests/random_problems.h"
 #include "tests/checker/schedule_checker.h"
+#include "tests/random_problems.h"
 #include "tests/thorough.h"
 
 using namespace baechi;

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "placers/registry.h"
-#include "sim/problem/bounds.h"
 #include "sim/engine/simulation.h"
+#include "sim/problem/bounds.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 #include "tests/thorough.h"
