@@ -20,10 +20,10 @@ enum class Metric : std::uint8_t {
   peak_memory,   ///< bytes, of the device with the highest, second highest, ... peak
   slowdown,      ///< step time over that of a profile without error
   max_load,      ///< s, by the objective of that name
-  latency,       ///< s, as well
+  latency,       ///< s, by the objective of that name
 };
 bool is_wall_clock(Metric metric);
-/// The objective that says it; "" if it is none.
+/// The name of the objective that a metric is the value of; "" for the other metrics.
 std::string_view objective_of(Metric metric);
 
 /// What stands in a column of every row.
