@@ -67,7 +67,7 @@ class GraphText {
 
 }  // namespace
 
-OpGraph graph(std::string_view text) {
+OpGraph graph_of(std::string_view text) {
   return GraphText().read(text);
 }
 

@@ -12,6 +12,6 @@ namespace baechi::testing {
 /// later
 /// "-t>": two readers of one tensor. "-50>" is a tensor of its own. Ops have the order of their
 /// first mention, which must be topological. Throws std::invalid_argument on any other text.
-OpGraph graph(std::string_view text);
+OpGraph graph_of(std::string_view text);
 
 }  // namespace baechi::testing

@@ -24,7 +24,7 @@ inline Placement on(std::initializer_list<DeviceId> devices) {
 //   a(10) --100 B--> b(20)
 //     \-----100 B--> c(30)     b and c read the same tensor
 inline OpGraph one_tensor_two_readers() {
-  return graph("a10 -t100> b20; a -t> c30");
+  return graph_of("a10 -t100> b20; a -t> c30");
 }
 
 }  // namespace baechi::testing
