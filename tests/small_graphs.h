@@ -3,7 +3,6 @@
 #include <initializer_list>
 
 #include "sim/problem/problem.h"
-#include "tests/graph_text.h"
 
 namespace baechi::testing {
 using namespace baechi::literals;
@@ -24,7 +23,14 @@ inline Placement on(std::initializer_list<DeviceId> devices) {
 //   a(10) --100 B--> b(20)
 //     \-----100 B--> c(30)     b and c read the same tensor
 inline OpGraph one_tensor_two_readers() {
-  return graph_of("a10 -t100> b20; a -t> c30");
+  OpGraphBuilder g;
+  const OpId a = g.add_op({.name = "a", .compute = 10ns});
+  const OpId b = g.add_op({.name = "b", .compute = 20ns});
+  const OpId c = g.add_op({.name = "c", .compute = 30ns});
+  const TensorId t = g.add_tensor(a, 100_B);
+  g.add_edge(t, b);
+  g.add_edge(t, c);
+  return std::move(g).build();
 }
 
 }  // namespace baechi::testing
