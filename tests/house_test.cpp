@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <regex>
 #include <string>
 
 #include "tests/temporary_folder.h"
@@ -21,6 +23,20 @@ int shell(const std::string& command) {
 }  // namespace
 
 TEST_SUITE("house") {
+  TEST_CASE("pages name files and folders that exist") {
+    const std::regex name("`((sim|traces|placers|scenarios|validate|bench|tests)/[a-z0-9_/.]*)`");
+    for (const char* page :
+         {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md"}) {
+      std::ifstream file(fs::path(source_dir()) / page);
+      const std::string text{std::istreambuf_iterator<char>(file), {}};
+      REQUIRE(!text.empty());
+      for (std::sregex_iterator it(text.begin(), text.end(), name); it != std::sregex_iterator();
+           ++it)
+        CHECK_MESSAGE(fs::exists(fs::path(source_dir()) / (*it)[1].str()), page, ": ",
+                      (*it)[1].str());
+    }
+  }
+
   TEST_CASE("./dev new placer writes the file and the lines, and they compile") {
     const TemporaryFolder folder;
     const fs::path placers = folder.file("placers");
