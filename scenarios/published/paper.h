@@ -21,7 +21,7 @@ enum class Metric : std::uint8_t {
   peak_memory,   ///< bytes, of the device with the highest, second highest, ... peak
   slowdown,      ///< step time over that of a profile without error
   max_load,      ///< s, by the objective of that name
-  latency,       ///< s, as well
+  latency,       ///< s, by the objective of that name
 };
 constexpr auto names_of(Metric) {
   return std::to_array<Named<Metric>>({{Metric::step_time, "step_time"},
@@ -33,7 +33,7 @@ constexpr auto names_of(Metric) {
                                        {Metric::latency, "latency"}});
 }
 bool is_wall_clock(Metric metric);
-/// The objective that says it; "" if it is none.
+/// The name of the objective that a metric is the value of; "" for the other metrics.
 std::string_view objective_of(Metric metric);
 
 /// What stands in a column of every row.

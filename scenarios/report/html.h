@@ -8,8 +8,8 @@
 namespace baechi {
 
 /// Per graph a table, placers against the points of the sweep, charts of step time and peak memory
-/// along each axis, and the steps that have a picture. Of very many runs only the first, and then
-/// it says so.
+/// along each axis, and the steps that have a picture. With very many runs it holds only
+/// the first ones, and says so.
 std::string to_html(const Overview& overview);
 std::string to_html(const Results& results);
 

@@ -10,6 +10,7 @@
 #include "tests/placers/exact/brute_force.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
+#include "tests/thorough.h"
 #include "tests/traces/msr_files.h"
 
 using namespace baechi;
@@ -146,11 +147,6 @@ std::optional<Duration> best_in_turn(const Problem& problem, std::uint32_t parts
     if (latency && (!best || *latency < *best)) best = latency;
   }
   return best;
-}
-
-/// Checks that are worth their time only now and then run where this is set.
-bool thorough() {
-  return std::getenv("BAECHI_THOROUGH") != nullptr;  // NOLINT(concurrency-mt-unsafe): read only
 }
 
 std::filesystem::path throughput_input(const std::filesystem::path& data, const std::string& name) {

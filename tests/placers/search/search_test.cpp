@@ -18,6 +18,7 @@
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
+#include "tests/thorough.h"
 #include "tests/traces/msr_files.h"
 
 using namespace baechi;
@@ -87,7 +88,7 @@ TEST_SUITE("search") {
       CAPTURE(objective);
       const auto placer =
           searcher({{"objective", value(objective)}, {"evaluations", value("200")}});
-      for (std::uint64_t seed = 0; seed < 30; ++seed) {
+      for (std::uint64_t seed = 0; seed < (thorough() ? 30 : 6); ++seed) {
         CAPTURE(seed);
         const RandomProblem random({.ops = 30}, 3, seed);
         const Cluster tight = with_memory(random.cluster, gpu1, {1500});

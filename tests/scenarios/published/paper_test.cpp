@@ -9,6 +9,7 @@
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
+#include "tests/thorough.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -172,11 +173,22 @@ chapters: 3
   TEST_CASE("the committed results of the papers are those of this version") {
     const std::string folder = source_dir() + "/scenarios/papers/baechi_socc20";
     Mistakes mistakes;
-    const Paper paper = load_paper(folder, mistakes);
+    Paper paper = load_paper(folder, mistakes);
     mistakes.throw_if_any();
+    if (!thorough()) {  // table 4, without neighbouring calibrations
+      paper.tables = {paper.tables.at(1)};
+      paper.tables.front().neighbours.clear();
+    }
     std::ostringstream committed;
     committed << std::ifstream(folder + "/results.csv").rdbuf();
-    CHECK(to_csv(paper, evaluate_quietly(paper)) == committed.str());
+    const std::string now = to_csv(paper, evaluate_quietly(paper));
+    if (thorough()) {
+      CHECK(now == committed.str());
+      return;
+    }
+    std::istringstream lines(now);
+    for (std::string line; std::getline(lines, line);)  // two columns of neighbours follow
+      CHECK_MESSAGE(("\n" + committed.str()).find("\n" + line + ",") != std::string::npos, line);
   }
 
   TEST_CASE("a paper whose inputs are elsewhere can be read without them") {

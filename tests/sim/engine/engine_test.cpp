@@ -5,8 +5,9 @@
 #include <thread>
 
 #include "sim/engine/simulation.h"
-#include "tests/random_problems.h"
 #include "tests/checker/recorded.h"
+#include "tests/graph_text.h"
+#include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;
@@ -25,34 +26,14 @@ using Times = std::vector<Duration>;
 //   b(10) --z 100 B--> e(1)
 //   c(10) --w 100 B--> f(1)
 OpGraph four_crossings() {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 10ns});
-  const OpId b = g.add_op({.name = "b", .compute = 10ns});
-  const OpId c = g.add_op({.name = "c", .compute = 10ns});
-  const OpId d = g.add_op({.name = "d", .compute = 1ns});
-  const OpId e = g.add_op({.name = "e", .compute = 1ns});
-  const OpId f = g.add_op({.name = "f", .compute = 1ns});
-  g.add_edge(g.add_tensor(a, 100_B), d);
-  g.add_edge(g.add_tensor(a, 100_B), d);
-  g.add_edge(g.add_tensor(b, 100_B), e);
-  g.add_edge(g.add_tensor(c, 100_B), f);
-  return std::move(g).build();
+  return graph_of("a10; b10; c10; a -100> d1; a -100> d; b -100> e1; c -100> f1");
 }
 
 //   s(5)  --p 100 B--> u(1)      s on gpu3; a on gpu0; u, v on gpu1; w on gpu2
 //   a(10) --x 50 B---> v(1)
 //     \-----y 50 B---> w(1)
 OpGraph busy_receiver() {
-  OpGraphBuilder g;
-  const OpId s = g.add_op({.name = "s", .compute = 5ns});
-  const OpId a = g.add_op({.name = "a", .compute = 10ns});
-  const OpId u = g.add_op({.name = "u", .compute = 1ns});
-  const OpId v = g.add_op({.name = "v", .compute = 1ns});
-  const OpId w = g.add_op({.name = "w", .compute = 1ns});
-  g.add_edge(g.add_tensor(s, 100_B), u);
-  g.add_edge(g.add_tensor(a, 50_B), v);
-  g.add_edge(g.add_tensor(a, 50_B), w);
-  return std::move(g).build();
+  return graph_of("s5; a10; s -100> u1; a -50> v1; a -50> w1");
 }
 
 }  // namespace
@@ -66,9 +47,7 @@ TEST_SUITE("engine") {
   }
 
   TEST_CASE("one op takes its time") {
-    OpGraphBuilder g;
-    g.add_op({.name = "a", .compute = 7ns});
-    const StepResult r = run(std::move(g).build(), gpus(2), on({gpu1}));
+    const StepResult r = run(graph_of("a7"), gpus(2), on({gpu1}));
     CHECK(r.makespan == 7ns);
     CHECK(r.devices[gpu0].busy == 0ns);
     CHECK(r.devices[gpu1].busy == 7ns);
@@ -145,11 +124,7 @@ TEST_SUITE("engine") {
   TEST_CASE("the latency of a staged transfer holds nothing") {
     // a(10) --100 B--> b, 100 B--> c; both cross at a byte a nanosecond, after 30: x leaves from 40
     // to 90, y from 90 to 140, and is there at 190.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    for (const char* name : {"b", "c"})
-      g.add_edge(g.add_tensor(a, 100_B), g.add_op({.name = name, .compute = 1ns}));
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a10 -100> b1; a -100> c1");
     const Cluster cluster = Cluster::uniform(2, 1_GiB, {.bandwidth = {1e9}, .latency = 30ns});
     const Recorded staged(graph, cluster, on({gpu0, gpu1, gpu1}), with(Transfers::staged));
     CHECK(staged.transfers_to(gpu1) == Times{40ns, 90ns});
@@ -220,14 +195,7 @@ TEST_SUITE("engine") {
   TEST_CASE("ready ops run first come first served, then by id, or by priority, then by id") {
     //  p(5) on gpu1 --10 B--> b(1), the rest are sources; all but p on gpu0: a(20), b, c(1), d(1).
     //  While a runs from 0, c and d wait since 0, b since 15.
-    OpGraphBuilder g;
-    const OpId p = g.add_op({.name = "p", .compute = 5ns});
-    g.add_op({.name = "a", .compute = 20ns});
-    const OpId b = g.add_op({.name = "b", .compute = 1ns});
-    g.add_op({.name = "c", .compute = 1ns});
-    g.add_op({.name = "d", .compute = 1ns});
-    g.add_edge(g.add_tensor(p, 10_B), b);
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("p5; a20; b1; c1; d1; p -10> b");
     Placement placement = on({gpu1, gpu0, gpu0, gpu0, gpu0});
 
     const Recorded fifo(graph, gpus(2), placement);
@@ -254,18 +222,7 @@ TEST_SUITE("engine") {
   TEST_CASE("ops made ready in one instant run by id, also when others follow before they run") {
     // gpu0 is busy with a until 50. At 10 p on gpu1 and then q on gpu2 end, which makes d and then
     // c ready, at 20 r on gpu1, which makes b ready. No tensor has a size.
-    OpGraphBuilder g;
-    g.add_op({.name = "a", .compute = 50ns});
-    const OpId p = g.add_op({.name = "p", .compute = 10ns});
-    const OpId q = g.add_op({.name = "q", .compute = 10ns});
-    const OpId r = g.add_op({.name = "r", .compute = 10ns});
-    const OpId b = g.add_op({.name = "b", .compute = 1ns});
-    const OpId c = g.add_op({.name = "c", .compute = 1ns});
-    const OpId d = g.add_op({.name = "d", .compute = 1ns});
-    g.add_edge(g.add_tensor(p, 0_B), d);
-    g.add_edge(g.add_tensor(q, 0_B), c);
-    g.add_edge(g.add_tensor(r, 0_B), b);
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a50; p10; q10; r10; b1; c1; d1; p -0> d; q -0> c; r -0> b");
     const Recorded s(graph, gpus(3), on({gpu0, gpu1, gpu2, gpu1, gpu0, gpu0, gpu0}));
     CHECK(s.start_of("c") == 50ns);
     CHECK(s.start_of("d") == 51ns);
@@ -274,14 +231,7 @@ TEST_SUITE("engine") {
 
   TEST_CASE("without overlap a device either computes or moves tensors") {
     //  a(10) --100 B--> b(1);  a, c(50), e(5) on gpu0; b, d(20) on gpu1; e is ready at 10 with c.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    const OpId b = g.add_op({.name = "b", .compute = 1ns});
-    g.add_op({.name = "c", .compute = 50ns});
-    g.add_op({.name = "d", .compute = 20ns});
-    g.add_op({.name = "e", .compute = 5ns});
-    g.add_edge(g.add_tensor(a, 100_B), b);
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a10; b1; c50; d20; e5; a -100> b");
     const Placement p = on({gpu0, gpu1, gpu0, gpu1, gpu0});
     for (const Transfers mode :
          {Transfers::sequential, Transfers::parallel, Transfers::duplex, Transfers::shared}) {
@@ -303,13 +253,7 @@ TEST_SUITE("engine") {
   TEST_CASE("devices have their speed, each direction its link, and times are rounded up") {
     // a takes 7 / 2 = 3.5 -> 4 on gpu0, b 7 / 0.5 = 14 on gpu1, c 4 on gpu0 again.
     // 100 B: 0 -> 1 at 1 GB/s and 3 ns: 103; 1 -> 0 at 3 GB/s and none: 33.3 -> 34.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 7ns});
-    const OpId b = g.add_op({.name = "b", .compute = 7ns});
-    const OpId c = g.add_op({.name = "c", .compute = 7ns});
-    g.add_edge(g.add_tensor(a, 100_B), b);
-    g.add_edge(g.add_tensor(b, 100_B), c);
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a7 -100> b7 -100> c7");
     IdVector<DeviceId, Device> devices;
     devices.push_back({.name = "fast", .kind = {}, .memory = 1_GiB, .speed = 2.0});
     devices.push_back({.name = "slow", .kind = {}, .memory = 1_GiB, .speed = 0.5});
@@ -348,12 +292,7 @@ TEST_SUITE("engine") {
   TEST_CASE("work of no length takes no time, but comes in rounds") {
     //  z(0) --0 B--> b(5);  z on gpu1, b and c(5) on gpu0. At 0, c is ready in the first round, b
     //  only when z and the transfer have ended, two rounds later: c has started.
-    OpGraphBuilder g;
-    const OpId z = g.add_op({.name = "z"});
-    const OpId b = g.add_op({.name = "b", .compute = 5ns});
-    g.add_op({.name = "c", .compute = 5ns});
-    g.add_edge(g.add_tensor(z, 0_B), b);
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("z0; b5; c5; z -0> b");
     const Recorded r(graph, gpus(2), on({gpu1, gpu0, gpu0}));
     CHECK(r.start_of("c") == 0ns);
     CHECK(r.transfers_to(gpu0) == Times{0ns});

@@ -1,0 +1,58 @@
+/// The scripts that ./dev runs to write files.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+
+#include "tests/temporary_folder.h"
+#include "tests/this_build.h"
+
+using namespace baechi::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+int shell(const std::string& command) {
+  return std::system(("{ " + command + "; } >/dev/null 2>&1").c_str());  // NOLINT
+}
+
+}  // namespace
+
+TEST_SUITE("house") {
+  TEST_CASE("pages name files and folders that exist") {
+    const std::regex name("`((sim|traces|placers|scenarios|validate|bench|tests)/[a-z0-9_/.]*)`");
+    for (const char* page :
+         {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md"}) {
+      std::ifstream file(fs::path(source_dir()) / page);
+      const std::string text{std::istreambuf_iterator<char>(file), {}};
+      REQUIRE(!text.empty());
+      for (std::sregex_iterator it(text.begin(), text.end(), name); it != std::sregex_iterator();
+           ++it)
+        CHECK_MESSAGE(fs::exists(fs::path(source_dir()) / (*it)[1].str()), page, ": ",
+                      (*it)[1].str());
+    }
+  }
+
+  TEST_CASE("./dev new placer writes the file and the lines, and they compile") {
+    const TemporaryFolder folder;
+    const fs::path placers = folder.file("placers");
+    fs::create_directory(placers);
+    for (const char* name : {"registry.cpp", "CMakeLists.txt"})
+      fs::copy(fs::path(source_dir()) / "placers" / name, placers / name);
+    const std::string command = "python3 '" + source_dir() +
+                                "/tests/house/new.py' placer turn --root '" +
+                                placers.parent_path().string() + "'";
+    REQUIRE(shell(command) == 0);
+    CHECK(folder.read("placers/CMakeLists.txt").find("  topo_memory.cpp\n  turn.cpp\n") !=
+          std::string::npos);
+    CHECK(folder.read("placers/registry.cpp").find(".make = make_turn") != std::string::npos);
+    for (const char* name : {"turn.cpp", "registry.cpp"})
+      CHECK(shell("c++ -std=gnu++20 -fsyntax-only -I '" + source_dir() + "' '" +
+                  (placers / name).string() + "'") == 0);
+    CHECK(shell(command) != 0);  // it is there already
+  }
+}
