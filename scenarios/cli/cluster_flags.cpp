@@ -192,8 +192,8 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
           "Who may send at once: " + choices(Transfers::sequential)),
       add("--semantics", flags.semantics, "S",
           "How a step is simulated: " + choices(Semantics::event)),
-       add("--queue", flags.queue, "Q",
-           "Which ready op of a device goes first: " + choices(ReadyOrder::fifo)),
+      add("--queue", flags.queue, "Q",
+          "Which ready op of a device goes first: " + choices(ReadyOrder::fifo)),
       verb.add_flag("--no-cache", flags.no_cache,
                     "Send a tensor to a device once per reader, not once")
           ->group("CLUSTER"),

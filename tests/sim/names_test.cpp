@@ -25,6 +25,7 @@
 
 using namespace baechi;
 using namespace baechi::testing;
+using namespace baechi::validate;
 
 namespace {
 
