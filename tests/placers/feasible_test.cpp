@@ -11,7 +11,7 @@ using namespace baechi::testing;
 
 namespace {
 
-//   a(40) --9000 B--> b(70) --6000 B--> d(90), whose output of 4000 B nobody reads
+//   a(40) --9000 B--> b(70) --6000 B--> d(90), which has 4000 B of weights
 //     \-----9000 B--> c(80) --8000 B--/
 // 10 of the 16 placements on two devices of 23,000 B fit.
 OpGraph diamond() {
@@ -19,13 +19,12 @@ OpGraph diamond() {
   const OpId a = g.add_op({.name = "a", .compute = 40us});
   const OpId b = g.add_op({.name = "b", .compute = 70us});
   const OpId c = g.add_op({.name = "c", .compute = 80us});
-  const OpId d = g.add_op({.name = "d", .compute = 90us});
+  const OpId d = g.add_op({.name = "d", .compute = 90us, .persistent = Bytes{4000}});
   const TensorId t = g.add_tensor(a, Bytes{9000});
   g.add_edge(t, b);
   g.add_edge(t, c);
   g.add_edge(g.add_tensor(b, Bytes{6000}), d);
   g.add_edge(g.add_tensor(c, Bytes{8000}), d);
-  g.add_tensor(d, Bytes{4000});
   return std::move(g).build();
 }
 
