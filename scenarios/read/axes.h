@@ -1,4 +1,4 @@
-/// Axes to points: every combination of the values a sweep names.
+/// The combinations of the values that a sweep names.
 #pragma once
 #include <functional>
 #include <span>
@@ -14,15 +14,15 @@ struct Axis {
   std::vector<Options::Value> values;
 };
 
-/// `visit`s every combination of `axes`, all below the key `name`, put into `block`; the last axis
-/// varies fastest. Without axes, the block itself. An axis that replaces what another reaches into
-/// is put first, wherever it stands. Ends early if `visit` returns false.
-/// Throws InputError where a key leads nowhere (see put()).
+/// Calls `visit` with every variant of `block`, whose key is `name`: one for each combination of
+/// the values of `axes`, the last axis varying fastest; without axes, `block` itself. Shorter keys
+/// are put first, so that "cluster" does not undo "cluster.link". Ends early if `visit` returns
+/// false. Throws InputError if a key leads nowhere (see put()).
 void for_each_combination(const std::string& name, const Options::Value& block,
                           std::span<const Axis> axes,
                           const std::function<bool(const Options::Value&)>& visit);
 
-/// Their number; at most `most` + 1.
+/// The number of combinations, or `most` + 1 if there are more than `most`.
 std::size_t count_combinations(std::span<const Axis> axes, std::size_t most);
 
 }  // namespace baechi

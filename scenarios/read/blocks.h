@@ -1,4 +1,4 @@
-/// What each block of a scenario means.
+/// Reads the blocks of a scenario.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,8 +9,9 @@
 
 namespace baechi {
 
-/// `block` as the options of `owner`, ${NAME} in texts replaced, without the keys `except`.
-/// Relative paths are relative to `base`. Throws InputError if it is neither a mapping nor empty.
+/// `block` as the options of `owner`, without the keys in `except`, with every ${NAME} in texts
+/// replaced. Relative paths are relative to `base`. Throws InputError if `block` is neither a
+/// mapping nor empty.
 Options options_of(const Options::Value& block, std::string owner, const std::string& base,
                    const std::vector<std::string>& except = {});
 
@@ -32,7 +33,7 @@ ReportChoice read_report(const Options::Value& block, Findings& findings);
 /// The transform that `choice` names. Throws InputError as make_transform() does.
 TransformChoice made_transform(Choice choice);
 
-/// The keys that the blocks with fixed keys have, for the reference and the schema.
+/// The keys of each block that has fixed keys, for the reference and the schema.
 struct BlockKeys {
   std::string block;  ///< "cluster.devices"
   std::string help;

@@ -1,4 +1,4 @@
-/// Calibrations as files of YAML.
+/// Calibrations as YAML files.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,8 +9,8 @@ namespace baechi {
 
 std::string calibration_yaml(const Calibration& calibration);
 
-/// Throws InputError with path:line:column, all mistakes at once: another schema, a key that is not
-/// known or missing, a number that is none.
+/// Throws InputError with path:line:column, all mistakes at once, if the schema is another, a key
+/// is unknown or missing, or a number is none.
 Calibration parse_calibration(std::string_view text, const std::string& path);
 Calibration read_calibration(const std::string& path);
 

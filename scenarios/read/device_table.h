@@ -21,15 +21,15 @@ struct DeviceTable {
   std::map<std::string, std::shared_ptr<const DeviceModel>> devices;
   std::map<std::string, LinkModel> links;
 
-  /// Adds what `block`, {devices: {NAME: {...}}, links: {NAME: {...}}}, says, over kinds of the
-  /// same name.
+  /// Adds the kinds in `block`, {devices: {NAME: {...}}, links: {NAME: {...}}}; they replace kinds
+  /// of the same name.
   void add(const Options::Value& block, Findings& findings);
 };
 
-/// What scenarios/devices.yaml says.
+/// The kinds in scenarios/devices.yaml.
 const DeviceTable& built_in_devices();
 
-/// The kind whose times generated graphs carry: Baechi's GPU.
+/// Generated graphs have the times of this kind: Baechi's GPU.
 inline constexpr const char* default_device = "rtx_2080";
 
 /// The options of a kind, for the reference and the schema.

@@ -24,7 +24,7 @@ constexpr std::size_t enough_findings = 100;     // for one time
 constexpr std::string_view blocks[] = {"graph", "transforms", "cluster", "engine",
                                        "profile"};  // the slowest first
 
-/// What is wrong with a scenario's name, which names a folder of results, too; "" if nothing is.
+/// What is wrong with a scenario's name, which also names the folder of its results; "" if nothing.
 std::string wrong_with_name(const std::string& name) {
   constexpr std::size_t most = 200;  // bytes; file systems allow 255
   const std::string shown = plain_text(name.substr(0, 60));
@@ -65,7 +65,7 @@ class Loader {
   }
 
  private:
-  /// "KEY=VALUE" into the tree.
+  /// Puts "KEY=VALUE" into the tree.
   void apply(const std::string& set) {
     const std::size_t equals = set.find('=');
     const std::string key = set.substr(0, equals);
@@ -99,7 +99,7 @@ class Loader {
     }
   }
 
-  /// Whether the sweep gives `block` or anything in it.
+  /// True if the sweep has `block` or a key below it.
   bool is_swept(std::string_view block) const {
     const Value* sweep = find(root_, "sweep");
     return sweep != nullptr && std::ranges::any_of(sweep->children, [&](const auto& axis) {
@@ -161,7 +161,7 @@ class Loader {
       axis.values.push_back({.text = std::move(file), .where = pattern.where, .children = {}});
   }
 
-  /// Where a cluster is a path, what stands in that file.
+  /// Replaces clusters that are paths by the files' contents.
   void include_clusters() {
     if (Value* cluster = find(root_, "cluster"))
       clusters_known_ = include(*cluster, "cluster") && clusters_known_;
@@ -172,7 +172,7 @@ class Loader {
     }
   }
 
-  /// Puts what stands in the file that `block` names in its place. Whether all is well.
+  /// Replaces a `block` that is a path by the file's content. False if that is a mistake.
   bool include(Value& block, std::string_view key) {
     if (!block.children.empty() || block.text.empty()) return true;
     return findings_.attempt([&] {
@@ -201,7 +201,7 @@ class Loader {
     return axes;
   }
 
-  /// Every variant of a block as `read` understands it.
+  /// Every variant of a block, as `read` reads it.
   template <class T>
   std::vector<T> read_all(std::string_view block, auto read) {
     const std::vector<Axis> axes = axes_below(block);
@@ -225,7 +225,7 @@ class Loader {
     const std::size_t points = count_combinations(axes_, most_points);
     std::size_t values = 1;
     for (const Axis& axis : axes_) {
-      std::size_t largest = 0;  // of its values, one of which is in each point
+      std::size_t largest = 0;  // each point has one of the values
       for (const Value& value : axis.values) largest = std::max(largest, count_values(value));
       values += largest;
     }
@@ -283,7 +283,7 @@ class Loader {
   Findings& findings_;
   Value root_;
   DeviceTable kinds_ = built_in_devices();
-  bool clusters_known_ = true;                       // no file of theirs is missing
+  bool clusters_known_ = true;                       // false if a cluster's file cannot be read
   std::vector<Axis> axes_;                           // as in the file
   std::map<std::string, Value, std::less<>> lists_;  // swept placers and seeds
 };

@@ -9,22 +9,21 @@
 
 namespace baechi {
 
-/// What the file says, its sweep expanded to points: graphs vary slowest, then clusters, then
-/// engines, each in the order of the sweep's axes, the last axis fastest. `sets`: "KEY=VALUE", each
-/// put into the file at the dotted KEY before anything else; a swept key is swept no longer.
-/// Everything that is wrong is added to `mistakes`; then there may be fewer points, or none.
+/// Reads the file and expands its sweep to points. `sets`: "KEY=VALUE", each put into the file at
+/// the dotted KEY before anything else; a key that is set is no longer swept. All mistakes are
+/// added to `mistakes`; if there are any, there may be fewer points, or none.
 ScenarioFile load_scenario(const std::string& path, std::span<const std::string> sets,
                            Mistakes& mistakes);
 
-/// The same from text; `path` is for messages and as the place that paths in it are relative to.
+/// The same from text. `path` stands in messages, and paths in the text are relative to its folder.
 ScenarioFile parse_scenario(std::string text, const std::string& path,
                             std::span<const std::string> sets, Mistakes& mistakes);
 
 /// Throws InputError if anything is wrong.
 ScenarioFile load_scenario(const std::string& path, std::span<const std::string> sets = {});
 
-/// Each of `paths` under the same `sets`. A file that is given twice is a mistake, too: each of its
-/// runs would stand in the results twice.
+/// Loads each of `paths` with the same `sets`. A file that is given twice is a mistake: its runs
+/// would be in the results twice.
 std::vector<ScenarioFile> load_scenarios(std::span<const std::string> paths,
                                          std::span<const std::string> sets, Mistakes& mistakes);
 

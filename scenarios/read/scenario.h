@@ -1,5 +1,4 @@
-/// One experiment as plain data: everything a scenario file or a command line says, nothing it does
-/// not.
+/// What scenario files say, as plain data.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,14 +17,13 @@
 
 namespace baechi {
 
-/// "this kind of thing, with these options": how a file names a generator, importer, transform or
-/// placer.
+/// A generator, importer, transform or placer, by name and with options.
 struct Choice {
   std::string name;  ///< as in the registry
   Options options;
   std::string where{};  ///< "scenarios/first.yaml:12:5", for messages
   std::string text{};   ///< with its options, as on the command line: "m_sct:threshold=0.2"
-  std::string label{};  ///< the name, or the text where two share the name
+  std::string label{};  ///< the name; the text if two entries share the name
 };
 
 /// A placer of a scenario, made and thereby checked.
@@ -39,7 +37,7 @@ struct TransformChoice : Choice {
   TransformUse use{};
 };
 
-/// Where the graph comes from: a generator's name, or a file.
+/// Where the graph comes from: a generator or a file.
 struct GraphChoice {
   std::optional<Choice> generate;
   std::string file;      ///< to import, if not generated
@@ -49,50 +47,53 @@ struct GraphChoice {
   std::string text;  ///< the block as one line: equal texts, equal graphs
 };
 
-/// `count` devices alike.
+/// A group of `count` equal devices.
 struct DeviceChoice {
   std::size_t count = 1;
   std::string name = "gpu";  ///< devices are numbered through the cluster: gpu0, gpu1, ...
-  std::string kind;          ///< which of the trace's times apply; "" for its first
+  std::string kind;          ///< selects the trace's times; "" means its first kind
   Bytes memory{};
   double speed = 1.0;
-  std::shared_ptr<const DeviceModel> model{};  ///< of `kind`, null if that names no known one
+  std::shared_ptr<const DeviceModel>
+      model{};  ///< the device table's entry for `kind`; null if there is none
 
   Bytes usable(double fraction) const { return fraction == 1.0 ? memory : fraction * memory; }
 };
 
-/// Both directions between every device of group `from` and every one of group `to` (positions in
-/// ClusterChoice::devices; equal: inside the group).
+/// The links, in both directions, between every device of group `from` and every device of group
+/// `to`, or inside the group if they are equal. Groups are positions in ClusterChoice::devices.
 struct LinkChoice {
   std::size_t from = 0, to = 0;
   Link link{};
 };
 
-/// Costs as they were measured of a machine.
+/// Costs as measured on a machine.
 struct CalibrationChoice {
   std::shared_ptr<const Calibration> measured{};  ///< null: plain costs
   CalibrationUse use{};
   std::string file{};
 };
 
-inline constexpr std::size_t most_devices = 1024;  ///< of a cluster; links are a square of it
+inline constexpr std::size_t most_devices = 1024;  ///< of a cluster; it has a link per pair
 
 struct ClusterChoice {
   std::vector<DeviceChoice> devices;
-  double memory_fraction = 1.0;           ///< of every device's memory, rounded down to a byte
-  Link link{};                            ///< where `links` says nothing
-  std::vector<LinkChoice> links;          ///< later ones win
-  std::optional<OriginalCosts::Fit> fit;  ///< transfers by Baechi's rounded fit, not by `link`
+  double memory_fraction = 1.0;   ///< of every device's memory, rounded down to a byte
+  Link link{};                    ///< between pairs that `links` does not name
+  std::vector<LinkChoice> links;  ///< later ones win
+  std::optional<OriginalCosts::Fit>
+      fit;  ///< transfer times by Baechi's rounded fit instead of `link`
   CalibrationChoice calibration;
 };
 
 /// What placers know of the costs.
 struct ProfileChoice {
-  std::optional<Transfers> transfers{};  ///< what they take engine.transfers to be
-  double error = 0.0;  ///< they see times off by a factor uniform in 1 +- this, by the run's seed
+  std::optional<Transfers> transfers{};  ///< the value that placers assume for engine.transfers
+  double error =
+      0.0;  ///< placers see times off by a factor uniform in 1 +- this, drawn by the run's seed
 };
 
-/// One point of a file, to which it refers.
+/// One point of a file. Refers to the file.
 struct Scenario {
   const std::string& name;
   const GraphChoice& graph;
@@ -100,12 +101,12 @@ struct Scenario {
   const ClusterChoice& cluster;
   const EngineOptions& engine;
   const ProfileChoice& profile;
-  const std::vector<PlacerChoice>& placers;  ///< each is one run per seed
+  const std::vector<PlacerChoice>& placers;  ///< each makes one run per seed
   const std::vector<std::uint64_t>& seeds;
-  std::vector<std::string> at;  ///< its place in the sweep: a value per ScenarioFile::axes
+  std::vector<std::string> at;  ///< [ScenarioFile::axes]: the swept values
 };
 
-/// Of which runs there are timelines.
+/// Which runs get timelines: none, each point's fastest, or all.
 enum class Timelines : std::uint8_t { none, best, all };
 constexpr auto names_of(Timelines) {
   return std::to_array<Named<Timelines>>(
@@ -115,23 +116,24 @@ constexpr auto names_of(Timelines) {
 /// What the results hold.
 struct ReportChoice {
   bool placements = true;                 ///< every placement, in results.sqlite
-  std::size_t pictures = 40;              ///< steps that report.html can draw, at most
-  Timelines timelines = Timelines::none;  ///< as files: of each point's fastest run, or of all
+  std::size_t pictures = 40;              ///< at most so many steps are drawn in report.html
+  Timelines timelines = Timelines::none;  ///< which runs get ID.PLACER.trace.json.gz
 };
 
-/// Which variant of each block of a file makes a point.
+/// The variant of each block that a point is made of.
 struct PointBlocks {
   std::size_t graph = 0, transforms = 0, cluster = 0, engine = 0, profile = 0;
 };
 
-/// A scenario file, each block of it in all variants that the sweep makes. Every combination of
-/// them is a point; points are numbered, graphs slowest, then as the blocks stand here.
+/// A scenario file, with all variants of each block that the sweep makes. Every combination of
+/// variants is a point. Points are numbered with graphs varying slowest, then transforms, clusters,
+/// engines and profiles.
 struct ScenarioFile {
   std::string path;
   std::string text;               ///< as read
-  std::vector<std::string> sets;  ///< what overrode it: "cluster.memory_fraction=0.5"
+  std::vector<std::string> sets;  ///< --set arguments: "cluster.memory_fraction=0.5"
   std::string name;
-  std::vector<std::string> axes;  ///< swept keys but placers and seeds; the last varies fastest
+  std::vector<std::string> axes;  ///< swept keys except placers and seeds; the last varies fastest
   std::vector<std::vector<std::string>> axis_values;  ///< [axes]: as written
   std::vector<GraphChoice> graphs;
   std::vector<std::vector<TransformChoice>> transforms;
@@ -142,7 +144,7 @@ struct ScenarioFile {
   std::vector<std::uint64_t> seeds{0};
   ReportChoice report;
 
-  std::size_t num_points() const {  ///< 0 if anything in the file is wrong
+  std::size_t num_points() const {  ///< 0 if the file has a mistake
     return graphs.size() * transforms.size() * clusters.size() * engines.size() * profiles.size();
   }
   std::size_t runs_per_point() const { return placers.size() * seeds.size(); }

@@ -6,7 +6,7 @@
 namespace baechi {
 namespace {
 
-/// The item of `list` that `text` numbers.
+/// The item of `list` whose number is `text`; null if there is none.
 Options::Value* item(Options::Value& list, std::string_view text) {
   std::size_t i = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), i);
@@ -27,7 +27,7 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-/// Whether YAML reads `text`, without quotes, as it is: said of less than is true.
+/// True only if `text` surely needs no quotes in YAML. Conservative.
 bool is_plain(std::string_view text) {
   const auto is_letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||

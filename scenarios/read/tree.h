@@ -1,4 +1,4 @@
-/// What one does with the tree of values of a file before anyone asks what they mean.
+/// Looks up and changes values in the tree that a YAML file is.
 #pragma once
 #include <string>
 #include <string_view>
@@ -20,12 +20,12 @@ void erase(Options::Value& v, std::string_view key);
 
 std::size_t count_values(const Options::Value& v);  ///< itself included
 
-/// Puts `value` at the dotted `key` below `root`, making mappings on the way; items of lists go by
-/// number from 0. Throws InputError, at value.where, if the way leads through a single value or to
-/// a list's item that is not there.
+/// Puts `value` at the dotted `key` below `root`, making mappings on the way. Items of lists are
+/// numbered from 0. Throws InputError, at value.where, if the key leads through a single value or
+/// to a list item that does not exist.
 void put(Options::Value& root, std::string_view key, Options::Value value);
 
-/// The value as one line of YAML: "0.5", "{generate: layered, ops: 200}". Equal values, equal
+/// The value as one line of YAML: "0.5", "{generate: layered, ops: 200}". Equal values give equal
 /// lines.
 std::string one_line(const Options::Value& v);
 

@@ -24,8 +24,8 @@ std::size_t count_levels(const Options::Value& value) {
   return deepest + 1;
 }
 
-/// Builds the tree from the parser's events: YAML::Node would share what aliases name, and so can
-/// hold cycles and exponentially large trees.
+/// Builds the tree from the parser's events. YAML::Node is not used: it shares the values of
+/// aliases, and so allows cycles and trees of exponential size.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   explicit TreeBuilder(const std::string& path) : path_(path) {}
@@ -116,7 +116,8 @@ class TreeBuilder final : public YAML::EventHandler {
     add(done.mark, std::move(done.value), done.anchor);
   }
 
-  /// A finished value: a key or the value of the mapping it stands in, an item of the list, or all.
+  /// Takes a finished value: a key or a value of the current mapping, an item of the current list,
+  /// or the whole document.
   void add(const YAML::Mark& mark, Options::Value value, YAML::anchor_t anchor) {
     if (anchor != 0) {
       if (anchors_.size() <= anchor) anchors_.resize(anchor + 1);

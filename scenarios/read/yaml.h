@@ -7,11 +7,10 @@
 
 namespace baechi {
 
-/// The one document of `text`; `path` begins every message and every Value::where. An alias is a
-/// copy of what it names.
-/// Throws InputError on text that is not YAML, more than one document, a key given twice, empty or
-/// not a plain text, a tag, and on what no honest file has: more than 1 MiB of text, 100 levels, or
-/// 100 000 values (aliases expanded).
+/// The one document of `text`. `path` begins every message and every Value::where. An alias becomes
+/// a copy of the value that it names. Throws InputError if the text is not YAML, has more than one
+/// document, has a tag, or has a key that is given twice, empty or no plain text; and if it has
+/// more than 1 MiB of text, 100 levels or 100 000 values (aliases expanded).
 Options::Value parse_yaml(std::string_view text, const std::string& path);
 
 }  // namespace baechi

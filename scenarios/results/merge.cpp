@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Throws InputError unless `folder` has whole results.
+/// Throws InputError if `folder` has no results or its run was killed.
 Results read_part(const std::string& folder) {
   if (fs::exists(folder + "/runs.journal"))
     throw InputError(

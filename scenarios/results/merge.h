@@ -1,4 +1,4 @@
-/// Folders of shards to one.
+/// Joins the folders of shards.
 #pragma once
 #include <span>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace baechi {
 
-/// What the folders hold together, each run once: where several have it, the first's. Throws
+/// The runs of all folders, each once: if several folders have a run, the first folder's. Throws
 /// InputError, naming every folder that has no results, results of other scenarios or of another
 /// version, or a run that did not end or was interrupted, unless the other folders have the missing
 /// runs.

@@ -49,7 +49,7 @@ bool is_picture(const Json& p) {
 }  // namespace
 
 void check_picture(const std::string& picture) {
-  // Too deep, the rest is not even read: what is nested is freed by recursion.
+  // Reading stops there: freeing deeply nested values would overflow the stack.
   const auto shallow = [](int depth, Json::parse_event_t /*event*/, Json& /*value*/) {
     if (depth > most_nested) throw std::runtime_error("the picture of a step is nested too deeply");
     return true;

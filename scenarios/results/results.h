@@ -1,4 +1,4 @@
-/// What runs found: plain values, and the files they become.
+/// Results of runs: plain values.
 #pragma once
 #include <functional>
 #include <map>
@@ -24,8 +24,8 @@ constexpr auto names_of(Status) {
 
 /// One (point, placer, seed).
 struct RunResult {
-  std::size_t id = 0;        ///< its place among all runs, whoever ran it
-  std::uint64_t key = 0;     ///< a hash of all that decides what is found (Plan::key)
+  std::size_t id = 0;        ///< number among all runs of the sweep, also in a shard
+  std::uint64_t key = 0;     ///< Sweep::key(): a hash of all that decides the row
   std::size_t scenario = 0;  ///< into Results::scenarios
   std::size_t graph = 0;     ///< into Results::graphs
   std::string placer;
@@ -37,23 +37,24 @@ struct RunResult {
   Status status{};
   std::optional<Duration> step_time;  ///< if ok
   Duration lower_bound{};
-  std::chrono::nanoseconds placing{};  ///< wall clock: the only field that differs between runs
-  std::optional<Bytes> peak, moved;    ///< if simulated; up to the failure if oom
-  std::vector<Bytes> device_peaks;     ///< per device; not in the files
-  std::string detail;                  ///< why not ok, or what the placer had to say
-  std::vector<std::string> at;         ///< its place in the sweep: a value per Results::axes
+  std::chrono::nanoseconds
+      placing{};  ///< wall clock: the only field that differs from process to process
+  std::optional<Bytes> peak, moved;  ///< if simulated; if oom, up to the failure
+  std::vector<Bytes> device_peaks;   ///< per device; not in the files
+  std::string detail;                ///< why the status is not ok, or the placer's remark
+  std::vector<std::string> at;       ///< [axes]: the value of each swept key
   std::map<std::string, double> facts;
   std::string placement;  ///< device per op, a byte each (two, low first, of more than 256 devices)
-  std::string picture;    ///< of the step, as sim/report/picture.h says; empty of most runs
+  std::string picture;    ///< of the step (sim/report/picture.h); "" for most runs
 };
 
 struct GraphRecord {
   std::string name;   ///< of the trace
-  std::string label;  ///< the name; with what tells it apart where two graphs share it
-  std::string hash;   ///< of all that a placer or the engine sees of it
+  std::string label;  ///< the name; followed by the graph block if several graphs share the name
+  std::string hash;   ///< of everything that a placer or the engine can see
   std::size_t ops = 0, edges = 0;
   std::string source, format;
-  std::string op_names;  ///< by id, a line each; empty if no placements are kept
+  std::string op_names;  ///< one line per op, by id; "" if no placements are kept
 };
 
 struct ScenarioRecord {
@@ -61,10 +62,10 @@ struct ScenarioRecord {
   std::string sets;  ///< --set arguments, one per line
 };
 
-/// All of results but the rows.
+/// Everything in results except the rows.
 struct ResultsHeader {
   std::string version;  ///< of the program
-  std::string hash;     ///< of all that decides the rows: equal hashes, equal rows
+  std::string hash;     ///< of all that decides the rows: equal hashes mean equal rows
   std::size_t planned =
       0;  ///< runs of the scenarios; there are fewer rows if interrupted or a shard
   std::size_t missing = 0;  ///< runs that were to be run and were not: the run was interrupted
@@ -77,12 +78,12 @@ struct Results : ResultsHeader {
   std::vector<RunResult> rows;  ///< by id
 };
 
-/// Visits runs in the order of their ids, each once: they need not all be in memory.
+/// Visits rows in the order of their ids, each once; they need not all be in memory.
 using VisitRow = std::function<void(const RunResult&)>;
 using EachRow = std::function<void(const VisitRow&)>;
-EachRow each_row(const Results& results);  ///< `results` outlives it
+EachRow each_row(const Results& results);  ///< `results` must outlive it
 
-/// What results.sqlite in `folder` holds. Throws InputError if there is none, or it is not ours.
+/// Reads results.sqlite in `folder`. Throws InputError as read_sqlite() does.
 Results read_results(const std::string& folder);
 
 }  // namespace baechi

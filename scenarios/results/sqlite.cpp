@@ -59,7 +59,7 @@ class Statement {
     statement_.reset(raw);
   }
 
-  /// One row in. A std::string is text, of columns that are numbers a number.
+  /// Inserts a row. SQLite turns text into a number where the column is one.
   template <class... Values>
   void insert(const Values&... values) {
     column_ = 0;
@@ -79,7 +79,7 @@ class Statement {
     sqlite3_reset(statement_.get());
   }
 
-  /// The next row out; false at the end.
+  /// Goes to the next row; false at the end.
   bool next() {
     column_ = 0;
     const int rc = sqlite3_step(statement_.get());
@@ -224,7 +224,7 @@ void read_rows(Database& db, Results& results) {
       "transfers, status, step_time_us, lower_bound_us, placing_ms, peak_bytes, moved_bytes, "
       "detail "
       "FROM runs r JOIN results USING (id) ORDER BY r.id");
-  std::map<std::size_t, std::size_t> position;  // of each id
+  std::map<std::size_t, std::size_t> position;  // by id
   while (rows.next()) {
     results.rows.push_back(read_row(rows, results));
     position.emplace(results.rows.back().id, results.rows.size() - 1);
@@ -296,7 +296,7 @@ void fill_header(Database& db, const ResultsHeader& header) {
   for (std::size_t i = 0; i < header.axes.size(); ++i) axes.insert(i, header.axes[i]);
 }
 
-/// A hash of every value of every table, the checksum itself left out.
+/// A hash of every value of every table, except the checksum itself.
 std::string checksum(Database& db) {
   Hash hash;
   for (const char* rows :

@@ -1,6 +1,6 @@
-/// Results as an SQLite file: tables meta, scenarios, graphs, axes, results (as results.csv), runs
-/// (the keys, and what a row refers to), run_axes (the axes by number), facts, placements and
-/// pictures.
+/// Results as an SQLite file. Tables: meta, scenarios, graphs, axes, results (as results.csv), runs
+/// (keys, and the scenario and graph of each row), run_axes (the swept values), facts, placements
+/// and pictures.
 #pragma once
 #include <memory>
 #include <string>
@@ -17,7 +17,8 @@ class SqliteRows {
   ~SqliteRows();
   SqliteRows(const SqliteRows&) = delete;
   SqliteRows& operator=(const SqliteRows&) = delete;
-  void add(const RunResult& row, const std::vector<std::string>& cells);  ///< of result_cells()
+  void add(const RunResult& row,
+           const std::vector<std::string>& cells);  ///< as result_cells() gives
   void end();
 
  private:

@@ -1,4 +1,4 @@
-/// Results as people read them: placers against the points of the sweep.
+/// Results as tables for people: a row per placer, a column per point of the sweep.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,42 +10,43 @@ namespace baechi {
 /// One scenario's runs on one graph.
 struct ResultTable {
   std::size_t scenario = 0, graph = 0;
-  std::vector<std::string> axes{};                  ///< those that vary here, as people call them
-  std::vector<std::vector<std::string>> columns{};  ///< [columns, axes]: the values
+  std::vector<std::string> axes{};  ///< the swept keys that vary in this table, as people call them
+  std::vector<std::vector<std::string>> columns{};  ///< [columns, axes]: the swept values
   std::vector<Duration> bounds{};                   ///< [columns]
   struct Row {
-    std::string name;                     ///< the placer; with the seed where there are several
+    std::string name;  ///< the placer; followed by the seed if there are several seeds
     std::vector<const RunResult*> cells;  ///< [columns]; null: not run
   };
   std::vector<Row> rows{};
 
-  const RunResult* best(std::size_t column) const;  ///< the fastest; ties: the first. Null if none
+  /// The fastest run; ties: the first. Null if no run is ok.
+  const RunResult* best(std::size_t column) const;
 };
 
-/// "gnmt, devices 4, memory fraction 0.4": the graph, and where a column of its table is.
+/// The graph and the swept values of a column: "gnmt, devices 4, memory fraction 0.4".
 std::string point_label(const Results& results, const ResultTable& table, std::size_t column);
 
 /// In the order of scenarios, then graphs. The tables refer to `results`.
 std::vector<ResultTable> result_tables(const Results& results);
 
-/// How a placer did over all: a line of a summary.
+/// How a placer did over all points: a line of the summary.
 struct PlacerSummary {
   std::string placer;
   std::size_t ok = 0, oom = 0, infeasible = 0, error = 0;
-  std::size_t best = 0;     ///< points where nobody was faster
+  std::size_t best = 0;     ///< points where no placer was faster
   double over_bound = 0.0;  ///< geometric mean of step time / lower bound, where ok and above 0
 };
 
-/// What people look at of runs that may be very many: the first, and a summary of all.
+/// An overview of runs that may be very many: the first rows, and a summary of all.
 class Overview {
  public:
   explicit Overview(const ResultsHeader& header) : shown_{header, {}} {}
-  void add(const RunResult& row);  ///< by id
+  void add(const RunResult& row);  ///< in the order of ids
 
   static constexpr std::size_t most_rows = 20'000;
   const Results& shown() const { return shown_; }     ///< the first `most_rows`, without placements
-  std::size_t num_rows() const { return num_rows_; }  ///< all that were added
-  std::size_t num_drawn() const { return num_drawn_; }  ///< that have a picture
+  std::size_t num_rows() const { return num_rows_; }  ///< how many were added
+  std::size_t num_drawn() const { return num_drawn_; }  ///< how many have a picture
   std::vector<PlacerSummary> summary() const;           ///< in the order of the first runs
 
  private:
@@ -72,11 +73,12 @@ class Overview {
 /// Three digits and a unit: "12.3 ms".
 std::string short_text(Duration time);
 
-/// A swept value where there is little room: of a path the file's name, of a block its beginning.
+/// A swept value, shortened: the file's name of a path, the beginning of a block.
 std::string short_value(const std::string& value);
 
-/// All of it as text: a table per graph, columns wrapped to `width`, then the summary; the best of
-/// each column bold if `colour`. More than `most_lines` lines become the summary alone.
+/// The overview as text: a table per graph, columns wrapped to `width`, then the summary. The best
+/// of each column is bold if `colour`. If the tables take more than `most_lines` lines, only the
+/// summary is printed.
 std::string to_text_tables(const Overview& overview, bool colour, std::size_t width = 100,
                            std::size_t most_lines = 400);
 Overview overview(const Results& results);

@@ -27,10 +27,10 @@ struct Task {
   bool draw, file;
 };
 
-/// What there is to do of a point's runs.
+/// Adds what is to be drawn and written of a point's runs.
 void add_tasks(std::vector<Task>& tasks, Sweep::Ids runs, const RowById& row_of, bool draw,
                bool all, Timelines files) {
-  std::optional<std::size_t> fastest;  // of equals the first; out of memory is never faster
+  std::optional<std::size_t> fastest;  // ties: the first; a run out of memory is never faster
   Duration best{};
   std::vector<std::size_t> simulated;
   for (std::size_t id = runs.begin; id < runs.end; ++id) {
@@ -74,7 +74,7 @@ std::vector<std::size_t> points_to_draw(std::size_t points, std::size_t per_poin
                                         std::size_t most) {
   const std::size_t drawn = std::min(points, per_point <= most ? most / per_point : most);
   std::vector<std::size_t> chosen;
-  for (std::size_t k = 0; k < drawn; ++k)  // evenly spaced, the first and the last among them
+  for (std::size_t k = 0; k < drawn; ++k)  // evenly spaced, from the first to the last
     chosen.push_back(drawn == 1 ? 0 : k * (points - 1) / (drawn - 1));
   return chosen;
 }

@@ -22,11 +22,11 @@ namespace {
 
 constexpr std::string_view magic = "baechi journal 1\n";
 constexpr std::chrono::seconds to_disk_every{5};
-constexpr std::size_t first_window = std::size_t{1} << 20U;  // bytes that are read at once
+constexpr std::size_t first_window = std::size_t{1} << 20U;  // bytes read at once
 
-/// Before each record.
+/// Stands before each record.
 struct Frame {
-  std::uint32_t length = 0, check = 0;  ///< of what follows
+  std::uint32_t length = 0, check = 0;  ///< of the record
   std::uint64_t key = 0, id = 0;
 };
 
@@ -203,8 +203,8 @@ void Journal::open_locked(std::chrono::milliseconds wait) {
   }
 }
 
-/// False if another process keeps the lock for longer than `wait`. A file system without locks
-/// gives it: then it is the user who has to take care.
+/// False if another process keeps the lock for longer than `wait`. True on a file system without
+/// locks: there nothing keeps two processes apart.
 bool Journal::lock(std::chrono::milliseconds wait) const {
   const auto start = std::chrono::steady_clock::now();
   for (bool told = false; flock(file_, LOCK_EX | LOCK_NB) != 0; told = true) {
@@ -235,8 +235,8 @@ std::size_t Journal::scan(const std::function<bool(std::uint64_t key)>& take_rec
   if (start.size() < magic.size()) return 0;
 
   std::size_t refused = 0;
-  std::string window;    // of the file
-  std::size_t used = 0;  // of the window: it goes on at end_
+  std::string window;    // a part of the file
+  std::size_t used = 0;  // bytes of the window before end_
   for (end_ = magic.size();;) {
     std::optional<Frame> frame = whole_record(std::string_view(window).substr(used));
     if (!frame) {

@@ -1,4 +1,4 @@
-/// Finished runs in a file that only grows: a process that is killed loses those in flight alone.
+/// Finished runs in a file that only grows: a process that is killed loses the runs in flight only.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -32,16 +32,16 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  /// Written before it returns; on the disk itself within some seconds. A row that is known already
-  /// is left out. Throws std::runtime_error if the disk is full.
+  /// Written to the file before it returns, on the disk within some seconds. Leaves out rows that
+  /// it has. Throws std::runtime_error if the disk is full.
   void add(std::span<const RunResult> rows);
   void add(std::string_view records);  ///< whole ones, of runs of the sweep
 
   bool has(std::size_t id) const;
-  std::size_t size() const;  ///< runs that it has
-  /// Throws std::runtime_error where the file cannot be read.
+  std::size_t size() const;  ///< how many rows it has
+  /// Nothing if it has no such row. Throws std::runtime_error if the file cannot be read.
   std::optional<RunResult> row(std::size_t id) const;
-  void visit(const VisitRow& visit) const;  ///< all, by id
+  void visit(const VisitRow& visit) const;  ///< all rows, by id
 
   void remove();  ///< removes the file, once its rows stand elsewhere
 
@@ -59,7 +59,7 @@ class Journal {
   const Sweep& sweep_;
   int file_ = -1;
   mutable std::mutex mutex_;
-  std::vector<std::uint64_t> at_;  // [runs]: where in the file the row is; 0: nowhere
+  std::vector<std::uint64_t> at_;  // [runs]: offset of the row in the file; 0: none
   std::uint64_t end_ = 0;          // of the file
   std::size_t size_ = 0;
   std::chrono::steady_clock::time_point on_disk_ = std::chrono::steady_clock::now();

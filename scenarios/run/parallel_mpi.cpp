@@ -18,14 +18,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// What ranks say to rank 0: found() and ended() with records of runs, found() after the number of
-/// further runs that are wanted. Rank 0 answers each that wants some with dealt(): ids, none if
-/// there are no more.
+/// The messages. To rank 0:
+///   found: how many further runs the rank wants (0: none now), then records of finished runs,
+///   ended: the last records; the rank sends nothing more.
+/// From rank 0, once for each found that wants runs:
+///   dealt: ids of runs; none if there are no more.
 enum Tag : int { found = 1, ended, dealt };
 
-constexpr auto pause = 50us;                // between looks for messages
-constexpr auto report_every = 200ms;        // with what was found
-constexpr auto chunk_for = 100ms;           // of work is asked for at once
+constexpr auto pause = 50us;                // between two checks for messages
+constexpr auto report_every = 200ms;        // by each rank
+constexpr auto chunk_for = 100ms;           // a rank asks for the work of so much time
 constexpr std::size_t most_at_once = 8192;  // runs
 
 /// The next message of `tag` or any, if there is one.
@@ -48,7 +50,7 @@ void send(std::string_view bytes, int to, int tag) {
   MPI_Send(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, tag, MPI_COMM_WORLD);
 }
 
-/// Work on other threads, whose end can be asked for.
+/// Work on another thread.
 class BackgroundTask {
  public:
   explicit BackgroundTask(std::function<void()> work)
@@ -60,7 +62,7 @@ class BackgroundTask {
           }
           ended_.store(true, std::memory_order_release);
         }) {}
-  /// Throws what the work threw.
+  /// True once the work has ended. Throws what the work threw.
   bool ended() {
     if (!ended_.load(std::memory_order_acquire)) return false;
     if (failure_) std::rethrow_exception(failure_);
@@ -73,7 +75,7 @@ class BackgroundTask {
   std::jthread thread_;  // last: it uses the others
 };
 
-/// Runs not yet begun: rank 0's threads take them one by one, the other ranks by chunks.
+/// The runs that have not begun: rank 0's threads take them one by one, other ranks in chunks.
 class Dispatcher {
  public:
   Dispatcher(std::span<const std::size_t> ids, std::size_t ranks, const std::atomic<bool>* stop)
@@ -87,7 +89,7 @@ class Dispatcher {
     return id;
   }
 
-  /// At most `wanted`, and a fair share of a quarter of what is left.
+  /// At most `wanted` runs, and at most this rank's share of a quarter of the runs that are left.
   std::span<const std::size_t> chunk(std::size_t wanted) {
     const std::lock_guard lock(mutex_);
     if (stopped()) return {};
@@ -106,8 +108,8 @@ class Dispatcher {
   const std::atomic<bool>* stop_;
 };
 
-/// Runs that were dealt to this rank, and what it found: between the thread that speaks with rank 0
-/// and those that work.
+/// The runs that rank 0 handed to this rank, and the records of those that are done: shared by the
+/// thread that talks to rank 0 and the threads that run.
 class WorkQueue {
  public:
   std::optional<std::size_t> next() {
@@ -167,7 +169,7 @@ std::size_t ranks_of_this_machine() {
   return static_cast<std::size_t>(ranks);
 }
 
-/// Whether mpirun (Open MPI's) or srun (by PMIx) started this process: only then is MPI touched.
+/// True if Open MPI's mpirun or srun (by PMIx) started this process: only then is MPI initialised.
 bool started_with_others() {
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK"})
     if (std::getenv(variable) != nullptr) return true;  // NOLINT(concurrency-mt-unsafe): read only
@@ -272,7 +274,7 @@ void Ranks::work(const Sweep& sweep, std::size_t threads) const {
     const auto chunk = std::max<std::uint64_t>(
         threads,
         static_cast<std::uint64_t>(rate * std::chrono::duration<double>(chunk_for).count()));
-    // While an answer is on its way nothing is sent: neither end then waits for the other to
+    // Nothing is sent while an answer is on its way: so the two ends never wait for each other to
     // receive.
     if (!asked && !no_more && queue.left() <= chunk / 2) {
       report(chunk);

@@ -1,5 +1,5 @@
-/// What becomes of a scenario's graph before it is placed: timed on the cluster's devices, then
-/// rewritten.
+/// Prepares a scenario's graph for placing: gives it times on the cluster's devices, then applies
+/// the transforms.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -16,26 +16,27 @@
 namespace baechi {
 
 struct PreparedGraph {
-  std::shared_ptr<const OpGraph> step;    ///< what is simulated
-  std::shared_ptr<const OpGraph> placed;  ///< what placers see; often the same
-  IdVector<OpId, OpId> stands_for{};      ///< [step ops] -> placed; empty if they are the same
-  Bytes needs{};                          ///< a device must have it, or placing is refused:
-  std::string needs_why{};
-  std::vector<std::shared_ptr<const Transform>> after_placing{};
-  std::chrono::nanoseconds transforming{};  ///< wall clock
+  std::shared_ptr<const OpGraph> step;    ///< the graph that is simulated
+  std::shared_ptr<const OpGraph> placed;  ///< the graph that placers see; often the same
+  IdVector<OpId, OpId> stands_for{};  ///< [step ops]: the op of `placed`; empty if the same graph
+  Bytes needs{};                      ///< memory that the largest device must have
+  std::string needs_why{};            ///< the message if it has less
+  std::vector<std::shared_ptr<const Transform>> after_placing{};  ///< applied to the placed step
+  std::chrono::nanoseconds transforming{};                        ///< wall clock
 };
 
-/// A graph that states the ops' work and no times gets those of `default_device`.
+/// Gives a graph that states the ops' work but no times the roofline times of `default_device`.
 void give_times(Trace& trace);
 
-/// `graph` with the roofline times of the known kinds of `cluster` that it has no times for, if it
-/// states the ops' work; where a device is of no kind, with those of `default_device`, if it has
-/// none at all. Else itself.
+/// `graph`, if it states the ops' work, with roofline times added
+///   for each known kind of device of `cluster` that it has no times for, and
+///   for `default_device`, if a device has no kind and the graph has no times at all.
+/// Otherwise `graph` itself.
 std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
                                      const ClusterChoice& cluster);
 
-/// The timed graph, rewritten by `transforms` in their order.
-/// Throws InputError where a transform of the model stands behind one that is for placing only.
+/// The timed graph, with `transforms` applied in order. Throws InputError if a transform with
+/// TransformUse::model comes after one with TransformUse::placing.
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
                       std::span<const TransformChoice> transforms);
 
@@ -43,7 +44,7 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
 /// none.
 std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placement& placement);
 
-/// The placement of the step that follows from one of the graph that placers see.
+/// The placement of the step's ops, from a placement of the graph that placers see.
 Placement expand(Placement placement, const PreparedGraph& graph);
 
 /// Throws InfeasibleError if no device of `cluster` has what the transforms need.

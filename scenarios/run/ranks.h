@@ -1,4 +1,4 @@
-/// Runs dealt to processes on several machines, by MPI.
+/// Distributes runs over processes on several machines, by MPI.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,33 +10,33 @@
 
 namespace baechi {
 
-/// The processes that mpirun or srun started together, each one with threads of its own. Rank 0
-/// deals out runs, writes what is found, and works too. Only the thread that made this may use it.
+/// The processes that mpirun or srun started together, each with threads of its own. Rank 0 hands
+/// out runs, writes the results, and runs some itself. Only the thread that made this may use it.
 class Ranks {
  public:
-  /// Joins the others, if it was started with others. Throws InputError if it was, and this program
+  /// Joins the other processes, if there are any. Throws InputError if there are and this program
   /// is built without MPI.
   Ranks();
-  ~Ranks();  ///< waits for the others
+  ~Ranks();  ///< waits for the other processes
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// Cores that each rank of this machine may have for itself, at least 1.
+  /// Cores of this machine per rank on it, at least 1.
   std::size_t cores() const { return cores_; }
 
   /// Called by all ranks, each with the hash of its sweep (0: the rank could not make one). Returns
   /// the lowest rank whose hash is not rank 0's, or -1.
   int disagreeing(std::uint64_t sweep) const;
 
-  /// Rank 0: deals `ids`, in chunks that get smaller towards the end, to all ranks, until all are
-  /// done and in the journal, or settings.stop. Its own share it does on all of settings.threads
-  /// but one, which deals.
+  /// Rank 0: hands out `ids` to all ranks, in chunks that get smaller towards the end, until all
+  /// rows are in the journal or settings.stop is set. One of settings.threads hands out, the others
+  /// run.
   void deal(const Sweep& sweep, std::span<const std::size_t> ids, const RunSettings& settings,
             Journal& journal) const;
-  /// All others: what they are dealt, on `threads` threads. What is found is sent at least five
-  /// times a second.
+  /// All other ranks: run what rank 0 hands out, on `threads` threads, and send the rows to it at
+  /// least five times a second.
   void work(const Sweep& sweep, std::size_t threads) const;
 
   /// Ends all ranks at once, this one with `code`.

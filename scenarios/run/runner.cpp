@@ -71,7 +71,7 @@ IdVector<OpId, DeviceId> devices_from(const std::string& bytes, std::size_t num_
   return devices;
 }
 
-/// Rows that wait to be given away together.
+/// Finished rows that will be given to `take` together.
 class Batch {
  public:
   Batch(std::mutex& mutex, const TakeRows& take) : mutex_(mutex), take_(take) {}
@@ -154,7 +154,7 @@ std::vector<std::size_t> shard_runs(const Sweep& sweep, std::size_t shard, std::
   std::vector<std::size_t> points(sweep.num_points());
   std::iota(points.begin(), points.end(), 0U);
   if (shards > 1) {
-    std::vector<std::uint64_t> keys;  // [points]: of their first runs
+    std::vector<std::uint64_t> keys;  // [points]: the key of the first run
     keys.reserve(points.size());
     for (const std::size_t p : points) keys.push_back(sweep.key(sweep.run(sweep.runs_of(p).begin)));
     std::ranges::stable_sort(points, {}, [&](std::size_t p) { return keys[p]; });

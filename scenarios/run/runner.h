@@ -19,8 +19,9 @@ RunResult run_one(const Sweep& sweep, std::size_t id);
 
 std::vector<std::size_t> all_runs(const Sweep& sweep);
 
-/// The ids of the `shard`-th of `shards` (from 1), ascending: points are dealt in turn, in an order
-/// without pattern that depends on what they are alone. All runs of a point are in one shard.
+/// The ids of the `shard`-th of `shards` (counted from 1), ascending. Points are sorted by hash and
+/// shared out in turn, so that equal points of two sweeps tend to go to the same shard, and every
+/// shard has points of all sizes. All runs of a point are in one shard.
 std::vector<std::size_t> shard_runs(const Sweep& sweep, std::size_t shard, std::size_t shards);
 
 /// The next run to begin, nothing if there is none; called by several threads at once.
@@ -28,12 +29,12 @@ using NextRun = std::function<std::optional<std::size_t>()>;
 /// Takes finished runs; called by one thread at a time.
 using TakeRows = std::function<void(std::span<const RunResult>)>;
 
-/// Runs what `next` says on `threads` threads, and gives what is finished to `take`, some at a time
-/// but within a tenth of a second of the next's end. What `take` throws ends the work and is
-/// thrown.
+/// Runs what `next` returns, on `threads` threads, until it returns nothing. Finished rows go to
+/// `take` in batches: at the latest when the first run ends that is more than a tenth of a second
+/// after the last batch. If `take` throws, no further run begins and the exception is thrown.
 void run_each(const Sweep& sweep, std::size_t threads, const NextRun& next, const TakeRows& take);
 
-/// `ids`, one after the other; none once `stop` (null: never) is set.
+/// Returns `ids` one after the other, and nothing once `*stop` is set (null: never).
 NextRun each_of(std::span<const std::size_t> ids, std::atomic<std::size_t>& begun,
                 const std::atomic<bool>* stop);
 
@@ -43,7 +44,7 @@ struct RunSettings {
   std::atomic<std::size_t>* done = nullptr;  ///< counts runs as they end
 };
 
-/// Runs `ids`. The rows by id; if stopped, those that ended.
+/// Runs `ids`. Rows are sorted by id; if stopped, there are rows of the finished runs only.
 Results run(const Sweep& sweep, std::span<const std::size_t> ids, const RunSettings& settings);
 
 }  // namespace baechi

@@ -147,7 +147,7 @@ Experiment Sweep::experiment(const Run& run) const {
 }
 
 Duration Sweep::lower_bound(const Run& run) const {
-  // Links and memory do not matter to it.
+  // It does not depend on links and memory.
   return *parts_->bounds->of(run.bound_of, [&] {
     const auto costed = parts_->costed_graph(run.costed, run.graph, run.cluster);
     return std::make_shared<const Duration>(
@@ -191,7 +191,7 @@ RunResult Sweep::row(const Run& run) const {
   return row;
 }
 
-/// Of all that decides the rows; where the files lie does not count.
+/// A hash of everything that decides the rows; the paths of the files do not.
 std::string Sweep::hash_of_runs() const {
   Hash hash;
   for (const GraphRecord& g : header().graphs) hash.add(g.name + g.hash);
