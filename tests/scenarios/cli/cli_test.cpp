@@ -354,6 +354,32 @@ TEST_SUITE("cli") {
     CHECK(cached["step_time_us"] == 61.0);
   }
 
+  TEST_CASE("a scenario's transforms hold for place, simulate and bound alike") {
+    // a(10) --> b(20), and c(30) with no edge, which prune drops.
+    const Session session;
+    session.folder().write("loose.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+      {"name": "a", "compute_us": 10, "outputs": [{"bytes": 1}]},
+      {"name": "b", "compute_us": 20}, {"name": "c", "compute_us": 30}],
+      "edges": [{"from": "a", "output": 0, "to": "b"}]})");
+    session.folder().write("s.yaml",
+                           "graph: {import: loose.json}\n"
+                           "transforms: [prune]\n"
+                           "cluster: {devices: {memory: 1 MB}}\n"
+                           "placers: [single]\n");
+    const std::string scenario = " --scenario s.yaml";
+    const Json placed = session.json("place loose.json --placer single -o p.json" + scenario);
+    CHECK(placed["step_time_us"] == 30.0);
+    CHECK_FALSE(placed["placement"].contains("c"));
+    CHECK(session.json("simulate loose.json --placement p.json" + scenario)["step_time_us"] ==
+          30.0);
+    CHECK(session.json("bound loose.json" + scenario)["work_us"] == 30.0);
+    CHECK(session.json("bound loose.json" + scenario + " --set transforms=none")["work_us"] ==
+          60.0);
+    const Json other =
+        session.json("place loose.json --placer single --transform coplace" + scenario);
+    CHECK(other["step_time_us"] == 60.0);  // --transform stands in for the scenario's
+  }
+
   TEST_CASE("trace info counts, and says how much is known") {
     const Session session;
     const Json info = session.json("trace info toy.json");
