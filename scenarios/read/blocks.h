@@ -22,8 +22,8 @@ ClusterChoice read_cluster(const Options::Value& block, const DeviceTable& kinds
 std::vector<TransformChoice> read_transforms(const Options::Value& block, const std::string& base,
                                              Findings& findings);
 ProfileChoice read_profile(const Options::Value& block, Findings& findings);
-CalibrationChoice read_calibration(const Options::Value& block, const std::string& base,
-                                   Findings& findings);
+CalibrationChoice read_calibration_block(const Options::Value& block, const std::string& base,
+                                         Findings& findings);
 EngineOptions read_engine(const Options::Value& block, Findings& findings);
 std::vector<PlacerChoice> read_placers(const Options::Value& block, const std::string& base,
                                        Findings& findings);

@@ -266,7 +266,7 @@ class Loader {
     file.clusters = read_all<ClusterChoice>(
         "cluster", [&](const Value& v) { return read_cluster(v, kinds_, findings_); });
     if (const Value* block = find(root_, "calibration")) {
-      const CalibrationChoice calibration = read_calibration(*block, base_, findings_);
+      const CalibrationChoice calibration = read_calibration_block(*block, base_, findings_);
       for (ClusterChoice& cluster : file.clusters) cluster.calibration = calibration;
     }
     file.engines = read_all<EngineOptions>(

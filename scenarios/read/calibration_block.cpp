@@ -1,0 +1,73 @@
+#include <algorithm>
+
+#include "scenarios/read/block.h"
+#include "scenarios/read/blocks.h"
+#include "scenarios/read/calibration_file.h"
+#include "scenarios/read/paths.h"
+#include "scenarios/read/tree.h"
+#include "sim/find_entry.h"
+
+namespace baechi {
+namespace {
+
+using Value = Options::Value;
+
+/// Fills in the mode, the way and what is switched off. Returns the file.
+std::string calibration_options(Options& o, CalibrationChoice& choice) {
+  const std::string file = o.path("file", "that 'baechi validate calibrate' wrote");
+  choice.use.mode = o.get("mode", {"graph", "stream"}, "how work is submitted");
+  choice.use.way = o.get("way", {"link", "host", "peer"}, "how tensors move");
+  const Value* off = o.raw("off", "a list of effects to leave out: op_gap, latency, costs");
+  if (off == nullptr) return file;
+  static const std::vector<std::string> known{"op_gap", "latency", "costs"};
+  if (!is_list(*off)) o.mistake("off", "not a list");
+  for (const auto& [key, v] : off->children) {
+    if (std::ranges::find(known, v.text) == known.end()) {
+      o.mistake("off", no_such("effect", v.text, known));
+      continue;
+    }
+    for (const EffectName& effect : effect_names())
+      if (effect.name == v.text) choice.use.effects.*(effect.on) = false;
+  }
+  return file;
+}
+
+}  // namespace
+
+CalibrationChoice read_calibration_block(const Value& block, const std::string& base,
+                                         Findings& findings) {
+  CalibrationChoice choice;
+  findings.attempt([&] {
+    if (is_mapping(block)) {
+      need(block, "calibration", {"file"}, findings);
+      Options o = options_of(block, "calibration", base);
+      choice.file = calibration_options(o, choice);
+      o.finish();
+    } else if (!block.children.empty() || block.text.empty()) {
+      throw InputError(at(block.where) + "calibration: not a path or {file, mode, way, off}");
+    } else {
+      choice.file = resolve_path(block, base);
+    }
+    if (choice.file.empty()) return;
+    try {
+      choice.measured = std::make_shared<const Calibration>(read_calibration(choice.file));
+    } catch (const InputError& e) {
+      throw InputError(fmt::format("{}calibration: {}", at(block.where), e.what()));
+    }
+  });
+  return choice;
+}
+
+BlockKeys calibration_block_keys() {
+  return {
+      "calibration",
+      "costs as measured of a machine: such a block, or the path of the file alone; each op with "
+      "the gap that follows it, each transfer with its latency",
+      keys_of_reader([](Options& o) {
+        CalibrationChoice choice;
+        calibration_options(o, choice);
+      }),
+      {"file"}};
+}
+
+}  // namespace baechi

@@ -1,0 +1,221 @@
+#include <algorithm>
+
+#include "scenarios/read/block.h"
+#include "scenarios/read/blocks.h"
+#include "scenarios/read/tree.h"
+#include "sim/find_entry.h"
+
+namespace baechi {
+namespace {
+
+using Value = Options::Value;
+
+std::vector<std::string> keys_of(const auto& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : map) keys.push_back(key);
+  return keys;
+}
+
+DeviceChoice read_device(Options& o) {
+  DeviceChoice d;
+  d.count = static_cast<std::size_t>(o.get("count", std::int64_t{1}, "how many alike", 1));
+  d.name = o.get("name", "gpu", "devices are numbered through the cluster: gpu0, gpu1, ...");
+  d.kind =
+      o.get("kind", "",
+            "which of the trace's times apply, its first if empty; or a kind that 'baechi list "
+            "devices' knows, for graphs that state the ops' work");
+  d.memory = o.get("memory", Bytes{}, "each device's memory; needed unless its kind is known");
+  d.speed =
+      o.get("speed", 1.0, "relative to the device the op times are from; times are divided by it");
+  if (d.speed == 0.0) o.mistake("speed", "0 is not above 0");
+  return d;
+}
+
+Link read_link(Options& o, const DeviceTable& kinds) {
+  Link link{};
+  const std::string kind = o.get("kind", "", "one that 'baechi list devices' knows");
+  if (!kind.empty()) {
+    if (const auto it = kinds.links.find(kind); it != kinds.links.end())
+      link = it->second.link;
+    else
+      o.mistake("kind", no_such("link kind", kind, keys_of(kinds.links)));
+  }
+  link.bandwidth = o.get("bandwidth", link.bandwidth, "of one direction; needed without a kind");
+  link.latency = o.get("latency", link.latency, "what each transfer takes besides");
+  return link;
+}
+
+OriginalCosts::Fit read_fit(Options& o) {
+  const bool pytorch =
+      o.get("variant", {"baechi", "pytorch"},
+            "baechi: of TensorFlow, in whole microseconds; pytorch: 0.0001788 and 100 instead, "
+            "empty tensors take no time") == "pytorch";
+  OriginalCosts::Fit fit = pytorch ? OriginalCosts::pytorch_fit : OriginalCosts::Fit{};
+  fit.us_per_byte = o.get("us_per_byte", fit.us_per_byte, "microseconds per byte");
+  fit.intercept_us = o.get("intercept_us", fit.intercept_us, "microseconds per transfer");
+  fit.factor = o.get("factor", fit.factor, "of us_per_byte (pytorch: 1.2)");
+  return fit;
+}
+
+struct GroupLink {
+  std::string from, to;
+  Link link{};
+};
+GroupLink read_group_link(Options& o, const DeviceTable& kinds) {
+  GroupLink g;
+  g.from = o.get("from", "", "name of a device group");
+  g.to = o.get("to", "", "name of a device group; the same: inside the group");
+  g.link = read_link(o, kinds);
+  return g;
+}
+
+struct ClusterParts {
+  double memory_fraction = 1.0;
+  const Value* devices = nullptr;
+  const Value* link = nullptr;
+  const Value* links = nullptr;
+  const Value* fit = nullptr;
+};
+ClusterParts read_parts(Options& o) {
+  ClusterParts parts;
+  parts.devices = o.raw("devices", "{count, kind, memory, speed, name}, or a list of such groups");
+  parts.memory_fraction = o.get("memory_fraction", 1.0, "of every device's memory, in (0, 1]");
+  parts.link = o.raw("link", "{bandwidth, latency} between any two devices");
+  parts.links = o.raw("links", "a list of {from, to, bandwidth, latency} between groups");
+  parts.fit = o.raw(
+      "fit", "baechi, pytorch, or {variant, us_per_byte, intercept_us, factor}: transfer times");
+  if (parts.memory_fraction <= 0.0 || parts.memory_fraction > 1.0)
+    o.mistake("memory_fraction", fmt::format("{} is not in (0, 1]", parts.memory_fraction));
+  return parts;
+}
+
+void read_devices(const Value& block, const DeviceTable& kinds, ClusterChoice& cluster,
+                  Findings& findings) {
+  const auto group = [&](const Value& v) {
+    findings.attempt([&] {
+      DeviceChoice device = read_block(v, "cluster.devices", read_device);
+      if (const auto it = kinds.devices.find(device.kind); it != kinds.devices.end())
+        device.model = it->second;
+      if (find(v, "memory") == nullptr && device.model != nullptr)
+        device.memory = device.model->memory;
+      else
+        need(v, "cluster.devices", {"memory"}, findings);
+      cluster.devices.push_back(std::move(device));
+    });
+  };
+  if (!is_list(block)) return group(block);
+  for (const auto& [key, v] : block.children) group(v);
+}
+
+/// A link's block says how fast it is.
+void need_speed(const Value& block, std::string_view owner, Findings& findings) {
+  if (find(block, "kind") == nullptr) need(block, owner, {"bandwidth"}, findings);
+}
+
+void read_links(const Value& block, const DeviceTable& kinds, ClusterChoice& cluster,
+                Findings& findings) {
+  std::vector<std::string> names;
+  names.reserve(cluster.devices.size());
+  for (const DeviceChoice& d : cluster.devices) names.push_back(d.name);
+  const auto position = [&](const std::string& name, const Value& in) -> std::size_t {
+    const auto n = std::ranges::count(names, name);
+    if (n == 1) return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+    findings.add(n == 0 ? fmt::format("{}cluster.links: no device group '{}'{} (groups: {})",
+                                      at(in.where), name, did_you_mean(name, names),
+                                      fmt::join(names, ", "))
+                        : fmt::format("{}cluster.links: {} device groups are named '{}'",
+                                      at(in.where), n, name));
+    return 0;
+  };
+  if (!is_list(block)) {
+    findings.add(fmt::format("{}cluster.links: not a list of {{from, to, bandwidth, latency}}",
+                             at(block.where)));
+    return;
+  }
+  for (const auto& [key, entry] : block.children) {
+    need(entry, "cluster.links", {"from", "to"}, findings);
+    need_speed(entry, "cluster.links", findings);
+    findings.attempt([&] {
+      const GroupLink g =
+          read_block(entry, "cluster.links", [&](Options& o) { return read_group_link(o, kinds); });
+      cluster.links.push_back(
+          {.from = position(g.from, entry), .to = position(g.to, entry), .link = g.link});
+    });
+  }
+}
+
+}  // namespace
+
+ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Findings& findings) {
+  ClusterChoice cluster;
+  const std::size_t before = findings.size();
+  findings.attempt([&] {
+    Options o = options_of(block, "cluster", "");
+    const ClusterParts parts = read_parts(o);
+    cluster.memory_fraction = parts.memory_fraction;
+    findings.attempt([&] { o.finish(); });
+    need(block, "cluster", {"devices"}, findings);
+    if (parts.devices != nullptr) read_devices(*parts.devices, kinds, cluster, findings);
+    if (parts.link != nullptr) {
+      need_speed(*parts.link, "cluster.link", findings);
+      findings.attempt([&] {
+        cluster.link = read_block(*parts.link, "cluster.link",
+                                  [&](Options& values) { return read_link(values, kinds); });
+      });
+    }
+    if (parts.fit != nullptr) {
+      const bool by_name = parts.fit->children.empty() &&
+                           (parts.fit->text == "baechi" || parts.fit->text == "pytorch");
+      findings.attempt([&] {
+        if (by_name) {
+          cluster.fit =
+              parts.fit->text == "pytorch" ? OriginalCosts::pytorch_fit : OriginalCosts::Fit{};
+        } else if (is_mapping(*parts.fit)) {
+          cluster.fit = read_block(*parts.fit, "cluster.fit", read_fit);
+        } else {
+          throw InputError(at(parts.fit->where) +
+                           "cluster.fit: not 'baechi', 'pytorch' or {variant, us_per_byte, "
+                           "intercept_us, factor}");
+        }
+      });
+    }
+    if (findings.size() != before) return;
+    if (parts.links != nullptr) read_links(*parts.links, kinds, cluster, findings);
+    std::size_t count = 0;
+    for (const DeviceChoice& d : cluster.devices) count += std::min(d.count, most_devices + 1);
+    if (count > most_devices)
+      findings.add(
+          fmt::format("{}cluster.devices: more than {}", at(parts.devices->where), most_devices));
+    if (count > 1 && parts.link == nullptr && parts.fit == nullptr)
+      findings.add(at(block.where) +
+                   "cluster: several devices need 'link: {bandwidth: ...}', 'link: {kind: ...}' or "
+                   "'fit: baechi'");
+  });
+  return cluster;
+}
+
+std::vector<BlockKeys> cluster_block_keys() {
+  return {{"cluster.devices",
+           "one such block, or a list of groups of equal devices",
+           keys_of_reader([](Options& o) { read_device(o); }),
+           {}},
+          {"cluster.link",
+           "between any two devices, where `links` says nothing",
+           keys_of_reader([](Options& o) { read_link(o, {}); }),
+           {}},
+          {"cluster.links",
+           "a list: both directions between two groups; later ones win",
+           keys_of_reader([](Options& o) { read_group_link(o, {}); }),
+           {"from", "to"}},
+          {"cluster.fit",
+           "transfers take the time of the original's fit, not the link's; `baechi` and `pytorch` "
+           "alone mean the variants as they are",
+           keys_of_reader([](Options& o) { read_fit(o); }),
+           {}},
+          {"cluster",
+           "what the graph runs on: such a block, or the path of a file with one",
+           keys_of_reader([](Options& o) { read_parts(o); }),
+           {"devices"}}};
+}
+
+}  // namespace baechi

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "placers/registry.h"
+#include "scenarios/read/block.h"
+#include "scenarios/read/blocks.h"
+#include "scenarios/read/tree.h"
+#include "sim/transform/transform.h"
+
+namespace baechi {
+namespace {
+
+using Value = Options::Value;
+
+/// NAME, or {NAME: {option: value, ...}}, in the list `owner`.
+Choice read_choice(const Value& entry, std::string_view owner, const std::string& base) {
+  if (entry.children.empty() && !entry.text.empty())
+    return {.name = entry.text, .options = Options(entry.text), .where = entry.where};
+  if (!is_mapping(entry) || entry.children.size() != 1)
+    throw InputError(fmt::format("{}{}: not a NAME or {{NAME: {{option: value, ...}}}}",
+                                 at(entry.where), owner));
+  const auto& [name, options] = entry.children.front();
+  return {.name = name, .options = options_of(options, name, base), .where = entry.where};
+}
+
+std::string text_with_options(const Value& entry) {
+  if (!is_mapping(entry)) return entry.text;
+  const auto& [name, options] = entry.children.front();
+  std::string text = name;
+  for (const auto& [key, value] : options.children)
+    text += fmt::format("{}{}={}", text.size() == name.size() ? ':' : ',', key, one_line(value));
+  return text;
+}
+
+}  // namespace
+
+std::vector<PlacerChoice> read_placers(const Value& block, const std::string& base,
+                                       Findings& findings) {
+  std::vector<PlacerChoice> choices;
+  if (!is_list(block)) {
+    findings.add(at(block.where) + "placers: not a list of NAME or {NAME: {option: value, ...}}");
+    return choices;
+  }
+  std::map<std::string, int> uses;
+  for (const auto& [key, entry] : block.children) {
+    findings.attempt([&] {
+      choices.push_back({read_choice(entry, "placers", base)});
+      PlacerChoice& choice = choices.back();
+      ++uses[choice.name];
+      choice.placer = make_placer(choice.name, choice.options, entry.where);
+    });
+  }
+  if (choices.size() != block.children.size()) return choices;
+  std::set<std::string> labels;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    choices[i].text = text_with_options(block.children[i].second);
+    choices[i].label = uses[choices[i].name] > 1 ? choices[i].text : choices[i].name;
+    if (!labels.insert(choices[i].label).second)
+      findings.add(fmt::format("{}placers: '{}' stands there twice", at(choices[i].where),
+                               choices[i].label));
+  }
+  return choices;
+}
+
+TransformChoice made_transform(Choice choice) {
+  TransformChoice made{std::move(choice)};
+  made.transform = make_transform(made.name, made.options, made.where);
+  made.use = std::ranges::find(transforms(), made.name, &TransformEntry::name)->use;
+  return made;
+}
+
+std::vector<TransformChoice> read_transforms(const Value& block, const std::string& base,
+                                             Findings& findings) {
+  std::vector<TransformChoice> choices;
+  const auto one = [&](const Value& entry) {
+    findings.attempt(
+        [&] { choices.push_back(made_transform(read_choice(entry, "transforms", base))); });
+  };
+  if (block.text.empty() && block.children.empty()) return choices;
+  if (block.text == "none") return choices;  // what a sweep compares with
+  if (!is_list(block)) {
+    one(block);
+    return choices;
+  }
+  for (const auto& [key, entry] : block.children) one(entry);
+  return choices;
+}
+
+}  // namespace baechi

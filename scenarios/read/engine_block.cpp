@@ -1,0 +1,64 @@
+#include "scenarios/read/block.h"
+#include "scenarios/read/blocks.h"
+#include "sim/enum_option.h"
+#include "sim/problem/engine_names.h"
+
+namespace baechi {
+namespace {
+
+using Value = Options::Value;
+
+EngineOptions engine_options(Options& o) {
+  EngineOptions e;
+  e.semantics = read_enum(o, "semantics", e.semantics,
+                          "event: in order of time; baechi: the original's list simulation");
+  e.transfers = read_enum(o, "transfers", e.transfers, "who may move tensors at the same time");
+  e.queue = read_enum(o, "queue", e.queue, "which ready op runs next");
+  e.cache_tensors = o.get("cache_tensors", e.cache_tensors, "a tensor crosses to a device once");
+  e.overlap = o.get("overlap", e.overlap, "a device computes while it sends or receives");
+  e.enforce_memory =
+      o.get("enforce_memory", e.enforce_memory, "stop at the first request over a device's limit");
+  return e;
+}
+
+ProfileChoice profile_options(Options& o) {
+  ProfileChoice profile;
+  profile.error =
+      o.get("error", 0.0,
+            "op and transfer times that placers see are off by a factor uniform in 1 +- "
+            "this, other factors for each seed");
+  if (profile.error >= 1.0) o.mistake("error", "not below 1");
+  profile.transfers = read_enum_unless<Transfers>(o, "transfers", "engine",
+                                                  "what placers take engine.transfers to be");
+  return profile;
+}
+
+}  // namespace
+
+EngineOptions read_engine(const Value& block, Findings& findings) {
+  EngineOptions engine;
+  findings.attempt(
+      [&] { engine = read_block(block, "engine", [](Options& o) { return engine_options(o); }); });
+  return engine;
+}
+
+ProfileChoice read_profile(const Value& block, Findings& findings) {
+  ProfileChoice profile;
+  findings.attempt([&] {
+    profile = read_block(block, "profile", [](Options& o) { return profile_options(o); });
+  });
+  return profile;
+}
+
+std::vector<BlockKeys> engine_block_keys() {
+  return {{"engine",
+           "how the step is executed",
+           keys_of_reader([](Options& o) { engine_options(o); }),
+           {}},
+          {"profile",
+           "what placers know of the costs",
+           keys_of_reader([](Options& o) { profile_options(o); }),
+           {}}};
+}
+
+}  // namespace baechi

@@ -1,0 +1,54 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "scenarios/read/block.h"
+#include "scenarios/read/blocks.h"
+#include "scenarios/read/paths.h"
+#include "scenarios/read/tree.h"
+#include "sim/find_entry.h"
+#include "traces/generator.h"
+#include "traces/importer.h"
+
+namespace baechi {
+
+using Value = Options::Value;
+
+GraphChoice read_graph(const Value& block, const std::string& base, Findings& findings) {
+  GraphChoice graph;
+  graph.where = block.where;
+  graph.text = one_line(block);
+  const Value* generate = find(block, "generate");
+  const Value* import = find(block, "import");
+  if ((generate == nullptr) == (import == nullptr)) {
+    findings.add(fmt::format("{}graph: it needs either 'generate: NAME' or 'import: FILE'",
+                             at(block.where)));
+    return graph;
+  }
+  findings.attempt([&] {
+    if (generate != nullptr) {
+      findings.attempt(
+          [&] { find_entry(generators(), "generator", generate->text, generate->where); });
+      graph.generate = {.name = generate->text,
+                        .options = options_of(block, generate->text, base, {"generate"}),
+                        .where = generate->where};
+      return;
+    }
+    if (const Value* importer = find(block, "importer")) {
+      graph.importer = importer->text;
+      findings.attempt(
+          [&] { find_entry(importers(), "importer", importer->text, importer->where); });
+    }
+    graph.import_options = options_of(block, "import", base, {"import", "importer"});
+    if (is_pattern(import->text))
+      throw InputError(fmt::format(
+          "{}graph.import: a pattern ('{}') stands in a sweep: sweep: {{graph.import: [...]}}",
+          at(import->where), import->text));
+    graph.file = resolve_path(*import, base);
+    std::error_code ec;
+    if (!std::filesystem::is_regular_file(graph.file, ec))
+      throw InputError(fmt::format("{}graph.import: no file '{}'", at(import->where), graph.file));
+  });
+  return graph;
+}
+
+}  // namespace baechi

@@ -1,0 +1,64 @@
+#include <charconv>
+#include <set>
+
+#include "scenarios/read/block.h"
+#include "scenarios/read/blocks.h"
+#include "scenarios/read/tree.h"
+#include "sim/enum_option.h"
+#include "sim/problem/engine_names.h"
+
+namespace baechi {
+namespace {
+
+using Value = Options::Value;
+
+ReportChoice report_options(Options& o) {
+  ReportChoice report;
+  report.placements =
+      o.get("placements", report.placements, "keep every placement in results.sqlite");
+  report.pictures = static_cast<std::size_t>(
+      o.get("pictures", static_cast<std::int64_t>(report.pictures),
+            "how many steps report.html draws, at most: of more runs those of some points"));
+  report.timelines = read_enum(o, "timelines", report.timelines,
+                               "ID.PLACER.trace.json.gz of each point's fastest run, or of all");
+  return report;
+}
+
+}  // namespace
+
+ReportChoice read_report(const Value& block, Findings& findings) {
+  ReportChoice report;
+  findings.attempt(
+      [&] { report = read_block(block, "report", [](Options& o) { return report_options(o); }); });
+  return report;
+}
+
+std::vector<std::uint64_t> read_seeds(const Value& block, Findings& findings) {
+  std::vector<std::uint64_t> seeds;
+  std::set<std::uint64_t> known;
+  const auto one = [&](const Value& v) {
+    std::uint64_t seed = 0;
+    const char* last = v.text.data() + v.text.size();
+    const auto [end, ec] = std::from_chars(v.text.data(), last, seed);
+    if (ec != std::errc{} || end != last || !v.children.empty() || v.text.empty())
+      findings.add(fmt::format("{}seeds: '{}' is not a whole number >= 0", at(v.where),
+                               v.children.empty() ? v.text : one_line(v)));
+    else if (!known.insert(seed).second)
+      findings.add(fmt::format("{}seeds: {} stands there twice", at(v.where), seed));
+    else
+      seeds.push_back(seed);
+  };
+  if (is_list(block)) {
+    for (const auto& [key, v] : block.children) one(v);
+  } else {
+    one(block);
+  }
+  return seeds;
+}
+
+BlockKeys report_block_keys() {
+  return {
+      "report", "what the results hold", keys_of_reader([](Options& o) { report_options(o); }), {}};
+}
+
+}  // namespace baechi
