@@ -197,8 +197,7 @@ class Reader {
 }  // namespace
 
 Placement read_placement(const std::string& path, const OpGraph& graph, std::size_t num_devices) {
-  constexpr std::size_t most = std::size_t{1} << 30U;  // bytes; names of 10 million ops fit
-  return parse_placement(read_file(path, most), path, graph, num_devices);
+  return parse_placement(read_file(path, most_placement_bytes), path, graph, num_devices);
 }
 
 Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,

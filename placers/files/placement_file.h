@@ -14,6 +14,9 @@
 
 namespace baechi {
 
+/// The largest placement file that is read: names of 10 million ops fit.
+inline constexpr std::size_t most_placement_bytes = std::size_t{1} << 30U;
+
 /// The placement in the file at `path` (.gz and .zst are decompressed), for `graph` on a cluster of
 /// `num_devices`. `order` becomes priorities, ops it does not list come last; `detail` is kept.
 /// Throws InputError with path:line:column, all mistakes at once: not such a file, an op that the

@@ -118,7 +118,7 @@ Placement parse_split(const std::string& text, const std::string& path, const Pr
 }
 
 Placement read_placement_or_split(const std::string& path, const Problem& problem) {
-  const std::string text = read_file(path);
+  const std::string text = read_file(path, most_placement_bytes);
   if (is_split(text)) return parse_split(text, path, problem);
   return parse_placement(text, path, problem.graph, problem.cluster.num_devices());
 }

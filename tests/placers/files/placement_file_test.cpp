@@ -117,7 +117,7 @@ TEST_CASE("every mistake in a placement file has its place and message") {
       {"order_of_numbers",
        "3:12: order: 0 is not the name of an op\n"
        "3:15: order: 1 is not the name of an op"},
-      {"bad_status", "1:56: status: \"great\" is not \"ok\" or \"infeasible\""},
+      {"bad_status", "1:56: status: \"great\" is not \"ok\", \"oom\" or \"infeasible\""},
       {"several", fmt::format("1:46: a placement has no key 'colour' {}\n", keys) +
                       "2:15: 1 op of the graph without a device: b\n"
                       "3:8: x: the graph has no op 'x' (did you mean 'a'?)\n"

@@ -118,7 +118,7 @@ TEST_SUITE("names") {
         CAPTURE(to_text(s));
         const int code =
             run(folder,
-                "simulate toy.json both.json --devices 2 --memory '1 MB' "
+                "simulate toy.json --placement both.json --devices 2 --memory '1 MB' "
                 "--transfers " +
                     std::string(to_text(t)) + " --semantics " + std::string(to_text(s)));
         CAPTURE(folder.read("out.txt"));
