@@ -4,7 +4,8 @@
 
 namespace baechi::bench {
 
-/// Longest path over the in-edges, nothing else: the floor that other speeds are quoted against.
+/// The longest path over the in-edges and nothing else: the unit in which bench/README.md quotes
+/// all other times.
 static void topological_pass(benchmark::State& state) {
   const OpGraph& graph = layered(state.range(0));
   IdVector<OpId, Duration> compute(graph.num_ops()), length(graph.num_ops());

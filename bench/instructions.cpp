@@ -1,5 +1,6 @@
-/// One run of what was named, for valgrind's callgrind to count: instructions do not depend on how
-/// busy the machine is. Only what measured() does is counted.
+/// Runs the engine or a placer once, by name, so that valgrind's callgrind counts its instructions,
+/// which do not depend on how busy the machine is. Only instructions inside measured() are counted;
+/// bench/instructions.txt has the ceilings per op.
 #include <cstdio>
 #include <functional>
 #include <map>

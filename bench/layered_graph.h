@@ -1,4 +1,4 @@
-/// The graph, cluster and placement that every benchmark shares.
+/// The layered graph, uniform cluster and mostly local placement that the benchmarks share.
 #pragma once
 #include <map>
 
@@ -8,7 +8,7 @@
 
 namespace baechi::bench {
 
-/// The synthetic layered graph of `ops` ops, made once per process. For one thread.
+/// The synthetic layered graph with `ops` ops, made once per process. Not thread-safe.
 inline const OpGraph& layered(std::int64_t ops) {
   static std::map<std::int64_t, OpGraph> made;
   auto it = made.find(ops);
@@ -20,12 +20,15 @@ inline const OpGraph& layered(std::int64_t ops) {
   return it->second;
 }
 
+/// A uniform cluster: links of 12 GB/s and 5 us, memory that never runs out (2^50 bytes per
+/// device).
 inline Cluster cluster(std::size_t devices) {
   return Cluster::uniform(devices, {std::int64_t{1} << 50},
                           {.bandwidth = {12e9}, .latency = std::chrono::microseconds{5}});
 }
 
-/// Ops stay with their first predecessor in 19 cases of 20, else go anywhere.
+/// Puts an op on its first predecessor's device with probability 0.95, else on a random device. An
+/// op without predecessors goes to a random device. The same placement in every call.
 inline Placement mostly_local(const OpGraph& graph, std::size_t devices) {
   Random random(1);
   Placement p{.device = IdVector<OpId, DeviceId>(graph.num_ops())};

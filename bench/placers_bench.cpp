@@ -16,8 +16,8 @@ void place(benchmark::State& state, std::string_view placer, std::size_t devices
   const Cluster on = cluster(devices);
   const ProfiledCosts costs(graph, on);
   for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
-    const auto made =
-        make_placer(placer, Options(std::string(placer)));  // none knows a program yet
+    const auto made = make_placer(
+        placer, Options(std::string(placer)));  // a new placer: no linear program is cached
     const Placement placement = made->place({graph, on, costs, engine}, 0);
     benchmark::DoNotOptimize(placement.device.data());
   }
@@ -30,7 +30,7 @@ SctGraph layered_sct_graph(std::int64_t ops) {
   return sct_graph({layered(ops), two, costs});
 }
 
-/// Favourites of the layered graph of `ops` ops, found once per process. For one thread.
+/// The favourite children in layered(ops), found once per process. Not thread-safe.
 const IdVector<OpId, OpId>& layered_favourites(std::int64_t ops) {
   static std::map<std::int64_t, IdVector<OpId, OpId>> found;
   auto it = found.find(ops);
@@ -80,7 +80,7 @@ static void m_sct(benchmark::State& state) {
 }
 BENCHMARK(m_sct)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);
 
-/// List scheduling with favourites that are already known.
+/// List scheduling alone: the favourite children are already known.
 static void m_sct_without_lp_4_devices(benchmark::State& state) {
   const OpGraph& graph = layered(state.range(0));
   const Cluster on = cluster(4);

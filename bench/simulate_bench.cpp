@@ -7,7 +7,7 @@
 namespace baechi::bench {
 namespace {
 
-/// One placement again and again, on `devices` devices, by one Simulator.
+/// Simulates one placement repeatedly on `devices` devices with one Simulator.
 void again(benchmark::State& state, const OpGraph& graph, std::size_t devices,
            EngineOptions engine) {
   const Cluster on = cluster(devices);
@@ -21,8 +21,8 @@ void again(benchmark::State& state, const OpGraph& graph, std::size_t devices,
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(graph.num_ops()));
 }
 
-/// As layered(), but every op takes 20 us and every second one is a source: nearly all that happens
-/// happens at the same time as something else.
+/// The graph layered(ops), except that every op takes 20 us and every second op has no predecessor:
+/// nearly every event has the same time as another one.
 const OpGraph& tied(std::int64_t ops) {
   static std::map<std::int64_t, OpGraph> made;
   const auto it = made.find(ops);
@@ -41,7 +41,7 @@ const OpGraph& tied(std::int64_t ops) {
 
 }  // namespace
 
-/// Sequential channels, cache, memory accounting: the default.
+/// The default engine: sequential channels, cached tensors, memory accounting.
 static void simulate(benchmark::State& state) {
   again(state, layered(state.range(0)), 8, {});
 }
@@ -72,7 +72,8 @@ static void simulate_original(benchmark::State& state) {
 }
 BENCHMARK(simulate_original)->Arg(100000)->Arg(1000000);
 
-/// Sixteen placements at once, of the simpler step: an item is one op of one placement.
+/// Estimates the steps of sixteen placements at once with StepEstimate, a simpler model of a step.
+/// An item is one op of one placement.
 static void batch_estimate(benchmark::State& state) {
   const OpGraph& graph = layered(state.range(0));
   const Cluster eight = cluster(8);
@@ -91,7 +92,7 @@ static void batch_estimate(benchmark::State& state) {
 }
 BENCHMARK(batch_estimate)->Arg(100000)->Arg(1000000);
 
-/// One call, what a Simulator prepares included.
+/// One call of simulate(), including the preparation that a Simulator does once.
 static void simulate_once(benchmark::State& state) {
   const OpGraph& graph = layered(state.range(0));
   const Cluster eight = cluster(8);

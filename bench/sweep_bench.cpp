@@ -41,7 +41,7 @@ std::string seeds(int count) {
   return fmt::format("seeds: [{}]\n", list);
 }
 
-/// `points` points, a hundred to each memory fraction.
+/// A scenario with `points` points: 100 bandwidths for each of points / 100 memory fractions.
 std::string many_points(std::int64_t points) {
   std::string fractions, bandwidths;
   const std::int64_t num_fractions = points / 100;
@@ -56,7 +56,8 @@ std::string many_points(std::int64_t points) {
 
 }  // namespace
 
-/// 200 points of one graph under two cheap placers and m_etf, on two threads: items are points.
+/// A sweep of 200 points over one graph, with two cheap placers and m_etf, on two threads. An item
+/// is a point.
 static void sweep(benchmark::State& state) {
   const std::string text =
       scenario(state.range(0), "least_loaded, m_topo, m_etf",
@@ -72,8 +73,9 @@ static void sweep(benchmark::State& state) {
 }
 BENCHMARK(sweep)->Arg(600)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-/// A whole `baechi run` of a 100-op graph under m_topo, (points, threads): read, run, written to a
-/// folder. Items are points; peak_MiB is of the whole process so far, so smaller ones come first.
+/// A whole `baechi run` of a 100-op graph with m_topo: reading, running, writing to a folder.
+/// Arguments: (points, threads). An item is a point. peak_MiB is the peak of the whole process so
+/// far, so sweeps with fewer points come first.
 static void sweep_to_files(benchmark::State& state) {
   const std::string text = many_points(state.range(0));
   const auto threads = static_cast<std::size_t>(state.range(1));
@@ -97,8 +99,8 @@ BENCHMARK(sweep_to_files)
     ->MeasureProcessCPUTime()
     ->UseRealTime();
 
-/// The runs alone of 64 placements of one graph, (ops, threads): items are runs. Twice the items
-/// per second on two threads would be perfect.
+/// Only the runs, without reading and writing: 64 placements of one graph. Arguments: (ops,
+/// threads). An item is a run. Perfect scaling doubles the items per second on two threads.
 static void placements(benchmark::State& state) {
   const Sweep sweep =
       sweep_of(scenario(state.range(0), "round_robin", "graph.seed: [1]") + seeds(64));
@@ -115,8 +117,8 @@ BENCHMARK(placements)
     ->MeasureProcessCPUTime()
     ->UseRealTime();
 
-/// One run, placing, simulating and all that is around them; beside it the two alone. Their
-/// difference is what a run costs beyond them.
+/// one_run: placing and simulating in a whole run of a sweep. place_and_simulate: these two alone.
+/// The difference is the overhead of a run.
 static void one_run(benchmark::State& state) {
   const Sweep sweep = sweep_of(scenario(state.range(0), "round_robin", "graph.seed: [1]"));
   for (auto _ : state) benchmark::DoNotOptimize(run_one(sweep, 0).step_time);
@@ -134,7 +136,7 @@ static void place_and_simulate(benchmark::State& state) {
 BENCHMARK(one_run)->Arg(100)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMicrosecond);
 BENCHMARK(place_and_simulate)->Arg(100)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMicrosecond);
 
-/// m_sct at 20 points that share their linear program: on one graph it is solved once.
+/// m_sct at 20 points. All points have the same graph and linear program, which is solved once.
 static void sweep_m_sct(benchmark::State& state) {
   const std::string text =
       scenario(state.range(0), "m_sct",
@@ -148,8 +150,8 @@ static void sweep_m_sct(benchmark::State& state) {
 }
 BENCHMARK(sweep_m_sct)->Arg(2000)->Unit(benchmark::kMillisecond);
 
-/// What rank 0 does for each run of another rank: its record is kept and the next id is dealt.
-/// Items are runs.
+/// The work of rank 0 for each run of another rank: writes the run's record to the journal. An item
+/// is a run.
 static void take_in_records(benchmark::State& state) {
   const Sweep sweep = sweep_of(many_points(100'000));
   std::string records;

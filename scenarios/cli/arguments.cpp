@@ -14,7 +14,7 @@
 namespace baechi {
 namespace {
 
-/// The parts of `text` between commas that stand in no brackets.
+/// Splits `text` at every comma outside brackets.
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -29,7 +29,7 @@ std::vector<std::string> split(std::string_view text) {
   return parts;
 }
 
-/// "[a,b]" is a list, all else a word.
+/// Parses "[a,b]" as a list and any other text as a word.
 Options::Value value_of(const std::string& text, const std::string& flag) {
   Options::Value value{text, flag, {}};
   if (text.size() < 2 || !text.starts_with('[') || !text.ends_with(']')) return value;
@@ -61,7 +61,7 @@ Options parse_options(std::string_view owner, const std::vector<std::string>& as
 }
 
 Choice parse_choice(std::string_view text, const std::string& flag) {
-  constexpr std::string_view program = "exec:";  // its path belongs to the name
+  constexpr std::string_view program = "exec:";  // the name of an external placer contains its path
   const std::size_t end = text.starts_with(program) ? text.find(',') : text.find(':');
   Choice choice;
   choice.name = text.substr(0, end);

@@ -1,4 +1,5 @@
-/// What several verbs take on the command line.
+/// Command-line arguments that several verbs share: a graph file, a component with options,
+/// --format.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -12,28 +13,30 @@
 
 namespace baechi {
 
-/// "NAME" or "NAME:key=value,key=value", as --placer and --importer take it. Of "exec:PATH" the
-/// path belongs to the name. `flag` is the place for messages.
-/// Throws InputError on a part that is not key=value, or a key given twice.
+/// Parses "NAME" or "NAME:key=value,key=value", the value of --placer and --importer. In
+/// "exec:PATH,key=value" the name is "exec:PATH". Messages name `flag` as the place of a mistake.
+/// Throws InputError if a part is not key=value or a key is given twice.
 Choice parse_choice(std::string_view text, const std::string& flag);
 
-/// The options of `owner` from "key=value" texts. Throws InputError as parse_choice does.
+/// Parses "key=value" texts as the options of the component `owner`. Throws InputError for the same
+/// mistakes as parse_choice().
 Options parse_options(std::string_view owner, const std::vector<std::string>& assignments,
                       const std::string& flag);
 
-/// A graph file, and --importer.
+/// The TRACE argument, a graph file, and --importer.
 struct TraceArgument {
   std::string path;
-  std::string importer;  ///< as parse_choice takes it; "" lets the file's content choose
+  std::string importer;  ///< a text for parse_choice(); "": the file's content chooses
 };
 void add_trace_argument(CLI::App& verb, TraceArgument& argument);
-/// A graph without a name is called as its file.
+/// Reads the graph. A graph without a name gets the file's name without folder and last ending.
+/// Shows progress on standard error.
 Trace read_trace(const TraceArgument& argument);
 
-/// --format, one of `formats`; the first is the default.
+/// Adds --format to `verb`: one of `formats`; the first is the default.
 void add_format(CLI::App& verb, std::string& format, std::vector<std::string> formats);
 
-/// A check that a flag is one of the words of an enum.
+/// A CLI11 check that a flag's value is one of the words of the enum E.
 template <NamedEnum E>
 CLI::IsMember one_of() {
   constexpr auto known = all_words<E>();

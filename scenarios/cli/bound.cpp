@@ -22,13 +22,13 @@ struct Arguments {
   std::string time_limit, format;
 };
 
-/// One reason why time passes, and how much of it.
+/// One lower bound: its name, its key in JSON, its meaning in a few words, and its value.
 struct Bound {
   std::string_view name, key, meaning;
   Duration time{};
 };
 
-/// Of one objective, the quick ones first.
+/// All lower bounds on one objective, the quickly computed ones first.
 struct Bounds {
   std::vector<Bound> all;
 
@@ -36,7 +36,7 @@ struct Bounds {
   std::string_view binding() const { return std::ranges::max_element(all, {}, &Bound::time)->name; }
 };
 
-/// The linear program of a larger graph takes longer than one likes to wait for a bound.
+/// The bound by linear program is left out for graphs with more edges: it would take too long.
 constexpr std::size_t most_edges = 100'000;
 
 Bounds step_bounds(const LowerBounds& quick, const Problem& problem) {
@@ -73,7 +73,7 @@ Bounds load_bounds(const LowerBounds& quick, const Problem& problem,
     bounds.all.push_back({"integer program", "integer_program_us",
                           "branch and bound, as far as it came in time",
                           from_us(split.facts.at("bound_us")).value_or(Duration{})});
-  } catch (const InfeasibleError&) {  // then no bound means anything
+  } catch (const InfeasibleError&) {  // no placement fits, so a bound would mean nothing
   }
   return bounds;
 }

@@ -11,23 +11,24 @@
 namespace baechi {
 namespace {
 
-// The fit that Baechi's authors measured: 134 us and 0.1754 us per kB, over PCIe.
+// The linear fit that Baechi's authors measured over PCIe: 134 us plus 0.1754 us per kB.
 constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::microseconds(134)};
 
-// For the host's memory, in time to be added up over devices.
+// Stands for the host's memory: small enough (2^50 bytes) that a sum over devices does not
+// overflow.
 constexpr Bytes unlimited{std::int64_t{1} << 50};
 
-/// What the flags say.
+/// The cluster, engine and transforms that the flags, a scenario or a trace describe.
 struct Platform {
   ClusterChoice cluster;
   EngineOptions engine;
   std::vector<TransformChoice> transforms{};
 };
 
-/// Reads flags, noting what is wrong with them.
+/// Parses the texts of flags and collects their mistakes.
 class Reader {
  public:
-  /// `fallback` if the flag is not given or `parse` finds nothing in its text.
+  /// Returns the parsed value, or `fallback` if the flag is not given or `parse` rejects its text.
   template <class T>
   T read(std::string_view flag, const std::string& text, T fallback,
          std::optional<T> (*parse)(std::string_view), std::string_view example) {
@@ -74,7 +75,8 @@ class Reader {
   Mistakes mistakes_;
 };
 
-/// Of a sweep the first point; where that is a choice, says so on standard error.
+/// Reads the scenario's first point. If the scenario has several points that differ in more than
+/// the graph, prints the values of the first point on standard error.
 Platform from_scenario(const std::string& path, const std::vector<std::string>& sets) {
   const ScenarioFile file = load_scenario(with_data_folder(path), sets);
   const Scenario& first = file.point(0);
@@ -115,7 +117,7 @@ Platform from_flags(const ClusterFlags& flags) {
   const DeviceTable& kinds = built_in_devices();
   const auto known = kinds.devices.find(flags.kind);
   if (known == kinds.devices.end() && !flags.kind.empty() && flags.memory.empty())
-    reader.one_of("--kind", flags.kind, kinds.devices);  // of another it takes --memory, too
+    reader.one_of("--kind", flags.kind, kinds.devices);  // an unknown kind needs --memory, too
   else if (known == kinds.devices.end())
     reader.require("--memory", flags.memory, "'8 GiB'");
 
@@ -141,7 +143,7 @@ Platform from_flags(const ClusterFlags& flags) {
   return platform;
 }
 
-/// The trace's own cluster; flags may still say how the step is run.
+/// The cluster that the trace names; flags may still set the engine and the memory fraction.
 Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
   Reader reader;
   Platform platform;
@@ -154,14 +156,15 @@ Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
   if (own.cpus > 0)
     cluster.devices.push_back(
         {.count = own.cpus, .name = "cpu", .kind = "cpu", .memory = unlimited});
-  cluster.link.bandwidth = {0x1p31};  // what the authors of such files assume
+  cluster.link.bandwidth = {0x1p31};  // bytes per second; the authors of such traces assume it
   cluster.memory_fraction = read_fraction(flags, reader);
   platform.engine = read_engine(flags, reader);
   reader.throw_if_any();
   return platform;
 }
 
-/// "event (strictly by time, ...), baechi (...) [event]": the values of an enum, and the fallback.
+/// Lists the words of the enum E with their meanings, then the default:
+/// "event (strictly by time, ...), baechi (...) [event]".
 template <NamedEnum E>
 std::string choices(E fallback) {
   std::string text;
@@ -224,7 +227,7 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
     platform = from_trace(*trace->cluster, flags);
     trace->graph = trace->graph.with_transfers(trace->cluster->transfer);
   }
-  if (!platform) platform = from_flags(flags);  // says what is missing
+  if (!platform) platform = from_flags(flags);  // throws: its message names the missing flags
   if (transforms) platform->transforms = std::move(*transforms);
   PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
   const auto costed = std::make_shared<const CostedGraph>(

@@ -1,4 +1,5 @@
-/// CLUSTER on the command line: what a graph runs on and how, in flags or from a scenario file.
+/// The CLUSTER flags: the cluster and engine that a graph runs on, as flags or from a scenario
+/// file.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <optional>
@@ -10,25 +11,29 @@
 
 namespace baechi {
 
-/// As typed; "" is not given.
+/// The texts of the CLUSTER flags as typed; "" means that the flag was not given.
 struct ClusterFlags {
   std::string devices, kind, memory, memory_fraction, link, bandwidth, latency, transfers,
       semantics, queue;
   bool no_cache = false, no_overlap = false;
   std::string scenario;
-  std::vector<std::string> sets;  ///< into the scenario: KEY=VALUE
+  std::vector<std::string> sets;  ///< each KEY=VALUE: sets a dotted key of the scenario
 };
 void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
 
-/// TRACE on CLUSTER: what place, simulate and bound are about.
+/// A graph (TRACE) on a cluster (CLUSTER): what the verbs place, simulate and bound work on.
 struct TraceExperiment {
   std::string graph_name;
   Experiment experiment;
 };
-/// Where the flags name no cluster, the trace's own is taken, with its transfer times. A scenario
-/// gives its cluster, engine and transforms; `transforms`, if given, stand in for the scenario's. A
-/// sweep gives its first point, and standard error tells which.
-/// Throws InputError naming every flag that is missing or wrong, or what is wrong with the trace.
+/// Reads the trace and builds its experiment. The cluster comes from
+/// - the scenario, if --scenario is given, with the scenario's engine and transforms. If the
+/// scenario
+///   is a sweep, its first point is used, and standard error says which point that is;
+/// - else the flags, if one of them describes the cluster;
+/// - else the trace itself, with its transfer times.
+/// `transforms`, if given, replace the scenario's transforms.
+/// Throws InputError that names every missing or wrong flag, or the mistakes in the trace.
 TraceExperiment read_experiment(
     const TraceArgument& argument, const ClusterFlags& flags,
     std::optional<std::vector<TransformChoice>> transforms = std::nullopt);

@@ -1,4 +1,5 @@
-# cmake -D OUTPUT=commit.cpp -P commit.cmake, in the checkout: writes OUTPUT if the commit is another one.
+# Writes the commit of the checkout into a C++ file; leaves the file alone if the commit is the same.
+# Run in the checkout: cmake -D OUTPUT=commit.cpp -P commit.cmake
 execute_process(COMMAND git describe --always --dirty --exclude=* OUTPUT_VARIABLE commit
                 OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 if(failed)

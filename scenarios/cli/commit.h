@@ -1,9 +1,10 @@
-/// The commit that the program was built from.
+/// The git commit that the program was built from.
 #pragma once
 
 namespace baechi {
 
-/// "5506f66", with "-dirty" where files were changed since; "" if it was not built from a checkout.
+/// The short hash, such as "5506f66", with "-dirty" if files had changed since that commit; "" if
+/// the program was not built from a checkout.
 extern const char* const commit;
 
 }  // namespace baechi

@@ -1,16 +1,21 @@
-/// Where the scenarios, traces and papers are that come with the program.
+/// Finds the scenarios, traces and papers that come with the program.
 #pragma once
 #include <string>
 
 namespace baechi {
 
-/// PREFIX/share/baechi-sim if the program is PREFIX/bin/baechi; the checkout if it is
-/// build/PRESET/baechi; "" otherwise. The environment's BAECHI_DATA goes before both.
+/// The folder of the data, the first of these that applies:
+/// - the environment variable BAECHI_DATA;
+/// - PREFIX/share/baechi-sim, if the program is PREFIX/bin/baechi;
+/// - the checkout, if the program is build/PRESET/baechi there;
+/// - "".
 std::string data_folder();
 
-/// `path` if it exists from the working directory or is not found anywhere; else
-/// data_folder()/path; else, if `path` is a bare name such as "first", the
-/// scenarios/examples/first.yaml there.
+/// Finds the file or folder `path`, the first of these that exists:
+/// - `path` itself, from the working directory;
+/// - data_folder()/path;
+/// - data_folder()/scenarios/examples/path.yaml, so that "first" is an example's name.
+/// Returns `path` if none exists.
 std::string with_data_folder(const std::string& path);
 
 }  // namespace baechi

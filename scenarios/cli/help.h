@@ -1,11 +1,11 @@
-/// How --help looks.
+/// The layout of --help.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
 
 namespace baechi {
 
-/// Lines of at most 100 letters, flags by name and what they take.
+/// Wraps lines at 100 characters and shows each flag with its name and the type of its value.
 class HelpFormat final : public CLI::Formatter {
  public:
   HelpFormat();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int interrupted = 130;
 
-// A handler has no other way to reach what it is to tell: the one global state of the program.
+// A signal handler can reach only global state. This is the only global state of the program.
 std::atomic<bool> wanted_flag = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
@@ -23,7 +23,7 @@ extern "C" void exit_now(int /*signal*/) {
   _exit(interrupted);
 }
 
-/// Handles `signal` by `handler` unless it is ignored; returns how it was handled before.
+/// Installs `handler` for `signal` unless the signal is ignored; returns the previous handling.
 struct sigaction handle(int signal, void (*handler)(int)) {
   struct sigaction before{}, ours{};
   sigaction(signal, nullptr, &before);

@@ -1,4 +1,4 @@
-/// Ctrl-C (SIGINT) and SIGTERM as a wish to stop, so that what is done so far is kept.
+/// Turns Ctrl-C (SIGINT) and SIGTERM into a request to stop, so that finished work is kept.
 #pragma once
 #include <atomic>
 #include <csignal>
@@ -7,13 +7,13 @@
 
 namespace baechi {
 
-/// While it lives, the first SIGINT or SIGTERM sets wanted() and prints `first_answer`; the second
-/// ends the program at once, with exit code 130. The signal may reach any thread, also one that is
-/// older than this object: the handler only sets a flag. A signal that was ignored stays ignored.
-/// At most one lives at a time.
+/// While an Interrupt exists, the first SIGINT or SIGTERM sets wanted() and prints `first_answer`;
+/// the second ends the program at once with exit code 130. Any thread may receive the signal, even
+/// one that was started before this object: the handler only sets a flag. An ignored signal stays
+/// ignored. At most one Interrupt may exist at a time.
 class Interrupt {
  public:
-  /// `first_answer`: what is printed on the first signal, such as "finishing the runs".
+  /// `first_answer`: the text to print on the first signal, such as "finishing the runs".
   explicit Interrupt(std::string first_answer);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
@@ -22,11 +22,12 @@ class Interrupt {
 
  private:
   struct sigaction before_int_{}, before_term_{};
-  std::jthread watcher_;  ///< prints the answer, which a signal handler may not
+  std::jthread watcher_;  ///< prints the answer: a signal handler must not print
 };
 
-/// For the time without an Interrupt: SIGINT and SIGTERM end the program with exit code 130, unless
-/// they were ignored when it started, as SIGINT is in the background of a shell.
+/// While no Interrupt exists, SIGINT and SIGTERM shall end the program with exit code 130. A signal
+/// that was ignored when the program started stays ignored, such as SIGINT for a shell's background
+/// job.
 void exit_on_interrupt();
 
 }  // namespace baechi

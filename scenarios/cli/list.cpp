@@ -16,7 +16,7 @@ namespace {
 struct Section {
   std::string name;
   std::vector<Component> items;
-  std::string if_empty{};  ///< what stands in its place if there are no items
+  std::string if_empty{};  ///< text to print if there are no items
 };
 
 Section device_section() {
@@ -41,7 +41,7 @@ Section link_section() {
   return section;
 }
 
-/// The comment that a file begins with, its first line; editors' instructions are none.
+/// The first line of the comment at the top of a file; skips the line for YAML editors.
 std::string first_comment(const std::filesystem::path& path) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line) && line.starts_with('#');) {
@@ -51,7 +51,7 @@ std::string first_comment(const std::filesystem::path& path) {
   return "";
 }
 
-/// The scenario files below `folder`, of the working directory or the installed one.
+/// The scenario files below `folder`, which is in the working directory or in data_folder().
 Section scenario_section(std::string name, const std::string& folder) {
   Section section{std::move(name), {}, "none below ./" + folder};
   std::vector<std::filesystem::path> paths;

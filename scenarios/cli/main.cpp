@@ -27,9 +27,11 @@ namespace {
 
 constexpr int internal_failure = 1, users_mistake = 2;
 
-/// A reader of our output that goes away is no error. A file over the limit of its size is an error
-/// of the write, with a message, and no signal. No output file gets the number of a standard stream
-/// that was closed.
+/// Sets up signals and standard streams:
+/// - a reader of our output may close its end (SIGPIPE is ignored);
+/// - a file beyond the size limit fails the write, with a message, instead of raising SIGXFSZ;
+/// - a closed standard stream becomes /dev/null, so that no output file gets its number;
+/// - SIGINT and SIGTERM exit with code 130.
 void settle_with_the_system() {
   for (int stream = 0; stream <= 2; ++stream) {
     if (fcntl(stream, F_GETFD) == -1) open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY);
@@ -39,11 +41,11 @@ void settle_with_the_system() {
   exit_on_interrupt();
 }
 
-/// Keeps OpenBLAS, where the linear programs' liblapack is that one, from computing in threads of
-/// its own: runs are already spread over all cores, and the solvers' dense parts are small.
-/// OpenBLAS starts its threads when it is loaded, before main() could set OPENBLAS_NUM_THREADS:
-/// those stay, but have nothing to do. OPENBLAS_NUM_THREADS=1 in the environment spares them, too;
-/// a number set there by the user is left alone.
+/// Stops OpenBLAS, if the linear programs' liblapack is OpenBLAS, from computing in threads of its
+/// own: runs are already spread over all cores, and the solvers' dense parts are small. OpenBLAS
+/// starts its threads when it is loaded, before main() could set OPENBLAS_NUM_THREADS; they stay,
+/// but have no work. The user can avoid these threads with OPENBLAS_NUM_THREADS=1 in the
+/// environment. If the user sets that variable, this function changes nothing.
 void no_blas_threads() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): there is no other thread of ours yet
   if (std::getenv("OPENBLAS_NUM_THREADS") != nullptr) return;
@@ -51,13 +53,13 @@ void no_blas_threads() {
     reinterpret_cast<void (*)(int)>(found)(1);
 }
 
-/// "baechi trace info": the verb as typed.
+/// The verb with all its parents, as typed: "baechi trace info".
 std::string command(const CLI::App& verb) {
   const CLI::App* parent = verb.get_parent();
   return (parent == nullptr ? "" : command(*parent) + " ") + verb.get_name();
 }
 
-/// "" if every leading word of the arguments names a verb that exists.
+/// A message about the first leading word that is no verb; "" if all leading words are verbs.
 std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   for (int i = 1; i < argc; ++i) {
@@ -74,14 +76,14 @@ std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
   return "";
 }
 
-/// The verb that the parser reached.
+/// The innermost verb that the parser reached.
 const CLI::App& reached(const CLI::App& app) {
   const std::vector<CLI::App*> verbs = app.get_subcommands();
   return verbs.empty() ? app : reached(*verbs.front());
 }
 
-/// What the parser did not accept: a mistyped flag or a word too many before all that follows from
-/// it.
+/// A message about a failed parse. Names mistyped flags first, else surplus words, else the
+/// parser's own error, which may be only a consequence of these.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& verb = reached(app);
   std::vector<std::string> flags;
@@ -141,8 +143,8 @@ void add_verbs(CLI::App& app, Verb& chosen) {
       "2 a mistake in files or flags, 3 a check found a difference, 130 interrupted.");
 }
 
-/// A flag given as '' is a mistake, such as a variable of a script that is not set, and not the
-/// same as no flag.
+/// Makes an empty value of a flag ('') a mistake: usually a script's variable is not set. An empty
+/// value does not count as a flag that is not given.
 void refuse_empty_values(CLI::App& verb) {
   for (CLI::Option* option : verb.get_options()) {
     if (option->get_type_size() == 0) continue;  // it takes no value
@@ -181,26 +183,29 @@ int run(int argc, char** argv) {
   return chosen();
 }
 
-/// "PATH: why", of a file or folder that the system refused.
+/// "PATH: why": the file or folder that the system refused, and the reason.
 std::string explain(const std::filesystem::filesystem_error& error) {
   return fmt::format("{}: {}", error.path1().string(), error.code().message());
 }
 
-/// What others wrote may be quoted in a message; it must not command the terminal.
+/// Prints `message` on standard error without control characters: a message may quote a user's
+/// file, which must not control the terminal.
 void complain(std::string_view message) {
   fmt::print(stderr, "{}\n", plain_text(message));
 }
 
-/// Lets this program fail with a message where there is no more memory. Without a limit Linux hands
-/// out more than there is, and then ends some process without a word. The limit is all memory and
-/// swap, or what the container may use.
+/// Limits this program's memory, so that it fails with a message when memory runs out. Without a
+/// limit Linux promises more memory than exists and later kills some process without a message. The
+/// limit is the host's memory and swap, or the container's limit if that is smaller.
 void limit_memory() {
   struct sysinfo host{};
   if (sysinfo(&host) != 0) return;
   std::uint64_t most = (std::uint64_t{host.totalram} + host.totalswap) * host.mem_unit;
   std::uint64_t container = 0;
   if (std::ifstream("/sys/fs/cgroup/memory.max") >> container) most = std::min(most, container);
-  std::uint64_t pages = 0, data = 0;  // sanitizers map more than any machine has: no limit then
+  std::uint64_t pages = 0,
+                data =
+                    0;  // sanitizers map more memory than any machine has: then there is no limit
   std::ifstream usage("/proc/self/statm");
   for (int field = 0; field < 6 && usage >> pages; ++field) data = pages;
   rlimit limit{};

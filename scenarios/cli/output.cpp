@@ -14,7 +14,7 @@
 namespace baechi {
 namespace {
 
-/// Letters, not bytes, of UTF-8.
+/// The number of UTF-8 characters in `text`, not bytes.
 std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));

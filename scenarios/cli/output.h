@@ -1,4 +1,4 @@
-/// Answers on standard output: for people in columns, for programs as JSON.
+/// Prints answers on standard output: columns for people, JSON for programs.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -7,13 +7,14 @@
 
 namespace baechi {
 
-/// Whether to colour: standard output is a terminal, and NO_COLOR is unset or empty.
+/// True if standard output is a terminal and NO_COLOR is unset or empty.
 bool coloured();
 std::string bold(std::string_view text);
 std::string red(std::string_view text);
 
-/// Columns as wide as their longest cell, two spaces apart; the first is set left, the others
-/// right. Rows may be short.
+/// A table in plain text. Each column is as wide as its longest cell, with two spaces between
+/// columns; the first column is left-aligned, the others right-aligned. A row may have fewer cells
+/// than the header.
 class Columns {
  public:
   explicit Columns(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
@@ -24,8 +25,8 @@ class Columns {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Prints and flushes. Throws std::runtime_error if standard output does not take it; a reader that
-/// has gone away (`| head`) is none.
+/// Prints and flushes. Throws std::runtime_error if writing to standard output fails, unless the
+/// reader has closed its end (`| head`).
 void print_out(std::string_view text);
 void print_json(const nlohmann::ordered_json& json);
 

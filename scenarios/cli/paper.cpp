@@ -28,7 +28,8 @@ struct Arguments {
 
 constexpr int difference_found = 3;
 
-/// Folders with a paper.yaml, sorted: the one called `name`, or all.
+/// The folders below `below` that have a paper.yaml, sorted: only the one called `name`, or all if
+/// "".
 std::vector<std::string> folders(const std::string& below, const std::string& name) {
   std::vector<std::string> found, names;
   std::error_code none;
@@ -52,7 +53,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Lines that are in one text and not in the other, "" if there are none.
+/// The lines that only one of the two texts has; "" if there are none. Ignores the lines' order.
 std::string differences(const std::string& committed, const std::string& now) {
   const std::vector<std::string> before = lines_of(committed), after = lines_of(now);
   std::string text;
@@ -63,7 +64,7 @@ std::string differences(const std::string& committed, const std::string& now) {
   return text;
 }
 
-/// Whether the results are those that stand in the paper's folder.
+/// True if the results equal the results.csv in the paper's folder; prints the difference if not.
 bool check(const Paper& paper, const PaperResult& result) {
   const std::string path = paper.folder + "/results.csv";
   std::ifstream file(path);

@@ -1,4 +1,4 @@
-/// A simulated pipeline as a table for people and as JSON for programs.
+/// Prints a simulated pipeline as a table for people and as JSON for programs.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -31,16 +31,16 @@ struct Arguments {
   std::uint64_t seed = 0;
 };
 
-/// What a placer answered.
+/// A placer's answer.
 struct Answer {
-  std::optional<Placement> placement;  ///< nothing: infeasible
-  std::string detail;                  ///< why, or what the placer has to say
-  std::chrono::nanoseconds placing{};  ///< wall-clock
+  std::optional<Placement> placement;  ///< empty: infeasible
+  std::string detail;                  ///< why it is infeasible, or the placer's remark
+  std::chrono::nanoseconds placing{};  ///< wall-clock time of transforms and placing
   bool interrupted = false;
 };
 
-/// The placer's answer; the first Ctrl-C makes one that can be stopped hand over what it has. On a
-/// terminal a line on standard error tells how far it is.
+/// Runs the placer. If the placer can stop early, the first Ctrl-C makes it return its best
+/// placement so far. On a terminal, a line on standard error shows the progress.
 Placement watched(const Placer& placer, const Experiment& experiment, std::uint64_t seed,
                   bool& interrupted) {
   if (!placer.can_stop()) {
@@ -77,15 +77,16 @@ Answer ask(const Placer& placer, const Experiment& experiment, std::uint64_t see
   return answer;
 }
 
-/// The step that was simulated, if something was placed.
+/// The simulated step of a placement.
 struct Simulated {
   explicit Simulated(ExperimentStep placed) : step(std::move(placed)), result(step.simulate()) {}
   ExperimentStep step;
   StepResult result;
 };
 
-/// As in a placement file. Put in the list that it is, behind one another: Json's own way looks for
-/// an equal name first, which takes quadratic time.
+/// The `placement` object of a placement file: op name to device number. Appends to the list under
+/// the JSON object: the object's own insertion first searches for an equal name, which takes
+/// quadratic time in all.
 Json devices_of_ops(const Placement& placement, const OpGraph& graph) {
   Json json = Json::object();
   auto& list = json.get_ref<Json::object_t&>();
@@ -94,7 +95,7 @@ Json devices_of_ops(const Placement& placement, const OpGraph& graph) {
   return json;
 }
 
-/// The placement file's fields, and how it was made.
+/// The fields of a placement file, and how the placement was made: placer, time, facts, status.
 Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated,
                  const Problem& problem, const std::string& graph_name, const std::string& placer) {
   Json json{{"format", "baechi-placement"},

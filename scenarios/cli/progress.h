@@ -1,5 +1,5 @@
-/// How far something long is, on standard error: one line that renews itself on a terminal, else a
-/// line every 10 s.
+/// Shows the progress of long work on standard error: on a terminal one line that is rewritten,
+/// otherwise a new line every 10 s.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -13,12 +13,13 @@ namespace baechi {
 
 class Progress {
  public:
-  /// Asked for what to show after so many seconds, by a thread of its own; "": nothing yet.
+  /// Returns the text to show after the given seconds, or "" to show nothing yet. Called by a
+  /// thread of its own.
   using Line = std::function<std::string(std::chrono::duration<double>)>;
 
-  /// Shows `line` until it is destroyed. `quiet` says nothing at all.
+  /// Shows `line` until this object is destroyed. If `quiet`, shows nothing.
   Progress(Line line, bool quiet);
-  /// Of runs: watches `done` go up to `total`.
+  /// Shows how many of `total` runs are done: reads `done`, which must outlive this object.
   Progress(const std::atomic<std::size_t>& done, std::size_t total, bool quiet);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -31,16 +32,18 @@ class Progress {
   const Line line_;
   const bool terminal_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::size_t shown_ = 0;  ///< letters on the line
+  std::size_t shown_ = 0;  ///< characters on the terminal's line
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::jthread watcher_;
 };
 
-/// "reading graph.json, 43 % in 5 s", of what takes more than a second; on a terminal only.
+/// Shows the progress of one stage, such as "reading graph.json, 43 % in 5 s". Only on a terminal,
+/// and only if the stage takes more than a second.
 class Stage {
  public:
-  /// `done`, if given, outlives this; `total` 0: it is not known how much there is to do.
+  /// `done`, if given, must outlive this object; it counts in the unit of `total`. `total` 0: the
+  /// amount of work is unknown, and only the time is shown.
   explicit Stage(std::string what, const std::atomic<std::size_t>* done = nullptr,
                  std::size_t total = 0);
 

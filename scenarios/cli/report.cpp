@@ -27,7 +27,7 @@ struct ReportFlags {
   std::vector<std::size_t> steps;
 };
 
-/// Where PATH has `program`; throws InputError if it does not.
+/// The path of `program`, found in the folders of PATH. Throws InputError if none has it.
 std::string installed(std::string_view program, std::string_view what_for) {
   const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): read only
   std::string_view rest = path == nullptr ? "" : path;
@@ -41,10 +41,11 @@ std::string installed(std::string_view program, std::string_view what_for) {
                                what_for, program, program));
 }
 
-/// Of the runs asked for, or of each graph's fastest that has a picture.
+/// Plots of the steps of the `wanted` runs, or of each graph's fastest run if none is wanted. Only
+/// runs that have a picture can be plotted; throws InputError for other wanted runs.
 std::vector<Plot> step_plots(const Results& results, const std::vector<std::size_t>& wanted) {
   std::vector<Plot> plots;
-  std::vector<std::size_t> drawn;  // all that could be
+  std::vector<std::size_t> drawn;  // ids of all runs that have a picture
   for (const ResultTable& table : result_tables(results)) {
     const RunResult* fastest = nullptr;
     std::size_t where = 0;
@@ -75,7 +76,8 @@ std::vector<Plot> step_plots(const Results& results, const std::vector<std::size
   return plots;
 }
 
-/// NAME.gp, NAME.svg and NAME.pdf in `folder`, each made aside. Returns how many plots.
+/// Writes NAME.gp, NAME.svg and NAME.pdf of each plot to `folder`. Makes them in `folder`.part
+/// first. Returns the number of plots.
 std::size_t draw_plots(const std::string& folder, const std::vector<Plot>& plots,
                        const std::string& gnuplot) {
   const std::string aside = folder + ".part";

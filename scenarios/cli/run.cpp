@@ -32,7 +32,7 @@ struct RunFlags {
   bool resume = false, quiet = false;
 };
 
-/// "2/8".
+/// Parses I/N, such as "2/8"; "" is shard 1 of 1. Throws InputError on any other text.
 Shard read_shard(const std::string& text) {
   Shard shard;
   if (text.empty()) return shard;
@@ -77,7 +77,8 @@ Sweep read_sweep(const RunFlags& flags, std::size_t threads) {
   return sweep;
 }
 
-/// The sweep, on all ranks the same; nothing where another rank says what is wrong.
+/// Reads the sweep and checks that all ranks read the same one. If not, throws InputError on
+/// the ranks that report the mistake and returns nothing on the others.
 std::optional<Sweep> agreed_sweep(const RunFlags& flags, std::size_t threads, const Ranks& ranks) {
   std::optional<Sweep> sweep;
   std::string mistakes;
@@ -117,7 +118,7 @@ int run_sweep(const Sweep& sweep, const RunFlags& flags, const Ranks& ranks, Run
   const std::string folder =
       !flags.out.empty() ? flags.out : "results/" + sweep.header().scenarios.front().name;
   const std::vector<std::size_t> mine = shard_runs(sweep, shard.number, shard.of);
-  // Ranks of a job that was killed may still be ending.
+  // Waits up to 10 s on --resume: the ranks of a killed job may still be running.
   ResumableRun run(folder, sweep, mine, flags.resume,
                    flags.resume ? std::chrono::seconds(10) : std::chrono::seconds(0));
   const std::vector<std::size_t> ids = run.remaining();
@@ -155,7 +156,7 @@ int run_scenarios(const RunFlags& flags) {
     return 0;
   } catch (const std::exception& e) {
     if (ranks.size() == 1) throw;
-    // The others would wait for this rank.
+    // Abort: otherwise the other ranks would wait for this rank for ever.
     fmt::print(stderr, "{}\n", e.what());
     ranks.abort(dynamic_cast<const InputError*>(&e) != nullptr ? 2 : 1);
   }

@@ -30,7 +30,8 @@ struct Arguments {
   bool recompute = false;
 };
 
-/// What --pipeline and what goes with it say; nothing if it is not given.
+/// The options of --pipeline, --micro-batches and --recompute; nothing if --pipeline is not given.
+/// Throws InputError.
 std::optional<PipelineOptions> read_pipeline(const Arguments& arguments) {
   Mistakes mistakes;
   if (arguments.pipeline.empty()) {
@@ -56,7 +57,7 @@ std::optional<PipelineOptions> read_pipeline(const Arguments& arguments) {
   return options;
 }
 
-/// What --pipeline knows, a line each.
+/// The schedules that --pipeline accepts, one line each.
 std::string schedule_table() {
   std::string text = "Schedules of --pipeline (p devices, v chunks of ops on each):\n";
   for (const pipeline::ScheduleEntry& entry : pipeline::schedules())
@@ -64,7 +65,7 @@ std::string schedule_table() {
   return text;
 }
 
-/// "max_load   17.790 ms", and what is wrong with the placement.
+/// The value of the objective, such as "max_load   17.790 ms", and the faults of the placement.
 std::string score_line(const std::string& objective, const Score& score) {
   std::string line = fmt::format("{:<12} {}", objective,
                                  score.deadlock ? std::string("-") : bold(to_text(score.value)));
@@ -88,7 +89,7 @@ nlohmann::ordered_json score_json(const std::string& objective, const Score& sco
           {"deadlock", score.deadlock}};
 }
 
-/// The pipeline, its timeline in `file` unless that is "".
+/// Simulates the pipeline and writes its timeline to `file` unless `file` is "".
 PipelineResult stream(const Problem& problem, const Placement& placement,
                       const PipelineOptions& options, const std::string& file) {
   const pipeline::Unrolled unrolled = pipeline::unroll(problem, placement, options);
@@ -106,8 +107,8 @@ PipelineResult stream(const Problem& problem, const Placement& placement,
   return result;
 }
 
-/// The placement in the file at `path`. Throws InputError, also if the file says that there is
-/// none.
+/// Reads the placement in the file at `path`. Throws InputError if the file is wrong, or says that
+/// the placer found no placement.
 Placement read_it(const std::string& path, const Problem& problem) {
   try {
     return read_placement_or_split(path, problem);
@@ -117,8 +118,8 @@ Placement read_it(const std::string& path, const Problem& problem) {
   }
 }
 
-/// A colocation group on several devices: `other` is its first member that is not where its first
-/// member is.
+/// A colocation group whose members are on several devices: `first` is its first member, `other`
+/// the first member that is on another device than `first`.
 struct SplitGroup {
   GroupId group{};
   OpId first{}, other{};
@@ -136,7 +137,8 @@ std::vector<SplitGroup> split_groups(const Placement& placement, const OpGraph& 
   return split;
 }
 
-/// "split        2 colocation groups: 'x': 'a' is on gpu0, 'b' on gpu1; ...", of the first three.
+/// Names the first three split groups; "" if there are none. Example:
+/// "split        2 colocation groups: 'x' ('a' is on gpu0, 'b' on gpu1), 'y' (...)".
 std::string split_line(const std::vector<SplitGroup>& split, const Problem& problem,
                        const Placement& placement) {
   if (split.empty()) return "";

@@ -20,7 +20,7 @@ std::string percent(Bytes part, Bytes whole) {
   return percent(static_cast<double>(part.count), static_cast<double>(whole.count));
 }
 
-/// Whether memory ran out before the first op, as the weights were loaded.
+/// True if memory ran out while the weights were loaded, before the first op.
 bool while_loading(const OutOfMemory& oom, const Problem& problem, const Placement& placement) {
   Bytes weights;
   for (const OpId v : problem.graph.ops()) {

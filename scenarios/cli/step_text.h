@@ -1,18 +1,20 @@
-/// What a simulated step was like, in words and columns for people and in JSON for programs.
+/// Prints a simulated step: sentences and columns for people, JSON for programs.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "sim/problem/bounds.h"
 #include "sim/engine/simulation.h"
+#include "sim/problem/bounds.h"
 
 namespace baechi {
 
-/// "out of memory on gpu1 at 12.300 ms: op 'conv5' asks for 1.20 GiB, 0.80 GiB of 8.00 GiB are free
-/// (live: weights 4.00 GiB, outputs 3.20 GiB)".
+/// The verdict on a step that ran out of memory: "out of memory on gpu1 at 12.300 ms: op
+/// 'conv5': 1.20 GiB needed, of 8.00 GiB only 0.80 GiB are free (live: weights 4.00 GiB,
+/// outputs 3.20 GiB)".
 std::string sentence(const OutOfMemory& oom, const Problem& problem, const Placement& placement);
 
-/// Time against the lower bound, then a line per device: busy, idle, peak and of what it consisted.
+/// The step time against its lower bound, then one line per device: busy and idle time, peak
+/// memory, and the parts of the peak.
 std::string step_table(const StepResult& step, const LowerBounds& bounds, const Problem& problem,
                        const Placement& placement);
 

@@ -18,7 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Sums over a graph's ops; times are those on its first device kind, 0 where it has none.
+/// Sums over a graph's ops; `temporary` is a maximum. Times are those on the first device kind; an
+/// op without such a time counts as 0.
 struct Totals {
   Duration compute{};
   Bytes outputs{}, persistent{}, temporary{};
@@ -111,7 +112,8 @@ int info(const TraceArgument& argument, const std::string& format) {
   return 0;
 }
 
-/// What is not wrong, but makes a simulation say little.
+/// Warnings: facts that the trace lacks. Nothing is wrong, but a simulation says little without
+/// them.
 std::vector<std::string> warnings(const Trace& trace) {
   const Totals sum = totals(trace.graph);
   const Coverage& known = trace.coverage;
