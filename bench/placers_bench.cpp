@@ -16,8 +16,8 @@ void place(benchmark::State& state, std::string_view placer, std::size_t devices
   const Cluster on = cluster(devices);
   const ProfiledCosts costs(graph, on);
   for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
-    const auto made = make_placer(
-        placer, Options(std::string(placer)));  // a new placer: no linear program is cached
+    const auto made =
+        make_placer(placer, Options(std::string(placer)));  // none has a cached program
     const Placement placement = made->place({graph, on, costs, engine}, 0);
     benchmark::DoNotOptimize(placement.device.data());
   }

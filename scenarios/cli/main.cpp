@@ -203,9 +203,8 @@ void limit_memory() {
   std::uint64_t most = (std::uint64_t{host.totalram} + host.totalswap) * host.mem_unit;
   std::uint64_t container = 0;
   if (std::ifstream("/sys/fs/cgroup/memory.max") >> container) most = std::min(most, container);
-  std::uint64_t pages = 0,
-                data =
-                    0;  // sanitizers map more memory than any machine has: then there is no limit
+  // Sanitizers map more memory than any machine has: then there is no limit.
+  std::uint64_t pages = 0, data = 0;
   std::ifstream usage("/proc/self/statm");
   for (int field = 0; field < 6 && usage >> pages; ++field) data = pages;
   rlimit limit{};
