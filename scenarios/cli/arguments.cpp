@@ -75,11 +75,12 @@ Choice parse_choice(std::string_view text, const std::string& flag) {
 }
 
 void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
-  verb.add_option("TRACE", argument.path, "A graph: any file that an importer knows")
+  verb.add_option("TRACE", argument.path, "Graph file, in any format that an importer reads")
       ->required()
       ->type_name("");
-  verb.add_option("--importer", argument.importer,
-                  "Read TRACE with this importer ('baechi list importers')")
+  verb.add_option(
+          "--importer", argument.importer,
+          "Importer that reads TRACE ('baechi list importers') [chosen by the file's content]")
       ->type_name("NAME[:k=v,...]");
 }
 
@@ -97,7 +98,7 @@ Trace read_trace(const TraceArgument& argument) {
 void add_format(CLI::App& verb, std::string& format, std::vector<std::string> formats) {
   format = formats.front();
   const std::string allowed = fmt::format("{}", fmt::join(formats, "|"));
-  verb.add_option("--format", format, "How to print the answer [" + format + "]")
+  verb.add_option("--format", format, "Format of the answer [" + format + "]")
       ->type_name(allowed)
       ->check(CLI::Validator(
           [formats](const std::string& text) {

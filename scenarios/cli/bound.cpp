@@ -136,15 +136,15 @@ int bound(const Arguments& arguments) {
 void add_bound(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand(
-      "bound", "How good a placement can be at best, by each objective, and what it is that binds");
+      "bound", "Lower bounds for any placement: on step time, max_load and latency");
   add_trace_argument(*verb, arguments->trace);
   verb->add_option("--time-limit", arguments->time_limit,
-                   "Also ask an integer program how low max_load can be, for so long")
+                   "Also bound max_load by an integer program that runs for at most T")
       ->type_name("T");
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(
-      "A TRACE that names its own cluster needs no CLUSTER.\n"
+      "A TRACE that names its own cluster needs no CLUSTER flags.\n"
       "Examples:\n"
       "  baechi bound graph.json --devices 4 --memory '8 GiB'\n"
       "  baechi bound bert24_inference.json --time-limit '10 s'    on the cluster TRACE names");

@@ -181,32 +181,39 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
     return verb.add_option(name, text, help)->type_name(type)->group("CLUSTER");
   };
   const std::vector<CLI::Option*> options{
-      add("--devices", flags.devices, "N", "How many devices, all alike"),
+      add("--devices", flags.devices, "N", "Number of devices, all alike"),
       add("--kind", flags.kind, "NAME",
-          "Their kind: one the trace has times for, or, where it states the ops' work, one of "
-          "'baechi list devices' [the trace's first]"),
-      add("--memory", flags.memory, "SIZE", "Memory of each, such as '8 GiB' [its kind's]"),
-      add("--memory-fraction", flags.memory_fraction, "F", "Use only this much of it, (0, 1] [1]"),
-      add("--link", flags.link, "NAME", "Kind of link between any two, of 'baechi list devices'"),
+          "Kind of the devices: one that TRACE has times for or, if TRACE states the ops' work, "
+          "one of 'baechi list devices' [the first kind in TRACE]"),
+      add("--memory", flags.memory, "SIZE",
+          "Memory of each device, such as '8 GiB' [memory of its kind]"),
+      add("--memory-fraction", flags.memory_fraction, "F",
+          "Fraction of the memory that may be used, in (0, 1] [1]"),
+      add("--link", flags.link, "NAME",
+          "Kind of the link between any two devices ('baechi list links')"),
       add("--bandwidth", flags.bandwidth, "B/s",
-          "Of the link between any two [5.7 GB/s, Baechi's fit of PCIe]"),
-      add("--latency", flags.latency, "T", "Of each transfer [134 us, Baechi's fit]"),
+          "Bandwidth of the link between any two devices [of --link, else 5.7 GB/s, Baechi's fit "
+          "of PCIe]"),
+      add("--latency", flags.latency, "T",
+          "Latency of each transfer [of --link, else 134 us, Baechi's fit]"),
       add("--transfers", flags.transfers, "M",
           "Who may send at once: " + choices(Transfers::sequential)),
       add("--semantics", flags.semantics, "S",
           "How a step is simulated: " + choices(Semantics::event)),
       add("--queue", flags.queue, "Q",
           "Which ready op of a device goes first: " + choices(ReadyOrder::fifo)),
-      verb.add_flag("--no-cache", flags.no_cache,
-                    "Send a tensor to a device once per reader, not once")
+      verb.add_flag(
+              "--no-cache", flags.no_cache,
+              "Send a tensor to a device once for each reader, instead of once for all of them")
           ->group("CLUSTER"),
-      verb.add_flag("--no-overlap", flags.no_overlap, "A device computes or transfers, never both")
+      verb.add_flag("--no-overlap", flags.no_overlap,
+                    "A device never computes and transfers at the same time")
           ->group("CLUSTER")};
   CLI::Option* scenario =
       add("--scenario", flags.scenario, "FILE",
-          "All of the above from a scenario: its cluster, engine and transforms");
+          "Take cluster, engine and transforms from this scenario, in place of the flags above");
   for (CLI::Option* option : options) scenario->excludes(option);
-  verb.add_option("--set", flags.sets, "Put VALUE at the dotted KEY of the scenario first")
+  verb.add_option("--set", flags.sets, "Set the dotted KEY of the scenario to VALUE first")
       ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false)

@@ -168,10 +168,12 @@ void add_list(CLI::App& app, Verb& chosen) {
     std::string what, format;
   };
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand("list", "What there is to choose from, with all options");
-  verb->add_option("WHAT", arguments->what,
-                   "placers, objectives, transforms, generators, importers, devices, links, "
-                   "scenarios or papers [all]")
+  CLI::App* verb = app.add_subcommand(
+      "list", "List placers, importers, devices and all else there is to choose from");
+  verb->add_option(
+          "WHAT", arguments->what,
+          "What to list: placers, objectives, transforms, generators, importers, devices, links, "
+          "scenarios or papers [all]")
       ->type_name("");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
   verb->footer(

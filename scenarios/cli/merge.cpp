@@ -36,9 +36,8 @@ void add_merge(CLI::App& app, Verb& chosen) {
       ->required()
       ->type_name("DIR");
   verb->footer(
-      "The joined results are those of one run of the whole. Where shards are missing, 'baechi "
-      "run\n"
-      "SCENARIO --out DIR --resume' runs what they would have.");
+      "The joined results equal those of one run without shards. If shards are missing,\n"
+      "'baechi run SCENARIO --out DIR --resume' does their runs.");
   verb->callback([flags, &chosen] { chosen = [flags] { return merge(*flags); }; });
 }
 

@@ -115,16 +115,15 @@ int papers(const Arguments& arguments) {
 
 void add_paper(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand(
-      "paper", "Tables of papers: published beside simulated, with the deviation");
+  CLI::App* verb =
+      app.add_subcommand("paper", "Compare the tables that papers published with simulated ones");
   verb->add_option("NAME", arguments->name, "Which paper ('baechi list papers') [all]")
       ->type_name("");
   verb->add_option("--out", arguments->out, "Write DIR/NAME/results.csv and results.md")
       ->type_name("DIR");
-  verb->add_flag(
-      "--check", arguments->check,
-      "Compare with the results.csv beside the paper's scenarios; exit code 3 if it differs");
-  verb->add_option("--folder", arguments->folder, "Where the papers are [scenarios/papers]")
+  verb->add_flag("--check", arguments->check,
+                 "Compare with the results.csv in the paper's folder; exit code 3 if it differs");
+  verb->add_option("--folder", arguments->folder, "Folder of all papers [scenarios/papers]")
       ->type_name("DIR")
       ->default_str("");
   arguments->folder = "scenarios/papers";

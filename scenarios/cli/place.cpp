@@ -185,24 +185,26 @@ void add_place(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand("place", "Decide which device runs each op of a graph");
   add_trace_argument(*verb, arguments->trace);
-  verb->add_option("--placer", arguments->placer,
-                   "Who decides ('baechi list placers'); exec:PROGRAM asks a program of yours")
+  verb->add_option(
+          "--placer", arguments->placer,
+          "Placer ('baechi list placers'); exec:PROGRAM runs a program of yours as the placer")
       ->required()
       ->type_name("NAME[:k=v,...]");
   verb->add_option("--transform", arguments->transforms,
-                   "Rewrite the graph first ('baechi list transforms'), in place of a scenario's "
-                   "transforms; "
-                   "may be given several times")
+                   "Transform the graph first ('baechi list transforms'); replaces the scenario's "
+                   "transforms; may be repeated")
       ->type_name("NAME[:k=v,...]")
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_option("-o,--output", arguments->output, "Write the placement here, if there is one")
+  verb->add_option("-o,--output", arguments->output,
+                   "Write the placement to FILE if the placer finds one")
       ->type_name("FILE");
-  verb->add_option("--seed", arguments->seed, "For placers that draw lots [0]")->type_name("N");
+  verb->add_option("--seed", arguments->seed, "Seed for placers that use random numbers [0]")
+      ->type_name("N");
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(
-      "That nothing fits is an answer (exit code 0, status infeasible).\n"
+      "If the placer finds nothing that fits, that is a result: status infeasible, exit code 0.\n"
       "Examples:\n"
       "  baechi place graph.json --placer m_etf --devices 4 --memory '8 GiB' -o placement.json\n"
       "  baechi place graph.json --placer search:seconds=10,objective=max_load --devices 4 \\\n"

@@ -128,16 +128,19 @@ void add_report(CLI::App& app, Verb& chosen) {
   verb->add_option("DIR", flags->folder, "A folder that 'baechi run' wrote")
       ->required()
       ->type_name("");
-  CLI::Option* plots = verb->add_flag(
-      "--plots", flags->plots, "Also DIR/plots/*.svg and *.pdf, by gnuplot: charts and steps");
-  verb->add_option("--step", flags->steps,
-                   "Plot the step of this run (an id of results.csv that the report can draw), not "
-                   "the fastest of each graph's")
+  CLI::Option* plots =
+      verb->add_flag("--plots", flags->plots,
+                     "Also plot charts and steps with gnuplot, to DIR/plots/*.svg and *.pdf");
+  verb->add_option(
+          "--step", flags->steps,
+          "Plot the step of run ID (column id of results.csv; one that the report can draw) "
+          "instead of each graph's fastest; may be repeated")
       ->type_name("ID")
       ->take_all()
       ->allow_extra_args(false)
       ->needs(plots);
-  verb->footer("DIR/plots/NAME.gp is the gnuplot script of a plot with its data, to be changed.");
+  verb->footer(
+      "DIR/plots/NAME.gp is a plot's gnuplot script with its data: edit it to change the plot.");
   verb->callback([flags, &chosen] { chosen = [flags] { return report(*flags); }; });
 }
 

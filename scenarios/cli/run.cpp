@@ -166,7 +166,7 @@ int run_scenarios(const RunFlags& flags) {
 
 void add_run(CLI::App& app, Verb& chosen) {
   CLI::App* verb =
-      app.add_subcommand("run", "Run scenarios: every placer on every point of their sweeps");
+      app.add_subcommand("run", "Run scenarios: each placer at each point of their sweeps");
   const auto flags = std::make_shared<RunFlags>();
   verb->add_option("SCENARIO", flags->scenarios, "Scenario files, or names of examples")
       ->required()
@@ -177,16 +177,18 @@ void add_run(CLI::App& app, Verb& chosen) {
   verb->add_option("-j", flags->threads, "Threads [one per core]")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
-  verb->add_option("--set", flags->sets,
-                   "Put VALUE at the dotted KEY of every scenario; a swept KEY is swept no longer")
+  verb->add_option(
+          "--set", flags->sets,
+          "Set the dotted KEY of every scenario to VALUE; a swept KEY is then no longer swept")
       ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_flag("--resume", flags->resume, "Keep the runs that DIR has, run the others");
+  verb->add_flag("--resume", flags->resume, "Keep the runs that DIR already has; do the others");
   verb->add_option("--shard", flags->shard,
-                   "Run the I-th of N parts; 'baechi merge' joins their folders")
+                   "Run only part I of N; 'baechi merge' joins the folders of all parts")
       ->type_name("I/N");
-  verb->add_option("--format", flags->format, "What is printed: table, csv or json [table]")
+  verb->add_option("--format", flags->format,
+                   "Format of the printed results: table, csv or json [table]")
       ->type_name("F")
       ->check(CLI::IsMember({"table", "csv", "json"}));
   verb->add_option(
@@ -195,11 +197,11 @@ void add_run(CLI::App& app, Verb& chosen) {
           "fastest run) or all [the scenario's report block; none]")
       ->type_name("W")
       ->check(one_of<Timelines>());
-  verb->add_flag("--quiet", flags->quiet, "No progress, no table");
+  verb->add_flag("--quiet", flags->quiet, "Print neither progress nor table");
   verb->footer(
-      "Results: DIR/results.csv, DIR/results.sqlite and DIR/report.html, the same for any -j.\n"
-      "Ctrl-C keeps what is done, as does being killed: --resume goes on. Examples: "
-      "scenarios/examples/*.yaml");
+      "Results: DIR/results.csv, DIR/results.sqlite and DIR/report.html, equal for every -j.\n"
+      "Ctrl-C or a kill loses no finished run: --resume does the others.\n"
+      "Examples: scenarios/examples/*.yaml");
   verb->callback([flags, &chosen] { chosen = [flags] { return run_scenarios(*flags); }; });
 }
 

@@ -202,31 +202,33 @@ int simulate_once(const Arguments& arguments) {
 
 void add_simulate(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand("simulate", "How long a step of a placed graph takes");
+  CLI::App* verb = app.add_subcommand(
+      "simulate", "Simulate a training step of a placed graph: time, memory, transfers");
   add_trace_argument(*verb, arguments->trace);
-  verb->add_option("--placement", arguments->placement, "Which device runs each op")
+  verb->add_option("--placement", arguments->placement, "Placement: which device runs each op")
       ->required()
       ->type_name("FILE");
   verb->add_option("--objective", arguments->objective,
-                   "Also what the placement is worth by this measure ('baechi list objectives')")
+                   "Also print the placement's value by this objective ('baechi list objectives')")
       ->type_name("NAME[:k=v,...]");
   verb->add_option("--pipeline", arguments->pipeline,
-                   "Also a stream of micro-batches through the stages: " +
-                       pipeline::schedule_names() + " (below)")
+                   "Also simulate a pipeline of micro-batches by this schedule: " +
+                       pipeline::schedule_names() + " (explained below)")
       ->type_name("SCHEDULE");
-  verb->add_option("--micro-batches", arguments->micro_batches, "How many [8]")->type_name("N");
-  verb->add_flag("--recompute", arguments->recompute,
-                 "Stages keep what they receive and run the forward pass again");
-  verb->add_option(
-          "--timeline", arguments->timeline,
-          "Write what ran when, in the pipeline if there is one, for ui.perfetto.dev: .json or "
-          ".json.gz")
+  verb->add_option("--micro-batches", arguments->micro_batches, "Number of micro-batches [8]")
+      ->type_name("N");
+  verb->add_flag(
+      "--recompute", arguments->recompute,
+      "A stage keeps only received tensors and repeats the forward pass for the backward pass");
+  verb->add_option("--timeline", arguments->timeline,
+                   "Write the timeline of the step, or of the pipeline with --pipeline, for "
+                   "ui.perfetto.dev: .json or .json.gz")
       ->type_name("FILE");
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(
       schedule_table() +
-      "Running out of memory is an answer (exit code 0): the one that asked, and what was live.\n"
+      "Out of memory is a result (exit code 0): who asked for how much, and what was live.\n"
       "Examples:\n"
       "  baechi simulate graph.json --placement placement.json --devices 4 --memory '8 GiB'\n"
       "  baechi simulate graph.json --placement placement.json --devices 4 --memory '8 GiB' \\\n"

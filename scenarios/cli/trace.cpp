@@ -189,7 +189,8 @@ void add_info(CLI::App& trace, Verb& chosen) {
     std::string format;
   };
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = trace.add_subcommand("info", "What is in a graph, and how much of it is known");
+  CLI::App* verb = trace.add_subcommand(
+      "info", "Summarise a graph: ops, sizes, times, and for how many ops they are known");
   add_trace_argument(*verb, arguments->trace);
   add_format(*verb, arguments->format, {"table", "json"});
   verb->footer("Example:\n  baechi trace info graph.json.zst");
@@ -205,11 +206,12 @@ void add_check(CLI::App& trace, Verb& chosen) {
   };
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = trace.add_subcommand(
-      "check", "Every mistake in graph files, by line and column; warns of what is not known");
-  verb->add_option("TRACE", arguments->paths, "Graphs: any files that an importer knows")
+      "check",
+      "List every mistake in graph files by line and column; warn of unknown times and sizes");
+  verb->add_option("TRACE", arguments->paths, "Graph files, in any format that an importer reads")
       ->required()
       ->type_name("");
-  verb->add_option("--importer", arguments->importer, "Read them with this importer")
+  verb->add_option("--importer", arguments->importer, "Importer that reads them")
       ->type_name("NAME[:k=v,...]");
   verb->footer("Exit code 2 if there is a mistake.\nExample:\n  baechi trace check *.json");
   verb->callback([&chosen, arguments] {
@@ -226,7 +228,8 @@ void add_convert(CLI::App& trace, Verb& chosen) {
   CLI::App* verb = trace.add_subcommand("convert", "Write a graph in our format, DOT or GraphML");
   add_trace_argument(*verb, arguments->in);
   verb->add_option("-o,--output,OUT", arguments->out,
-                   "By its ending: .json, .json.gz, .json.zst (a trace), .dot, .graphml")
+                   "File to write; its ending is the format: .json, .json.gz, .json.zst (a trace), "
+                   ".dot, .graphml")
       ->required()
       ->type_name("");
   verb->footer(
@@ -249,13 +252,15 @@ void add_generate(CLI::App& trace, Verb& chosen) {
     std::vector<std::string> options;
   };
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = trace.add_subcommand("generate", "Make a graph");
-  verb->add_option("NAME", arguments->name, "Which kind ('baechi list generators')")
+  CLI::App* verb = trace.add_subcommand("generate", "Generate a graph");
+  verb->add_option("NAME", arguments->name, "Generator ('baechi list generators')")
       ->required()
       ->type_name("");
-  verb->add_option("OPTION", arguments->options, "key=value, for the generator")->type_name("");
-  verb->add_option("-o,--output", arguments->out,
-                   "Write it here, compressed if it ends in .gz or .zst [standard output]")
+  verb->add_option("OPTION", arguments->options, "Option of the generator: key=value")
+      ->type_name("");
+  verb->add_option(
+          "-o,--output", arguments->out,
+          "Write the graph to FILE, compressed if it ends in .gz or .zst [standard output]")
       ->type_name("FILE");
   verb->footer("Example:\n  baechi trace generate layered ops=1000 seed=7 -o graph.json.zst");
   verb->callback([&chosen, arguments] {
@@ -266,7 +271,8 @@ void add_generate(CLI::App& trace, Verb& chosen) {
 }  // namespace
 
 void add_trace(CLI::App& app, Verb& chosen) {
-  CLI::App* trace = app.add_subcommand("trace", "Look at, check, convert or make graph files");
+  CLI::App* trace =
+      app.add_subcommand("trace", "Summarise, check, convert or generate graph files");
   trace->require_subcommand(1);
   add_info(*trace, chosen);
   add_check(*trace, chosen);

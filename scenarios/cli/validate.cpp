@@ -53,31 +53,33 @@ int write_plans(const PlanFlags& flags) {
 }
 
 void add_plan(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand("plan", "Write every placed step of scenarios as a plan");
+  CLI::App* verb =
+      app.add_subcommand("plan", "Write the placed step of each run of scenarios as a plan");
   const auto flags = std::make_shared<PlanFlags>();
   verb->add_option("SCENARIO", flags->scenarios, "Scenario files")->required()->type_name("");
-  verb->add_option("-o", flags->out, "Folder of the run: DIR/plans/* is written anew")
+  verb->add_option("-o", flags->out, "Folder of the run; replaces DIR/plans/*")
       ->required()
       ->type_name("DIR");
   verb->add_option("--mode", flags->mode, "How work is submitted: graph, stream, or eager [graph]")
       ->type_name("M")
       ->check(one_of<SubmitMode>());
   verb->add_option("--bodies", flags->bodies,
-                   "What ops become: spin (of exactly their length), or work (products and passes "
-                   "over memory of as much work) [spin]")
+                   "What an op becomes: spin (keeps the device busy for exactly the op's time) or "
+                   "work (matrix products and passes over memory, as much work as the op's) [spin]")
       ->type_name("B")
       ->check(one_of<Bodies>());
   verb->add_option("--calibration", flags->calibration,
                    "Predict with this calibration [without overheads]")
       ->type_name("FILE");
-  verb->add_option("--budget", flags->budgets,
-                   "Also a plan with this fraction of the predicted peaks as memory, enforced; may "
-                   "be repeated")
+  verb->add_option(
+          "--budget", flags->budgets,
+          "Also write each plan with an enforced memory limit: this fraction of its predicted "
+          "peaks; may be repeated")
       ->type_name("F")
       ->check(CLI::Range(0.01, 10.0))
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_option("--set", flags->sets, "Put VALUE at the dotted KEY of every scenario")
+  verb->add_option("--set", flags->sets, "Set the dotted KEY of every scenario to VALUE")
       ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
@@ -114,34 +116,39 @@ int replay(const ReplayFlags& flags) {
 }
 
 void add_replay(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand(
-      "replay", "Benchmarks and replays on a virtual clock: what a harness writes, without a GPU");
+  CLI::App* verb = app.add_subcommand("replay",
+                                      "Run benchmarks and replays on a virtual clock, without a "
+                                      "GPU; writes the files of a harness");
   const auto flags = std::make_shared<ReplayFlags>();
   verb->add_option("RUN", flags->run, "Folder of the run")->required()->type_name("");
-  verb->add_option("--devices", flags->devices, "At least so many, more if a plan has [4]")
+  verb->add_option("--devices", flags->devices,
+                   "Least number of devices; more if a plan has more [4]")
       ->type_name("N")
       ->check(CLI::Range(1, 64));
-  verb->add_option("--replays", flags->replays, "Of each plan, twice [30]")
+  verb->add_option("--replays", flags->replays, "Replays of each plan in each of two rounds [30]")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
-  verb->add_option("--timelines", flags->timelines, "Replays kept task by task, twice [3]")
+  verb->add_option("--timelines", flags->timelines,
+                   "Replays recorded task by task, of each plan in each round [3]")
       ->type_name("N")
       ->check(CLI::Range(0, 10000));
-  verb->add_option("--rounds", flags->rounds, "Of the benchmarks [20]")
+  verb->add_option("--rounds", flags->rounds, "Rounds of the benchmarks [20]")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
-  verb->add_option("--noise", flags->noise, "Deviation of each task's length [0.005]")
+  verb->add_option("--noise", flags->noise, "Relative deviation of each task's length [0.005]")
       ->type_name("F")
       ->check(CLI::Range(0.0, 0.5));
-  verb->add_option("--jitter-ns", flags->jitter_ns, "Deviation of each replay's gaps [40]")
+  verb->add_option("--jitter-ns", flags->jitter_ns,
+                   "Deviation of the gaps, drawn for each replay, in ns [40]")
       ->type_name("NS")
       ->check(CLI::Range(0.0, 1e6));
-  verb->add_option("--stretch", flags->stretch,
-                   "Lengths in replays, but not in benchmarks, times this: an error for the report "
-                   "to find [1]")
+  verb->add_option(
+          "--stretch", flags->stretch,
+          "Factor on lengths in replays, but not in benchmarks: an error for the report to "
+          "find [1]")
       ->type_name("F")
       ->check(CLI::Range(0.5, 2.0));
-  verb->add_option("--seed", flags->seed, "Of the noise [1]")->type_name("N");
+  verb->add_option("--seed", flags->seed, "Seed of the noise [1]")->type_name("N");
   verb->callback([flags, &chosen] { chosen = [flags] { return replay(*flags); }; });
 }
 
@@ -205,8 +212,9 @@ void add_validation_report(CLI::App& app, Verb& chosen) {
   verb->add_option("RUN", flags->run, "Folder with plans, machine.txt and steps.csv")
       ->required()
       ->type_name("");
-  verb->add_option("--calibration", flags->calibration,
-                   "What to predict with [RUN/calibration.yaml, else fitted to measurements.csv]")
+  verb->add_option(
+          "--calibration", flags->calibration,
+          "Calibration for the predictions [RUN/calibration.yaml, else fitted to measurements.csv]")
       ->type_name("FILE");
   verb->callback([flags, &chosen] { chosen = [flags] { return report_run(*flags); }; });
 }
@@ -222,7 +230,7 @@ void add_validate(CLI::App& app, Verb& chosen) {
   add_calibrate(*verb, chosen);
   add_validation_report(*verb, chosen);
   verb->footer(
-      "The files: validate/FORMATS.md. Without a GPU, on a virtual clock:\n"
+      "validate/FORMATS.md explains the files. Without a GPU, on a virtual clock:\n"
       "  baechi validate plan scenarios/examples/slow_link.yaml -o results/virtual\n"
       "  baechi validate replay results/virtual\n"
       "  baechi validate calibrate results/virtual\n"
