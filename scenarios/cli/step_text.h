@@ -18,6 +18,7 @@ std::string sentence(const OutOfMemory& oom, const Problem& problem, const Place
 std::string step_table(const StepResult& step, const LowerBounds& bounds, const Problem& problem,
                        const Placement& placement);
 
+/// The same facts; the step time is null if the step ran out of memory.
 nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& bounds,
                                  const Problem& problem);
 
