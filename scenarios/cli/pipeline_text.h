@@ -10,7 +10,7 @@ namespace baechi {
 /// The options, the verdict or the times per sample, and one line per stage.
 std::string pipeline_table(const pipeline::PipelineResult& result,
                            const pipeline::PipelineOptions& options, const Cluster& cluster);
-/// The same facts; times are null if the pipeline ran out of memory.
+/// The same facts; simulated times are null if the pipeline ran out of memory.
 nlohmann::ordered_json pipeline_json(const pipeline::PipelineResult& result,
                                      const pipeline::PipelineOptions& options,
                                      const Cluster& cluster);
