@@ -1,5 +1,4 @@
-/// Command-line arguments that several verbs share: a graph file, a component with options,
-/// --format.
+/// Arguments that several verbs share: a graph file, a component with options, --format.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <memory>

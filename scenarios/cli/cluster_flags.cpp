@@ -14,8 +14,7 @@ namespace {
 // The linear fit that Baechi's authors measured over PCIe: 134 us plus 0.1754 us per kB.
 constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::microseconds(134)};
 
-// Stands for the host's memory: small enough (2^50 bytes) that a sum over devices does not
-// overflow.
+// Stands for the host's memory: 2^50 bytes, so that a sum over devices does not overflow.
 constexpr Bytes unlimited{std::int64_t{1} << 50};
 
 /// The cluster, engine and transforms that the flags, a scenario or a trace describe.

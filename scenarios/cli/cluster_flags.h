@@ -1,5 +1,4 @@
-/// The CLUSTER flags: the cluster and engine that a graph runs on, as flags or from a scenario
-/// file.
+/// The CLUSTER flags: the cluster and engine for a graph, typed or taken from a scenario file.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <optional>
@@ -27,9 +26,8 @@ struct TraceExperiment {
   Experiment experiment;
 };
 /// Reads the trace and builds its experiment. The cluster comes from
-/// - the scenario, if --scenario is given, with the scenario's engine and transforms. If the
-/// scenario
-///   is a sweep, its first point is used, and standard error says which point that is;
+/// - the scenario, if --scenario is given, with the scenario's engine and transforms. A sweep gives
+///   its first point, and standard error says which point that is;
 /// - else the flags, if one of them describes the cluster;
 /// - else the trace itself, with its transfer times.
 /// `transforms`, if given, replace the scenario's transforms.

@@ -7,8 +7,7 @@ namespace {
 
 constexpr std::size_t width = 100, column = 34;
 
-/// Breaks `text` at spaces into lines of at most `most` characters; a longer word gets its own
-/// line.
+/// Breaks `text` at spaces into lines of at most `most` characters; a longer word has its own line.
 std::string wrapped(const std::string& text, std::size_t most) {
   std::string out, line;
   std::size_t begin = 0;

@@ -28,8 +28,7 @@ struct Arguments {
 
 constexpr int difference_found = 3;
 
-/// The folders below `below` that have a paper.yaml, sorted: only the one called `name`, or all if
-/// "".
+/// The folders in `below` that have a paper.yaml, sorted: the one called `name`, or all if it is "".
 std::vector<std::string> folders(const std::string& below, const std::string& name) {
   std::vector<std::string> found, names;
   std::error_code none;
