@@ -28,7 +28,7 @@ struct Arguments {
 
 constexpr int difference_found = 3;
 
-/// The folders in `below` that have a paper.yaml, sorted: the one called `name`, or all if it is "".
+/// The folders in `below` that have a paper.yaml, sorted: the one called `name`, or all if "".
 std::vector<std::string> folders(const std::string& below, const std::string& name) {
   std::vector<std::string> found, names;
   std::error_code none;
