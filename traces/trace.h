@@ -1,4 +1,4 @@
-/// A graph with what its file says about it.
+/// A trace: an operator graph, and what its source says about it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,27 +9,28 @@
 
 namespace baechi {
 
-/// How much of a graph its source really knew; the rest is zero. A known zero counts as unknown.
+/// How many ops the source gave times and sizes for; what it did not give is zero in the graph. A
+/// given zero cannot be told from a missing value and counts as missing.
 struct Coverage {
-  std::size_t ops = 0;
-  std::size_t with_time = 0;    ///< on some device kind
-  std::size_t with_bytes = 0;   ///< all outputs have a size; or there are none
-  std::size_t with_memory = 0;  ///< persistent or temporary
+  std::size_t ops = 0;          ///< all ops of the graph
+  std::size_t with_time = 0;    ///< ops with a time on at least one device kind
+  std::size_t with_bytes = 0;   ///< ops whose outputs all have a size, or that have no outputs
+  std::size_t with_memory = 0;  ///< ops with persistent or temporary bytes
 };
 Coverage coverage(const OpGraph& graph);
 
-/// The machine a workload was published for.
+/// The machine that a workload was published for.
 struct ClusterHint {
   std::size_t accelerators = 0;
-  std::size_t cpus = 0;                     ///< cores, without a memory limit
-  Bytes memory{};                           ///< of each accelerator
-  IdVector<TensorId, Duration> transfer{};  ///< of each tensor between devices there
+  std::size_t cpus = 0;                     ///< cores; they have no memory limit
+  Bytes memory{};                           ///< memory limit of each accelerator
+  IdVector<TensorId, Duration> transfer{};  ///< time to send each tensor to another device
 };
 
 struct Trace {
   OpGraph graph{};
-  std::string name{};      ///< of the model; "" if the source has none
-  std::string source{};    ///< who made it, from what: free text
+  std::string name{};      ///< the model's name; "" if the source has none
+  std::string source{};    ///< who made the trace, from what: free text
   std::string format{};    ///< the importer's or generator's name
   std::int64_t batch = 0;  ///< samples per step; 0 if unknown
   Coverage coverage{};
@@ -37,7 +38,7 @@ struct Trace {
   std::vector<std::string> notes{};  ///< what the importer had to decide, one line each
 };
 
-/// What an importer ends with: builder.build(), whose errors then begin with `path`.
+/// builder.build(), with `path` put in front of its error messages. Importers end with this call.
 OpGraph build_graph(OpGraphBuilder builder, const std::string& path,
                     IdVector<OpId, OpId>* renumbered = nullptr);
 

@@ -22,16 +22,17 @@ constexpr DeviceId unplaced{~std::uint32_t{0}};
 
 constexpr std::string_view file_keys[] = {
     "format", "version", "graph", "devices", "placement", "order",
-    // Of `baechi place --format json` and external placers; all but status and detail are skipped.
+    // Keys that `baechi place --format json` and external placers write. All but status and detail
+    // are skipped.
     "placer", "placing_ms", "facts", "status", "detail", "step_time_us"};
 
-/// Finds ops by name. Files mostly list them in the graph's order; one that does not costs a list
-/// of all, sorted by name.
+/// Finds ops by name. Most files list ops in the graph's order; any other order needs a list of all
+/// ops, sorted by name.
 class OpNames {
  public:
   explicit OpNames(const OpGraph& graph) : graph_(graph) {}
 
-  /// Fastest if it is the op behind the one found last.
+  /// Fastest for the op after the one that was found last.
   std::optional<OpId> find(std::string_view name) {
     if (index(next_) < graph_.num_ops() && graph_.name(next_) == name) return found(next_);
     const auto name_of = [this](OpId v) { return graph_.name(v); };
@@ -96,7 +97,7 @@ class Reader {
   void check_format(Json value) {
     if (value.string() == format_name) return;
     value.is_not(fmt::format("\"{}\"", format_name));
-    file_.throw_if_any();  // the rest would only be misread
+    file_.throw_if_any();  // in another format, the rest would be misread
   }
 
   void check_version(Json value) {
@@ -136,7 +137,7 @@ class Reader {
     });
   }
 
-  /// The first op in the list gets the largest priority; those not in it, 0.
+  /// The first op in the list gets the largest priority; ops that are not listed get 0.
   void read_order(Json value) {
     std::vector<OpId> order;
     IdVector<OpId, bool> listed(graph_.num_ops());
@@ -161,7 +162,7 @@ class Reader {
     return std::nullopt;
   }
 
-  /// As did_you_mean, for the first few: it looks at all ops.
+  /// did_you_mean() for the first few mistakes; "" after them, since it looks at all ops.
   std::string suggestion(std::string_view name) {
     if (++suggestions_ > 5 || graph_.num_ops() > 20'000) return "";
     if (names_.empty())
@@ -186,7 +187,7 @@ class Reader {
   const OpGraph& graph_;
   std::size_t num_devices_;
   OpNames ops_;
-  std::vector<std::string> names_;  // of all ops, once a suggestion needs them
+  std::vector<std::string> names_;  // names of all ops; filled for the first suggestion
   std::size_t suggestions_ = 0;
   std::optional<std::size_t> devices_;
   std::optional<DeviceId> highest_;

@@ -44,8 +44,8 @@ class Reader {
   }
 
  private:
-  /// Which op is node i: the one called node<i> or, where the file gave it no name, n<i>. Of n such
-  /// ops in a training graph, node<i>grad is node i + n.
+  /// Numbers the ops: node i is the op called node<i> or, where the file gave it no name, n<i>.
+  /// With n ops called node<i> in a training graph, node<i>grad is node i + n.
   void name_nodes(const OpGraph& graph) {
     const auto number = [](std::string_view name, std::string_view before, std::string_view after) {
       if (!name.starts_with(before) || !name.ends_with(after) ||

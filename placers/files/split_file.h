@@ -1,4 +1,4 @@
-/// Splits as the programs of Tarnawski et al. write them, and as their human experts did.
+/// Reads splits: the placements that the programs and human experts of Tarnawski et al. wrote.
 #pragma once
 #include <string>
 
@@ -6,18 +6,28 @@
 
 namespace baechi {
 
-/// {"fpgas": [{"nodes": [1, 2]}, ...], "cpus": [{"nodes": [...]}]}: the i-th of "fpgas" is the i-th
-/// accelerator, all of "cpus" the cores, in turn; node 7 is the op called `node7` or `n7`, or, of a
-/// training graph with 4 ops of such names, `node3grad`: the authors count backward nodes on. An op
-/// that is not listed goes where the first listed op of its group goes.
+/// Whether `text` looks like a split.
 bool is_split(const std::string& text);
 
-/// Throws InputError with path:line:column, all mistakes at once: not such a file, a node that the
-/// graph does not have or that is listed twice, an op that is placed nowhere.
-/// Throws InfeasibleError if it has more accelerators or cores with nodes than the cluster.
+/// The split in `text` as a placement; `path` is the name in messages. The format:
+///
+/// {"fpgas": [{"nodes": [1, 2]}, ...], "cpus": [{"nodes": [...]}]}
+///
+/// - Devices: the i-th entry of "fpgas" is the i-th accelerator, the i-th entry of "cpus" the i-th
+///   core.
+/// - Nodes: node 7 is the op called `node7` or `n7`. The authors number backward nodes after the
+///   forward nodes: in a training graph with 4 ops called node<i>, node 7 is `node3grad`.
+/// - An op that is not listed goes where the first listed op of its colocation group goes.
+///
+/// Throws InputError with path:line:column and all mistakes at once if
+/// - the text is no split,
+/// - a node is not in the graph or is listed twice, or
+/// - an op gets no device.
+/// Throws InfeasibleError if more accelerators or cores have nodes than the cluster has.
 Placement parse_split(const std::string& text, const std::string& path, const Problem& problem);
 
-/// The split or the placement (placement_file.h) in the file at `path`. Throws as their readers do.
+/// The split or placement (placement_file.h) in the file at `path`. Throws as parse_split() and
+/// read_placement() do.
 Placement read_placement_or_split(const std::string& path, const Problem& problem);
 
 }  // namespace baechi

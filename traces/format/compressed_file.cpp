@@ -22,8 +22,8 @@ namespace baechi {
 namespace {
 
 constexpr std::size_t piece = std::size_t{1} << 18U;
-// No file of ours that is worth reading is compressed to so little: what is beyond both was made to
-// fill the memory of whoever reads it.
+// Limits on decompression. A real trace compresses less than this: a file beyond both limits was
+// made to fill the reader's memory.
 constexpr std::size_t free_expansion = std::size_t{256} << 20U;  // bytes
 constexpr std::size_t most_expansion = 300;                      // times the stored bytes
 
@@ -50,20 +50,20 @@ File opened(const std::string& path) {
 
 }  // namespace
 
-/// Bytes, front to back.
+/// A source of bytes that is read front to back.
 class TextFile::Input {
  public:
   Input() = default;
   virtual ~Input() = default;
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
-  virtual std::size_t read(char* to, std::size_t most) = 0;  ///< how many; 0 at the end
+  virtual std::size_t read(char* to, std::size_t most) = 0;  ///< bytes read; 0 at the end
   std::atomic<std::size_t> bytes_read = 0;
 };
 
 namespace {
 
-/// Those of a file as they are stored, behind some that were read already.
+/// The stored bytes of a file; `begun` holds the bytes at its beginning that were read before.
 class Stored final : public TextFile::Input {
  public:
   Stored(std::string path, File file, std::string begun)
@@ -83,7 +83,7 @@ class Stored final : public TextFile::Input {
   std::string path_;
   File file_;
   std::string begun_;
-  std::size_t at_ = 0;  // in begun_
+  std::size_t at_ = 0;  // position in begun_
 };
 
 class Gunzip final : public TextFile::Input {
@@ -105,7 +105,7 @@ class Gunzip final : public TextFile::Input {
       }
       const bool at_end = z_.avail_in == 0;
       if (ended_ && at_end) return 0;
-      // Members may follow one another; the stream is then their concatenation.
+      // A gzip file may have several members; its text is their concatenation.
       if (ended_ && inflateReset(&z_) != Z_OK) fail(path_, "gzip: cannot go on");
       const int status = inflate(&z_, Z_NO_FLUSH);
       ended_ = status == Z_STREAM_END;
@@ -121,7 +121,7 @@ class Gunzip final : public TextFile::Input {
   const std::string& path_;
   z_stream z_{};
   std::string buffer_ = std::string(piece, '\0');
-  bool ended_ = false;  // a member has
+  bool ended_ = false;  // the current member has ended
 };
 
 class Unzstd final : public TextFile::Input {
@@ -185,8 +185,8 @@ std::string zstd(std::string_view text) {
   return out;
 }
 
-/// Whether a file that begins with `bytes` is zstd: a frame, or one to be skipped, as pzstd puts
-/// first.
+/// Whether a file that begins with `bytes` is zstd: it begins with a frame, or with a skippable
+/// frame, as files of pzstd do.
 bool begins_zstd(std::string_view bytes) {
   if (bytes.starts_with("\x28\xb5\x2f\xfd")) return true;
   return bytes.size() >= 4 && bytes.substr(1, 3) == "\x2a\x4d\x18" &&
@@ -205,7 +205,7 @@ bool write_plain(const std::string& path, const Produce& produce) {
   return std::fclose(file.release()) == 0 && whole;
 }
 
-/// `produce`, or for a name that says so what makes its text compressed.
+/// `produce`, with compression added if the name of `path` ends in .gz or .zst.
 Produce packed(const std::string& path, const Produce& produce) {
   const bool gz = path.ends_with(".gz");
   if (!gz && !path.ends_with(".zst")) return produce;
@@ -302,7 +302,7 @@ void write_file(const std::string& path, const Produce& produce) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status there = fs::status(path, error);
-  if (fs::exists(there) && !fs::is_regular_file(there)) {  // a pipe or device: not to be replaced
+  if (fs::exists(there) && !fs::is_regular_file(there)) {  // a pipe or device: write, not replace
     if (!write_plain(path, bytes)) fail(path, fmt::format("cannot be written: {}", reason(errno)));
     return;
   }

@@ -1,4 +1,4 @@
-/// Files in and out, compressed or not.
+/// Reads and writes text files, compressed or plain.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -9,29 +9,33 @@
 
 namespace baechi {
 
-/// A text file that is read once, front to back; decompressed if its first bytes say gzip or zstd,
-/// whatever its name. A byte order mark at its beginning is skipped. All but path() and the counts
-/// throw InputError if it cannot be read, is cut short or corrupt, is UTF-16, has a zero byte near
-/// its beginning, or is over 256 MiB once decompressed and 300 times what is stored.
+/// A text file that is read once, front to back. It is decompressed if its first bytes say gzip or
+/// zstd, whatever its name. A byte order mark at its beginning is skipped.
+///
+/// All members but path(), bytes() and bytes_read() throw InputError if the file
+/// - cannot be read, is cut short or is corrupt,
+/// - is UTF-16, or has a zero byte near its beginning,
+/// - decompresses to more than 256 MiB and also to more than 300 times its stored bytes.
 class TextFile {
  public:
-  static constexpr std::size_t most_text = std::size_t{1} << 34U;  ///< bytes in one string
+  static constexpr std::size_t most_text = std::size_t{1} << 34U;  ///< limit of rest(), in bytes
 
   explicit TextFile(std::string path);
-  TextFile(std::string path, std::string_view bytes);  ///< as if `bytes` were the file's
+  TextFile(std::string path, std::string_view bytes);  ///< `bytes` stand for the file's
   ~TextFile();
 
   const std::string& path() const { return path_; }  ///< for messages
-  /// At least the first 64 KiB, or all there is; not read by that.
+  /// At least the first 64 KiB, or the whole text if it is shorter. Does not advance the reading.
   std::string_view beginning() const { return beginning_; }
-  /// Appends what comes next, about 256 KiB, to `text`; false at the end.
+  /// Appends the next piece, about 256 KiB, to `text`; false at the end.
   bool read(std::string& text);
-  /// All that was not read, with room behind it, so that JsonFile need not copy it. Throws
-  /// InputError, too, if that is over `most` bytes; HostMemoryError if there is no room for it.
+  /// All text that is not read yet. The string has spare capacity, so that JsonFile need not copy
+  /// it. Throws InputError also if the text is over `most` bytes, and HostMemoryError if this
+  /// machine's memory has no room for it.
   std::string rest(std::size_t most = most_text);
 
-  std::size_t bytes() const { return bytes_; }  ///< of the file as it is stored; 0 if unknown
-  const std::atomic<std::size_t>& bytes_read() const;  ///< of those; may be asked by any thread
+  std::size_t bytes() const { return bytes_; }         ///< size of the stored file; 0 if unknown
+  const std::atomic<std::size_t>& bytes_read() const;  ///< stored bytes read; any thread may ask
 
   class Input;
 
@@ -41,21 +45,21 @@ class TextFile {
 
   std::string path_;
   std::size_t bytes_ = 0;
-  std::unique_ptr<Input> stored_, packed_;  // packed_ decompresses stored_, or is null
+  std::unique_ptr<Input> stored_, packed_;  // packed_ decompresses stored_; null for plain text
   std::string beginning_;
   bool begun_ = false;
-  std::size_t expanded_ = 0;  // bytes made of stored_, decompressed or not
+  std::size_t expanded_ = 0;  // bytes of text so far, after decompression
 };
 
-/// All of the file at `path`, as TextFile::rest().
+/// The whole text of the file at `path`. Throws as TextFile::rest().
 std::string read_file(const std::string& path, std::size_t most = TextFile::most_text);
 
-/// Writes `text` to `path`, compressed if the name ends in .gz or .zst. The file appears whole or
-/// not at all: it is written aside, in the same folder, and renamed. Equal text, equal bytes.
-/// Throws InputError if it cannot be written.
+/// Writes `text` to `path`, compressed if the name ends in .gz or .zst. The write is atomic: the
+/// text goes to a temporary file in the same folder, which is then renamed. Equal texts give equal
+/// bytes. Throws InputError if the file cannot be written.
 void write_file(const std::string& path, std::string_view text);
-/// The same of a text that `produce` hands over in pieces, all of which are held only if they are
-/// to be compressed.
+/// The same for a text that `produce` hands over in pieces. Only a compressed file needs all pieces
+/// in memory at once.
 using TextSink = std::function<void(std::string_view)>;
 void write_file(const std::string& path, const std::function<void(const TextSink&)>& produce);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t most_listed = 20;
 
-/// Bytes before the first that is not part of valid UTF-8.
+/// The number of bytes before the first one that is not valid UTF-8.
 std::size_t valid_prefix(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {
@@ -42,7 +42,7 @@ std::string_view reason(simdjson::error_code error) {
   }
 }
 
-/// Where a string goes wrong in a text of which simdjson says that one does.
+/// Offset and description of the first broken string. simdjson says that there is one, not where.
 std::pair<std::size_t, std::string_view> broken_string(std::string_view text) {
   constexpr std::string_view unclosed = "a string without its closing quote";
   bool inside = false;
@@ -81,7 +81,7 @@ bool JsonFile::next_piece() {
   if (!pieces_) return false;
   if (!(ahead_.valid() ? ahead_.get() : pieces_->next(next_))) return false;
   std::swap(piece_, next_);
-  if (piece_.closing > 0)  // it is not the last: the next is read while this one is
+  if (piece_.closing > 0)  // not the last piece: prepare the next meanwhile
     ahead_ = std::async(std::launch::async, [this] { return pieces_->next(next_); });
   piece_.text.reserve(piece_.text.size() + simdjson::SIMDJSON_PADDING);
   text_ = piece_.text;
@@ -135,7 +135,7 @@ JsonPlace JsonFile::place(std::size_t offset) {
 }
 
 void JsonFile::mistake(std::size_t offset, std::string what) {
-  // To look for the place takes time.
+  // Finding the place takes time, so it is skipped for mistakes that are not listed.
   mistake(mistakes_.size() < most_listed ? place(offset) : JsonPlace{}, std::move(what));
 }
 
@@ -168,7 +168,7 @@ void JsonFile::syntax_error(std::size_t offset, std::string_view what) {
   if (mistakes_.size() == most_listed) mistakes_.pop_back();
   mistake(offset, fmt::format("not JSON: {}", what));
   throw_if_any();
-  std::abort();  // not reached: there is one
+  std::abort();  // not reached: there is at least this mistake
 }
 
 void JsonFile::broken(simdjson::error_code error) {
@@ -185,7 +185,7 @@ bool JsonFile::known(simdjson::ondemand::field& field, const JsonKeys& keys, std
   std::size_t tried = 0;
   for (; tried < n; ++tried, key = key + 1 < n ? key + 1 : 0)
     if (field.key().unsafe_is_equal(keys.names[key])) break;
-  if (tried == n) {  // unknown, or written with escapes
+  if (tried == n) {  // the key is unknown or has escapes
     std::string_view name;
     if (const auto error = field.unescaped_key().get(name); error != simdjson::SUCCESS)
       syntax_error(offset_of(raw), reason(error));
@@ -258,7 +258,7 @@ void Json::is_not(std::string_view expected) {
     file_->syntax_error(offset(), "a value is missing");
   if (found.starts_with('{')) found = "an object";
   if (found.starts_with('[')) found = "a list";
-  // Not half a character.
+  // Cut at the end of a character, not inside it.
   while (!found.empty() && !simdjson::validate_utf8(found)) found.pop_back();
   mistake(fmt::format("{}{} is not {}", found, token().size() > 40 ? "..." : "", expected));
 }

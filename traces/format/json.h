@@ -1,5 +1,6 @@
-/// JSON read once, front to back, with every mistake at its line and column: a thin layer over
-/// simdjson's On-Demand parser. Include it in the .cpp that reads a format, never in a header.
+/// A JSON reader that reports every mistake by line and column: a thin layer over simdjson's
+/// On-Demand parser. It reads a text once, front to back. Include it in the .cpp that reads a
+/// format, never in a header.
 #pragma once
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -20,47 +21,49 @@ namespace baechi {
 
 class Json;
 
-/// The keys of one kind of object; the first `required` must be there. Others are mistakes, unless
-/// they begin with "x-". At most 64.
+/// The keys of one kind of object, at most 64. The first `required` keys must be present. A key
+/// that is not listed is a mistake, unless it begins with "x-".
 struct JsonKeys {
-  std::string_view object;  ///< "an op", for messages
+  std::string_view object;  ///< the object's name in messages: "an op"
   std::span<const std::string_view> names;
   std::size_t required = 0;
 };
 
-/// A JSON text that is being read, and what was found wrong in it.
+/// A JSON text that is being read, and the mistakes found in it.
 class JsonFile {
  public:
-  /// `text` outlives this; it is copied unless its capacity() leaves simdjson's 64 bytes behind it.
-  /// Throws InputError if it is not UTF-8, empty or over 4 GB.
+  /// Reads `text`, which must outlive this. The text is copied unless its capacity() leaves the 64
+  /// bytes behind it that simdjson needs. Throws InputError if the text is not UTF-8, is empty or
+  /// is over 4 GB.
   JsonFile(std::string_view path, const std::string& text);
-  /// To be read by object(), piece by piece, and so of any length; `file` outlives this. Throws as
-  /// `file` does, and as the other of each piece.
+  /// Streams `file`, which must outlive this, so it may be of any length; call object(). Throws
+  /// what `file` throws, and what the other constructor throws, for each piece.
   explicit JsonFile(TextFile& file);
   JsonFile(const JsonFile&) = delete;
   JsonFile& operator=(const JsonFile&) = delete;
 
-  /// The one value of the file; to be read before finish(). Throws InputError if it is neither an
-  /// object nor a list.
+  /// The outermost value of the file. Read it before finish(). Throws InputError if it is neither
+  /// an object nor a list.
   Json root();
-  /// root().object(), if need be in pieces: a list may come in several, one call of `field` each.
-  /// Strings and offsets then hold for the time of such a call.
+  /// root().object(), piece by piece for a streamed file. A list may then be spread over several
+  /// pieces: `field` is called once per piece. Strings and offsets are valid during one call only.
   template <class Field>
   void object(const JsonKeys& keys, Field&& field);
 
-  /// Of the byte at `offset`, as Json::offset() gives it.
+  /// Line and column of the byte at `offset`, a value of Json::offset().
   JsonPlace place(std::size_t offset);
-  /// "path:line:column: what", to be thrown with all others.
+  /// Records the mistake "path:line:column: what"; finish() throws all recorded mistakes.
   void mistake(JsonPlace place, std::string what);
   void mistake(std::size_t offset, std::string what);
 
-  /// Throws InputError if there were mistakes (20 of them, by place), or the file goes on.
+  /// Throws InputError if there were mistakes (the first 20 found, sorted by place), or if text
+  /// follows the outermost value.
   void finish();
 
-  /// As finish(), where there is more to check than the file's end.
+  /// Throws InputError if there were mistakes, as finish() does; does not look at the file's end.
   void throw_if_any() const;
 
-  /// Of broken JSON, at once, together with the mistakes before it.
+  /// Throws at once on broken JSON, together with the mistakes before it.
   [[noreturn]] void syntax_error(std::size_t offset, std::string_view what);
 
  private:
@@ -86,11 +89,11 @@ class JsonFile {
 
   std::string path_;
   std::optional<JsonPieces> pieces_;
-  JsonPiece piece_;  // whose text may be elsewhere
+  JsonPiece piece_;  // the piece being read; its `text` is empty where text_ views the caller's
   JsonPiece next_;
-  std::future<bool> ahead_;  // of making next_; whether there is one
+  std::future<bool> ahead_;  // makes next_ meanwhile; false if there is no further piece
   std::string_view text_;    // followed by SIMDJSON_PADDING readable bytes
-  JsonPlace asked_;          // of the byte at asked_at_ in text_
+  JsonPlace asked_;          // place of the byte at asked_at_ in text_
   std::size_t asked_at_ = 0;
   simdjson::ondemand::parser parser_;
   simdjson::ondemand::document document_;
@@ -98,9 +101,9 @@ class JsonFile {
   std::size_t unlisted_ = 0;
 };
 
-/// One value, not yet read. Read it at most once, and before the value behind it. What is not as
-/// asked is a mistake; the answer then is 0, "" or nothing, and reading goes on. Broken JSON throws
-/// InputError at once. Strings live as long as the JsonFile, or the piece of it.
+/// One value that is not read yet. Read it at most once, and before the next value. A value of the
+/// wrong type is a mistake: the answer is 0, "" or nothing, and reading goes on. Broken JSON throws
+/// InputError at once. Strings live as long as the JsonFile or, of a streamed file, the piece.
 class Json {
  public:
   Json(JsonFile& file, std::string_view label, simdjson::ondemand::value value)
@@ -110,43 +113,43 @@ class Json {
   std::int64_t whole();  ///< a whole number >= 0; may be written as 1e3 or 1024.0
   double number();       ///< a finite number >= 0
   bool boolean();        ///< true, false, 1 or 0
-  /// The position of the value, a string, among `words`; 0, and a mistake, if it is none of them.
+  /// Index in `words` of the value, a string. If it is none of them: a mistake, and 0.
   std::size_t one_of(std::span<const std::string_view> words);
-  /// The value of the enum whose word the string is; the first, and a mistake, if there is none.
+  /// The enumerator that the string names. If it names none: a mistake, and the first enumerator.
   template <NamedEnum E>
   E one_of() {
     return all<E>()[one_of(all_words<E>())];
   }
 
-  /// field(name, value) for each key; `name` is one of keys.names. A value that `field` does not
-  /// read is skipped.
+  /// Calls field(name, value) for each key; `name` is one of keys.names. A value that `field` does
+  /// not read is skipped.
   template <class Field>
   void object(const JsonKeys& keys, Field&& field);
-  /// field(name, value) for each key of an object whose keys are free. Repeated keys are the
-  /// caller's to refuse.
+  /// Calls field(name, value) for each key of an object that may have any keys. The caller must
+  /// check for repeated keys.
   template <class Field>
   void entries(Field&& field);
-  /// element(value) for each.
+  /// Calls element(value) for each element of a list.
   template <class Element>
   void list(Element&& element);
 
   bool is_object() { return starts_with('{'); }
   bool is_null() { return token() == "null"; }
 
-  std::string_view token();  ///< the value as written; of an object or list its bracket
+  std::string_view token();  ///< the value as written; for an object or list, its opening bracket
   std::size_t offset() { return file_->offset_of(start()); }
-  void mistake(std::string_view what) {  ///< "label: what", here
+  void mistake(std::string_view what) {  ///< records "label: what" at this value's place
     file_->mistake(offset(), fmt::format("{}: {}", label_, what));
   }
-  void is_not(std::string_view expected);  ///< "label: 'found' is not expected", here
+  void is_not(std::string_view expected);  ///< records "label: 'found' is not expected"
 
  private:
   friend class JsonFile;
-  /// What fields of one object have in common: which keys were seen, and the last one.
+  /// The state of reading one object, kept across its pieces.
   struct Fields {
-    std::uint64_t seen = 0;
-    std::size_t key = 0;  // in the order of keys.names, usually
-    bool known = true;    // else the last one's was none of those
+    std::uint64_t seen = 0;  // one bit per key of keys.names
+    std::size_t key = 0;     // index in keys.names of the last known key
+    bool known = true;       // whether the last key was in keys.names
   };
   template <class Field>
   void each_field(const JsonKeys& keys, Fields& fields, bool goes_on, Field&& field);
@@ -158,11 +161,11 @@ class Json {
   }
 
   JsonFile* file_;
-  std::string_view label_;  // its key, or that of the list it is in
+  std::string_view label_;  // the value's key; for an element, the key of its list
   simdjson::ondemand::value value_;
 };
 
-/// `goes_on`: the first field is more of the last one.
+/// `goes_on`: the first field continues the last field of the piece before.
 template <class Field>
 void Json::each_field(const JsonKeys& keys, Fields& fields, bool goes_on, Field&& field) {
   simdjson::ondemand::object object;

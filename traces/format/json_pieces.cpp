@@ -13,10 +13,11 @@ namespace {
 
 constexpr std::string_view blank = " \t\r\n";
 
-/// The highest bit of each byte of `word` that is a quote, a bracket, a backslash or a bar.
+/// Marks structural bytes: sets the highest bit of each byte of `word` that is a quote, a bracket,
+/// a backslash or a bar.
 std::uint64_t structure(std::uint64_t word) {
   constexpr std::uint64_t each = 0x0101'0101'0101'0101, low = 0x7f * each;
-  const std::uint64_t quote = word ^ '"' * each;  // 0 where there is one
+  const std::uint64_t quote = word ^ '"' * each;  // a byte is 0 if it was a quote
   const std::uint64_t other = ((quote & low) + low) | quote;
   // '[', '\\' and ']' are '{', '|' and '}' without the bit 0x20: 0x7b to 0x7d.
   const std::uint64_t c = (word | 0x20 * each) & low;
@@ -61,7 +62,7 @@ bool JsonPieces::walk() {
       std::memcpy(&word, text_.data() + begin, size - begin);
     for (std::uint64_t found = structure(word); found != 0; found &= found - 1) {
       const std::size_t at = begin + static_cast<std::size_t>(std::countr_zero(found)) / 8;
-      if (at < at_) continue;  // behind a backslash
+      if (at < at_) continue;  // escaped by a backslash
       if (look(at)) return true;
     }
   }
@@ -116,7 +117,7 @@ bool JsonPieces::next(JsonPiece& piece) {
     text_ += "]}";
     piece.opening = std::exchange(opening_, opening);
     at_ = opening_;
-    key_ = key_end_ = 0;  // a list without a key, in broken text, has none
+    key_ = key_end_ = 0;  // a list without a key (broken JSON) gets an empty one
   } else {
     piece.opening = opening_;
     done_ = true;

@@ -1,4 +1,4 @@
-/// A long JSON text as a row of short ones, so that no more of it need be in memory.
+/// Cuts a long JSON text into short JSON texts, so that only one or two must be in memory at once.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -8,39 +8,41 @@
 
 namespace baechi {
 
-/// Of a byte in a file, from 1; columns count characters.
+/// Line and column of a byte in a file, counted from 1. Columns count characters.
 struct JsonPlace {
   std::size_t line = 1, column = 1;
   auto operator<=>(const JsonPlace&) const = default;
 };
 
-/// The place behind `text`, which begins at `from`.
+/// The place of the byte after `text`, which begins at `from`.
 JsonPlace behind(JsonPlace from, std::string_view text);
 
-/// Part of a JSON text, whole in itself: where it begins or ends inside a list of the outermost
-/// object, that is opened or closed for it, as in {"ops": [{...}, {...}]}.
+/// A part of a JSON text that is a valid JSON text itself. A piece that begins or ends inside a
+/// list of the outermost object gets extra brackets in front or at the end. Example: the text
+/// {"ops": [{"a":1}, {"b":2}]} gives {"ops": [{"a":1}]} and {"ops": [{"b":2}]}.
 struct JsonPiece {
   std::string text;
-  std::size_t opening = 0;  ///< bytes in front that the file does not have here
-  std::size_t closing = 0;  ///< and at the end
-  JsonPlace place;          ///< in the file, of the byte behind `opening`
+  std::size_t opening = 0;  ///< bytes added in front
+  std::size_t closing = 0;  ///< bytes added at the end
+  JsonPlace place;          ///< place in the file of the first byte after `opening`
 };
 
-/// Cuts between two objects (or lists) of a list in the outermost object, and nowhere else: other
-/// files are one piece. It does not check the text; what is broken stays broken in some piece.
+/// Cuts only between two objects (or lists) of a list in the outermost object; a file without such
+/// a list is one piece. The text is not checked: broken JSON stays broken in one of the pieces.
 class JsonPieces {
  public:
-  static constexpr std::size_t usual = std::size_t{1} << 20U;
-  static constexpr std::size_t most = std::size_t{1} << 32U;  ///< simdjson takes no more
+  static constexpr std::size_t usual = std::size_t{1} << 20U;  ///< default of `least`, in bytes
+  static constexpr std::size_t most = std::size_t{1} << 32U;   ///< bytes; simdjson's limit
 
   explicit JsonPieces(TextFile& file, std::size_t least = usual) : file_(file), least_(least) {}
 
-  /// The next piece, which is all there is or at least `least` bytes; false at the end. Throws
-  /// InputError, beside what `file` throws, if a piece would be over `most` bytes.
+  /// Sets `piece` to the next piece, of at least `least` bytes unless it is the last; false at the
+  /// end. Throws what `file` throws, and InputError if a piece would be over `most` bytes.
   bool next(JsonPiece& piece);
 
  private:
-  /// Walks over what was read; true where it can be cut: behind cut_end_ and before cut_begin_.
+  /// Walks over text_. True at the first possible cut after least_ bytes: the piece ends at
+  /// cut_end_, and the next piece begins at cut_begin_.
   bool walk();
   bool look(std::size_t at);
   bool may_cut_at(std::size_t at);
@@ -55,9 +57,9 @@ class JsonPieces {
   std::size_t at_ = 0;
   std::size_t depth_ = 0;  // open brackets
   bool inside_string_ = false;
-  bool in_object_ = false;             // at depth 1
-  bool in_list_ = false;               // at depth 2, in an object
-  bool ended_ = false;                 // the outermost value has
+  bool in_object_ = false;             // the bracket at depth 1 is an object's
+  bool in_list_ = false;               // the bracket at depth 2 is a list's, inside an object
+  bool ended_ = false;                 // the outermost value has ended
   std::size_t key_ = 0, key_end_ = 0;  // the last string at depth 1, with its quotes
   std::string list_;                   // the key of the list at depth 2, with its quotes
   std::size_t cut_end_ = 0, cut_begin_ = 0;

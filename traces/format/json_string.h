@@ -1,4 +1,4 @@
-/// Text as a JSON string.
+/// Writes text as a JSON string.
 #pragma once
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 
 namespace baechi {
 
-/// `text`, which is UTF-8, in quotes and escaped.
+/// `text`, which must be UTF-8, escaped and in quotes.
 std::string json_string(std::string_view text);
 
-/// The same, at the end of `out`.
+/// Appends the same to `out`.
 void append_json_string(fmt::memory_buffer& out, std::string_view text);
 
 }  // namespace baechi

@@ -24,7 +24,7 @@ void put(fmt::memory_buffer& out, std::int64_t n) {
   put(out, std::string_view(fmt::format_int(n).c_str()));
 }
 
-/// Microseconds, to the nanosecond: "12.5".
+/// Appends `time` in microseconds with up to three decimals: "12.5".
 void put_us(fmt::memory_buffer& out, Duration time) {
   put(out, time.count() / 1000);
   std::int64_t rest = time.count() % 1000;
@@ -109,13 +109,14 @@ void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   put(out, "}");
 }
 
-/// The data edges, or the control edges, in the order they were added; calls `written` after each.
+/// Writes the data edges (or the control edges) in the order they were added; calls `written` after
+/// each edge.
 void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control, const auto& written) {
   std::vector<EdgeId> order;
   std::uint32_t ranks = 0;
   for (const EdgeId e : graph.edges()) ranks = std::max(ranks, graph.added(e) + 1);
   constexpr EdgeId none{~std::uint32_t{0}};
-  order.assign(ranks, none);  // an edge that was added twice leaves a hole
+  order.assign(ranks, none);  // a repeated edge leaves a hole
   for (const EdgeId e : graph.edges())
     if (graph.tensor(graph.edge(e).tensor).control == control) order[graph.added(e)] = e;
   bool first = true;
@@ -138,7 +139,7 @@ void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control, cons
   if (!first) put(out, "\n ");
 }
 
-/// Hands the file's text to `sink`, piece by piece.
+/// Hands the text of the trace file to `sink`, piece by piece.
 void put_trace(const Trace& trace, const TextSink& sink) {
   fmt::memory_buffer out;
   const auto hand_over = [&] {
@@ -193,10 +194,10 @@ constexpr std::string_view edge_names[] = {"from", "to", "output"};
 constexpr JsonKeys edge_keys{"an edge", edge_names, 2};
 constexpr JsonKeys control_keys{"a control", std::span(edge_names).first(2), 2};
 
-/// "12.5" as nanoseconds: microseconds with at most three decimals, as we write them.
+/// The time in a text such as "12.5": microseconds with at most three decimals, as put_us() writes.
 std::optional<Duration> exact_microseconds(std::string_view text) {
   constexpr std::size_t longest = 20;                   // 16 digits, the point and 3 digits
-  constexpr std::int64_t most = 4'600'000'000'000'000;  // as from_us()
+  constexpr std::int64_t most = 4'600'000'000'000'000;  // same limit as from_us()
   if (text.empty() || text.size() > longest || text.front() == '.') return std::nullopt;
   std::int64_t ns = 0;
   std::size_t i = 0;
@@ -230,7 +231,7 @@ class TraceReader {
     Name name;
     Where where{};
   };
-  using Reference = NameAt<std::string_view, std::size_t>;  // in the piece being read
+  using Reference = NameAt<std::string_view, std::size_t>;  // valid for the piece being read
   using Kept = NameAt<std::string, JsonPlace>;
   template <class Name>
   struct FileEdge {
@@ -252,7 +253,7 @@ class TraceReader {
   static Reference reference(Json value) { return {value.string(), value.offset()}; }
   Kept kept(const Reference& r) { return {std::string(r.name), file_.place(r.where)}; }
   std::optional<OpId> find(std::string_view name);
-  /// Nothing, and a mistake, if there is no such op.
+  /// The op that `reference` names. If there is none: a mistake, and nothing.
   std::optional<OpId> resolve(const auto& reference, std::string_view key);
   void add(const auto& edge);
   void add_waiting();
@@ -261,13 +262,13 @@ class TraceReader {
   JsonFile file_;
   OpGraphBuilder builder_;
   std::vector<std::uint32_t> first_tensor_{0};                 // [num_ops + 1]
-  std::vector<OpId> recent_ = std::vector<OpId>(4096, no_op);  // by hash of the name
+  std::vector<OpId> recent_ = std::vector<OpId>(4096, no_op);  // by hash of the op's name
   OpId last_reader_ = no_op;
   bool have_ops_ = false;
-  std::vector<FileEdge<Kept>> waiting_;          // edges that stand before the ops
-  std::vector<std::pair<OpId, Kept>> forwards_;  // to ops that stand further on
+  std::vector<FileEdge<Kept>> waiting_;          // edges that the file has before its ops
+  std::vector<std::pair<OpId, Kept>> forwards_;  // `forward` of an op that the file has later
   std::size_t unresolved_ = 0;
-  // Of the op being read:
+  // The op being read: time by device kind.
   std::vector<std::pair<std::string_view, std::optional<Duration>>> times_;
   std::vector<OpWork> kernels_;
   std::vector<Output> outputs_;
@@ -370,15 +371,15 @@ void TraceReader::read_edge(Json value, bool control) {
     else
       edge.output = v.whole();
   });
-  if (edge.from.where == 0 || edge.to.where == 0) return;  // a key is missing: noted already
+  if (edge.from.where == 0 || edge.to.where == 0) return;  // a key is missing: reported before
   if (have_ops_)
     add(edge);
   else
     waiting_.push_back({kept(edge.from), kept(edge.to), edge.output, control});
 }
 
-/// builder_.find(name); but edges mostly name ops that others named not long before, or the one
-/// behind the last reader, and to look into the table of all names is to wait for memory.
+/// builder_.find(name) with two shortcuts, because a look-up in the table of all names waits for
+/// memory: an edge mostly names an op that was named recently, or the op after the last reader.
 std::optional<OpId> TraceReader::find(std::string_view name) {
   const auto is = [&](OpId v) { return index(v) < builder_.num_ops() && builder_.name(v) == name; };
   OpId& recent = recent_[std::hash<std::string_view>{}(name) % recent_.size()];
@@ -391,7 +392,7 @@ std::optional<OpId> TraceReader::find(std::string_view name) {
 
 std::optional<OpId> TraceReader::resolve(const auto& reference, std::string_view key) {
   if (const auto v = find(reference.name)) return v;
-  std::vector<std::string> names;  // to suggest one, for the first few and among not too many
+  std::vector<std::string> names;  // for "did you mean": for the first mistakes, in small graphs
   if (++unresolved_ <= 20 && builder_.num_ops() <= 10'000)
     for (const OpId v : id_range<OpId>(0, builder_.num_ops())) names.emplace_back(builder_.name(v));
   file_.mistake(reference.where, fmt::format("{}: no op '{}'{}", key, reference.name.substr(0, 60),

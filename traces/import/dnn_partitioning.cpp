@@ -13,15 +13,18 @@ namespace {
 // cost (ms), size (bytes)}. "FPGA" is any accelerator. Source: Tarnawski et al., NeurIPS 2020, and
 // its repository msr-fiddle/dnn-partitioning.
 //
-// Decisions: a node's size is all that stays while the model is trained, weights and activations
-// alike, and becomes persistent bytes; outputs come on top while they live. A node has one output,
-// the largest of the sizes its edges state (the released training LayerGraphs state several).
+// Decisions:
+// - A node's size becomes persistent bytes: it is all that stays on the device during training,
+//   weights and activations alike. Outputs are added to it while they live.
+// - A node has one output, of the largest size that its edges state (edges of one node state
+//   several sizes in the released training LayerGraphs).
 //
 // The released training LayerGraphs give the backward pass as a copy of the forward pass, in the
-// same direction and without an edge between the two: enough for the authors' programs, which only
-// add up loads, but no step could run so. `backward: mirrored` reverses the edges of the copy: the
-// backward node of a reader sends a gradient, as large as the tensor it read, to the backward node
-// of the writer; and every backward node reads what its forward node writes.
+// same direction and without an edge between the two passes. That is enough for the authors'
+// programs, which only add up loads, but it is no training step. `backward: mirrored` makes one:
+// - It reverses the edges of the copy: the backward node of a reader sends a gradient, as large as
+//   the tensor that the reader read, to the backward node of the writer.
+// - Every backward node reads the output of its forward node.
 
 constexpr std::string_view file_names[] = {"nodes", "edges", "maxSizePerFPGA", "maxFPGAs",
                                            "maxCPUs"};
@@ -36,14 +39,14 @@ constexpr JsonKeys edge_keys{"an edge", edge_names, 4};
 constexpr const char* accelerator = "accelerator";
 constexpr const char* cpu = "cpu";
 
-/// Milliseconds, scaled, to nanoseconds.
+/// The time in nanoseconds of a value in milliseconds, times `scale`.
 Duration milliseconds(Json value, double scale = 1.0) {
   const auto time = from_us(value.number() * scale * 1e3);
   if (!time) value.is_not("a time below 146 years");
   return time.value_or(Duration{});
 }
 
-/// Bytes that may be written with a fraction, rounded up.
+/// Bytes, rounded up if the file has a fraction.
 Bytes rounded_up(Json value) {
   const double bytes = std::ceil(value.number());
   if (bytes < 0x1p62) return {static_cast<std::int64_t>(bytes)};
@@ -84,7 +87,7 @@ class DnnPartitioningReader {
     bool used = false, sizes_differ = false, costs_differ = false;
     Bytes size{};
     Duration cost{};
-    std::vector<Duration> tensor_costs{};  // of the tensors that were made of it
+    std::vector<Duration> tensor_costs{};  // of the tensors made from this output
   };
 
   void read_node(Json value);
@@ -103,15 +106,15 @@ class DnnPartitioningReader {
   double cost_scale_;
   bool mirrored_;
   std::string text_;
-  JsonFile file_;  // behind the options: the reference asks for them without a file
+  JsonFile file_;  // after the options: the reference asks for them without a file
   OpGraphBuilder builder_;
   std::unordered_map<std::int64_t, OpId> op_of_;  // by the file's id
   std::vector<OpId> backward_;                    // ascending
-  std::vector<OpId> forward_;                     // [backward_], the op it differentiates, or no_op
+  std::vector<OpId> forward_;                     // [backward_] the op it differentiates, or no_op
   std::vector<FileEdge> edges_;
   IdVector<OpId, Output> output_;
   std::size_t renamed_ = 0;
-  std::size_t reversed_ = 0;  // edges
+  std::size_t reversed_ = 0;  // number of reversed edges
 };
 
 std::string DnnPartitioningReader::unique_name(std::string_view name, std::int64_t id) {
@@ -149,7 +152,7 @@ void DnnPartitioningReader::read_node(Json value) {
     else
       size = rounded_up(v);
   });
-  if (!id) return;  // noted already
+  if (!id) return;  // reported before
   if (op_of_.contains(*id)) value.mistake(fmt::format("two nodes have the id {}", *id));
   const OpId op = builder_.add_op({.name = unique_name(name, *id),
                                    .persistent = size,
@@ -194,7 +197,7 @@ void DnnPartitioningReader::add_edges() {
     if (!from || !to) continue;
     pairs.emplace_back(*from, *to);
     Output& output = output_[*from];
-    // A nanosecond: costs are decimal numbers.
+    // Costs are decimal numbers in the file and whole nanoseconds here, so they compare exactly.
     output.sizes_differ |= output.used && output.size != edge.size;
     output.costs_differ |= output.used && output.cost != edge.cost;
     output.used = true;
@@ -209,7 +212,7 @@ void DnnPartitioningReader::add_edges() {
   for (const auto& [from, to] : pairs) builder_.add_edge(tensor[from], to);
 }
 
-/// A tensor of `producer` that is as large as `output` and costs as much.
+/// Adds a tensor of `producer` with the size and the cost of `output`.
 TensorId DnnPartitioningReader::add_tensor(OpId producer, const Output& output) {
   const TensorId t = builder_.add_tensor(producer, output.size);
   if (measured_) builder_.set_transfer(t, output.cost);
@@ -217,7 +220,7 @@ TensorId DnnPartitioningReader::add_tensor(OpId producer, const Output& output) 
   return t;
 }
 
-/// Whether every backward node has a forward node of its own and no edge joins the two passes.
+/// Whether each backward node has its own forward node, and no edge joins the two passes.
 bool DnnPartitioningReader::is_copy_of_forward(
     const std::vector<std::pair<OpId, OpId>>& edges) const {
   return !backward_.empty() && std::ranges::find(forward_, no_op) == forward_.end() &&
@@ -244,7 +247,8 @@ void DnnPartitioningReader::add_mirrored(const std::vector<std::pair<OpId, OpId>
   }
 }
 
-/// The training LayerGraphs call the backward node of `node7` `node7grad`.
+/// Finds the forward node of each backward node by name: the training LayerGraphs call the backward
+/// node of `node7` `node7grad`.
 void DnnPartitioningReader::find_forward() {
   constexpr std::string_view suffix = "grad";
   for (const OpId v : backward_) {
@@ -273,7 +277,7 @@ void DnnPartitioningReader::write_notes(Trace& trace) const {
         "backward: mirrored: {} edges between backward ops were reversed, and each of {} backward "
         "ops reads what its forward op writes (backward: as_given keeps the file's edges)",
         reversed_, backward_.size()));
-  // The authors' costs are sizes over 2 GiB/s.
+  // The authors' costs are sizes divided by 2 GiB/s.
   double cost = 0.0, expected = 0.0;
   for (const Output& output : output_) {
     cost += static_cast<double>(output.cost.count());

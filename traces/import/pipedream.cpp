@@ -18,11 +18,14 @@ namespace {
 //   <tab>node1 -- node2                                         " -- stage_id=0")
 // Source: PipeDream (Narayanan et al., SOSP 2019) and its repository msr-fiddle/pipedream.
 //
-// Decisions: a node becomes a forward op `node1` and, if training, a backward op `node1_grad` on
-// the same device. The forward op holds the parameters, once per copy that training keeps, and
-// writes the activation (several, "[a; b]", are one of their sum, since edges do not say which they
-// carry). The backward op reads that activation, and the gradient that each reader of it sends
-// back, which has its size.
+// Decisions:
+// - A node becomes a forward op `node1` and, if training, a backward op `node1_grad`, which share a
+//   colocation group.
+// - The forward op holds the parameters, once per copy that training keeps.
+// - The forward op writes the activation. Several activations, "[a; b]", become one tensor of their
+//   total size, since edges do not say which activation they carry.
+// - The backward op reads the activation, and one gradient of the activation's size from each
+//   reader of the activation.
 
 using Place = std::pair<std::size_t, std::size_t>;  // line, column
 
@@ -32,7 +35,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-/// The text up to `separator`, which goes too, or all of it.
+/// Removes the text up to `separator`, and the separator, from `text`; returns the text before the
+/// separator. Without a separator, takes all of `text`.
 std::string_view take(std::string_view& text, std::string_view separator) {
   const std::size_t end = text.find(separator);
   const std::string_view piece = text.substr(0, end);
@@ -70,7 +74,7 @@ class PipedreamReader {
   void read_values(std::string_view text, std::array<double, values>& found);
   Duration time(double ms, std::string_view line);
   const Node* node_called(std::string_view name);
-  /// `where` is part of the line being read.
+  /// Records a mistake at `where`, which is part of the line being read.
   void mistake(std::string_view where, std::string_view what);
 
   std::string path_, text_;
@@ -78,10 +82,10 @@ class PipedreamReader {
   double copies_;
   OpGraphBuilder builder_;
   std::vector<Node> nodes_;
-  IdVector<OpId, std::uint32_t> node_of_;  // of forward and backward ops
+  IdVector<OpId, std::uint32_t> node_of_;  // node of each forward and backward op
   std::vector<std::string_view> edge_lines_;
   std::set<std::pair<OpId, OpId>> edges_;
-  std::vector<std::pair<std::size_t, std::string>> mistakes_;  // by offset
+  std::vector<std::pair<std::size_t, std::string>> mistakes_;  // offset in the text, message
   std::size_t unlisted_ = 0;
 };
 
@@ -93,7 +97,7 @@ void PipedreamReader::mistake(std::string_view where, std::string_view what) {
   }
   const auto offset = static_cast<std::size_t>(where.data() - text_.data());
   const std::string_view before = std::string_view(text_).substr(0, offset);
-  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  const std::size_t line_start = before.rfind('\n') + 1;  // 0 on the first line: npos + 1
   mistakes_.emplace_back(offset,
                          fmt::format("{}:{}:{}: {}", path_, 1 + std::ranges::count(before, '\n'),
                                      1 + offset - line_start, what));
@@ -156,7 +160,7 @@ void PipedreamReader::read_node(std::string_view line) {
   constexpr std::string_view separator = " -- ";
   std::string_view rest = line;
   const std::string_view name = trimmed(take(rest, separator));
-  // A description may hold a separator: the values begin at the last one before them.
+  // A description may contain the separator: the last one before the values counts.
   const std::size_t values_at = rest.rfind(std::string(separator) + "forward_compute_time=");
   if (name.empty() || values_at == std::string_view::npos) {
     mistake(line,

@@ -70,7 +70,7 @@ Trace read_trace(TextFile& file, std::string_view importer, Options options) {
 }
 
 Trace read_trace(const std::string& path, std::string_view importer, Options options) {
-  if (!importer.empty()) importer_called(importer);  // before a long read
+  if (!importer.empty()) importer_called(importer);  // an unknown name fails before a long read
   TextFile file(path);
   return read_trace(file, importer, std::move(options));
 }

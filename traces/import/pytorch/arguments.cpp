@@ -5,7 +5,7 @@
 namespace baechi::pytorch {
 namespace {
 
-/// "a, b[c, d]" as "a" and "b[c, d]".
+/// Splits at commas outside of brackets: "a, b[c, d]" gives "a" and "b[c, d]".
 std::vector<std::string_view> split_outside_brackets(std::string_view text) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -25,8 +25,8 @@ std::vector<std::string_view> split_outside_brackets(std::string_view text) {
   return parts;
 }
 
-/// Whether `value` is a tensor that stands for a storage: Python's numbers, which come as tensors
-/// of no dimension on the CPU, and undefined tensors are none. Its numbers may be wrong.
+/// Whether `value` is a tensor with a storage. Undefined tensors have none, nor have Python's
+/// numbers, which are recorded as tensors without dimensions on the CPU. Does not check ranges.
 bool is_tensor(const Value& value, std::string_view type, const Value& shape) {
   if (!type.starts_with("Tensor(") || value.items.size() < 5) return false;
   for (std::size_t i = 0; i < 5; ++i)

@@ -11,7 +11,7 @@ bool among(std::string_view name, Words words) {
   return std::ranges::find(words, name) != words.end();
 }
 
-/// They make or change the tensor around memory, and leave the memory.
+/// Whether the call makes or changes a tensor object and does not touch the memory's contents.
 bool only_allocates(std::string_view name) {
   return among(name, {"empty", "empty_strided", "empty_like", "resize_", "resize_as_",
                       "as_strided_", "detach_", "requires_grad_", "squeeze_", "unsqueeze_", "t_",
@@ -22,7 +22,7 @@ bool fills_or_copies(std::string_view name) {
   return among(name, {"fill_", "zero_", "zeros", "copy_", "to", "_to_copy", "clone", "contiguous"});
 }
 
-/// One op although it calls several kernels: mask and result belong together.
+/// Whether the call is one op although it calls several kernels: mask and result belong together.
 bool is_whole(std::string_view name) {
   return name == "dropout";
 }
@@ -35,8 +35,9 @@ bool is_collective(const Call& call) {
   return false;  // a wait
 }
 
-/// An optimizer's call on lists of tensors (_foreach_add_, _fused_adam_) as a call per tensor: the
-/// i-th has the i-th of each list, all that is in no list, and the time by its share of the bytes.
+/// Splits an optimizer's call on lists of tensors (_foreach_add_, _fused_adam_) into one call per
+/// tensor. The i-th call gets the i-th tensor of each list, every argument that is no list, and a
+/// share of the time in proportion to its bytes.
 void split_lists(ExecutionTrace& trace, Call& whole) {
   std::size_t n = 0;
   std::int64_t total = 0;
@@ -102,7 +103,7 @@ std::vector<Call*> cut(ExecutionTrace& trace, Call& call, std::size_t& split) {
     for (Call* found : cut(trace, *child, split)) inside.push_back(found);
   if (call.is_triton) return {&call};
   if (!call.is_operator || only_allocates(call.name) || call.is_view()) return inside;
-  if (!call.has_outputs() && !call.mutates()) return inside;  // item(): only Python sees the result
+  if (!call.has_outputs() && !call.mutates()) return inside;  // such as item(): only Python sees it
   if (std::ranges::any_of(inside, [](const Call* c) { return is_collective(*c); })) return inside;
   const auto kernels =
       std::ranges::count_if(inside, [](const Call* c) { return !fills_or_copies(c->name); });

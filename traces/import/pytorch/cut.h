@@ -1,4 +1,4 @@
-/// Which calls of an execution trace become ops.
+/// Chooses which calls of an execution trace become ops.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,14 +7,16 @@
 
 namespace baechi::pytorch {
 
-/// The calls in the subtree of `call` that become ops, in order: the outermost ones with one kernel
-/// inside, or that autograd differentiates as one. Filling and copying count as no kernel; views,
-/// allocations and calls whose results only Python sees are no ops. A collective is one, with all
-/// inside it; so is a Triton kernel. An optimizer's call on lists of tensors is split in `trace`,
-/// into one per tensor below it, and counted in `split`.
+/// The calls in the subtree of `call` that become ops, in order: the outermost calls that have one
+/// kernel inside or that autograd differentiates as one.
+/// - Calls that fill or copy do not count as kernels.
+/// - Views, allocations and calls whose results only Python sees do not become ops.
+/// - A collective becomes one op, with everything inside it; so does a Triton kernel.
+/// - An optimizer's call on lists of tensors is split into one child call per tensor, which are
+///   added to `trace`; `split` counts the calls that were split.
 std::vector<Call*> cut(ExecutionTrace& trace, Call& call, std::size_t& split);
 
-/// What the op is called that `call` becomes: its name, or of a collective its own.
+/// The kind of the op that `call` becomes: the call's name, or the collective's ("all_reduce").
 std::string kind_of(const Call& call);
 
 }  // namespace baechi::pytorch

@@ -8,14 +8,14 @@
 namespace baechi::pytorch {
 namespace {
 
-/// The elements that `t` shows of its storage; null if that is all of it, or unknown.
+/// The elements of `storage` that `t` shows; null if they are all elements, or unknown.
 const Elements* elements(const Storage& storage, const TensorView& t) {
   if (t.bytes() == storage.bytes) return nullptr;
   const auto it = storage.views.find({t.offset, t.elements});
   return it == storage.views.end() ? nullptr : &it->second;
 }
 
-/// What a reader of `t` reads.
+/// The outputs that a reader of `t` reads.
 std::vector<Contents*> contents(const Storage& storage, const TensorView& t) {
   const Elements* wanted = elements(storage, t);
   std::vector<Contents*> found;
@@ -49,8 +49,8 @@ class Tracer {
   void write_outputs(const Call& call, RecordedOp* op);
 
   Dataflow& flow_;
-  std::unordered_map<std::int64_t, Storage*> current_;  // by id, which is reused
-  std::unordered_map<const Call*, RecordedOp*> op_;     // parts of calls, too
+  std::unordered_map<std::int64_t, Storage*> current_;  // by id; ids are reused
+  std::unordered_map<const Call*, RecordedOp*> op_;     // by call or part of a call
 };
 
 void Tracer::add_op(const Call& call, std::size_t root) {
@@ -78,7 +78,7 @@ Storage& Tracer::make(const TensorView& t, bool external) {
 Storage& Tracer::storage_read(const Call& call, const Argument& argument, const TensorView& t) {
   const auto it = current_.find(t.storage);
   if (it != current_.end()) return *it->second;
-  // Memory that is only written stood empty: an `out`, or what Inductor allocated for a kernel.
+  // Memory that is only written was empty before: an `out`, or a kernel's buffer from Inductor.
   const bool fresh = call.is_triton || (argument.mutated && argument.name == "out");
   return make(t, !fresh);
 }
@@ -105,7 +105,7 @@ void Tracer::read(const Call& call, const Argument& argument, const TensorView& 
   if (call.is_triton && !known) write(storage, t, *op);
 }
 
-/// A new output of `op`: all of the storage, or the elements of `t`.
+/// Makes a new output of `op`: the whole storage, or the elements of `t`.
 void Tracer::write(Storage& storage, const TensorView& t, RecordedOp& op) {
   const Elements* where = elements(storage, t);
   Contents& c = flow_.contents.emplace_back();
@@ -134,7 +134,7 @@ void Tracer::write_outputs(const Call& call, RecordedOp* op) {
         if (auto found = strided(t.offset, call.sizes, call.strides))
           storage.views[{t.offset, t.elements}] = std::move(*found);
       const bool given = call.is_given(t);
-      // A collective says of its tensors only that they come out again.
+      // A collective's schema does not mark what it writes: it writes the inputs it gives back.
       const bool collective = given && op != nullptr && call.name == "record_param_comms";
       if (op != nullptr && (collective || (!given && storage.contents == nullptr))) {
         write(storage, t, *op);
@@ -143,16 +143,16 @@ void Tracer::write_outputs(const Call& call, RecordedOp* op) {
     }
 }
 
-/// A storage's id is an address and gets reused: an output in a storage that no input has is a new
-/// storage.
+/// Reads the inputs, visits the children, then writes. Storage ids are addresses and get reused: an
+/// output whose id no input has is a new storage.
 void Tracer::visit(const Call& call, RecordedOp* op) {
   const auto mine = op_.find(&call);
   if (mine != op_.end()) op = mine->second;
-  // Before the children: an allocation inside a kernel is no call.
+  // Made before the children are visited: an allocation inside a kernel is not recorded as a call.
   for (const Argument& argument : call.outputs)
     for (const TensorView& t : argument.tensors)
       if (!call.is_given(t)) make(t, false);
-  std::unordered_map<std::int64_t, Storage*> given;  // as they stood before the children
+  std::unordered_map<std::int64_t, Storage*> given;  // storages before the children run
   for (const Argument& argument : call.inputs)
     for (const TensorView& t : argument.tensors) {
       read(call, argument, t, op);
@@ -169,7 +169,7 @@ void Tracer::visit(const Call& call, RecordedOp* op) {
     }
   write_outputs(call, op);
   if (mine == op_.end() || op == nullptr) return;
-  if (call.is_triton && op->writes.empty() && !given.empty()) {  // in place: by custom the last
+  if (call.is_triton && op->writes.empty() && !given.empty()) {  // in place: usually the last
     const auto last = std::find_if(call.inputs.rbegin(), call.inputs.rend(),
                                    [](const Argument& a) { return !a.tensors.empty(); });
     write(*given.at(last->tensors.back().storage), last->tensors.back(), *op);
@@ -183,7 +183,7 @@ void Tracer::visit(const Call& call, RecordedOp* op) {
 std::vector<std::pair<Call*, Phase>> phases(const std::vector<Call*>& roots) {
   const auto is_frame = [](const Call& c) { return c.is_autograd() || c.is_optimizer(); };
   const bool trained = std::ranges::any_of(roots, [](Call* c) { return c->is_autograd(); });
-  std::size_t forward = 0;  // how many begin before the backward pass
+  std::size_t forward = 0;  // number of roots before the backward pass
   for (std::size_t i = 0; i < roots.size(); ++i)
     if (roots[i]->sequence >= 0 && !is_frame(*roots[i])) forward = i + 1;
   std::vector<std::pair<Call*, Phase>> found;

@@ -1,4 +1,4 @@
-/// What the ops of a step read and write, by the storages of their calls.
+/// Finds what each op of a step reads and writes, from the storages of the op's calls.
 #pragma once
 #include <deque>
 #include <map>
@@ -15,68 +15,75 @@ namespace baechi::pytorch {
 struct RecordedOp;
 struct Storage;
 
-/// What one op leaves in one storage: an output. A later write in place makes another one.
+/// An output: what one op leaves in one storage. A later write in place makes another output.
 struct Contents {
   RecordedOp* producer = nullptr;
   Storage* storage = nullptr;
   std::int64_t bytes = 0;
-  bool in_place = false;  ///< the storage stood before
+  bool in_place = false;  ///< the storage existed before the op
   std::vector<RecordedOp*> readers;
 };
 
+/// Memory that holds one or more tensors.
 struct Storage {
   std::int64_t bytes = 0;
-  bool external = false;  ///< it stood before the step: parameter, optimizer state, buffer, input
-  std::vector<std::int64_t> shape;  ///< of an external one, as it was first read
-  std::string role;                 ///< what the schema of the first call calls it that has one
-  Contents* contents = nullptr;     ///< its latest, once an op has written all of it
-  std::vector<std::pair<Elements, Contents*>> parts;                ///< newer than `contents`
-  std::map<std::pair<std::int64_t, std::int64_t>, Elements> views;  ///< by offset and elements
+  bool external = false;  ///< existed before the step: parameter, optimizer state, buffer, input
+  std::vector<std::int64_t> shape;  ///< external storages only: shape of the first tensor read
+  std::string role;                 ///< argument name in the first call whose schema has names
+  Contents* contents = nullptr;     ///< the latest write of the whole storage; null before it
+  std::vector<std::pair<Elements, Contents*>> parts;  ///< writes of parts, newer than `contents`
+  /// Elements that a view by as_strided shows, by the view's offset and number of elements.
+  std::map<std::pair<std::int64_t, std::int64_t>, Elements> views;
 };
 
+/// A future op of the graph: the recorded calls that it stands for, and what they use.
 struct RecordedOp {
   std::string kind, name;
   Phase phase = Phase::forward;
-  std::vector<const Call*> calls;  ///< none: an input of the step
-  std::size_t root = 0;            ///< into Dataflow::roots
+  std::vector<const Call*> calls;  ///< empty for an input of the step
+  std::size_t root = 0;            ///< index into Dataflow::roots
   std::vector<Contents*> reads, writes;
-  std::vector<Storage*> external;  ///< that it reads as they stood before the step
-  std::vector<std::string> role;   ///< [external] what the op's schema calls that argument
-  std::vector<Storage*> written;   ///< all storages it writes
-  std::vector<Storage*> touched;   ///< all storages it uses
-  std::vector<Storage*> results;   ///< those of its own result
-  RecordedOp* forward = nullptr;   ///< of a backward op
-  RecordedOp* owner = nullptr;     ///< of an update: the op that holds the parameter
-  bool differentiates = false;     ///< of a backward op: autograd's number says what
-  std::int64_t persistent = 0;
-  std::vector<RecordedOp*> labels;         ///< the ops whose names are its colocation labels
-  std::vector<RecordedOp*> updates_after;  ///< updates that wait for it
-  std::size_t position = 0;                ///< among the ops of the graph
+  std::vector<Storage*> external;   ///< storages it reads as they were before the step
+  std::vector<std::string> role;    ///< [external] argument name in the op's schema
+  std::vector<Storage*> written;    ///< all storages it writes
+  std::vector<Storage*> touched;    ///< all storages it uses
+  std::vector<Storage*> results;    ///< storages of the tensors it gives back
+  RecordedOp* forward = nullptr;    ///< backward ops only: the forward op it differentiates
+  RecordedOp* owner = nullptr;      ///< updates only: the op that holds the parameter
+  bool differentiates = false;      ///< backward ops only: autograd's number names a forward call
+  std::int64_t persistent = 0;      ///< bytes
+  std::vector<RecordedOp*> labels;  ///< ops whose names are its colocation labels
+  std::vector<RecordedOp*> updates_after;  ///< updates that wait for this op
+  std::size_t position = 0;                ///< index among the ops of the graph
 };
 
-/// A step's ops in the order of their calls, and what they share. Pointers stay valid.
+/// A step's ops in the order of their calls, and the storages and outputs they share. Pointers to
+/// elements of the deques stay valid.
 struct Dataflow {
   std::deque<RecordedOp> arena;
   std::deque<Storage> storages;
   std::deque<Contents> contents;
   std::vector<RecordedOp*> ops;
-  /// [ExecutionTrace::calls] the op that a call is, else the one whose output it shows, if any.
+  /// [ExecutionTrace::calls] the op that the call became; the op whose output the call is a view
+  /// of. Null if there is none.
   std::vector<RecordedOp*> op_of_call, source_of_call;
   std::vector<std::pair<Call*, Phase>> roots;
   std::size_t collectives = 0, triton = 0;
-  std::size_t split = 0;  ///< calls on lists of tensors that became an op per tensor
+  std::size_t split = 0;  ///< calls on lists of tensors that became one op per tensor
 };
 
-/// The phases of the outermost calls of a step: forward ends with the last call that counts
-/// autograd's sequence on, update is what the optimizer calls. Where autograd never ran all else is
-/// forward.
+/// The phase of each outermost call of a step:
+/// - update: the optimizer's calls;
+/// - forward: up to the last call that advances autograd's sequence number;
+/// - backward: the others, or forward if autograd did not run.
 std::vector<std::pair<Call*, Phase>> phases(const std::vector<Call*>& roots);
 
-/// May split calls of `trace`.
+/// The ops that the calls under `roots` become, with what they read and write. Adds calls to
+/// `trace` where cut() splits one.
 Dataflow trace_dataflow(ExecutionTrace& trace, std::vector<std::pair<Call*, Phase>> roots);
 
-/// Fills Contents::readers and drops the ops whose results nobody reads, as long as there are any:
-/// but those of the last phase, whose results are what the step is for. Returns the dropped ones.
+/// Fills Contents::readers and drops every op whose results no remaining op reads. Ops of the last
+/// phase are kept, since their results are the purpose of the step. Returns the dropped ops.
 std::vector<RecordedOp*> drop_unread(Dataflow& flow);
 
 }  // namespace baechi::pytorch

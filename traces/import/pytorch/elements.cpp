@@ -16,7 +16,7 @@ std::optional<Elements> strided(std::int64_t offset, std::span<const std::int64_
     if (size > 1 && stride > 0) sides.emplace_back(stride, size);
   }
   std::ranges::sort(sides);
-  std::int64_t run = 1;  // elements beside each other
+  std::int64_t run = 1;  // length of a range of adjacent elements
   Elements ranges{{offset, offset + 1}};
   for (const auto& [stride, size] : sides) {
     if (stride == run && ranges.size() == 1) {

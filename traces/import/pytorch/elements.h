@@ -1,4 +1,4 @@
-/// Sets of elements of a storage: what a view shows of it.
+/// Sets of elements of a storage: the part of the storage that a view shows.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,11 +11,12 @@ namespace baechi::pytorch {
 /// Sorted, disjoint ranges [first, second).
 using Elements = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-/// Those of a view of these sizes and strides that begins at `offset`. Nothing if they lie in more
-/// than a million ranges, or no view is so.
+/// The elements of a view with these sizes and strides (in elements) that begins at `offset`.
+/// Nothing if they form more than a million ranges, or if no view has such sizes and strides.
 std::optional<Elements> strided(std::int64_t offset, std::span<const std::int64_t> sizes,
                                 std::span<const std::int64_t> strides);
 
+/// The number of elements.
 std::int64_t size(const Elements& elements);
 bool overlap(const Elements& a, const Elements& b);
 bool within(const Elements& inner, const Elements& outer);

@@ -9,14 +9,16 @@
 namespace baechi::pytorch {
 namespace {
 
-// The format, in all its versions. Flat (1.0.1): each node has id, parent, rf_id, seq_id, scope,
-// tid, fw_tid, op_schema, inputs, input_shapes, input_types and outputs likewise. From 1.0.2-chakra
-// on: ctrl_deps is the parent, inputs and outputs are {values, shapes, types}, the rest is a list
-// attrs of {name, type, value}. A tensor is [tensor, storage, offset, elements, bytes of an
-// element, device]. Other keys, of which each version has more, are not read. Source:
-// torch/csrc/profiler/standalone/execution_trace_observer.cpp, and files of five versions.
+// The format, in all its versions:
+// - 1.0.1 is flat: each node has id, parent, rf_id, seq_id, scope, tid, fw_tid, op_schema, inputs,
+//   input_shapes, input_types, and the same three keys for outputs.
+// - From 1.0.2-chakra on, ctrl_deps is the parent, inputs and outputs are {values, shapes, types},
+//   and the other properties are a list attrs of {name, type, value}.
+// - A tensor is [tensor, storage, offset, elements, bytes of an element, device].
+// - Other keys, of which each version has more, are not read.
+// Source: torch/csrc/profiler/standalone/execution_trace_observer.cpp, and files of five versions.
 
-constexpr int deepest_value = 8;  // lists in lists of arguments
+constexpr int deepest_value = 8;  // nesting of lists in arguments
 constexpr std::size_t deepest_call = 500;
 
 std::optional<std::int64_t> integer(Json value) {
@@ -61,7 +63,7 @@ class Reader {
   std::vector<Node> nodes_;
 };
 
-/// An integer, which may be negative.
+/// A whole number, which may be negative.
 std::int64_t Reader::whole(Json value) {
   const auto n = integer(value);
   if (!n) value.is_not("an integer");
@@ -109,7 +111,7 @@ void Reader::read_tensors(Json json, Values& values) {
   });
 }
 
-/// One of the properties that are keys of a node in 1.0.1 and attributes later.
+/// Reads a property that is a key of a node in 1.0.1 and an attribute in later versions.
 bool Reader::read_property(Node& node, std::string_view key, Json value) {
   Call& call = node.call;
   if (key == "rf_id")
@@ -222,7 +224,7 @@ void Reader::finish(Node& node) {
     call.sizes = numbers(node.inputs.values[1]);
     call.strides = numbers(node.inputs.values[2]);
   }
-  // "all_reduce" stands among its arguments where it is no attribute.
+  // Versions without this attribute have the collective's name, "all_reduce", among the arguments.
   if (call.name == "record_param_comms" && call.collective.empty())
     for (std::size_t i = 0; i < std::min(node.inputs.values.size(), node.inputs.types.size()); ++i)
       if (node.inputs.types[i] == "String" && call.collective.empty())

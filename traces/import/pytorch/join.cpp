@@ -13,7 +13,7 @@ namespace {
 
 using Id = std::optional<std::int64_t> HostEvent::*;
 
-/// Calls and events with the same number and the same name.
+/// Joins calls and events that have the same number and the same name.
 Join by_number(const ExecutionTrace& trace, const Kineto& kineto, Id id, std::string key) {
   Join join{.event = {}, .key = std::move(key)};
   join.event.resize(trace.calls.size());
@@ -31,8 +31,8 @@ Join by_number(const ExecutionTrace& trace, const Kineto& kineto, Id id, std::st
   return join;
 }
 
-/// An only child of its parent's name: what the profiler without Kineto leaves out. What is below
-/// it then belongs to the parent, and so on.
+/// [calls] whether the profiler without Kineto leaves the call out: it is an only child and has its
+/// parent's name. Its children then count as the parent's, so the rule may apply to them again.
 std::vector<bool> left_out(const ExecutionTrace& trace) {
   std::vector<bool> out(trace.calls.size());
   for (const Call& call : trace.calls) {
@@ -45,13 +45,13 @@ std::vector<bool> left_out(const ExecutionTrace& trace) {
 
 struct Sequences {
   struct Thread {
-    std::vector<std::size_t> items;  // calls or events, as they began
+    std::vector<std::size_t> items;  // calls or events, by start
     std::vector<std::uint32_t> names;
   };
   std::vector<Thread> threads;
 };
 
-/// Names as numbers, the same for calls and events.
+/// Numbers names, in common for calls and events.
 class Names {
  public:
   std::uint32_t of(const std::string& name) {
@@ -85,16 +85,16 @@ Sequences of_events(const Kineto& kineto, Names& names) {
   return all;
 }
 
-/// Events that stand for the first of `names`, one after the other, beginning with the event `at`.
-/// Of events that begin at the same time any may be the next: the profiler's order among them is
-/// not that of the calls.
+/// Matches `names` with consecutive events from `at` on, as far as they agree; returns the matched
+/// events. Among events that begin at the same time, any may be next, because the profiler does not
+/// keep the order of the calls there.
 std::vector<std::size_t> follow(const std::vector<std::uint32_t>& names,
                                 const Sequences::Thread& events, const Kineto& kineto,
                                 std::size_t at) {
   constexpr std::size_t most_at_once = 64;
   const auto start = [&](std::size_t i) { return kineto.calls[events.items[i]].start; };
   std::vector<std::size_t> found;
-  std::vector<std::size_t> ahead;  // events behind `at` that were taken already
+  std::vector<std::size_t> ahead;  // events after `at` that are matched already
   for (const std::uint32_t name : names) {
     for (auto it = std::ranges::find(ahead, at); it != ahead.end();
          it = std::ranges::find(ahead, at)) {
@@ -117,7 +117,7 @@ std::vector<std::size_t> follow(const std::vector<std::uint32_t>& names,
   return found;
 }
 
-/// The longest beginnings of `names` that stand together, each as its events.
+/// All places where the longest matching beginning of `names` occurs, each as a list of events.
 std::vector<std::vector<std::size_t>> find(const std::vector<std::uint32_t>& names,
                                            const Sequences::Thread& events, const Kineto& kineto) {
   std::vector<std::vector<std::size_t>> best;
@@ -132,9 +132,9 @@ std::vector<std::vector<std::size_t>> find(const std::vector<std::uint32_t>& nam
   return best;
 }
 
-/// Each thread's calls where most of them, from the first, stand together on a thread of the
-/// recording; of several such places where most of autograd's numbers agree, then the last, when
-/// all is warm.
+/// Joins each thread's calls with the thread of the recording, and the place on it, where the most
+/// calls in a row match, from the first call on. Ties go to the place where the most of autograd's
+/// sequence numbers agree, then to the last place, when the run is warm.
 Join by_names(const ExecutionTrace& trace, const Kineto& kineto, const std::vector<bool>& out,
               std::string key) {
   Join join{.event = {}, .key = std::move(key)};
@@ -219,7 +219,7 @@ std::vector<CallTime> call_times(const ExecutionTrace& trace, const Kineto& kine
   for (std::size_t i = 0; i < kineto.calls.size(); ++i) {
     if (kineto.calls[i].device == Duration{}) continue;
     std::optional<std::size_t>
-        call;  // the event's, or that of the innermost around it that has one
+        call;  // the event's call, else that of the innermost enclosing event with a call
     for (std::optional<std::size_t> event = i; event && !call; event = kineto.calls[*event].parent)
       call = call_of[*event];
     if (call) times[*call].device += kineto.calls[i].device;

@@ -1,4 +1,4 @@
-/// Which event of a Kineto trace is which call of an execution trace.
+/// Joins two files of one recording: finds the Kineto event of each call of an execution trace.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,29 +10,33 @@
 namespace baechi::pytorch {
 
 struct Join {
-  std::vector<std::optional<std::size_t>> event;  ///< [calls] into Kineto::calls
-  std::string key;              ///< "Record function id", "External id" or "order of names"
-  std::size_t matched = 0;      ///< calls with an event of their own
-  std::size_t repeated = 1;     ///< how often the recording holds these names in this order
-  bool numbers_agreed = false;  ///< autograd's numbers said which of them; else the last was taken
+  std::vector<std::optional<std::size_t>> event;  ///< [calls] index into Kineto::calls
+  std::string key;           ///< "Record function id", "External id" or "order of names"
+  std::size_t matched = 0;   ///< calls with an event of their own
+  std::size_t repeated = 1;  ///< how often the recording has these names in this order
+  /// Where `repeated` is over 1: autograd's numbers chose the repetition; else it is the last one.
+  bool numbers_agreed = false;
 };
 
-/// Tries, in this order: the numbers under "Record function id"; those under "External id"; the
-/// order of names on each thread, as recorded or with an only child of its parent's name left out,
-/// as the profiler without Kineto exports. A number counts only where the names agree. Calls that
-/// are left out have the event of their parent. Throws InputError, with what each found, if none
-/// joins nine calls in ten: the files are not of one run.
+/// Joins by the first key that joins nine calls in ten:
+/// 1. the numbers under "Record function id", where the names agree,
+/// 2. the numbers under "External id", where the names agree,
+/// 3. the order of names on each thread, as recorded,
+/// 4. the order of names, without each only child that has its parent's name: the profiler without
+///    Kineto does not export such a child. A call left out gets the event of its parent.
+/// Throws InputError, with what each key found, if no key does: the files are not of one run.
 Join join(const ExecutionTrace& trace, const Kineto& kineto, const std::string& trace_path,
           const std::string& kineto_path);
 
-/// When a call ran, and for how long the kernels, copies and fills did that were launched in it.
+/// When a call ran, and how long the GPU worked for it.
 struct CallTime {
   bool known = false;
+  /// `device`: sum over the kernels, copies and fills that were launched in the call.
   Duration start{}, end{}, device{};
-  std::size_t line = 0;  ///< of the events of the Kineto trace
+  std::size_t line = 0;  ///< index of the call's event in the Kineto file, from 0
 };
 
-/// [calls]
+/// The times of each call: [calls].
 std::vector<CallTime> call_times(const ExecutionTrace& trace, const Kineto& kineto,
                                  const Join& join);
 

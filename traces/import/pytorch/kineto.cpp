@@ -11,16 +11,20 @@ namespace baechi::pytorch {
 namespace {
 
 // The format: {"traceEvents": [...]}, or the list alone (the profiler without Kineto). An event of
-// ph "X" has name, cat, pid, tid, ts and dur, in microseconds, perhaps with a fraction. By its cat
-// it is a call (cpu_op, user_annotation, or none), a call of the driver that launches something on
-// a GPU (cuda_runtime, cuda_driver, hip...; args.correlation), or what that ran there (kernel,
-// gpu_memcpy, gpu_memset; the same args.correlation). Instant events named [memory] are
-// allocations. Source: libkineto/src/output_json.cpp, and files of several GPUs.
+// ph "X" has name, cat, pid, tid, ts and dur; ts and dur are in microseconds and may have a
+// fraction. Its cat says what it is:
+// - cpu_op, user_annotation or none: a call;
+// - cuda_runtime, cuda_driver, hip...: a call of the driver that launches work on a GPU, with
+//   args.correlation;
+// - kernel, gpu_memcpy, gpu_memset: the work on the GPU, with the args.correlation of its launch.
+// Instant events named [memory] are allocations.
+// Source: libkineto/src/output_json.cpp, and files of several GPUs.
 
 constexpr Duration longest = std::chrono::seconds(10'000);
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 
-/// The microseconds as written, exact to the nanosecond: a double loses it since 1970.
+/// A time written in microseconds, exact to the nanosecond. A double is too coarse for times
+/// counted from 1970.
 std::optional<Duration> exact_time(std::string_view text) {
   const std::size_t point = text.find('.');
   const auto whole = parse_number<std::int64_t>(text.substr(0, point));
@@ -62,7 +66,7 @@ Kind kind_of(std::string_view phase, std::string_view category, std::string_view
   return Kind::other;
 }
 
-/// All that is read of an event.
+/// The parts of an event that are read.
 struct Event {
   std::string_view name, phase, category, process, thread;
   std::optional<Duration> start, duration;
@@ -97,7 +101,7 @@ class Reader {
   const std::string text_;
   JsonFile file_;
   Kineto kineto_;
-  std::vector<std::optional<std::int64_t>> index_;  // [calls]: the profiler's own order
+  std::vector<std::optional<std::int64_t>> index_;  // [calls] position in the profiler's own order
   std::vector<Launch> launches_;
   std::vector<DeviceEvent> device_events_;
   std::map<std::pair<std::string_view, std::string_view>, std::size_t> threads_;  // as written
@@ -194,8 +198,8 @@ void Reader::add(const Event& event, std::size_t offset) {
   }
 }
 
-/// By thread, then start. Of those that start together the profiler's index tells the parent, or,
-/// if it gave none, the order in the file.
+/// Sorts calls by thread, then start. Ties, where the parent must come first, go by the profiler's
+/// index, or by the order in the file if there is no index.
 void Reader::sort_calls() {
   std::vector<std::size_t> order(kineto_.calls.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -230,8 +234,9 @@ void Reader::nest() {
   }
 }
 
-/// Gives the time of each kernel, copy and fill to the call that launched it: the innermost that
-/// encloses the call of the driver with the same correlation, else the one with its external id.
+/// Adds the time of each kernel, copy and fill to the call that launched it. This is the innermost
+/// call that encloses the call of the driver with the same correlation; without such a call of the
+/// driver, it is the call with the same external id.
 void Reader::attribute() {
   std::ranges::stable_sort(launches_, {},
                            [](const Launch& l) { return std::pair(l.thread, l.at); });
@@ -247,7 +252,7 @@ void Reader::attribute() {
       if (std::pair(call.thread, call.start) > std::pair(launch.thread, launch.at)) break;
       if (!closed(call)) open.push_back(next);
     }
-    // One that has ended may lie below one that has not: clocks tick in microseconds.
+    // An ended call may lie below an open one, since times are rounded to microseconds: erase all.
     std::erase_if(open, [&](std::size_t i) { return closed(kineto_.calls[i]); });
     launcher.emplace(launch.correlation, open.empty() ? std::nullopt : std::optional(open.back()));
   }

@@ -11,12 +11,13 @@
 namespace baechi::pytorch {
 namespace {
 
-// Decisions, each at length in traces/README.md ("PyTorch"): an op is the outermost call with one
-// kernel inside; dependencies go by storage, through views and writes in place; times on a GPU are
-// those of the kernels that an op launched; a parameter and its optimizer state stand with the op
-// that reads it first.
+// Decisions; traces/README.md ("PyTorch") has the details:
+// - An op is the outermost call with one kernel inside.
+// - Dependencies go by storage, through views and writes in place.
+// - An op's time on a GPU is the time of the kernels that it launched.
+// - A parameter and its optimizer state are persistent bytes of the op that reads it first.
 
-/// "gnmt" of "runs/gnmt.et.json.gz".
+/// The model's name in a file's: "gnmt" for "runs/gnmt.et.json.gz".
 std::string name_of(const std::string& path) {
   std::string name = std::filesystem::path(path).filename().string();
   for (const std::string_view ending : {".gz", ".zst", ".json", ".et", ".eg"})
@@ -25,9 +26,9 @@ std::string name_of(const std::string& path) {
   return name;
 }
 
-/// The outermost calls, but for the user's and the profiler's frames around them.
+/// The outermost calls inside the user's and the profiler's frames.
 std::vector<Call*> outermost(ExecutionTrace& trace) {
-  std::vector<bool> open(trace.calls.size());  // a frame, all of whose parents are such frames
+  std::vector<bool> open(trace.calls.size());  // [calls] a frame with only frames around it
   std::vector<Call*> found;
   for (Call& call : trace.calls) {
     if (call.parent != nullptr && !open[call.parent->index]) continue;
@@ -42,7 +43,7 @@ std::vector<Call*> outermost(ExecutionTrace& trace) {
   return found;
 }
 
-/// Of several profiler steps the calls of one.
+/// The outermost calls of one profiler step; `wanted` counts steps from 1, 0 is the last.
 std::vector<Call*> one_step(ExecutionTrace& trace, const std::string& path, std::int64_t wanted,
                             Trace& result) {
   std::vector<const Call*> steps;
@@ -64,7 +65,7 @@ std::vector<Call*> one_step(ExecutionTrace& trace, const std::string& path, std:
   return calls;
 }
 
-/// The times of a recording, and what they mean for ops.
+/// The times of a recording, and the ops' times and temporary bytes that follow from them.
 class Times {
  public:
   Times() = default;
@@ -87,7 +88,7 @@ class Times {
   std::vector<CallTime> calls_;
 };
 
-/// On a GPU what its kernels took, elsewhere what the calls took.
+/// The time of the op's kernels if the recording has a GPU, else the time of its calls.
 Duration Times::compute(const RecordedOp& op) const {
   Duration sum{};
   if (!known()) return sum;
@@ -103,8 +104,8 @@ bool Times::measured(const RecordedOp& op) const {
   return std::ranges::all_of(op.calls, [&](const Call* c) { return calls_[c->index].known; });
 }
 
-/// The highest allocation between the op's beginning and end above that at its beginning, less the
-/// outputs that it allocated. Of a part of a call it is not known.
+/// Temporary bytes: the peak of allocated bytes while the op runs, less the bytes allocated at its
+/// start, less the outputs that it allocated. 0 for a part of a call, where they are not known.
 std::int64_t Times::temporary(const RecordedOp& op) const {
   if (!known() || op.calls.empty() || kineto_.memory.empty() || !measured(op)) return 0;
   Duration end = calls_[op.calls.front()->index].end;
@@ -186,8 +187,8 @@ void note_state(const StepState& state, const Dataflow& flow, Trace& trace) {
                     flow.triton));
 }
 
-/// What of the op's results others read, those that it gives back first; of an op at the end of the
-/// step, all that it gives back.
+/// The op's outputs that other ops read, with the results of its call first. If no op reads any,
+/// at the end of the step: all outputs of the op, or none if it is an update.
 std::vector<const Contents*> outputs(const RecordedOp& op) {
   std::vector<const Contents*> found;
   for (const Contents* c : op.writes)

@@ -1,4 +1,4 @@
-/// A training or inference step that PyTorch recorded, as a graph.
+/// Makes a trace from a training or inference step that PyTorch recorded.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,11 +10,11 @@ namespace baechi::pytorch {
 
 struct Settings {
   Colocate colocate = Colocate::readers;
-  std::int64_t step = 0;   ///< counted from 1; 0: the last
-  std::int64_t batch = 0;  ///< 0: the first side of the first input
+  std::int64_t step = 0;   ///< which step of the recording, from 1; 0: the last
+  std::int64_t batch = 0;  ///< samples per step; 0: the first dimension of the first input
 };
 
-/// The step that `execution` holds the calls of, and `kineto`, if not null, the times.
+/// The recorded step: its calls from `execution`, its times from `kineto` unless that is null.
 /// Throws InputError, with path:line:column where that helps.
 Trace import_step(TextFile& execution, TextFile* kineto, const Settings& settings);
 

@@ -20,8 +20,8 @@ bool among(std::string_view word, std::initializer_list<std::string_view> words)
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Of a storage that stood before the step and is no parameter: whether the name of an argument
-/// says that it stays, as weights and statistics do.
+/// Whether a storage stays after the step, as weights and statistics do, by the name of an argument
+/// that takes it. For storages that existed before the step and are no parameters.
 bool stays(std::string_view role) {
   constexpr std::string_view words[] = {"weight", "bias",  "running_",
                                         "params", "scale", "zero_point"};
@@ -31,8 +31,8 @@ bool stays(std::string_view role) {
          });
 }
 
-/// Of one whose arguments do not say: whether it is more likely a weight than an input, where no
-/// update tells the weights. The bias of addmm is called self.
+/// Whether a storage with a neutral argument name is more likely a weight than an input; used if
+/// the step has no update, which would tell. addmm calls its bias self.
 bool likely_weight(const Storage& storage, const RecordedOp& reader) {
   return among(storage.role, {"other", "mat2", "batch2", "tensor2", "vec"}) ||
          (storage.role == "self" && reader.kind.find("addmm") != std::string::npos);
@@ -44,7 +44,7 @@ bool is_sum_of_gradients(const RecordedOp& op) {
   return op.kind == "add" && frame != nullptr && frame->name.starts_with("autograd::engine");
 }
 
-/// "adam" of Optimizer.step#Adam.step.
+/// The optimizer in a frame's name: "adam" for Optimizer.step#Adam.step.
 std::string optimizer_kind(const Call& frame) {
   std::string_view name = frame.name;
   name.remove_prefix(std::min(name.size(), name.find('#') + 1));
@@ -54,8 +54,8 @@ std::string optimizer_kind(const Call& frame) {
   return kind;
 }
 
-/// The call with autograd's number, if `call` is a frame of autograd: itself, or the backward
-/// function in it.
+/// The call with autograd's sequence number: `call` itself or, if `call` is a frame of autograd,
+/// the backward function in it. Null if there is none.
 const Call* numbered(const Call& call) {
   const auto has_number = [](const Call* c) { return c->sequence >= 0 && c->forward_thread > 0; };
   if (has_number(&call)) return &call;
@@ -64,10 +64,10 @@ const Call* numbered(const Call& call) {
   return it == call.children.end() ? nullptr : *it;
 }
 
-/// The users of each storage that stood before the step, in the order of first use.
+/// A storage that existed before the step, and the ops that read it in order.
 struct Use {
   Storage* storage;
-  bool stays = false;  // by the role that one of its readers gives it
+  bool stays = false;  // a weight or statistic, by stays() or likely_weight()
   std::vector<RecordedOp*> readers;
 };
 
@@ -89,7 +89,7 @@ std::vector<Use> uses(const Dataflow& flow, bool trained) {
   return all;
 }
 
-/// All ops that `op` waits for, and itself, added to `known`; none before `from`.
+/// Adds `op` and all ops that it waits for to `known`, but no op at a position before `from`.
 void add_ancestors(const RecordedOp* op, std::size_t from,
                    std::unordered_set<const RecordedOp*>& known) {
   std::vector<const RecordedOp*> open{op};
@@ -106,7 +106,8 @@ void add_ancestors(const RecordedOp* op, std::size_t from,
 void join_updates(Dataflow& flow) {
   std::vector<RecordedOp*> updates, others;
   for (RecordedOp* op : flow.ops) (op->phase == Phase::update ? updates : others).push_back(op);
-  std::map<std::pair<std::size_t, const Storage*>, std::size_t> number;  // that an update writes
+  // Numbers the storages that an update writes.
+  std::map<std::pair<std::size_t, const Storage*>, std::size_t> number;
   for (const RecordedOp* op : updates)
     for (const Storage* s : op->written)
       number.emplace(std::pair(op->root, s), updates.size() + number.size());
@@ -145,7 +146,7 @@ void join_updates(Dataflow& flow) {
     }
   }
   const auto counts_steps = [](const RecordedOp* chain) { return chain->reads.empty(); };
-  // What others read of an update, after it: the chain writes it.
+  // Outputs of an update that other ops read later become outputs of its chain.
   std::vector<RecordedOp*> all = others;
   all.insert(all.end(), chains.begin(), chains.end());
   for (RecordedOp* op : all)
@@ -219,7 +220,7 @@ StepState place_state(Dataflow& flow) {
 }
 
 void link_forward(Dataflow& flow) {
-  // Numbers count on each thread apart; the last call of a number is the one that made the node.
+  // Each thread counts its own numbers. The last call with a number made the backward node.
   std::unordered_map<std::int64_t, const Call*> made_by;
   const auto key = [](std::int64_t thread, std::int64_t sequence) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(thread) << 40U) ^ sequence;

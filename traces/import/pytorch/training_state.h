@@ -1,5 +1,6 @@
-/// What a step keeps and how its passes belong together: parameters, optimizer state, inputs,
-/// forward ops of backward ops, names, groups, and what an update waits for.
+/// Finds what a training step keeps, and how its passes belong together: parameters, optimizer
+/// state, inputs, forward ops of backward ops, names, colocation groups, and what an update waits
+/// for.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,6 +11,7 @@
 
 namespace baechi::pytorch {
 
+/// Which ops share a colocation group; see colocate().
 enum class Colocate : std::uint8_t { readers, updates, forward };
 constexpr auto names_of(Colocate) {
   return std::to_array<Named<Colocate>>({{Colocate::readers, "readers"},
@@ -17,47 +19,52 @@ constexpr auto names_of(Colocate) {
                                          {Colocate::forward, "forward"}});
 }
 
-/// Bytes that stood before the step, and how they are told apart.
+/// The memory that existed before the step, by use.
 struct StepState {
   struct Parameter {
     Storage* storage = nullptr;
-    std::vector<RecordedOp*> readers;  ///< in order, the update left out; never empty
+    std::vector<RecordedOp*> readers;  ///< in order, without the update; never empty
     RecordedOp* update = nullptr;
   };
-  std::vector<Parameter> parameters;  ///< those that are updated
+  std::vector<Parameter> parameters;  ///< the weights that an update writes
   std::int64_t parameter_bytes = 0, optimizer_bytes = 0;
-  std::int64_t other_bytes =
-      0;  ///< running statistics, frozen weights; all weights if none is updated
-  std::size_t inputs = 0;
+  /// Running statistics and frozen weights; all weights if the step has no update.
+  std::int64_t other_bytes = 0;
+  std::size_t inputs = 0;  ///< number of inputs
   std::int64_t input_bytes = 0;
-  std::int64_t batch = 0;  ///< the first side of the first input; 0 if there is none
+  std::int64_t batch = 0;  ///< the first dimension of the first input; 0 if there is none
 };
 
-/// One op per parameter in place of the optimizer's chain of small ones on it: those of one call of
-/// step() that share a storage which one of them writes. Its kind is that of the optimizer. Chains
-/// that read no gradient, such as a count of steps, are left out.
+/// Replaces the optimizer's chain of small ops on each parameter by one op, whose kind names the
+/// optimizer ("adam_update"). A chain is the ops within one call of step() that are connected by
+/// storages which one of them writes. Chains that read no gradient, such as a count of steps, are
+/// dropped.
 void join_updates(Dataflow& flow);
 
-/// Gives each parameter with its optimizer state, and each buffer, to the op that reads it first,
-/// and puts an op before the readers of each input. A parameter is what an update and a forward op
-/// read. Of what else stood before the step, weights and statistics are told from inputs by the
-/// names of the arguments that take them, and by being written. To be called after drop_unread().
+/// Gives each storage that existed before the step an op:
+/// - a parameter, which an update and an earlier op read, and its optimizer state: persistent
+///   bytes of the op that reads the parameter first;
+/// - other weights and statistics, told by argument names or by being written: persistent bytes of
+///   the op that reads them first;
+/// - an input, which is any other storage: a new op in front of its readers.
+/// Call it after drop_unread().
 StepState place_state(Dataflow& flow);
 
-/// Sets RecordedOp::forward of each backward op through autograd's sequence number: a backward node
-/// has that of the forward call which made it. Sums of gradients, which have none, take the forward
-/// op of their first reader, or else of what they read.
+/// Sets RecordedOp::forward of each backward op by autograd's sequence number: a backward node has
+/// the number of the forward call that made it. A sum of gradients has no number: it takes the
+/// forward op of its first reader, else of an op whose output it reads.
 void link_forward(Dataflow& flow);
 
-/// Kind and running number: conv2d_12, conv2d_12_grad, conv2d_12_update.
+/// Names each op by kind and running number: conv2d_12, conv2d_12_grad, conv2d_12_update.
 void name_ops(Dataflow& flow);
 
-/// An update waits for those readers of its parameter that its gradient does not wait for.
+/// Makes each update wait for the readers of its parameter that its gradient does not wait for.
 void order_updates(const StepState& state);
 
-/// readers: with its first reader go all readers of a parameter and its update, for no edge carries
-/// weights; updates: the update alone; forward: as readers, and each backward op with its forward
-/// op.
+/// Makes colocation groups. Ops that share a device with the first reader of a parameter:
+/// - readers: all other readers and the update, because no edge carries weights;
+/// - updates: the update;
+/// - forward: as readers, and each backward op shares a device with its forward op.
 void colocate(Dataflow& flow, const StepState& state, Colocate mode);
 
 }  // namespace baechi::pytorch
