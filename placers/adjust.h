@@ -1,5 +1,5 @@
 /// Brings the members of each colocation group together after placing: the paper's "post-adjust".
-/// (Placers that keep groups together while they place do what the paper calls "co-adjust".)
+/// Keeping groups together while placing is the paper's "co-adjust".
 #pragma once
 #include <memory>
 #include <optional>

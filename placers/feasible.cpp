@@ -182,7 +182,7 @@ UnitDevices Attempt::moved(const UnitDevices& at) {
 }
 
 Feasible Attempt::walk() {
-  // Starts from the one of three placements that misses least memory.
+  // Starts from the one of three placements that lacks least memory.
   UnitDevices at;
   Bytes now{std::int64_t{1} << 62};
   for (const char* name : {"least_loaded", "round_robin", "single"}) {

@@ -21,7 +21,7 @@ struct Feasible {
 ///      with the shortest simulated step among the placements that fit.
 ///   3. Colocation units are moved to reduce the missing memory: the peak beyond the limit, summed
 ///      over the devices, in a step that is simulated without limits. There are at most 3,000
-///      moves, fewer on large graphs. The first placement that misses no memory is the answer.
+///      moves, fewer on large graphs. The first placement that lacks no memory is the answer.
 /// Equal problems get equal answers.
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
 Feasible find_feasible(const Problem& problem);
