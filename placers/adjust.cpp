@@ -17,12 +17,12 @@
 namespace baechi {
 namespace {
 
-/// Memory as Baechi's adjusters count it: what one op brings to a device.
+/// The bytes that an op brings to a device, as Baechi's adjusters count: workspace + persistent.
 Bytes needs(const Op& op) {
   return op.temporary + op.persistent;
 }
 
-/// Each device once, as it is met.
+/// The devices of `members`, each once, in the order of their first members.
 std::vector<DeviceId> each_once(std::span<const AdjustMember> members) {
   std::vector<DeviceId> devices;
   for (const AdjustMember& m : members)
@@ -30,13 +30,13 @@ std::vector<DeviceId> each_once(std::span<const AdjustMember> members) {
   return devices;
 }
 
-/// What a policy adds up over the members on a device.
+/// What `member` adds to the sum of its device, of which the policy takes the largest.
 std::int64_t share(AdjustPolicy policy, const AdjustMember& member) {
   if (policy == AdjustPolicy::frequent) return 1;
   return policy == AdjustPolicy::memory_sum ? member.memory.count : member.compute.count();
 }
 
-/// What the devices hold, whatever the order in which their ops run.
+/// What the devices hold; independent of the order in which ops run.
 class Holdings {
  public:
   Holdings(const Problem& problem, const IdVector<OpId, DeviceId>& placement)
@@ -52,7 +52,7 @@ class Holdings {
 
   Bytes free(DeviceId d) const { return limit_[d] - persistent_[d] - largest(d); }
 
-  /// Whether `d` has room for all of a group; some members may be there already.
+  /// Whether `d` has room for the whole group; some members may already be on `d`.
   bool fits(std::span<const OpId> group, const IdVector<OpId, DeviceId>& placement,
             DeviceId d) const {
     Bytes persistent = persistent_[d];
@@ -79,10 +79,10 @@ class Holdings {
   const OpGraph& graph_;
   IdVector<DeviceId, Bytes> limit_;
   IdVector<DeviceId, Bytes> persistent_;
-  IdVector<DeviceId, std::multiset<Bytes>> working_;  // of each op
+  IdVector<DeviceId, std::multiset<Bytes>> working_;  // working bytes of each op on the device
 };
 
-/// The devices in the order in which a group may go to them.
+/// All devices, in the order in which they are tried for a group.
 std::vector<DeviceId> candidates(AdjustPolicy policy, std::span<const AdjustMember> members,
                                  const Holdings& holdings, const Cluster& cluster) {
   std::vector<DeviceId> devices = preferred_devices(policy, members);
@@ -94,7 +94,7 @@ std::vector<DeviceId> candidates(AdjustPolicy policy, std::span<const AdjustMemb
   return devices;
 }
 
-/// Places as if there were no groups, then adjusts.
+/// A placer that lets another placer place the graph without groups and then adjusts.
 class Adjusted final : public Placer {
  public:
   Adjusted(std::unique_ptr<Placer> placer, AdjustPolicy policy, bool compat)
@@ -217,7 +217,7 @@ CompatAdjusted adjust_compat(const original::Graph& graph, IdVector<OpId, Device
     }
     for (const AdjustMember& m : members) {
       if (!limit) break;
-      result.size[m.device] -= m.memory;  // Q12: from 0, as if nothing had been there
+      result.size[m.device] -= m.memory;  // Q12: sizes begin at 0, as if the devices were empty
       result.size[*chosen] += m.memory;
     }
     for (const OpId v : groups[g].members) result.device[v] = *chosen;

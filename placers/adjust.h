@@ -1,5 +1,5 @@
-/// Repairs colocation groups after placing: "post-adjust", where the placers themselves
-/// "co-adjust".
+/// Brings the members of each colocation group together after placing: the paper's "post-adjust".
+/// Keeping groups together while placing is the paper's "co-adjust".
 #pragma once
 #include <memory>
 #include <optional>
@@ -14,10 +14,10 @@
 
 namespace baechi {
 
-/// Where a group goes, of the devices its members are on.
+/// To which of its members' devices a group goes.
 enum class AdjustPolicy : std::uint8_t {
   none,        ///< groups stay apart
-  random,      ///< where its first member is: chosen at random, so says the original
+  random,      ///< where its first member is; "random" is the original's word
   memory,      ///< where the member with most workspace + persistent bytes is
   time,        ///< where the member that takes longest is
   frequent,    ///< where most members are
@@ -34,40 +34,43 @@ constexpr auto names_of(AdjustPolicy) {
                                              {AdjustPolicy::time_sum, "time_sum"}});
 }
 
-/// A member of a group, as the policies see it.
+/// A member of a group: what the policies know about the op.
 struct AdjustMember {
-  DeviceId device{};
-  Bytes memory{};
-  Duration compute{};
+  DeviceId device{};   ///< where the op was placed
+  Bytes memory{};      ///< workspace + persistent bytes of the op
+  Duration compute{};  ///< time of the op on `device`
 };
-/// The devices of `members`, best first, each once. Ties: `frequent` takes the lower device, the
-/// others the one that is met first.
+/// The devices of `members`, each once, the best first. Ties: `frequent` takes the lower device id;
+/// all other policies take the device whose member comes first in `members`.
 std::vector<DeviceId> preferred_devices(AdjustPolicy policy, std::span<const AdjustMember> members);
 
-/// `placement` with every group of the problem's graph on one device: group by group, by first
-/// member, the first of preferred_devices() with room; else, by free memory, most first, any other.
-/// What a device holds is known from the beginning: the persistent bytes of all ops on it and the
-/// workspace and outputs of its largest (MemoryFloor). Op times and memory are those of the
-/// problem. Throws InfeasibleError if a group fits nowhere. Source: Baechi's code (the original's
-/// adjusters). Differs: see Q12 in placers/README.md; a group that fits on none of its members'
-/// devices may go elsewhere.
+/// Returns `placement` with every group of the problem's graph on one device. Groups move one by
+/// one, in the order of their first members. A group goes to the first device with room in this
+/// order: preferred_devices(), then all other devices, the one with most free memory first.
+/// A device holds, from the beginning, the persistent bytes of all ops placed there and the
+/// workspace and outputs of its largest op (as MemoryFloor). Op times and memory come from
+/// `problem`. Throws InfeasibleError if a group fits nowhere.
+/// Source: Baechi's code (the original's adjusters). Differs: see Q12 in placers/README.md; and a
+/// group that fits on none of its members' devices may go elsewhere.
 Placement adjust(const Problem& problem, Placement placement, AdjustPolicy policy);
 
-/// The same as the original does it.
+/// What adjust_compat() returns.
 struct CompatAdjusted {
   IdVector<OpId, DeviceId> device;
-  /// Q12: by how much the moves changed each device's workspace + persistent bytes; the original
-  /// takes it for what the device holds. [num_devices]
+  /// [num_devices] Bytes by which the moves changed each device's workspace + persistent memory.
+  /// The original takes this change for all that the device holds (Q12).
   IdVector<DeviceId, Bytes> size;
-  std::optional<GroupId> failed;  ///< the group that fits nowhere: the original stops there
+  std::optional<GroupId> failed;  ///< the group that fits nowhere; the original stops at this group
 };
-/// `limit`: memory of each device; nothing for none.
+/// Adjusts as the original does, quirks included. `limit` is the memory of each device; nothing
+/// means no limit.
 CompatAdjusted adjust_compat(const original::Graph& graph, IdVector<OpId, DeviceId> placement,
                              std::size_t num_devices, AdjustPolicy policy,
                              std::optional<Bytes> limit);
 
-/// Reads the option `adjust`, which every placer has: `placer` itself, or one that lets it place
-/// the graph without groups and then adjusts, as the original does if the placer is `compat`.
+/// Reads the option `adjust`, which every placer has. Returns `placer` itself if it is to keep
+/// groups together; otherwise a placer that lets `placer` place the graph without groups and then
+/// adjusts: with adjust_compat() if `placer` is `compat`, else with adjust().
 std::unique_ptr<Placer> with_adjuster(std::unique_ptr<Placer> placer, Options& options);
 
 }  // namespace baechi

@@ -1,4 +1,4 @@
-/// What has to go to one device together: the members of a colocation group, or a lone op.
+/// Units: what a placer places as a whole. A unit is a colocation group or an op without a group.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -14,13 +14,13 @@ enum class UnitId : std::uint32_t {};
 
 /// What the members of a unit need together.
 struct UnitNeeds {
-  Bytes persistent{};  ///< of all members
-  Bytes working{};     ///< temporary + outputs of the member with most: one runs at a time
-  Bytes footprint{};   ///< persistent + temporary + outputs of all members
+  Bytes persistent{};  ///< persistent bytes, summed over the members
+  Bytes working{};     ///< largest temporary + output bytes of a member: one op runs at a time
+  Bytes footprint{};   ///< persistent + temporary + output bytes, summed over the members
 };
 
-/// The units of one graph, numbered by their first member, so that a walk over the units meets them
-/// in topological order of first members.
+/// The units of one graph. Unit ids ascend with the units' first members, so a walk by id visits
+/// the units in topological order of their first members.
 class ColocationUnits {
  public:
   explicit ColocationUnits(const OpGraph& graph);
@@ -39,11 +39,11 @@ class ColocationUnits {
   IdVector<OpId, UnitId> unit_;
   IdVector<UnitId, UnitNeeds> needs_;
   std::vector<OpId> members_;         // sorted by (unit, id)
-  std::vector<std::uint32_t> begin_;  // [num_units + 1], into members_
+  std::vector<std::uint32_t> begin_;  // [num_units + 1], positions in members_
 };
 
-/// Throws InputError, one line for each of at most five groups, if `placement` splits any. `where`
-/// is who made it, for the messages.
+/// Throws InputError if `placement` splits a group: one line per split group, at most five lines.
+/// `where` says in the messages who made the placement.
 void require_whole_groups(const Placement& placement, const OpGraph& graph,
                           const std::string& where);
 

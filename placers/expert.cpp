@@ -18,9 +18,12 @@
 namespace baechi {
 namespace {
 
-/// A placement decided by a person: a placement file, or rules on op names, in place or in a file
-/// of lines "PATTERN DEVICE" ("#" begins a comment). Does not look at memory: the engine says
-/// whether it fits.
+/// A placement decided by a person. Its source is one of:
+/// - a placement file;
+/// - rules on op names, written in the scenario;
+/// - a rule file: lines "PATTERN DEVICE", where "#" begins a comment. The rules of the file come
+///   after the rules in the scenario.
+/// Ignores memory: the engine says whether the placement fits.
 class Expert final : public Placer {
  public:
   explicit Expert(Options& o)
@@ -55,7 +58,7 @@ class Expert final : public Placer {
     std::string where;
   };
 
-  /// A device's number; nothing if `text` is not one.
+  /// The device number in `text`; nothing if `text` is not one.
   static std::optional<std::int64_t> device_number(std::string_view text) {
     const auto number = parse_number<std::int64_t>(text);
     return number && *number >= 0 ? number : std::nullopt;
@@ -81,7 +84,8 @@ class Expert final : public Placer {
     return rules;
   }
 
-  /// Throws InputError naming every line of the rule file that is not a pattern and a device.
+  /// Adds the rules in `text` to rules_. Throws InputError that names every line that is not a
+  /// pattern and a device.
   void parse_rules(std::string_view text) {
     Mistakes mistakes;
     for (std::size_t line = 1; !text.empty(); ++line) {
@@ -99,7 +103,7 @@ class Expert final : public Placer {
     mistakes.throw_if_any();
   }
 
-  /// Of a line, up to its comment.
+  /// The words of `line` before its comment.
   static std::vector<std::string_view> words_of(std::string_view line) {
     constexpr std::string_view blank = " \t\r";
     std::vector<std::string_view> words;
@@ -113,7 +117,7 @@ class Expert final : public Placer {
     return words;
   }
 
-  /// The device of the first rule that matches; nothing if none does.
+  /// The device of the first rule that matches `name`; nothing if no rule matches.
   std::optional<DeviceId> ruled(std::string_view name) const {
     for (const Rule& rule : rules_)
       if (Wildcard{rule.pattern}.matches(name)) return static_cast<DeviceId>(rule.device);
@@ -137,8 +141,8 @@ class Expert final : public Placer {
     mistakes.throw_if_any();
   }
 
-  /// A group goes where its first member that a rule matches goes; `detail` counts the groups whose
-  /// members' rules differ.
+  /// The first member that a rule matches decides for its group. `detail` counts the groups whose
+  /// members match rules with different devices.
   Placement by_rules(const Problem& p) const {
     require_devices(p.cluster.num_devices());
     const ColocationUnits units(p.graph);
@@ -165,7 +169,7 @@ class Expert final : public Placer {
     return result;
   }
 
-  /// Throws InputError, naming at most five, if any unit was matched by no rule.
+  /// Throws InputError if there are units that no rule matches; names at most five of the units.
   static void refuse(std::span<const UnitId> unmatched, const ColocationUnits& units,
                      const OpGraph& graph) {
     constexpr std::size_t listed = 5;
@@ -179,7 +183,7 @@ class Expert final : public Placer {
   }
 
   std::string file_;
-  std::string text_;  // of the file: a missing one is told before anything runs
+  std::string text_;  // content of file_, read early: a missing file stops all before any run
   std::vector<Rule> rules_;
   std::string rule_file_;
   std::int64_t default_device_;

@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::size_t most_enumerated = 5'000;  // placements
 constexpr std::size_t most_moves = 3'000, fewest_moves = 100;
-constexpr std::size_t most_simulated = 2'000'000;  // ops, over all moves: about a second
+constexpr std::size_t most_simulated = 2'000'000;  // ops, summed over all moves: about a second
 
 using search::SearchSpace;
 using search::UnitDevices;
 
-/// Whether some colocation unit fits nowhere, or all weights together exceed all memory.
+/// Whether some colocation unit fits on no device, or all weights together exceed all memory.
 bool hopeless(const Problem& p, const ColocationUnits& units) {
   const MemoryFloor empty(p);
   Bytes weights, memory;
@@ -37,7 +37,7 @@ bool hopeless(const Problem& p, const ColocationUnits& units) {
   return weights > memory;
 }
 
-/// How many placements there are, or more than most_enumerated.
+/// The number of placements; any number above most_enumerated if there are more than that.
 std::size_t num_placements(const SearchSpace& space) {
   std::size_t count = 1;
   for (const UnitId u : space.movable()) {
@@ -59,7 +59,8 @@ class Attempt {
   }
 
  private:
-  /// The memory missing if `placement` is run without limits, summed over the devices.
+  /// Bytes beyond the memory limits, summed over the devices, if the step of `placement` is
+  /// simulated without limits.
   Bytes missing(const Placement& placement);
   Feasible enumerate();
   Feasible ask_quick_placers();
@@ -70,7 +71,7 @@ class Attempt {
     for (const OpId v : problem_.graph.ops()) result.device[v] = at[space_.units().of(v)];
     return result;
   }
-  /// Where the units of `placement` are, or a device that can run them.
+  /// The device of each unit in `placement`; another device if that one cannot run the unit.
   UnitDevices units_of(const Placement& placement) const {
     UnitDevices at(space_.units().size());
     for (const UnitId u : space_.units().units()) {
@@ -85,7 +86,8 @@ class Attempt {
     best_ = placement;
     shortest_ = step.makespan;
   }
-  /// A change of `at` by a random move: a unit, several in topological order or a swap.
+  /// `at` after one random move: of one unit, of several units near in topological order, or a
+  /// swap.
   UnitDevices moved(const UnitDevices& at);
 
   const Problem problem_;
@@ -96,7 +98,7 @@ class Attempt {
   std::optional<Placement> best_;
   Duration shortest_{};
   Random random_{1};
-  std::vector<DeviceId> full_;  // devices that miss memory, as missing() last found
+  std::vector<DeviceId> full_;  // devices short of memory in the last call of missing()
 
   static EngineOptions without_limits(const Problem& p) {
     EngineOptions engine = p.engine;
@@ -145,7 +147,7 @@ Feasible Attempt::ask_quick_placers() {
       const Duration before = shortest_;
       keep_shortest(answer);
       if (best_ && (!had_one || shortest_ < before)) winner = name;
-    } catch (const InfeasibleError&) {  // others may know better
+    } catch (const InfeasibleError&) {  // other placers may find a placement
     }
   }
   if (!best_) return {};
@@ -156,7 +158,7 @@ UnitDevices Attempt::moved(const UnitDevices& at) {
   UnitDevices to = at;
   const auto movable = space_.movable();
   const auto any = [&](std::size_t n) { return random_.below(static_cast<std::uint32_t>(n)); };
-  // Three times in four what moves is on a device that misses memory.
+  // In three of four moves, the unit is on a device that is short of memory.
   std::size_t i = any(movable.size());
   if (!full_.empty() && any(4) > 0) {
     for (int tries = 0; tries < 64 && std::ranges::find(full_, at[movable[i]]) == full_.end();
@@ -171,7 +173,7 @@ UnitDevices Attempt::moved(const UnitDevices& at) {
   if (kind == 0) {  // a swap
     const UnitId other = movable[any(movable.size())];
     if (at[other] == target && space_.can_run(other, from)) to[other] = from;
-  } else if (kind == 1) {  // neighbours in topological order go along, up to a quarter of all
+  } else if (kind == 1) {  // moves up to a quarter of all units, in topological order
     const std::size_t most = std::max<std::size_t>(movable.size() >> (2 + any(6)), 1);
     for (std::size_t k = i + 1; k < std::min(movable.size(), i + most); ++k)
       if (at[movable[k]] == from && space_.can_run(movable[k], target)) to[movable[k]] = target;
@@ -180,7 +182,7 @@ UnitDevices Attempt::moved(const UnitDevices& at) {
 }
 
 Feasible Attempt::walk() {
-  // From whichever of three starts misses least.
+  // Starts from the one of three placements that lacks least memory.
   UnitDevices at;
   Bytes now{std::int64_t{1} << 62};
   for (const char* name : {"least_loaded", "round_robin", "single"}) {
@@ -190,7 +192,7 @@ Feasible Attempt::walk() {
         now = over;
         at = start;
       }
-    } catch (const InfeasibleError&) {  // the others do not look at memory
+    } catch (const InfeasibleError&) {  // only least_loaded counts memory
     }
   }
   const std::size_t budget =
@@ -220,7 +222,7 @@ Feasible Attempt::walk() {
 
 Feasible find_feasible(const Problem& problem) {
   Problem timed = problem;
-  timed.engine.semantics = Semantics::event;  // the other enforces no limits
+  timed.engine.semantics = Semantics::event;  // the other semantics enforces no limits
   return Attempt(timed).find();
 }
 

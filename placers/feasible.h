@@ -1,4 +1,4 @@
-/// A placement that fits into memory, sought where a placer has found none.
+/// Searches for a placement that fits into memory, for placers that have found none.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,22 +8,21 @@
 namespace baechi {
 
 struct Feasible {
-  std::optional<Placement> placement;  ///< its simulated step does not run out of memory
-  /// Who found it, or what was tried in vain; "" if plainly none can fit.
+  std::optional<Placement> placement;  ///< set if found: the simulated step has enough memory
+  /// Which attempt found `placement`, or which attempts failed. "" if plainly no placement can fit:
+  /// a unit fits on no device, or all weights together exceed all memory.
   std::string how{};
 };
 
 /// Looks for a placement that fits, in this order:
-///   1. Up to 5,000 placements are all tried. The one of the shortest simulated step is taken; if
-///   no
-///      placement fits, that is a proof.
-///   2. heft, m_topo, least_loaded, round_robin and single are asked. Of their answers that fit,
-///   the
-///      one of the shortest simulated step is taken.
-///   3. Colocation units are moved, 3,000 moves at most and fewer on large graphs, such that the
-///      memory missing becomes less: peak beyond the limit, summed over the devices, if the step is
-///      simulated without limits. The first placement that misses nothing is taken.
-/// Equal problems have equal answers.
+///   1. If there are at most 5,000 placements, all are simulated. The one with the shortest step is
+///      the answer. If none fits, this proves that none exists.
+///   2. heft, m_topo, least_loaded, round_robin and single are asked. The answer is the placement
+///      with the shortest simulated step among the placements that fit.
+///   3. Colocation units are moved to reduce the missing memory: the peak beyond the limit, summed
+///      over the devices, in a step that is simulated without limits. There are at most 3,000
+///      moves, fewer on large graphs. The first placement that lacks no memory is the answer.
+/// Equal problems get equal answers.
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
 Feasible find_feasible(const Problem& problem);
 

@@ -20,7 +20,7 @@ namespace {
 constexpr TimePoint never{Duration::max()};
 constexpr DeviceId nowhere{~std::uint32_t{0}};
 
-/// When one device is idle: slots in order of time, the last one without end.
+/// The times when one device is idle: slots in order of time, the last one without end.
 class IdleSlots {
   struct Slot {
     TimePoint begin, end;
@@ -31,7 +31,7 @@ class IdleSlots {
   }
 
  public:
-  /// The earliest start, not before `ready`, of a slot's part that is `length` long.
+  /// The earliest start, not before `ready`, at which the device stays idle for `length`.
   TimePoint earliest(TimePoint ready, Duration length) const {
     for (auto slot = first_open_at(slots_, ready);; ++slot) {
       const TimePoint start = std::max(slot->begin, ready);
@@ -39,7 +39,7 @@ class IdleSlots {
     }
   }
 
-  /// Fills [start, start + length), which must be idle.
+  /// Books [start, start + length). The device must be idle then.
   void fill(TimePoint start, Duration length) {
     if (length == Duration::zero()) return;
     const auto slot = first_open_at(slots_, start);
@@ -59,7 +59,7 @@ class IdleSlots {
   std::vector<Slot> slots_{{TimePoint{}, never}};
 };
 
-/// HEFT's partial schedule.
+/// The partial schedule that HEFT builds.
 class Schedule {
  public:
   explicit Schedule(const Problem& p)
@@ -71,7 +71,8 @@ class Schedule {
         end_(p.graph.num_ops()),
         idle_(p.cluster.num_devices()) {}
 
-  /// Puts `v`, whose predecessors are all in, where it ends earliest. Ties: the lower device.
+  /// Schedules `v` on the device where it ends earliest. All predecessors of `v` must be scheduled.
+  /// Ties: the lower device id.
   void add(OpId v) {
     const UnitId unit = units_.of(v);
     const DeviceId fixed = device_of_[unit];
@@ -97,7 +98,7 @@ class Schedule {
     end_[v] = best_end;
   }
 
-  /// The devices, with priorities that keep the planned order of starts. Ties: the lower id.
+  /// The placement, with priorities in the planned order of starts. Ties: the lower op id first.
   Placement placement() const {
     Placement result{.device = IdVector<OpId, DeviceId>(p_.graph.num_ops()),
                      .priority = IdVector<OpId, std::int32_t>(p_.graph.num_ops())};
@@ -116,7 +117,7 @@ class Schedule {
   }
 
  private:
-  /// When the last input of `v` is on `d`, every transfer alone on its link.
+  /// The time when the last input of `v` arrives on `d`, as if every transfer had its link alone.
   TimePoint ready(OpId v, DeviceId d) const {
     TimePoint latest{};
     for (const EdgeId e : p_.graph.in_edges(v)) {
@@ -137,18 +138,19 @@ class Schedule {
   IdVector<DeviceId, IdleSlots> idle_;
 };
 
-/// HEFT: ops by decreasing upward rank (mean times, mean transfers), each where it ends earliest,
-/// also in a gap between ops that are already planned. A group goes where its first op went.
-/// Transfers never wait for each other in this plan, whatever the engine does.
+/// HEFT: takes the ops by decreasing upward rank (mean op times, mean transfer times) and schedules
+/// each op where it ends earliest, also in a gap between ops that are already scheduled. The first
+/// scheduled op of a group decides the device of the group. In this plan transfers never wait for
+/// each other, whatever the engine does.
 /// Source: Topcuoglu, Hariri, Wu, "Performance-effective and low-complexity task scheduling for
-/// heterogeneous computing", TPDS 2002. Differs: skips devices without memory (MemoryFloor).
+/// heterogeneous computing", TPDS 2002. Differs: skips devices without room (MemoryFloor).
 class Heft final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const auto rank = b_levels(p.graph, mean_compute(p), mean_transfer(p));
     std::vector<OpId> by_rank;
     std::ranges::copy(p.graph.ops(), std::back_inserter(by_rank));
-    // Equal ranks stay in id order, which is topological.
+    // Ties: the lower op id first; ids are in topological order.
     std::ranges::stable_sort(by_rank, std::greater{}, [&](OpId v) { return rank[v]; });
     Schedule schedule(p);
     for (const OpId v : by_rank) schedule.add(v);

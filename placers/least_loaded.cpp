@@ -12,9 +12,9 @@
 namespace baechi {
 namespace {
 
-/// Graham's list rule by load alone: each unit, in order of first ops, goes where the sum of op
-/// times is least with it, among the devices it fits on. Ties: the lower device. Precedence and
-/// transfers are not looked at.
+/// Graham's list rule by load alone. Each unit, in the order of first ops, goes to the device whose
+/// sum of op times is least with the unit, among the devices where the unit fits. Ties: the lower
+/// device id. Ignores precedence and transfers.
 /// Source: Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 1969.
 class LeastLoaded final : public Placer {
  public:

@@ -11,9 +11,9 @@
 namespace baechi {
 namespace {
 
-/// m-SCT: m-ETF, in which a device waits for the favourite child of the op it has just run
-/// (list/schedule.h). Favourites come from a linear program (sct/favourite_child.h), which knows
-/// neither devices nor memory nor groups. Source: Baechi (SoCC'20), section 2.2.3.
+/// m-SCT: as m-ETF, but a device waits for the favourite child of the op that it has just run
+/// (list/schedule.h). Favourite children come from a linear program (sct/favourite_child.h) that
+/// knows no devices, no memory and no groups. Source: Baechi (SoCC'20), section 2.2.3.
 class MSct final : public Placer {
  public:
   explicit MSct(Options& o) {

@@ -18,13 +18,15 @@ namespace {
 
 __extension__ using Wide = __int128;  // the product of two byte counts
 
-/// m-TOPO: walk the units in order of first ops and fill one device after another. A device is
-/// full at its memory or, if uniform, already at its share of all there is to place plus the
-/// largest unit. What takes how much: topo_memory.h. As that counts outputs that are long freed as
-/// if they were kept, what does not fit by it is tried again by shares alone, whatever the memory;
-/// the simulation (problem.engine) then says whether it fits. Source: Baechi (SoCC'20). Differs:
-/// one measure of memory throughout, shares in proportion to the devices' memory, and a unit that
-/// fits on none of the devices left returns to an earlier one.
+/// m-TOPO: walks the units in the order of first ops and fills one device after another. A device
+/// is full at its memory limit or, if uniform, already at its share of all units' memory plus the
+/// largest unit. TopoMemory says how much memory a unit takes. TopoMemory counts outputs as if they
+/// were never freed; so if a unit fits nowhere, the uniform standard variant fills the devices
+/// again by shares alone, without memory limits, and the simulation (problem.engine) says whether
+/// that placement fits. Source: Baechi (SoCC'20). Differs:
+/// - one measure of memory throughout;
+/// - shares in proportion to the devices' memory;
+/// - a unit that fits on no remaining device goes back to an earlier device.
 class MTopo final : public Placer {
  public:
   explicit MTopo(Options& o)
@@ -61,7 +63,8 @@ class MTopo final : public Placer {
     Placement result{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
     DeviceId filling{0};
     for (const UnitId u : units.units()) {
-      // The device being filled, those after it, those before it; then any its memory allows.
+      // Tries, up to their caps: the device being filled, later devices, earlier devices. Then any
+      // device up to its memory limit.
       const auto first_fit = [&](const IdVector<DeviceId, Bytes>& room, DeviceId begin,
                                  std::size_t end) -> std::optional<DeviceId> {
         for (const DeviceId d : id_range<DeviceId>(index(begin), end)) {
@@ -86,7 +89,7 @@ class MTopo final : public Placer {
     return result;
   }
 
-  /// min(limit, floor(total * memory / sum of memories) + largest) of each device.
+  /// [num_devices] min(limit, floor(total * memory / sum of all memories) + largest), in bytes.
   static IdVector<DeviceId, Bytes> shares(const TopoMemory& needed, const Cluster& cluster,
                                           const IdVector<DeviceId, Bytes>& limit) {
     Wide memories = 0;

@@ -1,4 +1,4 @@
-/// A placer decides which device runs each op.
+/// The interface of all placers: a placer decides which device runs each op.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace baechi {
 
-/// Someone who waits for a placement.
+/// How a caller that waits for a placement follows and stops the placer.
 struct Watcher {
-  const std::atomic<bool>* stop = nullptr;  ///< once set, the best placement so far will do
-  /// Told now and then, in one line, how far things are; never from two threads at once. May be
+  const std::atomic<bool>* stop = nullptr;  ///< once true: return the best placement so far
+  /// Called now and then with one line on the progress; never from two threads at once. May be
   /// empty.
   std::function<void(std::string_view)> progress{};
 };
@@ -20,16 +20,19 @@ struct Watcher {
 class Placer {
  public:
   virtual ~Placer() = default;
-  /// Every op gets a device; a colocation group gets one (but for `adjust: none`). Same problem and
-  /// seed, same placement. Const and without shared state: may be called from several threads at
-  /// once. Throws InfeasibleError if it finds no placement within the devices' memory.
+  /// Gives every op a device; all members of a colocation group get the same device, except with
+  /// `adjust: none`. The same problem and seed give the same placement. May be called from several
+  /// threads at once: const, and without shared state. Throws InfeasibleError if the placer finds
+  /// no placement within the devices' memory.
   virtual Placement place(const Problem& problem, std::uint64_t seed) const = 0;
 
-  /// The same, watched. Those that take long and have something at any time obey `stop`.
+  /// As place(), with a watcher. Placers with can_stop() obey `stop`: they take long and have a
+  /// placement to return at any time.
   virtual Placement place_watched(const Problem& problem, std::uint64_t seed,
                                   const Watcher& /*watcher*/) const {
     return place(problem, seed);
   }
+  /// Whether place_watched() obeys Watcher::stop.
   virtual bool can_stop() const { return false; }
 };
 

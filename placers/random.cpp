@@ -9,7 +9,7 @@
 namespace baechi {
 namespace {
 
-/// Every unit on a device drawn uniformly, in order of first ops. Does not look at memory.
+/// Draws a device for each unit uniformly, in the order of first ops. Ignores memory.
 class RandomPlacer final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t seed) const override {

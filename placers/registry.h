@@ -1,5 +1,5 @@
-/// Every placer by its YAML name. Adding a placer is one file, one row of the table in registry.cpp
-/// and one line of CMake.
+/// The table of all placers by their YAML names. A new placer takes one file, one row of the table
+/// in registry.cpp and one line of CMake.
 #pragma once
 #include <memory>
 #include <span>
@@ -11,16 +11,16 @@
 
 namespace baechi {
 
-/// What a placer counts against the memory of a device. Whether a step really fits is the engine's
-/// verdict.
+/// What a placer counts against the memory of a device. Only the engine decides whether a step
+/// really fits.
 enum class CountedMemory : std::uint8_t {
-  ignored,     ///< nothing: out of memory is then a result of the run
+  ignored,     ///< nothing: the run may then end out of memory
   weights,     ///< the persistent bytes of the ops on each accelerator; host cores have no limit
-  floor,       ///< persistent bytes of all ops, and outputs and workspace of the largest op
-  footprints,  ///< persistent bytes, outputs and workspace of all ops: nothing is freed
-  planned,     ///< what is live at each time of the schedule that the placer plans
-  objective,   ///< what the objective counts that the placer makes small
-  own,         ///< the program's own affair
+  floor,       ///< persistent bytes of all ops + outputs and workspace of the largest op
+  footprints,  ///< persistent bytes, outputs and workspace of all ops, never freed
+  planned,     ///< what is live at each time of the placer's planned schedule
+  objective,   ///< what the objective counts that the placer minimises
+  own,         ///< what the external program decides to count
 };
 constexpr auto names_of(CountedMemory) {
   return std::to_array<Named<CountedMemory>>(
@@ -39,22 +39,24 @@ struct PlacerEntry {
   std::string_view source;   ///< where the algorithm is described
   std::unique_ptr<Placer> (*make)(Options&);
   CountedMemory memory;
-  /// Up to so many ops it takes two seconds or so at most, without options: there a search begins
-  /// with its answer. Measured on layered graphs, and on GNMT of 18,000 ops.
+  /// The largest number of ops for which the placer, without options, takes at most about two
+  /// seconds. A search begins with the answers of the placers that are quick on its graph. Measured
+  /// on layered graphs, and on GNMT of 18,000 ops.
   std::size_t quick_ops = 0;
-  std::string_view needs{};  ///< the option without which it cannot be made; "" if it needs none
+  std::string_view needs{};  ///< the one option that make() requires; "" for none
 };
 std::span<const PlacerEntry> placers();
 
-/// The entry called `name`, or that of exec for exec:PATH. Throws InputError on an unknown name.
-/// `where` is the place of the name, for messages.
+/// The entry called `name`, or the entry of exec if `name` is exec:PATH. Throws InputError on an
+/// unknown name. `where` says in messages where the name is written.
 const PlacerEntry& placer_entry(std::string_view name, const std::string& where = {});
 
-/// A placer of a row of the table, with what all of them have: the option `adjust`.
+/// Makes the placer of `entry`, with the option `adjust`, which all placers have.
 std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options);
 
-/// `name` as in the table, or exec:PATH. Throws InputError on an unknown name or option, or a bad
-/// value: all of them at once. `where` is the place of the name, for messages.
+/// Makes the placer called `name`: a name of the table, or exec:PATH. Throws one InputError that
+/// lists all mistakes: an unknown name, unknown options, bad values. `where` says in messages where
+/// the name is written.
 std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
                                     const std::string& where = {});
 

@@ -8,7 +8,7 @@
 namespace baechi {
 namespace {
 
-/// Every op on one device. Does not look at memory: the engine says whether it fits.
+/// Puts every op on one device. Ignores memory: the engine says whether the placement fits.
 class Single final : public Placer {
  public:
   explicit Single(Options& o)

@@ -38,8 +38,10 @@ TopoMemory::TopoMemory(const Problem& problem, const ColocationUnits& units, Var
   }
 }
 
-/// Those that `u` on `d` brings with it: what it reads from elsewhere, and what ops elsewhere,
-/// which a group may come after, read of it. As often as they take memory.
+/// The copies that placing `u` on `d` adds, each as often as it takes memory:
+/// - tensors that `u` reads from other devices;
+/// - tensors of `u` that ops already placed on other devices read: a group is placed when its first
+///   member's turn comes, so a later member may be placed before the ops that it reads.
 std::vector<TopoMemory::Copy> TopoMemory::new_copies(UnitId u, DeviceId d) const {
   std::vector<Copy> copies;
   if (!copies_count_) return copies;

@@ -1,28 +1,30 @@
-/// The memory of devices as m_topo fills them: nothing is ever freed.
+/// The memory of the devices as m_topo counts it: nothing is ever freed.
 #pragma once
 #include "placers/colocation.h"
 #include "placers/variant.h"
 
 namespace baechi {
 
-/// Standard: a unit takes its footprint, and copies of tensors nothing. PyTorch variant: it takes
-/// its weights and outputs, the workspace of one op at a time counts, and tensors that are read
-/// elsewhere take memory there as well: once per device, or with problem.engine.cache_tensors off
-/// once per reader.
+/// What counts depends on the variant:
+/// - standard: the footprint of each unit; copies of tensors take no memory.
+/// - pytorch: the weights and outputs of each unit, the largest workspace of an op on each device,
+///   and copies: a tensor also takes memory on each other device that reads it, once per device, or
+///   once per reader if problem.engine.cache_tensors is off.
 class TopoMemory {
  public:
-  /// Both outlive this.
+  /// `problem` and `units` must outlive this.
   TopoMemory(const Problem& problem, const ColocationUnits& units, Variant variant);
 
-  /// Of all units, copies left out, and of the largest, its workspace included.
+  /// The memory of all units, without copies.
   Bytes total() const { return total_; }
+  /// The need() of the largest unit, workspace included.
   Bytes largest() const { return largest_; }
   Bytes need(UnitId u) const { return needs_[u].kept + needs_[u].workspace; }  ///< without copies
 
-  /// Whether `d` stays within `room` with `u` on it, and all others within their memory.
+  /// Whether, with `u` on `d`, `d` stays within `room` and every other device within its memory.
   bool fits(UnitId u, DeviceId d, Bytes room) const;
   void put(UnitId u, DeviceId d);
-  /// What `d` would hold with `u` there.
+  /// The bytes that `d` would hold with `u` on it.
   Bytes used_with(UnitId u, DeviceId d) const { return after(u, d)[d]; }
 
  private:
@@ -49,10 +51,10 @@ class TopoMemory {
   IdVector<UnitId, Unit> needs_;
   Bytes total_;
   Bytes largest_;
-  IdVector<OpId, DeviceId> device_;  // `nowhere` until it is placed
+  IdVector<OpId, DeviceId> device_;  // `nowhere` until the op is placed
   IdVector<DeviceId, Bytes> kept_;
   IdVector<DeviceId, Bytes> workspace_;
-  std::vector<bool> copied_;  // [num_tensors, num_devices], if copies count
+  std::vector<bool> copied_;  // [num_tensors, num_devices]; empty if copies do not count
 };
 
 }  // namespace baechi

@@ -1,4 +1,4 @@
-/// Which of Baechi's two published systems a placer of its family follows.
+/// Which of Baechi's two published systems m_topo, m_etf and m_sct follow.
 #pragma once
 #include <cstdint>
 
@@ -7,9 +7,9 @@
 namespace baechi {
 
 enum class Variant : std::uint8_t {
-  standard,  ///< the paper's algorithm, as its TensorFlow system has it
-  /// Its PyTorch system: any number of transfers at once, received copies take memory, nothing is
-  /// freed before the step ends.
+  standard,  ///< the paper's algorithm, as in Baechi's TensorFlow system
+  /// Baechi's PyTorch system: any number of transfers run at once, received copies take memory,
+  /// nothing is freed before the step ends.
   pytorch,
 };
 

@@ -1,4 +1,4 @@
-/// What each broken file of a folder under tests/bad is answered with.
+/// Reads the messages that tests expect for the broken files of a folder under tests/bad.
 #pragma once
 #include <filesystem>
 #include <fstream>
@@ -7,7 +7,8 @@
 
 namespace baechi::testing {
 
-/// Of `path`: "--- FILE" and the lines of its message, for each file.
+/// The message for each file. `path` lists the files: a line "--- FILE", then the lines of the
+/// message for that file.
 inline std::map<std::string, std::string> expected_messages(const std::filesystem::path& path) {
   std::map<std::string, std::string> messages;
   std::ifstream in(path);

@@ -1,4 +1,4 @@
-/// Small graphs as text.
+/// Makes small graphs from text.
 #pragma once
 #include <string_view>
 
@@ -6,12 +6,13 @@
 
 namespace baechi::testing {
 
-/// The graph of chains of ops and tensors, chains apart by ';':
+/// Makes a graph from chains of ops and tensors, separated by ';':
 ///   "a10 -t100> b20; a -t> c30; b -50> c"
-/// "a10" is an op that takes 10 ns; later it is just "a". "-t100>" is a tensor t of 100 bytes,
-/// later
-/// "-t>": two readers of one tensor. "-50>" is a tensor of its own. Ops have the order of their
-/// first mention, which must be topological. Throws std::invalid_argument on any other text.
+/// - "a10" is an op a that takes 10 ns. Later mentions are just "a".
+/// - "-t100>" is a tensor t of 100 bytes. A later "-t>" is another reader of tensor t.
+/// - "-50>" is a new tensor of 50 bytes without a name.
+/// Op ids follow the order of first mention, which must be topological. Throws
+/// std::invalid_argument on any other text.
 OpGraph graph_of(std::string_view text);
 
 }  // namespace baechi::testing

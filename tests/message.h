@@ -1,11 +1,11 @@
-/// What a mistake is answered with.
+/// Gets the message that a mistake is answered with.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace baechi::testing {
 
-/// What the `Error` that `call` throws says; "no error" if it throws none.
+/// The what() of the `Error` that `call` throws; "no error" if `call` throws none.
 template <class Error>
 std::string message(auto&& call) {
   try {
@@ -16,7 +16,7 @@ std::string message(auto&& call) {
   return "no error";
 }
 
-/// `text` without any `part`.
+/// `text` with every occurrence of `part` removed.
 inline std::string without(std::string text, std::string_view part) {
   for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos;)
     text.erase(at, part.size());

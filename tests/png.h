@@ -1,4 +1,4 @@
-/// What a screenshot shows: just enough of PNG for those that browsers write.
+/// Reads PNG images: just the part of the format that browsers use for screenshots.
 #pragma once
 #include <zlib.h>
 
@@ -11,11 +11,13 @@
 
 namespace baechi::testing {
 
+/// An image in pixels.
 struct Image {
   std::size_t width = 0, height = 0;
   std::vector<std::uint8_t> rgb;  ///< [height, width, 3]
 
-  /// Pixels within `tolerance` of the colour in each of red, green and blue.
+  /// The number of pixels whose red, green and blue each differ from `colour` by at most
+  /// `tolerance`.
   std::size_t count(std::array<int, 3> colour, int tolerance = 8) const {
     std::size_t n = 0;
     for (std::size_t i = 0; i + 2 < rgb.size(); i += 3) {
@@ -27,7 +29,8 @@ struct Image {
   }
 };
 
-/// 8 bits per channel, with or without alpha, not interlaced; nothing if it is not that.
+/// Reads a PNG file with 8 bits per channel, with or without alpha, not interlaced. Nothing if
+/// `bytes` are anything else.
 inline std::optional<Image> read_png(std::string_view bytes) {
   const auto number = [&](std::size_t at) {
     std::size_t n = 0;

@@ -1,5 +1,5 @@
-/// Random problems with much of what may go wrong: ties, work of no length, tensors of no size,
-/// several outputs and readers, control dependencies, groups, unequal devices and links.
+/// Random problems with many features that may go wrong: ties, ops that take no time, empty
+/// tensors, several outputs and readers, control edges, groups, unequal devices and links.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@ inline Cluster with_memory(const Cluster& cluster, DeviceId changed, Bytes memor
   return copy;
 }
 
-/// Every combination of modes of Semantics::event, memory enforced.
+/// Every combination of the engine options under Semantics::event, with memory enforced.
 inline std::vector<EngineOptions> all_engines() {
   std::vector<EngineOptions> all;
   for (const Transfers transfers :
@@ -37,11 +37,11 @@ inline std::vector<EngineOptions> all_engines() {
   return all;
 }
 
-/// `ops` ops; each reads up to `degree` tensors of the `reach` ops before it.
+/// The shape of a random graph.
 struct GraphShape {
-  std::uint32_t ops = 1;
-  std::uint32_t degree = 4;
-  std::uint32_t reach = 60;
+  std::uint32_t ops = 1;     ///< number of ops
+  std::uint32_t degree = 4;  ///< largest number of edges into an op
+  std::uint32_t reach = 60;  ///< an op reads only from this many ops before it
 };
 
 inline OpGraph random_graph(GraphShape shape, Random& random) {
@@ -80,7 +80,7 @@ inline OpGraph random_graph(GraphShape shape, Random& random) {
   return random.below(4) == 0 ? graph.with_free_controls() : std::move(graph);
 }
 
-/// Memory is ample.
+/// A random cluster of `devices` devices with ample memory.
 inline Cluster random_cluster(std::uint32_t devices, Random& random) {
   constexpr double speeds[] = {1.0, 1.0, 0.5, 2.0, 0.7};
   const bool equal = random.below(2) == 0;
@@ -101,12 +101,12 @@ inline Cluster random_cluster(std::uint32_t devices, Random& random) {
   return cluster;
 }
 
-/// Any device for each op, but one for each group; priorities given or not.
+/// Random devices, one for each group; with random priorities in two of three placements.
 inline Placement random_placement(const OpGraph& graph, const Cluster& cluster, Random& random) {
   const auto any = [&] {
     return DeviceId{random.below(static_cast<std::uint32_t>(cluster.num_devices()))};
   };
-  const std::uint32_t spread = 1 + random.below(4);  // 1: no op is kept beside its inputs
+  const std::uint32_t spread = 1 + random.below(4);  // 1: ops are placed apart from their inputs
   Placement p{.device = IdVector<OpId, DeviceId>(graph.num_ops())};
   std::vector<DeviceId> of_group;
   for (std::size_t g = 0; g <= graph.num_groups(); ++g) of_group.push_back(any());
@@ -135,7 +135,7 @@ class RandomProblem {
   RandomProblem& operator=(const RandomProblem&) = delete;
 
   Problem under(EngineOptions engine) const { return {graph, cluster, costs, engine}; }
-  /// With memory of its own.
+  /// As above, on another cluster, such as with_memory() makes.
   Problem under(EngineOptions engine, const Cluster& other) const {
     return {graph, other, costs, engine};
   }

@@ -1,5 +1,6 @@
-/// Workloads that other projects published, kept outside the repo: tests that need them look where
-/// BAECHI_SHARED points, else beside the checkout, and say so when they skip.
+/// Finds the workloads that other projects published, which are kept outside the repo. A test that
+/// needs them looks in BAECHI_SHARED, or beside the checkout if BAECHI_SHARED is not set. Without
+/// the workloads the test skips and says so.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -11,6 +12,7 @@
 
 namespace baechi::testing {
 
+/// The folder of the workloads; nothing, with a message, if there is none.
 inline std::optional<std::filesystem::path> shared_data() {
   const char* set = std::getenv("BAECHI_SHARED");  // NOLINT(concurrency-mt-unsafe): read only
   const std::filesystem::path root = set != nullptr

@@ -1,4 +1,5 @@
-/// Graphs small enough to work out by hand, on devices where one byte takes one nanosecond.
+/// Graphs and clusters small enough to work out by hand. Moving one byte between devices takes one
+/// nanosecond.
 #pragma once
 #include <initializer_list>
 
@@ -10,10 +11,12 @@ using namespace std::chrono_literals;
 
 inline constexpr DeviceId gpu0{0}, gpu1{1}, gpu2{2}, gpu3{3};
 
+/// `count` equal devices with `memory` each.
 inline Cluster gpus(std::size_t count, Bytes memory = 1_GiB) {
   return Cluster::uniform(count, memory, {.bandwidth = 1.0_GBps, .latency = 0ns});
 }
 
+/// The placement of ops 0, 1, ... on `devices`.
 inline Placement on(std::initializer_list<DeviceId> devices) {
   Placement p;
   for (const DeviceId d : devices) p.device.push_back(d);

@@ -1,4 +1,4 @@
-/// A folder for what a test writes, gone when the test is.
+/// A folder for the files of one test, removed when the test ends.
 #pragma once
 #include <doctest/doctest.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 
 namespace baechi::testing {
 
+/// The destructor removes the folder with all files.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -25,11 +26,14 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
+  /// The path of the file `name` in the folder, whether or not the file exists.
   std::string file(std::string_view name) const { return (path_ / name).string(); }
+  /// Writes `text` to the file `name`; returns the path.
   std::string write(std::string_view name, std::string_view text) const {
     std::ofstream(file(name), std::ios::binary) << text;
     return file(name);
   }
+  /// The content of the file `name`.
   std::string read(std::string_view name) const {
     std::ostringstream text;
     text << std::ifstream(file(name), std::ios::binary).rdbuf();

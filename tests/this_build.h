@@ -1,4 +1,4 @@
-/// Where this build's sources and programs are.
+/// Says where this build's sources and programs are.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@ namespace baechi::testing {
 
 const std::string& source_dir();      ///< the root of the checkout
 const std::string& program();         ///< build/PRESET/baechi
-const std::string& version();         ///< what `baechi --version` says after the name
+const std::string& version();         ///< what `baechi --version` prints after the name
 const std::string& mpirun_program();  ///< "" where the build has no MPI
 
 }  // namespace baechi::testing

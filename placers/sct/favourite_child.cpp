@@ -8,8 +8,8 @@
 namespace baechi {
 namespace {
 
-// x is off by up to 1e-11, but times are integers, so that often the exact x is the threshold
-// itself.
+// Times are integers, so the exact x is often the threshold itself; the computed x is off by up to
+// 1e-11.
 constexpr double solver_noise = 1e-9;
 
 /// Baechi's rounding, operation by operation; halves go to even (the default rounding mode).

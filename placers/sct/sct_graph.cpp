@@ -8,7 +8,7 @@ SctGraph sct_graph(const Problem& p) {
   const IdVector<OpId, Duration> compute = mean_compute(p);
   const IdVector<TensorId, Duration> transfer = mean_transfer(p);
   SctGraph sct{.compute = {compute.begin(), compute.end()}, .edges = {}};
-  IdVector<OpId, std::size_t> edge_to(p.graph.num_ops());  // of the current source, else stale
+  IdVector<OpId, std::size_t> edge_to(p.graph.num_ops());  // stale unless from the current u
   for (const OpId u : p.graph.ops()) {
     const std::size_t first = sct.edges.size();
     for (const EdgeId e : p.graph.out_edges(u)) {

@@ -1,12 +1,13 @@
-/// From a problem to m-SCT's linear program.
+/// Makes the graph of m-SCT's linear program from a problem.
 #pragma once
 #include "placers/sct/favourite_child.h"
 #include "sim/problem/problem.h"
 
 namespace baechi {
 
-/// The graph as m-SCT's linear program sees it: mean times, and one edge per pair of ops, whose
-/// communication is the sum over its tensors. Edges in id order of their first.
+/// The problem's graph for m-SCT's linear program: mean op times over the devices, mean transfer
+/// times over the links, and one edge per pair of ops, whose communication is the sum over the
+/// tensors between the two ops. Edges are in the id order of the first graph edge of each pair.
 SctGraph sct_graph(const Problem& problem);
 
 }  // namespace baechi

@@ -77,17 +77,18 @@ double SctNetwork::infeasibility(std::span<const double> x) const {
   return worst;
 }
 
-// The dual of the program. With y = 1 - x, an edge's row of time reads
+// The bound is a solution of the dual program. With y = 1 - x, the time row of an edge u->v with
+// communication c reads
 //   s_v - s_u + c y >= compute_u + c,
-// and the degrees read sum y <= 1. Multipliers of time that form a flow f of 1 through the graph
-// cancel every s and w, so that
+// and the degree rows read sum y <= 1. If the multipliers of the time rows form a flow f of 1
+// through the graph, every s cancels, so that
 //   w >= sum f (compute_u + c) - sum f c y,   and   sum f c y <= sum out + sum in
-// where out_u + in_v >= f c on every edge. A flow may begin at any v, as s_v is at least the
-// longest path to v at x = 0, and end at any v, as s_v + compute_v <= w.
+// if out_u + in_v >= f c on every edge. The flow may begin at any v, because s_v is at least the
+// longest path to v at x = 0. The flow may end at any v, because s_v + compute_v <= w.
 double SctNetwork::lower_bound(Duals duals, const std::vector<bool>& chained) const {
   const Paths without = paths(std::vector(num_edges(), 0.0));
 
-  // What should pass each op.
+  // The flow that the multipliers ask for through each op.
   std::vector<double> wanted(num_ops());
   for (std::size_t i = order_.size(); i-- > 0;) {
     const std::uint32_t v = order_[i];
@@ -98,7 +99,7 @@ double SctNetwork::lower_bound(Duals duals, const std::vector<bool>& chained) co
     }
   }
 
-  // What does pass: all that arrives, split in the proportions of the multipliers.
+  // The actual flow: all that arrives at an op, split in proportion to the multipliers.
   std::vector<double> flow(num_edges());
   double begun = 0.0, bound = 0.0;
   for (const std::uint32_t v : order_) {
@@ -107,7 +108,7 @@ double SctNetwork::lower_bound(Duals duals, const std::vector<bool>& chained) co
     const double begins = std::max(0.0, wanted[v] - arrived);
     begun += begins;
     bound += begins * without.head[v] + (arrived + begins) * compute(v);
-    if (wanted[v] <= 0.0) continue;  // all ends here
+    if (wanted[v] <= 0.0) continue;  // all flow ends at v
     const double share = (arrived + begins) / wanted[v];
     for (const std::uint32_t e : out_edges(v)) {
       flow[e] = duals.edge[e] * share;

@@ -1,4 +1,5 @@
-/// solve_sct: what is handed to the solver, from where it starts, and the proof of its answer.
+/// solve_sct: the program for the solver, the vertex where the solver starts, and the proof of its
+/// answer.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -20,9 +21,9 @@ using Term = LinearProgram::Term;
 using Rest = Basis::Rest;
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
-/// A good x of zeros and ones: the edges on the longest paths go first. As that makes other paths
-/// the longest, it is done again and again, each time on the running mean of the choices so far,
-/// and the choice with the least makespan is returned. [num_edges]
+/// [num_edges] A good x of zeros and ones. Each round sets x = 0 greedily, edges on the longest
+/// paths first. As this makes other paths the longest, each round uses the paths of the running
+/// mean of all choices so far. Returns the choice with the least makespan.
 std::vector<double> greedy_x(const SctNetwork& net) {
   constexpr int rounds = 20;
   std::vector<double> best(net.num_edges(), 1.0);
@@ -54,27 +55,28 @@ std::vector<double> greedy_x(const SctNetwork& net) {
   return best;
 }
 
-/// What the solution is put together from, for the whole graph.
+/// The answer for the whole graph, put together from the answers of the parts.
 struct Answer {
   std::vector<double> x;  // [num_edges]
   SctNetwork::Duals duals;
-  bool solved = true;     // every part
-  bool canonical = true;  // every part
+  bool solved = true;     // all parts so far
+  bool canonical = true;  // all parts so far
 };
 
-/// The program of one part, for the solver. Times are scaled by a power of two to about 1000.
+/// The linear program of one part. Times are scaled by a power of two to about 1000.
 class SctProgram {
  public:
   SctProgram(const SctReduction& reduction, const SctPart& part, bool canonical);
 
   LinearProgram program;
 
-  /// The longest-path trees of a good x of zeros and ones, as a vertex.
+  /// A start for the solver: the vertex of good_x() and its longest-path trees.
   Basis good_vertex() const;
   void put(const LinearOptimum& optimum, Answer& answer) const;
 
  private:
-  /// Columns and rows of a block's nodes and edges, or none. Where no edge enters, time begins.
+  /// The columns and rows of a block's nodes and edges; `none` where there is no column or row. A
+  /// node without edges into it has no start column: it starts at time 0.
   struct Times {
     const SctBlock* block;
     SctNetwork net;
@@ -91,7 +93,7 @@ class SctProgram {
   std::vector<double> good_x() const;
   void add_tree(const Times& times, Basis& basis) const;
 
-  std::uint32_t column(std::uint32_t e) const {  // of x; columns of x come first, as in the part
+  std::uint32_t column(std::uint32_t e) const {  // of x_e: first columns, in part order
     return static_cast<std::uint32_t>(std::ranges::lower_bound(part_.edges, e) -
                                       part_.edges.begin());
   }
@@ -101,7 +103,7 @@ class SctProgram {
   const SctPart& part_;
   double scale_ = 1.0;
   std::vector<Times> times_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> out_rows_, in_rows_;  // op and row, by op
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> out_rows_, in_rows_;  // (op, row), by op
 };
 
 SctProgram::SctProgram(const SctReduction& reduction, const SctPart& part, bool canonical)
@@ -155,7 +157,7 @@ void SctProgram::add_degrees() {
   using Op = std::uint32_t (SctNetwork::*)(std::uint32_t) const;
   std::vector<Term> row;
   const auto add = [&](Op op, auto& rows) {
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> at;  // op and column
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> at;  // (op, column)
     for (std::uint32_t i = 0; i < part_.edges.size(); ++i)
       at.emplace_back((net_.*op)(part_.edges[i]), i);
     std::ranges::sort(at);
@@ -190,10 +192,11 @@ void SctProgram::add_objectives(bool canonical) {
   program.objectives.push_back(std::move(preference));
 }
 
-/// Of each block, and where that leaves room the heaviest edges. [part.edges]
+/// [part.edges] A good x of zeros and ones: the good x of each block; then x = 0 for the heaviest
+/// other edges whose degree rows allow it.
 std::vector<double> SctProgram::good_x() const {
   std::vector<double> x(part_.edges.size(), 1.0);
-  std::vector<std::uint32_t> src, dst;  // of the chosen
+  std::vector<std::uint32_t> src, dst;  // of the edges with x = 0 so far
   for (const Times& times : times_)
     for (std::size_t i = 0; i < times.good_x.size(); ++i) {
       if (times.good_x[i] > 0.0) continue;
@@ -228,8 +231,8 @@ Basis SctProgram::good_vertex() const {
     const auto at = std::ranges::lower_bound(rows, op, {}, [](const auto& r) { return r.first; });
     return at != rows.end() && at->first == op ? at->second : none;
   };
-  // A chosen edge (x = 0) is basic in place of a degree it uses up: that prices the degree, as the
-  // optimum does, and saves the solver most of its steps.
+  // An edge with x = 0 is basic in place of a degree row that is tight because of the edge. Then
+  // the degree row has a price, as in the optimum, which saves the solver most of its steps.
   const std::vector<double> x = good_x();
   for (std::uint32_t i = 0; i < x.size(); ++i) {
     if (x[i] > 0.0) continue;
@@ -290,9 +293,9 @@ void SctProgram::put(const LinearOptimum& optimum, Answer& answer) const {
   for (const auto& [v, row] : in_rows_) answer.duals.in[v] = dual(row, 1.0 / scale_);
 }
 
-/// Within 0 and 1, keeps the degrees, and a multiple of 2^-36 each.
+/// `x` made feasible: each value in 0 to 1 and a multiple of 2^-36, all degree rows kept.
 std::vector<double> rounded(const SctNetwork& net, std::vector<double> x) {
-  for (double& value : x) value = std::clamp(1.0 - value, 0.0, 1.0);  // until the end: 1 - x
+  for (double& value : x) value = std::clamp(1.0 - value, 0.0, 1.0);  // 1 - x, until the end
   const auto fit = [&](std::span<const std::uint32_t> edges) {
     double sum = 0.0;
     for (const std::uint32_t e : edges) sum += x[e];
@@ -307,8 +310,8 @@ std::vector<double> rounded(const SctNetwork& net, std::vector<double> x) {
   return x;
 }
 
-/// What is known before any part is solved: the edges decided on, x = 1 elsewhere, and the longest
-/// path of a last block without open edges.
+/// The answer before any part is solved: the decided edges, x = 1 for all other edges, and the end
+/// multiplier of the longest node of a last block without open edges.
 Answer decided(const SctReduction& reduction) {
   const SctNetwork& net = reduction.net();
   Answer answer{.x = std::vector(net.num_edges(), 1.0),
@@ -328,7 +331,7 @@ Answer decided(const SctReduction& reduction) {
 }  // namespace
 
 SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
-  constexpr double close = 1e-9, proved = 1e-7;  // the first unless times are far apart
+  constexpr double close = 1e-9, proved = 1e-7;  // of w; `close` unless times are far apart
   const SctNetwork net(graph);
   const SctReduction reduction(net);
   const std::vector<SctPart> parts = reduction.parts();

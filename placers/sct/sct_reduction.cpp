@@ -8,15 +8,16 @@
 namespace baechi {
 namespace {
 
-// Below a bound by less than this part of it means equal: sums of times are rounded.
+// Relative tolerance: a sum of times that is below a bound by less than this counts as equal,
+// because sums are rounded.
 constexpr double rounding = 1e-12;
 
 struct Rival {
-  double until;          // when the paths behind the edge end if x = 1
-  double communication;  // by so much less if x = 0
+  double until;          // longest path that ends (begins) with the edge, if x = 1
+  double communication;  // reduction of `until` if x = 0
 };
 
-/// The least t that all the rivals can keep if together they save once: the sum of 1 - x is 1.
+/// The least time within which all rivals can stay, if 1 - x sums to 1 over the rivals.
 double shared_bound(std::vector<Rival>& rivals) {
   std::ranges::sort(rivals, std::greater{}, &Rival::until);
   double least = 0.0, saved = 0.0, slope = 0.0;
@@ -33,8 +34,9 @@ double shared_bound(std::vector<Rival>& rivals) {
   return least;
 }
 
-/// A w that no x can beat: with the degrees out of the ops kept behind an op and those into the ops
-/// before it, for every op.
+/// A lower bound on w. For each op, the sum of two bounds: on the longest path to the op, with only
+/// the degree rows of edges into ops; and on the longest path from the op, with only the degree
+/// rows of edges out of ops. Returns the largest sum.
 double bound_by_degrees(const SctNetwork& net) {
   std::vector<double> head(net.num_ops()), tail(net.num_ops());
   std::vector<Rival> rivals;
@@ -60,7 +62,8 @@ double bound_by_degrees(const SctNetwork& net) {
 
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
-/// The nodes and edges of `block` for which `node` and `edge` hold; last or not, as the block.
+/// The part of `block` whose nodes are set in `node` and whose edges are set in `edge`; `last`
+/// stays as in `block`.
 SctBlock restricted(const SctBlock& block, const std::vector<bool>& node,
                     const std::vector<bool>& edge) {
   SctBlock kept{.graph = {}, .edge = {}, .last_op = {}, .last = block.last};
@@ -80,18 +83,18 @@ SctBlock restricted(const SctBlock& block, const std::vector<bool>& node,
   return kept;
 }
 
-/// Split where every path passes one node. That node ends one block, where its time is not counted,
-/// and begins the next.
+/// Splits `block` at the nodes that every path passes. Such a node ends one block, where its time
+/// is not counted, and begins the next block, where it is counted.
 std::vector<SctBlock> split(SctBlock block) {
   const SctNetwork net(block.graph);
   std::vector<std::uint32_t> position(net.num_ops());
   for (std::uint32_t i = 0; i < net.num_ops(); ++i) position[net.order()[i]] = i;
-  std::uint32_t first = 0, last = static_cast<std::uint32_t>(net.num_ops());  // where cuts may be
+  std::uint32_t first = 0, last = static_cast<std::uint32_t>(net.num_ops());  // range of cuts
   for (std::uint32_t i = 0; i < net.num_ops(); ++i) {
     if (net.in_edges(net.order()[i]).empty()) first = i;
     if (net.out_edges(net.order()[i]).empty()) last = std::min(last, i);
   }
-  std::vector<std::uint32_t> cuts;  // positions
+  std::vector<std::uint32_t> cuts;  // positions in topological order
   for (std::uint32_t i = 0, reach = 0; i < net.num_ops(); ++i) {
     if (i > 0 && i + 1 < net.num_ops() && i >= first && i <= last && reach <= i) cuts.push_back(i);
     for (const std::uint32_t e : net.out_edges(net.order()[i]))
@@ -105,7 +108,7 @@ std::vector<SctBlock> split(SctBlock block) {
     to.last_op.push_back(block.last_op[v]);
     return static_cast<std::uint32_t>(to.last_op.size() - 1);
   };
-  std::vector<std::uint32_t> id(net.num_ops());  // in the block where the node's out-edges are
+  std::vector<std::uint32_t> id(net.num_ops());  // node id in the block of its out-edges
   for (std::uint32_t i = 0, b = 0; i < net.num_ops(); ++i) {
     const std::uint32_t v = net.order()[i];
     const bool cut = b < cuts.size() && cuts[b] == i;
@@ -160,7 +163,7 @@ SctReduction::SctReduction(const SctNetwork& net)
   while (decide());
 }
 
-/// Leaves out what cannot bind, again and again, as it becomes less.
+/// Leaves out nodes and edges that cannot bind, until no block gets smaller.
 void SctReduction::tighten() {
   std::fill(timed_.begin(), timed_.end(), false);
   std::vector<SctBlock> done;
@@ -183,7 +186,8 @@ void SctReduction::tighten() {
     for (const std::uint32_t e : block.edge) timed_[e] = true;
 }
 
-/// Without what is on no path as long, at x = 1, as a w that no x can beat; split.
+/// `block` without the nodes and edges whose longest path, at x = 1, is shorter than a lower bound
+/// on w; then split.
 std::vector<SctBlock> SctReduction::shortened(const SctBlock& block) {
   const SctNetwork net(block.graph);
   const double bound = bound_by_degrees(net) * (1.0 - rounding);
@@ -226,7 +230,7 @@ void SctReduction::join_chains(SctBlock& block) {
   block = restricted(block, node, edge);
 }
 
-/// Whether any edge was decided on.
+/// Decides as many open edges as possible. Returns whether any edge was decided.
 bool SctReduction::decide() {
   std::vector<std::uint32_t> todo(net_.num_edges());
   std::iota(todo.begin(), todo.end(), 0U);
@@ -237,7 +241,7 @@ bool SctReduction::decide() {
     waits[e] = false;
     if (edge_[e] != Edge::open || !decide(e)) continue;
     any = true;
-    // Whoever lost a rival, and the rivals' own rivals, may be decided now.
+    // Edges that lost a rival, and the rivals of such edges, may be decided now.
     const auto wake = [&](std::uint32_t f) {
       if (edge_[f] != Edge::open || waits[f]) return;
       waits[f] = true;
@@ -261,10 +265,11 @@ bool SctReduction::decide() {
   return any;
 }
 
-/// An edge is near if it weighs more than any two rivals, one out of its source and one into its
-/// target, and no rival binds: whatever they have of 1 - x is better its own. It is far if it does
-/// not bind and a rival weighs more that has itself no rivals at its other end. Whether that was
-/// so.
+/// Decides edge `e` if possible; returns whether it did. The rivals of an edge are the other open
+/// edges out of its source and into its target.
+/// - `e` is near if no rival can bind, and `e` weighs more than the heaviest rival at its source
+///   and the heaviest rival at its target together: any 1 - x of these rivals is worth more at `e`.
+/// - `e` is far if `e` cannot bind, and a rival weighs more that has no rivals at its other end.
 bool SctReduction::decide(std::uint32_t e) {
   const auto out = net_.out_edges(net_.src(e)), in = net_.in_edges(net_.dst(e));
   const auto rivals = [&](std::span<const std::uint32_t> edges, std::uint32_t of) {
@@ -314,7 +319,7 @@ std::vector<SctPart> SctReduction::parts() const {
   }
   for (const SctBlock& block : blocks_) link(block.edge);
 
-  std::vector<std::uint32_t> part(net_.num_edges(), none);  // of a root
+  std::vector<std::uint32_t> part(net_.num_edges(), none);  // [num_edges] the part of each root
   std::vector<SctPart> parts;
   for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
     if (blocks_[b].edge.empty()) continue;

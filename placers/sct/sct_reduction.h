@@ -1,5 +1,5 @@
-/// What is left of m-SCT's linear program when all is decided that can be without a solver. Every
-/// step keeps the canonical optimum. Inner header of solve_sct.
+/// Reduces m-SCT's linear program to the part that needs a solver: decides all edges that can be
+/// decided without one. Every step keeps the canonical optimum. Inner header of solve_sct.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,37 +9,39 @@
 
 namespace baechi {
 
-/// A part of the graph that the longest paths cross from end to end, whatever x is: its time and
-/// that of the parts before and behind it add up to w. A node is a chain of ops.
+/// A block: a part of the graph that the longest paths cross from end to end, for every x. The
+/// times of consecutive blocks add up to w. A node of a block is a chain of ops.
 struct SctBlock {
-  SctGraph graph;                      ///< nodes, and the open edges that may bind
-  std::vector<std::uint32_t> edge;     ///< [graph.edges], its id in the whole graph
-  std::vector<std::uint32_t> last_op;  ///< [graph.compute], of the node's chain
-  bool last = true;                    ///< the paths end here
+  SctGraph graph;                      ///< nodes, and the open edges that may lie on a longest path
+  std::vector<std::uint32_t> edge;     ///< [graph.edges] the edge's id in the whole graph
+  std::vector<std::uint32_t> last_op;  ///< [graph.compute] the last op of the node's chain
+  bool last = true;                    ///< whether the longest paths end in this block
 };
 
-/// What one solver run takes: blocks and edges that no degree links to those of another part. All
-/// edges without a block go together.
+/// A part: the blocks and open edges of one solver run. No degree row links edges of two parts. All
+/// edges that are linked to no block form one part.
 struct SctPart {
   std::vector<std::uint32_t> blocks;  ///< ascending
   std::vector<std::uint32_t> edges;   ///< ascending ids in the whole graph, all open
 };
 
-/// How much the canonical optimum wants an edge to be near (x = 0): by the first, then the second.
+/// How much the canonical optimum gains if an edge is near (x = 0): compares communication first,
+/// then preference.
 struct SctWeight {
   double communication = 0.0;  // ns
-  double preference = 0.0;
+  double preference = 0.0;     // p_e of solve_sct
   auto operator<=>(const SctWeight&) const = default;
   SctWeight operator+(const SctWeight& other) const {
     return {communication + other.communication, preference + other.preference};
   }
 };
 
+/// The reduction of one network: decided edges, blocks and parts.
 class SctReduction {
  public:
   enum class Edge : std::uint8_t { open, near, far };  // x unknown, 0, 1
 
-  /// A view: `net` outlives it.
+  /// Keeps a reference to `net`, which must outlive this.
   explicit SctReduction(const SctNetwork& net);
 
   const SctNetwork& net() const { return net_; }
@@ -47,8 +49,8 @@ class SctReduction {
   bool timed(std::uint32_t e) const { return timed_[e]; }  ///< may lie on a longest path
   const SctWeight& weight(std::uint32_t e) const { return weight_[e]; }
   const std::vector<SctBlock>& blocks() const { return blocks_; }
-  /// [num_edges] Near edges that joined two nodes to one: nothing else that binds leaves their
-  /// source or enters their target.
+  /// [num_edges] Whether a near edge joined two nodes to one. No other edge that can bind leaves
+  /// the source or enters the target of such an edge.
   const std::vector<bool>& chained() const { return chained_; }
   std::vector<SctPart> parts() const;
 

@@ -5,7 +5,8 @@
 namespace baechi {
 namespace {
 
-constexpr std::size_t most_edges = 4'000'000;  // of all that are kept, some 100 MB; one at least
+// Limit of the edges of all cached graphs together: about 100 MB. The newest graph always stays.
+constexpr std::size_t most_edges = 4'000'000;
 
 }  // namespace
 

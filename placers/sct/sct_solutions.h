@@ -1,4 +1,4 @@
-/// Solutions of m-SCT's linear program that are wanted again: points of a sweep often share it.
+/// A cache of solutions of m-SCT's linear program: points of a sweep often share the program.
 #pragma once
 #include <list>
 #include <memory>
@@ -8,9 +8,11 @@
 
 namespace baechi {
 
-/// Safe from several threads; who asks for one that is being solved waits for it.
+/// May be called from several threads at once. A thread that asks for a program that another thread
+/// is solving waits for that solution.
 class SctSolutions {
  public:
+  /// The canonical solution of `graph`, solved at the first call.
   std::shared_ptr<const SctSolution> of(const SctGraph& graph);
 
  private:
@@ -23,7 +25,7 @@ class SctSolutions {
   std::shared_ptr<Entry> entry_of(const SctGraph& graph);
 
   std::mutex mutex_;
-  std::list<std::shared_ptr<Entry>> entries_;  // the last wanted first
+  std::list<std::shared_ptr<Entry>> entries_;  // most recently used first
 };
 
 }  // namespace baechi

@@ -1,4 +1,4 @@
-/// A simulated step of a small graph, and when everything in it happened.
+/// Simulates one step of a small graph and records when everything in the step happened.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -9,13 +9,14 @@
 
 namespace baechi::testing {
 
+/// Simulates one step.
 inline StepResult run(const OpGraph& graph, const Cluster& cluster, const Placement& placement,
                       EngineOptions engine = {}) {
   const ProfiledCosts costs(graph, cluster);
   return simulate({graph, cluster, costs, engine}, placement);
 }
 
-/// A run and when everything in it started.
+/// A simulated step with its recorded events. The constructor checks that the step has no faults().
 class Recorded {
  public:
   Recorded(const OpGraph& graph, const Cluster& cluster, const Placement& placement,
@@ -26,19 +27,20 @@ class Recorded {
     CHECK(faults({graph, cluster, costs, engine}, placement, run_).empty());
   }
   const StepResult& result() const { return run_.result; }
+  /// When `op` started; -1 ns if it did not start.
   Duration start_of(std::string_view op) const {
     for (const Work& w : run_.work)
       if (!w.is_transfer && graph_.name(w.op) == op) return w.start.time_since_epoch();
     return Duration{-1};
   }
-  /// Of the transfers to `dst`, in the order they started.
+  /// The start times of the transfers to `dst`, in the order in which the transfers started.
   std::vector<Duration> transfers_to(DeviceId dst) const {
     std::vector<Duration> all;
     for (const Work& w : run_.work)
       if (w.is_transfer && w.dst == dst) all.push_back(w.start.time_since_epoch());
     return all;
   }
-  /// What was last told of `d` at or before `t`.
+  /// The memory use of `d` at `t`: the last report at or before `t`.
   MemoryUse use(DeviceId d, Duration t) const {
     MemoryUse last;
     for (const MemoryReport& r : run_.memory)

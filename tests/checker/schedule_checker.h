@@ -1,5 +1,5 @@
-/// Says whether a run is what Semantics::event promises, from what it told its observer. Shares no
-/// code with the engine, and is written to be believed rather than to be fast.
+/// Checks whether a run keeps the promises of Semantics::event, from what the run told its
+/// observer. Shares no code with the engine; written to be easy to trust, not to be fast.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,42 +8,49 @@
 
 namespace baechi::testing {
 
-/// An op that ran, or a tensor that crossed.
+/// An op that ran, or a tensor that was transferred.
 struct Work {
   bool is_transfer = false;
-  OpId op{};          ///< that ran; of a transfer: the tensor's producer
-  TensorId tensor{};  ///< of a transfer
-  DeviceId src{};     ///< of an op: where it ran, as dst
-  DeviceId dst{};
+  OpId op{};          ///< the op that ran; for a transfer, the producer of the tensor
+  TensorId tensor{};  ///< the tensor (transfers only)
+  DeviceId src{};     ///< the sender; for an op, the device where it ran
+  DeviceId dst{};     ///< the receiver; for an op, the device where it ran
   TimePoint start{}, end{};
 };
 
+/// The memory use of a device at one time, as told to the observer.
 struct MemoryReport {
   DeviceId device{};
   MemoryUse use{};
   TimePoint at{};
 };
 
-/// All that a run told, in its order, and what it returned.
+/// All that a run told its observer, in order, and the result that it returned.
 struct RecordedRun {
   std::vector<Work> work;
   std::vector<MemoryReport> memory;
   StepResult result;
 };
 
+/// Runs simulate(problem, placement) and records it.
 RecordedRun record(const Problem& problem, const Placement& placement);
 
 /// What is wrong with `run` as the outcome of simulate(problem, placement); empty if nothing. Later
-/// checks presuppose earlier ones, so the list ends with the first kind of check that found faults:
+/// checks rely on earlier checks, so the list ends with the first kind of check that found faults:
 ///
-/// Each piece of work: every op once, on its device, for its time; every transfer between the right
-///   devices, for its time, one per (tensor, reading device) with cache, one per edge without.
-/// Together: ops after their inputs, transfers after their producers; no two ops on a device, no
-///   two transfers on a channel, without overlap no op while its device moves a tensor.
-/// Order: in every round of an instant exactly that starts what must, in the order told.
-/// Memory: at every instant the sum of the lifetimes that cover it, by kind; equal to what was
-///   told, to the peaks, and to the verdict if there is one; nothing but weights at the end.
-/// Totals: busy + idle = makespan, bytes, counts; makespan no less than work and longest path.
+/// 1. Each piece of work: every op runs once, on its device, for its time. Every transfer is
+///    between the right devices and takes its time; one per (tensor, reading device) with cache,
+///    one per edge without.
+/// 2. Together: ops start after their inputs, transfers after their producers. At one time, a
+///    device runs one op and a channel moves one tensor; without overlap, a device that moves a
+///    tensor runs no op.
+/// 3. Order: in every round of an instant, exactly the work that must start has started, in the
+///    order told.
+/// 4. Memory: the memory in use at every instant, by kind, is the sum of the lifetimes that cover
+///    the instant. It equals the reports, the peaks, and the verdict if there is one. At the end
+///    only weights are left.
+/// 5. Totals: busy + idle = makespan; bytes and counts; the makespan is at least the work of each
+///    device and the longest path.
 std::vector<std::string> faults(const Problem& problem, const Placement& placement,
                                 const RecordedRun& run);
 

@@ -1,4 +1,4 @@
-/// The parts of the schedule checker; see schedule_checker.h.
+/// The inner types and checks of the schedule checker (schedule_checker.h).
 #pragma once
 #include <fmt/format.h>
 
@@ -6,8 +6,9 @@
 
 namespace baechi::testing {
 
-/// A point of simulated time, finer than a TimePoint: work of no length that starts in one round of
-/// an instant ends in the next. In a round first all ends happen, then all starts.
+/// A point of simulated time, finer than a TimePoint: an instant and a round of that instant. Work
+/// of no length starts in one round and ends in the next. In a round all ends happen before all
+/// starts.
 struct Stamp {
   TimePoint time{};
   std::uint32_t round = 0;
@@ -16,6 +17,7 @@ struct Stamp {
 inline constexpr Stamp never{TimePoint::max(), 0};
 inline constexpr std::size_t no_work = ~std::size_t{0};
 
+/// The list of faults found, as text.
 class Faults {
  public:
   template <class... Args>
@@ -29,43 +31,43 @@ class Faults {
   std::vector<std::string> list_;
 };
 
-/// What is to be checked, and which work is which. Work is named by its position in run.work.
+/// The run to check, with the work of each op and edge. Work is named by its position in run.work.
 struct Matched {
   const Problem& problem;
   const Placement& placement;
   const RecordedRun& run;
-  IdVector<OpId, std::size_t> op_work{};  ///< or no_work
-  IdVector<EdgeId, std::size_t>
-      edge_work{};  ///< of edges between devices: the transfer it waits for
+  IdVector<OpId, std::size_t> op_work{};      ///< the op's run, or no_work
+  IdVector<EdgeId, std::size_t> edge_work{};  ///< remote edges only: the transfer
 
   DeviceId device_of(OpId v) const { return placement.device[v]; }
-  bool remote(EdgeId e) const {  ///< has to cross between devices
+  bool remote(EdgeId e) const {  ///< whether a transfer is needed
     const Edge& edge = problem.graph.edge(e);
     return device_of(edge.src) != device_of(edge.dst) && !problem.graph.instant(edge.tensor);
   }
-  Bytes held(TensorId t) const {  ///< bytes that `t` takes in memory where it is produced
+  Bytes held(TensorId t) const {  ///< bytes on the producer's device
     const Tensor& tensor = problem.graph.tensor(t);
     return tensor.control || tensor.reference ? Bytes{} : tensor.size;
   }
-  Bytes copied(TensorId t) const {  ///< and where it is received
+  Bytes copied(TensorId t) const {  ///< bytes on a receiving device
     const Tensor& tensor = problem.graph.tensor(t);
     return tensor.control ? Bytes{} : tensor.size;
   }
 };
 
-/// When, to the round, everything happened; `never` if it did not.
+/// When, to the round, each piece of work started and ended; `never` if it did not.
 struct Order {
-  std::vector<Stamp> started, ended;  // beside run.work
-  std::optional<Work> refused;        // what was to start when memory ran out
+  std::vector<Stamp> started, ended;  // [run.work]
+  std::optional<Work> refused;        // the work that could not start when memory ran out
 };
 
 std::string text(TimePoint t);
 std::string text(const Work& w);
 
-/// Walks through the instants of the run: at each, the one thing that must start next is what was
-/// told next.
+/// Walks through the instants of the run and checks that the run told the starts in the order in
+/// which work must start.
 Order check_order(const Matched& m, Faults& faults);
 
+/// Checks the memory of all devices at every instant (item 4 of faults()).
 void check_memory(const Matched& m, const Order& order, Faults& faults);
 
 }  // namespace baechi::testing
