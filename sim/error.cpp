@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdio>
+#include <cstdlib>
 #include <tuple>
 #include <utility>
 
@@ -32,6 +34,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+void check_failed(std::string_view file, int line, const char* condition, const std::string& what) {
+  std::string_view root = __FILE__;
+  root.remove_suffix(std::string_view("sim/error.cpp").size());
+  if (file.starts_with(root)) file.remove_prefix(root.size());
+  fmt::print(stderr, "{}:{}: check failed: {}: {}\n", file, line, condition, what);
+  std::abort();
+}
 
 void Mistakes::add(std::string_view messages) {
   std::size_t begin = 0;

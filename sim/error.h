@@ -58,14 +58,17 @@ class Mistakes {
 /// its letters (and at least one) have to change; else "". Ties: the first.
 std::string did_you_mean(std::string_view got, std::span<const std::string> known);
 
-/// Aborts the program with a message if `cond` is false: for bugs, never for input.
-#define BAECHI_CHECK(cond, ...)                                                      \
-  do {                                                                               \
-    if (!(cond)) [[unlikely]] {                                                      \
-      fmt::print(stderr, "{}:{}: check failed: {}: {}\n", __FILE__, __LINE__, #cond, \
-                 fmt::format(__VA_ARGS__));                                          \
-      std::abort();                                                                  \
-    }                                                                                \
+/// Prints "sim/units.cpp:12: check failed: CONDITION: WHAT", with `file` relative to the root of
+/// the sources, and aborts the program.
+[[noreturn]] void check_failed(std::string_view file, int line, const char* condition,
+                               const std::string& what);
+
+/// Aborts the program if `cond` is false: for bugs, never for input. The further arguments are
+/// those of fmt::format() and make the message.
+#define BAECHI_CHECK(cond, ...)                                                    \
+  do {                                                                             \
+    if (!(cond)) [[unlikely]]                                                      \
+      ::baechi::check_failed(__FILE__, __LINE__, #cond, fmt::format(__VA_ARGS__)); \
   } while (false)
 
 }  // namespace baechi
