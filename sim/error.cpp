@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <tuple>
 #include <utility>
 
 namespace baechi {
@@ -30,6 +34,53 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+void check_failed(std::string_view file, int line, const char* condition, const std::string& what) {
+  std::string_view root = __FILE__;
+  root.remove_suffix(std::string_view("sim/error.cpp").size());
+  if (file.starts_with(root)) file.remove_prefix(root.size());
+  fmt::print(stderr, "{}:{}: check failed: {}: {}\n", file, line, condition, what);
+  std::abort();
+}
+
+void Mistakes::add(std::string_view messages) {
+  std::size_t begin = 0;
+  while (begin <= messages.size()) {
+    std::size_t end = std::min(messages.find('\n', begin), messages.size());
+    while (messages.substr(end, 2) == "\n ")
+      end = std::min(messages.find('\n', end + 1), messages.size());
+    std::string message(messages.substr(begin, end - begin));
+    if (!message.empty() && seen_.insert(message).second) messages_.push_back(std::move(message));
+    begin = end + 1;
+  }
+}
+
+void Mistakes::add(const Mistakes& others) {
+  for (const std::string& message : others.messages_) add(message);
+}
+
+void Mistakes::sort_by_place() {
+  struct Place {
+    std::string_view path;
+    std::size_t line = 0, column = 0;
+  };
+  // "path:line:column: ..."; all that is before the first such numbers is the path.
+  const auto place = [](std::string_view message) {
+    for (std::size_t colon = message.find(':'); colon != message.npos;
+         colon = message.find(':', colon + 1)) {
+      Place p{.path = message.substr(0, colon)};
+      const char* last = message.data() + message.size();
+      const auto [end, ec] = std::from_chars(message.data() + colon + 1, last, p.line);
+      if (ec != std::errc{} || end == last || *end != ':') continue;
+      if (std::from_chars(end + 1, last, p.column).ec == std::errc{}) return p;
+    }
+    return Place{};
+  };
+  std::ranges::stable_sort(messages_, [&](const std::string& a, const std::string& b) {
+    const Place p = place(a), q = place(b);
+    return std::tie(p.path, p.line, p.column) < std::tie(q.path, q.line, q.column);
+  });
+}
 
 void Mistakes::throw_if_any() const {
   if (!messages_.empty()) throw InputError(fmt::format("{}", fmt::join(messages_, "\n")));

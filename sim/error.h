@@ -1,9 +1,12 @@
-/// The two things that may be thrown, and the one that aborts.
+/// The two exceptions of the program, the check that aborts, and how mistakes are gathered.
 #pragma once
 #include <fmt/format.h>
 
+#include <concepts>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -12,13 +15,13 @@
 
 namespace baechi {
 
-/// The input (YAML, trace, command line) is wrong. `what()` says where, what, and what would be
-/// accepted; one line per mistake.
+/// The input (YAML, trace, command line) is wrong. what() has one line per mistake: where it is,
+/// what was found, what would be accepted.
 struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A placer proved, or gave up looking, that no placement fits the devices' memory.
+/// A placer found no placement within the devices' memory. That is no proof that there is none.
 struct InfeasibleError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -26,25 +29,46 @@ struct InfeasibleError : std::runtime_error {
 /// Gathers the mistakes of one input, so that a user sees them all at once.
 class Mistakes {
  public:
-  void add(std::string message) { messages_.push_back(std::move(message)); }
+  /// Adds one message, or several, one per line, each of which once: a mistake in a block that a
+  /// sweep repeats is one mistake. A line that begins with a space belongs to the line before it.
+  void add(std::string_view messages);
+  void add(const Mistakes& others);
+  /// Whether `work` threw no InputError; what it threw is added.
+  bool attempt(const std::invocable auto& work) {
+    try {
+      work();
+      return true;
+    } catch (const InputError& e) {
+      add(e.what());
+      return false;
+    }
+  }
   bool empty() const { return messages_.empty(); }
+  std::size_t size() const { return messages_.size(); }
+  /// Orders the messages by path, line and column; those that name no place come first.
+  void sort_by_place();
   void throw_if_any() const;  ///< Throws InputError with one line per mistake.
 
  private:
   std::vector<std::string> messages_;
+  std::set<std::string, std::less<>> seen_;  // the same messages
 };
 
-/// " (did you mean 'x'?)" if one of `known` is at most a third of its letters away from `got`
-/// (ties: the first), else "".
+/// " (did you mean 'x'?)" for the name of `known` that is nearest to `got`, if at most a third of
+/// its letters (and at least one) have to change; else "". Ties: the first.
 std::string did_you_mean(std::string_view got, std::span<const std::string> known);
 
-#define BAECHI_CHECK(cond, ...)                                                      \
-  do {                                                                               \
-    if (!(cond)) [[unlikely]] {                                                      \
-      fmt::print(stderr, "{}:{}: check failed: {}: {}\n", __FILE__, __LINE__, #cond, \
-                 fmt::format(__VA_ARGS__));                                          \
-      std::abort();                                                                  \
-    }                                                                                \
+/// Prints "sim/units.cpp:12: check failed: CONDITION: WHAT", with `file` relative to the root of
+/// the sources, and aborts the program.
+[[noreturn]] void check_failed(std::string_view file, int line, const char* condition,
+                               const std::string& what);
+
+/// Aborts the program if `cond` is false: for bugs, never for input. The further arguments are
+/// those of fmt::format() and make the message.
+#define BAECHI_CHECK(cond, ...)                                                    \
+  do {                                                                             \
+    if (!(cond)) [[unlikely]]                                                      \
+      ::baechi::check_failed(__FILE__, __LINE__, #cond, fmt::format(__VA_ARGS__)); \
   } while (false)
 
 }  // namespace baechi

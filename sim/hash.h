@@ -8,7 +8,7 @@ namespace baechi {
 
 class Hash {
  public:
-  void add(std::string_view text) {
+  void add(std::string_view text) {  ///< The end of the text counts: "ab", "c" is not "a", "bc".
     for (const char c : text) add_byte(static_cast<unsigned char>(c));
     add_byte(0);
   }

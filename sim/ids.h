@@ -1,4 +1,5 @@
-/// Dense indices that do not mix, and vectors that accept only their own.
+/// Indices of ops, tensors, edges and devices as distinct types, and vectors indexed by one of
+/// them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,19 +15,20 @@ enum class TensorId : std::uint32_t {};
 enum class EdgeId : std::uint32_t {};
 enum class DeviceId : std::uint32_t {};
 
+/// The id as a plain number. Ids of one graph or cluster count from 0 without gaps.
 template <class Id>
 constexpr std::size_t index(Id id) {
   return static_cast<std::size_t>(id);
 }
 
-/// first, first + 1, ..., last - 1 as `Id`s.
+/// The ids first, first + 1, ..., last - 1.
 template <class Id>
 constexpr auto id_range(std::size_t first, std::size_t last) {
   return std::views::iota(first, last) |
          std::views::transform([](std::size_t i) { return static_cast<Id>(i); });
 }
 
-/// A vector whose only subscript is `Id`.
+/// A vector that only an `Id` indexes: the element of `id` is at position index(id).
 template <class Id, class T>
 class IdVector {
  public:
@@ -35,7 +37,7 @@ class IdVector {
 
   decltype(auto) operator[](Id id) { return data_[index(id)]; }
   decltype(auto) operator[](Id id) const { return data_[index(id)]; }
-  Id push_back(T value) {
+  Id push_back(T value) {  ///< Returns the id of the new element.
     data_.push_back(std::move(value));
     return static_cast<Id>(data_.size() - 1);
   }

@@ -34,21 +34,28 @@ bool Options::get(const std::string& key, bool fallback, std::string_view help) 
 }
 
 std::int64_t Options::get(const std::string& key, std::int64_t fallback, std::string_view help,
-                          std::int64_t least) {
+                          std::int64_t least, std::int64_t most) {
   const Value* v = find(key, fmt::format("{}", fallback), help, Type::whole);
   if (v == nullptr) return fallback;
   const auto number = parse_number<std::int64_t>(v->text);
-  if (number && *number >= least) return *number;
-  not_a(key, *v, fmt::format("a whole number >= {}", least));
+  if (number && *number >= least && *number <= most) return *number;
+  not_a(key, *v,
+        most == std::numeric_limits<std::int64_t>::max()
+            ? fmt::format("a whole number >= {}", least)
+            : fmt::format("a whole number from {} to {}", least, most));
   return fallback;
 }
 
-double Options::get(const std::string& key, double fallback, std::string_view help, double least) {
+double Options::get(const std::string& key, double fallback, std::string_view help, double least,
+                    double most) {
   const Value* v = find(key, fmt::format("{}", fallback), help, Type::number);
   if (v == nullptr) return fallback;
   const auto number = parse_number<double>(v->text);
-  if (number && std::isfinite(*number) && *number >= least) return *number;
-  not_a(key, *v, fmt::format("a number >= {}", least));
+  if (number && std::isfinite(*number) && *number >= least && *number <= most) return *number;
+  not_a(key, *v,
+        most == std::numeric_limits<double>::max()
+            ? fmt::format("a number >= {}", least)
+            : fmt::format("a number from {} to {}", least, most));
   return fallback;
 }
 

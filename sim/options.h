@@ -1,7 +1,8 @@
-/// A component's options as a file or a command line gave them, without yaml-cpp: name -> text, and
-/// where it was written.
+/// The options of a component (placer, transform, ...) as a file or a command line gave them: a
+/// text per name, with the place where it was written.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,10 +16,10 @@ namespace baechi {
 
 class Options {
  public:
-  /// One value: a text, or a list or mapping of further values (a list has empty keys).
+  /// One value: a text, a list or a mapping. The items of a list are children with empty keys.
   struct Value {
     std::string text;
-    std::string where;  ///< "scenarios/x.yaml:7:5"
+    std::string where;  ///< place in a file, "scenarios/x.yaml:7:5"; "" if unknown
     std::vector<std::pair<std::string, Value>> children{};
   };
   /// What a value may be.
@@ -35,46 +36,51 @@ class Options {
     path,
     any
   };
-  /// What a component said about an option when it asked for it.
+  /// An option as the component declared it: its default as text, and one line of help.
   struct Declared {
     std::string key, fallback, help;
     Type type{};
-    std::vector<std::string> allowed;  ///< of Type::one_of
+    std::vector<std::string> allowed;  ///< the accepted words; for Type::one_of only
   };
 
   Options() = default;
-  /// `owner`: the component, for messages. Relative paths among the values are relative to `base`.
+  /// `owner`: the component's name, for messages. `base`: the folder that relative paths among the
+  /// values start from; "" for the working directory.
   explicit Options(std::string owner, std::map<std::string, Value> values = {},
                    std::string base = {})
       : owner_(std::move(owner)), base_(std::move(base)), values_(std::move(values)) {}
 
-  /// The value of `key`, or `fallback`. Asking is also what declares the option; `help` is its line
-  /// in the reference. A value that does not parse is a mistake that finish() reports.
+  /// Declares the option `key`, with `help` as its line in the reference, and returns its value;
+  /// `fallback` if `key` was not given. A value that does not parse, or is below `least` or above
+  /// `most`, is a mistake that finish() reports. An option that decides how much memory is taken
+  /// needs a `most`.
   bool get(const std::string& key, bool fallback, std::string_view help);
   std::int64_t get(const std::string& key, std::int64_t fallback, std::string_view help,
-                   std::int64_t least = 0);
-  double get(const std::string& key, double fallback, std::string_view help, double least = 0.0);
+                   std::int64_t least = 0,
+                   std::int64_t most = std::numeric_limits<std::int64_t>::max());
+  double get(const std::string& key, double fallback, std::string_view help, double least = 0.0,
+             double most = std::numeric_limits<double>::max());
   std::string get(const std::string& key, const char* fallback, std::string_view help);
   Bytes get(const std::string& key, Bytes fallback, std::string_view help);
   Duration get(const std::string& key, Duration fallback, std::string_view help);
   Bandwidth get(const std::string& key, Bandwidth fallback, std::string_view help);
   FlopRate get(const std::string& key, FlopRate fallback, std::string_view help);
-  /// One of `allowed`; the first is the fallback.
+  /// The value must be one of `allowed`; the first of them is the fallback.
   std::string get(const std::string& key, const std::vector<std::string>& allowed,
                   std::string_view help);
-  /// A path, made absolute or relative to the working directory; "" if not given.
+  /// The value as a path: absolute, or relative to the working directory; "" if not given.
   std::string path(const std::string& key, std::string_view help);
-  /// The value as it stands, for lists and mappings; null if not given.
+  /// The value without any conversion, for lists and mappings; null if not given.
   const Value* raw(const std::string& key, std::string_view help);
 
-  /// Gives `key` a value, or another one.
+  /// Sets the value of `key`, in place of any value it had.
   void set(const std::string& key, Value value);
 
-  /// A mistake the component itself found. `key` may be one that was not given.
+  /// Adds a mistake that the component found in the value of `key`, given or not; finish() throws.
   void mistake(const std::string& key, std::string_view what);
 
-  /// Throws InputError naming every value that did not parse and every key nobody asked for. The
-  /// factory calls it once the component is built.
+  /// Throws InputError if there are mistakes, and names all of them: those found so far, and every
+  /// key that was given but not declared. Call it once the component is built.
   void finish() const;
 
   const std::string& owner() const { return owner_; }
@@ -91,7 +97,7 @@ class Options {
   Mistakes mistakes_;
 };
 
-/// "8:2: " or "": the place of a value, as a message begins.
+/// The place of a value as the beginning of a message: "x.yaml:8:2: "; "" if `where` is "".
 std::string at(const std::string& where);
 
 }  // namespace baechi

@@ -1,5 +1,5 @@
-/// Random numbers that are the same on every machine and library: SplitMix64 (Steele, Lea, Flood,
-/// "Fast splittable pseudorandom number generators", OOPSLA 2014) and distributions of our own.
+/// Random numbers that are the same on every machine and with every library: SplitMix64 (Steele,
+/// Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -21,7 +21,7 @@ class Random {
     return static_cast<std::uint32_t>(((next() >> 32U) * n) >> 32U);
   }
   double uniform() { return static_cast<double>(next() >> 11U) * 0x1.0p-53; }  ///< in [0, 1)
-  /// Near enough to a standard normal for a skewed cost model: 8 uniforms, centred and scaled.
+  /// Approximately standard normal (mean 0, deviation 1): the sum of 8 uniforms, centred, scaled.
   double gauss() {
     double sum = 0.0;
     for (int i = 0; i < 8; ++i) sum += uniform();

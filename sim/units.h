@@ -1,4 +1,5 @@
-/// Time, data and rate as distinct types. A `double` never carries a unit across a function call.
+/// Quantities as distinct types: time, bytes, bytes per second, FLOP per second. A `double` never
+/// carries a unit across a function call.
 #pragma once
 #include <charconv>
 #include <chrono>
@@ -10,8 +11,9 @@
 
 namespace baechi {
 
-using Duration =
-    std::chrono::duration<std::int64_t, std::nano>;  ///< simulated ns; exact, so sums do not drift
+/// Simulated time in whole nanoseconds, so that sums are exact.
+using Duration = std::chrono::duration<std::int64_t, std::nano>;
+/// The clock of a simulation: 0 is the beginning of the step.
 struct SimClock {
   using rep = Duration::rep;
   using period = Duration::period;
@@ -50,30 +52,29 @@ struct FlopRate {
   friend constexpr auto operator<=>(FlopRate, FlopRate) = default;
 };
 
-/// Time to push `size` through `bw`, rounded up to a whole nanosecond.
+/// Time to send `size` at the rate `bw`, rounded up to a whole nanosecond.
 Duration operator/(Bytes size, Bandwidth bw);
 
-/// Text to quantity: a number and a unit, "8 GiB", "2.4 GB", "134 us", "5.7 GB/s", "4.7 TFLOP/s".
-/// Binary and decimal prefixes are distinct. Only 0 may stand without a unit. Nothing, if the text
-/// is not such a quantity, is negative, not finite, or too large for 63 bits of bytes or
-/// nanoseconds.
+/// Parse a number and a unit: "8 GiB", "2.4 GB", "134 us", "5.7 GB/s", "4.7 TFLOP/s". GiB is 2^30
+/// bytes, GB is 10^9. Only 0 needs no unit. Return nothing if the text is no such quantity, or if
+/// the quantity is negative, not finite, or above 2^63 - 1 bytes or nanoseconds.
 std::optional<Bytes> parse_bytes(std::string_view text);
 std::optional<Duration> parse_duration(std::string_view text);
 std::optional<Bandwidth> parse_bandwidth(std::string_view text);
 std::optional<FlopRate> parse_flop_rate(std::string_view text);
 
-/// Quantity to text, for people: "7.50 GiB", "1.234 ms", "5.70 GB/s", "4.70 TFLOP/s".
+/// The quantity for people, rounded: "7.50 GiB", "1.234 ms", "5.70 GB/s", "4.70 TFLOP/s".
 std::string to_text(Bytes size);
 std::string to_text(Duration time);
 std::string to_text(Bandwidth rate);
 std::string to_text(FlopRate rate);
 
-/// Microseconds, as files carry them, to exact nanoseconds (rounded half up), and back.
-/// Nothing if negative, not finite, or over 146 years.
+/// Files state times in microseconds. from_us() rounds to the nearest nanosecond, halves up; it
+/// returns nothing if `us` is negative, not finite, or above 146 years.
 std::optional<Duration> from_us(double us);
 double to_us(Duration time);
 
-/// The whole of `text` as a number, whatever the locale; nothing if it is not one.
+/// `text` as a number, independent of the locale; nothing if any part of the text is no number.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   T value{};

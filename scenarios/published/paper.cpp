@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "scenarios/read/findings.h"
 #include "scenarios/read/load.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
+#include "sim/error.h"
 #include "sim/find_entry.h"
 
 namespace baechi {
@@ -17,10 +17,10 @@ using Value = Options::Value;
 
 constexpr std::size_t most_text = std::size_t{1} << 20U;
 
-/// Reads paper.yaml; every step adds to findings_ and leaves what it can.
+/// Reads paper.yaml; every step adds to mistakes_ and leaves what it can.
 class PaperReader {
  public:
-  PaperReader(Paper& paper, Findings& findings) : paper_(paper), findings_(findings) {}
+  PaperReader(Paper& paper, Mistakes& mistakes) : paper_(paper), mistakes_(mistakes) {}
 
   void read() {
     const std::string path = paper_.folder + "/paper.yaml";
@@ -35,9 +35,9 @@ class PaperReader {
         paper_.source = value.text;
       else if (key == "calibrations")
         for (const auto& [name, v] : value.children)
-          findings_.attempt([&] { calibration(name, v); });
+          mistakes_.attempt([&] { calibration(name, v); });
       else if (key == "tables")
-        for (const auto& [name, v] : value.children) findings_.attempt([&] { table(name, v); });
+        for (const auto& [name, v] : value.children) mistakes_.attempt([&] { table(name, v); });
       else if (!key.starts_with("x-"))
         unknown(key, value, {"title", "source", "inputs", "calibrations", "tables"});
     }
@@ -45,7 +45,7 @@ class PaperReader {
 
  private:
   void unknown(const std::string& key, const Value& value, const std::vector<std::string>& known) {
-    findings_.add(at(value.where) + no_such("key", key, known));
+    mistakes_.add(at(value.where) + no_such("key", key, known));
   }
 
   /// The first of the folders that is there. A variable that is not set names none.
@@ -121,9 +121,9 @@ class PaperReader {
     Metric metric = Metric::step_time;
     if (const Value* m = find(block, "metric")) metric = read_metric(*m);
     for (const auto& [label, column] : needed(block, "columns").children)
-      findings_.attempt([&] { table.columns.push_back(read_column(label, column, metric)); });
+      mistakes_.attempt([&] { table.columns.push_back(read_column(label, column, metric)); });
     for (const auto& [key, row] : needed(block, "rows").children)
-      findings_.attempt([&] { table.rows.push_back(read_row(row, table)); });
+      mistakes_.attempt([&] { table.rows.push_back(read_row(row, table)); });
     paper_.tables.push_back(std::move(table));
   }
 
@@ -189,7 +189,7 @@ class PaperReader {
   }
 
   Paper& paper_;
-  Findings& findings_;
+  Mistakes& mistakes_;
   std::string inputs_;  // a folder, or the last that was looked for
 };
 
@@ -207,9 +207,10 @@ Paper load_paper(const std::string& folder, Mistakes& mistakes) {
   Paper paper;
   paper.folder = folder;
   paper.name = std::filesystem::path(folder).filename().string();
-  Findings findings;
-  findings.attempt([&] { PaperReader(paper, findings).read(); });
-  findings.pour_into(mistakes);
+  Mistakes found;
+  found.attempt([&] { PaperReader(paper, found).read(); });
+  found.sort_by_place();
+  mistakes.add(found);
   return paper;
 }
 

@@ -19,7 +19,7 @@ auto read_block(const Options::Value& block, const char* owner, auto read) {
 
 /// Adds a mistake for each of `keys` that `block` lacks.
 void need(const Options::Value& block, std::string_view owner,
-          std::initializer_list<std::string_view> keys, Findings& findings);
+          std::initializer_list<std::string_view> keys, Mistakes& mistakes);
 
 /// The keys that `read` asks for.
 std::vector<Options::Declared> keys_of_reader(auto read) {

@@ -35,10 +35,10 @@ Options options_of(const Value& block, std::string owner, const std::string& bas
 }
 
 void need(const Value& block, std::string_view owner, std::initializer_list<std::string_view> keys,
-          Findings& findings) {
+          Mistakes& mistakes) {
   for (const std::string_view key : keys) {
     if (find(block, key) == nullptr)
-      findings.add(fmt::format("{}{}: it needs '{}'", at(block.where), owner, key));
+      mistakes.add(fmt::format("{}{}: it needs '{}'", at(block.where), owner, key));
   }
 }
 

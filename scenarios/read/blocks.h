@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "scenarios/read/device_table.h"
-#include "scenarios/read/findings.h"
 #include "scenarios/read/scenario.h"
+#include "sim/error.h"
 
 namespace baechi {
 
@@ -15,20 +15,20 @@ namespace baechi {
 Options options_of(const Options::Value& block, std::string owner, const std::string& base,
                    const std::vector<std::string>& except = {});
 
-/// Each adds what is wrong to `findings`; what it returns then is not to be used.
-GraphChoice read_graph(const Options::Value& block, const std::string& base, Findings& findings);
+/// Each adds what is wrong to `mistakes`; what it returns then is not to be used.
+GraphChoice read_graph(const Options::Value& block, const std::string& base, Mistakes& mistakes);
 ClusterChoice read_cluster(const Options::Value& block, const DeviceTable& kinds,
-                           Findings& findings);
+                           Mistakes& mistakes);
 std::vector<TransformChoice> read_transforms(const Options::Value& block, const std::string& base,
-                                             Findings& findings);
-ProfileChoice read_profile(const Options::Value& block, Findings& findings);
+                                             Mistakes& mistakes);
+ProfileChoice read_profile(const Options::Value& block, Mistakes& mistakes);
 CalibrationChoice read_calibration_block(const Options::Value& block, const std::string& base,
-                                         Findings& findings);
-EngineOptions read_engine(const Options::Value& block, Findings& findings);
+                                         Mistakes& mistakes);
+EngineOptions read_engine(const Options::Value& block, Mistakes& mistakes);
 std::vector<PlacerChoice> read_placers(const Options::Value& block, const std::string& base,
-                                       Findings& findings);
-std::vector<std::uint64_t> read_seeds(const Options::Value& block, Findings& findings);
-ReportChoice read_report(const Options::Value& block, Findings& findings);
+                                       Mistakes& mistakes);
+std::vector<std::uint64_t> read_seeds(const Options::Value& block, Mistakes& mistakes);
+ReportChoice read_report(const Options::Value& block, Mistakes& mistakes);
 
 /// The transform that `choice` names. Throws InputError as make_transform() does.
 TransformChoice made_transform(Choice choice);

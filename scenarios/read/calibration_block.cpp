@@ -35,11 +35,11 @@ std::string calibration_options(Options& o, CalibrationChoice& choice) {
 }  // namespace
 
 CalibrationChoice read_calibration_block(const Value& block, const std::string& base,
-                                         Findings& findings) {
+                                         Mistakes& mistakes) {
   CalibrationChoice choice;
-  findings.attempt([&] {
+  mistakes.attempt([&] {
     if (is_mapping(block)) {
-      need(block, "calibration", {"file"}, findings);
+      need(block, "calibration", {"file"}, mistakes);
       Options o = options_of(block, "calibration", base);
       choice.file = calibration_options(o, choice);
       o.finish();

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "scenarios/read/blocks.h"
-#include "scenarios/read/findings.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
+#include "sim/error.h"
 
 namespace baechi {
 namespace {
@@ -63,15 +63,14 @@ class Reader {
     const Value* transfers = o.raw("transfers", "");
     const Value* ops = o.raw("ops", "");
     const Value* interference = o.raw("interference", "");
-    findings_.attempt([&] { o.finish(); });
+    mistakes_.attempt([&] { o.finish(); });
     each(partitions, [&](const Value& v) { c.partitions.push_back(partition(v)); });
     each(modes, [&](const Value& v) { c.modes.push_back(read_mode(v)); });
     each(transfers, [&](const Value& v) { c.transfers.push_back(read_transfer(v)); });
     each(ops, [&](const Value& v) { c.ops.push_back(read_op(v)); });
     each(interference, [&](const Value& v) { c.interference.push_back(read_interference(v)); });
-    Mistakes mistakes;
-    findings_.pour_into(mistakes);
-    mistakes.throw_if_any();
+    mistakes_.sort_by_place();
+    mistakes_.throw_if_any();
     return c;
   }
 
@@ -81,8 +80,8 @@ class Reader {
   void each(const Value* list, const auto& read) {
     if (list == nullptr || (list->children.empty() && (list->text.empty() || list->text == "[]")))
       return;
-    if (!is_list(*list)) return findings_.add(at(list->where) + "not a list");
-    for (const auto& entry : list->children) findings_.attempt([&] { read(entry.second); });
+    if (!is_list(*list)) return mistakes_.add(at(list->where) + "not a list");
+    for (const auto& entry : list->children) mistakes_.attempt([&] { read(entry.second); });
   }
 
   static std::vector<double> numbers(const Value& list, std::size_t count) {
@@ -182,7 +181,7 @@ class Reader {
   }
 
   const Value& root_;
-  Findings findings_;
+  Mistakes mistakes_;
 };
 
 }  // namespace

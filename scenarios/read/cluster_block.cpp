@@ -90,16 +90,16 @@ ClusterParts read_parts(Options& o) {
 }
 
 void read_devices(const Value& block, const DeviceTable& kinds, ClusterChoice& cluster,
-                  Findings& findings) {
+                  Mistakes& mistakes) {
   const auto group = [&](const Value& v) {
-    findings.attempt([&] {
+    mistakes.attempt([&] {
       DeviceChoice device = read_block(v, "cluster.devices", read_device);
       if (const auto it = kinds.devices.find(device.kind); it != kinds.devices.end())
         device.model = it->second;
       if (find(v, "memory") == nullptr && device.model != nullptr)
         device.memory = device.model->memory;
       else
-        need(v, "cluster.devices", {"memory"}, findings);
+        need(v, "cluster.devices", {"memory"}, mistakes);
       cluster.devices.push_back(std::move(device));
     });
   };
@@ -108,19 +108,19 @@ void read_devices(const Value& block, const DeviceTable& kinds, ClusterChoice& c
 }
 
 /// A link's block says how fast it is.
-void need_speed(const Value& block, std::string_view owner, Findings& findings) {
-  if (find(block, "kind") == nullptr) need(block, owner, {"bandwidth"}, findings);
+void need_speed(const Value& block, std::string_view owner, Mistakes& mistakes) {
+  if (find(block, "kind") == nullptr) need(block, owner, {"bandwidth"}, mistakes);
 }
 
 void read_links(const Value& block, const DeviceTable& kinds, ClusterChoice& cluster,
-                Findings& findings) {
+                Mistakes& mistakes) {
   std::vector<std::string> names;
   names.reserve(cluster.devices.size());
   for (const DeviceChoice& d : cluster.devices) names.push_back(d.name);
   const auto position = [&](const std::string& name, const Value& in) -> std::size_t {
     const auto n = std::ranges::count(names, name);
     if (n == 1) return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
-    findings.add(n == 0 ? fmt::format("{}cluster.links: no device group '{}'{} (groups: {})",
+    mistakes.add(n == 0 ? fmt::format("{}cluster.links: no device group '{}'{} (groups: {})",
                                       at(in.where), name, did_you_mean(name, names),
                                       fmt::join(names, ", "))
                         : fmt::format("{}cluster.links: {} device groups are named '{}'",
@@ -128,14 +128,14 @@ void read_links(const Value& block, const DeviceTable& kinds, ClusterChoice& clu
     return 0;
   };
   if (!is_list(block)) {
-    findings.add(fmt::format("{}cluster.links: not a list of {{from, to, bandwidth, latency}}",
+    mistakes.add(fmt::format("{}cluster.links: not a list of {{from, to, bandwidth, latency}}",
                              at(block.where)));
     return;
   }
   for (const auto& [key, entry] : block.children) {
-    need(entry, "cluster.links", {"from", "to"}, findings);
-    need_speed(entry, "cluster.links", findings);
-    findings.attempt([&] {
+    need(entry, "cluster.links", {"from", "to"}, mistakes);
+    need_speed(entry, "cluster.links", mistakes);
+    mistakes.attempt([&] {
       const GroupLink g =
           read_block(entry, "cluster.links", [&](Options& o) { return read_group_link(o, kinds); });
       cluster.links.push_back(
@@ -146,19 +146,19 @@ void read_links(const Value& block, const DeviceTable& kinds, ClusterChoice& clu
 
 }  // namespace
 
-ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Findings& findings) {
+ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Mistakes& mistakes) {
   ClusterChoice cluster;
-  const std::size_t before = findings.size();
-  findings.attempt([&] {
+  const std::size_t before = mistakes.size();
+  mistakes.attempt([&] {
     Options o = options_of(block, "cluster", "");
     const ClusterParts parts = read_parts(o);
     cluster.memory_fraction = parts.memory_fraction;
-    findings.attempt([&] { o.finish(); });
-    need(block, "cluster", {"devices"}, findings);
-    if (parts.devices != nullptr) read_devices(*parts.devices, kinds, cluster, findings);
+    mistakes.attempt([&] { o.finish(); });
+    need(block, "cluster", {"devices"}, mistakes);
+    if (parts.devices != nullptr) read_devices(*parts.devices, kinds, cluster, mistakes);
     if (parts.link != nullptr) {
-      need_speed(*parts.link, "cluster.link", findings);
-      findings.attempt([&] {
+      need_speed(*parts.link, "cluster.link", mistakes);
+      mistakes.attempt([&] {
         cluster.link = read_block(*parts.link, "cluster.link",
                                   [&](Options& values) { return read_link(values, kinds); });
       });
@@ -166,7 +166,7 @@ ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Finding
     if (parts.fit != nullptr) {
       const bool by_name = parts.fit->children.empty() &&
                            (parts.fit->text == "baechi" || parts.fit->text == "pytorch");
-      findings.attempt([&] {
+      mistakes.attempt([&] {
         if (by_name) {
           cluster.fit =
               parts.fit->text == "pytorch" ? OriginalCosts::pytorch_fit : OriginalCosts::Fit{};
@@ -179,15 +179,15 @@ ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Finding
         }
       });
     }
-    if (findings.size() != before) return;
-    if (parts.links != nullptr) read_links(*parts.links, kinds, cluster, findings);
+    if (mistakes.size() != before) return;
+    if (parts.links != nullptr) read_links(*parts.links, kinds, cluster, mistakes);
     std::size_t count = 0;
     for (const DeviceChoice& d : cluster.devices) count += std::min(d.count, most_devices + 1);
     if (count > most_devices)
-      findings.add(
+      mistakes.add(
           fmt::format("{}cluster.devices: more than {}", at(parts.devices->where), most_devices));
     if (count > 1 && parts.link == nullptr && parts.fit == nullptr)
-      findings.add(at(block.where) +
+      mistakes.add(at(block.where) +
                    "cluster: several devices need 'link: {bandwidth: ...}', 'link: {kind: ...}' or "
                    "'fit: baechi'");
   });

@@ -36,15 +36,15 @@ std::string text_with_options(const Value& entry) {
 }  // namespace
 
 std::vector<PlacerChoice> read_placers(const Value& block, const std::string& base,
-                                       Findings& findings) {
+                                       Mistakes& mistakes) {
   std::vector<PlacerChoice> choices;
   if (!is_list(block)) {
-    findings.add(at(block.where) + "placers: not a list of NAME or {NAME: {option: value, ...}}");
+    mistakes.add(at(block.where) + "placers: not a list of NAME or {NAME: {option: value, ...}}");
     return choices;
   }
   std::map<std::string, int> uses;
   for (const auto& [key, entry] : block.children) {
-    findings.attempt([&] {
+    mistakes.attempt([&] {
       choices.push_back({read_choice(entry, "placers", base)});
       PlacerChoice& choice = choices.back();
       ++uses[choice.name];
@@ -57,7 +57,7 @@ std::vector<PlacerChoice> read_placers(const Value& block, const std::string& ba
     choices[i].text = text_with_options(block.children[i].second);
     choices[i].label = uses[choices[i].name] > 1 ? choices[i].text : choices[i].name;
     if (!labels.insert(choices[i].label).second)
-      findings.add(fmt::format("{}placers: '{}' stands there twice", at(choices[i].where),
+      mistakes.add(fmt::format("{}placers: '{}' stands there twice", at(choices[i].where),
                                choices[i].label));
   }
   return choices;
@@ -71,10 +71,10 @@ TransformChoice made_transform(Choice choice) {
 }
 
 std::vector<TransformChoice> read_transforms(const Value& block, const std::string& base,
-                                             Findings& findings) {
+                                             Mistakes& mistakes) {
   std::vector<TransformChoice> choices;
   const auto one = [&](const Value& entry) {
-    findings.attempt(
+    mistakes.attempt(
         [&] { choices.push_back(made_transform(read_choice(entry, "transforms", base))); });
   };
   if (block.text.empty() && block.children.empty()) return choices;

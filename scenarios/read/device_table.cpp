@@ -56,11 +56,11 @@ LinkModel read_link_kind(Options& o) {
 template <class T>
 void read_kinds(const Value& block, const std::string& owner,
                 std::initializer_list<std::string_view> needed, T (*read)(Options&),
-                Findings& findings, auto keep) {
+                Mistakes& mistakes, auto keep) {
   if (!is_mapping(block))
-    return findings.add(fmt::format("{}{}: not {{NAME: {{...}}, ...}}", at(block.where), owner));
+    return mistakes.add(fmt::format("{}{}: not {{NAME: {{...}}, ...}}", at(block.where), owner));
   for (const auto& [name, entry] : block.children) {
-    findings.attempt([&, &label = name, &value = entry] {
+    mistakes.attempt([&, &label = name, &value = entry] {
       for (const std::string_view key : needed)
         if (find(value, key) == nullptr)
           throw InputError(
@@ -75,35 +75,34 @@ void read_kinds(const Value& block, const std::string& owner,
 
 }  // namespace
 
-void DeviceTable::add(const Value& block, Findings& findings) {
-  findings.attempt([&] {
+void DeviceTable::add(const Value& block, Mistakes& mistakes) {
+  mistakes.attempt([&] {
     Options o = options_of(block, "kinds", "");
     const Value* new_devices = o.raw("devices", "{NAME: {peak, bandwidth, ...}}");
     const Value* new_links = o.raw("links", "{NAME: {bandwidth, latency}}");
     for (const auto& [key, value] : block.children)
       if (key.starts_with("x-")) o.raw(key, "");
-    findings.attempt([&] { o.finish(); });
+    mistakes.attempt([&] { o.finish(); });
     if (new_devices != nullptr)
       read_kinds<DeviceModel>(
           *new_devices, "kinds.devices", {"peak", "bandwidth", "memory"}, read_device_kind,
-          findings, [&](const std::string& name, DeviceModel model) {
+          mistakes, [&](const std::string& name, DeviceModel model) {
             model.name = name;
             devices[name] = std::make_shared<const DeviceModel>(std::move(model));
           });
     if (new_links != nullptr)
       read_kinds<LinkModel>(
-          *new_links, "kinds.links", {"bandwidth"}, read_link_kind, findings,
+          *new_links, "kinds.links", {"bandwidth"}, read_link_kind, mistakes,
           [&](const std::string& name, LinkModel model) { links[name] = std::move(model); });
   });
 }
 
 const DeviceTable& built_in_devices() {
   static const DeviceTable table = [] {
-    Findings findings;
-    DeviceTable built_in;
-    built_in.add(parse_yaml(devices_yaml, "devices.yaml"), findings);
     Mistakes mistakes;
-    findings.pour_into(mistakes);
+    DeviceTable built_in;
+    built_in.add(parse_yaml(devices_yaml, "devices.yaml"), mistakes);
+    mistakes.sort_by_place();
     mistakes.throw_if_any();
     return built_in;
   }();

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/read/findings.h"
 #include "sim/cluster/cluster.h"
 #include "sim/cluster/device_model.h"
+#include "sim/error.h"
 #include "sim/options.h"
 
 namespace baechi {
@@ -23,7 +23,7 @@ struct DeviceTable {
 
   /// Adds the kinds in `block`, {devices: {NAME: {...}}, links: {NAME: {...}}}; they replace kinds
   /// of the same name.
-  void add(const Options::Value& block, Findings& findings);
+  void add(const Options::Value& block, Mistakes& mistakes);
 };
 
 /// The kinds in scenarios/devices.yaml.

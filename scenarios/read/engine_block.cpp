@@ -35,16 +35,16 @@ ProfileChoice profile_options(Options& o) {
 
 }  // namespace
 
-EngineOptions read_engine(const Value& block, Findings& findings) {
+EngineOptions read_engine(const Value& block, Mistakes& mistakes) {
   EngineOptions engine;
-  findings.attempt(
+  mistakes.attempt(
       [&] { engine = read_block(block, "engine", [](Options& o) { return engine_options(o); }); });
   return engine;
 }
 
-ProfileChoice read_profile(const Value& block, Findings& findings) {
+ProfileChoice read_profile(const Value& block, Mistakes& mistakes) {
   ProfileChoice profile;
-  findings.attempt([&] {
+  mistakes.attempt([&] {
     profile = read_block(block, "profile", [](Options& o) { return profile_options(o); });
   });
   return profile;

@@ -13,20 +13,20 @@ namespace baechi {
 
 using Value = Options::Value;
 
-GraphChoice read_graph(const Value& block, const std::string& base, Findings& findings) {
+GraphChoice read_graph(const Value& block, const std::string& base, Mistakes& mistakes) {
   GraphChoice graph;
   graph.where = block.where;
   graph.text = one_line(block);
   const Value* generate = find(block, "generate");
   const Value* import = find(block, "import");
   if ((generate == nullptr) == (import == nullptr)) {
-    findings.add(fmt::format("{}graph: it needs either 'generate: NAME' or 'import: FILE'",
+    mistakes.add(fmt::format("{}graph: it needs either 'generate: NAME' or 'import: FILE'",
                              at(block.where)));
     return graph;
   }
-  findings.attempt([&] {
+  mistakes.attempt([&] {
     if (generate != nullptr) {
-      findings.attempt(
+      mistakes.attempt(
           [&] { find_entry(generators(), "generator", generate->text, generate->where); });
       graph.generate = {.name = generate->text,
                         .options = options_of(block, generate->text, base, {"generate"}),
@@ -35,7 +35,7 @@ GraphChoice read_graph(const Value& block, const std::string& base, Findings& fi
     }
     if (const Value* importer = find(block, "importer")) {
       graph.importer = importer->text;
-      findings.attempt(
+      mistakes.attempt(
           [&] { find_entry(importers(), "importer", importer->text, importer->where); });
     }
     graph.import_options = options_of(block, "import", base, {"import", "importer"});

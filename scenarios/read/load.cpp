@@ -20,7 +20,7 @@ using Value = Options::Value;
 constexpr std::size_t most_text = std::size_t{1} << 20U;
 constexpr std::size_t most_points = 100'000;
 constexpr std::size_t most_copied = 50'000'000;  // values, over all points
-constexpr std::size_t enough_findings = 100;     // for one time
+constexpr std::size_t enough_mistakes = 100;     // for one time
 constexpr std::string_view blocks[] = {"graph", "transforms", "cluster", "engine",
                                        "profile"};  // the slowest first
 
@@ -37,24 +37,24 @@ std::string wrong_with_name(const std::string& name) {
   return "";
 }
 
-/// Reads one file: every step adds to findings_ and leaves what it can.
+/// Reads one file: every step adds to mistakes_ and leaves what it can.
 class Loader {
  public:
-  Loader(const std::string& path, Findings& findings)
+  Loader(const std::string& path, Mistakes& mistakes)
       : path_(path),
         base_(std::filesystem::path(path).parent_path().string()),
-        findings_(findings) {}
+        mistakes_(mistakes) {}
 
   ScenarioFile load(std::string text, std::span<const std::string> sets) {
     ScenarioFile file;
     file.path = path_;
     file.text = std::move(text);
     file.sets = {sets.begin(), sets.end()};
-    findings_.attempt([&] {
+    mistakes_.attempt([&] {
       root_ = parse_yaml(file.text, path_);
       if (!is_mapping(root_))
         throw InputError(path_ + ": not a mapping with the keys of a scenario");
-      for (const std::string& set : sets) findings_.attempt([&] { apply(set); });
+      for (const std::string& set : sets) mistakes_.attempt([&] { apply(set); });
       check_keys();
       read_sweep();
       include_clusters();
@@ -90,12 +90,12 @@ class Loader {
     for (const TopKey& k : top_keys()) known.emplace_back(k.key);
     for (const auto& [key, value] : root_.children) {
       if (key.starts_with("x-") || std::ranges::find(known, key) != known.end()) continue;
-      findings_.add(fmt::format("{}a scenario has no key '{}'{} (keys: {})", at(value.where), key,
+      mistakes_.add(fmt::format("{}a scenario has no key '{}'{} (keys: {})", at(value.where), key,
                                 did_you_mean(key, known), fmt::join(known, ", ")));
     }
     for (const std::string_view key : {"graph", "cluster", "placers"}) {
       if (find(root_, key) == nullptr && !is_swept(key))
-        findings_.add(fmt::format("{}: it needs '{}'", path_, key));
+        mistakes_.add(fmt::format("{}: it needs '{}'", path_, key));
     }
   }
 
@@ -111,16 +111,16 @@ class Loader {
     const Value* sweep = find(root_, "sweep");
     if (sweep == nullptr || (sweep->children.empty() && sweep->text.empty())) return;
     if (!is_mapping(*sweep)) {
-      findings_.add(at(sweep->where) + "sweep: not a mapping of KEY: [value, ...]");
+      mistakes_.add(at(sweep->where) + "sweep: not a mapping of KEY: [value, ...]");
       return;
     }
     for (const auto& [key, values] : sweep->children) {
       if (!is_list(values)) {
-        findings_.add(
+        mistakes_.add(
             fmt::format("{}sweep.{}: not a list of at least one value", at(values.where), key));
       } else if (key == "placers" || key == "seeds") {
         if (find(root_, key) != nullptr)
-          findings_.add(fmt::format("{}sweep.{}: also given as '{}'", at(values.where), key, key));
+          mistakes_.add(fmt::format("{}sweep.{}: also given as '{}'", at(values.where), key, key));
         lists_[key] = values;
       } else {
         read_axis(key, values);
@@ -133,7 +133,7 @@ class Loader {
                                                      "profile", "placers",    "seeds"};
     if (std::ranges::find(blocks, key.substr(0, key.find('.'))) == std::end(blocks)) {
       const std::vector<std::string> known(std::begin(sweepable), std::end(sweepable));
-      findings_.add(
+      mistakes_.add(
           fmt::format("{}sweep: no '{}' to sweep{} (one of {}, or a dotted key in the first five)",
                       at(values.where), key, did_you_mean(key.substr(0, key.find('.')), known),
                       fmt::join(known, ", ")));
@@ -143,14 +143,14 @@ class Loader {
     std::set<std::string> seen;
     for (const auto& [none, value] : values.children) {
       if (key == "graph.import" && is_pattern(value.text)) {
-        findings_.attempt([&] { add_files(value, axis); });
+        mistakes_.attempt([&] { add_files(value, axis); });
       } else {
         axis.values.push_back(value);
       }
     }
     for (const Value& value : axis.values) {
       if (!seen.insert(one_line(value)).second)
-        findings_.add(fmt::format("{}sweep.{}: {} stands there twice", at(value.where), key,
+        mistakes_.add(fmt::format("{}sweep.{}: {} stands there twice", at(value.where), key,
                                   one_line(value)));
     }
     axes_.push_back(std::move(axis));
@@ -175,7 +175,7 @@ class Loader {
   /// Replaces a `block` that is a path by the file's content. False if that is a mistake.
   bool include(Value& block, std::string_view key) {
     if (!block.children.empty() || block.text.empty()) return true;
-    return findings_.attempt([&] {
+    return mistakes_.attempt([&] {
       const std::string path = resolve_path(block, base_);
       std::string text;
       try {
@@ -191,7 +191,7 @@ class Loader {
 
   void read_kinds() {
     Value* kinds = find(root_, "kinds");
-    if (kinds != nullptr && include(*kinds, "kinds")) kinds_.add(*kinds, findings_);
+    if (kinds != nullptr && include(*kinds, "kinds")) kinds_.add(*kinds, mistakes_);
   }
 
   std::vector<Axis> axes_below(std::string_view block) const {
@@ -210,11 +210,11 @@ class Loader {
     const bool has_default = block != "graph" && block != "cluster";
     if (given == nullptr && axes.empty() && !has_default) return all;
     if (block == "cluster" && !clusters_known_) return all;
-    findings_.attempt([&] {
+    mistakes_.attempt([&] {
       for_each_combination(std::string(block), given == nullptr ? Value{} : *given, axes,
                            [&](const Value& variant) {
                              all.push_back(read(variant));
-                             return findings_.size() < enough_findings;
+                             return mistakes_.size() < enough_mistakes;
                            });
     });
     return all;
@@ -241,16 +241,16 @@ class Loader {
     const Value* name = find(root_, "name");
     file.name = name != nullptr ? name->text : std::filesystem::path(path_).stem().string();
     if (const std::string wrong = wrong_with_name(file.name); !wrong.empty())
-      findings_.add(
+      mistakes_.add(
           fmt::format("{}name: {}", name != nullptr ? at(name->where) : path_ + ": ", wrong));
     const auto list = [&](std::string_view key) {
       const auto it = lists_.find(key);
       return it != lists_.end() ? &it->second : find(root_, key);
     };
     if (const Value* placers = list("placers"))
-      file.placers = read_placers(*placers, base_, findings_);
-    if (const Value* seeds = list("seeds")) file.seeds = read_seeds(*seeds, findings_);
-    if (const Value* report = find(root_, "report")) file.report = read_report(*report, findings_);
+      file.placers = read_placers(*placers, base_, mistakes_);
+    if (const Value* seeds = list("seeds")) file.seeds = read_seeds(*seeds, mistakes_);
+    if (const Value* report = find(root_, "report")) file.report = read_report(*report, mistakes_);
 
     check_size();
     for (const std::string_view block : blocks) {
@@ -262,25 +262,25 @@ class Loader {
       }
     }
     file.transforms = read_all<std::vector<TransformChoice>>(
-        "transforms", [&](const Value& v) { return read_transforms(v, base_, findings_); });
+        "transforms", [&](const Value& v) { return read_transforms(v, base_, mistakes_); });
     file.clusters = read_all<ClusterChoice>(
-        "cluster", [&](const Value& v) { return read_cluster(v, kinds_, findings_); });
+        "cluster", [&](const Value& v) { return read_cluster(v, kinds_, mistakes_); });
     if (const Value* block = find(root_, "calibration")) {
-      const CalibrationChoice calibration = read_calibration_block(*block, base_, findings_);
+      const CalibrationChoice calibration = read_calibration_block(*block, base_, mistakes_);
       for (ClusterChoice& cluster : file.clusters) cluster.calibration = calibration;
     }
     file.engines = read_all<EngineOptions>(
-        "engine", [&](const Value& v) { return read_engine(v, findings_); });
+        "engine", [&](const Value& v) { return read_engine(v, mistakes_); });
     file.profiles = read_all<ProfileChoice>(
-        "profile", [&](const Value& v) { return read_profile(v, findings_); });
+        "profile", [&](const Value& v) { return read_profile(v, mistakes_); });
     auto graphs = read_all<GraphChoice>(
-        "graph", [&](const Value& v) { return read_graph(v, base_, findings_); });
-    if (findings_.size() == 0) file.graphs = std::move(graphs);
+        "graph", [&](const Value& v) { return read_graph(v, base_, mistakes_); });
+    if (mistakes_.size() == 0) file.graphs = std::move(graphs);
   }
 
   const std::string& path_;
   std::string base_;
-  Findings& findings_;
+  Mistakes& mistakes_;
   Value root_;
   DeviceTable kinds_ = built_in_devices();
   bool clusters_known_ = true;                       // false if a cluster's file cannot be read
@@ -349,9 +349,10 @@ std::span<const TopKey> top_keys() {
 
 ScenarioFile parse_scenario(std::string text, const std::string& path,
                             std::span<const std::string> sets, Mistakes& mistakes) {
-  Findings findings;
-  ScenarioFile file = Loader(path, findings).load(std::move(text), sets);
-  findings.pour_into(mistakes);
+  Mistakes found;
+  ScenarioFile file = Loader(path, found).load(std::move(text), sets);
+  found.sort_by_place();
+  mistakes.add(found);
   return file;
 }
 

@@ -26,14 +26,14 @@ ReportChoice report_options(Options& o) {
 
 }  // namespace
 
-ReportChoice read_report(const Value& block, Findings& findings) {
+ReportChoice read_report(const Value& block, Mistakes& mistakes) {
   ReportChoice report;
-  findings.attempt(
+  mistakes.attempt(
       [&] { report = read_block(block, "report", [](Options& o) { return report_options(o); }); });
   return report;
 }
 
-std::vector<std::uint64_t> read_seeds(const Value& block, Findings& findings) {
+std::vector<std::uint64_t> read_seeds(const Value& block, Mistakes& mistakes) {
   std::vector<std::uint64_t> seeds;
   std::set<std::uint64_t> known;
   const auto one = [&](const Value& v) {
@@ -41,10 +41,10 @@ std::vector<std::uint64_t> read_seeds(const Value& block, Findings& findings) {
     const char* last = v.text.data() + v.text.size();
     const auto [end, ec] = std::from_chars(v.text.data(), last, seed);
     if (ec != std::errc{} || end != last || !v.children.empty() || v.text.empty())
-      findings.add(fmt::format("{}seeds: '{}' is not a whole number >= 0", at(v.where),
+      mistakes.add(fmt::format("{}seeds: '{}' is not a whole number >= 0", at(v.where),
                                v.children.empty() ? v.text : one_line(v)));
     else if (!known.insert(seed).second)
-      findings.add(fmt::format("{}seeds: {} stands there twice", at(v.where), seed));
+      mistakes.add(fmt::format("{}seeds: {} stands there twice", at(v.where), seed));
     else
       seeds.push_back(seed);
   };

@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
-#include "scenarios/read/findings.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/parallel.h"
 #include "scenarios/run/sweep_parts.h"
 #include "sim/cluster/calibrated_costs.h"
+#include "sim/error.h"
 #include "sim/hash.h"
 
 namespace baechi {
@@ -42,11 +42,12 @@ class SweepMaker {
     const bool whole =
         std::ranges::none_of(parts_.files, [](const auto& f) { return f.num_points() == 0; });
     number();
-    if (findings_.size() == 0) read_traces();
-    if (findings_.size() == 0) prepare_graphs();
-    if (findings_.size() == 0) check_clusters();
-    if (!whole || findings_.size() > 0) {
-      findings_.pour_into(mistakes);
+    if (mistakes_.size() == 0) read_traces();
+    if (mistakes_.size() == 0) prepare_graphs();
+    if (mistakes_.size() == 0) check_clusters();
+    if (!whole || mistakes_.size() > 0) {
+      mistakes_.sort_by_place();
+      mistakes.add(mistakes_);
       return Sweep(SweepParts{});
     }
     describe();
@@ -65,7 +66,7 @@ class SweepMaker {
       const ScenarioFile& file = parts_.files[f];
       const std::size_t runs = file.num_points() * file.runs_per_point();
       if (next.run + runs > most_runs)
-        return findings_.add(fmt::format("{}: more than {} runs", file.path, most_runs));
+        return mistakes_.add(fmt::format("{}: more than {} runs", file.path, most_runs));
       parts_.starts.push_back(next);
       if (file.num_points() > 0) want_graphs(f);
       next.point += file.num_points();
@@ -105,7 +106,7 @@ class SweepMaker {
         wrong[i] = e.what();
       }
     });
-    for (const std::string& lines : wrong) findings_.add(lines);
+    for (const std::string& lines : wrong) mistakes_.add(lines);
   }
 
   void read_traces() {
@@ -205,7 +206,7 @@ class SweepMaker {
 
   std::size_t threads_;
   SweepParts parts_;
-  Findings findings_;
+  Mistakes mistakes_;
   std::vector<const GraphChoice*> sources_;  // [traces]
   std::vector<std::shared_ptr<const Trace>> traces_;
   std::vector<Wanted> wanted_;            // [parts_.graphs]

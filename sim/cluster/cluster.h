@@ -1,4 +1,4 @@
-/// What a graph runs on: devices with a memory limit, and a link between every two.
+/// A cluster: devices with a memory limit each, and a link for every ordered pair of devices.
 #pragma once
 #include <string>
 
@@ -9,14 +9,16 @@ namespace baechi {
 
 struct Device {
   std::string name;
-  std::string kind;  ///< which of a trace's times apply; "" for the trace's first
-  Bytes memory{};
-  double speed = 1.0;  ///< relative to the device the op times were measured on
+  std::string kind;    ///< picks the op times of a trace; "" for the first kind of the trace
+  Bytes memory{};      ///< limit on the memory in use
+  double speed = 1.0;  ///< relative to the device that the op times were measured on
 
-  /// A core of the host, beside its memory; all other devices are accelerators, reached over a bus.
+  /// Whether the device is a core of the host, which reads host memory directly. All other devices
+  /// are accelerators, which a bus connects to the host.
   bool is_core() const { return kind == "cpu"; }
 };
 
+/// One direction of the connection between two devices.
 struct Link {
   Bandwidth bandwidth{};
   Duration latency{};
@@ -26,12 +28,12 @@ struct Link {
 class Cluster {
  public:
   Cluster() = default;
-  /// `devices` all joined to each other by the same `link`.
+  /// A cluster of `devices` with the same `link` between every two.
   static Cluster uniform(IdVector<DeviceId, Device> devices, Link link);
-  /// `count` equal devices named gpu0, gpu1, ...
+  /// A cluster of `count` equal devices named gpu0, gpu1, ..., with `memory` each.
   static Cluster uniform(std::size_t count, Bytes memory, Link link);
 
-  void set_link(DeviceId src, DeviceId dst, Link link) {  ///< one direction
+  void set_link(DeviceId src, DeviceId dst, Link link) {  ///< only src to dst
     links_[index(src) * num_devices() + index(dst)] = link;
   }
 

@@ -1,5 +1,5 @@
-/// What a placement is worth: one number to make small. One file per objective, one row in
-/// registry.cpp.
+/// Objectives, which score placements: the smaller, the better. Each has a file of its own and a
+/// row in registry.cpp.
 #pragma once
 #include <compare>
 #include <memory>
@@ -11,63 +11,68 @@
 
 namespace baechi {
 
-/// The worth of a placement, and what keeps it from being one.
+/// The objective's value of a placement, and by how much the placement is infeasible.
 struct Score {
-  Duration value{};              ///< less is better; of an infeasible placement only a hint
-  Bytes over{};                  ///< missing memory, added up over the devices
+  Duration value{};              ///< less is better; only a hint if the placement is infeasible
+  Bytes over{};                  ///< memory above the devices' limits, summed over the devices
   std::size_t misplaced = 0;     ///< ops on a device that cannot run them
   std::size_t split_groups = 0;  ///< colocation groups on more than one device
-  bool deadlock = false;         ///< devices wait for each other: there is no value
-  /// What a search goes down by, about as large as the value in ns: it also falls on the way to a
-  /// better value, where the value itself does not yet. 0: the value is all there is.
+  bool deadlock = false;         ///< devices wait for each other, so there is no value
+  /// What a search minimises in place of the value, of about the size of the value in ns. It also
+  /// falls in changes that lead towards a better value but do not reach it yet. 0: none, use the
+  /// value.
   double guide = 0.0;
 
   bool feasible() const {
     return over == Bytes{} && misplaced == 0 && split_groups == 0 && !deadlock;
   }
-  /// The less, the better: what is wrong goes before the value. The guide does not count.
+  /// The less, the better. What makes a placement infeasible counts before the value; the guide
+  /// does not count.
   friend std::strong_ordering operator<=>(const Score& a, const Score& b);
   friend bool operator==(const Score& a, const Score& b) { return (a <=> b) == 0; }
 };
 
-/// An op goes elsewhere.
+/// A change of a placement: `op` moves to device `to`.
 struct OpMove {
   OpId op{};
   DeviceId to{};
 };
 
-/// Scores placements of one problem, which outlives it. Keeps scratch memory: one per thread.
+/// Scores placements of one problem, which must outlive the Evaluator. It keeps scratch memory, so
+/// every thread needs its own.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
   virtual Score score(const Placement& placement) = 0;
 
-  /// For searches, which score many placements near one, the base. An objective that can score
-  /// changes faster than wholes overrides all three; the scores are the same.
-  /// The score of `placement`, which becomes the base.
+  /// begin(), attempt() and keep() are for searches, which score many placements that differ little
+  /// from one placement, the base. An objective that can score a change faster than a whole
+  /// placement overrides all three; the scores are the same.
+  /// begin() returns the score of `placement`, which becomes the base.
   virtual Score begin(const Placement& placement) { return score(placement); }
-  /// The score of `placement`, which differs from the base in the devices of `moved` alone, each
-  /// named once. If the base fits and `placement` does not, Score::over and the value may be less
-  /// than score() says.
+  /// The score of `placement`, which differs from the base only in the devices of the ops `moved`,
+  /// each listed once. If the base fits in memory and `placement` does not, Score::over and the
+  /// value may be less than those that score() returns.
   virtual Score attempt(const Placement& placement, std::span<const OpId> /*moved*/) {
     return score(placement);
   }
-  /// The placement of the last attempt becomes the base.
+  /// Makes the placement of the last attempt() the base.
   virtual void keep() {}
 
-  /// How many changes of the base best_estimate() compares at once, at the cost of a few scores; 1
-  /// if this objective has no estimate.
+  /// The number of changes of the base that best_estimate() compares in one call, which costs as
+  /// much as a few scores; 1 if this objective has no estimate.
   virtual std::size_t estimates() const { return 1; }
-  /// Index of the change with the least estimated value, among at most estimates() changes that
-  /// each name an op once; ties: the first.
+  /// The index of the change with the least estimated value. `changes`: at most estimates() lists
+  /// of moves, each of which moves an op at most once. Ties: the first.
   virtual std::size_t best_estimate(std::span<const std::vector<OpMove>> /*changes*/) { return 0; }
 };
 
 class Objective {
  public:
   virtual ~Objective() = default;
+  /// An evaluator of `problem`, which must outlive the evaluator.
   virtual std::unique_ptr<Evaluator> on(const Problem& problem) const = 0;
-  /// Of one placement.
+  /// The score of one placement. For many placements of a problem, keep the evaluator.
   Score score(const Problem& problem, const Placement& placement) const {
     return on(problem)->score(placement);
   }
@@ -85,8 +90,9 @@ std::span<const ObjectiveEntry> objectives();
 std::unique_ptr<Objective> make_objective(std::string_view name, Options options,
                                           const std::string& where = {});
 
-/// All of a score but its value and deadlock. Memory is that of the weights alone, as a limit on
-/// accelerators (the model of Tarnawski et al.); none if the problem does not enforce it.
+/// The parts of a score other than value, deadlock and guide. Only weights count as memory, and
+/// only accelerators limit it (the model of Tarnawski et al.); Score::over is 0 if the problem does
+/// not enforce memory limits.
 Score constraints(const Problem& problem, const Placement& placement);
 
 }  // namespace baechi

@@ -1,16 +1,17 @@
-/// A placement problem and its answer: the words that placers and the engine share.
+/// A placement problem, which is the input of placers, and a placement, which is their result.
 #pragma once
 #include <map>
 #include <string>
 
 #include "sim/cluster/cluster.h"
 #include "sim/cluster/cost_model.h"
-#include "sim/problem/engine_options.h"
 #include "sim/graph/op_graph.h"
+#include "sim/problem/engine_options.h"
 
 namespace baechi {
 
-/// Views only; whoever makes a Problem outlives it.
+/// A graph on a cluster, with costs and engine options. The graph, cluster and costs must outlive
+/// the Problem.
 struct Problem {
   const OpGraph& graph;
   const Cluster& cluster;
@@ -18,10 +19,11 @@ struct Problem {
   EngineOptions engine{};  ///< how the step will be executed
 };
 
+/// A device for every op, and perhaps an order.
 struct Placement {
   IdVector<OpId, DeviceId> device{};        ///< [num_ops]
-  IdVector<OpId, std::int32_t> priority{};  ///< [num_ops], larger runs first; or empty: by id
-  std::map<std::string, double> facts{};    ///< what the placer can tell: LP bound, retries, ...
+  IdVector<OpId, std::int32_t> priority{};  ///< [num_ops], the largest runs first; or empty: by id
+  std::map<std::string, double> facts{};    ///< results of the placer: LP bound, retries, ...
   std::string detail{};                     ///< one line for people, "" if there is nothing to say
 };
 

@@ -1,4 +1,4 @@
-/// What one training step of a placed graph came to, and who may watch it.
+/// The result of simulating one training step of a placed graph, and the interface of observers.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -19,7 +19,7 @@ constexpr std::string_view to_text(MemoryKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// Bytes of one device by kind.
+/// Memory in use on one device, in bytes per kind.
 struct MemoryUse {
   std::array<Bytes, 4> by_kind{};
   Bytes& operator[](MemoryKind k) { return by_kind[static_cast<std::size_t>(k)]; }
@@ -28,41 +28,43 @@ struct MemoryUse {
   friend bool operator==(const MemoryUse&, const MemoryUse&) = default;
 };
 
-/// The request that did not fit.
+/// The verdict on a step that runs out of memory: the request that did not fit.
 struct OutOfMemory {
-  DeviceId device{};
-  OpId op{};                         ///< that asked; of a transfer: the tensor's producer
-  std::optional<TensorId> transfer;  ///< the tensor that was to be received, if it was a transfer
-  Bytes needed{};                    ///< the request
-  Bytes free{};                      ///< what was left
-  TimePoint at{};
-  MemoryUse live{};  ///< on that device, before the request
+  DeviceId device{};                 ///< the device that lacks memory
+  OpId op{};                         ///< the op that asked; for a transfer, the tensor's producer
+  std::optional<TensorId> transfer;  ///< the tensor to be received, if a transfer asked
+  Bytes needed{};                    ///< size of the request
+  Bytes free{};                      ///< memory of the device that was free
+  TimePoint at{};                    ///< time of the request
+  MemoryUse live{};                  ///< memory in use on the device before the request
 };
 
+/// Time and memory that the step used on one device.
 struct DeviceUse {
-  Duration busy{};      ///< computing; up to the failure if oom
+  Duration busy{};      ///< time spent on computing; until the failure if out of memory
   Bytes peak{};         ///< most memory in use at once
-  MemoryUse at_peak{};  ///< of what it consisted, the first time it was reached
+  MemoryUse at_peak{};  ///< memory in use when the peak was first reached
 };
 
 struct StepResult {
-  std::optional<OutOfMemory> oom;  ///< an outcome, not an error: it is a cell of the paper's tables
-  Duration makespan{};             ///< time of the last event; up to the failure if oom
-  IdVector<DeviceId, DeviceUse> devices;
-  Bytes moved{};              ///< between devices
-  std::size_t transfers = 0;  ///< started
-  std::size_t events = 0;     ///< op ends and transfer ends
+  std::optional<OutOfMemory> oom;  ///< a result, not an error; nothing if the step completes
+  Duration makespan{};             ///< time of the last event; of the failure if out of memory
+  IdVector<DeviceId, DeviceUse> devices;  ///< [num_devices]
+  Bytes moved{};                          ///< bytes of all transfers between devices
+  std::size_t transfers = 0;              ///< number of transfers started
+  std::size_t events = 0;                 ///< number of op ends and transfer ends
 };
 
-/// Sees what happens and changes nothing. Calls come in the order the engine decides, never
-/// concurrently. Ops and transfers are told when they start; one that asked for too much is not.
+/// Is told what happens in a step, and changes nothing. Calls come in the order of the engine's
+/// decisions, never concurrently. An op or transfer is reported when it starts, unless its request
+/// for memory failed.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
   virtual void on_op(OpId, DeviceId, TimePoint /*start*/, TimePoint /*end*/) {}
   virtual void on_transfer(TensorId, DeviceId /*src*/, DeviceId /*dst*/, TimePoint /*start*/,
                            TimePoint /*end*/) {}
-  /// After every change: all that is in use on the device.
+  /// Called after every change of the memory in use on the device, with all that is then in use.
   virtual void on_memory(DeviceId, const MemoryUse&, TimePoint) {}
 };
 

@@ -1,4 +1,5 @@
-/// A transform rewrites a graph before it is placed. Pure: equal graph and options, equal result.
+/// Transforms, which make a graph of a graph before it is placed. A transform is a pure function:
+/// an equal graph and equal options give an equal result.
 #pragma once
 #include <memory>
 #include <span>
@@ -10,45 +11,48 @@
 
 namespace baechi {
 
+/// What a transform makes of its input graph.
 struct Transformed {
   OpGraph graph;
-  /// [num_ops of the input]: the op of `graph` that stands for it: where that goes, it goes. no_op:
-  /// it is gone from the model.
+  /// [num_ops of the input] For each op of the input, the op of `graph` that stands for it: both
+  /// are placed on the same device. no_op: the transform removed the op from the model.
   IdVector<OpId, OpId> stands_for{};
-  /// What one device must have, or placing `graph` is refused as infeasible, saying `needs_why`.
+  /// Memory that at least one device must have. If no device has it, placing `graph` is infeasible,
+  /// and `needs_why` is the reason that the message gives.
   Bytes needs{};
   std::string needs_why{};
 };
 
-/// `graph` with the ops and ids of the input.
+/// The result of a transform that keeps the ops and ids of its input: each op stands for itself.
 Transformed same_ops(OpGraph graph);
 
-/// A step with its ops on devices. [num_ops]
+/// A training step with a device for every op.
 struct PlacedStep {
   OpGraph graph;
-  IdVector<OpId, DeviceId> device{};
+  IdVector<OpId, DeviceId> device{};  ///< [num_ops]
 };
 
 class Transform {
  public:
   virtual ~Transform() = default;
   virtual Transformed apply(const OpGraph& graph) const = 0;
-  /// Of TransformUse::placed: what is simulated of `graph` once its ops are on `device`.
+  /// The step that is simulated once the ops of `graph` are on the devices `device` [num_ops]. Only
+  /// a transform with TransformUse::placed changes it.
   virtual PlacedStep after_placing(const OpGraph& graph,
                                    const IdVector<OpId, DeviceId>& device) const {
     return {graph, device};
   }
 };
 
-/// What `first` made, with `second` applied to it: ids lead from the input of `first` to the last
-/// graph, and of what is needed the larger counts.
+/// Applies `second` to the graph of `first`. In the result, `stands_for` leads from the input of
+/// `first` to the graph of `second`, and `needs` is the larger of the two.
 Transformed then(Transformed first, const Transform& second);
 
-/// What a transform is for.
+/// Whether placers, the simulation or both see the result of a transform.
 enum class TransformUse : std::uint8_t {
-  model,    ///< the step itself changes: placed and simulated is what comes out
-  placing,  ///< only placers see what comes out; the step that is simulated is that of the input
-  placed,   ///< placers do not see it; it changes the step by where ops were placed
+  model,    ///< changes the step: its result is placed and simulated
+  placing,  ///< its result is placed; the step of its input is simulated
+  placed,   ///< its input is placed; it then changes the step by the ops' devices
 };
 
 struct TransformEntry {
