@@ -11,9 +11,10 @@ text does not stand exactly once in its file, is an error of the list. Exit code
 The list, mutants.txt: a block per change, blocks apart by empty lines.
   # what the change breaks
   file placers/list/booked_memory.cpp
-  suites list scheduler, placers
+  tests placers/list, placers/placers_test
   - text as it stands, a line or several
   + text that takes its place
+`tests` are the beginnings of test files below tests/: those that must notice.
 """
 import argparse
 import json
@@ -41,16 +42,16 @@ def read_list(path):
         word, _, rest = line.partition(" ")
         if word == "#":
             change["why"].append(rest)
-        elif word in ("file", "suites"):
+        elif word in ("file", "tests"):
             change[word] = rest
         elif word == "-":
             change["old"].append(rest)
         elif word == "+":
             change["new"].append(rest)
         else:
-            sys.exit(f"{path}:{number}: '{line}' does not begin with #, file, suites, - or +")
+            sys.exit(f"{path}:{number}: '{line}' does not begin with #, file, tests, - or +")
     for change in changes:
-        missing = [key for key in ("why", "file", "suites", "old") if not change.get(key)]
+        missing = [key for key in ("why", "file", "tests", "old") if not change.get(key)]
         if missing:
             sys.exit(f"{path}:{change['line']}: no {', '.join(missing)}")
     return changes
@@ -102,11 +103,11 @@ class Build:
             source = os.path.join(self.scratch, "unity.cxx")
             unity = open(command["file"]).read().replace(f'"{path}"', f'"{changed}"')
             open(source, "w").write(unity)
-        words = shlex.split(command["command"])
+        words = [word for word in shlex.split(command["command"]) if word != "-Werror"]
         place = words.index("-o") + 1
         replaced = os.path.relpath(os.path.join(command["directory"], words[place]), self.folder)
         words[place] = os.path.join(self.scratch, "changed.o")
-        words = [source if word == command["file"] else word for word in words if word != "-Werror"]
+        words = [source if word == command["file"] else word for word in words]
         done = subprocess.run(words, cwd=command["directory"], text=True, stderr=subprocess.PIPE)
         if done.returncode != 0:
             raise ValueError("it does not compile: " + done.stderr[:600])
@@ -142,13 +143,13 @@ def survives(build, change):
     replaced, by = build.compile(change["file"], changed_text(change))
     program = build.link_with(replaced, by)
     try:
-        done = subprocess.run([program, "--test-suite=" + ",".join(s.strip() for s in change["suites"].split(",")),
-                               "--abort-after=1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        files = ",".join(f"*tests/{name.strip()}*" for name in change["tests"].split(","))
+        done = subprocess.run([program, "--source-file=" + files, "--abort-after=1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=TIME_LIMIT_S)
     except subprocess.TimeoutExpired:
         return False
     if done.returncode == 0 and "test cases:    0" in done.stdout:
-        raise ValueError(f"no suite is called {change['suites']}")
+        raise ValueError(f"there are no tests in {change['tests']}")
     return done.returncode == 0
 
 
@@ -181,4 +182,5 @@ def main():
     sys.exit(1 if survivors or wrong else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
