@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/problem/problem.h"
 #include "sim/graph/op_graph.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 

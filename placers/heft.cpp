@@ -9,10 +9,10 @@
 #include "placers/colocation.h"
 #include "placers/memory_floor.h"
 #include "placers/placer.h"
-#include "sim/problem/mean_costs.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/options.h"
+#include "sim/problem/mean_costs.h"
 
 namespace baechi {
 namespace {

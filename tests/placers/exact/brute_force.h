@@ -2,8 +2,8 @@
 #pragma once
 #include <optional>
 
-#include "sim/problem/problem.h"
 #include "sim/objective/objective.h"
+#include "sim/problem/problem.h"
 
 namespace baechi::testing {
 

@@ -4,10 +4,10 @@
 
 #include "sim/engine/simulation.h"
 #include "sim/objective/max_load.h"
-#include "tests/traces/msr_files.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
+#include "tests/traces/msr_files.h"
 
 using namespace baechi;
 using namespace baechi::testing;

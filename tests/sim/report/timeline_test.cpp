@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "sim/error.h"
+#include "tests/sim/report/timeline_checks.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
-#include "tests/sim/report/timeline_checks.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "tests/small_graphs.h"
 #include "tests/sim/transform/transforms.h"
+#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;

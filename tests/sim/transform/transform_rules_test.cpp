@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "sim/engine/simulation.h"
-#include "tests/small_graphs.h"
 #include "tests/sim/transform/transforms.h"
+#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;

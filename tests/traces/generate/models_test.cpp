@@ -5,9 +5,9 @@
 #include <sstream>
 
 #include "sim/error.h"
-#include "tests/traces/generate/generated_models.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
+#include "tests/traces/generate/generated_models.h"
 
 using namespace baechi;
 using namespace baechi::testing;

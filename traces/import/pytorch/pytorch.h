@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "traces/importer.h"
 #include "traces/import/pytorch/training_state.h"
+#include "traces/importer.h"
 
 namespace baechi::pytorch {
 
