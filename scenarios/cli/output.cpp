@@ -15,7 +15,7 @@ namespace baechi {
 namespace {
 
 /// The number of UTF-8 characters in `text`, not bytes.
-std::size_t width(std::string_view text) {
+std::size_t shown_width(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -39,13 +39,14 @@ std::string Columns::text() const {
   std::vector<std::size_t> widths;
   for (const auto& row : rows_) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], shown_width(row[i]));
   }
   std::string text;
   for (const auto& row : rows_) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string gap(widths[i] - width(row[i]), ' ');
+      const std::string gap(widths[i] - shown_width(row[i]), ' ');
       line += i == 0 ? row[i] + gap : "  " + gap + row[i];
     }
     line.erase(line.find_last_not_of(' ') + 1);

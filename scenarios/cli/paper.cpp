@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct PaperArguments {
   std::string name, out, folder;
   std::size_t threads = 0;
   bool check = false, quiet = false;
@@ -77,7 +77,7 @@ bool check(const Paper& paper, const PaperResult& result) {
   return false;
 }
 
-int papers(const Arguments& arguments) {
+int papers(const PaperArguments& arguments) {
   const std::size_t threads = arguments.threads != 0
                                   ? arguments.threads
                                   : std::max(1U, std::thread::hardware_concurrency());
@@ -113,7 +113,7 @@ int papers(const Arguments& arguments) {
 }  // namespace
 
 void add_paper(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PaperArguments>();
   CLI::App* verb =
       app.add_subcommand("paper", "Compare the tables that papers published with simulated ones");
   verb->add_option("NAME", arguments->name, "Which paper ('baechi list papers') [all]")

@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct PlaceArguments {
   TraceArgument trace;
   ClusterFlags cluster;
   std::string placer, output, format;
@@ -144,7 +144,7 @@ std::string answer_table(const Answer& answer, const std::optional<Simulated>& s
   return text + step_table(simulated->result, bounds, step, simulated->step.placement());
 }
 
-int place(const Arguments& arguments) {
+int place(const PlaceArguments& arguments) {
   Choice choice = parse_choice(arguments.placer, "--placer");
   const std::unique_ptr<Placer> placer =
       make_placer(choice.name, std::move(choice.options), choice.where);
@@ -182,7 +182,7 @@ int place(const Arguments& arguments) {
 }  // namespace
 
 void add_place(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PlaceArguments>();
   CLI::App* verb = app.add_subcommand("place", "Decide which device runs each op of a graph");
   add_trace_argument(*verb, arguments->trace);
   verb->add_option(

@@ -22,7 +22,7 @@ using pipeline::PipelineResult;
 
 namespace {
 
-struct Arguments {
+struct SimulateArguments {
   TraceArgument trace;
   ClusterFlags cluster;
   std::string placement, objective, timeline, format;
@@ -32,7 +32,7 @@ struct Arguments {
 
 /// The options of --pipeline, --micro-batches and --recompute; nothing if --pipeline is not given.
 /// Throws InputError.
-std::optional<PipelineOptions> read_pipeline(const Arguments& arguments) {
+std::optional<PipelineOptions> read_pipeline(const SimulateArguments& arguments) {
   Mistakes mistakes;
   if (arguments.pipeline.empty()) {
     if (!arguments.micro_batches.empty() || arguments.recompute)
@@ -154,7 +154,7 @@ std::string split_line(const std::vector<SplitGroup>& split, const Problem& prob
   return red(text + (split.size() > listed ? " ..." : "")) + "\n";
 }
 
-int simulate_once(const Arguments& arguments) {
+int simulate_once(const SimulateArguments& arguments) {
   const std::optional<PipelineOptions> pipeline = read_pipeline(arguments);
   Choice choice;
   std::unique_ptr<Objective> objective;
@@ -201,7 +201,7 @@ int simulate_once(const Arguments& arguments) {
 }  // namespace
 
 void add_simulate(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<SimulateArguments>();
   CLI::App* verb = app.add_subcommand(
       "simulate", "Simulate a training step of a placed graph: time, memory, transfers");
   add_trace_argument(*verb, arguments->trace);

@@ -179,11 +179,11 @@ void add_calibrate(CLI::App& app, Verb& chosen) {
   verb->callback([flags, &chosen] { chosen = [flags] { return calibrate_run(*flags); }; });
 }
 
-struct ReportFlags {
+struct ValidationReportFlags {
   std::string run, calibration;
 };
 
-int report_run(const ReportFlags& flags) {
+int report_run(const ValidationReportFlags& flags) {
   const ValidationRun run = read_run(flags.run);
   const std::string beside = flags.run + "/calibration.yaml";
   Calibration calibration;
@@ -208,7 +208,7 @@ int report_run(const ReportFlags& flags) {
 
 void add_validation_report(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("report", "Compare a run's replays with predictions");
-  const auto flags = std::make_shared<ReportFlags>();
+  const auto flags = std::make_shared<ValidationReportFlags>();
   verb->add_option("RUN", flags->run, "Folder with plans, machine.txt and steps.csv")
       ->required()
       ->type_name("");

@@ -74,9 +74,9 @@ struct Event {
       device_type;
 };
 
-class Reader {
+class KinetoReader {
  public:
-  explicit Reader(TextFile& file) : text_(file.rest()), file_(file.path(), text_) {}
+  explicit KinetoReader(TextFile& file) : text_(file.rest()), file_(file.path(), text_) {}
   Kineto read();
 
  private:
@@ -108,7 +108,7 @@ class Reader {
   std::size_t line_ = 0;
 };
 
-void Reader::read_arguments(Json value, Event& event) {
+void KinetoReader::read_arguments(Json value, Event& event) {
   const auto integer = [](Json v) { return parse_number<std::int64_t>(v.token()); };
   value.entries([&](std::string_view key, Json v) {
     if (key == "Record function id")
@@ -130,14 +130,14 @@ void Reader::read_arguments(Json value, Event& event) {
   });
 }
 
-std::size_t Reader::thread(const Event& event) {
+std::size_t KinetoReader::thread(const Event& event) {
   const auto [it, added] =
       threads_.emplace(std::pair(event.process, event.thread), kineto_.num_threads);
   if (added) ++kineto_.num_threads;
   return it->second;
 }
 
-void Reader::read_event(Json value) {
+void KinetoReader::read_event(Json value) {
   if (!value.is_object()) return value.is_not("an object");
   const std::size_t offset = value.offset();
   Event event;
@@ -166,7 +166,7 @@ void Reader::read_event(Json value) {
   ++line_;
 }
 
-void Reader::add(const Event& event, std::size_t offset) {
+void KinetoReader::add(const Event& event, std::size_t offset) {
   const Kind kind = kind_of(event.phase, event.category, event.name);
   if (kind == Kind::other) return;
   const auto need = [&](bool there, std::string_view key) {
@@ -200,7 +200,7 @@ void Reader::add(const Event& event, std::size_t offset) {
 
 /// Sorts calls by thread, then start. Ties, where the parent must come first, go by the profiler's
 /// index, or by the order in the file if there is no index.
-void Reader::sort_calls() {
+void KinetoReader::sort_calls() {
   std::vector<std::size_t> order(kineto_.calls.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
@@ -221,7 +221,7 @@ void Reader::sort_calls() {
   kineto_.line = std::move(lines);
 }
 
-void Reader::nest() {
+void KinetoReader::nest() {
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < kineto_.calls.size(); ++i) {
     HostEvent& call = kineto_.calls[i];
@@ -237,7 +237,7 @@ void Reader::nest() {
 /// Adds the time of each kernel, copy and fill to the call that launched it. This is the innermost
 /// call that encloses the call of the driver with the same correlation; without such a call of the
 /// driver, it is the call with the same external id.
-void Reader::attribute() {
+void KinetoReader::attribute() {
   std::ranges::stable_sort(launches_, {},
                            [](const Launch& l) { return std::pair(l.thread, l.at); });
   std::unordered_map<std::int64_t, std::optional<std::size_t>> launcher;
@@ -278,7 +278,7 @@ void Reader::attribute() {
   }
 }
 
-Kineto Reader::read() {
+Kineto KinetoReader::read() {
   Json root = file_.root();
   bool has_events = false;
   const auto events = [&](Json list) {
@@ -312,7 +312,7 @@ Kineto Reader::read() {
 }  // namespace
 
 Kineto read_kineto(TextFile& file) {
-  return Reader(file).read();
+  return KinetoReader(file).read();
 }
 
 bool looks_like_kineto(std::string_view beginning) {

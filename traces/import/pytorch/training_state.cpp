@@ -16,7 +16,7 @@ bool contains(const std::vector<T*>& all, const T* one) {
   return std::ranges::find(all, one) != all.end();
 }
 
-bool among(std::string_view word, std::initializer_list<std::string_view> words) {
+bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
 }
 
@@ -25,7 +25,7 @@ bool among(std::string_view word, std::initializer_list<std::string_view> words)
 bool stays(std::string_view role) {
   constexpr std::string_view words[] = {"weight", "bias",  "running_",
                                         "params", "scale", "zero_point"};
-  return among(role, {"written", "w_ih", "w_hh", "b_ih", "b_hh"}) ||
+  return one_of(role, {"written", "w_ih", "w_hh", "b_ih", "b_hh"}) ||
          std::ranges::any_of(words, [&](std::string_view word) {
            return role.find(word) != std::string_view::npos;
          });
@@ -34,7 +34,7 @@ bool stays(std::string_view role) {
 /// Whether a storage with a neutral argument name is more likely a weight than an input; used if
 /// the step has no update, which would tell. addmm calls its bias self.
 bool likely_weight(const Storage& storage, const RecordedOp& reader) {
-  return among(storage.role, {"other", "mat2", "batch2", "tensor2", "vec"}) ||
+  return one_of(storage.role, {"other", "mat2", "batch2", "tensor2", "vec"}) ||
          (storage.role == "self" && reader.kind.find("addmm") != std::string::npos);
 }
 
