@@ -83,6 +83,7 @@ enum class LayerKind : std::uint8_t {
   route,
   dispatch,
   combine,
+  all_reduce,  ///< sums what the ranks of tensor parallelism have of a value, or of its gradient
 };
 /// "Conv2d": the kind of its op at module level; a backward op adds "Backward".
 constexpr auto names_of(LayerKind) {
@@ -122,7 +123,8 @@ constexpr auto names_of(LayerKind) {
                                           {LayerKind::gated_silu, "GatedSiLU"},
                                           {LayerKind::route, "Route"},
                                           {LayerKind::dispatch, "Dispatch"},
-                                          {LayerKind::combine, "Combine"}});
+                                          {LayerKind::combine, "Combine"},
+                                          {LayerKind::all_reduce, "AllReduce"}});
 }
 
 /// One layer. Values and variables are in the order that LayerKind states.
@@ -140,6 +142,8 @@ struct Layer {
   Bytes kept{};                  ///< other bytes that it reads: statistics, masks, indices
   Bytes workspace{};             ///< while the layer runs, and again while its backward op runs
   bool in_place = false;         ///< its output may overwrite its first input
+  std::int64_t ranks = 0;        ///< of an all_reduce
+  bool sums_forward = false;     ///< of an all_reduce: of values; else of gradients
   ModuleId module{};             ///< set by Model::add
 };
 

@@ -7,6 +7,7 @@ namespace generate {
 Trace make_alexnet(Options&);
 Trace make_bert(Options&);
 Trace make_gnmt(Options&);
+Trace make_gpt(Options&);
 Trace make_gpt2(Options&);
 Trace make_inception_v3(Options&);
 Trace make_layered(Options&);
@@ -40,6 +41,8 @@ std::span<const GeneratorEntry> generators() {
        generate::make_transformer},
       {"bert", "BERT base or large, with its pretraining heads", "Devlin et al. 2018",
        generate::make_bert},
+      {"gpt", "GPT of any size, one of the ranks of tensor parallelism",
+       "Brown et al. 2020; Megatron-LM, Shoeybi et al. 2019", generate::make_gpt},
       {"gpt2", "GPT-2 small, medium, large or xl", "Radford et al. 2019", generate::make_gpt2},
       {"llama", "a decoder as Llama's: grouped keys, gated feed-forward networks",
        "Touvron et al. 2023", generate::make_llama},

@@ -297,6 +297,27 @@ ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId t
                  model.variable(table).shape[0], bias);
 }
 
+namespace {
+
+ValueId all_reduce(Model& model, std::string_view name, ValueId x, std::int64_t ranks,
+                   bool forward) {
+  if (ranks == 1) return x;
+  Layer l = layer(model, LayerKind::all_reduce, name, {{x}});
+  l.ranks = ranks;
+  l.sums_forward = forward;
+  return finish(model, std::move(l), model.value(x).shape);
+}
+
+}  // namespace
+
+ValueId sum_of_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks) {
+  return all_reduce(model, name, x, ranks, true);
+}
+
+ValueId split_to_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks) {
+  return all_reduce(model, name, x, ranks, false);
+}
+
 ValueId layer_norm(Model& model, std::string_view name, ValueId x) {
   return normalised(model, LayerKind::layer_norm, name, x, 2, true);
 }

@@ -76,6 +76,13 @@ ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weig
 ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId table,
                     bool bias = false);
 
+/// Tensor parallelism (Megatron-LM, Shoeybi et al. 2019): a model is what one of `ranks` equal
+/// ranks computes. sum_of_ranks() adds up the ranks' values, and passes gradients on;
+/// split_to_ranks() passes values on, and adds up their gradients. With one rank both return x. Not
+/// inside a module.
+ValueId sum_of_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
+ValueId split_to_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
+
 ValueId layer_norm(Model& model, std::string_view name, ValueId x);
 ValueId rms_norm(Model& model, std::string_view name, ValueId x);
 ValueId gelu(Model& model, std::string_view name, ValueId x);
