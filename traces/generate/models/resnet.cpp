@@ -107,8 +107,7 @@ Trace make_resnet101(Options& options) {
 /// "Aggregated Residual Transformations" (Xie et al. 2017), 32 groups of 4: 44 177 704 parameters,
 /// 7.969997 10^9 multiply-adds per image.
 Trace make_resnext101(Options& options) {
-  return resnet(options,
-                {.name = "resnext101", .blocks = {3, 4, 23, 3}, .groups = 32, .width = 4});
+  return resnet(options, {.name = "resnext101", .blocks = {3, 4, 23, 3}, .groups = 32, .width = 4});
 }
 
 /// The same with squeeze-and-excitation: 48 955 416 parameters.
