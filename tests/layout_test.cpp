@@ -49,6 +49,8 @@ const std::vector<std::vector<std::string>>& floors() {
       {"scenarios/run"},
       {"scenarios/published"},
       {"validate"},
+      {"validate/published"},
+      {"validate/fit"},
       {"scenarios/cli"},
       {"bench"},
       {"tests"},

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -19,12 +21,24 @@ struct Section {
   std::string if_empty{};  ///< text to print if there are no items
 };
 
+/// The peaks by number format; one if it is that of all.
+std::string peaks_of(const DeviceModel& model) {
+  std::vector<std::string> peaks;
+  bool equal = true;
+  for (const Precision p : all<Precision>()) {
+    const FlopRate peak = model.arithmetic[static_cast<std::size_t>(p)].peak;
+    equal = equal && peak == model.arithmetic[0].peak;
+    if (peak > FlopRate{}) peaks.push_back(fmt::format("{} {}", to_text(p), to_text(peak)));
+  }
+  return equal ? to_text(model.arithmetic[0].peak) : fmt::format("{}", fmt::join(peaks, ", "));
+}
+
 Section device_section() {
   Section section{"devices", {}};
   for (const auto& [name, model] : built_in_devices().devices)
     section.items.push_back({name,
-                             fmt::format("{}, {}, {}", to_text(model->peak),
-                                         to_text(model->bandwidth), to_text(model->memory)),
+                             fmt::format("{}, {}, {}", peaks_of(*model), to_text(model->bandwidth),
+                                         to_text(model->memory)),
                              model->source,
                              {}});
   return section;

@@ -223,12 +223,14 @@ void add_validation_report(CLI::App& app, Verb& chosen) {
 
 void add_validate(CLI::App& app, Verb& chosen) {
   CLI::App* verb =
-      app.add_subcommand("validate", "Check simulated steps against replays on real devices");
+      app.add_subcommand("validate", "Check simulated steps against real devices");
   verb->require_subcommand(1);
   add_plan(*verb, chosen);
   add_replay(*verb, chosen);
   add_calibrate(*verb, chosen);
   add_validation_report(*verb, chosen);
+  add_validate_published(*verb, chosen);
+  add_validate_fit(*verb, chosen);
   verb->footer(
       "validate/FORMATS.md explains the files. Without a GPU, on a virtual clock:\n"
       "  baechi validate plan scenarios/examples/slow_link.yaml -o results/virtual\n"

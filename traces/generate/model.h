@@ -47,9 +47,12 @@ struct Variable {
 
 enum class LayerKind : std::uint8_t {
   conv2d,             ///< weights; with a second variable, a bias
+  grouped_conv2d,     ///< the same; each group of filters sees a group of channels
   batch_norm,         ///< moving mean, moving variance, beta; with a fourth, gamma
   frozen_batch_norm,  ///< the same by its moving statistics: TensorFlow's is_training=False
   relu,
+  sigmoid,
+  scale_channels,  ///< of an image, and a factor for each channel
   max_pool,
   avg_pool,
   concat,
@@ -88,9 +91,12 @@ enum class LayerKind : std::uint8_t {
 /// "Conv2d": the kind of its op at module level; a backward op adds "Backward".
 constexpr auto names_of(LayerKind) {
   return std::to_array<Named<LayerKind>>({{LayerKind::conv2d, "Conv2d"},
+                                          {LayerKind::grouped_conv2d, "GroupedConv2d"},
                                           {LayerKind::batch_norm, "BatchNorm2d"},
                                           {LayerKind::frozen_batch_norm, "FrozenBatchNorm2d"},
                                           {LayerKind::relu, "ReLU"},
+                                          {LayerKind::sigmoid, "Sigmoid"},
+                                          {LayerKind::scale_channels, "ScaleChannels"},
                                           {LayerKind::max_pool, "MaxPool2d"},
                                           {LayerKind::avg_pool, "AvgPool2d"},
                                           {LayerKind::concat, "Concat"},

@@ -15,6 +15,8 @@ Trace make_llama(Options&);
 Trace make_moe(Options&);
 Trace make_resnet101(Options&);
 Trace make_resnet50(Options&);
+Trace make_resnext101(Options&);
+Trace make_se_resnext101(Options&);
 Trace make_transformer(Options&);
 Trace make_vgg16(Options&);
 
@@ -33,6 +35,10 @@ std::span<const GeneratorEntry> generators() {
        generate::make_resnet50},
       {"resnet101", "ResNet-101: 33 bottleneck blocks", "He et al. 2015, as torchvision (v1.5)",
        generate::make_resnet101},
+      {"resnext101", "ResNeXt-101 32x4d: ResNet-101 with grouped convolutions",
+       "Xie et al. 2017, as torchvision", generate::make_resnext101},
+      {"se_resnext101", "ResNeXt-101 32x4d with squeeze-and-excitation", "Hu et al. 2018",
+       generate::make_se_resnext101},
       {"vgg16", "VGG-16: 13 convolutions, 3 dense layers",
        "Simonyan, Zisserman 2014, as torchvision", generate::make_vgg16},
       {"gnmt", "GNMT v2: LSTM encoder and decoder with attention, unrolled",
