@@ -9,6 +9,7 @@
 #include "scenarios/cli/verbs.h"
 #include "scenarios/read/catalogue.h"
 #include "scenarios/read/device_table.h"
+#include "scenarios/read/tree.h"
 
 namespace baechi {
 namespace {
@@ -38,6 +39,13 @@ Section link_section() {
          fmt::format("{}, {}", to_text(model.link.bandwidth), to_text(model.link.latency)),
          model.source,
          {}});
+  return section;
+}
+
+Section block_section(std::string name, const std::map<std::string, BlockModel>& kinds) {
+  Section section{std::move(name), {}};
+  for (const auto& [kind, model] : kinds)
+    section.items.push_back({kind, one_line(model.block), model.source, {}});
   return section;
 }
 
@@ -75,6 +83,9 @@ std::vector<Section> sections() {
           {"importers", std::move(all.importers)},
           device_section(),
           link_section(),
+          block_section("nodes", built_in_devices().nodes),
+          block_section("collective_kinds", built_in_devices().collectives),
+          {"collective_models", std::move(all.collectives)},
           scenario_section("scenarios", "scenarios/examples"),
           scenario_section("papers", "scenarios/papers")};
 }
@@ -173,7 +184,7 @@ void add_list(CLI::App& app, Verb& chosen) {
   verb->add_option(
           "WHAT", arguments->what,
           "What to list: placers, objectives, transforms, generators, importers, devices, links, "
-          "scenarios or papers [all]")
+          "nodes, collective_kinds, collective_models, scenarios or papers [all]")
       ->type_name("");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
   verb->footer(
