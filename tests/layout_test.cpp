@@ -31,7 +31,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"sim/original"},
       {"sim/engine"},
       {"sim/objective", "sim/report"},
-      {"sim/pipeline"},
+      {"sim/explain", "sim/pipeline"},
       {"sim/pipeline/schedules"},
       {"traces"},
       {"traces/format", "traces/generate"},

@@ -124,6 +124,7 @@ void add_verbs(CLI::App& app, Verb& chosen) {
   add_place(app, chosen);
   add_simulate(app, chosen);
   add_bound(app, chosen);
+  add_explain(app, chosen);
   add_trace(app, chosen);
   add_list(app, chosen);
   add_paper(app, chosen);

@@ -91,17 +91,16 @@ void append_table(std::string& out, const ResultTable& table) {
   out += "</tr>\n</table></div>\n";
 }
 
-void append_summary(std::string& out, const Overview& overview) {
-  out +=
-      "<h2>All runs</h2>\n<div "
-      "class=\"scroll\"><table>\n<thead><tr><th>placer</th><th>ok</th><th>OOM</th>"
-      "<th>infeasible</th><th>error</th><th>fastest in</th><th>x its bound</th></tr></thead>\n";
-  for (const PlacerSummary& s : overview.summary())
-    out += fmt::format(
-        "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-        escaped(s.placer), s.ok, s.oom, s.infeasible, s.error, s.best,
-        s.over_bound > 0.0 ? fmt::format("{:.2f}", s.over_bound) : "-");
-  out += "</table></div>\n<p>x its bound: geometric mean of step time over lower bound.</p>\n";
+void append_summary(std::string& out, const Summary& summary) {
+  out += "<h2>All runs</h2>\n<div class=\"scroll\"><table>\n<thead><tr>";
+  for (const std::string& name : summary.header) out += fmt::format("<th>{}</th>", escaped(name));
+  out += "</tr></thead>\n";
+  for (const std::vector<std::string>& row : summary.rows) {
+    out += fmt::format("<tr><th>{}</th>", escaped(row.front()));
+    for (std::size_t c = 1; c < row.size(); ++c) out += fmt::format("<td>{}</td>", escaped(row[c]));
+    out += "</tr>\n";
+  }
+  out += fmt::format("</table></div>\n<p>{}</p>\n", escaped(summary.note));
 }
 
 constexpr std::size_t most_cells = Overview::most_rows;  // of all tables: a page of a few megabytes
@@ -162,7 +161,7 @@ std::string to_html(const Overview& overview) {
                                  "results.sqlite.</b>",
                                  left_out)
                    : "");
-  append_summary(out, overview);
+  append_summary(out, summary_of(compare(overview.contest(), usual_tolerance)));
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const GraphRecord& graph = results.graphs[tables[t].graph];
     out += fmt::format("<h2>{}: {}<small>{} ops, {} edges</small></h2>\n",

@@ -1,0 +1,81 @@
+/// Why each op of a simulated step started when it did: the chain of what it waited for.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "sim/names.h"
+#include "sim/problem/problem.h"
+#include "sim/report/timeline.h"
+
+namespace baechi {
+
+/// What goes on in a part of a chain.
+enum class PathKind : std::uint8_t {
+  compute,       ///< an op runs
+  transfer,      ///< a tensor is on its way; in Transfers::staged its latency, too
+  wait_channel,  ///< a tensor is complete, but its transfer may not start yet
+  wait_device,   ///< inputs are there, but the device is busy
+};
+constexpr auto names_of(PathKind) {
+  return std::to_array<Named<PathKind>>({{PathKind::compute, "compute"},
+                                         {PathKind::transfer, "transfer"},
+                                         {PathKind::wait_channel, "wait_channel"},
+                                         {PathKind::wait_device, "wait_device"}});
+}
+inline constexpr std::size_t num_path_kinds = 4;
+
+struct PathPart {
+  PathKind kind{};
+  OpId op{};                         ///< that runs or waits for its device; else the producer
+  std::optional<TensorId> tensor{};  ///< of a transfer, and of one that waits
+  DeviceId device{};                 ///< of the op; else the sender
+  DeviceId to{};                     ///< the receiver; else as `device`
+  OpId behind = no_op;               ///< wait_device: the last op that ran there meanwhile, if any
+  TimePoint start{}, end{};
+  Duration length() const { return end - start; }
+};
+
+/// Reads causes from the timeline of one step under Semantics::event that completed. Memory delays
+/// nothing there: what does not fit ends the step.
+class Causes {
+ public:
+  /// All must outlive this; `timeline` is of the whole step.
+  Causes(const Problem& problem, const Placement& placement, const Timeline& timeline);
+
+  /// The chain that ends where `last` ends, from the time `from` on, in the order of time and
+  /// without gaps: `last`, the input that came last, what made that input, and so on. Ties: the
+  /// input of the smallest edge. Parts of no length are left out, ops apart.
+  std::vector<PathPart> chain(OpId last, TimePoint from = {}) const;
+
+  /// The same up to the start of `op`.
+  std::vector<PathPart> before(OpId op, TimePoint from) const;
+
+  /// The op that ends last; ties: the smallest. no_op if there are no ops.
+  OpId last_op() const;
+  /// The ops of `d` in the order in which they ran.
+  const std::vector<OpId>& ran(DeviceId d) const { return ran_[d]; }
+  TimePoint start(OpId v) const { return start_[v]; }
+  TimePoint end(OpId v) const { return end_[v]; }
+
+ private:
+  /// How an input came to its reader's device.
+  struct Arrival {
+    TimePoint at{};
+    OpId producer = no_op;                    ///< no_op: there is no input
+    std::optional<std::uint32_t> transfer{};  ///< into timeline.transfers(); nothing: it was there
+  };
+  void match_transfers(const Timeline& timeline);
+  Arrival last_input(OpId v) const;
+  void add_wait(std::vector<PathPart>& back, OpId v, TimePoint since, TimePoint from) const;
+  void add_transfer(std::vector<PathPart>& back, const Arrival& arrival, TimePoint from) const;
+  void add_channel_wait(std::vector<PathPart>& back, PathPart part, TimePoint from) const;
+
+  const Problem& problem_;
+  const Placement& placement_;
+  const std::vector<Timeline::TransferSlice>& transfers_;
+  IdVector<OpId, TimePoint> start_, end_;
+  IdVector<DeviceId, std::vector<OpId>> ran_;
+  IdVector<EdgeId, std::uint32_t> arrived_by_;  // into transfers_, or none
+};
+
+}  // namespace baechi
