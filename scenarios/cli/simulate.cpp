@@ -68,14 +68,19 @@ std::string schedule_table() {
 /// The value of the objective, such as "max_load   17.790 ms", and the faults of the placement.
 std::string score_line(const std::string& objective, const Score& score) {
   std::string line = fmt::format("{:<12} {}", objective,
-                                 score.deadlock ? std::string("-") : bold(to_text(score.value)));
+                                 score.deadlock ? std::string("none") : bold(to_text(score.value)));
   if (score.over > Bytes{})
     line += red(fmt::format(", {} over the memory limits", to_text(score.over)));
   if (score.misplaced > 0)
     line += red(fmt::format(", {} ops on devices that cannot run them", score.misplaced));
   if (score.split_groups > 0)
     line += red(fmt::format(", {} colocation groups split", score.split_groups));
-  if (score.deadlock) line += red(", devices wait for each other");
+  if (score.deadlock)
+    line +=
+        red(": devices wait for each other: an accelerator runs its ops as one part, when "
+            "all that they read from elsewhere is there, and here each of two parts reads what the "
+            "other "
+            "writes");
   return line + "\n";
 }
 
