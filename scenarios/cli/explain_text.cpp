@@ -23,22 +23,12 @@ std::string percent(Duration part, Duration whole) {
 }
 
 std::string_view in_words(PathKind kind) {
-  switch (kind) {
-    case PathKind::compute:
-      return "computing";
-    case PathKind::transfer:
-      return "transferring";
-    case PathKind::wait_channel:
-      return "waiting for a channel";
-    case PathKind::wait_device:
-      return "waiting for a device";
-  }
-  return "";
+  return names_of(PathKind{})[static_cast<std::size_t>(kind)].meaning;
 }
 
 /// "'conv5' on gpu1", "output of 'conv5', gpu0 to gpu1", "'relu', behind 'conv5' on gpu1".
 std::string what(const PathPart& part, const Problem& problem) {
-  const std::string& name = problem.graph.name(part.op);
+  const std::string_view name = problem.graph.name(part.op);
   const std::string& device = problem.cluster.device(part.device).name;
   if (part.tensor)
     return fmt::format("output of '{}' ({}), {} to {}", name,
@@ -69,9 +59,9 @@ std::string path_text(const Explanation& e, const Problem& problem) {
     ++parts[static_cast<std::size_t>(part.kind)];
   }
   Columns kinds({"critical path", "time", "", "parts"});
-  for (const auto& [kind, word] : names_of(PathKind{})) {
+  for (const auto& [kind, word, meaning] : names_of(PathKind{})) {
     const auto k = static_cast<std::size_t>(kind);
-    kinds.add({std::string(in_words(kind)), to_text(by_kind[k]), percent(by_kind[k], e.step_time),
+    kinds.add({std::string(meaning), to_text(by_kind[k]), percent(by_kind[k], e.step_time),
                fmt::format("{}", parts[k])});
   }
   std::vector<PathPart> longest = e.critical_path;
@@ -159,7 +149,7 @@ nlohmann::ordered_json explanation_json(const Explanation& e, const Problem& pro
   Json devices = Json::array();
   for (const DeviceId d : problem.cluster.devices()) {
     Json idle;
-    for (const auto& [kind, word] : names_of(PathKind{}))
+    for (const auto& [kind, word, meaning] : names_of(PathKind{}))
       idle[std::string(word)] = to_us(e.devices[d].waiting[static_cast<std::size_t>(kind)]);
     idle["nothing_left"] = to_us(e.devices[d].nothing_left);
     devices.push_back(

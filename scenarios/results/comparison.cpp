@@ -206,7 +206,11 @@ class Comparing {
 /// Profiles of `cost(entry)` where the entry has a step time.
 std::vector<Profile> profiles(const Contest& contest, const Comparison& comparison, auto cost) {
   std::vector<Profile> all;
-  for (const PlacerScore& score : comparison.placers) all.push_back({.placer = score.placer});
+  for (const PlacerScore& score : comparison.placers) {
+    const auto it = std::ranges::find(contest.placers, score.placer);
+    all.push_back(
+        {.placer = score.placer, .number = static_cast<std::size_t>(it - contest.placers.begin())});
+  }
   for (const ContestPoint& point : contest.points) {
     double least = failed;
     for (const Entry& entry : point.entries)
@@ -215,7 +219,7 @@ std::vector<Profile> profiles(const Contest& contest, const Comparison& comparis
     for (Profile& profile : all) {
       ++profile.points;
       for (const Entry& entry : point.entries)
-        if (entry.step_time && contest.placers[entry.placer] == profile.placer)
+        if (entry.step_time && entry.placer == profile.number)
           profile.ratios.push_back(cost(entry) / least);
     }
   }

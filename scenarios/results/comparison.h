@@ -103,6 +103,7 @@ Comparison compare(const Contest& contest, double tolerance);
 /// a placer's cost is at most `ratio` times the least of all placers' there.
 struct Profile {
   std::string placer;
+  std::size_t number = 0;              ///< of the placer, into Contest::placers: its look in charts
   std::vector<double> ratios{};        ///< ascending, one per point with a step time
   std::size_t points = 0;              ///< all that count
   double share(std::size_t i) const {  ///< of points with a ratio of ratios[i] or less

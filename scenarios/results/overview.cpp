@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scenarios/results/comparison_text.h"
 #include "scenarios/results/tables.h"
 
 namespace baechi {
@@ -11,24 +12,6 @@ namespace {
 
 std::string ratio_text(const MeanRatio& ratio) {
   return ratio.points > 0 ? fmt::format("{:.3f}", ratio.mean) : "-";
-}
-
-/// The table, the first column to the left, all others to the right.
-void append_summary(std::string& out, const Summary& summary) {
-  std::vector<std::size_t> widths;
-  for (std::size_t c = 0; c < summary.header.size(); ++c) {
-    widths.push_back(summary.header[c].size());
-    for (const auto& row : summary.rows) widths[c] = std::max(widths[c], row[c].size());
-  }
-  const auto line = [&](const std::vector<std::string>& cells) {
-    out += fmt::format("  {:<{}}", cells[0], widths[0]);
-    for (std::size_t c = 1; c < cells.size(); ++c)
-      out += fmt::format("  {:>{}}", cells[c], widths[c]);
-    out += '\n';
-  };
-  line(summary.header);
-  for (const auto& row : summary.rows) line(row);
-  out += "  " + summary.note + '\n';
 }
 
 }  // namespace
@@ -71,7 +54,7 @@ std::string to_text_tables(const Overview& overview, bool colour, std::size_t wi
   for (const ResultTable& table : result_tables(overview.shown()))
     append_table(out, table, overview.shown(), colour, width);
   if (static_cast<std::size_t>(std::ranges::count(out, '\n')) > most_lines) out.clear();
-  append_summary(out, summary_of(compare(overview.contest(), usual_tolerance)));
+  out += text_of(summary_of(compare(overview.contest(), usual_tolerance)));
   return out;
 }
 

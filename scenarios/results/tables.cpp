@@ -181,13 +181,18 @@ std::string short_text(Duration time) {
 }
 
 std::string short_value(const std::string& value) {
-  constexpr std::size_t most = 24;
+  constexpr std::size_t most = 32;
   const bool block = value.starts_with('{') || value.starts_with('[');
   const std::size_t slash = block ? std::string::npos : value.rfind('/');
   std::string text = value;
   if (slash != std::string::npos && value.find('.', slash) != std::string::npos) {
     text = value.substr(slash + 1);
     text.resize(text.find('.'));
+  }
+  if (block) {  // "[fuse, {coplace: {by: size}}]": "fuse, coplace: by: size"
+    std::erase_if(
+        text, [](char c) { return std::string_view("[]{}\"").find(c) != std::string_view::npos; });
+    if (text.empty()) text = "none";
   }
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }

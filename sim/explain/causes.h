@@ -17,10 +17,11 @@ enum class PathKind : std::uint8_t {
   wait_device,   ///< inputs are there, but the device is busy
 };
 constexpr auto names_of(PathKind) {
-  return std::to_array<Named<PathKind>>({{PathKind::compute, "compute"},
-                                         {PathKind::transfer, "transfer"},
-                                         {PathKind::wait_channel, "wait_channel"},
-                                         {PathKind::wait_device, "wait_device"}});
+  return std::to_array<Named<PathKind>>(
+      {{PathKind::compute, "compute", "computing"},
+       {PathKind::transfer, "transfer", "transferring"},
+       {PathKind::wait_channel, "wait_channel", "waiting for a channel"},
+       {PathKind::wait_device, "wait_device", "waiting for a device"}});
 }
 inline constexpr std::size_t num_path_kinds = 4;
 

@@ -19,7 +19,12 @@ class HandMade {
   explicit HandMade(std::vector<Duration> bounds) : bounds_(std::move(bounds)) {
     results.scenarios.push_back({.name = "by_hand", .path = {}, .text = {}, .sets = {}});
     for (std::size_t g = 0; g < bounds_.size(); ++g)
-      results.graphs.push_back({.name = "g" + std::to_string(g), .hash = std::to_string(g)});
+      results.graphs.push_back({.name = "g" + std::to_string(g),
+                                .label = {},
+                                .hash = std::to_string(g),
+                                .source = {},
+                                .format = {},
+                                .op_names = {}});
   }
   HandMade& run(std::size_t graph, const std::string& placer, Status status, Duration time = {},
                 std::uint64_t seed = 0, Duration placing = 1us) {
