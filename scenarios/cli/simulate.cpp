@@ -11,6 +11,7 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
+#include "sim/explain/causes.h"
 #include "sim/objective/objective.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/report/timeline.h"
@@ -179,7 +180,9 @@ int simulate_once(const SimulateArguments& arguments) {
   std::vector<StepObserver*> observers;
   if (!arguments.timeline.empty() && !pipeline) observers.push_back(&timeline);
   const StepResult result = step.simulate(observers);
-  if (!observers.empty()) write_perfetto(arguments.timeline, problem, timeline, result);
+  if (!observers.empty())
+    write_perfetto(arguments.timeline, problem, timeline, result,
+                   critical_path_of(problem, placement, timeline, result));
   std::optional<PipelineResult> streamed;
   if (pipeline) streamed = stream(problem, placement, *pipeline, arguments.timeline);
 

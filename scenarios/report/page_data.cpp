@@ -106,6 +106,8 @@ class Steps {
         if (run == nullptr || run->picture.empty()) continue;
         const Json picture = Json::parse(run->picture);
         bool grouped = false;
+        if (const auto path = picture.find("path"); path != picture.end())
+          for (std::size_t i = 2; i < path->size(); i += 6) need_name(table.graph, (*path)[i]);
         for (const Json& device : picture.at("devices")) {
           const Json& slices = device.at("compute");
           for (std::size_t i = 5; i < slices.size(); i += 6) grouped |= slices[i] != 0;

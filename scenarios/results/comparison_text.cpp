@@ -53,7 +53,7 @@ Summary score_table(const Comparison& comparison) {
                           ratio_text(s.to_best), ratio_text(s.to_bound_or_worst),
                           ratio_text(s.to_bound), short_text(s.placing)});
   table.note = fmt::format(
-      "Geometric means over the {} points of {} graphs that every placer solves; (failed: worst): "
+      "Geometric means over the {} points (graphs: {}) that every placer solves; (failed: worst): "
       "over the {} that any placer solves, a failure with the largest ratio of all. In brackets: "
       "95 % "
       "intervals, graphs drawn anew. Placing: the median.",

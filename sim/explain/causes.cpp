@@ -182,4 +182,12 @@ OpId Causes::last_op() const {
   return last;
 }
 
+std::vector<PathPart> critical_path_of(const Problem& problem, const Placement& placement,
+                                       const Timeline& timeline, const StepResult& step) {
+  if (step.oom || problem.engine.semantics != Semantics::event) return {};
+  const Causes causes(problem, placement, timeline);
+  const OpId last = causes.last_op();
+  return last == no_op ? std::vector<PathPart>{} : causes.chain(last);
+}
+
 }  // namespace baechi

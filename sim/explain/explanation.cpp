@@ -93,7 +93,7 @@ Explanation explain(const Problem& problem, const Placement& placement, const Ti
                     const StepResult& step) {
   const Causes causes(problem, placement, timeline);
   Explanation e{.step_time = step.makespan};
-  if (const OpId last = causes.last_op(); last != no_op) e.critical_path = causes.chain(last);
+  e.critical_path = critical_path_of(problem, placement, timeline, step);
   Idling idling(causes, TimePoint{} + step.makespan);
   for (const DeviceId d : problem.cluster.devices()) e.devices.push_back(idling.of(d));
   e.blocking = idling.blocking();

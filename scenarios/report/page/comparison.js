@@ -22,7 +22,7 @@ function heatMap(charts, r) {
     const text = charts.view === 'time' ? timeText(values[c]) : values[c].toFixed(2);
     const td = element('td', {textContent: text});
     td.style.background = `color-mix(in srgb, #0072b2 ${(75 * part).toFixed(0)}%, transparent)`;
-    if (part > 0.6) td.style.color = '#fff';
+    if (part > 0.75) td.style.color = '#fff';
     return td;
   };
   const across = distinct(held.map(c => table.columns[c][along]));

@@ -31,7 +31,7 @@ Json picture_of(const Problem& problem, const Placement& placement, const Pictur
   Timeline timeline;
   StepObserver* observers[] = {&timeline};
   const StepResult step = simulate(problem, placement, observers);
-  return Json::parse(picture(problem, timeline, step, size));
+  return Json::parse(picture(problem, timeline, step, {}, size));
 }
 
 /// Two points, at the tighter of which all on one device is too much.
