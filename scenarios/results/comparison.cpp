@@ -263,7 +263,7 @@ void ContestBuilder::add(const RunResult& row) {
   runs_.push_back({.placer = placer_of(contest_.placers, row.placer),
                    .status = row.status,
                    .step_time = row.step_time,
-                   .placing = row.placing});
+                   .placing = std::chrono::floor<std::chrono::microseconds>(row.placing)});
 }
 
 void ContestBuilder::close(Contest& contest) const {

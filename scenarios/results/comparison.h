@@ -18,7 +18,8 @@ struct ContestPoint {
     std::uint32_t placer = 0;  ///< into Contest::placers
     Status status{};
     std::optional<Duration> step_time{};  ///< if ok
-    std::chrono::nanoseconds placing{};   ///< the middle of its seeds
+    std::chrono::nanoseconds
+        placing{};  ///< the middle of its seeds; whole microseconds, as files have it
   };
   std::uint32_t unit = 0;  ///< the graph, as the statistics count graphs
   Duration bound{};
