@@ -77,7 +77,7 @@ std::string path_text(const Explanation& e, const Problem& problem) {
 
 std::string idle_text(const Explanation& e, const Problem& problem) {
   Columns columns({"device", "busy", "idle for: transfers", "channels", "other ops", "other queues",
-                   "nothing left"});
+                   "collectives", "nothing left"});
   for (const DeviceId d : problem.cluster.devices()) {
     const DeviceIdle& idle = e.devices[d];
     const auto cell = [&](PathKind kind) {
@@ -85,7 +85,8 @@ std::string idle_text(const Explanation& e, const Problem& problem) {
     };
     columns.add({problem.cluster.device(d).name, percent(idle.busy, e.step_time),
                  cell(PathKind::transfer), cell(PathKind::wait_channel), cell(PathKind::compute),
-                 cell(PathKind::wait_device), percent(idle.nothing_left, e.step_time)});
+                 cell(PathKind::wait_device), cell(PathKind::collective),
+                 percent(idle.nothing_left, e.step_time)});
   }
   return columns.text() +
          "idle for: what went on before the next op of the device could start. Other ops: an input "

@@ -25,14 +25,15 @@ Causes::Causes(const Problem& problem, const Placement& placement, const Timelin
       transfers_(timeline.transfers()),
       start_(problem.graph.num_ops()),
       end_(problem.graph.num_ops()),
-      ran_(problem.cluster.num_devices()),
+      ran_(problem.cluster.num_devices(),
+           std::vector<std::vector<OpId>>(problem.graph.lanes().size())),
       arrived_by_(problem.graph.num_edges(), none) {
   BAECHI_CHECK(problem.engine.semantics == Semantics::event, "a step of another semantics");
   BAECHI_CHECK(timeline.ops().size() == problem.graph.num_ops(), "a step that did not complete");
   for (const auto& [op, device, start, end] : timeline.ops()) {
     start_[op] = start;
     end_[op] = end;
-    ran_[device].push_back(op);
+    ran_[device][index(problem.graph.lane(op))].push_back(op);
   }
   match_transfers(timeline);
 }
@@ -68,22 +69,53 @@ Causes::Arrival Causes::last_input(OpId v) const {
   return last;
 }
 
-void Causes::add_wait(std::vector<PathPart>& back, OpId v, TimePoint since, TimePoint from) const {
+PathKind Causes::kind(OpId v) const {
+  return problem_.graph.collective_of(v) == no_collective ? PathKind::compute
+                                                          : PathKind::collective;
+}
+
+PathPart Causes::part_of(OpId v) const {
   const DeviceId d = placement_.device[v];
-  const std::vector<OpId>& ran = ran_[d];
-  const auto at = std::ranges::find_if(
-      std::ranges::lower_bound(ran, start_[v], {}, [&](OpId u) { return start_[u]; }), ran.end(),
-      [&](OpId u) { return u == v; });
-  const bool behind = at != ran.begin() && at != ran.end() && end_[*(at - 1)] > since;
-  add(back,
-      {.kind = PathKind::wait_device,
-       .op = v,
-       .device = d,
-       .to = d,
-       .behind = behind ? *(at - 1) : no_op,
-       .start = since,
-       .end = start_[v]},
-      from);
+  return {.kind = kind(v), .op = v, .device = d, .to = d, .start = start_[v], .end = end_[v]};
+}
+
+/// The member of the collective of `v` whose inputs were there last; `v` if it is in none.
+OpId Causes::last_member(OpId v) const {
+  const CollectiveId c = problem_.graph.collective_of(v);
+  if (c == no_collective) return v;
+  OpId last = no_op;
+  for (const OpId member : problem_.graph.collectives()[c].member_ids())
+    if (last == no_op || last_input(member).at > last_input(last).at) last = member;
+  return last;
+}
+
+/// The op that ran before `v` on its lane; no_op if `v` was the first.
+OpId Causes::run_before(OpId v) const {
+  const std::vector<OpId>& ran = ran_[placement_.device[v]][index(problem_.graph.lane(v))];
+  auto at = std::ranges::lower_bound(ran, start_[v], {}, [&](OpId u) { return start_[u]; });
+  at = std::find(at, ran.end(), v);
+  return at == ran.begin() ? no_op : *(at - 1);
+}
+
+/// A collective waits for the lanes of all its members.
+void Causes::add_wait(std::vector<PathPart>& back, OpId v, TimePoint since, TimePoint from) const {
+  PathPart wait = part_of(v);
+  wait.kind = PathKind::wait_device;
+  wait.start = since;
+  wait.end = start_[v];
+  const auto look_behind = [&](OpId member) {
+    const OpId before = run_before(member);
+    if (before == no_op || end_[before] <= since) return;
+    if (wait.behind != no_op && end_[before] <= end_[wait.behind]) return;
+    wait.behind = before;
+    wait.device = wait.to = placement_.device[member];
+  };
+  if (const CollectiveId c = problem_.graph.collective_of(v); c == no_collective) {
+    look_behind(v);
+  } else {
+    for (const OpId member : problem_.graph.collectives()[c].member_ids()) look_behind(member);
+  }
+  add(back, wait, from);
 }
 
 /// Without overlap a transfer may wait for a device that computes: those times are split off.
@@ -92,7 +124,7 @@ void Causes::add_channel_wait(std::vector<PathPart>& back, PathPart part, TimePo
   if (problem_.engine.overlap) return add(back, part, from);
   std::vector<Span> computing;
   for (const DeviceId d : {part.device, part.to}) {
-    const std::vector<OpId>& ran = ran_[d];
+    const std::vector<OpId>& ran = ran_[d].front();
     for (auto it = std::ranges::lower_bound(ran, part.start, {}, [&](OpId u) { return end_[u]; });
          it != ran.end() && start_[*it] < part.end; ++it)
       computing.push_back({std::max(start_[*it], part.start), std::min(end_[*it], part.end)});
@@ -144,20 +176,14 @@ void Causes::add_transfer(std::vector<PathPart>& back, const Arrival& arrival,
 std::vector<PathPart> Causes::before(OpId op, TimePoint from) const {
   std::vector<PathPart> back;
   for (OpId v = op; start_[v] > from;) {
+    v = last_member(v);
     const Arrival input = last_input(v);
     add_wait(back, v, input.producer == no_op ? TimePoint{} : input.at, from);
     if (input.producer == no_op) break;
     if (input.transfer) add_transfer(back, input, from);
     v = input.producer;
     if (end_[v] < from) break;
-    const DeviceId d = placement_.device[v];
-    const PathPart ran{.kind = PathKind::compute,
-                       .op = v,
-                       .device = d,
-                       .to = d,
-                       .start = start_[v],
-                       .end = end_[v]};
-    add(back, ran, from, start_[v] >= from);
+    add(back, part_of(v), from, start_[v] >= from);
   }
   std::ranges::reverse(back);
   return back;
@@ -165,13 +191,8 @@ std::vector<PathPart> Causes::before(OpId op, TimePoint from) const {
 
 std::vector<PathPart> Causes::chain(OpId last, TimePoint from) const {
   std::vector<PathPart> parts = before(last, from);
-  const DeviceId d = placement_.device[last];
-  parts.push_back({.kind = PathKind::compute,
-                   .op = last,
-                   .device = d,
-                   .to = d,
-                   .start = std::max(start_[last], from),
-                   .end = end_[last]});
+  parts.push_back(part_of(last));
+  parts.back().start = std::max(start_[last], from);
   return parts;
 }
 

@@ -13,6 +13,9 @@ class FreeTransfers final : public CostModel {
   Duration compute(OpId op, DeviceId device) const override { return costs_.compute(op, device); }
   Duration transfer(TensorId, DeviceId, DeviceId) const override { return {}; }
   Duration latency(TensorId, DeviceId, DeviceId) const override { return {}; }
+  Duration collective(const Collective& c, std::span<const DeviceId> devices) const override {
+    return costs_.collective(c, devices);
+  }
   bool same_compute(DeviceId a, DeviceId b) const override { return costs_.same_compute(a, b); }
   bool uniform_transfers() const override { return true; }
 
@@ -20,13 +23,29 @@ class FreeTransfers final : public CostModel {
   const CostModel& costs_;
 };
 
-/// The longest path, every op as long as on its device.
+/// How long a collective takes on its members' devices.
+Duration time_of(const Collective& c, const Problem& problem, const Placement& placement) {
+  std::vector<DeviceId> devices;
+  for (const OpId v : c.member_ids()) devices.push_back(placement.device[v]);
+  return problem.costs.collective(c, devices);
+}
+
+/// The longest path, every op and collective as long as on its devices.
 Duration longest_path(const Problem& problem, const Placement& placement) {
   IdVector<OpId, Duration> end(problem.graph.num_ops());
   Duration longest{};
   for (const OpId v : problem.graph.ops()) {
     for (const OpId u : problem.graph.predecessors(v)) end[v] = std::max(end[v], end[u]);
-    end[v] += problem.costs.compute(v, placement.device[v]);
+    const CollectiveId c = problem.graph.collective_of(v);
+    if (c == no_collective) {
+      end[v] += problem.costs.compute(v, placement.device[v]);
+    } else if (const Collective& all = problem.graph.collectives()[c];
+               v == *(all.member_ids().end() - 1)) {  // members' ids are adjacent
+      Duration last{};
+      for (const OpId member : all.member_ids()) last = std::max(last, end[member]);
+      last += time_of(all, problem, placement);
+      for (const OpId member : all.member_ids()) end[member] = last;
+    }
     longest = std::max(longest, end[v]);
   }
   return longest;

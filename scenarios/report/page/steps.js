@@ -10,7 +10,8 @@ const moves = {send: '#1f9aa8', receive: '#8a6bc9'};
 // By number, as in the picture.
 const pathKinds = [
   {name: 'computing', colour: '#5b6470'}, {name: 'transferring', colour: '#1f9aa8'},
-  {name: 'waiting for a channel', colour: '#9fd6dc'}, {name: 'waiting for a device', colour: '#d9a9c6'}];
+  {name: 'waiting for a channel', colour: '#9fd6dc'}, {name: 'waiting for a device', colour: '#d9a9c6'},
+  {name: 'in a collective', colour: '#b08a2e'}];
 const groupColour = g => g === 0 ? '#a3abb5' : `hsl(${(g * 137.508) % 360} 55% ${48 + (g * 7) % 15}%)`;
 
 // [start, length, ...] in whole quanta, each start from the one before, to objects in ns.

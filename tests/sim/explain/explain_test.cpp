@@ -144,7 +144,9 @@ TEST_SUITE("explain") {
     const std::vector<EngineOptions> engines = engines_and_staged();
     for (std::uint64_t seed = 0; seed < 400; ++seed) {
       CAPTURE(seed);
-      const RandomProblem random({.ops = 60}, 4, seed);
+      const bool plain = seed % 2 == 0;  // else with lanes and collectives
+      const RandomProblem random({.ops = 60, .lanes = plain ? 1U : 3U, .ranks = plain ? 0U : 2U}, 4,
+                                 seed);
       const Problem problem = random.under(engines[seed % engines.size()]);
       const Seen seen(problem, random.placement);
       const Explanation e = explain(problem, random.placement, seen.timeline, seen.step);
