@@ -47,7 +47,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"scenarios/read"},
       {"scenarios/report"},
       {"scenarios/run"},
-      {"scenarios/published"},
+      {"scenarios/arena", "scenarios/published"},
       {"validate"},
       {"scenarios/cli"},
       {"bench"},
