@@ -61,6 +61,7 @@ std::string path_text(const Explanation& e, const Problem& problem) {
   Columns kinds({"critical path", "time", "", "parts"});
   for (const auto& [kind, word, meaning] : names_of(PathKind{})) {
     const auto k = static_cast<std::size_t>(kind);
+    if (parts[k] == 0) continue;
     kinds.add({std::string(meaning), to_text(by_kind[k]), percent(by_kind[k], e.step_time),
                fmt::format("{}", parts[k])});
   }
