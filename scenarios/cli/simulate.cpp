@@ -11,6 +11,7 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
+#include "sim/explain/causes.h"
 #include "sim/objective/objective.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/report/timeline.h"
@@ -68,14 +69,19 @@ std::string schedule_table() {
 /// The value of the objective, such as "max_load   17.790 ms", and the faults of the placement.
 std::string score_line(const std::string& objective, const Score& score) {
   std::string line = fmt::format("{:<12} {}", objective,
-                                 score.deadlock ? std::string("-") : bold(to_text(score.value)));
+                                 score.deadlock ? std::string("none") : bold(to_text(score.value)));
   if (score.over > Bytes{})
     line += red(fmt::format(", {} over the memory limits", to_text(score.over)));
   if (score.misplaced > 0)
     line += red(fmt::format(", {} ops on devices that cannot run them", score.misplaced));
   if (score.split_groups > 0)
     line += red(fmt::format(", {} colocation groups split", score.split_groups));
-  if (score.deadlock) line += red(", devices wait for each other");
+  if (score.deadlock)
+    line +=
+        red(": devices wait for each other: an accelerator runs its ops as one part, when "
+            "all that they read from elsewhere is there, and here each of two parts reads what the "
+            "other "
+            "writes");
   return line + "\n";
 }
 
@@ -174,7 +180,9 @@ int simulate_once(const SimulateArguments& arguments) {
   std::vector<StepObserver*> observers;
   if (!arguments.timeline.empty() && !pipeline) observers.push_back(&timeline);
   const StepResult result = step.simulate(observers);
-  if (!observers.empty()) write_perfetto(arguments.timeline, problem, timeline, result);
+  if (!observers.empty())
+    write_perfetto(arguments.timeline, problem, timeline, result,
+                   critical_path_of(problem, placement, timeline, result));
   std::optional<PipelineResult> streamed;
   if (pipeline) streamed = stream(problem, placement, *pipeline, arguments.timeline);
 

@@ -24,6 +24,18 @@ Choice read_choice(const Value& entry, std::string_view owner, const std::string
   return {.name = name, .options = options_of(options, name, base), .where = entry.where};
 }
 
+/// Takes the name that the user gave out of {name: TEXT, PLACER: {...}}; "" if there is none.
+std::string take_name(Value& entry) {
+  if (!is_mapping(entry) || entry.children.size() != 2) return "";
+  const auto it = std::ranges::find(entry.children, "name", [](const auto& c) { return c.first; });
+  if (it == entry.children.end()) return "";
+  if (it->second.text.empty() || !it->second.children.empty())
+    throw InputError(fmt::format("{}name: not a text", at(it->second.where)));
+  std::string name = it->second.text;
+  entry.children.erase(it);
+  return name;
+}
+
 std::string text_with_options(const Value& entry) {
   if (!is_mapping(entry)) return entry.text;
   const auto& [name, options] = entry.children.front();
@@ -43,8 +55,13 @@ std::vector<PlacerChoice> read_placers(const Value& block, const std::string& ba
     return choices;
   }
   std::map<std::string, int> uses;
-  for (const auto& [key, entry] : block.children) {
+  std::vector<Value> entries;
+  std::vector<std::string> names;
+  for (const auto& [key, given] : block.children) {
     mistakes.attempt([&] {
+      Value entry = given;
+      names.push_back(take_name(entry));
+      entries.push_back(entry);
       choices.push_back({read_choice(entry, "placers", base)});
       PlacerChoice& choice = choices.back();
       ++uses[choice.name];
@@ -54,8 +71,10 @@ std::vector<PlacerChoice> read_placers(const Value& block, const std::string& ba
   if (choices.size() != block.children.size()) return choices;
   std::set<std::string> labels;
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    choices[i].text = text_with_options(block.children[i].second);
-    choices[i].label = uses[choices[i].name] > 1 ? choices[i].text : choices[i].name;
+    choices[i].text = text_with_options(entries[i]);
+    choices[i].label = !names[i].empty()           ? names[i]
+                       : uses[choices[i].name] > 1 ? choices[i].text
+                                                   : choices[i].name;
     if (!labels.insert(choices[i].label).second)
       mistakes.add(fmt::format("{}placers: '{}' stands there twice", at(choices[i].where),
                                choices[i].label));

@@ -221,7 +221,11 @@ Json choice_schema(const std::vector<Component>& components) {
 }
 
 Json placers_schema(const Catalogue& all) {
-  return {{"type", "array"}, {"minItems", 1}, {"items", choice_schema(all.placers)}};
+  Json choice = choice_schema(all.placers);
+  Json& named = choice["anyOf"][1];
+  named["maxProperties"] = 2;
+  named["properties"]["name"] = {{"type", "string"}, {"description", "what results call it"}};
+  return {{"type", "array"}, {"minItems", 1}, {"items", choice}};
 }
 
 Json transforms_schema(const Catalogue& all) {
@@ -258,14 +262,14 @@ graph: {generate: layered, ops: 600}
 cluster:
   devices: {count: 4, memory: 8 GiB}
   link: {bandwidth: 5.7 GB/s, latency: 134 us}
-placers: [m_topo, m_etf, {m_sct: {threshold: 0.2}}]
+placers: [m_topo, m_etf, {name: eager, m_sct: {threshold: 0.2}}]
 sweep:
   cluster.memory_fraction: [0.1, 0.2, 0.5, 1.0]
 ```
 
 A quantity is a number and a unit. A path is relative to the file it stands in. In paths and in options `${NAME}` is a
-variable of the environment. Keys that begin with `x-` are ignored: they are for YAML anchors. `--set KEY=VALUE` overrides a
-dotted key.
+variable of the environment. A placer's `name` is what results and charts call it. Keys that begin with `x-` are ignored: they
+are for YAML anchors. `--set KEY=VALUE` overrides a dotted key.
 
 | key | |
 | --- | --- |

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 namespace baechi {
@@ -111,6 +110,8 @@ void append_columns(std::string& out, const ResultTable& table, std::size_t firs
   line("lower bound", [&](std::size_t c) { return right(short_text(table.bounds[c]), widths[c]); });
 }
 
+}  // namespace
+
 void append_table(std::string& out, const ResultTable& table, const Results& results, bool colour,
                   std::size_t width) {
   const GraphRecord& graph = results.graphs[table.graph];
@@ -139,19 +140,6 @@ void append_table(std::string& out, const ResultTable& table, const Results& res
   }
 }
 
-void append_summary(std::string& out, const std::vector<PlacerSummary>& all) {
-  std::size_t width = 8;
-  for (const PlacerSummary& s : all) width = std::max(width, s.placer.size());
-  out += fmt::format("  {:<{}}  {:>6}  {:>6}  {:>10}  {:>6}  {:>7}  {:>11}\n", "all runs", width,
-                     "ok", "OOM", "infeasible", "error", "best in", "x its bound");
-  for (const PlacerSummary& s : all)
-    out += fmt::format("  {:<{}}  {:>6}  {:>6}  {:>10}  {:>6}  {:>7}  {:>11}\n", s.placer, width,
-                       s.ok, s.oom, s.infeasible, s.error, s.best,
-                       s.over_bound > 0.0 ? fmt::format("{:.2f}", s.over_bound) : "-");
-}
-
-}  // namespace
-
 const RunResult* ResultTable::best(std::size_t column) const {
   const RunResult* best = nullptr;
   for (const Row& row : rows) {
@@ -178,71 +166,6 @@ std::vector<ResultTable> result_tables(const Results& results) {
   return tables;
 }
 
-std::size_t Overview::tally_of(const std::string& placer) {
-  const auto it = std::ranges::find(
-      tallies_, placer, [](const Tally& t) -> const std::string& { return t.summary.placer; });
-  if (it != tallies_.end()) return static_cast<std::size_t>(it - tallies_.begin());
-  tallies_.push_back({.summary = {.placer = placer}});
-  return tallies_.size() - 1;
-}
-
-void Overview::Contest::count(std::vector<Tally>& tallies) const {
-  Duration best = Duration::max();
-  for (const auto& [tally, time] : times) best = std::min(best, time);
-  for (const auto& [tally, time] : times)
-    if (time == best) ++tallies[tally].summary.best;
-}
-
-void Overview::add(const RunResult& row) {
-  ++num_rows_;
-  num_drawn_ += row.picture.empty() ? 0U : 1U;
-  if (shown_.rows.size() < most_rows) {
-    shown_.rows.push_back(row);
-    std::string().swap(shown_.rows.back().placement);
-  }
-  if (row.scenario != scenario_ || row.graph != graph_ || row.at != at_) {
-    contest_.count(tallies_);
-    contest_.times.clear();
-    scenario_ = row.scenario;
-    graph_ = row.graph;
-    at_ = row.at;
-  }
-  const std::size_t i = tally_of(row.placer);
-  Tally& tally = tallies_[i];
-  PlacerSummary& s = tally.summary;
-  ++(row.status == Status::ok           ? s.ok
-     : row.status == Status::oom        ? s.oom
-     : row.status == Status::infeasible ? s.infeasible
-                                        : s.error);
-  if (!row.step_time) return;
-  const auto known = std::ranges::find(contest_.times, i, [](const auto& t) { return t.first; });
-  if (known == contest_.times.end())
-    contest_.times.emplace_back(i, *row.step_time);
-  else
-    known->second = std::min(known->second, *row.step_time);
-  if (row.lower_bound <= Duration::zero()) return;
-  tally.logs += std::log(static_cast<double>(row.step_time->count()) /
-                         static_cast<double>(row.lower_bound.count()));
-  ++tally.counted;
-}
-
-std::vector<PlacerSummary> Overview::summary() const {
-  std::vector<Tally> tallies = tallies_;
-  contest_.count(tallies);
-  std::vector<PlacerSummary> all;
-  for (Tally& t : tallies) {
-    if (t.counted > 0) t.summary.over_bound = std::exp(t.logs / static_cast<double>(t.counted));
-    all.push_back(std::move(t.summary));
-  }
-  return all;
-}
-
-Overview overview(const Results& results) {
-  Overview overview(results);
-  for (const RunResult& row : results.rows) overview.add(row);
-  return overview;
-}
-
 std::string short_text(Duration time) {
   const double ns = static_cast<double>(time.count());
   double value = ns;
@@ -258,7 +181,7 @@ std::string short_text(Duration time) {
 }
 
 std::string short_value(const std::string& value) {
-  constexpr std::size_t most = 24;
+  constexpr std::size_t most = 32;
   const bool block = value.starts_with('{') || value.starts_with('[');
   const std::size_t slash = block ? std::string::npos : value.rfind('/');
   std::string text = value;
@@ -266,17 +189,12 @@ std::string short_value(const std::string& value) {
     text = value.substr(slash + 1);
     text.resize(text.find('.'));
   }
+  if (block) {  // "[fuse, {coplace: {by: size}}]": "fuse, coplace: by: size"
+    std::erase_if(
+        text, [](char c) { return std::string_view("[]{}\"").find(c) != std::string_view::npos; });
+    if (text.empty()) text = "none";
+  }
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
-}
-
-std::string to_text_tables(const Overview& overview, bool colour, std::size_t width,
-                           std::size_t most_lines) {
-  std::string out;
-  for (const ResultTable& table : result_tables(overview.shown()))
-    append_table(out, table, overview.shown(), colour, width);
-  if (static_cast<std::size_t>(std::ranges::count(out, '\n')) > most_lines) out.clear();
-  append_summary(out, overview.summary());
-  return out;
 }
 
 }  // namespace baechi

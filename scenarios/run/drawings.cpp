@@ -9,6 +9,7 @@
 #include "scenarios/read/paths.h"
 #include "scenarios/results/merge.h"
 #include "scenarios/run/parallel.h"
+#include "sim/explain/causes.h"
 #include "sim/report/picture.h"
 
 namespace baechi {
@@ -99,9 +100,10 @@ DrawnSteps draw_steps(const Sweep& sweep, const RowById& row_of, const std::stri
       Timeline timeline;
       StepObserver* observers[] = {&timeline};
       const StepResult step = run.simulate(observers);
-      if (task.draw) pictures[i] = picture(problem, timeline, step);
+      const std::vector<PathPart> path = critical_path_of(problem, run.placement(), timeline, step);
+      if (task.draw) pictures[i] = picture(problem, timeline, step, path);
       if (!task.file) return;
-      write_perfetto(folder + "/" + file_name(*row), problem, timeline, step);
+      write_perfetto(folder + "/" + file_name(*row), problem, timeline, step, path);
       files.fetch_add(1, std::memory_order_relaxed);
     } catch (const std::exception& e) {
       wrong[i] = fmt::format("run {}: {}", task.id, e.what());

@@ -2,8 +2,10 @@
 // Step time and peak memory of one table, along one of its axes.
 
 const page = JSON.parse(document.getElementById('data').textContent);
-const colours = ['#3d7fc4', '#e0872b', '#3a9e60', '#c9485b', '#8a6bc9', '#9a6a4f', '#d271b5',
-  '#7d848c', '#a5a332', '#31a8b5'];
+// Of Okabe and Ito (2008): colour-blind people can tell them apart. With the marks, 56 placers differ.
+const colours = ['#0072b2', '#e69f00', '#009e73', '#d55e00', '#cc79a7', '#56b4e9', '#777777', '#a89f00'];
+const marks = [{style: 'circle'}, {style: 'rect'}, {style: 'triangle'}, {style: 'rectRot'},
+  {style: 'triangle', turn: 180}, {style: 'star'}, {style: 'cross'}];
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function element(tag, properties, ...children) {
@@ -40,25 +42,56 @@ function distinct(values) {
   return [...new Set(values)];
 }
 
-// The x scale for these values: in proportion if they are ascending numbers, else one after another.
-function xScale(values, title) {
-  const numbers = values.map(Number);
-  const ascending = values.length > 1 && numbers.every((n, i) => Number.isFinite(n) && (i === 0 || n > numbers[i - 1]));
+// The x scale of an axis: numbers and quantities in proportion, or their logarithms; words one after
+// another, in no order.
+function xScale(axis, values, title) {
   const common = {title: {display: true, text: title}, grid: {color: css('--grid')}};
-  if (!ascending)
-    return {at: values.map(short), scale: {...common, type: 'category', labels: values.map(short), offset: true}};
-  const margin = (numbers[numbers.length - 1] - numbers[0]) * 0.03;
+  if (axis.kind === 'words')
+    return {words: true, at: values.map(short),
+      scale: {...common, type: 'category', labels: values.map(short), offset: true}};
+  const at = values.map(value => axis.at[value]);
+  const [low, high] = [Math.min(...at), Math.max(...at)];
+  const logarithmic = axis.kind === 'logarithmic';
+  const factor = Math.pow(high / low, 0.03), margin = (high - low) * 0.03;
+  const text = new Map(at.map((number, i) => [number, short(values[i])]));
   return {
-    at: numbers,
-    scale: {...common, type: 'linear', min: numbers[0] - margin, max: numbers[numbers.length - 1] + margin,
-      afterBuildTicks: scale => { scale.ticks = numbers.map(value => ({value})); },
-      ticks: {callback: value => String(value)}}
+    at,
+    scale: {...common, type: logarithmic ? 'logarithmic' : 'linear',
+      min: logarithmic ? low / factor : low - margin, max: logarithmic ? high * factor : high + margin,
+      afterBuildTicks: scale => { scale.ticks = [...at].sort((a, b) => a - b).map(value => ({value})); },
+      ticks: {callback: value => text.get(value), autoSkip: true}}
   };
 }
+
+// The name of each line at its end, moved where names would overlap.
+const directLabels = {
+  id: 'directLabels',
+  afterDatasetsDraw(chart) {
+    const {ctx, chartArea} = chart;
+    const labels = [];
+    chart.data.datasets.forEach((d, i) => {
+      if (!d.row || !chart.isDatasetVisible(i)) return;
+      const drawn = chart.getDatasetMeta(i).data.filter((_, k) => d.data[k].y !== null);
+      if (drawn.length) labels.push({text: labelText(d.label), colour: d.borderColor, y: drawn.at(-1).y});
+    });
+    labels.sort((a, b) => a.y - b.y);
+    const apart = 12;
+    labels.forEach((l, i) => { if (i > 0) l.y = Math.max(l.y, labels[i - 1].y + apart); });
+    let bottom = chartArea.bottom;
+    for (const l of [...labels].reverse()) { l.y = Math.min(l.y, bottom); bottom = l.y - apart; }
+    ctx.save();
+    ctx.font = '11px system-ui, sans-serif';
+    ctx.textBaseline = 'middle';
+    for (const l of labels) { ctx.fillStyle = l.colour; ctx.fillText(l.text, chartArea.right + 8, l.y); }
+    ctx.restore();
+  }
+};
+const labelText = name => name.length > 22 ? name.slice(0, 20) + '...' : name;
 
 function makeChart(canvas, config) {
   return new Chart(canvas, {
     type: 'line',
+    plugins: [directLabels],
     ...config,
     options: {
       animation: false, maintainAspectRatio: false, locale: 'en-US', parsing: {xAxisKey: 'x', yAxisKey: 'y'},
@@ -78,9 +111,12 @@ class TableCharts {
     this.canvases = [0, 1].map(() => element('canvas'));
     this.charts = [];
     this.logarithmic = false;
+    this.view = 'time';
+    this.heat = element('div', {className: 'scroll'});
     container.append(this.controls,
       element('div', {className: 'charts'},
         ...this.canvases.map(c => element('div', {className: 'chart'}, c))),
+      this.heat,
       element('p', {className: 'hint', textContent: '✕ out of memory (in the right chart: used until then)   ' +
         '◆ infeasible: the placer found nothing that fits   ▲ error   A click on a name hides it.'}));
     this.draw();
@@ -104,6 +140,13 @@ class TableCharts {
       this.controls.append(choose(axis, values.map(value => ({value, text: short(value)})),
         this.held[a], v => { this.held[a] = v; }));
     });
+    const views = [['time', 'step time'], ['bound', 'x lower bound'], ['best', 'x best placer']];
+    this.controls.append(choose('show', views.map(([value, text]) => ({value, text})), this.view,
+      v => { this.view = v; }));
+    if (axes.length > 1)
+      this.controls.append(choose('heat map of', [{value: '', text: 'none'},
+        ...this.table.rows.map((row, r) => ({value: String(r), text: row.name}))],
+      this.heated || '', v => { this.heated = v; }));
     this.controls.append(element('label', {}, element('input', {type: 'checkbox', checked: this.logarithmic,
       onchange: e => { this.logarithmic = e.target.checked; this.draw(); }}), ' times logarithmic'));
   }
@@ -114,7 +157,11 @@ class TableCharts {
     const {axes, columns} = this.table;
     const shown = columns.map((_, c) => c).filter(c =>
       axes.every((_, a) => a === this.along || columns[c][a] === this.held[a]));
-    const x = xScale(shown.map(c => columns[c][this.along]), axes[this.along]);
+    const axis = this.table.scales[this.along];
+    if (axis.kind !== 'words')
+      shown.sort((c, d) => axis.at[columns[c][this.along]] - axis.at[columns[d][this.along]]);
+    const x = xScale(axis, shown.map(c => columns[c][this.along]), axes[this.along]);
+    this.heat.replaceChildren(...(this.heated ? [heatMap(this, Number(this.heated))] : []));
     this.charts = [
       this.drawStepTimes(this.canvases[0], shown, x),
       this.drawMemory(this.canvases[1], shown, x)];
@@ -127,8 +174,11 @@ class TableCharts {
       borderColor: colours[r % colours.length],
       backgroundColor: colours[r % colours.length],
       borderWidth: 1.8, pointRadius: 3.5, pointHoverRadius: 6,
-      pointStyle: shown.map(c => row.status[c] === status.oom ? 'crossRot' : 'circle'),
+      mark: marks[r % marks.length],
+      pointStyle: shown.map(c => row.status[c] === status.oom ? 'crossRot' : marks[r % marks.length].style),
+      pointRotation: marks[r % marks.length].turn || 0,
       pointBorderWidth: 2,
+      showLine: !x.words,
       borderDash: r >= colours.length ? [6, 3] : [],
       data: this.points(shown, x, unit, values(row)),
       row
@@ -169,10 +219,13 @@ class TableCharts {
       stackWeight: 5, ...y};
     const legend = chart => chart.data.datasets.map((d, datasetIndex) => ({
       text: d.label, datasetIndex, hidden: !chart.isDatasetVisible(datasetIndex), fontColor: css('--soft'),
-      strokeStyle: d.borderColor, fillStyle: d.backgroundColor, lineWidth: d.row ? 0 : 2,
-      lineDash: d.row ? [] : [4, 3], pointStyle: d.row ? 'circle' : 'line'
+      strokeStyle: d.borderColor, fillStyle: d.backgroundColor, lineWidth: d.row ? 1.5 : 2,
+      lineDash: d.row ? [] : [4, 3], pointStyle: d.row ? d.mark.style : 'line',
+      rotation: d.row ? d.mark.turn || 0 : 0
     })).filter(item => item.text !== 'no step time');
+    const longest = Math.max(0, ...this.table.rows.map(row => labelText(row.name).length));
     return {
+      layout: {padding: {right: 12 + 6 * longest}},
       scales: {x: x.scale, y, ...extra},
       plugins: {
         legend: {position: 'bottom', labels: {usePointStyle: true, boxHeight: 7, generateLabels: legend}},
@@ -185,11 +238,24 @@ class TableCharts {
     return this.table.axes.map((axis, a) => `${axis} ${short(this.table.columns[column][a])}`).join(', ');
   }
 
+  // What the left chart and the heat map show of a row, per column.
+  values(row) {
+    if (this.view === 'time') return row.step;
+    const {bounds, rows} = this.table;
+    return row.step.map((ns, c) => {
+      const best = Math.min(...rows.map(r => r.step[c] === null ? Infinity : r.step[c]));
+      const unit = this.view === 'bound' ? bounds[c] : best;
+      return ns === null || !(unit > 0) ? null : ns / unit;
+    });
+  }
+
   drawStepTimes(canvas, shown, x) {
     const {bounds, rows} = this.table;
-    const unit = unitOf(timeUnits, Math.max(1, ...shown.flatMap(c => [bounds[c], ...rows.map(r => r.step[c])])));
-    const datasets = this.lines(shown, x, unit, row => row.step);
-    datasets.push(this.reference('lower bound', shown, x, unit, bounds, css('--soft')));
+    const inTime = this.view === 'time';
+    const unit = inTime ? unitOf(timeUnits, Math.max(1, ...shown.flatMap(c => [bounds[c], ...rows.map(r => r.step[c])])))
+      : {scale: 1};
+    const datasets = this.lines(shown, x, unit, row => this.values(row));
+    if (inTime) datasets.push(this.reference('lower bound', shown, x, unit, bounds, css('--soft')));
     const failed = this.failures(shown, x);
     const names = distinct(failed.data.map(p => p.y));
     const extra = {};
@@ -201,11 +267,13 @@ class TableCharts {
     }
     const label = ({raw, dataset}) => {
       if (raw.kind) return `${raw.y}: ${statusText[raw.kind]}`;
+      if (!inTime) return `${dataset.label}: ${raw.value.toFixed(3)}`;
       const over = dataset.row && bounds[raw.column] > 0 ? `, ${(raw.value / bounds[raw.column]).toFixed(2)} x the bound` : '';
       return `${dataset.label}: ${timeText(raw.value)}${over}`;
     };
-    return makeChart(canvas, {data: {datasets}, options: this.options(`step time [${unit.name}]`, x,
-      {type: this.logarithmic ? 'logarithmic' : 'linear'}, extra, label)});
+    return makeChart(canvas, {data: {datasets}, options: this.options(
+      inTime ? `step time [${unit.name}]` : `step time / ${this.view === 'bound' ? 'lower bound' : 'best placer'}`, x,
+      {type: this.logarithmic ? 'logarithmic' : 'linear', beginAtZero: inTime}, extra, label)});
   }
 
   drawMemory(canvas, shown, x) {
