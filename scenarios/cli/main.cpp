@@ -198,7 +198,7 @@ void complain(std::string_view message) {
 /// limit Linux promises more memory than exists and later kills some process without a message. The
 /// limit is the host's memory and swap, or the container's limit if that is smaller.
 void limit_memory() {
-  struct sysinfo host{};
+  struct sysinfo host {};
   if (sysinfo(&host) != 0) return;
   std::uint64_t most = (std::uint64_t{host.totalram} + host.totalswap) * host.mem_unit;
   std::uint64_t container = 0;

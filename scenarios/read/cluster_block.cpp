@@ -98,6 +98,12 @@ void read_devices(const Value& block, const DeviceTable& kinds, ClusterChoice& c
         device.model = it->second;
       if (find(v, "memory") == nullptr && device.model != nullptr)
         device.memory = device.model->memory;
+      else if (find(v, "memory") == nullptr && !device.kind.empty())
+        mistakes.add(fmt::format(
+            "{}cluster.devices.kind: '{}' is not one of {}{}; a kind of the "
+            "trace's own needs 'memory', too",
+            at(find(v, "kind")->where), device.kind, fmt::join(keys_of(kinds.devices), ", "),
+            did_you_mean(device.kind, keys_of(kinds.devices))));
       else
         need(v, "cluster.devices", {"memory"}, mistakes);
       cluster.devices.push_back(std::move(device));
