@@ -15,9 +15,7 @@ namespace {
 std::int64_t simulated_peak(const OpGraph& graph, ReadyOrder queue) {
   const Cluster cluster = Cluster::uniform(1, Bytes{std::int64_t{1} << 50}, {.bandwidth = {1e9}});
   const ProfiledCosts costs(graph, cluster);
-  Placement placement{.device = IdVector<OpId, DeviceId>(graph.num_ops(), DeviceId{0})};
-  for (const OpId v : graph.ops())
-    placement.priority.push_back(-static_cast<std::int32_t>(index(v)));
+  const Placement placement{.device = IdVector<OpId, DeviceId>(graph.num_ops(), DeviceId{0})};
   const StepResult step = simulate({graph, cluster, costs, {.queue = queue}}, placement);
   std::int64_t before = 0;
   for (const OpId v : graph.ops()) before += graph.op(v).persistent.count;
@@ -46,7 +44,7 @@ TEST_SUITE("recordings") {
       TextFile kineto("k", times);
       const Trace trace = imported(path + ".eg.json.zst", &kineto);
       const auto recorded = static_cast<double>(recorded_peak(raw));
-      for (const ReadyOrder queue : {ReadyOrder::fifo, ReadyOrder::priority}) {
+      for (const ReadyOrder queue : {ReadyOrder::fifo, ReadyOrder::program}) {
         const auto peak = static_cast<double>(simulated_peak(trace.graph, queue));
         CHECK(peak >= 0.99 * recorded);
         CHECK(peak <= 1.01 * recorded + static_cast<double>(input_bytes(trace.graph)));
