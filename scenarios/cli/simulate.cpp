@@ -194,11 +194,13 @@ int simulate_once(const SimulateArguments& arguments) {
   if (arguments.format == "json") {
     nlohmann::ordered_json json = step_json(result, bounds, problem);
     json["split_groups"] = split.size();
+    if (!experiment.graph().assumed_kind.empty())
+      json["assumed_kind"] = experiment.graph().assumed_kind;
     if (score) json.update(score_json(choice.name, *score));
     if (streamed) json["pipeline"] = pipeline_json(*streamed, *pipeline, problem.cluster);
     print_json(json);
   } else {
-    print_out(split_line(split, problem, placement) +
+    print_out(assumed_line(experiment) + split_line(split, problem, placement) +
               step_table(result, bounds, problem, placement) +
               (score ? "\n" + score_line(choice.name, *score) : "") +
               (streamed ? "\n" + pipeline_table(*streamed, *pipeline, problem.cluster) : ""));

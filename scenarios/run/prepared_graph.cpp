@@ -19,11 +19,38 @@ bool has_times(const OpGraph& graph) {
 }  // namespace
 
 void give_times(Trace& trace) {
-  if (!trace.graph.has_work() || has_times(trace.graph)) return;
+  if (!trace.graph.has_work() || has_times(trace.graph) || trace.times_elsewhere) return;
   const DeviceModel& model = *built_in_devices().devices.at(default_device);
   trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
   trace.coverage = coverage(trace.graph);
   trace.notes.push_back(fmt::format("times are the roofline's of {}", model.name));
+}
+
+void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source) {
+  if (trace.graph.num_ops() == 0)
+    throw InputError(fmt::format("{}: the graph has no ops: there is nothing to place", source));
+  if (has_times(trace.graph) || cluster.calibration.measured) return;
+  const std::string_view elsewhere =
+      trace.times_elsewhere ? " (option kineto of the importer pytorch: the file with its times)"
+                            : "";
+  if (!trace.graph.has_work())
+    throw InputError(fmt::format(
+        "{}: no op has a time, and none states its work, of which a time would follow: give "
+        "measured times{}",
+        source, elsewhere));
+  std::vector<std::string> kinds;
+  for (const auto& [name, model] : built_in_devices().devices) kinds.push_back(name);
+  for (const DeviceChoice& d : cluster.devices) {
+    if (d.model != nullptr || (d.kind.empty() && !trace.times_elsewhere)) continue;
+    if (d.kind.empty())
+      throw InputError(fmt::format(
+          "{}: no op has a time: give measured times{}, or the kind of the devices (--kind, 'kind' "
+          "in a scenario) for times by its roofline: one of {}",
+          source, elsewhere, fmt::join(kinds, ", ")));
+    throw InputError(
+        fmt::format("{}: no op has a time, and the device kind '{}' is not one of {}{}", source,
+                    d.kind, fmt::join(kinds, ", "), did_you_mean(d.kind, kinds)));
+  }
 }
 
 std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
@@ -45,6 +72,10 @@ std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
                       std::span<const TransformChoice> choices) {
   PreparedGraph prepared;
+  const bool assumes =
+      graph->has_work() && !has_times(*graph) &&
+      std::ranges::any_of(cluster.devices, [](const DeviceChoice& d) { return d.kind.empty(); });
+  if (assumes) prepared.assumed_kind = default_device;
   prepared.step = timed(std::move(graph), cluster);
   const auto start = std::chrono::steady_clock::now();
   std::optional<Transformed> placed;

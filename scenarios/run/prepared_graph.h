@@ -23,10 +23,17 @@ struct PreparedGraph {
   std::string needs_why{};            ///< the message if it has less
   std::vector<std::shared_ptr<const Transform>> after_placing{};  ///< applied to the placed step
   std::chrono::nanoseconds transforming{};                        ///< wall clock
+  /// The kind of device that the times are of, where nobody named one; else "".
+  std::string assumed_kind{};
 };
 
-/// Gives a graph that states the ops' work but no times the roofline times of `default_device`.
+/// Gives a graph that states the ops' work but no times the roofline times of `default_device`,
+/// unless its times are elsewhere.
 void give_times(Trace& trace);
+
+/// Throws InputError, with `source` as the place, if a step of `trace` on `cluster` would say
+/// nothing: the graph has no ops, or it has no times and timed() would not give it any.
+void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source);
 
 /// `graph`, if it states the ops' work, with roofline times added
 ///   for each known kind of device of `cluster` that it has no times for, and
