@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "sim/error.h"
+#include "sim/random.h"
 #include "validate/fit/fit.h"
 #include "validate/published/vtrain.h"
 
@@ -38,58 +39,68 @@ const std::array<Number, 5>& numbers() {
   return table;
 }
 
-/// Mean absolute error of the steps, relative to what was measured.
-double error_of(const std::vector<GptStep>& steps, const DeviceModel& gpu) {
-  std::vector<double> errors(steps.size());
-  tbb::parallel_for(std::size_t{0}, steps.size(), [&](std::size_t i) {
-    errors[i] = std::abs(simulated_ms(steps[i], gpu) / steps[i].ms - 1.0);
+struct Sample {
+  PreparedGptStep step;
+  double ms = 0.0;
+};
+std::vector<Sample> prepared(const std::vector<GptStep>& steps) {
+  std::vector<Sample> samples;
+  for (const GptStep& s : steps) samples.push_back({PreparedGptStep(s), s.ms});
+  return samples;
+}
+
+/// Mean absolute error, relative to what was measured.
+double error_of(const std::vector<Sample>& samples, const DeviceModel& gpu) {
+  std::vector<double> errors(samples.size());
+  tbb::parallel_for(std::size_t{0}, samples.size(), [&](std::size_t i) {
+    errors[i] = std::abs(samples[i].step.simulated_ms(gpu) / samples[i].ms - 1.0);
   });
   double sum = 0.0;  // in order: the same for any number of threads
   for (const double e : errors) sum += e;
   return sum / static_cast<double>(std::max<std::size_t>(1, errors.size()));
 }
 
-/// Coordinate search from plain values of a data sheet: each number in turn by a factor up or down,
-/// smaller factors once none helps.
-DeviceModel fitted(const std::vector<GptStep>& steps) {
+/// Random changes of some of the numbers at once, which become smaller; what is better is kept.
+/// Coordinates alone get stuck: the numbers make up for each other.
+DeviceModel fitted(const std::vector<Sample>& samples) {
+  constexpr int tries = 250;
+  constexpr std::array<double, 5> start{0.8, 10e9, 0.8, 100e3, 60e3};
   DeviceModel best = megatron_gpu();
-  constexpr std::array<double, 5> start{0.75, 10e9, 0.75, 100e3, 50e3};
   for (std::size_t i = 0; i < start.size(); ++i) numbers()[i].set(best, start[i]);
-  double least = error_of(steps, best);
-  for (double factor = 1.4; factor > 1.015;) {
-    bool better = false;
+  double least = error_of(samples, best);
+  Random random(1);
+  double size = 0.3;  // of a change, on the scale of logarithms
+  for (int i = 0; i < tries; ++i, size = std::max(0.02, size * 0.985)) {
+    DeviceModel changed = best;
     for (const Number& number : numbers()) {
-      for (const double by : {factor, 1.0 / factor}) {
-        DeviceModel changed = best;
-        number.set(changed, std::min(number.get(best) * by, number.most));
-        const double error = error_of(steps, changed);
-        if (error >= least) continue;
-        best = changed;
-        least = error;
-        better = true;
-        break;
-      }
+      if (random.below(2) == 0) continue;
+      const double by = std::exp(size * 2.0 * (random.uniform() - 0.5));
+      number.set(changed, std::min(number.get(best) * by, number.most));
     }
-    if (!better) factor = std::sqrt(factor);
+    const double error = error_of(samples, changed);
+    if (error >= least) continue;
+    best = changed;
+    least = error;
   }
   return best;
 }
 
-/// Every `step`-th: enough to search with.
-std::vector<GptStep> some(const std::vector<GptStep>& steps, std::size_t step) {
+/// Every `nth`: enough to search with.
+std::vector<GptStep> some(const std::vector<GptStep>& steps, std::size_t nth) {
   std::vector<GptStep> kept;
-  for (std::size_t i = 0; i < steps.size(); i += step) kept.push_back(steps[i]);
+  for (std::size_t i = 0; i < steps.size(); i += nth) kept.push_back(steps[i]);
   return kept;
 }
+constexpr std::size_t nth = 8;
 
 /// The error on the steps for which `held_out` holds, fitted to the others.
 std::string held_out_error(const std::vector<GptStep>& steps, std::string_view what,
                            auto held_out) {
   std::vector<GptStep> shown, hidden;
   for (const GptStep& s : steps) (held_out(s) ? hidden : shown).push_back(s);
-  const DeviceModel gpu = fitted(some(shown, 4));
-  return fmt::format("# {}: {:.1f} % over {} steps\n", what, 100.0 * error_of(hidden, gpu),
-                     hidden.size());
+  const DeviceModel gpu = fitted(prepared(some(shown, nth)));
+  return fmt::format("# {}: {:.1f} % over {} steps\n", what,
+                     100.0 * error_of(prepared(hidden), gpu), hidden.size());
 }
 
 }  // namespace
@@ -97,7 +108,7 @@ std::string held_out_error(const std::vector<GptStep>& steps, std::string_view w
 std::string fit_megatron(const std::string& folder) {
   const auto steps = vtrain_single_node(folder);
   if (!steps) throw InputError(fmt::format("{}: no vtrain/measured_single_node.csv", folder));
-  const DeviceModel gpu = fitted(some(*steps, 4));
+  const DeviceModel gpu = fitted(prepared(some(*steps, nth)));
   std::string text = fmt::format(
       "devices:\n"
       "  a100_megatron:\n"
@@ -109,7 +120,7 @@ std::string fit_megatron(const std::string& folder) {
       static_cast<double>(gpu.half_traffic.count) / 1e3, gpu.bandwidth_efficiency,
       to_us(gpu.host_op));
   text += fmt::format("# mean absolute error: {:.1f} % over {} steps\n",
-                      100.0 * error_of(*steps, gpu), steps->size());
+                      100.0 * error_of(prepared(*steps), gpu), steps->size());
   text += "# fitted to some steps, on others:\n";
   text += held_out_error(*steps, "hidden size 1024, on 2048",
                          [](const GptStep& s) { return s.hidden > 1024; });

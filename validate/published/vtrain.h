@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,9 +35,20 @@ struct GptStep {
 std::optional<std::vector<GptStep>> vtrain_single_node(const std::string& folder);
 std::optional<std::vector<GptStep>> vtrain_multi_node(const std::string& folder);
 
-/// The step on DGX A100, of whose GPUs `gpu` says what they reach; DeviceModel::host_op is the
-/// host's time to launch a kernel. One rank of each stage is simulated.
-double simulated_ms(const GptStep& step, const DeviceModel& gpu);
+/// A step on DGX A100, of which one rank of each stage is simulated: prepared once, for GPUs that
+/// reach more or less.
+class PreparedGptStep {
+ public:
+  explicit PreparedGptStep(const GptStep& step);
+  ~PreparedGptStep();
+  PreparedGptStep(PreparedGptStep&&) noexcept;
+  /// `gpu` says what the GPUs reach; DeviceModel::host_op is the host's time to launch a kernel.
+  double simulated_ms(const DeviceModel& gpu) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 /// The built-in kind of device that is fitted to the steps on one node.
 const DeviceModel& megatron_gpu();
 
