@@ -63,7 +63,7 @@ double error_of(const std::vector<Sample>& samples, const DeviceModel& gpu) {
 /// Random changes of some of the numbers at once, which become smaller; what is better is kept.
 /// Coordinates alone get stuck: the numbers make up for each other.
 DeviceModel fitted(const std::vector<Sample>& samples) {
-  constexpr int tries = 250;
+  constexpr int tries = 300;
   constexpr std::array<double, 5> start{0.8, 10e9, 0.8, 100e3, 60e3};
   DeviceModel best = megatron_gpu();
   for (std::size_t i = 0; i < start.size(); ++i) numbers()[i].set(best, start[i]);
@@ -91,7 +91,7 @@ std::vector<GptStep> some(const std::vector<GptStep>& steps, std::size_t nth) {
   for (std::size_t i = 0; i < steps.size(); i += nth) kept.push_back(steps[i]);
   return kept;
 }
-constexpr std::size_t nth = 8;
+constexpr std::size_t nth = 3;
 
 /// The error on the steps for which `held_out` holds, fitted to the others.
 std::string held_out_error(const std::vector<GptStep>& steps, std::string_view what,
