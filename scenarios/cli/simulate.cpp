@@ -184,7 +184,7 @@ int simulate_once(const SimulateArguments& arguments) {
   if (objective) score = objective->score(problem, placement);
   stage.reset();
   if (arguments.format == "json") {
-    nlohmann::ordered_json json = step_json(result, bounds, problem);
+    nlohmann::ordered_json json = step_json(result, bounds, problem, placement);
     json["split_groups"] = split.size();
     if (score) json.update(score_json(choice.name, *score));
     if (streamed) json["pipeline"] = pipeline_json(*streamed, *pipeline, problem.cluster);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "placers/registry.h"
+#include "sim/measure/measure.h"
 #include "sim/objective/objective.h"
 #include "sim/transform/transform.h"
 #include "traces/format/compressed_file.h"
@@ -46,6 +47,7 @@ Catalogue catalogue() {
           component(e.name, std::string(e.summary), e.source, [&](Options& o) { e.make(o); }));
   };
   add(all.objectives, objectives());
+  add(all.measures, measures());
   add(all.transforms, transforms());
   add(all.generators, generators());
   for (const ImporterEntry& e : importers())

@@ -39,23 +39,23 @@ void append_cell(std::string& out, const ResultTable& table, const RunResult* r,
     return;
   }
   const std::string run = r->picture.empty() ? "" : fmt::format(" data-run=\"{}\"", r->id);
-  if (!r->step_time) {
+  if (!r->value) {
     out +=
         fmt::format("<td class=\"{}\" title=\"{}\"{}>{}</td>", to_text(r->status),
                     escaped(r->detail), run, r->status == Status::oom ? "OOM" : to_text(r->status));
     return;
   }
   std::string gap;
-  if (r->lower_bound > Duration::zero()) {
-    const double over = static_cast<double>((*r->step_time - r->lower_bound).count()) /
-                        static_cast<double>(r->lower_bound.count());
+  if (r->lower_bound.value_or(Duration{}) > Duration::zero()) {
+    const double over = static_cast<double>((*r->value - *r->lower_bound).count()) /
+                        static_cast<double>(r->lower_bound->count());
     gap =
         over < 9.995 ? fmt::format("+{:.0f} %", 100.0 * over) : fmt::format("x {:.0f}", over + 1.0);
   }
-  const bool best = r->step_time == table.best(column)->step_time;
+  const bool best = r->value == table.best(column)->value;
   out += fmt::format("<td{}{}{}>{}<small>{}</small></td>", best ? " class=\"best\"" : "",
                      r->detail.empty() ? "" : fmt::format(" title=\"{}\"", escaped(r->detail)), run,
-                     short_text(*r->step_time), gap);
+                     short_text(*r->value), gap);
 }
 
 /// One line per axis; equal neighbours below equal ones are one cell.
@@ -87,21 +87,33 @@ void append_table(std::string& out, const ResultTable& table) {
     out += "</tr>\n";
   }
   out += "<tr><th>lower bound</th>";
-  for (const Duration bound : table.bounds) out += fmt::format("<td>{}</td>", short_text(bound));
+  for (const auto& bound : table.bounds)
+    out += fmt::format("<td>{}</td>", bound ? short_text(*bound) : "-");
   out += "</tr>\n</table></div>\n";
 }
 
 void append_summary(std::string& out, const Overview& overview) {
-  out +=
-      "<h2>All runs</h2>\n<div "
-      "class=\"scroll\"><table>\n<thead><tr><th>placer</th><th>ok</th><th>OOM</th>"
-      "<th>infeasible</th><th>error</th><th>fastest in</th><th>x its bound</th></tr></thead>\n";
-  for (const PlacerSummary& s : overview.summary())
+  const std::vector<PlacerSummary> all = overview.summary();
+  out += "<h2>All runs</h2>\n";
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const PlacerSummary& s = all[i];
+    if (i == 0 || s.measure != all[i - 1].measure) {
+      if (i > 0) out += "</table></div>\n";
+      if (s.measure != default_measure || all.back().measure != default_measure)
+        out += fmt::format("<h3>{}</h3>\n", escaped(s.measure));
+      out +=
+          "<div "
+          "class=\"scroll\"><table>\n<thead><tr><th>placer</th><th>ok</th><th>OOM</th>"
+          "<th>infeasible</th><th>error</th><th>fastest in</th><th>x its bound</th></tr></thead>\n";
+    }
     out += fmt::format(
         "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
         escaped(s.placer), s.ok, s.oom, s.infeasible, s.error, s.best,
         s.over_bound > 0.0 ? fmt::format("{:.2f}", s.over_bound) : "-");
-  out += "</table></div>\n<p>x its bound: geometric mean of step time over lower bound.</p>\n";
+  }
+  out +=
+      "</table></div>\n<p>x its bound: geometric mean of a value, such as a step time, over its "
+      "lower bound.</p>\n";
 }
 
 constexpr std::size_t most_cells = Overview::most_rows;  // of all tables: a page of a few megabytes
@@ -155,7 +167,7 @@ std::string to_html(const Overview& overview) {
       "initial-scale=1\">\n<title>{}</title>\n<style>{}</style></head>\n<body>\n<h1>{}</h1>\n",
       escaped(name), page_css, escaped(name));
   out += fmt::format(
-      "<p>{} of {} runs, baechi {}, hash {}. Below each step time: how far it is above the lower "
+      "<p>{} of {} runs, baechi {}, hash {}. Below each time: how far it is above the lower "
       "bound, which no placement can beat.{}</p>\n",
       overview.num_rows(), results.planned, results.version, results.hash,
       left_out > 0 ? fmt::format(" <b>{} of the runs are not on this page, but in results.csv and "
@@ -165,9 +177,9 @@ std::string to_html(const Overview& overview) {
   append_summary(out, overview);
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const GraphRecord& graph = results.graphs[tables[t].graph];
-    out += fmt::format("<h2>{}: {}<small>{} ops, {} edges</small></h2>\n",
+    out += fmt::format("<h2>{}: {}{}<small>{} ops, {} edges</small></h2>\n",
                        escaped(results.scenarios[tables[t].scenario].name), escaped(graph.label),
-                       graph.ops, graph.edges);
+                       escaped(tables[t].title()), graph.ops, graph.edges);
     append_table(out, tables[t]);
     out += fmt::format("<div id=\"charts{}\"></div>\n", t);
   }

@@ -185,26 +185,30 @@ std::string frame(int height) {
       155.0 / height);
 }
 
-Plot step_time_plot(const Shown& shown, const Positions& x, const std::string& name) {
+/// The lower bounds as a data block, empty if none is known.
+std::string bound_block(const Shown& shown, const Positions& x, Unit unit) {
+  std::string points;
+  for (std::size_t i = 0; i < shown.columns.size(); ++i)
+    if (const auto& bound = shown.table.bounds[shown.columns[i]])
+      points += fmt::format("{} {}\n", x.at[i], static_cast<double>(bound->count()) / unit.scale);
+  return points.empty() ? "" : fmt::format("$bound << EOD\n{}EOD\n", points);
+}
+
+Plot value_plot(const Shown& shown, const Positions& x, const std::string& name) {
   double most = 1.0;
   for (const std::size_t c : shown.columns) {
-    most = std::max(most, static_cast<double>(shown.table.bounds[c].count()));
+    most = std::max(most, static_cast<double>(shown.table.bounds[c].value_or(Duration{}).count()));
     for (const ResultTable::Row& row : shown.table.rows)
-      if (row.cells[c] != nullptr && row.cells[c]->step_time)
-        most = std::max(most, static_cast<double>(row.cells[c]->step_time->count()));
+      if (row.cells[c] != nullptr && row.cells[c]->value)
+        most = std::max(most, static_cast<double>(row.cells[c]->value->count()));
   }
   const Unit unit = time_unit(most);
   std::string data = blocks(shown, x, "t", unit, [](const RunResult& run) {
-    return run.step_time ? std::optional(static_cast<double>(run.step_time->count()))
-                         : std::nullopt;
+    return run.value ? std::optional(static_cast<double>(run.value->count())) : std::nullopt;
   });
-  data += "$bound << EOD\n";
-  for (std::size_t i = 0; i < shown.columns.size(); ++i)
-    data +=
-        fmt::format("{} {}\n", x.at[i],
-                    static_cast<double>(shown.table.bounds[shown.columns[i]].count()) / unit.scale);
+  const std::string bounds = bound_block(shown, x, unit);
   const Failures failed = failures(shown, x);
-  data += "EOD\n" + failed.data;
+  data += bounds + failed.data;
 
   const int height = 480 + 18 * static_cast<int>(failed.placers);
   const double top = 0.93;
@@ -212,11 +216,13 @@ Plot step_time_plot(const Shown& shown, const Positions& x, const std::string& n
   std::string body = fmt::format("  set multiplot title {}\n{}{}", literal(held_text(shown)),
                                  frame(height), x.setup);
   body += fmt::format(
-      "  set tmargin at screen {}\n  set yrange [0:*]\n  set ylabel 'step time [{}]'\n"
-      "  set xlabel {}\n  plot {}$bound using 1:2 with lines dt 2 lc rgb '#666666' title 'lower "
-      "bound'{}\n",
-      top - strip - (failed.placers > 0 ? 0.03 : 0.0), unit.name,
+      "  set tmargin at screen {}\n  set yrange [0:*]\n  set ylabel {}\n"
+      "  set xlabel {}\n  plot {}{}{}\n",
+      top - strip - (failed.placers > 0 ? 0.03 : 0.0),
+      literal(fmt::format("{} [{}]", shown.table.figure(), unit.name)),
       literal(shown.table.axes[shown.axis]), plot_lines(shown.table, "t"),
+      bounds.empty() ? "NaN notitle"
+                     : "$bound using 1:2 with lines dt 2 lc rgb '#666666' title 'lower bound'",
       // Keys of the strip's marks, which is a plot of its own.
       failed.placers > 0
           ? ", \\\n    NaN with points pt 2 ps 0.8 lc rgb '#c2352b' title 'out of memory', "
@@ -364,8 +370,11 @@ std::vector<Plot> chart_plots(const Results& results) {
       const std::string where = plain_file_name(fmt::format(
           "{}.{}{}{}", results.scenarios[table.scenario].name, results.graphs[table.graph].label,
           shown.table.axes.size() > 1 ? "." : "", held_text(shown)));
-      plots.push_back(step_time_plot(shown, x, "step_time." + where));
-      plots.push_back(memory_plot(shown, x, "peak_memory." + where));
+      const std::string measure = plain_file_name(table.measure);
+      plots.push_back(value_plot(shown, x, measure + "." + where));
+      if (!table.has_peaks()) continue;
+      const std::string of = table.is_step_time() ? "" : measure + ".";
+      plots.push_back(memory_plot(shown, x, "peak_memory." + of + where));
     }
   }
   return plots;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 namespace baechi {
 namespace {
@@ -31,7 +32,10 @@ std::size_t position(std::vector<T>& list, const T& value) {
 }
 
 ResultTable make_table(const Results& results, const std::vector<const RunResult*>& rows) {
-  ResultTable table{.scenario = rows.front()->scenario, .graph = rows.front()->graph};
+  ResultTable table{.scenario = rows.front()->scenario,
+                    .graph = rows.front()->graph,
+                    .measure = rows.front()->measure,
+                    .unit = rows.front()->unit};
   std::vector<std::size_t> varying;  // into Results::axes
   for (std::size_t a = 0; a < results.axes.size(); ++a) {
     if (is_graph_axis(results.axes[a])) continue;
@@ -69,7 +73,7 @@ std::string cell_text(const RunResult* r) {
   if (r == nullptr) return "-";
   switch (r->status) {
     case Status::ok:
-      return short_text(r->step_time.value_or(Duration{}));
+      return short_text(r->value.value_or(Duration{}));
     case Status::oom:
       return "OOM";
     case Status::infeasible:
@@ -78,6 +82,10 @@ std::string cell_text(const RunResult* r) {
       return "error";
   }
   return "";
+}
+
+std::string bound_text(std::optional<Duration> bound) {
+  return bound ? short_text(*bound) : "-";
 }
 
 std::string right(std::string_view text, std::size_t width) {
@@ -108,20 +116,20 @@ void append_columns(std::string& out, const ResultTable& table, std::size_t firs
       return text;
     });
   }
-  line("lower bound", [&](std::size_t c) { return right(short_text(table.bounds[c]), widths[c]); });
+  line("lower bound", [&](std::size_t c) { return right(bound_text(table.bounds[c]), widths[c]); });
 }
 
 void append_table(std::string& out, const ResultTable& table, const Results& results, bool colour,
                   std::size_t width) {
   const GraphRecord& graph = results.graphs[table.graph];
-  out += fmt::format("{}: {}, {} ops\n", results.scenarios[table.scenario].name, graph.label,
-                     graph.ops);
+  out += fmt::format("{}: {}, {} ops{}\n", results.scenarios[table.scenario].name, graph.label,
+                     graph.ops, table.title());
   std::size_t name_width = std::string_view("lower bound").size();
   for (const ResultTable::Row& row : table.rows) name_width = std::max(name_width, row.name.size());
   for (const std::string& axis : table.axes) name_width = std::max(name_width, axis.size());
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    std::size_t w = short_text(table.bounds[c]).size();
+    std::size_t w = bound_text(table.bounds[c]).size();
     for (const std::string& value : table.columns[c]) w = std::max(w, short_value(value).size());
     for (const ResultTable::Row& row : table.rows) w = std::max(w, cell_text(row.cells[c]).size());
     widths.push_back(w);
@@ -142,12 +150,19 @@ void append_table(std::string& out, const ResultTable& table, const Results& res
 void append_summary(std::string& out, const std::vector<PlacerSummary>& all) {
   std::size_t width = 8;
   for (const PlacerSummary& s : all) width = std::max(width, s.placer.size());
-  out += fmt::format("  {:<{}}  {:>6}  {:>6}  {:>10}  {:>6}  {:>7}  {:>11}\n", "all runs", width,
-                     "ok", "OOM", "infeasible", "error", "best in", "x its bound");
-  for (const PlacerSummary& s : all)
+  const std::string* measure = nullptr;  // of the lines above
+  for (const PlacerSummary& s : all) {
+    if (measure == nullptr || *measure != s.measure) {
+      if (all.front().measure != all.back().measure || s.measure != default_measure)
+        out += fmt::format("{}{}\n", measure == nullptr ? "" : "\n", s.measure);
+      measure = &s.measure;
+      out += fmt::format("  {:<{}}  {:>6}  {:>6}  {:>10}  {:>6}  {:>7}  {:>11}\n", "all runs",
+                         width, "ok", "OOM", "infeasible", "error", "best in", "x its bound");
+    }
     out += fmt::format("  {:<{}}  {:>6}  {:>6}  {:>10}  {:>6}  {:>7}  {:>11}\n", s.placer, width,
                        s.ok, s.oom, s.infeasible, s.error, s.best,
                        s.over_bound > 0.0 ? fmt::format("{:.2f}", s.over_bound) : "-");
+  }
 }
 
 }  // namespace
@@ -156,10 +171,25 @@ const RunResult* ResultTable::best(std::size_t column) const {
   const RunResult* best = nullptr;
   for (const Row& row : rows) {
     const RunResult* r = row.cells[column];
-    if (r != nullptr && r->step_time && (best == nullptr || r->step_time < best->step_time))
-      best = r;
+    if (r != nullptr && r->value && (best == nullptr || r->value < best->value)) best = r;
   }
   return best;
+}
+
+std::string ResultTable::figure() const {
+  return measure == default_measure ? "step time"
+                                    : measure + unit.substr(std::min(unit.find(' '), unit.size()));
+}
+
+std::string ResultTable::title() const {
+  return measure == default_measure ? "" : ", " + figure();
+}
+
+bool ResultTable::has_peaks() const {
+  return std::ranges::any_of(rows, [](const Row& row) {
+    return std::ranges::any_of(row.cells,
+                               [](const RunResult* r) { return r != nullptr && r->peak; });
+  });
 }
 
 std::string point_label(const Results& results, const ResultTable& table, std::size_t column) {
@@ -170,27 +200,34 @@ std::string point_label(const Results& results, const ResultTable& table, std::s
 }
 
 std::vector<ResultTable> result_tables(const Results& results) {
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<const RunResult*>> groups;
-  for (const RunResult& row : results.rows) groups[{row.scenario, row.graph}].push_back(&row);
+  using Key = std::tuple<std::size_t, std::size_t, std::size_t>;  // scenario, graph, measure
+  std::vector<std::string> measures;
+  std::map<Key, std::vector<const RunResult*>> groups;
+  for (const RunResult& row : results.rows)
+    groups[{row.scenario, row.graph, position(measures, row.measure)}].push_back(&row);
   std::vector<ResultTable> tables;
   tables.reserve(groups.size());
   for (const auto& [key, rows] : groups) tables.push_back(make_table(results, rows));
   return tables;
 }
 
-std::size_t Overview::tally_of(const std::string& placer) {
-  const auto it = std::ranges::find(
-      tallies_, placer, [](const Tally& t) -> const std::string& { return t.summary.placer; });
+std::size_t Overview::tally_of(const RunResult& row) {
+  const auto it = std::ranges::find_if(tallies_, [&](const Tally& t) {
+    return t.summary.placer == row.placer && t.summary.measure == row.measure;
+  });
   if (it != tallies_.end()) return static_cast<std::size_t>(it - tallies_.begin());
-  tallies_.push_back({.summary = {.placer = placer}});
+  tallies_.push_back({.summary = {.placer = row.placer, .measure = row.measure}});
   return tallies_.size() - 1;
 }
 
 void Overview::Contest::count(std::vector<Tally>& tallies) const {
-  Duration best = Duration::max();
-  for (const auto& [tally, time] : times) best = std::min(best, time);
-  for (const auto& [tally, time] : times)
-    if (time == best) ++tallies[tally].summary.best;
+  for (const auto& [tally, value] : values) {
+    const bool beaten = std::ranges::any_of(values, [&](const auto& other) {
+      return other.second < value &&
+             tallies[other.first].summary.measure == tallies[tally].summary.measure;
+    });
+    if (!beaten) ++tallies[tally].summary.best;
+  }
 }
 
 void Overview::add(const RunResult& row) {
@@ -202,27 +239,27 @@ void Overview::add(const RunResult& row) {
   }
   if (row.scenario != scenario_ || row.graph != graph_ || row.at != at_) {
     contest_.count(tallies_);
-    contest_.times.clear();
+    contest_.values.clear();
     scenario_ = row.scenario;
     graph_ = row.graph;
     at_ = row.at;
   }
-  const std::size_t i = tally_of(row.placer);
+  const std::size_t i = tally_of(row);
   Tally& tally = tallies_[i];
   PlacerSummary& s = tally.summary;
   ++(row.status == Status::ok           ? s.ok
      : row.status == Status::oom        ? s.oom
      : row.status == Status::infeasible ? s.infeasible
                                         : s.error);
-  if (!row.step_time) return;
-  const auto known = std::ranges::find(contest_.times, i, [](const auto& t) { return t.first; });
-  if (known == contest_.times.end())
-    contest_.times.emplace_back(i, *row.step_time);
+  if (!row.value) return;
+  const auto known = std::ranges::find(contest_.values, i, [](const auto& v) { return v.first; });
+  if (known == contest_.values.end())
+    contest_.values.emplace_back(i, *row.value);
   else
-    known->second = std::min(known->second, *row.step_time);
-  if (row.lower_bound <= Duration::zero()) return;
-  tally.logs += std::log(static_cast<double>(row.step_time->count()) /
-                         static_cast<double>(row.lower_bound.count()));
+    known->second = std::min(known->second, *row.value);
+  if (row.lower_bound.value_or(Duration{}) <= Duration::zero()) return;
+  tally.logs += std::log(static_cast<double>(row.value->count()) /
+                         static_cast<double>(row.lower_bound->count()));
   ++tally.counted;
 }
 
@@ -234,6 +271,10 @@ std::vector<PlacerSummary> Overview::summary() const {
     if (t.counted > 0) t.summary.over_bound = std::exp(t.logs / static_cast<double>(t.counted));
     all.push_back(std::move(t.summary));
   }
+  std::vector<std::string> measures;
+  for (const PlacerSummary& s : all) position(measures, s.measure);
+  std::ranges::stable_sort(all, {},
+                           [&](const PlacerSummary& s) { return position(measures, s.measure); });
   return all;
 }
 

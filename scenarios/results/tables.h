@@ -7,34 +7,40 @@
 
 namespace baechi {
 
-/// One scenario's runs on one graph.
+/// One scenario's runs on one graph, by one measure: a table has no two kinds of figures.
 struct ResultTable {
   std::size_t scenario = 0, graph = 0;
+  std::string measure{}, unit{};
   std::vector<std::string> axes{};  ///< the swept keys that vary in this table, as people call them
   std::vector<std::vector<std::string>> columns{};  ///< [columns, axes]: the swept values
-  std::vector<Duration> bounds{};                   ///< [columns]
+  std::vector<std::optional<Duration>> bounds{};    ///< [columns]
   struct Row {
     std::string name;  ///< the placer; followed by the seed if there are several seeds
     std::vector<const RunResult*> cells;  ///< [columns]; null: not run
   };
   std::vector<Row> rows{};
 
-  /// The fastest run; ties: the first. Null if no run is ok.
+  /// The run with the least value; ties: the first. Null if no run is ok.
   const RunResult* best(std::size_t column) const;
+  /// What the values are: "step time", "max_load per sample".
+  std::string figure() const;
+  /// What follows the graph in a title: ", " and the figure; "" of step times.
+  std::string title() const;
+  bool has_peaks() const;  ///< whether the measure follows memory
 };
 
 /// The graph and the swept values of a column: "gnmt, devices 4, memory fraction 0.4".
 std::string point_label(const Results& results, const ResultTable& table, std::size_t column);
 
-/// In the order of scenarios, then graphs. The tables refer to `results`.
+/// In the order of scenarios, then graphs, then measures. The tables refer to `results`.
 std::vector<ResultTable> result_tables(const Results& results);
 
-/// How a placer did over all points: a line of the summary.
+/// How a placer did over all points by one measure: a line of the summary.
 struct PlacerSummary {
-  std::string placer;
+  std::string placer, measure;
   std::size_t ok = 0, oom = 0, infeasible = 0, error = 0;
-  std::size_t best = 0;     ///< points where no placer was faster
-  double over_bound = 0.0;  ///< geometric mean of step time / lower bound, where ok and above 0
+  std::size_t best = 0;     ///< points where no placer has a lesser value
+  double over_bound = 0.0;  ///< geometric mean of value / lower bound, where ok and above 0
 };
 
 /// An overview of runs that may be very many: the first rows, and a summary of all.
@@ -47,7 +53,8 @@ class Overview {
   const Results& shown() const { return shown_; }     ///< the first `most_rows`, without placements
   std::size_t num_rows() const { return num_rows_; }  ///< how many were added
   std::size_t num_drawn() const { return num_drawn_; }  ///< how many have a picture
-  std::vector<PlacerSummary> summary() const;           ///< in the order of the first runs
+  /// By measure, then by placer, each in the order of the first runs.
+  std::vector<PlacerSummary> summary() const;
 
  private:
   struct Tally {
@@ -55,12 +62,12 @@ class Overview {
     double logs = 0.0;
     std::size_t counted = 0;
   };
-  /// Step times at the point that is being added, each placer once.
+  /// Values at the point that is being added, each placer once for each measure.
   struct Contest {
-    std::vector<std::pair<std::size_t, Duration>> times;  // (into tallies_, its fastest seed)
+    std::vector<std::pair<std::size_t, Duration>> values;  // (into tallies_, its best seed)
     void count(std::vector<Tally>& tallies) const;
   };
-  std::size_t tally_of(const std::string& placer);
+  std::size_t tally_of(const RunResult& row);
 
   Results shown_;
   std::size_t num_rows_ = 0, num_drawn_ = 0;

@@ -33,6 +33,9 @@ const sizeText = bytes => inWords(sizeUnits, bytes);
 // A swept value where there is little room.
 const short = value => page.labels[value] || value;
 
+// The parts of a peak, as page_data.h orders them.
+const partNames = ['weights', 'gradients', 'optimizer state', 'activations', 'workspace', 'copies'];
+
 const status = {ok: 0, oom: 1, infeasible: 2, error: 3};
 const statusText = ['ok', 'out of memory', 'infeasible', 'error'];
 
@@ -75,7 +78,7 @@ class TableCharts {
     const memory = table.axes.indexOf('memory fraction');
     this.along = memory >= 0 ? memory : table.axes.length - 1;
     this.controls = element('div', {className: 'controls'});
-    this.canvases = [0, 1].map(() => element('canvas'));
+    this.canvases = (table.peaks ? [0, 1] : [0]).map(() => element('canvas'));
     this.charts = [];
     this.logarithmic = false;
     container.append(this.controls,
@@ -115,9 +118,8 @@ class TableCharts {
     const shown = columns.map((_, c) => c).filter(c =>
       axes.every((_, a) => a === this.along || columns[c][a] === this.held[a]));
     const x = xScale(shown.map(c => columns[c][this.along]), axes[this.along]);
-    this.charts = [
-      this.drawStepTimes(this.canvases[0], shown, x),
-      this.drawMemory(this.canvases[1], shown, x)];
+    this.charts = [this.drawValues(this.canvases[0], shown, x)];
+    if (this.table.peaks) this.charts.push(this.drawMemory(this.canvases[1], shown, x));
   }
 
   // A line per placer, in `unit`.
@@ -146,7 +148,7 @@ class TableCharts {
     return shown.map((c, i) => ({x: x.at[i], y: values[c] === null ? null : values[c] / unit.scale, value: values[c], column: c}));
   }
 
-  // Runs without a step time stand above, each placer on a line of its own.
+  // Runs without a value stand above, each placer on a line of its own.
   failures(shown, x) {
     const points = [];
     for (const row of this.table.rows)
@@ -156,7 +158,7 @@ class TableCharts {
     const look = {[status.oom]: ['crossRot', css('--alarm')], [status.infeasible]: ['rectRot', '#d39a1d'],
       [status.error]: ['triangle', '#8a6bc9']};
     return {
-      label: 'no step time', yAxisID: 'failed', showLine: false, data: points,
+      label: 'no value', yAxisID: 'failed', showLine: false, data: points,
       pointRadius: 5, pointHoverRadius: 7, borderWidth: 2, pointBorderWidth: 2,
       pointStyle: points.map(p => look[p.kind][0]),
       pointBorderColor: points.map(p => look[p.kind][1]),
@@ -171,7 +173,7 @@ class TableCharts {
       text: d.label, datasetIndex, hidden: !chart.isDatasetVisible(datasetIndex), fontColor: css('--soft'),
       strokeStyle: d.borderColor, fillStyle: d.backgroundColor, lineWidth: d.row ? 0 : 2,
       lineDash: d.row ? [] : [4, 3], pointStyle: d.row ? 'circle' : 'line'
-    })).filter(item => item.text !== 'no step time');
+    })).filter(item => item.text !== 'no value');
     return {
       scales: {x: x.scale, y, ...extra},
       plugins: {
@@ -185,11 +187,12 @@ class TableCharts {
     return this.table.axes.map((axis, a) => `${axis} ${short(this.table.columns[column][a])}`).join(', ');
   }
 
-  drawStepTimes(canvas, shown, x) {
-    const {bounds, rows} = this.table;
-    const unit = unitOf(timeUnits, Math.max(1, ...shown.flatMap(c => [bounds[c], ...rows.map(r => r.step[c])])));
-    const datasets = this.lines(shown, x, unit, row => row.step);
-    datasets.push(this.reference('lower bound', shown, x, unit, bounds, css('--soft')));
+  drawValues(canvas, shown, x) {
+    const {bounds, rows, figure} = this.table;
+    const unit = unitOf(timeUnits, Math.max(1, ...shown.flatMap(c => [bounds[c], ...rows.map(r => r.value[c])])));
+    const datasets = this.lines(shown, x, unit, row => row.value);
+    if (shown.some(c => bounds[c] !== null))
+      datasets.push(this.reference('lower bound', shown, x, unit, bounds, css('--soft')));
     const failed = this.failures(shown, x);
     const names = distinct(failed.data.map(p => p.y));
     const extra = {};
@@ -204,7 +207,7 @@ class TableCharts {
       const over = dataset.row && bounds[raw.column] > 0 ? `, ${(raw.value / bounds[raw.column]).toFixed(2)} x the bound` : '';
       return `${dataset.label}: ${timeText(raw.value)}${over}`;
     };
-    return makeChart(canvas, {data: {datasets}, options: this.options(`step time [${unit.name}]`, x,
+    return makeChart(canvas, {data: {datasets}, options: this.options(`${figure} [${unit.name}]`, x,
       {type: this.logarithmic ? 'logarithmic' : 'linear'}, extra, label)});
   }
 
@@ -219,7 +222,9 @@ class TableCharts {
       datasets.push(this.reference('memory of a device', shown, x, unit, memory, css('--alarm')));
     const label = ({raw, dataset}) => {
       const ran_out = dataset.row && dataset.row.status[raw.column] === status.oom;
-      return `${dataset.label}: ${sizeText(raw.value)}${ran_out ? ' when it ran out' : ''}`;
+      const parts = (dataset.row && dataset.row.parts[raw.column]) || [];
+      return [`${dataset.label}: ${sizeText(raw.value)}${ran_out ? ' when it ran out' : ''}`,
+        ...parts.flatMap((bytes, i) => bytes ? [`  ${partNames[i]} ${sizeText(bytes)}`] : [])];
     };
     return makeChart(canvas, {data: {datasets}, options: 
       this.options(`peak memory [${unit.name}], of ${sizeText(limit)}`, x, {}, {}, label)});
@@ -232,4 +237,4 @@ const tableCharts = [];
 page.tables.forEach((table, t) => {
   if (table.axes.length) tableCharts.push(new TableCharts(table, document.getElementById(`charts${t}`)));
 });
-document.body.dataset.charts = String(2 * tableCharts.length);
+document.body.dataset.charts = String(tableCharts.reduce((n, t) => n + t.charts.length, 0));
