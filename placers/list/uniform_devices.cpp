@@ -3,7 +3,7 @@
 
 #include "placers/list/candidates.h"
 #include "placers/list/first_at_most.h"
-#include "sim/engine/device_set.h"
+#include "sim/engine/id_set.h"
 #include "sim/error.h"
 
 namespace baechi::list {

@@ -18,6 +18,11 @@ EngineOptions engine_options(Options& o) {
   e.overlap = o.get("overlap", e.overlap, "a device computes while it sends or receives");
   e.enforce_memory =
       o.get("enforce_memory", e.enforce_memory, "stop at the first request over a device's limit");
+  e.overlapped = o.get("overlapped", e.overlapped,
+                       "a collective beside an op takes so many times as long", 1.0, 100.0);
+  e.disturbed =
+      o.get("disturbed", e.disturbed,
+            "an op that starts beside a collective takes so many times as long", 1.0, 100.0);
   return e;
 }
 

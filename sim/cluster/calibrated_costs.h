@@ -39,6 +39,9 @@ class CalibratedCosts final : public CostModel {
   /// Latency plus moving; way host moves out and in again. Way link takes at least the plain time.
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
   Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  Duration collective(const Collective& c, std::span<const DeviceId> devices) const override {
+    return plain_->collective(c, devices);
+  }
   bool same_compute(DeviceId a, DeviceId b) const override { return plain_->same_compute(a, b); }
   bool uniform_transfers() const override { return plain_->uniform_transfers(); }
 

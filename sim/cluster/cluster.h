@@ -1,5 +1,6 @@
 /// A cluster: devices with a memory limit each, and a link for every ordered pair of devices.
 #pragma once
+#include <memory>
 #include <string>
 
 #include "sim/ids.h"
@@ -25,6 +26,9 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
+class CollectiveModel;
+std::shared_ptr<const CollectiveModel> ring_collectives();
+
 class Cluster {
  public:
   Cluster() = default;
@@ -37,6 +41,12 @@ class Cluster {
     links_[index(src) * num_devices() + index(dst)] = link;
   }
 
+  /// How long collectives take. The model of a new cluster is "ring" (sim/cluster/collectives.h).
+  const CollectiveModel& collectives() const { return *collectives_; }
+  void set_collectives(std::shared_ptr<const CollectiveModel> model) {
+    collectives_ = std::move(model);
+  }
+
   std::size_t num_devices() const { return devices_.size(); }
   auto devices() const { return devices_.ids(); }
   const Device& device(DeviceId d) const { return devices_[d]; }
@@ -46,7 +56,10 @@ class Cluster {
 
  private:
   IdVector<DeviceId, Device> devices_;
-  std::vector<Link> links_;  // [num_devices, num_devices], row = src
+  /// [num_devices, num_devices], row = src. On the diagonal: to a replica of the device that is not
+  /// simulated.
+  std::vector<Link> links_;
+  std::shared_ptr<const CollectiveModel> collectives_ = ring_collectives();
 };
 
 }  // namespace baechi

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/cluster/collectives.h"
 #include "sim/error.h"
 #include "sim/saturated.h"
 
@@ -58,6 +59,10 @@ Duration ProfiledCosts::transfer(TensorId tensor, DeviceId src, DeviceId dst) co
 
 Duration ProfiledCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {
   return graph_.measured_transfer(tensor) ? Duration::zero() : cluster_.link(src, dst).latency;
+}
+
+Duration ProfiledCosts::collective(const Collective& c, std::span<const DeviceId> devices) const {
+  return cluster_.collectives().time(c, devices, cluster_);
 }
 
 bool ProfiledCosts::same_compute(DeviceId a, DeviceId b) const {

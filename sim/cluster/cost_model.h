@@ -1,5 +1,6 @@
 /// How long things take. The engine and the placers ask the same model.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "sim/cluster/cluster.h"
@@ -21,6 +22,8 @@ class CostModel {
   virtual Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
   /// The part of it that holds no channel in Transfers::staged.
   virtual Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
+  /// Alone on its links. `devices`: those of its members, in the order of the members.
+  virtual Duration collective(const Collective& c, std::span<const DeviceId> devices) const = 0;
   /// Whether every op takes the same time on both devices.
   virtual bool same_compute(DeviceId a, DeviceId b) const { return a == b; }
   /// Whether every tensor takes the same time between any two devices.
@@ -39,6 +42,7 @@ class ProfiledCosts final : public CostModel {
   Duration compute(OpId op, DeviceId device) const override;
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
   Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  Duration collective(const Collective& c, std::span<const DeviceId> devices) const override;
   bool same_compute(DeviceId a, DeviceId b) const override;
   bool uniform_transfers() const override;
 

@@ -16,6 +16,8 @@ IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel&
   }
   const double bytes_per_second = model.bandwidth.bytes_per_second * model.bandwidth_efficiency;
   IdVector<OpId, Duration> times(graph.num_ops(), model.no_kernel);
+  for (const Collective& c : graph.collectives())
+    for (const OpId member : c.member_ids()) times[member] = Duration::zero();
   for (const OpId v : graph.ops()) {
     const auto kernels = graph.kernels(v);
     if (!kernels.empty()) times[v] = Duration::zero();

@@ -29,6 +29,9 @@ class OriginalCosts final : public CostModel {
   }
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
   Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  Duration collective(const Collective& c, std::span<const DeviceId> devices) const override {
+    return profiled_.collective(c, devices);
+  }
   bool same_compute(DeviceId a, DeviceId b) const override { return profiled_.same_compute(a, b); }
   bool uniform_transfers() const override { return true; }
   /// The fit itself, of `size` bytes.

@@ -15,6 +15,9 @@ class PerturbedCosts final : public CostModel {
   Duration compute(OpId op, DeviceId device) const override;
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override;
   Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override;
+  Duration collective(const Collective& c, std::span<const DeviceId> devices) const override {
+    return truth_.collective(c, devices);
+  }
   bool same_compute(DeviceId a, DeviceId b) const override { return truth_.same_compute(a, b); }
   bool uniform_transfers() const override { return truth_.uniform_transfers(); }
 

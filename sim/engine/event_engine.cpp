@@ -1,6 +1,7 @@
 #include "sim/engine/event_engine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/engine/event_queue.h"
 #include "sim/engine/memory_account.h"
@@ -8,6 +9,7 @@
 #include "sim/engine/step_graph.h"
 #include "sim/engine/transfer_queues.h"
 #include "sim/error.h"
+#include "sim/saturated.h"
 
 namespace baechi {
 namespace {
@@ -22,11 +24,14 @@ class EventEngine final : public Simulator::Engine {
         options_(p.engine),
         transfers_(p.cluster.num_devices(), p.engine),
         devices_(p.cluster.num_devices()),
-        to_start_(p.cluster.num_devices()),
+        lanes_(p.cluster.num_devices() * graph_.num_lanes()),
+        to_start_(lanes_.size()),
         ops_(p.graph.num_ops()),
         input_(p.graph.num_edges()) {
     for (const DeviceId d : devices_.ids())
       devices_[d].memory = MemoryAccount(p.cluster.device(d).memory);
+    for (const SlotId s : lanes_.ids())
+      lanes_[s].device = static_cast<DeviceId>(index(s) / graph_.num_lanes());
   }
 
   const StepResult& run(const Placement& placement,
@@ -37,6 +42,7 @@ class EventEngine final : public Simulator::Engine {
     while (!result_.oom) {
       start_transfers();
       start_ops();
+      start_collectives();
       if (events_.empty() || result_.oom) break;
       now_ = events_.time();
       do {
@@ -49,16 +55,21 @@ class EventEngine final : public Simulator::Engine {
   }
 
  private:
-  // Event codes: the end of an op is its device, the end of a transfer the bit and its copy. A
-  // staged transfer has two more events: its latency is over, and it has left its sender. (A struct
-  // of kind and id, of the same size, takes 25 instructions per op more.)
+  /// A lane of a device: device * number of lanes + lane.
+  enum class SlotId : std::uint32_t {};
+
+  // Event codes: the end of an op is its slot, the end of a transfer the bit and its copy, the end
+  // of a collective the bit and its id. A staged transfer has two more events: its latency is over,
+  // and it has left its sender. (A struct of kind and id, of the same size, takes 25 instructions
+  // per op more.)
   static constexpr std::uint64_t transfer_bit = std::uint64_t{1} << 32U;
   static constexpr std::uint64_t posted_bit = std::uint64_t{1} << 33U;
   static constexpr std::uint64_t left_bit = std::uint64_t{1} << 34U;
+  static constexpr std::uint64_t meeting_bit = std::uint64_t{1} << 35U;
 
   struct OpState {
     DeviceId device{};
-    std::uint32_t unmet = 0;  // inputs not yet there
+    std::uint32_t unmet = 0;  // inputs not yet there; in program order also the op before
   };
   /// A tensor in a device's memory: where it was produced, or a copy.
   struct Holding {
@@ -73,12 +84,22 @@ class EventEngine final : public Simulator::Engine {
   };
 
   struct Device {
-    OpId running = no_op;
     Known known{};  // not yet any
+    MemoryAccount memory{};
+    std::uint32_t meetings = 0;  // collectives that run on it
+    Duration meeting{};          // time that collectives have run on it
+  };
+  struct Lane {
+    DeviceId device{};
+    OpId running = no_op;
     Duration busy{};
     TimePoint end{};  // of what runs
-    MemoryAccount memory{};
     ReadyQueue ready{};
+  };
+  /// A collective before its start.
+  struct Meeting {
+    std::uint32_t missing = 0;  // members that have not arrived
+    TimePoint gathered{};       // when the last one arrived
   };
 
   void reset(const Placement& placement) {
@@ -90,11 +111,15 @@ class EventEngine final : public Simulator::Engine {
     priority_.assign(by_priority && placement.priority.empty() ? ops_.size() : 0, 0);
     const auto& priority = placement.priority.empty() ? priority_ : placement.priority;
     for (Device& d : devices_) {
-      d.running = no_op;
       d.known = {};
-      d.busy = {};
       d.memory.reset();
-      d.ready.reset(by_priority ? priority.data() : nullptr);
+      d.meetings = 0;
+      d.meeting = {};
+    }
+    for (Lane& lane : lanes_) {
+      lane.running = no_op;
+      lane.busy = {};
+      lane.ready.reset(by_priority ? priority.data() : nullptr);
     }
     holdings_.resize(graph_.num_tensors());
     holdings_.push_back({.size = {}, .uses = ~std::uint32_t{0}});
@@ -104,12 +129,49 @@ class EventEngine final : public Simulator::Engine {
     result_.moved = {};
     result_.transfers = result_.events = 0;
     for (const OpId v : ops_.ids()) ops_[v] = {placement.device[v], graph_.num_inputs(v)};
+    if (options_.queue == ReadyOrder::program) chain_lanes();
+    gather_nobody();
+  }
+
+  /// Each op of a lane waits for the one before.
+  void chain_lanes() {
+    IdVector<SlotId, OpId> last(lanes_.size(), no_op);
+    next_.assign(ops_.size(), no_op);
+    for (const OpId v : ops_.ids()) {
+      OpId& before = last[slot(v)];
+      if (before != no_op) {
+        next_[before] = v;
+        ++ops_[v].unmet;
+      }
+      before = v;
+    }
+  }
+
+  void gather_nobody() {
+    gathered_.clear();
+    meetings_.assign(source_.collectives().size(), {});
+    for (const CollectiveId c : meetings_.ids()) {
+      meetings_[c].missing = source_.collectives()[c].members;
+      refuse_shared_device(source_.collectives()[c]);
+    }
+  }
+
+  void refuse_shared_device(const Collective& c) const {
+    for (const OpId v : c.member_ids())
+      for (const OpId w : id_range<OpId>(index(c.first), index(v)))
+        if (ops_[v].device == ops_[w].device)
+          throw InputError(
+              fmt::format("'{}' and '{}' are on the same device, but members of one {}: place them "
+                          "on different "
+                          "devices",
+                          source_.name(w), source_.name(v), to_text(c.kind)));
   }
 
   void load() {
     load_weights();
     if (result_.oom) return;
-    for (const OpId v : graph_.sources()) make_ready(v);
+    for (const OpId v : graph_.sources())
+      if (ops_[v].unmet == 0) make_ready(v);
   }
 
   /// All weights are in memory from time 0, requested in id order up to the first op whose weights
@@ -140,27 +202,39 @@ class EventEngine final : public Simulator::Engine {
   void handle(std::uint64_t code) {
     const auto id = static_cast<std::uint32_t>(code);
     if (code < transfer_bit)
-      end_op(static_cast<DeviceId>(id));
+      end_op(static_cast<SlotId>(id));
     else if ((code & transfer_bit) != 0)
       end_transfer(id);
     else if ((code & posted_bit) != 0)
       transfers_.enqueue(id);
-    else
+    else if ((code & left_bit) != 0)
       leave_sender(id);
+    else
+      end_collective(static_cast<CollectiveId>(id));
   }
 
-  void end_op(DeviceId d) {
+  void end_op(SlotId s) {
+    Lane& lane = lanes_[s];
+    const OpId v = std::exchange(lane.running, no_op);
+    const DeviceId d = lane.device;
     Device& device = devices_[d];
-    const OpId v = std::exchange(device.running, no_op);
-    to_start_.insert(d);
+    to_start_.insert(s);
     if (!options_.overlap) transfers_.compute_ended(d);
     if (options_.count_memory) {
       device.memory.give_back(MemoryKind::workspace, graph_.temporary(v));
       for (const std::uint32_t i : graph_.inputs(v)) drop_use(input_[i], device.memory);
     }
     for (const TensorId t : graph_.outputs(v)) publish(t, d);
+    if (!next_.empty() && next_[v] != no_op) take_input(next_[v]);
     if (!observers_.empty()) memory_changed(d);
     ++finished_;
+  }
+
+  void end_collective(CollectiveId c) {
+    for (const OpId v : source_.collectives()[c].member_ids()) {
+      --devices_[ops_[v].device].meetings;
+      end_op(slot(v));
+    }
   }
 
   /// Tensor `t` is complete on `src`: readers there have it, the others get copies sent.
@@ -236,7 +310,7 @@ class EventEngine final : public Simulator::Engine {
       transfers_.end(copy.src, copy.dst);
       left(copy.src, copy.tensor);
     }
-    if (!options_.overlap) to_start_.insert(copy.dst);
+    if (!options_.overlap) to_start_.insert(computing_slot(copy.dst));
     for (EdgeId e = copy.first_reader; e != no_edge;) {
       const auto [reader, input] = graph_.reader(e);
       e = static_cast<EdgeId>(std::exchange(input_[input], copy.holding));
@@ -247,7 +321,7 @@ class EventEngine final : public Simulator::Engine {
 
   /// A transfer of `t` has left its sender, which is free for other work.
   void left(DeviceId src, TensorId t) {
-    if (!options_.overlap) to_start_.insert(src);
+    if (!options_.overlap) to_start_.insert(computing_slot(src));
     if (options_.count_memory) drop_use(static_cast<std::uint32_t>(index(t)), devices_[src].memory);
     if (!observers_.empty()) memory_changed(src);
   }
@@ -257,15 +331,26 @@ class EventEngine final : public Simulator::Engine {
   }
 
   [[gnu::always_inline]] void make_ready(OpId v) {
-    const DeviceId d = ops_[v].device;
-    devices_[d].ready.push(v, now_);
+    if (const CollectiveId c = graph_.collective(v); c != no_collective) return arrive(c);
+    const SlotId s = slot(v);
+    lanes_[s].ready.push(v, now_);
     graph_.prefetch_start(v);
-    if (devices_[d].running == no_op) to_start_.insert(d);
+    if (lanes_[s].running == no_op) to_start_.insert(s);
+  }
+
+  /// A member of `c` is ready.
+  void arrive(CollectiveId c) {
+    if (--meetings_[c].missing > 0) return;
+    meetings_[c].gathered = now_;
+    const auto earlier = [&](CollectiveId other) {
+      return meetings_[other].gathered < now_ || other < c;
+    };
+    gathered_.insert(std::ranges::partition_point(gathered_, earlier), c);
   }
 
   void start_transfers() {
     if (staged()) transfers_.receive_all([this](std::uint32_t id) { receive(id); });
-    transfers_.start_all([this](DeviceId d) { return devices_[d].running != no_op; },
+    transfers_.start_all([this](DeviceId d) { return computes(d); },
                          [this](std::uint32_t id) { return start_transfer(id); });
   }
 
@@ -303,32 +388,97 @@ class EventEngine final : public Simulator::Engine {
 
   void start_ops() {
     if (result_.oom) return;
-    to_start_.drain([this](DeviceId d) {
-      Device& device = devices_[d];
-      if (device.running != no_op || device.ready.empty() || result_.oom) return;
-      if (!options_.overlap && transfers_.moving(d)) return;
-      start_op(d, device.ready.pop());
+    to_start_.drain([this](SlotId s) {
+      Lane& lane = lanes_[s];
+      if (lane.running != no_op || lane.ready.empty() || result_.oom) return;
+      if (!options_.overlap && s == computing_slot(lane.device) && transfers_.moving(lane.device))
+        return;
+      start_op(s, lane.ready.pop());
     });
   }
 
-  void start_op(DeviceId d, OpId v) {
-    Device& device = devices_[d];
-    if (options_.count_memory) {
-      const Bytes outputs = graph_.output_bytes(v);
-      const Bytes temporary = graph_.temporary(v);
-      if (!request(d, outputs + temporary, v, std::nullopt)) return;
-      device.memory.take(MemoryKind::outputs, outputs);
-      device.memory.take(MemoryKind::workspace, temporary);
-      memory_changed(d);
-    }
-    const Duration time = graph_.compute(v, d);
-    device.running = v;
-    device.busy += time;
-    device.end = now_ + time;
-    for (StepObserver* o : observers_) o->on_op(v, d, now_, device.end);
-    events_.push(device.end, index(d));
+  void start_op(SlotId s, OpId v) {
+    const DeviceId d = lanes_[s].device;
+    if (!take_memory(v, d)) return;
+    Duration time = graph_.compute(v, d);
+    if (devices_[d].meetings > 0 && s == computing_slot(d))
+      time = stretched(time, options_.disturbed);
+    run(s, v, time);
+    events_.push(lanes_[s].end, index(s));
     graph_.prefetch_end(v);
   }
+
+  /// Takes the memory for the outputs and the workspace of `v`. Returns false if they do not fit,
+  /// which ends the run.
+  bool take_memory(OpId v, DeviceId d) {
+    if (!options_.count_memory) return true;
+    Device& device = devices_[d];
+    const Bytes outputs = graph_.output_bytes(v);
+    const Bytes temporary = graph_.temporary(v);
+    if (!request(d, outputs + temporary, v, std::nullopt)) return false;
+    device.memory.take(MemoryKind::outputs, outputs);
+    device.memory.take(MemoryKind::workspace, temporary);
+    memory_changed(d);
+    return true;
+  }
+
+  void run(SlotId s, OpId v, Duration time) {
+    Lane& lane = lanes_[s];
+    lane.running = v;
+    lane.busy += time;
+    lane.end = now_ + time;
+    for (StepObserver* o : observers_) o->on_op(v, lane.device, now_, lane.end);
+  }
+
+  /// Starts the collectives whose members have all arrived and whose lanes are free, in the order
+  /// of (arrival of the last member, id).
+  void start_collectives() {
+    if (gathered_.empty() || result_.oom) return;
+    std::erase_if(gathered_, [this](CollectiveId c) {
+      const auto members = source_.collectives()[c].member_ids();
+      const auto free = [this](OpId v) { return lanes_[slot(v)].running == no_op; };
+      if (result_.oom || !std::ranges::all_of(members, free)) return false;
+      start_collective(c);
+      return true;
+    });
+  }
+
+  void start_collective(CollectiveId c) {
+    const Collective& collective = source_.collectives()[c];
+    meeting_devices_.clear();
+    bool overlaps = false;
+    for (const OpId v : collective.member_ids()) {
+      const DeviceId d = ops_[v].device;
+      if (!take_memory(v, d)) return;
+      meeting_devices_.push_back(d);
+      overlaps |= computes(d);
+    }
+    Duration time = costs_.collective(collective, meeting_devices_);
+    if (overlaps) time = stretched(time, options_.overlapped);
+    for (const OpId v : collective.member_ids()) {
+      Device& device = devices_[ops_[v].device];
+      ++device.meetings;
+      device.meeting += time;
+      run(slot(v), v, time);
+    }
+    events_.push(now_ + time, meeting_bit | index(c));
+  }
+
+  static Duration stretched(Duration time, double factor) {
+    if (factor == 1.0) return time;
+    return Duration{saturated(std::round(static_cast<double>(time.count()) * factor))};
+  }
+
+  SlotId slot(OpId v) const {
+    const DeviceId d = ops_[v].device;
+    if (graph_.num_lanes() == 1) return static_cast<SlotId>(d);
+    return static_cast<SlotId>(index(d) * graph_.num_lanes() + index(graph_.lane(v)));
+  }
+  SlotId computing_slot(DeviceId d) const {
+    return static_cast<SlotId>(index(d) * graph_.num_lanes());
+  }
+  /// Whether an op of lane "compute" runs on `d`.
+  bool computes(DeviceId d) const { return lanes_[computing_slot(d)].running != no_op; }
 
   bool staged() const { return options_.transfers == Transfers::staged; }
 
@@ -370,9 +520,16 @@ class EventEngine final : public Simulator::Engine {
     BAECHI_CHECK(finished_ == graph_.num_ops() || result_.oom,
                  "nothing left to happen after {} of {} ops", finished_, graph_.num_ops());
     result_.makespan = now_.time_since_epoch();
-    for (const Device& d : devices_) {
-      const Duration cut = d.running == no_op ? Duration{} : d.end - now_;  // only after a failure
-      result_.devices.push_back({d.busy - cut, d.memory.peak(), d.memory.at_peak()});
+    for (Lane& lane : lanes_) {
+      if (lane.running == no_op) continue;  // else out of memory
+      lane.busy -= lane.end - now_;
+      if (graph_.collective(lane.running) != no_collective)
+        devices_[lane.device].meeting -= lane.end - now_;
+    }
+    for (const DeviceId id : devices_.ids()) {
+      const Device& d = devices_[id];
+      const Duration busy = lanes_[computing_slot(id)].busy;
+      result_.devices.push_back({busy, d.memory.peak(), d.memory.at_peak(), d.meeting});
 #ifdef BAECHI_CHECKS
       for (const MemoryKind kind : memory_kinds) {
         BAECHI_CHECK(result_.oom || kind == MemoryKind::weights || d.memory.live()[kind] == Bytes{},
@@ -392,7 +549,8 @@ class EventEngine final : public Simulator::Engine {
   EventQueue events_;
   TransferQueues transfers_;
   IdVector<DeviceId, Device> devices_;
-  DeviceSet to_start_;  // devices that may have an op to start
+  IdVector<SlotId, Lane> lanes_;
+  IdSet<SlotId> to_start_;  // lanes that may have an op to start
   IdVector<OpId, OpState> ops_;
   // [num_edges], by input: the holding that it reads; while its copy is on its way, the EdgeId of
   // the copy's next reader.
@@ -400,6 +558,10 @@ class EventEngine final : public Simulator::Engine {
   std::vector<Holding> holdings_;
   std::vector<TimePoint> sent_;            // of staged transfers, by copy id
   IdVector<OpId, std::int32_t> priority_;  // all 0, for a placement without priorities
+  IdVector<OpId, OpId> next_;  // the op after it in its lane, in program order; else empty
+  IdVector<CollectiveId, Meeting> meetings_;
+  std::vector<CollectiveId> gathered_;  // all have arrived, by (gathered, id)
+  std::vector<DeviceId> meeting_devices_;
   std::size_t finished_ = 0;
   StepResult result_;
 };

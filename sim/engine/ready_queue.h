@@ -1,4 +1,4 @@
-/// The ready ops of one device, in the order in which they will run.
+/// The ready ops of one lane of a device, in the order in which they will run.
 #pragma once
 #include <algorithm>
 #include <vector>

@@ -36,6 +36,13 @@ StepGraph::StepGraph(const Problem& problem)
   ops_.back() = {.first_input = input, .first_output = output};
   tensors_.back().first_reader = static_cast<std::uint32_t>(graph.num_edges());
   pack_costs(problem);
+  num_lanes_ = graph.lanes().size();
+  if (num_lanes_ > 1)
+    for (const OpId v : graph.ops()) lane_.push_back(graph.lane(v));
+  if (graph.collectives().empty()) return;
+  collective_.assign(graph.num_ops(), no_collective);
+  for (const CollectiveId c : graph.collectives().ids())
+    for (const OpId v : graph.collectives()[c].member_ids()) collective_[v] = c;
 }
 
 void StepGraph::pack_costs(const Problem& problem) {

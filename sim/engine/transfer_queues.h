@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/engine/channels.h"
-#include "sim/engine/device_set.h"
+#include "sim/engine/id_set.h"
 #include "sim/graph/op_graph.h"
 
 namespace baechi {

@@ -76,7 +76,16 @@ OpWork OpGraph::work(OpId v) const {
     sum.flops += kernel.flops;
     sum.traffic += kernel.traffic;
   }
+  if (!kernels(v).empty()) sum.precision = kernels(v).front().precision;
   return sum;
+}
+
+CollectiveId OpGraph::collective_of(OpId v) const {
+  const auto after = std::ranges::upper_bound(collectives_, v, {}, &Collective::first);
+  if (after == collectives_.begin()) return no_collective;
+  const auto c = static_cast<CollectiveId>(after - collectives_.begin() - 1);
+  const Collective& found = collectives_[c];
+  return index(v) < index(found.first) + found.members ? c : no_collective;
 }
 
 std::optional<Duration> OpGraph::compute(OpId v, std::size_t kind) const {
@@ -163,7 +172,8 @@ OpId OpGraphBuilder::add_op(const OpSpec& op) {
                                  .persistent = op.persistent,
                                  .temporary = op.temporary,
                                  .kind = intern(op.kind, kinds_, kind_ids_),
-                                 .phase = op.phase});
+                                 .phase = op.phase,
+                                 .lane = intern_lane(op.lane)});
   if (2 * ops_.size() > name_slots_.size()) {  // at most half full
     const std::size_t size = std::bit_ceil(std::max<std::size_t>(16, 2 * ops_.size()));
     name_slots_ = {};
@@ -249,7 +259,59 @@ void OpGraphBuilder::set_compute(OpId op, std::string_view kind, std::optional<D
 }
 
 void OpGraphBuilder::add_kernel(OpId op, OpWork work) {
-  if (work != OpWork{}) kernels_.emplace_back(op, work);
+  if (!work.none()) kernels_.emplace_back(op, work);
+}
+
+LaneId OpGraphBuilder::intern_lane(std::string_view name) {
+  if (name == lanes_.front()) return compute_lane;
+  const auto known = std::ranges::find(lanes_, name);
+  const auto lane = static_cast<LaneId>(known - lanes_.begin());
+  if (known != lanes_.end()) return lane;
+  if (lanes_.size() == most_lanes)
+    throw InputError(fmt::format("graph: more than {} lanes: '{}'", most_lanes, name));
+  lanes_.emplace_back(name);
+  return lane;
+}
+
+void OpGraphBuilder::add_collective(const Collective& collective, std::span<const OpId> members) {
+  BAECHI_CHECK(!members.empty(), "a collective without members");
+  meetings_.push_back({collective, {members.begin(), members.end()}});
+  for (const OpId v : members)
+    if (ops_[v].lane == compute_lane) ops_[v].lane = intern_lane("comm");
+}
+
+void OpGraphBuilder::check_collectives() const {
+  Mistakes mistakes;
+  IdVector<OpId, bool> member(meetings_.empty() ? 0 : ops_.size());
+  for (const auto& [collective, members] : meetings_) {
+    const std::string_view kind = to_text(collective.kind);
+    if (collective.ranks != 0 && collective.ranks < members.size())
+      mistakes.add(fmt::format("graph: {} of '{}': {} ranks, but {} members", kind,
+                               name(members.front()), collective.ranks, members.size()));
+    if (collective.kind == CollectiveKind::send_recv && members.size() > 2)
+      mistakes.add(fmt::format("graph: send_recv of '{}': {} members, not two",
+                               name(members.front()), members.size()));
+    for (const OpId v : members) {
+      if (member[v])
+        mistakes.add(fmt::format("graph: '{}' is a member of a collective twice", name(v)));
+      if (ops_[v].compute != Duration::zero())
+        mistakes.add(
+            fmt::format("graph: '{}' is a member of a collective, whose time counts: it "
+                        "has no time of its own",
+                        name(v)));
+      member[v] = true;
+    }
+  }
+  mistakes.throw_if_any();
+}
+
+IdVector<OpId, OpId> OpGraphBuilder::first_members() const {
+  IdVector<OpId, OpId> first;
+  if (meetings_.empty()) return first;
+  for (const OpId v : ops_.ids()) first.push_back(v);
+  for (const Meeting& m : meetings_)
+    for (const OpId v : m.members) first[v] = *std::ranges::min_element(m.members);
+  return first;
 }
 
 void OpGraphBuilder::check_names() const {
@@ -286,39 +348,58 @@ IdVector<OpId, OpId> OpGraphBuilder::topological_ids() const {
   const std::size_t n = ops_.size();
   IdVector<OpId, OpId> new_id;
   new_id.reserve(n);
-  if (std::ranges::all_of(edges_, [](const Edge& e) { return e.src < e.dst; })) {
+  if (meetings_.empty() &&
+      std::ranges::all_of(edges_, [](const Edge& e) { return e.src < e.dst; })) {
     for (const OpId v : ops_.ids()) new_id.push_back(v);
     return new_id;
   }
+  // A collective is one node, its member that was added first.
+  const IdVector<OpId, OpId> first = first_members();
+  const auto node = [&](OpId v) { return first.empty() ? v : first[v]; };
+  std::vector<Edge> between_nodes;
+  if (!first.empty())
+    for (const Edge& e : edges_) between_nodes.push_back({node(e.src), node(e.dst), e.tensor});
+  const std::vector<Edge>& edges = first.empty() ? edges_ : between_nodes;
+  IdVector<OpId, const Meeting*> meeting(first.size(), nullptr);
+  for (const Meeting& m : meetings_) meeting[node(m.members.front())] = &m;
+
   new_id.assign(n, no_op);
-  const auto begin = run_starts(n, edges_, [](const Edge& e) { return e.src; });
-  const auto by_src = stable_order(n, edges_, [](const Edge& e) { return e.src; });
+  const auto begin = run_starts(n, edges, [](const Edge& e) { return e.src; });
+  const auto by_src = stable_order(n, edges, [](const Edge& e) { return e.src; });
   std::vector<std::uint32_t> unmet(n, 0);
-  for (const Edge& e : edges_) ++unmet[index(e.dst)];
+  for (const Edge& e : edges) ++unmet[index(e.dst)];
   std::priority_queue<OpId, std::vector<OpId>, std::greater<>> ready;
   for (const OpId v : ops_.ids())
-    if (unmet[index(v)] == 0) ready.push(v);
+    if (unmet[index(v)] == 0 && node(v) == v) ready.push(v);
   std::uint32_t numbered = 0;
   while (!ready.empty()) {
     const OpId v = ready.top();
     ready.pop();
-    new_id[v] = static_cast<OpId>(numbered++);
+    if (meeting.empty() || meeting[v] == nullptr) {
+      new_id[v] = static_cast<OpId>(numbered++);
+    } else {
+      for (const OpId member : meeting[v]->members) new_id[member] = static_cast<OpId>(numbered++);
+    }
     for (auto i = begin[index(v)]; i < begin[index(v) + 1]; ++i) {
-      const OpId reader = edges_[by_src[i]].dst;
+      const OpId reader = edges[by_src[i]].dst;
       if (--unmet[index(reader)] == 0) ready.push(reader);
     }
   }
-  if (numbered != n) {
-    constexpr std::size_t most_named = 20;
-    const std::vector<OpId> cycle = find_cycle(n, edges_);
-    std::vector<std::string_view> names;
-    for (const OpId v : cycle | std::views::take(most_named)) names.push_back(name(v));
-    const std::string more =
-        cycle.size() > most_named ? fmt::format(" -> ({} more)", cycle.size() - most_named) : "";
-    throw InputError(
-        fmt::format("graph: a cycle: {}{} -> {}", fmt::join(names, " -> "), more, names[0]));
-  }
+  if (numbered != n) refuse_cycle(edges);
   return new_id;
+}
+
+void OpGraphBuilder::refuse_cycle(const std::vector<Edge>& edges) const {
+  constexpr std::size_t most_named = 20;
+  const std::vector<OpId> cycle = find_cycle(ops_.size(), edges);
+  std::vector<std::string_view> names;
+  for (const OpId v : cycle | std::views::take(most_named)) names.push_back(name(v));
+  const std::string more =
+      cycle.size() > most_named ? fmt::format(" -> ({} more)", cycle.size() - most_named) : "";
+  const std::string why =
+      meetings_.empty() ? "" : " (the members of a collective start together and count as one op)";
+  throw InputError(
+      fmt::format("graph: a cycle: {}{} -> {}{}", fmt::join(names, " -> "), more, names[0], why));
 }
 
 void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id) const {
@@ -357,6 +438,7 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
   check_names();
   name_slots_ = {};
   check_sums();
+  check_collectives();
   const IdVector<OpId, OpId> new_id = topological_ids();
   const std::size_t n = ops_.size();
   OpGraph g;
@@ -375,6 +457,14 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
     g.name_begin_.push_back(g.name_text_.size());
   }
   g.kinds_ = std::move(kinds_);
+  g.lanes_ = std::move(lanes_);
+  for (auto& [collective, members] : meetings_) {
+    collective.first = new_id[members.front()];
+    collective.members = static_cast<std::uint32_t>(members.size());
+    if (collective.ranks == 0) collective.ranks = collective.members;
+    g.collectives_.push_back(collective);
+  }
+  std::ranges::sort(g.collectives_, {}, &Collective::first);
   make_groups(g, new_id);
   ops_ = {};  // what was copied makes room for what follows
   name_text_ = {};

@@ -9,7 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/graph/collective.h"
 #include "sim/ids.h"
+#include "sim/names.h"
 #include "sim/units.h"
 
 namespace baechi {
@@ -21,6 +23,12 @@ enum class GroupId : std::uint32_t {};
 inline constexpr GroupId no_group{0};
 inline constexpr OpId no_op{~std::uint32_t{0}};
 
+/// A lane of a device runs one op at a time, beside the other lanes, as a CUDA stream does.
+/// OpGraph::lanes() has the names.
+enum class LaneId : std::uint8_t {};
+inline constexpr LaneId compute_lane{0};
+inline constexpr std::size_t most_lanes = 64;
+
 /// The properties of an op that the engine and the placers need. OpGraph::name() has its name.
 struct Op {
   Duration compute{};        ///< time on the first of OpGraph::device_kinds(); one phase only
@@ -30,13 +38,26 @@ struct Op {
   std::uint32_t kind = 0;    ///< index into OpGraph::kinds(): "Conv2D", "MatMul", ...
   OpId forward = no_op;      ///< for a backward op, the op that it differentiates
   Phase phase = Phase::forward;
+  LaneId lane = compute_lane;
 };
+
+/// The number format in which a kernel computes.
+enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16 };
+constexpr auto names_of(Precision) {
+  return std::to_array<Named<Precision>>({{Precision::fp32, "fp32"},
+                                          {Precision::tf32, "tf32"},
+                                          {Precision::fp16, "fp16"},
+                                          {Precision::bf16, "bf16"}});
+}
 
 /// The work of one kernel, or of all kernels of an op, independent of the device. A roofline model
 /// computes times from it.
 struct OpWork {
   std::int64_t flops = 0;  ///< floating-point operations; a multiply-add is two
   Bytes traffic{};         ///< bytes read from and written to device memory
+  Precision precision = Precision::fp32;
+
+  bool none() const { return flops == 0 && traffic == Bytes{}; }
   friend bool operator==(const OpWork&, const OpWork&) = default;
 };
 
@@ -139,7 +160,18 @@ class OpGraph {
     return {kernels_.data() + kernels_begin_[index(v)],
             kernels_.data() + kernels_begin_[index(v) + 1]};
   }
-  OpWork work(OpId v) const;  ///< the sum of its kernels
+  OpWork work(OpId v) const;  ///< the sum of its kernels, in the precision of the first
+
+  /// The names of the lanes that the ops are in; the first is "compute".
+  const std::vector<std::string>& lanes() const { return lanes_; }
+  LaneId lane(OpId v) const { return ops_[v].lane; }
+  /// Whether all ops are in lane "compute" and none is a member of a collective.
+  bool plain() const { return lanes_.size() == 1 && collectives_.empty(); }
+  const IdVector<CollectiveId, Collective>& collectives() const {
+    return collectives_;
+  }  ///< by member
+  /// The collective that `v` is a member of, or no_collective.
+  CollectiveId collective_of(OpId v) const;
 
   /// The same graph with the times `compute` [num_ops] on devices of `kind`; they replace any times
   /// for `kind`. In a graph without device kinds they replace the one time per op.
@@ -183,6 +215,8 @@ class OpGraph {
   IdVector<TensorId, Duration> transfers_;         // empty, or [num_tensors]; < 0: not measured
   std::vector<OpWork> kernels_;                    // by op
   std::vector<std::uint32_t> kernels_begin_;       // empty, or [num_ops + 1], into kernels_
+  std::vector<std::string> lanes_{"compute"};
+  IdVector<CollectiveId, Collective> collectives_;  // by their first members
   bool free_controls_ = false;
 };
 
@@ -194,6 +228,7 @@ struct OpSpec {
   Bytes persistent{};
   Bytes temporary{};
   Phase phase = Phase::forward;
+  std::string_view lane = "compute";
 };
 
 /// Builds an OpGraph; every importer, generator and transform uses it. The ids that the builder
@@ -216,8 +251,11 @@ class OpGraphBuilder {
   /// of the first call is the kind of OpSpec::compute. An op without any call has its one time on
   /// all kinds; an op with calls was not measured on the kinds that they leave out.
   void set_compute(OpId op, std::string_view kind, std::optional<Duration> time);
-  /// Adds a kernel to `op`; ignored if `work` is zero.
+  /// Adds a kernel to `op`; ignored if `work` has neither flops nor traffic.
   void add_kernel(OpId op, OpWork work);
+  /// Makes `members` the members of one collective, in the order of its ranks; those in lane
+  /// "compute" go to lane "comm". `collective` says all but the members.
+  void add_collective(const Collective& collective, std::span<const OpId> members);
 
   std::size_t num_ops() const { return ops_.size(); }
   std::string_view name(OpId v) const;
@@ -225,19 +263,30 @@ class OpGraphBuilder {
   std::optional<OpId> find(std::string_view wanted) const;
 
   /// The graph. Ops are renumbered in topological order: of all ready ops, the one that was added
-  /// first comes first. `renumbered`, if given, receives the new id of each op, in the order in
-  /// which the ops were added.
-  /// Throws InputError if two ops have the same name, if there is a cycle (the message lists the
-  /// whole cycle), or if the sums of times or sizes do not fit in 62 bits.
+  /// first comes first. The members of a collective come one after the other: it is ready when all
+  /// of them are. `renumbered`, if given, receives the new id of each op, in the order in which the
+  /// ops were added.
+  /// Throws InputError if two ops have the same name; if there is a cycle, where a collective
+  /// counts as one op (the message lists the whole cycle); if an op is a member twice, or a member
+  /// has a time of its own; or if the sums of times or sizes do not fit in 62 bits.
   OpGraph build(IdVector<OpId, OpId>* renumbered = nullptr) &&;
 
  private:
   void index_name(OpId v);
   void check_names() const;
   void check_sums() const;
+  void check_collectives() const;
+  LaneId intern_lane(std::string_view name);
+  /// Per op the first member of its collective, or the op itself; empty without collectives.
+  IdVector<OpId, OpId> first_members() const;
   IdVector<OpId, OpId> topological_ids() const;
+  void refuse_cycle(const std::vector<Edge>& edges) const;
   void make_groups(OpGraph& graph, const IdVector<OpId, OpId>& new_id) const;
 
+  struct Meeting {
+    Collective collective;
+    std::vector<OpId> members;
+  };
   struct KindTime {
     OpId op;
     std::uint32_t kind;
@@ -263,6 +312,8 @@ class OpGraphBuilder {
   std::vector<Label> label_uses_;
   std::vector<std::string> device_kinds_;
   std::vector<KindTime> kind_times_;
+  std::vector<std::string> lanes_{"compute"};
+  std::vector<Meeting> meetings_;
   std::unordered_map<std::string, std::uint32_t> kind_ids_, label_ids_;  // text -> position
 };
 

@@ -82,6 +82,8 @@ class Unroller {
     find_members();
     for (std::size_t s = 0; s < stages_.devices.size(); ++s) add_passes(stages_.devices[s]);
     for (std::uint32_t i = 0; i < options_.micro_batches; ++i) copy_edges(i);
+    for (const auto* copies : {&copy_of_, &again_of_})
+      for (const std::vector<OpId>& copy_of : *copies) copy_collectives(copy_of);
     for (DevicePass& pass : passes_) find_ends(pass);
     end_empty_passes();
     keep_order();
@@ -145,7 +147,8 @@ class Unroller {
          .compute = op.compute,
          .persistent = persistent,
          .temporary = op.temporary,
-         .phase = op.phase});
+         .phase = op.phase,
+         .lane = graph_.lanes()[index(op.lane)]});
     Copy& c = copies_[copies_.push_back({v, pass.micro_batch, d, passes_.size() - 1})];
     for (const TensorId t : graph_.outputs(v)) {
       if (graph_.instant(t)) continue;
@@ -191,6 +194,19 @@ class Unroller {
       if (to_again != no_op) read(edge.tensor, near ? from_again : from, to_again);
       if (from == no_op || to == no_op) continue;
       read(edge.tensor, near && !is_forward(graph_, edge.dst) ? from_again : from, to);
+    }
+  }
+
+  void copy_collectives(const std::vector<OpId>& copy_of) {
+    for (const Collective& c : graph_.collectives()) {
+      std::vector<OpId> members;
+      for (const OpId v : c.member_ids())
+        if (copy_of[index(v)] != no_op) members.push_back(copy_of[index(v)]);
+      if (members.size() == c.members)
+        builder_.add_collective(c, members);
+      else if (!members.empty())
+        throw InputError(fmt::format("no pipeline: the {} of '{}' has members in different passes",
+                                     to_text(c.kind), graph_.name(c.first)));
     }
   }
 

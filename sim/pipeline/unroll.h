@@ -55,6 +55,9 @@ class UnrolledCosts final : public CostModel {
   Duration latency(TensorId t, DeviceId src, DeviceId dst) const override {
     return costs_.latency(unrolled_.tensor_origin[t], src, dst);
   }
+  Duration collective(const Collective& c, std::span<const DeviceId> devices) const override {
+    return costs_.collective(c, devices);
+  }
 
  private:
   const CostModel& costs_;

@@ -22,7 +22,9 @@ constexpr auto names_of(Transfers) {
 
 constexpr auto names_of(ReadyOrder) {
   return std::to_array<Named<ReadyOrder>>(
-      {{ReadyOrder::fifo, "fifo"}, {ReadyOrder::priority, "priority"}});
+      {{ReadyOrder::fifo, "fifo", "the one that became ready first"},
+       {ReadyOrder::priority, "priority", "the one with the largest priority"},
+       {ReadyOrder::program, "program", "each lane in recorded order, as a CUDA stream"}});
 }
 
 }  // namespace baechi

@@ -120,16 +120,32 @@ void check_bytes(const OpGraph& graph) {
     throw InputError(fmt::format("a step could move or hold more than 4 EiB: {}", sum.where));
 }
 
+/// Each collective over the first devices.
+Sum collective_times(const OpGraph& graph, const Cluster& cluster, const CostModel& costs) {
+  Sum sum;
+  const auto known = cluster.devices();
+  const std::vector<DeviceId> devices(known.begin(), known.end());
+  for (const Collective& c : graph.collectives()) {
+    const auto members = std::span(devices).first(std::min<std::size_t>(c.members, devices.size()));
+    sum.add(costs.collective(c, members).count(), [&] {
+      return fmt::format("{} of '{}', {}", to_text(c.kind), graph.name(c.first), to_text(c.bytes));
+    });
+  }
+  return sum;
+}
+
 }  // namespace
 
 void check_limits(const OpGraph& graph, const Cluster& cluster, const CostModel& costs) {
   check_bytes(graph);
   const Sum compute = compute_times(graph, cluster, costs);
   const Sum transfers = transfer_times(graph, cluster, costs);
-  if (saturated_sum(compute.total, transfers.total) < count_limit) return;
-  throw InputError(
-      fmt::format("a step could take more than 146 years: {}",
-                  compute.largest > transfers.largest ? compute.where : transfers.where));
+  const Sum collectives = collective_times(graph, cluster, costs);
+  if (saturated_sum(saturated_sum(compute.total, transfers.total), collectives.total) < count_limit)
+    return;
+  const auto by_largest = [](const Sum& a, const Sum& b) { return a.largest < b.largest; };
+  throw InputError(fmt::format("a step could take more than 146 years: {}",
+                               std::max({compute, transfers, collectives}, by_largest).where));
 }
 
 }  // namespace baechi

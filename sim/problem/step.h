@@ -41,9 +41,10 @@ struct OutOfMemory {
 
 /// Time and memory that the step used on one device.
 struct DeviceUse {
-  Duration busy{};      ///< time spent on computing; until the failure if out of memory
-  Bytes peak{};         ///< most memory in use at once
+  Duration busy{};  ///< time in which lane "compute" ran ops; until the failure if out of memory
+  Bytes peak{};     ///< most memory in use at once
   MemoryUse at_peak{};  ///< memory in use when the peak was first reached
+  Duration meeting{};   ///< time in which it ran collectives; until the failure if out of memory
 };
 
 struct StepResult {
@@ -52,12 +53,12 @@ struct StepResult {
   IdVector<DeviceId, DeviceUse> devices;  ///< [num_devices]
   Bytes moved{};                          ///< bytes of all transfers between devices
   std::size_t transfers = 0;              ///< number of transfers started
-  std::size_t events = 0;                 ///< number of op ends and transfer ends
+  std::size_t events = 0;  ///< number of ends of ops, of transfers and of collectives
 };
 
 /// Is told what happens in a step, and changes nothing. Calls come in the order of the engine's
 /// decisions, never concurrently. An op or transfer is reported when it starts, unless its request
-/// for memory failed.
+/// for memory failed. The members of a collective are reported as ops when it starts.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;

@@ -103,7 +103,8 @@ class Writer {
       metadata("process_sort_index", d, 0, fmt::format("\"sort_index\":{}", index(d)));
     }
     for (const DeviceId d : cluster_.devices()) {
-      write_compute(d);
+      for (std::size_t lane = 0; lane < graph_.lanes().size(); ++lane)
+        write_lane(d, static_cast<LaneId>(lane));
       write_transfers(d, true);
       write_transfers(d, false);
     }
@@ -119,12 +120,17 @@ class Writer {
     Span span;
   };
 
-  void write_compute(DeviceId device) {
+  void write_lane(DeviceId device, LaneId lane) {
     std::vector<Slice> slices;
     for (const auto& [op, on, start, end] : timeline_.ops()) {
-      if (on != device) continue;
+      if (on != device || graph_.lane(op) != lane) continue;
       const GroupId group = graph_.op(op).group;
-      std::string colour, group_name;
+      std::string colour, group_name, collective;
+      if (const CollectiveId c = graph_.collective_of(op); c != no_collective) {
+        const Collective& all = graph_.collectives()[c];
+        collective = fmt::format(",\"collective\":\"{}\",\"bytes\":{},\"ranks\":{}",
+                                 to_text(all.kind), all.bytes.count, all.ranks);
+      }
       if (group != no_group) {
         colour = fmt::format("\"cname\":\"{}\",",
                              group_colours[(index(group) - 1) % group_colours.size()]);
@@ -132,14 +138,14 @@ class Writer {
       }
       slices.push_back(
           {fmt::format(
-               "\"cat\":\"op\",{}\"name\":{},\"args\":{{\"op\":{},\"kind\":{},\"phase\":\"{}\"{},"
+               "\"cat\":\"op\",{}\"name\":{},\"args\":{{\"op\":{},\"kind\":{},\"phase\":\"{}\"{}{},"
                "\"persistent_bytes\":{},\"temporary_bytes\":{},\"output_bytes\":{}}}",
                colour, json_string(graph_.name(op)), index(op), json_string(graph_.kind(op)),
-               to_text(graph_.op(op).phase), group_name, graph_.op(op).persistent.count,
+               to_text(graph_.op(op).phase), group_name, collective, graph_.op(op).persistent.count,
                graph_.op(op).temporary.count, output_bytes(graph_, op).count),
            {start, end}});
     }
-    write_track(device, "compute", slices);
+    write_track(device, graph_.lanes()[index(lane)], slices);
   }
 
   void write_transfers(DeviceId device, bool sending) {
@@ -167,7 +173,8 @@ class Writer {
     for (std::size_t i = 0; i < num_lanes; ++i) {
       const std::string name =
           num_lanes == 1 ? std::string(track) : fmt::format("{} {}", track, i + 1);
-      metadata("thread_name", device, next_thread_ + i, fmt::format("\"name\":\"{}\"", name));
+      metadata("thread_name", device, next_thread_ + i,
+               fmt::format("\"name\":{}", json_string(name)));
       metadata("thread_sort_index", device, next_thread_ + i,
                fmt::format("\"sort_index\":{}", next_thread_ + i));
     }

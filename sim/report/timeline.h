@@ -55,8 +55,8 @@ struct Span {
 std::vector<std::size_t> lanes(const std::vector<Span>& spans);
 
 /// The timeline as Chrome trace events, gzipped if `path` ends in ".gz". Each device is a process
-/// with the tracks compute, send and receive (more lanes of them where slices overlap) and memory
-/// by kind; a transfer is on its sender's and on its receiver's track. An op of a colocation group
+/// with a track for each lane of the graph, send and receive (more of them where slices overlap) and
+/// memory by kind; a transfer is on its sender's and on its receiver's track. An op of a colocation group
 /// has the group's name and colour (`cname`). `result` says whether and when memory ran out. The
 /// file is written under another name, then renamed. Throws InputError if the file cannot be
 /// created, std::runtime_error if it cannot be written to the end.

@@ -72,6 +72,7 @@ class Merging {
     }
     sum.persistent += op.persistent;
     sum.temporary = std::max(sum.temporary, op.temporary);
+    if (!graph_.plain()) refuse_mixing(v);
     if (!whole(v)) return;
     BAECHI_CHECK(op.group == graph_.op(leader(v)).group, "'{}' and '{}' are of two groups",
                  graph_.name(v), graph_.name(leader(v)));
@@ -79,6 +80,18 @@ class Merging {
     sum.phase = std::min(sum.phase, op.phase);
     if (sum.forward == no_op && op.forward != no_op && leader(op.forward) != leader(v))
       sum.forward = leader(op.forward);
+  }
+
+  /// Ops are merged within their lane, and members of collectives are not.
+  void refuse_mixing(OpId v) const {
+    const OpId l = leader(v);
+    if (l == v) return;
+    const auto member = [this](OpId op) { return graph_.collective_of(op) != no_collective; };
+    if (graph_.lane(l) == graph_.lane(v) && !member(l) && !member(v)) return;
+    throw InputError(
+        fmt::format("'{}' and '{}' cannot be merged: {}", graph_.name(l), graph_.name(v),
+                    graph_.lane(l) == graph_.lane(v) ? "one is a member of a collective"
+                                                     : "they are in different lanes"));
   }
 
   /// Whether `e` becomes an edge of the merged graph.
@@ -131,7 +144,8 @@ class Merging {
                                 .compute = kinds.empty() ? time(v, 0) : Duration::zero(),
                                 .persistent = sum.persistent,
                                 .temporary = sum.temporary,
-                                .phase = sum.phase});
+                                .phase = sum.phase,
+                                .lane = graph_.lanes()[index(graph_.lane(v))]});
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       const Duration total = time(v, k);
       builder_.set_compute(sum.made, kinds[k],
@@ -174,6 +188,7 @@ class Merging {
     for (const Sum& sum : sums_)
       if (sum.made != no_op && sum.phase != Phase::forward && sum.forward != no_op)
         builder_.set_forward(sum.made, sums_[sum.forward].made);
+    add_collectives();
     IdVector<OpId, OpId> renumbered;
     OpGraph merged = std::move(builder_).build(&renumbered);
     Transformed result;
@@ -188,6 +203,19 @@ class Merging {
     result.graph = merged.with_groups(group, names);
     if (graph_.free_controls()) result.graph = result.graph.with_free_controls();
     return result;
+  }
+
+  void add_collectives() {
+    for (const Collective& c : graph_.collectives()) {
+      std::vector<OpId> members;
+      for (const OpId v : c.member_ids())
+        if (leader(v) != no_op) members.push_back(sums_[v].made);
+      if (members.size() == c.members)
+        builder_.add_collective(c, members);
+      else if (!members.empty())
+        throw InputError(fmt::format("the {} of '{}' cannot lose some of its members",
+                                     to_text(c.kind), graph_.name(c.first)));
+    }
   }
 
   const OpGraph& graph_;

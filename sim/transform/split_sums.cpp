@@ -40,6 +40,11 @@ class SplitSums final : public Transform {
           builder_.colocate(made_[v], graph_.group_name(graph_.op(v).group));
       }
       for (const auto& [whole, part] : parts_) builder_.add_edge(part.sum, made_[whole.first]);
+      for (const Collective& c : graph_.collectives()) {
+        std::vector<OpId> members;
+        for (const OpId v : c.member_ids()) members.push_back(made_[v]);
+        builder_.add_collective(c, members);
+      }
       PlacedStep step;
       IdVector<OpId, OpId> renumbered;
       step.graph = std::move(builder_).build(&renumbered);
@@ -100,15 +105,17 @@ class SplitSums final : public Transform {
            .compute = kinds.empty() ? Duration{scaled(op.compute.count())} : Duration{},
            .persistent = whole ? op.persistent : Bytes{},
            .temporary = op.temporary,
-           .phase = op.phase});
+           .phase = op.phase,
+           .lane = graph_.lanes()[index(op.lane)]});
       for (std::size_t k = 0; k < kinds.size(); ++k) {
         const auto time = graph_.compute(v, k);
         builder_.set_compute(made, kinds[k],
                              time ? std::optional(Duration{scaled(time->count())}) : std::nullopt);
       }
       for (const OpWork& kernel : graph_.kernels(v))
-        builder_.add_kernel(
-            made, {.flops = scaled(kernel.flops), .traffic = {scaled(kernel.traffic.count)}});
+        builder_.add_kernel(made, {.flops = scaled(kernel.flops),
+                                   .traffic = {scaled(kernel.traffic.count)},
+                                   .precision = kernel.precision});
       return made;
     }
 

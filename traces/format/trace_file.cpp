@@ -76,6 +76,10 @@ void put_kernels(fmt::memory_buffer& out, std::span<const OpWork> kernels) {
     put(out, kernel.flops);
     put(out, ", \"traffic_bytes\": ");
     put(out, kernel.traffic.count);
+    if (kernel.precision != Precision::fp32) {
+      put(out, ", \"precision\": ");
+      append_json_string(out, to_text(kernel.precision));
+    }
     put(out, "}");
   }
   put(out, "]");
@@ -92,6 +96,10 @@ void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   if (op.forward != no_op) {
     put(out, ", \"forward\": ");
     append_json_string(out, graph.name(op.forward));
+  }
+  if (op.lane != compute_lane) {
+    put(out, ", \"lane\": ");
+    append_json_string(out, graph.lanes()[index(op.lane)]);
   }
   put(out, ", \"compute_us\": ");
   put_compute(out, graph, v);
@@ -139,6 +147,31 @@ void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control, cons
   if (!first) put(out, "\n ");
 }
 
+void put_collectives(fmt::memory_buffer& out, const OpGraph& graph) {
+  if (graph.collectives().empty()) return;
+  put(out, ",\n \"collectives\": [");
+  for (const Collective& c : graph.collectives()) {
+    put(out,
+        c.first == graph.collectives().begin()->first ? "\n  {\"kind\": " : ",\n  {\"kind\": ");
+    append_json_string(out, to_text(c.kind));
+    const auto put_number = [&](std::string_view key, std::int64_t value) {
+      put(out, key);
+      put(out, value);
+    };
+    put_number(", \"bytes\": ", c.bytes.count);
+    put_number(", \"ranks\": ", c.ranks);
+    if (c.nodes != 0) put_number(", \"nodes\": ", c.nodes);
+    if (c.sharing != 1) put_number(", \"sharing\": ", c.sharing);
+    put(out, ", \"ops\": [");
+    for (const OpId v : c.member_ids()) {
+      if (v != c.first) put(out, ", ");
+      append_json_string(out, graph.name(v));
+    }
+    put(out, "]}");
+  }
+  put(out, "\n ]");
+}
+
 /// Hands the text of the trace file to `sink`, piece by piece.
 void put_trace(const Trace& trace, const TextSink& sink) {
   fmt::memory_buffer out;
@@ -166,32 +199,31 @@ void put_trace(const Trace& trace, const TextSink& sink) {
   put_edges(out, trace.graph, false, written);
   put(out, "],\n \"controls\": [");
   put_edges(out, trace.graph, true, written);
-  put(out, "]}\n");
+  put(out, "]");
+  put_collectives(out, trace.graph);
+  put(out, "}\n");
   hand_over();
 }
 
 // Reading.
 
-constexpr std::string_view file_names[] = {"format", "version", "ops",   "name",
-                                           "source", "batch",   "edges", "controls"};
+constexpr std::string_view file_names[] = {"format", "version", "ops",      "name",       "source",
+                                           "batch",  "edges",   "controls", "collectives"};
 constexpr JsonKeys file_keys{"a trace", file_names, 3};
-constexpr std::string_view op_names[] = {"name",
-                                         "kind",
-                                         "phase",
-                                         "forward",
-                                         "compute_us",
-                                         "temporary_bytes",
-                                         "persistent_bytes",
-                                         "kernels",
-                                         "colocation",
-                                         "outputs"};
+constexpr std::string_view op_names[] = {
+    "name",    "kind",       "phase",           "forward",
+    "lane",    "compute_us", "temporary_bytes", "persistent_bytes",
+    "kernels", "colocation", "outputs"};
 constexpr JsonKeys op_keys{"an op", op_names, 1};
-constexpr std::string_view kernel_names[] = {"flops", "traffic_bytes"};
+constexpr std::string_view kernel_names[] = {"flops", "traffic_bytes", "precision"};
 constexpr JsonKeys kernel_keys{"a kernel", kernel_names, 0};
 constexpr std::string_view output_names[] = {"bytes", "transfer_us", "reference"};
 constexpr JsonKeys output_keys{"an output", output_names, 1};
 constexpr std::string_view edge_names[] = {"from", "to", "output"};
 constexpr JsonKeys edge_keys{"an edge", edge_names, 2};
+constexpr std::string_view collective_names[] = {"kind",  "bytes", "ops",
+                                                 "ranks", "nodes", "sharing"};
+constexpr JsonKeys collective_keys{"a collective", collective_names, 3};
 constexpr JsonKeys control_keys{"a control", std::span(edge_names).first(2), 2};
 
 /// The time in a text such as "12.5": microseconds with at most three decimals, as put_us() writes.
@@ -239,6 +271,10 @@ class TraceReader {
     std::int64_t output = 0;
     bool control = false;
   };
+  struct FileCollective {
+    Collective collective;
+    std::vector<Kept> ops;
+  };
   struct Output {
     Bytes size;
     std::optional<Duration> transfer;
@@ -250,6 +286,8 @@ class TraceReader {
   void read_output(Json value);
   void read_kernel(Json value);
   void read_edge(Json value, bool control);
+  void read_collective(Json value);
+  void add_collectives();
   static Reference reference(Json value) { return {value.string(), value.offset()}; }
   Kept kept(const Reference& r) { return {std::string(r.name), file_.place(r.where)}; }
   std::optional<OpId> find(std::string_view name);
@@ -267,6 +305,7 @@ class TraceReader {
   bool have_ops_ = false;
   std::vector<FileEdge<Kept>> waiting_;          // edges that the file has before its ops
   std::vector<std::pair<OpId, Kept>> forwards_;  // `forward` of an op that the file has later
+  std::vector<FileCollective> collectives_;
   std::size_t unresolved_ = 0;
   // The op being read: time by device kind.
   std::vector<std::pair<std::string_view, std::optional<Duration>>> times_;
@@ -308,8 +347,10 @@ void TraceReader::read_kernel(Json value) {
   value.object(kernel_keys, [&](std::string_view key, Json v) {
     if (key == "flops")
       kernel.flops = v.whole();
-    else
+    else if (key == "traffic_bytes")
       kernel.traffic = {v.whole()};
+    else
+      kernel.precision = v.one_of<Precision>();
   });
   kernels_.push_back(kernel);
 }
@@ -331,6 +372,8 @@ void TraceReader::read_op(Json value) {
       op.phase = v.one_of<Phase>();
     } else if (key == "forward") {
       forward = reference(v);
+    } else if (key == "lane") {
+      op.lane = v.string();
     } else if (key == "compute_us") {
       read_compute(v, op);
     } else if (key == "temporary_bytes") {
@@ -376,6 +419,44 @@ void TraceReader::read_edge(Json value, bool control) {
     add(edge);
   else
     waiting_.push_back({kept(edge.from), kept(edge.to), edge.output, control});
+}
+
+void TraceReader::read_collective(Json value) {
+  FileCollective c;
+  value.object(collective_keys, [&](std::string_view key, Json v) {
+    const auto number = [&](std::uint32_t& to) {
+      const std::int64_t n = v.whole();
+      constexpr std::uint32_t most = 1U << 24U;
+      if (n > most) v.is_not(fmt::format("a number up to {}", most));
+      to = static_cast<std::uint32_t>(std::min<std::int64_t>(n, most));
+    };
+    if (key == "kind")
+      c.collective.kind = v.one_of<CollectiveKind>();
+    else if (key == "bytes")
+      c.collective.bytes = {v.whole()};
+    else if (key == "ranks")
+      number(c.collective.ranks);
+    else if (key == "nodes")
+      number(c.collective.nodes);
+    else if (key == "sharing")
+      number(c.collective.sharing);
+    else
+      v.list([&](Json op) { c.ops.push_back(kept(reference(op))); });
+  });
+  if (c.collective.sharing == 0)
+    value.mistake("sharing: 0, but the collective itself counts: 1 or more");
+  if (c.ops.empty()) value.mistake("a collective without ops");
+  collectives_.push_back(std::move(c));
+}
+
+void TraceReader::add_collectives() {
+  for (const FileCollective& c : collectives_) {
+    std::vector<OpId> members;
+    for (const Kept& op : c.ops)
+      if (const auto v = resolve(op, "ops")) members.push_back(*v);
+    if (members.size() == c.ops.size() && !members.empty())
+      builder_.add_collective(c.collective, members);
+  }
 }
 
 /// builder_.find(name) with two shortcuts, because a look-up in the table of all names waits for
@@ -439,6 +520,8 @@ Trace TraceReader::read() {
     } else if (key == "ops") {
       v.list([&](Json op) { read_op(op); });
       have_ops_ = true;
+    } else if (key == "collectives") {
+      v.list([&](Json collective) { read_collective(collective); });
     } else {
       if (have_ops_) add_waiting();
       v.list([&, control = key == "controls"](Json edge) { read_edge(edge, control); });
@@ -447,6 +530,7 @@ Trace TraceReader::read() {
   add_waiting();
   for (const auto& [op, forward] : forwards_)
     if (const auto v = resolve(forward, "forward")) builder_.set_forward(op, *v);
+  add_collectives();
   file_.finish();
   first_tensor_ = {};
   trace.graph = build_graph(std::move(builder_), path_);

@@ -1,4 +1,4 @@
-/// A set of devices as a bit mask, walked in ascending order.
+/// A set of ids as a bit mask, walked in ascending order.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -10,20 +10,21 @@
 
 namespace baechi {
 
-class DeviceSet {
+template <class Id>
+class IdSet {
  public:
-  explicit DeviceSet(std::size_t num_devices = 0)
-      : wide_(num_devices > 64), rest_(wide_ ? (num_devices - 1) / 64 : 0, 0) {}
+  /// For ids below `size`.
+  explicit IdSet(std::size_t size = 0) : wide_(size > 64), rest_(wide_ ? (size - 1) / 64 : 0, 0) {}
 
   bool empty() const {
     return first_ == 0 &&
            (!wide_ || std::ranges::all_of(rest_, [](std::uint64_t w) { return w == 0; }));
   }
-  void insert(DeviceId d) {
+  void insert(Id d) {
     std::uint64_t& word = !wide_ || index(d) < 64 ? first_ : rest_[index(d) / 64 - 1];
     word |= std::uint64_t{1} << (index(d) % 64);
   }
-  void insert(const DeviceSet& other) {
+  void insert(const IdSet& other) {
     first_ |= other.first_;
     if (!wide_) return;
     for (std::size_t i = 0; i < rest_.size(); ++i) rest_[i] |= other.rest_[i];
@@ -32,7 +33,7 @@ class DeviceSet {
     first_ = 0;
     for (std::uint64_t& w : rest_) w = 0;
   }
-  /// Calls `visit` for each device, after taking it out; those inserted meanwhile are not promised
+  /// Calls `visit` for each id, after taking it out; those inserted meanwhile are not promised
   /// to be visited.
   void drain(auto visit) {
     drain(first_, 0, visit);
@@ -43,12 +44,14 @@ class DeviceSet {
  private:
   static void drain(std::uint64_t& word, std::size_t base, auto& visit) {
     for (std::uint64_t w = std::exchange(word, 0); w != 0; w &= w - 1)
-      visit(static_cast<DeviceId>(base + static_cast<std::size_t>(std::countr_zero(w))));
+      visit(static_cast<Id>(base + static_cast<std::size_t>(std::countr_zero(w))));
   }
 
-  std::uint64_t first_ = 0;  // in the set itself: most clusters need no more
+  std::uint64_t first_ = 0;  // in the set itself: most need no more
   bool wide_;
   std::vector<std::uint64_t> rest_;
 };
+
+using DeviceSet = IdSet<DeviceId>;
 
 }  // namespace baechi
