@@ -177,12 +177,12 @@ const RunResult* ResultTable::best(std::size_t column) const {
 }
 
 std::string ResultTable::figure() const {
-  return measure == default_measure ? "step time"
-                                    : measure + unit.substr(std::min(unit.find(' '), unit.size()));
+  return is_step_time() ? "step time"
+                        : measure + unit.substr(std::min(unit.find(' '), unit.size()));
 }
 
 std::string ResultTable::title() const {
-  return measure == default_measure ? "" : ", " + figure();
+  return is_step_time() ? "" : ", " + figure();
 }
 
 bool ResultTable::has_peaks() const {

@@ -22,6 +22,7 @@ struct ResultTable {
 
   /// The run with the least value; ties: the first. Null if no run is ok.
   const RunResult* best(std::size_t column) const;
+  bool is_step_time() const { return measure == default_measure; }
   /// What the values are: "step time", "max_load per sample".
   std::string figure() const;
   /// What follows the graph in a title: ", " and the figure; "" of step times.
