@@ -1,6 +1,9 @@
 #include "placers/registry.h"
 
+#include <fmt/format.h>
+
 #include "placers/adjust.h"
+#include "sim/error.h"
 #include "sim/find_entry.h"
 
 namespace baechi {
@@ -53,7 +56,8 @@ std::span<const PlacerEntry> placers() {
        .source = "whoever wrote it",
        .make = make_expert,
        .memory = ignored,
-       .needs = "file, rules, rule_file or default"},
+       .needs = "file, rules, rule_file or default",
+       .any_collective = true},
       {.name = "least_loaded",
        .summary = "each op or group where the sum of op times stays least",
        .source = "Graham, SIAM J. Appl. Math. 1969",
@@ -88,35 +92,41 @@ std::span<const PlacerEntry> placers() {
        .summary = "the pipeline of least max_load",
        .source = "Tarnawski et al., NeurIPS 2020, throughput",
        .make = make_exact_dp,
-       .memory = weights},
+       .memory = weights,
+       .one_lane = true},
       {.name = "linearized_dp",
        .summary = "the same along lines of all ops, quickly",
        .source = "Tarnawski et al., NeurIPS 2020, linearization",
        .make = make_linearized_dp,
        .memory = weights,
-       .quick_ops = 5'000},
+       .quick_ops = 5'000,
+       .one_lane = true},
       {.name = "mip_max_load",
        .summary = "the split of least max_load by integer programming",
        .source = "Tarnawski et al., NeurIPS 2020, throughput",
        .make = make_mip_max_load,
-       .memory = weights},
+       .memory = weights,
+       .one_lane = true},
       {.name = "greedy_latency",
        .summary = "accelerators filled in turn, cores take the rest",
        .source = "Tarnawski et al., NeurIPS 2020, latency",
        .make = make_greedy_latency,
        .memory = weights,
-       .quick_ops = any},
+       .quick_ops = any,
+       .one_lane = true},
       {.name = "mip_latency",
        .summary = "the placement of least latency by integer programming",
        .source = "Tarnawski et al., NeurIPS 2020, latency",
        .make = make_mip_latency,
-       .memory = weights},
+       .memory = weights,
+       .one_lane = true},
       {.name = "pipedream",
        .summary = "biconnected parts, then as linearized_dp",
        .source = "PipeDream, SOSP 2019; Tarnawski et al., NeurIPS 2020",
        .make = make_pipedream,
        .memory = weights,
-       .quick_ops = 25'000},
+       .quick_ops = 25'000,
+       .one_lane = true},
       {.name = "local_search",
        .summary = "descents of max_load from random splits",
        .source = "Tarnawski et al., NeurIPS 2020, baselines",
@@ -150,15 +160,53 @@ std::span<const PlacerEntry> placers() {
   return table;
 }
 
-std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options) {
-  return with_adjuster(entry.make(options), options);
+std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& graph) {
+  if (graph.plain()) return std::nullopt;
+  if (entry.one_lane)
+    return fmt::format(
+        "{0} cannot place this graph: it has lanes or collectives, and {0} knows devices that run "
+        "one op at a time only",
+        entry.name);
+  if (entry.any_collective) return std::nullopt;
+  for (const Collective& c : graph.collectives())
+    if (c.members > 1)
+      return fmt::format(
+          "{} cannot place this graph: the {} members of the {} of '{}' need different devices; "
+          "'expert' can place it, by a file or by rules",
+          entry.name, c.members, to_text(c.kind), graph.name(c.first));
+  return std::nullopt;
 }
 
 namespace {
 
+/// A placer that refuses graphs which its entry says it cannot place.
+class Suited final : public Placer {
+ public:
+  Suited(const PlacerEntry& entry, std::unique_ptr<Placer> placer)
+      : entry_(entry), placer_(std::move(placer)) {}
+
+  Placement place(const Problem& problem, std::uint64_t seed) const override {
+    return place_watched(problem, seed, {});
+  }
+  Placement place_watched(const Problem& problem, std::uint64_t seed,
+                          const Watcher& watcher) const override {
+    if (const auto why = refusal(entry_, problem.graph)) throw InputError(*why);
+    return placer_->place_watched(problem, seed, watcher);
+  }
+  bool can_stop() const override { return placer_->can_stop(); }
+
+ private:
+  const PlacerEntry& entry_;
+  std::unique_ptr<Placer> placer_;
+};
+
 constexpr std::string_view program = "exec:";
 
 }  // namespace
+
+std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options) {
+  return with_adjuster(std::make_unique<Suited>(entry, entry.make(options)), options);
+}
 
 const PlacerEntry& placer_entry(std::string_view name, const std::string& where) {
   return find_entry(placers(), "placer", name.starts_with(program) ? "exec" : name, where);

@@ -2,7 +2,9 @@
 /// in registry.cpp and one line of CMake.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "placers/placer.h"
@@ -44,12 +46,19 @@ struct PlacerEntry {
   /// on layered graphs, and on GNMT of 18,000 ops.
   std::size_t quick_ops = 0;
   std::string_view needs{};  ///< the one option that make() requires; "" for none
+  /// Refuses graphs with lanes or collectives: it proves what holds for devices that run one op at
+  /// a time. The others place such graphs as if there were one lane, for an engine that knows.
+  bool one_lane = false;
+  bool any_collective = false;  ///< else refuses collectives of several members
 };
 std::span<const PlacerEntry> placers();
 
 /// The entry called `name`, or the entry of exec if `name` is exec:PATH. Throws InputError on an
 /// unknown name. `where` says in messages where the name is written.
 const PlacerEntry& placer_entry(std::string_view name, const std::string& where = {});
+
+/// Why a placer of `entry` refuses `graph`; nothing if it does not.
+std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& graph);
 
 /// Makes the placer of `entry`, with the option `adjust`, which all placers have.
 std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options);

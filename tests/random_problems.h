@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/problem/engine_names.h"
 #include "sim/problem/problem.h"
 #include "sim/random.h"
 
@@ -23,18 +24,18 @@ inline Cluster with_memory(const Cluster& cluster, DeviceId changed, Bytes memor
 
 /// Every combination of the engine options under Semantics::event, with memory enforced.
 inline std::vector<EngineOptions> all_engines() {
-  std::vector<EngineOptions> all;
+  std::vector<EngineOptions> engines;
   for (const Transfers transfers :
        {Transfers::sequential, Transfers::parallel, Transfers::duplex, Transfers::shared}) {
-    for (const ReadyOrder queue : {ReadyOrder::fifo, ReadyOrder::priority}) {
+    for (const ReadyOrder queue : all<ReadyOrder>()) {
       for (const bool cache : {true, false}) {
         for (const bool overlap : {true, false})
-          all.push_back(
+          engines.push_back(
               {.transfers = transfers, .queue = queue, .cache_tensors = cache, .overlap = overlap});
       }
     }
   }
-  return all;
+  return engines;
 }
 
 /// The shape of a random graph.
@@ -42,10 +43,25 @@ struct GraphShape {
   std::uint32_t ops = 1;     ///< number of ops
   std::uint32_t degree = 4;  ///< largest number of edges into an op
   std::uint32_t reach = 60;  ///< an op reads only from this many ops before it
+  std::uint32_t lanes = 1;   ///< number of lanes
+  std::uint32_t ranks = 0;   ///< members of each collective; about every tenth op is a member
 };
+
+/// Makes ops of no time, without edges among them, members of collectives of `ranks` members.
+inline void add_collectives(OpGraphBuilder& b, std::uint32_t ranks,
+                            const std::vector<OpId>& members, Random& random) {
+  for (std::size_t i = 0; i + ranks <= members.size(); i += ranks) {
+    const auto kind = static_cast<CollectiveKind>(random.below(5));
+    b.add_collective(
+        {.kind = kind, .bytes = Bytes{random.below(300)}, .ranks = ranks * (1 + random.below(2))},
+        std::span(members).subspan(i, ranks));
+  }
+}
 
 inline OpGraph random_graph(GraphShape shape, Random& random) {
   OpGraphBuilder b;
+  constexpr std::string_view lanes[] = {"compute", "host", "copy"};
+  std::vector<OpId> members;
   const std::uint32_t longest = random.below(2) == 0 ? 4 : 1000;  // few values: ties
   const bool measured = random.below(3) == 0;
   const bool grouped = random.below(3) == 0;
@@ -55,13 +71,19 @@ inline OpGraph random_graph(GraphShape shape, Random& random) {
     const auto bytes = [&](std::uint32_t out_of) {
       return random.below(out_of) == 0 ? Bytes{} : Bytes{random.below(200)};
     };
+    // The members of one collective follow each other and do not read each other.
+    const std::size_t gathered = shape.ranks == 0 ? 0 : members.size() % shape.ranks;
+    const bool member = shape.ranks > 0 && (gathered > 0 || random.below(10) == 0);
     const OpId v = b.add_op({.name = "op" + std::to_string(i),
-                             .compute = Duration{random.below(longest)},
+                             .compute = Duration{member ? 0 : random.below(longest)},
                              .persistent = bytes(2),
-                             .temporary = bytes(2)});
-    const std::uint32_t before = std::min(i, shape.reach);
+                             .temporary = bytes(2),
+                             .lane = lanes[shape.lanes == 1 ? 0 : random.below(shape.lanes)]});
+    if (member) members.push_back(v);
+    const auto skipped = static_cast<std::uint32_t>(member ? gathered : 0);
+    const std::uint32_t before = std::min(i - skipped, shape.reach);
     for (std::uint32_t k = random.below(shape.degree + 1); before > 0 && k > 0; --k) {
-      const OpId u{i - 1 - random.below(before)};
+      const OpId u{i - skipped - 1 - random.below(before)};
       const std::vector<TensorId>& tensors = outputs[index(u)];
       if (tensors.empty() || random.below(10) == 0)
         b.add_control(u, v);
@@ -74,8 +96,10 @@ inline OpGraph random_graph(GraphShape shape, Random& random) {
       if (measured && random.below(2) == 0) b.set_transfer(t, Duration{random.below(300)});
       outputs.back().push_back(t);
     }
-    if (grouped && random.below(3) == 0) b.colocate(v, "g" + std::to_string(random.below(6)));
+    if (grouped && !member && random.below(3) == 0)
+      b.colocate(v, "g" + std::to_string(random.below(6)));
   }
+  if (shape.ranks > 0) add_collectives(b, shape.ranks, members, random);
   OpGraph graph = std::move(b).build();
   return random.below(4) == 0 ? graph.with_free_controls() : std::move(graph);
 }
@@ -115,6 +139,10 @@ inline Placement random_placement(const OpGraph& graph, const Cluster& cluster, 
     p.device[v] = before.empty() || random.below(spread) == 0 ? any() : p.device[before[0]];
     if (graph.op(v).group != no_group) p.device[v] = of_group[index(graph.op(v).group)];
   }
+  for (const Collective& c : graph.collectives())
+    for (const OpId v : c.member_ids())
+      p.device[v] = static_cast<DeviceId>((index(v) - index(c.first) + index(p.device[c.first])) %
+                                          cluster.num_devices());
   if (random.below(3) > 0) {
     for ([[maybe_unused]] const OpId v : graph.ops())
       p.priority.push_back(static_cast<std::int32_t>(random.below(7)) - 3);

@@ -200,6 +200,7 @@ class Shares {
 }  // namespace
 
 Duration communication_bound(const Problem& p) {
+  if (!p.graph.plain()) return Duration{};
   const IdVector<OpId, Duration> least = least_times(p);
   SctGraph sct{.compute = {least.begin(), least.end()}, .edges = edges_of(p)};
   std::vector<LeastTwo> children(p.graph.num_ops()), parents(p.graph.num_ops());
@@ -214,6 +215,7 @@ Duration communication_bound(const Problem& p) {
 }
 
 Duration shared_bound(const Problem& problem, Limits limits) {
+  if (!problem.graph.plain()) return Duration{};
   return Shares(problem, limits).bound();
 }
 

@@ -1,5 +1,6 @@
 /// Bounds that take a linear program: no placement is better. Beside the quick ones of
-/// sim/cluster/bounds.h, and at least as good as the two they extend.
+/// sim/problem/bounds.h, and at least as good as the two they extend. Of a graph with lanes or
+/// collectives they say nothing: both times are 0.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -70,6 +70,8 @@ std::vector<Candidate> Portfolio::ask(const Problem& problem, const Objective& o
   oneapi::tbb::parallel_for(std::size_t{0}, members_.size(), [&](std::size_t i) {
     if (problem.graph.num_ops() > members_[i].most_ops) return;
     if (i > 0 && Clock::now() >= until) return;
+    const std::string& name = members_[i].name;
+    if (name != "start" && refusal(placer_entry(name), problem.graph)) return;
     try {
       Placement placement = members_[i].placer->place(problem, seed);
       const Score score = objective.score(problem, placement);

@@ -1,6 +1,7 @@
 #include "scenarios/cli/interrupt.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -36,6 +37,7 @@ struct sigaction handle(int signal, void (*handler)(int)) {
 }
 
 void watch(const std::stop_token& stop, const std::string& first_answer) {
+  pthread_setname_np(pthread_self(), "interrupts");
   while (!stop.stop_requested() && !wanted_flag)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   if (wanted_flag) fmt::print(stderr, "\ninterrupted: {} (again: stop at once)\n", first_answer);

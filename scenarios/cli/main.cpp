@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
 #include "sim/error.h"
+#include "sim/host_memory.h"
 #include "sim/text.h"
 
 namespace baechi {
@@ -214,6 +216,14 @@ void limit_memory() {
   setrlimit(RLIMIT_DATA, &limit);
 }
 
+/// Ends the program without the exit handlers of libraries: OpenBLAS's asks for memory again and
+/// again, for ever.
+[[noreturn]] void give_up(std::string_view message) {
+  complain(message);
+  std::fflush(nullptr);
+  std::_Exit(internal_failure);
+}
+
 }  // namespace
 }  // namespace baechi
 
@@ -231,8 +241,9 @@ int main(int argc, char** argv) {
     complain(explain(mistake));
     return users_mistake;
   } catch (const std::bad_alloc&) {
-    complain("baechi: out of host memory");
-    return internal_failure;
+    give_up("baechi: out of host memory");
+  } catch (const HostMemoryError& failure) {
+    give_up(fmt::format("baechi: {}", failure.what()));
   } catch (const std::exception& failure) {
     complain(fmt::format("baechi: {}", failure.what()));
     return internal_failure;

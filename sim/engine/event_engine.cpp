@@ -231,10 +231,12 @@ class EventEngine final : public Simulator::Engine {
   }
 
   void end_collective(CollectiveId c) {
-    for (const OpId v : source_.collectives()[c].member_ids()) {
+    const Collective& collective = source_.collectives()[c];
+    for (const OpId v : collective.member_ids()) {
       --devices_[ops_[v].device].meetings;
       end_op(slot(v));
     }
+    result_.events += collective.members - 1;
   }
 
   /// Tensor `t` is complete on `src`: readers there have it, the others get copies sent.
@@ -399,7 +401,8 @@ class EventEngine final : public Simulator::Engine {
 
   void start_op(SlotId s, OpId v) {
     const DeviceId d = lanes_[s].device;
-    if (!take_memory(v, d)) return;
+    if (!request_memory(v)) return;
+    take_memory(v);
     Duration time = graph_.compute(v, d);
     if (devices_[d].meetings > 0 && s == computing_slot(d))
       time = stretched(time, options_.disturbed);
@@ -408,18 +411,18 @@ class EventEngine final : public Simulator::Engine {
     graph_.prefetch_end(v);
   }
 
-  /// Takes the memory for the outputs and the workspace of `v`. Returns false if they do not fit,
-  /// which ends the run.
-  bool take_memory(OpId v, DeviceId d) {
+  /// Whether the outputs and the workspace of `v` fit on its device; if not, the run is over.
+  bool request_memory(OpId v) {
     if (!options_.count_memory) return true;
-    Device& device = devices_[d];
-    const Bytes outputs = graph_.output_bytes(v);
-    const Bytes temporary = graph_.temporary(v);
-    if (!request(d, outputs + temporary, v, std::nullopt)) return false;
-    device.memory.take(MemoryKind::outputs, outputs);
-    device.memory.take(MemoryKind::workspace, temporary);
+    return request(ops_[v].device, graph_.output_bytes(v) + graph_.temporary(v), v, std::nullopt);
+  }
+
+  void take_memory(OpId v) {
+    if (!options_.count_memory) return;
+    const DeviceId d = ops_[v].device;
+    devices_[d].memory.take(MemoryKind::outputs, graph_.output_bytes(v));
+    devices_[d].memory.take(MemoryKind::workspace, graph_.temporary(v));
     memory_changed(d);
-    return true;
   }
 
   void run(SlotId s, OpId v, Duration time) {
@@ -438,20 +441,19 @@ class EventEngine final : public Simulator::Engine {
       const auto members = source_.collectives()[c].member_ids();
       const auto free = [this](OpId v) { return lanes_[slot(v)].running == no_op; };
       if (result_.oom || !std::ranges::all_of(members, free)) return false;
-      start_collective(c);
-      return true;
+      return start_collective(c);
     });
   }
 
-  void start_collective(CollectiveId c) {
+  /// Returns false if a member's memory does not fit, which ends the run.
+  bool start_collective(CollectiveId c) {
     const Collective& collective = source_.collectives()[c];
     meeting_devices_.clear();
     bool overlaps = false;
     for (const OpId v : collective.member_ids()) {
-      const DeviceId d = ops_[v].device;
-      if (!take_memory(v, d)) return;
-      meeting_devices_.push_back(d);
-      overlaps |= computes(d);
+      if (!request_memory(v)) return false;
+      meeting_devices_.push_back(ops_[v].device);
+      overlaps |= computes(ops_[v].device);
     }
     Duration time = costs_.collective(collective, meeting_devices_);
     if (overlaps) time = stretched(time, options_.overlapped);
@@ -459,9 +461,11 @@ class EventEngine final : public Simulator::Engine {
       Device& device = devices_[ops_[v].device];
       ++device.meetings;
       device.meeting += time;
+      take_memory(v);
       run(slot(v), v, time);
     }
     events_.push(now_ + time, meeting_bit | index(c));
+    return true;
   }
 
   static Duration stretched(Duration time, double factor) {

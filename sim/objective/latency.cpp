@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/error.h"
 #include "sim/objective/objective.h"
 #include "sim/problem/mean_costs.h"
 
@@ -161,6 +162,8 @@ class WithoutTurns final : public Evaluator {
 class Latency final : public Objective {
  public:
   std::unique_ptr<Evaluator> on(const Problem& problem) const override {
+    if (!problem.graph.plain())
+      throw InputError("latency knows graphs without lanes and collectives only");
     return std::make_unique<WithoutTurns>(problem);
   }
 };

@@ -25,6 +25,7 @@ class Loads {
     loads_.assign(problem_.cluster.num_devices(), {});
     std::ranges::fill(paid_for_, nothing);
     for (const OpId v : graph.ops()) {
+      if (graph.lane(v) != compute_lane) continue;  // other lanes run beside it
       const DeviceId d = placement.device[v];
       part(d, graph.op(v).phase) += problem_.costs.compute(v, d);
     }

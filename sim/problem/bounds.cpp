@@ -21,6 +21,11 @@ IdVector<OpId, Duration> least_times(const OpGraph& graph, const Cluster& cluste
   return least;
 }
 
+/// Whether `v` takes time of its device's lane "compute". Other lanes run beside it.
+bool takes_turns(const OpGraph& graph, OpId v) {
+  return graph.lane(v) == compute_lane;
+}
+
 /// Time in which `cluster` can do all ops if they could be cut at will: in a second, device d does
 /// at most as many seconds of least time as the largest ratio of least to own time among its ops.
 Duration shared_work(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
@@ -30,14 +35,15 @@ Duration shared_work(const OpGraph& graph, const Cluster& cluster, const CostMod
     double rate = 0.0;
     for (const OpId v : graph.ops()) {
       const Duration own = costs.compute(v, d);
-      if (own > Duration::zero())
+      if (own > Duration::zero() && takes_turns(graph, v))
         rate = std::max(rate,
                         static_cast<double>(least[v].count()) / static_cast<double>(own.count()));
     }
     rates += rate;
   }
   Duration total{};
-  for (const OpId v : graph.ops()) total += least[v];
+  for (const OpId v : graph.ops())
+    if (takes_turns(graph, v)) total += least[v];
   if (rates <= 0.0) return Duration{};
   // A step takes whole nanoseconds, so the share is rounded up; but first reduced by more than the
   // division's error: a bound must never exceed the truth.
@@ -100,7 +106,8 @@ LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const Cos
     Duration fastest = Duration::max();
     for (const DeviceId d : cluster.devices()) {
       Duration sum{};
-      for (const OpId v : graph.members(g)) sum = saturated_sum(sum, costs.compute(v, d));
+      for (const OpId v : graph.members(g))
+        if (takes_turns(graph, v)) sum = saturated_sum(sum, costs.compute(v, d));
       fastest = std::min(fastest, sum);
     }
     bounds.group = std::max(bounds.group, fastest);

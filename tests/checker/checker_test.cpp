@@ -349,6 +349,34 @@ TEST_SUITE("checker") {
     CHECK(tally.failed_in_weights > rounds);
   }
 
+  TEST_CASE("random runs with lanes and collectives are what the engine promises") {
+    Random random(4);
+    Tally tally;
+    std::size_t collectives = 0;
+    const std::uint64_t rounds = thorough() ? 600 : 100;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const std::uint32_t devices = 1 + random.below(5);
+      const RandomProblem p({.ops = 1 + random.below(60),
+                             .reach = 1 + random.below(60),
+                             .lanes = 1 + random.below(3),
+                             .ranks = random.below(devices + 1)},
+                            devices, seed);
+      collectives += p.graph.collectives().size();
+      for (EngineOptions engine : all_engines()) {
+        CAPTURE(static_cast<int>(engine.transfers));
+        CAPTURE(static_cast<int>(engine.queue));
+        engine.overlapped = random.below(2) == 0 ? 1.0 : 1.3;
+        engine.disturbed = random.below(2) == 0 ? 1.0 : 1.1;
+        check_problem(p, engine, random, tally);
+      }
+    }
+    CHECK(collectives > rounds);
+    CHECK(tally.went_well > rounds);
+    CHECK(tally.failed_in_ops > rounds);
+    CHECK(tally.failed_in_transfers > rounds);
+  }
+
   TEST_CASE("a run that is damaged in any way is not accepted") {
     Random random(2);
     for (const auto& damages : {damages_to_work(), damages_to_memory(), damages_to_result()}) {

@@ -38,11 +38,13 @@ RecordedRun record(const Problem& problem, const Placement& placement);
 /// What is wrong with `run` as the outcome of simulate(problem, placement); empty if nothing. Later
 /// checks rely on earlier checks, so the list ends with the first kind of check that found faults:
 ///
-/// 1. Each piece of work: every op runs once, on its device, for its time. Every transfer is
+/// 1. Each piece of work: every op runs once, on its device, for its time, which is its
+/// collective's
+///    for a member. Every transfer is
 ///    between the right devices and takes its time; one per (tensor, reading device) with cache,
 ///    one per edge without.
 /// 2. Together: ops start after their inputs, transfers after their producers. At one time, a
-///    device runs one op and a channel moves one tensor; without overlap, a device that moves a
+///    lane runs one op and a channel moves one tensor; without overlap, a device that moves a
 ///    tensor runs no op.
 /// 3. Order: in every round of an instant, exactly the work that must start has started, in the
 ///    order told.

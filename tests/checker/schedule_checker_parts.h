@@ -40,6 +40,15 @@ struct Matched {
   IdVector<EdgeId, std::size_t> edge_work{};  ///< remote edges only: the transfer
 
   DeviceId device_of(OpId v) const { return placement.device[v]; }
+  bool member(OpId v) const { return problem.graph.collective_of(v) != no_collective; }
+  /// The time of `v` alone: a member's is its collective's.
+  Duration time_of(OpId v) const {
+    if (!member(v)) return problem.costs.compute(v, device_of(v));
+    const Collective& c = problem.graph.collectives()[problem.graph.collective_of(v)];
+    std::vector<DeviceId> devices;
+    for (const OpId w : c.member_ids()) devices.push_back(device_of(w));
+    return problem.costs.collective(c, devices);
+  }
   bool remote(EdgeId e) const {  ///< whether a transfer is needed
     const Edge& edge = problem.graph.edge(e);
     return device_of(edge.src) != device_of(edge.dst) && !problem.graph.instant(edge.tensor);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -17,7 +18,10 @@ class OrderCheck {
         work_(m.run.work),
         faults_(faults),
         devices_(m.problem.cluster.num_devices()),
-        unmet_(graph_.num_ops()) {
+        unmet_(graph_.num_ops()),
+        missing_(graph_.collectives().size()) {
+    for (DeviceState& d : devices_) d.lanes.resize(graph_.lanes().size());
+    for (const CollectiveId c : missing_.ids()) missing_[c] = graph_.collectives()[c].members;
     order_.started.assign(work_.size(), never);
     order_.ended.assign(work_.size(), never);
   }
@@ -25,13 +29,16 @@ class OrderCheck {
   Order run() {
     for (const OpId v : graph_.ops()) {
       unmet_[v] = graph_.in_edges(v).size();
-      if (unmet_[v] == 0) make_ready(v);
+      if (engine_.queue == ReadyOrder::program) lane_of(v).program.push_back(v);
     }
+    for (const OpId v : graph_.ops())
+      if (unmet_[v] == 0) make_ready(v);
     for (;;) {
       for (const std::size_t i : ends_[now_]) end(i);
       ends_.erase(now_);
       start_transfers();
       start_ops();
+      start_collectives();
       if (!going_on()) return order_;
       const TimePoint next = ends_.empty() ? TimePoint::max() : ends_.begin()->first.time;
       if (told_ < work_.size() && work_[told_].start < next) {
@@ -51,22 +58,37 @@ class OrderCheck {
   using Due = std::tuple<TimePoint, TensorId, DeviceId, EdgeId>;
   /// A ready op as its device's queue is ordered: minus its priority, when it became ready, id.
   using Ready = std::tuple<std::int64_t, TimePoint, OpId>;
-  struct DeviceState {
+  struct LaneState {
     std::set<Ready> ready{};
-    std::set<Due> due{};
-    bool computing = false;
-    int sending = 0, receiving = 0;
+    std::vector<OpId> program{};  // in program order only: the ops that have not ended
+    bool busy = false;
   };
+  struct DeviceState {
+    std::vector<LaneState> lanes{};
+    std::set<Due> due{};
+    int sending = 0, receiving = 0, meeting = 0;
+    bool computing() const { return lanes.front().busy; }
+  };
+
+  LaneState& lane_of(OpId v) { return devices_[m_.device_of(v)].lanes[index(graph_.lane(v))]; }
+  bool next_in_program(OpId v) {
+    return engine_.queue != ReadyOrder::program || lane_of(v).program.front() == v;
+  }
 
   bool going_on() const { return faults_.empty() && !order_.refused; }
 
   void make_ready(OpId v) {
+    if (!next_in_program(v)) return;
+    if (const CollectiveId c = graph_.collective_of(v); c != no_collective) {
+      if (--missing_[c] == 0) gathered_.insert({now_.time, c});
+      return;
+    }
     Ready ready{0, now_.time, v};
     if (engine_.queue == ReadyOrder::priority) {
       const auto& priority = m_.placement.priority;
       ready = {priority.empty() ? 0 : -std::int64_t{priority[v]}, TimePoint{}, v};
     }
-    devices_[m_.device_of(v)].ready.insert(ready);
+    lane_of(v).ready.insert(ready);
   }
   void input_arrived(OpId v) {
     if (--unmet_[v] == 0) make_ready(v);
@@ -82,7 +104,8 @@ class OrderCheck {
         if (m_.edge_work[e] == i) input_arrived(graph_.edge(e).dst);
       return;
     }
-    devices_[w.dst].computing = false;
+    lane_of(w.op).busy = false;
+    if (m_.member(w.op)) --devices_[w.dst].meeting;
     std::set<std::pair<TensorId, DeviceId>> sent;
     for (const EdgeId e : graph_.out_edges(w.op)) {
       const Edge& edge = graph_.edge(e);
@@ -92,6 +115,10 @@ class OrderCheck {
       else if (sent.insert({edge.tensor, dst}).second || !engine_.cache_tensors)
         devices_[w.dst].due.insert({now_.time, edge.tensor, dst, e});
     }
+    if (engine_.queue != ReadyOrder::program) return;
+    std::vector<OpId>& program = lane_of(w.op).program;
+    program.erase(program.begin());
+    if (!program.empty() && unmet_[program.front()] == 0) make_ready(program.front());
   }
 
   /// In the order of (production, tensor, receiver), each that is first in its sender's queue and
@@ -127,7 +154,7 @@ class OrderCheck {
   bool may_move(DeviceId src, DeviceId dst) const {
     const DeviceState& s = devices_[src];
     const DeviceState& r = devices_[dst];
-    if (!engine_.overlap && (s.computing || r.computing)) return false;
+    if (!engine_.overlap && (s.computing() || r.computing())) return false;
     switch (engine_.transfers) {
       case Transfers::parallel:
         return true;
@@ -142,19 +169,57 @@ class OrderCheck {
     return false;
   }
 
-  /// By id, each device that neither computes nor, without overlap, moves a tensor starts the first
-  /// op of its queue.
+  /// By device and lane, each lane that is free starts the first op of its queue; without overlap
+  /// lane "compute" only if its device moves no tensor.
   void start_ops() {
     for (const DeviceId d : devices_.ids()) {
       DeviceState& device = devices_[d];
-      if (!going_on()) return;
-      if (device.computing || device.ready.empty()) continue;
-      if (!engine_.overlap && device.sending + device.receiving > 0) continue;
-      const OpId v = std::get<OpId>(*device.ready.begin());
-      device.ready.erase(device.ready.begin());
-      device.computing = true;
-      start({.op = v, .src = d, .dst = d, .start = now_.time});
+      for (LaneState& lane : device.lanes) {
+        if (!going_on()) return;
+        if (lane.busy || lane.ready.empty()) continue;
+        const bool computes = &lane == &device.lanes.front();
+        if (!engine_.overlap && computes && device.sending + device.receiving > 0) continue;
+        const OpId v = std::get<OpId>(*lane.ready.begin());
+        lane.ready.erase(lane.ready.begin());
+        lane.busy = true;
+        const Duration time =
+            stretched(m_.time_of(v), computes && device.meeting > 0 ? engine_.disturbed : 1.0);
+        start({.op = v, .src = d, .dst = d, .start = now_.time, .end = now_.time + time});
+      }
     }
+  }
+
+  /// In the order of (arrival of the last member, id), each collective whose lanes are free.
+  void start_collectives() {
+    for (auto it = gathered_.begin(); it != gathered_.end();) {
+      const Collective& c = graph_.collectives()[it->second];
+      bool free = true, beside_op = false;
+      for (const OpId v : c.member_ids()) {
+        free = free && !lane_of(v).busy;
+        beside_op = beside_op || devices_[m_.device_of(v)].computing();
+      }
+      if (!free) {
+        ++it;
+        continue;
+      }
+      const TimePoint end =
+          now_.time + stretched(m_.time_of(c.first), beside_op ? engine_.overlapped : 1.0);
+      const auto& oom = m_.run.result.oom;  // any member may lack memory
+      if (told_ == work_.size() && oom && graph_.collective_of(oom->op) == it->second)
+        return start({.op = oom->op, .src = oom->device, .dst = oom->device, .start = now_.time});
+      for (const OpId v : c.member_ids()) {
+        const DeviceId d = m_.device_of(v);
+        if (!going_on()) return;
+        lane_of(v).busy = true;
+        ++devices_[d].meeting;
+        start({.op = v, .src = d, .dst = d, .start = now_.time, .end = end});
+      }
+      it = gathered_.erase(it);
+    }
+  }
+
+  static Duration stretched(Duration time, double factor) {
+    return Duration{std::llround(static_cast<double>(time.count()) * factor)};
   }
 
   /// `expected` must be what was told next, or what was refused.
@@ -169,7 +234,7 @@ class OrderCheck {
     const Work& told = work_[told_];
     if (told.is_transfer != expected.is_transfer || told.op != expected.op ||
         told.tensor != expected.tensor || told.dst != expected.dst ||
-        told.start != expected.start) {
+        told.start != expected.start || (!told.is_transfer && told.end != expected.end)) {
       faults_.add("order: {} must start, but {} did", text(expected), text(told));
       return;
     }
@@ -190,6 +255,8 @@ class OrderCheck {
   std::map<Stamp, std::vector<std::size_t>> ends_;
   IdVector<DeviceId, DeviceState> devices_;
   IdVector<OpId, std::size_t> unmet_;
+  IdVector<CollectiveId, std::uint32_t> missing_;  // members that have not arrived
+  std::set<std::pair<TimePoint, CollectiveId>> gathered_;
 };
 
 }  // namespace

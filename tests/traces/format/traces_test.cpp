@@ -206,6 +206,28 @@ TEST_SUITE("traces") {
     CHECK(trace_json(parse(trace_json(t))) == trace_json(t));
   }
 
+  TEST_CASE("lanes, collectives and precisions are kept") {
+    const Trace t = parse(R"({"format": "baechi-trace", "version": 1,
+      "collectives": [{"kind": "all_gather", "bytes": 64, "ops": ["b", "a"], "ranks": 8, "nodes": 2,
+                       "sharing": 4}],
+      "ops": [{"name": "a"}, {"name": "b", "lane": "nvlink"},
+              {"name": "c", "lane": "host", "kernels": [{"flops": 1, "precision": "bf16"}]}]})");
+    const Collective& c = t.graph.collectives()[CollectiveId{0}];
+    CHECK(c.kind == CollectiveKind::all_gather);
+    CHECK(c.bytes == 64_B);
+    CHECK(c.ranks == 8);
+    CHECK(c.nodes == 2);
+    CHECK(c.sharing == 4);
+    CHECK(c.members == 2);
+    CHECK(t.graph.name(c.first) == "b");  // ranks in the order of `ops`
+    const OpId b = *t.graph.find("b"), a = *t.graph.find("a"), last = *t.graph.find("c");
+    CHECK(t.graph.lanes()[index(t.graph.lane(b))] == "nvlink");
+    CHECK(t.graph.lanes()[index(t.graph.lane(a))] == "comm");
+    CHECK(t.graph.lanes()[index(t.graph.lane(last))] == "host");
+    CHECK(t.graph.kernels(last)[0].precision == Precision::bf16);
+    CHECK(trace_json(parse(trace_json(t))) == trace_json(t));
+  }
+
   TEST_CASE("a trace that is written, read and written again has the same bytes") {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       CAPTURE(seed);
