@@ -33,6 +33,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"sim/objective", "sim/report", "sim/collectives"},
       {"sim/explain", "sim/pipeline"},
       {"sim/pipeline/schedules"},
+      {"sim/measure"},
       {"traces"},
       {"traces/format", "traces/generate"},
       {"traces/import", "traces/import/pytorch", "traces/generate/layers", "traces/generate/tf1"},

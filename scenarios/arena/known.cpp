@@ -90,13 +90,13 @@ std::vector<std::string> Arena::take(const Results& results) {
     const std::string& graph = results.graphs[row.graph].hash;
     const auto [it, is_new] = instances_.try_emplace(name);
     ArenaInstance& instance = it->second;
-    if (is_new) instance = {.name = name, .graph = graph, .bound = row.lower_bound};
+    if (is_new) instance = {.name = name, .graph = graph, .bound = row.lower_bound.value_or(Duration{})};
     if (instance.graph != graph)
       throw InputError(fmt::format(
           "'{}' has another graph than its best known value: it needs a new version", name));
-    instance.values[row.placer] = row.step_time;
-    if (!row.step_time || (instance.best && *row.step_time >= *instance.best)) continue;
-    instance.best = row.step_time;
+    instance.values[row.placer] = row.value;
+    if (!row.value || (instance.best && *row.value >= *instance.best)) continue;
+    instance.best = row.value;
     instance.best_by = row.placer;
     improved.push_back(name);
   }

@@ -91,7 +91,7 @@ int compete(const ArenaArguments& arguments) {
   std::size_t solved = 0;
   for (const RunResult& row : results.rows) {
     placing += row.placing;
-    solved += row.step_time ? 1U : 0U;
+    solved += row.value ? 1U : 0U;
   }
   const std::vector<std::string> improved = arena.take(results);
   if (arguments.update) arena.write(known);

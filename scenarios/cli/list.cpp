@@ -92,6 +92,7 @@ std::vector<Section> sections() {
   Catalogue all = catalogue();
   return {{"placers", std::move(all.placers)},
           {"objectives", std::move(all.objectives)},
+          {"measures", std::move(all.measures)},
           {"transforms", std::move(all.transforms)},
           {"generators", std::move(all.generators)},
           {"importers", std::move(all.importers)},
@@ -197,7 +198,8 @@ void add_list(CLI::App& app, Verb& chosen) {
       "list", "List placers, importers, devices and all else there is to choose from");
   verb->add_option(
           "WHAT", arguments->what,
-          "What to list: placers, objectives, transforms, generators, importers, devices, links, "
+          "What to list: placers, objectives, measures, transforms, generators, importers, devices, "
+          "links, "
           "nodes, collective_kinds, collective_models, scenarios or papers [all]")
       ->type_name("");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});

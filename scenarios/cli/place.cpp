@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <new>
@@ -121,8 +122,13 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
                                                         : "ok";
   json["detail"] = answer.detail;
   json["step_time_us"] = Json();
+  json["peak_kinds"] = Json();
   if (!simulated) return json;
   const StepResult& result = simulated->result;
+  const auto fullest = std::ranges::max_element(result.devices, {}, &DeviceUse::peak);
+  json["peak_kinds"] = peak_json(
+      peak_memory(simulated->step.problem(), simulated->step.placement(),
+                  static_cast<DeviceId>(fullest - result.devices.begin()), fullest->at_peak));
   if (result.oom)
     json["detail"] =
         fmt::format("{}{}{}", answer.detail, answer.detail.empty() ? "" : "; ",

@@ -37,8 +37,7 @@ std::vector<Plot> step_plots(const Results& results, const std::vector<std::size
         drawn.push_back(run->id);
         if (std::ranges::find(wanted, run->id) != wanted.end())
           plots.push_back(step_plot(*run, row.name + ", " + point_label(results, table, c)));
-        if (!run->step_time || (fastest != nullptr && *run->step_time >= *fastest->step_time))
-          continue;
+        if (!run->value || (fastest != nullptr && *run->value >= *fastest->value)) continue;
         fastest = run;
         where = c;
       }

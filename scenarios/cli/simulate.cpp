@@ -192,7 +192,7 @@ int simulate_once(const SimulateArguments& arguments) {
   if (objective) score = objective->score(problem, placement);
   stage.reset();
   if (arguments.format == "json") {
-    nlohmann::ordered_json json = step_json(result, bounds, problem);
+    nlohmann::ordered_json json = step_json(result, bounds, problem, placement);
     json["split_groups"] = split.size();
     if (!experiment.graph().assumed_kind.empty())
       json["assumed_kind"] = experiment.graph().assumed_kind;

@@ -6,6 +6,7 @@
 #include "scenarios/read/block.h"
 #include "scenarios/read/blocks.h"
 #include "scenarios/read/tree.h"
+#include "sim/measure/measure.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {
@@ -103,6 +104,59 @@ std::vector<TransformChoice> read_transforms(const Value& block, const std::stri
     return choices;
   }
   for (const auto& [key, entry] : block.children) one(entry);
+  return choices;
+}
+
+namespace {
+
+/// Adds to `entries` one for each combination of the values that the options of `entry` list; the
+/// option that is written last varies fastest. Without such an option, `entry` itself.
+void spread(const Value& entry, std::vector<Value>& entries) {
+  if (is_mapping(entry) && entry.children.size() == 1) {
+    for (std::size_t i = 0; i < entry.children.front().second.children.size(); ++i) {
+      const Value& values = entry.children.front().second.children[i].second;
+      if (!is_list(values)) continue;
+      for (const auto& [key, value] : values.children) {
+        Value one = entry;
+        one.children.front().second.children[i].second = value;
+        spread(one, entries);
+      }
+      return;
+    }
+  }
+  entries.push_back(entry);
+}
+
+MeasureChoice made_measure(Choice choice) {
+  MeasureChoice made{std::move(choice)};
+  made.measure = make_measure(made.name, made.options, made.where);
+  made.unit = std::ranges::find(measures(), made.name, &MeasureEntry::name)->unit;
+  return made;
+}
+
+}  // namespace
+
+std::vector<MeasureChoice> read_measures(const Value& block, const std::string& base,
+                                         Mistakes& mistakes) {
+  std::vector<Value> entries;
+  if (block.text.empty() && block.children.empty())
+    entries.push_back({.text = std::string(default_measure), .where = block.where, .children = {}});
+  else if (is_list(block))
+    for (const auto& [key, entry] : block.children) spread(entry, entries);
+  else
+    spread(block, entries);
+  std::vector<MeasureChoice> choices;
+  std::set<std::string> texts;
+  for (const Value& entry : entries) {
+    mistakes.attempt([&] {
+      Choice choice = read_choice(entry, "measure", base);
+      choice.text = choice.label = text_with_options(entry);
+      if (!texts.insert(choice.text).second)
+        throw InputError(
+            fmt::format("{}measure: '{}' stands there twice", at(choice.where), choice.text));
+      choices.push_back(made_measure(std::move(choice)));
+    });
+  }
   return choices;
 }
 

@@ -175,18 +175,18 @@ std::string frame(int height) {
       175.0 / height);
 }
 
-Plot step_time_plot(const Shown& shown, const Positions& x, const std::string& name) {
+Plot value_plot(const Shown& shown, const Positions& x, const std::string& name) {
   double most = 1.0;
   for (const std::size_t c : shown.columns) {
-    most = std::max(most, static_cast<double>(shown.table.bounds[c].count()));
+    if (const auto& bound = shown.table.bounds[c])
+      most = std::max(most, static_cast<double>(bound->count()));
     for (const ResultTable::Row& row : shown.table.rows)
-      if (row.cells[c] != nullptr && row.cells[c]->step_time)
-        most = std::max(most, static_cast<double>(row.cells[c]->step_time->count()));
+      if (row.cells[c] != nullptr && row.cells[c]->value)
+        most = std::max(most, static_cast<double>(row.cells[c]->value->count()));
   }
   const PlotUnit unit = time_unit(most);
   const auto values = values_of(shown, unit.scale, [](const RunResult& run) {
-    return run.step_time ? std::optional(static_cast<double>(run.step_time->count()))
-                         : std::nullopt;
+    return run.value ? std::optional(static_cast<double>(run.value->count())) : std::nullopt;
   });
   const double top_of_y = 1.04 * most / unit.scale;
   std::string data;
@@ -194,7 +194,9 @@ Plot step_time_plot(const Shown& shown, const Positions& x, const std::string& n
     data += block(fmt::format("t{}", r), x, values[r]);
   std::vector<double> bounds;
   for (const std::size_t c : shown.columns)
-    bounds.push_back(static_cast<double>(shown.table.bounds[c].count()) / unit.scale);
+    bounds.push_back(shown.table.bounds[c]
+                         ? static_cast<double>(shown.table.bounds[c]->count()) / unit.scale
+                         : std::nan(""));
   data += block("bound", x, bounds);
   const Failures failed = failures(shown, x);
   data += failed.data;
@@ -205,11 +207,12 @@ Plot step_time_plot(const Shown& shown, const Positions& x, const std::string& n
   std::string body = fmt::format("  set multiplot title {}\n{}{}",
                                  gnuplot_literal(held_text(shown)), frame(height), x.setup);
   body += fmt::format(
-      "  set tmargin at screen {}\n  set yrange [0:{}]\n{}  set ylabel 'step time [{}]'\n"
+      "  set tmargin at screen {}\n  set yrange [0:{}]\n{}  set ylabel {}\n"
       "  set xlabel {}\n  plot {}$bound using 1:2 with lines dt 2 lc rgb '#666666' title 'lower "
       "bound'{}\n",
       top - strip - (failed.placers > 0 ? 0.03 : 0.0), top_of_y,
-      direct_labels(shown.table, x, values, top_of_y), unit.name,
+      direct_labels(shown.table, x, values, top_of_y),
+      gnuplot_literal(fmt::format("{} [{}]", shown.table.figure(), unit.name)),
       gnuplot_literal(shown.table.axes[shown.axis]), plot_lines(shown, x, "t"),
       // Keys of the strip's marks, which is a plot of its own.
       failed.placers > 0
@@ -272,6 +275,7 @@ Plot memory_plot(const Shown& shown, const Positions& x, const std::string& name
 
 std::vector<Plot> chart_plots(const Results& results) {
   std::vector<Plot> plots;
+  std::size_t charted = 0;
   for (const ResultTable& table : result_tables(results)) {
     if (table.axes.empty()) continue;
     const auto memory = std::ranges::find(table.axes, "memory fraction");
@@ -295,11 +299,14 @@ std::vector<Plot> chart_plots(const Results& results) {
       const Positions x = positions(shown);
       // The number makes names differ that are cut, or differ in what a file's name cannot have.
       const std::string where = plain_file_name(
-          fmt::format("{:03}.{}.{}{}{}", plots.size() / 2 + 1,
-                      results.scenarios[table.scenario].name, results.graphs[table.graph].label,
-                      shown.table.axes.size() > 1 ? "." : "", held_text(shown)));
-      plots.push_back(step_time_plot(shown, x, "step_time." + where));
-      plots.push_back(memory_plot(shown, x, "peak_memory." + where));
+          fmt::format("{:03}.{}.{}{}{}", ++charted, results.scenarios[table.scenario].name,
+                      results.graphs[table.graph].label, shown.table.axes.size() > 1 ? "." : "",
+                      held_text(shown)));
+      const std::string measure = plain_file_name(table.measure);
+      plots.push_back(value_plot(shown, x, measure + "." + where));
+      if (!table.has_peaks()) continue;
+      const std::string of = table.is_step_time() ? "" : measure + ".";
+      plots.push_back(memory_plot(shown, x, "peak_memory." + of + where));
     }
   }
   return plots;

@@ -41,23 +41,23 @@ void append_cell(std::string& out, const ResultTable& table, const RunResult* r,
     return;
   }
   const std::string run = r->picture.empty() ? "" : fmt::format(" data-run=\"{}\"", r->id);
-  if (!r->step_time) {
+  if (!r->value) {
     out +=
         fmt::format("<td class=\"{}\" title=\"{}\"{}>{}</td>", to_text(r->status),
                     escaped(r->detail), run, r->status == Status::oom ? "OOM" : to_text(r->status));
     return;
   }
   std::string gap;
-  if (r->lower_bound > Duration::zero()) {
-    const double over = static_cast<double>((*r->step_time - r->lower_bound).count()) /
-                        static_cast<double>(r->lower_bound.count());
+  if (r->lower_bound.value_or(Duration{}) > Duration::zero()) {
+    const double over = static_cast<double>((*r->value - *r->lower_bound).count()) /
+                        static_cast<double>(r->lower_bound->count());
     gap =
         over < 9.995 ? fmt::format("+{:.0f} %", 100.0 * over) : fmt::format("x {:.0f}", over + 1.0);
   }
-  const bool best = r->step_time == table.best(column)->step_time;
+  const bool best = r->value == table.best(column)->value;
   out += fmt::format("<td{}{}{}>{}<small>{}</small></td>", best ? " class=\"best\"" : "",
                      r->detail.empty() ? "" : fmt::format(" title=\"{}\"", escaped(r->detail)), run,
-                     short_text(*r->step_time), gap);
+                     short_text(*r->value), gap);
 }
 
 /// Of the columns [first, last): one line per axis; equal neighbours below equal ones are one cell.
@@ -90,7 +90,7 @@ void append_part(std::string& out, const ResultTable& table, std::size_t first, 
   }
   out += "<tr><th>lower bound</th>";
   for (std::size_t c = first; c < last; ++c)
-    out += fmt::format("<td>{}</td>", short_text(table.bounds[c]));
+    out += fmt::format("<td>{}</td>", table.bounds[c] ? short_text(*table.bounds[c]) : "-");
   out += "</tr>\n</table></div>\n";
 }
 
@@ -182,7 +182,7 @@ std::string to_html(const Overview& overview) {
       "initial-scale=1\">\n<title>{}</title>\n<style>{}</style></head>\n<body>\n<h1>{}</h1>\n",
       escaped(name), page_css, escaped(name));
   out += fmt::format(
-      "<p>{} of {} runs, baechi {}, hash {}. Below each step time: how far it is above the lower "
+      "<p>{} of {} runs, baechi {}, hash {}. Below each time: how far it is above the lower "
       "bound, which no placement can beat.{}</p>\n",
       overview.num_rows(), results.planned, results.version, results.hash,
       left_out > 0 ? fmt::format(" <b>{} of the runs are not on this page, but in results.csv and "
@@ -199,9 +199,9 @@ std::string to_html(const Overview& overview) {
   append_summary(out, summary_of(comparison));
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const GraphRecord& graph = results.graphs[tables[t].graph];
-    out += fmt::format("<h2>{}: {}<small>{} ops, {} edges</small></h2>\n",
+    out += fmt::format("<h2>{}: {}{}<small>{} ops, {} edges</small></h2>\n",
                        escaped(results.scenarios[tables[t].scenario].name), escaped(graph.label),
-                       graph.ops, graph.edges);
+                       escaped(tables[t].title()), graph.ops, graph.edges);
     append_table(out, tables[t]);
     out += fmt::format("<div id=\"charts{}\"></div>\n", t);
   }

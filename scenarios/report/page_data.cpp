@@ -61,26 +61,44 @@ Json profiles_data(std::span<const Profile> profiles) {
   return json;
 }
 
+/// Bytes by kind, in the order in which the page names them; null: not told apart.
+Json parts_of(const PeakMemory& peak) {
+  const auto if_told = [&](Bytes part) { return peak.told_apart ? Json(part.count) : Json(); };
+  return {peak.weights.count,     if_told(peak.gradients), if_told(peak.optimizer_state),
+          peak.activations.count, peak.workspace.count,    peak.copies.count};
+}
+
 Json table_data(const ResultTable& table) {
   Json bounds = Json::array(), memory = Json::array(), rows = Json::array();
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    bounds.push_back(table.bounds[c].count());
+    bounds.push_back(table.bounds[c] ? Json(table.bounds[c]->count()) : Json());
     Json limit;
     for (const ResultTable::Row& row : table.rows)
       if (row.cells[c] != nullptr) limit = row.cells[c]->memory.count;
     memory.push_back(limit);
   }
   for (const ResultTable::Row& row : table.rows) {
-    Json step = Json::array(), peak = Json::array(), status = Json::array();
+    Json value = Json::array(), peak = Json::array(), parts = Json::array(), status = Json::array();
     for (const RunResult* run : row.cells) {
-      step.push_back(run != nullptr && run->step_time ? Json(run->step_time->count()) : Json());
+      value.push_back(run != nullptr && run->value ? Json(run->value->count()) : Json());
       peak.push_back(run != nullptr && run->peak ? Json(run->peak->count) : Json());
+      parts.push_back(run != nullptr && run->at_peak ? parts_of(*run->at_peak) : Json());
       status.push_back(run == nullptr ? -1 : static_cast<int>(run->status));
     }
-    rows.push_back({{"name", row.name}, {"step", step}, {"peak", peak}, {"status", status}});
+    rows.push_back({{"name", row.name},
+                    {"value", value},
+                    {"peak", peak},
+                    {"parts", parts},
+                    {"status", status}});
   }
-  return {{"axes", table.axes}, {"columns", table.columns}, {"scales", scales_data(table)},
-          {"bounds", bounds},   {"memory", memory},         {"rows", rows}};
+  return {{"axes", table.axes},
+          {"figure", table.figure()},
+          {"peaks", table.has_peaks()},
+          {"columns", table.columns},
+          {"scales", scales_data(table)},
+          {"bounds", bounds},
+          {"memory", memory},
+          {"rows", rows}};
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -151,7 +169,7 @@ std::string first_step(std::span<const ResultTable> tables) {
         const RunResult* run = row.cells[c];
         if (run == nullptr || run->picture.empty()) continue;
         if (best == nullptr ||
-            run->step_time.value_or(Duration::max()) < best->step_time.value_or(Duration::max()))
+            run->value.value_or(Duration::max()) < best->value.value_or(Duration::max()))
           best = run;
       }
       if (best != nullptr) return fmt::format("{}", best->id);

@@ -9,11 +9,13 @@
 namespace baechi {
 
 /// JSON that may stand in a script element:
-///   {"tables": [{"axes", "columns", "bounds": [ns], "memory": [bytes],
+///   {"tables": [{"axes", "figure": what the values are, "peaks": whether there are any,
+///                "columns", "bounds": [ns or null], "memory": [bytes],
 ///                "scales": [an axis each: {"kind": "linear", "logarithmic" or "words",
 ///                                          "at": {a value: where it stands}}],
-///                "rows": [{"name", "step": [ns or null], "peak": [bytes or null],
-///                          "status": [0 ok, 1 oom, 2 infeasible, 3 error, -1 not run]}]}],
+///                "rows": [{"name", "value": [ns or null], "peak": [bytes or null],
+///                          "parts": [[bytes or null: of each kind] or null], "status": [0 ok, 1
+///                          oom, 2 infeasible, 3 error, -1 not run]}]}],
 ///    "labels": {a value of a column: the same in short},
 ///    "steps": {id: {"graph", "title", "point", "placer", "grouped", "picture"}},
 ///    "profiles": {"step", "placing": [{"name", "look": its colour and mark,

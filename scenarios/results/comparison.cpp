@@ -105,7 +105,7 @@ class Comparing {
   }
 
   Comparison comparison() const {
-    Comparison c{.tolerance = tolerance_};
+    Comparison c{.measure = contest_.measure, .tolerance = tolerance_};
     c.solved_by_all = static_cast<std::size_t>(std::ranges::count(all_solved_, true));
     std::vector<bool> seen(units_, false);
     for (const ContestPoint& point : contest_.points) {
@@ -252,6 +252,8 @@ std::vector<Entry> middle_runs(std::vector<Entry> runs) {
 }
 
 void ContestBuilder::add(const RunResult& row) {
+  if (contest_.measure.empty()) contest_.measure = row.measure;
+  if (row.measure != contest_.measure) return;
   if (row.scenario != scenario_ || row.graph != graph_ || row.at != at_) {
     close(contest_);
     runs_.clear();
@@ -259,10 +261,10 @@ void ContestBuilder::add(const RunResult& row) {
     graph_ = row.graph;
     at_ = row.at;
   }
-  bound_ = row.lower_bound;
+  bound_ = row.lower_bound.value_or(Duration{});
   runs_.push_back({.placer = placer_of(contest_.placers, row.placer),
                    .status = row.status,
-                   .step_time = row.step_time,
+                   .step_time = row.value,
                    .placing = std::chrono::floor<std::chrono::microseconds>(row.placing)});
 }
 

@@ -17,7 +17,7 @@ struct ContestPoint {
   struct Entry {
     std::uint32_t placer = 0;  ///< into Contest::placers
     Status status{};
-    std::optional<Duration> step_time{};  ///< if ok
+    std::optional<Duration> step_time{};  ///< or another measure's value; if ok
     std::chrono::nanoseconds
         placing{};  ///< the middle of its seeds; whole microseconds, as files have it
   };
@@ -26,8 +26,10 @@ struct ContestPoint {
   std::vector<Entry> entries{};  ///< in the order of placers; a placer that was not run has none
 };
 
-/// All points of some results.
+/// All points of some results, by one measure: that of the first run. Figures of different measures
+/// are not compared.
 struct Contest {
+  std::string measure{};
   std::vector<std::string> placers{};
   std::vector<ContestPoint> points{};
 };
@@ -86,6 +88,7 @@ struct Duel {
 };
 
 struct Comparison {
+  std::string measure{};  ///< Contest::measure
   double tolerance = 0.0;
   std::size_t points = 0;         ///< where any placer has a step time
   std::size_t solved_by_all = 0;  ///< where every placer has one

@@ -34,7 +34,7 @@ PointKey key_of(const Results& results, const RunResult& row) {
           row.memory.count,
           row.transfers,
           swept(results, row, of_graphs),
-          row.lower_bound};
+          row.lower_bound.value_or(Duration{})};
 }
 
 /// The graph as the statistics count graphs: its hash, or what is swept of it but `replicate`.
@@ -91,16 +91,16 @@ Contest joined_contest(std::span<const Results> folders, std::span<const std::st
   const auto named = placer_names(folders, names);
   for (std::size_t f = 0; f < folders.size(); ++f) {
     for (const RunResult& row : folders[f].rows) {
+      if (contest.measure.empty()) contest.measure = row.measure;
+      if (row.measure != contest.measure) continue;
       const auto [at, is_new] = number.emplace(key_of(folders[f], row), points.size());
       if (is_new) points.push_back({.unit = unit_of(folders[f], row, replicate)});
       const std::string& name = named[f].at(row.placer);
       const auto it = std::ranges::find(contest.placers, name);
       const auto placer = static_cast<std::uint32_t>(it - contest.placers.begin());
       if (it == contest.placers.end()) contest.placers.push_back(name);
-      points[at->second].runs.push_back({.placer = placer,
-                                         .status = row.status,
-                                         .step_time = row.step_time,
-                                         .placing = row.placing});
+      points[at->second].runs.push_back(
+          {.placer = placer, .status = row.status, .step_time = row.value, .placing = row.placing});
     }
   }
   std::map<std::string, std::uint32_t> units;

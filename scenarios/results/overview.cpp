@@ -25,9 +25,9 @@ Summary summary_of(const Comparison& comparison) {
                             fmt::format("{}", s.best), ratio_text(s.to_best_or_worst),
                             ratio_text(s.to_best), ratio_text(s.to_bound), short_text(s.placing)});
   summary.note = fmt::format(
-      "Geometric means over the {} points that every placer solves; with failures, over the {} "
-      "that "
-      "any placer solves. Placing: the median.",
+      "{}Geometric means over the {} points that every placer solves; with failures, over the {} "
+      "that any placer solves. Placing: the median.",
+      comparison.measure == default_measure ? "" : fmt::format("By {}. ", comparison.measure),
       comparison.solved_by_all, comparison.points);
   return summary;
 }

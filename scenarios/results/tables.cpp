@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace baechi {
 namespace {
@@ -30,7 +31,10 @@ std::size_t position(std::vector<T>& list, const T& value) {
 }
 
 ResultTable make_table(const Results& results, const std::vector<const RunResult*>& rows) {
-  ResultTable table{.scenario = rows.front()->scenario, .graph = rows.front()->graph};
+  ResultTable table{.scenario = rows.front()->scenario,
+                    .graph = rows.front()->graph,
+                    .measure = rows.front()->measure,
+                    .unit = rows.front()->unit};
   std::vector<std::size_t> varying;  // into Results::axes
   for (std::size_t a = 0; a < results.axes.size(); ++a) {
     if (is_graph_axis(results.axes[a])) continue;
@@ -68,7 +72,7 @@ std::string cell_text(const RunResult* r) {
   if (r == nullptr) return "-";
   switch (r->status) {
     case Status::ok:
-      return short_text(r->step_time.value_or(Duration{}));
+      return short_text(r->value.value_or(Duration{}));
     case Status::oom:
       return "OOM";
     case Status::infeasible:
@@ -77,6 +81,10 @@ std::string cell_text(const RunResult* r) {
       return "error";
   }
   return "";
+}
+
+std::string bound_text(std::optional<Duration> bound) {
+  return bound ? short_text(*bound) : "-";
 }
 
 std::string right(std::string_view text, std::size_t width) {
@@ -107,7 +115,7 @@ void append_columns(std::string& out, const ResultTable& table, std::size_t firs
       return text;
     });
   }
-  line("lower bound", [&](std::size_t c) { return right(short_text(table.bounds[c]), widths[c]); });
+  line("lower bound", [&](std::size_t c) { return right(bound_text(table.bounds[c]), widths[c]); });
 }
 
 }  // namespace
@@ -115,14 +123,14 @@ void append_columns(std::string& out, const ResultTable& table, std::size_t firs
 void append_table(std::string& out, const ResultTable& table, const Results& results, bool colour,
                   std::size_t width) {
   const GraphRecord& graph = results.graphs[table.graph];
-  out += fmt::format("{}: {}, {} ops\n", results.scenarios[table.scenario].name, graph.label,
-                     graph.ops);
+  out += fmt::format("{}: {}, {} ops{}\n", results.scenarios[table.scenario].name, graph.label,
+                     graph.ops, table.title());
   std::size_t name_width = std::string_view("lower bound").size();
   for (const ResultTable::Row& row : table.rows) name_width = std::max(name_width, row.name.size());
   for (const std::string& axis : table.axes) name_width = std::max(name_width, axis.size());
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    std::size_t w = short_text(table.bounds[c]).size();
+    std::size_t w = bound_text(table.bounds[c]).size();
     for (const std::string& value : table.columns[c]) w = std::max(w, short_value(value).size());
     for (const ResultTable::Row& row : table.rows) w = std::max(w, cell_text(row.cells[c]).size());
     widths.push_back(w);
@@ -144,10 +152,25 @@ const RunResult* ResultTable::best(std::size_t column) const {
   const RunResult* best = nullptr;
   for (const Row& row : rows) {
     const RunResult* r = row.cells[column];
-    if (r != nullptr && r->step_time && (best == nullptr || r->step_time < best->step_time))
-      best = r;
+    if (r != nullptr && r->value && (best == nullptr || r->value < best->value)) best = r;
   }
   return best;
+}
+
+std::string ResultTable::figure() const {
+  return is_step_time() ? "step time"
+                        : measure + unit.substr(std::min(unit.find(' '), unit.size()));
+}
+
+std::string ResultTable::title() const {
+  return is_step_time() ? "" : ", " + figure();
+}
+
+bool ResultTable::has_peaks() const {
+  return std::ranges::any_of(rows, [](const Row& row) {
+    return std::ranges::any_of(row.cells,
+                               [](const RunResult* r) { return r != nullptr && r->peak; });
+  });
 }
 
 std::string point_label(const Results& results, const ResultTable& table, std::size_t column) {
@@ -158,8 +181,11 @@ std::string point_label(const Results& results, const ResultTable& table, std::s
 }
 
 std::vector<ResultTable> result_tables(const Results& results) {
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<const RunResult*>> groups;
-  for (const RunResult& row : results.rows) groups[{row.scenario, row.graph}].push_back(&row);
+  using Key = std::tuple<std::size_t, std::size_t, std::size_t>;  // scenario, graph, measure
+  std::vector<std::string> measures;
+  std::map<Key, std::vector<const RunResult*>> groups;
+  for (const RunResult& row : results.rows)
+    groups[{row.scenario, row.graph, position(measures, row.measure)}].push_back(&row);
   std::vector<ResultTable> tables;
   tables.reserve(groups.size());
   for (const auto& [key, rows] : groups) tables.push_back(make_table(results, rows));

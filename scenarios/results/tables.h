@@ -7,26 +7,33 @@
 
 namespace baechi {
 
-/// One scenario's runs on one graph.
+/// One scenario's runs on one graph, by one measure: a table has no two kinds of figures.
 struct ResultTable {
   std::size_t scenario = 0, graph = 0;
+  std::string measure{}, unit{};
   std::vector<std::string> axes{};  ///< the swept keys that vary in this table, as people call them
   std::vector<std::vector<std::string>> columns{};  ///< [columns, axes]: the swept values
-  std::vector<Duration> bounds{};                   ///< [columns]
+  std::vector<std::optional<Duration>> bounds{};    ///< [columns]
   struct Row {
     std::string name;  ///< the placer; followed by the seed if there are several seeds
     std::vector<const RunResult*> cells;  ///< [columns]; null: not run
   };
   std::vector<Row> rows{};
 
-  /// The fastest run; ties: the first. Null if no run is ok.
+  /// The run with the least value; ties: the first. Null if no run is ok.
   const RunResult* best(std::size_t column) const;
+  bool is_step_time() const { return measure == default_measure; }
+  /// What the values are: "step time", "max_load per sample".
+  std::string figure() const;
+  /// What follows the graph in a title: ", " and the figure; "" of step times.
+  std::string title() const;
+  bool has_peaks() const;  ///< whether the measure follows memory
 };
 
 /// The graph and the swept values of a column: "gnmt, devices 4, memory fraction 0.4".
 std::string point_label(const Results& results, const ResultTable& table, std::size_t column);
 
-/// In the order of scenarios, then graphs. The tables refer to `results`.
+/// In the order of scenarios, then graphs, then measures. The tables refer to `results`.
 std::vector<ResultTable> result_tables(const Results& results);
 
 /// Three digits and a unit: "12.3 ms".

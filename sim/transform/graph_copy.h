@@ -42,7 +42,7 @@ class GraphCopy {
   void add_edges(const IdVector<TensorId, TensorId>& tensor,
                  const std::function<bool(const Edge&)>& keep = {});
 
-  /// From now on a collective's bytes are `bytes` of what they were.
+  /// Collectives get the bytes that `bytes` says; otherwise what they had.
   void change_collectives(std::function<Bytes(const Collective&)> bytes) {
     collective_bytes_ = std::move(bytes);
   }

@@ -157,18 +157,22 @@ class MixedPrecision final : public Transform {
     return given;
   }
 
-  /// An op that reads the 32-bit weights of `v` and writes the half copy, which it holds.
+  /// An op that reads the 32-bit weights of `v` and writes the half copy, which it holds: once in a
+  /// step, after the updates of the weights; where there are none, before `v`.
   static void add_cast(GraphCopy& copy, const OpGraph& graph, OpId v) {
     const Bytes weights = graph.op(v).persistent;
-    const OpId cast = copy.builder().add_op({.name = fmt::format("{}/half", graph.name(v)),
-                                             .kind = "Cast",
-                                             .persistent = half(weights),
-                                             .phase = Phase::update});
+    std::vector<OpId> updates;
+    if (const GroupId group = graph.op(v).group; group != no_group)
+      for (const OpId w : graph.members(group))
+        if (graph.op(w).phase == Phase::update) updates.push_back(w);
+    const OpId cast =
+        copy.builder().add_op({.name = fmt::format("{}/half", graph.name(v)),
+                               .kind = "Cast",
+                               .persistent = half(weights),
+                               .phase = updates.empty() ? Phase::forward : Phase::update});
     copy.builder().add_kernel(cast, {.traffic = weights + half(weights)});
-    for (const OpId update : graph.ops())
-      if (graph.op(update).phase == Phase::update && graph.op(update).group != no_group &&
-          graph.op(update).group == graph.op(v).group)
-        copy.builder().add_control(copy.copy_of(update), cast);
+    for (const OpId w : updates) copy.builder().add_control(copy.copy_of(w), cast);
+    if (updates.empty()) copy.builder().add_control(cast, copy.copy_of(v));
     copy.colocate(cast, v);
   }
 

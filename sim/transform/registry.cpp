@@ -11,6 +11,7 @@ std::unique_ptr<Transform> make_baechi(Options&);
 std::unique_ptr<Transform> make_prune(Options&);
 std::unique_ptr<Transform> make_split_sums(Options&);
 std::unique_ptr<Transform> make_control_edges(Options&);
+std::unique_ptr<Transform> make_data_parallel(Options&);
 std::unique_ptr<Transform> make_precision(Options&);
 std::unique_ptr<Transform> make_recompute(Options&);
 
@@ -34,6 +35,9 @@ std::span<const TransformEntry> transforms() {
        make_precision},
       {"recompute", "activations are dropped and computed again in the backward pass",
        "Chen et al., 2016; Korthikanti et al., MLSys 2023", TransformUse::model, make_recompute},
+      {"data_parallel", "replicas of the placed step that add up their gradients",
+       "Li et al., PyTorch Distributed, VLDB 2020; Rajbhandari et al., ZeRO, SC 2020",
+       TransformUse::placed, make_data_parallel},
       {"split_sums", "a sum of terms on several devices is first added up on each device",
        "TensorFlow 1's gradients", TransformUse::placed, make_split_sums},
   };

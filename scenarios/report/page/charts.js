@@ -35,6 +35,9 @@ const sizeText = bytes => inWords(sizeUnits, bytes);
 // A swept value where there is little room.
 const short = value => page.labels[value] || value;
 
+// The parts of a peak, as page_data.h orders them.
+const partNames = ['weights', 'gradients', 'optimizer state', 'activations', 'workspace', 'copies'];
+
 const status = {ok: 0, oom: 1, infeasible: 2, error: 3};
 const statusText = ['ok', 'out of memory', 'infeasible', 'error'];
 
@@ -108,7 +111,7 @@ class TableCharts {
     const memory = table.axes.indexOf('memory fraction');
     this.along = memory >= 0 ? memory : table.axes.length - 1;
     this.controls = element('div', {className: 'controls'});
-    this.canvases = [0, 1].map(() => element('canvas'));
+    this.canvases = (table.peaks ? [0, 1] : [0]).map(() => element('canvas'));
     this.charts = [];
     this.logarithmic = false;
     this.view = 'time';
@@ -162,9 +165,8 @@ class TableCharts {
       shown.sort((c, d) => axis.at[columns[c][this.along]] - axis.at[columns[d][this.along]]);
     const x = xScale(axis, shown.map(c => columns[c][this.along]), axes[this.along]);
     this.heat.replaceChildren(...(this.heated ? [heatMap(this, Number(this.heated))] : []));
-    this.charts = [
-      this.drawStepTimes(this.canvases[0], shown, x),
-      this.drawMemory(this.canvases[1], shown, x)];
+    this.charts = [this.drawValues(this.canvases[0], shown, x)];
+    if (this.table.peaks) this.charts.push(this.drawMemory(this.canvases[1], shown, x));
   }
 
   // A line per placer, in `unit`.
@@ -196,7 +198,7 @@ class TableCharts {
     return shown.map((c, i) => ({x: x.at[i], y: values[c] === null ? null : values[c] / unit.scale, value: values[c], column: c}));
   }
 
-  // Runs without a step time stand above, each placer on a line of its own.
+  // Runs without a value stand above, each placer on a line of its own.
   failures(shown, x) {
     const points = [];
     for (const row of this.table.rows)
@@ -206,7 +208,7 @@ class TableCharts {
     const look = {[status.oom]: ['crossRot', css('--alarm')], [status.infeasible]: ['rectRot', '#d39a1d'],
       [status.error]: ['triangle', '#8a6bc9']};
     return {
-      label: 'no step time', yAxisID: 'failed', showLine: false, data: points,
+      label: 'no value', yAxisID: 'failed', showLine: false, data: points,
       pointRadius: 5, pointHoverRadius: 7, borderWidth: 2, pointBorderWidth: 2,
       pointStyle: points.map(p => look[p.kind][0]),
       pointBorderColor: points.map(p => look[p.kind][1]),
@@ -222,7 +224,7 @@ class TableCharts {
       strokeStyle: d.borderColor, fillStyle: d.backgroundColor, lineWidth: d.row ? 1.5 : 2,
       lineDash: d.row ? [] : [4, 3], pointStyle: d.row ? d.mark.style : 'line',
       rotation: d.row ? d.mark.turn || 0 : 0
-    })).filter(item => item.text !== 'no step time');
+    })).filter(item => item.text !== 'no value');
     const longest = Math.max(0, ...this.table.rows.map(row => labelText(row.name).length));
     return {
       layout: {padding: {right: 12 + 6 * longest}},
@@ -240,22 +242,23 @@ class TableCharts {
 
   // What the left chart and the heat map show of a row, per column.
   values(row) {
-    if (this.view === 'time') return row.step;
+    if (this.view === 'time') return row.value;
     const {bounds, rows} = this.table;
-    return row.step.map((ns, c) => {
-      const best = Math.min(...rows.map(r => r.step[c] === null ? Infinity : r.step[c]));
+    return row.value.map((ns, c) => {
+      const best = Math.min(...rows.map(r => r.value[c] === null ? Infinity : r.value[c]));
       const unit = this.view === 'bound' ? bounds[c] : best;
       return ns === null || !(unit > 0) ? null : ns / unit;
     });
   }
 
-  drawStepTimes(canvas, shown, x) {
-    const {bounds, rows} = this.table;
+  drawValues(canvas, shown, x) {
+    const {bounds, rows, figure} = this.table;
     const inTime = this.view === 'time';
-    const unit = inTime ? unitOf(timeUnits, Math.max(1, ...shown.flatMap(c => [bounds[c], ...rows.map(r => r.step[c])])))
+    const unit = inTime ? unitOf(timeUnits, Math.max(1, ...shown.flatMap(c => [bounds[c], ...rows.map(r => r.value[c])])))
       : {scale: 1};
     const datasets = this.lines(shown, x, unit, row => this.values(row));
-    if (inTime) datasets.push(this.reference('lower bound', shown, x, unit, bounds, css('--soft')));
+    if (inTime && shown.some(c => bounds[c] !== null))
+      datasets.push(this.reference('lower bound', shown, x, unit, bounds, css('--soft')));
     const failed = this.failures(shown, x);
     const names = distinct(failed.data.map(p => p.y));
     const extra = {};
@@ -272,7 +275,7 @@ class TableCharts {
       return `${dataset.label}: ${timeText(raw.value)}${over}`;
     };
     return makeChart(canvas, {data: {datasets}, options: this.options(
-      inTime ? `step time [${unit.name}]` : `step time / ${this.view === 'bound' ? 'lower bound' : 'best placer'}`, x,
+      inTime ? `${figure} [${unit.name}]` : `${figure} / ${this.view === 'bound' ? 'lower bound' : 'best placer'}`, x,
       {type: this.logarithmic ? 'logarithmic' : 'linear', beginAtZero: inTime}, extra, label)});
   }
 
@@ -287,7 +290,9 @@ class TableCharts {
       datasets.push(this.reference('memory of a device', shown, x, unit, memory, css('--alarm')));
     const label = ({raw, dataset}) => {
       const ran_out = dataset.row && dataset.row.status[raw.column] === status.oom;
-      return `${dataset.label}: ${sizeText(raw.value)}${ran_out ? ' when it ran out' : ''}`;
+      const parts = (dataset.row && dataset.row.parts[raw.column]) || [];
+      return [`${dataset.label}: ${sizeText(raw.value)}${ran_out ? ' when it ran out' : ''}`,
+        ...parts.flatMap((bytes, i) => bytes ? [`  ${partNames[i]} ${sizeText(bytes)}`] : [])];
     };
     return makeChart(canvas, {data: {datasets}, options: 
       this.options(`peak memory [${unit.name}], of ${sizeText(limit)}`, x, {}, {}, label)});
@@ -300,4 +305,4 @@ const tableCharts = [];
 page.tables.forEach((table, t) => {
   if (table.axes.length) tableCharts.push(new TableCharts(table, document.getElementById(`charts${t}`)));
 });
-document.body.dataset.charts = String(2 * tableCharts.length);
+document.body.dataset.charts = String(tableCharts.reduce((n, t) => n + t.charts.length, 0));

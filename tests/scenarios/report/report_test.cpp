@@ -150,7 +150,7 @@ TEST_SUITE("report") {
     for (const std::size_t first : {std::size_t{0}, std::size_t{4}}) {
       const auto rows = std::span(results.rows).subspan(first, 4);
       const auto fastest = std::ranges::min_element(
-          rows, {}, [](const RunResult& row) { return row.step_time.value_or(Duration::max()); });
+          rows, {}, [](const RunResult& row) { return row.value.value_or(Duration::max()); });
       for (const RunResult& row : rows) CHECK(row.picture.empty() == (&row != &*fastest));
     }
   }
@@ -178,7 +178,7 @@ TEST_SUITE("report") {
       for (const RunResult& row : results.rows) {
         const bool drawn = row.status == Status::ok || row.status == Status::oom;
         REQUIRE(row.picture.empty() != drawn);
-        if (row.step_time) CHECK(Json::parse(row.picture)["ns"] == row.step_time->count());
+        if (row.value) CHECK(Json::parse(row.picture)["ns"] == row.value->count());
       }
     }
   }
@@ -219,9 +219,9 @@ TEST_SUITE("report") {
     CHECK(table["axes"] == Json({"memory fraction"}));
     CHECK(table["columns"] == Json({{"0.6"}, {"1.0"}}));
     CHECK(table["rows"][3]["name"] == "m_etf");
-    CHECK(table["rows"][3]["step"][1] == results.rows[7].step_time->count());
+    CHECK(table["rows"][3]["value"][1] == results.rows[7].value->count());
     CHECK(table["rows"][2]["status"] == Json({2, 0}));
-    CHECK(table["rows"][2]["step"][0].is_null());
+    CHECK(table["rows"][2]["value"][0].is_null());
     CHECK(data["steps"][data["first"].get<std::string>()]["point"] ==
           results.graphs[0].label + ", memory fraction 1.0");
   }
@@ -238,7 +238,7 @@ TEST_SUITE("report") {
       row.placer = id % 2 == 0 ? "one" : "two";
       row.at = {std::to_string(id / 2)};
       row.status = Status::ok;
-      row.step_time = Duration(1000 + id);
+      row.value = Duration(1000 + id);
       results.rows.push_back(row);
     }
     const std::string html = to_html(results);
@@ -298,7 +298,7 @@ TEST_SUITE("report") {
     CHECK(points("error") == "NaN NaN\n");
     const std::string infeasible = points("infeasible");
     for (RunResult& row : results.rows)
-      if (row.status == Status::ok) row.status = Status::error, row.step_time.reset();
+      if (row.status == Status::ok) row.status = Status::error, row.value.reset();
     CHECK(points("error") != "NaN NaN\n");
     // The same runs, perhaps on another line of the plot.
     CHECK(std::ranges::count(points("infeasible"), '\n') == std::ranges::count(infeasible, '\n'));
