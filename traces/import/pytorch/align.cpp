@@ -129,6 +129,12 @@ std::vector<Alignment> align(Names calls, Names events, std::size_t most_gaps) {
         events.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
     found.push_back(Aligned(calls, inside).make(begin));
   }
+  const auto matched = [](const Alignment& a) {
+    return std::ranges::count_if(a, [](const auto& at) { return at.has_value(); });
+  };
+  std::ptrdiff_t most = 0;
+  for (const Alignment& a : found) most = std::max<std::ptrdiff_t>(most, matched(a));
+  std::erase_if(found, [&](const Alignment& a) { return matched(a) < most; });
   return found;
 }
 

@@ -10,7 +10,8 @@ namespace baechi::pytorch {
 /// One way to find a sequence: [sequence] the position of each name; nothing where it is missing.
 using Alignment = std::vector<std::optional<std::size_t>>;
 
-/// The places in `events` where `calls` is found with the fewest gaps, in order, at most 64. A gap
+/// The places in `events` where `calls` is found with the fewest gaps, and of these those where the
+/// most calls are found, in order, at most the last 64. A gap
 /// is a call without an event, or an event without a call between the first and the last event of
 /// the place. Nothing if there are more than `most_gaps`. At the first gap of several that are
 /// possible, the event without a call comes first.

@@ -79,6 +79,14 @@ void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
     text += fmt::format(", of {} runs {}", join_.repeated,
                         join_.numbers_agreed ? "the one with autograd's numbers" : "the last");
   trace.notes.push_back(std::move(text));
+  const bool updates =
+      std::ranges::any_of(flow.roots, [](const auto& r) { return r.second == Phase::update; });
+  if (!updates && std::ranges::any_of(kineto_.calls, [](const HostEvent& e) {
+        return e.name.starts_with("Optimizer.step");
+      }))
+    trace.notes.emplace_back(
+        "warning: the Kineto trace has a call of the optimizer, the execution trace has none: it "
+        "does not hold the whole step");
   std::size_t unmeasured = 0, on_host = 0, run = 0;
   Duration sum{};
   for (const RecordedOp* op : flow.ops) {
