@@ -30,5 +30,8 @@ constexpr Bytes saturated_sum(Bytes a, Bytes b) {
 constexpr std::int64_t saturated_product(std::int64_t count, std::int64_t each) {
   return each != 0 && count > count_limit / each ? count_limit : count * each;
 }
+constexpr Duration saturated_product(std::int64_t count, Duration each) {
+  return Duration{saturated_product(count, each.count())};
+}
 
 }  // namespace baechi

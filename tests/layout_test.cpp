@@ -30,7 +30,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"sim/problem"},
       {"sim/original"},
       {"sim/engine"},
-      {"sim/objective", "sim/report"},
+      {"sim/objective", "sim/report", "sim/collectives"},
       {"sim/pipeline"},
       {"sim/pipeline/schedules"},
       {"traces"},

@@ -12,13 +12,8 @@ namespace baechi::testing {
 
 /// `cluster` with the memory of one device changed.
 inline Cluster with_memory(const Cluster& cluster, DeviceId changed, Bytes memory) {
-  IdVector<DeviceId, Device> devices;
-  for (const DeviceId d : cluster.devices()) devices.push_back(cluster.device(d));
-  devices[changed].memory = memory;
-  Cluster copy = Cluster::uniform(std::move(devices), {});
-  for (const DeviceId src : cluster.devices()) {
-    for (const DeviceId dst : cluster.devices()) copy.set_link(src, dst, cluster.link(src, dst));
-  }
+  Cluster copy = cluster;
+  copy.set_memory(changed, memory);
   return copy;
 }
 
@@ -104,8 +99,8 @@ inline OpGraph random_graph(GraphShape shape, Random& random) {
   return random.below(4) == 0 ? graph.with_free_controls() : std::move(graph);
 }
 
-/// A random cluster of `devices` devices with ample memory.
-inline Cluster random_cluster(std::uint32_t devices, Random& random) {
+/// A random cluster of `devices` devices with ample memory; in nodes with few NICs if `in_nodes`.
+inline Cluster random_cluster(std::uint32_t devices, Random& random, bool in_nodes = false) {
   constexpr double speeds[] = {1.0, 1.0, 0.5, 2.0, 0.7};
   const bool equal = random.below(2) == 0;
   const auto link = [&] {
@@ -117,6 +112,15 @@ inline Cluster random_cluster(std::uint32_t devices, Random& random) {
                    .kind = {},
                    .memory = {std::int64_t{1} << 50},
                    .speed = speeds[equal ? 0 : random.below(5)]});
+  if (in_nodes) {
+    std::vector<Node> nodes;
+    for (std::uint32_t left = devices; left > 0; left -= nodes.back().devices)
+      nodes.push_back({.devices = 1 + random.below(std::min(left, 4U)),
+                       .nics = 1 + random.below(2),
+                       .network = link(),
+                       .inside = link()});
+    return Cluster::of_nodes(std::move(all), std::move(nodes));
+  }
   Cluster cluster = Cluster::uniform(std::move(all), link());
   for (const DeviceId src : cluster.devices()) {
     for (const DeviceId dst : cluster.devices())
@@ -153,10 +157,10 @@ inline Placement random_placement(const OpGraph& graph, const Cluster& cluster, 
 /// A random problem that owns its parts.
 class RandomProblem {
  public:
-  RandomProblem(GraphShape shape, std::uint32_t devices, std::uint64_t seed)
+  RandomProblem(GraphShape shape, std::uint32_t devices, std::uint64_t seed, bool in_nodes = false)
       : random_(seed),
         graph(random_graph(shape, random_)),
-        cluster(random_cluster(devices, random_)),
+        cluster(random_cluster(devices, random_, in_nodes)),
         costs(graph, cluster),
         placement(random_placement(graph, cluster, random_)) {}
   RandomProblem(const RandomProblem&) = delete;

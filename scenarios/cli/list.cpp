@@ -11,6 +11,7 @@
 #include "scenarios/cli/verbs.h"
 #include "scenarios/read/catalogue.h"
 #include "scenarios/read/device_table.h"
+#include "scenarios/read/tree.h"
 
 namespace baechi {
 namespace {
@@ -55,6 +56,13 @@ Section link_section() {
   return section;
 }
 
+Section block_section(std::string name, const std::map<std::string, BlockModel>& kinds) {
+  Section section{std::move(name), {}};
+  for (const auto& [kind, model] : kinds)
+    section.items.push_back({kind, one_line(model.block), model.source, {}});
+  return section;
+}
+
 /// The first line of the comment at the top of a file; skips the line for YAML editors.
 std::string first_comment(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -89,6 +97,9 @@ std::vector<Section> sections() {
           {"importers", std::move(all.importers)},
           device_section(),
           link_section(),
+          block_section("nodes", built_in_devices().nodes),
+          block_section("collective_kinds", built_in_devices().collectives),
+          {"collective_models", std::move(all.collectives)},
           scenario_section("scenarios", "scenarios/examples"),
           scenario_section("papers", "scenarios/papers")};
 }
@@ -187,7 +198,7 @@ void add_list(CLI::App& app, Verb& chosen) {
   verb->add_option(
           "WHAT", arguments->what,
           "What to list: placers, objectives, transforms, generators, importers, devices, links, "
-          "scenarios or papers [all]")
+          "nodes, collective_kinds, collective_models, scenarios or papers [all]")
       ->type_name("");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
   verb->footer(

@@ -17,8 +17,8 @@ Options options_of(const Options::Value& block, std::string owner, const std::st
 
 /// Each adds what is wrong to `mistakes`; what it returns then is not to be used.
 GraphChoice read_graph(const Options::Value& block, const std::string& base, Mistakes& mistakes);
-ClusterChoice read_cluster(const Options::Value& block, const DeviceTable& kinds,
-                           Mistakes& mistakes);
+ClusterChoice read_cluster(const Options::Value& block, const std::string& base,
+                           const DeviceTable& kinds, Mistakes& mistakes);
 std::vector<TransformChoice> read_transforms(const Options::Value& block, const std::string& base,
                                              Mistakes& mistakes);
 ProfileChoice read_profile(const Options::Value& block, Mistakes& mistakes);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "placers/registry.h"
+#include "sim/collectives/collective_models.h"
 #include "sim/objective/objective.h"
 #include "sim/transform/transform.h"
 #include "traces/format/compressed_file.h"
@@ -48,6 +49,7 @@ Catalogue catalogue() {
   add(all.objectives, objectives());
   add(all.transforms, transforms());
   add(all.generators, generators());
+  add(all.collectives, collective_models());
   for (const ImporterEntry& e : importers())
     all.importers.push_back(component(e.name, std::string(e.summary), e.files, [&](Options& o) {
       TextFile none("", "");

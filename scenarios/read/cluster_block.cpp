@@ -1,7 +1,6 @@
 #include <algorithm>
 
-#include "scenarios/read/block.h"
-#include "scenarios/read/blocks.h"
+#include "scenarios/read/cluster_parts.h"
 #include "scenarios/read/tree.h"
 #include "sim/find_entry.h"
 
@@ -9,12 +8,6 @@ namespace baechi {
 namespace {
 
 using Value = Options::Value;
-
-std::vector<std::string> keys_of(const auto& map) {
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : map) keys.push_back(key);
-  return keys;
-}
 
 DeviceChoice read_device(Options& o) {
   DeviceChoice d;
@@ -75,6 +68,8 @@ struct ClusterParts {
   const Value* link = nullptr;
   const Value* links = nullptr;
   const Value* fit = nullptr;
+  const Value* nodes = nullptr;
+  const Value* collectives = nullptr;
 };
 ClusterParts read_parts(Options& o) {
   ClusterParts parts;
@@ -84,6 +79,12 @@ ClusterParts read_parts(Options& o) {
   parts.links = o.raw("links", "a list of {from, to, bandwidth, latency} between groups");
   parts.fit = o.raw(
       "fit", "baechi, pytorch, or {variant, us_per_byte, intercept_us, factor}: transfer times");
+  parts.nodes = o.raw("nodes",
+                      "{count, kind, devices, link, nics, network, ...}, or a list of such "
+                      "groups: machines that share network interfaces");
+  parts.collectives = o.raw("collectives",
+                            "NAME, {model: NAME, option: value, ...} or {kind: NAME}: how long "
+                            "collectives take [hierarchical]");
   if (parts.memory_fraction <= 0.0 || parts.memory_fraction > 1.0)
     o.mistake("memory_fraction", fmt::format("{} is not in (0, 1]", parts.memory_fraction));
   return parts;
@@ -92,16 +93,8 @@ ClusterParts read_parts(Options& o) {
 void read_devices(const Value& block, const DeviceTable& kinds, ClusterChoice& cluster,
                   Mistakes& mistakes) {
   const auto group = [&](const Value& v) {
-    mistakes.attempt([&] {
-      DeviceChoice device = read_block(v, "cluster.devices", read_device);
-      if (const auto it = kinds.devices.find(device.kind); it != kinds.devices.end())
-        device.model = it->second;
-      if (find(v, "memory") == nullptr && device.model != nullptr)
-        device.memory = device.model->memory;
-      else
-        need(v, "cluster.devices", {"memory"}, mistakes);
-      cluster.devices.push_back(std::move(device));
-    });
+    mistakes.attempt(
+        [&] { cluster.devices.push_back(read_device_group(v, "cluster.devices", kinds)); });
   };
   if (!is_list(block)) return group(block);
   for (const auto& [key, v] : block.children) group(v);
@@ -144,9 +137,48 @@ void read_links(const Value& block, const DeviceTable& kinds, ClusterChoice& clu
   }
 }
 
+/// What does not go together, and what is missing.
+void check_parts(const Value& block, const ClusterParts& parts, Mistakes& mistakes) {
+  if (parts.nodes == nullptr) {
+    if (parts.devices == nullptr)
+      mistakes.add(at(block.where) + "cluster: it needs 'devices' or 'nodes'");
+    return;
+  }
+  for (const auto& [key, value] : {std::pair("devices", parts.devices),
+                                   {"link", parts.link},
+                                   {"links", parts.links},
+                                   {"fit", parts.fit}}) {
+    if (value != nullptr)
+      mistakes.add(fmt::format("{}cluster: '{}' does not go with 'nodes', which say it themselves",
+                               at(value->where), key));
+  }
+}
+
 }  // namespace
 
-ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Mistakes& mistakes) {
+DeviceChoice read_device_group(const Value& block, const char* owner, const DeviceTable& kinds) {
+  DeviceChoice device = read_block(block, owner, read_device);
+  if (const auto it = kinds.devices.find(device.kind); it != kinds.devices.end())
+    device.model = it->second;
+  if (find(block, "memory") == nullptr && device.model != nullptr) {
+    device.memory = device.model->memory;
+    return device;
+  }
+  Mistakes mistakes;
+  need(block, owner, {"memory"}, mistakes);
+  mistakes.throw_if_any();
+  return device;
+}
+
+Link read_link_block(const Value& block, const char* owner, const DeviceTable& kinds) {
+  Mistakes mistakes;
+  need_speed(block, owner, mistakes);
+  mistakes.throw_if_any();
+  return read_block(block, owner, [&](Options& o) { return read_link(o, kinds); });
+}
+
+ClusterChoice read_cluster(const Value& block, const std::string& base, const DeviceTable& kinds,
+                           Mistakes& mistakes) {
   ClusterChoice cluster;
   const std::size_t before = mistakes.size();
   mistakes.attempt([&] {
@@ -154,15 +186,15 @@ ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Mistake
     const ClusterParts parts = read_parts(o);
     cluster.memory_fraction = parts.memory_fraction;
     mistakes.attempt([&] { o.finish(); });
-    need(block, "cluster", {"devices"}, mistakes);
+    check_parts(block, parts, mistakes);
     if (parts.devices != nullptr) read_devices(*parts.devices, kinds, cluster, mistakes);
-    if (parts.link != nullptr) {
-      need_speed(*parts.link, "cluster.link", mistakes);
-      mistakes.attempt([&] {
-        cluster.link = read_block(*parts.link, "cluster.link",
-                                  [&](Options& values) { return read_link(values, kinds); });
-      });
-    }
+    if (parts.link != nullptr)
+      mistakes.attempt([&] { cluster.link = read_link_block(*parts.link, "cluster.link", kinds); });
+    std::optional<Value> collectives;
+    if (parts.nodes != nullptr) collectives = read_nodes(*parts.nodes, kinds, cluster, mistakes);
+    if (parts.collectives != nullptr) collectives = *parts.collectives;
+    if (collectives)
+      mistakes.attempt([&] { read_collectives(*collectives, base, kinds, cluster); });
     if (parts.fit != nullptr) {
       const bool by_name = parts.fit->children.empty() &&
                            (parts.fit->text == "baechi" || parts.fit->text == "pytorch");
@@ -184,9 +216,8 @@ ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Mistake
     std::size_t count = 0;
     for (const DeviceChoice& d : cluster.devices) count += std::min(d.count, most_devices + 1);
     if (count > most_devices)
-      mistakes.add(
-          fmt::format("{}cluster.devices: more than {}", at(parts.devices->where), most_devices));
-    if (count > 1 && parts.link == nullptr && parts.fit == nullptr)
+      mistakes.add(fmt::format("{}cluster: more than {} devices", at(block.where), most_devices));
+    if (count > 1 && parts.link == nullptr && parts.fit == nullptr && parts.nodes == nullptr)
       mistakes.add(at(block.where) +
                    "cluster: several devices need 'link: {bandwidth: ...}', 'link: {kind: ...}' or "
                    "'fit: baechi'");
@@ -195,27 +226,31 @@ ClusterChoice read_cluster(const Value& block, const DeviceTable& kinds, Mistake
 }
 
 std::vector<BlockKeys> cluster_block_keys() {
-  return {{"cluster.devices",
-           "one such block, or a list of groups of equal devices",
-           keys_of_reader([](Options& o) { read_device(o); }),
-           {}},
-          {"cluster.link",
-           "between any two devices, where `links` says nothing",
-           keys_of_reader([](Options& o) { read_link(o, {}); }),
-           {}},
-          {"cluster.links",
-           "a list: both directions between two groups; later ones win",
-           keys_of_reader([](Options& o) { read_group_link(o, {}); }),
-           {"from", "to"}},
-          {"cluster.fit",
-           "transfers take the time of the original's fit, not the link's; `baechi` and `pytorch` "
-           "alone mean the variants as they are",
-           keys_of_reader([](Options& o) { read_fit(o); }),
-           {}},
-          {"cluster",
-           "what the graph runs on: such a block, or the path of a file with one",
-           keys_of_reader([](Options& o) { read_parts(o); }),
-           {"devices"}}};
+  std::vector<BlockKeys> all{
+      {"cluster.devices",
+       "one such block, or a list of groups of equal devices",
+       keys_of_reader([](Options& o) { read_device(o); }),
+       {}},
+      {"cluster.link",
+       "between any two devices, where `links` says nothing",
+       keys_of_reader([](Options& o) { read_link(o, {}); }),
+       {}},
+      {"cluster.links",
+       "a list: both directions between two groups; later ones win",
+       keys_of_reader([](Options& o) { read_group_link(o, {}); }),
+       {"from", "to"}},
+      {"cluster.fit",
+       "transfers take the time of the original's fit, not the link's; `baechi` and `pytorch` "
+       "alone mean the variants as they are",
+       keys_of_reader([](Options& o) { read_fit(o); }),
+       {}}};
+  std::ranges::move(nodes_block_keys(), std::back_inserter(all));
+  all.push_back({"cluster",
+                 "what the graph runs on: such a block, or the path of a file with one; it needs "
+                 "`devices` or `nodes`",
+                 keys_of_reader([](Options& o) { read_parts(o); }),
+                 {}});
+  return all;
 }
 
 }  // namespace baechi

@@ -155,6 +155,19 @@ void read_kinds(const Value& block, const std::string& owner,
   }
 }
 
+/// Each entry of `block` as it is.
+void read_blocks(const Value& block, const std::string& owner, Mistakes& mistakes,
+                 std::map<std::string, BlockModel>& into) {
+  if (!is_mapping(block))
+    return mistakes.add(fmt::format("{}{}: not {{NAME: {{...}}, ...}}", at(block.where), owner));
+  for (const auto& [name, entry] : block.children) {
+    BlockModel model{.block = entry, .source = {}};
+    if (const Value* source = find(entry, "source")) model.source = source->text;
+    erase(model.block, "source");
+    into[name] = std::move(model);
+  }
+}
+
 }  // namespace
 
 void DeviceTable::add(const Value& block, Mistakes& mistakes) {
@@ -162,6 +175,8 @@ void DeviceTable::add(const Value& block, Mistakes& mistakes) {
     Options o = options_of(block, "kinds", "");
     const Value* new_devices = o.raw("devices", "{NAME: {peak, bandwidth, ...}}");
     const Value* new_links = o.raw("links", "{NAME: {bandwidth, latency}}");
+    const Value* new_nodes = o.raw("nodes", "{NAME: {devices, link, nics, network, ...}}");
+    const Value* new_collectives = o.raw("collectives", "{NAME: {model, ...}}");
     for (const auto& [key, value] : block.children)
       if (key.starts_with("x-")) o.raw(key, "");
     mistakes.attempt([&] { o.finish(); });
@@ -176,6 +191,9 @@ void DeviceTable::add(const Value& block, Mistakes& mistakes) {
       read_kinds<LinkModel>(
           *new_links, "kinds.links", {"bandwidth"}, read_link_kind, mistakes,
           [&](const std::string& name, LinkModel model) { links[name] = std::move(model); });
+    if (new_nodes != nullptr) read_blocks(*new_nodes, "kinds.nodes", mistakes, nodes);
+    if (new_collectives != nullptr)
+      read_blocks(*new_collectives, "kinds.collectives", mistakes, collectives);
   });
 }
 

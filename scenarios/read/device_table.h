@@ -17,12 +17,19 @@ struct LinkModel {
   std::string source;
 };
 
+/// A block that `kind: NAME` stands for: a node of `cluster.nodes`, or `cluster.collectives`.
+struct BlockModel {
+  Options::Value block;  ///< without `source`
+  std::string source;
+};
+
 struct DeviceTable {
   std::map<std::string, std::shared_ptr<const DeviceModel>> devices;
   std::map<std::string, LinkModel> links;
+  std::map<std::string, BlockModel> nodes, collectives;
 
-  /// Adds the kinds in `block`, {devices: {NAME: {...}}, links: {NAME: {...}}}; they replace kinds
-  /// of the same name.
+  /// Adds the kinds in `block`, {devices: {NAME: {...}}, links: {NAME: {...}}, nodes, collectives};
+  /// they replace kinds of the same name.
   void add(const Options::Value& block, Mistakes& mistakes);
 };
 

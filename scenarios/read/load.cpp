@@ -264,7 +264,7 @@ class Loader {
     file.transforms = read_all<std::vector<TransformChoice>>(
         "transforms", [&](const Value& v) { return read_transforms(v, base_, mistakes_); });
     file.clusters = read_all<ClusterChoice>(
-        "cluster", [&](const Value& v) { return read_cluster(v, kinds_, mistakes_); });
+        "cluster", [&](const Value& v) { return read_cluster(v, base_, kinds_, mistakes_); });
     if (const Value* block = find(root_, "calibration")) {
       const CalibrationChoice calibration = read_calibration_block(*block, base_, mistakes_);
       for (ClusterChoice& cluster : file.clusters) cluster.calibration = calibration;

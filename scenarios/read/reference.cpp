@@ -144,22 +144,40 @@ Json graph_schema(const Catalogue& all) {
     any_of.push_back(std::move(s));
   }
   Json import = {{"type", "object"}, {"required", {"import"}}, {"properties", Json::object()}};
-  import["properties"]["import"] = {
-      {"type", "string"},
-      {"description", "a graph file; relative to this file, ${NAME} is expanded"}};
+  import["properties"]["import"] = {{"type", "string"},
+                                    { "description",
+                                      "a graph file; relative to this file, ${NAME} is expanded" }};
   Json names = Json::array();
   for (const Component& c : all.importers) {
     names.push_back(c.name);
     for (const Options::Declared& d : c.options) import["properties"][d.key] = schema_of(d);
   }
   import["properties"]["importer"] = {{"enum", names},
-                                      {"description", "the file's content chooses if not given"}};
+                                      { "description",
+                                        "the file's content chooses if not given" }};
   import["additionalProperties"] = false;
   any_of.push_back(std::move(import));
   return {{"anyOf", any_of}};
 }
 
-Json cluster_schema() {
+/// NAME, {model: NAME, option: value, ...} or {kind: NAME, option: value, ...}.
+Json collectives_schema(const std::vector<Component>& models) {
+  Json names = Json::array(), any_of = Json::array();
+  for (const Component& c : models)
+    names.push_back({{"const", c.name}, {"description", c.summary}});
+  any_of.push_back({{"oneOf", names}});
+  for (const Component& c : models) {
+    Json s = object_of(c.options, {"model"});
+    s["properties"]["model"] = {{"const", c.name}, {"description", c.summary}};
+    any_of.push_back(std::move(s));
+  }
+  any_of.push_back({{"type", "object"},
+                    {"required", {"kind"}},
+                    {"properties", {{"kind", {{"type", "string"}}}}}});
+  return {{"anyOf", any_of}};
+}
+
+Json cluster_schema(const Catalogue& components) {
   const std::vector<BlockKeys> all = block_keys();
   const auto of = [&](std::string_view name) {
     const BlockKeys& b = block(all, name);
@@ -172,6 +190,14 @@ Json cluster_schema() {
   p["link"] = of("cluster.link");
   p["links"] = {{"type", "array"}, {"items", of("cluster.links")}};
   p["fit"] = {{"anyOf", {{{"enum", {"baechi", "pytorch"}}}, of("cluster.fit")}}};
+  const Json collectives = collectives_schema(components.collectives);
+  Json nodes = of("cluster.nodes");
+  for (const char* link : {"link", "unwired", "network"})
+    nodes["properties"][link] = of("cluster.link");
+  nodes["properties"]["devices"] = group;
+  nodes["properties"]["collectives"] = collectives;
+  p["nodes"] = {{"anyOf", {nodes, {{"type", "array"}, {"items", nodes}}}}};
+  p["collectives"] = collectives;
   return {
       {"anyOf",
        {cluster, {{"type", "string"}, {"description", "path of a file with a cluster block"}}}}};
@@ -210,6 +236,8 @@ Json kinds_schema() {
     const BlockKeys& b = block(all, std::string("kinds.") + what);
     properties[what] = {{"type", "object"}, {"additionalProperties", object_of(b.keys, b.needed)}};
   }
+  for (const char* what : {"nodes", "collectives"})
+    properties[what] = {{"type", "object"}, {"additionalProperties", {{"type", "object"}}}};
   const Json kinds = {{"type", "object"},
                       {"additionalProperties", false},
                       {"properties", properties},
@@ -357,6 +385,10 @@ std::string scenario_reference() {
                     "`graph: {import: FILE, OPTION: VALUE, ...}`; add `importer: NAME` if the "
                     "file's content does not show its format.",
                     components.importers);
+  append_components(out, "Collectives: cost models",
+                    "`cluster.collectives: {model: NAME, OPTION: VALUE, ...}`, or `{kind: NAME}` "
+                    "for one that 'baechi list collective_kinds' knows.",
+                    components.collectives);
   append_components(out, "Transforms", "`transforms: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
                     components.transforms);
   append_components(out, "Placers", "`placers: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
@@ -381,7 +413,7 @@ std::string scenario_schema() {
     Json s = Json::object();
     if (k.key == "name") s["type"] = {"string", "number"};
     if (k.key == "graph") s = graph_schema(components);
-    if (k.key == "cluster") s = cluster_schema();
+    if (k.key == "cluster") s = cluster_schema(components);
     if (k.key == "engine" || k.key == "profile" || k.key == "report") s = simple(k.key);
     if (k.key == "calibration")
       s = {{"anyOf", {simple(k.key), {{"type", "string"}, {"description", "path of the file"}}}}};

@@ -8,6 +8,7 @@
 
 #include "placers/placer.h"
 #include "sim/cluster/calibrated_costs.h"
+#include "sim/cluster/collectives.h"
 #include "sim/cluster/device_model.h"
 #include "sim/cluster/original_costs.h"
 #include "sim/names.h"
@@ -67,6 +68,12 @@ struct LinkChoice {
   Link link{};
 };
 
+/// `count` equal nodes.
+struct NodeChoice {
+  std::size_t count = 1;
+  Node node{};
+};
+
 /// Costs as measured on a machine.
 struct CalibrationChoice {
   std::shared_ptr<const Calibration> measured{};  ///< null: plain costs
@@ -81,6 +88,11 @@ struct ClusterChoice {
   double memory_fraction = 1.0;   ///< of every device's memory, rounded down to a byte
   Link link{};                    ///< between pairs that `links` does not name
   std::vector<LinkChoice> links;  ///< later ones win
+  /// One for each group of `devices`, whose count is that of all these nodes; or empty. Instead of
+  /// `link` and `links`.
+  std::vector<NodeChoice> nodes;
+  std::shared_ptr<const CollectiveModel> collectives{};  ///< null: hierarchical
+  std::string collectives_text{};                        ///< equal texts, equal models
   std::optional<OriginalCosts::Fit>
       fit;  ///< transfer times by Baechi's rounded fit instead of `link`
   CalibrationChoice calibration;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "sim/collectives/collective_models.h"
 #include "sim/error.h"
 #include "sim/hash.h"
 #include "sim/problem/limits.h"
@@ -35,7 +36,8 @@ void check(const ClusterChoice& choice) {
   if (!(choice.memory_fraction > 0.0) || choice.memory_fraction > 1.0)
     mistakes.add(
         fmt::format("cluster: a memory fraction of {} is not in (0, 1]", choice.memory_fraction));
-  if (!choice.fit && count > 1) check_link(choice.link, "its link", mistakes);
+  if (!choice.fit && count > 1 && choice.nodes.empty())
+    check_link(choice.link, "its link", mistakes);
   if (const Calibration* c = choice.calibration.measured.get();
       c != nullptr && count > c->partitions.size())
     mistakes.add(fmt::format("{}: calibrated for {} partitions, and the cluster has {} devices",
@@ -53,6 +55,18 @@ void check(const ClusterChoice& choice) {
 Link link_of(OriginalCosts::Fit fit) {
   return {.bandwidth = {1e6 / (fit.factor * fit.us_per_byte)},
           .latency = from_us(fit.intercept_us).value_or(Duration::zero())};
+}
+
+/// The cluster of `devices`, with the links and nodes of `choice`; not with its `links`.
+Cluster joined(const ClusterChoice& choice, IdVector<DeviceId, Device> devices) {
+  if (choice.nodes.empty()) {
+    const bool given = choice.link.bandwidth.bytes_per_second > 0.0;
+    return Cluster::uniform(std::move(devices),
+                            choice.fit && !given ? link_of(*choice.fit) : choice.link);
+  }
+  std::vector<Node> nodes;
+  for (const NodeChoice& n : choice.nodes) nodes.insert(nodes.end(), n.count, n.node);
+  return Cluster::of_nodes(std::move(devices), std::move(nodes));
 }
 
 }  // namespace
@@ -119,9 +133,11 @@ Cluster make_cluster(const ClusterChoice& choice) {
       group.push_back(g);
     }
   }
-  const bool given = choice.link.bandwidth.bytes_per_second > 0.0;
-  Cluster cluster = Cluster::uniform(std::move(devices),
-                                     choice.fit && !given ? link_of(*choice.fit) : choice.link);
+  Cluster cluster = joined(choice, std::move(devices));
+  if (choice.collectives != nullptr)
+    cluster.set_collectives(choice.collectives);
+  else if (!choice.nodes.empty())
+    cluster.set_collectives(make_collectives("hierarchical", Options("hierarchical")));
   for (const LinkChoice& l : choice.links) {
     for (const DeviceId src : cluster.devices()) {
       for (const DeviceId dst : cluster.devices()) {

@@ -25,15 +25,6 @@ void check_placement(const Placement& placement, const Problem& problem) {
   }
 }
 
-/// `cluster` with other devices, as many, and the same links.
-Cluster with_devices(const Cluster& cluster, IdVector<DeviceId, Device> devices) {
-  Cluster result = Cluster::uniform(std::move(devices), {});
-  for (const DeviceId src : cluster.devices()) {
-    for (const DeviceId dst : cluster.devices()) result.set_link(src, dst, cluster.link(src, dst));
-  }
-  return result;
-}
-
 }  // namespace
 
 CostedGraph::CostedGraph(std::shared_ptr<const PreparedGraph> prepared, const ClusterChoice& on)
@@ -112,15 +103,12 @@ Placement Experiment::fitting(Placement first,
       return last;
     }
     const StepResult needed = ExperimentStep(costed_, unlimited, last).simulate();
-    IdVector<DeviceId, Device> devices;
     for (const DeviceId d : tighter.devices()) {
-      devices.push_back(tighter.device(d));
       const Bytes limit = costed_->cluster.device(d).memory, peak = needed.devices[d].peak;
       if (peak > limit)
-        devices[d].memory =
-            static_cast<double>(limit.count) / static_cast<double>(peak.count) * devices[d].memory;
+        tighter.set_memory(d, static_cast<double>(limit.count) / static_cast<double>(peak.count) *
+                                  tighter.device(d).memory);
     }
-    tighter = with_devices(tighter, std::move(devices));
     try {
       last = expand(answer(tighter), graph());
     } catch (const InfeasibleError&) {

@@ -41,6 +41,14 @@ void add(Hash& hash, const ClusterChoice& cluster) {
     hash.add(static_cast<std::int64_t>(l.to));
     add(hash, l.link);
   }
+  for (const NodeChoice& n : cluster.nodes) {
+    hash.add(static_cast<std::int64_t>(n.count));
+    hash.add(std::int64_t{n.node.devices});
+    hash.add(std::int64_t{n.node.nics});
+    for (const Link& link : {n.node.network, n.node.inside, n.node.unwired}) add(hash, link);
+    for (const std::uint32_t wires : n.node.wires) hash.add(std::int64_t{wires});
+  }
+  hash.add(cluster.collectives_text);
   add(hash, cluster.calibration);
   if (!cluster.fit) return;
   for (const double x : {cluster.fit->us_per_byte, cluster.fit->intercept_us, cluster.fit->factor})

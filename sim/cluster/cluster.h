@@ -1,7 +1,9 @@
-/// A cluster: devices with a memory limit each, and a link for every ordered pair of devices.
+/// A cluster: devices with a memory limit each, and a link for every ordered pair of devices. The
+/// devices may stand in nodes, whose network interfaces they share.
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sim/ids.h"
 #include "sim/units.h"
@@ -26,6 +28,28 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
+/// The smaller bandwidth and the larger latency of the two.
+Link slower(const Link& a, const Link& b);
+
+enum class NodeId : std::uint32_t {};
+
+/// A machine: devices with adjacent ids, joined by links, and network interfaces (NICs) that they
+/// share. Between two nodes lies a network.
+struct Node {
+  std::uint32_t devices = 1;
+  std::uint32_t nics = 1;
+  /// Of one NIC to another node's, as much as the switches between let through when all NICs send.
+  Link network{};
+  /// Between two devices; with `wires`, of one wire between two devices.
+  Link inside{};
+  /// [devices, devices] How many wires join two devices, the same in both directions. Empty: each
+  /// device has `inside` to all others at once, as through a switch.
+  std::vector<std::uint32_t> wires{};
+  Link unwired{};  ///< between two devices that no wire joins
+
+  std::uint32_t wires_between(std::size_t a, std::size_t b) const { return wires[a * devices + b]; }
+};
+
 class CollectiveModel;
 std::shared_ptr<const CollectiveModel> ring_collectives();
 
@@ -36,16 +60,28 @@ class Cluster {
   static Cluster uniform(IdVector<DeviceId, Device> devices, Link link);
   /// A cluster of `count` equal devices named gpu0, gpu1, ..., with `memory` each.
   static Cluster uniform(std::size_t count, Bytes memory, Link link);
+  /// A cluster of `nodes`, in their order; `devices` are theirs, as many as the nodes say. Between
+  /// two nodes the link is the slower of the two NICs: the smaller bandwidth, the larger latency.
+  static Cluster of_nodes(IdVector<DeviceId, Device> devices, std::vector<Node> nodes);
 
   void set_link(DeviceId src, DeviceId dst, Link link) {  ///< only src to dst
     links_[index(src) * num_devices() + index(dst)] = link;
   }
+
+  void set_memory(DeviceId d, Bytes memory) { devices_[d].memory = memory; }
 
   /// How long collectives take. The model of a new cluster is "ring" (sim/cluster/collectives.h).
   const CollectiveModel& collectives() const { return *collectives_; }
   void set_collectives(std::shared_ptr<const CollectiveModel> model) {
     collectives_ = std::move(model);
   }
+
+  /// 0 of a cluster that knows no nodes; then nothing is said of who shares which network.
+  std::size_t num_nodes() const { return nodes_.size(); }
+  const Node& node(NodeId n) const { return nodes_[n]; }
+  NodeId node_of(DeviceId d) const { return node_of_[d]; }  ///< if there are nodes
+  /// The first device of the node; its others follow.
+  DeviceId first_device(NodeId n) const { return first_device_[n]; }
 
   std::size_t num_devices() const { return devices_.size(); }
   auto devices() const { return devices_.ids(); }
@@ -59,6 +95,9 @@ class Cluster {
   /// [num_devices, num_devices], row = src. On the diagonal: to a replica of the device that is not
   /// simulated.
   std::vector<Link> links_;
+  IdVector<NodeId, Node> nodes_;
+  IdVector<NodeId, DeviceId> first_device_;  // [num_nodes]
+  IdVector<DeviceId, NodeId> node_of_;       // [num_devices], or empty without nodes
   std::shared_ptr<const CollectiveModel> collectives_ = ring_collectives();
 };
 

@@ -1,55 +1,98 @@
 #include "sim/cluster/collectives.h"
 
 #include <algorithm>
+#include <set>
 
 #include "sim/saturated.h"
 
 namespace baechi {
 namespace {
 
-/// The worst of the ring's links: the largest latency, the smallest bandwidth. A single member's
-/// is the link to a replica beside it.
+/// The worst link of the ring through `devices`; of one device, the link to a replica beside it.
 Link worst_link(std::span<const DeviceId> devices, const Cluster& cluster) {
   Link worst = cluster.link(devices.back(), devices.front());
-  for (std::size_t i = 0; i + 1 < devices.size(); ++i) {
-    const Link& link = cluster.link(devices[i], devices[i + 1]);
-    worst.latency = std::max(worst.latency, link.latency);
-    if (link.bandwidth.bytes_per_second < worst.bandwidth.bytes_per_second)
-      worst.bandwidth = link.bandwidth;
-  }
+  for (std::size_t i = 0; i + 1 < devices.size(); ++i)
+    worst = slower(worst, cluster.link(devices[i], devices[i + 1]));
   return worst;
-}
-
-Duration times(std::int64_t n, Duration time) {
-  return Duration{saturated_product(n, time.count())};
 }
 
 class Ring final : public CollectiveModel {
  public:
   Duration time(const Collective& c, std::span<const DeviceId> devices,
                 const Cluster& cluster) const override {
-    const std::int64_t n = c.ranks;
-    if (n < 2) return Duration{};
-    const Link link = worst_link(devices, cluster);
-    const Bytes part{(c.bytes.count + n - 1) / n};
-    const Duration step = saturated_sum(part / link.bandwidth, link.latency);
-    switch (c.kind) {
-      case CollectiveKind::all_reduce:
-        return times(2 * (n - 1), step);
-      case CollectiveKind::reduce_scatter:
-      case CollectiveKind::all_gather:
-      case CollectiveKind::all_to_all:
-        return times(n - 1, step);
-      case CollectiveKind::broadcast:
-        return saturated_sum(c.bytes / link.bandwidth, times(n - 1, link.latency));
-      case CollectiveKind::send_recv:
-        break;
-    }
-    return saturated_sum(c.bytes / link.bandwidth, link.latency);
+    const Spread spread = spread_of(c, devices, cluster);
+    return ring_time(c.kind, spread.ranks, c.bytes, spread.worst());
   }
 };
 
 }  // namespace
+
+Link Spread::network(std::int64_t users) const {
+  const double share = static_cast<double>(nics) / static_cast<double>(users * sharing);
+  return {.bandwidth = {nic.bandwidth.bytes_per_second * std::min(1.0, share)},
+          .latency = nic.latency};
+}
+
+Link Spread::worst() const {
+  if (nodes <= 1) return inside;
+  return per_node > 1 ? slower(network(1), inside) : network(1);
+}
+
+Spread spread_of(const Collective& c, std::span<const DeviceId> devices, const Cluster& cluster) {
+  Spread spread{.ranks = std::max<std::int64_t>(c.ranks, c.members),
+                .sharing = std::max<std::int64_t>(c.sharing, 1)};
+  spread.per_node = spread.ranks;
+  if (cluster.num_nodes() == 0) {
+    spread.inside = worst_link(devices, cluster);
+    return spread;
+  }
+  std::set<NodeId> nodes;
+  std::int64_t room = 1;
+  for (const DeviceId d : devices) {
+    if (!nodes.insert(cluster.node_of(d)).second) continue;
+    const Node& node = cluster.node(cluster.node_of(d));
+    const bool first = nodes.size() == 1;
+    spread.nic = first ? node.network : slower(spread.nic, node.network);
+    spread.nics = first ? node.nics : std::min<std::int64_t>(spread.nics, node.nics);
+    room = std::max<std::int64_t>(room, node.devices);
+  }
+  spread.nodes = c.nodes != 0 ? c.nodes
+                              : std::max<std::int64_t>(static_cast<std::int64_t>(nodes.size()),
+                                                       (spread.ranks + room - 1) / room);
+  spread.nodes = std::clamp<std::int64_t>(spread.nodes, 1, std::max<std::int64_t>(spread.ranks, 1));
+  spread.per_node = (spread.ranks + spread.nodes - 1) / spread.nodes;
+  bool first = true;
+  std::vector<DeviceId> here;
+  for (const NodeId n : nodes) {
+    here.clear();
+    for (const DeviceId d : devices)
+      if (cluster.node_of(d) == n) here.push_back(d);
+    const Link worst = worst_link(here, cluster);
+    spread.inside = first ? worst : slower(spread.inside, worst);
+    first = false;
+  }
+  return spread;
+}
+
+Duration ring_time(CollectiveKind kind, std::int64_t ranks, Bytes bytes, const Link& link) {
+  const std::int64_t n = ranks;
+  if (n < 2) return Duration{};
+  const Bytes part{bytes.count / n + (bytes.count % n != 0 ? 1 : 0)};
+  const Duration step = saturated_sum(part / link.bandwidth, link.latency);
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return saturated_product(2 * (n - 1), step);
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_gather:
+    case CollectiveKind::all_to_all:
+      return saturated_product(n - 1, step);
+    case CollectiveKind::broadcast:
+      return saturated_sum(bytes / link.bandwidth, saturated_product(n - 1, link.latency));
+    case CollectiveKind::send_recv:
+      break;
+  }
+  return saturated_sum(bytes / link.bandwidth, link.latency);
+}
 
 std::shared_ptr<const CollectiveModel> ring_collectives() {
   static const auto ring = std::make_shared<const Ring>();

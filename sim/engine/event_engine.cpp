@@ -22,7 +22,7 @@ class EventEngine final : public Simulator::Engine {
         source_(p.graph),
         costs_(p.costs),
         options_(p.engine),
-        transfers_(p.cluster.num_devices(), p.engine),
+        transfers_(p.cluster, p.engine),
         devices_(p.cluster.num_devices()),
         lanes_(p.cluster.num_devices() * graph_.num_lanes()),
         to_start_(lanes_.size()),

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -9,6 +10,8 @@
 
 #include "sim/engine/channels.h"
 #include "sim/engine/id_set.h"
+#include "sim/engine/network_interfaces.h"
+#include "sim/error.h"
 #include "sim/graph/op_graph.h"
 
 namespace baechi {
@@ -36,16 +39,25 @@ struct Copy {
 /// which channels a transfer needs. Ids of copies that have arrived are used again.
 class TransferQueues {
  public:
-  TransferQueues(std::size_t num_devices, const EngineOptions& options)
+  /// The cluster outlives this. NICs limit nothing where nothing limits transfers (parallel).
+  /// Throws InputError if transfers are staged and there are several nodes.
+  TransferQueues(const Cluster& cluster, const EngineOptions& options)
       : limited_(options.transfers != Transfers::parallel),
         staged_(options.transfers == Transfers::staged),
         shared_(options.transfers == Transfers::shared),
         overlap_(options.overlap),
-        devices_(num_devices, Device{.waiting = DeviceSet(num_devices)}),
-        in_host_(num_devices),
-        to_receive_(num_devices),
-        to_try_(num_devices) {
-    const ChannelMap channels(options.transfers, num_devices);
+        devices_(cluster.num_devices(), Device{.waiting = DeviceSet(cluster.num_devices())}),
+        in_host_(cluster.num_devices()),
+        to_receive_(cluster.num_devices()),
+        to_try_(cluster.num_devices()) {
+    if (cluster.num_nodes() > 1 && limited_) {
+      if (staged_)
+        throw InputError(
+            fmt::format("engine.transfers: staged is of one machine, and the cluster has {} nodes",
+                        cluster.num_nodes()));
+      nics_.emplace(cluster);
+    }
+    const ChannelMap channels(options.transfers, cluster.num_devices());
     taken_.assign(channels.num_channels(), 0);
     if (!limited_) return;
     for (const DeviceId d : devices_.ids()) {
@@ -57,6 +69,7 @@ class TransferQueues {
   /// Empties all queues and frees all channels.
   void reset() {
     std::ranges::fill(taken_, 0);
+    if (nics_) nics_->reset();
     copies_.clear();
     free_copies_.clear();
     for (Device& d : devices_) {
@@ -140,6 +153,7 @@ class TransferQueues {
       taken_[devices_[src].sending] = false;
       taken_[devices_[dst].receiving] = false;
     }
+    if (nics_) nics_->give_back(src, dst, to_try_);
     if (shared_) {  // anyone may wait for the one bus
       for (const DeviceId d : devices_.ids()) wake(d);
       return;
@@ -172,6 +186,7 @@ class TransferQueues {
         r.waiting.insert(src);
         continue;
       }
+      if (nics_ && !nics_->take(src, dst)) continue;
       ++s.moving;
       ++r.moving;
       if (limited_) taken_[s.sending] = true;
@@ -220,7 +235,8 @@ class TransferQueues {
   }
 
   bool limited_, staged_, shared_, overlap_;
-  std::vector<char> taken_;  // [num_channels]
+  std::optional<NetworkInterfaces> nics_;  // if they may run out
+  std::vector<char> taken_;                // [num_channels]
   std::vector<Copy> copies_;
   std::vector<std::uint32_t> free_copies_;  // ids
   IdVector<DeviceId, Device> devices_;

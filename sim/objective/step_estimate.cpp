@@ -163,7 +163,8 @@ HWY_EXPORT(run_pass);
 
 bool StepEstimate::suits(const Problem& problem) {
   const auto& [graph, cluster, costs, engine] = problem;
-  return graph.plain() && cluster.num_devices() <= 128 && (cluster.num_devices() < 2 || costs.uniform_transfers()) &&
+  return graph.plain() && cluster.num_nodes() < 2 && cluster.num_devices() <= 128 &&
+         (cluster.num_devices() < 2 || costs.uniform_transfers()) &&
          std::ranges::all_of(cluster.devices(),
                              [&](DeviceId d) { return costs.same_compute(DeviceId{0}, d); });
 }
@@ -172,7 +173,9 @@ StepEstimate::StepEstimate(const Problem& problem)
     : num_devices_(problem.cluster.num_devices()), engine_(problem.engine) {
   const auto& [graph, cluster, costs, engine] = problem;
   if (!suits(problem))
-    throw InputError("estimates of many placements at once need at most 128 devices, all the same, and one lane");
+    throw InputError(
+        "estimates of many placements at once need at most 128 devices, all the same and in one "
+        "node, and one lane");
 
   const auto transfer = [&](TensorId t) {
     if (num_devices_ < 2 || graph.instant(t)) return Duration::zero();

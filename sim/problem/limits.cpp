@@ -120,14 +120,17 @@ void check_bytes(const OpGraph& graph) {
     throw InputError(fmt::format("a step could move or hold more than 4 EiB: {}", sum.where));
 }
 
-/// Each collective over the first devices.
+/// Each collective over the first devices, and over devices as far apart as it gets.
 Sum collective_times(const OpGraph& graph, const Cluster& cluster, const CostModel& costs) {
   Sum sum;
   const auto known = cluster.devices();
   const std::vector<DeviceId> devices(known.begin(), known.end());
   for (const Collective& c : graph.collectives()) {
-    const auto members = std::span(devices).first(std::min<std::size_t>(c.members, devices.size()));
-    sum.add(costs.collective(c, members).count(), [&] {
+    const std::size_t count = std::min<std::size_t>(c.members, devices.size());
+    std::vector<DeviceId> apart;
+    for (std::size_t i = 0; i < count; ++i) apart.push_back(devices[i * devices.size() / count]);
+    const Duration near = costs.collective(c, std::span(devices).first(count));
+    sum.add(std::max(near, costs.collective(c, apart)).count(), [&] {
       return fmt::format("{} of '{}', {}", to_text(c.kind), graph.name(c.first), to_text(c.bytes));
     });
   }

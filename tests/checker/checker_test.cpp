@@ -377,6 +377,38 @@ TEST_SUITE("checker") {
     CHECK(tally.failed_in_transfers > rounds);
   }
 
+  TEST_CASE("random runs on nodes that share NICs are what the engine promises") {
+    Random random(5);
+    Tally tally;
+    std::size_t slower = 0;
+    const std::uint64_t rounds = thorough() ? 600 : 100;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem p({.ops = 1 + random.below(60), .reach = 1 + random.below(60)},
+                            2 + random.below(7), seed, true);
+      std::vector<Node> nodes;
+      IdVector<DeviceId, Device> devices;
+      for (const NodeId n : id_range<NodeId>(0, p.cluster.num_nodes())) {
+        nodes.push_back(p.cluster.node(n));
+        nodes.back().nics = 100;
+      }
+      for (const DeviceId d : p.cluster.devices()) devices.push_back(p.cluster.device(d));
+      const Cluster ample = Cluster::of_nodes(std::move(devices), std::move(nodes));
+      for (const EngineOptions& engine : all_engines()) {
+        CAPTURE(static_cast<int>(engine.transfers));
+        CAPTURE(static_cast<int>(engine.queue));
+        check_problem(p, engine, random, tally);
+        const Duration few = simulate(p.under(engine), p.placement).makespan;
+        const Duration many = simulate(p.under(engine, ample), p.placement).makespan;
+        if (engine.transfers == Transfers::parallel) CHECK(few == many);
+        slower += few > many ? std::size_t{1} : 0;
+      }
+    }
+    CHECK(slower > rounds);  // NICs were scarce often
+    CHECK(tally.went_well > rounds);
+    CHECK(tally.failed_in_transfers > rounds);
+  }
+
   TEST_CASE("a run that is damaged in any way is not accepted") {
     Random random(2);
     for (const auto& damages : {damages_to_work(), damages_to_memory(), damages_to_result()}) {

@@ -18,6 +18,7 @@ class OrderCheck {
         work_(m.run.work),
         faults_(faults),
         devices_(m.problem.cluster.num_devices()),
+        nodes_(m.problem.cluster.num_nodes()),
         unmet_(graph_.num_ops()),
         missing_(graph_.collectives().size()) {
     for (DeviceState& d : devices_) d.lanes.resize(graph_.lanes().size());
@@ -69,6 +70,9 @@ class OrderCheck {
     int sending = 0, receiving = 0, meeting = 0;
     bool computing() const { return lanes.front().busy; }
   };
+  struct NodeState {
+    int sending = 0, receiving = 0;  // to and from other nodes
+  };
 
   LaneState& lane_of(OpId v) { return devices_[m_.device_of(v)].lanes[index(graph_.lane(v))]; }
   bool next_in_program(OpId v) {
@@ -100,6 +104,7 @@ class OrderCheck {
     if (w.is_transfer) {
       --devices_[w.src].sending;
       --devices_[w.dst].receiving;
+      count_nics(w.src, w.dst, -1);
       for (const EdgeId e : graph_.readers(w.tensor))
         if (m_.edge_work[e] == i) input_arrived(graph_.edge(e).dst);
       return;
@@ -142,6 +147,7 @@ class OrderCheck {
       devices_[src].due.erase(devices_[src].due.begin());
       ++devices_[src].sending;
       ++devices_[dst].receiving;
+      count_nics(src, dst, 1);
       start({.is_transfer = true,
              .op = graph_.tensor(tensor).producer,
              .tensor = tensor,
@@ -151,10 +157,29 @@ class OrderCheck {
     }
   }
 
+  bool between_nodes(DeviceId src, DeviceId dst) const {
+    const Cluster& cluster = m_.problem.cluster;
+    return cluster.num_nodes() > 0 && cluster.node_of(src) != cluster.node_of(dst);
+  }
+  void count_nics(DeviceId src, DeviceId dst, int change) {
+    if (!between_nodes(src, dst)) return;
+    nodes_[m_.problem.cluster.node_of(src)].sending += change;
+    nodes_[m_.problem.cluster.node_of(dst)].receiving += change;
+  }
+  /// A NIC of each node is free.
+  bool nics_free(DeviceId src, DeviceId dst) const {
+    if (engine_.transfers == Transfers::parallel || !between_nodes(src, dst)) return true;
+    const Cluster& cluster = m_.problem.cluster;
+    const NodeId from = cluster.node_of(src), to = cluster.node_of(dst);
+    return nodes_[from].sending < static_cast<int>(cluster.node(from).nics) &&
+           nodes_[to].receiving < static_cast<int>(cluster.node(to).nics);
+  }
+
   bool may_move(DeviceId src, DeviceId dst) const {
     const DeviceState& s = devices_[src];
     const DeviceState& r = devices_[dst];
     if (!engine_.overlap && (s.computing() || r.computing())) return false;
+    if (!nics_free(src, dst)) return false;
     switch (engine_.transfers) {
       case Transfers::parallel:
         return true;
@@ -254,6 +279,7 @@ class OrderCheck {
   std::size_t told_ = 0;  // how much of work_ was seen
   std::map<Stamp, std::vector<std::size_t>> ends_;
   IdVector<DeviceId, DeviceState> devices_;
+  IdVector<NodeId, NodeState> nodes_;
   IdVector<OpId, std::size_t> unmet_;
   IdVector<CollectiveId, std::uint32_t> missing_;  // members that have not arrived
   std::set<std::pair<TimePoint, CollectiveId>> gathered_;

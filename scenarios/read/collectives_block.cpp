@@ -1,0 +1,68 @@
+#include <filesystem>
+
+#include "scenarios/read/cluster_parts.h"
+#include "scenarios/read/paths.h"
+#include "scenarios/read/tree.h"
+#include "sim/collectives/collective_models.h"
+#include "sim/error.h"
+#include "sim/find_entry.h"
+
+namespace baechi {
+namespace {
+
+using Value = Options::Value;
+
+/// `value` over `base`, mappings key by key.
+Value merged(Value base, const Value& value) {
+  if (!is_mapping(base) || !is_mapping(value)) return value;
+  for (const auto& [key, child] : value.children) {
+    if (Value* old = find(base, key))
+      *old = merged(*old, child);
+    else
+      base.children.emplace_back(key, child);
+  }
+  return base;
+}
+
+/// The folder of the file that a value is written in; `base` if it is in none.
+std::string folder_of(const Value& value, const std::string& base) {
+  const std::string file = value.where.substr(0, value.where.find(':'));
+  std::error_code none;
+  return std::filesystem::is_regular_file(file, none)
+             ? std::filesystem::path(file).parent_path().string()
+             : base;
+}
+
+/// With the kinds' blocks in place of their names, and whole paths, also in `inside`.
+Value whole(const Value& given, const std::string& base, const DeviceTable& kinds) {
+  Value block = with_kind(given, "kind of collectives", kinds.collectives);
+  if (Value* file = find(block, "file")) file->text = resolve_path(*file, folder_of(*file, base));
+  if (Value* inside = find(block, "inside"); inside != nullptr && is_mapping(*inside))
+    *inside = whole(*inside, base, kinds);
+  return block;
+}
+
+}  // namespace
+
+Value with_kind(const Value& value, std::string_view what,
+                const std::map<std::string, BlockModel>& kinds) {
+  const Value* kind = find(value, "kind");
+  if (kind == nullptr) return value;
+  const auto it = kinds.find(kind->text);
+  if (it == kinds.end())
+    throw InputError(at(kind->where) + no_such(what, kind->text, keys_of(kinds)));
+  Value own = value;
+  erase(own, "kind");
+  Value block = is_mapping(own) ? merged(it->second.block, own) : it->second.block;
+  block.where = value.where;
+  return block;
+}
+
+void read_collectives(const Value& block, const std::string& base, const DeviceTable& kinds,
+                      ClusterChoice& cluster) {
+  const Value made = whole(block, base, kinds);
+  cluster.collectives = make_collectives(made);
+  cluster.collectives_text = one_line(made);
+}
+
+}  // namespace baechi

@@ -1,0 +1,66 @@
+/// The network interfaces of nodes: how many of them send and receive, and who waits for one.
+#pragma once
+#include <cstdint>
+
+#include "sim/cluster/cluster.h"
+#include "sim/engine/id_set.h"
+
+namespace baechi {
+
+/// A transfer from node to node holds one NIC of the first to send and one of the second to
+/// receive, whichever they are, from its start to its end. Within a node, and in a cluster without
+/// nodes, it holds none.
+class NetworkInterfaces {
+ public:
+  explicit NetworkInterfaces(const Cluster& cluster) : cluster_(cluster) {
+    for (const NodeId n : id_range<NodeId>(0, cluster.num_nodes()))
+      nodes_.push_back({.nics = cluster.node(n).nics, .waiting = DeviceSet(cluster.num_devices())});
+  }
+
+  void reset() {
+    for (NodeState& node : nodes_) {
+      node.sending = node.receiving = 0;
+      node.waiting.clear();
+    }
+  }
+
+  /// Takes what a transfer from `src` to `dst` holds. Returns false, and remembers that `src`
+  /// waits, if one of the nodes has no free NIC.
+  bool take(DeviceId src, DeviceId dst) {
+    if (one_node(src, dst)) return true;
+    NodeState& from = node_of(src);
+    NodeState& to = node_of(dst);
+    if (from.sending == from.nics || to.receiving == to.nics) {
+      (from.sending == from.nics ? from : to).waiting.insert(src);
+      return false;
+    }
+    ++from.sending;
+    ++to.receiving;
+    return true;
+  }
+
+  /// The transfer is over: those who waited for a NIC of its nodes are put into `to_try`.
+  void give_back(DeviceId src, DeviceId dst, DeviceSet& to_try) {
+    if (one_node(src, dst)) return;
+    --node_of(src).sending;
+    --node_of(dst).receiving;
+    for (NodeState* node : {&node_of(src), &node_of(dst)}) {
+      to_try.insert(node->waiting);
+      node->waiting.clear();
+    }
+  }
+
+ private:
+  struct NodeState {
+    std::uint32_t nics = 0, sending = 0, receiving = 0;
+    DeviceSet waiting{};  // senders whose first transfer lacks a NIC of this node
+  };
+
+  bool one_node(DeviceId a, DeviceId b) const { return cluster_.node_of(a) == cluster_.node_of(b); }
+  NodeState& node_of(DeviceId d) { return nodes_[cluster_.node_of(d)]; }
+
+  const Cluster& cluster_;
+  IdVector<NodeId, NodeState> nodes_;
+};
+
+}  // namespace baechi

@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "sim/collectives/rings.h"
+#include "sim/error.h"
+#include "validate/fit/least_deviations.h"
+#include "validate/published/measured_files.h"
+
+namespace baechi::validate {
+namespace {
+
+/// Of the numbers of ranks that are shared; what is kept back is never read.
+std::vector<MeasuredAllReduce> measured(const std::string& folder, const std::string& gpu,
+                                        const std::vector<std::int64_t>& ranks) {
+  std::vector<MeasuredAllReduce> rows = vtrain_all_reduces(folder, gpu, ranks);
+  if (rows.empty())
+    throw InputError(fmt::format("{}: no vtrain/allreduce/{}_gpu*.csv", folder, gpu));
+  return rows;
+}
+
+/// Bytes that a rank sends.
+double moved(const MeasuredAllReduce& m) {
+  return 2.0 * static_cast<double>(m.bytes.count) * static_cast<double>(m.ranks - 1) /
+         static_cast<double>(m.ranks);
+}
+
+/// Through a switch: us = a0 + a1 2 (n - 1) + moved (b0 + b1 / n).
+std::string fit_a100(const std::string& folder) {
+  std::vector<FitRow> rows;
+  for (const MeasuredAllReduce& m : measured(folder, "a100", {2, 4, 8}))
+    rows.push_back({{1.0, 2.0 * static_cast<double>(m.ranks - 1), moved(m),
+                     moved(m) / static_cast<double>(m.ranks)},
+                    m.us});
+  const std::vector<double> x = least_relative_deviations(rows);
+  return fmt::format(
+      "  a100_nvlink:\n"
+      "    {{model: line, latency: {:.2f} us, step_latency: {:.3f} us, bandwidth: {:.1f} GB/s, "
+      "loss: "
+      "{:.4f},\n"
+      "     source: \"fitted to vTrain's all-reduce times of 2, 4, 8 A100 with NVLink\"}}\n",
+      x[0], x[1], 1e-3 / x[2], x[3] / x[2]);
+}
+
+/// Through wires: us = a0 + a1 2 (n - 1) + moved / (rings x wire).
+std::string fit_v100(const std::string& folder) {
+  const Cluster cluster = cluster_of("nodes: {kind: dgx1_v100}\ncollectives: ring");
+  const auto known = cluster.devices();
+  const std::vector<DeviceId> devices(known.begin(), known.end());
+  std::vector<FitRow> rows;
+  for (const MeasuredAllReduce& m : measured(folder, "v100", {2, 8})) {
+    const double rings =
+        rings_of(std::span(devices).first(static_cast<std::size_t>(m.ranks)), m.ranks, cluster)
+            .bus(m.ranks, Bandwidth{1.0})
+            .bytes_per_second;
+    rows.push_back({{1.0, 2.0 * static_cast<double>(m.ranks - 1), moved(m) / rings}, m.us});
+  }
+  const std::vector<double> x = least_relative_deviations(rows);
+  return fmt::format(
+      "  dgx1_v100:\n"
+      "    {{model: line, latency: {:.2f} us, step_latency: {:.3f} us, wire: {:.2f} GB/s,\n"
+      "     source: \"fitted to vTrain's all-reduce times of 2 and 8 V100 of a DGX-1\"}}\n",
+      x[0], x[1], 1e-3 / x[2]);
+}
+
+}  // namespace
+
+std::string fit_collectives(const std::string& folder) {
+  return "collectives:\n" + fit_a100(folder) + fit_v100(folder);
+}
+
+}  // namespace baechi::validate

@@ -1,0 +1,65 @@
+#include "validate/published/measured_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "scenarios/read/blocks.h"
+#include "scenarios/read/paths.h"
+#include "scenarios/read/yaml.h"
+#include "scenarios/run/build.h"
+#include "sim/cluster/collectives.h"
+#include "sim/error.h"
+
+namespace baechi::validate {
+namespace {
+
+constexpr std::size_t most_text = std::size_t{1} << 26U;
+constexpr std::int64_t most_ranks = 8;
+
+}  // namespace
+
+std::optional<CsvTable> read_measured(const std::string& folder, const std::string& file) {
+  const std::string path = (std::filesystem::path(folder) / file).string();
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  return CsvTable(read_small_file(path, most_text), path);
+}
+
+Cluster cluster_of(const std::string& block) {
+  Mistakes mistakes;
+  const ClusterChoice choice =
+      read_cluster(parse_yaml(block, "cluster"), "", built_in_devices(), mistakes);
+  mistakes.throw_if_any();
+  return make_cluster(choice);
+}
+
+std::vector<MeasuredAllReduce> vtrain_all_reduces(const std::string& folder, const std::string& gpu,
+                                                  const std::vector<std::int64_t>& ranks) {
+  std::vector<MeasuredAllReduce> rows;
+  for (std::int64_t n = 2; n <= most_ranks; ++n) {
+    if (!ranks.empty() && std::ranges::find(ranks, n) == ranks.end()) continue;
+    const auto table = read_measured(folder, fmt::format("vtrain/allreduce/{}_gpu{}.csv", gpu, n));
+    if (!table) continue;
+    const std::size_t bytes = table->column("size(B)"), time = table->column("time(ns)");
+    for (std::size_t row = 0; row < table->num_rows(); ++row)
+      rows.push_back({.ranks = n,
+                      .bytes = {table->whole(row, bytes)},
+                      .us = table->number(row, time, 1.0) / 1e3});
+  }
+  return rows;
+}
+
+double simulated_us(const MeasuredAllReduce& measured, const Cluster& cluster) {
+  const auto n = static_cast<std::uint32_t>(measured.ranks);
+  std::vector<DeviceId> devices;
+  for (const DeviceId d : cluster.devices())
+    if (index(d) < n) devices.push_back(d);
+  const Collective all_reduce{.kind = CollectiveKind::all_reduce,
+                              .bytes = measured.bytes,
+                              .ranks = n,
+                              .members = static_cast<std::uint32_t>(devices.size())};
+  return to_us(cluster.collectives().time(all_reduce, devices, cluster));
+}
+
+}  // namespace baechi::validate
