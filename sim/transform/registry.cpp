@@ -14,6 +14,7 @@ std::unique_ptr<Transform> make_control_edges(Options&);
 std::unique_ptr<Transform> make_data_parallel(Options&);
 std::unique_ptr<Transform> make_precision(Options&);
 std::unique_ptr<Transform> make_recompute(Options&);
+std::unique_ptr<Transform> make_host(Options&);
 
 std::span<const TransformEntry> transforms() {
   static constexpr TransformEntry table[] = {
@@ -38,6 +39,8 @@ std::span<const TransformEntry> transforms() {
       {"data_parallel", "replicas of the placed step that add up their gradients",
        "Li et al., PyTorch Distributed, VLDB 2020; Rajbhandari et al., ZeRO, SC 2020",
        TransformUse::placed, make_data_parallel},
+      {"host", "the host launches each op, one after the other",
+       "Zhu et al., Daydream, ATC 2020, section 4", TransformUse::placed, make_host},
       {"split_sums", "a sum of terms on several devices is first added up on each device",
        "TensorFlow 1's gradients", TransformUse::placed, make_split_sums},
   };

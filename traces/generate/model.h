@@ -68,6 +68,7 @@ enum class LayerKind : std::uint8_t {
   unstack,
   stack,
   first_step,
+  gather_steps,
   first_features,
   zeros,       ///< that a step begins with
   step_count,  ///< of a decoder, that nobody reads
@@ -112,6 +113,7 @@ constexpr auto names_of(LayerKind) {
                                           {LayerKind::unstack, "Unstack"},
                                           {LayerKind::stack, "Stack"},
                                           {LayerKind::first_step, "FirstStep"},
+                                          {LayerKind::gather_steps, "Gather"},
                                           {LayerKind::first_features, "FirstFeatures"},
                                           {LayerKind::zeros, "Zeros"},
                                           {LayerKind::step_count, "StepCount"},

@@ -7,6 +7,10 @@ std::optional<std::vector<PublishedRow>> compare_allreduce_v100(const std::strin
 std::optional<std::vector<PublishedRow>> compare_nccl_unfitted(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_vtrain_single_node(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_vtrain_multi_node(const std::string& folder);
+std::optional<std::vector<PublishedRow>> compare_inference(const std::string& folder);
+std::optional<std::vector<PublishedRow>> compare_other_inference(const std::string& folder);
+std::optional<std::vector<PublishedRow>> compare_training(const std::string& folder);
+std::optional<std::vector<PublishedRow>> compare_mixed_precision(const std::string& folder);
 
 std::span<const PublishedBlock> published_blocks() {
   static constexpr PublishedBlock table[] = {

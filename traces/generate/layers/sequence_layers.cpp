@@ -155,6 +155,12 @@ ValueId first_step(Model& model, std::string_view name, ValueId x) {
   return moved(model, layer(model, LayerKind::first_step, name, {{x}}), std::move(shape));
 }
 
+ValueId gather_steps(Model& model, std::string_view name, ValueId x, std::int64_t steps) {
+  Shape shape = model.value(x).shape;
+  shape[1] = steps;
+  return moved(model, layer(model, LayerKind::gather_steps, name, {{x}}), std::move(shape));
+}
+
 ValueId concat_features(Model& model, std::string_view name, std::span<const ValueId> parts) {
   Shape shape = model.value(parts[0]).shape;
   shape.back() = 0;

@@ -29,6 +29,8 @@ std::vector<ValueId> unstack(Model& model, std::string_view name, ValueId x);
 ValueId stack(Model& model, std::string_view name, std::span<const ValueId> steps);
 /// Step 0 of a sequence.
 ValueId first_step(Model& model, std::string_view name, ValueId x);
+/// Some steps of a sequence, as many of each sample: [N, T, ...] becomes [N, steps, ...].
+ValueId gather_steps(Model& model, std::string_view name, ValueId x, std::int64_t steps);
 
 /// Joins values along the features; first_features() takes the first `features` of one.
 ValueId concat_features(Model& model, std::string_view name, std::span<const ValueId> parts);
