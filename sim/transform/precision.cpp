@@ -148,7 +148,7 @@ class MixedPrecision final : public Transform {
     if (!master_weights_) return half(given);
     switch (graph.op(v).phase) {
       case Phase::forward:
-        return casts(graph, v) ? given : given + half(given);
+        return given + half(given);
       case Phase::backward:
         return to_ == "amp" ? given : half(given);
       case Phase::update:
@@ -157,8 +157,8 @@ class MixedPrecision final : public Transform {
     return given;
   }
 
-  /// An op that reads the 32-bit weights of `v` and writes the half copy, which it holds: once in a
-  /// step, after the updates of the weights; where there are none, before `v`.
+  /// An op that reads the 32-bit weights of `v` and writes the half copy, which `v` holds: once in
+  /// a step, after the updates of the weights; where there are none, before `v`.
   static void add_cast(GraphCopy& copy, const OpGraph& graph, OpId v) {
     const Bytes weights = graph.op(v).persistent;
     std::vector<OpId> updates;
@@ -168,7 +168,6 @@ class MixedPrecision final : public Transform {
     const OpId cast =
         copy.builder().add_op({.name = fmt::format("{}/half", graph.name(v)),
                                .kind = "Cast",
-                               .persistent = half(weights),
                                .phase = updates.empty() ? Phase::forward : Phase::update});
     copy.builder().add_kernel(cast, {.traffic = weights + half(weights)});
     for (const OpId w : updates) copy.builder().add_control(copy.copy_of(w), cast);

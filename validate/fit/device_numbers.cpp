@@ -1,5 +1,7 @@
 #include "validate/fit/device_numbers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -74,7 +76,7 @@ DeviceNumbers::DeviceNumbers(std::span<const FitCase> cases) : cases_(cases) {
     for (std::size_t k = 0; k < share_kinds.size(); ++k)
       for (const std::string& of : {format, format + "@" + c.gpu, format + "@" + c.framework})
         id_.try_emplace(share_name(k) + ":" + of);
-    for (const std::string what :
+    for (const std::string& what :
          {"half:" + format, std::string("bandwidth"), std::string("launch"), std::string("host_op"),
           std::string("host_step")}) {
       id_.try_emplace(what);

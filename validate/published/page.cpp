@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "validate/published/published.h"
@@ -30,8 +32,9 @@ std::string table_of(std::span<const PublishedScore> scores) {
   for (const PublishedScore& s : scores) {
     const PublishedRow& worst = s.rows[s.worst];
     out += fmt::format(
-        "<tr><th>{}</th><td>{}</td><td>{:.1f} %</td><td>{:.1f} %</td><td>{:+.1f} %</td>", s.block->name,
-        s.errors.rows, 100.0 * s.errors.mape, 100.0 * s.errors.median, 100.0 * worst.error());
+        "<tr><th>{}</th><td>{}</td><td>{:.1f} %</td><td>{:.1f} %</td><td>{:+.1f} %</td>",
+        s.block->name, s.errors.rows, 100.0 * s.errors.mape, 100.0 * s.errors.median,
+        100.0 * worst.error());
     for (const std::string_view text :
          {std::string_view(worst.what), s.block->summary, s.block->fitted, s.block->published})
       out += fmt::format("<td style=\"text-align:left;white-space:normal\">{}</td>", escaped(text));

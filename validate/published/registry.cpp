@@ -31,6 +31,14 @@ std::span<const PublishedBlock> published_blocks() {
        "all-reduce alone, from 1 MB, 10 systems of 1-4 nodes (public logs of nccl-tests)",
        "nothing: line rates of data sheets, 80 % inside nodes, 95 % between",
        "ASTRA-sim 2.2's documentation: 2.8-20.6 %, fitted to each system", compare_nccl_unfitted},
+      {"inference", "latency of image networks, batches of 1-256, PyTorch, V100, T4, A100 (NVIDIA)",
+       "these rows", "", compare_inference},
+      {"other_inference", "the same with MXNet and TensorFlow", "these rows", "",
+       compare_other_inference},
+      {"training", "training throughput of image networks, GNMT, Transformer, BERT (NVIDIA)",
+       "these rows", "", compare_training},
+      {"mixed_precision", "what mixed precision gains in the same trainings",
+       "throughputs, not ratios", "Daydream: below 13 %", compare_mixed_precision},
   };
   return table;
 }
