@@ -10,7 +10,7 @@
 namespace baechi {
 namespace {
 
-std::string ratio_text(const MeanRatio& ratio) {
+std::string mean_text(const MeanRatio& ratio) {
   return ratio.points > 0 ? fmt::format("{:.3f}", ratio.mean) : "-";
 }
 
@@ -22,8 +22,8 @@ Summary summary_of(const Comparison& comparison) {
   for (const PlacerScore& s : comparison.placers)
     summary.rows.push_back({s.placer, fmt::format("{}", s.solved), fmt::format("{}", s.oom),
                             fmt::format("{}", s.infeasible), fmt::format("{}", s.error),
-                            fmt::format("{}", s.best), ratio_text(s.to_best_or_worst),
-                            ratio_text(s.to_best), ratio_text(s.to_bound), short_text(s.placing)});
+                            fmt::format("{}", s.best), mean_text(s.to_best_or_worst),
+                            mean_text(s.to_best), mean_text(s.to_bound), short_text(s.placing)});
   summary.note = fmt::format(
       "{}Geometric means over the {} points that every placer solves; with failures, over the {} "
       "that any placer solves. Placing: the median.",
