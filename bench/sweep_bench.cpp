@@ -121,7 +121,7 @@ BENCHMARK(placements)
 /// The difference is the overhead of a run.
 static void one_run(benchmark::State& state) {
   const Sweep sweep = sweep_of(scenario(state.range(0), "round_robin", "graph.seed: [1]"));
-  for (auto _ : state) benchmark::DoNotOptimize(run_one(sweep, 0).step_time);
+  for (auto _ : state) benchmark::DoNotOptimize(run_one(sweep, 0).value);
 }
 static void place_and_simulate(benchmark::State& state) {
   const Sweep sweep = sweep_of(scenario(state.range(0), "round_robin", "graph.seed: [1]"));

@@ -34,8 +34,13 @@ struct Trace {
   std::string format{};    ///< the importer's or generator's name
   std::int64_t batch = 0;  ///< samples per step; 0 if unknown
   Coverage coverage{};
+  /// The source measures times, but not in this file: none may be assumed unless the user names a
+  /// kind of device.
+  bool times_elsewhere = false;
   std::optional<ClusterHint> cluster{};
-  std::vector<std::string> notes{};  ///< what the importer had to decide, one line each
+  /// What the importer had to decide, one line each. A line that begins with "warning: " says why
+  /// results may be wrong.
+  std::vector<std::string> notes{};
 };
 
 /// builder.build(), with `path` put in front of its error messages. Importers end with this call.

@@ -104,6 +104,7 @@ Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std:
   GroupNames groups;
   std::set<std::string> names;
   for (const RunResult& row : results.rows) {
+    if (!row.is_step_time()) continue;  // a plan is of a step
     std::string name = fmt::format("{}/{}/{}", groups.of(results, row, sweep.run(row.id)),
                                    plain(row.placer), row.seed);
     if (row.status != Status::ok && row.status != Status::oom) {

@@ -13,15 +13,16 @@ double Incumbent::gap() const {
   return 1.0 - static_cast<double>(bound.count()) / static_cast<double>(value.count());
 }
 
-Placement Incumbent::report(const char* value_fact, std::string_view what) && {
+Placement Incumbent::report(std::string_view objective, std::string_view what) && {
   placement.facts = {{"start_us", start == unknown ? -1.0 : to_us(start)},
-                     {value_fact, to_us(value)},
+                     {fmt::format("{}_us", objective), to_us(value)},
                      {"bound_us", to_us(bound)},
                      {"gap", gap()},
                      {"nodes", static_cast<double>(nodes)}};
-  placement.detail = gap() == 0.0 ? fmt::format("the best {}", what)
-                                  : fmt::format("no {} is below {}, {:.1f} % less", what,
-                                                to_text(bound), 100.0 * gap());
+  placement.detail = fmt::format("{} {}, ", objective, to_text(value));
+  placement.detail += gap() == 0.0 ? fmt::format("the least that a {} can have", what)
+                                   : fmt::format("and no {}'s {} is below {}, {:.1f} % less", what,
+                                                 objective, to_text(bound), 100.0 * gap());
   return std::move(placement);
 }
 

@@ -20,9 +20,9 @@ struct Incumbent {
   bool known() const { return value != unknown; }
   /// 1 - bound / value; 0 if nothing is better by more than a millionth.
   double gap() const;
-  /// With the facts start_us, `value_fact`, bound_us, gap and nodes, and a line for people; `what`
-  /// was searched ("split").
-  Placement report(const char* value_fact, std::string_view what) &&;
+  /// With the facts start_us, OBJECTIVE_us, bound_us, gap and nodes, and a line for people that
+  /// names the objective, as its value stands beside a step time; `what` was searched ("split").
+  Placement report(std::string_view objective, std::string_view what) &&;
 };
 
 /// The best placement that a search finds in `evaluations` at most (fewer on small graphs, none

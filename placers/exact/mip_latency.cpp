@@ -48,7 +48,7 @@ class MipLatency final : public Placer {
       throw InfeasibleError(fmt::format("mip_latency: {}{}",
                                         why_none_fits(p, units, classes, "split"),
                                         best.finished ? "" : ", of those that were searched"));
-    return std::move(best).report("latency_us", "placement");
+    return std::move(best).report("latency", "placement");
   }
 
  private:

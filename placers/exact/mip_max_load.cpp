@@ -50,7 +50,7 @@ class MipMaxLoad final : public Placer {
           fmt::format("mip_max_load: {}{}",
                       why_none_fits(p, units, classes, contiguous_ ? "contiguous split" : "split"),
                       best.finished ? "" : ", of those that were searched"));
-    return std::move(best).report("max_load_us", contiguous_ ? "contiguous split" : "split");
+    return std::move(best).report("max_load", contiguous_ ? "contiguous split" : "split");
   }
 
  private:

@@ -91,7 +91,6 @@ Trace read_trace(const TraceArgument& argument) {
   const Stage stage("reading " + argument.path, &file.bytes_read(), file.bytes());
   Trace trace = read_trace(file, importer.name, std::move(importer.options));
   if (trace.name.empty()) trace.name = std::filesystem::path(argument.path).stem().string();
-  give_times(trace);
   return trace;
 }
 

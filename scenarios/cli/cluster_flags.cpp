@@ -229,16 +229,26 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
     platform = from_flags(flags);
 
   const auto trace = std::make_shared<Trace>(read_trace(argument));
+  for (const std::string& note : trace->notes)
+    if (note.starts_with("warning: ")) fmt::print(stderr, "{}: {}\n", argument.path, note);
   if (!platform && trace->cluster) {
     platform = from_trace(*trace->cluster, flags);
     trace->graph = trace->graph.with_transfers(trace->cluster->transfer);
   }
   if (!platform) platform = from_flags(flags);  // throws: its message names the missing flags
   if (transforms) platform->transforms = std::move(*transforms);
+  require_times(*trace, platform->cluster, argument.path);
   PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
   const auto costed = std::make_shared<const CostedGraph>(
       std::make_shared<const PreparedGraph>(std::move(graph)), platform->cluster);
   return {trace->name, Experiment(costed, platform->engine)};
+}
+
+std::string assumed_line(const Experiment& experiment) {
+  const std::string& kind = experiment.graph().assumed_kind;
+  if (kind.empty()) return "";
+  return fmt::format("assumed      {}: no op has a measured time; --kind NAME is another device\n",
+                     kind);
 }
 
 }  // namespace baechi

@@ -36,4 +36,7 @@ TraceExperiment read_experiment(
     const TraceArgument& argument, const ClusterFlags& flags,
     std::optional<std::vector<TransformChoice>> transforms = std::nullopt);
 
+/// The first line of an answer: which device the times are of, if nobody named one; else "".
+std::string assumed_line(const Experiment& experiment);
+
 }  // namespace baechi

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -20,12 +22,24 @@ struct Section {
   std::string if_empty{};  ///< text to print if there are no items
 };
 
+/// The peaks by number format; one if it is that of all.
+std::string peaks_of(const DeviceModel& model) {
+  std::vector<std::string> peaks;
+  bool equal = true;
+  for (const Precision p : all<Precision>()) {
+    const FlopRate peak = model.arithmetic[static_cast<std::size_t>(p)].peak;
+    equal = equal && peak == model.arithmetic[0].peak;
+    if (peak > FlopRate{}) peaks.push_back(fmt::format("{} {}", to_text(p), to_text(peak)));
+  }
+  return equal ? to_text(model.arithmetic[0].peak) : fmt::format("{}", fmt::join(peaks, ", "));
+}
+
 Section device_section() {
   Section section{"devices", {}};
   for (const auto& [name, model] : built_in_devices().devices)
     section.items.push_back({name,
-                             fmt::format("{}, {}, {}", to_text(model->peak),
-                                         to_text(model->bandwidth), to_text(model->memory)),
+                             fmt::format("{}, {}, {}", peaks_of(*model), to_text(model->bandwidth),
+                                         to_text(model->memory)),
                              model->source,
                              {}});
   return section;
@@ -78,6 +92,7 @@ std::vector<Section> sections() {
   Catalogue all = catalogue();
   return {{"placers", std::move(all.placers)},
           {"objectives", std::move(all.objectives)},
+          {"measures", std::move(all.measures)},
           {"transforms", std::move(all.transforms)},
           {"generators", std::move(all.generators)},
           {"importers", std::move(all.importers)},
@@ -183,7 +198,8 @@ void add_list(CLI::App& app, Verb& chosen) {
       "list", "List placers, importers, devices and all else there is to choose from");
   verb->add_option(
           "WHAT", arguments->what,
-          "What to list: placers, objectives, transforms, generators, importers, devices, links, "
+          "What to list: placers, objectives, measures, transforms, generators, importers, devices, "
+          "links, "
           "nodes, collective_kinds, collective_models, scenarios or papers [all]")
       ->type_name("");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});

@@ -126,6 +126,9 @@ void add_verbs(CLI::App& app, Verb& chosen) {
   add_place(app, chosen);
   add_simulate(app, chosen);
   add_bound(app, chosen);
+  add_compare(app, chosen);
+  add_arena(app, chosen);
+  add_explain(app, chosen);
   add_trace(app, chosen);
   add_list(app, chosen);
   add_paper(app, chosen);
@@ -200,7 +203,7 @@ void complain(std::string_view message) {
 /// limit Linux promises more memory than exists and later kills some process without a message. The
 /// limit is the host's memory and swap, or the container's limit if that is smaller.
 void limit_memory() {
-  struct sysinfo host{};
+  struct sysinfo host {};
   if (sysinfo(&host) != 0) return;
   std::uint64_t most = (std::uint64_t{host.totalram} + host.totalswap) * host.mem_unit;
   std::uint64_t container = 0;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/output.h"
+#include "scenarios/cli/step_text.h"
 
 namespace baechi {
 
@@ -45,14 +47,15 @@ std::string pipeline_table(const PipelineResult& r, const PipelineOptions& optio
                         to_text(r.makespan), 100.0 * r.bubble);
   }
   Columns columns({"stage", "busy", "in flight", "versions", "peak", "limit", "weights",
-                   "spare versions", "activations", "copies", "workspace"});
+                   "spare versions", "gradients", "optimizer", "activations", "copies",
+                   "workspace"});
   for (const StageUse& s : r.stages)
-    columns.add({cluster.device(s.device).name, to_text(s.busy), fmt::format("{}", s.in_flight),
-                 fmt::format("{}", s.versions), to_text(s.peak),
-                 to_text(cluster.device(s.device).memory), to_text(s.at_peak[MemoryKind::weights]),
-                 to_text(s.spare_versions), to_text(s.at_peak[MemoryKind::outputs]),
-                 to_text(s.at_peak[MemoryKind::copies]),
-                 to_text(s.at_peak[MemoryKind::workspace])});
+    columns.add(
+        {cluster.device(s.device).name, to_text(s.busy), fmt::format("{}", s.in_flight),
+         fmt::format("{}", s.versions), to_text(s.peak), to_text(cluster.device(s.device).memory),
+         to_text(s.by_kind.weights - std::min(s.by_kind.weights, s.spare_versions)), to_text(s.spare_versions),
+         to_text(s.by_kind.gradients), to_text(s.by_kind.optimizer_state),
+         to_text(s.by_kind.activations), to_text(s.by_kind.copies), to_text(s.by_kind.workspace)});
   return text + "\n" + columns.text();
 }
 
@@ -85,7 +88,8 @@ nlohmann::ordered_json pipeline_json(const PipelineResult& r, const PipelineOpti
                                 {"spare_versions", s.spare_versions.count},
                                 {"activations", s.at_peak[MemoryKind::outputs].count},
                                 {"copies", s.at_peak[MemoryKind::copies].count},
-                                {"workspace", s.at_peak[MemoryKind::workspace].count}}}});
+                                {"workspace", s.at_peak[MemoryKind::workspace].count}}},
+                              {"peak_kinds", peak_json(s.by_kind)}});
   return json;
 }
 

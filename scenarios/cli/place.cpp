@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <new>
@@ -97,7 +98,9 @@ Json devices_of_ops(const Placement& placement, const OpGraph& graph) {
 
 /// The fields of a placement file, and how the placement was made: placer, time, facts, status.
 Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated,
-                 const Problem& problem, const std::string& graph_name, const std::string& placer) {
+                 const Experiment& experiment, const std::string& graph_name,
+                 const std::string& placer) {
+  const Problem problem = experiment.problem();
   Json json{{"format", "baechi-placement"},
             {"version", 1},
             {"graph", graph_name},
@@ -109,6 +112,8 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
     for (const OpId v : placement_order(*answer.placement, problem.graph))
       json["order"].push_back(problem.graph.name(v));
   }
+  if (!experiment.graph().assumed_kind.empty())
+    json["assumed_kind"] = experiment.graph().assumed_kind;
   json["placer"] = placer;
   json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
   json["facts"] = answer.placement ? Json(answer.placement->facts) : Json::object();
@@ -117,8 +122,13 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
                                                         : "ok";
   json["detail"] = answer.detail;
   json["step_time_us"] = Json();
+  json["peak_kinds"] = Json();
   if (!simulated) return json;
   const StepResult& result = simulated->result;
+  const auto fullest = std::ranges::max_element(result.devices, {}, &DeviceUse::peak);
+  json["peak_kinds"] = peak_json(
+      peak_memory(simulated->step.problem(), simulated->step.placement(),
+                  static_cast<DeviceId>(fullest - result.devices.begin()), fullest->at_peak));
   if (result.oom)
     json["detail"] =
         fmt::format("{}{}{}", answer.detail, answer.detail.empty() ? "" : "; ",
@@ -173,9 +183,10 @@ int place(const PlaceArguments& arguments) {
     }
   }
   if (arguments.format == "json")
-    print_json(answer_json(answer, simulated, problem, graph_name, arguments.placer));
+    print_json(answer_json(answer, simulated, experiment, graph_name, arguments.placer));
   else
-    print_out(answer_table(answer, simulated, problem, arguments.placer));
+    print_out(assumed_line(experiment) +
+              answer_table(answer, simulated, problem, arguments.placer));
   return answer.interrupted ? 130 : 0;
 }
 

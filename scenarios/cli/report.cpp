@@ -1,13 +1,10 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <iterator>
 #include <memory>
 
-#include "placers/external/child_process.h"
+#include "scenarios/cli/gnuplot.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
@@ -19,27 +16,11 @@
 namespace baechi {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct ReportFlags {
   std::string folder;
   bool plots = false;
   std::vector<std::size_t> steps;
 };
-
-/// The path of `program`, found in the folders of PATH. Throws InputError if none has it.
-std::string installed(std::string_view program, std::string_view what_for) {
-  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): read only
-  std::string_view rest = path == nullptr ? "" : path;
-  while (!rest.empty()) {
-    const std::string_view folder = rest.substr(0, rest.find(':'));
-    std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, program);
-    if (access(candidate.c_str(), X_OK) == 0 && fs::is_regular_file(candidate)) return candidate;
-    rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
-  }
-  throw InputError(fmt::format("{} needs {}, which is not in PATH (Debian: apt install {}-nox)",
-                               what_for, program, program));
-}
 
 /// Plots of the steps of the `wanted` runs, or of each graph's fastest run if none is wanted. Only
 /// runs that have a picture can be plotted; throws InputError for other wanted runs.
@@ -56,8 +37,7 @@ std::vector<Plot> step_plots(const Results& results, const std::vector<std::size
         drawn.push_back(run->id);
         if (std::ranges::find(wanted, run->id) != wanted.end())
           plots.push_back(step_plot(*run, row.name + ", " + point_label(results, table, c)));
-        if (!run->step_time || (fastest != nullptr && *run->step_time >= *fastest->step_time))
-          continue;
+        if (!run->value || (fastest != nullptr && *run->value >= *fastest->value)) continue;
         fastest = run;
         where = c;
       }
@@ -76,47 +56,21 @@ std::vector<Plot> step_plots(const Results& results, const std::vector<std::size
   return plots;
 }
 
-/// Writes NAME.gp, NAME.svg and NAME.pdf of each plot to `folder`. Makes them in `folder`.part
-/// first. Returns the number of plots.
-std::size_t draw_plots(const std::string& folder, const std::vector<Plot>& plots,
-                       const std::string& gnuplot) {
-  const std::string aside = folder + ".part";
-  fs::remove_all(aside);
-  fs::create_directories(aside);
-  fs::create_directories(folder);
-  std::string there = "cd '";
-  for (const char c : aside) there += c == '\'' ? "''" : std::string(1, c);
-  there += '\'';
-  for (const Plot& plot : plots) {
-    write_aside(aside + "/" + plot.name + ".gp", plot.script);
-    const std::string file = plot.name + ".gp";
-    const external::ProcessResult done =
-        external::run_process(gnuplot, std::vector<std::string>{"-e", there, file}, "",
-                              {.time = std::chrono::minutes(2)});
-    if (done.exit_code != 0 || done.signal != 0 || done.stopped != external::Stopped::no)
-      throw std::runtime_error(
-          fmt::format("gnuplot failed on {}/{}: {}", aside, file, done.error_tail));
-    for (const char* ending : {".gp", ".svg", ".pdf"})
-      fs::rename(aside + "/" + plot.name + ending, folder + "/" + plot.name + ending);
-  }
-  fs::remove_all(aside);
-  return plots.size();
-}
-
 int report(const ReportFlags& flags) {
   const Results results = read_results(flags.folder);
   std::string gnuplot;
   std::vector<Plot> plots;
   if (flags.plots) {
-    gnuplot = installed("gnuplot", "--plots");
+    gnuplot = installed_gnuplot("--plots");
     plots = chart_plots(results);
     std::ranges::move(step_plots(results, flags.steps), std::back_inserter(plots));
   }
   write_aside(flags.folder + "/report.html", to_html(results));
   fmt::print(stderr, "{}/report.html\n", flags.folder);
-  if (flags.plots)
-    fmt::print(stderr, "{0}/plots/*.svg, *.pdf, *.gp ({1} plots)\n", flags.folder,
-               draw_plots(flags.folder + "/plots", plots, gnuplot));
+  if (flags.plots) {
+    draw_plots(flags.folder + "/plots", plots, gnuplot);
+    fmt::print(stderr, "{0}/plots/*.svg, *.pdf, *.gp ({1} plots)\n", flags.folder, plots.size());
+  }
   return 0;
 }
 

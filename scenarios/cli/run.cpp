@@ -13,7 +13,7 @@
 #include "scenarios/cli/verbs.h"
 #include "scenarios/read/load.h"
 #include "scenarios/results/csv.h"
-#include "scenarios/results/tables.h"
+#include "scenarios/results/overview.h"
 #include "scenarios/run/ranks.h"
 #include "scenarios/run/resumable_run.h"
 #include "sim/error.h"

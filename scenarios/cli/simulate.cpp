@@ -11,6 +11,7 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
+#include "sim/explain/causes.h"
 #include "sim/objective/objective.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/report/timeline.h"
@@ -68,14 +69,19 @@ std::string schedule_table() {
 /// The value of the objective, such as "max_load   17.790 ms", and the faults of the placement.
 std::string score_line(const std::string& objective, const Score& score) {
   std::string line = fmt::format("{:<12} {}", objective,
-                                 score.deadlock ? std::string("-") : bold(to_text(score.value)));
+                                 score.deadlock ? std::string("none") : bold(to_text(score.value)));
   if (score.over > Bytes{})
     line += red(fmt::format(", {} over the memory limits", to_text(score.over)));
   if (score.misplaced > 0)
     line += red(fmt::format(", {} ops on devices that cannot run them", score.misplaced));
   if (score.split_groups > 0)
     line += red(fmt::format(", {} colocation groups split", score.split_groups));
-  if (score.deadlock) line += red(", devices wait for each other");
+  if (score.deadlock)
+    line +=
+        red(": devices wait for each other: an accelerator runs its ops as one part, when "
+            "all that they read from elsewhere is there, and here each of two parts reads what the "
+            "other "
+            "writes");
   return line + "\n";
 }
 
@@ -174,7 +180,9 @@ int simulate_once(const SimulateArguments& arguments) {
   std::vector<StepObserver*> observers;
   if (!arguments.timeline.empty() && !pipeline) observers.push_back(&timeline);
   const StepResult result = step.simulate(observers);
-  if (!observers.empty()) write_perfetto(arguments.timeline, problem, timeline, result);
+  if (!observers.empty())
+    write_perfetto(arguments.timeline, problem, timeline, result,
+                   critical_path_of(problem, placement, timeline, result));
   std::optional<PipelineResult> streamed;
   if (pipeline) streamed = stream(problem, placement, *pipeline, arguments.timeline);
 
@@ -184,13 +192,15 @@ int simulate_once(const SimulateArguments& arguments) {
   if (objective) score = objective->score(problem, placement);
   stage.reset();
   if (arguments.format == "json") {
-    nlohmann::ordered_json json = step_json(result, bounds, problem);
+    nlohmann::ordered_json json = step_json(result, bounds, problem, placement);
     json["split_groups"] = split.size();
+    if (!experiment.graph().assumed_kind.empty())
+      json["assumed_kind"] = experiment.graph().assumed_kind;
     if (score) json.update(score_json(choice.name, *score));
     if (streamed) json["pipeline"] = pipeline_json(*streamed, *pipeline, problem.cluster);
     print_json(json);
   } else {
-    print_out(split_line(split, problem, placement) +
+    print_out(assumed_line(experiment) + split_line(split, problem, placement) +
               step_table(result, bounds, problem, placement) +
               (score ? "\n" + score_line(choice.name, *score) : "") +
               (streamed ? "\n" + pipeline_table(*streamed, *pipeline, problem.cluster) : ""));

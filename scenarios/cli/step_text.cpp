@@ -29,11 +29,23 @@ bool while_loading(const OutOfMemory& oom, const Problem& problem, const Placeme
   return oom.live[MemoryKind::weights] < weights;
 }
 
-std::string device_table(const StepResult& step, const Cluster& cluster) {
-  Columns columns({"device", "busy", "", "idle", "peak", "limit", "", "weights", "outputs",
-                   "copies", "workspace"});
+/// The columns of gradients and optimizer state are there if any device has some.
+std::string device_table(const StepResult& step, const Problem& problem,
+                         const Placement& placement) {
+  const Cluster& cluster = problem.cluster;
+  IdVector<DeviceId, PeakMemory> peaks;
+  for (const DeviceId d : cluster.devices())
+    peaks.push_back(peak_memory(problem, placement, d, step.devices[d].at_peak));
+  const bool training = std::ranges::any_of(peaks, [](const PeakMemory& peak) {
+    return peak.gradients > Bytes{} || peak.optimizer_state > Bytes{};
+  });
+  std::vector<std::string> head{"device", "busy", "", "idle", "peak", "limit", "", "weights"};
+  if (training) head.insert(head.end(), {"gradients", "optimizer"});
+  head.insert(head.end(), {"activations", "copies", "workspace"});
+  Columns columns(std::move(head));
   for (const DeviceId d : cluster.devices()) {
     const DeviceUse& use = step.devices[d];
+    const PeakMemory& peak = peaks[d];
     const Duration idle = std::max(step.makespan - use.busy, Duration::zero());
     std::vector<std::string> row{cluster.device(d).name,
                                  to_text(use.busy),
@@ -42,7 +54,10 @@ std::string device_table(const StepResult& step, const Cluster& cluster) {
                                  to_text(use.peak),
                                  to_text(cluster.device(d).memory),
                                  percent(use.peak, cluster.device(d).memory)};
-    for (const MemoryKind kind : memory_kinds) row.push_back(to_text(use.at_peak[kind]));
+    row.push_back(to_text(peak.weights));
+    if (training) row.insert(row.end(), {to_text(peak.gradients), to_text(peak.optimizer_state)});
+    for (const Bytes part : {peak.activations, peak.copies, peak.workspace})
+      row.push_back(to_text(part));
     columns.add(std::move(row));
   }
   return columns.text();
@@ -83,12 +98,25 @@ std::string step_table(const StepResult& step, const LowerBounds& bounds, const 
     text += "\n";
   }
   text += fmt::format("lower bound  {} ({})\n", to_text(bounds.best()), bounds.binding());
-  text += fmt::format("moved        {} in {} transfers\n\n", to_text(step.moved), step.transfers);
-  return text + device_table(step, problem.cluster);
+  text += fmt::format("moved        {} in {} transfers\n", to_text(step.moved), step.transfers);
+  if (persistent_of_one_kind(problem.graph))
+    text += "weights      with gradients and optimizer state: the graph does not tell them apart\n";
+  return text + "\n" + device_table(step, problem, placement);
+}
+
+nlohmann::ordered_json peak_json(const PeakMemory& peak) {
+  using Json = nlohmann::ordered_json;
+  const auto if_told = [&](Bytes part) { return peak.told_apart ? Json(part.count) : Json(); };
+  return {{"weights", peak.weights.count},
+          {"gradients", if_told(peak.gradients)},
+          {"optimizer_state", if_told(peak.optimizer_state)},
+          {"activations", peak.activations.count},
+          {"workspace", peak.workspace.count},
+          {"copies", peak.copies.count}};
 }
 
 nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& bounds,
-                                 const Problem& problem) {
+                                 const Problem& problem, const Placement& placement) {
   using Json = nlohmann::ordered_json;
   const auto by_kind = [](const MemoryUse& use) {
     Json json = Json::object();
@@ -103,11 +131,13 @@ nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& boun
   json["devices"] = Json::array();
   for (const DeviceId d : problem.cluster.devices()) {
     const DeviceUse& use = step.devices[d];
-    json["devices"].push_back({{"name", problem.cluster.device(d).name},
-                               {"busy_us", to_us(use.busy)},
-                               {"peak_bytes", use.peak.count},
-                               {"limit_bytes", problem.cluster.device(d).memory.count},
-                               {"at_peak", by_kind(use.at_peak)}});
+    json["devices"].push_back(
+        {{"name", problem.cluster.device(d).name},
+         {"busy_us", to_us(use.busy)},
+         {"peak_bytes", use.peak.count},
+         {"limit_bytes", problem.cluster.device(d).memory.count},
+         {"at_peak", by_kind(use.at_peak)},
+         {"peak_kinds", peak_json(peak_memory(problem, placement, d, use.at_peak))}});
   }
   json["moved_bytes"] = step.moved.count;
   json["transfers"] = step.transfers;

@@ -5,6 +5,7 @@
 
 #include "sim/engine/simulation.h"
 #include "sim/problem/bounds.h"
+#include "sim/problem/peak_memory.h"
 
 namespace baechi {
 
@@ -20,6 +21,9 @@ std::string step_table(const StepResult& step, const LowerBounds& bounds, const 
 
 /// The same facts; the step time is null if the step ran out of memory.
 nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& bounds,
-                                 const Problem& problem);
+                                 const Problem& problem, const Placement& placement);
+
+/// Bytes by kind; null where the graph has gradients and optimizer state among the weights.
+nlohmann::ordered_json peak_json(const PeakMemory& peak);
 
 }  // namespace baechi

@@ -6,8 +6,11 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/read/device_table.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/prepared_graph.h"
+#include "sim/cluster/device_model.h"
+#include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/graph/graph_io.h"
 #include "traces/format/compressed_file.h"
@@ -99,12 +102,57 @@ std::string info_table(const Trace& trace) {
   line("outputs", to_text(sum.outputs));
   line("workspace", to_text(sum.temporary) + " at most");
   line("known", coverage_line(trace.coverage));
-  for (const std::string& note : trace.notes) line("note", note);
+  constexpr std::string_view warning = "warning: ";
+  for (const std::string& note : trace.notes)
+    if (note.starts_with(warning))
+      line("warning", note.substr(warning.size()));
+    else
+      line("note", note);
   return text;
 }
 
-int info(const TraceArgument& argument, const std::string& format) {
-  const Trace trace = read_trace(argument);
+/// The same graph with one time per op, that on devices of `kind`: the trace's own, else the
+/// roofline's. Throws InputError if there is neither.
+OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
+  const auto& own = graph.device_kinds();
+  const auto& known = built_in_devices().devices;
+  const auto model = known.find(kind);
+  const auto place = std::ranges::find(own, kind);
+  std::vector<std::string> allowed = own;
+  if (graph.has_work())
+    for (const auto& [name, unused] : known) allowed.push_back(name);
+  if (std::ranges::find(allowed, kind) == allowed.end())
+    throw InputError(
+        allowed.empty()
+            ? fmt::format("--kind: '{}': the trace has one time per op, for every kind, and does "
+                          "not state the ops' work, of which others would follow",
+                          kind)
+            : fmt::format("--kind: '{}' is not one of {}{}", kind, fmt::join(allowed, ", "),
+                          did_you_mean(kind, allowed)));
+  if (place == own.end())
+    return graph.with_times(own.empty() ? kind : own.front(),
+                            roofline_times(graph, *model->second));
+  IdVector<OpId, Duration> times;
+  for (const OpId v : graph.ops())
+    times.push_back(
+        graph.compute(v, static_cast<std::size_t>(place - own.begin())).value_or(Duration::zero()));
+  return graph.with_times(own.front(), times);
+}
+
+/// The trace; where it has no times but the ops' work, with those of the device that is assumed.
+Trace read_timed(const TraceArgument& argument) {
+  Trace trace = read_trace(argument);
+  give_times(trace);
+  return trace;
+}
+
+int info(const TraceArgument& argument, const std::string& kind, const std::string& format) {
+  Trace trace = kind.empty() ? read_timed(argument) : read_trace(argument);
+  if (!kind.empty()) {
+    trace.graph = on_kind(trace.graph, kind);
+    trace.coverage = coverage(trace.graph);
+    trace.notes.push_back("times are those on " + kind);
+  }
   if (format == "json")
     print_json(info_json(trace));
   else
@@ -125,6 +173,8 @@ std::vector<std::string> warnings(const Trace& trace) {
     found.push_back(fmt::format("{} of {} ops take no time", sum.without_time, known.ops));
   if (known.with_bytes == 0 || sum.outputs == Bytes{})
     found.emplace_back("no tensor has a size: transfers cost their latency, outputs no memory");
+  for (const std::string& note : trace.notes)
+    if (note.starts_with("warning: ")) found.push_back(note.substr(note.find(' ') + 1));
   if (known.with_memory == 0)
     found.emplace_back("no op has weights or workspace: memory is only outputs");
   return found;
@@ -134,7 +184,7 @@ int check(const std::vector<std::string>& paths, const std::string& importer) {
   std::string mistakes;
   for (const std::string& path : paths) {
     try {
-      const Trace trace = read_trace({.path = path, .importer = importer});
+      const Trace trace = read_timed({.path = path, .importer = importer});
       std::string text = fmt::format("{}: ok, {} ops, {} edges, {}\n", path, trace.graph.num_ops(),
                                      trace.graph.num_edges(), coverage_line(trace.coverage));
       for (const std::string& warning : warnings(trace))
@@ -149,7 +199,7 @@ int check(const std::vector<std::string>& paths, const std::string& importer) {
 }
 
 int convert(const TraceArgument& in, const std::string& out) {
-  const Trace trace = read_trace(in);
+  const Trace trace = read_timed(in);
   const Stage stage("writing " + out);
   if (out.ends_with(".dot"))
     write_file(out, to_dot(trace.graph));
@@ -186,16 +236,23 @@ int generate(const std::string& name, const std::vector<std::string>& assignment
 void add_info(CLI::App& trace, Verb& chosen) {
   struct Arguments {
     TraceArgument trace;
-    std::string format;
+    std::string kind, format;
   };
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = trace.add_subcommand(
       "info", "Summarise a graph: ops, sizes, times, and for how many ops they are known");
   add_trace_argument(*verb, arguments->trace);
+  verb->add_option("--kind", arguments->kind,
+                   "Take times on this kind of device: one that TRACE has times for or, if TRACE "
+                   "states the ops' work, one of 'baechi list devices' [the first kind in TRACE]")
+      ->type_name("NAME");
   add_format(*verb, arguments->format, {"table", "json"});
-  verb->footer("Example:\n  baechi trace info graph.json.zst");
+  verb->footer(
+      "Examples:\n"
+      "  baechi trace info graph.json.zst\n"
+      "  baechi trace info graph.json.zst --kind a100");
   verb->callback([&chosen, arguments] {
-    chosen = [arguments] { return info(arguments->trace, arguments->format); };
+    chosen = [arguments] { return info(arguments->trace, arguments->kind, arguments->format); };
   });
 }
 

@@ -47,7 +47,8 @@ std::vector<std::vector<RunResult>> run_jobs(const std::vector<Job>& jobs, std::
   std::vector<std::size_t> ids;
   for (std::size_t id = 0; id < sweep.num_runs(); ++id) {
     const Run r = sweep.run(id);
-    if (jobs[r.scenario].placers.contains(r.placer.label)) ids.push_back(id);
+    if (jobs[r.scenario].placers.contains(r.placer.label) && r.measure.name == default_measure)
+      ids.push_back(id);
   }
   std::atomic<std::size_t> done{0};
   const auto watching = watch(done, ids.size());
@@ -76,9 +77,8 @@ std::map<std::string, double> calibrate(const Paper& paper, std::size_t threads,
       throw InputError(
           fmt::format("calibration {}: {} has no placer '{}'", c.name, c.scenario, c.placer));
     const RunResult& row = rows[i].front();
-    if (!row.step_time)
-      throw std::runtime_error(fmt::format("calibration {}: {}", c.name, row.detail));
-    speeds[c.name] = to_us(*row.step_time) / to_us(c.step_time);
+    if (!row.value) throw std::runtime_error(fmt::format("calibration {}: {}", c.name, row.detail));
+    speeds[c.name] = to_us(*row.value) / to_us(c.step_time);
   }
   return speeds;
 }
@@ -174,7 +174,7 @@ double one_number(const PaperColumn& column, const PaperTable& table, const RunR
     case Metric::slowdown:
       break;
   }
-  return to_us(*row.step_time) / 1e6 / table.unit;
+  return to_us(*row.value) / 1e6 / table.unit;
 }
 
 /// By an objective, of one run: nothing where there is no placement.
@@ -200,7 +200,7 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
   if (column.metric == Metric::slowdown) {
     const auto known = runs_of(column.placer, rows[*jobs.true_profile]);
     if (known.front()->status != Status::ok) return std::nullopt;
-    base = to_us(*known.front()->step_time) / 1e6;
+    base = to_us(*known.front()->value) / 1e6;
   }
   double sum = 0.0, least = std::numeric_limits<double>::infinity(), most = 0.0;
   for (const RunResult* run : runs) {

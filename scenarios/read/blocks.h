@@ -27,6 +27,10 @@ CalibrationChoice read_calibration_block(const Options::Value& block, const std:
 EngineOptions read_engine(const Options::Value& block, Mistakes& mistakes);
 std::vector<PlacerChoice> read_placers(const Options::Value& block, const std::string& base,
                                        Mistakes& mistakes);
+/// NAME, {NAME: {option: value, ...}} or a list of them. An option with a list of values makes a
+/// measure of each value; without a block, the default measure.
+std::vector<MeasureChoice> read_measures(const Options::Value& block, const std::string& base,
+                                         Mistakes& mistakes);
 std::vector<std::uint64_t> read_seeds(const Options::Value& block, Mistakes& mistakes);
 ReportChoice read_report(const Options::Value& block, Mistakes& mistakes);
 

@@ -4,6 +4,7 @@
 
 #include "placers/registry.h"
 #include "sim/collectives/collective_models.h"
+#include "sim/measure/measure.h"
 #include "sim/objective/objective.h"
 #include "sim/transform/transform.h"
 #include "traces/format/compressed_file.h"
@@ -47,6 +48,7 @@ Catalogue catalogue() {
           component(e.name, std::string(e.summary), e.source, [&](Options& o) { e.make(o); }));
   };
   add(all.objectives, objectives());
+  add(all.measures, measures());
   add(all.transforms, transforms());
   add(all.generators, generators());
   add(all.collectives, collective_models());

@@ -7,7 +7,7 @@
 
 namespace baechi {
 
-/// One placer, objective, transform, generator, importer or cost model of collectives.
+/// One placer, objective, measure, transform, generator, importer or cost model of collectives.
 struct Component {
   std::string name;
   std::string summary;  ///< one line
@@ -16,7 +16,8 @@ struct Component {
 };
 
 struct Catalogue {
-  std::vector<Component> placers, objectives, transforms, generators, importers, collectives;
+  std::vector<Component> placers, objectives, measures, transforms, generators, importers,
+      collectives;
 };
 
 /// The rows of all registries, in their order. Each component is made once, with no option given:

@@ -6,6 +6,7 @@
 #include "scenarios/read/block.h"
 #include "scenarios/read/blocks.h"
 #include "scenarios/read/tree.h"
+#include "sim/measure/measure.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {
@@ -22,6 +23,18 @@ Choice read_choice(const Value& entry, std::string_view owner, const std::string
                                  at(entry.where), owner));
   const auto& [name, options] = entry.children.front();
   return {.name = name, .options = options_of(options, name, base), .where = entry.where};
+}
+
+/// Takes the name that the user gave out of {name: TEXT, PLACER: {...}}; "" if there is none.
+std::string take_name(Value& entry) {
+  if (!is_mapping(entry) || entry.children.size() != 2) return "";
+  const auto it = std::ranges::find(entry.children, "name", [](const auto& c) { return c.first; });
+  if (it == entry.children.end()) return "";
+  if (it->second.text.empty() || !it->second.children.empty())
+    throw InputError(fmt::format("{}name: not a text", at(it->second.where)));
+  std::string name = it->second.text;
+  entry.children.erase(it);
+  return name;
 }
 
 std::string text_with_options(const Value& entry) {
@@ -43,8 +56,13 @@ std::vector<PlacerChoice> read_placers(const Value& block, const std::string& ba
     return choices;
   }
   std::map<std::string, int> uses;
-  for (const auto& [key, entry] : block.children) {
+  std::vector<Value> entries;
+  std::vector<std::string> names;
+  for (const auto& [key, given] : block.children) {
     mistakes.attempt([&] {
+      Value entry = given;
+      names.push_back(take_name(entry));
+      entries.push_back(entry);
       choices.push_back({read_choice(entry, "placers", base)});
       PlacerChoice& choice = choices.back();
       ++uses[choice.name];
@@ -54,8 +72,10 @@ std::vector<PlacerChoice> read_placers(const Value& block, const std::string& ba
   if (choices.size() != block.children.size()) return choices;
   std::set<std::string> labels;
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    choices[i].text = text_with_options(block.children[i].second);
-    choices[i].label = uses[choices[i].name] > 1 ? choices[i].text : choices[i].name;
+    choices[i].text = text_with_options(entries[i]);
+    choices[i].label = !names[i].empty()           ? names[i]
+                       : uses[choices[i].name] > 1 ? choices[i].text
+                                                   : choices[i].name;
     if (!labels.insert(choices[i].label).second)
       mistakes.add(fmt::format("{}placers: '{}' stands there twice", at(choices[i].where),
                                choices[i].label));
@@ -84,6 +104,59 @@ std::vector<TransformChoice> read_transforms(const Value& block, const std::stri
     return choices;
   }
   for (const auto& [key, entry] : block.children) one(entry);
+  return choices;
+}
+
+namespace {
+
+/// Adds to `entries` one for each combination of the values that the options of `entry` list; the
+/// option that is written last varies fastest. Without such an option, `entry` itself.
+void spread(const Value& entry, std::vector<Value>& entries) {
+  if (is_mapping(entry) && entry.children.size() == 1) {
+    for (std::size_t i = 0; i < entry.children.front().second.children.size(); ++i) {
+      const Value& values = entry.children.front().second.children[i].second;
+      if (!is_list(values)) continue;
+      for (const auto& [key, value] : values.children) {
+        Value one = entry;
+        one.children.front().second.children[i].second = value;
+        spread(one, entries);
+      }
+      return;
+    }
+  }
+  entries.push_back(entry);
+}
+
+MeasureChoice made_measure(Choice choice) {
+  MeasureChoice made{std::move(choice)};
+  made.measure = make_measure(made.name, made.options, made.where);
+  made.unit = std::ranges::find(measures(), made.name, &MeasureEntry::name)->unit;
+  return made;
+}
+
+}  // namespace
+
+std::vector<MeasureChoice> read_measures(const Value& block, const std::string& base,
+                                         Mistakes& mistakes) {
+  std::vector<Value> entries;
+  if (block.text.empty() && block.children.empty())
+    entries.push_back({.text = std::string(default_measure), .where = block.where, .children = {}});
+  else if (is_list(block))
+    for (const auto& [key, entry] : block.children) spread(entry, entries);
+  else
+    spread(block, entries);
+  std::vector<MeasureChoice> choices;
+  std::set<std::string> texts;
+  for (const Value& entry : entries) {
+    mistakes.attempt([&] {
+      Choice choice = read_choice(entry, "measure", base);
+      choice.text = choice.label = text_with_options(entry);
+      if (!texts.insert(choice.text).second)
+        throw InputError(
+            fmt::format("{}measure: '{}' stands there twice", at(choice.where), choice.text));
+      choices.push_back(made_measure(std::move(choice)));
+    });
+  }
   return choices;
 }
 

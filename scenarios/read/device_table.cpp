@@ -1,5 +1,9 @@
 #include "scenarios/read/device_table.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "scenarios/read/blocks.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
@@ -13,17 +17,81 @@ namespace {
 
 using Value = Options::Value;
 
-void read_efficiency(const Value& block, DeviceModel& model, Options& o) {
-  if (!is_mapping(block)) return o.mistake("efficiency", "not {KIND OF OP: SHARE, default: SHARE}");
+/// Calls `one` for each number format that `value` gives, {fp32: ..., fp16: ...}, with what it
+/// gives; for all of them if it is one value for all. False if it is neither.
+bool for_formats(const Value& value, bool one_for_all, auto one) {
+  if (one_for_all) {
+    for (const Precision p : all<Precision>()) one(p, value);
+    return true;
+  }
+  for (const auto& [format, own] : value.children) {
+    const auto p = parse<Precision>(format);
+    if (!p) return false;
+    one(*p, own);
+  }
+  return is_mapping(value);
+}
+
+std::string formats() {
+  return fmt::format("{}", fmt::join(all_words<Precision>(), ", "));
+}
+
+void read_peak(const Value& value, DeviceModel& model, Options& o) {
+  const bool formats_named = for_formats(value, value.children.empty(), [&](Precision p, auto& v) {
+    if (const auto rate = parse_flop_rate(v.text))
+      model.at(p).peak = *rate;
+    else
+      o.mistake("peak", fmt::format("'{}' is not a rate such as 15.7 TFLOP/s", v.text));
+  });
+  if (!formats_named)
+    o.mistake("peak", fmt::format("not RATE, nor {{FORMAT: RATE, ...}} (formats: {})", formats()));
+}
+
+Efficiency read_shares(const Value& block, Options& o) {
+  Efficiency efficiency;
   for (const auto& [kind, share] : block.children) {
     const auto value = parse_number<double>(share.text);
     if (!value || !(*value > 0.0) || *value > 10.0) {
       o.mistake("efficiency",
                 fmt::format("{}: '{}' is not a share of the peak above 0", kind, share.text));
     } else if (kind == "default") {
-      model.efficiency = *value;
+      efficiency.other = *value;
     } else {
-      model.kind[kind] = *value;
+      efficiency.by_kind[kind] = *value;
+    }
+  }
+  return efficiency;
+}
+
+/// {KIND: SHARE, default: SHARE} for all number formats, or {FORMAT: {KIND: SHARE, ...}, ...}.
+void read_efficiency(const Value& block, DeviceModel& model, Options& o) {
+  const bool kinds = std::ranges::all_of(
+      block.children, [](const auto& entry) { return entry.second.children.empty(); });
+  const bool known = is_mapping(block) && for_formats(block, kinds, [&](Precision p, auto& shares) {
+                       model.at(p).efficiency = read_shares(shares, o);
+                     });
+  if (!known)
+    o.mistake("efficiency",
+              fmt::format("not {{KIND OF OP: SHARE, default: SHARE}}, nor such a block for each of "
+                          "the formats {}",
+                          formats()));
+}
+
+/// {FORMAT: FLOP, ..., traffic: SIZE}
+void read_half(const Value& block, DeviceModel& model, Options& o) {
+  if (!is_mapping(block)) return o.mistake("half", "not {FORMAT: 60 MFLOP, ..., traffic: 1 MB}");
+  for (const auto& [key, value] : block.children) {
+    if (key == "traffic") {
+      if (const auto size = parse_bytes(value.text))
+        model.half_traffic = *size;
+      else
+        o.mistake("half", fmt::format("traffic: '{}' is not a size", value.text));
+    } else if (const auto p = parse<Precision>(key); !p) {
+      o.mistake("half", fmt::format("'{}' is neither traffic nor one of {}", key, formats()));
+    } else if (const auto flops = parse_flop_rate(value.text + "/s")) {
+      model.at(*p).half_flops = flops->flop_per_second;
+    } else {
+      o.mistake("half", fmt::format("{}: '{}' is not work such as 60 MFLOP", key, value.text));
     }
   }
 }
@@ -31,15 +99,29 @@ void read_efficiency(const Value& block, DeviceModel& model, Options& o) {
 DeviceModel read_device_kind(Options& o) {
   using namespace std::chrono_literals;
   DeviceModel model;
-  model.peak = o.get("peak", FlopRate{}, "arithmetic of the units that the model's kernels use");
+  if (const Value* peak = o.raw("peak",
+                                "arithmetic of the units that the kernels use; or by number "
+                                "format, {fp32: 15.7 TFLOP/s, fp16: 125 TFLOP/s}"))
+    read_peak(*peak, model, o);
   model.bandwidth = o.get("bandwidth", Bandwidth{}, "of the device's memory");
   model.memory = o.get("memory", Bytes{}, "where `cluster.devices.memory` says nothing");
   model.launch = o.get("launch", Duration{5us}, "what each kernel takes besides its work");
   model.no_kernel = o.get("no_kernel", Duration{1us}, "what an op that runs no kernel takes");
   model.bandwidth_efficiency =
       o.get("bandwidth_efficiency", 0.75, "share of the bandwidth reached");
-  if (const Value* efficiency = o.raw("efficiency", "share of the peak reached, by kind of op"))
+  if (const Value* efficiency =
+          o.raw("efficiency",
+                "share of the peak reached, by kind of op; or such a block by number "
+                "format"))
     read_efficiency(*efficiency, model, o);
+  if (const Value* half = o.raw("half",
+                                "work of a kernel that reaches half of its share, by number "
+                                "format: {fp32: 60 MFLOP, traffic: 1 MB}"))
+    read_half(*half, model, o);
+  model.host_op = o.get("host_op", Duration{},
+                        "host time of the framework for an op; for the "
+                        "transform `host`, not in the op's time");
+  model.host_step = o.get("host_step", Duration{}, "host time of a step besides");
   model.source = o.get("source", "", "where the figures are from");
   return model;
 }

@@ -118,7 +118,7 @@ class Loader {
       if (!is_list(values)) {
         mistakes_.add(
             fmt::format("{}sweep.{}: not a list of at least one value", at(values.where), key));
-      } else if (key == "placers" || key == "seeds") {
+      } else if (key == "placers" || key == "seeds" || key == "measure") {
         if (find(root_, key) != nullptr)
           mistakes_.add(fmt::format("{}sweep.{}: also given as '{}'", at(values.where), key, key));
         lists_[key] = values;
@@ -130,7 +130,7 @@ class Loader {
 
   void read_axis(const std::string& key, const Value& values) {
     static constexpr std::string_view sweepable[] = {"graph",   "transforms", "cluster", "engine",
-                                                     "profile", "placers",    "seeds"};
+                                                     "profile", "placers",    "seeds",   "measure"};
     if (std::ranges::find(blocks, key.substr(0, key.find('.'))) == std::end(blocks)) {
       const std::vector<std::string> known(std::begin(sweepable), std::end(sweepable));
       mistakes_.add(
@@ -250,6 +250,8 @@ class Loader {
     if (const Value* placers = list("placers"))
       file.placers = read_placers(*placers, base_, mistakes_);
     if (const Value* seeds = list("seeds")) file.seeds = read_seeds(*seeds, mistakes_);
+    const Value* measure = list("measure");
+    file.measures = read_measures(measure != nullptr ? *measure : Value{}, base_, mistakes_);
     if (const Value* report = find(root_, "report")) file.report = read_report(*report, mistakes_);
 
     check_size();
@@ -285,7 +287,7 @@ class Loader {
   DeviceTable kinds_ = built_in_devices();
   bool clusters_known_ = true;                       // false if a cluster's file cannot be read
   std::vector<Axis> axes_;                           // as in the file
-  std::map<std::string, Value, std::less<>> lists_;  // swept placers and seeds
+  std::map<std::string, Value, std::less<>> lists_;  // swept placers, seeds and measures
 };
 
 }  // namespace
@@ -315,6 +317,7 @@ Scenario ScenarioFile::point(std::size_t number) const {
                  .profile = profiles[b.profile],
                  .placers = placers,
                  .seeds = seeds,
+                 .measures = measures,
                  .at = std::vector<std::string>(axes.size())};
   for (std::size_t a = axes.size(); a-- > 0;) {
     point.at[a] = axis_values[a][number % axis_values[a].size()];
@@ -341,6 +344,9 @@ std::span<const TopKey> top_keys() {
       {"profile", "what placers know of the costs"},
       {"placers", "a list of NAME or {NAME: {option: value, ...}}: one run each"},
       {"seeds", "a list of whole numbers: each placer runs once per seed; [0] if not given"},
+      {"measure",
+       "a list of NAME or {NAME: {option: value or [value, ...], ...}}: what is found of each "
+       "placement, one row each; [step_time] if not given"},
       {"sweep", "dotted key: [value, ...]; every combination is a point"},
       {"report", "what the results hold"},
   };

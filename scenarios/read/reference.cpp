@@ -220,8 +220,21 @@ Json choice_schema(const std::vector<Component>& components) {
   return {{"anyOf", {{{"oneOf", names}}, with_options}}};
 }
 
+/// Every option of a measure may be a list: a measure of each value.
+Json measures_schema(const Catalogue& all) {
+  Json one = choice_schema(all.measures);
+  for (auto& [name, options] : one["anyOf"][1]["properties"].items())
+    for (auto& [key, value] : options["properties"].items())
+      value = {{"anyOf", {value, {{"type", "array"}, {"minItems", 1}, {"items", value}}}}};
+  return {{"anyOf", {one, {{"type", "array"}, {"minItems", 1}, {"items", one}}}}};
+}
+
 Json placers_schema(const Catalogue& all) {
-  return {{"type", "array"}, {"minItems", 1}, {"items", choice_schema(all.placers)}};
+  Json choice = choice_schema(all.placers);
+  Json& named = choice["anyOf"][1];
+  named["maxProperties"] = 2;
+  named["properties"]["name"] = {{"type", "string"}, {"description", "what results call it"}};
+  return {{"type", "array"}, {"minItems", 1}, {"items", choice}};
 }
 
 Json transforms_schema(const Catalogue& all) {
@@ -258,14 +271,14 @@ graph: {generate: layered, ops: 600}
 cluster:
   devices: {count: 4, memory: 8 GiB}
   link: {bandwidth: 5.7 GB/s, latency: 134 us}
-placers: [m_topo, m_etf, {m_sct: {threshold: 0.2}}]
+placers: [m_topo, m_etf, {name: eager, m_sct: {threshold: 0.2}}]
 sweep:
   cluster.memory_fraction: [0.1, 0.2, 0.5, 1.0]
 ```
 
 A quantity is a number and a unit. A path is relative to the file it stands in. In paths and in options `${NAME}` is a
-variable of the environment. Keys that begin with `x-` are ignored: they are for YAML anchors. `--set KEY=VALUE` overrides a
-dotted key.
+variable of the environment. A placer's `name` is what results and charts call it. Keys that begin with `x-` are ignored: they
+are for YAML anchors. `--set KEY=VALUE` overrides a dotted key.
 
 | key | |
 | --- | --- |
@@ -279,10 +292,10 @@ A key of `sweep` is
 - a dotted key below `graph`, `transforms`, `cluster`, `engine` or `profile`; items of lists go by number:
   `cluster.devices.0.count`;
 - one of these blocks as a whole; or
-- `placers` or `seeds`.
+- `placers`, `seeds` or `measure`.
 
 Its value is the list of values that it takes. Every combination is a point. Points are numbered: graphs vary slowest, then
-transforms, clusters, engines, placers and seeds. Within a block the axis that is written last varies fastest. In
+transforms, clusters, engines, placers, seeds and measures. Within a block the axis that is written last varies fastest. In
 `graph.import`, `*` and `?` stand for the files they match.
 
 ```yaml
@@ -294,19 +307,38 @@ sweep:
 ```
 )";
 
+constexpr std::string_view about_measures =
+    R"(`measure: [NAME, {NAME: {OPTION: VALUE or [VALUE, ...], ...}}, ...]`; without the key, `step_time` alone. An option with a
+list of values stands for one measure of each.
+
+    measure: [step_time, max_load, {latency: {}}, {pipeline: {schedule: 1f1b_flush, micro_batches: [8, 32]}}]
+
+A measure says what is found of a placement. A placer places once per point and seed, and all measures judge this placement,
+a row of results each. Placers see the same problem whatever is measured: to have one look for a small load or a short
+latency, give it that objective (`{search: {objective: max_load}}`). Each measure has tables and charts of its own: figures
+of two measures do not stand beside each other.
+
+`pipeline` makes a stage of each device of the placement and judges the placement by the time per micro-batch, where the
+graph is the work of one micro-batch. A placement that cannot be such a pipeline (`sim/pipeline/README.md`) is `infeasible`,
+and `detail` says why.)";
+
 constexpr std::string_view about_rows = R"(
 ## Results
 
 `baechi run` writes `report.html`, `results.csv` and `results.sqlite` into `--out` (or `results/NAME`). They have the same
-bytes for any `-j`, except for `placing_ms`. A row is one placer on one point with one seed. Its `status` is
+bytes for any `-j`, except for `placing_ms`. A row is one placer on one point with one seed, by one measure. Its `status` is
 
 - `ok`;
 - `oom`: the step ran out of memory, and `detail` says where;
-- `infeasible`: the placer found no placement that fits;
+- `infeasible`: the placer found no placement that fits, or the measure finds no value of it;
 - `error`.
 
-No placement can beat `lower_bound_us`. `gap` is the share of the step time above this bound: 0 is optimal. The columns of
-`results.csv` are the following, and after them the swept keys that have no column here:
+`measure` says what is measured, `value` what was found, in the unit that `unit` names; `step_time_us` is the value if a step
+time was measured. No placement can beat `lower_bound_us`, which is of the value; it is empty where no bound is known. `gap` is the
+share of the value above this bound: 0 is optimal. `weights_bytes` to `copies_bytes` are the parts of `peak_bytes`, on the
+device with the highest peak: persistent bytes of forward ops are weights, of backward ops gradients, of update ops optimizer
+state. Where a graph has all three at its forward ops, they are all in `weights_bytes`, and the cells of the other two are
+empty. The columns of `results.csv` are the following, and after them the swept keys that have no column here:
 
 )";
 
@@ -321,7 +353,7 @@ constexpr std::string_view about_files = R"(.
 - `pictures`: the steps that the report draws;
 - the text of the scenarios and the version of the program.
 
-`report.html` needs no other file. It has tables, charts of step time and peak memory along any axis, and for some points
+`report.html` needs no other file. It has tables, charts of the value and of peak memory along any axis, and for some points
 (`report.pictures`) what each device did and held over time. `ID.PLACER.trace.json.gz` is the timeline of a run for
 ui.perfetto.dev; `report.timelines`, or `baechi run --timelines best|all`, chooses the runs, which are simulated once more for
 it. `baechi report DIR --plots` writes the page again, and draws the same as SVG and PDF into `DIR/plots`. It uses gnuplot,
@@ -335,7 +367,7 @@ Results depend on the scenario only: `results.*` and `report.html` have the same
 number of threads, processes and machines. Every finished run is appended to `DIR/runs.journal`, which is removed once the
 results are written. If a run is interrupted or killed, only unfinished runs are lost; if the machine goes down, also the
 last seconds. The same command with `--resume` then runs the rest. It recognises a run by a hash of the program's version,
-the graph's content, cluster, engine, profile, placer and seed, not by its place: in a sweep that has grown it runs what is
+the graph's content, cluster, engine, profile, placer, seed and measure, not by its place: in a sweep that has grown it runs what is
 new. The hash does not cover files that a placer's options name.
 
 One machine: threads.
@@ -393,6 +425,7 @@ std::string scenario_reference() {
                     components.transforms);
   append_components(out, "Placers", "`placers: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
                     components.placers);
+  append_components(out, "Measures", about_measures, components.measures);
   out += about_rows;
   for (const Column& column : fixed_columns())
     out += fmt::format("{}`{}`", column.type == ColumnType::id ? "" : ", ", column.name);
@@ -420,12 +453,14 @@ std::string scenario_schema() {
     if (k.key == "transforms") s = transforms_schema(components);
     if (k.key == "kinds") s = kinds_schema();
     if (k.key == "placers") s = placers_schema(components);
+    if (k.key == "measure") s = measures_schema(components);
     if (k.key == "seeds")
       s = {{"type", {"array", "integer"}}, {"items", {{"type", "integer"}, {"minimum", 0}}}};
     if (k.key == "sweep")
       s = {{"type", "object"},
            {"propertyNames",
-            {{"pattern", R"(^((graph|transforms|cluster|engine|profile)(\..+)?|placers|seeds)$)"}}},
+            {{"pattern",
+              R"(^((graph|transforms|cluster|engine|profile)(\..+)?|placers|seeds|measure)$)"}}},
            {"additionalProperties", {{"type", "array"}, {"minItems", 1}}}};
     s["description"] = k.help;
     properties[std::string(k.key)] = std::move(s);

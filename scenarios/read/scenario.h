@@ -11,6 +11,7 @@
 #include "sim/cluster/collectives.h"
 #include "sim/cluster/device_model.h"
 #include "sim/cluster/original_costs.h"
+#include "sim/measure/measure.h"
 #include "sim/names.h"
 #include "sim/options.h"
 #include "sim/problem/engine_options.h"
@@ -18,7 +19,7 @@
 
 namespace baechi {
 
-/// A generator, importer, transform or placer, by name and with options.
+/// A generator, importer, transform, placer or measure, by name and with options.
 struct Choice {
   std::string name;  ///< as in the registry
   Options options;
@@ -30,6 +31,12 @@ struct Choice {
 /// A placer of a scenario, made and thereby checked.
 struct PlacerChoice : Choice {
   std::shared_ptr<const Placer> placer{};
+};
+
+/// A measure of a scenario, made and thereby checked. Its label is its text.
+struct MeasureChoice : Choice {
+  std::shared_ptr<const Measure> measure{};
+  std::string_view unit{};  ///< of its value
 };
 
 /// A transform of a scenario, made and thereby checked.
@@ -113,9 +120,10 @@ struct Scenario {
   const ClusterChoice& cluster;
   const EngineOptions& engine;
   const ProfileChoice& profile;
-  const std::vector<PlacerChoice>& placers;  ///< each makes one run per seed
+  const std::vector<PlacerChoice>& placers;  ///< each places once per seed
   const std::vector<std::uint64_t>& seeds;
-  std::vector<std::string> at;  ///< [ScenarioFile::axes]: the swept values
+  const std::vector<MeasureChoice>& measures;  ///< of each placement: one run each
+  std::vector<std::string> at;                 ///< [ScenarioFile::axes]: the swept values
 };
 
 /// Which runs get timelines: none, each point's fastest, or all.
@@ -154,12 +162,14 @@ struct ScenarioFile {
   std::vector<ProfileChoice> profiles;
   std::vector<PlacerChoice> placers;
   std::vector<std::uint64_t> seeds{0};
+  std::vector<MeasureChoice> measures;
   ReportChoice report;
 
   std::size_t num_points() const {  ///< 0 if the file has a mistake
     return graphs.size() * transforms.size() * clusters.size() * engines.size() * profiles.size();
   }
-  std::size_t runs_per_point() const { return placers.size() * seeds.size(); }
+  std::size_t placements_per_point() const { return placers.size() * seeds.size(); }
+  std::size_t runs_per_point() const { return placements_per_point() * measures.size(); }
   PointBlocks blocks(std::size_t point) const;
   Scenario point(std::size_t number) const;
 };

@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "scenarios/report/page_data.h"
+#include "scenarios/results/comparison_text.h"
 #include "scenarios/results/tables.h"
 
 namespace baechi {
 
-// scenarios/run/page/, and Chart.js: put into page.cpp when the program is built.
-extern const char *const page_css, *const page_charts_js, *const page_steps_js, *const chart_js;
+// scenarios/report/page/, and Chart.js: put into page.cpp when the program is built.
+extern const char *const page_css,
+    *const page_charts_js, *const page_steps_js, *const page_comparison_js, *const chart_js;
 
 namespace {
 
@@ -39,35 +41,34 @@ void append_cell(std::string& out, const ResultTable& table, const RunResult* r,
     return;
   }
   const std::string run = r->picture.empty() ? "" : fmt::format(" data-run=\"{}\"", r->id);
-  if (!r->step_time) {
+  if (!r->value) {
     out +=
         fmt::format("<td class=\"{}\" title=\"{}\"{}>{}</td>", to_text(r->status),
                     escaped(r->detail), run, r->status == Status::oom ? "OOM" : to_text(r->status));
     return;
   }
   std::string gap;
-  if (r->lower_bound > Duration::zero()) {
-    const double over = static_cast<double>((*r->step_time - r->lower_bound).count()) /
-                        static_cast<double>(r->lower_bound.count());
+  if (r->lower_bound.value_or(Duration{}) > Duration::zero()) {
+    const double over = static_cast<double>((*r->value - *r->lower_bound).count()) /
+                        static_cast<double>(r->lower_bound->count());
     gap =
         over < 9.995 ? fmt::format("+{:.0f} %", 100.0 * over) : fmt::format("x {:.0f}", over + 1.0);
   }
-  const bool best = r->step_time == table.best(column)->step_time;
+  const bool best = r->value == table.best(column)->value;
   out += fmt::format("<td{}{}{}>{}<small>{}</small></td>", best ? " class=\"best\"" : "",
                      r->detail.empty() ? "" : fmt::format(" title=\"{}\"", escaped(r->detail)), run,
-                     short_text(*r->step_time), gap);
+                     short_text(*r->value), gap);
 }
 
-/// One line per axis; equal neighbours below equal ones are one cell.
-void append_head(std::string& out, const ResultTable& table) {
+/// Of the columns [first, last): one line per axis; equal neighbours below equal ones are one cell.
+void append_head(std::string& out, const ResultTable& table, std::size_t first, std::size_t last) {
   for (std::size_t a = 0; a < table.axes.size(); ++a) {
     out += fmt::format("<tr><th>{}</th>", escaped(table.axes[a]));
-    for (std::size_t c = 0; c < table.columns.size();) {
+    for (std::size_t c = first; c < last;) {
       std::size_t end = c + 1;
-      while (end < table.columns.size() &&
-             std::equal(table.columns[c].begin(),
-                        table.columns[c].begin() + static_cast<std::ptrdiff_t>(a) + 1,
-                        table.columns[end].begin()))
+      while (end < last && std::equal(table.columns[c].begin(),
+                                      table.columns[c].begin() + static_cast<std::ptrdiff_t>(a) + 1,
+                                      table.columns[end].begin()))
         ++end;
       out += fmt::format("<th colspan=\"{}\">{}</th>", end - c,
                          escaped(short_value(table.columns[c][a])));
@@ -77,31 +78,57 @@ void append_head(std::string& out, const ResultTable& table) {
   }
 }
 
-void append_table(std::string& out, const ResultTable& table) {
+/// The columns [first, last).
+void append_part(std::string& out, const ResultTable& table, std::size_t first, std::size_t last) {
   out += "<div class=\"scroll\"><table>\n<thead>";
-  append_head(out, table);
+  append_head(out, table, first, last);
   out += "</thead>\n";
   for (const ResultTable::Row& row : table.rows) {
     out += fmt::format("<tr><th>{}</th>", escaped(row.name));
-    for (std::size_t c = 0; c < row.cells.size(); ++c) append_cell(out, table, row.cells[c], c);
+    for (std::size_t c = first; c < last; ++c) append_cell(out, table, row.cells[c], c);
     out += "</tr>\n";
   }
   out += "<tr><th>lower bound</th>";
-  for (const Duration bound : table.bounds) out += fmt::format("<td>{}</td>", short_text(bound));
+  for (std::size_t c = first; c < last; ++c)
+    out += fmt::format("<td>{}</td>", table.bounds[c] ? short_text(*table.bounds[c]) : "-");
   out += "</tr>\n</table></div>\n";
 }
 
-void append_summary(std::string& out, const Overview& overview) {
+/// A wide table in parts, which the page shows one by one.
+void append_table(std::string& out, const ResultTable& table) {
+  constexpr std::size_t most = 20;
+  const std::size_t columns = table.columns.size();
+  const std::size_t parts = (columns + most - 1) / most;
+  out += "<div class=\"pages\">\n";
+  for (std::size_t part = 0; part < parts; ++part)
+    append_part(out, table, part * columns / parts, (part + 1) * columns / parts);
+  out += "</div>\n";
+}
+
+void append_summary(std::string& out, const Summary& summary) {
+  out += "<div class=\"scroll\"><table>\n<thead><tr>";
+  for (const std::string& name : summary.header) out += fmt::format("<th>{}</th>", escaped(name));
+  out += "</tr></thead>\n";
+  for (const std::vector<std::string>& row : summary.rows) {
+    out += fmt::format("<tr><th>{}</th>", escaped(row.front()));
+    for (std::size_t c = 1; c < row.size(); ++c) out += fmt::format("<td>{}</td>", escaped(row[c]));
+    out += "</tr>\n";
+  }
+  out += fmt::format("</table></div>\n<p>{}</p>\n", escaped(summary.note));
+}
+
+void append_comparison(std::string& out, const Comparison& comparison) {
+  out += "<section id=\"comparison\" hidden>\n<h2>Placers</h2>\n";
+  append_summary(out, score_table(comparison));
   out +=
-      "<h2>All runs</h2>\n<div "
-      "class=\"scroll\"><table>\n<thead><tr><th>placer</th><th>ok</th><th>OOM</th>"
-      "<th>infeasible</th><th>error</th><th>fastest in</th><th>x its bound</th></tr></thead>\n";
-  for (const PlacerSummary& s : overview.summary())
-    out += fmt::format(
-        "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-        escaped(s.placer), s.ok, s.oom, s.infeasible, s.error, s.best,
-        s.over_bound > 0.0 ? fmt::format("{:.2f}", s.over_bound) : "-");
-  out += "</table></div>\n<p>x its bound: geometric mean of step time over lower bound.</p>\n";
+      "<h2>Profiles</h2>\n<div class=\"charts\"><div class=\"chart\"><canvas "
+      "id=\"profile-step\"></canvas></div><div class=\"chart\"><canvas id=\"profile-placing\">"
+      "</canvas></div></div>\n<p>Dolan and More (2002): of the points that any placer solves, the "
+      "share at which a placer is within a factor of the best one. The higher, the better.</p>\n"
+      "<h2>Pairs</h2>\n";
+  append_summary(out, duel_matrix(comparison));
+  append_summary(out, duel_table(comparison));
+  out += "</section>\n";
 }
 
 constexpr std::size_t most_cells = Overview::most_rows;  // of all tables: a page of a few megabytes
@@ -155,19 +182,26 @@ std::string to_html(const Overview& overview) {
       "initial-scale=1\">\n<title>{}</title>\n<style>{}</style></head>\n<body>\n<h1>{}</h1>\n",
       escaped(name), page_css, escaped(name));
   out += fmt::format(
-      "<p>{} of {} runs, baechi {}, hash {}. Below each step time: how far it is above the lower "
+      "<p>{} of {} runs, baechi {}, hash {}. Below each time: how far it is above the lower "
       "bound, which no placement can beat.{}</p>\n",
       overview.num_rows(), results.planned, results.version, results.hash,
       left_out > 0 ? fmt::format(" <b>{} of the runs are not on this page, but in results.csv and "
                                  "results.sqlite.</b>",
                                  left_out)
                    : "");
-  append_summary(out, overview);
+  const Contest contest = overview.contest();
+  const Comparison comparison = compare(contest, usual_tolerance);
+  out +=
+      "<nav id=\"tabs\"><button data-tab=\"runs\" aria-selected=\"true\">Runs</button><button "
+      "data-tab=\"comparison\">Comparison</button></nav>\n";
+  append_comparison(out, comparison);
+  out += "<section id=\"runs\">\n<h2>All runs</h2>\n";
+  append_summary(out, summary_of(comparison));
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const GraphRecord& graph = results.graphs[tables[t].graph];
-    out += fmt::format("<h2>{}: {}<small>{} ops, {} edges</small></h2>\n",
+    out += fmt::format("<h2>{}: {}{}<small>{} ops, {} edges</small></h2>\n",
                        escaped(results.scenarios[tables[t].scenario].name), escaped(graph.label),
-                       graph.ops, graph.edges);
+                       escaped(tables[t].title()), graph.ops, graph.edges);
     append_table(out, tables[t]);
     out += fmt::format("<div id=\"charts{}\"></div>\n", t);
   }
@@ -175,9 +209,11 @@ std::string to_html(const Overview& overview) {
   for (const ScenarioRecord& s : results.scenarios)
     out += fmt::format("<details><summary>{}</summary><pre>{}{}</pre></details>\n", escaped(s.path),
                        escaped(s.text), s.sets.empty() ? "" : "\n# with: " + escaped(s.sets));
+  out += "</section>\n";
   out += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n",
-                     page_data(results, tables));
-  for (const char* script : {chart_js, page_charts_js, page_steps_js})
+                     page_data(results, tables, step_profiles(contest, comparison),
+                               placing_profiles(contest, comparison)));
+  for (const char* script : {chart_js, page_charts_js, page_steps_js, page_comparison_js})
     out += fmt::format("<script>\n{}</script>\n", script);
   return out + "</body></html>\n";
 }

@@ -2,8 +2,7 @@
 #pragma once
 #include <string>
 
-#include "scenarios/results/results.h"
-#include "scenarios/results/tables.h"
+#include "scenarios/results/overview.h"
 
 namespace baechi {
 

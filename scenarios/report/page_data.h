@@ -3,17 +3,26 @@
 #include <span>
 #include <string>
 
+#include "scenarios/results/comparison.h"
 #include "scenarios/results/tables.h"
 
 namespace baechi {
 
 /// JSON that may stand in a script element:
-///   {"tables": [{"axes", "columns", "bounds": [ns], "memory": [bytes],
-///                "rows": [{"name", "step": [ns or null], "peak": [bytes or null],
-///                          "status": [0 ok, 1 oom, 2 infeasible, 3 error, -1 not run]}]}],
+///   {"tables": [{"axes", "figure": what the values are, "peaks": whether there are any,
+///                "columns", "bounds": [ns or null], "memory": [bytes],
+///                "scales": [an axis each: {"kind": "linear", "logarithmic" or "words",
+///                                          "at": {a value: where it stands}}],
+///                "rows": [{"name", "value": [ns or null], "peak": [bytes or null],
+///                          "parts": [[bytes or null: of each kind] or null], "status": [0 ok, 1
+///                          oom, 2 infeasible, 3 error, -1 not run]}]}],
 ///    "labels": {a value of a column: the same in short},
 ///    "steps": {id: {"graph", "title", "point", "placer", "grouped", "picture"}},
+///    "profiles": {"step", "placing": [{"name", "look": its colour and mark,
+///                 "ratio": [...], "share": [...]}]},
 ///    "names": {graph: {op: name}}, "first": the step to show at first}
-std::string page_data(const Results& results, std::span<const ResultTable> tables);
+std::string page_data(const Results& results, std::span<const ResultTable> tables,
+                      std::span<const Profile> step_profiles,
+                      std::span<const Profile> placing_profiles);
 
 }  // namespace baechi

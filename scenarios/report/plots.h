@@ -1,8 +1,11 @@
 /// The report's pictures for papers: gnuplot scripts that hold their data.
 #pragma once
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "scenarios/results/comparison.h"
 #include "scenarios/results/results.h"
 
 namespace baechi {
@@ -19,5 +22,10 @@ std::vector<Plot> chart_plots(const Results& results);
 
 /// What each device did and held over time, of a row that has a picture.
 Plot step_plot(const RunResult& row, std::string title);
+
+/// Performance profiles: the share of points within a factor of the least, the factor logarithmic.
+/// `what` is of ("step time").
+Plot profile_plot(const std::string& name, std::string_view what,
+                  std::span<const Profile> profiles);
 
 }  // namespace baechi

@@ -4,8 +4,8 @@
 
 #include "scenarios/report/html.h"
 #include "scenarios/results/csv.h"
+#include "scenarios/results/overview.h"
 #include "scenarios/results/sqlite.h"
-#include "scenarios/results/tables.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

@@ -24,12 +24,27 @@ std::string bytes(std::optional<Bytes> size) {
   return size ? text(size->count) : "";
 }
 
-/// The share of the step time above the lower bound: "0.25" if the bound is three quarters.
+std::string us(std::optional<Duration> time) {
+  return time ? thousandths(time->count()) : "";
+}
+
+/// The share of the value above the lower bound: "0.25" if the bound is three quarters.
 std::string gap(const RunResult& row) {
-  if (!row.step_time) return "";
-  if (*row.step_time <= row.lower_bound) return "0";
-  return fmt::format("{:.4g}", 1.0 - static_cast<double>(row.lower_bound.count()) /
-                                         static_cast<double>(row.step_time->count()));
+  if (!row.value || !row.lower_bound) return "";
+  if (*row.value <= *row.lower_bound) return "0";
+  return fmt::format("{:.4g}", 1.0 - static_cast<double>(row.lower_bound->count()) /
+                                         static_cast<double>(row.value->count()));
+}
+
+/// A part of the memory at the highest peak, if it is known.
+template <Bytes PeakMemory::*part>
+std::string at_peak(const Header&, const Row& row) {
+  return row.at_peak ? bytes(*row.at_peak.*part) : "";
+}
+/// The same of a part that some graphs have among the weights.
+template <Bytes PeakMemory::*part>
+std::string at_peak_if_told_apart(const Header& h, const Row& row) {
+  return row.at_peak && row.at_peak->told_apart ? at_peak<part>(h, row) : "";
 }
 
 constexpr auto whole = ColumnType::whole;
@@ -56,17 +71,23 @@ constexpr std::array columns{
     Column{"status", words,
            [](const Header&, const Row& r) { return std::string(to_text(r.status)); }},
     Column{"step_time_us", real,
-           [](const Header&, const Row& r) {
-             return r.step_time ? thousandths(r.step_time->count()) : "";
-           }},
-    Column{"lower_bound_us", real,
-           [](const Header&, const Row& r) { return thousandths(r.lower_bound.count()); }},
+           [](const Header&, const Row& r) { return r.is_step_time() ? us(r.value) : ""; }},
+    Column{"lower_bound_us", real, [](const Header&, const Row& r) { return us(r.lower_bound); }},
     Column{"placing_ms", real,
            [](const Header&, const Row& r) { return thousandths(r.placing.count() / 1000); }},
     Column{"peak_bytes", whole, [](const Header&, const Row& r) { return bytes(r.peak); }},
     Column{"moved_bytes", whole, [](const Header&, const Row& r) { return bytes(r.moved); }},
     Column{"detail", words, [](const Header&, const Row& r) { return r.detail; }},
     Column{"gap", real, [](const Header&, const Row& r) { return gap(r); }},
+    Column{"measure", words, [](const Header&, const Row& r) { return r.measure; }},
+    Column{"value", real, [](const Header&, const Row& r) { return us(r.value); }},
+    Column{"unit", words, [](const Header&, const Row& r) { return r.unit; }},
+    Column{"weights_bytes", whole, at_peak<&PeakMemory::weights>},
+    Column{"gradients_bytes", whole, at_peak_if_told_apart<&PeakMemory::gradients>},
+    Column{"optimizer_state_bytes", whole, at_peak_if_told_apart<&PeakMemory::optimizer_state>},
+    Column{"activations_bytes", whole, at_peak<&PeakMemory::activations>},
+    Column{"workspace_bytes", whole, at_peak<&PeakMemory::workspace>},
+    Column{"copies_bytes", whole, at_peak<&PeakMemory::copies>},
 };
 
 bool is_shown(std::string_view axis) {

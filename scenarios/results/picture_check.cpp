@@ -43,6 +43,7 @@ bool is_picture(const Json& p) {
   if (!has_numbers(p, {"ns", "quantum", "unit"}) || !p.contains("oom") || !p.contains("devices") ||
       !p["devices"].is_array() || !std::ranges::all_of(p["devices"], is_device))
     return false;
+  if (p.contains("path") && !has_track(p, "path", 6)) return false;
   return p["oom"].is_null() || is_oom(p["oom"], p["devices"].size());
 }
 

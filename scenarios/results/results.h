@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/measure/measure.h"
 #include "sim/names.h"
 #include "sim/problem/engine_names.h"
 #include "sim/problem/engine_options.h"
@@ -22,7 +23,7 @@ constexpr auto names_of(Status) {
                                        {Status::error, "error"}});
 }
 
-/// One (point, placer, seed).
+/// One (point, placer, seed, measure).
 struct RunResult {
   std::size_t id = 0;        ///< number among all runs of the sweep, also in a shard
   std::uint64_t key = 0;     ///< Sweep::key(): a hash of all that decides the row
@@ -30,22 +31,27 @@ struct RunResult {
   std::size_t graph = 0;     ///< into Results::graphs
   std::string placer;
   std::uint64_t seed = 0;
+  std::string measure{default_measure};  ///< with its options: "pipeline:micro_batches=8"
+  std::string unit;                      ///< of value and lower_bound: "us per step"
   std::size_t devices = 0;
   double memory_fraction = 1.0;
   Bytes memory{};  ///< of the largest device, after the fraction
   Transfers transfers{};
   Status status{};
-  std::optional<Duration> step_time;  ///< if ok
-  Duration lower_bound{};
+  std::optional<Duration> value;        ///< what the measure says; if ok
+  std::optional<Duration> lower_bound;  ///< of the value; nothing if none is known
   std::chrono::nanoseconds
       placing{};  ///< wall clock: the only field that differs from process to process
-  std::optional<Bytes> peak, moved;  ///< if simulated; if oom, up to the failure
-  std::vector<Bytes> device_peaks;   ///< per device; not in the files
-  std::string detail;                ///< why the status is not ok, or the placer's remark
-  std::vector<std::string> at;       ///< [axes]: the value of each swept key
+  std::optional<Bytes> peak, moved;   ///< if simulated; if oom, up to the failure
+  std::optional<PeakMemory> at_peak;  ///< if simulated: of the device with the highest peak
+  std::vector<Bytes> device_peaks;    ///< per device; not in the files
+  std::string detail;                 ///< why the status is not ok, or the placer's remark
+  std::vector<std::string> at;        ///< [axes]: the value of each swept key
   std::map<std::string, double> facts;
   std::string placement;  ///< device per op, a byte each (two, low first, of more than 256 devices)
   std::string picture;    ///< of the step (sim/report/picture.h); "" for most runs
+
+  bool is_step_time() const { return measure == default_measure; }
 };
 
 struct GraphRecord {

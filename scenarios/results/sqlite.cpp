@@ -19,7 +19,7 @@
 namespace baechi {
 namespace {
 
-constexpr const char* format_name = "baechi-results 3";
+constexpr const char* format_name = "baechi-results 4";
 
 class Database {
  public:
@@ -110,6 +110,11 @@ class Statement {
   std::int64_t whole() { return sqlite3_column_int64(statement_.get(), column_++); }
   std::size_t count() { return static_cast<std::size_t>(whole()); }
   double number() { return sqlite3_column_double(statement_.get(), column_++); }
+  std::optional<Duration> maybe_us() {
+    if (sqlite3_column_type(statement_.get(), column_) == SQLITE_NULL)
+      return ++column_, std::nullopt;
+    return Duration{std::llround(number() * 1000.0)};
+  }
   std::optional<std::int64_t> maybe_whole() {
     if (sqlite3_column_type(statement_.get(), column_) == SQLITE_NULL)
       return ++column_, std::nullopt;
@@ -188,6 +193,21 @@ std::int64_t times_1000(double thousandths) {
   return std::llround(thousandths * 1000.0);
 }
 
+/// The memory at the peak; nothing if the run was not simulated.
+std::optional<PeakMemory> read_peak(Statement& in) {
+  const auto weights = in.maybe_whole(), gradients = in.maybe_whole(),
+             optimizer_state = in.maybe_whole(), activations = in.maybe_whole(),
+             workspace = in.maybe_whole(), copies = in.maybe_whole();
+  if (!weights) return std::nullopt;
+  return PeakMemory{.weights = {*weights},
+                    .gradients = {gradients.value_or(0)},
+                    .optimizer_state = {optimizer_state.value_or(0)},
+                    .activations = {activations.value_or(0)},
+                    .workspace = {workspace.value_or(0)},
+                    .copies = {copies.value_or(0)},
+                    .told_apart = gradients.has_value()};
+}
+
 RunResult read_row(Statement& in, const Results& results) {
   RunResult row;
   row.id = in.count();
@@ -205,13 +225,15 @@ RunResult read_row(Statement& in, const Results& results) {
   row.memory = {in.whole()};
   row.transfers = value_called<Transfers>(in.text());
   row.status = value_called<Status>(in.text());
-  const double step_us = in.number();
-  if (row.status == Status::ok) row.step_time = Duration{times_1000(step_us)};
-  row.lower_bound = Duration{times_1000(in.number())};
+  row.value = in.maybe_us();
+  row.lower_bound = in.maybe_us();
   row.placing = std::chrono::microseconds{times_1000(in.number())};
   if (const auto peak = in.maybe_whole()) row.peak = Bytes{*peak};
   if (const auto moved = in.maybe_whole()) row.moved = Bytes{*moved};
   row.detail = in.text();
+  row.measure = in.text();
+  row.unit = in.text();
+  row.at_peak = read_peak(in);
   row.at.resize(results.axes.size());
   return row;
 }
@@ -221,8 +243,9 @@ void read_rows(Database& db, Results& results) {
       db,
       "SELECT r.id, r.key, r.scenario, r.graph, r.seed, placer, devices, memory_fraction, "
       "memory_bytes, "
-      "transfers, status, step_time_us, lower_bound_us, placing_ms, peak_bytes, moved_bytes, "
-      "detail "
+      "transfers, status, value, lower_bound_us, placing_ms, peak_bytes, moved_bytes, "
+      "detail, measure, unit, weights_bytes, gradients_bytes, optimizer_state_bytes, "
+      "activations_bytes, workspace_bytes, copies_bytes "
       "FROM runs r JOIN results USING (id) ORDER BY r.id");
   std::map<std::size_t, std::size_t> position;  // by id
   while (rows.next()) {

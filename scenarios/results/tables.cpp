@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+#include <tuple>
 
 namespace baechi {
 namespace {
@@ -31,7 +31,10 @@ std::size_t position(std::vector<T>& list, const T& value) {
 }
 
 ResultTable make_table(const Results& results, const std::vector<const RunResult*>& rows) {
-  ResultTable table{.scenario = rows.front()->scenario, .graph = rows.front()->graph};
+  ResultTable table{.scenario = rows.front()->scenario,
+                    .graph = rows.front()->graph,
+                    .measure = rows.front()->measure,
+                    .unit = rows.front()->unit};
   std::vector<std::size_t> varying;  // into Results::axes
   for (std::size_t a = 0; a < results.axes.size(); ++a) {
     if (is_graph_axis(results.axes[a])) continue;
@@ -69,7 +72,7 @@ std::string cell_text(const RunResult* r) {
   if (r == nullptr) return "-";
   switch (r->status) {
     case Status::ok:
-      return short_text(r->step_time.value_or(Duration{}));
+      return short_text(r->value.value_or(Duration{}));
     case Status::oom:
       return "OOM";
     case Status::infeasible:
@@ -78,6 +81,10 @@ std::string cell_text(const RunResult* r) {
       return "error";
   }
   return "";
+}
+
+std::string bound_text(std::optional<Duration> bound) {
+  return bound ? short_text(*bound) : "-";
 }
 
 std::string right(std::string_view text, std::size_t width) {
@@ -108,20 +115,22 @@ void append_columns(std::string& out, const ResultTable& table, std::size_t firs
       return text;
     });
   }
-  line("lower bound", [&](std::size_t c) { return right(short_text(table.bounds[c]), widths[c]); });
+  line("lower bound", [&](std::size_t c) { return right(bound_text(table.bounds[c]), widths[c]); });
 }
+
+}  // namespace
 
 void append_table(std::string& out, const ResultTable& table, const Results& results, bool colour,
                   std::size_t width) {
   const GraphRecord& graph = results.graphs[table.graph];
-  out += fmt::format("{}: {}, {} ops\n", results.scenarios[table.scenario].name, graph.label,
-                     graph.ops);
+  out += fmt::format("{}: {}, {} ops{}\n", results.scenarios[table.scenario].name, graph.label,
+                     graph.ops, table.title());
   std::size_t name_width = std::string_view("lower bound").size();
   for (const ResultTable::Row& row : table.rows) name_width = std::max(name_width, row.name.size());
   for (const std::string& axis : table.axes) name_width = std::max(name_width, axis.size());
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    std::size_t w = short_text(table.bounds[c]).size();
+    std::size_t w = bound_text(table.bounds[c]).size();
     for (const std::string& value : table.columns[c]) w = std::max(w, short_value(value).size());
     for (const ResultTable::Row& row : table.rows) w = std::max(w, cell_text(row.cells[c]).size());
     widths.push_back(w);
@@ -139,27 +148,29 @@ void append_table(std::string& out, const ResultTable& table, const Results& res
   }
 }
 
-void append_summary(std::string& out, const std::vector<PlacerSummary>& all) {
-  std::size_t width = 8;
-  for (const PlacerSummary& s : all) width = std::max(width, s.placer.size());
-  out += fmt::format("  {:<{}}  {:>6}  {:>6}  {:>10}  {:>6}  {:>7}  {:>11}\n", "all runs", width,
-                     "ok", "OOM", "infeasible", "error", "best in", "x its bound");
-  for (const PlacerSummary& s : all)
-    out += fmt::format("  {:<{}}  {:>6}  {:>6}  {:>10}  {:>6}  {:>7}  {:>11}\n", s.placer, width,
-                       s.ok, s.oom, s.infeasible, s.error, s.best,
-                       s.over_bound > 0.0 ? fmt::format("{:.2f}", s.over_bound) : "-");
-}
-
-}  // namespace
-
 const RunResult* ResultTable::best(std::size_t column) const {
   const RunResult* best = nullptr;
   for (const Row& row : rows) {
     const RunResult* r = row.cells[column];
-    if (r != nullptr && r->step_time && (best == nullptr || r->step_time < best->step_time))
-      best = r;
+    if (r != nullptr && r->value && (best == nullptr || r->value < best->value)) best = r;
   }
   return best;
+}
+
+std::string ResultTable::figure() const {
+  return is_step_time() ? "step time"
+                        : measure + unit.substr(std::min(unit.find(' '), unit.size()));
+}
+
+std::string ResultTable::title() const {
+  return is_step_time() ? "" : ", " + figure();
+}
+
+bool ResultTable::has_peaks() const {
+  return std::ranges::any_of(rows, [](const Row& row) {
+    return std::ranges::any_of(row.cells,
+                               [](const RunResult* r) { return r != nullptr && r->peak; });
+  });
 }
 
 std::string point_label(const Results& results, const ResultTable& table, std::size_t column) {
@@ -170,77 +181,15 @@ std::string point_label(const Results& results, const ResultTable& table, std::s
 }
 
 std::vector<ResultTable> result_tables(const Results& results) {
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<const RunResult*>> groups;
-  for (const RunResult& row : results.rows) groups[{row.scenario, row.graph}].push_back(&row);
+  using Key = std::tuple<std::size_t, std::size_t, std::size_t>;  // scenario, graph, measure
+  std::vector<std::string> measures;
+  std::map<Key, std::vector<const RunResult*>> groups;
+  for (const RunResult& row : results.rows)
+    groups[{row.scenario, row.graph, position(measures, row.measure)}].push_back(&row);
   std::vector<ResultTable> tables;
   tables.reserve(groups.size());
   for (const auto& [key, rows] : groups) tables.push_back(make_table(results, rows));
   return tables;
-}
-
-std::size_t Overview::tally_of(const std::string& placer) {
-  const auto it = std::ranges::find(
-      tallies_, placer, [](const Tally& t) -> const std::string& { return t.summary.placer; });
-  if (it != tallies_.end()) return static_cast<std::size_t>(it - tallies_.begin());
-  tallies_.push_back({.summary = {.placer = placer}});
-  return tallies_.size() - 1;
-}
-
-void Overview::Contest::count(std::vector<Tally>& tallies) const {
-  Duration best = Duration::max();
-  for (const auto& [tally, time] : times) best = std::min(best, time);
-  for (const auto& [tally, time] : times)
-    if (time == best) ++tallies[tally].summary.best;
-}
-
-void Overview::add(const RunResult& row) {
-  ++num_rows_;
-  num_drawn_ += row.picture.empty() ? 0U : 1U;
-  if (shown_.rows.size() < most_rows) {
-    shown_.rows.push_back(row);
-    std::string().swap(shown_.rows.back().placement);
-  }
-  if (row.scenario != scenario_ || row.graph != graph_ || row.at != at_) {
-    contest_.count(tallies_);
-    contest_.times.clear();
-    scenario_ = row.scenario;
-    graph_ = row.graph;
-    at_ = row.at;
-  }
-  const std::size_t i = tally_of(row.placer);
-  Tally& tally = tallies_[i];
-  PlacerSummary& s = tally.summary;
-  ++(row.status == Status::ok           ? s.ok
-     : row.status == Status::oom        ? s.oom
-     : row.status == Status::infeasible ? s.infeasible
-                                        : s.error);
-  if (!row.step_time) return;
-  const auto known = std::ranges::find(contest_.times, i, [](const auto& t) { return t.first; });
-  if (known == contest_.times.end())
-    contest_.times.emplace_back(i, *row.step_time);
-  else
-    known->second = std::min(known->second, *row.step_time);
-  if (row.lower_bound <= Duration::zero()) return;
-  tally.logs += std::log(static_cast<double>(row.step_time->count()) /
-                         static_cast<double>(row.lower_bound.count()));
-  ++tally.counted;
-}
-
-std::vector<PlacerSummary> Overview::summary() const {
-  std::vector<Tally> tallies = tallies_;
-  contest_.count(tallies);
-  std::vector<PlacerSummary> all;
-  for (Tally& t : tallies) {
-    if (t.counted > 0) t.summary.over_bound = std::exp(t.logs / static_cast<double>(t.counted));
-    all.push_back(std::move(t.summary));
-  }
-  return all;
-}
-
-Overview overview(const Results& results) {
-  Overview overview(results);
-  for (const RunResult& row : results.rows) overview.add(row);
-  return overview;
 }
 
 std::string short_text(Duration time) {
@@ -258,7 +207,7 @@ std::string short_text(Duration time) {
 }
 
 std::string short_value(const std::string& value) {
-  constexpr std::size_t most = 24;
+  constexpr std::size_t most = 32;
   const bool block = value.starts_with('{') || value.starts_with('[');
   const std::size_t slash = block ? std::string::npos : value.rfind('/');
   std::string text = value;
@@ -266,17 +215,12 @@ std::string short_value(const std::string& value) {
     text = value.substr(slash + 1);
     text.resize(text.find('.'));
   }
+  if (block) {  // "[fuse, {coplace: {by: size}}]": "fuse, coplace: by: size"
+    std::erase_if(
+        text, [](char c) { return std::string_view("[]{}\"").find(c) != std::string_view::npos; });
+    if (text.empty()) text = "none";
+  }
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
-}
-
-std::string to_text_tables(const Overview& overview, bool colour, std::size_t width,
-                           std::size_t most_lines) {
-  std::string out;
-  for (const ResultTable& table : result_tables(overview.shown()))
-    append_table(out, table, overview.shown(), colour, width);
-  if (static_cast<std::size_t>(std::ranges::count(out, '\n')) > most_lines) out.clear();
-  append_summary(out, overview.summary());
-  return out;
 }
 
 }  // namespace baechi

@@ -9,6 +9,7 @@
 #include "scenarios/read/paths.h"
 #include "scenarios/results/merge.h"
 #include "scenarios/run/parallel.h"
+#include "sim/explain/causes.h"
 #include "sim/report/picture.h"
 
 namespace baechi {
@@ -18,8 +19,9 @@ std::string file_name(const RunResult& row) {
   return fmt::format("{}.{}.trace.json.gz", row.id, plain_file_name(row.placer));
 }
 
+/// Only steps are drawn; a pipeline is not one.
 bool was_simulated(const RunResult& row) {
-  return row.status == Status::ok || row.status == Status::oom;
+  return row.is_step_time() && (row.status == Status::ok || row.status == Status::oom);
 }
 
 struct Task {
@@ -37,7 +39,7 @@ void add_tasks(std::vector<Task>& tasks, Sweep::Ids runs, const RowById& row_of,
     const std::optional<RunResult> row = row_of(id);
     if (!row || !was_simulated(*row)) continue;
     simulated.push_back(id);
-    const Duration time = row->step_time.value_or(Duration::max());
+    const Duration time = row->value.value_or(Duration::max());
     if (fastest && time >= best) continue;
     fastest = id;
     best = time;
@@ -53,7 +55,7 @@ std::vector<Task> tasks_of(const Sweep& sweep, const RowById& row_of) {
   std::size_t most = 0, per_point = 1;
   for (const ScenarioFile& file : sweep.files()) {
     most = std::max(most, file.report.pictures);
-    per_point = std::max(per_point, file.runs_per_point());
+    per_point = std::max(per_point, file.placements_per_point());
   }
   const std::vector<std::size_t> drawn = points_to_draw(sweep.num_points(), per_point, most);
   std::vector<Task> tasks;
@@ -99,9 +101,10 @@ DrawnSteps draw_steps(const Sweep& sweep, const RowById& row_of, const std::stri
       Timeline timeline;
       StepObserver* observers[] = {&timeline};
       const StepResult step = run.simulate(observers);
-      if (task.draw) pictures[i] = picture(problem, timeline, step);
+      const std::vector<PathPart> path = critical_path_of(problem, run.placement(), timeline, step);
+      if (task.draw) pictures[i] = picture(problem, timeline, step, path);
       if (!task.file) return;
-      write_perfetto(folder + "/" + file_name(*row), problem, timeline, step);
+      write_perfetto(folder + "/" + file_name(*row), problem, timeline, step, path);
       files.fetch_add(1, std::memory_order_relaxed);
     } catch (const std::exception& e) {
       wrong[i] = fmt::format("run {}: {}", task.id, e.what());

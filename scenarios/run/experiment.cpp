@@ -40,7 +40,15 @@ ExperimentStep::ExperimentStep(std::shared_ptr<const CostedGraph> costed,
     : costed_(std::move(costed)), engine_(engine), placement_(std::move(placement)) {
   std::optional<PlacedStep> step = after_placing(*costed_->graph, placement_);
   if (!step) return;
-  rewritten_ = std::make_unique<const OpGraph>(std::move(step->graph));
+  for (const OpId v : step->graph.ops()) {
+    if (index(step->device[v]) >= costed_->cluster.num_devices())
+      throw InfeasibleError(fmt::format(
+          "op '{}' of the step that the transforms make would be on device {}, and the cluster has "
+          "{}",
+          step->graph.name(v), index(step->device[v]), costed_->cluster.num_devices()));
+  }
+  rewritten_ =
+      std::make_unique<const OpGraph>(with_missing_times(std::move(step->graph), costed_->choice));
   placement_ = {.device = std::move(step->device)};
   rewritten_costs_ = make_costs(costed_->choice, *rewritten_, costed_->cluster);
 }

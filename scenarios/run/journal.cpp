@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -20,9 +21,13 @@
 namespace baechi {
 namespace {
 
-constexpr std::string_view magic = "baechi journal 1\n";
+constexpr std::string_view magic = "baechi journal 2\n";
 constexpr std::chrono::seconds to_disk_every{5};
 constexpr std::size_t first_window = std::size_t{1} << 20U;  // bytes read at once
+
+constexpr std::array peak_parts{&PeakMemory::weights,         &PeakMemory::gradients,
+                                &PeakMemory::optimizer_state, &PeakMemory::activations,
+                                &PeakMemory::workspace,       &PeakMemory::copies};
 
 /// Stands before each record.
 struct Frame {
@@ -100,11 +105,16 @@ class Reader {
 void read_into(RunResult& row, std::string_view bytes) {
   Reader in(bytes);
   row.status = in.value<Status>();
-  row.lower_bound = Duration(in.number<std::int64_t>());
+  row.lower_bound = in.maybe<Duration>();
   row.placing = std::chrono::nanoseconds(in.number<std::int64_t>());
-  row.step_time = in.maybe<Duration>();
+  row.value = in.maybe<Duration>();
   row.peak = in.maybe<Bytes>();
   row.moved = in.maybe<Bytes>();
+  if (in.number<std::uint8_t>() != 0) {
+    PeakMemory& peak = row.at_peak.emplace();
+    for (const auto part : peak_parts) peak.*part = Bytes{in.number<std::int64_t>()};
+    peak.told_apart = in.number<std::uint8_t>() != 0;
+  }
   row.detail = in.text();
   row.placement = in.text();
   for (auto facts = in.number<std::uint32_t>(); facts > 0; --facts) {
@@ -147,11 +157,16 @@ void append_record(std::string& records, const RunResult& row) {
   records.resize(begin + sizeof(Frame));
   Writer out(records);
   out.number(static_cast<std::uint8_t>(row.status));
-  out.number<std::int64_t>(row.lower_bound.count());
+  out.maybe(row.lower_bound);
   out.number<std::int64_t>(row.placing.count());
-  out.maybe(row.step_time);
+  out.maybe(row.value);
   out.maybe(row.peak);
   out.maybe(row.moved);
+  out.number<std::uint8_t>(row.at_peak ? 1 : 0);
+  if (row.at_peak) {
+    for (const auto part : peak_parts) out.number<std::int64_t>((*row.at_peak.*part).count);
+    out.number<std::uint8_t>(row.at_peak->told_apart ? 1 : 0);
+  }
   out.text(row.detail);
   out.text(row.placement);
   out.number(static_cast<std::uint32_t>(row.facts.size()));
@@ -219,7 +234,8 @@ bool Journal::lock(std::chrono::milliseconds wait) const {
 
 /// True if the file that is open is the one at path_.
 bool Journal::is_at_path() const {
-  struct stat opened{}, named{};
+  struct stat opened {
+  }, named{};
   return fstat(file_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }

@@ -109,6 +109,10 @@ class SweepMaker {
     for (const std::string& lines : wrong) mistakes_.add(lines);
   }
 
+  static std::string source_of(const GraphChoice& choice) {
+    return choice.generate ? choice.generate->name : choice.file;
+  }
+
   void read_traces() {
     traces_.resize(sources_.size());
     gather(sources_.size(), [&](std::size_t i) {
@@ -123,6 +127,7 @@ class SweepMaker {
       const Wanted& w = wanted_[i];
       const ScenarioFile& file = parts_.files[w.file];
       SweepGraph& graph = parts_.graphs[i];
+      require_times(*traces_[w.trace], file.clusters[w.cluster], source_of(*sources_[w.trace]));
       graph.prepared = std::make_shared<const PreparedGraph>(
           prepare({traces_[w.trace], &traces_[w.trace]->graph}, file.clusters[w.cluster],
                   file.transforms[w.transforms]));

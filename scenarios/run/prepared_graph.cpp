@@ -16,23 +16,55 @@ bool has_times(const OpGraph& graph) {
   });
 }
 
+/// What times the ops of known work on `device`: its kind, or the default if it has none. Null: its
+/// kind is in no table.
+const DeviceModel* model_of(const DeviceChoice& device) {
+  return device.kind.empty() ? built_in_devices().devices.at(default_device).get()
+                             : device.model.get();
+}
+
 }  // namespace
 
 void give_times(Trace& trace) {
-  if (!trace.graph.has_work() || has_times(trace.graph)) return;
+  if (!trace.graph.has_work() || has_times(trace.graph) || trace.times_elsewhere) return;
   const DeviceModel& model = *built_in_devices().devices.at(default_device);
   trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
   trace.coverage = coverage(trace.graph);
   trace.notes.push_back(fmt::format("times are the roofline's of {}", model.name));
 }
 
+void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source) {
+  if (trace.graph.num_ops() == 0)
+    throw InputError(fmt::format("{}: the graph has no ops: there is nothing to place", source));
+  if (has_times(trace.graph) || cluster.calibration.measured) return;
+  const std::string_view elsewhere =
+      trace.times_elsewhere ? " (option kineto of the importer pytorch: the file with its times)"
+                            : "";
+  if (!trace.graph.has_work())
+    throw InputError(fmt::format(
+        "{}: no op has a time, and none states its work, of which a time would follow: give "
+        "measured times{}",
+        source, elsewhere));
+  std::vector<std::string> kinds;
+  for (const auto& [name, model] : built_in_devices().devices) kinds.push_back(name);
+  for (const DeviceChoice& d : cluster.devices) {
+    if (d.model != nullptr || (d.kind.empty() && !trace.times_elsewhere)) continue;
+    if (d.kind.empty())
+      throw InputError(fmt::format(
+          "{}: no op has a time: give measured times{}, or the kind of the devices (--kind, 'kind' "
+          "in a scenario) for times by its roofline: one of {}",
+          source, elsewhere, fmt::join(kinds, ", ")));
+    throw InputError(
+        fmt::format("{}: no op has a time, and the device kind '{}' is not one of {}{}", source,
+                    d.kind, fmt::join(kinds, ", "), did_you_mean(d.kind, kinds)));
+  }
+}
+
 std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
                                      const ClusterChoice& cluster) {
-  const auto& table = built_in_devices().devices;
   for (const DeviceChoice& d : cluster.devices) {
     const auto& kinds = graph->device_kinds();
-    const DeviceModel* model = d.model.get();
-    if (d.kind.empty() && !has_times(*graph)) model = table.at(default_device).get();
+    const DeviceModel* model = has_times(*graph) ? d.model.get() : model_of(d);
     if (model == nullptr || !graph->has_work() ||
         std::ranges::find(kinds, model->name) != kinds.end())
       continue;
@@ -45,28 +77,29 @@ std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
                       std::span<const TransformChoice> choices) {
   PreparedGraph prepared;
-  prepared.step = timed(std::move(graph), cluster);
+  const bool assumes =
+      graph->has_work() && !has_times(*graph) &&
+      std::ranges::any_of(cluster.devices, [](const DeviceChoice& d) { return d.kind.empty(); });
+  if (assumes) prepared.assumed_kind = default_device;
+  prepared.step = std::move(graph);
   const auto start = std::chrono::steady_clock::now();
-  std::optional<Transformed> placed;
   std::string_view for_placing;  // the first transform that is
   for (const TransformChoice& choice : choices) {
-    if (choice.use == TransformUse::placed) {
-      prepared.after_placing.push_back(choice.transform);
-      continue;
-    }
-    const Transform& transform = *choice.transform;
-    const bool of_model = choice.use == TransformUse::model;
-    if (of_model && placed)
+    if (choice.use == TransformUse::placing && for_placing.empty()) for_placing = choice.name;
+    if (choice.use == TransformUse::placing) continue;
+    if (choice.use == TransformUse::model && !for_placing.empty())
       throw InputError(fmt::format("{}transforms: '{}' changes the step, so it stands before '{}'",
                                    at(choice.where), choice.name, for_placing));
-    if (of_model) {
-      prepared.step = std::make_shared<const OpGraph>(transform.apply(*prepared.step).graph);
-    } else if (placed) {
-      placed = then(std::move(*placed), transform);
-    } else {
-      placed = transform.apply(*prepared.step);
-      for_placing = choice.name;
-    }
+    prepared.step = std::make_shared<const OpGraph>(choice.transform->apply(*prepared.step).graph);
+  }
+  // Transforms of the model may change the work of ops, which gives them their times.
+  prepared.step = timed(std::move(prepared.step), cluster);
+  std::optional<Transformed> placed;
+  for (const TransformChoice& choice : choices) {
+    if (choice.use == TransformUse::placed) prepared.after_placing.push_back(choice.transform);
+    if (choice.use != TransformUse::placing) continue;
+    placed = placed ? then(std::move(*placed), *choice.transform)
+                    : choice.transform->apply(*prepared.step);
   }
   prepared.placed = prepared.step;
   if (placed) {
@@ -77,6 +110,24 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   }
   prepared.transforming = std::chrono::steady_clock::now() - start;
   return prepared;
+}
+
+OpGraph with_missing_times(OpGraph graph, const ClusterChoice& cluster) {
+  for (const DeviceChoice& d : cluster.devices) {
+    const auto& kinds = graph.device_kinds();
+    const DeviceModel* model = model_of(d);
+    const auto known = std::ranges::find(kinds, model == nullptr ? "" : model->name);
+    if (known == kinds.end()) continue;
+    const auto kind = static_cast<std::size_t>(known - kinds.begin());
+    const auto missing = [&](OpId v) {
+      return !graph.compute(v, kind) && !graph.kernels(v).empty();
+    };
+    if (std::ranges::none_of(graph.ops(), missing)) continue;
+    IdVector<OpId, Duration> times = roofline_times(graph, *model);
+    for (const OpId v : graph.ops()) times[v] = graph.compute(v, kind).value_or(times[v]);
+    graph = graph.with_times(model->name, times);
+  }
+  return graph;
 }
 
 std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placement& placement) {

@@ -21,12 +21,19 @@ struct PreparedGraph {
   IdVector<OpId, OpId> stands_for{};  ///< [step ops]: the op of `placed`; empty if the same graph
   Bytes needs{};                      ///< memory that the largest device must have
   std::string needs_why{};            ///< the message if it has less
-  std::vector<std::shared_ptr<const Transform>> after_placing{};  ///< applied to the placed step
+  std::vector<std::shared_ptr<const Transform>> after_placing{};  ///< of the placed step, in turn
   std::chrono::nanoseconds transforming{};                        ///< wall clock
+  /// The kind of device that the times are of, where nobody named one; else "".
+  std::string assumed_kind{};
 };
 
-/// Gives a graph that states the ops' work but no times the roofline times of `default_device`.
+/// Gives a graph that states the ops' work but no times the roofline times of `default_device`,
+/// unless its times are elsewhere.
 void give_times(Trace& trace);
+
+/// Throws InputError, with `source` as the place, if a step of `trace` on `cluster` would say
+/// nothing: the graph has no ops, or it has no times and timed() would not give it any.
+void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source);
 
 /// `graph`, if it states the ops' work, with roofline times added
 ///   for each known kind of device of `cluster` that it has no times for, and
@@ -35,10 +42,14 @@ void give_times(Trace& trace);
 std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
                                      const ClusterChoice& cluster);
 
-/// The timed graph, with `transforms` applied in order. Throws InputError if a transform with
-/// TransformUse::model comes after one with TransformUse::placing.
+/// `transforms` applied in order, those of the model before the graph is timed. Throws InputError
+/// if a transform with TransformUse::model comes after one with TransformUse::placing.
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
                       std::span<const TransformChoice> transforms);
+
+/// The graph with roofline times for ops of known work that have none on a kind of `cluster`:
+/// transforms of the placed step add such ops.
+OpGraph with_missing_times(OpGraph graph, const ClusterChoice& cluster);
 
 /// What the transforms with TransformUse::placed make of the placed step; nothing if there are
 /// none.

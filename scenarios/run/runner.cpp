@@ -21,18 +21,6 @@ std::string one_line(std::string text) {
   return text;
 }
 
-std::string describe(const OutOfMemory& oom, const Problem& problem) {
-  std::string live;
-  for (const MemoryKind kind : memory_kinds)
-    live +=
-        fmt::format("{}{} {}", live.empty() ? "" : ", ", to_text(kind), to_text(oom.live[kind]));
-  return fmt::format(
-      "{}: {} '{}' needs {}, {} is free of {} at {} (live: {})",
-      problem.cluster.device(oom.device).name, oom.transfer ? "the transfer of a tensor of" : "op",
-      problem.graph.name(oom.op), to_text(oom.needed), to_text(oom.free),
-      to_text(problem.cluster.device(oom.device).memory), to_text(oom.at.time_since_epoch()), live);
-}
-
 std::string bytes_of(const Placement& placement, std::size_t num_devices) {
   std::string bytes;
   bytes.reserve(placement.device.size() * (num_devices > 256 ? 2 : 1));
@@ -43,19 +31,30 @@ std::string bytes_of(const Placement& placement, std::size_t num_devices) {
   return bytes;
 }
 
-void simulate_into(RunResult& row, const ExperimentStep& step) {
-  const StepResult result = step.simulate();
-  row.status = result.oom ? Status::oom : Status::ok;
-  if (result.oom)
-    row.detail = describe(*result.oom, step.problem());
-  else
-    row.step_time = result.makespan;
-  row.peak = Bytes{};
-  for (const DeviceId d : result.devices.ids()) {
-    row.peak = std::max(*row.peak, result.devices[d].peak);
-    row.device_peaks.push_back(result.devices[d].peak);
+void measure_into(RunResult& row, const Measure& measure, const ExperimentStep& step) {
+  Measured found = measure.of(step.problem(), step.placement());
+  row.status = found.value ? Status::ok : found.out_of_memory ? Status::oom : Status::infeasible;
+  if (!found.value) row.detail = one_line(std::move(found.why));
+  row.value = found.value;
+  row.peak = found.peak();
+  row.at_peak = found.at_peak;
+  row.moved = found.moved;
+  row.device_peaks = std::move(found.peaks);
+}
+
+PlacerAnswer ask(const Run& run, const Experiment& experiment) {
+  PlacerAnswer answer;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    answer.placement = experiment.place(*run.placer.placer, run.seed);
+  } catch (const InfeasibleError& e) {
+    answer.why = one_line(e.what());
+  } catch (const std::exception& e) {
+    answer.failure = Status::error;
+    answer.why = one_line(e.what());
   }
-  row.moved = result.moved;
+  answer.took = experiment.graph().transforming + (std::chrono::steady_clock::now() - start);
+  return answer;
 }
 
 /// The devices that bytes_of() wrote.
@@ -104,30 +103,31 @@ RunResult run_one(const Sweep& sweep, std::size_t id) {
   const Run run = sweep.run(id);
   const Experiment experiment = sweep.experiment(run);
   RunResult row = sweep.row(run);
-  row.lower_bound = sweep.lower_bound(run);
+  const Measure& measure = *run.measure.measure;
+  row.lower_bound = measure.bound(sweep.lower_bounds(run));
 
-  const auto start = std::chrono::steady_clock::now();
-  const auto stop = [&] {
-    row.placing = experiment.graph().transforming + (std::chrono::steady_clock::now() - start);
-  };
+  const auto answer = sweep.answer(run, [&] { return ask(run, experiment); });
+  row.placing = answer->took;
+  if (!answer->placement) {
+    row.status = answer->failure;
+    row.detail = answer->why;
+    return row;
+  }
+  const Placement& placement = *answer->placement;
+  row.detail = one_line(placement.detail);
+  row.facts = placement.facts;
+  row.facts["placed_ops"] = static_cast<double>(experiment.graph().placed->num_ops());
+  if (run.file.report.placements) row.placement = bytes_of(placement, row.devices);
   try {
-    Placement placement = experiment.place(*run.placer.placer, run.seed);
-    stop();
-    row.detail = one_line(placement.detail);
-    row.facts = placement.facts;
-    row.facts["placed_ops"] = static_cast<double>(experiment.graph().placed->num_ops());
-    if (run.file.report.placements) row.placement = bytes_of(placement, row.devices);
-    const ExperimentStep step = experiment.step(std::move(placement));
+    const ExperimentStep step = experiment.step(placement);
     const Problem problem = step.problem();
     if (step.is_rewritten())
-      row.lower_bound = lower_bounds(problem.graph, problem.cluster, problem.costs).best();
-    simulate_into(row, step);
+      row.lower_bound = measure.bound(lower_bounds(problem.graph, problem.cluster, problem.costs));
+    measure_into(row, measure, step);
   } catch (const InfeasibleError& e) {
-    stop();
     row.status = Status::infeasible;
     row.detail = one_line(e.what());
   } catch (const std::exception& e) {
-    stop();
     row.status = Status::error;
     row.detail = one_line(e.what());
   }

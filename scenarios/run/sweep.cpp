@@ -122,6 +122,7 @@ Run Sweep::run(std::size_t id) const {
   const FileStart& start = parts_->starts[number];
   const std::size_t point = in_file / file.runs_per_point();
   const std::size_t rest = in_file % file.runs_per_point();
+  const std::size_t answer = rest / file.measures.size();  // of the point
   const PointBlocks b = file.blocks(point);
   const std::size_t graph = start.graph +
                             (b.graph * file.transforms.size() + b.transforms) * start.num_kinds +
@@ -137,8 +138,10 @@ Run Sweep::run(std::size_t id) const {
           .cluster = file.clusters[b.cluster],
           .engine = file.engines[b.engine],
           .profile = file.profiles[b.profile],
-          .placer = file.placers[rest / file.seeds.size()],
-          .seed = file.seeds[rest % file.seeds.size()],
+          .placer = file.placers[answer / file.seeds.size()],
+          .seed = file.seeds[answer % file.seeds.size()],
+          .measure = file.measures[rest % file.measures.size()],
+          .placed = id - rest % file.measures.size(),
           .costed = start.costed + point / (file.engines.size() * file.profiles.size()),
           .bound_of = bound_of.value()};
 }
@@ -154,13 +157,19 @@ Experiment Sweep::experiment(const Run& run) const {
   return {parts_->costed_graph(run.costed, run.graph, run.cluster), run.engine, run.profile};
 }
 
-Duration Sweep::lower_bound(const Run& run) const {
+LowerBounds Sweep::lower_bounds(const Run& run) const {
   // It does not depend on links and memory.
   return *parts_->bounds->of(run.bound_of, [&] {
     const auto costed = parts_->costed_graph(run.costed, run.graph, run.cluster);
-    return std::make_shared<const Duration>(
-        lower_bounds(*costed->graph->step, costed->cluster, *costed->step_costs).best());
+    return std::make_shared<const LowerBounds>(
+        baechi::lower_bounds(*costed->graph->step, costed->cluster, *costed->step_costs));
   });
+}
+
+std::shared_ptr<const PlacerAnswer> Sweep::answer(
+    const Run& run, const std::function<PlacerAnswer()>& place) const {
+  const auto make = [&] { return std::make_shared<const PlacerAnswer>(place()); };
+  return run.file.measures.size() == 1 ? make() : parts_->answers->of(run.placed, make);
 }
 
 std::uint64_t Sweep::key(const Run& run) const {
@@ -173,6 +182,7 @@ std::uint64_t Sweep::key(const Run& run) const {
   hash.add(run.placer.text);
   hash.add(static_cast<std::int64_t>(run.seed));
   hash.add(std::int64_t{run.file.report.placements});
+  if (run.measure.text != default_measure) hash.add(run.measure.text);
   return hash.value();
 }
 
@@ -184,6 +194,8 @@ RunResult Sweep::row(const Run& run) const {
   row.graph = run.graph.record;
   row.placer = run.placer.label;
   row.seed = run.seed;
+  row.measure = run.measure.label;
+  row.unit = run.measure.unit;
   row.memory_fraction = run.cluster.memory_fraction;
   for (const DeviceChoice& d : run.cluster.devices) {
     row.devices += d.count;

@@ -1,7 +1,10 @@
 /// All runs of one or more scenarios, read and checked before the first of them begins.
 #pragma once
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +25,16 @@ struct SweepGraph {
   std::size_t record = 0;  ///< into ResultsHeader::graphs
 };
 
-/// One run of a sweep: a placer on a point with a seed. Refers to the sweep, which must outlive it.
+/// What came of placing.
+struct PlacerAnswer {
+  std::optional<Placement> placement{};  ///< nothing: `failure` and `why`
+  Status failure = Status::infeasible;
+  std::string why{};
+  std::chrono::nanoseconds took{};  ///< wall clock
+};
+
+/// One run of a sweep: a placer on a point with a seed, and a measure. Refers to the sweep, which
+/// must outlive it.
 struct Run {
   std::size_t id = 0;        ///< among all runs of the sweep
   std::size_t scenario = 0;  ///< into Sweep::files()
@@ -34,13 +46,15 @@ struct Run {
   const ProfileChoice& profile;
   const PlacerChoice& placer;
   std::uint64_t seed = 0;
+  const MeasureChoice& measure;
+  std::size_t placed = 0;      ///< runs that have it equal share a placement
   std::size_t costed = 0;      ///< runs that have it equal share a CostedGraph
   std::uint64_t bound_of = 0;  ///< runs that have it equal share a lower bound
 };
 
-/// The runs, numbered by file, point, placer, seed. Each graph is read and rewritten once; it is
-/// put on a cluster when a run wants it, and kept there while the runs around that one do. Const
-/// use is safe from several threads.
+/// The runs, numbered by file, point, placer, seed, measure. Each graph is read and rewritten once;
+/// it is put on a cluster when a run wants it, and kept there while the runs around that one do.
+/// Const use is safe from several threads.
 class Sweep {
  public:
   /// Made by make_sweep(). Fills in header.hash.
@@ -64,13 +78,17 @@ class Sweep {
   Ids runs_of(std::size_t point) const;
 
   Experiment experiment(const Run& run) const;
-  /// No step of the run's graph on its cluster is shorter, before transforms rewrite what was
-  /// placed.
-  Duration lower_bound(const Run& run) const;
+  /// Of the run's graph on its cluster, before transforms rewrite what was placed.
+  LowerBounds lower_bounds(const Run& run) const;
+
+  /// What `place` answers for the run's placer, seed and point. The runs that differ in their
+  /// measures alone have the same answer: `place` is called once for those that run close together.
+  std::shared_ptr<const PlacerAnswer> answer(const Run& run,
+                                             const std::function<PlacerAnswer()>& place) const;
 
   /// A hash of all that decides what the run finds: the program's version, the graph's content,
-  /// the cluster, engine, profile, placer and seed; not the run's number. The content of files that
-  /// a placer's options name is left out.
+  /// the cluster, engine, profile, placer, seed and measure; not the run's number. The content of
+  /// files that a placer's options name is left out.
   std::uint64_t key(const Run& run) const;
   /// The columns that are known before the run begins.
   RunResult row(const Run& run) const;

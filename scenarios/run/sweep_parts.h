@@ -25,7 +25,9 @@ struct SweepParts {
   ResultsHeader header{};
   std::vector<std::string> warnings{};
   std::unique_ptr<RecentCache<CostedGraph>> costed = std::make_unique<RecentCache<CostedGraph>>();
-  std::unique_ptr<RecentCache<Duration>> bounds = std::make_unique<RecentCache<Duration>>();
+  std::unique_ptr<RecentCache<LowerBounds>> bounds = std::make_unique<RecentCache<LowerBounds>>();
+  std::unique_ptr<RecentCache<PlacerAnswer>> answers =
+      std::make_unique<RecentCache<PlacerAnswer>>();
 
   std::shared_ptr<const CostedGraph> costed_graph(std::size_t number, const SweepGraph& graph,
                                                   const ClusterChoice& cluster) const {

@@ -1,28 +1,59 @@
 /// The time of an op on a kind of device, from the op's work (a roofline).
 #pragma once
+#include <array>
+#include <cstddef>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "sim/graph/op_graph.h"
 
 namespace baechi {
 
-/// A roofline (Williams et al., CACM 2009): each kernel of an op takes `launch` and the longer of
-/// its arithmetic and its memory traffic, at the share of the peaks that such kernels reach.
-struct DeviceModel {
-  std::string name;
-  FlopRate peak{};
-  Bandwidth bandwidth{};  ///< peak of the device's memory
-  Bytes memory{};
-  Duration launch{};                                ///< time added to each kernel
-  Duration no_kernel{};                             ///< time of an op without kernels
-  double efficiency = 1.0;                          ///< share of the peak, kinds not below
-  double bandwidth_efficiency = 1.0;                ///< share of the bandwidth
-  std::map<std::string, double, std::less<>> kind;  ///< share of the peak by kind of op
-  std::string source;
+/// The share of a peak that kernels reach, by kind of op. The share of a kind holds for all kinds
+/// that begin with it, such as Conv2d for Conv2dBackward and Conv2dBatchNormReLU; the longest such
+/// kind decides.
+struct Efficiency {
+  double other = 1.0;  ///< of kinds not below
+  std::map<std::string, double, std::less<>> by_kind{};
+
+  double of(std::string_view kind) const;
 };
 
-/// Time of every op of `graph` on such a device, rounded up to a nanosecond. [num_ops]
+/// What a device does with kernels of one number format.
+struct Arithmetic {
+  FlopRate peak{};  ///< 0: the device has no units for the format
+  Efficiency efficiency{};
+  double half_flops = 0.0;  ///< work of a kernel that reaches half of its share of the peak
+};
+
+/// A roofline (Williams et al., CACM 2009): each kernel of an op takes `launch` and the longer of
+/// its arithmetic and its memory traffic, at the share of the peaks that such kernels reach. A
+/// kernel of f flops reaches f / (f + half_flops) of its share, so its arithmetic takes (f +
+/// half_flops) / (peak x efficiency); traffic the same with `half_traffic`.
+struct DeviceModel {
+  std::string name;
+  std::array<Arithmetic, all<Precision>().size()> arithmetic{};  ///< by Precision
+  Bandwidth bandwidth{};                                         ///< peak of the device's memory
+  Bytes memory{};
+  Duration launch{};                  ///< time added to each kernel
+  Duration no_kernel{};               ///< time of an op without kernels
+  double bandwidth_efficiency = 1.0;  ///< share of the bandwidth
+  Bytes half_traffic{};               ///< of a kernel that reaches half of that share
+  Duration host_op{};                 ///< the framework's host time for an op; not in op times
+  Duration host_step{};               ///< and for a step besides
+  std::string source;
+
+  Arithmetic& at(Precision p) { return arithmetic[static_cast<std::size_t>(p)]; }
+  /// Where the device has no TF32 units, its FP32 units compute.
+  const Arithmetic& at(Precision p) const;
+};
+
+/// A device whose peak and efficiency are the same in every number format.
+std::array<Arithmetic, all<Precision>().size()> in_every_format(const Arithmetic& one);
+
+/// Time of every op of `graph` on such a device, rounded up to a nanosecond. [num_ops] Throws
+/// InputError if a kernel's number format is not the device's, or a time is above 146 years.
 IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel& model);
 
 }  // namespace baechi

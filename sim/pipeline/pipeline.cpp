@@ -108,13 +108,6 @@ IdVector<DeviceId, Bytes> persistent_bytes(const Unrolled& unrolled, const OpGra
   return bytes;
 }
 
-/// Whether no gradients and no optimizer state are told from weights: by backward and update ops.
-bool has_one_kind(const OpGraph& graph) {
-  return std::ranges::all_of(graph.ops(), [&](OpId v) {
-    return graph.op(v).phase == Phase::forward || graph.op(v).persistent == Bytes{};
-  });
-}
-
 /// A peak as its parts: of the weights that were in memory, `one_version` bytes at most are the
 /// first version. (If memory ran out at time 0, not all of them were.)
 StageUse memory_of(const DeviceUse& use, Bytes one_version) {
@@ -152,17 +145,20 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
   Passages passages(unrolled, devices, options.micro_batches);
   std::vector<StepObserver*> all(observers.begin(), observers.end());
   all.push_back(&passages);
-  const StepResult step =
-      simulate({unrolled.graph, problem.cluster, costs, engine}, unrolled.placement, all);
+  const Problem stream{unrolled.graph, problem.cluster, costs, engine};
+  const StepResult step = simulate(stream, unrolled.placement, all);
 
-  PipelineResult result{
-      .oom = step.oom, .makespan = step.makespan, .in_line = stages_of(problem, placement).in_line};
+  PipelineResult result{.oom = step.oom,
+                        .makespan = step.makespan,
+                        .moved = step.moved,
+                        .in_line = stages_of(problem, placement).in_line};
   const auto n = static_cast<std::int64_t>(options.micro_batches);
   result.per_sample = schedule.flushes ? step.makespan / n : passages.pace();
   const IdVector<DeviceId, Bytes> held = persistent_bytes(unrolled, problem.graph, devices);
   Duration busy{};
   for (const DeviceId d : unrolled.stages.devices) {
     StageUse use = memory_of(step.devices[d], held[d]);
+    use.by_kind = peak_memory(stream, unrolled.placement, d, step.devices[d].at_peak);
     use.device = d;
     use.busy = step.devices[d].busy;
     use.in_flight = passages.most_at_once(d);
@@ -171,7 +167,7 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
     busy += use.busy;
     result.stages.push_back(use);
   }
-  result.one_kind &= has_one_kind(problem.graph);
+  result.one_kind &= persistent_of_one_kind(problem.graph);
   const double available =
       static_cast<double>(step.makespan.count()) * static_cast<double>(result.stages.size());
   if (available > 0.0) result.bubble = 1.0 - static_cast<double>(busy.count()) / available;

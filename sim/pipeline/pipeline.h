@@ -6,6 +6,7 @@
 
 #include "sim/engine/simulation.h"
 #include "sim/pipeline/unroll.h"
+#include "sim/problem/peak_memory.h"
 
 namespace baechi::pipeline {
 
@@ -18,6 +19,7 @@ struct StageUse {
   Bytes peak{};               ///< spare_versions + at_peak.total()
   Bytes spare_versions{};     ///< weights at the peak, of all versions but one
   MemoryUse at_peak{};        ///< all else at the peak
+  PeakMemory by_kind{};       ///< all of the peak; spare versions are among the weights
 };
 
 struct PipelineResult {
@@ -27,6 +29,7 @@ struct PipelineResult {
   /// micro-batch to the end of the next, mean of the middle half.
   Duration per_sample{};
   double bubble = 0.0;  ///< the share of the stages' time in which they compute nothing
+  Bytes moved{};        ///< between devices, in the whole run
   bool in_line = true;  ///< no two devices feed each other in the same pass
   /// Several versions of the weights are kept, and the graph does not tell weights from gradients
   /// and optimizer state: it has all persistent bytes at forward ops, so that each version is as

@@ -93,9 +93,10 @@ class Writer {
         graph_(problem.graph),
         cluster_(problem.cluster),
         timeline_(timeline),
-        next_thread_(cluster_.num_devices() + 1) {}
+        op_places_(problem.graph.num_ops()),
+        next_thread_(cluster_.num_devices() + 2) {}
 
-  void write(const StepResult& result) {
+  void write(const StepResult& result, std::span<const PathPart> path) {
     file_.write("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (const DeviceId d : cluster_.devices()) {
       metadata("process_name", d, 0,
@@ -108,6 +109,8 @@ class Writer {
       write_transfers(d, true);
       write_transfers(d, false);
     }
+    write_arrows();
+    write_path(path);
     write_memory();
     if (result.oom) write_out_of_memory(*result.oom);
     file_.write("\n]}\n");
@@ -119,11 +122,18 @@ class Writer {
     std::string text;  // the event without its thread
     Span span;
   };
+  /// Where a slice stands.
+  struct Place {
+    std::size_t pid = 0, tid = 0;
+    TimePoint start{};
+  };
 
   void write_lane(DeviceId device, LaneId lane) {
     std::vector<Slice> slices;
+    std::vector<OpId> ops;
     for (const auto& [op, on, start, end] : timeline_.ops()) {
       if (on != device || graph_.lane(op) != lane) continue;
+      ops.push_back(op);
       const GroupId group = graph_.op(op).group;
       std::string colour, group_name, collective;
       if (const CollectiveId c = graph_.collective_of(op); c != no_collective) {
@@ -145,13 +155,17 @@ class Writer {
                graph_.op(op).temporary.count, output_bytes(graph_, op).count),
            {start, end}});
     }
-    write_track(device, graph_.lanes()[index(lane)], slices);
+    const std::vector<Place> places = write_track(device, graph_.lanes()[index(lane)], slices);
+    for (std::size_t i = 0; i < ops.size(); ++i) op_places_[ops[i]] = places[i];
   }
 
   void write_transfers(DeviceId device, bool sending) {
     std::vector<Slice> slices;
-    for (const auto& [tensor, src, dst, start, end] : timeline_.transfers()) {
+    std::vector<std::size_t> numbers;  // into timeline_.transfers()
+    for (const auto& transfer : timeline_.transfers()) {
+      const auto& [tensor, src, dst, start, end] = transfer;
       if ((sending ? src : dst) != device) continue;
+      numbers.push_back(static_cast<std::size_t>(&transfer - timeline_.transfers().data()));
       const Tensor& t = graph_.tensor(tensor);
       slices.push_back(
           {fmt::format("\"cat\":\"{}\",\"name\":{},\"args\":{{\"tensor\":{},\"from\":{},\"to\":{},"
@@ -161,11 +175,60 @@ class Writer {
                        json_string(cluster_.device(dst).name), t.size.count, t.control),
            {start, end}});
     }
-    write_track(device, sending ? "send" : "receive", slices);
+    const std::vector<Place> places = write_track(device, sending ? "send" : "receive", slices);
+    std::vector<Place>& of = sending ? send_places_ : receive_places_;
+    of.resize(timeline_.transfers().size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) of[numbers[i]] = places[i];
   }
 
-  /// Each slice on the first lane free for it; an empty track is not shown.
-  void write_track(DeviceId device, std::string_view track, const std::vector<Slice>& slices) {
+  /// From the writer of each tensor by its transfer to the first op behind it that reads it.
+  void write_arrows() {
+    for (std::size_t i = 0; i < timeline_.transfers().size(); ++i) {
+      const Timeline::TransferSlice& t = timeline_.transfers()[i];
+      std::vector<Place> way{op_places_[graph_.tensor(t.tensor).producer], send_places_[i],
+                             receive_places_[i]};
+      const Place* reader = nullptr;
+      for (const EdgeId e : graph_.readers(t.tensor)) {
+        const Place& place = op_places_[graph_.edge(e).dst];
+        if (place.pid == pid(t.dst) && place.start >= t.end &&
+            (reader == nullptr || place.start < reader->start))
+          reader = &place;
+      }
+      if (reader != nullptr) way.push_back(*reader);
+      for (std::size_t k = 0; k < way.size(); ++k)
+        event(
+            fmt::format("\"ph\":\"{}\",\"cat\":\"tensor\",\"name\":\"tensor\",\"id\":{},\"pid\":{},"
+                        "\"tid\":{},\"ts\":{},\"bp\":\"e\",\"args\":{{}}",
+                        k == 0                ? 's'
+                        : k + 1 == way.size() ? 'f'
+                                              : 't',
+                        i + 1, way[k].pid, way[k].tid, us(way[k].start)));
+    }
+  }
+
+  void write_path(std::span<const PathPart> path) {
+    if (path.empty()) return;
+    const auto process = static_cast<DeviceId>(cluster_.num_devices());  // behind all devices
+    metadata("process_name", process, 0, "\"name\":\"critical path\"");
+    std::vector<Slice> slices;
+    for (const PathPart& part : path) {
+      const std::string name =
+          part.kind == PathKind::compute
+              ? std::string(graph_.name(part.op))
+              : fmt::format("{}: {}", to_text(part.kind), graph_.name(part.op));
+      slices.push_back(
+          {fmt::format("\"cat\":\"path\",\"name\":{},\"args\":{{\"kind\":\"{}\",\"device\":{}}}",
+                       json_string(name), to_text(part.kind),
+                       json_string(cluster_.device(part.device).name)),
+           {part.start, part.end}});
+    }
+    write_track(process, "path", slices);
+  }
+
+  /// Each slice on the first lane free for it; an empty track is not shown. Returns where the
+  /// slices stand.
+  std::vector<Place> write_track(DeviceId device, std::string_view track,
+                                 const std::vector<Slice>& slices) {
     std::vector<Span> spans;
     for (const Slice& slice : slices) spans.push_back(slice.span);
     const std::vector<std::size_t> lane = lanes(spans);
@@ -183,10 +246,19 @@ class Writer {
                         next_thread_ + lane[i], us(spans[i].start),
                         us(spans[i].end - spans[i].start), slices[i].text));
     }
+    std::vector<Place> places;
+    for (std::size_t i = 0; i < slices.size(); ++i)
+      places.push_back({pid(device), next_thread_ + lane[i], spans[i].start});
     next_thread_ += num_lanes;
+    return places;
   }
 
   void write_memory() {
+    for (const DeviceId d : cluster_.devices())
+      event(
+          fmt::format("\"ph\":\"C\",\"name\":\"memory "
+                      "limit\",\"pid\":{},\"ts\":0.000,\"args\":{{\"bytes\":{}}}",
+                      pid(d), cluster_.device(d).memory.count));
     for (const auto& [device, at, use] : timeline_.memory()) {
       std::string counts;
       for (const MemoryKind kind : memory_kinds)
@@ -222,15 +294,17 @@ class Writer {
   const OpGraph& graph_;
   const Cluster& cluster_;
   const Timeline& timeline_;
-  std::size_t next_thread_;  // threads and processes have different numbers
+  IdVector<OpId, Place> op_places_;
+  std::vector<Place> send_places_, receive_places_;  // [transfers]
+  std::size_t next_thread_;                          // threads and processes have different numbers
   bool first_ = true;
 };
 
 }  // namespace
 
-void write_perfetto(const std::string& path, const Problem& problem, const Timeline& timeline,
-                    const StepResult& result) {
-  Writer(path, problem, timeline).write(result);
+void write_perfetto(const std::string& file, const Problem& problem, const Timeline& timeline,
+                    const StepResult& result, std::span<const PathPart> path) {
+  Writer(file, problem, timeline).write(result, path);
 }
 
 }  // namespace baechi

@@ -82,7 +82,7 @@ std::vector<Sample> thinned(const std::vector<Sample>& samples, std::size_t bins
 class Painter {
  public:
   Painter(const Problem& problem, const Timeline& timeline, const StepResult& result,
-          const PictureSize& size)
+          std::span<const PathPart> path, const PictureSize& size)
       : graph_(problem.graph),
         cluster_(problem.cluster),
         result_(result),
@@ -108,6 +108,13 @@ class Painter {
       slice.a = static_cast<std::uint32_t>(src);
       receive_[dst].push_back(slice);
     }
+    for (const PathPart& part : path)
+      path_.push_back({.start = part.start,
+                       .end = part.end,
+                       .what = static_cast<std::uint32_t>(part.op),
+                       .a = static_cast<std::uint32_t>(part.kind),
+                       .b = static_cast<std::uint32_t>(part.device),
+                       .longest = part.length()});
     Bytes most;
     for (const auto& [device, at, use] : timeline.memory()) {
       std::vector<Sample>& samples = memory_[device];
@@ -121,8 +128,10 @@ class Painter {
   }
 
   std::string json() const {
-    std::string out = fmt::format("{{\"ns\":{},\"quantum\":{},\"unit\":{},\"oom\":{},\"devices\":[",
+    std::string out = fmt::format("{{\"ns\":{},\"quantum\":{},\"unit\":{},\"oom\":{}",
                                   result_.makespan.count(), quantum_, unit_, oom());
+    append_track(out, "path", path_, size_.path, true);
+    out += ",\"devices\":[";
     for (const DeviceId d : cluster_.devices()) {
       const DeviceUse& use = result_.devices[d];
       out += fmt::format("{}{{\"name\":{},\"limit\":{},\"busy\":{},\"peak\":{}",
@@ -191,6 +200,7 @@ class Painter {
   const StepResult& result_;
   const PictureSize& size_;
   IdVector<DeviceId, std::vector<Slice>> compute_, send_, receive_;
+  std::vector<Slice> path_;
   IdVector<DeviceId, std::vector<Sample>> memory_;
   std::int64_t quantum_ = 1, unit_ = 1;
 };
@@ -198,8 +208,8 @@ class Painter {
 }  // namespace
 
 std::string picture(const Problem& problem, const Timeline& timeline, const StepResult& result,
-                    const PictureSize& size) {
-  return Painter(problem, timeline, result, size).json();
+                    std::span<const PathPart> path, const PictureSize& size) {
+  return Painter(problem, timeline, result, path, size).json();
 }
 
 }  // namespace baechi

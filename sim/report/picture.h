@@ -1,7 +1,9 @@
 /// A step as a web page draws it: slices too short to be seen are merged.
 #pragma once
+#include <span>
 #include <string>
 
+#include "sim/report/path_part.h"
 #include "sim/report/timeline.h"
 
 namespace baechi {
@@ -11,11 +13,13 @@ struct PictureSize {
   std::size_t computing = 2400;  ///< slices of ops
   std::size_t transfers = 1200;  ///< slices of sending, and as many of receiving
   std::size_t memory = 1200;     ///< samples
+  std::size_t path = 600;        ///< parts of the critical path
 };
 
 /// JSON on one line. Times are whole `quantum` nanoseconds, sizes whole `unit` bytes:
 ///   {"ns": length of the step, "quantum": ns, "unit": bytes,
 ///    "oom": null or {"device": number, "ns": when, "op": name, "needed": bytes, "free": bytes},
+///    "path": [start, length, op, parts, kind, device, ...] (the critical path; kind: PathKind),
 ///    "devices": [{"name", "limit": bytes, "busy": ns, "peak": bytes,
 ///      "compute": [start, length, op, ops, phase, group, ...],
 ///      "send": [start, length, producer, tensors, to, ...], "receive": [..., from, ...],
@@ -25,6 +29,6 @@ struct PictureSize {
 /// those of the longest one. Phase: 0 forward, 1 backward, 2 update; group 0: none.
 /// A sample of memory holds until the next one; the samples include the peak of every device.
 std::string picture(const Problem& problem, const Timeline& timeline, const StepResult& result,
-                    const PictureSize& size = {});
+                    std::span<const PathPart> path = {}, const PictureSize& size = {});
 
 }  // namespace baechi

@@ -1,9 +1,11 @@
 /// The timeline of one step, in memory and as a file for Perfetto and chrome://tracing.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
 #include "sim/engine/simulation.h"
+#include "sim/report/path_part.h"
 
 namespace baechi {
 
@@ -55,12 +57,15 @@ struct Span {
 std::vector<std::size_t> lanes(const std::vector<Span>& spans);
 
 /// The timeline as Chrome trace events, gzipped if `path` ends in ".gz". Each device is a process
-/// with a track for each lane of the graph, send and receive (more of them where slices overlap) and
-/// memory by kind; a transfer is on its sender's and on its receiver's track. An op of a colocation group
-/// has the group's name and colour (`cname`). `result` says whether and when memory ran out. The
-/// file is written under another name, then renamed. Throws InputError if the file cannot be
-/// created, std::runtime_error if it cannot be written to the end.
-void write_perfetto(const std::string& path, const Problem& problem, const Timeline& timeline,
-                    const StepResult& result);
+/// with a track for each lane of the graph, send and receive (more of them where slices overlap)
+/// and memory by kind; a transfer is on its sender's and on its receiver's track. An op of a
+/// colocation group has the group's name and colour (`cname`). Each device has a counter of its
+/// memory limit. Arrows (flows) go from the op that writes a tensor to its transfer, on both
+/// tracks, and to the reader that starts first behind it. `path`, if there is one, is a process of
+/// its own. `result` says whether and when memory ran out. The file is written under another name,
+/// then renamed. Throws InputError if the file cannot be created, std::runtime_error if it cannot
+/// be written to the end.
+void write_perfetto(const std::string& file, const Problem& problem, const Timeline& timeline,
+                    const StepResult& result, std::span<const PathPart> path = {});
 
 }  // namespace baechi

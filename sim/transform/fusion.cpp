@@ -70,14 +70,14 @@ void Fusion::swallow(OpId first, OpId last, Node& into) {
   into.last_swallowed = last;
 }
 
-void Fusion::append(Chain& chain, LinkId link, Neighbours GraphLink::*side) {
+void Fusion::append(Chain& chain, LinkId link, Neighbours GraphLink::* side) {
   links_[link].*side = {.next = none, .previous = chain.last};
   (chain.last == none ? chain.first : (links_[chain.last].*side).next) = link;
   chain.last = link;
   ++chain.size;
 }
 
-void Fusion::remove(Chain& chain, LinkId link, Neighbours GraphLink::*side) {
+void Fusion::remove(Chain& chain, LinkId link, Neighbours GraphLink::* side) {
   const auto [next, previous] = links_[link].*side;
   (previous == none ? chain.first : (links_[previous].*side).next) = next;
   (next == none ? chain.last : (links_[next].*side).previous) = previous;

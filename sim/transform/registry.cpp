@@ -11,6 +11,10 @@ std::unique_ptr<Transform> make_baechi(Options&);
 std::unique_ptr<Transform> make_prune(Options&);
 std::unique_ptr<Transform> make_split_sums(Options&);
 std::unique_ptr<Transform> make_control_edges(Options&);
+std::unique_ptr<Transform> make_data_parallel(Options&);
+std::unique_ptr<Transform> make_precision(Options&);
+std::unique_ptr<Transform> make_recompute(Options&);
+std::unique_ptr<Transform> make_host(Options&);
 
 std::span<const TransformEntry> transforms() {
   static constexpr TransformEntry table[] = {
@@ -27,6 +31,16 @@ std::span<const TransformEntry> transforms() {
       {"prune", "drops ops without any edge", "Baechi's code", TransformUse::model, make_prune},
       {"control_edges", "sets the cost of control dependencies between devices", "Baechi's code",
        TransformUse::model, make_control_edges},
+      {"precision", "mixed precision: half of the bytes, another number format",
+       "Micikevicius et al., ICLR 2018; factors: Daydream, ATC 2020", TransformUse::model,
+       make_precision},
+      {"recompute", "activations are dropped and computed again in the backward pass",
+       "Chen et al., 2016; Korthikanti et al., MLSys 2023", TransformUse::model, make_recompute},
+      {"data_parallel", "replicas of the placed step that add up their gradients",
+       "Li et al., PyTorch Distributed, VLDB 2020; Rajbhandari et al., ZeRO, SC 2020",
+       TransformUse::placed, make_data_parallel},
+      {"host", "the host launches each op, one after the other",
+       "Zhu et al., Daydream, ATC 2020, section 4", TransformUse::placed, make_host},
       {"split_sums", "a sum of terms on several devices is first added up on each device",
        "TensorFlow 1's gradients", TransformUse::placed, make_split_sums},
   };

@@ -36,8 +36,8 @@ class Transform {
  public:
   virtual ~Transform() = default;
   virtual Transformed apply(const OpGraph& graph) const = 0;
-  /// The step that is simulated once the ops of `graph` are on the devices `device` [num_ops]. Only
-  /// a transform with TransformUse::placed changes it.
+  /// The step that is simulated once the ops of `graph`, which apply() made, are on the devices
+  /// `device` [num_ops]. Only a transform with TransformUse::placed changes it.
   virtual PlacedStep after_placing(const OpGraph& graph,
                                    const IdVector<OpId, DeviceId>& device) const {
     return {graph, device};
@@ -52,7 +52,9 @@ Transformed then(Transformed first, const Transform& second);
 enum class TransformUse : std::uint8_t {
   model,    ///< changes the step: its result is placed and simulated
   placing,  ///< its result is placed; the step of its input is simulated
-  placed,   ///< its input is placed; it then changes the step by the ops' devices
+  /// Its result is placed and simulated, but once it is placed it changes the step again, by the
+  /// ops' devices. Most change it only then.
+  placed,
 };
 
 struct TransformEntry {

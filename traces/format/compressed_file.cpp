@@ -17,6 +17,7 @@
 
 #include "sim/error.h"
 #include "sim/host_memory.h"
+#include "traces/format/file_kind.h"
 
 namespace baechi {
 namespace {
@@ -243,8 +244,11 @@ void TextFile::begin(std::string_view bytes, std::unique_ptr<Input> stored) {
   }
   if (beginning_.starts_with("\xff\xfe") || beginning_.starts_with("\xfe\xff"))
     fail(path_, "is UTF-16: save it as UTF-8");
-  if (const std::size_t zero = beginning_.find('\0'); zero != std::string::npos)
-    fail(path_, fmt::format("is not text: its byte {} is zero", zero + 1));
+  if (const std::size_t zero = beginning_.find('\0'); zero != std::string::npos) {
+    const std::string kind = kind_of_file(beginning_, path_);
+    fail(path_, kind.empty() ? fmt::format("is not text: its byte {} is zero", zero + 1)
+                             : "is " + kind);
+  }
   if (beginning_.starts_with("\xef\xbb\xbf")) beginning_.erase(0, 3);  // a byte order mark
 }
 

@@ -47,9 +47,12 @@ struct Variable {
 
 enum class LayerKind : std::uint8_t {
   conv2d,             ///< weights; with a second variable, a bias
+  grouped_conv2d,     ///< the same; each group of filters sees a group of channels
   batch_norm,         ///< moving mean, moving variance, beta; with a fourth, gamma
   frozen_batch_norm,  ///< the same by its moving statistics: TensorFlow's is_training=False
   relu,
+  sigmoid,
+  scale_channels,  ///< of an image, and a factor for each channel
   max_pool,
   avg_pool,
   concat,
@@ -65,6 +68,7 @@ enum class LayerKind : std::uint8_t {
   unstack,
   stack,
   first_step,
+  gather_steps,
   first_features,
   zeros,       ///< that a step begins with
   step_count,  ///< of a decoder, that nobody reads
@@ -83,13 +87,17 @@ enum class LayerKind : std::uint8_t {
   route,
   dispatch,
   combine,
+  all_reduce,  ///< sums what the ranks of tensor parallelism have of a value, or of its gradient
 };
 /// "Conv2d": the kind of its op at module level; a backward op adds "Backward".
 constexpr auto names_of(LayerKind) {
   return std::to_array<Named<LayerKind>>({{LayerKind::conv2d, "Conv2d"},
+                                          {LayerKind::grouped_conv2d, "GroupedConv2d"},
                                           {LayerKind::batch_norm, "BatchNorm2d"},
                                           {LayerKind::frozen_batch_norm, "FrozenBatchNorm2d"},
                                           {LayerKind::relu, "ReLU"},
+                                          {LayerKind::sigmoid, "Sigmoid"},
+                                          {LayerKind::scale_channels, "ScaleChannels"},
                                           {LayerKind::max_pool, "MaxPool2d"},
                                           {LayerKind::avg_pool, "AvgPool2d"},
                                           {LayerKind::concat, "Concat"},
@@ -105,6 +113,7 @@ constexpr auto names_of(LayerKind) {
                                           {LayerKind::unstack, "Unstack"},
                                           {LayerKind::stack, "Stack"},
                                           {LayerKind::first_step, "FirstStep"},
+                                          {LayerKind::gather_steps, "Gather"},
                                           {LayerKind::first_features, "FirstFeatures"},
                                           {LayerKind::zeros, "Zeros"},
                                           {LayerKind::step_count, "StepCount"},
@@ -122,7 +131,8 @@ constexpr auto names_of(LayerKind) {
                                           {LayerKind::gated_silu, "GatedSiLU"},
                                           {LayerKind::route, "Route"},
                                           {LayerKind::dispatch, "Dispatch"},
-                                          {LayerKind::combine, "Combine"}});
+                                          {LayerKind::combine, "Combine"},
+                                          {LayerKind::all_reduce, "AllReduce"}});
 }
 
 /// One layer. Values and variables are in the order that LayerKind states.
@@ -140,6 +150,8 @@ struct Layer {
   Bytes kept{};                  ///< other bytes that it reads: statistics, masks, indices
   Bytes workspace{};             ///< while the layer runs, and again while its backward op runs
   bool in_place = false;         ///< its output may overwrite its first input
+  std::int64_t ranks = 0;        ///< of an all_reduce
+  bool sums_forward = false;     ///< of an all_reduce: of values; else of gradients
   ModuleId module{};             ///< set by Model::add
 };
 

@@ -203,6 +203,7 @@ class ModuleGraph {
                                   .persistent = weights,
                                   .temporary = forward_temporary(u)});
     for (const LayerId l : layers(unit)) graph_.add_kernel(unit.forward, model_.layer(l).forward);
+    sum_over_ranks(unit, unit.forward, true);
     colocate(unit, unit.forward);
     for (const LayerId l : layers(unit)) {
       for (const ValueId v : model_.layer(l).inputs) {
@@ -210,10 +211,31 @@ class ModuleGraph {
         if (tensor && uses_[v].writer != u) graph_.add_edge(*tensor, unit.forward);
       }
       for (const ValueId v : model_.layer(l).outputs) {
-        if (leaves(v, u)) uses_[v].tensor = graph_.add_tensor(unit.forward, model_.value(v).size());
+        if (leaves(v, u))
+          uses_[v].tensor =
+              graph_.add_tensor(unit.forward, model_.value(v).size(), is_overwritten(v));
       }
     }
     if (kept > Bytes{}) unit.kept = graph_.add_tensor(unit.forward, kept);
+  }
+
+  bool sums(const Unit& unit) const {
+    return model_.layer(static_cast<LayerId>(unit.first)).kind == LayerKind::all_reduce;
+  }
+  /// Makes `op` of an all_reduce a member of a collective, in the pass in which it sums. In the
+  /// other pass it hands its input on, in no time.
+  void sum_over_ranks(const Unit& unit, OpId op, bool forward) {
+    const Layer& layer = model_.layer(static_cast<LayerId>(unit.first));
+    if (!sums(unit) || layer.sums_forward != forward) return;
+    graph_.add_collective({.kind = CollectiveKind::all_reduce,
+                           .bytes = model_.value(layer.inputs[0]).size(),
+                           .ranks = static_cast<std::uint32_t>(layer.ranks)},
+                          {{op}});
+  }
+  /// Whether an all_reduce, the only reader, writes its sum over `v`.
+  bool is_overwritten(ValueId v) const {
+    const auto& readers = uses_[v].readers;
+    return readers.size() == 1 && !uses_[v].saved && sums(units_[readers[0]]);
   }
 
   /// Puts the ops of a unit in one group, and units that share a variable, too.
@@ -269,6 +291,7 @@ class ModuleGraph {
     unit.backward = op;
     graph_.set_forward(op, unit.forward);
     add_backward_kernels(u, op);
+    sum_over_ranks(unit, op, false);
     colocate(unit, op);
     for (const TensorId gradient : unit.gradients) graph_.add_edge(gradient, op);
     if (unit.kept) graph_.add_edge(*unit.kept, op);
@@ -284,7 +307,8 @@ class ModuleGraph {
             std::ranges::find(differentiated, v) != differentiated.end())
           continue;
         differentiated.push_back(v);
-        units_[use.writer].gradients.push_back(graph_.add_tensor(op, model_.value(v).size()));
+        units_[use.writer].gradients.push_back(
+            graph_.add_tensor(op, model_.value(v).size(), sums(units_[use.writer])));
       }
     }
   }

@@ -7,6 +7,7 @@ namespace generate {
 Trace make_alexnet(Options&);
 Trace make_bert(Options&);
 Trace make_gnmt(Options&);
+Trace make_gpt(Options&);
 Trace make_gpt2(Options&);
 Trace make_inception_v3(Options&);
 Trace make_layered(Options&);
@@ -14,6 +15,8 @@ Trace make_llama(Options&);
 Trace make_moe(Options&);
 Trace make_resnet101(Options&);
 Trace make_resnet50(Options&);
+Trace make_resnext101(Options&);
+Trace make_se_resnext101(Options&);
 Trace make_transformer(Options&);
 Trace make_vgg16(Options&);
 
@@ -32,6 +35,10 @@ std::span<const GeneratorEntry> generators() {
        generate::make_resnet50},
       {"resnet101", "ResNet-101: 33 bottleneck blocks", "He et al. 2015, as torchvision (v1.5)",
        generate::make_resnet101},
+      {"resnext101", "ResNeXt-101 32x4d: ResNet-101 with grouped convolutions",
+       "Xie et al. 2017, as torchvision", generate::make_resnext101},
+      {"se_resnext101", "ResNeXt-101 32x4d with squeeze-and-excitation", "Hu et al. 2018",
+       generate::make_se_resnext101},
       {"vgg16", "VGG-16: 13 convolutions, 3 dense layers",
        "Simonyan, Zisserman 2014, as torchvision", generate::make_vgg16},
       {"gnmt", "GNMT v2: LSTM encoder and decoder with attention, unrolled",
@@ -40,6 +47,8 @@ std::span<const GeneratorEntry> generators() {
        generate::make_transformer},
       {"bert", "BERT base or large, with its pretraining heads", "Devlin et al. 2018",
        generate::make_bert},
+      {"gpt", "GPT of any size, one of the ranks of tensor parallelism",
+       "Brown et al. 2020; Megatron-LM, Shoeybi et al. 2019", generate::make_gpt},
       {"gpt2", "GPT-2 small, medium, large or xl", "Radford et al. 2019", generate::make_gpt2},
       {"llama", "a decoder as Llama's: grouped keys, gated feed-forward networks",
        "Touvron et al. 2023", generate::make_llama},

@@ -2,17 +2,22 @@
 
 #include "sim/find_entry.h"
 #include "sim/host_memory.h"
+#include "traces/format/file_kind.h"
 #include "traces/format/trace_file.h"
 #include "traces/importer.h"
 
 namespace baechi {
 
+bool looks_like_doppler(std::string_view);
+Trace read_doppler(TextFile&, Options&);
 bool looks_like_dnn_partitioning(std::string_view);
 Trace read_dnn_partitioning(TextFile&, Options&);
 bool looks_like_graphml(std::string_view);
 Trace import_graphml(TextFile&, Options&);
 bool looks_like_pipedream(std::string_view);
 Trace read_pipedream(TextFile&, Options&);
+bool looks_like_piper(std::string_view);
+Trace read_piper(TextFile&, Options&);
 bool looks_like_pytorch(std::string_view);
 Trace read_pytorch(TextFile&, Options&);
 
@@ -26,6 +31,11 @@ std::span<const ImporterEntry> importers() {
       {"pipedream", "profiles of PipeDream, SOSP 2019 (graph.txt)",
        "lines 'node1 -- Conv2d(...) -- forward_compute_time=...'", looks_like_pipedream,
        read_pipedream},
+      {"piper", "layers of Piper's planner, NeurIPS 2021 (msr-fiddle/piper)",
+       R"(JSON with "nodes", "TMPCs", "maxMemoryPerDevice")", looks_like_piper, read_piper},
+      {"doppler", "graphs of DOPPLER, ICLR 2026 (gdp_*.txt)",
+       "lines: number of nodes, inputs, sources, destinations, then 'compute,comm,kind' per op",
+       looks_like_doppler, read_doppler},
       {"pytorch", "a recorded PyTorch step: its execution trace, with times from a Kineto trace",
        R"(JSON with "schema", "nodes" and "rf_id", by torch.profiler.ExecutionTraceObserver)",
        looks_like_pytorch, read_pytorch},
@@ -47,8 +57,9 @@ const ImporterEntry& importer_for(const TextFile& file) {
   std::string known;
   for (const ImporterEntry& entry : importers())
     known += fmt::format("\n  {}: {}", entry.name, entry.files);
-  throw InputError(
-      fmt::format("{}: no importer knows this file; they know:{}", file.path(), known));
+  const std::string kind = kind_of_file(file.beginning(), file.path());
+  throw InputError(fmt::format("{}: no importer knows this file{}; they know:{}", file.path(),
+                               kind.empty() ? "" : ", which is " + kind, known));
 }
 
 }  // namespace

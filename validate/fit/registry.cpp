@@ -3,11 +3,17 @@
 namespace baechi::validate {
 
 std::string fit_collectives(const std::string& folder);
+std::string fit_megatron(const std::string& folder);
+std::string fit_devices(const std::string& folder);
 
 std::span<const FitEntry> fits() {
   static constexpr FitEntry table[] = {
       {"collectives", "latencies and bandwidths of all_reduce inside a node",
        "vtrain/allreduce: A100 of 2, 4, 8, V100 of 2, 8", fit_collectives},
+      {"megatron", "what A100s reach in training GPTs: a100_megatron",
+       "vtrain/measured_single_node.csv", fit_megatron},
+      {"devices", "kinds of devices under four frameworks: shares of peaks, launches, host times",
+       "dlexamples/", fit_devices},
   };
   return table;
 }

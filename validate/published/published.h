@@ -63,6 +63,8 @@ std::vector<PublishedScore> score_published(const std::string& folder,
 std::string blocks_csv(std::span<const PublishedScore> scores);
 /// block,group,row,measured,simulated,error
 std::string rows_csv(std::span<const PublishedScore> scores);
+/// A page that needs nothing beside it: the table, and a chart of each block's rows.
+std::string to_html(std::span<const PublishedScore> scores);
 /// A table for a README.
 std::string to_markdown(std::span<const PublishedScore> scores);
 

@@ -2,8 +2,10 @@
 // Step time and peak memory of one table, along one of its axes.
 
 const page = JSON.parse(document.getElementById('data').textContent);
-const colours = ['#3d7fc4', '#e0872b', '#3a9e60', '#c9485b', '#8a6bc9', '#9a6a4f', '#d271b5',
-  '#7d848c', '#a5a332', '#31a8b5'];
+// Of Okabe and Ito (2008): colour-blind people can tell them apart. With the marks, 56 placers differ.
+const colours = ['#0072b2', '#e69f00', '#009e73', '#d55e00', '#cc79a7', '#56b4e9', '#777777', '#a89f00'];
+const marks = [{style: 'circle'}, {style: 'rect'}, {style: 'triangle'}, {style: 'rectRot'},
+  {style: 'triangle', turn: 180}, {style: 'star'}, {style: 'cross'}];
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function element(tag, properties, ...children) {
@@ -33,6 +35,9 @@ const sizeText = bytes => inWords(sizeUnits, bytes);
 // A swept value where there is little room.
 const short = value => page.labels[value] || value;
 
+// The parts of a peak, as page_data.h orders them.
+const partNames = ['weights', 'gradients', 'optimizer state', 'activations', 'workspace', 'copies'];
+
 const status = {ok: 0, oom: 1, infeasible: 2, error: 3};
 const statusText = ['ok', 'out of memory', 'infeasible', 'error'];
 
@@ -40,25 +45,56 @@ function distinct(values) {
   return [...new Set(values)];
 }
 
-// The x scale for these values: in proportion if they are ascending numbers, else one after another.
-function xScale(values, title) {
-  const numbers = values.map(Number);
-  const ascending = values.length > 1 && numbers.every((n, i) => Number.isFinite(n) && (i === 0 || n > numbers[i - 1]));
+// The x scale of an axis: numbers and quantities in proportion, or their logarithms; words one after
+// another, in no order.
+function xScale(axis, values, title) {
   const common = {title: {display: true, text: title}, grid: {color: css('--grid')}};
-  if (!ascending)
-    return {at: values.map(short), scale: {...common, type: 'category', labels: values.map(short), offset: true}};
-  const margin = (numbers[numbers.length - 1] - numbers[0]) * 0.03;
+  if (axis.kind === 'words')
+    return {words: true, at: values.map(short),
+      scale: {...common, type: 'category', labels: values.map(short), offset: true}};
+  const at = values.map(value => axis.at[value]);
+  const [low, high] = [Math.min(...at), Math.max(...at)];
+  const logarithmic = axis.kind === 'logarithmic';
+  const factor = Math.pow(high / low, 0.03), margin = (high - low) * 0.03;
+  const text = new Map(at.map((number, i) => [number, short(values[i])]));
   return {
-    at: numbers,
-    scale: {...common, type: 'linear', min: numbers[0] - margin, max: numbers[numbers.length - 1] + margin,
-      afterBuildTicks: scale => { scale.ticks = numbers.map(value => ({value})); },
-      ticks: {callback: value => String(value)}}
+    at,
+    scale: {...common, type: logarithmic ? 'logarithmic' : 'linear',
+      min: logarithmic ? low / factor : low - margin, max: logarithmic ? high * factor : high + margin,
+      afterBuildTicks: scale => { scale.ticks = [...at].sort((a, b) => a - b).map(value => ({value})); },
+      ticks: {callback: value => text.get(value), autoSkip: true}}
   };
 }
+
+// The name of each line at its end, moved where names would overlap.
+const directLabels = {
+  id: 'directLabels',
+  afterDatasetsDraw(chart) {
+    const {ctx, chartArea} = chart;
+    const labels = [];
+    chart.data.datasets.forEach((d, i) => {
+      if (!d.row || !chart.isDatasetVisible(i)) return;
+      const drawn = chart.getDatasetMeta(i).data.filter((_, k) => d.data[k].y !== null);
+      if (drawn.length) labels.push({text: labelText(d.label), colour: d.borderColor, y: drawn.at(-1).y});
+    });
+    labels.sort((a, b) => a.y - b.y);
+    const apart = 12;
+    labels.forEach((l, i) => { if (i > 0) l.y = Math.max(l.y, labels[i - 1].y + apart); });
+    let bottom = chartArea.bottom;
+    for (const l of [...labels].reverse()) { l.y = Math.min(l.y, bottom); bottom = l.y - apart; }
+    ctx.save();
+    ctx.font = '11px system-ui, sans-serif';
+    ctx.textBaseline = 'middle';
+    for (const l of labels) { ctx.fillStyle = l.colour; ctx.fillText(l.text, chartArea.right + 8, l.y); }
+    ctx.restore();
+  }
+};
+const labelText = name => name.length > 22 ? name.slice(0, 20) + '...' : name;
 
 function makeChart(canvas, config) {
   return new Chart(canvas, {
     type: 'line',
+    plugins: [directLabels],
     ...config,
     options: {
       animation: false, maintainAspectRatio: false, locale: 'en-US', parsing: {xAxisKey: 'x', yAxisKey: 'y'},
@@ -75,12 +111,15 @@ class TableCharts {
     const memory = table.axes.indexOf('memory fraction');
     this.along = memory >= 0 ? memory : table.axes.length - 1;
     this.controls = element('div', {className: 'controls'});
-    this.canvases = [0, 1].map(() => element('canvas'));
+    this.canvases = (table.peaks ? [0, 1] : [0]).map(() => element('canvas'));
     this.charts = [];
     this.logarithmic = false;
+    this.view = 'time';
+    this.heat = element('div', {className: 'scroll'});
     container.append(this.controls,
       element('div', {className: 'charts'},
         ...this.canvases.map(c => element('div', {className: 'chart'}, c))),
+      this.heat,
       element('p', {className: 'hint', textContent: '✕ out of memory (in the right chart: used until then)   ' +
         '◆ infeasible: the placer found nothing that fits   ▲ error   A click on a name hides it.'}));
     this.draw();
@@ -104,6 +143,13 @@ class TableCharts {
       this.controls.append(choose(axis, values.map(value => ({value, text: short(value)})),
         this.held[a], v => { this.held[a] = v; }));
     });
+    const views = [['time', 'step time'], ['bound', 'x lower bound'], ['best', 'x best placer']];
+    this.controls.append(choose('show', views.map(([value, text]) => ({value, text})), this.view,
+      v => { this.view = v; }));
+    if (axes.length > 1)
+      this.controls.append(choose('heat map of', [{value: '', text: 'none'},
+        ...this.table.rows.map((row, r) => ({value: String(r), text: row.name}))],
+      this.heated || '', v => { this.heated = v; }));
     this.controls.append(element('label', {}, element('input', {type: 'checkbox', checked: this.logarithmic,
       onchange: e => { this.logarithmic = e.target.checked; this.draw(); }}), ' times logarithmic'));
   }
@@ -114,10 +160,13 @@ class TableCharts {
     const {axes, columns} = this.table;
     const shown = columns.map((_, c) => c).filter(c =>
       axes.every((_, a) => a === this.along || columns[c][a] === this.held[a]));
-    const x = xScale(shown.map(c => columns[c][this.along]), axes[this.along]);
-    this.charts = [
-      this.drawStepTimes(this.canvases[0], shown, x),
-      this.drawMemory(this.canvases[1], shown, x)];
+    const axis = this.table.scales[this.along];
+    if (axis.kind !== 'words')
+      shown.sort((c, d) => axis.at[columns[c][this.along]] - axis.at[columns[d][this.along]]);
+    const x = xScale(axis, shown.map(c => columns[c][this.along]), axes[this.along]);
+    this.heat.replaceChildren(...(this.heated ? [heatMap(this, Number(this.heated))] : []));
+    this.charts = [this.drawValues(this.canvases[0], shown, x)];
+    if (this.table.peaks) this.charts.push(this.drawMemory(this.canvases[1], shown, x));
   }
 
   // A line per placer, in `unit`.
@@ -127,8 +176,11 @@ class TableCharts {
       borderColor: colours[r % colours.length],
       backgroundColor: colours[r % colours.length],
       borderWidth: 1.8, pointRadius: 3.5, pointHoverRadius: 6,
-      pointStyle: shown.map(c => row.status[c] === status.oom ? 'crossRot' : 'circle'),
+      mark: marks[r % marks.length],
+      pointStyle: shown.map(c => row.status[c] === status.oom ? 'crossRot' : marks[r % marks.length].style),
+      pointRotation: marks[r % marks.length].turn || 0,
       pointBorderWidth: 2,
+      showLine: !x.words,
       borderDash: r >= colours.length ? [6, 3] : [],
       data: this.points(shown, x, unit, values(row)),
       row
@@ -146,7 +198,7 @@ class TableCharts {
     return shown.map((c, i) => ({x: x.at[i], y: values[c] === null ? null : values[c] / unit.scale, value: values[c], column: c}));
   }
 
-  // Runs without a step time stand above, each placer on a line of its own.
+  // Runs without a value stand above, each placer on a line of its own.
   failures(shown, x) {
     const points = [];
     for (const row of this.table.rows)
@@ -156,7 +208,7 @@ class TableCharts {
     const look = {[status.oom]: ['crossRot', css('--alarm')], [status.infeasible]: ['rectRot', '#d39a1d'],
       [status.error]: ['triangle', '#8a6bc9']};
     return {
-      label: 'no step time', yAxisID: 'failed', showLine: false, data: points,
+      label: 'no value', yAxisID: 'failed', showLine: false, data: points,
       pointRadius: 5, pointHoverRadius: 7, borderWidth: 2, pointBorderWidth: 2,
       pointStyle: points.map(p => look[p.kind][0]),
       pointBorderColor: points.map(p => look[p.kind][1]),
@@ -169,10 +221,13 @@ class TableCharts {
       stackWeight: 5, ...y};
     const legend = chart => chart.data.datasets.map((d, datasetIndex) => ({
       text: d.label, datasetIndex, hidden: !chart.isDatasetVisible(datasetIndex), fontColor: css('--soft'),
-      strokeStyle: d.borderColor, fillStyle: d.backgroundColor, lineWidth: d.row ? 0 : 2,
-      lineDash: d.row ? [] : [4, 3], pointStyle: d.row ? 'circle' : 'line'
-    })).filter(item => item.text !== 'no step time');
+      strokeStyle: d.borderColor, fillStyle: d.backgroundColor, lineWidth: d.row ? 1.5 : 2,
+      lineDash: d.row ? [] : [4, 3], pointStyle: d.row ? d.mark.style : 'line',
+      rotation: d.row ? d.mark.turn || 0 : 0
+    })).filter(item => item.text !== 'no value');
+    const longest = Math.max(0, ...this.table.rows.map(row => labelText(row.name).length));
     return {
+      layout: {padding: {right: 12 + 6 * longest}},
       scales: {x: x.scale, y, ...extra},
       plugins: {
         legend: {position: 'bottom', labels: {usePointStyle: true, boxHeight: 7, generateLabels: legend}},
@@ -185,11 +240,25 @@ class TableCharts {
     return this.table.axes.map((axis, a) => `${axis} ${short(this.table.columns[column][a])}`).join(', ');
   }
 
-  drawStepTimes(canvas, shown, x) {
+  // What the left chart and the heat map show of a row, per column.
+  values(row) {
+    if (this.view === 'time') return row.value;
     const {bounds, rows} = this.table;
-    const unit = unitOf(timeUnits, Math.max(1, ...shown.flatMap(c => [bounds[c], ...rows.map(r => r.step[c])])));
-    const datasets = this.lines(shown, x, unit, row => row.step);
-    datasets.push(this.reference('lower bound', shown, x, unit, bounds, css('--soft')));
+    return row.value.map((ns, c) => {
+      const best = Math.min(...rows.map(r => r.value[c] === null ? Infinity : r.value[c]));
+      const unit = this.view === 'bound' ? bounds[c] : best;
+      return ns === null || !(unit > 0) ? null : ns / unit;
+    });
+  }
+
+  drawValues(canvas, shown, x) {
+    const {bounds, rows, figure} = this.table;
+    const inTime = this.view === 'time';
+    const unit = inTime ? unitOf(timeUnits, Math.max(1, ...shown.flatMap(c => [bounds[c], ...rows.map(r => r.value[c])])))
+      : {scale: 1};
+    const datasets = this.lines(shown, x, unit, row => this.values(row));
+    if (inTime && shown.some(c => bounds[c] !== null))
+      datasets.push(this.reference('lower bound', shown, x, unit, bounds, css('--soft')));
     const failed = this.failures(shown, x);
     const names = distinct(failed.data.map(p => p.y));
     const extra = {};
@@ -201,11 +270,13 @@ class TableCharts {
     }
     const label = ({raw, dataset}) => {
       if (raw.kind) return `${raw.y}: ${statusText[raw.kind]}`;
+      if (!inTime) return `${dataset.label}: ${raw.value.toFixed(3)}`;
       const over = dataset.row && bounds[raw.column] > 0 ? `, ${(raw.value / bounds[raw.column]).toFixed(2)} x the bound` : '';
       return `${dataset.label}: ${timeText(raw.value)}${over}`;
     };
-    return makeChart(canvas, {data: {datasets}, options: this.options(`step time [${unit.name}]`, x,
-      {type: this.logarithmic ? 'logarithmic' : 'linear'}, extra, label)});
+    return makeChart(canvas, {data: {datasets}, options: this.options(
+      inTime ? `${figure} [${unit.name}]` : `${figure} / ${this.view === 'bound' ? 'lower bound' : 'best placer'}`, x,
+      {type: this.logarithmic ? 'logarithmic' : 'linear', beginAtZero: inTime}, extra, label)});
   }
 
   drawMemory(canvas, shown, x) {
@@ -219,7 +290,9 @@ class TableCharts {
       datasets.push(this.reference('memory of a device', shown, x, unit, memory, css('--alarm')));
     const label = ({raw, dataset}) => {
       const ran_out = dataset.row && dataset.row.status[raw.column] === status.oom;
-      return `${dataset.label}: ${sizeText(raw.value)}${ran_out ? ' when it ran out' : ''}`;
+      const parts = (dataset.row && dataset.row.parts[raw.column]) || [];
+      return [`${dataset.label}: ${sizeText(raw.value)}${ran_out ? ' when it ran out' : ''}`,
+        ...parts.flatMap((bytes, i) => bytes ? [`  ${partNames[i]} ${sizeText(bytes)}`] : [])];
     };
     return makeChart(canvas, {data: {datasets}, options: 
       this.options(`peak memory [${unit.name}], of ${sizeText(limit)}`, x, {}, {}, label)});
@@ -232,4 +305,4 @@ const tableCharts = [];
 page.tables.forEach((table, t) => {
   if (table.axes.length) tableCharts.push(new TableCharts(table, document.getElementById(`charts${t}`)));
 });
-document.body.dataset.charts = String(2 * tableCharts.length);
+document.body.dataset.charts = String(tableCharts.reduce((n, t) => n + t.charts.length, 0));

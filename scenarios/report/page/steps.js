@@ -7,6 +7,11 @@ const kinds = [
   {name: 'weights', colour: '#7d8fa3'}, {name: 'outputs', colour: '#5b9bd5'},
   {name: 'copies', colour: '#e8a95c'}, {name: 'workspace', colour: '#8cc084'}];
 const moves = {send: '#1f9aa8', receive: '#8a6bc9'};
+// By number, as in the picture.
+const pathKinds = [
+  {name: 'computing', colour: '#5b6470'}, {name: 'transferring', colour: '#1f9aa8'},
+  {name: 'waiting for a channel', colour: '#9fd6dc'}, {name: 'waiting for a device', colour: '#d9a9c6'},
+  {name: 'in a collective', colour: '#b08a2e'}];
 const groupColour = g => g === 0 ? '#a3abb5' : `hsl(${(g * 137.508) % 360} 55% ${48 + (g * 7) % 15}%)`;
 
 // [start, length, ...] in whole quanta, each start from the one before, to objects in ns.
@@ -21,6 +26,7 @@ function slices(flat, width, quantum) {
 }
 
 function decode(step) {
+  if (step.path && !step.pathParts) step.pathParts = slices(step.path, 6, step.quantum);
   for (const d of step.devices) {
     if (d.decoded) continue;
     d.decoded = true;
@@ -71,7 +77,7 @@ class StepView {
 
   // Where each device's tracks are, top to bottom.
   layOut() {
-    let y = 26;
+    let y = this.step.pathParts && this.step.pathParts.length ? 48 : 26;
     this.rows = this.step.devices.map(d => {
       const row = {device: d, compute: y};
       y += 22;
@@ -109,6 +115,7 @@ class StepView {
     g.font = '11px system-ui, sans-serif';
     g.textBaseline = 'middle';
     this.drawTimeAxis(g);
+    this.drawPath(g);
     for (const row of this.rows) this.drawDevice(g, row);
     if (this.step.oom) this.drawOutOfMemory(g);
   }
@@ -162,6 +169,20 @@ class StepView {
       this.drawSlices(g, d.receive, row.receive, 7, () => moves.receive);
     }
     this.drawMemory(g, row);
+    g.restore();
+  }
+
+  drawPath(g) {
+    const path = this.step.pathParts || [];
+    if (!path.length) return;
+    g.textAlign = 'left';
+    g.fillStyle = css('--fg');
+    g.fillText('critical path', 10, 32);
+    const clip = new Path2D();
+    clip.rect(this.left, 0, this.right - this.left, this.height);
+    g.save();
+    g.clip(clip);
+    this.drawSlices(g, path, 26, 12, s => pathKinds[s.a].colour);
     g.restore();
   }
 
@@ -266,6 +287,12 @@ class StepView {
   at(x, y) {
     if (x < this.left || x > this.right) return '';
     const time = this.time(x), near = (this.window[1] - this.window[0]) / (this.right - this.left) * 2;
+    if (y >= 24 && y <= 40 && this.step.pathParts) {
+      const s = this.step.pathParts.find(part => part.start <= time && part.end >= time);
+      if (!s) return '';
+      const many = s.count > 1 ? `${s.count} parts, the longest ` : '';
+      return `critical path: ${many}${pathKinds[s.a].name}\n${this.name(s.what)} on ${this.step.devices[s.group].name}\n${timeText(s.start)} to ${timeText(s.end)}, ${timeText(s.end - s.start)}`;
+    }
     const row = this.rows.find(r => y >= r.compute && y <= r.bottom);
     if (!row) return '';
     const find = list => list.filter(s => s.start <= time + near && s.end >= time - near)
@@ -355,7 +382,9 @@ class Steps {
       : phases.map(p => entry(p.colour, p.name));
     const limit = element('li', {}, element('i', {className: 'line', style: 'border-color: var(--alarm)'}), "the device's memory");
     this.key.replaceChildren(...ops, entry(moves.send, 'sends'), entry(moves.receive, 'receives'),
-      ...kinds.map(k => entry(k.colour, k.name)), limit);
+      ...kinds.map(k => entry(k.colour, k.name)), limit,
+      ...(ids.some(id => page.steps[id].picture.path && page.steps[id].picture.path.length)
+        ? [element('li', {textContent: 'critical path:'}), ...pathKinds.map(k => entry(k.colour, k.name))] : []));
     document.body.dataset.steps = String(ids.length);
   }
 }

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -38,8 +39,8 @@ TEST_SUITE("cli") {
     CHECK(session.run("--help").code == 0);
     CHECK(session.run("--version").out.starts_with("baechi " + version()));
     for (const char* verb :
-         {"run", "place", "simulate", "bound", "trace", "list", "report", "schema", "trace info",
-          "trace check", "trace convert", "trace generate"}) {
+         {"run", "place", "simulate", "explain", "compare", "arena", "bound", "trace", "list",
+          "report", "schema", "trace info", "trace check", "trace convert", "trace generate"}) {
       CAPTURE(verb);
       const auto help = session.run(std::string(verb) + " --help");
       CHECK(help.code == 0);
@@ -166,6 +167,101 @@ TEST_SUITE("cli") {
     CHECK(holds(
         session.run(tight).out,
         "out of memory on gpu0 at 0 ns: op 'a': 1000 B needed, of 999 B only 999 B are free"));
+  }
+
+  TEST_CASE("explain: the critical path adds up to the step, and says what was waited for") {
+    // a 0-10, its 1000 B 10-11, b 11-31, c 31-61.
+    const Session session;
+    const Json json = session.json("explain toy.json --placement split.json " + two_gpus);
+    CHECK(json["step_time_us"] == 61.0);
+    double sum = 0.0, what_if = 0.0;
+    std::vector<std::string> kinds;
+    for (const Json& part : json["critical_path"]) {
+      sum += part["us"].get<double>();
+      kinds.push_back(part["kind"]);
+    }
+    CHECK(sum == doctest::Approx(61.0));
+    CHECK(kinds == std::vector<std::string>{"compute", "transfer", "wait_device", "compute"});
+    CHECK(json["critical_path"][2]["behind"] == "b");
+    for (const Json& part : json["what_if"]) what_if += part["us"].get<double>();
+    CHECK(what_if == doctest::Approx(61.0));
+    const auto text = session.run("explain toy.json --placement split.json " + two_gpus);
+    CHECK(holds(text.out, "'c', behind 'b' on gpu1"));
+  }
+
+  TEST_CASE("explain: at out of memory, what was live and who keeps it") {
+    // The copy of a's 1000 B does not fit beside the 1.5 MB of workspace that gpu1 holds for x.
+    const Session session;
+    session.folder().write("tight.json",
+                           R"({"format": "baechi-trace", "version": 1, "name": "tight",
+ "ops": [{"name": "x", "compute_us": 50, "temporary_bytes": 999500},
+         {"name": "a", "compute_us": 10, "outputs": [{"bytes": 1000}]},
+         {"name": "b", "compute_us": 20}],
+ "edges": [{"from": "a", "output": 0, "to": "b"}]})");
+    session.folder().write("apart.json",
+                           R"({"format": "baechi-placement", "version": 1, "graph": "tight",
+ "devices": 2, "placement": {"x": 1, "a": 0, "b": 1}})");
+    const Json json = session.json("explain tight.json --placement apart.json " + two_gpus);
+    CHECK(json["status"] == "oom");
+    CHECK(json["step_time_us"].is_null());
+    CHECK(json["without_limit_us"] == 70.0);  // x 0-50, b 50-70
+    REQUIRE(json["oom"]["live"].size() == 1);
+    CHECK(json["oom"]["live"][0]["kind"] == "workspace");
+    CHECK(json["oom"]["live"][0]["name"] == "x");
+  }
+
+  TEST_CASE("compare: a placer against itself and others, from folders of results") {
+    const Session session;
+    session.folder().write("s.yaml", R"(
+name: s
+graph: {generate: layered, ops: 40}
+cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
+placers: [single, {name: twin, single: {}}, m_etf]
+sweep: {graph.seed: [1, 2, 3]}
+)");
+    REQUIRE(session.run("run s.yaml --out one --quiet").code == 0);
+    const Json json = session.json("compare one");
+    REQUIRE(json["placers"].size() == 3);
+    CHECK(has_keys(json["placers"][0], {"name", "solved", "oom", "infeasible", "ratio_to_best"}));
+    CHECK(json["graphs"] == 3);
+    for (const Json& pair : json["pairs"]) {
+      if (pair["a"] != "single" || pair["b"] != "twin") continue;
+      CHECK(pair["ties"] == 3);
+      CHECK(pair["ratio"] == 1.0);
+      CHECK(pair["p"] == 1.0);
+    }
+    CHECK(session.json("compare one --replicate graph.seed")["graphs"] == 1);
+    CHECK(session.run("compare one --replicate graph.ops").code == 2);
+    CHECK(session.run("compare one --tolerance much").code == 2);
+    REQUIRE(session.run("run s.yaml --out two --quiet").code == 0);
+    CHECK(holds(session.run("compare one two").out, "m_etf (two)"));
+  }
+
+  TEST_CASE("arena: a placer's score, its rank, and best values that are kept if better") {
+    const Session session;
+    std::filesystem::create_directories(session.folder().file("mine/instances"));
+    session.folder().write("mine/instances/a.yaml", R"(
+name: a.v1
+graph: {generate: layered, ops: 40}
+cluster: {devices: {count: 2, memory: 1 GiB}}
+placers: [single]
+sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
+)");
+    const auto arena = [&](const std::string& rest) {
+      const auto result = session.run("arena --instances mine --json --placer " + rest);
+      REQUIRE(result.code == 0);
+      return Json::parse(result.out);
+    };
+    const Json first = arena("round_robin --update-best");
+    CHECK(has_keys(first, {"score", "instances", "solved", "failures", "placing_s", "rank"}));
+    CHECK(first["instances"] == 2);
+    CHECK(first["score"] == 1.0);
+    const Json other = arena("single");
+    CHECK(other["score"].get<double>() > 1.0);  // one device does all
+    CHECK(other["rank"].get<int>() == 2);
+    CHECK(other["ranking"].size() == 2);
+    CHECK(arena("round_robin")["ranking"].size() == 1);  // single was not kept
+    CHECK(session.run("arena --instances nowhere --placer single").code == 2);
   }
 
   TEST_CASE("place writes a file that simulate reads") {

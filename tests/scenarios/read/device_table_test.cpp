@@ -33,13 +33,12 @@ OpGraph three_ops() {
 // 1 TFLOP/s is 1000 flops per ns, 1 TB/s 1000 bytes per ns.
 DeviceModel simple_model() {
   return {.name = "simple",
-          .peak = {1e12},
+          .arithmetic = in_every_format(
+              {.peak = {1e12}, .efficiency = {.other = 0.5, .by_kind = {{"MatMul", 0.8}}}}),
           .bandwidth = {1e12},
           .launch = 5us,
           .no_kernel = 1us,
-          .efficiency = 0.5,
           .bandwidth_efficiency = 0.75,
-          .kind = {{"MatMul", 0.8}},
           .source = {}};
 }
 
@@ -55,7 +54,7 @@ TEST_SUITE("devices") {
 
   TEST_CASE("an op that would take more than 146 years is refused by name") {
     DeviceModel slow = simple_model();
-    slow.peak = {1e-4};  // 4 M / (0.8 x 1e-4) = 5e10 s; 146 years are 4.6e9 s
+    slow.at(Precision::fp32).peak = {1e-4};  // 4 M / (0.8 x 1e-4) = 5e10 s; 146 years are 4.6e9 s
     CHECK_THROWS_WITH_AS(
         roofline_times(three_ops(), slow),
         "op 'a' takes more than 146 years on simple: a kernel of 4000000 flops and 1000 bytes",
@@ -70,7 +69,7 @@ TEST_SUITE("devices") {
     for (const auto& [name, model] : table.devices) {
       CAPTURE(name);
       CHECK(model->name == name);
-      CHECK(model->peak.flop_per_second > 1e12);
+      CHECK(model->at(Precision::fp32).peak.flop_per_second > 1e12);
       CHECK(model->bandwidth.bytes_per_second > 1e11);
       CHECK(model->memory > 1_GiB);
       CHECK_FALSE(model->source.empty());

@@ -31,7 +31,7 @@ Json picture_of(const Problem& problem, const Placement& placement, const Pictur
   Timeline timeline;
   StepObserver* observers[] = {&timeline};
   const StepResult step = simulate(problem, placement, observers);
-  return Json::parse(picture(problem, timeline, step, size));
+  return Json::parse(picture(problem, timeline, step, {}, size));
 }
 
 /// Two points, at the tighter of which all on one device is too much.
@@ -150,7 +150,7 @@ TEST_SUITE("report") {
     for (const std::size_t first : {std::size_t{0}, std::size_t{4}}) {
       const auto rows = std::span(results.rows).subspan(first, 4);
       const auto fastest = std::ranges::min_element(
-          rows, {}, [](const RunResult& row) { return row.step_time.value_or(Duration::max()); });
+          rows, {}, [](const RunResult& row) { return row.value.value_or(Duration::max()); });
       for (const RunResult& row : rows) CHECK(row.picture.empty() == (&row != &*fastest));
     }
   }
@@ -178,7 +178,7 @@ TEST_SUITE("report") {
       for (const RunResult& row : results.rows) {
         const bool drawn = row.status == Status::ok || row.status == Status::oom;
         REQUIRE(row.picture.empty() != drawn);
-        if (row.step_time) CHECK(Json::parse(row.picture)["ns"] == row.step_time->count());
+        if (row.value) CHECK(Json::parse(row.picture)["ns"] == row.value->count());
       }
     }
   }
@@ -212,13 +212,16 @@ TEST_SUITE("report") {
     CHECK(data["steps"].size() == 7);
     CHECK(data["names"]["0"]["0"] == "</script><script>alert(1)</script>");
     REQUIRE(data["tables"].size() == 1);
+    CHECK(data["tables"][0]["scales"][0]["kind"] == "linear");
+    CHECK(data["tables"][0]["scales"][0]["at"]["0.6"] == 0.6);
+    CHECK(data["profiles"]["step"].size() == 4);
     const Json& table = data["tables"][0];
     CHECK(table["axes"] == Json({"memory fraction"}));
     CHECK(table["columns"] == Json({{"0.6"}, {"1.0"}}));
     CHECK(table["rows"][3]["name"] == "m_etf");
-    CHECK(table["rows"][3]["step"][1] == results.rows[7].step_time->count());
+    CHECK(table["rows"][3]["value"][1] == results.rows[7].value->count());
     CHECK(table["rows"][2]["status"] == Json({2, 0}));
-    CHECK(table["rows"][2]["step"][0].is_null());
+    CHECK(table["rows"][2]["value"][0].is_null());
     CHECK(data["steps"][data["first"].get<std::string>()]["point"] ==
           results.graphs[0].label + ", memory fraction 1.0");
   }
@@ -235,7 +238,7 @@ TEST_SUITE("report") {
       row.placer = id % 2 == 0 ? "one" : "two";
       row.at = {std::to_string(id / 2)};
       row.status = Status::ok;
-      row.step_time = Duration(1000 + id);
+      row.value = Duration(1000 + id);
       results.rows.push_back(row);
     }
     const std::string html = to_html(results);
@@ -269,10 +272,12 @@ TEST_SUITE("report") {
     CHECK(shot->width == 1280);
     // Lines and points of the four placers in both charts; of the step forward and backward ops,
     // transfers, and held weights.
-    CHECK(shot->count({0x3d, 0x7f, 0xc4}) > 2000);  // single; forward
-    CHECK(shot->count({0xe0, 0x87, 0x2b}) > 2000);  // round_robin; backward
-    CHECK(shot->count({0x3a, 0x9e, 0x60}) > 20);    // m_topo
-    CHECK(shot->count({0xc9, 0x48, 0x5b}) > 100);   // m_etf
+    CHECK(shot->count({0x00, 0x72, 0xb2}) > 100);   // single
+    CHECK(shot->count({0xe6, 0x9f, 0x00}) > 100);   // round_robin
+    CHECK(shot->count({0x00, 0x9e, 0x73}) > 20);    // m_topo
+    CHECK(shot->count({0xd5, 0x5e, 0x00}) > 100);   // m_etf
+    CHECK(shot->count({0x3d, 0x7f, 0xc4}) > 2000);  // forward
+    CHECK(shot->count({0xe0, 0x87, 0x2b}) > 2000);  // backward
     CHECK(shot->count({0xc2, 0x35, 0x2b}) > 50);    // crosses of out of memory, limits
     CHECK(shot->count({0xd3, 0x9a, 0x1d}) > 20);    // infeasible
     CHECK(shot->count({0x1f, 0x9a, 0xa8}) > 50);    // sends
@@ -293,10 +298,26 @@ TEST_SUITE("report") {
     CHECK(points("error") == "NaN NaN\n");
     const std::string infeasible = points("infeasible");
     for (RunResult& row : results.rows)
-      if (row.status == Status::ok) row.status = Status::error, row.step_time.reset();
+      if (row.status == Status::ok) row.status = Status::error, row.value.reset();
     CHECK(points("error") != "NaN NaN\n");
     // The same runs, perhaps on another line of the plot.
     CHECK(std::ranges::count(points("infeasible"), '\n') == std::ranges::count(infeasible, '\n'));
+  }
+
+  TEST_CASE("plots of settings whose names are cut to the same have files of their own") {
+    Results results = run_all(sweep_of(swept_text));
+    const std::string lengthy(200, 'x');
+    results.axes.emplace_back("engine.lengthy");
+    for (RunResult& row : results.rows) row.at.push_back(lengthy + "1");
+    const std::size_t runs = results.rows.size();
+    for (std::size_t i = 0; i < runs; ++i) {
+      results.rows.push_back(results.rows[i]);
+      results.rows.back().id = runs + i;
+      results.rows.back().at.back() = lengthy + "2";
+    }
+    std::set<std::string> names;
+    for (const Plot& plot : chart_plots(results)) CHECK(names.insert(plot.name).second);
+    CHECK(names.size() == 4);
   }
 
   TEST_CASE("gnuplot draws the same as SVG and PDF") {

@@ -6,6 +6,7 @@
 #include "scenarios/report/html.h"
 #include "scenarios/report/write_results.h"
 #include "scenarios/results/csv.h"
+#include "scenarios/results/overview.h"
 #include "scenarios/results/results.h"
 #include "scenarios/results/sqlite.h"
 #include "scenarios/results/tables.h"
@@ -96,9 +97,9 @@ placers: [single, round_robin]
           "gpu0: op 'b' needs 4 B, 2 B is free of 5 B at 0 ns (live: weights 3 B, outputs 0 B, "
           "copies 0 B, "
           "workspace 0 B)");
-    CHECK_FALSE(results.rows[0].step_time.has_value());
+    CHECK_FALSE(results.rows[0].value.has_value());
     CHECK(results.rows[1].status == Status::ok);
-    CHECK(results.rows[1].step_time == 2us);
+    CHECK(results.rows[1].value == 2us);
     const std::string csv = to_csv(results);
     CHECK(csv.find("1,s,heavy,2,round_robin,0,2,1,5,sequential,ok,2.000,2.000,") !=
           std::string::npos);

@@ -380,6 +380,41 @@ TEST_SUITE("pipelines") {
     }
   }
 
+  TEST_CASE("whatever the memory: kinds are not negative, and add up to each stage's peak") {
+    const std::vector<EngineOptions> engines = all_engines();
+    std::size_t out_of_memory = 0, at_time_0 = 0;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem random({.ops = 15}, 3, seed);
+      const OpGraph graph = trained(random.under({}).graph);
+      Placement placement = random.placement;
+      for (std::size_t i = random.placement.device.size(); i-- > 0;)
+        placement.device.push_back(placement.device[static_cast<OpId>(i)]);
+      for (const ScheduleEntry& entry : schedules()) {
+        if (entry.layout != Layout::line) continue;
+        CAPTURE(entry.name);
+        // From too little for the weights, which runs out at time 0, to enough for most.
+        for (const Bytes memory : {1_B, 100_B, 400_B, 900_B, 2000_B, 5000_B}) {
+          const Cluster cluster = gpus(3, memory);
+          const ProfiledCosts costs(graph, cluster);
+          const PipelineResult r =
+              simulate_pipeline({graph, cluster, costs, engines[seed % engines.size()]}, placement,
+                                {.schedule = std::string(entry.name), .micro_batches = 5});
+          out_of_memory += r.oom ? 1U : 0U;
+          at_time_0 += r.oom && r.oom->at == TimePoint{} ? 1U : 0U;
+          for (const StageUse& s : r.stages) {
+            CHECK(s.spare_versions >= 0_B);
+            for (const MemoryKind kind : memory_kinds) CHECK(s.at_peak[kind] >= 0_B);
+            CHECK(s.peak == s.spare_versions + s.at_peak.total());
+            CHECK(s.peak <= memory);
+          }
+        }
+      }
+    }
+    CHECK(out_of_memory > 100);
+    CHECK(at_time_0 > 50);
+  }
+
   TEST_CASE(
       "1f1b alternates strictly: passes are not interrupted, and a ready one waits its turn") {
     //   stage 0: f 11, b 22; stage 1: f 7, b 14. Stage 0 is always busy: 33 a sample.

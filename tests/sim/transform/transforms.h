@@ -30,10 +30,11 @@ inline std::string text(const OpGraph& g) {
   std::string all = fmt::format("{}\n", fmt::join(g.device_kinds(), " "));
   for (const OpId v : g.ops()) {
     const Op& op = g.op(v);
-    all += fmt::format("{} {} {} {} {} {} {} {} {} {}", g.name(v), g.kind(v), op.compute.count(),
+    all += fmt::format("{} {} {} {} {} {} {} {} {} {} {}", g.name(v), g.kind(v), op.compute.count(),
                        op.persistent.count, op.temporary.count, static_cast<int>(op.phase),
                        static_cast<std::uint32_t>(op.forward), g.work(v).flops,
-                       g.work(v).traffic.count, op.group == no_group ? "" : g.group_name(op.group));
+                       g.work(v).traffic.count, to_text(g.work(v).precision),
+                       op.group == no_group ? "" : g.group_name(op.group));
     for (std::size_t k = 0; k < g.device_kinds().size(); ++k)
       all += fmt::format(" {}", g.compute(v, k).value_or(Duration{-1}).count());
     for (const TensorId t : g.outputs(v))

@@ -5,28 +5,18 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "tests/shared_data.h"
-#include "tests/this_build.h"
-#include "traces/format/compressed_file.h"
+#include "tests/traces/import/recordings.h"
 #include "traces/format/trace_file.h"
 #include "traces/import/pytorch/join.h"
-#include "traces/import/pytorch/pytorch.h"
 
 using namespace baechi;
 using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 namespace {
-
-Trace imported(const std::filesystem::path& execution, TextFile* kineto = nullptr,
-               pytorch::Settings settings = {}) {
-  TextFile calls(execution.string());
-  return pytorch::import_step(calls, kineto, settings);
-}
-
-const std::filesystem::path recordings =
-    std::filesystem::path(source_dir()) / "tests" / "recordings";
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
   for (std::size_t at = text.find(what); at != std::string::npos;
@@ -57,11 +47,6 @@ std::set<std::string> edges(const OpGraph& graph) {
   return all;
 }
 
-bool noted(const Trace& trace, std::string_view text) {
-  return std::ranges::any_of(
-      trace.notes, [&](const std::string& note) { return note.find(text) != std::string::npos; });
-}
-
 /// The graph without what the program alone, or the file alone, says: name, source, batch.
 std::string graph_text(Trace trace) {
   trace.name = trace.source = "";
@@ -69,9 +54,11 @@ std::string graph_text(Trace trace) {
   return trace_json(trace);
 }
 
-Trace layer(const std::string& kineto_text, pytorch::Settings settings = {}) {
+/// The layer by hand, with updates as soon as their gradients are there.
+Trace layer(const std::string& kineto_text,
+            pytorch::Settings settings = {.optimizer = pytorch::UpdateOrder::as_ready}) {
   TextFile kineto("layer.kineto.json", kineto_text);
-  return imported(recordings / "layer.et.json", &kineto, settings);
+  return imported(recordings() / "layer.et.json", &kineto, settings);
 }
 
 const char* const three_models[][2] = {{"resnet50", "resnet50_train_b4"},
@@ -82,27 +69,8 @@ Trace committed(const std::string& name) {
   return read_trace(source_dir() + "/traces/data/" + name + ".trace.json.zst");
 }
 
-/// The profiler's raw events of a recording, as a Kineto trace that has the same.
-std::string kineto_of_events(const std::string& lines) {
-  nlohmann::json events = nlohmann::json::array();
-  std::size_t begin = 0;
-  while (begin < lines.size()) {
-    const std::size_t end = std::min(lines.find('\n', begin), lines.size());
-    const auto e = nlohmann::json::parse(lines.substr(begin, end - begin));
-    begin = end + 1;
-    nlohmann::json event{{"name", e["name"]}, {"ts", e["ts"]}, {"pid", 1}, {"tid", e["tid"]}};
-    if (e.contains("corr")) {
-      event.update({{"ph", "X"},
-                    {"cat", "cpu_op"},
-                    {"dur", e["dur"]},
-                    {"args", {{"Record function id", e["corr"]}}}});
-    } else {
-      event.update({{"ph", "i"}, {"args", {{"Bytes", e["bytes"]}, {"Device Type", 0}}}});
-    }
-    events.push_back(std::move(event));
-  }
-  return nlohmann::json{{"traceEvents", events}}.dump();
-}
+/// How the committed traces were made.
+constexpr pytorch::Settings as_committed{.optimizer = pytorch::UpdateOrder::as_ready};
 
 }  // namespace
 
@@ -116,7 +84,7 @@ TEST_SUITE("recordings") {
   //       (b)
   //        \--------------------------------------------------------------> linear_1_grad
   TEST_CASE("a training step on a GPU is the graph that its calls say") {
-    const Trace trace = layer(read_file((recordings / "layer.kineto.json").string()));
+    const Trace trace = layer(read_file((recordings() / "layer.kineto.json").string()));
     const OpGraph& g = trace.graph;
     CHECK(names(g) == std::set<std::string>{"input_1", "linear_1", "relu_1", "sum_1",
                                             "relu_1_grad_ones_like", "relu_1_grad", "linear_1_grad",
@@ -160,8 +128,34 @@ TEST_SUITE("recordings") {
     CHECK(trace.coverage.with_time == 0);           // is read_trace()'s to fill
   }
 
+  // As above, with the barrier that linear_1_grad_2 ends: what linear_1_grad waits for, it waits
+  // for, too. Gradients stay until the ops that follow all updates.
+  TEST_CASE("updates wait for the backward pass, and gradients stay until all are done") {
+    const Trace trace = layer(read_file((recordings() / "layer.kineto.json").string()), {});
+    const OpGraph& g = trace.graph;
+    CHECK(g.num_ops() == 10 + 3);
+    std::set<std::string> controls, data;
+    for (const EdgeId e : g.edges()) {
+      const std::string edge =
+          fmt::format("{} -> {}", g.name(g.edge(e).src), g.name(g.edge(e).dst));
+      (g.tensor(g.edge(e).tensor).control ? controls : data).insert(edge);
+    }
+    CHECK(controls == std::set<std::string>{"linear_1_grad_2 -> backward_end",
+                                            "backward_end -> linear_1_update",
+                                            "backward_end -> linear_1_update_2",
+                                            "linear_1_update -> linear_1_zero_grad",
+                                            "linear_1_update_2 -> linear_1_zero_grad_2"});
+    CHECK(data.size() == 11 + 2);
+    CHECK(data.contains("linear_1_grad -> linear_1_zero_grad"));
+    CHECK(data.contains("linear_1_grad_2 -> linear_1_zero_grad_2"));
+    CHECK(g.members(GroupId{1}).size() == 3 + 2);  // on the device of the update
+    for (const char* update : {"linear_1_update", "linear_1_update_2"})
+      for (const char* zero : {"linear_1_zero_grad", "linear_1_zero_grad_2"})
+        CHECK(op(g, update) < op(g, zero));
+  }
+
   TEST_CASE("a recording joins by any of its keys, and says by which") {
-    const std::string text = read_file((recordings / "layer.kineto.json").string());
+    const std::string text = read_file((recordings() / "layer.kineto.json").string());
     const std::string whole = graph_text(layer(text));
     const std::string no_number = replaced(text, "Record function id", "x");
     CHECK(graph_text(layer(no_number)) == whole);
@@ -187,15 +181,16 @@ TEST_SUITE("recordings") {
   }
 
   TEST_CASE("without a Kineto trace a step has all but its times") {
-    const Trace trace = imported(recordings / "layer.et.json");
-    const Trace timed = layer(read_file((recordings / "layer.kineto.json").string()));
+    const Trace trace = imported(recordings() / "layer.et.json", nullptr,
+                                 {.optimizer = pytorch::UpdateOrder::as_ready});
+    const Trace timed = layer(read_file((recordings() / "layer.kineto.json").string()));
     CHECK(edges(trace.graph) == edges(timed.graph));
     CHECK(coverage(trace.graph).with_time == 0);
     CHECK(noted(trace, "no times: the Kineto trace of the same run is option kineto"));
   }
 
   TEST_CASE("without the optimizer gradients stay, and weights are told by their arguments") {
-    const std::string text = replaced(read_file((recordings / "layer.et.json").string()),
+    const std::string text = replaced(read_file((recordings() / "layer.et.json").string()),
                                       "Optimizer.step#SGD.step", "my own update");
     TextFile calls("e.json", text);
     const OpGraph g = pytorch::import_step(calls, nullptr, {}).graph;
@@ -206,10 +201,13 @@ TEST_SUITE("recordings") {
   }
 
   TEST_CASE("who stays with a parameter is an option") {
-    const std::string text = read_file((recordings / "layer.kineto.json").string());
-    CHECK(layer(text, {.colocate = pytorch::Colocate::updates}).graph.members(GroupId{1}).size() ==
-          3);
-    const Trace forward = layer(text, {.colocate = pytorch::Colocate::forward});
+    const std::string text = read_file((recordings() / "layer.kineto.json").string());
+    CHECK(layer(text, {.colocate = pytorch::Colocate::updates,
+                       .optimizer = pytorch::UpdateOrder::as_ready})
+              .graph.members(GroupId{1})
+              .size() == 3);
+    const Trace forward = layer(text, {.colocate = pytorch::Colocate::forward,
+                                       .optimizer = pytorch::UpdateOrder::as_ready});
     CHECK(forward.graph.num_groups() == 2);  // linear_1 with gradients and updates; relu_1 with its
     CHECK(forward.graph.members(forward.graph.op(op(forward.graph, "linear_1")).group).size() == 5);
   }
@@ -237,21 +235,21 @@ TEST_SUITE("recordings") {
 
   TEST_CASE("a Kineto trace alone is answered with what is missing") {
     CHECK_THROWS_WITH_AS(
-        read_trace((recordings / "layer.kineto.json").string()),
+        read_trace((recordings() / "layer.kineto.json").string()),
         doctest::Contains("it has times but no tensors; give the execution trace of the same run"),
         InputError);
   }
 
-  // The three were converted by a program of its own, in Python, that read the raw events.
+  // The three were converted by a program of its own, in Python, that read the raw events and
+  // lets updates run as soon as they can.
   TEST_CASE("recorded steps give the committed traces, byte for byte, from raw events") {
     const auto data = shared_data();
     if (!data) return;
     for (const auto& [model, trace] : three_models) {
       CAPTURE(model);
-      const auto folder = *data / "traces" / "recorded";
-      TextFile kineto("k",
-                      kineto_of_events(read_file((folder / model).string() + ".events.jsonl.zst")));
-      const Trace ours = imported((folder / model).string() + ".eg.json.zst", &kineto);
+      const std::string path = (*data / "traces" / "recorded" / model).string();
+      TextFile kineto("k", kineto_of_events(events_of(read_file(path + ".events.jsonl.zst"))));
+      const Trace ours = imported(path + ".eg.json.zst", &kineto, as_committed);
       CHECK_MESSAGE((graph_text(ours) == graph_text(committed(trace))), model);
       CHECK(ours.batch == committed(trace).batch);
       CHECK(noted(ours, "joined by Record function id"));
@@ -265,10 +263,10 @@ TEST_SUITE("recordings") {
       CAPTURE(model);
       const auto folder = *data / "traces" / "recorded";
       TextFile kineto((folder / model).string() + ".profiler.json.zst");
-      const Trace ours = imported((folder / model).string() + ".eg.json.zst", &kineto);
+      const Trace ours =
+          imported((folder / model).string() + ".eg.json.zst", &kineto, as_committed);
       CHECK(noted(ours, "joined by order of names"));
-      Trace theirs = committed(trace);
-      auto text = nlohmann::ordered_json::parse(graph_text(theirs));
+      auto text = nlohmann::ordered_json::parse(graph_text(committed(trace)));
       for (auto& entry : text["ops"]) entry["temporary_bytes"] = 0;
       CHECK_MESSAGE((nlohmann::ordered_json::parse(graph_text(ours)) == text), model);
     }
@@ -329,7 +327,8 @@ TEST_SUITE("recordings") {
     CHECK(kinds["linear"] == 21);
     CHECK(kinds["mm"] == 2 * 21 - 1);  // no gradient for the samples
     CHECK(kinds["sgd_update"] == 42);
-    CHECK(persistent == Bytes{21L * (1024 * 1024 + 1024) * 4});
+    // Weights, and their gradients: memory from before the step, which the step fills with zeros.
+    CHECK(persistent == Bytes{2 * 21L * (1024 * 1024 + 1024) * 4});
 
     const Trace add =
         pair("hta/benchmark_simple_add_et.json.gz", "hta/benchmark_simple_add_trace.json.gz");
@@ -348,10 +347,11 @@ TEST_SUITE("recordings") {
     const auto file = *data / "traces/public/param/resnet_1gpu_et.1.0.3-chakra.json.gz";
     const Trace last = imported(file);
     CHECK(noted(last, "step 3 of 3 in the recording: ProfilerStep#6"));
-    // 26,560 running means and variances of 4 B each; 20,384 B are DDP's buckets of gradients.
+    // 2 x 26,560 running means and variances of 4 B each, 53 counts of batches of 8 B; 20,384 B are
+    // DDP's buckets of gradients.
     CHECK(noted(last,
                 "161 parameters of 102228128 bytes, optimizer state of 102228128, statistics "
-                "and frozen weights of 232864"));
+                "and frozen weights of 233288"));
     CHECK(noted(last, "7 collectives"));
     std::map<std::string, std::size_t> kinds;
     for (const OpId v : last.graph.ops()) ++kinds[std::string(last.graph.kind(v))];

@@ -83,9 +83,9 @@ std::int64_t read_classes(Options& options) {
 }
 
 ValueId conv2d(Model& model, std::string_view name, ValueId x, const Conv2d& o) {
-  Layer l = layer(model, LayerKind::conv2d, name, {{x}});
+  Layer l = layer(model, o.groups > 1 ? LayerKind::grouped_conv2d : LayerKind::conv2d, name, {{x}});
   const Value in = model.value(x);
-  const std::int64_t channels = in.shape[1];
+  const std::int64_t channels = in.shape[1] / o.groups;  // that one filter sees
   const Shape out{in.shape[0], o.filters, extent(in.shape[2], o.kernel.height, o.stride, o.padding),
                   extent(in.shape[3], o.kernel.width, o.stride, o.padding)};
   const auto scope = model.scope(name);
@@ -138,6 +138,31 @@ ValueId relu(Model& model, std::string_view name, ValueId x) {
   l.input_gradient.traffic += in.size();
   l.saved = {y};
   l.in_place = true;
+  model.add(std::move(l));
+  return y;
+}
+
+ValueId sigmoid(Model& model, std::string_view name, ValueId x) {
+  Layer l = layer(model, LayerKind::sigmoid, name, {{x}});
+  const Value in = model.value(x);
+  const ValueId y = model.output(l, in.shape);
+  work_per_element(l, in.size(), in.size(), 4 * elements(in.shape));
+  l.input_gradient.traffic += in.size();
+  l.saved = {y};
+  model.add(std::move(l));
+  return y;
+}
+
+ValueId scale_channels(Model& model, std::string_view name, ValueId x, ValueId factors) {
+  Layer l = layer(model, LayerKind::scale_channels, name, {{x, factors}});
+  const Value in = model.value(x);
+  const Bytes each = model.value(factors).size();
+  const ValueId y = model.output(l, in.shape);
+  const std::int64_t n = elements(in.shape);
+  l.forward = elementwise(n, 2 * in.size() + each);
+  // dx = dy f; df = the sum of dy x over a channel.
+  l.input_gradient = elementwise(3 * n, 4 * in.size() + 2 * each);
+  l.saved = {x, factors};
   model.add(std::move(l));
   return y;
 }

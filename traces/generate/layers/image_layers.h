@@ -35,6 +35,7 @@ struct Conv2d {
   std::int64_t stride = 1;
   Padding padding = valid;
   bool bias = false;
+  std::int64_t groups = 1;  ///< each group of filters sees one group of channels
 };
 ValueId conv2d(Model& model, std::string_view name, ValueId x, const Conv2d& options);
 
@@ -45,6 +46,9 @@ struct BatchNorm {
 ValueId batch_norm(Model& model, std::string_view name, ValueId x, BatchNorm options = {});
 
 ValueId relu(Model& model, std::string_view name, ValueId x);
+ValueId sigmoid(Model& model, std::string_view name, ValueId x);
+/// Image x [N, C, H, W] times `factors` [N, C].
+ValueId scale_channels(Model& model, std::string_view name, ValueId x, ValueId factors);
 
 struct Pool {
   Kernel kernel = 2;

@@ -155,6 +155,12 @@ ValueId first_step(Model& model, std::string_view name, ValueId x) {
   return moved(model, layer(model, LayerKind::first_step, name, {{x}}), std::move(shape));
 }
 
+ValueId gather_steps(Model& model, std::string_view name, ValueId x, std::int64_t steps) {
+  Shape shape = model.value(x).shape;
+  shape[1] = steps;
+  return moved(model, layer(model, LayerKind::gather_steps, name, {{x}}), std::move(shape));
+}
+
 ValueId concat_features(Model& model, std::string_view name, std::span<const ValueId> parts) {
   Shape shape = model.value(parts[0]).shape;
   shape.back() = 0;
@@ -295,6 +301,27 @@ ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weig
 ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId table, bool bias) {
   return product(model, layer(model, LayerKind::dense, name, {{x}}), table,
                  model.variable(table).shape[0], bias);
+}
+
+namespace {
+
+ValueId all_reduce(Model& model, std::string_view name, ValueId x, std::int64_t ranks,
+                   bool forward) {
+  if (ranks == 1) return x;
+  Layer l = layer(model, LayerKind::all_reduce, name, {{x}});
+  l.ranks = ranks;
+  l.sums_forward = forward;
+  return finish(model, std::move(l), model.value(x).shape);
+}
+
+}  // namespace
+
+ValueId sum_of_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks) {
+  return all_reduce(model, name, x, ranks, true);
+}
+
+ValueId split_to_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks) {
+  return all_reduce(model, name, x, ranks, false);
 }
 
 ValueId layer_norm(Model& model, std::string_view name, ValueId x) {

@@ -29,6 +29,8 @@ std::vector<ValueId> unstack(Model& model, std::string_view name, ValueId x);
 ValueId stack(Model& model, std::string_view name, std::span<const ValueId> steps);
 /// Step 0 of a sequence.
 ValueId first_step(Model& model, std::string_view name, ValueId x);
+/// Some steps of a sequence, as many of each sample: [N, T, ...] becomes [N, steps, ...].
+ValueId gather_steps(Model& model, std::string_view name, ValueId x, std::int64_t steps);
 
 /// Joins values along the features; first_features() takes the first `features` of one.
 ValueId concat_features(Model& model, std::string_view name, std::span<const ValueId> parts);
@@ -75,6 +77,13 @@ ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weig
 /// Logits of words: x times the transpose of their embeddings `table` [words, features].
 ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId table,
                     bool bias = false);
+
+/// Tensor parallelism (Megatron-LM, Shoeybi et al. 2019): a model is what one of `ranks` equal
+/// ranks computes. sum_of_ranks() adds up the ranks' values, and passes gradients on;
+/// split_to_ranks() passes values on, and adds up their gradients. With one rank both return x. Not
+/// inside a module.
+ValueId sum_of_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
+ValueId split_to_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
 
 ValueId layer_norm(Model& model, std::string_view name, ValueId x);
 ValueId rms_norm(Model& model, std::string_view name, ValueId x);

@@ -7,7 +7,8 @@ namespace {
 
 struct Bert {
   std::int64_t batch = 0, length = 0, layers = 0, hidden = 0, heads = 0, words = 0;
-  bool pretraining = true;
+  std::int64_t masked = 0;  ///< words of a sample to predict; 0: all, ungathered
+  bool pretraining = true, answers = false;
 };
 
 ValueId encoder_layer(Model& model, const Bert& s, ValueId x) {
@@ -27,13 +28,14 @@ ValueId encoder_layer(Model& model, const Bert& s, ValueId x) {
   return layer_norm(model, "layer_norm", add(model, "residual", z, y));
 }
 
-/// Logits for the word of every token, and for whether the second sentence follows the first. The
-/// projection to words uses their embeddings and a bias of its own.
+/// Logits for the word of every token, or of the masked ones, and for whether the second sentence
+/// follows the first. The projection to words uses their embeddings and a bias of its own.
 void pretraining_heads(Model& model, const Bert& s, ValueId tokens, ValueId pooled,
                        VariableId table) {
   ValueId words{}, next{};
   {
     const auto module = model.module("cls/predictions", "BertLMPredictionHead");
+    if (s.masked > 0) tokens = gather_steps(model, "gather", tokens, s.masked);
     const ValueId x = gelu(model, "gelu", dense(model, "transform", tokens, s.hidden));
     words = tied_logits(model, "decoder", layer_norm(model, "layer_norm", x), table, true);
   }
@@ -41,13 +43,21 @@ void pretraining_heads(Model& model, const Bert& s, ValueId tokens, ValueId pool
     const auto module = model.module("cls/seq_relationship", "Linear");
     next = dense(model, "classifier", pooled, 2);
   }
-  loss(model, "masked_lm_loss", words, model.input("masked_words", {s.batch, s.length}));
+  const std::int64_t predicted = s.masked > 0 ? s.masked : s.length;
+  loss(model, "masked_lm_loss", words, model.input("masked_words", {s.batch, predicted}));
   loss(model, "next_sentence_loss", next, model.input("follows", {s.batch}));
 }
 
+/// Logits for where the answer to a question begins and ends, among the tokens (SQuAD).
+void answer_head(Model& model, const Bert& s, ValueId tokens) {
+  const auto module = model.module("qa_outputs", "Linear");
+  const ValueId logits = dense(model, "classifier", tokens, 2);
+  loss(model, "answer_loss", logits, model.input("answers", {s.batch, 2}));
+}
+
 /// Source: Devlin et al., "BERT", 2018, section 3 and appendix A.2, and its released code: 512
-/// positions, two kinds of segments, a pooler over the first token. Differs: all words are
-/// predicted, not 15 % of them, since the step does not gather these.
+/// positions, two kinds of segments, a pooler over the first token. Differs, unless `masked` is
+/// given: all words are predicted, not 15 % of them, since the step does not gather these.
 Model bert(const Bert& s, std::string_view size) {
   Model model(fmt::format("bert-{}-l{}", size, s.length), s.batch);
   const Shape tokens{s.batch, s.length};
@@ -71,6 +81,10 @@ Model bert(const Bert& s, std::string_view size) {
     const auto layer = model.scope(fmt::format("encoder/layer_{}", i));
     x = encoder_layer(model, s, x);
   }
+  if (s.answers) {
+    answer_head(model, s, x);
+    return model;
+  }
   {
     const auto module = model.module("pooler", "BertPooler");
     pooled = tanh(model, "tanh", dense(model, "dense", first_step(model, "first", x), s.hidden));
@@ -92,7 +106,14 @@ Trace make_bert(Options& options) {
   s.pretraining = options.get("pretraining_heads", true,
                               "predict words and whether sentences follow each other: what "
                               "training needs; without, the encoder and pooler alone");
-  if (!s.pretraining && e.training)
+  s.masked = options.get("masked", std::int64_t{0},
+                         "words of a sample that are predicted, 20 of 128 or 80 of 512 in the "
+                         "published training; 0: all");
+  if (s.masked > s.length) options.mistake("masked", "more than 'length'");
+  s.answers = options.get("answers", false,
+                          "fine-tuning: a head that finds the answer to a question (SQuAD), in "
+                          "place of the pooler and the pretraining heads");
+  if (!s.pretraining && !s.answers && e.training)
     options.mistake("pretraining_heads", "are what is trained: needed unless training is off");
   limit_work(options, s.batch, s.length, s.hidden, s.words);
   options.finish();

@@ -59,7 +59,8 @@ void Tracer::add_op(const Call& call, std::size_t root) {
   op.phase = flow_.roots[root].second;
   op.root = root;
   op.calls = {&call};
-  flow_.collectives += call.name == "record_param_comms" ? 1U : 0U;
+  op.collective = call.name == "record_param_comms";
+  flow_.collectives += op.collective ? 1U : 0U;
   flow_.triton += call.is_triton ? 1U : 0U;
   flow_.ops.push_back(&op);
   flow_.op_of_call[call.index] = &op;
@@ -96,9 +97,7 @@ void Tracer::read(const Call& call, const Argument& argument, const TensorView& 
   op->touched.push_back(&storage);
   for (Contents* c : found)
     if (c->producer != op) add_once(op->reads, c);
-  const bool overwritten = argument.mutated && (call.name == "zero_" || call.name == "fill_" ||
-                                                call.name == "_foreach_zero_");
-  if (storage.external && found.empty() && !overwritten) {
+  if (storage.external && found.empty()) {
     op->external.push_back(&storage);
     op->role.push_back(argument.mutated ? "written" : argument.name);
   }
@@ -218,13 +217,24 @@ std::vector<RecordedOp*> drop_unread(Dataflow& flow) {
       c->readers.push_back(op);
       ++readers[c->producer];
     }
+  // A change of memory that stood before the step is seen after it, a collective by other
+  // processes.
+  const auto is_kept = [&](const RecordedOp* op) {
+    return op->phase == last || op->collective ||
+           std::ranges::any_of(op->written, [](const Storage* s) { return s->external; });
+  };
   std::vector<RecordedOp*> dropped;
-  for (RecordedOp* op : flow.ops)
-    if (op->phase != last && readers[op] == 0) dropped.push_back(op);
+  for (RecordedOp* op : flow.ops) {
+    if (readers[op] > 0) continue;
+    op->side_effect = op->phase != last && is_kept(op);
+    if (!is_kept(op)) dropped.push_back(op);
+  }
   for (std::size_t i = 0; i < dropped.size(); ++i)
     for (Contents* c : dropped[i]->reads) {
       std::erase(c->readers, dropped[i]);
-      if (--readers[c->producer] == 0 && c->producer->phase != last) dropped.push_back(c->producer);
+      if (--readers[c->producer] > 0) continue;
+      c->producer->side_effect = c->producer->phase != last && is_kept(c->producer);
+      if (!is_kept(c->producer)) dropped.push_back(c->producer);
     }
   std::vector<RecordedOp*> sorted = dropped;
   std::ranges::sort(sorted);

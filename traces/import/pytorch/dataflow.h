@@ -28,6 +28,7 @@ struct Contents {
 struct Storage {
   std::int64_t bytes = 0;
   bool external = false;  ///< existed before the step: parameter, optimizer state, buffer, input
+  bool state = false;     ///< existed before the step and is in some op's persistent bytes
   std::vector<std::int64_t> shape;  ///< external storages only: shape of the first tensor read
   std::string role;                 ///< argument name in the first call whose schema has names
   Contents* contents = nullptr;     ///< the latest write of the whole storage; null before it
@@ -43,18 +44,21 @@ struct RecordedOp {
   std::vector<const Call*> calls;  ///< empty for an input of the step
   std::size_t root = 0;            ///< index into Dataflow::roots
   std::vector<Contents*> reads, writes;
-  std::vector<Storage*> external;   ///< storages it reads as they were before the step
-  std::vector<std::string> role;    ///< [external] argument name in the op's schema
-  std::vector<Storage*> written;    ///< all storages it writes
-  std::vector<Storage*> touched;    ///< all storages it uses
-  std::vector<Storage*> results;    ///< storages of the tensors it gives back
-  RecordedOp* forward = nullptr;    ///< backward ops only: the forward op it differentiates
-  RecordedOp* owner = nullptr;      ///< updates only: the op that holds the parameter
+  std::vector<Storage*> external;  ///< storages it reads as they were before the step
+  std::vector<std::string> role;   ///< [external] argument name in the op's schema
+  std::vector<Storage*> written;   ///< all storages it writes
+  std::vector<Storage*> touched;   ///< all storages it uses
+  std::vector<Storage*> results;   ///< storages of the tensors it gives back
+  RecordedOp* forward = nullptr;   ///< backward ops only: the forward op it differentiates
+  RecordedOp* owner = nullptr;     ///< updates only: the op that holds the parameter
+  bool collective = false;
+  bool side_effect = false;         ///< nobody reads its results, but it changes what stays
   bool differentiates = false;      ///< backward ops only: autograd's number names a forward call
   std::int64_t persistent = 0;      ///< bytes
   std::vector<RecordedOp*> labels;  ///< ops whose names are its colocation labels
-  std::vector<RecordedOp*> updates_after;  ///< updates that wait for this op
-  std::size_t position = 0;                ///< index among the ops of the graph
+  std::vector<RecordedOp*> before;  ///< ops that wait for this op, without data
+  std::int64_t scratch = 0;         ///< updates only: bytes that calls on lists of tensors left
+  std::size_t position = 0;         ///< index among the ops of the graph
 };
 
 /// A step's ops in the order of their calls, and the storages and outputs they share. Pointers to
@@ -83,7 +87,8 @@ std::vector<std::pair<Call*, Phase>> phases(const std::vector<Call*>& roots);
 Dataflow trace_dataflow(ExecutionTrace& trace, std::vector<std::pair<Call*, Phase>> roots);
 
 /// Fills Contents::readers and drops every op whose results no remaining op reads. Ops of the last
-/// phase are kept, since their results are the purpose of the step. Returns the dropped ops.
+/// phase are kept, since their results are the purpose of the step; so are collectives and what
+/// writes memory that stood before the step. Returns the dropped ops.
 std::vector<RecordedOp*> drop_unread(Dataflow& flow);
 
 }  // namespace baechi::pytorch

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "traces/format/json.h"
 #include "traces/import/pytorch/arguments.h"
@@ -237,32 +238,70 @@ bool is_frame_of_thread(const Call& call) {
   return call.name.starts_with("[pytorch|profiler|execution_");
 }
 
+/// A call whose parent is not in the file.
+struct Orphan {
+  Call* call;
+  std::int64_t parent;  // id of its node
+};
+
+/// Gives each orphan the innermost call of its thread that began before it and has calls after it,
+/// or none.
+void adopt(const std::vector<Orphan>& orphans, ExecutionTrace& trace) {
+  if (orphans.empty()) return;
+  std::vector<std::size_t> last(trace.calls.size());  // [calls] index of the last call in it
+  for (auto call = trace.calls.rbegin(); call != trace.calls.rend(); ++call) {
+    last[call->index] = std::max(last[call->index], call->index);
+    if (call->parent == nullptr) continue;
+    std::size_t& around = last[call->parent->index];
+    around = std::max(around, last[call->index]);
+  }
+  std::unordered_map<std::int64_t, Call*> before;  // by thread
+  auto orphan = orphans.begin();
+  for (Call& call : trace.calls) {
+    if (orphan != orphans.end() && orphan->call == &call) {
+      const auto found = before.find(call.thread);
+      Call* parent = found == before.end() ? nullptr : found->second;
+      while (parent != nullptr && last[parent->index] < call.index) parent = parent->parent;
+      call.parent = parent;
+      ++orphan;
+    }
+    before[call.thread] = &call;
+  }
+}
+
 void Reader::link(std::vector<Node>& nodes, ExecutionTrace& trace) {
   std::ranges::stable_sort(nodes, {}, [](const Node& n) { return n.call.id; });
   std::unordered_map<std::int64_t, Call*> by_id;
-  std::unordered_map<std::int64_t, std::size_t> frames;
-  std::vector<std::size_t> depth;
+  std::unordered_set<std::int64_t> frames;
+  std::vector<std::size_t> offset;  // [calls]
+  std::vector<Orphan> orphans;
   for (const Node& node : nodes)
-    if (is_frame_of_thread(node.call)) frames.emplace(node.id, node.offset);
+    if (is_frame_of_thread(node.call)) frames.insert(node.id);
   for (Node& node : nodes) {
     if (is_frame_of_thread(node.call)) continue;
-    const auto parent = by_id.find(node.parent);
-    std::size_t deep = 0;
-    if (parent != by_id.end()) {
-      node.call.parent = parent->second;
-      deep = depth[parent->second->index] + 1;
-      if (deep > deepest_call)
-        file_.mistake(node.offset, fmt::format("calls nested more than {} deep", deepest_call));
-    } else if (!frames.contains(node.parent)) {
-      file_.mistake(node.offset,
-                    fmt::format("'{}': no node with the id {}, its parent, begins before it",
-                                node.call.name.substr(0, 60), node.parent));
-    }
     node.call.index = trace.calls.size();
-    depth.push_back(deep);
+    offset.push_back(node.offset);
     Call& call = trace.calls.emplace_back(std::move(node.call));
+    if (const auto parent = by_id.find(node.parent); parent != by_id.end())
+      call.parent = parent->second;
+    else if (!frames.contains(node.parent))
+      orphans.push_back({&call, node.parent});
     if (!by_id.emplace(node.id, &call).second)
       file_.mistake(node.offset, fmt::format("two nodes have the id {}", node.id));
+  }
+  if (100 * orphans.size() > trace.calls.size())
+    for (const Orphan& orphan : orphans)
+      file_.mistake(offset[orphan.call->index],
+                    fmt::format("'{}': no node with the id {}, its parent, begins before it",
+                                orphan.call->name.substr(0, 60), orphan.parent));
+  adopt(orphans, trace);
+  trace.orphans = orphans.size();
+  std::vector<std::size_t> depth;
+  for (Call& call : trace.calls) {
+    depth.push_back(call.parent == nullptr ? 0 : depth[call.parent->index] + 1);
+    if (depth.back() > deepest_call)
+      file_.mistake(offset[call.index],
+                    fmt::format("calls nested more than {} deep", deepest_call));
     if (call.parent != nullptr) call.parent->children.push_back(&call);
   }
 }

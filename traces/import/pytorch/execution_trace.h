@@ -60,6 +60,7 @@ struct Call {
   bool is_given(const TensorView& t) const;  ///< whether some input has the storage of `t`
   /// Whether all results lie in storages of inputs, and the call writes none of these storages.
   bool is_view() const;
+  bool is_part() const { return to - from < 1.0; }
   bool is_autograd() const { return name.starts_with("autograd::"); }
   bool is_optimizer() const { return name.starts_with("Optimizer."); }
 };
@@ -69,6 +70,9 @@ struct ExecutionTrace {
   ExecutionTrace(ExecutionTrace&&) noexcept = default;  // calls point at calls
   std::string schema;                                   ///< "1.0.1", "1.1.1-chakra.0.0.4", ...
   std::deque<Call> calls;  ///< by id, so parents precede children; without frames of threads
+  /// Number of calls whose parent is not in the file, at most one in a hundred. Such a call is in
+  /// the innermost call of its thread that goes on after it.
+  std::size_t orphans = 0;
 };
 
 /// Throws InputError with every mistake by line and column.

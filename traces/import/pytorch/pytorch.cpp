@@ -1,12 +1,13 @@
 #include "traces/import/pytorch/pytorch.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "sim/enum_option.h"
 #include "traces/format/compressed_file.h"
-#include "traces/import/pytorch/join.h"
+#include "traces/import/pytorch/step_times.h"
+#include "traces/import/pytorch/steps.h"
+#include "traces/import/pytorch/work.h"
 
 namespace baechi::pytorch {
 namespace {
@@ -24,141 +25,6 @@ std::string name_of(const std::string& path) {
     if (name.size() > ending.size() && name.ends_with(ending))
       name.resize(name.size() - ending.size());
   return name;
-}
-
-/// The outermost calls inside the user's and the profiler's frames.
-std::vector<Call*> outermost(ExecutionTrace& trace) {
-  std::vector<bool> open(trace.calls.size());  // [calls] a frame with only frames around it
-  std::vector<Call*> found;
-  for (Call& call : trace.calls) {
-    if (call.parent != nullptr && !open[call.parent->index]) continue;
-    const bool frame = !call.is_operator && !call.is_triton && !call.is_autograd() &&
-                       !call.is_optimizer() && call.sequence < 0 &&
-                       call.name != "record_param_comms";
-    if (frame)
-      open[call.index] = true;
-    else
-      found.push_back(&call);
-  }
-  return found;
-}
-
-/// The outermost calls of one profiler step; `wanted` counts steps from 1, 0 is the last.
-std::vector<Call*> one_step(ExecutionTrace& trace, const std::string& path, std::int64_t wanted,
-                            Trace& result) {
-  std::vector<const Call*> steps;
-  for (const Call& call : trace.calls)
-    if (call.name.starts_with("ProfilerStep#")) steps.push_back(&call);
-  const auto n = static_cast<std::int64_t>(std::max<std::size_t>(1, steps.size()));
-  if (wanted > n)
-    throw InputError(fmt::format("{}: step {}: the recording has {} (told by ProfilerStep#...)",
-                                 path, wanted, n));
-  std::vector<Call*> calls = outermost(trace);
-  if (n == 1) return calls;
-  const auto k = static_cast<std::size_t>(wanted == 0 ? n : wanted);
-  const std::int64_t first = steps[k - 1]->id;
-  std::erase_if(calls, [&](const Call* c) {
-    return c->id < first || (k < steps.size() && c->id >= steps[k]->id);
-  });
-  result.notes.push_back(
-      fmt::format("step {} of {} in the recording: {}", k, n, steps[k - 1]->name));
-  return calls;
-}
-
-/// The times of a recording, and the ops' times and temporary bytes that follow from them.
-class Times {
- public:
-  Times() = default;
-  Times(const ExecutionTrace& trace, const std::string& path, TextFile& kineto)
-      : kineto_(read_kineto(kineto)),
-        join_(join(trace, kineto_, path, kineto.path())),
-        calls_(call_times(trace, kineto_, join_)) {}
-
-  bool known() const { return !calls_.empty(); }
-  bool on_gpu() const { return kineto_.device_events > 0; }
-  Duration compute(const RecordedOp& op) const;
-  bool measured(const RecordedOp& op) const;
-  std::int64_t temporary(const RecordedOp& op) const;
-  void note(const Dataflow& flow, std::size_t calls, Trace& trace) const;
-  const Kineto& kineto() const { return kineto_; }
-
- private:
-  Kineto kineto_;
-  Join join_;
-  std::vector<CallTime> calls_;
-};
-
-/// The time of the op's kernels if the recording has a GPU, else the time of its calls.
-Duration Times::compute(const RecordedOp& op) const {
-  Duration sum{};
-  if (!known()) return sum;
-  for (const Call* call : op.calls) {
-    const CallTime& t = calls_[call->index];
-    const auto whole = static_cast<double>((on_gpu() ? t.device : t.end - t.start).count());
-    sum += Duration{std::llround(whole * call->to) - std::llround(whole * call->from)};
-  }
-  return sum;
-}
-
-bool Times::measured(const RecordedOp& op) const {
-  return std::ranges::all_of(op.calls, [&](const Call* c) { return calls_[c->index].known; });
-}
-
-/// Temporary bytes: the peak of allocated bytes while the op runs, less the bytes allocated at its
-/// start, less the outputs that it allocated. 0 for a part of a call, where they are not known.
-std::int64_t Times::temporary(const RecordedOp& op) const {
-  if (!known() || op.calls.empty() || kineto_.memory.empty() || !measured(op)) return 0;
-  Duration end = calls_[op.calls.front()->index].end;
-  for (const Call* call : op.calls) {
-    if (call->to - call->from < 1.0) return 0;
-    end = std::max(end, calls_[call->index].end);
-  }
-  const CallTime& first = calls_[op.calls.front()->index];
-  auto event = std::ranges::lower_bound(kineto_.memory, first.start, {}, &MemoryEvent::at);
-  std::int64_t live = 0, peak = 0;
-  for (; event != kineto_.memory.end() && event->at <= end; ++event) {
-    if (event->on_device != on_gpu() || (event->at == first.start && event->line < first.line))
-      continue;
-    live += event->bytes;
-    peak = std::max(peak, live);
-  }
-  for (const Contents* c : op.writes)
-    if (!c->readers.empty() && !c->in_place) peak -= c->bytes;
-  return std::max<std::int64_t>(0, peak);
-}
-
-void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
-  if (!known()) {
-    trace.notes.emplace_back("no times: the Kineto trace of the same run is option kineto");
-    return;
-  }
-  std::string text =
-      fmt::format("times: {} of {} calls joined by {}", join_.matched, calls, join_.key);
-  if (join_.repeated > 1)
-    text += fmt::format(", of {} runs {}", join_.repeated,
-                        join_.numbers_agreed ? "the one with autograd's numbers" : "the last");
-  trace.notes.push_back(std::move(text));
-  std::size_t unmeasured = 0, on_host = 0, run = 0;
-  Duration sum{};
-  for (const RecordedOp* op : flow.ops) {
-    if (op->calls.empty()) continue;
-    ++run;
-    unmeasured += measured(*op) ? 0U : 1U;
-    sum += compute(*op);
-    on_host += compute(*op) == Duration{} ? 1U : 0U;
-  }
-  if (unmeasured > 0) trace.notes.push_back(fmt::format("{} ops have no time", unmeasured));
-  if (!on_gpu()) return;
-  Duration of_calls{};
-  for (const auto& [root, phase] : flow.roots) of_calls += calls_[root->index].device;
-  trace.notes.push_back(fmt::format(
-      "times on the GPU: {} of {} in the step's kernels and copies; {} of {} ops launched "
-      "none and take none",
-      to_text(sum), to_text(of_calls), on_host, run));
-  if (kineto_.launched_by_none > 0)
-    trace.notes.push_back(
-        fmt::format("{} of {} kernels and copies: no call is known to launch them",
-                    kineto_.launched_by_none, kineto_.device_events));
 }
 
 void note_state(const StepState& state, const Dataflow& flow, Trace& trace) {
@@ -187,21 +53,46 @@ void note_state(const StepState& state, const Dataflow& flow, Trace& trace) {
                     flow.triton));
 }
 
+/// Says how many ops were left out and how long they took: a warning if that is over 1 %.
+void note_dropped(const std::vector<RecordedOp*>& dropped, const Dataflow& flow, const Times& times,
+                  Trace& trace) {
+  if (dropped.empty()) return;
+  Duration left_out{}, kept{};
+  for (const RecordedOp* op : dropped) left_out += times.compute(*op);
+  for (const RecordedOp* op : flow.ops) kept += times.compute(*op);
+  const bool much = 100 * left_out > left_out + kept;
+  trace.notes.push_back(fmt::format("{}{} ops left out, whose results nobody reads: {} of {}",
+                                    much ? "warning: " : "", dropped.size(), to_text(left_out),
+                                    to_text(left_out + kept)));
+}
+
 /// The op's outputs that other ops read, with the results of its call first. If no op reads any,
-/// at the end of the step: all outputs of the op, or none if it is an update.
+/// at the end of the step: all outputs of the op but those in memory that stays, or none if it is
+/// an update.
 std::vector<const Contents*> outputs(const RecordedOp& op) {
   std::vector<const Contents*> found;
   for (const Contents* c : op.writes)
     if (!c->readers.empty()) found.push_back(c);
-  if (found.empty() && op.phase != Phase::update) found.assign(op.writes.begin(), op.writes.end());
+  if (found.empty() && op.phase != Phase::update)
+    for (const Contents* c : op.writes)
+      if (!c->storage->state) found.push_back(c);
   std::ranges::stable_partition(found, [&](const Contents* c) {
     return std::ranges::find(op.results, c->storage) != op.results.end();
   });
   return found;
 }
 
-OpGraph build(const Dataflow& flow, const Times& times, const std::string& path) {
+OpGraph build(const Dataflow& flow, const Times& times, const std::string& path,
+              UpdateOrder optimizer) {
   OpGraphBuilder builder;
+  // Python's variables hold what an update allocated until a later update, so that an update's
+  // memory is counted from the beginning of the optimizer's call.
+  const auto temporary = [&](const RecordedOp& op) -> std::int64_t {
+    if (op.calls.empty()) return 0;
+    const std::int64_t own = times.temporary(op, *op.calls.front());
+    if (op.phase != Phase::update || optimizer == UpdateOrder::as_ready) return own;
+    return std::max(own, times.temporary(op, *flow.roots[op.root].first));
+  };
   const auto id = [](const RecordedOp* op) {
     return static_cast<OpId>(static_cast<std::uint32_t>(op->position));
   };
@@ -210,19 +101,23 @@ OpGraph build(const Dataflow& flow, const Times& times, const std::string& path)
                     .kind = op->kind,
                     .compute = times.compute(*op),
                     .persistent = {op->persistent},
-                    .temporary = {times.temporary(*op)},
+                    .temporary = {temporary(*op)},
                     .phase = op->phase});
+  for (const RecordedOp* op : flow.ops)
+    for (const Call* call : op->calls)
+      if (!times.known()) builder.add_kernel(id(op), work_of(*call));
   for (const RecordedOp* op : flow.ops) {
     for (const RecordedOp* label : op->labels) builder.colocate(id(op), label->name);
     if (op->phase == Phase::backward && op->forward != nullptr)
       builder.set_forward(id(op), id(op->forward));
     for (const Contents* c : outputs(*op)) {
-      const TensorId tensor = builder.add_tensor(id(op), {c->bytes});
+      const bool stays = c->storage != nullptr && c->storage->state;
+      const TensorId tensor = builder.add_tensor(id(op), {c->bytes}, stays);
       for (const RecordedOp* reader : c->readers) builder.add_edge(tensor, id(reader));
     }
   }
   for (const RecordedOp* op : flow.ops)
-    for (const RecordedOp* update : op->updates_after) builder.add_control(id(op), id(update));
+    for (const RecordedOp* next : op->before) builder.add_control(id(op), id(next));
   return build_graph(std::move(builder), path);
 }
 
@@ -246,7 +141,7 @@ Trace import_step(TextFile& execution, TextFile* kineto, const Settings& setting
         fmt::format(", times of {}", !times.on_gpu()                 ? "a CPU"
                                      : times.kineto().device.empty() ? "a GPU"
                                                                      : times.kineto().device);
-  const auto roots = one_step(calls, path, settings.step, trace);
+  const auto roots = one_step(calls, path, settings.step, trace.notes);
   Dataflow flow = trace_dataflow(calls, phases(roots));
   join_updates(flow);
   const std::vector<RecordedOp*> dropped = drop_unread(flow);
@@ -255,16 +150,17 @@ Trace import_step(TextFile& execution, TextFile* kineto, const Settings& setting
   name_ops(flow);
   order_updates(state);
   colocate(flow, state, settings.colocate);
+  if (settings.optimizer == UpdateOrder::after_backward) update_after_backward(flow);
+  trace.times_elsewhere = !times.known();
   trace.batch = settings.batch != 0 ? settings.batch : state.batch;
   times.note(flow, recorded, trace);
   note_state(state, flow, trace);
-  if (!dropped.empty()) {
-    Duration sum{};
-    for (const RecordedOp* op : dropped) sum += times.compute(*op);
-    trace.notes.push_back(fmt::format("{} ops left out, whose results nobody reads: {}",
-                                      dropped.size(), to_text(sum)));
-  }
-  trace.graph = build(flow, times, path);
+  note_dropped(dropped, flow, times, trace);
+  if (calls.orphans > 0)
+    trace.notes.push_back(fmt::format(
+        "{} calls name a parent that is not in the file: they count to the call around them",
+        calls.orphans));
+  trace.graph = build(flow, times, path, settings.optimizer);
   return trace;
 }
 
@@ -285,8 +181,13 @@ Trace read_pytorch(TextFile& file, Options& options) {
                 "who stays with the op that holds a parameter: all its readers and its update; "
                 "its update alone; "
                 "its readers, its update, and each backward op with its forward op");
-  settings.step = options.get("step", std::int64_t{0},
-                              "which of several steps (ProfilerStep#...), from 1; 0: the last");
+  settings.optimizer =
+      read_enum(options, "optimizer", pytorch::UpdateOrder::after_backward,
+                "when updates run: after the backward pass, with all gradients kept until the "
+                "optimizer is done; or each as soon as its gradient is there");
+  settings.step =
+      options.get("step", std::int64_t{0},
+                  "which of several steps (ProfilerStep#...), from 1; 0: the last whole one");
   settings.batch = options.get("batch", std::int64_t{0},
                                "samples per step; 0: the first side of the first input");
   if (path.empty()) return pytorch::import_step(file, nullptr, settings);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "traces/import/pytorch/optimizer_step.h"
 #include "traces/import/pytorch/training_state.h"
 #include "traces/importer.h"
 
@@ -10,7 +11,8 @@ namespace baechi::pytorch {
 
 struct Settings {
   Colocate colocate = Colocate::readers;
-  std::int64_t step = 0;   ///< which step of the recording, from 1; 0: the last
+  UpdateOrder optimizer = UpdateOrder::after_backward;
+  std::int64_t step = 0;   ///< which step of the recording, from 1; 0: the last whole one
   std::int64_t batch = 0;  ///< samples per step; 0: the first dimension of the first input
 };
 

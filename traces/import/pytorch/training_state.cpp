@@ -134,6 +134,8 @@ void join_updates(Dataflow& flow) {
   for (RecordedOp* op : updates) {
     RecordedOp& chain = *chain_of.at(op);
     chain.calls.insert(chain.calls.end(), op->calls.begin(), op->calls.end());
+    for (const Contents* c : op->writes)
+      if (op->calls.front()->is_part() && !c->in_place) chain.scratch += c->bytes;
     for (Contents* c : op->reads) {
       const auto from = chain_of.find(c->producer);
       if ((from == chain_of.end() || from->second != &chain) && !contains(chain.reads, c))
@@ -179,6 +181,7 @@ StepState place_state(Dataflow& flow) {
       RecordedOp* owner = use.readers.front();
       if (update->owner == nullptr) update->owner = owner;
       owner->persistent += weight->bytes;
+      weight->state = true;
       state.parameter_bytes += weight->bytes;
       std::vector<RecordedOp*> readers = use.readers;
       std::erase(readers, update);
@@ -188,6 +191,7 @@ StepState place_state(Dataflow& flow) {
     for (Storage* kept : update->external) {
       if (!placed.insert(kept).second) continue;
       owner->persistent += kept->bytes;
+      kept->state = true;
       state.optimizer_bytes += kept->bytes;
     }
   }
@@ -196,6 +200,7 @@ StepState place_state(Dataflow& flow) {
     if (placed.contains(use.storage)) continue;
     if (use.stays) {
       use.readers.front()->persistent += use.storage->bytes;
+      use.storage->state = true;
       state.other_bytes += use.storage->bytes;
       continue;
     }
@@ -272,8 +277,11 @@ void link_forward(Dataflow& flow) {
 
 void name_ops(Dataflow& flow) {
   std::unordered_map<std::string, std::size_t> count;
-  for (RecordedOp* op : flow.ops)
-    if (op->phase == Phase::forward) op->name = fmt::format("{}_{}", op->kind, ++count[op->kind]);
+  // Ops that change what stays, such as a count of batches, are counted after the others.
+  for (const bool side_effect : {false, true})
+    for (RecordedOp* op : flow.ops)
+      if (op->phase == Phase::forward && op->side_effect == side_effect)
+        op->name = fmt::format("{}_{}", op->kind, ++count[op->kind]);
   for (RecordedOp* op : flow.ops) {
     if (op->phase == Phase::forward) continue;
     const RecordedOp* of = op->owner != nullptr ? op->owner : op->forward;
@@ -294,7 +302,7 @@ void order_updates(const StepState& state) {
     add_ancestors(p.update, first, known);
     for (auto reader = p.readers.rbegin(); reader != p.readers.rend(); ++reader) {
       if (known.contains(*reader) || (*reader)->position >= p.update->position) continue;
-      (*reader)->updates_after.push_back(p.update);
+      (*reader)->before.push_back(p.update);
       add_ancestors(*reader, first, known);
     }
   }

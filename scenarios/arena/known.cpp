@@ -1,0 +1,135 @@
+#include "scenarios/arena/known.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "scenarios/read/paths.h"
+#include "scenarios/results/tables.h"
+#include "sim/error.h"
+#include "sim/file_aside.h"
+
+namespace baechi {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t most_bytes = std::size_t{64} << 20U;
+
+Json value_json(const std::optional<Duration>& value) {
+  return value ? Json(value->count()) : Json();
+}
+
+std::optional<Duration> value_of(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  return Duration{json.get<std::int64_t>()};
+}
+
+/// "gnmt_20.2.v1, memory 300 MiB, link nvlink2": the scenario, and what it sweeps.
+std::string instance_name(const Results& results, const RunResult& row) {
+  std::string name = results.scenarios[row.scenario].name;
+  for (std::size_t a = 0; a < results.axes.size(); ++a) {
+    if (row.at[a].empty()) continue;
+    const std::size_t dot = results.axes[a].rfind('.');
+    const std::string key =
+        dot == std::string::npos ? results.axes[a] : results.axes[a].substr(dot + 1);
+    name += fmt::format(", {} {}", key, short_value(row.at[a]));
+  }
+  return name;
+}
+
+}  // namespace
+
+Arena Arena::read(const std::string& path) {
+  Arena arena;
+  if (!std::filesystem::exists(path)) return arena;
+  try {
+    const Json json = Json::parse(read_small_file(path, most_bytes));
+    for (const Json& entry : json.at("instances")) {
+      ArenaInstance instance{.name = entry.at("name"),
+                             .graph = entry.at("graph"),
+                             .bound = Duration{entry.at("bound_ns").get<std::int64_t>()},
+                             .best = value_of(entry.at("best_ns")),
+                             .best_by = entry.at("best_by")};
+      for (const auto& [placer, value] : entry.at("ns").items())
+        instance.values[placer] = value_of(value);
+      arena.instances_[instance.name] = std::move(instance);
+    }
+  } catch (const nlohmann::json::exception& e) {
+    throw InputError(fmt::format("{}: not a file of best known values: {}", path, e.what()));
+  }
+  return arena;
+}
+
+void Arena::write(const std::string& path) const {
+  std::string text = "{\"format\": \"baechi-arena\", \"version\": 1, \"instances\": [";
+  bool first = true;
+  for (const auto& [name, instance] : instances_) {
+    Json values = Json::object();
+    for (const auto& [placer, value] : instance.values) values[placer] = value_json(value);
+    const Json entry{{"name", name},
+                     {"graph", instance.graph},
+                     {"bound_ns", instance.bound.count()},
+                     {"best_ns", value_json(instance.best)},
+                     {"best_by", instance.best_by},
+                     {"ns", std::move(values)}};
+    text += fmt::format("{}\n{}", first ? "" : ",", entry.dump());
+    first = false;
+  }
+  write_aside(path, text + "\n]}\n");
+}
+
+std::vector<std::string> Arena::take(const Results& results) {
+  std::vector<std::string> improved;
+  for (const RunResult& row : results.rows) {
+    const std::string name = instance_name(results, row);
+    const std::string& graph = results.graphs[row.graph].hash;
+    const auto [it, is_new] = instances_.try_emplace(name);
+    ArenaInstance& instance = it->second;
+    if (is_new) instance = {.name = name, .graph = graph, .bound = row.lower_bound.value_or(Duration{})};
+    if (instance.graph != graph)
+      throw InputError(fmt::format(
+          "'{}' has another graph than its best known value: it needs a new version", name));
+    instance.values[row.placer] = row.value;
+    if (!row.value || (instance.best && *row.value >= *instance.best)) continue;
+    instance.best = row.value;
+    instance.best_by = row.placer;
+    improved.push_back(name);
+  }
+  return improved;
+}
+
+ArenaScore Arena::score(const std::string& placer) const {
+  ArenaScore score{.placer = placer};
+  double logs = 0.0;
+  std::size_t counted = 0;
+  for (const auto& [name, instance] : instances_) {
+    if (!instance.best) continue;
+    ++counted;
+    double ratio = arena_failure;
+    if (const auto it = instance.values.find(placer); it != instance.values.end() && it->second) {
+      ++score.solved;
+      ratio = static_cast<double>(it->second->count()) /
+              static_cast<double>(std::max<std::int64_t>(1, instance.best->count()));
+    }
+    logs += std::log(std::clamp(ratio, 1.0, arena_failure));
+  }
+  score.score = counted > 0 ? std::exp(logs / static_cast<double>(counted)) : 0.0;
+  return score;
+}
+
+std::vector<ArenaScore> Arena::ranking() const {
+  std::set<std::string> placers;
+  for (const auto& [name, instance] : instances_)
+    for (const auto& [placer, value] : instance.values) placers.insert(placer);
+  std::vector<ArenaScore> scores;
+  for (const std::string& placer : placers) scores.push_back(score(placer));
+  std::ranges::stable_sort(scores, {}, &ArenaScore::score);
+  return scores;
+}
+
+}  // namespace baechi

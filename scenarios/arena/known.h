@@ -1,0 +1,55 @@
+/// The arena's instances with the best known values, and what every known placer makes of them.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/results/results.h"
+
+namespace baechi {
+
+/// One instance of the arena: a graph on a cluster with some memory.
+struct ArenaInstance {
+  std::string name;
+  std::string graph;               ///< a hash of all of it that a placer or the engine can see
+  Duration bound{};                ///< no placement is better
+  std::optional<Duration> best{};  ///< of all placers so far; nothing if none has a step time
+  std::string best_by{};
+  /// By placer: its step time, or nothing where it failed.
+  std::map<std::string, std::optional<Duration>> values{};
+};
+
+/// How a placer did in the arena.
+struct ArenaScore {
+  std::string placer;
+  double score = 0.0;      ///< geometric mean of step time / best known; the less, the better
+  std::size_t solved = 0;  ///< instances
+};
+
+/// What a failure counts in a score, and the most that any instance counts.
+inline constexpr double arena_failure = 10.0;
+
+class Arena {
+ public:
+  /// Reads the file; an arena without instances if there is none. Throws InputError.
+  static Arena read(const std::string& path);
+  void write(const std::string& path) const;  ///< instances in the order of their names
+
+  /// The values of one placer, run on every instance, in any order: puts them beside the known
+  /// ones, lowers best values, and adds instances that are not there yet. Throws InputError if an
+  /// instance of this name has another graph. Returns the names of the instances whose best value
+  /// is new.
+  std::vector<std::string> take(const Results& results);
+
+  std::size_t size() const { return instances_.size(); }
+  /// Of instances that some placer solves. Where a placer was not run, it failed.
+  ArenaScore score(const std::string& placer) const;
+  /// All known placers, the best first; ties by name.
+  std::vector<ArenaScore> ranking() const;
+
+ private:
+  std::map<std::string, ArenaInstance> instances_;
+};
+
+}  // namespace baechi

@@ -1,0 +1,299 @@
+#include "scenarios/results/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace baechi {
+namespace {
+
+using Entry = ContestPoint::Entry;
+
+constexpr double failed = std::numeric_limits<double>::infinity();
+constexpr double not_run = -1.0;
+
+std::uint32_t placer_of(std::vector<std::string>& placers, const std::string& name) {
+  const auto it = std::ranges::find(placers, name);
+  const auto at = static_cast<std::uint32_t>(it - placers.begin());
+  if (it == placers.end()) placers.push_back(name);
+  return at;
+}
+
+/// What the placers' costs at every point are in relation to the least of them or to a bound.
+struct Ratios {
+  std::vector<std::vector<double>> of{};  ///< [placers, points]; failed, not_run
+  double largest = 1.0;
+};
+
+/// `reference(point)` is what costs are divided by: nothing if the point does not count.
+Ratios ratios_of(const Contest& contest, auto reference) {
+  Ratios ratios;
+  ratios.of.assign(contest.placers.size(), std::vector<double>(contest.points.size(), not_run));
+  for (std::size_t i = 0; i < contest.points.size(); ++i) {
+    const std::optional<Duration> unit = reference(contest.points[i]);
+    if (!unit) continue;
+    for (const Entry& entry : contest.points[i].entries) {
+      double& ratio = ratios.of[entry.placer][i];
+      ratio = failed;
+      if (!entry.step_time) continue;
+      // No step takes less than a nanosecond here: one of no length is as good as its bound.
+      ratio = static_cast<double>(std::max<std::int64_t>(1, entry.step_time->count())) /
+              static_cast<double>(std::max<std::int64_t>(1, unit->count()));
+      ratios.largest = std::max(ratios.largest, ratio);
+    }
+  }
+  return ratios;
+}
+
+std::optional<Duration> least_time(const ContestPoint& point) {
+  std::optional<Duration> least;
+  for (const Entry& entry : point.entries)
+    if (entry.step_time && (!least || *entry.step_time < *least)) least = entry.step_time;
+  return least;
+}
+
+std::optional<Duration> bound_where_solved(const ContestPoint& point) {
+  if (!least_time(point) || point.bound <= Duration::zero()) return std::nullopt;
+  return point.bound;
+}
+
+/// The mean of the ratios that `ratio(point)` gives: those above 0.
+MeanRatio mean_of(const Contest& contest, std::size_t num_units, auto ratio) {
+  std::vector<LogSum> units(num_units);
+  LogSum all;
+  for (std::size_t i = 0; i < contest.points.size(); ++i) {
+    const double r = ratio(i);
+    if (r <= 0.0) continue;
+    LogSum& unit = units[contest.points[i].unit];
+    for (LogSum* sum : {&unit, &all}) {
+      sum->sum += std::log(r);
+      ++sum->count;
+    }
+  }
+  if (all.count == 0) return {};
+  return {.points = all.count,
+          .mean = std::exp(all.sum / static_cast<double>(all.count)),
+          .interval = bootstrap_interval(units)};
+}
+
+std::size_t num_units(const Contest& contest) {
+  std::size_t count = 0;
+  for (const ContestPoint& point : contest.points)
+    count = std::max(count, std::size_t{point.unit} + 1);
+  return count;
+}
+
+void count(PlacerScore& score, Status status) {
+  ++(status == Status::ok           ? score.solved
+     : status == Status::oom        ? score.oom
+     : status == Status::infeasible ? score.infeasible
+                                    : score.error);
+}
+
+class Comparing {
+ public:
+  Comparing(const Contest& contest, double tolerance)
+      : contest_(contest),
+        tolerance_(tolerance),
+        units_(num_units(contest)),
+        best_(ratios_of(contest, least_time)),
+        bound_(ratios_of(contest, bound_where_solved)) {
+    for (std::size_t i = 0; i < contest.points.size(); ++i)
+      all_solved_.push_back(std::ranges::all_of(
+          best_.of, [&](const std::vector<double>& of) { return of[i] > 0.0 && of[i] < failed; }));
+  }
+
+  Comparison comparison() const {
+    Comparison c{.measure = contest_.measure, .tolerance = tolerance_};
+    c.solved_by_all = static_cast<std::size_t>(std::ranges::count(all_solved_, true));
+    std::vector<bool> seen(units_, false);
+    for (const ContestPoint& point : contest_.points) {
+      seen[point.unit] = true;
+      c.points += least_time(point) ? 1U : 0U;
+    }
+    c.graphs = static_cast<std::size_t>(std::ranges::count(seen, true));
+
+    std::vector<PlacerScore> scores;
+    for (std::size_t p = 0; p < contest_.placers.size(); ++p) scores.push_back(score(p));
+    std::vector<std::size_t> order(scores.size());  // into contest_.placers
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t x, std::size_t y) {
+      const auto rank = [&](const PlacerScore& s) {  // one that no point ranks is last
+        return std::tuple(s.to_best_or_worst.points == 0, s.to_best_or_worst.mean,
+                          -static_cast<std::int64_t>(s.solved));
+      };
+      return rank(scores[x]) < rank(scores[y]);
+    });
+    for (const std::size_t p : order) c.placers.push_back(scores[p]);
+    std::vector<double> p_values;
+    for (std::size_t a = 0; a < order.size(); ++a) {
+      for (std::size_t b = a + 1; b < order.size(); ++b) {
+        c.duels.push_back(duel(order[a], order[b]));
+        c.duels.back().a = a;
+        c.duels.back().b = b;
+        p_values.push_back(c.duels.back().p);
+      }
+    }
+    const std::vector<double> corrected = holm(p_values);
+    for (std::size_t i = 0; i < corrected.size(); ++i) c.duels[i].p_holm = corrected[i];
+    return c;
+  }
+
+ private:
+  PlacerScore score(std::size_t p) const {
+    PlacerScore s{.placer = contest_.placers[p]};
+    std::vector<std::chrono::nanoseconds> placing;
+    for (std::size_t i = 0; i < contest_.points.size(); ++i) {
+      s.best += best_.of[p][i] == 1.0 ? 1U : 0U;
+      for (const Entry& entry : contest_.points[i].entries) {
+        if (entry.placer != p) continue;
+        count(s, entry.status);
+        placing.push_back(entry.placing);
+      }
+    }
+    std::ranges::sort(placing);
+    if (!placing.empty()) s.placing = placing[placing.size() / 2];
+    const auto solved = [&](const Ratios& ratios) {
+      return mean_of(contest_, units_,
+                     [&](std::size_t i) { return all_solved_[i] ? ratios.of[p][i] : not_run; });
+    };
+    const auto or_worst = [&](const Ratios& ratios) {
+      return mean_of(contest_, units_,
+                     [&](std::size_t i) { return std::min(ratios.of[p][i], ratios.largest); });
+    };
+    s.to_best = solved(best_);
+    s.to_bound = solved(bound_);
+    s.to_best_or_worst = or_worst(best_);
+    s.to_bound_or_worst = or_worst(bound_);
+    return s;
+  }
+
+  Duel duel(std::size_t a, std::size_t b) const {
+    Duel d;
+    std::vector<LogSum> units(units_);
+    for (std::size_t i = 0; i < contest_.points.size(); ++i) {
+      const double x = best_.of[a][i], y = best_.of[b][i];
+      if (x < 0.0 || y < 0.0) continue;
+      const bool equal =
+          (x == failed && y == failed) || std::max(x, y) <= std::min(x, y) * (1.0 + tolerance_);
+      ++(equal ? d.ties : x < y ? d.wins : d.losses);
+      LogSum& unit = units[contest_.points[i].unit];
+      unit.sum += std::log(std::min(x, best_.largest)) - std::log(std::min(y, best_.largest));
+      ++unit.count;
+    }
+    d.ratio = mean_of(contest_, units_, [&](std::size_t i) {
+      const double x = best_.of[a][i], y = best_.of[b][i];
+      return x < 0.0 || y < 0.0 || x == failed || y == failed ? not_run : x / y;
+    });
+    std::vector<double> differences;
+    for (const LogSum& unit : units) {
+      if (unit.count == 0) continue;
+      differences.push_back(unit.sum / static_cast<double>(unit.count));
+      d.graphs += differences.back() != 0.0 ? 1U : 0U;
+    }
+    d.p = signed_rank_p(differences);
+    return d;
+  }
+
+  const Contest& contest_;
+  double tolerance_;
+  std::size_t units_;
+  Ratios best_, bound_;
+  std::vector<bool> all_solved_;  // [points]
+};
+
+/// Profiles of `cost(entry)` where the entry has a step time.
+std::vector<Profile> profiles(const Contest& contest, const Comparison& comparison, auto cost) {
+  std::vector<Profile> all;
+  for (const PlacerScore& score : comparison.placers) {
+    const auto it = std::ranges::find(contest.placers, score.placer);
+    all.push_back(
+        {.placer = score.placer, .number = static_cast<std::size_t>(it - contest.placers.begin())});
+  }
+  for (const ContestPoint& point : contest.points) {
+    double least = failed;
+    for (const Entry& entry : point.entries)
+      if (entry.step_time) least = std::min(least, cost(entry));
+    if (least == failed) continue;
+    for (Profile& profile : all) {
+      ++profile.points;
+      for (const Entry& entry : point.entries)
+        if (entry.step_time && entry.placer == profile.number)
+          profile.ratios.push_back(cost(entry) / least);
+    }
+  }
+  for (Profile& profile : all) std::ranges::sort(profile.ratios);
+  return all;
+}
+
+}  // namespace
+
+std::vector<Entry> middle_runs(std::vector<Entry> runs) {
+  std::ranges::stable_sort(runs, [](const Entry& x, const Entry& y) {
+    const auto order = [](const Entry& e) {
+      return std::tuple(e.placer, e.step_time.value_or(Duration::max()), e.status);
+    };
+    return order(x) < order(y);
+  });
+  std::vector<Entry> entries;
+  for (std::size_t first = 0; first < runs.size();) {
+    std::size_t end = first;
+    std::vector<std::chrono::nanoseconds> placing;
+    for (; end < runs.size() && runs[end].placer == runs[first].placer; ++end)
+      placing.push_back(runs[end].placing);
+    const std::size_t middle = placing.size() / 2;
+    std::ranges::sort(placing);
+    entries.push_back(runs[first + middle]);
+    entries.back().placing = placing[middle];
+    first = end;
+  }
+  return entries;
+}
+
+void ContestBuilder::add(const RunResult& row) {
+  if (contest_.measure.empty()) contest_.measure = row.measure;
+  if (row.measure != contest_.measure) return;
+  if (row.scenario != scenario_ || row.graph != graph_ || row.at != at_) {
+    close(contest_);
+    runs_.clear();
+    scenario_ = row.scenario;
+    graph_ = row.graph;
+    at_ = row.at;
+  }
+  bound_ = row.lower_bound.value_or(Duration{});
+  runs_.push_back({.placer = placer_of(contest_.placers, row.placer),
+                   .status = row.status,
+                   .step_time = row.value,
+                   .placing = std::chrono::floor<std::chrono::microseconds>(row.placing)});
+}
+
+void ContestBuilder::close(Contest& contest) const {
+  if (runs_.empty()) return;
+  contest.points.push_back(
+      {.unit = static_cast<std::uint32_t>(graph_), .bound = bound_, .entries = middle_runs(runs_)});
+}
+
+Contest ContestBuilder::contest() const {
+  Contest contest = contest_;
+  close(contest);
+  return contest;
+}
+
+Comparison compare(const Contest& contest, double tolerance) {
+  return Comparing(contest, tolerance).comparison();
+}
+
+std::vector<Profile> step_profiles(const Contest& contest, const Comparison& comparison) {
+  return profiles(contest, comparison, [](const Entry& entry) {
+    return static_cast<double>(std::max<std::int64_t>(1, entry.step_time->count()));
+  });
+}
+
+std::vector<Profile> placing_profiles(const Contest& contest, const Comparison& comparison) {
+  return profiles(contest, comparison, [](const Entry& entry) {
+    return static_cast<double>(std::max<std::int64_t>(1, entry.placing.count()));
+  });
+}
+
+}  // namespace baechi

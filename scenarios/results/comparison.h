@@ -1,0 +1,122 @@
+/// Placers against each other: what each did at every point, and what follows from it.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scenarios/results/results.h"
+#include "scenarios/results/statistics.h"
+
+namespace baechi {
+
+/// One choice of graph, cluster and engine, and what each placer made of it.
+struct ContestPoint {
+  /// A placer's middle run: its seeds in the order of their step times, failures behind all others;
+  /// of an even number the slower one in the middle. So seeds do not compete with each other.
+  struct Entry {
+    std::uint32_t placer = 0;  ///< into Contest::placers
+    Status status{};
+    std::optional<Duration> step_time{};  ///< or another measure's value; if ok
+    std::chrono::nanoseconds
+        placing{};  ///< the middle of its seeds; whole microseconds, as files have it
+  };
+  std::uint32_t unit = 0;  ///< the graph, as the statistics count graphs
+  Duration bound{};
+  std::vector<Entry> entries{};  ///< in the order of placers; a placer that was not run has none
+};
+
+/// All points of some results, by one measure: that of the first run. Figures of different measures
+/// are not compared.
+struct Contest {
+  std::string measure{};
+  std::vector<std::string> placers{};
+  std::vector<ContestPoint> points{};
+};
+
+/// Gathers a contest from runs whose points follow each other, as those of a sweep do.
+class ContestBuilder {
+ public:
+  void add(const RunResult& row);
+  /// The contest of all that was added. More may be added.
+  Contest contest() const;
+
+ private:
+  void close(Contest& contest) const;  // adds the last point
+
+  Contest contest_;
+  std::vector<ContestPoint::Entry> runs_;  // of the last point, one per seed
+  Duration bound_{};                       // of the last point, as the next
+  std::size_t scenario_ = 0, graph_ = 0;
+  std::vector<std::string> at_;
+};
+
+/// The contest of the runs in several folders: points of equal graph, cluster size, memory, swept
+/// values, scenario name and bound are one point. A placer that several folders have is one placer
+/// for each folder: "m_etf (old)". `replicate`: a swept key of graphs, such as "graph.seed"; graphs
+/// that differ in it alone count as one graph. Throws InputError if no folder sweeps it.
+Contest joined_contest(std::span<const Results> folders, std::span<const std::string> names,
+                       const std::string& replicate);
+
+/// A geometric mean of ratios.
+struct MeanRatio {
+  std::size_t points = 0;
+  double mean = 0.0;                   ///< 0 if there are no points
+  std::optional<Interval> interval{};  ///< by graph; nothing if there are fewer than two
+};
+
+struct PlacerScore {
+  std::string placer;
+  std::size_t solved = 0, oom = 0, infeasible = 0, error = 0;  ///< points
+  std::size_t best = 0;  ///< points where no placer was faster
+  /// Step time over the fastest placer's and over the lower bound, where every placer has a step
+  /// time.
+  MeanRatio to_best{}, to_bound{};
+  /// The same where any placer has one; a placer without counts with the largest ratio that any
+  /// placer has at any point.
+  MeanRatio to_best_or_worst{}, to_bound_or_worst{};
+  std::chrono::nanoseconds placing{};  ///< the middle of its points
+};
+
+/// `a` against `b`, in points that both were run at.
+struct Duel {
+  std::size_t a = 0, b = 0;                    ///< into Comparison::placers
+  std::size_t wins = 0, ties = 0, losses = 0;  ///< of `a`; both without a step time: a tie
+  MeanRatio ratio{};                           ///< a's step time over b's, where both have one
+  std::size_t graphs = 0;                      ///< that tell them apart
+  double p = 1.0, p_holm = 1.0;                ///< signed ranks of the graphs' mean log ratios
+};
+
+struct Comparison {
+  std::string measure{};  ///< Contest::measure
+  double tolerance = 0.0;
+  std::size_t points = 0;         ///< where any placer has a step time
+  std::size_t solved_by_all = 0;  ///< where every placer has one
+  std::size_t graphs = 0;
+  std::vector<PlacerScore> placers{};  ///< by to_best_or_worst, then solved, then first run
+  std::vector<Duel> duels{};           ///< every pair once, in the order of placers
+};
+
+/// The entries of a point: of `runs`, one per seed, each placer's middle one.
+std::vector<ContestPoint::Entry> middle_runs(std::vector<ContestPoint::Entry> runs);
+
+/// Step times within `tolerance` (a share) of each other are a tie.
+Comparison compare(const Contest& contest, double tolerance);
+
+/// A performance profile (Dolan and More, Mathematical Programming 2002): at how many of the points
+/// a placer's cost is at most `ratio` times the least of all placers' there.
+struct Profile {
+  std::string placer;
+  std::size_t number = 0;              ///< of the placer, into Contest::placers: its look in charts
+  std::vector<double> ratios{};        ///< ascending, one per point with a step time
+  std::size_t points = 0;              ///< all that count
+  double share(std::size_t i) const {  ///< of points with a ratio of ratios[i] or less
+    return static_cast<double>(i + 1) / static_cast<double>(points);
+  }
+};
+/// Of step times, or of the times that placers took for placements that have a step time. In the
+/// order of Comparison::placers.
+std::vector<Profile> step_profiles(const Contest& contest, const Comparison& comparison);
+std::vector<Profile> placing_profiles(const Contest& contest, const Comparison& comparison);
+
+}  // namespace baechi

@@ -1,0 +1,33 @@
+/// A comparison of placers as tables and as JSON.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "scenarios/results/comparison.h"
+#include "scenarios/results/overview.h"
+
+namespace baechi {
+
+/// Per placer: ratios with their intervals, by what the comparison says of them.
+Summary score_table(const Comparison& comparison);
+/// Wins, ties and losses of each row against each column: "12 / 3 / 0".
+Summary duel_matrix(const Comparison& comparison);
+/// Per pair: the ratio of their step times, its interval, and p.
+Summary duel_table(const Comparison& comparison);
+
+/// A table with its note, the first column to the left, all others to the right.
+std::string text_of(const Summary& table);
+
+/// {"points", "solved_by_all", "graphs", "tolerance",
+///  "placers": [{"name", "solved", "oom", "infeasible", "error", "fastest", "ratio_to_best",
+///               "ratio_to_best_interval", "ratio_to_bound", ..., "placing_ms"}],
+///  "pairs": [{"a", "b", "wins", "ties", "losses", "ratio", "interval", "p", "p_holm"}],
+///  "profiles": {"step_time": [{"name", "points", "ratios"}], "placing_time": [...]}}
+/// A ratio over no points and an interval over fewer than two graphs are null.
+nlohmann::ordered_json comparison_json(const Contest& contest, const Comparison& comparison);
+
+/// "measure,placer,ratio,share": a line for each point of each profile.
+std::string profiles_csv(std::span<const Profile> steps, std::span<const Profile> placing);
+
+}  // namespace baechi

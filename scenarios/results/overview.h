@@ -1,0 +1,47 @@
+/// An overview of results for people: tables, and how the placers compare over all points.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "scenarios/results/comparison.h"
+#include "scenarios/results/results.h"
+
+namespace baechi {
+
+/// How the placers did over all points, as the terminal and the page show it.
+struct Summary {
+  std::vector<std::string> header{};
+  std::vector<std::vector<std::string>> rows{};  ///< the best placer first
+  std::string note{};                            ///< what the columns mean and count
+};
+Summary summary_of(const Comparison& comparison);
+
+/// An overview of runs that may be very many: the first rows, and a comparison of all.
+class Overview {
+ public:
+  explicit Overview(const ResultsHeader& header) : shown_{header, {}} {}
+  void add(const RunResult& row);  ///< in the order of ids
+
+  static constexpr std::size_t most_rows = 20'000;
+  const Results& shown() const { return shown_; }     ///< the first `most_rows`, without placements
+  std::size_t num_rows() const { return num_rows_; }  ///< how many were added
+  std::size_t num_drawn() const { return num_drawn_; }  ///< how many have a picture
+  Contest contest() const { return contest_.contest(); }
+
+ private:
+  Results shown_;
+  std::size_t num_rows_ = 0, num_drawn_ = 0;
+  ContestBuilder contest_;
+};
+Overview overview(const Results& results);
+
+/// Step times that differ by this share or less are a tie, unless a command says otherwise.
+inline constexpr double usual_tolerance = 0.001;
+
+/// The overview as text: a table per graph, columns wrapped to `width`, then the summary. The best
+/// of each column is bold if `colour`. If the tables take more than `most_lines` lines, only the
+/// summary is printed.
+std::string to_text_tables(const Overview& overview, bool colour, std::size_t width = 100,
+                           std::size_t most_lines = 400);
+
+}  // namespace baechi

@@ -1,0 +1,65 @@
+/// Why each op of a simulated step started when it did: the chain of what it waited for.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "sim/problem/problem.h"
+#include "sim/report/path_part.h"
+#include "sim/report/timeline.h"
+
+namespace baechi {
+
+/// Reads causes from the timeline of one step under Semantics::event that completed. Memory delays
+/// nothing there: what does not fit ends the step.
+class Causes {
+ public:
+  /// All must outlive this; `timeline` is of the whole step.
+  Causes(const Problem& problem, const Placement& placement, const Timeline& timeline);
+
+  /// The chain that ends where `last` ends, from the time `from` on, in the order of time and
+  /// without gaps: `last`, the input that came last, what made that input, and so on. Of a
+  /// collective: the input that came last of all members'. Ties: the first member, the input of the
+  /// smallest edge. Parts of no length are left out, ops apart.
+  std::vector<PathPart> chain(OpId last, TimePoint from = {}) const;
+
+  /// The same up to the start of `op`.
+  std::vector<PathPart> before(OpId op, TimePoint from) const;
+
+  /// The op that ends last; ties: the smallest. no_op if there are no ops.
+  OpId last_op() const;
+  /// The ops of `d` in lane "compute", in the order in which they ran.
+  const std::vector<OpId>& ran(DeviceId d) const { return ran_[d].front(); }
+  PathKind kind(OpId v) const;  ///< compute or collective
+  TimePoint start(OpId v) const { return start_[v]; }
+  TimePoint end(OpId v) const { return end_[v]; }
+
+ private:
+  /// How an input came to its reader's device.
+  struct Arrival {
+    TimePoint at{};
+    OpId producer = no_op;                    ///< no_op: there is no input
+    std::optional<std::uint32_t> transfer{};  ///< into timeline.transfers(); nothing: it was there
+  };
+  void match_transfers(const Timeline& timeline);
+  Arrival last_input(OpId v) const;
+  OpId last_member(OpId v) const;
+  OpId run_before(OpId v) const;
+  PathPart part_of(OpId v) const;
+  void add_wait(std::vector<PathPart>& back, OpId v, TimePoint since, TimePoint from) const;
+  void add_transfer(std::vector<PathPart>& back, const Arrival& arrival, TimePoint from) const;
+  void add_channel_wait(std::vector<PathPart>& back, PathPart part, TimePoint from) const;
+
+  const Problem& problem_;
+  const Placement& placement_;
+  const std::vector<Timeline::TransferSlice>& transfers_;
+  IdVector<OpId, TimePoint> start_, end_;
+  IdVector<DeviceId, std::vector<std::vector<OpId>>> ran_;  // [num_devices, lanes]
+  IdVector<EdgeId, std::uint32_t> arrived_by_;              // into transfers_, or none
+};
+
+/// The chain that ends with the step; nothing if the step did not complete, or is of another
+/// semantics.
+std::vector<PathPart> critical_path_of(const Problem& problem, const Placement& placement,
+                                       const Timeline& timeline, const StepResult& step);
+
+}  // namespace baechi

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "sim/engine/channels.h"
+#include "sim/explain/explanation.h"
+
+namespace baechi {
+namespace {
+
+/// The memory of one device at the time of the failure. Requests come after all that ended then.
+class Memory {
+ public:
+  Memory(const Problem& problem, const Placement& placement, const Timeline& timeline,
+         const OutOfMemory& oom)
+      : problem_(problem), placement_(placement), oom_(oom), end_(problem.graph.num_ops()) {
+    for (const OpId v : problem.graph.ops()) end_[v] = TimePoint::max();
+    for (const auto& [op, device, start, end] : timeline.ops()) end_[op] = end;
+    for (const Timeline::TransferSlice& t : timeline.transfers())
+      sent_[{t.tensor, t.dst}].push_back(t);
+    for (const auto& [op, device, start, end] : timeline.ops()) {
+      if (device == oom.device) add_outputs(op);
+      if (device == oom.device && end > oom.at)
+        add({.kind = MemoryKind::workspace, .op = op, .size = problem.graph.op(op).temporary});
+    }
+    for (const auto& [key, transfers] : sent_)
+      if (key.second == oom.device) add_copies(key.first, transfers.size());
+    add_weights();
+  }
+
+  std::vector<LiveTensor> live() {
+    std::ranges::stable_sort(live_, [](const LiveTensor& x, const LiveTensor& y) {
+      return std::tuple(-x.size.count, x.kind, x.op) < std::tuple(-y.size.count, y.kind, y.op);
+    });
+    return std::move(live_);
+  }
+
+ private:
+  void add(LiveTensor tensor) {
+    if (tensor.size > Bytes{}) live_.push_back(std::move(tensor));
+  }
+
+  /// Weights were asked for in the order of ids; if they ran out of memory, only the first are
+  /// live.
+  void add_weights() {
+    Bytes left = oom_.live[MemoryKind::weights];
+    for (const OpId v : problem_.graph.ops()) {
+      const Bytes size = problem_.graph.op(v).persistent;
+      if (placement_.device[v] != oom_.device || left == Bytes{}) continue;
+      left -= size;
+      add({.kind = MemoryKind::weights, .op = v, .size = size});
+    }
+  }
+
+  /// Readers of `t` on `d` that have not ended, in the order of edges.
+  std::vector<OpId> unfinished(TensorId t, DeviceId d) const {
+    std::vector<OpId> ops;
+    for (const EdgeId e : problem_.graph.readers(t)) {
+      const OpId reader = problem_.graph.edge(e).dst;
+      if (placement_.device[reader] == d && end_[reader] > oom_.at) ops.push_back(reader);
+    }
+    return ops;
+  }
+
+  /// Receivers that `t` has yet to leave for, or is leaving for, each once.
+  std::vector<DeviceId> leaving(TensorId t) const {
+    std::vector<DeviceId> devices;
+    if (problem_.graph.instant(t)) return devices;
+    for (const DeviceId d : problem_.cluster.devices()) {
+      std::size_t readers = 0;
+      for (const EdgeId e : problem_.graph.readers(t))
+        readers += placement_.device[problem_.graph.edge(e).dst] == d ? 1U : 0U;
+      if (d == oom_.device || readers == 0) continue;
+      const std::size_t wanted = problem_.engine.cache_tensors ? 1 : readers;
+      std::size_t left = 0;
+      if (const auto it = sent_.find({t, d}); it != sent_.end())
+        for (const Timeline::TransferSlice& s : it->second) left += has_left(s) ? 1U : 0U;
+      if (left < wanted) devices.push_back(d);
+    }
+    return devices;
+  }
+
+  bool has_left(const Timeline::TransferSlice& t) const {
+    if (problem_.engine.transfers != Transfers::staged) return t.end <= oom_.at;
+    return t.start + stages(problem_.costs, t.tensor, t.src, t.dst).out <= oom_.at;
+  }
+
+  void add_outputs(OpId v) {
+    for (const TensorId t : problem_.graph.outputs(v)) {
+      LiveTensor tensor{
+          .kind = MemoryKind::outputs, .op = v, .size = problem_.graph.tensor(t).held()};
+      tensor.kept_by = unfinished(t, oom_.device);
+      tensor.leaving = leaving(t);
+      if (end_[v] > oom_.at || !tensor.kept_by.empty() || !tensor.leaving.empty())
+        add(std::move(tensor));
+    }
+  }
+
+  /// With the cache one copy, for all readers; else one for each, in the order of edges.
+  void add_copies(TensorId t, std::size_t copies) {
+    const LiveTensor copy{.kind = MemoryKind::copies,
+                          .op = problem_.graph.tensor(t).producer,
+                          .size = problem_.graph.tensor(t).copied()};
+    const std::vector<OpId> readers = unfinished(t, oom_.device);
+    if (problem_.engine.cache_tensors) {
+      if (readers.empty()) return;
+      add(copy);
+      if (copy.size > Bytes{}) live_.back().kept_by = readers;
+      return;
+    }
+    for (const EdgeId e : problem_.graph.readers(t)) {
+      const OpId reader = problem_.graph.edge(e).dst;
+      if (placement_.device[reader] != oom_.device || copies == 0) continue;
+      --copies;
+      if (end_[reader] <= oom_.at) continue;
+      add(copy);
+      if (copy.size > Bytes{}) live_.back().kept_by = {reader};
+    }
+  }
+
+  const Problem& problem_;
+  const Placement& placement_;
+  const OutOfMemory& oom_;
+  IdVector<OpId, TimePoint> end_;  // in the far future for ops that have not started
+  std::map<std::pair<TensorId, DeviceId>, std::vector<Timeline::TransferSlice>> sent_;
+  std::vector<LiveTensor> live_;
+};
+
+}  // namespace
+
+std::vector<LiveTensor> live_tensors(const Problem& problem, const Placement& placement,
+                                     const Timeline& timeline, const OutOfMemory& oom) {
+  return Memory(problem, placement, timeline, oom).live();
+}
+
+}  // namespace baechi

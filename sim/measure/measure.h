@@ -1,0 +1,60 @@
+/// Measures, which say what is found of a placed step: one number each, with its unit, and what it
+/// took. Each has a row in registry.cpp. A measure judges what a placer answered; a placer does not
+/// know which measures will judge it.
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/options.h"
+#include "sim/problem/bounds.h"
+#include "sim/problem/peak_memory.h"
+#include "sim/problem/problem.h"
+
+namespace baechi {
+
+/// What a measure found of one placement.
+struct Measured {
+  std::optional<Duration> value{};      ///< the less, the better; nothing if there is none
+  bool out_of_memory = false;           ///< why there is none: memory, or else what `why` says
+  std::string why{};                    ///< a line for people; "" if there is a value
+  std::vector<Bytes> peaks{};           ///< [num_devices]; empty: the measure follows no memory
+  std::optional<PeakMemory> at_peak{};  ///< on the device with the highest peak; ties: the first
+  std::optional<Bytes> moved{};         ///< between devices; nothing: the measure moves nothing
+
+  std::optional<Bytes> peak() const;  ///< the highest of `peaks`
+};
+
+class Measure {
+ public:
+  virtual ~Measure() = default;
+  /// Of the placed step, under the engine options of `problem`.
+  virtual Measured of(const Problem& problem, const Placement& placement) const = 0;
+  /// A value that no placement's is below; nothing if none is known. `bounds`: of the step's graph.
+  virtual std::optional<Duration> bound(const LowerBounds& bounds) const = 0;
+};
+
+struct MeasureEntry {
+  std::string_view name;     ///< as written in a scenario: `measure: [step_time, max_load]`
+  std::string_view summary;  ///< one line for `list measures`
+  std::string_view source;   ///< paper and section
+  std::string_view unit;     ///< of the value: "us per sample"
+  std::unique_ptr<Measure> (*make)(Options&);
+};
+std::span<const MeasureEntry> measures();
+
+/// What is measured unless a scenario says otherwise.
+inline constexpr std::string_view default_measure = "step_time";
+
+/// Throws InputError on an unknown name or option, or a bad value; `where` begins the message.
+std::unique_ptr<Measure> make_measure(std::string_view name, Options options,
+                                      const std::string& where = {});
+
+/// A request that did not fit, in one line: "gpu0: op 'b' needs 4 B, 2 B is free of ...". `problem`
+/// is of the graph that was simulated.
+std::string describe(const OutOfMemory& oom, const Problem& problem);
+
+}  // namespace baechi

@@ -1,0 +1,42 @@
+/// The gradients of weights in a step, and the buckets in which replicas add them up.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "sim/graph/op_graph.h"
+
+namespace baechi {
+
+/// A gradient that a backward op has made when it ends.
+struct Gradient {
+  OpId producer{};
+  Bytes bytes{};
+  std::optional<TensorId> tensor{};  ///< nothing: it is among the producer's persistent bytes
+  std::vector<OpId> updates{};       ///< that wait for it, ascending
+};
+
+/// In the order of their producers: tensors that backward ops pass to update ops; and the
+/// persistent bytes of backward ops that update ops wait for by a control edge, times `shards`.
+std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards = 1);
+
+/// The same for a graph that does not show them: `share` of the persistent bytes of each forward op
+/// that a backward op differentiates (Op::forward; the last one makes the gradient). No updates.
+std::vector<Gradient> assumed_gradients(const OpGraph& graph, double share);
+
+/// Gradients on one device that are sent together.
+struct Bucket {
+  DeviceId device{};
+  Bytes bytes{};
+  std::vector<Gradient> gradients{};  ///< never empty
+
+  OpId last_producer() const { return gradients.back().producer; }
+};
+
+/// For each device the buckets in the order in which they fill: a bucket takes gradients until it
+/// has `limit` bytes or more, the first on a device `first_limit`. Source: PyTorch's
+/// DistributedDataParallel (Li et al., VLDB 2020).
+std::vector<Bucket> buckets_of(const std::vector<Gradient>& gradients,
+                               const IdVector<OpId, DeviceId>& device, Bytes first_limit,
+                               Bytes limit);
+
+}  // namespace baechi

@@ -1,0 +1,114 @@
+#include "sim/transform/graph_copy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace baechi {
+
+GraphCopy::GraphCopy(const OpGraph& graph) : graph_(graph), copy_(graph.num_ops(), no_op) {
+  group_.reserve(graph.num_ops());
+  for (const OpId v : graph.ops()) group_.push_back(graph.op(v).group);
+  for (const GroupId g : graph.groups()) group_names_.push_back(graph.group_name(g));
+}
+
+OpSpec GraphCopy::spec(OpId v) const {
+  const Op& op = graph_.op(v);
+  return {.name = graph_.name(v),
+          .kind = graph_.kind(v),
+          .compute = graph_.device_kinds().empty() ? op.compute : Duration{},
+          .persistent = op.persistent,
+          .temporary = op.temporary,
+          .phase = op.phase,
+          .lane = graph_.lanes()[index(op.lane)]};
+}
+
+OpId GraphCopy::add(OpId v, const OpSpec& spec, const Timing& timing) {
+  const auto changed = [&](Duration time, std::size_t kind) {
+    return timing ? timing(time, kind) : time;
+  };
+  OpSpec timed = spec;
+  timed.compute = changed(spec.compute, 0);
+  const OpId copy = builder_.add_op(timed);
+  const auto& kinds = graph_.device_kinds();
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    const auto time = graph_.compute(v, k);
+    builder_.set_compute(copy, kinds[k], time ? std::optional(changed(*time, k)) : std::nullopt);
+  }
+  join(copy, v);
+  if (copy_[v] == no_op) copy_[v] = copy;
+  return copy;
+}
+
+void GraphCopy::join(OpId made, OpId v) {
+  if (group_[v] != no_group) grouped_.emplace_back(made, group_[v]);
+}
+
+void GraphCopy::colocate(OpId made, OpId v) {
+  if (group_[v] == no_group) {
+    group_names_.emplace_back(graph_.name(v));
+    group_[v] = static_cast<GroupId>(group_names_.size());
+    join(copy_[v], v);
+  }
+  join(made, v);
+}
+
+void GraphCopy::add_kernels(OpId v, OpId copy, const std::function<OpWork(OpWork)>& change) {
+  for (const OpWork& kernel : graph_.kernels(v))
+    builder_.add_kernel(copy, change ? change(kernel) : kernel);
+}
+
+TensorId GraphCopy::add_tensor(TensorId t, OpId copy, Bytes size) {
+  const Tensor& tensor = graph_.tensor(t);
+  const TensorId made = builder_.add_tensor(copy, size, tensor.reference);
+  if (const auto time = graph_.measured_transfer(t)) {
+    const double share = tensor.size > Bytes{} ? static_cast<double>(size.count) /
+                                                     static_cast<double>(tensor.size.count)
+                                               : 1.0;
+    builder_.set_transfer(made, Duration{std::llround(share * static_cast<double>(time->count()))});
+  }
+  return made;
+}
+
+void GraphCopy::add_edges(const IdVector<TensorId, TensorId>& tensor,
+                          const std::function<bool(const Edge&)>& keep) {
+  for (const OpId v : graph_.ops()) {
+    std::vector<EdgeId> edges(graph_.out_edges(v).begin(), graph_.out_edges(v).end());
+    std::ranges::sort(edges, {}, [this](EdgeId e) { return graph_.added(e); });
+    for (const EdgeId e : edges) {
+      const Edge& edge = graph_.edge(e);
+      if (copy_[edge.src] == no_op || copy_[edge.dst] == no_op || (keep && !keep(edge))) continue;
+      if (graph_.tensor(edge.tensor).control)
+        builder_.add_control(copy_[edge.src], copy_[edge.dst]);
+      else
+        builder_.add_edge(tensor[edge.tensor], copy_[edge.dst]);
+    }
+  }
+}
+
+Transformed GraphCopy::built(IdVector<OpId, OpId>* renumbered) && {
+  for (const OpId v : graph_.ops()) {
+    const OpId forward = graph_.op(v).forward;
+    if (forward != no_op && copy_[v] != no_op && copy_[forward] != no_op)
+      builder_.set_forward(copy_[v], copy_[forward]);
+  }
+  for (const Collective& c : graph_.collectives()) {
+    std::vector<OpId> members;
+    for (const OpId v : c.member_ids()) members.push_back(copy_[v]);
+    Collective changed = c;
+    if (collective_bytes_) changed.bytes = collective_bytes_(c);
+    builder_.add_collective(changed, members);
+  }
+  IdVector<OpId, OpId> new_id;
+  Transformed result{.graph = std::move(builder_).build(&new_id)};
+  IdVector<OpId, GroupId> group(result.graph.num_ops(), no_group);
+  for (const auto& [made, of] : grouped_) group[new_id[made]] = of;
+  result.graph = result.graph.with_groups(group, group_names_);
+  if (graph_.free_controls()) result.graph = result.graph.with_free_controls();
+  for (const OpId v : graph_.ops())
+    result.stands_for.push_back(copy_[v] == no_op ? no_op : new_id[copy_[v]]);
+  if (renumbered != nullptr) *renumbered = std::move(new_id);
+  return result;
+}
+
+}  // namespace baechi

@@ -1,0 +1,65 @@
+/// A copy of a graph in the making: a transform that keeps most of a graph copies it op by op, and
+/// adds or changes the rest.
+#pragma once
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sim/transform/transform.h"
+
+namespace baechi {
+
+/// Ids of copies are those of builder(), until built() says what they have become.
+class GraphCopy {
+ public:
+  explicit GraphCopy(const OpGraph& graph);  ///< `graph` outlives this
+
+  OpGraphBuilder& builder() { return builder_; }
+
+  /// What an op is, without its times on kinds of devices: for add(), which may be given another.
+  OpSpec spec(OpId v) const;
+  /// The time of a copy, from the time of the op.
+  using Timing = std::function<Duration(Duration, std::size_t kind)>;
+  /// A copy of `v` as `spec` says, in the group of `v`, with the times of `v` on each kind of
+  /// device, changed by `timing` if given (kind 0 also stands for the one time per op). Without
+  /// kernels and outputs. The first copy of an op stands for it.
+  OpId add(OpId v, const OpSpec& spec, const Timing& timing = {});
+  /// The first copy of `v`; no_op if there is none.
+  OpId copy_of(OpId v) const { return copy_[v]; }
+  /// Puts an op of builder() into the group of `v`, if that is in one.
+  void join(OpId made, OpId v);
+  /// The same; makes a group of the two, named after `v`, if that is in none. `v` has a copy.
+  void colocate(OpId made, OpId v);
+  /// Gives `copy` the kernels of `v`, changed by `change` if given.
+  void add_kernels(OpId v, OpId copy, const std::function<OpWork(OpWork)>& change = {});
+  /// An output of `copy` like `t`, but of `size` bytes; a measured transfer takes time in
+  /// proportion. Not for control tensors.
+  TensorId add_tensor(TensorId t, OpId copy, Bytes size);
+
+  /// The edges of `graph` between first copies, tensors as `tensor` maps them; control edges as
+  /// such. `keep`: false leaves an edge out.
+  void add_edges(const IdVector<TensorId, TensorId>& tensor,
+                 const std::function<bool(const Edge&)>& keep = {});
+
+  /// Collectives get the bytes that `bytes` says; otherwise what they had.
+  void change_collectives(std::function<Bytes(const Collective&)> bytes) {
+    collective_bytes_ = std::move(bytes);
+  }
+
+  /// The graph, once Op::forward and collectives are copied, too. Collectives are those of first
+  /// copies. Stands-for of an op without a copy is no_op. `renumbered`, if given, receives the new
+  /// id of each op of builder().
+  Transformed built(IdVector<OpId, OpId>* renumbered = nullptr) &&;
+
+ private:
+  const OpGraph& graph_;
+  OpGraphBuilder builder_;
+  IdVector<OpId, OpId> copy_;      // [num_ops of graph_]
+  IdVector<OpId, GroupId> group_;  // of the op [num_ops of graph_], with new ones
+  std::vector<std::string> group_names_;
+  std::vector<std::pair<OpId, GroupId>> grouped_;  // ops of the builder
+  std::function<Bytes(const Collective&)> collective_bytes_;
+};
+
+}  // namespace baechi

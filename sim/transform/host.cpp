@@ -1,0 +1,153 @@
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "sim/enum_option.h"
+#include "sim/names.h"
+#include "sim/transform/graph_copy.h"
+#include "sim/transform/kind_words.h"
+
+namespace baechi {
+namespace {
+
+enum class LaunchPer : std::uint8_t { op, kernel };
+constexpr auto names_of(LaunchPer) {
+  return std::to_array<Named<LaunchPer>>({{LaunchPer::op, "op"}, {LaunchPer::kernel, "kernel"}});
+}
+
+enum class HostThreads : std::uint8_t { device, one };
+constexpr auto names_of(HostThreads) {
+  return std::to_array<Named<HostThreads>>({{HostThreads::device, "device", "one per device"},
+                                            {HostThreads::one, "one", "one for all devices"}});
+}
+
+/// The host launches what the devices run. Each op gets an op of lane "host" that takes `launch`
+/// (for each of its kernels with `per: kernel`), and starts after it. The launches of a device
+/// follow each other in the order of the graph; with `threads: one`, those of all devices do, on
+/// the first device that has ops. So a step takes as long as its device or as its host, whichever
+/// is longer, and where it waits for the host the device has gaps.
+///   step: what the host takes once, before its first launch.
+///   backward_thread: the launches of backward ops are in a lane of their own, "host_backward",
+///     which starts after the last launch of a forward op; the launches of updates follow it.
+///   sync: after an op of one of these kinds the host waits for the device before it goes on.
+///   graphs: a CUDA graph: one launch for all ops of a device.
+/// The first device's host op for an op on another device costs no transfer: with `threads: one`,
+/// control edges are free (as with control_edges: {as: free}).
+/// Source: Daydream (Zhu et al., ATC 2020), section 4.2: CUDA launches are tasks of a CPU thread.
+class Host final : public Transform {
+ public:
+  explicit Host(Options& o) {
+    using namespace std::chrono_literals;
+    launch_ = o.get("launch", Duration{6us}, "host time of a launch");
+    step_ = o.get("step", Duration{}, "host time before the first launch of a step");
+    per_ = read_enum(o, "per", LaunchPer::op, "what is launched");
+    threads_ = read_enum(o, "threads", HostThreads::device,
+                         "who launches: one Python thread launches for all devices in model "
+                         "parallelism");
+    backward_thread_ = o.get("backward_thread", true,
+                             "another thread launches the backward pass, as PyTorch's autograd");
+    sync_ = KindWords::read(o, "sync", {}, "kinds of ops that the host waits for");
+    graphs_ = o.get("graphs", false, "CUDA graphs: one launch per device and step");
+  }
+
+  Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
+
+  PlacedStep after_placing(const OpGraph& graph,
+                           const IdVector<OpId, DeviceId>& device) const override {
+    return Launching(*this, graph, device).run();
+  }
+
+ private:
+  /// The lanes of the host, as the text of names of ops and of lanes.
+  static constexpr std::string_view main_lane = "host", backward_lane = "host_backward";
+
+  class Launching {
+   public:
+    Launching(const Host& options, const OpGraph& graph, const IdVector<OpId, DeviceId>& device)
+        : o_(options),
+          graph_(graph),
+          device_(device),
+          copy_(graph),
+          waits_(o_.sync_.of_kinds(graph)) {}
+
+    PlacedStep run() && {
+      IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
+      for (const OpId v : graph_.ops()) {
+        const OpId launch = launch_of(v);
+        const OpId made = copy_.add(v, copy_.spec(v));
+        on_.push_back(device_[v]);
+        copy_.add_kernels(v, made);
+        for (const TensorId t : graph_.outputs(v))
+          if (!graph_.tensor(t).control)
+            tensors[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
+        copy_.builder().add_control(launch, made);
+        if (waits_[graph_.op(v).kind]) thread(v).after = made;
+      }
+      copy_.add_edges(tensors);
+      IdVector<OpId, OpId> renumbered;
+      PlacedStep step{.graph = std::move(copy_).built(&renumbered).graph};
+      if (o_.threads_ == HostThreads::one) step.graph = step.graph.with_free_controls();
+      step.device.assign(on_.size(), DeviceId{});
+      for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = on_[v];
+      return step;
+    }
+
+   private:
+    /// A thread of the host, as far as it has come.
+    struct Thread {
+      DeviceId device{};
+      std::optional<OpId> last{};   ///< its last launch
+      std::optional<OpId> after{};  ///< an op that it waits for before the next one
+      bool backward = false;        ///< the last launch was of a backward op
+    };
+
+    Thread& thread(OpId v) {
+      const DeviceId key = o_.threads_ == HostThreads::one ? DeviceId{} : device_[v];
+      return threads_.try_emplace(key, Thread{.device = device_[v]}).first->second;
+    }
+
+    /// The launch of `v`, which comes after the last launch of its thread.
+    OpId launch_of(OpId v) {
+      Thread& t = thread(v);
+      if (o_.graphs_ && t.last) return *t.last;
+      const bool backward = o_.backward_thread_ && graph_.op(v).phase == Phase::backward;
+      const std::int64_t kernels =
+          o_.per_ == LaunchPer::kernel ? std::ssize(graph_.kernels(v)) : std::int64_t{1};
+      const Duration once = t.last ? Duration{} : o_.step_;
+      const OpId launch = copy_.builder().add_op(
+          {.name = fmt::format("{}/{}", graph_.name(v), o_.graphs_ ? "graph_launch" : "launch"),
+           .kind = "Launch",
+           .compute = once + (o_.graphs_ ? 1 : kernels) * o_.launch_,
+           .phase = graph_.op(v).phase,
+           .lane = backward ? backward_lane : main_lane});
+      on_.push_back(t.device);
+      if (t.last) copy_.builder().add_control(*t.last, launch);
+      if (t.after) copy_.builder().add_control(*t.after, launch);
+      t.last = launch;
+      t.after.reset();
+      return launch;
+    }
+
+    const Host& o_;
+    const OpGraph& graph_;
+    const IdVector<OpId, DeviceId>& device_;
+    GraphCopy copy_;
+    std::vector<bool> waits_;             // [kinds of the graph]
+    IdVector<OpId, DeviceId> on_;         // [ops of the builder]
+    std::map<DeviceId, Thread> threads_;  // by device; one entry with threads: one
+  };
+
+  Duration launch_{}, step_{};
+  LaunchPer per_{};
+  HostThreads threads_{};
+  bool backward_thread_ = true, graphs_ = false;
+  KindWords sync_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_host(Options& o) {
+  return std::make_unique<Host>(o);
+}
+
+}  // namespace baechi

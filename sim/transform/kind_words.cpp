@@ -1,0 +1,53 @@
+#include "sim/transform/kind_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "sim/wildcard.h"
+
+namespace baechi {
+namespace {
+
+std::string in_small_letters(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+}  // namespace
+
+KindWords KindWords::read(Options& options, const std::string& key,
+                          std::vector<std::string> fallback, std::string_view help) {
+  const Options::Value* given =
+      options.raw(key, fallback.empty() ? std::string(help)
+                                        : fmt::format("{} [{}]", help, fmt::join(fallback, ", ")));
+  if (given == nullptr) return KindWords(std::move(fallback));
+  std::vector<std::string> words;
+  if (!given->text.empty()) words.push_back(given->text);
+  for (const auto& [name, word] : given->children) {
+    if (!name.empty() || !word.children.empty() || word.text.empty())
+      options.mistake(key, "not a list of kinds of ops");
+    words.push_back(word.text);
+  }
+  return KindWords(std::move(words));
+}
+
+bool KindWords::describe(std::string_view kind) const {
+  const std::string small = in_small_letters(kind);
+  return std::ranges::any_of(words_, [&](const std::string& word) {
+    const std::string pattern = in_small_letters(word);
+    if (pattern.find_first_of("*?") != std::string::npos) return Wildcard{pattern}.matches(small);
+    return small.find(pattern) != std::string::npos;
+  });
+}
+
+std::vector<bool> KindWords::of_kinds(const OpGraph& graph) const {
+  std::vector<bool> described;
+  for (const std::string& kind : graph.kinds()) described.push_back(describe(kind));
+  return described;
+}
+
+}  // namespace baechi

@@ -1,0 +1,31 @@
+/// Where replicas that keep a share of the weights each put them together.
+#pragma once
+#include <vector>
+
+#include "sim/graph/op_graph.h"
+
+namespace baechi {
+
+/// Weights of some ops on one device, gathered for those that read them next.
+struct WeightGather {
+  DeviceId device{};
+  Bytes bytes{};
+  std::vector<OpId> users{};  ///< ascending, never empty; then the weights are dropped
+  /// The gather begins when this op has ended: one is on its way while the weights before it are in
+  /// use. no_op: at once.
+  OpId waits_for = no_op;
+
+  OpId first_user() const { return users.front(); }
+};
+
+/// For each device, in the order of first users: weights of forward ops, in buckets of `limit`
+/// bytes or more, once for the forward ops, and once for the backward ops that differentiate them
+/// (Op::forward; else those of the op's group). The weights of an op are its persistent bytes
+/// times `shards`. In all sorted by first user.
+/// Source: ZeRO stage 3, Rajbhandari et al., SC 2020; FSDP, Zhao et al., VLDB 2023, which also
+/// gathers one unit ahead.
+std::vector<WeightGather> weight_gathers(const OpGraph& graph,
+                                         const IdVector<OpId, DeviceId>& device,
+                                         std::int64_t shards, Bytes limit);
+
+}  // namespace baechi

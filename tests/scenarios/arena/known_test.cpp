@@ -1,0 +1,86 @@
+#include "scenarios/arena/known.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "sim/error.h"
+#include "tests/small_graphs.h"
+#include "tests/temporary_folder.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// The values of one placer on instances "a.v1", "b.v1", ...; nothing: it failed.
+Results values(const std::string& placer, const std::vector<std::optional<Duration>>& times,
+               const std::string& hash = "graph") {
+  Results results;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    results.scenarios.push_back({.name = std::string(1, static_cast<char>('a' + i)) + ".v1",
+                                 .path = {},
+                                 .text = {},
+                                 .sets = {}});
+    results.graphs.push_back({.name = "g",
+                              .label = "g",
+                              .hash = hash + std::to_string(i),
+                              .source = {},
+                              .format = {},
+                              .op_names = {}});
+    RunResult row;
+    row.id = row.scenario = row.graph = i;
+    row.placer = placer;
+    row.status = times[i] ? Status::ok : Status::oom;
+    row.step_time = times[i];
+    row.lower_bound = 1ns;
+    results.rows.push_back(row);
+  }
+  return results;
+}
+
+}  // namespace
+
+TEST_SUITE("arena") {
+  TEST_CASE("a score is the mean ratio to the best known value; failures count, and ranks follow") {
+    const TemporaryFolder folder;
+    Arena arena = Arena::read(folder.file("none.json"));
+    CHECK(arena.size() == 0);
+    CHECK(arena.take(values("x", {100ns, 200ns, std::nullopt})) ==
+          std::vector<std::string>{"a.v1", "b.v1"});
+    CHECK(arena.take(values("y", {200ns, 100ns, 300ns})) ==
+          std::vector<std::string>{"b.v1", "c.v1"});
+    // Best: 100, 100, 300. x: 1, 2, failed (10); y: 2, 1, 1.
+    CHECK(arena.score("x").score == doctest::Approx(std::cbrt(20.0)));
+    CHECK(arena.score("x").solved == 2);
+    CHECK(arena.score("y").score == doctest::Approx(std::cbrt(2.0)));
+    CHECK(arena.score("unknown").score == doctest::Approx(arena_failure));
+    const std::vector<ArenaScore> ranking = arena.ranking();
+    REQUIRE(ranking.size() == 2);
+    CHECK(ranking[0].placer == "y");
+  }
+
+  TEST_CASE("best values only fall, and the file holds all of it") {
+    const TemporaryFolder folder;
+    Arena arena;
+    arena.take(values("x", {100ns, std::nullopt}));
+    CHECK(arena.take(values("slow", {150ns, std::nullopt})).empty());
+    arena.write(folder.file("known.json"));
+    const Arena read = Arena::read(folder.file("known.json"));
+    CHECK(read.size() == 2);
+    CHECK(read.score("slow").score == doctest::Approx(1.5));  // the second nobody solves
+    read.write(folder.file("again.json"));
+    CHECK(folder.read("again.json") == folder.read("known.json"));
+    folder.write("broken.json", "{\"instances\": [{}]}");
+    CHECK_THROWS_WITH_AS(Arena::read(folder.file("broken.json")),
+                         doctest::Contains("not a file of best known values"), InputError);
+  }
+
+  TEST_CASE("an instance whose graph changed needs a new version") {
+    Arena arena;
+    arena.take(values("x", {100ns}));
+    CHECK_THROWS_WITH_AS(
+        arena.take(values("x", {100ns}, "other")),
+        "'a.v1' has another graph than its best known value: it needs a new version", InputError);
+  }
+}

@@ -1,0 +1,186 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "scenarios/report/html.h"
+#include "scenarios/report/plots.h"
+#include "scenarios/report/write_results.h"
+#include "scenarios/results/csv.h"
+#include "scenarios/results/merge.h"
+#include "scenarios/results/tables.h"
+#include "scenarios/run/resumable_run.h"
+#include "sim/error.h"
+#include "tests/scenarios/sweeps.h"
+#include "tests/small_graphs.h"
+#include "tests/temporary_folder.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// f -> g -> h (backward) -> u (update); f on one device and the rest on another has a value by
+/// every measure.
+constexpr const char* training = R"({"format": "baechi-trace", "version": 1, "name": "training",
+ "ops": [{"name": "f", "compute_us": 10, "persistent_bytes": 40, "outputs": [{"bytes": 1000}]},
+         {"name": "g", "compute_us": 10, "outputs": [{"bytes": 1000}]},
+         {"name": "h", "phase": "backward", "compute_us": 20, "outputs": [{"bytes": 1000}]},
+         {"name": "u", "phase": "update", "compute_us": 5}],
+ "edges": [{"from": "f", "output": 0, "to": "g"}, {"from": "g", "output": 0, "to": "h"},
+           {"from": "h", "output": 0, "to": "u"}]})";
+
+const std::string base = R"(
+name: measured
+graph: {import: training.json}
+cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
+placers: [single, round_robin]
+sweep: {cluster.memory_fraction: [0.5, 1.0]}
+)";
+const std::string all_measures =
+    "measure: [step_time, max_load, {latency: {}}, {pipeline: {schedule: 1f1b_flush, "
+    "micro_batches: [8, 32]}}]\n";
+constexpr std::size_t runs = 2 * 2 * 5;
+
+Sweep sweep_in(const TemporaryFolder& folder, const std::string& text) {
+  folder.write("training.json", training);
+  return sweep_of(text, {}, folder.file("s.yaml"));
+}
+
+Results without_clock(Results results) {
+  for (RunResult& row : results.rows) row.placing = {};
+  return results;
+}
+
+}  // namespace
+
+TEST_SUITE("measure") {
+  TEST_CASE("a row per measure and per value of its lists, the measure fastest") {
+    const TemporaryFolder folder;
+    const Results results = run_all(sweep_in(folder, base + all_measures));
+    REQUIRE(results.rows.size() == runs);
+    const std::vector<std::string> expected{
+        "step_time", "max_load", "latency", "pipeline:schedule=1f1b_flush,micro_batches=8",
+        "pipeline:schedule=1f1b_flush,micro_batches=32"};
+    const std::vector<std::string> units{"us per step", "us per sample", "us per sample",
+                                         "us per micro-batch", "us per micro-batch"};
+    for (const RunResult& row : results.rows) {
+      CHECK(row.measure == expected[row.id % 5]);
+      CHECK(row.unit == units[row.id % 5]);
+      CHECK(row.placing == results.rows[row.id - row.id % 5].placing);  // placed once
+      CHECK(row.placement == results.rows[row.id - row.id % 5].placement);
+    }
+    // On one device: 45 us a step, a load and a latency of as much; 8 x 40 + 5 = 325 us of 8
+    // micro-batches, 32 x 40 + 5 = 1285 us of 32.
+    const std::vector<Duration> single{45us, 45us, 45us, 40'625ns, 40'156ns};
+    for (std::size_t m = 0; m < 5; ++m) CHECK(results.rows[m].value == single[m]);
+    std::set<std::uint64_t> keys;
+    for (const RunResult& row : results.rows) keys.insert(row.key);
+    CHECK(keys.size() == runs);
+  }
+
+  TEST_CASE("without the key, and with step_time, the runs and their hashes are the same") {
+    const TemporaryFolder folder;
+    const Sweep plain = sweep_in(folder, base);
+    const Sweep named = sweep_in(folder, base + "measure: step_time\n");
+    CHECK(plain.header().hash == named.header().hash);
+    CHECK(to_csv(without_clock(run_all(plain))) == to_csv(without_clock(run_all(named))));
+    CHECK(sweep_in(folder, base + "measure: max_load\n").header().hash != plain.header().hash);
+    // The step times among other measures are those measured alone.
+    const Results alone = run_all(plain);
+    const Results among = run_all(sweep_in(folder, base + all_measures));
+    for (const RunResult& row : alone.rows) {
+      const RunResult& same = among.rows[5 * row.id];
+      CHECK(same.key == row.key);
+      CHECK(same.value == row.value);
+      CHECK(same.peak == row.peak);
+    }
+  }
+
+  TEST_CASE("measures can be swept and set") {
+    const TemporaryFolder folder;
+    folder.write("training.json", training);
+    const std::string path = folder.file("s.yaml");
+    const std::string swept = base + "  ";
+    CHECK(sweep_of(base, {"sweep.measure=[step_time, max_load]"}, path).num_runs() == 8);
+    CHECK(sweep_of(base, {"measure={max_load: {phases: [together, apart]}}"}, path).num_runs() ==
+          8);
+    CHECK_THROWS_WITH_AS(
+        sweep_of(base, {"measure=[latency, latency]"}, path),
+        "--set measure:1:11: measure: 'latency' stands there twice", InputError);
+    CHECK_THROWS_WITH_AS(
+        sweep_of(base, {"measure={pipeline: {schedule: 1f2b}}"}, path),
+        "--set measure:1:23: pipeline.schedule: '1f2b' is not one of gpipe, inference, 1f1b, "
+        "1f1b_flush, 2bw, interleaved, zb_h1, zb_h2, zb_v, dualpipe",
+        InputError);
+  }
+
+  TEST_CASE("CSV, SQLite, shards and resumed runs keep the measures apart") {
+    const TemporaryFolder folder;
+    const Sweep sweep = sweep_in(folder, base + all_measures);
+    const Results whole = without_clock(run_all(sweep, {.threads = 2}));
+    const std::string csv = to_csv(whole);
+    CHECK(csv.find("gap,measure,value,unit,weights_bytes,gradients_bytes,optimizer_state_bytes,"
+                   "activations_bytes,workspace_bytes,copies_bytes\n") != std::string::npos);
+    // step_time_us is empty where no step time was measured; so are peaks of objectives.
+    CHECK(csv.find("1,measured,training,4,single,0,2,0.5,536870912,sequential,ok,,22.500,0.000,,,,"
+                   "0.5,max_load,45.000,us per sample,,,,,,\n") != std::string::npos);
+    write_results(folder.file("whole"), whole);
+    CHECK(to_csv(read_results(folder.file("whole"))) == csv);
+
+    std::vector<std::string> folders;
+    for (const std::size_t shard : {1U, 2U}) {
+      folders.push_back(folder.file("part" + std::to_string(shard)));
+      const std::vector<std::size_t> ids = shard_runs(sweep, shard, 2);
+      {  // half of the runs, then stopped
+        ResumableRun run(folders.back(), sweep, ids, false);
+        run.run(std::span(ids).first(3), {});
+      }
+      ResumableRun run(folders.back(), sweep, ids, true);
+      CHECK(run.remaining().size() == ids.size() - 3);
+      run.run(run.remaining(), {});
+      run.finish({});
+    }
+    CHECK(to_csv(without_clock(merge_results(folders))) == csv);
+  }
+
+  TEST_CASE("no table, chart or summary has figures of two measures") {
+    const TemporaryFolder folder;
+    const Results results = run_all(sweep_in(folder, base + all_measures));
+    const std::vector<ResultTable> tables = result_tables(results);
+    REQUIRE(tables.size() == 5);
+    CHECK(tables[0].figure() == "step time");
+    CHECK(tables[3].figure() ==
+          "pipeline:schedule=1f1b_flush,micro_batches=8 per micro-batch");
+    for (const ResultTable& table : tables) {
+      CHECK(table.rows.size() == 2);
+      for (const ResultTable::Row& row : table.rows)
+        for (const RunResult* run : row.cells) CHECK(run->measure == table.measure);
+    }
+    CHECK_FALSE(tables[1].has_peaks());
+    const auto summary = overview(results).summary();
+    REQUIRE(summary.size() == 10);  // 2 placers x 5 measures
+    for (std::size_t i = 0; i < 10; ++i) CHECK(summary[i].measure == tables[i / 2].measure);
+    const std::string text = to_text_tables(overview(results), false);
+    CHECK(text.find("measured: training, 4 ops, max_load per sample\n") != std::string::npos);
+    CHECK(text.find("\nlatency\n  all runs") != std::string::npos);
+    const std::string html = to_html(results);
+    CHECK(html.find("\"figure\":\"max_load per sample\",\"peaks\":false") != std::string::npos);
+    std::set<std::string> names;
+    for (const Plot& plot : chart_plots(results)) CHECK(names.insert(plot.name).second);
+    CHECK(names.size() == 8);  // 5 values, and peaks of the step and of 2 pipelines
+  }
+
+  TEST_CASE("what has no value by a measure is infeasible there, and ok by the others") {
+    const TemporaryFolder folder;
+    folder.write("training.json", training);
+    const Results results = run_all(sweep_of(
+        base, {"measure=[step_time, {pipeline: {schedule: interleaved, micro_batches: 3}}]"},
+        folder.file("s.yaml")));
+    const RunResult& row = results.rows[3];  // round_robin, on two devices
+    CHECK(results.rows[2].status == Status::ok);
+    CHECK(row.status == Status::infeasible);
+    CHECK(row.detail.find("interleaved") != std::string::npos);
+    CHECK(row.value == std::nullopt);
+  }
+}

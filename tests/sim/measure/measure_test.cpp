@@ -1,0 +1,177 @@
+#include "sim/measure/measure.h"
+
+#include <doctest/doctest.h>
+
+#include "sim/error.h"
+#include "tests/random_problems.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+Measured measured(const std::string& name, const Problem& problem, const Placement& placement,
+                  std::map<std::string, Options::Value> options = {}) {
+  return make_measure(name, Options(name, std::move(options)))->of(problem, placement);
+}
+
+/// f(10 ns, 40 B of weights, 4 B of workspace) -> b(20 ns, backward, 40 B of gradients)
+/// -> u(5 ns, update, 80 B of optimizer state); f passes 100 B to b, and b 30 B to u.
+OpGraph training_step() {
+  OpGraphBuilder b;
+  const OpId f =
+      b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B, .temporary = 4_B});
+  const OpId g =
+      b.add_op({.name = "b", .compute = 20ns, .persistent = 40_B, .phase = Phase::backward});
+  const OpId u =
+      b.add_op({.name = "u", .compute = 5ns, .persistent = 80_B, .phase = Phase::update});
+  b.add_edge(b.add_tensor(f, 100_B), g);
+  b.add_edge(b.add_tensor(g, 30_B), u);
+  return std::move(b).build();
+}
+
+}  // namespace
+
+TEST_SUITE("measures") {
+  TEST_CASE("every measure of one placement, by hand") {
+    //   a(10) --100 B--> b(20), a on gpu0, b on gpu1; 1 B takes 1 ns
+    OpGraphBuilder b;
+    const OpId a = b.add_op({.name = "a", .compute = 10ns});
+    b.add_edge(b.add_tensor(a, 100_B), b.add_op({.name = "b", .compute = 20ns}));
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const Placement apart = on({gpu0, gpu1});
+    CHECK(measured("step_time", problem, apart).value == 130ns);  // 10 + 100 + 20
+    CHECK(measured("step_time", problem, apart).moved == 100_B);
+    CHECK(measured("max_load", problem, apart).value == 120ns);   // gpu1: 100 + 20
+    CHECK(measured("latency", problem, apart).value == 230ns);    // gpu0: 10 + 100, then gpu1
+    // Two samples without a backward pass, 100 ns of transfer the slowest of three parts:
+    // 10 + 100 + 100 + 20 = 230 ns, and the second ends 100 ns behind the first.
+    const Measured pipe = measured("pipeline", problem, apart,
+                                   {{"schedule", {.text = "inference", .where = {}}},
+                                    {"micro_batches", {.text = "2", .where = {}}}});
+    CHECK(pipe.value == 100ns);
+    CHECK(pipe.moved == 200_B);
+  }
+
+  TEST_CASE("a pipeline with a flush takes its whole run over the micro-batches") {
+    //   One device: 4 x (10 + 20) ns and one update of 5 ns; 125 / 4 = 31 ns, rounded down.
+    const OpGraph graph = training_step();
+    const Cluster cluster = gpus(1);
+    const ProfiledCosts costs(graph, cluster);
+    const Measured found =
+        measured("pipeline", {graph, cluster, costs}, on({gpu0, gpu0, gpu0}),
+                 {{"schedule", {.text = "1f1b_flush", .where = {}}},
+                  {"micro_batches", {.text = "4", .where = {}}}});
+    CHECK(found.value == 31ns);
+    // weights and the activation of one micro-batch, its gradient (30 B) and what it reads
+    REQUIRE(found.at_peak);
+    CHECK(found.at_peak->weights == 40_B);
+    CHECK(found.at_peak->gradients == 40_B);
+    CHECK(found.at_peak->optimizer_state == 80_B);
+    CHECK(found.at_peak->total() == found.peak());
+  }
+
+  TEST_CASE("what is no pipeline has no value, and says why") {
+    const OpGraph graph = one_tensor_two_readers();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Measured found = measured("pipeline", {graph, cluster, costs}, on({gpu0, gpu1, gpu1}));
+    CHECK_FALSE(found.value.has_value());
+    CHECK_FALSE(found.out_of_memory);
+    CHECK(found.why.starts_with("gpipe is a schedule of training, and this graph is not training"));
+  }
+
+  TEST_CASE("weights over the limit have no load and no latency; a step says who asked") {
+    //   160 B of persistent bytes on a device of 100 B
+    const OpGraph graph = training_step();
+    const Cluster cluster = gpus(1, 100_B);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    for (const char* name : {"max_load", "latency"}) {
+      const Measured found = measured(name, problem, on({gpu0, gpu0, gpu0}));
+      CHECK(found.out_of_memory);
+      CHECK(found.why == "weights are 60 B over the memory limits");
+      CHECK(found.peaks.empty());
+    }
+    const Measured step = measured("step_time", problem, on({gpu0, gpu0, gpu0}));
+    CHECK(step.out_of_memory);
+    CHECK(step.why.starts_with("gpu0: op 'u' needs 80 B, 20 B is free of 100 B"));
+    // What was in memory when the optimizer state asked.
+    REQUIRE(step.at_peak);
+    CHECK(step.at_peak->weights == 40_B);
+    CHECK(step.at_peak->gradients == 40_B);
+    CHECK(step.at_peak->optimizer_state == 0_B);
+  }
+
+  TEST_CASE("the parts of a peak, by hand") {
+    //   gpu0: f and u, gpu1: b. gpu0 holds 120 B, and at 0 ns 100 B of activation and 4 B of
+    //   workspace: 224 B. gpu1 holds 40 B, then the copy of 100 B, then 30 B of gradient: 170 B.
+    const OpGraph graph = training_step();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Measured found = measured("step_time", {graph, cluster, costs}, on({gpu0, gpu1, gpu0}));
+    CHECK(found.peaks == std::vector<Bytes>{224_B, 170_B});
+    REQUIRE(found.at_peak);
+    CHECK(found.at_peak->weights == 40_B);
+    CHECK(found.at_peak->gradients == 0_B);
+    CHECK(found.at_peak->optimizer_state == 80_B);
+    CHECK(found.at_peak->activations == 100_B);
+    CHECK(found.at_peak->workspace == 4_B);
+    CHECK(found.at_peak->copies == 0_B);
+    CHECK(found.at_peak->told_apart);
+  }
+
+  TEST_CASE("persistent bytes of forward ops alone are not told apart, but without a backward pass") {
+    for (const Phase phase : {Phase::forward, Phase::backward}) {
+      OpGraphBuilder b;
+      const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B});
+      b.add_edge(b.add_tensor(f, 1_B), b.add_op({.name = "g", .phase = phase}));
+      const OpGraph graph = std::move(b).build();
+      CHECK(persistent_of_one_kind(graph) == (phase == Phase::backward));
+      const Cluster cluster = gpus(1);
+      const ProfiledCosts costs(graph, cluster);
+      const Measured found = measured("step_time", {graph, cluster, costs}, on({gpu0, gpu0}));
+      CHECK(found.at_peak->told_apart == (phase == Phase::forward));
+      CHECK(found.at_peak->weights == 40_B);
+    }
+  }
+
+  TEST_CASE("of any problem: a value or why there is none, never below the bound") {
+    std::size_t values = 0;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      const RandomProblem random({.ops = 12}, 3, seed);
+      for (const EngineOptions& engine : {EngineOptions{}, EngineOptions{.overlap = false}}) {
+        const Problem problem = random.under(engine);
+        const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
+        for (const MeasureEntry& entry : measures()) {
+          CAPTURE(entry.name);
+          CAPTURE(seed);
+          Options none;
+          const auto measure = entry.make(none);
+          const Measured found = measure->of(problem, random.placement);
+          CHECK(found.value.has_value() == found.why.empty());
+          CHECK(measure->of(problem, random.placement).value == found.value);
+          CHECK((found.peaks.empty() || found.peaks.size() == 3));
+          CHECK(found.at_peak.has_value() == !found.peaks.empty());
+          if (found.at_peak) CHECK(found.at_peak->total() == found.peak());
+          if (!found.value) continue;
+          ++values;
+          if (const auto bound = measure->bound(bounds)) CHECK(*bound <= *found.value);
+        }
+      }
+    }
+    CHECK(values > 200);
+  }
+
+  TEST_CASE("units name time per what, and an unknown measure is told") {
+    for (const MeasureEntry& entry : measures()) CHECK(entry.unit.starts_with("us per "));
+    CHECK_THROWS_WITH_AS(make_measure("max_lod", Options{}, "x.yaml:3:1"),
+                         "x.yaml:3:1: no measure 'max_lod' (did you mean 'max_load'?) (measures: "
+                         "step_time, max_load, latency, pipeline)",
+                         InputError);
+  }
+}

@@ -1,0 +1,153 @@
+#include <doctest/doctest.h>
+
+#include "tests/message.h"
+#include "tests/sim/transform/transforms.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// conv(40 B of weights) -> norm -> grad of conv(40 B of gradients) -> update(80 B of its own).
+/// Tensors: 100 B, 60 B, and 40 B of weight gradient. Each op has a kernel of 100 B of traffic.
+OpGraph training(bool work) {
+  OpGraphBuilder b;
+  const auto add = [&](OpSpec spec) {
+    const OpId v = b.add_op(spec);
+    if (work) b.add_kernel(v, {.flops = 1000, .traffic = 100_B});
+    return v;
+  };
+  const Duration time = work ? 0ns : 30ns;
+  const OpId conv = add(
+      {.name = "conv", .kind = "Conv2d", .compute = time, .persistent = 40_B, .temporary = 10_B});
+  const OpId norm = add({.name = "norm", .kind = "LayerNorm", .compute = time, .temporary = 10_B});
+  const OpId grad = add({.name = "grad",
+                         .kind = "Conv2dBackward",
+                         .compute = time,
+                         .persistent = 40_B,
+                         .phase = Phase::backward});
+  const OpId relu = add({.name = "relu", .kind = "ReLU", .compute = time});
+  const OpId update = add({.name = "update",
+                           .kind = "Adam",
+                           .compute = time,
+                           .persistent = 80_B,
+                           .phase = Phase::update});
+  b.add_edge(b.add_tensor(conv, 100_B), norm);
+  const TensorId normed = b.add_tensor(norm, 60_B);
+  b.add_edge(normed, grad);
+  b.add_edge(normed, relu);
+  b.add_edge(b.add_tensor(grad, 40_B), update);
+  return std::move(b).build();
+}
+
+const Op& op(const OpGraph& graph, std::string_view name) {
+  return graph.op(*graph.find(name));
+}
+OpWork work(const OpGraph& graph, std::string_view name) {
+  return graph.work(*graph.find(name));
+}
+Bytes written(const OpGraph& graph, std::string_view name) {
+  return graph.tensor(*graph.outputs(*graph.find(name)).begin()).size;
+}
+
+}  // namespace
+
+TEST_SUITE("precision") {
+  TEST_CASE("fp16: half of activations and gradients, a half copy of weights and its cast") {
+    const OpGraph half = apply("precision", training(true), {{"to", "fp16"}}).graph;
+    CHECK(work(half, "conv") ==
+          OpWork{.flops = 1000, .traffic = 50_B, .precision = Precision::fp16});
+    CHECK(work(half, "grad").precision == Precision::fp16);
+    CHECK(written(half, "conv") == 50_B);
+    CHECK(op(half, "conv").temporary == 5_B);
+    CHECK(op(half, "conv").persistent == 60_B);  // 40 and the half copy
+    // The cast reads 40 B, writes 20 B and holds them, beside its op.
+    CHECK(op(half, "conv/half").persistent == 0_B);
+    CHECK(work(half, "conv/half").traffic == 60_B);
+    CHECK(op(half, "conv/half").group == op(half, "conv").group);
+    CHECK(op(half, "conv").group != no_group);
+    CHECK(op(half, "grad").persistent == 20_B);
+    CHECK(written(half, "grad") == 20_B);
+    // Ops of kinds that are excepted stay, with what they write; so do updates.
+    CHECK(work(half, "norm") == work(training(true), "norm"));
+    CHECK(op(half, "norm").temporary == 10_B);
+    CHECK(written(half, "norm") == 60_B);
+    CHECK(work(half, "update") == work(training(true), "update"));
+    CHECK(op(half, "update").persistent == 80_B);
+    CHECK(half.num_ops() == 6);
+    CHECK(work(apply("precision", training(true), {{"to", "bf16"}}).graph, "conv").precision ==
+          Precision::bf16);
+  }
+
+  TEST_CASE("amp keeps the gradients of weights in 32 bits") {
+    const OpGraph half = apply("precision", training(true)).graph;
+    CHECK(work(half, "conv").precision == Precision::fp16);
+    CHECK(written(half, "conv") == 50_B);
+    CHECK(op(half, "grad").persistent == 40_B);
+    CHECK(written(half, "grad") == 40_B);
+    CHECK(op(half, "conv/half").persistent == 0_B);
+  }
+
+  TEST_CASE("without master weights all is half and nothing is cast") {
+    const OpGraph half =
+        apply("precision", training(true), {{"to", "fp16"}, {"master_weights", "false"}}).graph;
+    CHECK(half.num_ops() == 5);
+    CHECK(op(half, "conv").persistent == 20_B);
+    CHECK(op(half, "grad").persistent == 20_B);
+    CHECK(op(half, "update").persistent == 40_B);
+    CHECK(work(half, "update").traffic == 50_B);
+    CHECK(message<InputError>([] {
+            transform("precision", {{"master_weights", "false"}});
+          }) ==
+          "x.yaml:1:2: precision.master_weights: amp keeps 32-bit weights; without them it is fp16 "
+          "or bf16");
+  }
+
+  TEST_CASE("tf32 changes arithmetic only") {
+    const OpGraph graph = training(true);
+    const OpGraph tf32 = apply("precision", graph, {{"to", "tf32"}}).graph;
+    CHECK(work(tf32, "conv") ==
+          OpWork{.flops = 1000, .traffic = 100_B, .precision = Precision::tf32});
+    CHECK(work(tf32, "norm").precision == Precision::fp32);
+    for (const OpId v : graph.ops()) CHECK(tf32.op(v).persistent == graph.op(v).persistent);
+    CHECK(written(tf32, "conv") == 100_B);
+  }
+
+  TEST_CASE("measured times are divided by a factor for what bounds them") {
+    //   conv and its backward op by 3, relu by 2, norm and update not at all
+    const OpGraph half = apply("precision", training(false)).graph;
+    CHECK(op(half, "conv").compute == 10ns);
+    CHECK(op(half, "grad").compute == 10ns);
+    CHECK(op(half, "relu").compute == 15ns);
+    CHECK(op(half, "norm").compute == 30ns);
+    CHECK(op(half, "update").compute == 30ns);
+    CHECK(half.num_ops() == 5);                  // nothing says how long a cast takes
+    CHECK(op(half, "conv").persistent == 60_B);  // but its memory counts
+    const OpGraph tf32 =
+        apply("precision", training(false), {{"to", "tf32"}, {"compute_factor", "5"}}).graph;
+    CHECK(op(tf32, "conv").compute == 6ns);
+    CHECK(op(tf32, "relu").compute == 30ns);  // memory is as fast as it was
+  }
+
+  TEST_CASE("a kind of device may have factors of its own, and exceptions can be given") {
+    OpGraphBuilder b;
+    const OpId v = b.add_op({.name = "conv", .kind = "Conv2d"});
+    b.set_compute(v, "v100", 60ns);
+    b.set_compute(v, "a100", 60ns);
+    const OpGraph graph = std::move(b).build();
+    Options options("precision");
+    const auto text = [](std::string t) {
+      return Options::Value{.text = std::move(t), .where = {}};
+    };
+    options.set(
+        "kinds",
+        {.text = {},
+         .where = {},
+         .children = {
+             {"a100", {.text = {}, .where = {}, .children = {{"compute_factor", text("2")}}}}}});
+    const OpGraph half = make_transform("precision", std::move(options))->apply(graph).graph;
+    CHECK(half.compute(v, 0) == 20ns);
+    CHECK(half.compute(v, 1) == 30ns);
+    CHECK(apply("precision", graph, {{"except", "conv"}}).graph.compute(v, 0) == 60ns);
+  }
+}

@@ -1,0 +1,79 @@
+#include "validate/published/vtrain.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tests/shared_data.h"
+#include "validate/published/published.h"
+
+using namespace baechi;
+using namespace baechi::validate;
+
+namespace {
+
+GptStep small_step() {
+  return {.gpus = 1,
+          .batch = 2,
+          .micro_batch = 1,
+          .hidden = 256,
+          .heads = 4,
+          .layers = 4,
+          .length = 128};
+}
+
+double ms(GptStep step) {
+  step.gpus = step.tensor * step.data * step.pipeline;
+  return PreparedGptStep(step).simulated_ms(megatron_gpu());
+}
+
+}  // namespace
+
+TEST_SUITE("vtrain") {
+  TEST_CASE("each further micro-batch takes equally long") {
+    GptStep two = small_step(), four = two, eight = two;
+    four.batch = 4;
+    eight.batch = 8;
+    CHECK(ms(eight) - ms(four) == doctest::Approx(2 * (ms(four) - ms(two))).epsilon(1e-9));
+  }
+
+  TEST_CASE("where nothing but the host's launches counts, a block takes its kernels' launches") {
+    // The GPU computes at once; the host launches for 1 ms each: blocks differ in their kernels
+    // only.
+    DeviceModel gpu = megatron_gpu();
+    gpu.host_op = std::chrono::milliseconds(1);
+    for (Arithmetic& a : gpu.arithmetic) a.half_flops = 0.0;
+    GptStep step = small_step();
+    const double four = PreparedGptStep(step).simulated_ms(gpu);
+    step.layers = 8;
+    const double eight = PreparedGptStep(step).simulated_ms(gpu);
+    // A multiple of 1 ms per micro-batch, but for the updates on the GPU.
+    const double per_block = (eight - four) / 4 / 2;
+    CHECK(per_block == doctest::Approx(std::round(per_block)).epsilon(1e-3));
+    CHECK(per_block > 30.0);  // 14 kernels forward, as many again, and more backward
+  }
+
+  TEST_CASE("replicas add the time of their sum of gradients, and nothing else") {
+    GptStep one = small_step(), eight = one;
+    eight.data = 8;
+    eight.batch = 16;
+    const double more = ms(eight) - ms(one);
+    CHECK(more > 0.0);
+    GptStep long_one = one, long_eight = eight;
+    long_one.batch = 8;
+    long_eight.batch = 64;
+    CHECK(ms(long_eight) - ms(long_one) == doctest::Approx(more).epsilon(1e-9));
+  }
+
+  TEST_CASE("steps that were measured are simulated as well as by vTrain itself") {
+    const auto folder = testing::shared_data();
+    if (!folder) return;
+    for (const auto& [name, most] :
+         {std::pair{"vtrain_single_node", 0.0837}, {"vtrain_multi_node", 0.1473}}) {
+      CAPTURE(name);
+      const std::vector<std::string> block{name};
+      const auto scores = score_published(folder->string(), block);
+      CHECK(scores.front().errors.mape <= most);
+    }
+  }
+}

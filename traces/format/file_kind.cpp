@@ -1,0 +1,131 @@
+#include "traces/format/file_kind.h"
+
+#include <algorithm>
+
+namespace baechi {
+namespace {
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::string_view without_space(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first == std::string_view::npos ? std::string_view{} : text.substr(first);
+}
+
+/// Formats that begin with fixed bytes.
+struct Signature {
+  std::size_t at;
+  std::string_view bytes, kind;
+};
+
+using namespace std::string_view_literals;
+
+constexpr Signature signatures[] = {
+    {0, "SQLite format 3\0"sv,
+     "a SQLite database, such as an export of Nsight Systems: it has kernels but no tensors; "
+     "record "
+     "the step with torch.profiler, whose two files make a graph (traces/README.md)"},
+    {257, "ustar"sv, "a tar archive: unpack it, and give the file in it"},
+    {0, "PK\x05\x06"sv, "an empty zip archive"},
+    {0, "\x89HDF\r\n\x1a\n"sv,
+     "an HDF5 file, as Keras saves weights in: it has no graph of ops; record a step of the model"},
+    {0, "\x93NUMPY"sv, "a NumPy array: it has no graph of ops"},
+    {0, "GGUF"sv, "weights in GGUF: it has no graph of ops; 'baechi list generators' makes graphs"},
+    {0,
+     "\x7f"
+     "ELF"sv,
+     "a program or library"},
+    {0, "%PDF"sv, "a PDF document"},
+    {0, "\x89PNG"sv, "a picture"},
+    {0, "BZh"sv, "packed by bzip2: unpack it first (bunzip2)"},
+    {0,
+     "\xfd"
+     "7zXZ"sv,
+     "packed by xz: unpack it first (unxz)"},
+    {0, "\x80\x02"sv, "a Python pickle: export a graph from the program that wrote it"},
+    {0, "\x80\x03"sv, "a Python pickle: export a graph from the program that wrote it"},
+    {0, "\x80\x04"sv, "a Python pickle: export a graph from the program that wrote it"},
+};
+
+std::string zip(std::string_view path) {
+  if (path.ends_with(".pt2"))
+    return "a program of torch.export: load it with torch.export.load(), and record a step of it "
+           "with torch.profiler (traces/README.md)";
+  if (path.ends_with(".pt") || path.ends_with(".pth") || path.ends_with(".ckpt") ||
+      path.ends_with(".bin"))
+    return "weights or a model saved by torch.save(): load it, and record a step with "
+           "torch.profiler (traces/README.md)";
+  if (path.ends_with(".npz")) return "NumPy arrays: it has no graph of ops";
+  return "a zip archive: unpack it, and give the file in it";
+}
+
+/// Protocol buffers have no signature: their first fields tell.
+std::string protocol_buffer(std::string_view bytes, std::string_view path) {
+  // ModelProto: ir_version (field 1, a small number), then producer_name (field 2, a text).
+  const bool onnx = bytes.size() > 4 && bytes[0] == 0x08 && bytes[1] > 0 && bytes[1] < 32 &&
+                    (bytes[2] == 0x12 || bytes[2] == 0x3a);
+  if (onnx || path.ends_with(".onnx"))
+    return "an ONNX model: it has shapes but no times; record a step of the model with "
+           "torch.profiler (traces/README.md), or take a generator ('baechi list generators')";
+  if (path.ends_with(".et"))
+    return "a Chakra execution trace in protocol buffers: give the execution trace in JSON that it "
+           "was made from, and its Kineto trace (traces/README.md)";
+  if (path.ends_with(".pb"))
+    return "a protocol buffer, such as a graph of TensorFlow: it has no times";
+  if (path.ends_with(".nsys-rep") || path.ends_with(".qdrep"))
+    return "a report of Nsight Systems: it has kernels but no tensors; record the step with "
+           "torch.profiler, whose two files make a graph (traces/README.md)";
+  return "";
+}
+
+std::string safetensors(std::string_view bytes) {
+  return bytes.size() > 9 && bytes[8] == '{' && bytes[7] == '\0'
+             ? "weights in safetensors: it has no graph of ops; record a step of the model"
+             : "";
+}
+
+std::string text(std::string_view beginning) {
+  const std::string_view start = without_space(beginning);
+  if (start.starts_with("HloModule"))
+    return "HLO text of XLA: it has shapes but no times; there is no importer for it";
+  if (start.starts_with("module") && (has(start, "stablehlo.") || has(start, "mhlo.")))
+    return "StableHLO: it has shapes but no times; there is no importer for it";
+  if (start.starts_with("digraph") || start.starts_with("strict digraph"))
+    return "a picture in DOT: it has no times; DOT is written here, never read";
+  if (start.starts_with("node {") || start.starts_with("node{"))
+    return "a graph of TensorFlow as text: it has no times; there is no importer for it";
+  if (start.starts_with("step_stats"))
+    return "run metadata of TensorFlow as text: there is no importer for it";
+  if (start.starts_with("<!DOCTYPE html") || start.starts_with("<html")) return "a web page";
+  if (start.starts_with("version https://git-lfs"))
+    return "a pointer of Git LFS, not the file: fetch it with 'git lfs pull'";
+  if (has(start, "\"workload_graph\""))
+    return "a Chakra execution trace as its feeder writes it: give the execution trace of PyTorch "
+           "that it was made from, and its Kineto trace (traces/README.md)";
+  if (has(start, "\"baechi-placement\""))
+    return "a placement: it belongs to a graph ('baechi simulate GRAPH --placement FILE')";
+  if (has(start, "\ncluster:") || has(start, "\nplacers:") || start.starts_with("graph:"))
+    return "a scenario: 'baechi run' runs it";
+  if (has(start, "device_time_total") || has(start, "\"categories\""))
+    return "a memory timeline of torch.profiler: give its execution trace, and its Kineto trace";
+  if (has(start, "import torch") || has(start, "def forward"))
+    return "a Python program: record a step of it with torch.profiler (traces/README.md)";
+  return "";
+}
+
+}  // namespace
+
+std::string kind_of_file(std::string_view beginning, std::string_view path) {
+  for (const Signature& s : signatures)
+    if (beginning.size() >= s.at && beginning.substr(s.at).starts_with(s.bytes))
+      return std::string(s.kind);
+  if (beginning.starts_with("PK\x03\x04")) return zip(path);
+  if (const bool binary = beginning.find('\0') != std::string_view::npos; !binary)
+    if (std::string kind = text(beginning); !kind.empty()) return kind;
+  if (std::string kind = safetensors(beginning); !kind.empty()) return kind;
+  return protocol_buffer(beginning, path);
+}
+
+}  // namespace baechi

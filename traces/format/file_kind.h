@@ -1,0 +1,13 @@
+/// Names files of other programs by their beginnings, and says how a graph is had from them.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace baechi {
+
+/// What a file with this beginning is, and what to do with it, as the end of a sentence: "a SQLite
+/// database: ...". "" if no kind is known. `path` decides where the beginning could be several
+/// kinds. Give at least the first kilobyte; the bytes may be anything.
+std::string kind_of_file(std::string_view beginning, std::string_view path);
+
+}  // namespace baechi

@@ -1,0 +1,105 @@
+#include "traces/import/pytorch/work.h"
+
+#include <algorithm>
+#include <set>
+
+namespace baechi::pytorch {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+/// Products that do not overflow: sizes in files may be anything.
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t most = std::int64_t{1} << 56;
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) || product > most ? most : product;
+}
+
+/// The tensors of the call's arguments, in order.
+std::vector<const TensorView*> tensors(const std::vector<Argument>& arguments) {
+  std::vector<const TensorView*> all;
+  for (const Argument& a : arguments)
+    for (const TensorView& t : a.tensors) all.push_back(&t);
+  return all;
+}
+
+const Shape* shape(const std::vector<const TensorView*>& all, std::size_t i) {
+  return i < all.size() && !all[i]->shape.empty() ? &all[i]->shape : nullptr;
+}
+
+std::int64_t elements(const std::vector<const TensorView*>& all) {
+  std::int64_t most = 0;
+  for (const TensorView* t : all) most = std::max(most, t->elements);
+  return most;
+}
+
+/// Of a product whose left factor is `left` and whose result has `results` elements.
+std::int64_t product(const Shape* left, std::int64_t results) {
+  return left == nullptr ? 0 : times(2 * results, left->back());
+}
+
+/// A convolution: each element of its result is a sum over one filter, `weight` without its first
+/// side.
+std::int64_t convolution(const Shape* weight, std::int64_t results) {
+  if (weight == nullptr || weight->size() < 3) return 0;
+  std::int64_t filter = 2;
+  for (std::size_t i = 1; i < weight->size(); ++i) filter = times(filter, (*weight)[i]);
+  return times(filter, results);
+}
+
+bool has(std::string_view name, std::string_view part) {
+  return name.find(part) != std::string_view::npos;
+}
+
+/// Recurrent layers: each matrix among the weights is multiplied once per token and sample.
+std::int64_t recurrent(const std::vector<const TensorView*>& in) {
+  const Shape* input = shape(in, 0);
+  if (input == nullptr || input->size() < 2) return 0;
+  const std::int64_t tokens = input->size() > 2 ? times((*input)[0], (*input)[1]) : input->front();
+  std::int64_t weights = 0;
+  for (std::size_t i = 1; i < in.size(); ++i)
+    if (in[i]->shape.size() == 2 && in[i]->shape.front() % 4 == 0 && in[i]->shape.front() > 1)
+      weights += in[i]->elements;
+  return times(2 * tokens, std::min(weights, std::int64_t{1} << 40));
+}
+
+/// 0 if the call is none of the named kinds, or its shapes are not known.
+std::int64_t multiply_adds(const Call& call) {
+  const auto in = tensors(call.inputs), out = tensors(call.outputs);
+  const std::string_view name = call.name;
+  const std::int64_t results = elements(out);
+  if (has(name, "convolution_backward") || has(name, "conv_backward"))
+    // For the input and for the weights; inputs are the gradient, the input, the weights.
+    return times(out.size() > 1 ? 2 : 1,
+                 convolution(shape(in, 2), in.empty() ? 0 : in[0]->elements));
+  if (has(name, "conv")) return convolution(shape(in, 1), results);
+  if (name == "mm" || name == "bmm" || name == "matmul" || name == "linear")
+    return product(shape(in, 0), results);
+  if (name == "addmm" || name == "baddbmm" || name == "addmm_")
+    return product(shape(in, 1), results);
+  if (has(name, "attention") && !has(name, "backward")) {
+    const Shape* keys = shape(in, 1);  // two products of queries x keys x width
+    return keys == nullptr || keys->size() < 2
+               ? 0
+               : times(2, product(shape(in, 0),
+                                  times(results / std::max<std::int64_t>(1, keys->back()),
+                                        (*keys)[keys->size() - 2])));
+  }
+  if (has(name, "lstm") || has(name, "gru") || has(name, "rnn")) return recurrent(in);
+  return 0;
+}
+
+}  // namespace
+
+OpWork work_of(const Call& call) {
+  const auto in = tensors(call.inputs), out = tensors(call.outputs);
+  OpWork work{.flops = multiply_adds(call)};
+  if (work.flops == 0) work.flops = std::max(elements(in), elements(out));
+  std::set<std::pair<std::int64_t, std::int64_t>> counted;  // storage, offset
+  for (const auto* all : {&in, &out})
+    for (const TensorView* t : *all)
+      if (counted.emplace(t->storage, t->offset).second) work.traffic += Bytes{t->bytes()};
+  return work;
+}
+
+}  // namespace baechi::pytorch

@@ -1,0 +1,225 @@
+#include "validate/fit/fitted_devices.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "scenarios/read/device_table.h"
+#include "sim/error.h"
+#include "sim/hash.h"
+
+namespace baechi::validate {
+namespace {
+
+constexpr int restarts = 2;
+
+struct Gpu {
+  std::string_view name;    ///< as in the names of kinds
+  std::string_view fitted;  ///< the GPU whose numbers it shares
+};
+constexpr std::array<Gpu, 5> gpus{{{"v100", "v100"},
+                                   {"v100_32gb", "v100"},
+                                   {"t4", "t4"},
+                                   {"a100_40gb", "a100"},
+                                   {"a100", "a100"}}};
+constexpr std::array<std::string_view, 4> frameworks{"pytorch", "mxnet", "tensorflow", "xla"};
+
+struct Kind {
+  std::string gpu, framework;
+};
+/// Of a kind's name, "v100_32gb_pytorch"; the GPU is the one whose numbers it shares.
+Kind kind_parts(const std::string& kind) {
+  const std::size_t end = kind.rfind('_');
+  const std::string gpu = kind.substr(0, end);
+  for (const Gpu& g : gpus)
+    if (g.name == gpu) return {std::string(g.fitted), kind.substr(end + 1)};
+  return {gpu, kind.substr(end + 1)};
+}
+
+Precision format_of(const ExampleRow& row) {
+  if (row.mixed()) return Precision::fp16;
+  const auto p = parse<Precision>(row.precision);
+  if (!p) throw InputError(fmt::format("{}: no number format '{}'", row.text(), row.precision));
+  return *p;
+}
+
+}  // namespace
+
+FitCase fit_case(const ExampleRow& row) {
+  const std::string kind = kind_of(row).value();
+  const DeviceModel& sheet = *built_in_devices().devices.at(kind);
+  const auto [gpu, framework] = kind_parts(kind);
+  FitCase c{.gpu = gpu,
+            .framework = framework,
+            .format = format_of(row),
+            .measured = measured_seconds(row),
+            .bandwidth = sheet.bandwidth.bytes_per_second};
+  c.peak = sheet.at(c.format).peak.flop_per_second;
+  if (!(c.peak > 0.0))
+    throw InputError(fmt::format("{}: {} has no peak in {}", row.text(), kind, row.precision));
+  const ExampleStep step = example_step(row);
+  if (step.update.num_ops() > 0) c.add(step.update, 1.0);
+  if (step.pass.num_ops() > 0)
+    c.add(step.pass, static_cast<double>(row.training ? row.passes - 1 : 1));
+  return c;
+}
+
+CrossValidated cross_validate(
+    std::span<const ExampleRow> rows, std::span<const FitCase> cases,
+    const std::function<std::string(const ExampleRow&)>& fold,
+    const std::function<bool(const ExampleRow&, const std::string&)>& also) {
+  std::map<std::string, std::vector<std::size_t>> folds;
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    if (const std::string name = fold(rows[r]); !name.empty()) folds[name].push_back(r);
+  CrossValidated result{.folds = folds.size()};
+  DeviceNumbers numbers(cases);
+  for (const auto& [name, members] : folds) {
+    std::vector<bool> use(rows.size(), true);
+    for (const std::size_t r : members) use[r] = false;
+    for (std::size_t r = 0; also && r < rows.size(); ++r)
+      if (also(rows[r], name)) use[r] = false;
+    numbers.fit(use, restarts);
+    double sum = 0.0;
+    for (const std::size_t r : members)
+      sum += std::abs(numbers.predicted(cases[r]) / cases[r].measured - 1.0);
+    result.rows += members.size();
+    result.mean += sum;
+    result.mean_of_folds += sum / static_cast<double>(members.size());
+  }
+  result.mean /= static_cast<double>(std::max<std::size_t>(result.rows, 1));
+  result.mean_of_folds /= static_cast<double>(std::max<std::size_t>(result.folds, 1));
+  return result;
+}
+
+namespace {
+
+std::string number(double x) {
+  return fmt::format("{:.3g}", x);
+}
+
+std::string shares_text(const Efficiency& e) {
+  std::string text = fmt::format("default: {}", number(e.other));
+  for (const auto& [kind, share] : e.by_kind) text += fmt::format(", {}: {}", kind, number(share));
+  return "{" + text + "}";
+}
+
+/// The formats that the data sheet has a peak in; `item` of each, joined.
+std::string by_format(const DeviceModel& model, const std::string& separator,
+                      const std::function<std::string(const Arithmetic&)>& item) {
+  std::string text;
+  for (const Precision p : all<Precision>()) {
+    const Arithmetic& own = model.arithmetic[static_cast<std::size_t>(p)];
+    if (own.peak > FlopRate{})
+      text += fmt::format("{}{}: {}", text.empty() ? "" : separator, to_text(p), item(own));
+  }
+  return text;
+}
+
+std::string kind_yaml(const DeviceModel& m) {
+  const std::string peaks = by_format(m, ", ", [](const Arithmetic& a) {
+    return fmt::format("{:g} TFLOP/s", a.peak.flop_per_second / 1e12);
+  });
+  const std::string shares = by_format(
+      m, ",\n                  ", [](const Arithmetic& a) { return shares_text(a.efficiency); });
+  const std::string half = by_format(m, ", ", [](const Arithmetic& a) {
+    return fmt::format("{} MFLOP", number(a.half_flops / 1e6));
+  });
+  const auto us = [](Duration time) { return number(to_us(time)); };
+  return fmt::format(
+      "  {}:\n"
+      "    {{peak: {{{}}}, bandwidth: {:g} GB/s, memory: {:g} GB,\n"
+      "     efficiency: {{{}}},\n"
+      "     half: {{{}}},\n"
+      "     bandwidth_efficiency: {}, launch: {} us, no_kernel: {} us, host_op: {} us, "
+      "host_step: {} us,\n"
+      "     source: \"{}\"}}\n",
+      m.name, peaks, m.bandwidth.bytes_per_second / 1e9, static_cast<double>(m.memory.count) / 1e9,
+      shares, half, number(m.bandwidth_efficiency), us(m.launch), us(m.no_kernel), us(m.host_op),
+      us(m.host_step), m.source);
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100.0 * share);
+}
+
+/// One of six folds of single rows: dlexamples/ splits inference rows so.
+std::string single_rows(const ExampleRow& row) {
+  Hash hash;
+  hash.add(row.text());
+  return row.training ? "" : fmt::format("{}", hash.value() % 6);
+}
+std::string blocks(const ExampleRow& row) {
+  return row.training ? fmt::format("{},{},{}", row.framework, row.model, row.machine) : "";
+}
+/// Cases of PyTorch inference: GPU, format and network.
+std::string networks(const ExampleRow& row) {
+  if (row.training || row.base_framework() != "pytorch") return "";
+  return fmt::format("{},{},{}", row.model, row.machine, row.precision);
+}
+
+std::string comment(std::span<const ExampleRow> rows, std::span<const FitCase> cases,
+                    const DeviceNumbers& numbers) {
+  double training = 0.0, inference = 0.0;
+  std::size_t trainings = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const double error = std::abs(numbers.predicted(cases[r]) / cases[r].measured - 1.0);
+    (rows[r].training ? training : inference) += error;
+    trainings += rows[r].training ? 1U : 0U;
+  }
+  const auto of = [&](std::string_view framework) {
+    return cross_validate(rows, cases, [framework](const ExampleRow& row) {
+      return row.base_framework() == framework ? single_rows(row) : std::string();
+    });
+  };
+  const CrossValidated pytorch = of("pytorch"), tensorflow = of("tensorflow"),
+                       xla = of("tensorflow+xla"), mxnet = of("mxnet"),
+                       block = cross_validate(rows, cases, blocks),
+                       network = cross_validate(rows, cases, networks,
+                                                [](const ExampleRow&row, const std::string&fold) {
+                                                  return fold.starts_with(row.model + ",");
+                                                });
+  return fmt::format(
+      "# {} numbers fitted to {} steps, of which {} of training: mean absolute error of these {}, "
+      "of "
+      "inference\n"
+      "# {}. Cross-validated, which is what to expect of others: inference, a sixth of the rows "
+      "left "
+      "out at a time,\n"
+      "# PyTorch {}, MXNet {}, TensorFlow {}, with XLA {}; a network left out everywhere, "
+      "PyTorch's "
+      "inference, mean\n"
+      "# of {} cases {}; training, a (framework, model, machine) left out, mean of {} blocks {}.\n",
+      numbers.moved(), rows.size(), trainings, percent(training / static_cast<double>(trainings)),
+      percent(inference / static_cast<double>(rows.size() - trainings)), percent(pytorch.mean),
+      percent(mxnet.mean), percent(tensorflow.mean), percent(xla.mean), network.folds,
+      percent(network.mean_of_folds), block.folds, percent(block.mean_of_folds));
+}
+
+}  // namespace
+
+std::string fit_devices(const std::string& folder) {
+  std::vector<ExampleRow> rows;
+  for (auto* const read : {inference_rows, training_rows}) {
+    auto more = read(folder);
+    if (!more) throw InputError(fmt::format("{}: no dlexamples/*.csv", folder));
+    for (ExampleRow& row : *more)
+      if (has_known_speed(row)) rows.push_back(std::move(row));
+  }
+  std::vector<FitCase> cases;
+  for (const ExampleRow& row : rows) cases.push_back(fit_case(row));
+  DeviceNumbers numbers(cases);
+  numbers.fit(std::vector<bool>(rows.size(), true), restarts);
+  std::string yaml = comment(rows, cases, numbers);
+  for (const std::string_view framework : frameworks) {
+    for (const Gpu& gpu : gpus) {
+      const std::string name = fmt::format("{}_{}", gpu.name, framework);
+      const auto sheet = built_in_devices().devices.find(name);
+      if (sheet != built_in_devices().devices.end())
+        yaml += kind_yaml(
+            numbers.device(*sheet->second, std::string(gpu.fitted), std::string(framework)));
+    }
+  }
+  return yaml;
+}
+
+}  // namespace baechi::validate

@@ -1,0 +1,33 @@
+/// Device kinds fitted to NVIDIA's published example trainings.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "validate/fit/device_numbers.h"
+#include "validate/published/examples.h"
+
+namespace baechi::validate {
+
+/// What the fit sees of a row with a known speed. Throws InputError if the kind's data sheet, in
+/// `devices.yaml`, has no peak in the row's number format.
+FitCase fit_case(const ExampleRow& row);
+
+/// Errors of rows, each predicted by numbers that were fitted without the rows of its fold.
+struct CrossValidated {
+  std::size_t rows = 0, folds = 0;
+  double mean = 0.0;           ///< over the rows, of the absolute errors
+  double mean_of_folds = 0.0;  ///< over the folds, of their means
+};
+/// `fold` gives the row's fold, "" for a row that is in none and always fitted to; `also`, if
+/// given, whether a row is left out of the fit for a fold without being in it.
+CrossValidated cross_validate(
+    std::span<const ExampleRow> rows, std::span<const FitCase> cases,
+    const std::function<std::string(const ExampleRow&)>& fold,
+    const std::function<bool(const ExampleRow&, const std::string& fold)>& also = {});
+
+/// The kinds as scenarios/devices.yaml has them, with a comment that says how well they do.
+std::string fit_devices(const std::string& folder);
+
+}  // namespace baechi::validate

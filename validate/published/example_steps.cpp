@@ -1,0 +1,116 @@
+#include <map>
+
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "sim/transform/transform.h"
+#include "traces/generator.h"
+#include "validate/published/examples.h"
+
+namespace baechi::validate {
+namespace {
+
+using Settings = std::map<std::string, std::string>;
+
+Options options_of(const std::string& owner, const Settings& settings) {
+  Options options(owner);
+  for (const auto& [key, text] : settings)
+    options.set(key, {.text = text, .where = "", .children = {}});
+  return options;
+}
+
+struct Generated {
+  std::string generator;
+  Settings settings;
+};
+
+/// The generator of the row's model and what it is given; an empty name if there is none.
+Generated generated(const ExampleRow& row) {
+  const auto batch = [](std::int64_t samples) { return fmt::to_string(samples); };
+  if (row.model == "resnet50") return {"resnet50", {{"batch", batch(row.batch)}}};
+  if (row.model == "resnet101") return {"resnet101", {{"batch", batch(row.batch)}}};
+  if (row.model == "resnext101-32x4d") return {"resnext101", {{"batch", batch(row.batch)}}};
+  if (row.model == "se-resnext101-32x4d") return {"se_resnext101", {{"batch", batch(row.batch)}}};
+  if (row.model == "gnmt-v2")
+    return {"gnmt",
+            {{"batch", batch(row.batch)},
+             {"length", "27"},
+             {"hidden", "1024"},
+             {"vocabulary", "32320"},
+             {"level", row.base_framework().starts_with("tensorflow") ? "tf1" : "module"}}};
+  if (row.model == "transformer-big")
+    return {"transformer",
+            {{"batch", batch(std::max<std::int64_t>(row.batch / 32, 1))},
+             {"length", "32"},
+             {"hidden", "1024"},
+             {"heads", "16"},
+             {"inner", "4096"},
+             {"vocabulary", "33712"},
+             {"shared_embeddings", "true"},
+             {"optimizer", "adam"}}};
+  if (!row.model.starts_with("bert-large")) return {};
+  Settings bert{{"size", "large"},
+                {"batch", batch(row.batch)},
+                {"length", fmt::to_string(row.length > 0 ? row.length : 384)}};
+  if (row.model.ends_with("squad"))
+    bert["answers"] = "true";
+  else
+    bert["masked"] = row.length >= 512 ? "80" : "20";
+  return {"bert", std::move(bert)};
+}
+
+OpGraph graph_of(const ExampleRow& row, Settings extra) {
+  Generated made = generated(row);
+  made.settings.merge(extra);
+  made.settings["fuse_modules"] = "false";
+  made.settings["training"] = row.training ? "true" : "false";
+  OpGraph graph = generate_trace(made.generator, options_of(made.generator, made.settings)).graph;
+  if (row.precision == "fp32") return graph;
+  Options precision = options_of("precision", {{"to", row.mixed() ? "amp" : row.precision}});
+  precision.set("except", {.text = "loss", .where = "", .children = {}});
+  return make_transform("precision", std::move(precision))->apply(graph).graph;
+}
+
+}  // namespace
+
+bool has_model(const ExampleRow& row) {
+  return !generated(row).generator.empty();
+}
+
+ExampleStep example_step(const ExampleRow& row) {
+  if (!row.training) return {.pass = graph_of(row, {}), .update = {}};
+  return {.pass = row.passes > 1 ? graph_of(row, {{"optimizer", "none"}}) : OpGraph{},
+          .update = graph_of(row, {})};
+}
+
+Duration simulated_step(const OpGraph& graph, const DeviceModel& device) {
+  const OpGraph timed = graph.with_times(device.name, roofline_times(graph, device));
+  const auto host = make_transform(
+      "host", options_of("host", {{"launch", fmt::format("{} ns", device.host_op.count())},
+                                  {"step", fmt::format("{} ns", device.host_step.count())}}));
+  const PlacedStep step =
+      host->after_placing(timed, IdVector<OpId, DeviceId>(timed.num_ops(), DeviceId{0}));
+  IdVector<DeviceId, Device> devices;
+  devices.push_back({.name = "gpu0", .kind = device.name, .memory = device.memory});
+  const Cluster cluster = Cluster::uniform(std::move(devices), Link{});
+  const ProfiledCosts costs(step.graph, cluster);
+  return simulate({.graph = step.graph,
+                   .cluster = cluster,
+                   .costs = costs,
+                   .engine = {.queue = ReadyOrder::program,
+                              .enforce_memory = false,
+                              .count_memory = false}},
+                  {.device = step.device})
+      .makespan;
+}
+
+double simulated_seconds(const ExampleRow& row, const DeviceModel& device) {
+  const ExampleStep step = example_step(row);
+  const auto seconds = [](Duration time) { return to_us(time) / 1e6; };
+  if (!row.training) return seconds(simulated_step(step.pass, device));
+  double time = seconds(simulated_step(step.update, device));
+  if (row.passes > 1)
+    time += static_cast<double>(row.passes - 1) * seconds(simulated_step(step.pass, device));
+  return time;
+}
+
+}  // namespace baechi::validate

@@ -1,0 +1,119 @@
+#include "validate/published/examples.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "scenarios/read/device_table.h"
+#include "sim/error.h"
+#include "validate/published/measured_files.h"
+
+namespace baechi::validate {
+namespace {
+
+constexpr double gnmt_words = 27.0;
+
+/// A word of the file and ours.
+using Words = std::pair<std::string_view, std::string_view>;
+
+/// The first of `words` that `text` contains.
+template <std::size_t n>
+std::optional<std::string_view> ours(std::string_view text, const std::array<Words, n>& words) {
+  for (const auto& [theirs, word] : words)
+    if (text.find(theirs) != std::string_view::npos) return word;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view ExampleRow::base_framework() const {
+  const std::string_view all = framework;
+  return all.substr(0, all.find('-'));
+}
+
+std::string ExampleRow::text() const {
+  std::string text =
+      fmt::format("{} {} {} {}, batch {}", framework, model, machine, precision, batch);
+  if (length > 0) text += fmt::format(", length {}", length);
+  if (training) text += fmt::format(", {} GPU{}", gpus, gpus == 1 ? "" : "s");
+  return text;
+}
+
+std::optional<std::vector<ExampleRow>> inference_rows(const std::string& folder) {
+  const auto table = read_measured(folder, "dlexamples/inference.csv");
+  if (!table) return std::nullopt;
+  const std::size_t framework = table->column("framework"), model = table->column("model"),
+                    gpu = table->column("gpu"), precision = table->column("precision"),
+                    batch = table->column("batch"), latency = table->column("latency_ms");
+  std::vector<ExampleRow> rows;
+  for (std::size_t r = 0; r < table->num_rows(); ++r)
+    rows.push_back({.framework = table->text(r, framework),
+                    .model = table->text(r, model),
+                    .machine = table->text(r, gpu),
+                    .precision = table->text(r, precision),
+                    .batch = table->whole(r, batch, 1),
+                    .latency = table->number(r, latency, 1e-6) / 1e3});
+  return rows;
+}
+
+std::optional<std::vector<ExampleRow>> training_rows(const std::string& folder) {
+  const auto table = read_measured(folder, "dlexamples/training.csv");
+  if (!table) return std::nullopt;
+  const std::size_t framework = table->column("framework"), model = table->column("model"),
+                    machine = table->column("machine"), nodes = table->column("nodes"),
+                    gpus = table->column("gpus"), precision = table->column("precision"),
+                    batch = table->column("batch_per_gpu"), length = table->column("sequence"),
+                    passes = table->column("accumulation_steps"),
+                    rate = table->column("throughput");
+  std::vector<ExampleRow> rows;
+  for (std::size_t r = 0; r < table->num_rows(); ++r) {
+    const std::string& of_sample = table->text(r, length);
+    const bool numbered = !of_sample.empty() && of_sample != "tokens";
+    rows.push_back({.framework = table->text(r, framework),
+                    .model = table->text(r, model),
+                    .machine = table->text(r, machine),
+                    .precision = table->text(r, precision),
+                    .training = true,
+                    .nodes = table->whole(r, nodes, 1),
+                    .gpus = table->whole(r, gpus, 1),
+                    .batch = table->whole(r, batch, 1),
+                    .length = numbered ? table->whole(r, length, 1) : 0,
+                    .passes = table->whole(r, passes, 1),
+                    .rate = table->number(r, rate, 1e-6)});
+  }
+  return rows;
+}
+
+std::optional<std::string> kind_of(const ExampleRow& row) {
+  static constexpr std::array<Words, 6> gpus{{{"a100-80g", "a100"},
+                                              {"a100-40g", "a100_40gb"},
+                                              {"v100-32g", "v100_32gb"},
+                                              {"v100", "v100"},
+                                              {"h100", "h100"},
+                                              {"t4", "t4"}}};
+  static constexpr std::array<Words, 4> frameworks{{{"pytorch", "pytorch"},
+                                                    {"tensorflow+xla", "xla"},
+                                                    {"tensorflow", "tensorflow"},
+                                                    {"mxnet", "mxnet"}}};
+  const auto gpu = ours(row.machine, gpus);
+  const auto framework = ours(row.base_framework(), frameworks);
+  if (!gpu || !framework) return std::nullopt;
+  std::string kind = fmt::format("{}_{}", *gpu, *framework);
+  if (!built_in_devices().devices.contains(kind)) return std::nullopt;
+  return kind;
+}
+
+bool has_known_speed(const ExampleRow& row) {
+  if (row.gpus != 1 || !has_model(row) || !kind_of(row)) return false;
+  if (row.training) return row.framework != "pytorch" || row.model != "bert-large-pretrain";
+  return row.framework != "mxnet" || row.mixed();
+}
+
+double measured_seconds(const ExampleRow& row) {
+  if (!row.training) return row.latency;
+  double units = static_cast<double>(row.gpus * row.batch * row.passes);
+  if (row.model == "gnmt-v2") units *= 2.0 * gnmt_words;  // tokens of both sides
+  return units / row.rate;
+}
+
+}  // namespace baechi::validate

@@ -1,0 +1,77 @@
+/// NVIDIA's published example trainings (dlexamples/): rows of its tables, and the step of each.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/cluster/device_model.h"
+#include "sim/graph/op_graph.h"
+
+namespace baechi::validate {
+
+/// A row of dlexamples/inference.csv or training.csv.
+struct ExampleRow {
+  std::string framework;  ///< as the file has it: "pytorch-19.07", "tensorflow+xla"
+  std::string model;
+  std::string machine;  ///< a GPU, or a machine of GPUs: "t4", "dgx1-v100-16g"
+  std::string precision;
+  bool training = false;
+  std::int64_t nodes = 1, gpus = 1;
+  std::int64_t batch = 1;   ///< of a GPU and pass; Transformer: in tokens
+  std::int64_t length = 0;  ///< of a sample; 0: the file has none
+  std::int64_t passes = 1;  ///< forward and backward, before an update
+  double rate = 0.0;        ///< training: images, sequences or tokens per second, of all GPUs
+  double latency = 0.0;     ///< inference: seconds
+
+  bool mixed() const { return precision == "amp"; }
+  /// "pytorch" of "pytorch-19.07".
+  std::string_view base_framework() const;
+  /// "pytorch resnet50 t4 amp, batch 4"
+  std::string text() const;
+};
+
+/// The rows of each file in `folder`; nothing if it is not there. Throws InputError where the file
+/// is wrong.
+std::optional<std::vector<ExampleRow>> inference_rows(const std::string& folder);
+std::optional<std::vector<ExampleRow>> training_rows(const std::string& folder);
+
+/// The kind of device in devices.yaml that has the GPU's and the framework's numbers, such as
+/// "v100_pytorch"; nothing if there is none.
+std::optional<std::string> kind_of(const ExampleRow& row);
+
+/// Whether a generator makes the row's model.
+bool has_model(const ExampleRow& row);
+
+/// Whether a fit may use the row, and a block may count its speed: its model and kind of device are
+/// known, and dlexamples/README.md does not say that its speed is not what it seems. Left out:
+///   PyTorch's BERT pretraining of 2021, which probably skips padding: its flops are not known;
+///   MXNet's inference in fp32 and tf32, which was computed from a printed ratio;
+///   more than one GPU, which is slowed by the input pipeline.
+bool has_known_speed(const ExampleRow& row);
+
+/// What a row measures: one pass over a batch, and the update of the weights after it.
+struct ExampleStep {
+  OpGraph pass;    ///< forward, and backward if it trains
+  OpGraph update;  ///< the same, with the update; no ops if it does not train
+};
+/// In the row's number format. The models are the published ones; what their READMEs do not say:
+///   BERT: pretraining predicts 20 words of 128 or 80 of 512 (the authors' limits); nothing is
+///     padding.
+///   GNMT: sentences of 27 words on both sides, all of them counted; TensorFlow has the ops of
+///     TensorFlow 1.
+///   Transformer: sentences of 32 words, none of them padding.
+/// `row` has a model.
+ExampleStep example_step(const ExampleRow& row);
+
+/// What the row measured, in seconds: a latency, or a step (passes and update).
+double measured_seconds(const ExampleRow& row);
+
+/// A step on one device of that kind, its ops launched one by one by the framework's thread: the
+/// graph, its roofline times, the transform `host`, and the engine with `queue: program`.
+Duration simulated_step(const OpGraph& graph, const DeviceModel& device);
+/// All passes of the row, and the update.
+double simulated_seconds(const ExampleRow& row, const DeviceModel& device);
+
+}  // namespace baechi::validate
