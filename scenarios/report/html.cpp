@@ -189,14 +189,17 @@ std::string to_html(const Overview& overview) {
                                  "results.sqlite.</b>",
                                  left_out)
                    : "");
-  const Contest contest = overview.contest();
+  std::vector<Contest> contests = overview.contests();
+  if (contests.empty()) contests.emplace_back();
+  const Contest& contest = contests.front();
   const Comparison comparison = compare(contest, usual_tolerance);
   out +=
       "<nav id=\"tabs\"><button data-tab=\"runs\" aria-selected=\"true\">Runs</button><button "
       "data-tab=\"comparison\">Comparison</button></nav>\n";
   append_comparison(out, comparison);
   out += "<section id=\"runs\">\n<h2>All runs</h2>\n";
-  append_summary(out, summary_of(comparison));
+  for (const Contest& one : contests)
+    append_summary(out, summary_of(compare(one, usual_tolerance)));
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const GraphRecord& graph = results.graphs[tables[t].graph];
     out += fmt::format("<h2>{}: {}{}<small>{} ops, {} edges</small></h2>\n",

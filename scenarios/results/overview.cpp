@@ -39,7 +39,15 @@ void Overview::add(const RunResult& row) {
     shown_.rows.push_back(row);
     std::string().swap(shown_.rows.back().placement);
   }
-  contest_.add(row);
+  auto it = std::ranges::find(contests_, row.measure, [](const auto& c) { return c.first; });
+  if (it == contests_.end()) it = contests_.insert(it, {row.measure, {}});
+  it->second.add(row);
+}
+
+std::vector<Contest> Overview::contests() const {
+  std::vector<Contest> all;
+  for (const auto& [measure, builder] : contests_) all.push_back(builder.contest());
+  return all;
 }
 
 Overview overview(const Results& results) {
@@ -54,7 +62,8 @@ std::string to_text_tables(const Overview& overview, bool colour, std::size_t wi
   for (const ResultTable& table : result_tables(overview.shown()))
     append_table(out, table, overview.shown(), colour, width);
   if (static_cast<std::size_t>(std::ranges::count(out, '\n')) > most_lines) out.clear();
-  out += text_of(summary_of(compare(overview.contest(), usual_tolerance)));
+  for (const Contest& contest : overview.contests())
+    out += text_of(summary_of(compare(contest, usual_tolerance)));
   return out;
 }
 

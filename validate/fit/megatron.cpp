@@ -60,13 +60,13 @@ double error_of(const std::vector<Sample>& samples, const DeviceModel& gpu) {
   return sum / static_cast<double>(std::max<std::size_t>(1, errors.size()));
 }
 
-/// Steps on one node and on several, which count alike.
+/// Steps on one node, and on several, which count a third: there are fewer.
 struct Samples {
   std::vector<Sample> single_node, multi_node;
 };
 double error_of(const Samples& samples, const DeviceModel& gpu) {
   const double single = error_of(samples.single_node, gpu);
-  return samples.multi_node.empty() ? single : (single + error_of(samples.multi_node, gpu)) / 2.0;
+  return samples.multi_node.empty() ? single : (3.0 * single + error_of(samples.multi_node, gpu)) / 4.0;
 }
 
 /// Random changes of some of the numbers at once, which become smaller; what is better is kept.

@@ -1,6 +1,7 @@
 #include "validate/fit/device_numbers.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 
