@@ -57,7 +57,7 @@ TEST_SUITE("device_numbers") {
     for (int i = 0; i < 300; ++i) cases.push_back(measured(random));
     DeviceNumbers numbers(cases);
     numbers.fit(std::vector<bool>(cases.size(), true), 2);
-    const DeviceModel model = numbers.device({.name = "g_f"}, "g", "f");
+    const DeviceModel model = numbers.device({.name = "g_f", .source = {}}, "g", "f");
     const Arithmetic& fp32 = model.at(Precision::fp32);
     CHECK(fp32.efficiency.of("Conv2d") == doctest::Approx(share).epsilon(0.05));
     CHECK(model.bandwidth_efficiency == doctest::Approx(bandwidth).epsilon(0.05));
@@ -72,7 +72,7 @@ TEST_SUITE("device_numbers") {
     Random random(6);
     std::vector<FitCase> cases{measured(random), measured(random)};
     const DeviceNumbers numbers(cases);
-    DeviceModel sheet{.name = "g_f", .bandwidth = {1e12}};
+    DeviceModel sheet{.name = "g_f", .bandwidth = {1e12}, .source = {}};
     sheet.at(Precision::fp32).peak = {1e13};
     const DeviceModel model = numbers.device(sheet, "g", "f");
     const OpGraph graph = small_network(1 << 30, 1 << 20, 7);
@@ -91,7 +91,7 @@ TEST_SUITE("device_numbers") {
   }
 
   TEST_CASE("equal kernels are counted, not listed") {
-    FitCase c{.format = Precision::fp32};
+    FitCase c{.gpu = "g", .framework = "f", .format = Precision::fp32};
     c.add(small_network(1000, 1000, 7), 2.0);
     c.add(small_network(1000, 1000, 1), 1.0);
     REQUIRE(c.kernels.size() == 2);
@@ -104,8 +104,8 @@ TEST_SUITE("device_numbers") {
     Random random(7);
     std::vector<FitCase> cases{measured(random)};
     const DeviceNumbers numbers(cases);
-    const DeviceModel known = numbers.device({.name = "a"}, "g", "f"),
-                      unknown = numbers.device({.name = "b"}, "other", "another");
+    const DeviceModel known = numbers.device({.name = "a", .source = {}}, "g", "f"),
+                      unknown = numbers.device({.name = "b", .source = {}}, "other", "another");
     CHECK(known.bandwidth_efficiency == unknown.bandwidth_efficiency);  // nothing is fitted yet
   }
 }
