@@ -76,15 +76,15 @@ class Steps {
         for (const Json& device : picture.at("devices")) {
           const Json& slices = device.at("compute");
           for (std::size_t i = 5; i < slices.size(); i += 6) grouped |= slices[i] != 0;
-          for (std::size_t i = 2; i < slices.size(); i += 6) need_name(table.graph, slices[i]);
+          for (std::size_t i = 2; i < slices.size(); i += 6) need_name(run->graph, slices[i]);
           for (const char* track : {"send", "receive"})
             for (std::size_t i = 2; i < device.at(track).size(); i += 5)
-              need_name(table.graph, device.at(track)[i]);
+              need_name(run->graph, device.at(track)[i]);
         }
         steps[fmt::format("{}", run->id)] = {
-            {"graph", table.graph}, {"title", fmt::format("{}, {}", row.name, point)},
-            {"point", point},       {"placer", row.name},
-            {"grouped", grouped},   {"picture", picture}};
+            {"graph", run->graph}, {"title", fmt::format("{}, {}", row.name, point)},
+            {"point", point},      {"placer", row.name},
+            {"grouped", grouped},  {"picture", picture}};
       }
     }
   }
@@ -133,8 +133,9 @@ std::string page_data(const Results& results, std::span<const ResultTable> table
   for (const ResultTable& table : tables) {
     drawn.push_back(table_data(table));
     steps.add(table);
-    for (const auto& column : table.columns)
-      for (const std::string& value : column) labels[value] = short_value(value);
+    for (std::size_t c = 0; c < table.columns.size(); ++c)
+      for (std::size_t a = 0; a < table.axes.size(); ++a)
+        labels[table.columns[c][a]] = table.shown[c][a];
   }
   const Json data{{"tables", std::move(drawn)},
                   {"labels", std::move(labels)},

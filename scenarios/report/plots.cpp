@@ -91,8 +91,8 @@ Positions positions(const Shown& shown) {
   }
   std::string tics, marks;
   for (std::size_t i = 0; i < p.at.size(); ++i) {
-    const std::string& value = shown.table.columns[shown.columns[i]][shown.axis];
-    tics += fmt::format("{}{} {}", i > 0 ? ", " : "", literal(short_value(value)), p.at[i]);
+    const std::string& value = shown.table.shown[shown.columns[i]][shown.axis];
+    tics += fmt::format("{}{} {}", i > 0 ? ", " : "", literal(value), p.at[i]);
     marks += fmt::format("{}'' {}", i > 0 ? ", " : "", p.at[i]);
   }
   const double margin = 0.04 * (p.at.back() - p.at.front());
@@ -170,7 +170,7 @@ std::string held_text(const Shown& shown) {
   for (std::size_t a = 0; a < shown.table.axes.size(); ++a)
     if (a != shown.axis)
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", shown.table.axes[a],
-                          short_value(shown.table.columns[shown.columns.front()][a]));
+                          shown.table.shown[shown.columns.front()][a]);
   return text;
 }
 

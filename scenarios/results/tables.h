@@ -7,12 +7,15 @@
 
 namespace baechi {
 
-/// One scenario's runs on one graph, by one measure: a table has no two kinds of figures.
+/// One scenario's runs on one graph, by one measure: a table has no two kinds of figures. What
+/// transforms make of a graph is the same graph here.
 struct ResultTable {
-  std::size_t scenario = 0, graph = 0;
+  std::size_t scenario = 0;
+  std::size_t graph = 0;  ///< the first run's
   std::string measure{}, unit{};
   std::vector<std::string> axes{};  ///< the swept keys that vary in this table, as people call them
   std::vector<std::vector<std::string>> columns{};  ///< [columns, axes]: the swept values
+  std::vector<std::vector<std::string>> shown{};    ///< [columns, axes]: the same in short
   std::vector<std::optional<Duration>> bounds{};    ///< [columns]
   struct Row {
     std::string name;  ///< the placer; followed by the seed if there are several seeds
@@ -83,6 +86,12 @@ std::string short_text(Duration time);
 
 /// A swept value, shortened: the file's name of a path, the beginning of a block.
 std::string short_value(const std::string& value);
+/// The same of the values of one axis. Blocks that begin alike are shown from where they differ:
+/// "...mode: zero1}}". [values]
+std::vector<std::string> short_values(const std::vector<std::string>& values);
+
+/// "82 ops"; "82 to 132 ops" if transforms change their number.
+std::string ops_text(const Results& results, const ResultTable& table);
 
 /// The overview as text: a table per graph, columns wrapped to `width`, then the summary. The best
 /// of each column is bold if `colour`. If the tables take more than `most_lines` lines, only the

@@ -18,8 +18,8 @@ OpGraph training(bool work) {
     return v;
   };
   const Duration time = work ? 0ns : 30ns;
-  const OpId conv =
-      add({.name = "conv", .kind = "Conv2d", .compute = time, .persistent = 40_B, .temporary = 10_B});
+  const OpId conv = add(
+      {.name = "conv", .kind = "Conv2d", .compute = time, .persistent = 40_B, .temporary = 10_B});
   const OpId norm = add({.name = "norm", .kind = "LayerNorm", .compute = time, .temporary = 10_B});
   const OpId grad = add({.name = "grad",
                          .kind = "Conv2dBackward",
@@ -40,8 +40,12 @@ OpGraph training(bool work) {
   return std::move(b).build();
 }
 
-const Op& op(const OpGraph& graph, std::string_view name) { return graph.op(*graph.find(name)); }
-OpWork work(const OpGraph& graph, std::string_view name) { return graph.work(*graph.find(name)); }
+const Op& op(const OpGraph& graph, std::string_view name) {
+  return graph.op(*graph.find(name));
+}
+OpWork work(const OpGraph& graph, std::string_view name) {
+  return graph.work(*graph.find(name));
+}
 Bytes written(const OpGraph& graph, std::string_view name) {
   return graph.tensor(*graph.outputs(*graph.find(name)).begin()).size;
 }
@@ -92,7 +96,9 @@ TEST_SUITE("precision") {
     CHECK(op(half, "grad").persistent == 20_B);
     CHECK(op(half, "update").persistent == 40_B);
     CHECK(work(half, "update").traffic == 50_B);
-    CHECK(message<InputError>([] { transform("precision", {{"master_weights", "false"}}); }) ==
+    CHECK(message<InputError>([] {
+            transform("precision", {{"master_weights", "false"}});
+          }) ==
           "x.yaml:1:2: precision.master_weights: amp keeps 32-bit weights; without them it is fp16 "
           "or bf16");
   }
@@ -115,7 +121,7 @@ TEST_SUITE("precision") {
     CHECK(op(half, "relu").compute == 15ns);
     CHECK(op(half, "norm").compute == 30ns);
     CHECK(op(half, "update").compute == 30ns);
-    CHECK(half.num_ops() == 5);                   // nothing says how long a cast takes
+    CHECK(half.num_ops() == 5);                  // nothing says how long a cast takes
     CHECK(op(half, "conv").persistent == 60_B);  // but its memory counts
     const OpGraph tf32 =
         apply("precision", training(false), {{"to", "tf32"}, {"compute_factor", "5"}}).graph;
@@ -130,13 +136,15 @@ TEST_SUITE("precision") {
     b.set_compute(v, "a100", 60ns);
     const OpGraph graph = std::move(b).build();
     Options options("precision");
-    const auto text = [](std::string t) { return Options::Value{.text = std::move(t), .where = {}}; };
-    options.set("kinds", {.text = {},
-                          .where = {},
-                          .children = {{"a100",
-                                        {.text = {},
-                                         .where = {},
-                                         .children = {{"compute_factor", text("2")}}}}}});
+    const auto text = [](std::string t) {
+      return Options::Value{.text = std::move(t), .where = {}};
+    };
+    options.set(
+        "kinds",
+        {.text = {},
+         .where = {},
+         .children = {
+             {"a100", {.text = {}, .where = {}, .children = {{"compute_factor", text("2")}}}}}});
     const OpGraph half = make_transform("precision", std::move(options))->apply(graph).graph;
     CHECK(half.compute(v, 0) == 20ns);
     CHECK(half.compute(v, 1) == 30ns);
