@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -75,11 +76,17 @@ AxisScale axis_scale(std::span<const std::string> values) {
 
 std::vector<std::string> short_values(std::span<const std::string> values) {
   std::vector<std::string> texts;
+  std::map<std::string, std::string> known;  // equal values look alike
   std::set<std::string> seen;
   for (const std::string& value : values) {
+    if (const auto it = known.find(value); it != known.end()) {
+      texts.push_back(it->second);
+      continue;
+    }
     std::string text = short_value(value);
     for (std::size_t same = 2; !seen.insert(text).second; ++same)
       text = fmt::format("{} ({})", short_value(value), same);
+    known[value] = text;
     texts.push_back(std::move(text));
   }
   return texts;

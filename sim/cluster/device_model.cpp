@@ -30,7 +30,8 @@ void check_format(const DeviceModel& model, Precision p, std::string_view op) {
   if (model.at(p).peak > FlopRate{}) return;
   std::vector<std::string_view> known;
   for (const Precision q : all<Precision>())
-    if (model.at(q).peak > FlopRate{}) known.push_back(to_text(q));
+    if (model.arithmetic[static_cast<std::size_t>(q)].peak > FlopRate{})
+      known.push_back(to_text(q));
   throw InputError(fmt::format("op '{}' computes in {}, of which {} has no peak (peaks: {})", op,
                                to_text(p), model.name, fmt::join(known, ", ")));
 }
