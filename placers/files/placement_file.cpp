@@ -24,7 +24,7 @@ constexpr std::string_view file_keys[] = {
     "format", "version", "graph", "devices", "placement", "order",
     // Keys that `baechi place --format json` and external placers write. All but status and detail
     // are skipped.
-    "placer", "placing_ms", "facts", "status", "detail", "step_time_us"};
+    "placer", "placing_ms", "facts", "status", "detail", "step_time_us", "peak_kinds"};
 
 /// Finds ops by name. Most files list ops in the graph's order; any other order needs a list of all
 /// ops, sorted by name.

@@ -27,9 +27,9 @@ std::string quoted(const std::string& text) {
 }
 
 /// Counts the pictures in a folder, now and then, until it is destroyed.
-class Watch {
+class FolderWatch {
  public:
-  Watch(std::string folder, std::atomic<std::size_t>& done)
+  FolderWatch(std::string folder, std::atomic<std::size_t>& done)
       : watcher_([folder = std::move(folder), &done](const std::stop_token& stop) {
           for (; !stop.stop_requested();
                std::this_thread::sleep_for(std::chrono::milliseconds(200))) {
@@ -77,7 +77,7 @@ void draw_plots(const std::string& folder, std::span<const Plot> plots,
   external::ProcessResult result;
   {
     const Stage stage("drawing plots", &done, plots.size());
-    const Watch watch(aside, done);
+    const FolderWatch watch(aside, done);
     result = external::run_process(gnuplot, std::vector<std::string>{"-"}, all,
                                    {.time = std::chrono::minutes(2) * (1 + plots.size() / 20)});
   }

@@ -70,8 +70,7 @@ void append_head(std::string& out, const ResultTable& table, std::size_t first, 
                                       table.columns[c].begin() + static_cast<std::ptrdiff_t>(a) + 1,
                                       table.columns[end].begin()))
         ++end;
-      out += fmt::format("<th colspan=\"{}\">{}</th>", end - c,
-                         escaped(short_value(table.columns[c][a])));
+      out += fmt::format("<th colspan=\"{}\">{}</th>", end - c, escaped(table.shown[c][a]));
       c = end;
     }
     out += "</tr>\n";
@@ -189,19 +188,22 @@ std::string to_html(const Overview& overview) {
                                  "results.sqlite.</b>",
                                  left_out)
                    : "");
-  const Contest contest = overview.contest();
+  std::vector<Contest> contests = overview.contests();
+  if (contests.empty()) contests.emplace_back();
+  const Contest& contest = contests.front();
   const Comparison comparison = compare(contest, usual_tolerance);
   out +=
       "<nav id=\"tabs\"><button data-tab=\"runs\" aria-selected=\"true\">Runs</button><button "
       "data-tab=\"comparison\">Comparison</button></nav>\n";
   append_comparison(out, comparison);
   out += "<section id=\"runs\">\n<h2>All runs</h2>\n";
-  append_summary(out, summary_of(comparison));
+  for (const Contest& one : contests)
+    append_summary(out, summary_of(compare(one, usual_tolerance)));
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const GraphRecord& graph = results.graphs[tables[t].graph];
-    out += fmt::format("<h2>{}: {}{}<small>{} ops, {} edges</small></h2>\n",
+    out += fmt::format("<h2>{}: {}{}<small>{}, {} edges</small></h2>\n",
                        escaped(results.scenarios[tables[t].scenario].name), escaped(graph.label),
-                       escaped(tables[t].title()), graph.ops, graph.edges);
+                       escaped(tables[t].title()), ops_text(results, tables[t]), graph.edges);
     append_table(out, tables[t]);
     out += fmt::format("<div id=\"charts{}\"></div>\n", t);
   }

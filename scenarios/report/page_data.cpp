@@ -129,15 +129,15 @@ class Steps {
         for (const Json& device : picture.at("devices")) {
           const Json& slices = device.at("compute");
           for (std::size_t i = 5; i < slices.size(); i += 6) grouped |= slices[i] != 0;
-          for (std::size_t i = 2; i < slices.size(); i += 6) need_name(table.graph, slices[i]);
+          for (std::size_t i = 2; i < slices.size(); i += 6) need_name(run->graph, slices[i]);
           for (const char* track : {"send", "receive"})
             for (std::size_t i = 2; i < device.at(track).size(); i += 5)
-              need_name(table.graph, device.at(track)[i]);
+              need_name(run->graph, device.at(track)[i]);
         }
         steps[fmt::format("{}", run->id)] = {
-            {"graph", table.graph}, {"title", fmt::format("{}, {}", row.name, point)},
-            {"point", point},       {"placer", row.name},
-            {"grouped", grouped},   {"picture", picture}};
+            {"graph", run->graph}, {"title", fmt::format("{}, {}", row.name, point)},
+            {"point", point},      {"placer", row.name},
+            {"grouped", grouped},  {"picture", picture}};
       }
     }
   }

@@ -11,7 +11,7 @@
 namespace baechi {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Ordered = nlohmann::ordered_json;
 
 std::string ratio_text(const MeanRatio& ratio) {
   if (ratio.points == 0) return "-";
@@ -21,19 +21,19 @@ std::string ratio_text(const MeanRatio& ratio) {
   return text;
 }
 
-Json ratio_json(const MeanRatio& ratio) {
-  return ratio.points > 0 ? Json(ratio.mean) : Json();
+Ordered ratio_json(const MeanRatio& ratio) {
+  return ratio.points > 0 ? Ordered(ratio.mean) : Ordered();
 }
-Json interval_json(const MeanRatio& ratio) {
-  return ratio.interval ? Json{ratio.interval->low, ratio.interval->high} : Json();
+Ordered interval_json(const MeanRatio& ratio) {
+  return ratio.interval ? Ordered{ratio.interval->low, ratio.interval->high} : Ordered();
 }
 
 std::string p_text(double p) {
   return p < 0.001 ? fmt::format("{:.1e}", p) : fmt::format("{:.3f}", p);
 }
 
-Json profiles_json(std::span<const Profile> profiles) {
-  Json json = Json::array();
+Ordered profiles_json(std::span<const Profile> profiles) {
+  Ordered json = Ordered::array();
   for (const Profile& profile : profiles)
     json.push_back(
         {{"name", profile.placer}, {"points", profile.points}, {"ratios", profile.ratios}});
@@ -115,7 +115,7 @@ std::string text_of(const Summary& table) {
 }
 
 nlohmann::ordered_json comparison_json(const Contest& contest, const Comparison& c) {
-  Json placers = Json::array(), pairs = Json::array();
+  Ordered placers = Ordered::array(), pairs = Ordered::array();
   for (const PlacerScore& s : c.placers)
     placers.push_back({{"name", s.placer},
                        {"solved", s.solved},

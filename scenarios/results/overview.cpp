@@ -10,7 +10,7 @@
 namespace baechi {
 namespace {
 
-std::string ratio_text(const MeanRatio& ratio) {
+std::string mean_text(const MeanRatio& ratio) {
   return ratio.points > 0 ? fmt::format("{:.3f}", ratio.mean) : "-";
 }
 
@@ -22,8 +22,8 @@ Summary summary_of(const Comparison& comparison) {
   for (const PlacerScore& s : comparison.placers)
     summary.rows.push_back({s.placer, fmt::format("{}", s.solved), fmt::format("{}", s.oom),
                             fmt::format("{}", s.infeasible), fmt::format("{}", s.error),
-                            fmt::format("{}", s.best), ratio_text(s.to_best_or_worst),
-                            ratio_text(s.to_best), ratio_text(s.to_bound), short_text(s.placing)});
+                            fmt::format("{}", s.best), mean_text(s.to_best_or_worst),
+                            mean_text(s.to_best), mean_text(s.to_bound), short_text(s.placing)});
   summary.note = fmt::format(
       "{}Geometric means over the {} points that every placer solves; with failures, over the {} "
       "that any placer solves. Placing: the median.",
@@ -39,7 +39,15 @@ void Overview::add(const RunResult& row) {
     shown_.rows.push_back(row);
     std::string().swap(shown_.rows.back().placement);
   }
-  contest_.add(row);
+  auto it = std::ranges::find(contests_, row.measure, [](const auto& c) { return c.first; });
+  if (it == contests_.end()) it = contests_.insert(it, {row.measure, {}});
+  it->second.add(row);
+}
+
+std::vector<Contest> Overview::contests() const {
+  std::vector<Contest> all;
+  for (const auto& [measure, builder] : contests_) all.push_back(builder.contest());
+  return all;
 }
 
 Overview overview(const Results& results) {
@@ -54,7 +62,8 @@ std::string to_text_tables(const Overview& overview, bool colour, std::size_t wi
   for (const ResultTable& table : result_tables(overview.shown()))
     append_table(out, table, overview.shown(), colour, width);
   if (static_cast<std::size_t>(std::ranges::count(out, '\n')) > most_lines) out.clear();
-  out += text_of(summary_of(compare(overview.contest(), usual_tolerance)));
+  for (const Contest& contest : overview.contests())
+    out += text_of(summary_of(compare(contest, usual_tolerance)));
   return out;
 }
 

@@ -26,12 +26,13 @@ class Overview {
   const Results& shown() const { return shown_; }     ///< the first `most_rows`, without placements
   std::size_t num_rows() const { return num_rows_; }  ///< how many were added
   std::size_t num_drawn() const { return num_drawn_; }  ///< how many have a picture
-  Contest contest() const { return contest_.contest(); }
+  /// One for each measure, in the order of the first runs.
+  std::vector<Contest> contests() const;
 
  private:
   Results shown_;
   std::size_t num_rows_ = 0, num_drawn_ = 0;
-  ContestBuilder contest_;
+  std::vector<std::pair<std::string, ContestBuilder>> contests_;  // by measure
 };
 Overview overview(const Results& results);
 

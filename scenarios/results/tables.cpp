@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "scenarios/results/axis_scale.h"
+
 namespace baechi {
 namespace {
 
@@ -65,6 +67,13 @@ ResultTable make_table(const Results& results, const std::vector<const RunResult
     cells[column->second] = r;
   }
   for (ResultTable::Row& row : table.rows) row.cells.resize(table.columns.size(), nullptr);
+  table.shown = table.columns;
+  for (std::size_t a = 0; a < table.axes.size(); ++a) {
+    std::vector<std::string> values;
+    for (const auto& column : table.columns) values.push_back(column[a]);
+    values = short_values(values);
+    for (std::size_t c = 0; c < table.columns.size(); ++c) table.shown[c][a] = values[c];
+  }
   return table;
 }
 
@@ -103,7 +112,7 @@ void append_columns(std::string& out, const ResultTable& table, std::size_t firs
     line(table.axes[a], [&](std::size_t c) {  // an outer axis is named where it changes
       const bool again =
           c > first && a + 1 < table.axes.size() && table.columns[c][a] == table.columns[c - 1][a];
-      return right(again ? "" : short_value(table.columns[c][a]), widths[c]);
+      return right(again ? "" : table.shown[c][a], widths[c]);
     });
   }
   for (const ResultTable::Row& row : table.rows) {
@@ -122,16 +131,15 @@ void append_columns(std::string& out, const ResultTable& table, std::size_t firs
 
 void append_table(std::string& out, const ResultTable& table, const Results& results, bool colour,
                   std::size_t width) {
-  const GraphRecord& graph = results.graphs[table.graph];
-  out += fmt::format("{}: {}, {} ops{}\n", results.scenarios[table.scenario].name, graph.label,
-                     graph.ops, table.title());
+  out += fmt::format("{}: {}, {}{}\n", results.scenarios[table.scenario].name,
+                     results.graphs[table.graph].label, ops_text(results, table), table.title());
   std::size_t name_width = std::string_view("lower bound").size();
   for (const ResultTable::Row& row : table.rows) name_width = std::max(name_width, row.name.size());
   for (const std::string& axis : table.axes) name_width = std::max(name_width, axis.size());
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     std::size_t w = bound_text(table.bounds[c]).size();
-    for (const std::string& value : table.columns[c]) w = std::max(w, short_value(value).size());
+    for (const std::string& value : table.shown[c]) w = std::max(w, value.size());
     for (const ResultTable::Row& row : table.rows) w = std::max(w, cell_text(row.cells[c]).size());
     widths.push_back(w);
   }
@@ -176,16 +184,19 @@ bool ResultTable::has_peaks() const {
 std::string point_label(const Results& results, const ResultTable& table, std::size_t column) {
   std::string text = results.graphs[table.graph].label;
   for (std::size_t a = 0; a < table.axes.size(); ++a)
-    text += fmt::format(", {} {}", table.axes[a], short_value(table.columns[column][a]));
+    text += fmt::format(", {} {}", table.axes[a], table.shown[column][a]);
   return text;
 }
 
 std::vector<ResultTable> result_tables(const Results& results) {
-  using Key = std::tuple<std::size_t, std::size_t, std::size_t>;  // scenario, graph, measure
-  std::vector<std::string> measures;
+  using Key = std::tuple<std::size_t, std::size_t, std::size_t>;  // scenario, label, measure
+  std::vector<std::string> labels, measures;
+  for (const GraphRecord& graph : results.graphs) position(labels, graph.label);
   std::map<Key, std::vector<const RunResult*>> groups;
   for (const RunResult& row : results.rows)
-    groups[{row.scenario, row.graph, position(measures, row.measure)}].push_back(&row);
+    groups[{row.scenario, position(labels, results.graphs[row.graph].label),
+            position(measures, row.measure)}]
+        .push_back(&row);
   std::vector<ResultTable> tables;
   tables.reserve(groups.size());
   for (const auto& [key, rows] : groups) tables.push_back(make_table(results, rows));
@@ -221,6 +232,18 @@ std::string short_value(const std::string& value) {
     if (text.empty()) text = "none";
   }
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+}
+
+std::string ops_text(const Results& results, const ResultTable& table) {
+  std::size_t least = results.graphs[table.graph].ops, most = least;
+  for (const ResultTable::Row& row : table.rows) {
+    for (const RunResult* run : row.cells) {
+      if (run == nullptr) continue;
+      least = std::min(least, results.graphs[run->graph].ops);
+      most = std::max(most, results.graphs[run->graph].ops);
+    }
+  }
+  return least == most ? fmt::format("{} ops", most) : fmt::format("{} to {} ops", least, most);
 }
 
 }  // namespace baechi

@@ -7,12 +7,15 @@
 
 namespace baechi {
 
-/// One scenario's runs on one graph, by one measure: a table has no two kinds of figures.
+/// One scenario's runs on one graph, by one measure: a table has no two kinds of figures. What
+/// transforms make of a graph is the same graph here.
 struct ResultTable {
-  std::size_t scenario = 0, graph = 0;
+  std::size_t scenario = 0;
+  std::size_t graph = 0;  ///< the first run's
   std::string measure{}, unit{};
   std::vector<std::string> axes{};  ///< the swept keys that vary in this table, as people call them
   std::vector<std::vector<std::string>> columns{};  ///< [columns, axes]: the swept values
+  std::vector<std::vector<std::string>> shown{};    ///< [columns, axes]: the same in short
   std::vector<std::optional<Duration>> bounds{};    ///< [columns]
   struct Row {
     std::string name;  ///< the placer; followed by the seed if there are several seeds
@@ -41,6 +44,8 @@ std::string short_text(Duration time);
 
 /// A swept value, shortened: the file's name of a path, the beginning of a block.
 std::string short_value(const std::string& value);
+/// "82 ops"; "82 to 132 ops" if transforms change their number.
+std::string ops_text(const Results& results, const ResultTable& table);
 
 /// A table as text, with a line that names its scenario and graph, columns wrapped to `width`. The
 /// best of each column is bold if `colour`.

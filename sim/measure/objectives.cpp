@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/error.h"
 #include "sim/measure/measure.h"
 #include "sim/objective/objective.h"
 
@@ -26,9 +27,13 @@ class ObjectiveMeasure : public Measure {
       : objective_(std::move(objective)) {}
 
   Measured of(const Problem& problem, const Placement& placement) const override {
-    const Score score = objective_->score(problem, placement);
-    if (score.feasible()) return {.value = score.value};
-    return {.out_of_memory = score.over > Bytes{}, .why = fault(score)};
+    try {
+      const Score score = objective_->score(problem, placement);
+      if (score.feasible()) return {.value = score.value};
+      return {.out_of_memory = score.over > Bytes{}, .why = fault(score)};
+    } catch (const InputError& e) {  // it does not know such graphs
+      return {.why = e.what()};
+    }
   }
 
  private:

@@ -199,6 +199,11 @@ class Unroller {
 
   void copy_collectives(const std::vector<OpId>& copy_of) {
     for (const Collective& c : graph_.collectives()) {
+      for (const OpId v : c.member_ids()) {
+        if (stages_.stage[home_[v]] == stages_.stage[home_[c.first]]) continue;
+        throw InputError(fmt::format("no pipeline: the {} of '{}' joins several stages",
+                                     to_text(c.kind), graph_.name(c.first)));
+      }
       std::vector<OpId> members;
       for (const OpId v : c.member_ids())
         if (copy_of[index(v)] != no_op) members.push_back(copy_of[index(v)]);

@@ -1,17 +1,25 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/error.h"
 #include "sim/transform/data_parallel.h"
 
 namespace baechi {
 namespace {
 
-/// Copies of a graph beside each other in one builder.
+/// Copies of a graph beside each other in one builder, op after op: all copies of an op have
+/// adjacent ids, in the order of the graph, so that each copy keeps the order of its ops.
 class Replicas {
  public:
-  Replicas(const OpGraph& graph, std::int64_t count)
-      : graph_(graph), copies_(static_cast<std::size_t>(count)) {
-    for (std::uint32_t r = 0; r < copies_.size(); ++r) add(r);
+  Replicas(const OpGraph& graph, std::uint32_t count) : graph_(graph), count_(count) {
+    for (const OpId v : graph.ops())
+      for (std::uint32_t r = 0; r < count; ++r) add_op(v, r);
+    for (const OpId v : graph.ops())
+      for (std::uint32_t r = 0; r < count; ++r) add_edges(v, r);
+  }
+
+  OpId copy(OpId v, std::uint32_t r) const {
+    return OpId{static_cast<std::uint32_t>(index(v)) * count_ + r};
   }
 
   /// The members `joined` of a collective are one collective with their copies.
@@ -19,8 +27,8 @@ class Replicas {
     const std::set<OpId> together(joined.begin(), joined.end());
     for (const Collective& c : graph_.collectives()) {
       std::vector<OpId> members;
-      for (const IdVector<OpId, OpId>& copy : copies_) {
-        for (const OpId v : c.member_ids()) members.push_back(copy[v]);
+      for (std::uint32_t r = 0; r < count_; ++r) {
+        for (const OpId v : c.member_ids()) members.push_back(copy(v, r));
         if (together.contains(c.first)) continue;
         builder_.add_collective(c, members);
         members.clear();
@@ -35,53 +43,52 @@ class Replicas {
   }
 
  private:
-  void add(std::uint32_t r) {
-    IdVector<OpId, OpId>& copy = copies_[r];
-    IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
-    for (const OpId v : graph_.ops()) {
-      copy.push_back(add_op(v, r));
-      if (graph_.op(v).forward != no_op) builder_.set_forward(copy[v], copy[graph_.op(v).forward]);
-      for (const TensorId t : graph_.outputs(v)) {
-        const Tensor& tensor = graph_.tensor(t);
-        if (tensor.control) continue;
-        tensors[t] = builder_.add_tensor(copy[v], tensor.size, tensor.reference);
-        if (const auto time = graph_.measured_transfer(t)) builder_.set_transfer(tensors[t], *time);
-      }
-    }
-    for (const OpId v : graph_.ops()) {
-      std::vector<EdgeId> edges(graph_.out_edges(v).begin(), graph_.out_edges(v).end());
-      std::ranges::sort(edges, {}, [this](EdgeId e) { return graph_.added(e); });
-      for (const EdgeId e : edges) {
-        const Edge& edge = graph_.edge(e);
-        if (graph_.tensor(edge.tensor).control)
-          builder_.add_control(copy[v], copy[edge.dst]);
-        else
-          builder_.add_edge(tensors[edge.tensor], copy[edge.dst]);
-      }
-    }
-  }
-
-  OpId add_op(OpId v, std::uint32_t r) {
+  void add_op(OpId v, std::uint32_t r) {
     const Op& op = graph_.op(v);
     const auto& kinds = graph_.device_kinds();
     const std::string name =
         r == 0 ? std::string(graph_.name(v)) : fmt::format("{}@{}", graph_.name(v), r);
-    const OpId copy = builder_.add_op({.name = name,
+    const OpId made = builder_.add_op({.name = name,
                                        .kind = graph_.kind(v),
                                        .compute = kinds.empty() ? op.compute : Duration{},
                                        .persistent = op.persistent,
                                        .temporary = op.temporary,
                                        .phase = op.phase,
                                        .lane = graph_.lanes()[index(op.lane)]});
+    BAECHI_CHECK(made == copy(v, r), "'{}' is not where its copies are", name);
     for (std::size_t k = 0; k < kinds.size(); ++k)
-      builder_.set_compute(copy, kinds[k], graph_.compute(v, k));
-    for (const OpWork& kernel : graph_.kernels(v)) builder_.add_kernel(copy, kernel);
-    return copy;
+      builder_.set_compute(made, kinds[k], graph_.compute(v, k));
+    for (const OpWork& kernel : graph_.kernels(v)) builder_.add_kernel(made, kernel);
+    if (op.forward != no_op) builder_.set_forward(made, copy(op.forward, r));
+    for (const TensorId t : graph_.outputs(v)) {
+      const Tensor& tensor = graph_.tensor(t);
+      tensors_.push_back({});  // of a control tensor: none
+      if (tensor.control) continue;
+      tensors_.back() = builder_.add_tensor(made, tensor.size, tensor.reference);
+      if (const auto time = graph_.measured_transfer(t))
+        builder_.set_transfer(tensors_.back(), *time);
+    }
+  }
+
+  void add_edges(OpId v, std::uint32_t r) {
+    const auto outputs = graph_.outputs(v);
+    const std::size_t first = index(*outputs.begin()) * count_ + r * outputs.size();
+    std::vector<EdgeId> edges(graph_.out_edges(v).begin(), graph_.out_edges(v).end());
+    std::ranges::sort(edges, {}, [this](EdgeId e) { return graph_.added(e); });
+    for (const EdgeId e : edges) {
+      const Edge& edge = graph_.edge(e);
+      if (graph_.tensor(edge.tensor).control)
+        builder_.add_control(copy(v, r), copy(edge.dst, r));
+      else
+        builder_.add_edge(tensors_[first + index(edge.tensor) - index(*outputs.begin())],
+                          copy(edge.dst, r));
+    }
   }
 
   const OpGraph& graph_;
+  const std::uint32_t count_;
   OpGraphBuilder builder_;
-  std::vector<IdVector<OpId, OpId>> copies_;  // [count][num_ops], ids in the builder
+  std::vector<TensorId> tensors_;  // per op, copy and output
 };
 
 }  // namespace
@@ -90,15 +97,16 @@ PlacedStep replicated(const PlacedStep& one, std::int64_t count, const std::vect
   std::uint32_t stride = 0;
   for (const DeviceId d : one.device)
     stride = std::max(stride, static_cast<std::uint32_t>(index(d)) + 1);
-  Replicas replicas(one.graph, count);
+  const auto copies = static_cast<std::uint32_t>(count);
+  Replicas replicas(one.graph, copies);
   replicas.add_collectives(joined);
   IdVector<OpId, OpId> renumbered;
   PlacedStep all;
   all.graph = std::move(replicas).built(renumbered);
   all.device.assign(renumbered.size(), DeviceId{});
-  for (const OpId made : renumbered.ids()) {  // replica after replica, in the order of ids
-    const auto r = static_cast<std::uint32_t>(index(made) / one.graph.num_ops());
-    const OpId v{static_cast<std::uint32_t>(index(made) % one.graph.num_ops())};
+  for (const OpId made : renumbered.ids()) {
+    const OpId v{static_cast<std::uint32_t>(index(made)) / copies};
+    const std::uint32_t r = static_cast<std::uint32_t>(index(made)) % copies;
     all.device[renumbered[made]] =
         DeviceId{static_cast<std::uint32_t>(index(one.device[v])) + r * stride};
   }

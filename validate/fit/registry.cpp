@@ -10,8 +10,8 @@ std::span<const FitEntry> fits() {
   static constexpr FitEntry table[] = {
       {"collectives", "latencies and bandwidths of all_reduce inside a node",
        "vtrain/allreduce: A100 of 2, 4, 8, V100 of 2, 8", fit_collectives},
-      {"megatron", "what A100s reach in training GPTs: a100_megatron",
-       "vtrain/measured_single_node.csv", fit_megatron},
+      {"megatron", "what A100s reach in training GPTs: a100_megatron", "vtrain/measured_*.csv",
+       fit_megatron},
       {"devices", "kinds of devices under four frameworks: shares of peaks, launches, host times",
        "dlexamples/", fit_devices},
   };

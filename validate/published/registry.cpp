@@ -7,6 +7,7 @@ std::optional<std::vector<PublishedRow>> compare_allreduce_v100(const std::strin
 std::optional<std::vector<PublishedRow>> compare_nccl_unfitted(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_vtrain_single_node(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_vtrain_multi_node(const std::string& folder);
+std::optional<std::vector<PublishedRow>> compare_ddp(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_inference(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_other_inference(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_training(const std::string& folder);
@@ -39,6 +40,8 @@ std::span<const PublishedBlock> published_blocks() {
        "these rows", "", compare_training},
       {"mixed_precision", "what mixed precision gains in the same trainings",
        "throughputs, not ratios", "Daydream: below 13 %", compare_mixed_precision},
+      {"ddp", "steps of ResNet-50 and -101 with DDP on 1-8 GH200 of 1-2 nodes (HPE)",
+       "nothing but the step of one GPU without DDP", "", compare_ddp},
   };
   return table;
 }

@@ -32,7 +32,7 @@ Results values(const std::string& placer, const std::vector<std::optional<Durati
     row.id = row.scenario = row.graph = i;
     row.placer = placer;
     row.status = times[i] ? Status::ok : Status::oom;
-    row.step_time = times[i];
+    row.value = times[i];
     row.lower_bound = 1ns;
     results.rows.push_back(row);
   }

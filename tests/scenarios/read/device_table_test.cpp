@@ -61,6 +61,81 @@ TEST_SUITE("devices") {
         InputError);
   }
 
+  TEST_CASE("a small kernel reaches a part of its share: half at half_flops and half_traffic") {
+    DeviceModel model = simple_model();
+    model.at(Precision::fp32).half_flops = 1e6;
+    model.half_traffic = 750'000_B;
+    const auto times = roofline_times(three_ops(), model);
+    // (4 M + 1 M) / (1000 x 0.8) = 6250 ns: 4/5 of the share.
+    CHECK(times[OpId{0}] == 5us + 6250ns);
+    // (3 M + 0.75 M) / (1000 x 0.75) = 5000 ns; arithmetic (1000 + 1 M) / (1000 x 0.5) = 2002 ns
+    CHECK(times[OpId{1}] == 5us + 5us);
+    CHECK(times[OpId{2}] == 1us);
+  }
+
+  TEST_CASE("each number format has its peak; TF32 without units of its own is FP32") {
+    OpGraphBuilder builder;
+    for (const Precision p : all<Precision>()) {
+      const OpId v = builder.add_op({.name = to_text(p), .kind = "MatMul"});
+      builder.add_kernel(v, {.flops = 4'000'000, .precision = p});
+    }
+    const OpGraph graph = std::move(builder).build();
+    DeviceModel model = simple_model();
+    model.at(Precision::tf32) = {};
+    model.at(Precision::fp16).peak = {8e12};
+    model.at(Precision::bf16) = {.peak = {2e12}, .efficiency = {.other = 0.25, .by_kind = {}}};
+    const auto times = roofline_times(graph, model);
+    CHECK(times[OpId{0}] == 5us + 5us);    // fp32: 4 M / (1000 x 0.8)
+    CHECK(times[OpId{1}] == 5us + 5us);    // tf32
+    CHECK(times[OpId{2}] == 5us + 625ns);  // fp16: 4 M / (8000 x 0.8)
+    CHECK(times[OpId{3}] == 5us + 8us);    // bf16: 4 M / (2000 x 0.25)
+    model.at(Precision::bf16) = {};
+    CHECK_THROWS_WITH_AS(
+        roofline_times(graph, model),
+        "op 'bf16' computes in bf16, of which simple has no peak (peaks: fp32, fp16)", InputError);
+  }
+
+  TEST_CASE("the share of a kind holds for kinds that begin with it; the longest decides") {
+    const Efficiency e{.other = 0.5,
+                       .by_kind = {{"Conv", 0.1}, {"Conv2d", 0.2}, {"Conv2dBackward", 0.3}}};
+    CHECK(e.of("Conv2d") == 0.2);
+    CHECK(e.of("Conv2dBatchNormReLU") == 0.2);
+    CHECK(e.of("Conv2dBackwardFilter") == 0.3);
+    CHECK(e.of("Conv1d") == 0.1);
+    CHECK(e.of("Con") == 0.5);
+    CHECK(e.of("GroupedConv2d") == 0.5);
+    CHECK(e.of("") == 0.5);
+  }
+
+  TEST_CASE("a kind says peaks, shares and half sizes by number format") {
+    const ScenarioFile file = scenario_of(R"(
+graph: {generate: layered, ops: 3}
+cluster: {devices: {kind: mine}}
+kinds:
+  devices:
+    mine:
+      peak: {fp32: 1 TFLOP/s, fp16: 8 TFLOP/s}
+      bandwidth: 1 TB/s
+      memory: 9 GB
+      efficiency: {fp32: {default: 0.5, Conv2d: 0.8}, fp16: {default: 0.25}}
+      half: {fp16: 60 MFLOP, traffic: 1 MB}
+      host_op: 40 us
+      host_step: 2 ms
+placers: [single]
+)");
+    const DeviceModel& mine = *file.point(0).cluster.devices.at(0).model;
+    CHECK(mine.at(Precision::fp32).peak.flop_per_second == 1e12);
+    CHECK(mine.at(Precision::fp16).peak.flop_per_second == 8e12);
+    CHECK(mine.at(Precision::bf16).peak.flop_per_second == 0.0);
+    CHECK(mine.at(Precision::fp32).efficiency.of("Conv2d") == 0.8);
+    CHECK(mine.at(Precision::fp16).efficiency.of("Conv2d") == 0.25);
+    CHECK(mine.at(Precision::fp32).half_flops == 0.0);
+    CHECK(mine.at(Precision::fp16).half_flops == 6e7);
+    CHECK(mine.half_traffic == 1'000'000_B);
+    CHECK(mine.host_op == 40us);
+    CHECK(mine.host_step == 2ms);
+  }
+
   TEST_CASE("every built-in kind is whole, and says where its figures are from") {
     const DeviceTable& table = built_in_devices();
     for (const char* name : {"k80", "p100", "v100", "rtx_2080", "a100", "h100", "h200"})

@@ -34,7 +34,7 @@ class HandMade {
     row.placer = placer;
     row.seed = seed;
     row.status = status;
-    if (status == Status::ok) row.step_time = time;
+    if (status == Status::ok) row.value = time;
     row.lower_bound = bounds_[graph];
     row.placing = placing;
     results.rows.push_back(row);

@@ -59,9 +59,9 @@ TEST_SUITE("measure") {
     const TemporaryFolder folder;
     const Results results = run_all(sweep_in(folder, base + all_measures));
     REQUIRE(results.rows.size() == runs);
-    const std::vector<std::string> expected{
-        "step_time", "max_load", "latency", "pipeline:schedule=1f1b_flush,micro_batches=8",
-        "pipeline:schedule=1f1b_flush,micro_batches=32"};
+    const std::vector<std::string> expected{"step_time", "max_load", "latency",
+                                            "pipeline:schedule=1f1b_flush,micro_batches=8",
+                                            "pipeline:schedule=1f1b_flush,micro_batches=32"};
     const std::vector<std::string> units{"us per step", "us per sample", "us per sample",
                                          "us per micro-batch", "us per micro-batch"};
     for (const RunResult& row : results.rows) {
@@ -105,9 +105,8 @@ TEST_SUITE("measure") {
     CHECK(sweep_of(base, {"sweep.measure=[step_time, max_load]"}, path).num_runs() == 8);
     CHECK(sweep_of(base, {"measure={max_load: {phases: [together, apart]}}"}, path).num_runs() ==
           8);
-    CHECK_THROWS_WITH_AS(
-        sweep_of(base, {"measure=[latency, latency]"}, path),
-        "--set measure:1:11: measure: 'latency' stands there twice", InputError);
+    CHECK_THROWS_WITH_AS(sweep_of(base, {"measure=[latency, latency]"}, path),
+                         "--set measure:1:11: measure: 'latency' stands there twice", InputError);
     CHECK_THROWS_WITH_AS(
         sweep_of(base, {"measure={pipeline: {schedule: 1f2b}}"}, path),
         "--set measure:1:23: pipeline.schedule: '1f2b' is not one of gpipe, inference, 1f1b, "
@@ -150,20 +149,19 @@ TEST_SUITE("measure") {
     const std::vector<ResultTable> tables = result_tables(results);
     REQUIRE(tables.size() == 5);
     CHECK(tables[0].figure() == "step time");
-    CHECK(tables[3].figure() ==
-          "pipeline:schedule=1f1b_flush,micro_batches=8 per micro-batch");
+    CHECK(tables[3].figure() == "pipeline:schedule=1f1b_flush,micro_batches=8 per micro-batch");
     for (const ResultTable& table : tables) {
       CHECK(table.rows.size() == 2);
       for (const ResultTable::Row& row : table.rows)
         for (const RunResult* run : row.cells) CHECK(run->measure == table.measure);
     }
     CHECK_FALSE(tables[1].has_peaks());
-    const auto summary = overview(results).summary();
-    REQUIRE(summary.size() == 10);  // 2 placers x 5 measures
-    for (std::size_t i = 0; i < 10; ++i) CHECK(summary[i].measure == tables[i / 2].measure);
+    const std::vector<Contest> contests = overview(results).contests();
+    REQUIRE(contests.size() == 5);
+    for (std::size_t i = 0; i < 5; ++i) CHECK(contests[i].measure == tables[i].measure);
     const std::string text = to_text_tables(overview(results), false);
     CHECK(text.find("measured: training, 4 ops, max_load per sample\n") != std::string::npos);
-    CHECK(text.find("\nlatency\n  all runs") != std::string::npos);
+    CHECK(text.find("By latency. Geometric means") != std::string::npos);
     const std::string html = to_html(results);
     CHECK(html.find("\"figure\":\"max_load per sample\",\"peaks\":false") != std::string::npos);
     std::set<std::string> names;

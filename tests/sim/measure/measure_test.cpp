@@ -20,8 +20,7 @@ Measured measured(const std::string& name, const Problem& problem, const Placeme
 /// -> u(5 ns, update, 80 B of optimizer state); f passes 100 B to b, and b 30 B to u.
 OpGraph training_step() {
   OpGraphBuilder b;
-  const OpId f =
-      b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B, .temporary = 4_B});
+  const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B, .temporary = 4_B});
   const OpId g =
       b.add_op({.name = "b", .compute = 20ns, .persistent = 40_B, .phase = Phase::backward});
   const OpId u =
@@ -46,8 +45,8 @@ TEST_SUITE("measures") {
     const Placement apart = on({gpu0, gpu1});
     CHECK(measured("step_time", problem, apart).value == 130ns);  // 10 + 100 + 20
     CHECK(measured("step_time", problem, apart).moved == 100_B);
-    CHECK(measured("max_load", problem, apart).value == 120ns);   // gpu1: 100 + 20
-    CHECK(measured("latency", problem, apart).value == 230ns);    // gpu0: 10 + 100, then gpu1
+    CHECK(measured("max_load", problem, apart).value == 120ns);  // gpu1: 100 + 20
+    CHECK(measured("latency", problem, apart).value == 230ns);   // gpu0: 10 + 100, then gpu1
     // Two samples without a backward pass, 100 ns of transfer the slowest of three parts:
     // 10 + 100 + 100 + 20 = 230 ns, and the second ends 100 ns behind the first.
     const Measured pipe = measured("pipeline", problem, apart,
@@ -62,10 +61,9 @@ TEST_SUITE("measures") {
     const OpGraph graph = training_step();
     const Cluster cluster = gpus(1);
     const ProfiledCosts costs(graph, cluster);
-    const Measured found =
-        measured("pipeline", {graph, cluster, costs}, on({gpu0, gpu0, gpu0}),
-                 {{"schedule", {.text = "1f1b_flush", .where = {}}},
-                  {"micro_batches", {.text = "4", .where = {}}}});
+    const Measured found = measured("pipeline", {graph, cluster, costs}, on({gpu0, gpu0, gpu0}),
+                                    {{"schedule", {.text = "1f1b_flush", .where = {}}},
+                                     {"micro_batches", {.text = "4", .where = {}}}});
     CHECK(found.value == 31ns);
     // weights and the activation of one micro-batch, its gradient (30 B) and what it reads
     REQUIRE(found.at_peak);
@@ -125,7 +123,8 @@ TEST_SUITE("measures") {
     CHECK(found.at_peak->told_apart);
   }
 
-  TEST_CASE("persistent bytes of forward ops alone are not told apart, but without a backward pass") {
+  TEST_CASE(
+      "persistent bytes of forward ops alone are not told apart, but without a backward pass") {
     for (const Phase phase : {Phase::forward, Phase::backward}) {
       OpGraphBuilder b;
       const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B});

@@ -14,8 +14,8 @@ using namespace baechi::testing;
 
 namespace {
 
-/// f(10 ns, 40 B of weights) -> b1 -> b0 (20 ns each), which pass a gradient of 100 B each to u1 and
-/// u0 (5 ns, 80 B of optimizer state each). The engine takes 60 ns.
+/// f(10 ns, 40 B of weights) -> b1 -> b0 (20 ns each), which pass a gradient of 100 B each to u1
+/// and u0 (5 ns, 80 B of optimizer state each). The engine takes 60 ns.
 ///   tensors: gradients that updates read; else persistent bytes, and updates wait for them
 OpGraph two_gradients(bool tensors = true) {
   OpGraphBuilder b;
@@ -34,10 +34,8 @@ OpGraph two_gradients(bool tensors = true) {
     backward.push_back(v);
   }
   for (std::size_t i = 0; i < 2; ++i) {
-    const OpId u = b.add_op({.name = i == 0 ? "u1" : "u0",
-                             .compute = 5ns,
-                             .persistent = 80_B,
-                             .phase = Phase::update});
+    const OpId u = b.add_op(
+        {.name = i == 0 ? "u1" : "u0", .compute = 5ns, .persistent = 80_B, .phase = Phase::update});
     if (tensors)
       b.add_edge(b.add_tensor(backward[i], 100_B), u);
     else
@@ -171,9 +169,13 @@ TEST_SUITE("data_parallel") {
     CHECK(message<InputError>([&] { apply("data_parallel", none); }) ==
           "data_parallel: no backward op passes gradients to an update op; 'gradients: 0.33' takes "
           "them to be this share of the weights' bytes");
-    CHECK(message<InputError>([&] { apply("data_parallel", none, {{"gradients", "0.33"}}); }) ==
+    CHECK(message<InputError>([&] {
+            apply("data_parallel", none, {{"gradients", "0.33"}});
+          }) ==
           "data_parallel: no backward op says which forward op with weights it differentiates");
-    CHECK(message<InputError>([] { transform("data_parallel", {{"nodes", "3"}}); }) ==
+    CHECK(message<InputError>([] {
+            transform("data_parallel", {{"nodes", "3"}});
+          }) ==
           "x.yaml:1:2: data_parallel.nodes: 8 replicas are not the same number on each of 3 "
           "machines");
     OpGraphBuilder b;
@@ -186,8 +188,8 @@ TEST_SUITE("data_parallel") {
             apply("data_parallel", one_kind, {{"gradients", "0.33"}, {"mode", "zero1"}});
           }).starts_with("data_parallel: mode zero1 divides optimizer state"));
     // A third of 300 B over 2 ranks: 2 x 50 ns (99 B rounded up) after 30 ns.
-    const PlacedStep step = placed(one_kind, on({gpu0, gpu0}).device,
-                                   {{"replicas", "2"}, {"gradients", "0.33"}});
+    const PlacedStep step =
+        placed(one_kind, on({gpu0, gpu0}).device, {{"replicas", "2"}, {"gradients", "0.33"}});
     CHECK(step_of(step, gpus(1)).makespan == 130ns);
   }
 
@@ -214,14 +216,16 @@ TEST_SUITE("data_parallel") {
         const PlacedStep every = placed(graph, device, values);
         CHECK(every.graph.num_ops() == replicas * one.graph.num_ops());
         const auto engines = all_engines();
-        const EngineOptions engine = engines[random.below(static_cast<std::uint32_t>(engines.size()))];
+        const EngineOptions engine =
+            engines[random.below(static_cast<std::uint32_t>(engines.size()))];
         if (engine.transfers == Transfers::shared) continue;  // one bus for all replicas
         const StepResult a = step_of(one, gpus(devices), engine);
         const StepResult b = step_of(every, gpus(replicas * devices), engine);
         ++compared;
         CHECK(a.makespan == b.makespan);
         for (const DeviceId d : b.devices.ids()) {
-          const DeviceUse& same = a.devices[DeviceId{static_cast<std::uint32_t>(index(d)) % devices}];
+          const DeviceUse& same =
+              a.devices[DeviceId{static_cast<std::uint32_t>(index(d)) % devices}];
           CHECK(b.devices[d].busy == same.busy);
           CHECK(b.devices[d].peak == same.peak);
         }
@@ -237,8 +241,10 @@ TEST_SUITE("data_parallel") {
     OpGraphBuilder b;
     const OpId f0 = b.add_op({.name = "f0", .compute = 10ns});
     const OpId f1 = b.add_op({.name = "f1", .compute = 10ns});
-    const OpId b1 = b.add_op({.name = "b1", .compute = 10ns, .persistent = 100_B, .phase = Phase::backward});
-    const OpId b0 = b.add_op({.name = "b0", .compute = 10ns, .persistent = 100_B, .phase = Phase::backward});
+    const OpId b1 =
+        b.add_op({.name = "b1", .compute = 10ns, .persistent = 100_B, .phase = Phase::backward});
+    const OpId b0 =
+        b.add_op({.name = "b0", .compute = 10ns, .persistent = 100_B, .phase = Phase::backward});
     b.set_forward(b1, f1);
     b.set_forward(b0, f0);
     b.add_edge(b.add_tensor(f0, 0_B), f1);
@@ -250,8 +256,7 @@ TEST_SUITE("data_parallel") {
     b.add_control(b0, u0);
     const OpGraph graph = std::move(b).build();
     IdVector<OpId, DeviceId> device;
-    for (const OpId v : graph.ops())
-      device.push_back(graph.name(v).ends_with('0') ? gpu0 : gpu1);
+    for (const OpId v : graph.ops()) device.push_back(graph.name(v).ends_with('0') ? gpu0 : gpu1);
     const PlacedStep step = placed(graph, device, {{"replicas", "2"}});
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(step.graph, cluster);
@@ -260,5 +265,14 @@ TEST_SUITE("data_parallel") {
     const auto result = pipeline::simulate_pipeline({step.graph, cluster, costs}, placement,
                                                     {.schedule = "gpipe", .micro_batches = 2});
     CHECK(result.makespan == 160ns);
+    // All replicas would be stages of one pipeline.
+    const PlacedStep all = placed(graph, device, {{"replicas", "2"}, {"simulate", "all"}});
+    const Cluster four = gpus(4);
+    const ProfiledCosts all_costs(all.graph, four);
+    placement.device = all.device;
+    CHECK(message<InputError>([&] {
+            pipeline::simulate_pipeline({all.graph, four, all_costs}, placement,
+                                        {.schedule = "gpipe", .micro_batches = 2});
+          }).ends_with("joins several stages"));
   }
 }

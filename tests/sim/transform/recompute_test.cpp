@@ -21,19 +21,16 @@ OpGraph two_layers() {
   std::vector<TensorId> written;
   for (const char* name : {"h.0.a", "h.0.b", "h.1.a", "h.1.b"}) {
     const bool a = std::string_view(name).ends_with("a");
-    const OpId v = b.add_op({.name = name,
-                             .kind = a ? "A" : "B",
-                             .compute = 10ns,
-                             .persistent = a ? 7_B : 0_B});
+    const OpId v = b.add_op(
+        {.name = name, .kind = a ? "A" : "B", .compute = 10ns, .persistent = a ? 7_B : 0_B});
     if (!written.empty()) b.add_edge(written.back(), v);
     written.push_back(b.add_tensor(v, 100_B));
     forward.push_back(v);
   }
   std::optional<TensorId> gradient;
   for (std::size_t i = 4; i-- > 0;) {
-    const OpId v = b.add_op({.name = std::string(b.name(forward[i])) + "'",
-                             .compute = 20ns,
-                             .phase = Phase::backward});
+    const OpId v = b.add_op(
+        {.name = std::string(b.name(forward[i])) + "'", .compute = 20ns, .phase = Phase::backward});
     b.set_forward(v, forward[i]);
     b.add_edge(written[i], v);
     if (gradient) b.add_edge(*gradient, v);
@@ -101,9 +98,12 @@ TEST_SUITE("recompute") {
     CHECK(run_again({{"segments", "2"}}) == Names{"h.0.a", "h.1.a", "h.1.b"});
     CHECK(run_again({{"segments", "4"}}) == Names{"h.1.b"});  // each other op's tensor leaves
     CHECK(run_again({{"names", "h.1*"}}) == Names{"h.1.a", "h.1.b"});
-    CHECK(message<InputError>([&] { run_again({{"names", "g.*"}}); }) ==
-          "recompute: no forward op has a name like 'g.*'");
-    CHECK(message<InputError>([&] { run_again({{"segments", "lyer"}}); }) ==
+    CHECK(message<InputError>([&] {
+            run_again({{"names", "g.*"}});
+          }) == "recompute: no forward op has a name like 'g.*'");
+    CHECK(message<InputError>([&] {
+            run_again({{"segments", "lyer"}});
+          }) ==
           "x.yaml:1:2: recompute.segments: 'lyer' is neither layer nor a whole number from 1");
   }
 
@@ -116,8 +116,9 @@ TEST_SUITE("recompute") {
     const OpId f = b.add_op({.name = "f"});
     b.add_edge(b.add_tensor(f, 1_B), b.add_op({.name = "b", .phase = Phase::backward}));
     const OpGraph graph = std::move(b).build();
-    CHECK(message<InputError>([&] { apply("recompute", graph); })
-              .starts_with("recompute: no name of a forward op has a part with a number"));
+    CHECK(message<InputError>([&] {
+            apply("recompute", graph);
+          }).starts_with("recompute: no name of a forward op has a part with a number"));
   }
 
   TEST_CASE("the members of a collective run again together") {

@@ -55,6 +55,8 @@ std::string message_of(const std::string& file) {
                : file.starts_with("pipedream_") ? "pipedream"
                : file.starts_with("graphml_")   ? "graphml"
                : file.starts_with("pytorch_")   ? "pytorch"
+               : file.starts_with("piper_")     ? "piper"
+               : file.starts_with("doppler_")   ? "doppler"
                                                 : "baechi";
   }
   return message<InputError>([&] {
@@ -359,7 +361,7 @@ TEST_SUITE("traces") {
     CHECK_THROWS_WITH_AS(
         read_trace("/dev/null", "baechy"),
         "no importer 'baechy' (did you mean 'baechi'?) (importers: baechi, dnn_partitioning, "
-        "pipedream, pytorch, graphml)",
+        "pipedream, piper, doppler, pytorch, graphml)",
         InputError);
     CHECK_THROWS_WITH_AS(
         read_trace("/dev/null", "dnn_partitioning", options("dnn_partitioning", {{"cost", "s"}})),
@@ -385,6 +387,8 @@ TEST_SUITE("traces") {
         {"baechi", R"({"format": "baechi-trace", )"},
         {"dnn_partitioning", R"({"maxSizePerFPGA": 1.0, "maxFPGAs": 4, "nodes": [)"},
         {"pipedream", "node1 -- Input0 -- forward_compute_time=0.000, "},
+        {"piper", R"({"maxDevices": 4, "maxMemoryPerDevice": 1e9, "mbsInBatch": 8, "nodes": [)"},
+        {"doppler", "5\n0, 1, \n0, 0, 1, \n1, 2, "},
         {"pytorch",
          R"({"schema": "1.0.1", "pid": 7, "nodes": [{"name": "a", "id": 2, "rf_id": 1, )"},
         {"graphml", R"(<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org">)"}};

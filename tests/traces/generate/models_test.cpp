@@ -79,6 +79,42 @@ TEST_SUITE("models") {
     CHECK(parameters(generate("inception_v3", {})) == 27'161'264);  // with the auxiliary head
   }
 
+  TEST_CASE("ResNeXt-101 32x4d, with and without squeeze-and-excitation") {
+    // torchvision and timm say 44.18 M and 8.0 G, with squeeze-and-excitation 48.96 M. By hand: of
+    // ResNet-101's 44 549 160, its 33 3x3 convolutions are of 9 c^2 weights, c = 64, 128, 256, 512,
+    // here of 9 (2c)^2 / 32, and its 1x1 are of twice the inner filters.
+    const auto weights = [](std::string_view name) {
+      std::int64_t bytes = 0;
+      const OpGraph g = generate(name, {{"batch", "1"}, {"training", "false"}});
+      for (const OpId v : g.ops()) bytes += g.op(v).persistent.count;
+      return bytes / 4;
+    };
+    const Settings one{{"batch", "1"}};
+    const OpGraph plain = generate("resnext101", one), squeezed = generate("se_resnext101", one);
+    CHECK(parameters(plain) == 44'177'704);
+    CHECK(parameters(squeezed) == 48'955'416);
+    // 2 x 4 words per channel of moving statistics are no parameters: of 33 blocks, 104 norms.
+    CHECK(weights("se_resnext101") - weights("resnext101") == 48'955'416 - 44'177'704);
+    std::int64_t flops = 0, grouped = 0;
+    const OpGraph layers =
+        generate("resnext101", {{"batch", "1"}, {"training", "false"}, {"fuse_modules", "false"}});
+    for (const OpId v : layers.ops()) {
+      const std::string_view kind = layers.kind(v);
+      if (kind == "Conv2d" || kind == "GroupedConv2d") flops += layers.work(v).flops;
+      if (kind == "Linear") flops += layers.work(v).flops - 1000;  // biases
+      grouped += kind == "GroupedConv2d";
+    }
+    CHECK(flops / 2 == 7'969'996'800);
+    CHECK(grouped == 33);
+    CHECK(count(layers, "FrozenBatchNorm2d") == 104);  // inference: by moving statistics
+    CHECK(count(generate("resnext101", {{"fuse_modules", "false"}}), "BatchNorm2d") == 104);
+    // Of 33 blocks each: a mean, two dense layers, a ReLU, a sigmoid, a product, and a flatten.
+    const OpGraph more = generate(
+        "se_resnext101", {{"batch", "1"}, {"training", "false"}, {"fuse_modules", "false"}});
+    CHECK(more.num_ops() == layers.num_ops() + 33 * 7);
+    CHECK(count(more, "ScaleChannels") == 33);
+  }
+
   TEST_CASE("Inception-V3 at level tf1 has the ops that Baechi counted in TensorFlow's graph") {
     const OpGraph g = generate("inception_v3", {{"level", "tf1"}});
     // SoCC'20, table 6 and section 5: 6884 are placed; 7077 and 2620 are told of the graph with and

@@ -109,6 +109,17 @@ TEST_SUITE("sequence_models") {
              Row{"bert", {{"size", "large"}, {"pretraining_heads", "false"}}, 335'141'888},
              Row{"bert", {}, 109'482'240 + 624'188},
              Row{"bert", {{"size", "large"}}, 335'141'888 + 1'084'220},
+             // Fine-tuned to answer questions: without the pooler's 1 049 600, with 2050 for
+             // answers.
+             Row{"bert", {{"size", "large"}, {"answers", "true"}}, 335'141'888 - 1'049'600 + 2'050},
+             // "Big" of Vaswani et al., table 3: 213 M with 37 000 words.
+             Row{"transformer",
+                 {{"hidden", "1024"},
+                  {"heads", "16"},
+                  {"inner", "4096"},
+                  {"shared_embeddings", "true"},
+                  {"vocabulary", "37000"}},
+                 214'171'648},
              Row{"gpt2", {}, 124'439'808},
              Row{"gpt2", {{"size", "medium"}}, 354'823'168},
              Row{"gpt2", {{"size", "large"}}, 774'030'080},
@@ -167,6 +178,23 @@ TEST_SUITE("sequence_models") {
     // Mixtral: 12 879 925 248 weights see a token, of which a table of 32 000 * 4096.
     CHECK(multiply_adds(generate("moe", {})) ==
           doctest::Approx(2048.0 * (12'748'853'248.0 + 32.0 * 2 * 2048 * 4096)).epsilon(0.01));
+  }
+
+  TEST_CASE("BERT predicts as many words as are masked") {
+    const auto flops = [](const char* masked) {
+      const OpGraph g = generate("bert", {{"size", "large"},
+                                          {"batch", "2"},
+                                          {"masked", masked},
+                                          {"fuse_modules", "false"},
+                                          {"training", "false"}});
+      std::int64_t head = 0;
+      for (const OpId v : g.ops())
+        if (g.name(v) == "cls/predictions/decoder") head += g.work(v).flops;
+      return head;
+    };
+    // 2 samples of 20 or 128 words: 2 x 1024 x 30 522 operations each, and as many biases.
+    CHECK(flops("20") == std::int64_t{40} * 30'522 * (2 * 1024 + 1));
+    CHECK(flops("0") == std::int64_t{256} * 30'522 * (2 * 1024 + 1));
   }
 
   TEST_CASE("module level has the modules that users see") {
@@ -303,6 +331,8 @@ TEST_SUITE("sequence_models") {
     CHECK_THROWS_WITH_AS(
         generate("bert", {{"pretraining_heads", "false"}}),
         "bert.pretraining_heads: are what is trained: needed unless training is off", InputError);
+    CHECK_THROWS_WITH_AS(generate("bert", {{"masked", "129"}}), "bert.masked: more than 'length'",
+                         InputError);
     CHECK_THROWS_WITH_AS(generate("llama", {{"batch", "1000000"}, {"length", "1000000"}}),
                          "llama.batch: a layer of more than 10^17 multiply-adds", InputError);
   }

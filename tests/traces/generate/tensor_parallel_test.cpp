@@ -5,6 +5,7 @@
 #include "traces/generator.h"
 
 using namespace baechi;
+using namespace baechi::testing;
 using namespace baechi::literals;
 
 namespace {

@@ -62,7 +62,7 @@ TEST_SUITE("align") {
     for (int run = 0; run < 2000; ++run) {
       CAPTURE(run);
       const auto text = [&](std::size_t most) {
-        std::vector<std::uint32_t> names(random.below(most));
+        std::vector<std::uint32_t> names(random.below(static_cast<std::uint32_t>(most)));
         const auto letters = static_cast<std::uint32_t>(1 + random.below(4));
         for (auto& name : names) name = static_cast<std::uint32_t>(random.below(letters));
         return names;

@@ -1,0 +1,126 @@
+#include <doctest/doctest.h>
+
+#include "sim/engine/simulation.h"
+#include "tests/sim/transform/transforms.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using namespace baechi::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+//   f0 -> f1 -> b1 -> b0, each as long as `each`; f are forward, b backward ops
+OpGraph there_and_back(Duration each) {
+  OpGraphBuilder g;
+  TensorId before{};
+  for (const char* name : {"f0", "f1", "b1", "b0"}) {
+    const OpId v = g.add_op({.name = name,
+                             .kind = name[0] == 'f' ? "Forward" : "Back",
+                             .compute = each,
+                             .phase = name[0] == 'f' ? Phase::forward : Phase::backward});
+    g.add_kernel(v, {.flops = 1});
+    g.add_kernel(v, {.flops = 2});
+    if (g.num_ops() > 1) g.add_edge(before, v);
+    before = g.add_tensor(v, 8_B);
+  }
+  return std::move(g).build();
+}
+
+PlacedStep hosted(const OpGraph& graph, const Values& options,
+                  std::vector<DeviceId> devices = std::vector<DeviceId>(4, gpu0)) {
+  IdVector<OpId, DeviceId> device;
+  for (const DeviceId d : devices) device.push_back(d);
+  return transform("host", options)->after_placing(graph, device);
+}
+
+/// On devices whose links take no time.
+Duration step_of(const PlacedStep& step, ReadyOrder queue = ReadyOrder::program) {
+  const Cluster cluster = Cluster::uniform(2, 1_GiB, {.bandwidth = {1e18}, .latency = {}});
+  const ProfiledCosts costs(step.graph, cluster);
+  return simulate(
+             {.graph = step.graph, .cluster = cluster, .costs = costs, .engine = {.queue = queue}},
+             {.device = step.device})
+      .makespan;
+}
+
+}  // namespace
+
+TEST_SUITE("host") {
+  TEST_CASE("a step takes as long as its device or its host, whichever is longer") {
+    for (const ReadyOrder queue : {ReadyOrder::program, ReadyOrder::fifo}) {
+      // Device-bound: the first launch, then the device without gaps: 6 + 4 x 10.
+      CHECK(step_of(hosted(there_and_back(10us), {{"launch", "6 us"}}), queue) == 46us);
+      // Host-bound: four launches, then the last op: 4 x 20 + 10.
+      CHECK(step_of(hosted(there_and_back(10us), {{"launch", "20 us"}}), queue) == 90us);
+      CHECK(step_of(hosted(there_and_back(10us), {{"launch", "0 us"}}), queue) == 40us);
+    }
+  }
+
+  TEST_CASE("what the host takes once comes before its first launch") {
+    CHECK(step_of(hosted(there_and_back(10us), {{"launch", "6 us"}, {"step", "100 us"}})) == 146us);
+  }
+
+  TEST_CASE("launches are of ops, or of kernels") {
+    // Two kernels each: 4 x 2 x 20 + 10.
+    CHECK(step_of(hosted(there_and_back(10us), {{"launch", "20 us"}, {"per", "kernel"}})) == 170us);
+  }
+
+  TEST_CASE("the host waits for the device after ops that it reads from") {
+    const PlacedStep step = hosted(there_and_back(10us), {{"launch", "6 us"}, {"sync", "Forward"}});
+    // f0's launch 0-6, f0 6-16; f1's launch 16-22, f1 22-32; b1's 32-38, b1 38-48, b0 48-58.
+    CHECK(step_of(step) == 58us);
+  }
+
+  TEST_CASE("a CUDA graph is one launch") {
+    CHECK(step_of(hosted(there_and_back(10us), {{"launch", "20 us"}, {"graphs", "true"}})) == 60us);
+  }
+
+  TEST_CASE("each device has a thread, or one thread launches for all") {
+    // f0, f1 on gpu0, b1, b0 on gpu1, 10 us each, launches 20 us. Per device: f 20-30, 40-50; b1's
+    // launch is done at 20, b1 50-60, b0 60-70. One thread: b0 is launched at 80.
+    const std::vector<DeviceId> two{gpu0, gpu0, gpu1, gpu1};
+    CHECK(step_of(hosted(there_and_back(10us), {{"launch", "20 us"}}, two)) == 70us);
+    const PlacedStep one =
+        hosted(there_and_back(10us), {{"launch", "20 us"}, {"threads", "one"}}, two);
+    CHECK(step_of(one) == 90us);
+    for (const OpId v : one.graph.ops())
+      if (one.graph.kind(v) == "Launch") CHECK(one.device[v] == gpu0);
+  }
+
+  TEST_CASE("the backward pass is launched by a thread of its own, after the forward pass") {
+    const OpGraph g = hosted(there_and_back(10us), {}).graph;
+    const auto lane = [&](const char* name) { return g.lanes()[index(g.lane(*g.find(name)))]; };
+    CHECK(lane("f1/launch") == "host");
+    CHECK(lane("b1/launch") == "host_backward");
+    CHECK(lane("b1") == "compute");
+    const OpGraph one = hosted(there_and_back(10us), {{"backward_thread", "false"}}).graph;
+    CHECK(one.lanes() == std::vector<std::string>{"compute", "host"});
+  }
+
+  TEST_CASE("ops, groups, times and tensors are those of the graph; launches are beside them") {
+    Random random(3);
+    for (int i = 0; i < 20; ++i) {
+      const OpGraph graph = training_graph(12, random);
+      const IdVector<OpId, DeviceId> device(graph.num_ops(), gpu0);
+      const PlacedStep step = transform("host", {{"launch", "1 us"}})->after_placing(graph, device);
+      REQUIRE(step.graph.num_ops() == 2 * graph.num_ops());
+      std::vector<OpId> kept;
+      for (const OpId v : step.graph.ops())
+        if (step.graph.kind(v) != "Launch") kept.push_back(v);
+      for (const OpId v : graph.ops()) {
+        const OpId same = kept[index(v)];
+        CHECK(step.graph.name(same) == graph.name(v));
+        CHECK(step.graph.op(same).compute == graph.op(v).compute);
+        CHECK(step.graph.work(same) == graph.work(v));
+        CHECK(step.graph.outputs(same).size() == graph.outputs(v).size());
+      }
+      for (const OpId v : graph.ops()) {
+        const GroupId was = graph.op(v).group, is = step.graph.op(kept[index(v)]).group;
+        CHECK((was == no_group) == (is == no_group));
+        if (was != no_group) CHECK(step.graph.group_name(is) == graph.group_name(was));
+      }
+    }
+  }
+}

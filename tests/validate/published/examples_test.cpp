@@ -1,0 +1,125 @@
+#include "validate/published/examples.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "scenarios/read/device_table.h"
+#include "sim/error.h"
+#include "tests/shared_data.h"
+#include "tests/temporary_folder.h"
+#include "validate/published/published.h"
+
+using namespace baechi;
+using namespace baechi::validate;
+using namespace baechi::testing;
+
+namespace {
+
+/// A folder with dlexamples/training.csv of these lines.
+void write_training(const TemporaryFolder& folder, const std::string& lines) {
+  std::filesystem::create_directories(folder.file("dlexamples"));
+  std::ofstream(folder.file("dlexamples/training.csv"))
+      << "framework,model,machine,nodes,gpus,precision,batch_per_gpu,sequence,accumulation_steps,"
+         "throughput,unit\n"
+      << lines;
+}
+
+std::vector<PublishedScore> scores(const std::string& block) {
+  const auto data = shared_data();
+  if (!data || !std::filesystem::exists(*data / "dlexamples")) return {};
+  const std::vector<std::string> names{block};
+  return score_published(data->string(), names);
+}
+
+}  // namespace
+
+TEST_SUITE("examples") {
+  TEST_CASE("a row is the step of its model, on the kind of its GPU under its framework") {
+    const TemporaryFolder folder;
+    write_training(
+        folder,
+        "pytorch-19.07,bert-large-pretrain,dgx1-v100-32g,1,1,amp,4,128,8,64,sequences/s\n"
+        "tensorflow+xla,resnet50,dgx-a100-40g,1,8,tf32,32,,1,512,images/s\n");
+    const auto rows = training_rows(folder.file(""));
+    REQUIRE(rows);
+    REQUIRE(rows->size() == 2);
+    const ExampleRow& bert = rows->at(0);
+    CHECK(kind_of(bert) == "v100_32gb_pytorch");
+    CHECK(measured_seconds(bert) == doctest::Approx(0.5));  // 4 x 8 / 64
+    CHECK(has_known_speed(bert));
+    const ExampleStep step = example_step(bert);
+    CHECK(step.pass.num_ops() < step.update.num_ops());  // without updates
+    bool half = false;
+    for (const OpId v : step.pass.ops())
+      for (const OpWork& work : step.pass.kernels(v)) half |= work.precision == Precision::fp16;
+    CHECK(half);
+    CHECK(kind_of(rows->at(1)) == "a100_40gb_xla");
+    CHECK(measured_seconds(rows->at(1)) == doctest::Approx(0.5));  // 8 x 32 / 512
+    CHECK_FALSE(has_known_speed(rows->at(1)));                     // 8 GPUs
+  }
+
+  TEST_CASE("rows whose speed is not what it seems do not count") {
+    ExampleRow row{.framework = "pytorch",
+                   .model = "bert-large-pretrain",
+                   .machine = "dgx-a100-80g",
+                   .precision = "amp",
+                   .training = true,
+                   .rate = 1.0};
+    CHECK_FALSE(has_known_speed(row));  // 2021: skips padding
+    row.model = "bert-large-squad";
+    CHECK(has_known_speed(row));
+    ExampleRow mxnet{
+        .framework = "mxnet", .model = "resnet50", .machine = "t4", .precision = "fp32"};
+    CHECK_FALSE(has_known_speed(mxnet));  // from a printed ratio
+    mxnet.precision = "amp";
+    CHECK(has_known_speed(mxnet));
+    mxnet.model = "unheard-of";
+    CHECK_FALSE(has_known_speed(mxnet));
+    mxnet.model = "resnet50";
+    mxnet.machine = "unheard-of";
+    CHECK_FALSE(has_known_speed(mxnet));
+  }
+
+  TEST_CASE("passes before an update take a pass each") {
+    ExampleRow row{.framework = "pytorch",
+                   .model = "bert-large-squad",
+                   .machine = "dgx-a100-80g",
+                   .precision = "tf32",
+                   .training = true,
+                   .batch = 2,
+                   .length = 64,
+                   .rate = 1.0};
+    const DeviceModel& device = *built_in_devices().devices.at("a100_pytorch");
+    const double one = simulated_seconds(row, device);
+    row.passes = 2;
+    const double two = simulated_seconds(row, device);
+    row.passes = 5;
+    CHECK(simulated_seconds(row, device) - two == doctest::Approx(3 * (two - one)));
+  }
+
+  TEST_CASE("a broken file is told with its place") {
+    const TemporaryFolder folder;
+    write_training(folder, "pytorch,resnet50,dgx1,1,none,amp,4,128,8,64,images/s\n");
+    CHECK_THROWS_WITH_AS(training_rows(folder.file("")),
+                         doctest::Contains("dlexamples/training.csv:2:25: 'none' is not"),
+                         InputError);
+  }
+
+  // The bounds are those of the published measurements' acceptance, on the rows that were fitted
+  // to; what to expect of other rows is cross-validated in scenarios/devices.yaml.
+  TEST_CASE("blocks of NVIDIA's examples stay within their bounds") {
+    struct Bound {
+      const char* block;
+      double mape;
+    };
+    for (const Bound& bound : {Bound{"inference", 0.10}, Bound{"inference_other_frameworks", 0.20},
+                               Bound{"training", 0.20}, Bound{"mixed_precision", 0.15}}) {
+      CAPTURE(bound.block);
+      for (const PublishedScore& score : scores(bound.block)) {
+        CHECK(score.errors.rows >= 20);
+        CHECK(score.errors.mape <= bound.mape);
+      }
+    }
+  }
+}
