@@ -79,8 +79,9 @@ CsvTable::CsvTable(std::string_view text, std::string path) : path_(std::move(pa
     if (header_.fields.empty()) {
       header_ = std::move(row);
     } else if (row.fields.size() != header_.fields.size()) {
-      mistakes.add(fmt::format("{}{} values, not {} as in the header", at_place(row.fields.front()),
-                               row.fields.size(), header_.fields.size()));
+      mistakes.add(fmt::format("{}: {} values, not {} as in the header",
+                               at_place(row.fields.front()), row.fields.size(),
+                               header_.fields.size()));
     } else {
       rows_.push_back(std::move(row));
     }
@@ -94,14 +95,15 @@ std::size_t CsvTable::column(std::string_view name) const {
   if (it != header_.fields.end()) return static_cast<std::size_t>(it - header_.fields.begin());
   std::vector<std::string> known;
   for (const Field& field : header_.fields) known.push_back(field.text);
-  throw InputError(fmt::format("{}no column '{}'{} (columns: {})", at_place(header_.fields.front()),
-                               name, did_you_mean(name, known), fmt::join(known, ", ")));
+  throw InputError(fmt::format("{}: no column '{}'{} (columns: {})",
+                               at_place(header_.fields.front()), name, did_you_mean(name, known),
+                               fmt::join(known, ", ")));
 }
 
 double CsvTable::number(std::size_t row, std::size_t column, double least) const {
   const auto value = parse_number<double>(text(row, column));
   if (value && std::isfinite(*value) && *value >= least) return *value;
-  throw InputError(fmt::format("{}{} '{}' is not a number of at least {}", where(row, column),
+  throw InputError(fmt::format("{}: {} '{}' is not a number of at least {}", where(row, column),
                                header_.fields[column].text, text(row, column).substr(0, 40),
                                least));
 }
@@ -109,9 +111,9 @@ double CsvTable::number(std::size_t row, std::size_t column, double least) const
 std::int64_t CsvTable::whole(std::size_t row, std::size_t column, std::int64_t least) const {
   const auto value = parse_number<std::int64_t>(text(row, column));
   if (value && *value >= least) return *value;
-  throw InputError(fmt::format("{}{} '{}' is not a whole number of at least {}", where(row, column),
-                               header_.fields[column].text, text(row, column).substr(0, 40),
-                               least));
+  throw InputError(fmt::format("{}: {} '{}' is not a whole number of at least {}",
+                               where(row, column), header_.fields[column].text,
+                               text(row, column).substr(0, 40), least));
 }
 
 std::string CsvTable::where(std::size_t row, std::size_t column) const {
@@ -119,7 +121,7 @@ std::string CsvTable::where(std::size_t row, std::size_t column) const {
 }
 
 std::string CsvTable::at_place(const Field& field) const {
-  return fmt::format("{}:{}:{}: ", path_, field.line, field.column);
+  return fmt::format("{}:{}:{}", path_, field.line, field.column);
 }
 
 }  // namespace baechi

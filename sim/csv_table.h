@@ -26,7 +26,7 @@ class CsvTable {
   double number(std::size_t row, std::size_t column, double least = 0.0) const;
   std::int64_t whole(std::size_t row, std::size_t column, std::int64_t least = 0) const;
 
-  /// "path:line:column: ", the place of a field.
+  /// "path:line:column", the place of a field.
   std::string where(std::size_t row, std::size_t column) const;
 
  private:

@@ -5,6 +5,7 @@
 #include "scenarios/cli/data_folder.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/load.h"
+#include "sim/collectives/collective_models.h"
 #include "sim/error.h"
 #include "sim/problem/engine_names.h"
 
@@ -109,6 +110,17 @@ double read_fraction(const ClusterFlags& flags, Reader& reader) {
                              "a number in (0, 1]");
 }
 
+/// NAME[:option=value,...], or a kind that 'baechi list collective_kinds' knows.
+void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
+  if (flags.collectives.empty()) return;
+  const auto& kinds = built_in_devices().collectives;
+  const Choice choice = parse_choice(flags.collectives, "--collectives");
+  const auto kind = kinds.find(choice.name);
+  cluster.collectives = kind != kinds.end()
+                            ? make_collectives(kind->second.block)
+                            : make_collectives(choice.name, choice.options, "--collectives");
+}
+
 Platform from_flags(const ClusterFlags& flags) {
   Reader reader;
   Platform platform;
@@ -139,6 +151,7 @@ Platform from_flags(const ClusterFlags& flags) {
                                                         parse_duration, "a time such as '134 us'");
   platform.engine = read_engine(flags, reader);
   reader.throw_if_any();
+  read_collectives(flags, platform.cluster);
   return platform;
 }
 
@@ -159,6 +172,7 @@ Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
   cluster.memory_fraction = read_fraction(flags, reader);
   platform.engine = read_engine(flags, reader);
   reader.throw_if_any();
+  read_collectives(flags, cluster);
   return platform;
 }
 
@@ -201,6 +215,9 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
           "How a step is simulated: " + choices(Semantics::event)),
       add("--queue", flags.queue, "Q",
           "Which ready op of a device goes first: " + choices(ReadyOrder::fifo)),
+      add("--collectives", flags.collectives, "NAME",
+          "How long collectives take: NAME[:option=value,...] of 'baechi list collective_models', "
+          "or a kind of 'baechi list collective_kinds' [ring]"),
       verb.add_flag(
               "--no-cache", flags.no_cache,
               "Send a tensor to a device once for each reader, instead of once for all of them")

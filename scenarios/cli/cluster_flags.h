@@ -13,7 +13,7 @@ namespace baechi {
 /// The texts of the CLUSTER flags as typed; "" means that the flag was not given.
 struct ClusterFlags {
   std::string devices, kind, memory, memory_fraction, link, bandwidth, latency, transfers,
-      semantics, queue;
+      semantics, queue, collectives;
   bool no_cache = false, no_overlap = false;
   std::string scenario;
   std::vector<std::string> sets;  ///< each KEY=VALUE: sets a dotted key of the scenario

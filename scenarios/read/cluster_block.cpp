@@ -223,7 +223,10 @@ ClusterChoice read_cluster(const Value& block, const std::string& base, const De
     std::size_t count = 0;
     for (const DeviceChoice& d : cluster.devices) count += std::min(d.count, most_devices + 1);
     if (count > most_devices)
-      mistakes.add(fmt::format("{}cluster: more than {} devices", at(block.where), most_devices));
+      mistakes.add(parts.nodes == nullptr ? fmt::format("{}cluster.devices: more than {}",
+                                                        at(parts.devices->where), most_devices)
+                                          : fmt::format("{}cluster.nodes: more than {} devices",
+                                                        at(parts.nodes->where), most_devices));
     if (count > 1 && parts.link == nullptr && parts.fit == nullptr && parts.nodes == nullptr)
       mistakes.add(at(block.where) +
                    "cluster: several devices need 'link: {bandwidth: ...}', 'link: {kind: ...}' or "

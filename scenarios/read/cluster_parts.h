@@ -27,7 +27,7 @@ void read_collectives(const Options::Value& block, const std::string& base,
 
 /// The block that `kinds` has under the name at key `kind` of `value`, with the other keys of
 /// `value` in place of its own; `value` if it has no such key. Throws InputError on an unknown
-/// name; `what`: "kind of nodes".
+/// name; `what`: "node kind".
 Options::Value with_kind(const Options::Value& value, std::string_view what,
                          const std::map<std::string, BlockModel>& kinds);
 

@@ -35,7 +35,7 @@ std::string folder_of(const Value& value, const std::string& base) {
 
 /// With the kinds' blocks in place of their names, and whole paths, also in `inside`.
 Value whole(const Value& given, const std::string& base, const DeviceTable& kinds) {
-  Value block = with_kind(given, "kind of collectives", kinds.collectives);
+  Value block = with_kind(given, "collective kind", kinds.collectives);
   if (Value* file = find(block, "file")) file->text = resolve_path(*file, folder_of(*file, base));
   if (Value* inside = find(block, "inside"); inside != nullptr && is_mapping(*inside))
     *inside = whole(*inside, base, kinds);

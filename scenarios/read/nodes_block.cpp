@@ -71,7 +71,7 @@ std::vector<std::uint32_t> read_wires(const Value& block, std::size_t devices) {
 }
 
 void add_group(const Value& given, const DeviceTable& kinds, ClusterChoice& cluster) {
-  const Value block = with_kind(given, "kind of nodes", kinds.nodes);
+  const Value block = with_kind(given, "node kind", kinds.nodes);
   Options o = options_of(block, "cluster.nodes", "");
   const NodeParts parts = read_parts(o);
   o.finish();
@@ -114,7 +114,7 @@ std::optional<Value> read_nodes(const Value& block, const DeviceTable& kinds,
   const auto group = [&](const Value& given) {
     mistakes.attempt([&] {
       add_group(given, kinds, cluster);
-      const Value whole = with_kind(given, "kind of nodes", kinds.nodes);
+      const Value whole = with_kind(given, "node kind", kinds.nodes);
       const Value* own = find(whole, "collectives");
       if (own != nullptr && !collectives) collectives = *own;
       if (cluster.nodes.size() > 1) need(whole, "cluster.nodes", {"network"}, mistakes);
@@ -125,7 +125,7 @@ std::optional<Value> read_nodes(const Value& block, const DeviceTable& kinds,
   } else {
     for (const auto& [key, given] : block.children) group(given);
     if (!block.children.empty() && cluster.nodes.size() > 1)
-      need(with_kind(block.children.front().second, "kind of nodes", kinds.nodes), "cluster.nodes",
+      need(with_kind(block.children.front().second, "node kind", kinds.nodes), "cluster.nodes",
            {"network"}, mistakes);
   }
   return collectives;

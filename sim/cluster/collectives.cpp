@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/error.h"
 #include "sim/saturated.h"
 
 namespace baechi {
@@ -61,6 +62,10 @@ Spread spread_of(const Collective& c, std::span<const DeviceId> devices, const C
                                                        (spread.ranks + room - 1) / room);
   spread.nodes = std::clamp<std::int64_t>(spread.nodes, 1, std::max<std::int64_t>(spread.ranks, 1));
   spread.per_node = (spread.ranks + spread.nodes - 1) / spread.nodes;
+  if (spread.nodes > 1 && !(spread.nic.bandwidth.bytes_per_second > 0.0))
+    throw InputError(
+        fmt::format("cluster.nodes: {} of {} ranks is on several nodes, which no 'network' joins",
+                    to_text(c.kind), spread.ranks));
   bool first = true;
   std::vector<DeviceId> here;
   for (const NodeId n : nodes) {

@@ -14,7 +14,7 @@ class CollectiveModel {
  public:
   virtual ~CollectiveModel() = default;
   /// `devices`: those of the members, in the order of the members. At most 2^62 ns; 0 of less than
-  /// two ranks. Equal arguments give an equal time.
+  /// two ranks. Equal arguments give an equal time. Throws InputError where it knows no time.
   virtual Duration time(const Collective& collective, std::span<const DeviceId> devices,
                         const Cluster& cluster) const = 0;
 };
@@ -39,7 +39,8 @@ struct Spread {
 };
 /// Without nodes in the cluster all ranks are in one. With more ranks than members the ranks are on
 /// as many nodes as the collective says, or as they need if it says nothing. A member that stands
-/// for several ranks of a node has its node's `inside` to them.
+/// for several ranks of a node has its node's `inside` to them. Throws InputError if the ranks are
+/// on several nodes without a network.
 Spread spread_of(const Collective& collective, std::span<const DeviceId> devices,
                  const Cluster& cluster);
 

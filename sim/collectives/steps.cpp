@@ -55,8 +55,8 @@ class Steps final : public CollectiveModel {
     const std::size_t n = devices.size();
     if (std::max<std::size_t>(c.ranks, c.members) > n)
       throw InputError(fmt::format(
-          "collectives: steps simulates every rank, and of the {} ranks of an {} {} are simulated",
-          c.ranks, to_text(c.kind), n));
+          "collectives: steps needs every rank, and {} of the {} ranks of {} are simulated", n,
+          c.ranks, to_text(c.kind)));
     if (n < 2) return Duration{};
     switch (c.kind) {
       case CollectiveKind::all_reduce:

@@ -63,7 +63,7 @@ std::map<std::int64_t, FittedTime> read_times(const CsvTable& csv) {
     std::ranges::sort(time.table);
     const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
     if (const auto twice = std::ranges::adjacent_find(time.table, same); twice != time.table.end())
-      throw InputError(fmt::format("{}two times of {} ranks and {} bytes", csv.where(0, ranks), n,
+      throw InputError(fmt::format("{}: two times of {} ranks and {} bytes", csv.where(0, ranks), n,
                                    twice->first));
   }
   return times;

@@ -13,7 +13,7 @@ TEST_SUITE("csv_table") {
     CHECK(table.whole(0, table.column("a")) == 1);
     CHECK(table.text(1, table.column("b")) == "y, \"z\"");
     CHECK(table.number(0, table.column("c")) == 2.5);
-    CHECK(table.where(1, 2) == "t.csv:4:14: ");
+    CHECK(table.where(1, 2) == "t.csv:4:14");
   }
 
   TEST_CASE("of two columns with one name, the first") {

@@ -43,7 +43,7 @@ std::vector<GptStep> read_steps(const CsvTable& table, std::size_t first) {
                      .ms = table.number(row, first + 10)});
     const GptStep& s = steps.back();
     if (s.tensor * s.data * s.pipeline > s.gpus || s.micro_batches() < 1)
-      throw InputError(table.where(row, first) + "no such step: " + s.what());
+      throw InputError(table.where(row, first) + ": no such step: " + s.what());
   }
   return steps;
 }

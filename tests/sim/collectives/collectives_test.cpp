@@ -229,8 +229,7 @@ TEST_SUITE("collectives") {
   TEST_CASE("steps refuses replicas that are not simulated") {
     CHECK(message<InputError>(
               [] { time_of(*model("steps"), Kind::all_reduce, 1_B, flat(2), 2, {.ranks = 8}); }) ==
-          "collectives: steps simulates every rank, and of the 8 ranks of an all_reduce 2 are "
-          "simulated");
+          "collectives: steps needs every rank, and 2 of the 8 ranks of all_reduce are simulated");
   }
 
   TEST_CASE("nccl: ring of Simple for large buffers, of LL for small ones") {
