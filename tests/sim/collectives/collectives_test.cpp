@@ -340,7 +340,6 @@ TEST_SUITE("collectives") {
         Cluster::uniform(2, 1_GiB, {.bandwidth = {1e-6}, .latency = Duration{count_limit}});
     for (const auto& [name, model_] : all_models(folder)) {
       CAPTURE(name);
-      if (name == "steps") continue;  // the engine's limits are checked before it runs
       for (const Kind kind : kinds())
         CHECK(time_of(*model_, kind, Bytes{count_limit - 1}, slow, 2).count() <= count_limit);
     }
