@@ -90,7 +90,8 @@ std::vector<std::string> Arena::take(const Results& results) {
     const std::string& graph = results.graphs[row.graph].hash;
     const auto [it, is_new] = instances_.try_emplace(name);
     ArenaInstance& instance = it->second;
-    if (is_new) instance = {.name = name, .graph = graph, .bound = row.lower_bound.value_or(Duration{})};
+    if (is_new)
+      instance = {.name = name, .graph = graph, .bound = row.lower_bound.value_or(Duration{})};
     if (instance.graph != graph)
       throw InputError(fmt::format(
           "'{}' has another graph than its best known value: it needs a new version", name));

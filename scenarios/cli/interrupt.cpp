@@ -26,8 +26,7 @@ extern "C" void exit_now(int /*signal*/) {
 
 /// Installs `handler` for `signal` unless the signal is ignored; returns the previous handling.
 struct sigaction handle(int signal, void (*handler)(int)) {
-  struct sigaction before {
-  }, ours{};
+  struct sigaction before{}, ours{};
   sigaction(signal, nullptr, &before);
   if (before.sa_handler == SIG_IGN) return before;
   ours.sa_handler = handler;

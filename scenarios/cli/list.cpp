@@ -196,11 +196,11 @@ void add_list(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand(
       "list", "List placers, importers, devices and all else there is to choose from");
-  verb->add_option(
-          "WHAT", arguments->what,
-          "What to list: placers, objectives, measures, transforms, generators, importers, devices, "
-          "links, "
-          "nodes, collective_kinds, collective_models, scenarios or papers [all]")
+  verb->add_option("WHAT", arguments->what,
+                   "What to list: placers, objectives, measures, transforms, generators, "
+                   "importers, devices, "
+                   "links, "
+                   "nodes, collective_kinds, collective_models, scenarios or papers [all]")
       ->type_name("");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
   verb->footer(

@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -21,7 +21,6 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
 #include "sim/error.h"
-#include "sim/host_memory.h"
 #include "sim/text.h"
 
 namespace baechi {
@@ -203,7 +202,7 @@ void complain(std::string_view message) {
 /// limit Linux promises more memory than exists and later kills some process without a message. The
 /// limit is the host's memory and swap, or the container's limit if that is smaller.
 void limit_memory() {
-  struct sysinfo host {};
+  struct sysinfo host{};
   if (sysinfo(&host) != 0) return;
   std::uint64_t most = (std::uint64_t{host.totalram} + host.totalswap) * host.mem_unit;
   std::uint64_t container = 0;
@@ -219,18 +218,13 @@ void limit_memory() {
   setrlimit(RLIMIT_DATA, &limit);
 }
 
-/// Ends the program without the exit handlers of libraries: OpenBLAS's asks for memory again and
-/// again, for ever.
-[[noreturn]] void give_up(std::string_view message) {
-  complain(message);
-  std::fflush(nullptr);
-  std::_Exit(internal_failure);
-}
-
 }  // namespace
 }  // namespace baechi
 
-int main(int argc, char** argv) {
+namespace {
+
+/// The exit code of a command.
+int answer(int argc, char** argv) {
   using namespace baechi;
   try {
     settle_with_the_system();
@@ -244,11 +238,20 @@ int main(int argc, char** argv) {
     complain(explain(mistake));
     return users_mistake;
   } catch (const std::bad_alloc&) {
-    give_up("baechi: out of host memory");
-  } catch (const HostMemoryError& failure) {
-    give_up(fmt::format("baechi: {}", failure.what()));
+    complain("baechi: out of host memory");
+    return internal_failure;
   } catch (const std::exception& failure) {
     complain(fmt::format("baechi: {}", failure.what()));
     return internal_failure;
   }
+}
+
+}  // namespace
+
+/// Ends without the exit handlers of libraries: where memory is out, OpenBLAS's asks for more, for
+/// ever.
+int main(int argc, char** argv) {
+  const int code = answer(argc, argv);
+  std::fflush(nullptr);
+  std::_Exit(code);
 }

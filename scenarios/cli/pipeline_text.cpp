@@ -50,12 +50,13 @@ std::string pipeline_table(const PipelineResult& r, const PipelineOptions& optio
                    "spare versions", "gradients", "optimizer", "activations", "copies",
                    "workspace"});
   for (const StageUse& s : r.stages)
-    columns.add(
-        {cluster.device(s.device).name, to_text(s.busy), fmt::format("{}", s.in_flight),
-         fmt::format("{}", s.versions), to_text(s.peak), to_text(cluster.device(s.device).memory),
-         to_text(s.by_kind.weights - std::min(s.by_kind.weights, s.spare_versions)), to_text(s.spare_versions),
-         to_text(s.by_kind.gradients), to_text(s.by_kind.optimizer_state),
-         to_text(s.by_kind.activations), to_text(s.by_kind.copies), to_text(s.by_kind.workspace)});
+    columns.add({cluster.device(s.device).name, to_text(s.busy), fmt::format("{}", s.in_flight),
+                 fmt::format("{}", s.versions), to_text(s.peak),
+                 to_text(cluster.device(s.device).memory),
+                 to_text(s.by_kind.weights - std::min(s.by_kind.weights, s.spare_versions)),
+                 to_text(s.spare_versions), to_text(s.by_kind.gradients),
+                 to_text(s.by_kind.optimizer_state), to_text(s.by_kind.activations),
+                 to_text(s.by_kind.copies), to_text(s.by_kind.workspace)});
   return text + "\n" + columns.text();
 }
 

@@ -222,8 +222,7 @@ void add_validation_report(CLI::App& app, Verb& chosen) {
 }  // namespace
 
 void add_validate(CLI::App& app, Verb& chosen) {
-  CLI::App* verb =
-      app.add_subcommand("validate", "Check simulated steps against real devices");
+  CLI::App* verb = app.add_subcommand("validate", "Check simulated steps against real devices");
   verb->require_subcommand(1);
   add_plan(*verb, chosen);
   add_replay(*verb, chosen);

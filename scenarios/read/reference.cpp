@@ -144,17 +144,16 @@ Json graph_schema(const Catalogue& all) {
     any_of.push_back(std::move(s));
   }
   Json import = {{"type", "object"}, {"required", {"import"}}, {"properties", Json::object()}};
-  import["properties"]["import"] = {{"type", "string"},
-                                    { "description",
-                                      "a graph file; relative to this file, ${NAME} is expanded" }};
+  import["properties"]["import"] = {
+      {"type", "string"},
+      {"description", "a graph file; relative to this file, ${NAME} is expanded"}};
   Json names = Json::array();
   for (const Component& c : all.importers) {
     names.push_back(c.name);
     for (const Options::Declared& d : c.options) import["properties"][d.key] = schema_of(d);
   }
   import["properties"]["importer"] = {{"enum", names},
-                                      { "description",
-                                        "the file's content chooses if not given" }};
+                                      {"description", "the file's content chooses if not given"}};
   import["additionalProperties"] = false;
   any_of.push_back(std::move(import));
   return {{"anyOf", any_of}};

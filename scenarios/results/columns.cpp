@@ -37,12 +37,12 @@ std::string gap(const RunResult& row) {
 }
 
 /// A part of the memory at the highest peak, if it is known.
-template <Bytes PeakMemory::*part>
+template <Bytes PeakMemory::* part>
 std::string at_peak(const Header&, const Row& row) {
   return row.at_peak ? bytes(*row.at_peak.*part) : "";
 }
 /// The same of a part that some graphs have among the weights.
-template <Bytes PeakMemory::*part>
+template <Bytes PeakMemory::* part>
 std::string at_peak_if_told_apart(const Header& h, const Row& row) {
   return row.at_peak && row.at_peak->told_apart ? at_peak<part>(h, row) : "";
 }

@@ -234,8 +234,7 @@ bool Journal::lock(std::chrono::milliseconds wait) const {
 
 /// True if the file that is open is the one at path_.
 bool Journal::is_at_path() const {
-  struct stat opened {
-  }, named{};
+  struct stat opened{}, named{};
   return fstat(file_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }

@@ -165,8 +165,8 @@ bool StepEstimate::suits(const Problem& problem) {
   const auto& [graph, cluster, costs, engine] = problem;
   return graph.plain() && cluster.num_nodes() < 2 && cluster.num_devices() <= 128 &&
          (cluster.num_devices() < 2 || costs.uniform_transfers()) &&
-         std::ranges::all_of(cluster.devices(),
-                             [&](DeviceId d) { return costs.same_compute(DeviceId{0}, d); });
+         std::ranges::all_of(
+             cluster.devices(), [&](DeviceId d) { return costs.same_compute(DeviceId{0}, d); });
 }
 
 StepEstimate::StepEstimate(const Problem& problem)

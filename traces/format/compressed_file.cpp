@@ -246,8 +246,8 @@ void TextFile::begin(std::string_view bytes, std::unique_ptr<Input> stored) {
     fail(path_, "is UTF-16: save it as UTF-8");
   if (const std::size_t zero = beginning_.find('\0'); zero != std::string::npos) {
     const std::string kind = kind_of_file(beginning_, path_);
-    fail(path_, kind.empty() ? fmt::format("is not text: its byte {} is zero", zero + 1)
-                             : "is " + kind);
+    fail(path_,
+         kind.empty() ? fmt::format("is not text: its byte {} is zero", zero + 1) : "is " + kind);
   }
   if (beginning_.starts_with("\xef\xbb\xbf")) beginning_.erase(0, 3);  // a byte order mark
 }

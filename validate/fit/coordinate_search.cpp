@@ -41,7 +41,8 @@ class Walk {
         step[i] = x_[i] != at ? std::min(1.3 * step[i], largest_step)
                               : std::max(0.5 * step[i], least_step);
       }
-      if (gained < little) return;
+      const bool smallest = std::ranges::all_of(step, [](double s) { return s <= least_step; });
+      if (gained < little && smallest) return;
     }
   }
 

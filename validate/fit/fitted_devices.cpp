@@ -175,7 +175,7 @@ std::string comment(std::span<const ExampleRow> rows, std::span<const FitCase> c
                        xla = of("tensorflow+xla"), mxnet = of("mxnet"),
                        block = cross_validate(rows, cases, blocks),
                        network = cross_validate(rows, cases, networks,
-                                                [](const ExampleRow&row, const std::string&fold) {
+                                                [](const ExampleRow& row, const std::string& fold) {
                                                   return fold.starts_with(row.model + ",");
                                                 });
   return fmt::format(

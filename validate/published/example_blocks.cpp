@@ -73,16 +73,15 @@ std::optional<std::vector<PublishedRow>> compare_mixed_precision(const std::stri
     if (!mixed.mixed() || !countable(mixed)) continue;
     const auto plain = std::ranges::find_if(*rows, [&](const ExampleRow& row) {
       return !row.mixed() && countable(row) && row.framework == mixed.framework &&
-             row.model == mixed.model && row.machine == mixed.machine &&
-             row.length == mixed.length;
+             row.model == mixed.model && row.machine == mixed.machine && row.length == mixed.length;
     });
     if (plain == rows->end()) continue;
-    out.push_back({.what = fmt::format("{}, against {}", mixed.text(), plain->precision),
-                   .group = fmt::format("{} against {}", mixed.framework, plain->precision),
-                   .measured = per_sample(*plain, measured_seconds(*plain)) /
-                               per_sample(mixed, measured_seconds(mixed)),
-                   .simulated =
-                       per_sample(*plain, simulated(*plain)) / per_sample(mixed, simulated(mixed))});
+    out.push_back(
+        {.what = fmt::format("{}, against {}", mixed.text(), plain->precision),
+         .group = fmt::format("{} against {}", mixed.framework, plain->precision),
+         .measured = per_sample(*plain, measured_seconds(*plain)) /
+                     per_sample(mixed, measured_seconds(mixed)),
+         .simulated = per_sample(*plain, simulated(*plain)) / per_sample(mixed, simulated(mixed))});
   }
   return out;
 }

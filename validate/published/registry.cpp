@@ -16,10 +16,10 @@ std::optional<std::vector<PublishedRow>> compare_mixed_precision(const std::stri
 std::span<const PublishedBlock> published_blocks() {
   static constexpr PublishedBlock table[] = {
       {"vtrain_single_node", "steps of GPTs on 2-8 A100 of a node (vTrain, MICRO 2024)",
-       "five numbers, to these rows; see a100_megatron", "vTrain: 8.4 %",
+       "five numbers, to these rows and those of several nodes", "vTrain: 8.4 %",
        compare_vtrain_single_node},
       {"vtrain_multi_node", "steps of GPTs of 3.6-175 B on 64-512 A100 (vTrain, MICRO 2024)",
-       "nothing: the five numbers of one node, data sheets between nodes", "vTrain: 14.7 %",
+       "the same five numbers; data sheets between nodes", "vTrain: 14.7 %",
        compare_vtrain_multi_node},
       {"allreduce_a100", "all-reduce alone, 2-8 A100 of a DGX, 1 MiB-1 GiB (vTrain, MICRO 2024)",
        "2, 4 and 8 GPUs",
@@ -34,7 +34,7 @@ std::span<const PublishedBlock> published_blocks() {
        "ASTRA-sim 2.2's documentation: 2.8-20.6 %, fitted to each system", compare_nccl_unfitted},
       {"inference", "latency of image networks, batches of 1-256, PyTorch, V100, T4, A100 (NVIDIA)",
        "these rows", "", compare_inference},
-      {"other_inference", "the same with MXNet and TensorFlow", "these rows", "",
+      {"inference_other_frameworks", "the same with MXNet and TensorFlow", "these rows", "",
        compare_other_inference},
       {"training", "training throughput of image networks, GNMT, Transformer, BERT (NVIDIA)",
        "these rows", "", compare_training},

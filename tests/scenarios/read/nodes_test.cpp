@@ -158,7 +158,7 @@ TEST_SUITE("nodes") {
     const std::string text =
         "graph: {generate: layered, ops: 10}\nplacers: [single]\n"
         "cluster: {nodes: {kind: dgx_a100, count: 2}}\n";
-    const std::uint64_t plain = sweep_of(text).header().hash;
+    const std::string plain = sweep_of(text).header().hash;
     CHECK(sweep_of(text).header().hash == plain);
     CHECK(sweep_of(text, {"cluster.nodes.nics=4"}).header().hash != plain);
     CHECK(sweep_of(text, {"cluster.nodes.oversubscription=2"}).header().hash != plain);

@@ -35,7 +35,8 @@ std::string text_of(const fs::path& path) {
 /// Without the names of what is registered, which are not the point.
 std::string without_names(std::string message) {
   for (const std::string_view list :
-       {"(placers: ", "(generators: ", "(importers: ", "(transforms: ", "(link kinds: ", "(node kinds: ", "(collective kinds: "}) {
+       {"(placers: ", "(generators: ", "(importers: ", "(transforms: ", "(link kinds: ",
+        "(node kinds: ", "(collective kinds: "}) {
     for (std::size_t at = 0; (at = message.find(list, at)) != std::string::npos;) {
       at += list.size();
       message.replace(at, message.find(')', at) - at, "...");

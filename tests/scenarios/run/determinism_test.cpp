@@ -71,10 +71,12 @@ TEST_SUITE("results") {
     CHECK(csv.substr(0, csv.find('\n')) ==
           "id,scenario,graph,ops,placer,seed,devices,memory_fraction,memory_bytes,transfers,status,"
           "step_time_us,"
-          "lower_bound_us,placing_ms,peak_bytes,moved_bytes,detail,gap,graph.seed");
+          "lower_bound_us,placing_ms,peak_bytes,moved_bytes,detail,gap,measure,value,unit,"
+          "weights_bytes,gradients_bytes,optimizer_state_bytes,activations_bytes,workspace_bytes,"
+          "copies_bytes,graph.seed");
     // 64 MiB x 0.1, rounded down
     CHECK(result_cells(results, results.rows.front())[8] == "6710886");
-    CHECK(result_cells(results, results.rows.back())[18] == "2");
+    CHECK(result_cells(results, results.rows.back())[27] == "2");
   }
 
   TEST_CASE("out of memory says on which device, who asked, for how much, and what there was") {
@@ -110,7 +112,7 @@ placers: [single, round_robin]
     const TemporaryFolder folder;
     folder.write(
         "t.json",
-        R"({"format": "baechi-trace", "version": 1, "name": "g", "ops": [{"name": "a"}]})");
+        R"({"format": "baechi-trace", "version": 1, "name": "g", "ops": [{"name": "a", "compute_us": 1}]})");
     const std::string path = folder.write("s.yaml", R"(
 graph: {import: t.json}
 cluster: {devices: {memory: 5 B}}

@@ -110,7 +110,7 @@ TEST_SUITE("measure") {
     CHECK_THROWS_WITH_AS(
         sweep_of(base, {"measure={pipeline: {schedule: 1f2b}}"}, path),
         "--set measure:1:23: pipeline.schedule: '1f2b' is not one of gpipe, inference, 1f1b, "
-        "1f1b_flush, 2bw, interleaved, zb_h1, zb_h2, zb_v, dualpipe",
+        "1f1b_flush, 2bw, interleaved, zb_h1, zb_h2, zb_v, dualpipe (did you mean '1f1b'?)",
         InputError);
   }
 

@@ -170,9 +170,7 @@ TEST_SUITE("lanes") {
     CHECK(graph.collective_of(OpId{2}) == no_collective);
     CHECK(graph.collectives()[CollectiveId{0}].ranks == 2);
     const Cluster cluster = gpus(2);
-    CHECK(message<InputError>([&] {
-            run(graph, cluster, on({gpu0, gpu0, gpu0}));
-          }) ==
+    CHECK(message<InputError>([&] { run(graph, cluster, on({gpu0, gpu0, gpu0})); }) ==
           "'x' and 'z' are on the same device, but members of one all_reduce: place them on "
           "different devices");
     OpGraphBuilder wrong;

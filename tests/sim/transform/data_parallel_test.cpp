@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "sim/engine/simulation.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/transform/gradients.h"
@@ -64,6 +66,13 @@ StepResult trained(Values values, bool tensors = true) {
   return step_of(placed(graph, on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, values), gpus(1));
 }
 
+/// Whether the graph has persistent bytes of gradients or optimizer state.
+bool tells_apart(const OpGraph& graph) {
+  return std::ranges::any_of(graph.ops(), [&](OpId v) {
+    return graph.op(v).phase != Phase::forward && graph.op(v).persistent > Bytes{};
+  });
+}
+
 }  // namespace
 
 TEST_SUITE("data_parallel") {
@@ -92,11 +101,14 @@ TEST_SUITE("data_parallel") {
     for (const char* mode : {"zero1", "zero2"})
       for (const bool tensors : {true, false})
         CHECK(trained(with("mode", mode), tensors).makespan == 230ns);
-    // 40 B of weights are gathered in 20 ns before f and, while f computes, for b1 and b0: all else
-    // is 20 ns later, and nothing is gathered at the end: 100 + 50, u0 until 153.
-    CHECK(trained(with("mode", "zero3"), false).makespan == 153ns);
-    // A tenth of the bytes, and a tenth of the synchronisations: 10 ns in place of 100.
-    CHECK(trained(with("compress", "0.1")).makespan == 65ns);
+    // 40 B of weights are gathered in 20 ns before f, from 20 to 40 for b1 and until 60 for b0: f
+    // from 20 to 30, b1 from 40 to 60, b0 until 80. Scattered from 60 to 110 and to 160, u0 until
+    // 163; nothing is gathered at the end.
+    CHECK(trained(with("mode", "zero3"), false).makespan == 163ns);
+    // A tenth of the bytes: 10 ns in place of 100. u1 is ready before b0's gradient is compressed:
+    // b0 until 50, u1 until 55, the sum until 65, u0 until 70.
+    CHECK(trained(with("compress", "0.1")).makespan == 70ns);
+    // A tenth of the synchronisations, and nothing to compress.
     CHECK(trained(with("period", "10")).makespan == 65ns);
     // Three ranks: 4 x 34 ns each.
     CHECK(trained(with("replicas", "3")).makespan == 30ns + 2 * 136ns + 5ns);
@@ -169,13 +181,9 @@ TEST_SUITE("data_parallel") {
     CHECK(message<InputError>([&] { apply("data_parallel", none); }) ==
           "data_parallel: no backward op passes gradients to an update op; 'gradients: 0.33' takes "
           "them to be this share of the weights' bytes");
-    CHECK(message<InputError>([&] {
-            apply("data_parallel", none, {{"gradients", "0.33"}});
-          }) ==
+    CHECK(message<InputError>([&] { apply("data_parallel", none, {{"gradients", "0.33"}}); }) ==
           "data_parallel: no backward op says which forward op with weights it differentiates");
-    CHECK(message<InputError>([] {
-            transform("data_parallel", {{"nodes", "3"}});
-          }) ==
+    CHECK(message<InputError>([] { transform("data_parallel", {{"nodes", "3"}}); }) ==
           "x.yaml:1:2: data_parallel.nodes: 8 replicas are not the same number on each of 3 "
           "machines");
     OpGraphBuilder b;
@@ -209,6 +217,7 @@ TEST_SUITE("data_parallel") {
                     {"first_bucket", fmt::format("{} B", 1 + random.below(100))}};
       for (const Synchronisation mode : all<Synchronisation>()) {
         CAPTURE(to_text(mode));
+        if (mode >= Synchronisation::zero1 && !tells_apart(graph)) continue;
         values["mode"] = to_text(mode);
         values["simulate"] = "one";
         const PlacedStep one = placed(graph, device, values);

@@ -81,7 +81,8 @@ TEST_SUITE("host") {
     // f0, f1 on gpu0, b1, b0 on gpu1, 10 us each, launches 20 us. Per device: f 20-30, 40-50; b1's
     // launch is done at 20, b1 50-60, b0 60-70. One thread: b0 is launched at 80.
     const std::vector<DeviceId> two{gpu0, gpu0, gpu1, gpu1};
-    CHECK(step_of(hosted(there_and_back(10us), {{"launch", "20 us"}}, two)) == 70us);
+    CHECK(step_of(hosted(there_and_back(10us), {{"launch", "20 us"}}, two)) ==
+          70us + 1ns);  // a byte goes from gpu0 to gpu1
     const PlacedStep one =
         hosted(there_and_back(10us), {{"launch", "20 us"}, {"threads", "one"}}, two);
     CHECK(step_of(one) == 90us);

@@ -96,9 +96,7 @@ TEST_SUITE("precision") {
     CHECK(op(half, "grad").persistent == 20_B);
     CHECK(op(half, "update").persistent == 40_B);
     CHECK(work(half, "update").traffic == 50_B);
-    CHECK(message<InputError>([] {
-            transform("precision", {{"master_weights", "false"}});
-          }) ==
+    CHECK(message<InputError>([] { transform("precision", {{"master_weights", "false"}}); }) ==
           "x.yaml:1:2: precision.master_weights: amp keeps 32-bit weights; without them it is fp16 "
           "or bf16");
   }

@@ -98,12 +98,9 @@ TEST_SUITE("recompute") {
     CHECK(run_again({{"segments", "2"}}) == Names{"h.0.a", "h.1.a", "h.1.b"});
     CHECK(run_again({{"segments", "4"}}) == Names{"h.1.b"});  // each other op's tensor leaves
     CHECK(run_again({{"names", "h.1*"}}) == Names{"h.1.a", "h.1.b"});
-    CHECK(message<InputError>([&] {
-            run_again({{"names", "g.*"}});
-          }) == "recompute: no forward op has a name like 'g.*'");
-    CHECK(message<InputError>([&] {
-            run_again({{"segments", "lyer"}});
-          }) ==
+    CHECK(message<InputError>([&] { run_again({{"names", "g.*"}}); }) ==
+          "recompute: no forward op has a name like 'g.*'");
+    CHECK(message<InputError>([&] { run_again({{"segments", "lyer"}}); }) ==
           "x.yaml:1:2: recompute.segments: 'lyer' is neither layer nor a whole number from 1");
   }
 

@@ -64,10 +64,8 @@ TEST_SUITE("tensor parallel") {
   }
 
   TEST_CASE("ranks share heads, features and words evenly, or the number is refused") {
-    CHECK(message<InputError>([] {
-            gpt({{"tensor", "3"}, {"hidden", "96"}, {"heads", "16"}});
-          }) ==
-          "gpt.tensor: heads 16 cannot be divided by 3\n"
-          "gpt.tensor: tokens of the vocabulary 50257 cannot be divided by 3");
+    CHECK(message<InputError>([] { gpt({{"tensor", "3"}, {"hidden", "96"}, {"heads", "16"}}); }) ==
+          "gpt.tensor: 16 heads cannot be divided by 3\n"
+          "gpt.tensor: 50257 tokens of the vocabulary cannot be divided by 3");
   }
 }

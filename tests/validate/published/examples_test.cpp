@@ -102,7 +102,7 @@ TEST_SUITE("examples") {
     const TemporaryFolder folder;
     write_training(folder, "pytorch,resnet50,dgx1,1,none,amp,4,128,8,64,images/s\n");
     CHECK_THROWS_WITH_AS(training_rows(folder.file("")),
-                         doctest::Contains("dlexamples/training.csv:2:25: 'none' is not"),
+                         doctest::Contains("dlexamples/training.csv:2:25: gpus 'none' is not"),
                          InputError);
   }
 
