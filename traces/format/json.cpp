@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <new>
 
 #include "sim/error.h"
 
@@ -35,6 +36,8 @@ std::string_view reason(simdjson::error_code error) {
       return "a word other than true, false and null";
     case simdjson::INCOMPLETE_ARRAY_OR_OBJECT:
       return "a bracket that is never closed, or something behind the last one";
+    case simdjson::MEMALLOC:
+      throw std::bad_alloc();
     case simdjson::DEPTH_ERROR:
       return "brackets nested more than 500 deep";
     default:

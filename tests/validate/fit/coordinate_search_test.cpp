@@ -12,13 +12,13 @@ namespace {
 /// Measurements of a + b: 1 + 1, 1 + 2, ... `rows` of them; the first number is a, the second b.
 SearchProblem sums(double pull, double weight) {
   SearchProblem p{.numbers = {{.start = 0.0, .weight = 0.0, .rows = {0, 1, 2, 3}},
-                              {.start = 0.0, .weight = weight, .rows = {1, 3}}},
+                              {.start = 0.0, .weight = weight, .rows = {3}}},
                   .rows = 4,
                   .pull = pull,
                   .loss = {}};
-  // Rows 0 and 2 measure a = 3, rows 1 and 3 a + b = 4.
+  // Rows 0 to 2 measure a = 3, row 3 a + b = 4. (As often, and no single number gains where both err.)
   p.loss = [](std::uint32_t row, std::span<const double> x) {
-    return row % 2 == 0 ? std::abs(x[0] - 3.0) : std::abs(x[0] + x[1] - 4.0);
+    return row < 3 ? std::abs(x[0] - 3.0) : std::abs(x[0] + x[1] - 4.0);
   };
   return p;
 }
@@ -35,9 +35,9 @@ TEST_SUITE("coordinate_search") {
   }
 
   TEST_CASE("a number that is pulled moves only if the rows gain more than the pull") {
-    // b = 1 gains 2 of rows 1 and 3, and costs the pull.
-    CHECK(search(sums(1.9, 1.0), all, 0)[1] == doctest::Approx(1.0).epsilon(0.02));
-    CHECK(search(sums(2.1, 1.0), all, 0)[1] == 0.0);
+    // b = 1 gains 1 of row 3, and costs the pull.
+    CHECK(search(sums(0.9, 1.0), all, 0)[1] == doctest::Approx(1.0).epsilon(0.02));
+    CHECK(search(sums(1.1, 1.0), all, 0)[1] == 0.0);
   }
 
   TEST_CASE("rows that do not count decide nothing") {
