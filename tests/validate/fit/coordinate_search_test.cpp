@@ -16,7 +16,8 @@ SearchProblem sums(double pull, double weight) {
                   .rows = 4,
                   .pull = pull,
                   .loss = {}};
-  // Rows 0 to 2 measure a = 3, row 3 a + b = 4. (As often, and no single number gains where both err.)
+  // Rows 0 to 2 measure a = 3, row 3 a + b = 4. (As often, and no single number gains where both
+  // err.)
   p.loss = [](std::uint32_t row, std::span<const double> x) {
     return row < 3 ? std::abs(x[0] - 3.0) : std::abs(x[0] + x[1] - 4.0);
   };
