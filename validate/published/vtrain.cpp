@@ -58,7 +58,8 @@ OpGraph graph_of(const GptStep& s) {
                                                         {"length", text(s.length)},
                                                         {"vocabulary", text(vocabulary)},
                                                         {"tensor", text(s.tensor)},
-                                                        {"tied", {"false", {}, {}}}}))
+                                                        {"tied", {"false", {}, {}}},
+                                                        {"loss", {"separate", {}, {}}}}))
                       .graph;
   graph = make_transform("precision", Options("precision", {{"to", {"fp16", {}, {}}}}))
               ->apply(graph)
@@ -93,8 +94,7 @@ class Additions {
     for (const OpId v : graph.ops()) join_sum(v);
   }
 
-  /// Ops that stand for the host's launches, with the number of kernels that they launch.
-  using Launches = std::vector<std::pair<OpId, std::int64_t>>;
+  using Launches = PreparedGptStep::Launches;
   struct Result {
     PlacedStep step;
     Launches launches;
@@ -124,6 +124,7 @@ class Additions {
     for (const OpId v : graph_.ops()) {
       const OpId made = copy_.add(v, copy_.spec(v));
       copy_.add_kernels(v, made);
+      if (step_.micro_batches() > 1) add_to_gradients(v, made);
       for (const TensorId t : graph_.outputs(v))
         if (!graph_.tensor(t).control)
           tensors[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
@@ -136,7 +137,16 @@ class Additions {
     copy_.add_edges(tensors);
   }
 
-  /// The host launches the kernels of a pass in a lane of its own: a pass takes at least as long.
+  /// Each micro-batch adds its gradients of the weights to those before: it reads two, writes one.
+  void add_to_gradients(OpId v, OpId made) {
+    const Op& op = graph_.op(v);
+    if (op.phase != Phase::backward || op.persistent == Bytes{}) return;
+    copy_.builder().add_kernel(made, {.traffic = 3 * op.persistent});
+  }
+
+  /// The host launches the kernels of a pass in a lane of its own, once the pass has received what
+  /// the stage before sent (Megatron-LM waits there for the GPU). The last ops of the pass wait for
+  /// the launches: a pass takes at least as long, and hands on what it made no sooner.
   void add_launches(DeviceId d, const Stage& stage) {
     for (const Phase phase : {Phase::forward, Phase::backward}) {
       const OpId op =
@@ -145,7 +155,34 @@ class Additions {
                                   .lane = "host"});
       launches_.emplace_back(op, stage.kernels[static_cast<std::size_t>(phase)]);
       added_.emplace_back(op, d);
+      for (const OpId v : graph_.ops()) {
+        if (device_[v] != d || graph_.op(v).phase != phase) continue;
+        if (is_last(v))
+          copy_.builder().add_control(op, copy_.copy_of(v));
+        else if (receives(v))
+          copy_.builder().add_control(copy_.copy_of(v), op);
+      }
     }
+  }
+  /// Whether `v` is a first op of its pass and reads what another stage sent.
+  bool receives(OpId v) const {
+    const auto in_pass = [&](EdgeId e) {
+      const OpId src = graph_.edge(e).src;
+      return device_[src] == device_[v] && graph_.op(src).phase == graph_.op(v).phase;
+    };
+    const auto sent = [&](EdgeId e) { return device_[graph_.edge(e).src] != device_[v]; };
+    return std::ranges::any_of(graph_.in_edges(v), sent) &&
+           std::ranges::none_of(graph_.in_edges(v), in_pass);
+  }
+  /// Whether no other op of its pass reads what `v` writes.
+  bool is_last(OpId v) const {
+    for (const TensorId t : graph_.outputs(v))
+      for (const EdgeId e : graph_.readers(t)) {
+        const OpId reader = graph_.edge(e).dst;
+        if (device_[reader] == device_[v] && graph_.op(reader).phase == graph_.op(v).phase)
+          return false;
+      }
+    return true;
   }
 
   /// The replicas add up the gradients of a stage, once, before its updates.
@@ -220,6 +257,22 @@ PreparedGptStep::PreparedGptStep(const GptStep& s) {
 }
 PreparedGptStep::~PreparedGptStep() = default;
 PreparedGptStep::PreparedGptStep(PreparedGptStep&&) noexcept = default;
+
+const OpGraph& PreparedGptStep::graph() const {
+  return parts_->added.step.graph;
+}
+const IdVector<OpId, DeviceId>& PreparedGptStep::device() const {
+  return parts_->added.step.device;
+}
+const Cluster& PreparedGptStep::cluster() const {
+  return parts_->cluster;
+}
+const PreparedGptStep::Launches& PreparedGptStep::launches() const {
+  return parts_->added.launches;
+}
+std::int64_t PreparedGptStep::micro_batches() const {
+  return static_cast<std::int64_t>(parts_->options.micro_batches);
+}
 
 double PreparedGptStep::simulated_ms(const DeviceModel& gpu) const {
   const OpGraph timed = parts_->timed(gpu);

@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "sim/cluster/cluster.h"
 #include "sim/cluster/device_model.h"
 #include "sim/ids.h"
 
@@ -44,6 +46,15 @@ class PreparedGptStep {
   PreparedGptStep(PreparedGptStep&&) noexcept;
   /// `gpu` says what the GPUs reach; DeviceModel::host_op is the host's time to launch a kernel.
   double simulated_ms(const DeviceModel& gpu) const;
+
+  /// One micro-batch on one rank of each stage, with what hosts and replicas add to it.
+  const OpGraph& graph() const;
+  const IdVector<OpId, DeviceId>& device() const;  ///< [num_ops of graph()]
+  const Cluster& cluster() const;
+  /// Ops of graph() that stand for the host's launches, with the number of kernels they launch.
+  using Launches = std::vector<std::pair<OpId, std::int64_t>>;
+  const Launches& launches() const;
+  std::int64_t micro_batches() const;
 
  private:
   struct Parts;

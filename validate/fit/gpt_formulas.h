@@ -1,0 +1,46 @@
+/// Steps of GPTs as a formula: what the engine simulates, some hundred times faster, for a search.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sim/cluster/device_model.h"
+#include "validate/published/vtrain.h"
+
+namespace baechi::validate {
+
+/// The step times of some GPTs by the formula of 1F1B with a flush: all passes of one micro-batch,
+/// and of the others the longest stage's; then the longest sum of gradients with its updates. A
+/// pass takes as long as its kernels and collectives, or as its launches, whichever is longer.
+/// Left out: sends between stages, which the engine overlaps with passes.
+class GptFormulas {
+ public:
+  explicit GptFormulas(std::span<const PreparedGptStep> steps);
+  /// Milliseconds. [steps]
+  std::vector<double> ms(const DeviceModel& gpu) const;
+
+ private:
+  /// Of a pass: kernels, which are ops of kernels_, with how often they run.
+  struct Pass {
+    std::vector<std::pair<OpId, std::int64_t>> kernels;
+    Duration collectives{};
+    std::int64_t launches = 0;
+  };
+  struct Stage {
+    std::array<Pass, 3> passes;  // by phase
+    Duration sum{};              // of the replicas' gradients
+  };
+  struct Step {
+    std::int64_t micro_batches = 0;
+    std::vector<Stage> stages;
+  };
+  static double seconds(const Pass& pass, const IdVector<OpId, Duration>& times,
+                        const DeviceModel& gpu);
+
+  std::vector<Step> steps_;
+  OpGraph kernels_;  // every kernel of any step, once, as an op
+};
+
+}  // namespace baechi::validate
