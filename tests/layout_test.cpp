@@ -48,7 +48,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"scenarios/read"},
       {"scenarios/report"},
       {"scenarios/run"},
-      {"scenarios/arena", "scenarios/published"},
+      {"scenarios/arena", "scenarios/planning", "scenarios/published"},
       {"validate"},
       {"validate/published"},
       {"validate/fit"},

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <functional>
 
+#include "scenarios/planning/step_formulas.h"
 #include "sim/error.h"
 #include "sim/random.h"
 #include "validate/fit/fit.h"
-#include "validate/fit/gpt_formulas.h"
 #include "validate/published/vtrain.h"
 
 namespace baechi::validate {
@@ -42,7 +42,7 @@ const std::array<Number, 5>& numbers() {
 
 /// Measured steps, and what is simulated of them.
 struct Samples {
-  std::vector<PreparedGptStep> steps;
+  std::vector<ParallelStep> steps;
   std::vector<double> ms;      // measured [steps]
   std::vector<double> weight;  // [steps], 1 in sum
   explicit Samples(const std::vector<GptStep>& measured) { add(measured, 1.0); }
@@ -63,39 +63,40 @@ struct Samples {
   std::vector<double> simulated(const DeviceModel& gpu) const {
     std::vector<double> times(steps.size());
     tbb::parallel_for(std::size_t{0}, steps.size(),
-                      [&](std::size_t i) { times[i] = steps[i].simulated_ms(gpu); });
+                      [&](std::size_t i) { times[i] = simulated_ms(steps[i], gpu); });
     return times;
   }
 
  private:
   void add(const std::vector<GptStep>& measured, double share) {
     for (const GptStep& s : measured) {
-      steps.emplace_back(s);
+      steps.push_back(parallel_step(s));
       ms.push_back(s.ms);
       weight.push_back(share / static_cast<double>(measured.size()));
     }
   }
 };
 
-/// The formula of the steps, times what the engine found more than the formula at one device.
+/// The formula of the steps, times what the engine's milliseconds are of the formula's seconds at
+/// one device.
 class CorrectedFormulas {
  public:
   explicit CorrectedFormulas(const Samples& samples)
-      : samples_(samples), formulas_(samples.steps), factor_(samples.steps.size(), 1.0) {}
+      : samples_(samples), formulas_(samples.steps), factor_(samples.steps.size(), 1e3) {}
 
   void correct_at(const DeviceModel& gpu) {
-    const std::vector<double> engine = samples_.simulated(gpu), formula = formulas_.ms(gpu);
+    const std::vector<double> engine = samples_.simulated(gpu), formula = formulas_.seconds(gpu);
     for (std::size_t i = 0; i < factor_.size(); ++i) factor_[i] = engine[i] / formula[i];
   }
   double error(const DeviceModel& gpu) const {
-    std::vector<double> ms = formulas_.ms(gpu);
+    std::vector<double> ms = formulas_.seconds(gpu);
     for (std::size_t i = 0; i < ms.size(); ++i) ms[i] *= factor_[i];
     return samples_.error(ms);
   }
 
  private:
   const Samples& samples_;
-  GptFormulas formulas_;
+  StepFormulas formulas_;
   std::vector<double> factor_;  // [steps]
 };
 

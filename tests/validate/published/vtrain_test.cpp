@@ -24,7 +24,7 @@ GptStep small_step() {
 
 double ms(GptStep step) {
   step.gpus = step.tensor * step.data * step.pipeline;
-  return PreparedGptStep(step).simulated_ms(megatron_gpu());
+  return simulated_ms(parallel_step(step), megatron_gpu());
 }
 
 }  // namespace
@@ -44,9 +44,9 @@ TEST_SUITE("vtrain") {
     gpu.host_op = std::chrono::milliseconds(1);
     for (Arithmetic& a : gpu.arithmetic) a.half_flops = 0.0;
     GptStep step = small_step();
-    const double four = PreparedGptStep(step).simulated_ms(gpu);
+    const double four = simulated_ms(parallel_step(step), gpu);
     step.layers = 8;
-    const double eight = PreparedGptStep(step).simulated_ms(gpu);
+    const double eight = simulated_ms(parallel_step(step), gpu);
     // A multiple of 1 ms per micro-batch, but for the updates on the GPU.
     const double per_block = (eight - four) / 4 / 2;
     CHECK(per_block == doctest::Approx(std::round(per_block)).epsilon(1e-3));

@@ -1,4 +1,4 @@
-#include "validate/fit/gpt_formulas.h"
+#include "scenarios/planning/step_formulas.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "sim/cluster/collectives.h"
 #include "sim/graph/phase_names.h"
 
-namespace baechi::validate {
+namespace baechi {
 namespace {
 
 /// Every kernel once, as an op: kernels of ops of two kinds differ, because the kind decides what
@@ -38,7 +38,7 @@ class KernelOps {
 /// How often each kernel runs in each pass of each stage.
 using Counts = std::map<DeviceId, std::array<std::map<OpId, std::int64_t>, 3>>;
 
-Counts count_kernels(const PreparedGptStep& step, KernelOps& kernels) {
+Counts count_kernels(const ParallelStep& step, KernelOps& kernels) {
   const OpGraph& graph = step.graph();
   Counts counts;
   for (const OpId v : graph.ops())
@@ -52,9 +52,9 @@ Counts count_kernels(const PreparedGptStep& step, KernelOps& kernels) {
 
 }  // namespace
 
-GptFormulas::GptFormulas(std::span<const PreparedGptStep> steps) {
+StepFormulas::StepFormulas(std::span<const ParallelStep> steps) {
   KernelOps kernels;
-  for (const PreparedGptStep& step : steps) {
+  for (const ParallelStep& step : steps) {
     const OpGraph& graph = step.graph();
     Step& made = steps_.emplace_back(Step{.micro_batches = step.micro_batches(), .stages = {}});
     std::map<DeviceId, std::size_t> stage_of;
@@ -86,28 +86,48 @@ GptFormulas::GptFormulas(std::span<const PreparedGptStep> steps) {
         for (auto& [kernel, times] : pass.kernels) kernel = renumbered[kernel];
 }
 
-double GptFormulas::seconds(const Pass& pass, const IdVector<OpId, Duration>& times,
-                            const DeviceModel& gpu) {
+double StepFormulas::whole(const Pass& pass, const IdVector<OpId, Duration>& times,
+                           const DeviceModel& gpu) {
   Duration sum = pass.collectives;
   for (const auto& [kernel, count] : pass.kernels) sum += times[kernel] * count;
   return to_us(std::max(sum, gpu.host_op * pass.launches)) / 1e6;
 }
+double StepFormulas::bare(const Pass& pass, const IdVector<OpId, Duration>& times,
+                          const DeviceModel& gpu) {
+  Duration sum{};
+  for (const auto& [kernel, count] : pass.kernels) sum += times[kernel] * count;
+  return to_us(std::max(sum, gpu.host_op * pass.launches)) / 1e6;
+}
 
-std::vector<double> GptFormulas::ms(const DeviceModel& gpu) const {
+std::vector<double> StepFormulas::seconds(const DeviceModel& gpu) const {
   const IdVector<OpId, Duration> times = roofline_times(kernels_, gpu);
-  std::vector<double> ms;
+  std::vector<double> seconds;
   for (const Step& step : steps_) {
     double all = 0.0, longest = 0.0, last = 0.0;
     for (const Stage& stage : step.stages) {
-      const double passes =
-          seconds(stage.passes[0], times, gpu) + seconds(stage.passes[1], times, gpu);
+      const double passes = whole(stage.passes[0], times, gpu) + whole(stage.passes[1], times, gpu);
       all += passes;
       longest = std::max(longest, passes);
-      last = std::max(last, to_us(stage.sum) / 1e6 + seconds(stage.passes[2], times, gpu));
+      last = std::max(last, to_us(stage.sum) / 1e6 + whole(stage.passes[2], times, gpu));
     }
-    ms.push_back(1e3 * (all + static_cast<double>(step.micro_batches - 1) * longest + last));
+    seconds.push_back(all + static_cast<double>(step.micro_batches - 1) * longest + last);
   }
-  return ms;
+  return seconds;
 }
 
-}  // namespace baechi::validate
+std::vector<double> StepFormulas::at_least(const DeviceModel& gpu) const {
+  const IdVector<OpId, Duration> times = roofline_times(kernels_, gpu);
+  std::vector<double> seconds;
+  for (const Step& step : steps_) {
+    double before = 0.0, least = 0.0;
+    for (const Stage& stage : step.stages) {
+      const double passes = bare(stage.passes[0], times, gpu) + bare(stage.passes[1], times, gpu);
+      least = std::max(least, before + static_cast<double>(step.micro_batches) * passes);
+      before += passes;
+    }
+    seconds.push_back(least);
+  }
+  return seconds;
+}
+
+}  // namespace baechi
