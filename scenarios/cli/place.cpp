@@ -13,6 +13,7 @@
 #include "scenarios/cli/cluster_flags.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/cli/place_plan.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
@@ -154,8 +155,24 @@ std::string answer_table(const Answer& answer, const std::optional<Simulated>& s
   return text + step_table(simulated->result, bounds, step, simulated->step.placement());
 }
 
+int place_as_plan(const PlaceArguments& arguments, Choice choice, const PlacerEntry& entry) {
+  if (!arguments.transforms.empty())
+    throw InputError("--transform: planners see Piper's input as it is");
+  if (!arguments.trace.importer.empty())
+    throw InputError("--importer: planners read Piper's input themselves");
+  return place_plan({.file = arguments.trace.path,
+                     .placer = std::move(choice),
+                     .placer_text = arguments.placer,
+                     .output = arguments.output,
+                     .format = arguments.format},
+                    entry, arguments.cluster);
+}
+
 int place(const PlaceArguments& arguments) {
   Choice choice = parse_choice(arguments.placer, "--placer");
+  if (const PlacerEntry& entry = placer_entry(choice.name, choice.where);
+      entry.make_planner != nullptr)
+    return place_as_plan(arguments, std::move(choice), entry);
   const std::unique_ptr<Placer> placer =
       make_placer(choice.name, std::move(choice.options), choice.where);
   std::optional<std::vector<TransformChoice>> transforms;
@@ -222,7 +239,9 @@ void add_place(CLI::App& app, Verb& chosen) {
       "      --memory '8 GiB'    Ctrl-C takes the best so far\n"
       "  baechi place graph.json --placer exec:./my_placer.py --devices 2 --memory '4 GiB'\n"
       "  baechi place graph.json --placer m_sct --transform baechi --devices 4 --kind v100\n"
-      "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml");
+      "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml\n"
+      "  baechi place bert32a100.json --placer piper:micro_batches=1920 --devices 64 \\\n"
+      "      --memory '8 GiB' --bandwidth '26843545600 B/s'");
   verb->callback([&chosen, arguments] { chosen = [arguments] { return place(*arguments); }; });
 }
 
