@@ -149,7 +149,8 @@ Json answer_json(const Answer& answer, const PlanRequest& request) {
   json["facts"]["micro_batches"] = answer.input.micro_batches;
   json["facts"]["simulated_micro_batches"] = answer.run->micro_batches;
   json["time_per_sample_us"] = plan.time_per_sample * 1e6;
-  if (using enum exact::PlanTransfers; answer.run->at(apart) > 0.0) {
+  using enum exact::PlanTransfers;
+  if (answer.run->at(apart) > 0.0) {
     json["simulated_us"] = answer.run->at(apart) * 1e6;
     json["simulated_together_us"] = answer.run->at(together) * 1e6;
     json["simulated_overlap_us"] = answer.run->at(overlap) * 1e6;
@@ -169,7 +170,8 @@ std::string answer_table(const Answer& answer, const PlanRequest& request) {
   const auto us = [](double seconds) { return fmt::format("{:.3f} us", seconds * 1e6); };
   text += fmt::format("per sample   {} by the planner's formula, {} of {} devices\n",
                       bold(us(plan.time_per_sample)), plan.devices(), answer.input.devices);
-  if (using enum exact::PlanTransfers; answer.run->at(apart) > 0.0)
+  using enum exact::PlanTransfers;
+  if (answer.run->at(apart) > 0.0)
     text += fmt::format("simulated    {}: {}\n", us(answer.run->at(apart)), answer.run->difference);
   text += fmt::format("batch        {} for {} micro-batches, simulated\n\n", us(answer.run->batch),
                       answer.run->micro_batches);
