@@ -79,7 +79,7 @@ class Batch {
  public:
   Batch(const Plan& plan, const PlanInput& input, std::int64_t micro_batches,
         PlanTransfers transfers)
-      : overlap_(transfers == PlanTransfers::overlap) {
+      : overlap_(transfers != PlanTransfers::together) {
     const bool apart = transfers == PlanTransfers::apart;
     const std::vector<StageWork> work = work_of(plan, input);
     std::vector<std::uint32_t> first;  // device of each stage
