@@ -7,8 +7,8 @@
 
 namespace baechi::exact {
 
-/// Walks, depth-first, the ideals within one: all stages that end a pipeline for it. Each is met once:
-/// it. Each is met once: at every ideal, each block that may go either goes next or stays for good.
+/// Walks, depth-first, the ideals within one, so all stages that end a pipeline for it. Each is met
+/// once: at every ideal, each block that may go either goes next or stays for good.
 ///
 /// `Part` is the policy for the cost of a stage: add(block) and remove(block) change the stage,
 /// hopeless() says that neither this stage nor a larger one is of use.
