@@ -118,6 +118,11 @@ class Auto final : public Placer {
         contest.enter("m_etf", [&] { return list::place(p, {.last_resort = false}, "m_etf"); });
     const bool sct = p.graph.num_ops() > placer_entry("m_sct").quick_ops ||
                      contest.enter("m_sct", [&] { return favouring(p); });
+    if (!refusal(placer_entry("coarsen"), p.graph))
+      contest.enter("coarsen", [&] {
+        return make_placer("coarsen", Options("coarsen", {{"fallback", {"false", {}, {}}}}))
+            ->place(p, seed);
+      });
     for (const char* name :
          {"heft", "m_topo", "least_loaded", "round_robin", "random", "metis", "scotch"})
       contest.enter(name);
