@@ -116,8 +116,9 @@ class Auto final : public Placer {
     contest.enter("single");
     const bool etf =
         contest.enter("m_etf", [&] { return list::place(p, {.last_resort = false}, "m_etf"); });
-    const bool sct = p.graph.num_ops() > placer_entry("m_sct").quick_ops ||
-                     contest.enter("m_sct", [&] { return favouring(p); });
+    constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's linear program may take seconds
+    const bool sct =
+        p.graph.num_ops() > most_ops || contest.enter("m_sct", [&] { return favouring(p); });
     if (!refusal(placer_entry("coarsen"), p.graph))
       contest.enter("coarsen", [&] {
         return make_placer("coarsen", Options("coarsen", {{"fallback", {"false", {}, {}}}}))

@@ -59,7 +59,7 @@ class Attempt {
     if (found.placement || effort == Effort::quick) return found;
     UnitDevices cut;
     if (found = cuts(cut); found.placement) return found;
-    return walk(std::move(cut), 20);
+    return walk(std::move(cut), 4);
   }
 
  private:

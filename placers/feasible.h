@@ -27,7 +27,7 @@ struct Feasible {
 ///   4. The units' order is cut into one stretch per device. Stretches whose device lacks memory
 ///      shrink, the others grow, until nothing is missing or 60 cuts were tried for each of three
 ///      measures of a unit's size.
-///   5. As 3, from the cut that lacked least, with twenty times as many moves.
+///   5. As 3, from the cut that lacked least, with four times as many moves.
 /// Equal problems get equal answers.
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
 enum class Effort : std::uint8_t { quick, more };
