@@ -29,7 +29,7 @@ struct ArenaArguments {
   std::string placer, folder = "scenarios/arena", output;
   std::size_t threads = 1;
   std::optional<std::uint64_t> hidden;
-  bool json = false, update = false;
+  bool json = false, markdown = false, update = false;
 };
 
 /// Those that run on hidden instances beside the one that is tried.
@@ -128,6 +128,14 @@ std::string ranking_text(const std::vector<ArenaScore>& ranking, std::size_t ins
              instances, arena_failure);
 }
 
+std::string ranking_markdown(const std::vector<ArenaScore>& ranking, std::size_t instances) {
+  std::string text =
+      fmt::format("| placer | score | solved of {} |\n| --- | ---: | ---: |\n", instances);
+  for (const ArenaScore& s : ranking)
+    text += fmt::format("| `{}` | {:.4f} | {} |\n", s.placer, s.score, s.solved);
+  return text;
+}
+
 /// What became of the placer's runs.
 struct Outcome {
   std::size_t instances = 0, solved = 0;
@@ -169,7 +177,8 @@ int compete(const ArenaArguments& arguments) {
   Arena arena = arguments.hidden ? Arena{} : Arena::read(known);
   if (arguments.placer.empty()) {
     if (arguments.hidden) run_placers(arguments, folder, arena);
-    print_out(ranking_text(arena.ranking(), arena.size(), ""));
+    print_out(arguments.markdown ? ranking_markdown(arena.ranking(), arena.size())
+                                 : ranking_text(arena.ranking(), arena.size(), ""));
     return 0;
   }
   const Outcome outcome = run_placers(arguments, folder, arena);
@@ -214,6 +223,7 @@ void add_arena(CLI::App& app, Verb& chosen) {
                    "The placer, as in 'baechi place'; without it, the known placers are ranked")
       ->type_name("NAME[:k=v,...]");
   verb->add_flag("--json", arguments->json, "Print JSON, for programs");
+  verb->add_flag("--markdown", arguments->markdown, "Print the known placers as Markdown");
   verb->add_flag("--update-best", arguments->update,
                  "Put the placer's values, and best values that are better, into known.json");
   verb->add_option("--instances", arguments->folder,

@@ -7,7 +7,8 @@
 
 The placer is a list scheduler with two formulas: which ready op is next (the largest ORDER), and which device takes it
 (the least WHERE). A formula is a sum of terms, weight x feature or weight x feature x feature. A child changes one to
-three terms of a parent; it lives if the arena's score of a few training instances is better."""
+three terms of a parent; it lives if the arena's score of a few training instances is better. The placer asks
+baechi for m_etf's placement, too, and answers the better one, so that it fails nowhere where m_etf does not."""
 import argparse
 import heapq
 import json
@@ -15,6 +16,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 
 ORDER = ["bottom", "top", "time", "out", "readers", "weights", "frees"]
 WHERE = ["end", "start", "moved", "load", "weights", "fill", "away"]
@@ -85,13 +87,13 @@ def value(formula, features):
 class Schedule:
     """One plan: memory over time as ops start and end, a transfer at a time per device."""
 
-    def __init__(self, p, formulas, share, keep):
-        self.p, self.formulas, self.keep = p, formulas, keep
+    def __init__(self, p, formulas, share, spare):
+        self.p, self.formulas, self.spare = p, formulas, spare
         self.limit = [share * d["memory_bytes"] for d in p.devices]
         self.total = sum(self.limit)
         devices = range(len(p.devices))
         self.free, self.channel, self.load = [0.0] * len(devices), [0.0] * len(devices), [0.0] * len(devices)
-        self.weights, self.used = [0] * len(devices), [0] * len(devices)
+        self.weights, self.used, self.largest = [[0] * len(devices) for _ in range(3)]
         self.home, self.at, self.end = {}, {}, [0.0] * len(p.names)
         self.copies = {}  # (op, output, device) -> when it is there
         self.sent = {}  # op -> [(device, bytes)]
@@ -123,8 +125,8 @@ class Schedule:
     def room(self, v, d):
         p, unit = self.p, self.p.unit[v]
         need = p.held[v] + p.temporary[v]
-        if unit not in self.home:
-            need = p.need[unit][0] + max(need, p.need[unit][1])
+        if unit not in self.home:  # and room for the largest op there, which may come late
+            need = p.need[unit][0] + need + self.spare * max(self.largest[d], p.need[unit][1])
         return self.weights[d] + self.used[d] + need <= self.limit[d]
 
     def best_device(self, v):
@@ -167,6 +169,7 @@ class Schedule:
             if p.unit[v] not in self.home:
                 self.home[p.unit[v]] = d
                 self.weights[d] += p.need[p.unit[v]][0]
+                self.largest[d] = max(self.largest[d], p.need[p.unit[v]][1])
             arrived, _, _ = self.arrival(v, d, True)
             self.at[v] = d
             self.end[v] = self.free[d] = max(arrived, self.free[d]) + p.time[v][d]
@@ -174,7 +177,7 @@ class Schedule:
             self.used[d] += p.held[v]
             for u in set(u for u, _, _ in p.inputs[v]):
                 self.left[u] -= 1
-                if self.left[u] == 0 and not self.keep:
+                if self.left[u] == 0:
                     self.used[self.at[u]] -= p.held[u]
                     for e, size in self.sent.pop(u, []):
                         self.used[e] -= size
@@ -185,16 +188,57 @@ class Schedule:
         return max(self.end, default=0.0)
 
 
-def place(formulas):
-    p = Problem(json.load(sys.stdin))
-    for share, keep in [(1.0, False), (0.93, False), (0.85, False), (1.0, True), (0.75, False), (0.65, False)]:
-        schedule = Schedule(p, formulas, share, keep)
+def scenario(data):
+    """The cluster as YAML, for baechi itself."""
+    devices, links = data["cluster"]["devices"], data["cluster"]["links"]
+    lines = ["name: problem", "graph: {import: trace.json}", "cluster:", "  devices:"]
+    for d, device in enumerate(devices):
+        kind = ", kind: %s" % device["kind"] if device["kind"] else ""
+        lines.append("    - {name: d%d_, memory: %d B, speed: %r%s}" % (d, device["memory_bytes"], device["speed"], kind))
+    lines += ["  link: {bandwidth: 1 GB/s, latency: 0 us}", "  links:"]
+    for i in range(len(devices)):
+        for j in range(i + 1, len(devices)):
+            lines.append("    - {from: d%d_, to: d%d_, bandwidth: %d B/s, latency: %d ns}" % (
+                i, j, links[i][j]["bandwidth_bytes_per_s"], round(1000 * links[i][j]["latency_us"])))
+    return "\n".join(lines + ["engine: {transfers: %s}" % data["engine"]["transfers"], "placers: [m_etf]", ""])
+
+
+def better_of_both(data, found, baechi):
+    """The better of a placement and m_etf's, as baechi simulates them; prints it."""
+    with tempfile.TemporaryDirectory() as folder:
+        def write(name, text):
+            with open(os.path.join(folder, name), "w") as file:
+                file.write(text)
+
+        write("trace.json", json.dumps(data["trace"]))
+        write("problem.yaml", scenario(data))
+        placer = "search:portfolio=m_etf,evaluations=0"
+        if found is not None:
+            write("mine.json", json.dumps({"format": "baechi-placement", "version": 1, "placement": found}))
+            placer += ",start=" + os.path.join(folder, "mine.json")
+        done = subprocess.run([baechi, "place", "trace.json", "--scenario", "problem.yaml", "--placer", placer, "--format",
+                               "json"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        sys.stderr.buffer.write(done.stderr)
+        sys.stdout.buffer.write(done.stdout)
+        sys.exit(0 if done.returncode == 0 else 1)
+
+
+def place(formulas, baechi=""):
+    """Reads a problem and prints a placement: the first plan that fits. With `baechi`, a path: or m_etf's, if that is
+    better; plans count memory roughly, and where none fits, m_etf's does."""
+    data = json.load(sys.stdin)
+    p, found = Problem(data), None
+    for share, spare in [(1.0, 1), (1.0, 2), (0.9, 2), (0.8, 2), (0.7, 2)]:
+        schedule = Schedule(p, formulas, share, spare)
         if schedule.run() is not None:
             found = {name: schedule.at[v] for v, name in enumerate(p.names)}
-            json.dump({"format": "baechi-placement", "version": 1, "placement": found}, sys.stdout)
-            return
-    print("no plan fits", file=sys.stderr)
-    sys.exit(3)
+            break
+    if baechi:
+        better_of_both(data, found, baechi)
+    if found is None:
+        print("no plan fits", file=sys.stderr)
+        sys.exit(3)
+    json.dump({"format": "baechi-placement", "version": 1, "placement": found}, sys.stdout)
 
 
 def mutated(rng, parent):
@@ -218,11 +262,12 @@ def text_of(formulas):
                      for name, terms in sorted(formulas.items()))
 
 
-def write_placer(path, formulas):
+def write_placer(path, formulas, baechi):
     here = os.path.dirname(os.path.abspath(__file__))
     with open(path, "w") as file:
         file.write("#!/usr/bin/env python3\nimport sys\nsys.dont_write_bytecode = True\n"
-                   "sys.path.insert(0, %r)\nfrom evolve import place\n\nplace(%s)\n" % (here, json.dumps(formulas)))
+                   "sys.path.insert(0, %r)\nfrom evolve import place\n\nplace(%s, %r)\n" % (
+                       here, json.dumps(formulas), os.path.abspath(baechi)))
     os.chmod(path, 0o755)
 
 
@@ -244,7 +289,7 @@ class Arena:
         text = text_of(formulas)
         if text not in self.known:
             path = os.path.join(self.arguments.output, "candidate.py")
-            write_placer(path, formulas)
+            write_placer(path, formulas, self.arguments.baechi)
             self.known[text] = self.ask("exec:" + path, False)
         return self.known[text]
 
@@ -261,7 +306,7 @@ def evolve(arguments):
             population.append((arena.score(child), child))
         population = sorted(population, key=lambda one: one[0])[:arguments.population]
         print("%5d  %.4f x m_etf  %s" % (generation + 1, population[0][0], text_of(population[0][1])), flush=True)
-        write_placer(os.path.join(arguments.output, "placer.py"), population[0][1])
+        write_placer(os.path.join(arguments.output, "placer.py"), population[0][1], arguments.baechi)
 
 
 def main():
