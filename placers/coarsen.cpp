@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -33,9 +34,9 @@ struct Joining {
 
 /// Sets of ops that go to one device.
 struct Clusters {
-  IdVector<OpId, ClusterId> of{};///< [num_ops]
-  std::vector<Duration> time{};  ///< [clusters], summed over the ops
-  std::vector<UnitNeeds> needs{};///< [clusters]
+  IdVector<OpId, ClusterId> of{};  ///< [num_ops]
+  std::vector<Duration> time{};    ///< [clusters], summed over the ops
+  std::vector<UnitNeeds> needs{};  ///< [clusters]
 
   ClusterId add() {
     time.emplace_back();
@@ -240,20 +241,22 @@ class Coarsen final : public Placer {
     const Costs costs(p);
     std::vector<Planned> plans;
     add_single(costs, plans);
-    for (const Joining& how : ways) {
-      const Clusters clusters = join(costs, how);
-      for (const double share : {0.0, 1.0}) {
-        Plan plan(costs, clusters, share);
-        const std::optional<Duration> length = plan.make();
-        if (length) plans.push_back({*length, plan.placement(), clusters.time.size()});
-        if (costs.ample) break;
-      }
+    const bool large = p.graph.num_ops() > many_ops;
+    for (const Joining& how : std::span(ways).first(large ? 2 : 3)) {
+      auto clusters = std::make_shared<const Clusters>(join(costs, how));
+      add_plan(costs, std::move(clusters), 0.0, plans);
     }
-    std::ranges::stable_sort(plans, {}, &Planned::length);
-    for (Planned& plan : plans) {
-      if (!costs.ample && simulate(p, plan.placement).oom) continue;
-      plan.placement.facts = {{"planned_step_us", to_us(plan.length)},
-                              {"clusters", static_cast<double>(plan.clusters)}};
+    while (!plans.empty()) {
+      const auto shortest = std::ranges::min_element(plans, {}, &Planned::length);
+      Planned plan = std::move(*shortest);
+      plans.erase(shortest);
+      if (!costs.ample && simulate(p, plan.placement).oom) {
+        if (plan.clusters && plan.share == 0.0) add_plan(costs, plan.clusters, 1.0, plans);
+        continue;
+      }
+      plan.placement.facts = {
+          {"planned_step_us", to_us(plan.length)},
+          {"clusters", plan.clusters ? static_cast<double>(plan.clusters->time.size()) : 1.0}};
       return std::move(plan.placement);
     }
     if (!fallback_) throw InfeasibleError("coarsen: no plan fits");
@@ -266,25 +269,33 @@ class Coarsen final : public Placer {
  private:
   struct Planned {
     Duration length{};
-    Placement placement;
-    std::size_t clusters = 0;
+    Placement placement{};
+    std::shared_ptr<const Clusters> clusters{};  ///< null: all on one device
+    double share = 0.0;
   };
+  static constexpr std::size_t many_ops = 10'000;  ///< then the third way is not worth its time
   static constexpr std::array<Joining, 3> ways{{{0.25, 64.0}, {2.0, 16.0}, {16.0, 4.0}}};
 
   /// All on the device that is fastest over all ops.
   static void add_single(const Costs& costs, std::vector<Planned>& plans) {
     const Problem& p = costs.problem;
-    Planned best;
+    std::optional<Planned> best;
     for (const DeviceId d : p.cluster.devices()) {
       if (index(d) > 0 && p.costs.same_compute(DeviceId{0}, d) &&
           costs.limit[d] <= costs.limit[DeviceId{0}])
         continue;
       Duration sum{};
       for (const OpId v : p.graph.ops()) sum = std::min(cannot_run, sum + p.costs.compute(v, d));
-      if (sum == cannot_run || (best.clusters > 0 && sum >= best.length)) continue;
-      best = {sum, {.device = IdVector<OpId, DeviceId>(p.graph.num_ops(), d)}, 1};
+      if (sum == cannot_run || (best && sum >= best->length)) continue;
+      best = {sum, {.device = IdVector<OpId, DeviceId>(p.graph.num_ops(), d)}};
     }
-    if (best.clusters > 0) plans.push_back(std::move(best));
+    if (best) plans.push_back(*std::move(best));
+  }
+  static void add_plan(const Costs& costs, std::shared_ptr<const Clusters> clusters, double share,
+                       std::vector<Planned>& plans) {
+    Plan plan(costs, *clusters, share);
+    if (const std::optional<Duration> length = plan.make())
+      plans.push_back({*length, plan.placement(), std::move(clusters), share});
   }
 
   bool fallback_;
