@@ -48,7 +48,7 @@ void greedy(const std::vector<Switch>& found, double over, ChosenModes& chosen) 
 }
 
 /// A set of switches: its time, its bytes, and its last switch on top of another set.
-struct Cover {
+struct ModeSet {
   double extra = 0.0, saved = 0.0;
   std::size_t last = 0, rest = 0;  // of the switches; of the covers
 };
@@ -56,7 +56,7 @@ struct Cover {
 /// The covering problem, exactly: of all sets of the first switches, those that no other beats in
 /// time and bytes are kept.
 void exact(const std::vector<Switch>& found, double over, ChosenModes& chosen) {
-  std::vector<Cover> all{{}};
+  std::vector<ModeSet> all{{}};
   std::vector<std::size_t> front{0};  // of `all`, by falling saving and falling time
   for (std::size_t i = 0; i < found.size(); ++i) {
     std::vector<std::size_t> merged = front;

@@ -2,20 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace baechi::exact {
-namespace {
-
-constexpr double infinite = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 PlanPart::PlanPart(const PlanInput& input, ModeChoice choice)
     : input_(input),
       choice_(choice),
       inside_(input.nodes.size(), 0),
-      least_work_(input.nodes.size(), infinite),
+      least_work_(input.nodes.size(), no_time),
       sums_(input.degrees.size()) {
   for (const BlockId b : input.nodes.ids()) {
     fast_.push_back(std::vector<const PlanMode*>(input.degrees.size(), nullptr));
@@ -102,7 +95,7 @@ PlanPart::Price PlanPart::price(std::size_t degree, std::int64_t data_parallel,
   if (fresh)
     at->second = choose_modes(input_, sorted_, degree, data_parallel, in_flight, choice_, inside_);
   const ChosenModes& chosen = at->second;
-  if (!chosen.fits) return {.time = infinite, .hopeless = true, .memory = true};
+  if (!chosen.fits) return {.time = no_time, .hopeless = true, .memory = true};
   return {.time = fast + chosen.extra, .hopeless = fast + chosen.least * (1.0 - 1e-9) >= limit};
 }
 

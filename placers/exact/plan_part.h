@@ -1,5 +1,6 @@
 /// The policy of plans for the cost of a stage: tensor x data parallel, in modes.
 #pragma once
+#include <limits>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -7,6 +8,8 @@
 #include "placers/exact/mode_choice.h"
 
 namespace baechi::exact {
+
+inline constexpr double no_time = std::numeric_limits<double>::infinity();
 
 /// A stage that a StageWalk changes node by node: the sums of its nodes' fastest modes for each
 /// degree, and, only where they do not fit in memory, the choice of modes.

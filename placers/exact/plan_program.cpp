@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "placers/exact/mode_choice.h"
 #include "placers/exact/plan_part.h"
@@ -11,8 +10,6 @@
 
 namespace baechi::exact {
 namespace {
-
-constexpr double infinite = std::numeric_limits<double>::infinity();
 
 class PlanProgram {
  public:
@@ -24,7 +21,7 @@ class PlanProgram {
         most_replicas_(std::min(input.devices, input.micro_batches)),
         part_(input, choice),
         walk_(ideals, input.nodes.size(), part_) {
-    IdVector<BlockId, double> least(input.nodes.size(), infinite);
+    IdVector<BlockId, double> least(input.nodes.size(), no_time);
     for (const BlockId b : input.nodes.ids()) {
       for (std::size_t t = 0; t < input.degrees.size(); ++t)
         for (const PlanMode& mode : input.nodes[b].modes[t])
@@ -40,7 +37,7 @@ class PlanProgram {
 
   /// A plan whose stages all take less than `limit`; nothing if there is none.
   std::optional<Plan> below(double limit) {
-    if (!(work_[ideals_.all()] < infinite)) return std::nullopt;
+    if (!(work_[ideals_.all()] < no_time)) return std::nullopt;
     limit_ = limit;
     part_.set_limit(limit * static_cast<double>(input_.devices));
     front_.assign(ideals_.size(), {});
