@@ -5,6 +5,7 @@
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/run/build.h"
+#include "sim/collectives/collective_models.h"
 #include "sim/error.h"
 #include "sim/problem/engine_names.h"
 
