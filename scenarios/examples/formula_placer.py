@@ -221,14 +221,18 @@ def better_of_both(data, found, baechi):
 
 
 def place(formulas, baechi=""):
-    """Reads a problem and prints a placement: the first plan that fits. With `baechi`, a path: or m_etf's, if that is
-    better; plans count memory roughly, and where none fits, m_etf's does."""
+    """Reads a problem and prints a placement: the shorter of the first plans that fit by `formulas` and by BASE. With
+    `baechi`, a path: or m_etf's, if that is better; plans count memory roughly, and where none fits, m_etf's does."""
     data = json.load(sys.stdin)
-    p, found = Problem(data), None
-    for share, spare in [(1.0, 1), (1.0, 2), (0.9, 2), (0.8, 2), (0.7, 2)]:
-        schedule = Schedule(p, formulas, share, spare)
-        if schedule.run() is not None:
-            found = {name: schedule.at[v] for v, name in enumerate(p.names)}
+    p, found, shortest = Problem(data), None, None
+    for formula in [formulas, BASE]:
+        for share, spare in [(1.0, 1), (1.0, 2), (0.9, 2), (0.8, 2), (0.7, 2)]:
+            schedule = Schedule(p, formula, share, spare)
+            planned = schedule.run()
+            if planned is None:
+                continue
+            if shortest is None or planned < shortest:
+                shortest, found = planned, {name: schedule.at[v] for v, name in enumerate(p.names)}
             break
     if baechi:
         better_of_both(data, found, baechi)
