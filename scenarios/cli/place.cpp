@@ -14,6 +14,7 @@
 #include "scenarios/cli/export.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/cli/place_plan.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
@@ -155,6 +156,21 @@ std::string answer_table(const Answer& answer, const std::optional<Simulated>& s
   return text + step_table(simulated->result, bounds, step, simulated->step.placement());
 }
 
+int place_as_plan(const PlaceArguments& arguments, Choice choice, const PlacerEntry& entry) {
+  if (!arguments.transforms.empty())
+    throw InputError("--transform: planners see Piper's input as it is");
+  if (!arguments.trace.importer.empty())
+    throw InputError("--importer: planners read Piper's input themselves");
+  if (!arguments.exported.empty() && arguments.exported != to_text(ExportFormat::json))
+    throw InputError("--export: a plan is written as JSON only");
+  return place_plan({.file = arguments.trace.path,
+                     .placer = std::move(choice),
+                     .placer_text = arguments.placer,
+                     .output = arguments.output,
+                     .format = arguments.format},
+                    entry, arguments.cluster);
+}
+
 /// Writes the answer to the file of -o, as --export says.
 void write_answer(const PlaceArguments& arguments, const Answer& answer, const Placer& placer,
                   const Experiment& experiment, const std::string& graph_name) {
@@ -173,6 +189,9 @@ int place(const PlaceArguments& arguments) {
   if (!arguments.exported.empty() && arguments.output.empty())
     throw InputError("--export writes a file: name it with -o FILE");
   Choice choice = parse_choice(arguments.placer, "--placer");
+  if (const PlacerEntry& entry = placer_entry(choice.name, choice.where);
+      entry.make_planner != nullptr)
+    return place_as_plan(arguments, std::move(choice), entry);
   const std::unique_ptr<Placer> placer =
       make_placer(choice.name, std::move(choice.options), choice.where);
   std::optional<std::vector<TransformChoice>> transforms;
@@ -248,7 +267,9 @@ void add_place(CLI::App& app, Verb& chosen) {
       "\\\n"
       "      -o device_map.json\n"
       "  baechi place graph.json --placer m_sct --transform baechi --devices 4 --kind v100\n"
-      "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml");
+      "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml\n"
+      "  baechi place bert32a100.json --placer piper:micro_batches=1920 --devices 64 \\\n"
+      "      --memory '8 GiB' --bandwidth '26843545600 B/s'");
   verb->callback([&chosen, arguments] { chosen = [arguments] { return place(*arguments); }; });
 }
 
