@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 
 namespace baechi::exact {
 namespace {
@@ -40,30 +39,32 @@ ByShare<T> fill(const LatencyTable& table, std::int64_t threads, std::int64_t ba
   return opt;
 }
 
-/// The instances of a best configuration, whose slowest takes `latency`.
-ServingPlan fewest(const LatencyTable& table, std::int64_t threads, std::int64_t batch,
-                   Duration latency) {
-  constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-  LatencyTable quick = table;
-  std::erase_if(quick, [&](const auto& entry) { return entry.second > latency; });
-  auto count = fill<std::int64_t>(quick, threads, batch, 0, never,
-                                  [](std::int64_t rest, Duration) { return rest + 1; });
-  ServingPlan plan{.latency = latency, .instances = {}};
+/// The instances of a best configuration: the slowest first, then those of the rest, which is best,
+/// too. `opt`: as fill() gives it.
+ServingPlan made_of(const LatencyTable& table, ByShare<Duration>& opt, std::int64_t threads,
+                    std::int64_t batch) {
+  ServingPlan plan{.latency = opt.at(threads, batch), .instances = {}};
   while (batch > 0) {
-    for (auto entry = quick.rbegin(); entry != quick.rend(); ++entry) {  // most threads first
+    std::optional<std::pair<std::int64_t, std::int64_t>> slowest;
+    Duration least = Duration::max();
+    for (auto entry = table.rbegin(); entry != table.rend(); ++entry) {  // most threads first
       const auto [t, b] = entry->first;
-      if (t > threads || b > batch) continue;
-      const std::int64_t rest = count.at(threads - t, batch - b);
-      if (rest == never || rest + 1 != count.at(threads, batch)) continue;
-      if (!plan.instances.empty() && plan.instances.back().threads == t &&
-          plan.instances.back().batch == b)
-        ++plan.instances.back().count;
-      else
-        plan.instances.push_back({1, t, b});
-      threads -= t;
-      batch -= b;
-      break;
+      if (entry->second != opt.at(threads, batch) || t > threads || b > batch) continue;
+      const Duration rest = opt.at(threads - t, batch - b);
+      if (rest >= least) continue;
+      least = rest;
+      slowest = entry->first;
     }
+    const auto [t, b] = *slowest;
+    const auto same = std::ranges::find_if(plan.instances, [&](const ServingPlan::Instances& i) {
+      return i.threads == t && i.batch == b;
+    });
+    if (same != plan.instances.end())
+      ++same->count;
+    else
+      plan.instances.push_back({1, t, b});
+    threads -= t;
+    batch -= b;
   }
   return plan;
 }
@@ -78,12 +79,11 @@ std::int64_t ServingPlan::count() const {
 
 std::optional<ServingPlan> best_serving(const LatencyTable& table, std::int64_t threads,
                                         std::int64_t batch, double interference) {
-  const auto least = fill<Duration>(table, threads, batch, Duration{}, Duration::max(),
-                                    [](Duration a, Duration b) { return std::max(a, b); })
-                         .at(threads, batch);
+  auto opt = fill<Duration>(table, threads, batch, Duration{}, Duration::max(),
+                            [](Duration a, Duration b) { return std::max(a, b); });
   std::optional<ServingPlan> best;
-  if (least != Duration::max()) {
-    best = fewest(table, threads, batch, least);
+  if (opt.at(threads, batch) != Duration::max()) {
+    best = made_of(table, opt, threads, batch);
     if (best->count() > 1)
       best->latency =
           Duration{std::llround(static_cast<double>(best->latency.count()) * interference)};

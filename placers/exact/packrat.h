@@ -20,14 +20,14 @@ struct ServingPlan {
     friend bool operator==(const Instances&, const Instances&) = default;
   };
   Duration latency{};                ///< of the slowest
-  std::vector<Instances> instances;  ///< by falling threads, then batch
+  std::vector<Instances> instances;  ///< the slowest first
   std::int64_t count() const;
 };
 
 /// The configuration of least latency whose threads are at most `threads` and whose batches add up
-/// to `batch`. Instances that are not alone take `interference` times as long. Ties: the fewest
-/// instances, then the one with most threads, then with the largest batch, and so on. Nothing if
-/// the table has none.
+/// to `batch`. Instances that are not alone take `interference` times as long. Ties: the rest
+/// without the slowest instance is served soonest, too; then the slowest has most threads, then the
+/// largest batch. Nothing if the table has none.
 /// Source: Packrat (ICML 2025): opt[t, b] = min over (t', b') of max(opt[t - t', b - b'],
 /// L[t', b']); time is threads x batch x entries of the table.
 std::optional<ServingPlan> best_serving(const LatencyTable& table, std::int64_t threads,
