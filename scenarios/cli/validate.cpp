@@ -52,7 +52,7 @@ int write_plans(const PlanFlags& flags) {
   return 0;
 }
 
-void add_plan(CLI::App& app, Verb& chosen) {
+void add_replay_plans(CLI::App& app, Verb& chosen) {
   CLI::App* verb =
       app.add_subcommand("plan", "Write the placed step of each run of scenarios as a plan");
   const auto flags = std::make_shared<PlanFlags>();
@@ -224,7 +224,7 @@ void add_validation_report(CLI::App& app, Verb& chosen) {
 void add_validate(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("validate", "Check simulated steps against real devices");
   verb->require_subcommand(1);
-  add_plan(*verb, chosen);
+  add_replay_plans(*verb, chosen);
   add_replay(*verb, chosen);
   add_calibrate(*verb, chosen);
   add_validation_report(*verb, chosen);

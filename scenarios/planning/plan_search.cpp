@@ -119,8 +119,12 @@ std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
 
 PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const Cluster& cluster,
                          const DeviceModel& gpu, std::size_t most, std::atomic<std::size_t>& done) {
-  const std::vector<ParallelPlan> plans =
+  std::vector<ParallelPlan> plans =
       plans_of(space, static_cast<std::int64_t>(cluster.num_devices()), job.batch);
+  if (!plans.empty()) {
+    const std::int64_t layers = std::max<std::int64_t>(1, layers_of(rank_graph(job, plans[0])));
+    std::erase_if(plans, [&](const ParallelPlan& plan) { return plan.pipeline > layers; });
+  }
   if (plans.empty())
     throw InputError(fmt::format("no plan divides a batch of {} among all {} devices", job.batch,
                                  cluster.num_devices()));
