@@ -14,6 +14,8 @@ bool looks_like_dnn_partitioning(std::string_view);
 Trace read_dnn_partitioning(TextFile&, Options&);
 bool looks_like_graphml(std::string_view);
 Trace import_graphml(TextFile&, Options&);
+bool looks_like_kineto(std::string_view);
+Trace read_kineto(TextFile&, Options&);
 bool looks_like_pipedream(std::string_view);
 Trace read_pipedream(TextFile&, Options&);
 bool looks_like_piper(std::string_view);
@@ -39,6 +41,9 @@ std::span<const ImporterEntry> importers() {
       {"pytorch", "a recorded PyTorch step: its execution trace, with times from a Kineto trace",
        R"(JSON with "schema", "nodes" and "rf_id", by torch.profiler.ExecutionTraceObserver)",
        looks_like_pytorch, read_pytorch},
+      {"kineto", "a step as PyTorch's profiler timed it: host, streams and collectives in lanes",
+       R"(JSON with "traceEvents", by torch.profiler's export_chrome_trace)", looks_like_kineto,
+       read_kineto},
       {"graphml", "graphs as NetworkX writes them", "XML with <graphml>", looks_like_graphml,
        import_graphml},
   };
