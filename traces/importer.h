@@ -5,11 +5,10 @@
 #include <string_view>
 
 #include "sim/options.h"
+#include "traces/format/compressed_file.h"
 #include "traces/trace.h"
 
 namespace baechi {
-
-class TextFile;
 
 struct ImporterEntry {
   std::string_view name;     ///< as written in a scenario or after --importer
@@ -19,6 +18,7 @@ struct ImporterEntry {
   bool (*recognises)(std::string_view beginning);
   /// Throws InputError on what it cannot read, with path:line:column where the format has lines.
   Trace (*read)(TextFile& file, Options& options);
+  Content content = Content::text;  ///< what it reads; only files with Content::any may be binary
 };
 std::span<const ImporterEntry> importers();
 
@@ -30,7 +30,7 @@ std::span<const ImporterEntry> importers();
 /// - the importer has no such option.
 Trace read_trace(const std::string& path, std::string_view importer = {}, Options options = {});
 
-/// The same for a file that is already open, or a text in memory.
+/// The same for a file that is already open, or a text in memory; Content::any lets it be binary.
 Trace read_trace(TextFile& file, std::string_view importer = {}, Options options = {});
 
 }  // namespace baechi
