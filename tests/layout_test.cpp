@@ -37,7 +37,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"traces"},
       {"traces/format", "traces/generate"},
       {"traces/import"},
-      {"traces/import/chakra", "traces/import/kineto", "traces/import/onnx",
+      {"traces/import/chakra", "traces/import/hlo", "traces/import/kineto", "traces/import/onnx",
        "traces/import/tensorflow"},
       {"traces/import/pytorch", "traces/generate/layers", "traces/generate/tf1"},
       {"traces/generate/models"},

@@ -1,13 +1,13 @@
 #include "traces/format/wire_text.h"
 
 #include "sim/error.h"
-#include "sim/text.h"
+#include "sim/units.h"
 #include "traces/format/json_pieces.h"
 
 namespace baechi {
 namespace {
 
-constexpr int most_depth = 100;
+constexpr int most_nesting = 100;
 
 void add_varint(std::string& bytes, std::uint64_t n) {
   for (; n >= 128; n >>= 7U) bytes += static_cast<char>((n & 127U) | 128U);
@@ -30,7 +30,7 @@ class TextReader {
 
   /// The fields up to `end`, '\0' for the end of the text; `wanted` may be "": all are skipped.
   std::string fields(std::string_view wanted, char end) {
-    if (++depth_ > most_depth) broken("messages are nested more than 100 deep");
+    if (++depth_ > most_nesting) broken("messages are nested more than 100 deep");
     std::string bytes;
     for (;;) {
       skip_space();

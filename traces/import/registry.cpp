@@ -16,6 +16,8 @@ bool looks_like_dnn_partitioning(std::string_view);
 Trace read_dnn_partitioning(TextFile&, Options&);
 bool looks_like_graphml(std::string_view);
 Trace import_graphml(TextFile&, Options&);
+bool looks_like_hlo(std::string_view);
+Trace read_hlo(TextFile&, Options&);
 bool looks_like_kineto(std::string_view);
 Trace read_kineto(TextFile&, Options&);
 bool looks_like_onnx(std::string_view);
@@ -59,6 +61,9 @@ std::span<const ImporterEntry> importers() {
       {"tensorflow", "a graph of TensorFlow 1, with recorded costs",
        "GraphDef or SavedModel, in protocol buffers or as text (.pb, .pbtxt)",
        looks_like_tensorflow, read_tensorflow, Content::any},
+      {"hlo", "a program of XLA or JAX: shapes as stated, work by formula",
+       "optimised HLO text (HloModule ...), or StableHLO (module ... func.func)", looks_like_hlo,
+       read_hlo},
       {"graphml", "graphs as NetworkX writes them", "XML with <graphml>", looks_like_graphml,
        import_graphml},
   };

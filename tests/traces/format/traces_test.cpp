@@ -61,6 +61,7 @@ std::string message_of(const std::string& file) {
                : file.starts_with("onnx_")      ? "onnx"
                : file.starts_with("chakra_")    ? "chakra"
                : file.starts_with("tf_")        ? "tensorflow"
+               : file.starts_with("hlo_")       ? "hlo"
                                                 : "baechi";
   }
   return message<InputError>([&] {
@@ -234,6 +235,20 @@ TEST_SUITE("traces") {
     CHECK(trace_json(parse(trace_json(t))) == trace_json(t));
   }
 
+  TEST_CASE("modules are kept; an op without one is written as before") {
+    const Trace t = parse(R"({"format": "baechi-trace", "version": 1,
+      "ops": [{"name": "b", "module": "net.b"}, {"name": "a", "module": "net.a"}, {"name": "c"}],
+      "edges": []})");
+    const OpId a = *t.graph.find("a"), b = *t.graph.find("b"), c = *t.graph.find("c");
+    CHECK(t.graph.module(a) == "net.a");
+    CHECK(t.graph.module(b) == "net.b");
+    CHECK(t.graph.module(c).empty());
+    const std::string text = trace_json(t);
+    CHECK(text.find(R"("name": "c", "kind": "", "phase": "forward", "compute_us")") !=
+          std::string::npos);
+    CHECK(trace_json(parse(text)) == text);
+  }
+
   TEST_CASE("a trace that is written, read and written again has the same bytes") {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       CAPTURE(seed);
@@ -365,7 +380,7 @@ TEST_SUITE("traces") {
     CHECK_THROWS_WITH_AS(
         read_trace("/dev/null", "baechy"),
         "no importer 'baechy' (did you mean 'baechi'?) (importers: baechi, dnn_partitioning, "
-        "pipedream, piper, doppler, pytorch, kineto, onnx, chakra, tensorflow, graphml)",
+        "pipedream, piper, doppler, pytorch, kineto, onnx, chakra, tensorflow, hlo, graphml)",
         InputError);
     CHECK_THROWS_WITH_AS(
         read_trace("/dev/null", "dnn_partitioning", options("dnn_partitioning", {{"cost", "s"}})),
@@ -399,6 +414,7 @@ TEST_SUITE("traces") {
         {"onnx", "\x08\x07\x12\x07pytorch"},
         {"chakra", R"({"workload_graph": [{"Id": 1, )"},
         {"tensorflow", "node {\n  name: \"a\"\n  op: \"Const\"\n}"},
+        {"hlo", "HloModule jit_f, is_scheduled=true\n"},
         {"graphml", R"(<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org">)"}};
     std::set<std::string_view> names;
     for (const ImporterEntry& entry : importers()) {

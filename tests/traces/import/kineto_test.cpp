@@ -32,8 +32,8 @@ TEST_SUITE("kineto") {
     CHECK(trace.format == "kineto");
     const OpGraph& g = trace.graph;
     REQUIRE(g.num_ops() == 9);
-    CHECK(g.name(OpId{0}) == "Net_0/Linear_0/linear/launch.0");
-    CHECK(g.name(OpId{1}) == "Net_0/Linear_0/linear/gemm.1");
+    CHECK(g.name(OpId{0}) == "Net_0.Linear_0/linear/launch.0");
+    CHECK(g.name(OpId{1}) == "Net_0.Linear_0/linear/gemm.1");
     CHECK(compute(g, 0) == 20us);
     CHECK(compute(g, 1) == 20us);
     CHECK(compute(g, 2) == 15us);

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "sim/text.h"
+#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/chakra/nodes.h"
 #include "traces/import/chakra/reduce.h"

@@ -38,7 +38,7 @@ std::string annotations(const Recording& recording, std::size_t i) {
   std::string path;
   for (std::optional<std::size_t> at = i; at; at = recording.calls[*at].parent)
     if (is_scope(recording.calls[*at]))
-      path = recording.calls[*at].name + (path.empty() ? "" : "/") + path;
+      path = recording.calls[*at].name + (path.empty() ? "" : ".") + path;
   return path;
 }
 
@@ -57,7 +57,7 @@ class Modules {
       open_.push_back(&modules_[next_]);
     std::erase_if(open_, [&](const Call* m) { return m->end() <= at; });
     std::string path;
-    for (const Call* m : open_) path += (path.empty() ? "" : "/") + m->name;
+    for (const Call* m : open_) path += (path.empty() ? "" : ".") + m->name;
     return path;
   }
 
@@ -75,8 +75,7 @@ void describe(const Recording& recording, std::vector<Piece>& pieces) {
     piece.phase = phase_of(recording, call);
     piece.module = modules.around(piece.start);
     const std::string scope = annotations(recording, call);
-    if (!scope.empty())
-      piece.module = piece.module.empty() ? scope : scope + "/" + piece.module;
+    if (!scope.empty()) piece.module = piece.module.empty() ? scope : scope + "." + piece.module;
   }
 }
 
@@ -150,9 +149,8 @@ bool awaits_event(const Call& call) {
 
 std::vector<Piece> host_pieces(const Recording& recording, const Window& window,
                                const Launched& launched, Level level) {
-  std::vector<Piece> pieces = recording.work.empty()
-                                  ? ops(recording, window)
-                                  : launches(recording, window, launched, level);
+  std::vector<Piece> pieces = recording.work.empty() ? ops(recording, window)
+                                                     : launches(recording, window, launched, level);
   std::ranges::stable_sort(pieces, {}, &Piece::start);
   describe(recording, pieces);
   return pieces;

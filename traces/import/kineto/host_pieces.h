@@ -14,9 +14,9 @@ namespace baechi::kineto {
 struct Piece {
   std::vector<std::size_t> calls;  ///< of Recording::calls
   std::size_t thread = 0;
-  Duration start{}, end{};      ///< of the calls, without the pause before them
-  std::size_t outermost = 0;    ///< the outermost call of one op around them, or the call itself
-  std::string op{}, module{};       ///< "conv2d"; "VGG_0/Sequential_0/Conv2d_0", "" if not recorded
+  Duration start{}, end{};     ///< of the calls, without the pause before them
+  std::size_t outermost = 0;   ///< the outermost call of one op around them, or the call itself
+  std::string op{}, module{};  ///< "conv2d"; "VGG_0.Sequential_0.Conv2d_0", "" if not recorded
   Phase phase = Phase::forward;
 };
 

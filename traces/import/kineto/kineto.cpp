@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "sim/enum_option.h"
-#include "sim/text.h"
+#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/kineto/step.h"
 #include "traces/import/rank_files.h"
@@ -57,7 +57,8 @@ void GraphMaker::add_ops(const Rank& rank) {
                                      .kind = op.kind,
                                      .compute = op.compute,
                                      .phase = op.phase,
-                                     .lane = op.lane});
+                                     .lane = op.lane,
+                                     .module = op.module});
     ids.push_back(id);
     if (op.bytes > Bytes{}) builder_.add_kernel(id, {.traffic = op.bytes});
     for (const std::size_t before : op.after) builder_.add_control(ids[before], id);
@@ -94,10 +95,9 @@ void GraphMaker::add_collectives(std::vector<std::string>& notes) {
   for (const Joined& joined : collectives_) {
     whole += joined.members.size() == joined.meeting.ranks ? 1U : 0U;
     bytes += joined.meeting.bytes;
-    builder_.add_collective({.kind = joined.meeting.kind,
-                             .bytes = joined.meeting.bytes,
-                             .ranks = joined.meeting.ranks},
-                            joined.members);
+    builder_.add_collective(
+        {.kind = joined.meeting.kind, .bytes = joined.meeting.bytes, .ranks = joined.meeting.ranks},
+        joined.members);
   }
   if (collectives_.empty()) return;
   notes.push_back(fmt::format(
@@ -126,9 +126,8 @@ Window chosen(const Recording& recording, const std::string& path, std::int64_t 
         "{}: no call and no kernel is in it: record with torch.profiler.profile", path));
   const std::vector<Window> steps = steps_of(recording);
   if (wanted > static_cast<std::int64_t>(steps.size()))
-    throw InputError(
-        fmt::format("{}: step {}: the recording has {} ({} to {})", path, wanted, steps.size(),
-                    steps.front().name, steps.back().name));
+    throw InputError(fmt::format("{}: step {}: the recording has {} ({} to {})", path, wanted,
+                                 steps.size(), steps.front().name, steps.back().name));
   if (!same.empty() && steps.front().name.starts_with("ProfilerStep#")) {
     const auto found = std::ranges::find(steps, same, &Window::name);
     if (found != steps.end()) return *found;
@@ -141,22 +140,25 @@ Window chosen(const Recording& recording, const std::string& path, std::int64_t 
 void note_step(const Rank& rank, const Window& window, const Recording& recording,
                std::vector<std::string>& notes) {
   const Step& step = rank.step;
-  const std::string who = rank.label.empty() ? "" : rank.label.substr(0, rank.label.size() - 1) + ": ";
+  const std::string who =
+      rank.label.empty() ? "" : rank.label.substr(0, rank.label.size() - 1) + ": ";
   notes.push_back(fmt::format("{}{}: {} as recorded", who, window.name, to_text(step.recorded)));
   if (recording.work.empty()) {
-    notes.push_back(fmt::format("{}no kernels: times are those of calls on a CPU; was the profile "
-                                "taken with ProfilerActivity.CUDA?",
-                                who));
+    notes.push_back(
+        fmt::format("{}no kernels: times are those of calls on a CPU; was the profile "
+                    "taken with ProfilerActivity.CUDA?",
+                    who));
     return;
   }
-  notes.push_back(fmt::format(
-      "{}{}{} of {} kernels, copies and fills joined to their launches by correlation, {} of {}; {} "
-      "of gaps between queued ones are in their times",
-      10 * step.joined < 9 * step.work ? "warning: " : "", who, step.joined, step.work,
-      to_text(step.joined_time), to_text(step.work_time), to_text(step.gaps)));
+  notes.push_back(
+      fmt::format("{}{}{} of {} kernels, copies and fills joined to their launches by correlation, "
+                  "{} of {}; {} "
+                  "of gaps between queued ones are in their times",
+                  10 * step.joined < 9 * step.work ? "warning: " : "", who, step.joined, step.work,
+                  to_text(step.joined_time), to_text(step.work_time), to_text(step.gaps)));
   if (step.hand_overs > 0)
-    notes.push_back(fmt::format("{}{} times a thread goes on where another one stopped", who,
-                                step.hand_overs));
+    notes.push_back(
+        fmt::format("{}{} times a thread goes on where another one stopped", who, step.hand_overs));
   if (step.unsized > 0)
     notes.push_back(fmt::format(
         "warning: {}{} collectives have no size in the recording (args 'In msg nelems', 'dtype', "

@@ -51,7 +51,7 @@ Lanes::Lanes(const Recording& recording, const Window& window) {
   std::size_t further = 0;
   for (const auto& [key, u] : use) {
     const auto [device, stream] = key;
-    std::string name = 2 * u.nccl > u.work ? "comm"
+    std::string name = 2 * u.nccl > u.work                  ? "comm"
                        : busiest.at(device).first == stream ? "compute"
                        : 2 * u.copies > u.work              ? "copy"
                                                             : fmt::format("stream {}", stream);

@@ -42,7 +42,7 @@ std::optional<std::int64_t> count(Json value) {
 
 std::optional<std::int64_t> bytes_of_type(std::string_view type) {
   constexpr std::pair<std::string_view, std::int64_t> sizes[] = {
-      {"Byte", 1}, {"Char", 1}, {"Bool", 1},  {"Short", 2},    {"Half", 2}, {"BFloat16", 2},
+      {"Byte", 1}, {"Char", 1}, {"Bool", 1},  {"Short", 2},        {"Half", 2},  {"BFloat16", 2},
       {"Int", 4},  {"Long", 8}, {"Float", 4}, {"ComplexFloat", 8}, {"Double", 8}};
   for (const auto& [name, bytes] : sizes)
     if (type == name) return bytes;
@@ -171,11 +171,9 @@ void RecordingReader::add(const Event& event, std::size_t offset) {
   const CallKind call = call_kind(event.category, event.name);
   if (!work && call == CallKind::other) return;
   if (!event.start || !event.duration)
-    return file_.mistake(offset,
-                         fmt::format("an event needs '{}'", event.start ? "dur" : "ts"));
+    return file_.mistake(offset, fmt::format("an event needs '{}'", event.start ? "dur" : "ts"));
   const Arguments& args = event.args;
-  const auto communication =
-      args.communicates ? std::optional(args.communication) : std::nullopt;
+  const auto communication = args.communicates ? std::optional(args.communication) : std::nullopt;
   if (work) {
     recording_.work.push_back({.name = std::string(event.name),
                                .kind = *work,
@@ -189,8 +187,7 @@ void RecordingReader::add(const Event& event, std::size_t offset) {
     return;
   }
   const bool module = call == CallKind::module;
-  const std::string_view name =
-      module ? event.name.substr(module_prefix.size()) : event.name;
+  const std::string_view name = module ? event.name.substr(module_prefix.size()) : event.name;
   (module ? recording_.modules : recording_.calls)
       .push_back({.name = std::string(name),
                   .kind = call,
@@ -292,14 +289,16 @@ bool is_nccl(const DeviceWork& work) {
 
 std::optional<CollectiveKind> collective_kind(const DeviceWork& work) {
   if (!is_nccl(work)) return std::nullopt;
-  const std::string name =
-      letters(work.communication && !work.communication->name.empty()
-                  ? std::string_view(work.communication->name)
-                  : std::string_view(work.name));
+  const std::string name = letters(work.communication && !work.communication->name.empty()
+                                       ? std::string_view(work.communication->name)
+                                       : std::string_view(work.name));
   using enum CollectiveKind;
   constexpr std::pair<std::string_view, CollectiveKind> kinds[] = {
-      {"allreduce", all_reduce}, {"reducescatter", reduce_scatter}, {"allgather", all_gather},
-      {"broadcast", broadcast},  {"alltoall", all_to_all}};
+      {"allreduce", all_reduce},
+      {"reducescatter", reduce_scatter},
+      {"allgather", all_gather},
+      {"broadcast", broadcast},
+      {"alltoall", all_to_all}};
   for (const auto& [word, kind] : kinds)
     if (name.find(word) != std::string::npos) return kind;
   return std::nullopt;

@@ -58,7 +58,7 @@ struct DeviceWork {
 };
 
 struct Recording {
-  std::vector<Call> calls;  ///< by thread, then start, a parent before its children; no modules
+  std::vector<Call> calls;    ///< by thread, then start, a parent before its children; no modules
   std::vector<Call> modules;  ///< by start
   std::vector<DeviceWork> work;
   std::size_t num_threads = 0;

@@ -43,8 +43,8 @@ class StepMaker {
 
  private:
   struct Thread {
-    Duration start{}, end{};     // of its last piece
-    std::size_t last = none;     // its last op
+    Duration start{}, end{};                       // of its last piece
+    std::size_t last = none;                       // its last op
     std::size_t launched = none, recorded = none;  // its last work; before its last EventRecord
     std::vector<std::size_t> awaited{};            // what its next work waits for
   };
@@ -123,7 +123,8 @@ void StepMaker::find_unlaunched() {
     if (window_.holds(work.start) && (!work.correlation || !known.contains(*work.correlation)))
       unlaunched_.push_back(i);
   }
-  std::ranges::stable_sort(unlaunched_, {}, [&](std::size_t i) { return recording_.work[i].start; });
+  std::ranges::stable_sort(unlaunched_, {},
+                           [&](std::size_t i) { return recording_.work[i].start; });
 }
 
 /// The last op of another thread that did a whole piece since `thread` stopped, or none.
@@ -184,8 +185,7 @@ std::optional<Meeting> StepMaker::meeting(const DeviceWork& work, const Call* ca
   const auto kind = collective_kind(work);
   if (!kind || !options_.collectives) return std::nullopt;
   std::optional<Communication> args = work.communication;
-  for (; !args && call != nullptr;
-       call = call->parent ? &recording_.calls[*call->parent] : nullptr)
+  for (; !args && call != nullptr; call = call->parent ? &recording_.calls[*call->parent] : nullptr)
     args = call->communication;
   const bool gathers = *kind == CollectiveKind::all_gather;
   const auto elements = !args ? std::nullopt : gathers ? args->out_elements : args->in_elements;
@@ -233,19 +233,19 @@ void StepMaker::launch(const DeviceWork& work, const Call* call, const Piece* pi
     end_[stream.last] = work.end();
   } else {
     const bool by_op = options_.level == Level::op && work.kind != WorkKind::copy && !met;
-    stream.last = add({.name = joined({piece == nullptr ? "" : piece->module,
-                                       piece == nullptr ? "" : piece->op,
-                                       by_op && piece != nullptr ? "" : kernel_name(work.name)}),
-                       .kind = kind,
-                       .lane = lanes_.of_stream(work.device, work.stream),
-                       .module = piece == nullptr ? "" : piece->module,
-                       .compute = met ? Duration{} : work.duration + gap,
-                       .bytes = work.kind == WorkKind::copy ? work.bytes : Bytes{},
-                       .phase = piece == nullptr ? Phase::forward : piece->phase,
-                       .device = work.device,
-                       .after = std::move(after),
-                       .meeting = met},
-                      work.end());
+    stream.last = add(
+        {.name = joined({piece == nullptr ? "" : piece->module, piece == nullptr ? "" : piece->op,
+                         by_op && piece != nullptr ? "" : kernel_name(work.name)}),
+         .kind = kind,
+         .lane = lanes_.of_stream(work.device, work.stream),
+         .module = piece == nullptr ? "" : piece->module,
+         .compute = met ? Duration{} : work.duration + gap,
+         .bytes = work.kind == WorkKind::copy ? work.bytes : Bytes{},
+         .phase = piece == nullptr ? Phase::forward : piece->phase,
+         .device = work.device,
+         .after = std::move(after),
+         .meeting = met},
+        work.end());
   }
   stream.piece = met || work.kind == WorkKind::copy || piece == nullptr ? none : piece_;
   stream.end = std::max(stream.end, work.end());

@@ -51,7 +51,7 @@ struct StepOp {
 
 struct Step {
   std::vector<StepOp> ops;
-  Duration recorded{};  ///< from the step's start to its last call's or kernel's end
+  Duration recorded{};               ///< from the step's start to its last call's or kernel's end
   std::size_t work = 0, joined = 0;  ///< kernels, copies and fills; those with a known launch
   Duration work_time{}, joined_time{}, gaps{};
   std::size_t hand_overs = 0;  ///< times that a thread goes on where another one stopped

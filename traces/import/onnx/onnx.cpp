@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/text.h"
+#include "sim/units.h"
 #include "traces/import/onnx/model.h"
 #include "traces/import/onnx/shapes.h"
 #include "traces/import/onnx/work.h"
@@ -45,6 +45,16 @@ bool is_weight_place(const Node& node, std::size_t i) {
   if (op == "BatchNormalization") return i > 0;
   if (op == "LSTM" || op == "GRU" || op == "RNN") return i == 1 || i == 2 || i == 3;
   return false;
+}
+
+/// The module that exporters name a node after: "layer1.conv1" of "/layer1/conv1/Conv".
+std::string module_of(std::string_view name) {
+  const std::size_t last = name.rfind('/');
+  if (last == std::string_view::npos) return "";
+  std::string module(name.substr(0, last));
+  if (module.starts_with('/')) module.erase(0, 1);
+  std::ranges::replace(module, '/', '.');
+  return module;
 }
 
 class GraphMaker {
@@ -190,7 +200,9 @@ void GraphMaker::add_node(const Node& node, std::size_t number) {
   for (const std::string& input : node.inputs)
     if (weights_.contains(input) && placed_.insert(input).second) persistent += bytes_of(input);
   weight_bytes_ += persistent;
-  const OpId op = builder_.add_op({.name = name, .kind = node.op_type, .persistent = persistent});
+  const std::string module = module_of(node.name);
+  const OpId op = builder_.add_op(
+      {.name = name, .kind = node.op_type, .persistent = persistent, .module = module});
   for (const auto& [key, attribute] : node.attributes) subgraphs_ += attribute.has_graph ? 1U : 0U;
   if (const auto work = work_of(node, in, out)) {
     builder_.add_kernel(op, *work);

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "sim/error.h"
-#include "sim/text.h"
+#include "sim/units.h"
 #include "traces/format/wire.h"
 #include "traces/format/wire_text.h"
 

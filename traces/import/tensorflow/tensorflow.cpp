@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "sim/enum_option.h"
-#include "sim/text.h"
+#include "sim/units.h"
 #include "traces/import/tensorflow/protos.h"
 #include "traces/importer.h"
 
