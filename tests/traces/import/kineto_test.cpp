@@ -79,7 +79,7 @@ TEST_SUITE("kineto") {
     REQUIRE(g.collectives().size() == 1);
     CHECK(g.collectives()[CollectiveId{0}].members == 2);
     CHECK_THROWS_WITH_AS(imported(seed("kineto/rank1.json"), "kineto", {{"ranks", "gpu*.json"}}),
-                         "kineto: ranks: 'gpu*.json' does not describe rank1.json itself",
+                         "kineto.ranks: 'gpu*.json' does not describe rank1.json itself",
                          InputError);
   }
 

@@ -23,7 +23,7 @@ Bytes output(const OpGraph& g, std::string_view op) {
 TEST_SUITE("onnx") {
   // x [batch, 3, 16, 16] - conv 8 x 3 x 3 x 3 - relu - pool - reshape to [batch, -1] - fc 10 x 8
   TEST_CASE("shapes are inferred, through computed shapes, and work follows from them") {
-    const Trace trace = imported(seed("onnx/small.onnx"), "", {{}});
+    const Trace trace = imported(seed("onnx/small.onnx"), "");
     CHECK(trace.format == "onnx");
     const OpGraph& g = trace.graph;
     CHECK(g.num_ops() == 11);  // ten nodes and the input

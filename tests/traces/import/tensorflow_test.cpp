@@ -61,10 +61,10 @@ TEST_SUITE("tensorflow") {
     if (!data) return;
     const std::string folder = (*data / "traces/public/tensorflow").string();
     const Trace bytes =
-        imported(folder + "/graph.pbtxt", "", {}).graph.num_ops() == 32
+        imported(folder + "/graph.pbtxt", "", {}).graph.num_ops() == 31
             ? imported(folder + "/graph.pbtxt", "tensorflow", {{"costs", folder + "/run_meta"}})
             : Trace{};
-    REQUIRE(bytes.graph.num_ops() == 32);
+    REQUIRE(bytes.graph.num_ops() == 31);
     const OpGraph text =
         imported(folder + "/graph.pbtxt", "tensorflow", {{"costs", folder + "/run_meta.pbtxt"}})
             .graph;

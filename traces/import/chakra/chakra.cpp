@@ -93,9 +93,10 @@ class GraphMaker {
   std::vector<Rank>& ranks_;
   std::uint32_t world_;
   std::vector<Meeting> meetings_;
+  std::vector<Meeting> messages_;                      // sender and receiver
   std::set<std::pair<std::size_t, std::size_t>> met_;  // rank and node
   OpGraphBuilder builder_;
-  std::size_t waits_ = 0, left_out_ = 0, tensors_ = 0, untimed_ = 0, unmet_ = 0, selves_ = 0;
+  std::size_t waits_ = 0, left_out_ = 0, tensors_ = 0, untimed_ = 0, selves_ = 0, backward_ = 0;
 };
 
 void GraphMaker::find_meetings() {
@@ -131,13 +132,11 @@ void GraphMaker::find_meetings() {
       }
     }
   }
-  for (auto& [key, meeting] : messages)
-    if (meeting.members.size() == 2 && meeting.members[0].first != meeting.members[1].first)
-      meetings_.push_back(std::move(meeting));
-    else
-      unmet_ += meeting.members.size();
-  for (const Meeting& meeting : meetings_)
-    met_.insert(meeting.members.begin(), meeting.members.end());
+  for (auto& [key, message] : messages)
+    if (message.members.size() == 2 && message.members[0].first != message.members[1].first)
+      messages_.push_back(std::move(message));
+  for (const auto* all : {&meetings_, &messages_})
+    for (const Meeting& meeting : *all) met_.insert(meeting.members.begin(), meeting.members.end());
 }
 
 std::string GraphMaker::lane(const Node& node, bool on_gpu) const {
@@ -204,6 +203,7 @@ void GraphMaker::add_waits(const Rank& rank) {
       }
   }
   waits_ += waits.size();
+  backward_ += leave_out_backward(waits, nodes.size());
   left_out_ += leave_out_implied(waits, nodes.size());
   // A writer's tensor is as large as what its reader takes most of.
   std::map<std::size_t, std::int64_t> largest;
@@ -237,13 +237,19 @@ void GraphMaker::note(Trace& trace) const {
   trace.notes.push_back(fmt::format(
       "{} waits, of which {} follow from others and are left out; {} tensors with a size", waits_,
       left_out_, tensors_));
+  if (backward_ > 0)
+    trace.notes.push_back(fmt::format(
+        "warning: the file's waits have a cycle: {} for nodes with a higher id are left "
+        "out",
+        backward_));
   if (selves_ > 0)
     trace.notes.push_back(fmt::format("{} nodes wait for themselves: they do not", selves_));
   if (comm == 0) return;
   trace.notes.push_back(fmt::format(
-      "{} collectives and messages of {} ranks, joined by group, kind and position; {} of {} nodes "
+      "{} collectives and {} messages of {} ranks, joined by group, kind and position; {} of {} "
+      "nodes "
       "that communicate keep their recorded times{}",
-      meetings_.size(), world_, comm - met_.size(), comm,
+      meetings_.size(), messages_.size(), world_, comm - met_.size(), comm,
       world_ < 2 ? ": give all ranks' files (option ranks) or their number (option world)"
                  : ", for want of a size or a partner"));
 }
@@ -254,9 +260,13 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
   for (const Meeting& meeting : meetings_) {
     std::vector<OpId> members;
     for (const auto& [rank, node] : meeting.members) members.push_back(ranks_[rank].ids[node]);
-    const bool message = meeting.kind == CollectiveKind::send_recv;
-    builder_.add_collective(
-        {.kind = meeting.kind, .bytes = meeting.bytes, .ranks = message ? 2U : world_}, members);
+    builder_.add_collective({.kind = meeting.kind, .bytes = meeting.bytes, .ranks = world_},
+                            members);
+  }
+  for (const Meeting& message : messages_) {
+    const auto [from, to] = std::pair(message.members[0], message.members[1]);
+    builder_.add_edge(builder_.add_tensor(ranks_[from.first].ids[from.second], message.bytes),
+                      ranks_[to.first].ids[to.second]);
   }
   note(trace);
   return build_graph(std::move(builder_), path);

@@ -43,7 +43,7 @@ struct Node {
 };
 
 struct Nodes {
-  std::vector<Node> nodes;
+  std::vector<Node> nodes;   ///< by id
   std::string schema;        ///< "1.0.1"; "" if not stated
   std::size_t metadata = 0;  ///< nodes of type METADATA, which are left out
 };

@@ -243,13 +243,23 @@ void read_device(Wire& wire, Costs& costs) {
   }
 }
 
+/// The text from its first field on; "" if it is not text. Lines that begin with # are comments.
+std::string_view text_of(std::string_view beginning) {
+  if (beginning.find('\0') != std::string_view::npos) return {};
+  for (;;) {
+    const std::size_t first = beginning.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos) return {};
+    beginning.remove_prefix(first);
+    if (!beginning.starts_with('#')) return beginning;
+    const std::size_t end = beginning.find('\n');
+    if (end == std::string_view::npos) return {};
+    beginning.remove_prefix(end);
+  }
+}
+
 bool is_text(std::string_view beginning) {
-  const std::size_t first = beginning.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || beginning.find('\0') != std::string_view::npos)
-    return false;
-  const std::string_view start = beginning.substr(first);
-  for (const std::string_view word : {"node", "versions", "library", "step_stats", "#"})
-    if (start.starts_with(word)) return true;
+  for (const std::string_view word : {"node", "versions", "library", "step_stats"})
+    if (text_of(beginning).starts_with(word)) return true;
   return false;
 }
 
@@ -299,8 +309,7 @@ Costs read_costs(TextFile& file) {
 bool looks_like_graph(std::string_view beginning) {
   if (beginning.starts_with("\x08\x01\x12")) return true;  // SavedModel
   if (is_text(beginning)) {
-    const std::size_t first = beginning.find_first_not_of(" \t\r\n");
-    const std::string_view start = beginning.substr(first);
+    const std::string_view start = text_of(beginning);
     return (start.starts_with("node {") || start.starts_with("node{")) &&
            start.find("name:") != std::string_view::npos;
   }
