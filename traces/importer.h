@@ -5,10 +5,12 @@
 #include <string_view>
 
 #include "sim/options.h"
-#include "traces/format/compressed_file.h"
+#include "traces/content.h"
 #include "traces/trace.h"
 
 namespace baechi {
+
+class TextFile;
 
 struct ImporterEntry {
   std::string_view name;     ///< as written in a scenario or after --importer

@@ -2,16 +2,14 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
-namespace baechi {
+#include "traces/content.h"
 
-/// What a file may hold: text alone, or also other bytes, such as protocol buffers.
-enum class Content : std::uint8_t { text, any };
+namespace baechi {
 
 /// A text file that is read once, front to back. It is decompressed if its first bytes say gzip or
 /// zstd, whatever its name. A byte order mark at its beginning is skipped.

@@ -2,6 +2,7 @@
 
 #include "sim/find_entry.h"
 #include "sim/host_memory.h"
+#include "traces/format/compressed_file.h"
 #include "traces/format/file_kind.h"
 #include "traces/format/trace_file.h"
 #include "traces/importer.h"

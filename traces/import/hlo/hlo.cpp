@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/units.h"
+#include "traces/format/compressed_file.h"
 #include "traces/import/hlo/module.h"
 #include "traces/importer.h"
 

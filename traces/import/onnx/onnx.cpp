@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/units.h"
+#include "traces/format/compressed_file.h"
 #include "traces/import/onnx/model.h"
 #include "traces/import/onnx/shapes.h"
 #include "traces/import/onnx/work.h"

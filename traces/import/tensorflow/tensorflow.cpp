@@ -8,6 +8,7 @@
 
 #include "sim/enum_option.h"
 #include "sim/units.h"
+#include "traces/format/compressed_file.h"
 #include "traces/import/tensorflow/protos.h"
 #include "traces/importer.h"
 
