@@ -86,13 +86,18 @@ ReplayPlan plan_of_row(const Sweep& sweep, const RunResult& row, const std::stri
   uncalibrated.calibration = {};
   const auto lengths = make_costs(uncalibrated, problem.graph, problem.cluster);
   return plan_of_step(problem, step.placement(), name,
-                      {.mode = choice.mode, .bodies = choice.bodies, .lengths = lengths.get()},
+                      {.mode = choice.mode,
+                       .bodies = choice.bodies,
+                       .lengths = lengths.get(),
+                       .calibration = choice.calibration ? &*choice.calibration : nullptr},
                       salt);
 }
 
 }  // namespace
 
 Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder) {
+  if (choice.bodies == Bodies::timed && !choice.calibration)
+    throw InputError("bodies 'timed' need a calibration that says how long sizes take");
   RunSettings settings;
   settings.threads = choice.threads;
   const Results results = run(sweep, all_runs(sweep), settings);
