@@ -19,10 +19,7 @@ LiveRun::LiveRun(Step& step)
     for (const int reader : readers) readers_of_[static_cast<std::size_t>(reader)].push_back(b);
     readers_left_.push_back(readers.size());
   }
-  for (const Task& task : plan_.tasks) {
-    step_.machine_.enter(step_.machine_.device(task.owner()));
-    ends_.push_back(event());
-  }
+  for (const Task& task : plan_.tasks) ends_.push_back(step_.machine_.event_for(task));
 }
 
 bool LiveRun::is_ready(int task) const {
