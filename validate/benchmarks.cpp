@@ -181,11 +181,11 @@ class Benchmarks {
     }
   }
 
-  /// Behind a spin, so that what runs is awake, and twice.
   void op(Body body) {
     Bench bench(devices_, mode_, Way::link);
-    bench.spin(0);
-    const int ids[]{bench.op(0, body), bench.op(0, body)};
+    std::vector<int> ids;
+    if (scale_.warm) bench.spin(0);
+    for (int i = 0; i < (scale_.warm ? 2 : 1); ++i) ids.push_back(bench.op(0, body));
     const auto outcome = bench.run(executor_);
     if (!outcome) return;
     for (const int id : ids)

@@ -36,7 +36,7 @@ std::optional<int> LiveRun::start(int task) {
     memory_[b] = pools_[static_cast<std::size_t>(buffer.device)]->allocate(buffer.bytes);
     if (memory_[b] == nullptr) return buffer.device;
   }
-  step_.machine_.enter(step_.machine_.device(plan_.tasks[t].device));
+  step_.machine_.enter(step_.machine_.device(plan_.tasks[t].owner()));
   step_.launch(t);
   REPLAY_CUDA(cudaEventRecord(ends_[t].get(), step_.machine_.queue(plan_.tasks[t])));
   return std::nullopt;

@@ -158,7 +158,7 @@ void Step::find_waits() {
 }
 
 Stamp* Step::stamp(std::size_t task) {
-  const auto gpu = static_cast<std::size_t>(machine_.device(plan_.tasks[task].device).gpu);
+  const auto gpu = static_cast<std::size_t>(machine_.device(plan_.tasks[task].owner()).gpu);
   return reinterpret_cast<Stamp*>(gpu_stamps_[gpu].get()) + task;
 }
 

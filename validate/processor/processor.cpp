@@ -156,6 +156,7 @@ BenchmarkScale Processor::scale() const {
   BenchmarkScale scale{.modes = {SubmitMode::graph},
                        .gemm = {16, 32, 48, 64, 80, 96, 128, 160, 192},
                        .ew = {},
+                       .warm = true,
                        .gemm_beside = 96,
                        .ew_beside = 1 << 20,
                        .largest_copy = 8 << 20,
