@@ -27,6 +27,8 @@ std::unique_ptr<Placer> make_local_search(Options&);
 std::unique_ptr<Placer> make_scotch(Options&);
 std::unique_ptr<Placer> make_metis(Options&);
 std::unique_ptr<Placer> make_search(Options&);
+std::unique_ptr<Placer> make_auto(Options&);
+std::unique_ptr<Placer> make_coarsen(Options&);
 std::unique_ptr<Placer> make_exec(Options&);
 
 std::span<const PlacerEntry> placers() {
@@ -88,6 +90,17 @@ std::span<const PlacerEntry> placers() {
        .make = make_heft,
        .memory = floor,
        .quick_ops = any},
+      {.name = "coarsen",
+       .summary = "ops joined along heavy tensors, then earliest finish: for large graphs",
+       .source = "Celeritas, Mercury; our own clustering",
+       .make = make_coarsen,
+       .memory = planned,
+       .one_lane = true},
+      {.name = "auto",
+       .summary = "all quick placers, the best of their simulated steps",
+       .source = "our own",
+       .make = make_auto,
+       .memory = planned},
       {.name = "exact_dp",
        .summary = "the pipeline of least max_load",
        .source = "Tarnawski et al., NeurIPS 2020, throughput",

@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 struct PlaceArguments {
   TraceArgument trace;
   ClusterFlags cluster;
-  std::string placer, output, format;
+  std::string placer = "auto", output, format;
   std::vector<std::string> transforms;
   std::uint64_t seed = 0;
 };
@@ -198,8 +198,8 @@ void add_place(CLI::App& app, Verb& chosen) {
   add_trace_argument(*verb, arguments->trace);
   verb->add_option(
           "--placer", arguments->placer,
-          "Placer ('baechi list placers'); exec:PROGRAM runs a program of yours as the placer")
-      ->required()
+          "Placer ('baechi list placers') [auto]; exec:PROGRAM runs a program of yours as the "
+          "placer")
       ->type_name("NAME[:k=v,...]");
   verb->add_option("--transform", arguments->transforms,
                    "Transform the graph first ('baechi list transforms'); replaces the scenario's "
@@ -217,6 +217,7 @@ void add_place(CLI::App& app, Verb& chosen) {
   verb->footer(
       "If the placer finds nothing that fits, that is a result: status infeasible, exit code 0.\n"
       "Examples:\n"
+      "  baechi place graph.json --devices 4 --memory '8 GiB'    the best of the quick placers\n"
       "  baechi place graph.json --placer m_etf --devices 4 --memory '8 GiB' -o placement.json\n"
       "  baechi place graph.json --placer search:seconds=10,objective=max_load --devices 4 \\\n"
       "      --memory '8 GiB'    Ctrl-C takes the best so far\n"

@@ -91,6 +91,7 @@ std::uint64_t fingerprint(const OpGraph& graph) {
     const Op& op = graph.op(v);
     hash.add(graph.name(v));
     hash.add(graph.kind(v));
+    if (graph.has_modules()) hash.add(graph.module(v));
     for (const std::int64_t n : {op.compute.count(), op.persistent.count, op.temporary.count})
       hash.add(n);
     for (const auto n :

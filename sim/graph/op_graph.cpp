@@ -174,6 +174,7 @@ OpId OpGraphBuilder::add_op(const OpSpec& op) {
                                  .kind = intern(op.kind, kinds_, kind_ids_),
                                  .phase = op.phase,
                                  .lane = intern_lane(op.lane)});
+  if (!op.module.empty()) set_module(v, op.module);
   if (2 * ops_.size() > name_slots_.size()) {  // at most half full
     const std::size_t size = std::bit_ceil(std::max<std::size_t>(16, 2 * ops_.size()));
     name_slots_ = {};
@@ -260,6 +261,12 @@ void OpGraphBuilder::set_compute(OpId op, std::string_view kind, std::optional<D
 
 void OpGraphBuilder::add_kernel(OpId op, OpWork work) {
   if (!work.none()) kernels_.emplace_back(op, work);
+}
+
+void OpGraphBuilder::set_module(OpId v, std::string_view module) {
+  if (modules_.empty()) intern("", modules_, module_ids_);
+  module_.resize(index(v) + 1, 0);
+  module_[index(v)] = intern(module, modules_, module_ids_);
 }
 
 LaneId OpGraphBuilder::intern_lane(std::string_view name) {
@@ -457,6 +464,11 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
     g.name_begin_.push_back(g.name_text_.size());
   }
   g.kinds_ = std::move(kinds_);
+  if (!module_.empty()) {
+    module_.resize(n, 0);
+    for (const OpId old : old_id) g.module_.push_back(module_[index(old)]);
+    g.modules_ = std::move(modules_);
+  }
   g.lanes_ = std::move(lanes_);
   for (auto& [collective, members] : meetings_) {
     collective.first = new_id[members.front()];

@@ -130,6 +130,12 @@ class OpGraph {
   }
   std::string_view kind(OpId v) const { return kinds_[ops_[v].kind]; }
   const std::vector<std::string>& kinds() const { return kinds_; }
+  /// The part of the model that `v` belongs to, outermost module first, as PyTorch names modules:
+  /// "layer1.0.conv1"; "" if the trace does not say.
+  std::string_view module(OpId v) const {
+    return module_.empty() ? std::string_view() : modules_[module_[index(v)]];
+  }
+  bool has_modules() const { return !module_.empty(); }
   /// The id of the op with the name `wanted`. Takes time linear in num_ops(): not for loops.
   std::optional<OpId> find(std::string_view wanted) const;
 
@@ -207,6 +213,8 @@ class OpGraph {
   std::string name_text_;
   std::vector<std::size_t> name_begin_{0};  // [num_ops + 1], into name_text_
   std::vector<std::string> kinds_;
+  std::vector<std::string> modules_;             // the first is ""
+  std::vector<std::uint32_t> module_;            // empty, or [num_ops], into modules_
   std::vector<std::string> group_names_;         // [num_groups], of group 1, 2, ...
   std::vector<OpId> members_;                    // sorted by (group, id)
   std::vector<std::uint32_t> members_begin_{0};  // [num_groups + 1], into members_
@@ -229,6 +237,7 @@ struct OpSpec {
   Bytes temporary{};
   Phase phase = Phase::forward;
   std::string_view lane = "compute";
+  std::string_view module{};  ///< OpGraph::module() explains it
 };
 
 /// Builds an OpGraph; every importer, generator and transform uses it. The ids that the builder
@@ -277,6 +286,7 @@ class OpGraphBuilder {
   void check_sums() const;
   void check_collectives() const;
   LaneId intern_lane(std::string_view name);
+  void set_module(OpId v, std::string_view module);
   /// Per op the first member of its collective, or the op itself; empty without collectives.
   IdVector<OpId, OpId> first_members() const;
   IdVector<OpId, OpId> topological_ids() const;
@@ -308,13 +318,16 @@ class OpGraphBuilder {
   std::vector<TensorId> control_of_;  // [num_ops or fewer], the op's control tensor or ~0
   std::vector<Edge> edges_;
   std::vector<std::string> kinds_;
+  std::vector<std::string> modules_;   // the first is ""; empty if no op has a module
+  std::vector<std::uint32_t> module_;  // [num_ops or fewer], into modules_
   std::vector<std::string> labels_;
   std::vector<Label> label_uses_;
   std::vector<std::string> device_kinds_;
   std::vector<KindTime> kind_times_;
   std::vector<std::string> lanes_{"compute"};
   std::vector<Meeting> meetings_;
-  std::unordered_map<std::string, std::uint32_t> kind_ids_, label_ids_;  // text -> position
+  std::unordered_map<std::string, std::uint32_t> kind_ids_, label_ids_,
+      module_ids_;  // text -> position
 };
 
 }  // namespace baechi

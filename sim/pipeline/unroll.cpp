@@ -148,7 +148,8 @@ class Unroller {
          .persistent = persistent,
          .temporary = op.temporary,
          .phase = op.phase,
-         .lane = graph_.lanes()[index(op.lane)]});
+         .lane = graph_.lanes()[index(op.lane)],
+         .module = graph_.module(v)});
     Copy& c = copies_[copies_.push_back({v, pass.micro_batch, d, passes_.size() - 1})];
     for (const TensorId t : graph_.outputs(v)) {
       if (graph_.instant(t)) continue;

@@ -20,7 +20,8 @@ OpSpec GraphCopy::spec(OpId v) const {
           .persistent = op.persistent,
           .temporary = op.temporary,
           .phase = op.phase,
-          .lane = graph_.lanes()[index(op.lane)]};
+          .lane = graph_.lanes()[index(op.lane)],
+          .module = graph_.module(v)};
 }
 
 OpId GraphCopy::add(OpId v, const OpSpec& spec, const Timing& timing) {

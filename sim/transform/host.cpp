@@ -119,7 +119,8 @@ class Host final : public Transform {
            .kind = "Launch",
            .compute = once + (o_.graphs_ ? 1 : kernels) * o_.launch_,
            .phase = graph_.op(v).phase,
-           .lane = backward ? backward_lane : main_lane});
+           .lane = backward ? backward_lane : main_lane,
+           .module = graph_.module(v)});
       on_.push_back(t.device);
       if (t.last) copy_.builder().add_control(*t.last, launch);
       if (t.after) copy_.builder().add_control(*t.after, launch);

@@ -11,6 +11,18 @@ namespace {
 
 constexpr Duration not_measured{-1};
 
+/// The innermost module that both are in, or are: "a.b" of "a.b.c" and "a.b".
+std::string_view common_module(std::string_view a, std::string_view b) {
+  if (a == b) return a;
+  std::size_t same = 0;  // length of the common path
+  for (std::size_t i = 0; i <= std::min(a.size(), b.size()); ++i) {
+    const bool ends_a = i == a.size() || a[i] == '.', ends_b = i == b.size() || b[i] == '.';
+    if (ends_a && ends_b) same = i;
+    if (i == a.size() || i == b.size() || a[i] != b[i]) break;
+  }
+  return a.substr(0, same);
+}
+
 class Merging {
  public:
   Merging(const OpGraph& graph, const IdVector<OpId, Part>& parts, Workspace workspace)
@@ -44,8 +56,9 @@ class Merging {
     Bytes inside{};  // peak of the live tensors that stay inside
     std::vector<OpWork> kernels{};
     Phase phase = Phase::update;
-    OpId forward = no_op;  // the first Op::forward of its ops
-    OpId made = no_op;     // its id in the builder
+    OpId forward = no_op;       // the first Op::forward of its ops
+    std::string_view module{};  // that all its ops are in
+    OpId made = no_op;          // its id in the builder
   };
 
   OpId leader(OpId v) const { return parts_[v].leader; }
@@ -76,6 +89,7 @@ class Merging {
     if (!whole(v)) return;
     BAECHI_CHECK(op.group == graph_.op(leader(v)).group, "'{}' and '{}' are of two groups",
                  graph_.name(v), graph_.name(leader(v)));
+    sum.module = sum.wholes == 0 ? graph_.module(v) : common_module(sum.module, graph_.module(v));
     ++sum.wholes;
     sum.phase = std::min(sum.phase, op.phase);
     if (sum.forward == no_op && op.forward != no_op && leader(op.forward) != leader(v))
@@ -145,7 +159,8 @@ class Merging {
                                 .persistent = sum.persistent,
                                 .temporary = sum.temporary,
                                 .phase = sum.phase,
-                                .lane = graph_.lanes()[index(graph_.lane(v))]});
+                                .lane = graph_.lanes()[index(graph_.lane(v))],
+                                .module = sum.module});
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       const Duration total = time(v, k);
       builder_.set_compute(sum.made, kinds[k],

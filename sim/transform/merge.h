@@ -30,7 +30,7 @@ enum class Workspace : std::uint8_t {
 /// A merged op has
 /// - the sums of times on every kind of device (no time if one of its ops has none), of persistent
 ///   bytes and of work;
-/// - the earliest phase, and the groups of its ops that share whole;
+/// - the earliest phase, the groups and the innermost common module of its ops that share whole;
 /// - as outputs the tensors that other merged ops read. The others are part of its workspace; an op
 ///   that is merged with no other keeps them as outputs.
 /// `parts`: [num_ops]. Throws InputError if the merged ops form a cycle.

@@ -3,6 +3,7 @@
 
 namespace baechi {
 
+std::unique_ptr<Transform> make_by_module(Options&);
 std::unique_ptr<Transform> make_colocate(Options&);
 std::unique_ptr<Transform> make_coplace(Options&);
 std::unique_ptr<Transform> make_fuse(Options&);
@@ -22,6 +23,8 @@ std::span<const TransformEntry> transforms() {
        "TensorFlow 1; Baechi, SoCC'20, section 3.1", TransformUse::placing, make_colocate},
       {"coplace", "an op that exactly one other op reads joins its group",
        "Baechi, SoCC'20, section 3.1", TransformUse::placing, make_coplace},
+      {"by_module", "ops of one module of the model, down to a depth, are one group", "our own",
+       TransformUse::placing, make_by_module},
       {"fuse", "neighbours in one group become one op", "Baechi, SoCC'20, section 3.1",
        TransformUse::placing, make_fuse},
       {"forward_only", "backward and update ops go with their forward op, unseen by the placer",

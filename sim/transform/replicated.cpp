@@ -54,7 +54,8 @@ class Replicas {
                                        .persistent = op.persistent,
                                        .temporary = op.temporary,
                                        .phase = op.phase,
-                                       .lane = graph_.lanes()[index(op.lane)]});
+                                       .lane = graph_.lanes()[index(op.lane)],
+                                       .module = graph_.module(v)});
     BAECHI_CHECK(made == copy(v, r), "'{}' is not where its copies are", name);
     for (std::size_t k = 0; k < kinds.size(); ++k)
       builder_.set_compute(made, kinds[k], graph_.compute(v, k));

@@ -106,7 +106,8 @@ class SplitSums final : public Transform {
            .persistent = whole ? op.persistent : Bytes{},
            .temporary = op.temporary,
            .phase = op.phase,
-           .lane = graph_.lanes()[index(op.lane)]});
+           .lane = graph_.lanes()[index(op.lane)],
+           .module = graph_.module(v)});
       for (std::size_t k = 0; k < kinds.size(); ++k) {
         const auto time = graph_.compute(v, k);
         builder_.set_compute(made, kinds[k],

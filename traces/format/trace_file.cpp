@@ -101,6 +101,10 @@ void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
     put(out, ", \"lane\": ");
     append_json_string(out, graph.lanes()[index(op.lane)]);
   }
+  if (const std::string_view module = graph.module(v); !module.empty()) {
+    put(out, ", \"module\": ");
+    append_json_string(out, module);
+  }
   put(out, ", \"compute_us\": ");
   put_compute(out, graph, v);
   put(out, ", \"temporary_bytes\": ");
@@ -211,9 +215,9 @@ constexpr std::string_view file_names[] = {"format", "version", "ops",      "nam
                                            "batch",  "edges",   "controls", "collectives"};
 constexpr JsonKeys file_keys{"a trace", file_names, 3};
 constexpr std::string_view op_names[] = {
-    "name",    "kind",       "phase",           "forward",
-    "lane",    "compute_us", "temporary_bytes", "persistent_bytes",
-    "kernels", "colocation", "outputs"};
+    "name",       "kind",       "phase",           "forward",          "lane",
+    "module",     "compute_us", "temporary_bytes", "persistent_bytes", "kernels",
+    "colocation", "outputs"};
 constexpr JsonKeys op_keys{"an op", op_names, 1};
 constexpr std::string_view kernel_names[] = {"flops", "traffic_bytes", "precision"};
 constexpr JsonKeys kernel_keys{"a kernel", kernel_names, 0};
@@ -374,6 +378,8 @@ void TraceReader::read_op(Json value) {
       forward = reference(v);
     } else if (key == "lane") {
       op.lane = v.string();
+    } else if (key == "module") {
+      op.module = v.string();
     } else if (key == "compute_us") {
       read_compute(v, op);
     } else if (key == "temporary_bytes") {

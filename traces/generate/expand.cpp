@@ -1,5 +1,7 @@
 #include "traces/generate/expand.h"
 
+#include <algorithm>
+
 #include "sim/enum_option.h"
 
 namespace baechi::generate {
@@ -74,6 +76,12 @@ std::string_view update_kind(Optimizer optimizer) {
       return "ApplyRMSProp";
   }
   return "";
+}
+
+std::string module_path(std::string_view name) {
+  std::string path(name);
+  std::ranges::replace(path, '/', '.');
+  return path;
 }
 
 Trace expand(const Model& model, const Expansion& e) {

@@ -201,7 +201,8 @@ class ModuleGraph {
     unit.forward = graph_.add_op({.name = unit.name,
                                   .kind = unit.kind,
                                   .persistent = weights,
-                                  .temporary = forward_temporary(u)});
+                                  .temporary = forward_temporary(u),
+                                  .module = module_path(unit.name)});
     for (const LayerId l : layers(unit)) graph_.add_kernel(unit.forward, model_.layer(l).forward);
     sum_over_ranks(unit, unit.forward, true);
     colocate(unit, unit.forward);
@@ -287,7 +288,8 @@ class ModuleGraph {
                                    .kind = unit.kind + "Backward",
                                    .persistent = bytes_of(parameters(unit)),
                                    .temporary = backward_temporary(u),
-                                   .phase = Phase::backward});
+                                   .phase = Phase::backward,
+                                   .module = module_path(unit.name)});
     unit.backward = op;
     graph_.set_forward(op, unit.forward);
     add_backward_kernels(u, op);
@@ -331,7 +333,8 @@ class ModuleGraph {
       const OpId op = graph_.add_op({.name = unit.name + "_update",
                                      .kind = update_kind(options_.optimizer),
                                      .persistent = slots(options_.optimizer) * bytes_of(n),
-                                     .phase = Phase::update});
+                                     .phase = Phase::update,
+                                     .module = module_path(unit.name)});
       graph_.add_kernel(op, update_work(options_.optimizer, n));
       colocate(unit, op);
       for (const OpId gradient : gradients[u]) graph_.add_control(gradient, op);

@@ -179,6 +179,38 @@ TEST_SUITE("baechi bundle") {
   }
 }
 
+TEST_SUITE("by_module") {
+  // a -> b -> c, d and e beside; e was with d before.
+  OpGraph modules() {
+    OpGraphBuilder g;
+    const char* of[] = {"net.left.conv", "net.left.norm", "net.right", "", "net.right.conv"};
+    const char* name[] = {"a", "b", "c", "d", "e"};
+    for (int i = 0; i < 5; ++i) g.add_op({.name = name[i], .compute = 1ns, .module = of[i]});
+    g.add_edge(g.add_tensor(OpId{0}, 1_B), OpId{1});
+    g.add_edge(g.add_tensor(OpId{1}, 1_B), OpId{2});
+    g.colocate(OpId{3}, "d");
+    g.colocate(OpId{4}, "d");
+    return std::move(g).build();
+  }
+
+  TEST_CASE("ops whose paths begin alike are a group, and join the groups they were in") {
+    CHECK(groups(apply("by_module", modules()).graph) == "- - - d d");
+    CHECK(groups(apply("by_module", modules(), {{"depth", "1"}}).graph) == "a a a a a");
+    CHECK(groups(apply("by_module", modules(), {{"depth", "2"}}).graph) == "a a c c c");
+    CHECK(groups(apply("by_module", modules(), {{"depth", "3"}}).graph) == "- - - d d");
+  }
+
+  TEST_CASE("an op made of several is in the innermost module that they share") {
+    const OpGraph graph = modules();
+    const auto fused = [&](const char* depth) {
+      return apply("fuse", apply("by_module", graph, {{"depth", depth}}).graph).graph;
+    };
+    CHECK(fused("2").module(OpId{0}) == "net.left");  // a and b
+    CHECK(fused("1").module(OpId{0}) == "net");       // c, too
+    CHECK(fused("0").module(OpId{0}) == "net.left.conv");
+  }
+}
+
 TEST_SUITE("prune, control_edges") {
   TEST_CASE("only ops without any edge are dropped") {
     OpGraphBuilder g;

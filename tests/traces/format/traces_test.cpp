@@ -230,6 +230,20 @@ TEST_SUITE("traces") {
     CHECK(trace_json(parse(trace_json(t))) == trace_json(t));
   }
 
+  TEST_CASE("modules are kept; an op without one is written as before") {
+    const Trace t = parse(R"({"format": "baechi-trace", "version": 1,
+      "ops": [{"name": "b", "module": "net.b"}, {"name": "a", "module": "net.a"}, {"name": "c"}],
+      "edges": []})");
+    const OpId a = *t.graph.find("a"), b = *t.graph.find("b"), c = *t.graph.find("c");
+    CHECK(t.graph.module(a) == "net.a");
+    CHECK(t.graph.module(b) == "net.b");
+    CHECK(t.graph.module(c).empty());
+    const std::string text = trace_json(t);
+    CHECK(text.find(R"("name": "c", "kind": "", "phase": "forward", "compute_us")") !=
+          std::string::npos);
+    CHECK(trace_json(parse(text)) == text);
+  }
+
   TEST_CASE("a trace that is written, read and written again has the same bytes") {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       CAPTURE(seed);

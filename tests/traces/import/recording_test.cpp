@@ -75,6 +75,19 @@ constexpr pytorch::Settings as_committed{.optimizer = pytorch::UpdateOrder::as_r
 }  // namespace
 
 TEST_SUITE("recordings") {
+  // Linear, Linear, ReLU; each in a frame that a hook made with record_function(name of the
+  // module), and the last two in the frame of their Sequential, "body". PyTorch 1.13.
+  TEST_CASE("frames that name modules say which module an op is in") {
+    const Trace t = imported(recordings() / "modules.et.json.zst");
+    const auto module = [&](std::string_view name) { return t.graph.module(op(t.graph, name)); };
+    CHECK(module("linear_1") == "stem");
+    CHECK(module("linear_2") == "body.0");
+    CHECK(module("relu_1") == "body.1");
+    CHECK(module("sum_1").empty());
+    CHECK(module("relu_1_grad") == "body.1");
+    CHECK(module("linear_2_update") == "body.0");
+  }
+
   // tests/recordings/layer.*: a linear layer y = x w' + b, z = relu(y), the sum of z, its backward
   // pass on a second thread, and one call that updates w and b. All numbers have 4 bytes:
   //   x 2x3 (24 B), w 4x3 (48 B), b 4 (16 B), y, z and their gradients 2x4 (32 B), the sum 4 B.

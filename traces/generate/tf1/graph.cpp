@@ -195,6 +195,14 @@ IdVector<NodeId, std::vector<bool>> Graph::passed_on(const IdVector<NodeId, bool
   return result;
 }
 
+std::string Graph::module_of(NodeId op) const {
+  const Node& n = ops_[op];
+  if (n.phase == Phase::backward && n.forward != op) return module_of(n.forward);
+  if (n.phase == Phase::update && n.groups.front() != op) return module_of(n.groups.front());
+  const std::size_t end = n.name.rfind('/');
+  return end == std::string::npos ? "" : module_path(std::string_view(n.name).substr(0, end));
+}
+
 OpGraph Graph::build(std::optional<NodeId> fetch) && {
   const IdVector<NodeId, std::vector<bool>> passed = passed_on(stop_all_but(fetch));
   OpGraphBuilder builder;
@@ -205,7 +213,8 @@ OpGraph Graph::build(std::optional<NodeId> fetch) && {
                                     .kind = n.kind,
                                     .persistent = n.persistent,
                                     .temporary = n.temporary,
-                                    .phase = n.phase});
+                                    .phase = n.phase,
+                                    .module = module_of(v)});
     builder.add_kernel(id, n.work);
     if (n.phase == Phase::backward) builder.set_forward(id, static_cast<OpId>(index(n.forward)));
     for (std::size_t port = 0; port < n.outputs.size(); ++port) {

@@ -106,6 +106,9 @@ class Graph {
     NodeId forward{};
   };
   std::string unique(std::string_view name);
+  /// The scope of `op`; for a backward op that of its forward op, for an update op that of the
+  /// variable whose device it shares.
+  std::string module_of(NodeId op) const;
   Output initial_value(const std::string& path, std::int64_t n, Initializer initializer);
 
   IdVector<NodeId, Node> ops_;

@@ -5,6 +5,7 @@
 
 #include "sim/enum_option.h"
 #include "traces/format/compressed_file.h"
+#include "traces/import/pytorch/modules.h"
 #include "traces/import/pytorch/step_times.h"
 #include "traces/import/pytorch/steps.h"
 #include "traces/import/pytorch/work.h"
@@ -96,13 +97,16 @@ OpGraph build(const Dataflow& flow, const Times& times, const std::string& path,
   const auto id = [](const RecordedOp* op) {
     return static_cast<OpId>(static_cast<std::uint32_t>(op->position));
   };
-  for (const RecordedOp* op : flow.ops)
+  for (const RecordedOp* op : flow.ops) {
+    const std::string module = module_of(*op);
     builder.add_op({.name = op->name,
                     .kind = op->kind,
                     .compute = times.compute(*op),
                     .persistent = {op->persistent},
                     .temporary = {temporary(*op)},
-                    .phase = op->phase});
+                    .phase = op->phase,
+                    .module = module});
+  }
   for (const RecordedOp* op : flow.ops)
     for (const Call* call : op->calls)
       if (!times.known()) builder.add_kernel(id(op), work_of(*call));
