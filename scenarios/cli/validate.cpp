@@ -33,7 +33,8 @@ struct PlanFlags {
   std::vector<std::string> scenarios, sets;
   std::string out, mode = "graph", bodies = "spin", calibration;
   std::vector<double> budgets;
-  std::size_t threads = 1;
+  std::size_t threads = 1, neighbours = 0;
+  double least_busy = 0.0;
 };
 
 int write_plans(const PlanFlags& flags) {
@@ -46,9 +47,12 @@ int write_plans(const PlanFlags& flags) {
   choice.bodies = *parse<Bodies>(flags.bodies);
   choice.budgets = flags.budgets;
   choice.threads = flags.threads;
+  choice.neighbours = flags.neighbours;
+  choice.least_busy = flags.least_busy;
   if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
   const Exported exported = export_plans(sweep, choice, flags.out);
   for (const std::string& remark : exported.remarks) fmt::print(stderr, "{}\n", remark);
+  for (const std::string& line : exported.busy.lines()) fmt::print(stderr, "{}\n", line);
   fmt::print(stderr, "{}/plans: {} plans of {} runs\n", flags.out, exported.plans,
              sweep.num_runs());
   return 0;
@@ -82,6 +86,17 @@ void add_plan(CLI::App& app, Verb& chosen) {
       ->check(CLI::Range(0.01, 10.0))
       ->take_all()
       ->allow_extra_args(false);
+  verb->add_option(
+          "--neighbours", flags->neighbours,
+          "Of each graph also N plans of the placement predicted best with one op moved [0]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000));
+  verb->add_option(
+          "--least-busy", flags->least_busy,
+          "Refuse a graph of which fewer than half of the placements keep two devices busy "
+          "for this share of the step [0]")
+      ->type_name("F")
+      ->check(CLI::Range(0.0, 1.0));
   verb->add_option("--set", flags->sets, "Set the dotted KEY of every scenario to VALUE")
       ->type_name("KEY=VALUE")
       ->take_all()
