@@ -78,14 +78,14 @@ int run_harness(const TemporaryFolder& folder, const std::string& arguments,
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-constexpr const char* replay = "run/plans/*.plan --passes 2 --rounds 2 --warm-up 1 -o run";
-constexpr const char* measure = "--measure --devices 3 --passes 2 -o run";
-constexpr const char* settle = "--settle --devices 3 -o run";
+constexpr const char* replay_them = "run/plans/*.plan --passes 2 --rounds 2 --warm-up 1 -o run";
+constexpr const char* measure_it = "--measure --devices 3 --passes 2 -o run";
+constexpr const char* settle_it = "--settle --devices 3 -o run";
 
 std::size_t files_in(const std::string& folder) {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
-    files += entry.is_regular_file() && entry.file_size() > 0 ? 1 : 0;
+    if (entry.is_regular_file() && entry.file_size() > 0) ++files;
   return files;
 }
 
@@ -100,8 +100,8 @@ TEST_SUITE("standin") {
   TEST_CASE("measured, calibrated and replayed, the stand-in's own gaps leave no error") {
     const TemporaryFolder folder;
     write_plans(folder);
-    REQUIRE(run_harness(folder, measure) == 0);
-    REQUIRE(run_harness(folder, replay) == 0);
+    REQUIRE(run_harness(folder, measure_it) == 0);
+    REQUIRE(run_harness(folder, replay_them) == 0);
     const ValidationRun run = read_run(folder.file("run"));
     const Calibration c = calibrate(*run.machine, run.measurements, "measurements.csv");
     CHECK(c.find_mode("graph")->same_ns.value == doctest::Approx(1180));
@@ -112,49 +112,50 @@ TEST_SUITE("standin") {
     CHECK(v.canary_spread == 0.0);
     for (const auto& [layer, accuracy] : v.layers) {
       CAPTURE(to_text(layer));
-      CHECK(accuracy.p95 < (layer == Layer::queues ? 1e-6 : 1e-3));  // sizes between those measured
+      CHECK(accuracy.median < 5e-4);
+      CHECK(accuracy.p95 < 1e-3);  // sizes between those that were measured
     }
     CHECK(v.memory.wrong + v.memory.near_wrong == 0);
   }
 
   TEST_CASE("what is not proven is answered, with green contexts and without") {
     const TemporaryFolder folder;
-    run_harness(folder, settle);
+    run_harness(folder, settle_it);
     for (const char* question :
          {"0 kernels", "1 green contexts", "2 graphs over parts", "4 gaps", "7 pool limits"})
       CHECK(says(folder, "run/settled.txt", std::string("ok  ") + question));
     CHECK(says(folder, "run/settled.txt", "error, 0.00 % worst"));
-    CHECK(run_harness(folder, settle, "STANDIN_NO_GREEN=1") == 1);
+    CHECK(run_harness(folder, settle_it, "STANDIN_NO_GREEN=1") == 1);
     CHECK(says(folder, "run/settled.txt", "BAD 1 green contexts"));
     CHECK(says(folder, "run/settled.txt", "ok  4 gaps"));
-    CHECK(run_harness(folder, measure, "STANDIN_NO_GREEN=1") == 1);
+    CHECK(run_harness(folder, measure_it, "STANDIN_NO_GREEN=1") == 1);
     CHECK(says(folder, "run/failed.txt", "process: "));
-    CHECK(run_harness(folder, std::string(measure) + " --no-partitions", "STANDIN_NO_GREEN=1") ==
+    CHECK(run_harness(folder, std::string(measure_it) + " --no-partitions", "STANDIN_NO_GREEN=1") ==
           0);
   }
 
   TEST_CASE("green contexts that refuse events of another context get events of their own") {
     const TemporaryFolder folder;
     write_plans(folder);
-    CHECK(run_harness(folder, measure, "STANDIN_OWN_EVENTS=1") == 0);
+    CHECK(run_harness(folder, measure_it, "STANDIN_OWN_EVENTS=1") == 0);
     CHECK(says(folder, "run/machine.txt", "events_by green contexts"));
-    CHECK(run_harness(folder, replay, "STANDIN_OWN_EVENTS=1") == 0);
-    run_harness(folder, settle, "STANDIN_OWN_EVENTS=1");
+    CHECK(run_harness(folder, replay_them, "STANDIN_OWN_EVENTS=1") == 0);
+    run_harness(folder, settle_it, "STANDIN_OWN_EVENTS=1");
     CHECK(says(folder, "run/settled.txt", "ok  11 events across contexts: no"));
     CHECK(says(folder, "run/settled.txt", "ok  2 graphs over parts"));
-    run_harness(folder, settle);
+    run_harness(folder, settle_it);
     CHECK(says(folder, "run/settled.txt", "ok  11 events across contexts: yes"));
   }
 
   TEST_CASE("where captures are refused, plans of mode graph are replayed in mode stream") {
     const TemporaryFolder folder;
     write_plans(folder);
-    CHECK(run_harness(folder, replay, "STANDIN_NO_CAPTURE=1") == 1);
+    CHECK(run_harness(folder, replay_them, "STANDIN_NO_CAPTURE=1") == 1);
     CHECK(says(folder, "run/failed.txt", "p/0: "));
     CHECK(says(folder, "run/steps.csv", "p/3,0,0,stream,"));  // it needs no capture
     const TemporaryFolder other;
     write_plans(other);
-    run_harness(other, std::string(replay) + " --mode stream", "STANDIN_NO_CAPTURE=1");
+    run_harness(other, std::string(replay_them) + " --mode stream", "STANDIN_NO_CAPTURE=1");
     CHECK(says(other, "run/steps.csv", "p/0,3,1,stream,"));
     CHECK_FALSE(says(other, "run/failed.txt", "p/"));  // the canary alone has no stream
   }
@@ -162,12 +163,12 @@ TEST_SUITE("standin") {
   TEST_CASE("parts that overlap end nothing, and machine.txt says so") {
     const TemporaryFolder folder;
     write_plans(folder);
-    CHECK(run_harness(folder, replay, "STANDIN_OVERLAP=1") == 0);
+    CHECK(run_harness(folder, replay_them, "STANDIN_OVERLAP=1") == 0);
     CHECK(says(folder, "run/machine.txt", "disjoint no"));
   }
 
   TEST_CASE("every call fails once, and for ever: some file comes back, the exit code says so") {
-    for (const char* phase : {measure, replay, settle}) {
+    for (const char* phase : {measure_it, replay_them, settle_it}) {
       CAPTURE(phase);
       const TemporaryFolder probe;
       write_plans(probe);
@@ -175,7 +176,7 @@ TEST_SUITE("standin") {
       std::ifstream calls(probe.file("calls.txt"));
       std::size_t names = 0;
       for (std::string name; std::getline(calls, name); ++names) {
-        for (const char* which : {":1:719", ":0:719", ":2:719:sticky"}) {
+        for (const char* which : {":1:719", ":0:719", ":1:719:sticky"}) {
           const std::string fault = "STANDIN_FAULT=" + name + which;
           CAPTURE(fault);
           const TemporaryFolder folder;
@@ -193,7 +194,7 @@ TEST_SUITE("standin") {
 
   TEST_CASE("an error in one benchmark costs that benchmark") {
     const TemporaryFolder folder;
-    CHECK(run_harness(folder, measure, "STANDIN_FAULT=cudaGraphLaunch:20:700") == 1);
+    CHECK(run_harness(folder, measure_it, "STANDIN_FAULT=cudaGraphLaunch:20:700") == 1);
     CHECK(says(folder, "run/measurements.csv", "gap_same,graph"));
     CHECK(says(folder, "run/measurements.csv", "granule"));
     std::ifstream failed(folder.file("run/failed.txt"));
@@ -205,10 +206,10 @@ TEST_SUITE("standin") {
   TEST_CASE("a sticky error ends a process, and the next goes on without what failed") {
     const TemporaryFolder folder;
     write_plans(folder);
-    CHECK(run_harness(folder, measure, "STANDIN_FAULT=cudaGraphLaunch:400:700:sticky") == 3);
+    CHECK(run_harness(folder, measure_it, "STANDIN_FAULT=cudaGraphLaunch:400:700:sticky") == 3);
     CHECK(says(folder, "run/measurements.csv", "op,graph"));  // of the passes before
     const std::size_t before = folder.read("run/measurements.csv").size();
-    CHECK(run_harness(folder, std::string(measure) + " --more") == 0);
+    CHECK(run_harness(folder, std::string(measure_it) + " --more") == 0);
     CHECK(folder.read("run/measurements.csv").size() > 2 * before);
     CHECK_NOTHROW(read_run(folder.file("run")));
   }
@@ -216,12 +217,12 @@ TEST_SUITE("standin") {
   TEST_CASE("killed at any time, whole passes stay, and nothing is written over them") {
     const TemporaryFolder folder;
     write_plans(folder);
-    for (const auto& [phase, kernels, file] :
-         {std::tuple{measure, "12000", "run/measurements.csv.part"},
-          std::tuple{replay, "1000", "run/steps.csv.part"},
-          std::tuple{settle, "10000", "run/settled.txt.part"}}) {
+    for (const auto& [phase, copies, file] :
+         {std::tuple{measure_it, "2300", "run/measurements.csv.part"},
+          std::tuple{replay_them, "75", "run/steps.csv.part"},
+          std::tuple{settle_it, "300", "run/settled.txt.part"}}) {
       CAPTURE(phase);
-      const std::string fault = std::string("STANDIN_FAULT=kernel:") + kernels + ":kill";
+      const std::string fault = std::string("STANDIN_FAULT=cudaMemcpy:") + copies + ":kill";
       CHECK(run_harness(folder, phase, fault) > 128);
       REQUIRE(std::filesystem::exists(folder.file(file)));
       const std::string left = folder.read(file);
