@@ -557,7 +557,7 @@ TEST_SUITE("traces") {
   }
 
   TEST_CASE("every published MSR workload imports with the nodes and edges its file lists") {
-    const auto data = shared_data();
+    const auto data = shared_data("msr-dnn-partitioning");
     if (!data) return;
     std::size_t files = 0;
     for (const char* folder : {"latency-inputs", "throughput-inputs"}) {
@@ -633,7 +633,7 @@ TEST_SUITE("traces") {
   }
 
   TEST_CASE("every published PipeDream profile imports with the nodes and edges its file lists") {
-    const auto data = shared_data();
+    const auto data = shared_data("pipedream");
     if (!data) return;
     std::size_t files = 0;
     for (const auto& entry : fs::directory_iterator(*data / "pipedream")) {
