@@ -229,7 +229,7 @@ class Plan {
 
 /// Joins ops along heavy tensors, then places the clusters by earliest finish; several ways of
 /// joining, the shortest plan wins. A step that may run out of memory is simulated; if it does, the
-/// next plan is tried, then m_etf's way. About as fast as two simulations.
+/// next plan is tried, then m_etf's way.
 /// Source: the idea of order-preserving coarsening: Celeritas (arXiv 2208.00184), Mercury. Differs:
 /// clusters hold a device together, not a time; ops are planned one by one.
 class Coarsen final : public Placer {
