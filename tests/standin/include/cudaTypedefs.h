@@ -1,5 +1,5 @@
 #pragma once
-#include "cuda.h"
+#include <cuda.h>
 
 using PFN_cuDeviceGetDevResource_v12040 = CUresult (*)(CUdevice, CUdevResource*, CUdevResourceType);
 using PFN_cuDevSmResourceSplitByCount_v12040 = CUresult (*)(CUdevResource*, unsigned*,

@@ -57,9 +57,9 @@ struct cudaMemPoolProps {
   std::size_t maxSize;
 };
 struct cudaDeviceProp {
-  char name[256];
-  std::size_t totalGlobalMem;
-  int major, minor, multiProcessorCount, asyncEngineCount, l2CacheSize;
+  char name[256]{};
+  std::size_t totalGlobalMem = 0;
+  int major = 0, minor = 0, multiProcessorCount = 0, asyncEngineCount = 0, l2CacheSize = 0;
 };
 
 cudaError_t cudaGetDeviceCount(int* count);
