@@ -53,6 +53,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"scenarios/run"},
       {"scenarios/arena", "scenarios/planning", "scenarios/published"},
       {"validate"},
+      {"validate/processor"},
       {"validate/published"},
       {"validate/fit"},
       {"scenarios/cli"},
