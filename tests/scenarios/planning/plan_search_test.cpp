@@ -94,8 +94,9 @@ TEST_SUITE("plan search") {
       return step.simulated(gpu(), true).stages.at(0).by_kind;
     };
     // Adam: two numbers of 4 bytes per weight, of which each of 8 replicas keeps an eighth.
-    CHECK(peak(false, true).optimizer_state.count ==
-          doctest::Approx(peak(false, false).optimizer_state.count / 8.0).epsilon(1e-4));
+    CHECK(static_cast<double>(peak(false, true).optimizer_state.count) ==
+          doctest::Approx(static_cast<double>(peak(false, false).optimizer_state.count) / 8.0)
+              .epsilon(1e-4));
     CHECK(peak(true, false).activations < peak(false, false).activations);
     const PlanAnswer none = answer(3, 1_MiB);
     CHECK(none.fastest.empty());
