@@ -1,5 +1,7 @@
 #include "traces/format/wire.h"
 
+#include <simdjson.h>
+
 #include <bit>
 
 #include "sim/error.h"
@@ -92,6 +94,11 @@ double Wire::real() {
   }
   take(5);
   return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(fixed(4))));
+}
+
+std::string Wire::utf8(std::string text) const {
+  if (!simdjson::validate_utf8(text)) broken("a string that is not UTF-8");
+  return text;
 }
 
 std::string Wire::bytes(std::size_t most) {
