@@ -13,7 +13,7 @@ struct Transformer {
   std::int64_t tensor = 1;  ///< ranks of tensor parallelism
 };
 
-ValueId normalised_sum(Model& model, ValueId y, ValueId x) {
+ValueId residual_norm(Model& model, ValueId y, ValueId x) {
   return layer_norm(model, "layer_norm", add(model, "residual", dropout(model, "dropout", y), x));
 }
 
@@ -34,11 +34,11 @@ ValueId attention_module(Model& model, const Transformer& s, const std::string& 
     const ValueId context =
         attention(model, "attention", q, k, v, {.heads = s.heads / s.tensor, .dropout = true});
     y = dense(model, "fc", context, s.hidden, false);
-    if (s.tensor == 1) return normalised_sum(model, y, x);
+    if (s.tensor == 1) return residual_norm(model, y, x);
   }
   y = sum_of_ranks(model, name + "/sum", y, s.tensor);
   const auto module = model.module(name + "_out", "ResidualNorm");
-  return normalised_sum(model, y, x);
+  return residual_norm(model, y, x);
 }
 
 ValueId feed_forward_module(Model& model, const Transformer& s, ValueId x) {
@@ -48,11 +48,11 @@ ValueId feed_forward_module(Model& model, const Transformer& s, ValueId x) {
     const auto module = model.module("pos_ffn", "PositionwiseFeedForward");
     const ValueId wide = relu(model, "relu", dense(model, "w_1", from, s.inner / s.tensor));
     y = dense(model, "w_2", wide, s.hidden);
-    if (s.tensor == 1) return normalised_sum(model, y, x);
+    if (s.tensor == 1) return residual_norm(model, y, x);
   }
   y = sum_of_ranks(model, "pos_ffn/sum", y, s.tensor);
   const auto module = model.module("pos_ffn_out", "ResidualNorm");
-  return normalised_sum(model, y, x);
+  return residual_norm(model, y, x);
 }
 
 ValueId embedded(Model& model, const Transformer& s, const std::string& name, ValueId ids,
