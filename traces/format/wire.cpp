@@ -1,10 +1,9 @@
 #include "traces/format/wire.h"
 
-#include <simdjson.h>
-
 #include <bit>
 
 #include "sim/error.h"
+#include "sim/text.h"
 
 namespace baechi {
 namespace {
@@ -96,11 +95,6 @@ double Wire::real() {
   return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(fixed(4))));
 }
 
-std::string Wire::utf8(std::string text) const {
-  if (!simdjson::validate_utf8(text)) broken("a string that is not UTF-8");
-  return text;
-}
-
 std::string Wire::bytes(std::size_t most) {
   take(2);
   if (length_ > most)
@@ -110,6 +104,10 @@ std::string Wire::bytes(std::size_t most) {
   std::string value = buffer_.substr(at_, length);
   at_ += length;
   return value;
+}
+
+std::string Wire::text() {
+  return plain_text(bytes());
 }
 
 void Wire::skip(std::uint64_t bytes) {

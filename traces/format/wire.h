@@ -54,7 +54,7 @@ class Wire {
   double real();                                                        ///< float or double
   /// A string or bytes; a mistake if it is longer than `most`.
   std::string bytes(std::size_t most = std::size_t{1} << 20U);
-  std::string text() { return utf8(bytes()); }  ///< a string; a mistake if it is not UTF-8
+  std::string text();  ///< a string as plain_text(): valid UTF-8, whatever the file has
   /// Calls value(n) for each integer of a repeated field, packed or not.
   template <class Value>
   void each_whole(Value&& value) {
@@ -71,7 +71,6 @@ class Wire {
   [[noreturn]] void broken(std::string_view what) const;
 
  private:
-  std::string utf8(std::string text) const;
   bool at_end();
   bool has(std::size_t bytes);
   std::uint8_t next_byte();

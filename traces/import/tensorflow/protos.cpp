@@ -6,7 +6,6 @@
 #include <span>
 
 #include "sim/error.h"
-#include "sim/text.h"
 #include "sim/units.h"
 #include "traces/format/wire.h"
 #include "traces/format/wire_text.h"
@@ -113,7 +112,7 @@ Attr read_attr(Wire& wire) {
       if (value == 6) attr.type = wire.varint();
       if (value != 1 || (attr.key != "_class" && attr.key != "_output_shapes")) return;
       wire.message([&](std::uint32_t f) {
-        if (f == 2) attr.texts.push_back(plain_text(wire.bytes()));
+        if (f == 2) attr.texts.push_back(wire.text());
         if (f == 7) attr.shapes.push_back(read_shape(wire));
       });
     });
