@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "scenarios/cli/data_folder.h"
 #include "scenarios/cli/progress.h"
+#include "scenarios/read/data_folder.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/prepared_graph.h"
 #include "traces/format/compressed_file.h"
@@ -14,8 +14,19 @@
 namespace baechi {
 namespace {
 
-/// Splits `text` at every comma outside brackets.
-std::vector<std::string> split(std::string_view text) {
+/// Parses "[a,b]" as a list and any other text as a word.
+Options::Value value_of(const std::string& text, const std::string& flag) {
+  Options::Value value{text, flag, {}};
+  if (text.size() < 2 || !text.starts_with('[') || !text.ends_with(']')) return value;
+  value.text.clear();
+  for (const std::string& item : split_at_commas(std::string_view(text).substr(1, text.size() - 2)))
+    value.children.emplace_back("", value_of(item, flag));
+  return value;
+}
+
+}  // namespace
+
+std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> parts(1);
   int depth = 0;
   for (const char c : text) {
@@ -28,18 +39,6 @@ std::vector<std::string> split(std::string_view text) {
   }
   return parts;
 }
-
-/// Parses "[a,b]" as a list and any other text as a word.
-Options::Value value_of(const std::string& text, const std::string& flag) {
-  Options::Value value{text, flag, {}};
-  if (text.size() < 2 || !text.starts_with('[') || !text.ends_with(']')) return value;
-  value.text.clear();
-  for (const std::string& item : split(std::string_view(text).substr(1, text.size() - 2)))
-    value.children.emplace_back("", value_of(item, flag));
-  return value;
-}
-
-}  // namespace
 
 Options parse_options(std::string_view owner, const std::vector<std::string>& assignments,
                       const std::string& flag) {
@@ -68,7 +67,7 @@ Choice parse_choice(std::string_view text, const std::string& flag) {
   choice.where = flag;
   choice.label = text;
   std::vector<std::string> assignments;
-  if (end != std::string_view::npos) assignments = split(text.substr(end + 1));
+  if (end != std::string_view::npos) assignments = split_at_commas(text.substr(end + 1));
   const std::string_view owner = text.starts_with(program) ? "exec" : text.substr(0, end);
   choice.options = parse_options(owner, assignments, flag);
   return choice;

@@ -22,6 +22,9 @@ Choice parse_choice(std::string_view text, const std::string& flag);
 Options parse_options(std::string_view owner, const std::vector<std::string>& assignments,
                       const std::string& flag);
 
+/// Splits `text` at every comma outside brackets.
+std::vector<std::string> split_at_commas(std::string_view text);
+
 /// The TRACE argument, a graph file, and --importer.
 struct TraceArgument {
   std::string path;
