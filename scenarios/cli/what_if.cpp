@@ -7,6 +7,7 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/cli/what_if_text.h"
+#include "scenarios/read/choice_text.h"
 #include "scenarios/read/data_folder.h"
 #include "scenarios/read/load.h"
 #include "scenarios/read/what_if_files.h"
