@@ -178,7 +178,10 @@ TransformChoice what_if_choice(const std::string& name, const Value& with) {
                                  name, did_you_mean(name, catalogue_of_rules()),
                                  fmt::join(catalogue_of_rules(), ", ")));
   Value rules = read_rule_file(path, with);
-  Choice choice{.name = "what_if", .where = path, .text = one_line(rules)};
+  Choice choice;
+  choice.name = "what_if";
+  choice.where = path;
+  choice.text = one_line(rules);
   choice.options =
       Options("what_if", {{"rules", std::move(rules)}}, fs::path(path).parent_path().string());
   return made_transform(std::move(choice));
