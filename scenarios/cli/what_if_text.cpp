@@ -1,5 +1,7 @@
 #include "scenarios/cli/what_if_text.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/output.h"

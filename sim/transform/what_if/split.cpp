@@ -53,6 +53,7 @@ class Split final : public Verb {
     }
 
     Change run() {
+      check_size();
       copying_.respec = [&](OpId v, OpSpec& spec) {
         spec.temporary = {part_of(spec.temporary.count, 0, parts_[v])};
       };
@@ -75,6 +76,17 @@ class Split final : public Verb {
     }
 
    private:
+    void check_size() const {
+      constexpr std::int64_t most_parts = 10'000'000;
+      std::int64_t parts = 0;
+      for (const OpId v : graph_.ops()) parts += parts_[v];
+      for (const EdgeId e : graph_.edges()) {
+        const Edge& edge = graph_.edge(e);
+        parts += parts_[edge.src] * parts_[edge.dst];
+      }
+      if (parts > most_parts)
+        throw InputError(fmt::format("{} ops and edges (at most {})", parts, most_parts));
+    }
     Duration part(OpId v, Duration time, std::int64_t k) const {
       return Duration{part_of(time.count(), k, parts_[v])};
     }

@@ -13,6 +13,8 @@ using what_if::Selection;
 using what_if::Step;
 using what_if::StepDevices;
 
+constexpr std::size_t most_ops = 2'000'000;  // of a step that a verb makes
+
 /// What `rule` makes of `step`. `stands_for`: led on from where it led to in `step`.
 void apply_verb(const Rule& rule, Step& step, const StepDevices& devices,
                 IdVector<OpId, OpId>* stands_for) {
@@ -31,6 +33,9 @@ void apply_verb(const Rule& rule, Step& step, const StepDevices& devices,
     if (stands_for != nullptr)
       for (OpId& v : *stands_for)
         if (v != no_op) v = change.stands_for[v];
+    if (change.graph.num_ops() > most_ops)
+      throw InputError(
+          fmt::format("the step would have {} ops (at most {})", change.graph.num_ops(), most_ops));
     step = settled(step, std::move(change), devices);
   } catch (const InputError& e) {
     throw InputError(fmt::format("{}what_if: {}: {}", at(rule.place), rule.name, e.what()));
