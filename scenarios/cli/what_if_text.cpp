@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/output.h"
@@ -29,27 +31,53 @@ std::string_view verdict_of(const WhatIfRow& row) {
   return row.fits ? "fits" : "out of memory";
 }
 
+/// What it is that `op` does.
+PathTime kind_of(const OpGraph& graph, OpId op) {
+  if (graph.collective_of(op) != no_collective) return PathTime::collective;
+  const std::string& lane = graph.lanes()[index(graph.lane(op))];
+  if (lane.starts_with("host")) return PathTime::host;
+  return lane == "copy" ? PathTime::transfer : PathTime::compute;
+}
+
 }  // namespace
 
-PathTimes path_times(const std::vector<PathPart>& path, const Problem& problem) {
+PathTimes path_times(const std::vector<PathPart>& path, const Problem& problem,
+                     const Timeline& timeline) {
   PathTimes times{};
-  const auto of = [&](const PathPart& part) {
-    const std::string& lane = problem.graph.lanes()[index(problem.graph.lane(part.op))];
+  const OpGraph& graph = problem.graph;
+  const auto add = [&](PathTime to, Duration time) { times[static_cast<std::size_t>(to)] += time; };
+  std::map<std::pair<DeviceId, LaneId>, std::vector<Timeline::OpSlice>> ran;  // by start
+  for (const Timeline::OpSlice& slice : timeline.ops())
+    ran[{slice.device, graph.lane(slice.op)}].push_back(slice);
+  const auto waited = [&](const PathPart& part) {
+    Duration idle = part.length();
+    const OpId by = part.behind != no_op ? part.behind : part.op;
+    const std::vector<Timeline::OpSlice>& lane = ran[{part.device, graph.lane(by)}];
+    auto it = std::ranges::lower_bound(lane, part.start, {}, &Timeline::OpSlice::end);
+    for (; it != lane.end() && it->start < part.end; ++it) {
+      const Duration both = std::min(it->end, part.end) - std::max(it->start, part.start);
+      add(kind_of(graph, it->op), both);
+      idle -= both;
+    }
+    add(PathTime::waiting, idle);
+  };
+  for (const PathPart& part : path) {
     switch (part.kind) {
       case PathKind::compute:
-        if (lane.starts_with("host")) return PathTime::host;
-        return lane == "copy" ? PathTime::transfer : PathTime::compute;
       case PathKind::collective:
-        return PathTime::collective;
+        add(kind_of(graph, part.op), part.length());
+        break;
       case PathKind::transfer:
-        return PathTime::transfer;
+        add(PathTime::transfer, part.length());
+        break;
       case PathKind::wait_channel:
+        add(PathTime::waiting, part.length());
+        break;
       case PathKind::wait_device:
+        waited(part);
         break;
     }
-    return PathTime::waiting;
-  };
-  for (const PathPart& part : path) times[static_cast<std::size_t>(of(part))] += part.length();
+  }
   return times;
 }
 

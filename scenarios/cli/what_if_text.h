@@ -9,6 +9,7 @@
 #include "sim/names.h"
 #include "sim/problem/problem.h"
 #include "sim/report/path_part.h"
+#include "sim/report/timeline.h"
 
 namespace baechi {
 
@@ -20,13 +21,15 @@ constexpr auto names_of(PathTime) {
        {PathTime::host, "host", "ops in lanes of the host"},
        {PathTime::collective, "collective", ""},
        {PathTime::transfer, "transfer", "between devices, and copies to and from the host"},
-       {PathTime::waiting, "waiting", "for a device or a channel"}});
+       {PathTime::waiting, "waiting", "for a channel, or for a device that runs nothing"}});
 }
 inline constexpr std::size_t num_path_times = 5;
 using PathTimes = std::array<Duration, num_path_times>;
 
-/// What the parts of a step's critical path add up to.
-PathTimes path_times(const std::vector<PathPart>& path, const Problem& problem);
+/// What the parts of a step's critical path add up to. While an op waits for its turn, what its
+/// lane runs counts; `timeline` is of that step.
+PathTimes path_times(const std::vector<PathPart>& path, const Problem& problem,
+                     const Timeline& timeline);
 
 /// One prediction.
 struct WhatIfRow {

@@ -50,7 +50,7 @@ Predicted predicted(const std::string& name, const std::string& model) {
   const bool hosted = name == "cuda_graphs" || name == "no_host";
   const auto step = [&](bool changed) {
     const std::string text = fmt::format(
-        "graph: {{generate: {}}}\ncluster: {{devices: {{count: 1, kind: v100}}, link: {{kind: "
+        "graph: {{generate: {}}}\ncluster: {{devices: {{count: 1, kind: v100_pytorch}}, link: {{kind: "
         "nvlink2}}}}\nengine: {{enforce_memory: false, queue: program}}\nplacers: "
         "[single]\ntransforms: [{}{}]\n",
         model, hosted ? "{host: {launch: 10 us}}, " : "",
