@@ -34,7 +34,7 @@ std::vector<std::string> models_for(const std::string& name) {
             "inception_v3, batch: 2, fuse_modules: false",
             "resnext101, batch: 2, fuse_modules: false"};
   if (name == "vdnn" || name == "gist")
-    return {"resnet50, batch: 2", "vgg16, batch: 2", "inception_v3, batch: 2"};
+    return {"resnet50, batch: 2", "vgg16, batch: 2", "resnext101, batch: 2"};
   if (name == "flash_attention")
     return {"gpt2, batch: 1", "bert, batch: 2", "transformer, batch: 2"};
   return {"resnet50, batch: 2", "gpt2, batch: 1", "gnmt, batch: 4, length: 4"};
@@ -47,13 +47,14 @@ struct Predicted {
 };
 
 Predicted predicted(const std::string& name, const std::string& model) {
-  const bool hosted = name == "cuda_graphs" || name == "no_host";
+  const bool hosted = name == "cuda_graphs" || name == "no_host" || name == "fused_optimizer";
   const auto step = [&](bool changed) {
     const std::string text = fmt::format(
-        "graph: {{generate: {}}}\ncluster: {{devices: {{count: 1, kind: v100_pytorch}}, link: {{kind: "
+        "graph: {{generate: {}}}\ncluster: {{devices: {{count: 1, kind: v100_pytorch}}, link: "
+        "{{kind: "
         "nvlink2}}}}\nengine: {{enforce_memory: false, queue: program}}\nplacers: "
         "[single]\ntransforms: [{}{}]\n",
-        model, hosted ? "{host: {launch: 10 us}}, " : "",
+        model, hosted ? "{host: {launch: 2 ms}}, " : "",
         changed ? fmt::format("{{what_if: [{{use: {}}}]}}", name) : "{what_if: []}");
     Mistakes mistakes;
     const ScenarioFile file = parse_scenario(text, "x.yaml", {}, mistakes);
@@ -158,7 +159,8 @@ TEST_SUITE("whatif") {
   // conv_grad; the gradient is scattered in 50 ns; half of the update takes 7 ns.
   // conv 50 to 80, relu, loss, relu_grad until 106, conv_grad 130 to 190, until 240, update 247.
   TEST_CASE("zero3, by hand: weights come when they are read") {
-    CHECK(step_of("zero3", "{replicas: 2}").makespan == 247ns);
+    const OpGraph graph = six_ops("Conv2d", "ReLU", 20_B);
+    CHECK(run(rewritten({graph}, entry("zero3", "{replicas: 2}"))).makespan == 247ns);
   }
 
   // t0 leaves from 40 to 41 ns, and comes back after relu_grad, from 56 to 57: conv_grad a
@@ -208,14 +210,9 @@ TEST_SUITE("whatif") {
   }
 
   TEST_CASE("every entry runs on three models, and moves what it is meant to move") {
-    const std::set<std::string> faster{"amp",
-                                       "fused_optimizer",
-                                       "batchnorm_restructured",
-                                       "fused_pointwise",
-                                       "flash_attention",
-                                       "cuda_graphs",
-                                       "no_host",
-                                       "faster_gpu"};
+    const std::set<std::string> faster{
+        "amp",     "fused_optimizer", "batchnorm_restructured", "fused_pointwise", "cuda_graphs",
+        "no_host", "faster_gpu"};
     const std::set<std::string> slower{
         "data_parallel",        "zero3",        "local_sgd", "p3", "blueconnect",
         "gradient_compression", "larger_batch", "gist"};

@@ -53,7 +53,8 @@ inline StepResult run(const PlacedStep& step, EngineOptions engine = {}) {
 /// Tensors have 40 B, g and the weights of conv 100 B, the workspace of relu_grad, too. relu_grad
 /// also reads t1, conv_grad t0. The step takes 130 ns. Peak, when relu_grad runs: weights, t0 to
 /// t3 and the workspace, 360 B; when conv_grad runs 280 B.
-inline OpGraph six_ops(const std::string& layer = "Conv2d", const std::string& next = "ReLU") {
+inline OpGraph six_ops(const std::string& layer = "Conv2d", const std::string& next = "ReLU",
+                       Bytes optimizer_state = {}) {
   OpGraphBuilder b;
   const OpId conv = b.add_op({.name = "conv", .kind = layer, .compute = 30ns, .persistent = 100_B});
   const OpId relu = b.add_op({.name = "relu", .kind = next, .compute = 10ns});
@@ -65,8 +66,11 @@ inline OpGraph six_ops(const std::string& layer = "Conv2d", const std::string& n
                                    .phase = Phase::backward});
   const OpId conv_grad = b.add_op(
       {.name = "conv_grad", .kind = layer + "Backward", .compute = 60ns, .phase = Phase::backward});
-  const OpId update =
-      b.add_op({.name = "update", .kind = "SGD", .compute = 14ns, .phase = Phase::update});
+  const OpId update = b.add_op({.name = "update",
+                                .kind = "SGD",
+                                .compute = 14ns,
+                                .persistent = optimizer_state,
+                                .phase = Phase::update});
   b.set_forward(relu_grad, relu);
   b.set_forward(conv_grad, conv);
   const TensorId t0 = b.add_tensor(conv, 40_B), t1 = b.add_tensor(relu, 40_B);

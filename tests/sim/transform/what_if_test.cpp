@@ -100,7 +100,8 @@ TEST_SUITE("what_if") {
 
   TEST_CASE("insert: after and before each op, or one for all") {
     CHECK(step_of("[{insert: {after: each, op: {time: 5 ns}, read_by: {phase: backward}}, "
-                  "where: {phase: backward}}]") == 135ns);  // the one after conv_grad has no reader
+                  "where: {phase: backward}}]") ==
+          140ns);  // behind conv_grad by its id, before the update
     CHECK(step_of("[{insert: {before: each, op: {time: 5 ns}}, where: {phase: backward}}]") ==
           140ns);
     CHECK(step_of("[{insert: {before: first, op: {time: 5 ns}}}]") == 135ns);
@@ -162,7 +163,7 @@ TEST_SUITE("what_if") {
          {"x.yaml:2:9: no verb or transform 'scal' (did you mean 'scale'?)",
           "x.yaml:3:16: scale has no option 'tim' (did you mean 'time'?)",
           "x.yaml:5:18: where.bound: 'gpu' is not one of compute, memory, host",
-          "where has no condition 'fase' (did you mean 'phase'?)", "a rule has one verb",
+          "where has no condition 'phas' (did you mean 'phase'?)", "a rule has one verb",
           "a rule without a verb", "'coplace' changes only what placers see"})
       CHECK_MESSAGE(all.find(part) != std::string::npos, all, "\nlacks ", part);
   }
