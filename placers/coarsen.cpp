@@ -23,7 +23,7 @@ namespace {
 
 using ClusterId = std::uint32_t;
 constexpr ClusterId no_cluster{~std::uint32_t{0}};
-constexpr DeviceId nowhere{~std::uint32_t{0}};
+constexpr DeviceId unplaced{~std::uint32_t{0}};
 
 /// How ops are joined.
 struct Joining {
@@ -127,7 +127,7 @@ class Plan {
         share_(share),
         floor_(p_),
         footprint_(p_.cluster.num_devices()),
-        home_(clusters.time.size(), nowhere),
+        home_(clusters.time.size(), unplaced),
         end_(p_.graph.num_ops()),
         free_(p_.cluster.num_devices()),
         channel_(p_.cluster.num_devices()) {
@@ -138,13 +138,13 @@ class Plan {
     limited_ = p_.engine.transfers != Transfers::parallel;
   }
 
-  /// Nothing if a cluster fits nowhere.
+  /// Nothing if a cluster fits unplaced.
   std::optional<Duration> make() {
     TimePoint last{};
     for (const OpId v : p_.graph.ops()) {
       DeviceId& home = home_[clusters_.of[v]];
-      if (home == nowhere) home = best_device(v);
-      if (home == nowhere) return std::nullopt;
+      if (home == unplaced) home = best_device(v);
+      if (home == unplaced) return std::nullopt;
       TimePoint start = free_[home];
       for (const EdgeId e : p_.graph.in_edges(v)) start = std::max(start, send(e, home));
       end_[v] = free_[home] = start + p_.costs.compute(v, home);
@@ -162,7 +162,7 @@ class Plan {
  private:
   DeviceId best_device(OpId v) {
     const ClusterId c = clusters_.of[v];
-    DeviceId best = nowhere;
+    DeviceId best = unplaced;
     TimePoint best_end{};
     for (const DeviceId d : p_.cluster.devices()) {
       if (!costs_.ample && !fits(c, d)) continue;
@@ -171,11 +171,11 @@ class Plan {
       TimePoint start = free_[d];
       for (const EdgeId e : p_.graph.in_edges(v)) start = std::max(start, arrival(e, d));
       const TimePoint end = start + clusters_.time[c] - costs_.compute[v] + own;
-      if (best != nowhere && end >= best_end) continue;
+      if (best != unplaced && end >= best_end) continue;
       best = d;
       best_end = end;
     }
-    if (best == nowhere) return nowhere;
+    if (best == unplaced) return unplaced;
     floor_.add(clusters_.needs[c], best);
     footprint_[best] += clusters_.needs[c].footprint;
     return best;
@@ -229,7 +229,7 @@ class Plan {
 
 /// Joins ops along heavy tensors, then places the clusters by earliest finish; several ways of
 /// joining, the shortest plan wins. A step that may run out of memory is simulated; if it does, the
-/// next plan is tried, then m_etf's way. About as fast as two simulations.
+/// next plan is tried, then m_etf's way.
 /// Source: the idea of order-preserving coarsening: Celeritas (arXiv 2208.00184), Mercury. Differs:
 /// clusters hold a device together, not a time; ops are planned one by one.
 class Coarsen final : public Placer {

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t fewest_ops = 2, most_ops = 24, most_devices = 4;
+constexpr std::size_t fewest_ops = 2, most_ops = 24, most_gpus = 4;
 constexpr double failed_ratio = 10.0;
 
 std::optional<Duration> step_of(const Problem& problem, const Placer& placer) {
@@ -113,7 +113,7 @@ class Mutator {
     std::vector<double>& speed = instance.speed;
     switch (random_.below(3)) {
       case 0:
-        if (speed.size() < most_devices) speed.push_back(1.0);
+        if (speed.size() < most_gpus) speed.push_back(1.0);
         break;
       case 1:
         if (speed.size() > 2) speed.pop_back();

@@ -18,14 +18,14 @@ struct Family {
   std::string_view name, graph;  ///< `{}` in the graph is the seed
   std::array<std::string_view, 3> sizes;
 };
-constexpr std::string_view layers =
+constexpr std::string_view layers_text =
     "generate: layered, training: true, width: 12, compute: 60 us, bytes: 400 kB, persistent: 2 MB";
 constexpr Family families[] = {
     {"cells", "generate: cells", {"size: 0.5", "size: 1", "size: 2"}},
     {"recurrent", "generate: recurrent", {"size: 0.5", "size: 1", "size: 2"}},
     {"seq2seq", "generate: seq2seq", {"size: 0.5", "size: 1", "size: 2"}},
     {"blocks", "generate: blocks", {"size: 0.5", "size: 1", "size: 2"}},
-    {"layers", layers, {"ops: 120", "ops: 300", "ops: 700"}},
+    {"layers", layers_text, {"ops: 120", "ops: 300", "ops: 700"}},
 };
 constexpr std::string_view size_names[] = {"small", "middle", "large"};
 constexpr std::string_view cluster_names[] = {"uniform", "nodes", "mixed"};

@@ -25,7 +25,7 @@ void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
 Trace read_trace(const TraceArgument& argument) {
   Choice importer;
   if (!argument.importer.empty()) importer = parse_choice(argument.importer, "--importer");
-  TextFile file(with_data_folder(argument.path));
+  TextFile file(with_data_folder(argument.path), Content::any);
   const Stage stage("reading " + argument.path, &file.bytes_read(), file.bytes());
   Trace trace = read_trace(file, importer.name, std::move(importer.options));
   if (trace.name.empty()) trace.name = std::filesystem::path(argument.path).stem().string();

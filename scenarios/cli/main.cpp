@@ -127,6 +127,7 @@ void add_verbs(CLI::App& app, Verb& chosen) {
   add_bound(app, chosen);
   add_compare(app, chosen);
   add_duel(app, chosen);
+  add_configure(app, chosen);
   add_arena(app, chosen);
   add_explain(app, chosen);
   add_what_if(app, chosen);

@@ -26,6 +26,8 @@ struct WhatIfArguments {
   std::vector<std::string> rules, sets;
 };
 
+constexpr std::string_view together = "all together";
+
 /// What is asked, by a name in the table.
 struct Question {
   std::string name;
@@ -58,7 +60,7 @@ std::vector<Question> questions(const Scenario& point, const std::vector<std::st
   for (const std::string& text : rules)
     mistakes.attempt([&] { alone.push_back(read_question(text)); });
   mistakes.throw_if_any();
-  Question all{.name = "all together", .transforms = {}};
+  Question all{.name = std::string(together), .transforms = {}};
   for (const Question& q : alone) all.transforms.push_back(q.transforms.front());
   if (alone.size() > 1) alone.push_back(std::move(all));
   alone.insert(alone.begin(), Question{.name = "base", .transforms = {}});
@@ -123,7 +125,13 @@ int what_if(const WhatIfArguments& arguments) {
   std::vector<WhatIfRow> rows;
   for (const Question& question : asked) {
     const Stage stage(question.name);
-    rows.push_back(answer(question, trace, point));
+    try {
+      rows.push_back(answer(question, trace, point));
+    } catch (const InputError& e) {
+      if (question.name != together) throw;
+      const std::string why = e.what();
+      rows.push_back({.name = question.name, .refused = why.substr(0, why.find('\n'))});
+    }
   }
   if (arguments.format == "json")
     print_json(what_if_json(rows));

@@ -11,10 +11,13 @@
 namespace baechi {
 namespace {
 
+bool has_step(const WhatIfRow& row) {
+  return row.infeasible.empty() && row.refused.empty();
+}
+
 /// The change of the step against the base; nothing if one of them has no step.
 std::optional<double> change_of(const WhatIfRow& row, const WhatIfRow& base) {
-  if (!row.infeasible.empty() || !base.infeasible.empty() || base.step <= Duration{})
-    return std::nullopt;
+  if (!has_step(row) || !has_step(base) || base.step <= Duration{}) return std::nullopt;
   return to_us(row.step) / to_us(base.step) - 1.0;
 }
 
@@ -27,6 +30,7 @@ std::string quoted_cell(const std::string& text) {
 }
 
 std::string_view verdict_of(const WhatIfRow& row) {
+  if (!row.refused.empty()) return "impossible";
   if (!row.infeasible.empty()) return "infeasible";
   return row.fits ? "fits" : "out of memory";
 }
@@ -89,9 +93,9 @@ std::string what_if_table(const std::vector<WhatIfRow>& rows) {
   for (const WhatIfRow& row : rows) {
     const std::optional<double> change = change_of(row, rows.front());
     std::vector<std::string> cells{row.name};
-    if (!row.infeasible.empty()) {
-      cells.insert(cells.end(), {"", "", "", "infeasible"});
-      notes += fmt::format("{}: {}\n", row.name, row.infeasible);
+    if (!has_step(row)) {
+      cells.insert(cells.end(), {"", "", "", std::string(verdict_of(row))});
+      notes += fmt::format("{}: {}\n", row.name, row.infeasible + row.refused);
     } else {
       cells.push_back(to_text(row.step));
       cells.push_back(&row == &rows.front() || !change ? ""
@@ -116,8 +120,8 @@ std::string what_if_csv(const std::vector<WhatIfRow>& rows) {
   text += '\n';
   for (const WhatIfRow& row : rows) {
     text += quoted_cell(row.name);
-    if (!row.infeasible.empty()) {
-      text += ",,,,,,infeasible,,,,,\n";
+    if (!has_step(row)) {
+      text += fmt::format(",,,,,,{},,,,,\n", verdict_of(row));
       continue;
     }
     const std::optional<double> change = change_of(row, rows.front());
@@ -135,8 +139,8 @@ nlohmann::ordered_json what_if_json(const std::vector<WhatIfRow>& rows) {
   Json list = Json::array();
   for (const WhatIfRow& row : rows) {
     Json json{{"name", row.name}, {"verdict", verdict_of(row)}};
-    if (!row.infeasible.empty()) {
-      json["why"] = row.infeasible;
+    if (!has_step(row)) {
+      json["why"] = row.infeasible + row.refused;
     } else {
       const std::optional<double> change = change_of(row, rows.front());
       json["step_time_us"] = to_us(row.step);

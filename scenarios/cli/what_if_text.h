@@ -35,6 +35,7 @@ PathTimes path_times(const std::vector<PathPart>& path, const Problem& problem,
 struct WhatIfRow {
   std::string name;          ///< "base", of a file of rules, or "all together"
   std::string infeasible{};  ///< why there is no placement; "": there is one
+  std::string refused{};     ///< why the rules do not go together; "": they do
   Duration step{};           ///< without memory limits, if it does not fit
   Bytes peak{};              ///< of the device that is the fullest, by the share of its memory
   std::string device{};      ///< its name
