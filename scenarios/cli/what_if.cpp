@@ -100,8 +100,7 @@ WhatIfRow answer(const Question& question, const std::shared_ptr<const Trace>& t
     const StepResult result = step.simulate(observers);
     const Problem problem = step.problem();
     row.step = result.makespan;
-    row.path = path_times(critical_path_of(problem, step.placement(), timeline, result), problem,
-                          timeline);
+    row.path = path_times(Causes(problem, step.placement(), timeline), problem.graph);
     const DeviceId full = fullest(result, problem.cluster);
     row.peak = result.devices[full].peak;
     row.device = problem.cluster.device(full).name;

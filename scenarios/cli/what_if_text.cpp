@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/output.h"
@@ -45,27 +44,14 @@ PathTime kind_of(const OpGraph& graph, OpId op) {
 
 }  // namespace
 
-PathTimes path_times(const std::vector<PathPart>& path, const Problem& problem,
-                     const Timeline& timeline) {
+PathTimes path_times(const Causes& causes, const OpGraph& graph) {
   PathTimes times{};
-  const OpGraph& graph = problem.graph;
   const auto add = [&](PathTime to, Duration time) { times[static_cast<std::size_t>(to)] += time; };
-  std::map<std::pair<DeviceId, LaneId>, std::vector<Timeline::OpSlice>> ran;  // by start
-  for (const Timeline::OpSlice& slice : timeline.ops())
-    ran[{slice.device, graph.lane(slice.op)}].push_back(slice);
-  const auto waited = [&](const PathPart& part) {
-    Duration idle = part.length();
-    const OpId by = part.behind != no_op ? part.behind : part.op;
-    const std::vector<Timeline::OpSlice>& lane = ran[{part.device, graph.lane(by)}];
-    auto it = std::ranges::lower_bound(lane, part.start, {}, &Timeline::OpSlice::end);
-    for (; it != lane.end() && it->start < part.end; ++it) {
-      const Duration both = std::min(it->end, part.end) - std::max(it->start, part.start);
-      add(kind_of(graph, it->op), both);
-      idle -= both;
-    }
-    add(PathTime::waiting, idle);
-  };
-  for (const PathPart& part : path) {
+  const OpId last = causes.last_op();
+  std::vector<PathPart> open = last == no_op ? std::vector<PathPart>{} : causes.chain(last);
+  while (!open.empty()) {
+    const PathPart part = open.back();
+    open.pop_back();
     switch (part.kind) {
       case PathKind::compute:
       case PathKind::collective:
@@ -77,9 +63,15 @@ PathTimes path_times(const std::vector<PathPart>& path, const Problem& problem,
       case PathKind::wait_channel:
         add(PathTime::waiting, part.length());
         break;
-      case PathKind::wait_device:
-        waited(part);
+      case PathKind::wait_device: {
+        if (part.behind == no_op || part.length() <= Duration{}) {
+          add(PathTime::waiting, part.length());
+          break;
+        }
+        for (const PathPart& before : causes.chain(part.behind, part.start)) open.push_back(before);
+        add(PathTime::waiting, part.end - causes.end(part.behind));
         break;
+      }
     }
   }
   return times;

@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/explain/causes.h"
 #include "sim/names.h"
-#include "sim/problem/problem.h"
-#include "sim/report/path_part.h"
-#include "sim/report/timeline.h"
 
 namespace baechi {
 
@@ -26,10 +24,9 @@ constexpr auto names_of(PathTime) {
 inline constexpr std::size_t num_path_times = 5;
 using PathTimes = std::array<Duration, num_path_times>;
 
-/// What the parts of a step's critical path add up to. While an op waits for its turn, what its
-/// lane runs counts; `timeline` is of that step.
-PathTimes path_times(const std::vector<PathPart>& path, const Problem& problem,
-                     const Timeline& timeline);
+/// What the parts of a step's critical path add up to. Where an op waits for its turn behind
+/// another, the chain of the other counts instead.
+PathTimes path_times(const Causes& causes, const OpGraph& graph);
 
 /// One prediction.
 struct WhatIfRow {
