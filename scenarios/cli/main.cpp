@@ -24,9 +24,6 @@
 #include "sim/text.h"
 
 namespace baechi {
-
-void add_what_if(CLI::App& app, Verb& chosen);
-
 namespace {
 
 constexpr int internal_failure = 1, users_mistake = 2;

@@ -141,8 +141,6 @@ int what_if(const WhatIfArguments& arguments) {
 
 }  // namespace
 
-void add_what_if(CLI::App& app, Verb& chosen);
-
 void add_what_if(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<WhatIfArguments>();
   CLI::App* verb = app.add_subcommand(

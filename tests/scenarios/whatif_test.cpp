@@ -34,7 +34,7 @@ std::vector<std::string> models_for(const std::string& name) {
             "inception_v3, batch: 2, fuse_modules: false",
             "resnext101, batch: 2, fuse_modules: false"};
   if (name == "vdnn" || name == "gist")
-    return {"resnet50, batch: 2", "vgg16, batch: 2", "resnext101, batch: 2"};
+    return {"resnet50, batch: 2", "resnet101, batch: 2", "resnext101, batch: 2"};
   if (name == "flash_attention")
     return {"gpt2, batch: 1", "bert, batch: 2", "transformer, batch: 2"};
   return {"resnet50, batch: 2", "gpt2, batch: 1", "gnmt, batch: 4, length: 4"};
@@ -155,12 +155,13 @@ TEST_SUITE("whatif") {
     CHECK(step_of("data_parallel", "{replicas: 4}").makespan == 280ns);  // 6 x 25 B
   }
 
-  // Weights of 100 B, of which a half is here, are gathered in 50 ns before conv, and once more for
-  // conv_grad; the gradient is scattered in 50 ns; half of the update takes 7 ns.
-  // conv 50 to 80, relu, loss, relu_grad until 106, conv_grad 130 to 190, until 240, update 247.
+  // Weights of 100 B, of which a half is here, are gathered in 50 ns before conv, and once more, a
+  // bucket ahead, from 50 to 100 ns for conv_grad; the gradient is scattered in 50 ns; half of the
+  // update takes 7 ns. conv 50 to 80, relu, loss, relu_grad until 106, conv_grad until 166, 216,
+  // 223.
   TEST_CASE("zero3, by hand: weights come when they are read") {
     const OpGraph graph = six_ops("Conv2d", "ReLU", 20_B);
-    CHECK(run(rewritten({graph}, entry("zero3", "{replicas: 2}"))).makespan == 247ns);
+    CHECK(run(rewritten({graph}, entry("zero3", "{replicas: 2}"))).makespan == 223ns);
   }
 
   // t0 leaves from 40 to 41 ns, and comes back after relu_grad, from 56 to 57: conv_grad a
@@ -213,9 +214,8 @@ TEST_SUITE("whatif") {
     const std::set<std::string> faster{
         "amp",     "fused_optimizer", "batchnorm_restructured", "fused_pointwise", "cuda_graphs",
         "no_host", "faster_gpu"};
-    const std::set<std::string> slower{
-        "data_parallel",        "zero3",        "local_sgd", "p3", "blueconnect",
-        "gradient_compression", "larger_batch", "gist"};
+    const std::set<std::string> slower{"data_parallel",        "local_sgd",    "p3",  "blueconnect",
+                                       "gradient_compression", "larger_batch", "gist"};
     const std::set<std::string> smaller{"zero3", "vdnn", "flash_attention"};
     const std::vector<std::string> names = catalogue_of_rules();
     CHECK(names.size() == 18);

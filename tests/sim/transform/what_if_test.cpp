@@ -156,7 +156,7 @@ TEST_SUITE("what_if") {
     CHECK(mistake("\n- scale: {time: 2}\n  where: {name: nothing}") ==
           "x.yaml:2:3: what_if: 'scale' selects none of 6 ops ('optional: true' lets it pass)");
     const std::string all = mistake(
-        "\n- scal: {time: 2}\n- scale: {tim: 2}\n- scale: {time: 2}\n  where: {bound: gpu, fase: "
+        "\n- scal: {time: 2}\n- scale: {tim: 2}\n- scale: {time: 2}\n  where: {bound: gpu, phas: "
         "1}\n"
         "- {scale: {}, set: {}}\n- {where: {}}\n- {coplace: {}}\n");
     for (const char* const part :
