@@ -42,7 +42,7 @@ what_if::StepDevices devices_of(const ClusterChoice& cluster) {
 /// The transform of `choice`, which knows the devices of `cluster` if it asks about devices.
 std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
                                             const ClusterChoice& cluster) {
-  const auto* const rules = dynamic_cast<const WhatIf*>(choice.transform.get());
+  const auto* const rules = dynamic_cast<const WhatIfRules*>(choice.transform.get());
   return rules == nullptr ? choice.transform : rules->on(devices_of(cluster));
 }
 

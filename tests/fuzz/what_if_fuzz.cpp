@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Options::Value included = with_included_rules(entry, "/nowhere");
     const auto& options = included.children.front().second.children;
     Options rules("what_if", {options.begin(), options.end()});
-    const WhatIf what_if(rules);
+    const WhatIfRules what_if(rules);
     rules.finish();
     const OpGraph graph = testing::six_ops();
     const Transformed made = what_if.apply(graph);

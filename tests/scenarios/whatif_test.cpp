@@ -21,7 +21,7 @@ StepResult step_of(const std::string& name, const std::string& with = "{}") {
 
 /// Six ops, and a host that takes 40 ns to launch each.
 StepResult launched(const std::string& name, bool backward_thread) {
-  WhatIf host =
+  WhatIfRules host =
       rules(fmt::format("[{{host: {{launch: 40 ns, backward_thread: {}}}}}]", backward_thread));
   const PlacedStep step = rewritten({six_ops()}, host);
   return run(name.empty() ? step : entry(name).after_placing(step.graph, step.device));

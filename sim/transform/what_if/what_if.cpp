@@ -44,18 +44,18 @@ void apply_verb(const Rule& rule, Step& step, const StepDevices& devices,
 
 }  // namespace
 
-WhatIf::WhatIf(Options& o) {
+WhatIfRules::WhatIfRules(Options& o) {
   const Options::Value* given = o.raw("rules", "a list of rules, applied in turn");
   auto rules = std::make_shared<Rules>();
   if (given != nullptr) *rules = what_if::read_rules(*given);
   rules_ = std::move(rules);
 }
 
-std::shared_ptr<const Transform> WhatIf::on(StepDevices devices) const {
-  return std::shared_ptr<const Transform>(new WhatIf(rules_, std::move(devices)));
+std::shared_ptr<const Transform> WhatIfRules::on(StepDevices devices) const {
+  return std::shared_ptr<const Transform>(new WhatIfRules(rules_, std::move(devices)));
 }
 
-Transformed WhatIf::apply(const OpGraph& graph) const {
+Transformed WhatIfRules::apply(const OpGraph& graph) const {
   Transformed result = same_ops(graph);
   for (const Rule& rule : *rules_) {
     if (rule.transform != nullptr) {
@@ -69,8 +69,8 @@ Transformed WhatIf::apply(const OpGraph& graph) const {
   return result;
 }
 
-PlacedStep WhatIf::after_placing(const OpGraph& graph,
-                                 const IdVector<OpId, DeviceId>& device) const {
+PlacedStep WhatIfRules::after_placing(const OpGraph& graph,
+                                      const IdVector<OpId, DeviceId>& device) const {
   Step step{graph, device};
   for (const Rule& rule : *rules_) {
     if (rule.transform != nullptr) {
@@ -85,7 +85,7 @@ PlacedStep WhatIf::after_placing(const OpGraph& graph,
 }
 
 std::unique_ptr<Transform> make_what_if(Options& o) {
-  return std::make_unique<WhatIf>(o);
+  return std::make_unique<WhatIfRules>(o);
 }
 
 }  // namespace baechi

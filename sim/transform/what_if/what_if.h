@@ -10,10 +10,10 @@ namespace baechi {
 /// Before placing, rules without `after_placing` and transforms of the model are applied, in the
 /// order of the list; after placing the others, in this order, too.
 /// Source: Daydream (Zhu et al., ATC 2020), section 5: select, scale, insert, remove, schedule.
-class WhatIf final : public Transform {
+class WhatIfRules final : public Transform {
  public:
   /// Throws InputError with all mistakes of the rules.
-  explicit WhatIf(Options& o);
+  explicit WhatIfRules(Options& o);
 
   /// The same rules, which know the devices: they get times where a rule needs some, and `bound`
   /// goes by work.
@@ -28,7 +28,7 @@ class WhatIf final : public Transform {
  private:
   using Rules = std::vector<what_if::Rule>;
 
-  WhatIf(std::shared_ptr<const Rules> rules, what_if::StepDevices devices)
+  WhatIfRules(std::shared_ptr<const Rules> rules, what_if::StepDevices devices)
       : rules_(std::move(rules)), devices_(std::move(devices)) {}
 
   std::shared_ptr<const Rules> rules_;

@@ -18,20 +18,20 @@ struct WhatIfCase {
   IdVector<OpId, DeviceId> device{};
 };
 
-inline WhatIf rules(const std::string& yaml) {
+inline WhatIfRules rules(const std::string& yaml) {
   Options options("what_if", {{"rules", parse_yaml(yaml, "x.yaml")}});
-  return WhatIf(options);
+  return WhatIfRules(options);
 }
 
 /// An entry of the catalogue, with values for what it asks.
-inline WhatIf entry(const std::string& name, const std::string& with = "{}") {
+inline WhatIfRules entry(const std::string& name, const std::string& with = "{}") {
   Options options("what_if",
                   {{"rules", read_rule_file(source_dir() + "/scenarios/whatif/" + name + ".yaml",
                                             parse_yaml(with, "with"))}});
-  return WhatIf(options);
+  return WhatIfRules(options);
 }
 
-inline PlacedStep rewritten(const WhatIfCase& step, const WhatIf& what_if) {
+inline PlacedStep rewritten(const WhatIfCase& step, const WhatIfRules& what_if) {
   const Transformed made = what_if.apply(step.graph);
   IdVector<OpId, DeviceId> device(made.graph.num_ops());
   if (!step.device.empty())

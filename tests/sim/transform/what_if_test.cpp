@@ -61,9 +61,9 @@ TEST_SUITE("what_if") {
     CHECK(step_of("[{scale: {time: 0.5}, where: {phase: backward}}]") == 95ns);  // 5 + 30 less
     CHECK(step_of("[{set: {time: 1 us}, where: {name: loss}}]") == 1124ns);
     // t0 and t3 of 20 B each, t1 stays: 320 B.
-    const WhatIf half = rules("[{scale: {bytes: 0.5, to: {name: conv_grad}}}]");
+    const WhatIfRules half = rules("[{scale: {bytes: 0.5, to: {name: conv_grad}}}]");
     CHECK(run(rewritten({six_ops()}, half)).devices[gpu0].peak == 320_B);
-    const WhatIf less = rules("[{limit: {workspace: 0.5x}, where: {name: relu_grad}}]");
+    const WhatIfRules less = rules("[{limit: {workspace: 0.5x}, where: {name: relu_grad}}]");
     CHECK(run(rewritten({six_ops()}, less)).devices[gpu0].peak == 280_B);  // now conv_grad's
     // In a lane of its own the update does not wait for the device; here it waits for conv_grad.
     CHECK(step_of("[{set: {lane: copy}, where: {phase: update}}]") == 130ns);
@@ -146,7 +146,8 @@ TEST_SUITE("what_if") {
   TEST_CASE("rules after placing keep to a device; a transform may be a rule") {
     WhatIfCase two{six_ops()};
     two.device = on({gpu0, gpu0, gpu1, gpu1, gpu1, gpu1}).device;
-    const WhatIf merged = rules("[{merge: , where: {name: [relu, loss]}, after_placing: true}]");
+    const WhatIfRules merged =
+        rules("[{merge: , where: {name: [relu, loss]}, after_placing: true}]");
     CHECK(rewritten(two, merged).graph.num_ops() == 6);
     CHECK(step_of("[{host: {launch: 100 ns}}]") == 614ns);  // six launches, then the update
     CHECK(step_of("[precision]") == 60ns);                  // 10 + 5 + 6 (a loss) + 5 + 20 + 14
