@@ -57,7 +57,7 @@ TEST_SUITE("cli what-if") {
     session.folder().write("typo.yaml", "- scale: {tim: 2}\n- remove:\n  where: {name: d}\n");
     CHECK(session.run("what-if toy.yaml typo.yaml").code == 2);
     CHECK(session.run("what-if toy.yaml typo.yaml")
-              .err.find("typo.yaml:1:11: scale has no option "
+              .err.find("typo.yaml:1:16: scale has no option "
                         "'tim' (did you mean 'time'?)") != std::string::npos);
     CHECK(session.run("what-if toy.yaml ampp").err.find("did you mean 'amp'?") !=
           std::string::npos);
