@@ -261,6 +261,11 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
   return {trace->name, Experiment(costed, platform->engine)};
 }
 
+ClusterChoice read_cluster_flags(const ClusterFlags& flags) {
+  return flags.scenario.empty() ? from_flags(flags).cluster
+                                : from_scenario(flags.scenario, flags.sets).cluster;
+}
+
 std::string assumed_line(const Experiment& experiment) {
   const std::string& kind = experiment.graph().assumed_kind;
   if (kind.empty()) return "";
