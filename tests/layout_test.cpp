@@ -27,7 +27,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"sim"},
       {"sim/graph", "validate/plan"},
       {"sim/cluster", "sim/transform"},
-      {"sim/problem"},
+      {"sim/problem", "sim/transform/what_if"},
       {"sim/original"},
       {"sim/engine"},
       {"sim/objective", "sim/report", "sim/collectives"},

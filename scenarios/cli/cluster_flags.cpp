@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "scenarios/cli/data_folder.h"
+#include "scenarios/read/data_folder.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/load.h"
 #include "sim/collectives/collective_models.h"

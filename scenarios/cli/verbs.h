@@ -33,5 +33,6 @@ void add_schema(CLI::App& app, Verb& chosen);
 void add_validate(CLI::App& app, Verb& chosen);
 void add_validate_published(CLI::App& validate, Verb& chosen);
 void add_validate_fit(CLI::App& validate, Verb& chosen);
+void add_what_if(CLI::App& app, Verb& chosen);
 
 }  // namespace baechi
