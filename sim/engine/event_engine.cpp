@@ -501,7 +501,8 @@ class EventEngine final : public Simulator::Engine {
   bool enforced() const { return options_.enforce_memory && options_.count_memory; }
 
   /// Whether `size` fits on `d`; if not, the run is over. For a transfer `op` is no_op.
-  [[gnu::always_inline]] bool request(DeviceId d, Bytes size, OpId op, std::optional<TensorId> transfer) {
+  [[gnu::always_inline]] bool request(DeviceId d, Bytes size, OpId op,
+                                      std::optional<TensorId> transfer) {
     if (!enforced() || devices_[d].memory.fits(size)) [[likely]]
       return true;
     result_.oom = {.device = d,
