@@ -85,7 +85,7 @@ std::vector<std::string> recomputed(const PlanInput& input, const PlanStage& sta
 }
 
 /// A plan and all that is told of it.
-struct Answer {
+struct PlannedAnswer {
   PlanInput input;
   std::optional<exact::Planned> planned;  ///< nothing: infeasible
   std::string detail;
@@ -93,7 +93,7 @@ struct Answer {
   std::optional<exact::PlanRun> run;
 };
 
-Json stages_json(const Answer& answer) {
+Json stages_json(const PlannedAnswer& answer) {
   Json stages = Json::array();
   const Plan& plan = answer.planned->plan;
   const std::vector<std::int64_t> first = exact::first_devices(plan);
@@ -120,7 +120,7 @@ Json stages_json(const Answer& answer) {
 }
 
 /// A placement file, where each op is on the first device of its stage, and the plan.
-Json answer_json(const Answer& answer, const PlanRequest& request) {
+Json answer_json(const PlannedAnswer& answer, const PlanRequest& request) {
   Json json{{"format", "baechi-placement"},
             {"version", 1},
             {"graph", request.file},
@@ -161,7 +161,7 @@ Json answer_json(const Answer& answer, const PlanRequest& request) {
   return json;
 }
 
-std::string answer_table(const Answer& answer, const PlanRequest& request) {
+std::string answer_table(const PlannedAnswer& answer, const PlanRequest& request) {
   std::string text = fmt::format("placer       {}, {} for {} nodes\n", request.placer_text,
                                  to_text(answer.placing), answer.input.nodes.size());
   if (!answer.planned) return text + red("infeasible") + fmt::format("   {}\n", answer.detail);
@@ -194,7 +194,7 @@ int place_plan(PlanRequest request, const PlacerEntry& entry, const ClusterFlags
   request.placer.options.set("file", {request.file, "", {}});
   const auto planner = entry.make_planner(request.placer.options);
   request.placer.options.finish();
-  Answer answer;
+  PlannedAnswer answer;
   answer.input = planner->prepared(with_flags(exact::read_plan_input(request.file), flags));
   const auto start = std::chrono::steady_clock::now();
   {

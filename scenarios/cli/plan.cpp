@@ -92,7 +92,22 @@ Machines machines_of(const PlanArguments& a) {
   return {make_cluster(choice), gpu->second};
 }
 
-PlanSpace space_of(const PlanArguments& a, const Cluster& cluster) {
+/// Of 1, 2, 4, ... those ranks of tensor parallelism that can share the model.
+std::vector<std::int64_t> possible_ranks(const TrainingJob& job, std::int64_t most) {
+  std::vector<std::int64_t> ranks = powers_of_two(most);
+  rank_graph(job, {});  // throws if the model itself is wrong
+  std::erase_if(ranks, [&](std::int64_t n) {
+    try {
+      rank_graph(job, {.tensor = n});
+      return false;
+    } catch (const InputError&) {
+      return true;
+    }
+  });
+  return ranks;
+}
+
+PlanSpace space_of(const PlanArguments& a, const TrainingJob& job, const Cluster& cluster) {
   const auto devices = static_cast<std::int64_t>(cluster.num_devices());
   const std::int64_t per_node =
       cluster.num_nodes() == 0 ? devices : devices / static_cast<std::int64_t>(cluster.num_nodes());
@@ -101,7 +116,7 @@ PlanSpace space_of(const PlanArguments& a, const Cluster& cluster) {
     for (const std::string& word : words) values.push_back(word == on);
     return values;
   };
-  return {.tensor = a.tensor.empty() ? powers_of_two(per_node) : a.tensor,
+  return {.tensor = a.tensor.empty() ? possible_ranks(job, per_node) : a.tensor,
           .pipeline = a.pipeline.empty() ? powers_of_two(devices) : a.pipeline,
           .micro_batch = a.micro_batch.empty() ? powers_of_two(std::min<std::int64_t>(64, a.batch))
                                                : a.micro_batch,
@@ -182,7 +197,7 @@ int plan(const PlanArguments& a) {
   std::atomic<std::size_t> done = 0;
   PlanAnswer answer;
   {
-    const PlanSpace space = space_of(a, machines.cluster);
+    const PlanSpace space = space_of(a, job, machines.cluster);
     const std::size_t total =
         plans_of(space, static_cast<std::int64_t>(machines.cluster.num_devices()), job.batch)
             .size();
@@ -219,7 +234,9 @@ void add_plan(CLI::App& app, Verb& chosen) {
   const auto list = [&](const char* name, auto& values, const char* help) {
     return verb->add_option(name, values, help)->delimiter(',');
   };
-  list("--tensor", a->tensor, "Ranks of tensor parallelism to try [1, 2, 4, ... in a node]");
+  list("--tensor", a->tensor,
+       "Ranks of tensor parallelism to try [1, 2, 4, ... in a node that divide the "
+       "model evenly]");
   list("--pipeline", a->pipeline, "Stages to try [1, 2, 4, ...]");
   list("--micro-batch", a->micro_batch, "Samples of a pass to try [1, 2, 4, ... 64]");
   list("--recompute", a->recompute, "Whether every layer is computed again [off,on]")

@@ -312,6 +312,13 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
     }
   }
 
+  TEST_CASE("the arena's best known values are of its instances' graphs as they are") {
+    const Session session;
+    const Json arena = session.json("arena --placer single --json");
+    CHECK(arena["instances"] == 286);
+    CHECK(arena["solved"].get<int>() + arena["failures"].get<int>() == 286);
+  }
+
   TEST_CASE("that nothing fits is an answer, and no file is written") {
     const Session session;
     const std::string tight =

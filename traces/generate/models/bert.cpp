@@ -83,20 +83,22 @@ void answer_head(Model& model, const Bert& s, ValueId tokens) {
   loss(model, "answer_loss", logits, model.input("answers", {s.batch, 2}));
 }
 
-VariableId words_table(Model& model, const Bert& s) {
-  return model.variable("word_embeddings", {s.words / s.tensor, s.hidden},
-                        Initializer::truncated_normal);
-}
-/// Adds to the words `x` where they are and in which sentence.
-ValueId placed_words(Model& model, const Bert& s, ValueId x, const Shape& tokens) {
+struct Tables {
+  VariableId words, positions, segments;
+};
+Tables embedding_tables(Model& model, const Bert& s) {
   const auto variable = [&](std::string_view name, std::int64_t rows) {
     return model.variable(name, {rows, s.hidden}, Initializer::truncated_normal);
   };
+  const VariableId words = variable("word_embeddings", s.words / s.tensor);
   const VariableId positions = variable("position_embeddings", 512);
-  const VariableId segments = variable("token_type_embeddings", 2);
+  return {words, positions, variable("token_type_embeddings", 2)};
+}
+/// Adds to the words `x` where they are and in which sentence.
+ValueId placed_words(Model& model, ValueId x, const Shape& tokens, const Tables& tables) {
   const ValueId kinds =
-      embedding(model, "token_types", model.input("token_type_ids", tokens), segments);
-  x = add_positions(model, "positions", add(model, "sum", x, kinds), positions);
+      embedding(model, "token_types", model.input("token_type_ids", tokens), tables.segments);
+  x = add_positions(model, "positions", add(model, "sum", x, kinds), tables.positions);
   return dropout(model, "dropout", layer_norm(model, "layer_norm", x));
 }
 
@@ -110,20 +112,20 @@ Model bert(const Bert& s, std::string_view size) {
                           s.tensor > 1 ? fmt::format("-t{}", s.tensor) : ""),
               s.batch);
   const Shape tokens{s.batch, s.length};
-  VariableId table{};
+  Tables tables{};
   ValueId x{}, pooled{};
   if (s.tensor == 1) {
     const auto module = model.module("embeddings", "BertEmbeddings");
-    table = words_table(model, s);
-    x = embedding(model, "words", model.input("input_ids", tokens), table);
-    x = placed_words(model, s, x, tokens);
+    tables = embedding_tables(model, s);
+    x = embedding(model, "words", model.input("input_ids", tokens), tables.words);
+    x = placed_words(model, x, tokens, tables);
   } else {
     const auto scope = model.scope("embeddings");
-    table = words_table(model, s);
-    x = embedding(model, "words", model.input("input_ids", tokens), table);
+    tables = embedding_tables(model, s);
+    x = embedding(model, "words", model.input("input_ids", tokens), tables.words);
     x = sum_of_ranks(model, "sum", x, s.tensor);
     const auto module = model.module("placed", "BertEmbeddings");
-    x = placed_words(model, s, x, tokens);
+    x = placed_words(model, x, tokens, tables);
   }
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("encoder/layer_{}", i));
@@ -137,7 +139,7 @@ Model bert(const Bert& s, std::string_view size) {
     const auto module = model.module("pooler", "BertPooler");
     pooled = tanh(model, "tanh", dense(model, "dense", first_step(model, "first", x), s.hidden));
   }
-  if (s.pretraining) pretraining_heads(model, s, x, pooled, table);
+  if (s.pretraining) pretraining_heads(model, s, x, pooled, tables.words);
   return model;
 }
 
