@@ -35,6 +35,7 @@ class PipelinePart {
                const std::vector<DeviceShape>& shapes, std::int64_t bound)
       : bound_(bound),
         blocks_(blocks),
+        shapes_(shapes),
         classes_(classes.size()),
         pins_inside_(blocks.nets().size()) {
     for (std::size_t s = 0; s < classes.size(); ++s) {
@@ -45,9 +46,6 @@ class PipelinePart {
         classes_[s].times.push_back(time ? time->count() : -1);
       }
     }
-    for (const DeviceShape& shape : shapes)
-      classes_[shape.cls].most_replicas =
-          std::max<std::int64_t>(classes_[shape.cls].most_replicas, shape.replicas);
   }
 
   void add(BlockId b) {
@@ -69,36 +67,36 @@ class PipelinePart {
     }
   }
 
-  /// Whether no device could take this part, or one with more.
+  /// Whether no devices could take this part, or one with more, even moved for nothing.
   bool hopeless() const {
-    return std::ranges::all_of(classes_, [this](const ClassLoad& s) {
-      return s.unable > 0 || share(s.compute, s.most_replicas) >= bound_ || weights_ > s.memory;
+    return std::ranges::all_of(shapes_, [this](const DeviceShape& shape) {
+      return loaded(shape, classes_[shape.cls].compute) >= bound_;
     });
   }
   /// Load of each device of the shape; no_load if they cannot take it.
   std::int64_t load(const DeviceShape& shape) const {
     const ClassLoad& cls = classes_[shape.cls];
-    if (cls.unable > 0 || weights_ > cls.memory) return no_load;
-    const std::int64_t whole = cls.compute + (cls.core ? 0 : cut_);
-    if (shape.replicas == 1) return whole;
-    const double exchange = shape.exchange * static_cast<double>(weights_);
-    if (exchange > static_cast<double>(no_load / 2)) return no_load;
-    return share(whole, shape.replicas) + std::llround(exchange);
+    return loaded(shape, cls.compute + (cls.core ? 0 : cut_));
   }
 
  private:
   struct ClassLoad {
     bool core = false;
     std::int64_t memory = 0;
-    std::int64_t most_replicas = 1;
     IdVector<BlockId, std::int64_t> times{};  // < 0: cannot run
     std::int64_t compute = 0;
     std::int64_t unable = 0;  // blocks that cannot run
   };
 
-  /// Rounded up.
-  static std::int64_t share(std::int64_t whole, std::int64_t replicas) {
-    return replicas == 1 ? whole : whole / replicas + (whole % replicas > 0 ? 1 : 0);
+  /// Of each device, if one had the load `whole`: its share, rounded up, and the exchange.
+  std::int64_t loaded(const DeviceShape& shape, std::int64_t whole) const {
+    const ClassLoad& cls = classes_[shape.cls];
+    if (cls.unable > 0 || weights_ > cls.memory) return no_load;
+    if (shape.replicas == 1) return whole;
+    const double exchange = weights_ > 0 ? shape.exchange * static_cast<double>(weights_) : 0.0;
+    if (exchange > static_cast<double>(no_load / 2)) return no_load;
+    const std::int64_t r = shape.replicas;
+    return whole / r + (whole % r > 0 ? 1 : 0) + std::llround(exchange);
   }
 
   template <int sign>
@@ -115,6 +113,7 @@ class PipelinePart {
 
   std::int64_t bound_;
   const Blocks& blocks_;
+  const std::vector<DeviceShape>& shapes_;
   std::vector<ClassLoad> classes_;
   std::int64_t weights_ = 0;
   std::int64_t cut_ = 0;                    // time of the nets with some pins inside

@@ -40,18 +40,22 @@ std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const Coloc
 IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
                           const std::vector<DeviceClass>& classes, Duration bound, std::size_t most,
                           const Replication& replication) {
-  for (const auto leaves : {BlockRules::Leaves::safe, BlockRules::Leaves::all}) {
-    const Blocks blocks(problem, units, classes,
-                        {.leaves = leaves, .weights_cost = replication.allowed});
+  using enum BlockRules::Leaves;
+  // With replicas, leaves with weights stay apart; if these are too many, they are joined.
+  std::vector<BlockRules> tries{{.leaves = safe, .weights_cost = replication.allowed},
+                                {.leaves = all, .weights_cost = replication.allowed}};
+  if (replication.allowed) tries.push_back({.leaves = all});
+  for (const BlockRules& rules : tries) {
+    const Blocks blocks(problem, units, classes, rules);
     // Leaves on one side are independent: each doubles the ideals.
     if (std::max(blocks.sources_left(), blocks.sinks_left()) >=
         static_cast<std::size_t>(std::bit_width(most)))
       continue;
     const auto ideals = Ideals::enumerate(blocks.order(), most);
-    if (!ideals && blocks.sources_left() + blocks.sinks_left() > 0) continue;
+    if (!ideals && (replication.allowed || blocks.sources_left() + blocks.sinks_left() > 0))
+      continue;
     if (!ideals) return {};
-    IdealSearch search{.ideals = ideals->size(),
-                       .leaves_joined = leaves == BlockRules::Leaves::all};
+    IdealSearch search{.ideals = ideals->size(), .leaves_joined = &rules != &tries.front()};
     if (const auto found = best_pipeline(blocks, classes, *ideals, bound, replication))
       search.pipeline = in_ops(*found, blocks, problem.graph);
     return search;

@@ -142,9 +142,9 @@ TEST_SUITE("replication") {
         b.colocate(last, "b");
       }
       const OpGraph graph = std::move(b).build();
-      IdVector<DeviceId, Device> devices(3, {.name = "gpu", .memory = Bytes{2000}});
-      const Cluster cluster =
-          Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = Duration{}});
+      IdVector<DeviceId, Device> devices(3, {.name = "gpu", .kind = "", .memory = Bytes{2000}});
+      const Cluster cluster = Cluster::uniform(
+          std::move(devices), {.bandwidth = Bandwidth{1e9}, .latency = Duration{}});
       const ProfiledCosts costs(graph, cluster);
       const Problem problem{graph, cluster, costs};
       // a: (80 + 2) / 2 = 41, and 4 x 6 / (2 x 2) = 6 for gradients; b: 40 + 2 = 42. All on three

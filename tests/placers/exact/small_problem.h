@@ -65,7 +65,7 @@ class SmallProblem {
     // One core at least: what runs on cores only must have a place.
     for (std::uint32_t i = 0; i < (accelerators < 3 ? 1 + random_.below(2) : 1); ++i)
       all.push_back({.name = "cpu", .kind = "cpu"});
-    return Cluster::uniform(std::move(all), {.bandwidth = 1.0_GBps, .latency = Duration{}});
+    return Cluster::uniform(std::move(all), {.bandwidth = Bandwidth{1e9}, .latency = Duration{}});
   }
 
   Random random_;
