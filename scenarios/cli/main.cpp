@@ -128,6 +128,7 @@ void add_verbs(CLI::App& app, Verb& chosen) {
   add_compare(app, chosen);
   add_arena(app, chosen);
   add_explain(app, chosen);
+  add_train(app, chosen);
   add_trace(app, chosen);
   add_list(app, chosen);
   add_paper(app, chosen);
