@@ -11,7 +11,7 @@ install(TARGETS baechi)
 install(DIRECTORY scenarios/examples scenarios/clusters scenarios/papers DESTINATION ${data}/scenarios)
 install(FILES scenarios/devices.yaml scenarios/scenario.schema.json scenarios/README.md
         DESTINATION ${data}/scenarios)
-install(DIRECTORY scenarios/arena/instances DESTINATION ${data}/scenarios/arena)
+install(DIRECTORY scenarios/arena/instances scenarios/arena/duels DESTINATION ${data}/scenarios/arena)
 install(FILES scenarios/arena/known.json DESTINATION ${data}/scenarios/arena)
 install(DIRECTORY traces/data DESTINATION ${data}/traces)
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

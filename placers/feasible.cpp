@@ -51,11 +51,15 @@ class Attempt {
  public:
   explicit Attempt(const Problem& p) : problem_(p), space_(p), simulator_(problem_) {}
 
-  Feasible find() {
+  Feasible find(Effort effort) {
     if (hopeless(problem_, space_.units())) return {};
     if (num_placements(space_) <= most_enumerated) return enumerate();
     if (Feasible found = ask_quick_placers(); found.placement) return found;
-    return walk();
+    Feasible found = walk(least_missing_of_three(), 1);
+    if (found.placement || effort == Effort::quick) return found;
+    UnitDevices cut;
+    if (found = cuts(cut); found.placement) return found;
+    return walk(std::move(cut), 4);
   }
 
  private:
@@ -64,7 +68,13 @@ class Attempt {
   Bytes missing(const Placement& placement);
   Feasible enumerate();
   Feasible ask_quick_placers();
-  Feasible walk();
+  /// The one of three simple placements that lacks least memory.
+  UnitDevices least_missing_of_three();
+  /// At most `times` x the usual number of moves, from `at`.
+  Feasible walk(UnitDevices at, std::size_t times);
+  /// Stretches of the units' order; `least` becomes the ones that lack least memory.
+  Feasible cuts(UnitDevices& least);
+  UnitDevices stretches(const std::vector<double>& size, const std::vector<double>& share) const;
 
   Placement placement(const UnitDevices& at) const {
     Placement result{.device = IdVector<OpId, DeviceId>(problem_.graph.num_ops())};
@@ -98,6 +108,7 @@ class Attempt {
   std::optional<Placement> best_;
   Duration shortest_{};
   Random random_{1};
+  IdVector<DeviceId, Bytes> peak_{problem_.cluster.num_devices()};  // in the last missing()
   std::vector<DeviceId> full_;  // devices short of memory in the last call of missing()
 
   static EngineOptions without_limits(const Problem& p) {
@@ -112,6 +123,7 @@ Bytes Attempt::missing(const Placement& placement) {
   Bytes sum;
   full_.clear();
   for (const DeviceId d : problem_.cluster.devices()) {
+    peak_[d] = step.devices[d].peak;
     const Bytes over = step.devices[d].peak - problem_.cluster.device(d).memory;
     if (over <= Bytes{}) continue;
     sum += over;
@@ -181,8 +193,7 @@ UnitDevices Attempt::moved(const UnitDevices& at) {
   return to;
 }
 
-Feasible Attempt::walk() {
-  // Starts from the one of three placements that lacks least memory.
+UnitDevices Attempt::least_missing_of_three() {
   UnitDevices at;
   Bytes now{std::int64_t{1} << 62};
   for (const char* name : {"least_loaded", "round_robin", "single"}) {
@@ -195,10 +206,67 @@ Feasible Attempt::walk() {
     } catch (const InfeasibleError&) {  // only least_loaded counts memory
     }
   }
-  const std::size_t budget =
-      std::clamp(most_simulated / problem_.graph.num_ops(), fewest_moves, most_moves);
+  return at;
+}
+
+/// Device d gets the next units of the order, up to its `share` of all `size`.
+UnitDevices Attempt::stretches(const std::vector<double>& size,
+                               const std::vector<double>& share) const {
+  UnitDevices at(space_.units().size());
+  double all = 0.0, shares = 0.0;
+  for (const double s : size) all += s;
+  for (const double s : share) shares += s;
+  double before = 0.0, until = share.front() / shares * all;
+  std::size_t d = 0;
+  for (const UnitId u : space_.units().units()) {
+    const double middle = before + size[index(u)] / 2;
+    while (middle > until && d + 1 < share.size()) until += share[++d] / shares * all;
+    at[u] = space_.can_run(u, static_cast<DeviceId>(d)) || space_.able(u).empty()
+                ? static_cast<DeviceId>(d)
+                : space_.able(u).front();
+    before += size[index(u)];
+  }
+  return at;
+}
+
+Feasible Attempt::cuts(UnitDevices& least) {
+  constexpr int rounds = 60;
+  Bytes least_missing{std::int64_t{1} << 62};
+  for (int measure = 0; measure < 3; ++measure) {
+    std::vector<double> size, share;
+    for (const UnitId u : space_.units().units()) {
+      const UnitNeeds& needs = space_.units().needs(u);
+      const Bytes bytes = measure == 0 ? needs.footprint : needs.persistent;
+      size.push_back(measure == 2 ? 1.0 : static_cast<double>(bytes.count) + 1.0);
+    }
+    for (const DeviceId d : problem_.cluster.devices())
+      share.push_back(static_cast<double>(problem_.cluster.device(d).memory.count) + 1.0);
+    for (int round = 0; round < rounds; ++round) {
+      UnitDevices at = stretches(size, share);
+      Placement candidate = placement(at);
+      const Bytes over = missing(candidate);
+      if (over == Bytes{} && !simulator_.run(candidate).oom)
+        return {std::move(candidate),
+                fmt::format("{} cuts of the order of ops", measure * rounds + round + 1)};
+      if (over < least_missing) {
+        least_missing = over;
+        least = at;
+      }
+      for (const DeviceId d : problem_.cluster.devices()) {
+        const double room = static_cast<double>(problem_.cluster.device(d).memory.count) + 1.0;
+        const double full = static_cast<double>(peak_[d].count) / room;
+        share[index(d)] *= std::clamp(1.0 - (full - 1.0) * 0.5, 0.7, 1.2);
+      }
+    }
+  }
+  return {};
+}
+
+Feasible Attempt::walk(UnitDevices at, std::size_t times) {
+  Bytes now = missing(placement(at));
   const double hottest = 0.02 * static_cast<double>(now.count);
-  missing(placement(at));
+  const std::size_t budget =
+      times * std::clamp(most_simulated / problem_.graph.num_ops(), fewest_moves, most_moves);
   std::vector<DeviceId> full = full_;
   for (std::size_t tried = 1; tried <= budget; ++tried) {
     full_ = full;
@@ -220,10 +288,10 @@ Feasible Attempt::walk() {
 
 }  // namespace
 
-Feasible find_feasible(const Problem& problem) {
+Feasible find_feasible(const Problem& problem, Effort effort) {
   Problem timed = problem;
   timed.engine.semantics = Semantics::event;  // the other semantics enforces no limits
-  return Attempt(timed).find();
+  return Attempt(timed).find(effort);
 }
 
 }  // namespace baechi

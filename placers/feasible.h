@@ -1,5 +1,6 @@
 /// Searches for a placement that fits into memory, for placers that have found none.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -22,8 +23,14 @@ struct Feasible {
 ///   3. Colocation units are moved to reduce the missing memory: the peak beyond the limit, summed
 ///      over the devices, in a step that is simulated without limits. There are at most 3,000
 ///      moves, fewer on large graphs. The first placement that lacks no memory is the answer.
+/// Effort::more goes on where that was too little:
+///   4. The units' order is cut into one stretch per device. Stretches whose device lacks memory
+///      shrink, the others grow, until nothing is missing or 60 cuts were tried for each of three
+///      measures of a unit's size.
+///   5. As 3, from the cut that lacked least, with four times as many moves.
 /// Equal problems get equal answers.
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
-Feasible find_feasible(const Problem& problem);
+enum class Effort : std::uint8_t { quick, more };
+Feasible find_feasible(const Problem& problem, Effort effort = Effort::quick);
 
 }  // namespace baechi

@@ -4,7 +4,6 @@
 #include "placers/list/attempts.h"
 #include "placers/original/original.h"
 #include "placers/placer.h"
-#include "placers/sct/sct_graph.h"
 #include "placers/sct/sct_solutions.h"
 #include "sim/options.h"
 
@@ -34,15 +33,11 @@ class MSct final : public Placer {
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     if (compat_) return original::place(p, *compat_);
     list::PlaceOptions options = options_;
-    options.favourite.assign(p.graph.num_ops(), no_op);
-    const SctGraph sct = sct_graph(p);
-    const std::shared_ptr<const SctSolution> solution = solutions_.of(sct);
-    const auto chosen = favourite_edges(sct, solution->x, threshold_);
-    for (const std::uint32_t e : chosen)
-      options.favourite[static_cast<OpId>(sct.edges[e].src)] = static_cast<OpId>(sct.edges[e].dst);
+    const SctFavourites found = favourites_of(p, threshold_, solutions_);
+    options.favourite = found.of;
     Placement placement = list::place(p, options, "m_sct");
-    placement.facts["lp_us"] = solution->w / 1e3;
-    placement.facts["favourites"] = static_cast<double>(chosen.size());
+    placement.facts["lp_us"] = found.program / 1e3;
+    placement.facts["favourites"] = static_cast<double>(found.count);
     return placement;
   }
 

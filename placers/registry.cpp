@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "placers/adjust.h"
+#include "placers/exact/planner.h"
 #include "sim/error.h"
 #include "sim/find_entry.h"
 
@@ -23,11 +24,15 @@ std::unique_ptr<Placer> make_mip_max_load(Options&);
 std::unique_ptr<Placer> make_greedy_latency(Options&);
 std::unique_ptr<Placer> make_mip_latency(Options&);
 std::unique_ptr<Placer> make_pipedream(Options&);
+std::unique_ptr<Placer> make_piper(Options&);
+std::unique_ptr<Placer> make_pipedream_2bw(Options&);
 std::unique_ptr<Placer> make_local_search(Options&);
 std::unique_ptr<Placer> make_scotch(Options&);
 std::unique_ptr<Placer> make_metis(Options&);
 std::unique_ptr<Placer> make_search(Options&);
 std::unique_ptr<Placer> make_learned(Options&);
+std::unique_ptr<Placer> make_auto(Options&);
+std::unique_ptr<Placer> make_coarsen(Options&);
 std::unique_ptr<Placer> make_exec(Options&);
 
 std::span<const PlacerEntry> placers() {
@@ -89,6 +94,17 @@ std::span<const PlacerEntry> placers() {
        .make = make_heft,
        .memory = floor,
        .quick_ops = any},
+      {.name = "coarsen",
+       .summary = "ops joined along heavy tensors, then earliest finish: for large graphs",
+       .source = "Celeritas, Mercury; our own clustering",
+       .make = make_coarsen,
+       .memory = planned,
+       .one_lane = true},
+      {.name = "auto",
+       .summary = "all quick placers, the best of their simulated steps",
+       .source = "our own",
+       .make = make_auto,
+       .memory = planned},
       {.name = "exact_dp",
        .summary = "the pipeline of least max_load",
        .source = "Tarnawski et al., NeurIPS 2020, throughput",
@@ -128,6 +144,22 @@ std::span<const PlacerEntry> placers() {
        .memory = weights,
        .quick_ops = 25'000,
        .one_lane = true},
+      {.name = "piper",
+       .summary = "data, tensor and pipeline parallelism with recomputation, over Piper's inputs",
+       .source = "Tarnawski, Narayanan, Phanishayee, NeurIPS 2021",
+       .make = make_piper,
+       .memory = weights,
+       .needs = "file",
+       .one_lane = true,
+       .make_planner = exact::make_piper},
+      {.name = "pipedream_2bw",
+       .summary = "equal stages, replicated and recomputed alike, over Piper's inputs",
+       .source = "Narayanan et al., ICML 2021, as Piper's program renders it",
+       .make = make_pipedream_2bw,
+       .memory = weights,
+       .needs = "file",
+       .one_lane = true,
+       .make_planner = exact::make_pipedream_2bw},
       {.name = "local_search",
        .summary = "descents of max_load from random splits",
        .source = "Tarnawski et al., NeurIPS 2020, baselines",

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "sim/options.h"
+#include "traces/content.h"
 #include "traces/trace.h"
 
 namespace baechi {
@@ -19,6 +20,7 @@ struct ImporterEntry {
   bool (*recognises)(std::string_view beginning);
   /// Throws InputError on what it cannot read, with path:line:column where the format has lines.
   Trace (*read)(TextFile& file, Options& options);
+  Content content = Content::text;  ///< what it reads; only files with Content::any may be binary
 };
 std::span<const ImporterEntry> importers();
 
@@ -30,7 +32,7 @@ std::span<const ImporterEntry> importers();
 /// - the importer has no such option.
 Trace read_trace(const std::string& path, std::string_view importer = {}, Options options = {});
 
-/// The same for a file that is already open, or a text in memory.
+/// The same for a file that is already open, or a text in memory; Content::any lets it be binary.
 Trace read_trace(TextFile& file, std::string_view importer = {}, Options options = {});
 
 }  // namespace baechi

@@ -148,19 +148,13 @@ class BlockMaker {
   }
 
   void draw_order(const IdVector<UnitId, BlockId>& block, std::size_t count) {
-    std::vector<Pair> edges;
-    for (const auto& [a, b] : edges_) {
-      const Pair edge{number(block[UnitId{a}]), number(block[UnitId{b}])};
-      if (edge.first != edge.second) edges.push_back(edge);
-    }
-    std::ranges::sort(edges);
-    edges.erase(std::ranges::unique(edges).begin(), edges.end());
-    blocks_.before_.assign(count, {});
-    blocks_.after_.assign(count, {});
-    for (const auto& [a, b] : edges) {
-      blocks_.after_[BlockId{a}].push_back(BlockId{b});
-      blocks_.before_[BlockId{b}].push_back(BlockId{a});
-    }
+    std::vector<std::pair<BlockId, BlockId>> pairs;
+    for (const auto& [a, b] : edges_)
+      if (block[UnitId{a}] != block[UnitId{b}])
+        pairs.emplace_back(block[UnitId{a}], block[UnitId{b}]);
+    std::ranges::sort(pairs);
+    pairs.erase(std::ranges::unique(pairs).begin(), pairs.end());
+    blocks_.order_ = BlockOrder(count, pairs);
   }
 
   /// Nets with the same pins are one.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "placers/colocation.h"
+#include "placers/exact/block_order.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::exact {
@@ -18,8 +19,6 @@ struct DeviceClass {
 };
 /// By the lowest device. Devices of one class agree in kind, memory and speed.
 std::vector<DeviceClass> device_classes(const Problem& problem);
-
-enum class BlockId : std::uint32_t {};
 
 /// Which blocks are made of several colocation units.
 struct BlockRules {
@@ -66,8 +65,9 @@ class Blocks {
   const std::vector<Net>& nets() const { return nets_; }
   std::span<const std::uint32_t> nets_of(BlockId b) const { return nets_of_[b]; }
 
-  std::span<const BlockId> before(BlockId b) const { return before_[b]; }  ///< directly; ascending
-  std::span<const BlockId> after(BlockId b) const { return after_[b]; }
+  const BlockOrder& order() const { return order_; }
+  std::span<const BlockId> before(BlockId b) const { return order_.before(b); }
+  std::span<const BlockId> after(BlockId b) const { return order_.after(b); }
 
   /// Leaves that BlockRules::Leaves::all would have joined and `safe` did not: without what they
   /// wait for, and without what waits for them.
@@ -82,7 +82,7 @@ class Blocks {
   IdVector<BlockId, Bytes> weights_;
   std::vector<Net> nets_;
   IdVector<BlockId, std::vector<std::uint32_t>> nets_of_;
-  IdVector<BlockId, std::vector<BlockId>> before_, after_;
+  BlockOrder order_;
   std::size_t sources_left_ = 0, sinks_left_ = 0;
 };
 

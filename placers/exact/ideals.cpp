@@ -18,7 +18,7 @@ struct Member {
 /// All ideals of one size: of one block more than the last.
 class Level {
  public:
-  explicit Level(const Blocks& blocks) : blocks_(blocks), key_(blocks.size()) {
+  explicit Level(const BlockOrder& blocks) : blocks_(blocks), key_(blocks.size()) {
     Random random(1);
     for (std::uint64_t& key : key_) key = random.next();
     Member empty{.bits = std::vector<std::uint64_t>((blocks.size() + 63) / 64), .lower = {}};
@@ -77,7 +77,7 @@ class Level {
     return next;
   }
 
-  const Blocks& blocks_;
+  const BlockOrder& blocks_;
   IdVector<BlockId, std::uint64_t> key_;  // an ideal's hash is the xor of its blocks' keys
   std::vector<Member> members_;
   std::vector<std::uint64_t> hashes_;  // [members]
@@ -85,7 +85,7 @@ class Level {
 
 }  // namespace
 
-std::optional<Ideals> Ideals::enumerate(const Blocks& blocks, std::size_t most) {
+std::optional<Ideals> Ideals::enumerate(const BlockOrder& blocks, std::size_t most) {
   Ideals ideals;
   Level level(blocks);
   for (std::size_t taken = 0;; ++taken) {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "placers/exact/blocks.h"
+#include "placers/exact/block_order.h"
 
 namespace baechi::exact {
 
@@ -21,7 +21,7 @@ class Ideals {
   };
 
   /// All of them; nothing if there are more than `most`.
-  static std::optional<Ideals> enumerate(const Blocks& blocks, std::size_t most);
+  static std::optional<Ideals> enumerate(const BlockOrder& order, std::size_t most);
   /// The beginnings of `order` only, a topological order of all blocks.
   static Ideals chain(std::span<const BlockId> order);
 

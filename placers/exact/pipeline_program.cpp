@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "placers/exact/stage_walk.h"
 #include "sim/error.h"
 
 namespace baechi::exact {
@@ -90,69 +91,6 @@ class Part {
   std::vector<std::uint32_t> pins_inside_;  // [nets]
 };
 
-/// Walks, depth-first, the ideals within one. Each is met once: at every ideal, each block that may
-/// go either goes next or stays for good.
-class Descent {
- public:
-  Descent(const Blocks& blocks, const Ideals& ideals, Part& part)
-      : ideals_(ideals), part_(part), stays_(blocks.size(), false) {}
-
-  /// visit(ideal) for all ideals within `top` but itself, while the part is what was taken away;
-  /// true ends the walk.
-  template <class Visit>
-  void walk(IdealId top, Visit&& visit) {
-    frames_.push_back(frame(top));
-    bool done = false;
-    while (!frames_.empty()) {
-      Frame& f = frames_.back();
-      if (done || f.next == f.end) {
-        for (; kept_.size() > f.kept; kept_.pop_back()) stays_[kept_.back()] = false;
-        frames_.pop_back();
-        if (frames_.empty()) return;
-        keep(taken_.back());
-        part_.remove(taken_.back());
-        taken_.pop_back();
-        continue;
-      }
-      const Ideals::Lower lower = *f.next++;
-      if (stays_[lower.block]) continue;
-      part_.add(lower.block);
-      if (part_.hopeless()) {
-        part_.remove(lower.block);
-        keep(lower.block);
-        continue;
-      }
-      taken_.push_back(lower.block);
-      done = visit(lower.ideal);
-      frames_.push_back(frame(lower.ideal));
-    }
-  }
-
-  const std::vector<BlockId>& taken() const { return taken_; }
-
- private:
-  struct Frame {
-    const Ideals::Lower* next;
-    const Ideals::Lower* end;
-    std::size_t kept;  // size of kept_ before it
-  };
-  Frame frame(IdealId i) const {
-    const auto lower = ideals_.lower(i);
-    return {lower.data(), lower.data() + lower.size(), kept_.size()};
-  }
-  void keep(BlockId b) {
-    stays_[b] = true;
-    kept_.push_back(b);
-  }
-
-  const Ideals& ideals_;
-  Part& part_;
-  std::vector<Frame> frames_;
-  std::vector<BlockId> taken_;
-  IdVector<BlockId, char> stays_;
-  std::vector<BlockId> kept_;  // those that stay, as decided
-};
-
 class PipelineProgram {
  public:
   PipelineProgram(const Blocks& blocks, const std::vector<DeviceClass>& classes,
@@ -162,7 +100,7 @@ class PipelineProgram {
         ideals_(ideals),
         bound_(bound.count()),
         part_(blocks, classes, bound_),
-        descent_(blocks, ideals, part_) {
+        walk_(ideals, blocks.size(), part_) {
     number_states();
     weigh();
   }
@@ -262,7 +200,7 @@ class PipelineProgram {
         useful_.push_back(step);
     }
     if (useful_.empty()) return;
-    descent_.walk(i, [&](IdealId j) {
+    walk_.walk(i, [&](IdealId j) {
       if (reached_[j] != 0) relax(here, least(j));
       return false;
     });
@@ -302,14 +240,14 @@ class PipelineProgram {
         continue;
       }
       std::optional<std::pair<Step, IdealId>> found;
-      descent_.walk(i, [&](IdealId j) {
+      walk_.walk(i, [&](IdealId j) {
         for (const Step& step : steps_) {
           if (found || step.state != state || least(j)[step.from] > load ||
               part_.load(step.cls) > load)
             continue;
           found = {step, j};
           const auto& devices = classes_[step.cls].devices;
-          for (const BlockId b : descent_.taken())
+          for (const BlockId b : walk_.taken())
             pipeline.device[b] = devices[used_[state][step.cls] - 1];
         }
         return found.has_value();
@@ -325,7 +263,7 @@ class PipelineProgram {
   const Ideals& ideals_;
   std::int64_t bound_;
   Part part_;
-  Descent descent_;
+  StageWalk<Part> walk_;
   std::size_t num_states_ = 1;
   std::vector<std::vector<std::uint32_t>> used_;  // [states][classes]
   std::vector<Step> steps_;                       // by state

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "placers/exact/blocks.h"
 #include "placers/exact/ideals.h"
 
 namespace baechi::exact {

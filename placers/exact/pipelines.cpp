@@ -45,7 +45,7 @@ IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
     if (std::max(blocks.sources_left(), blocks.sinks_left()) >=
         static_cast<std::size_t>(std::bit_width(most)))
       continue;
-    const auto ideals = Ideals::enumerate(blocks, most);
+    const auto ideals = Ideals::enumerate(blocks.order(), most);
     if (!ideals && blocks.sources_left() + blocks.sinks_left() > 0) continue;
     if (!ideals) return {};
     IdealSearch search{.ideals = ideals->size(),

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "placers/colocation.h"
 #include "placers/external/child_process.h"
+#include "placers/external/line_program.h"
 #include "placers/files/placement_file.h"
 #include "placers/placer.h"
 #include "sim/error.h"
@@ -74,7 +77,7 @@ std::string last_words(std::string_view written, std::size_t lines) {
 }
 
 /// A placer that is a program of its own, in any language: the problem on its standard input, a
-/// placement file on its standard output.
+/// placement file on its standard output. With `persistent`, problem after problem.
 class Exec final : public Placer {
  public:
   explicit Exec(Options& o)
@@ -83,14 +86,19 @@ class Exec final : public Placer {
         time_limit_(o.get("time_limit", Duration(std::chrono::seconds(60)),
                           "after which it is ended, wall-clock")),
         memory_limit_(o.get("memory_limit", Bytes{std::int64_t{4} << 30},
-                            "of host memory for it and all it starts, beyond which it is ended")) {
+                            "of host memory for it and all it starts, beyond which it is ended")),
+        persistent_(o.get("persistent", false,
+                          "one process for all problems: each is a line on its input, each answer "
+                          "a line on its output")) {
     if (path_.empty()) o.mistake("path", "missing: write exec:PATH");
   }
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     ProcessLimits limits{.time = time_limit_};
     limits.resources.memory = static_cast<std::size_t>(memory_limit_.count);
-    const ProcessResult run = run_process(path_, args_, problem_json(p, seed), limits);
+    const ProcessResult run = persistent_
+                                  ? ask_running(problem_json(p, seed), limits)
+                                  : run_process(path_, args_, problem_json(p, seed), limits);
     const auto failed = [&](std::string_view what) {
       throw InputError(fmt::format("{}: {}{}", path_, what, last_words(run.error_tail, 3)));
     };
@@ -116,7 +124,9 @@ class Exec final : public Placer {
       throw InfeasibleError(
           fmt::format("{}: no placement found{}", path_, last_words(run.error_tail, 1)));
     if (run.exit_code != 0) failed(fmt::format("ended with status {}", run.exit_code));
-    if (run.out.empty()) failed("wrote nothing to its standard output");
+    if (run.out.empty())
+      failed(persistent_ ? "ended, or wrote an empty line, in place of an answer"
+                         : "wrote nothing to its standard output");
     const std::string where = fmt::format("output of {}", path_);
     try {
       Placement result = parse_placement(run.out, where, p.graph, p.cluster.num_devices());
@@ -131,6 +141,24 @@ class Exec final : public Placer {
   }
 
  private:
+  /// Asks a process that waits for problems; there are as many as threads that ask at once.
+  ProcessResult ask_running(std::string problem, const ProcessLimits& limits) const {
+    std::ranges::replace(problem, '\n', ' ');  // in JSON, only between values
+    std::unique_ptr<LineProgram> program;
+    {
+      const std::lock_guard lock(waiting_mutex_);
+      if (!waiting_.empty()) {
+        program = std::move(waiting_.back());
+        waiting_.pop_back();
+      }
+    }
+    if (!program) program = std::make_unique<LineProgram>(path_, args_, limits);
+    ProcessResult result = program->ask(problem);
+    const std::lock_guard lock(waiting_mutex_);
+    waiting_.push_back(std::move(program));
+    return result;
+  }
+
   static std::vector<std::string> read_args(Options& o) {
     std::vector<std::string> args;
     const Options::Value* given = o.raw("args", "a list of arguments for the program");
@@ -148,6 +176,9 @@ class Exec final : public Placer {
   std::vector<std::string> args_;
   Duration time_limit_;
   Bytes memory_limit_;
+  bool persistent_;
+  mutable std::mutex waiting_mutex_;
+  mutable std::vector<std::unique_ptr<LineProgram>> waiting_;  // processes without a question
 };
 
 }  // namespace

@@ -64,7 +64,7 @@ Placement place(const Problem& problem, const PlaceOptions& options, std::string
   }
   std::string why = fmt::format("{}: {}{}", name, first_failure,
                                 tried.size() > 1 ? "; nor in a more cautious way" : "");
-  if (tried.size() == 1) throw InfeasibleError(why);
+  if (tried.size() == 1 || !options.last_resort) throw InfeasibleError(why);
   auto [placement, how] = find_feasible(problem);
   if (!placement) throw InfeasibleError(how.empty() ? why : fmt::format("{}; {}", why, how));
   placement->detail = fmt::format("fallback: {}; at first: {}", how, first_failure);

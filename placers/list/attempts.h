@@ -13,6 +13,8 @@ struct PlaceOptions {
   /// Keep room on its device for the most demanding member of a group until all have started.
   bool reserve = false;
   bool fallback = true;  ///< try again where the first attempt fails
+  /// And, if all attempts fail, look for any placement that fits (placers/feasible.h).
+  bool last_resort = true;
 };
 
 /// A placement by schedule() whose simulated step (problem.engine) does not run out of memory. The

@@ -1,6 +1,7 @@
 #include <metis.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -24,6 +25,25 @@ std::vector<idx_t> in_32_bits(const std::vector<std::int64_t>& values) {
   return scaled;
 }
 
+/// METIS complains on standard output where it finds no use for a part: it is not to be mixed with
+/// ours. While this lives, what is printed by printf() goes nowhere.
+class NothingPrinted {
+ public:
+  NothingPrinted() : usual_(stdout), nowhere_(std::fopen("/dev/null", "w")) {
+    if (nowhere_ != nullptr) stdout = nowhere_;
+  }
+  ~NothingPrinted() {
+    stdout = usual_;
+    if (nowhere_ != nullptr) std::fclose(nowhere_);
+  }
+  NothingPrinted(const NothingPrinted&) = delete;
+  NothingPrinted& operator=(const NothingPrinted&) = delete;
+
+ private:
+  std::FILE* usual_;
+  std::FILE* nowhere_;
+};
+
 std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std::size_t parts,
                                              std::uint64_t seed) {
   std::vector<idx_t> begin(graph.begin.begin(), graph.begin.end());
@@ -40,6 +60,7 @@ std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std:
   // Its random numbers are the process's rand().
   static std::mutex one_at_a_time;
   const std::scoped_lock lock(one_at_a_time);
+  const NothingPrinted nothing_printed;
   const int status = METIS_PartGraphKway(&vertices, &constraints, begin.data(), neighbour.data(),
                                          weight.data(), nullptr, cost.data(), &num_parts, nullptr,
                                          nullptr, options, &cut, part.data());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "placers/sct/sct_graph.h"
+
 namespace baechi {
 namespace {
 
@@ -34,6 +36,18 @@ std::shared_ptr<SctSolutions::Entry> SctSolutions::entry_of(const SctGraph& grap
   entries_.erase(kept, entries_.end());
   entries_.push_front(std::make_shared<Entry>(graph));
   return entries_.front();
+}
+
+SctFavourites favourites_of(const Problem& problem, double threshold, SctSolutions& solutions) {
+  const SctGraph sct = sct_graph(problem);
+  const std::shared_ptr<const SctSolution> solution = solutions.of(sct);
+  const auto chosen = favourite_edges(sct, solution->x, threshold);
+  SctFavourites result{.of = IdVector<OpId, OpId>(problem.graph.num_ops(), no_op),
+                       .count = chosen.size(),
+                       .program = solution->w};
+  for (const std::uint32_t e : chosen)
+    result.of[static_cast<OpId>(sct.edges[e].src)] = static_cast<OpId>(sct.edges[e].dst);
+  return result;
 }
 
 }  // namespace baechi

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "placers/sct/favourite_child.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 
@@ -27,5 +28,15 @@ class SctSolutions {
   std::mutex mutex_;
   std::list<std::shared_ptr<Entry>> entries_;  // most recently used first
 };
+
+/// The favourite child of each op of a problem, as m-SCT's linear program has it.
+struct SctFavourites {
+  IdVector<OpId, OpId> of{};  ///< [num_ops], or no_op
+  std::size_t count = 0;      ///< ops that have one
+  double program = 0.0;       ///< the program's optimum, in ns
+};
+
+/// `threshold`: an edge is a favourite if the program's x is at most this.
+SctFavourites favourites_of(const Problem& problem, double threshold, SctSolutions& solutions);
 
 }  // namespace baechi

@@ -6,21 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/read/scenario.h"
+#include "scenarios/read/choice_text.h"
 #include "sim/names.h"
 #include "traces/trace.h"
 
 namespace baechi {
-
-/// Parses "NAME" or "NAME:key=value,key=value", the value of --placer and --importer. In
-/// "exec:PATH,key=value" the name is "exec:PATH". Messages name `flag` as the place of a mistake.
-/// Throws InputError if a part is not key=value or a key is given twice.
-Choice parse_choice(std::string_view text, const std::string& flag);
-
-/// Parses "key=value" texts as the options of the component `owner`. Throws InputError for the same
-/// mistakes as parse_choice().
-Options parse_options(std::string_view owner, const std::vector<std::string>& assignments,
-                      const std::string& flag);
 
 /// The TRACE argument, a graph file, and --importer.
 struct TraceArgument {

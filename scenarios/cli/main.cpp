@@ -126,6 +126,8 @@ void add_verbs(CLI::App& app, Verb& chosen) {
   add_simulate(app, chosen);
   add_bound(app, chosen);
   add_compare(app, chosen);
+  add_duel(app, chosen);
+  add_configure(app, chosen);
   add_arena(app, chosen);
   add_explain(app, chosen);
   add_train(app, chosen);

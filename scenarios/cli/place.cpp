@@ -11,8 +11,10 @@
 #include "placers/registry.h"
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/cluster_flags.h"
+#include "scenarios/cli/export.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/cli/place_plan.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/step_text.h"
 #include "scenarios/cli/verbs.h"
@@ -27,7 +29,7 @@ using Json = nlohmann::ordered_json;
 struct PlaceArguments {
   TraceArgument trace;
   ClusterFlags cluster;
-  std::string placer, output, format;
+  std::string placer = "auto", output, format, exported;
   std::vector<std::string> transforms;
   std::uint64_t seed = 0;
 };
@@ -154,8 +156,42 @@ std::string answer_table(const Answer& answer, const std::optional<Simulated>& s
   return text + step_table(simulated->result, bounds, step, simulated->step.placement());
 }
 
+int place_as_plan(const PlaceArguments& arguments, Choice choice, const PlacerEntry& entry) {
+  if (!arguments.transforms.empty())
+    throw InputError("--transform: planners see Piper's input as it is");
+  if (!arguments.trace.importer.empty())
+    throw InputError("--importer: planners read Piper's input themselves");
+  if (!arguments.exported.empty() && arguments.exported != to_text(ExportFormat::json))
+    throw InputError("--export: a plan is written as JSON only");
+  return place_plan({.file = arguments.trace.path,
+                     .placer = std::move(choice),
+                     .placer_text = arguments.placer,
+                     .output = arguments.output,
+                     .format = arguments.format},
+                    entry, arguments.cluster);
+}
+
+/// Writes the answer to the file of -o, as --export says.
+void write_answer(const PlaceArguments& arguments, const Answer& answer, const Placer& placer,
+                  const Experiment& experiment, const std::string& graph_name) {
+  if (!answer.placement || arguments.output.empty()) return;
+  const Stage stage("writing " + arguments.output);
+  const ExportTask task{experiment, placer, arguments.seed, graph_name, arguments.output};
+  const auto format = parse<ExportFormat>(arguments.exported);
+  if (format == ExportFormat::accelerate) return export_device_map(task, *answer.placement);
+  if (format == ExportFormat::pipelining) return export_pipeline(task, *answer.placement);
+  const Problem problem = experiment.problem();
+  write_placement(arguments.output, *answer.placement, problem.graph, graph_name,
+                  problem.cluster.num_devices());
+}
+
 int place(const PlaceArguments& arguments) {
+  if (!arguments.exported.empty() && arguments.output.empty())
+    throw InputError("--export writes a file: name it with -o FILE");
   Choice choice = parse_choice(arguments.placer, "--placer");
+  if (const PlacerEntry& entry = placer_entry(choice.name, choice.where);
+      entry.make_planner != nullptr)
+    return place_as_plan(arguments, std::move(choice), entry);
   const std::unique_ptr<Placer> placer =
       make_placer(choice.name, std::move(choice.options), choice.where);
   std::optional<std::vector<TransformChoice>> transforms;
@@ -167,12 +203,11 @@ int place(const PlaceArguments& arguments) {
       read_experiment(arguments.trace, arguments.cluster, std::move(transforms));
   const Problem problem = experiment.problem();
 
+  if (!arguments.exported.empty() && arguments.exported != to_text(ExportFormat::json))
+    require_modules(experiment, arguments.trace.path);
+
   const Answer answer = ask(*placer, experiment, arguments.seed);
-  if (answer.placement && !arguments.output.empty()) {
-    const Stage stage("writing " + arguments.output);
-    write_placement(arguments.output, *answer.placement, problem.graph, graph_name,
-                    problem.cluster.num_devices());
-  }
+  write_answer(arguments, answer, *placer, experiment, graph_name);
   std::optional<Simulated> simulated;
   if (answer.placement) {
     const Stage stage("simulating");
@@ -198,8 +233,8 @@ void add_place(CLI::App& app, Verb& chosen) {
   add_trace_argument(*verb, arguments->trace);
   verb->add_option(
           "--placer", arguments->placer,
-          "Placer ('baechi list placers'); exec:PROGRAM runs a program of yours as the placer")
-      ->required()
+          "Placer ('baechi list placers') [auto]; exec:PROGRAM runs a program of yours as the "
+          "placer")
       ->type_name("NAME[:k=v,...]");
   verb->add_option("--transform", arguments->transforms,
                    "Transform the graph first ('baechi list transforms'); replaces the scenario's "
@@ -210,6 +245,12 @@ void add_place(CLI::App& app, Verb& chosen) {
   verb->add_option("-o,--output", arguments->output,
                    "Write the placement to FILE if the placer finds one")
       ->type_name("FILE");
+  verb->add_option("--export", arguments->exported,
+                   "Write FILE for a framework: accelerate (its device_map: each module whole), "
+                   "pipelining (split points, devices and schedule for "
+                   "torch.distributed.pipelining) or json (as without) [json]")
+      ->type_name("accelerate|pipelining|json")
+      ->check(one_of<ExportFormat>());
   verb->add_option("--seed", arguments->seed, "Seed for placers that use random numbers [0]")
       ->type_name("N");
   add_format(*verb, arguments->format, {"table", "json"});
@@ -217,12 +258,18 @@ void add_place(CLI::App& app, Verb& chosen) {
   verb->footer(
       "If the placer finds nothing that fits, that is a result: status infeasible, exit code 0.\n"
       "Examples:\n"
+      "  baechi place graph.json --devices 4 --memory '8 GiB'    the best of the quick placers\n"
       "  baechi place graph.json --placer m_etf --devices 4 --memory '8 GiB' -o placement.json\n"
       "  baechi place graph.json --placer search:seconds=10,objective=max_load --devices 4 \\\n"
       "      --memory '8 GiB'    Ctrl-C takes the best so far\n"
       "  baechi place graph.json --placer exec:./my_placer.py --devices 2 --memory '4 GiB'\n"
+      "  baechi place graph.json --placer m_etf --devices 4 --memory '16 GiB' --export accelerate "
+      "\\\n"
+      "      -o device_map.json\n"
       "  baechi place graph.json --placer m_sct --transform baechi --devices 4 --kind v100\n"
-      "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml");
+      "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml\n"
+      "  baechi place bert32a100.json --placer piper:micro_batches=1920 --devices 64 \\\n"
+      "      --memory '8 GiB' --bandwidth '26843545600 B/s'");
   verb->callback([&chosen, arguments] { chosen = [arguments] { return place(*arguments); }; });
 }
 

@@ -21,6 +21,8 @@ void add_simulate(CLI::App& app, Verb& chosen);
 void add_bound(CLI::App& app, Verb& chosen);
 void add_arena(CLI::App& app, Verb& chosen);
 void add_compare(CLI::App& app, Verb& chosen);
+void add_duel(CLI::App& app, Verb& chosen);
+void add_configure(CLI::App& app, Verb& chosen);
 void add_explain(CLI::App& app, Verb& chosen);
 void add_train(CLI::App& app, Verb& chosen);
 void add_trace(CLI::App& app, Verb& chosen);

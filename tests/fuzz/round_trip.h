@@ -16,7 +16,7 @@ inline void check_round_trip(const std::uint8_t* data, std::size_t size,
                              std::string_view importer) {
   Trace trace;
   try {
-    TextFile file("fuzz", std::string(data, data + size));
+    TextFile file("fuzz", std::string(data, data + size), Content::any);
     trace = read_trace(file, importer);
   } catch (const InputError&) {
     return;

@@ -149,7 +149,7 @@ TEST_SUITE("goldens") {
   }
 
   TEST_CASE("the original's goldens: no mismatch") {
-    const auto data = testing::shared_data();
+    const auto data = testing::shared_data("baechi-golden");
     if (!data) return;
     std::ostringstream out;
     Report report(out);
@@ -159,7 +159,7 @@ TEST_SUITE("goldens") {
   }
 
   TEST_CASE("the original's goldens, one number changed: exactly that record fails") {
-    const auto data = testing::shared_data();
+    const auto data = testing::shared_data("baechi-golden");
     if (!data) return;
     const auto folder = *data / "baechi-golden";
     // Not changed: inputs of a replay, which may well have no effect, and what
@@ -188,7 +188,7 @@ TEST_SUITE("goldens") {
   }
 
   TEST_CASE("the original's fuzz records and tables, one number changed: exactly that one fails") {
-    const auto data = testing::shared_data();
+    const auto data = testing::shared_data("baechi-golden");
     if (!data) return;
     const auto folder = *data / "baechi-golden";
     std::ifstream lines(folder / "fuzz/fuzz.jsonl");
@@ -222,7 +222,7 @@ TEST_SUITE("goldens") {
   }
 
   TEST_CASE("the original's PyTorch runs, one number changed: exactly that record fails") {
-    const auto data = testing::shared_data();
+    const auto data = testing::shared_data("baechi-golden");
     if (!data) return;
     const auto folder = *data / "baechi-golden";
     for (const char* name : {"rand20.json", "vars.json", "shared_tensor.json"}) {

@@ -219,29 +219,34 @@ Produce packed(const std::string& path, const Produce& produce) {
 
 }  // namespace
 
-TextFile::TextFile(std::string path) : path_(std::move(path)) {
+TextFile::TextFile(std::string path, Content content) : path_(std::move(path)) {
   File file = opened(path_);
   std::error_code unknown;
   const auto size = std::filesystem::file_size(path_, unknown);
   if (!unknown) bytes_ = size;
   std::string begun(piece, '\0');
   begun.resize(std::fread(begun.data(), 1, begun.size(), file.get()));
-  begin(begun, std::make_unique<Stored>(path_, std::move(file), begun));
+  begin(begun, std::make_unique<Stored>(path_, std::move(file), begun), content);
 }
 
-TextFile::TextFile(std::string path, std::string_view bytes)
+TextFile::TextFile(std::string path, std::string_view bytes, Content content)
     : path_(std::move(path)), bytes_(bytes.size()) {
-  begin(bytes, std::make_unique<Stored>(path_, nullptr, std::string(bytes)));
+  begin(bytes, std::make_unique<Stored>(path_, nullptr, std::string(bytes)), content);
 }
 
 TextFile::~TextFile() = default;
 
-void TextFile::begin(std::string_view bytes, std::unique_ptr<Input> stored) {
+void TextFile::begin(std::string_view bytes, std::unique_ptr<Input> stored, Content content) {
   stored_ = std::move(stored);
   if (bytes.starts_with("\x1f\x8b")) packed_ = std::make_unique<Gunzip>(*stored_, path_);
   if (begins_zstd(bytes)) packed_ = std::make_unique<Unzstd>(*stored_, path_);
   while (beginning_.size() < 65536 && append(beginning_)) {
   }
+  if (content == Content::text) require_text();
+  if (beginning_.starts_with("\xef\xbb\xbf")) beginning_.erase(0, 3);  // a byte order mark
+}
+
+void TextFile::require_text() const {
   if (beginning_.starts_with("\xff\xfe") || beginning_.starts_with("\xfe\xff"))
     fail(path_, "is UTF-16: save it as UTF-8");
   if (const std::size_t zero = beginning_.find('\0'); zero != std::string::npos) {
@@ -249,7 +254,6 @@ void TextFile::begin(std::string_view bytes, std::unique_ptr<Input> stored) {
     fail(path_,
          kind.empty() ? fmt::format("is not text: its byte {} is zero", zero + 1) : "is " + kind);
   }
-  if (beginning_.starts_with("\xef\xbb\xbf")) beginning_.erase(0, 3);  // a byte order mark
 }
 
 bool TextFile::append(std::string& text) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "traces/content.h"
+
 namespace baechi {
 
 /// A text file that is read once, front to back. It is decompressed if its first bytes say gzip or
@@ -14,19 +16,22 @@ namespace baechi {
 ///
 /// All members but path(), bytes() and bytes_read() throw InputError if the file
 /// - cannot be read, is cut short or is corrupt,
-/// - is UTF-16, or has a zero byte near its beginning,
+/// - is UTF-16, or has a zero byte near its beginning, unless it may hold any content,
 /// - decompresses to more than 256 MiB and also to more than 300 times its stored bytes.
 class TextFile {
  public:
   static constexpr std::size_t most_text = std::size_t{1} << 34U;  ///< limit of rest(), in bytes
 
-  explicit TextFile(std::string path);
-  TextFile(std::string path, std::string_view bytes);  ///< `bytes` stand for the file's
+  explicit TextFile(std::string path, Content content = Content::text);
+  TextFile(std::string path, std::string_view bytes,  ///< `bytes` stand for the file's
+           Content content = Content::text);
   ~TextFile();
 
   const std::string& path() const { return path_; }  ///< for messages
   /// At least the first 64 KiB, or the whole text if it is shorter. Does not advance the reading.
   std::string_view beginning() const { return beginning_; }
+  /// Throws InputError if the beginning is no text, and says what it is if that is known.
+  void require_text() const;
   /// Appends the next piece, about 256 KiB, to `text`; false at the end.
   bool read(std::string& text);
   /// All text that is not read yet. The string has spare capacity, so that JsonFile need not copy
@@ -40,7 +45,7 @@ class TextFile {
   class Input;
 
  private:
-  void begin(std::string_view bytes, std::unique_ptr<Input> stored);
+  void begin(std::string_view bytes, std::unique_ptr<Input> stored, Content content);
   bool append(std::string& text);
 
   std::string path_;

@@ -63,17 +63,21 @@ std::string zip(std::string_view path) {
 
 /// Protocol buffers have no signature: their first fields tell.
 std::string protocol_buffer(std::string_view bytes, std::string_view path) {
+  // RunMetadata: StepStats in it, DeviceStepStats in that, whose first field is a device's name.
+  if (bytes.starts_with('\x0a') && bytes.substr(0, 64).find("/job:") != std::string_view::npos)
+    return "run metadata of TensorFlow: give the graph that it belongs to, and this as option "
+           "costs "
+           "(--importer tensorflow:costs=FILE)";
+  // StableHLO's portable form: bytecode of MLIR.
+  if (bytes.starts_with("ML\xefR"))
+    return "bytecode of MLIR: turn it into text first (stablehlo-translate --deserialize)";
   // ModelProto: ir_version (field 1, a small number), then producer_name (field 2, a text).
   const bool onnx = bytes.size() > 4 && bytes[0] == 0x08 && bytes[1] > 0 && bytes[1] < 32 &&
                     (bytes[2] == 0x12 || bytes[2] == 0x3a);
-  if (onnx || path.ends_with(".onnx"))
-    return "an ONNX model: it has shapes but no times; record a step of the model with "
-           "torch.profiler (traces/README.md), or take a generator ('baechi list generators')";
-  if (path.ends_with(".et"))
-    return "a Chakra execution trace in protocol buffers: give the execution trace in JSON that it "
-           "was made from, and its Kineto trace (traces/README.md)";
+  if (onnx || path.ends_with(".onnx")) return "an ONNX model, which importer onnx reads";
+  if (path.ends_with(".et")) return "a Chakra execution trace, which importer chakra reads";
   if (path.ends_with(".pb"))
-    return "a protocol buffer, such as a graph of TensorFlow: it has no times";
+    return "a protocol buffer, such as a graph of TensorFlow, which importer tensorflow reads";
   if (path.ends_with(".nsys-rep") || path.ends_with(".qdrep"))
     return "a report of Nsight Systems: it has kernels but no tensors; record the step with "
            "torch.profiler, whose two files make a graph (traces/README.md)";
@@ -88,22 +92,24 @@ std::string safetensors(std::string_view bytes) {
 
 std::string text(std::string_view beginning) {
   const std::string_view start = without_space(beginning);
-  if (start.starts_with("HloModule"))
-    return "HLO text of XLA: it has shapes but no times; there is no importer for it";
+  if (start.starts_with("HloModule")) return "HLO text of XLA, which importer hlo reads";
   if (start.starts_with("module") && (has(start, "stablehlo.") || has(start, "mhlo.")))
-    return "StableHLO: it has shapes but no times; there is no importer for it";
+    return "StableHLO without a function, or in a form that importer hlo does not read: print it "
+           "with "
+           "--mlir-print-op-generic=false";
   if (start.starts_with("digraph") || start.starts_with("strict digraph"))
     return "a picture in DOT: it has no times; DOT is written here, never read";
   if (start.starts_with("node {") || start.starts_with("node{"))
-    return "a graph of TensorFlow as text: it has no times; there is no importer for it";
+    return "a graph of TensorFlow as text, which importer tensorflow reads";
   if (start.starts_with("step_stats"))
-    return "run metadata of TensorFlow as text: there is no importer for it";
+    return "run metadata of TensorFlow as text: give the graph that it belongs to, and this as "
+           "option "
+           "costs (--importer tensorflow:costs=FILE)";
   if (start.starts_with("<!DOCTYPE html") || start.starts_with("<html")) return "a web page";
   if (start.starts_with("version https://git-lfs"))
     return "a pointer of Git LFS, not the file: fetch it with 'git lfs pull'";
   if (has(start, "\"workload_graph\""))
-    return "a Chakra execution trace as its feeder writes it: give the execution trace of PyTorch "
-           "that it was made from, and its Kineto trace (traces/README.md)";
+    return "a Chakra execution trace as its feeder writes it, which importer chakra reads";
   if (has(start, "\"baechi-placement\""))
     return "a placement: it belongs to a graph ('baechi simulate GRAPH --placement FILE')";
   if (has(start, "\ncluster:") || has(start, "\nplacers:") || start.starts_with("graph:"))

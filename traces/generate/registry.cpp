@@ -6,6 +6,8 @@ namespace generate {
 
 Trace make_alexnet(Options&);
 Trace make_bert(Options&);
+Trace make_blocks(Options&);
+Trace make_cells(Options&);
 Trace make_gnmt(Options&);
 Trace make_gpt(Options&);
 Trace make_gpt2(Options&);
@@ -13,9 +15,11 @@ Trace make_inception_v3(Options&);
 Trace make_layered(Options&);
 Trace make_llama(Options&);
 Trace make_moe(Options&);
+Trace make_recurrent(Options&);
 Trace make_resnet101(Options&);
 Trace make_resnet50(Options&);
 Trace make_resnext101(Options&);
+Trace make_seq2seq(Options&);
 Trace make_se_resnext101(Options&);
 Trace make_transformer(Options&);
 Trace make_vgg16(Options&);
@@ -54,6 +58,14 @@ std::span<const GeneratorEntry> generators() {
        "Touvron et al. 2023", generate::make_llama},
       {"moe", "the same with experts; each token goes to a few of them",
        "Jiang et al. 2024, Mixtral", generate::make_moe},
+      {"cells", "a family: random cells of convolutions and pools, by seed",
+       "search space of ENAS, Pham et al. 2018", generate::make_cells},
+      {"recurrent", "a family: a random recurrent cell of 8 nodes, unrolled, by seed",
+       "search space of ENAS, Pham et al. 2018", generate::make_recurrent},
+      {"seq2seq", "a family: LSTM encoder and decoder with attention, by seed",
+       "Bahdanau et al. 2015", generate::make_seq2seq},
+      {"blocks", "a family: branches of matrix products, added up, by seed",
+       "DOPPLER, ICLR 2026, in our own sizes", generate::make_blocks},
   };
   return table;
 }

@@ -2,22 +2,33 @@
 
 #include "sim/find_entry.h"
 #include "sim/host_memory.h"
+#include "traces/format/compressed_file.h"
 #include "traces/format/file_kind.h"
 #include "traces/format/trace_file.h"
 #include "traces/importer.h"
 
 namespace baechi {
 
+bool looks_like_chakra(std::string_view);
+Trace read_chakra(TextFile&, Options&);
 bool looks_like_doppler(std::string_view);
 Trace read_doppler(TextFile&, Options&);
 bool looks_like_dnn_partitioning(std::string_view);
 Trace read_dnn_partitioning(TextFile&, Options&);
 bool looks_like_graphml(std::string_view);
 Trace import_graphml(TextFile&, Options&);
+bool looks_like_hlo(std::string_view);
+Trace read_hlo(TextFile&, Options&);
+bool looks_like_kineto(std::string_view);
+Trace read_kineto(TextFile&, Options&);
+bool looks_like_onnx(std::string_view);
+Trace read_onnx(TextFile&, Options&);
 bool looks_like_pipedream(std::string_view);
 Trace read_pipedream(TextFile&, Options&);
 bool looks_like_piper(std::string_view);
 Trace read_piper(TextFile&, Options&);
+bool looks_like_tensorflow(std::string_view);
+Trace read_tensorflow(TextFile&, Options&);
 bool looks_like_pytorch(std::string_view);
 Trace read_pytorch(TextFile&, Options&);
 
@@ -39,6 +50,21 @@ std::span<const ImporterEntry> importers() {
       {"pytorch", "a recorded PyTorch step: its execution trace, with times from a Kineto trace",
        R"(JSON with "schema", "nodes" and "rf_id", by torch.profiler.ExecutionTraceObserver)",
        looks_like_pytorch, read_pytorch},
+      {"kineto", "a step as PyTorch's profiler timed it: host, streams and collectives in lanes",
+       R"(JSON with "traceEvents", by torch.profiler's export_chrome_trace)", looks_like_kineto,
+       read_kineto},
+      {"onnx", "a model's forward pass: shapes are inferred, work is by formula",
+       "protocol buffers: ir_version, producer_name, graph", looks_like_onnx, read_onnx,
+       Content::any},
+      {"chakra", "a Chakra execution trace: what each rank computes and communicates",
+       R"(protocol buffers (.et), or JSON with "workload_graph")", looks_like_chakra, read_chakra,
+       Content::any},
+      {"tensorflow", "a graph of TensorFlow 1, with recorded costs",
+       "GraphDef or SavedModel, in protocol buffers or as text (.pb, .pbtxt)",
+       looks_like_tensorflow, read_tensorflow, Content::any},
+      {"hlo", "a program of XLA or JAX: shapes as stated, work by formula",
+       "optimised HLO text (HloModule ...), or StableHLO (module ... func.func)", looks_like_hlo,
+       read_hlo},
       {"graphml", "graphs as NetworkX writes them", "XML with <graphml>", looks_like_graphml,
        import_graphml},
   };
@@ -54,6 +80,7 @@ const ImporterEntry& importer_called(std::string_view name) {
 const ImporterEntry& importer_for(const TextFile& file) {
   for (const ImporterEntry& entry : importers())
     if (entry.recognises(file.beginning())) return entry;
+  file.require_text();
   std::string known;
   for (const ImporterEntry& entry : importers())
     known += fmt::format("\n  {}: {}", entry.name, entry.files);
@@ -67,6 +94,7 @@ const ImporterEntry& importer_for(const TextFile& file) {
 Trace read_trace(TextFile& file, std::string_view importer, Options options) {
   if (file.beginning().empty()) throw InputError(fmt::format("{}: the file is empty", file.path()));
   const ImporterEntry& entry = importer.empty() ? importer_for(file) : importer_called(importer);
+  if (entry.content == Content::text) file.require_text();
   Trace trace;
   try {
     trace = entry.read(file, options);
@@ -82,7 +110,7 @@ Trace read_trace(TextFile& file, std::string_view importer, Options options) {
 
 Trace read_trace(const std::string& path, std::string_view importer, Options options) {
   if (!importer.empty()) importer_called(importer);  // an unknown name fails before a long read
-  TextFile file(path);
+  TextFile file(path, Content::any);
   return read_trace(file, importer, std::move(options));
 }
 

@@ -383,7 +383,7 @@ TEST_SUITE("exact") {
   }
 
   TEST_CASE("exact_dp has the authors' optima, and those they could not compute") {
-    const auto data = shared_data();
+    const auto data = shared_data("msr-dnn-partitioning");
     if (!data) return;
     const struct {
       const char* workload;

@@ -124,6 +124,49 @@ TEST_CASE("a program's path is relative to the scenario's folder; it gets its ar
   CHECK(placer->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
 }
 
+TEST_CASE("with `persistent` one process answers all problems, a line for a line") {
+  const Programs programs;
+  Values values;
+  values["persistent"] = value("true");
+  // Each start is noted; 'stop' is what it does when its input ends.
+  const std::string path = programs.script(
+      "serve", fmt::format("echo start >> {0}\nwhile read -r problem; do echo '{1}'; done",
+                           programs.path("starts"), on_0_1_1));
+  const OpGraph graph = one_tensor_two_readers();
+  const Cluster cluster = gpus(2);
+  const ProfiledCosts costs(graph, cluster);
+  const auto placer = make_placer("exec:" + path, Options("exec", values));
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    CHECK(placer->place({graph, cluster, costs}, seed).device == on({gpu0, gpu1, gpu1}).device);
+  std::stringstream starts;
+  starts << std::ifstream(programs.path("starts")).rdbuf();
+  CHECK(starts.str() == "start\n");
+
+  // A process that ends, or writes what is no answer, is told; the next problem gets a new one.
+  const std::string once = programs.script("once", fmt::format("read -r p; echo '{}'", on_0_1_1));
+  const auto ends = make_placer("exec:" + once, Options("exec", values));
+  CHECK(ends->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
+  CHECK_THROWS_AS(ends->place({graph, cluster, costs}, 0), InputError);
+  CHECK(ends->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
+  const std::string twice = programs.script(
+      "twice", fmt::format("while read -r p; do echo '{0}'; echo '{0}'; done", on_0_1_1));
+  const auto talks = make_placer("exec:" + twice, Options("exec", values));
+  talks->place({graph, cluster, costs}, 0);
+  CHECK_THROWS_AS(
+      [&] {
+        for (int i = 0; i < 50; ++i) talks->place({graph, cluster, costs}, 0);
+      }(),
+      InputError);
+  CHECK(said(programs.script("dies", "echo why >&2; exit 4"), values) ==
+        ": ended with status 4: why");
+  values["time_limit"] = value("200 ms");
+  CHECK(said(programs.script("sleeps", "sleep 60"), values) ==
+        ": still running after 200.000 ms (option time_limit)");
+  CHECK(said<InfeasibleError>(programs.script("none", R"(read -r p
+echo '{"format": "baechi-placement", "version": 1, "status": "infeasible", "detail": "no room"}')"),
+                              values) == "no room");
+}
+
 TEST_CASE("a program may say that nothing fits, by status 3 or in its output") {
   const Programs programs;
   CHECK(said<InfeasibleError>(programs.script("a", "echo hopeless >&2; exit 3")) ==

@@ -143,7 +143,7 @@ TEST_SUITE("baselines") {
   }
 
   TEST_CASE("pipedream has the authors' values, with their released ids and with them mended") {
-    const auto data = shared_data();
+    const auto data = shared_data("msr-dnn-partitioning");
     if (!data) return;
     const struct {
       const char* workload;
@@ -179,7 +179,7 @@ TEST_SUITE("baselines") {
   }
 
   TEST_CASE("greedy_latency has the authors' values") {
-    const auto data = shared_data();
+    const auto data = shared_data("msr-dnn-partitioning");
     if (!data) return;
     const std::pair<const char*, double> values[] = {{"OperatorGraphs/bert_l-12_inference", 867.84},
                                                      {"OperatorGraphs/bert_l-3_inference", 416.20},

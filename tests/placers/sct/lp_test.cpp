@@ -408,7 +408,7 @@ TEST_SUITE("lp") {
   }
 
   TEST_CASE("golden: rounding") {
-    const auto data = shared_data();
+    const auto data = shared_data("baechi-golden");
     if (!data) return;
     for (const auto& record : json_file(*data / "baechi-golden/unit/rounding.json")) {
       const std::vector<double> x = record["x"];
@@ -423,7 +423,7 @@ TEST_SUITE("lp") {
   }
 
   TEST_CASE("golden: favourites of arbitrary chosen edges") {
-    const auto data = shared_data();
+    const auto data = shared_data("baechi-golden");
     if (!data) return;
     for (const auto& record : json_file(*data / "baechi-golden/unit/favorites.json")) {
       SctGraph g;
@@ -440,7 +440,7 @@ TEST_SUITE("lp") {
   }
 
   TEST_CASE("golden: every x lies within the range it has over all optima") {
-    const auto data = shared_data();
+    const auto data = shared_data("baechi-golden");
     if (!data) return;
     const auto golden = *data / "baechi-golden";
     for (const auto& face : json_file(golden / "unit/lp_faces.json")) {
@@ -461,7 +461,7 @@ TEST_SUITE("lp") {
   }
 
   TEST_CASE("golden: objectives of the linear programs") {
-    const auto data = shared_data();
+    const auto data = shared_data("baechi-golden");
     if (!data) return;
     const auto golden = *data / "baechi-golden";
     int compared = 0;

@@ -421,7 +421,7 @@ TEST_SUITE("search") {
   }
 
   TEST_CASE("splits beyond the best contiguous ones are found where such are known") {
-    const auto data = shared_data();
+    const auto data = shared_data("msr-dnn-partitioning");
     if (!data) return;
     // The least known max loads that are not contiguous; the best contiguous: 41.75, 107.00 ms.
     for (const auto& [name, known] :

@@ -38,9 +38,9 @@ TEST_SUITE("cli") {
     const Session session;
     CHECK(session.run("--help").code == 0);
     CHECK(session.run("--version").out.starts_with("baechi " + version()));
-    for (const char* verb :
-         {"run", "place", "simulate", "explain", "compare", "arena", "bound", "trace", "list",
-          "report", "schema", "trace info", "trace check", "trace convert", "trace generate"}) {
+    for (const char* verb : {"run", "place", "simulate", "explain", "compare", "duel", "arena",
+                             "train", "bound", "trace", "list", "report", "schema", "trace info",
+                             "trace check", "trace convert", "trace generate"}) {
       CAPTURE(verb);
       const auto help = session.run(std::string(verb) + " --help");
       CHECK(help.code == 0);
@@ -76,7 +76,6 @@ TEST_SUITE("cli") {
         {"bound toy.json --devices 2 --memory 8 GiB", "'GiB' is a word too many"},
         {"bound nowhere.json " + two_gpus, "nowhere.json"},
         {"bound toy.json --scenario nowhere.yaml", "nowhere.yaml"},
-        {"place toy.json " + two_gpus, "--placer is required"},
         {"place toy.json --placer m_tpo " + two_gpus, "no placer 'm_tpo' (did you mean 'm_topo'?)"},
         {"place toy.json --placer single:devise=1 " + two_gpus,
          "--placer: single has no option 'devise' (did you mean 'device'?)"},
@@ -262,6 +261,22 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
     CHECK(other["ranking"].size() == 2);
     CHECK(arena("round_robin")["ranking"].size() == 1);  // single was not kept
     CHECK(session.run("arena --instances nowhere --placer single").code == 2);
+  }
+
+  TEST_CASE("place without a placer takes the best of the quick ones, and says which") {
+    const Session session;
+    const Json placed = session.json("place toy.json " + two_gpus);
+    CHECK(placed["placer"] == "auto");
+    CHECK(holds(placed["detail"].get<std::string>(), " asked, "));
+    CHECK(placed["step_time_us"] <=
+          session.json("place toy.json --placer m_etf " + two_gpus)["step_time_us"]);
+  }
+
+  TEST_CASE("duel finds an instance, and writes it as a scenario with both steps") {
+    const Session session;
+    const Json found = session.json("duel single m_etf --evaluations 60 --seed 2 -o fought");
+    CHECK(found["ratio"] > 1.0);
+    CHECK(session.run("run fought/duel.yaml --out again").code == 0);
   }
 
   TEST_CASE("place writes a file that simulate reads") {

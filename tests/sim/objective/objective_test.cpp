@@ -183,7 +183,7 @@ TEST_SUITE("objectives") {
   }
 
   TEST_CASE("the authors' expert splits have the values that their program computes") {
-    const auto data = shared_data();
+    const auto data = shared_data("msr-dnn-partitioning");
     if (!data) return;
     const auto root = *data / "msr-dnn-partitioning";
     const struct {

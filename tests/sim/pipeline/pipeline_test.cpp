@@ -234,7 +234,7 @@ TEST_SUITE("pipelines") {
   }
 
   TEST_CASE("stages of published pipelines take what the max_load objective says, or less") {
-    const auto data = shared_data();
+    const auto data = shared_data("msr-dnn-partitioning");
     if (!data) return;
     for (const char* name : {"bert24_inference", "resnet50_inference"}) {
       CAPTURE(name);
@@ -576,7 +576,7 @@ TEST_SUITE("pipelines") {
   }
 
   TEST_CASE("pipelines of the published training layers keep p - s micro-batches in flight") {
-    const auto data = shared_data();
+    const auto data = shared_data("msr-dnn-partitioning");
     if (!data) return;
     const auto file =
         *data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json";

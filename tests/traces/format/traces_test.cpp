@@ -57,13 +57,18 @@ std::string message_of(const std::string& file) {
                : file.starts_with("pytorch_")   ? "pytorch"
                : file.starts_with("piper_")     ? "piper"
                : file.starts_with("doppler_")   ? "doppler"
+               : file.starts_with("profiler_")  ? "kineto"
+               : file.starts_with("onnx_")      ? "onnx"
+               : file.starts_with("chakra_")    ? "chakra"
+               : file.starts_with("tf_")        ? "tensorflow"
+               : file.starts_with("hlo_")       ? "hlo"
                                                 : "baechi";
   }
   return message<InputError>([&] {
     std::ifstream in(bad_files / file, std::ios::binary);
     std::stringstream bytes;
     bytes << in.rdbuf();
-    TextFile text(file, bytes.str());
+    TextFile text(file, bytes.str(), Content::any);
     if (file.starts_with("kineto_")) {
       TextFile execution("layer.et.json",
                          read_file(source_dir() + "/tests/recordings/layer.et.json"));
@@ -375,7 +380,7 @@ TEST_SUITE("traces") {
     CHECK_THROWS_WITH_AS(
         read_trace("/dev/null", "baechy"),
         "no importer 'baechy' (did you mean 'baechi'?) (importers: baechi, dnn_partitioning, "
-        "pipedream, piper, doppler, pytorch, graphml)",
+        "pipedream, piper, doppler, pytorch, kineto, onnx, chakra, tensorflow, hlo, graphml)",
         InputError);
     CHECK_THROWS_WITH_AS(
         read_trace("/dev/null", "dnn_partitioning", options("dnn_partitioning", {{"cost", "s"}})),
@@ -405,6 +410,11 @@ TEST_SUITE("traces") {
         {"doppler", "5\n0, 1, \n0, 0, 1, \n1, 2, "},
         {"pytorch",
          R"({"schema": "1.0.1", "pid": 7, "nodes": [{"name": "a", "id": 2, "rf_id": 1, )"},
+        {"kineto", R"({"schemaVersion": 1, "traceEvents": [{"ph": "X", )"},
+        {"onnx", "\x08\x07\x12\x07pytorch"},
+        {"chakra", R"({"workload_graph": [{"Id": 1, )"},
+        {"tensorflow", "node {\n  name: \"a\"\n  op: \"Const\"\n}"},
+        {"hlo", "HloModule jit_f, is_scheduled=true\n"},
         {"graphml", R"(<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org">)"}};
     std::set<std::string_view> names;
     for (const ImporterEntry& entry : importers()) {
@@ -557,7 +567,7 @@ TEST_SUITE("traces") {
   }
 
   TEST_CASE("every published MSR workload imports with the nodes and edges its file lists") {
-    const auto data = shared_data();
+    const auto data = shared_data("msr-dnn-partitioning");
     if (!data) return;
     std::size_t files = 0;
     for (const char* folder : {"latency-inputs", "throughput-inputs"}) {
@@ -633,7 +643,7 @@ TEST_SUITE("traces") {
   }
 
   TEST_CASE("every published PipeDream profile imports with the nodes and edges its file lists") {
-    const auto data = shared_data();
+    const auto data = shared_data("pipedream");
     if (!data) return;
     std::size_t files = 0;
     for (const auto& entry : fs::directory_iterator(*data / "pipedream")) {

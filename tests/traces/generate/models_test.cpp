@@ -159,7 +159,7 @@ TEST_SUITE("models") {
   }
 
   TEST_CASE("every layer of Inception-V3 has the published shape") {
-    const auto data = shared_data();
+    const auto data = shared_data("papers");
     if (!data) return;
     std::ifstream file(*data / "papers" / "inception_v3_layers.csv");
     const OpGraph g = generate(
@@ -202,7 +202,7 @@ TEST_SUITE("models") {
   }
 
   TEST_CASE("each module of Inception-V3 holds and needs what was measured") {
-    const auto data = shared_data();
+    const auto data = shared_data("papers");
     if (!data) return;
     // Batch 64: weights, gradients and kept activations, and cuDNN's workspace.
     std::ifstream file(*data / "papers" / "baechipy_inception_v3_b64_memory.csv");

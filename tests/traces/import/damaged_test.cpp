@@ -67,7 +67,7 @@ double share_of_time(const OpGraph& graph, const OpGraph& whole) {
 
 TEST_SUITE("recordings") {
   TEST_CASE("a few calls missing from the times leave gaps; too many are refused") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     for (const char* model : {"resnet50", "gnmt_small"}) {
       CAPTURE(model);
@@ -88,7 +88,7 @@ TEST_SUITE("recordings") {
   }
 
   TEST_CASE("a few calls missing from the execution trace leave gaps") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     const Recording whole = recording(*data, "resnet50");
     const Trace full = imported(whole);
@@ -104,7 +104,7 @@ TEST_SUITE("recordings") {
   }
 
   TEST_CASE("an execution trace that ends before its step does is told in a warning") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     Recording cut = recording(*data, "resnet50");
     CHECK_FALSE(noted(imported(cut), "does not hold the whole step"));
@@ -115,7 +115,7 @@ TEST_SUITE("recordings") {
   }
 
   TEST_CASE("the order of events in the file, and the names of threads, do not matter") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     const auto folder = *data / "traces" / "public" / "param";
     const std::string calls = read_file((folder / "linear_et.json.gz").string());
@@ -135,7 +135,7 @@ TEST_SUITE("recordings") {
   }
 
   TEST_CASE("a step that was not recorded to the end is not taken") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     const auto file = *data / "traces/public/param/resnet_1gpu_et.1.0.3-chakra.json.gz";
     const Json whole = Json::parse(read_file(file.string()));

@@ -34,7 +34,7 @@ std::int64_t input_bytes(const OpGraph& graph) {
 TEST_SUITE("recordings") {
   // Inputs stood before the recording. Those that the peak still holds are on top of the curve.
   TEST_CASE("a recorded step takes the memory that its allocator gave out, within 1 %") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     for (const char* model : {"resnet50", "gnmt_small", "transformer_small"}) {
       CAPTURE(model);

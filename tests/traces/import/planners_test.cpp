@@ -64,7 +64,7 @@ TEST_SUITE("planners") {
   }
 
   TEST_CASE("Piper's published files") {
-    const auto data = shared_data();
+    const auto data = shared_data("piper");
     if (!data) return;
     const std::map<std::string, std::size_t> nodes{
         {"bert32a100", 37}, {"gnmt", 78}, {"resnet", 177}};
@@ -100,7 +100,7 @@ TEST_SUITE("planners") {
   }
 
   TEST_CASE("DOPPLER's published graphs: ops, edges, and a quarter of the sum of times") {
-    const auto data = shared_data();
+    const auto data = shared_data("doppler");
     if (!data) return;
     struct Known {
       const char* file;

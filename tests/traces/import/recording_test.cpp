@@ -256,7 +256,7 @@ TEST_SUITE("recordings") {
   // The three were converted by a program of its own, in Python, that read the raw events and
   // lets updates run as soon as they can.
   TEST_CASE("recorded steps give the committed traces, byte for byte, from raw events") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     for (const auto& [model, trace] : three_models) {
       CAPTURE(model);
@@ -270,7 +270,7 @@ TEST_SUITE("recordings") {
   }
 
   TEST_CASE("and from the profiler's export, which has no allocations and drops some calls") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     for (const auto& [model, trace] : three_models) {
       CAPTURE(model);
@@ -287,7 +287,7 @@ TEST_SUITE("recordings") {
 
   // facts.json counts nodes, those with a schema, and those of them that are nobody's parent.
   TEST_CASE("execution traces of every version are read whole") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     const auto facts = nlohmann::json::parse(read_file((*data / "traces/facts.json").string()));
     std::set<std::string> versions;
@@ -317,7 +317,7 @@ TEST_SUITE("recordings") {
   }
 
   TEST_CASE("public pairs join whole; files of two runs are refused") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     const auto folder = *data / "traces" / "public";
     const auto pair = [&](const char* execution, const char* kineto) {
@@ -355,7 +355,7 @@ TEST_SUITE("recordings") {
   }
 
   TEST_CASE("of several steps one is taken, with its collectives and its lists of tensors") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     const auto file = *data / "traces/public/param/resnet_1gpu_et.1.0.3-chakra.json.gz";
     const Trace last = imported(file);
@@ -379,7 +379,7 @@ TEST_SUITE("recordings") {
   }
 
   TEST_CASE("a Triton kernel writes what was not there before") {
-    const auto data = shared_data();
+    const auto data = shared_data("traces");
     if (!data) return;
     const OpGraph g = imported(*data / "traces/public/param/pt2_et.json.gz").graph;
     // mm(a, b), whose result a fused kernel reads with another input; that gives two more.

@@ -96,7 +96,7 @@ TEST_SUITE("published") {
   }
 
   TEST_CASE("the fit of collectives reads shared numbers of ranks only") {
-    const auto data = shared_data();
+    const auto data = shared_data("vtrain");
     if (!data) return;
     const TemporaryFolder folder;
     std::filesystem::create_directories(folder.file("vtrain"));
@@ -111,7 +111,7 @@ TEST_SUITE("published") {
   }
 
   TEST_CASE("devices.yaml has what the fit of collectives prints") {
-    const auto data = shared_data();
+    const auto data = shared_data("vtrain");
     if (!data) return;
     std::ostringstream text;
     text << std::ifstream(std::string(source_dir()) + "/scenarios/devices.yaml").rdbuf();
@@ -122,7 +122,7 @@ TEST_SUITE("published") {
   }
 
   TEST_CASE("all-reduces are as near to what was measured as the README says") {
-    const auto data = shared_data();
+    const auto data = shared_data("vtrain");
     if (!data) return;
     const std::vector<std::string> blocks{"allreduce_a100", "allreduce_v100", "nccl_unfitted"};
     const auto scores = score_published(data->string(), blocks);

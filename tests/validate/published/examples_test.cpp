@@ -26,7 +26,7 @@ void write_training(const TemporaryFolder& folder, const std::string& lines) {
 }
 
 std::vector<PublishedScore> scores(const std::string& block) {
-  const auto data = shared_data();
+  const auto data = shared_data("dlexamples");
   if (!data || !std::filesystem::exists(*data / "dlexamples")) return {};
   const std::vector<std::string> names{block};
   return score_published(data->string(), names);

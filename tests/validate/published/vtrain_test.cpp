@@ -66,7 +66,7 @@ TEST_SUITE("vtrain") {
   }
 
   TEST_CASE("steps that were measured are simulated as well as by vTrain itself") {
-    const auto folder = testing::shared_data();
+    const auto folder = testing::shared_data("vtrain");
     if (!folder) return;
     for (const auto& [name, most] :
          {std::pair{"vtrain_single_node", 0.0837}, {"vtrain_multi_node", 0.1473}}) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "traces/format/json.h"
+#include "traces/import/kineto/recording.h"
 
 namespace baechi::pytorch {
 namespace {
@@ -23,27 +24,8 @@ namespace {
 constexpr Duration longest = std::chrono::seconds(10'000);
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 
-/// A time written in microseconds, exact to the nanosecond. A double is too coarse for times
-/// counted from 1970.
-std::optional<Duration> exact_time(std::string_view text) {
-  const std::size_t point = text.find('.');
-  const auto whole = parse_number<std::int64_t>(text.substr(0, point));
-  constexpr std::int64_t most = 4'600'000'000'000'000;
-  if (!whole || *whole > most || *whole < -most) return std::nullopt;
-  std::int64_t ns = 0;
-  if (point != std::string_view::npos) {
-    std::int64_t unit = 100;
-    for (const char c : text.substr(point + 1)) {
-      if (c < '0' || c > '9') return std::nullopt;
-      ns += unit * (c - '0');
-      unit /= 10;
-    }
-  }
-  return Duration{*whole * 1000 + (text.starts_with('-') ? -ns : ns)};
-}
-
 Duration time(Json value) {
-  if (const auto exact = exact_time(value.token())) return *exact;
+  if (const auto exact = kineto::exact_time(value.token())) return *exact;
   const auto us = parse_number<double>(value.token());  // 1e3
   const auto time = us ? from_us(*us) : std::nullopt;
   if (!time) value.is_not("a time in microseconds, below 146 years");
@@ -313,14 +295,6 @@ Kineto KinetoReader::read() {
 
 Kineto read_kineto(TextFile& file) {
   return KinetoReader(file).read();
-}
-
-bool looks_like_kineto(std::string_view beginning) {
-  if (beginning.find("\"traceEvents\"") != std::string_view::npos) return true;
-  const std::size_t first = beginning.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && beginning[first] == '[' &&
-         beginning.find("\"ph\"") != std::string_view::npos &&
-         beginning.find("\"ts\"") != std::string_view::npos;
 }
 
 }  // namespace baechi::pytorch

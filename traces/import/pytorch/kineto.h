@@ -48,6 +48,4 @@ struct Kineto {
 /// Throws InputError with every mistake by line and column.
 Kineto read_kineto(TextFile& file);
 
-bool looks_like_kineto(std::string_view beginning);
-
 }  // namespace baechi::pytorch

@@ -5,6 +5,7 @@
 
 #include "sim/enum_option.h"
 #include "traces/format/compressed_file.h"
+#include "traces/import/kineto/recording.h"
 #include "traces/import/pytorch/modules.h"
 #include "traces/import/pytorch/step_times.h"
 #include "traces/import/pytorch/steps.h"
@@ -129,7 +130,7 @@ OpGraph build(const Dataflow& flow, const Times& times, const std::string& path,
 
 Trace import_step(TextFile& execution, TextFile* kineto, const Settings& settings) {
   const std::string& path = execution.path();
-  if (looks_like_kineto(execution.beginning()) &&
+  if (kineto::looks_like_kineto(execution.beginning()) &&
       !looks_like_execution_trace(execution.beginning()))
     throw InputError(fmt::format(
         "{}: a Kineto or Chrome trace: it has times but no tensors; give the execution trace of "
@@ -173,7 +174,7 @@ Trace import_step(TextFile& execution, TextFile* kineto, const Settings& setting
 namespace baechi {
 
 bool looks_like_pytorch(std::string_view beginning) {
-  return pytorch::looks_like_execution_trace(beginning) || pytorch::looks_like_kineto(beginning);
+  return pytorch::looks_like_execution_trace(beginning);
 }
 
 Trace read_pytorch(TextFile& file, Options& options) {

@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "placers/feasible.h"
+#include "placers/list/attempts.h"
+#include "placers/placer.h"
+#include "placers/registry.h"
+#include "placers/sct/sct_solutions.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "sim/problem/bounds.h"
+
+namespace baechi {
+namespace {
+
+/// Takes answers of placers, simulates those that may be better than the best so far, and keeps
+/// the best. Nothing is asked for any more once the best is as fast as any step can be.
+class Contest {
+ public:
+  Contest(const Problem& problem, std::uint64_t seed)
+      : problem_(problem),
+        seed_(seed),
+        simulator_(problem),
+        bound_(lower_bounds(problem.graph, problem.cluster, problem.costs).best()) {}
+
+  /// `answer` makes a placement, or throws InfeasibleError. Returns whether there was an answer.
+  template <class Answer>
+  bool enter(std::string_view name, Answer answer) {
+    if (done()) return true;
+    ++asked_;
+    try {
+      consider(name, answer());
+    } catch (const InfeasibleError&) {
+      return false;
+    }
+    return true;
+  }
+  /// The placer of the registry, without options, if it suits the graph.
+  void enter(std::string_view name) {
+    const PlacerEntry& entry = placer_entry(name);
+    if (problem_.graph.num_ops() > entry.quick_ops || refusal(entry, problem_.graph)) return;
+    enter(name,
+          [&] { return make_placer(name, Options(std::string(name)))->place(problem_, seed_); });
+  }
+
+  const std::optional<Placement>& best() const { return best_; }
+  bool done() const { return best_ && shortest_ <= bound_; }
+
+  Placement answer() {
+    const double ahead =
+        100.0 * (static_cast<double>(next_.count()) /
+                     static_cast<double>(std::max<std::int64_t>(shortest_.count(), 1)) -
+                 1.0);
+    std::string why = "none other fits";
+    if (done())
+      why = "no step is shorter";
+    else if (!next_by_.empty())
+      why = fmt::format("next {}, {:+.1f} %", next_by_, ahead);
+    best_->detail = fmt::format("{}: {}; {} asked, {}{}{}", winner_, to_text(shortest_), asked_,
+                                why, best_->detail.empty() ? "" : "; ", best_->detail);
+    best_->facts["asked"] = static_cast<double>(asked_);
+    return *std::move(best_);
+  }
+
+ private:
+  void consider(std::string_view name, Placement placement) {
+    if (best_ &&
+        (placement.device == best_->device && problem_.engine.queue != ReadyOrder::priority))
+      return;
+    if (best_ && busiest(placement) >= shortest_) return remember(name, busiest(placement));
+    const StepResult& step = simulator_.run(placement);
+    if (step.oom) return;
+    if (best_ && step.makespan >= shortest_) return remember(name, step.makespan);
+    if (best_) remember(winner_, shortest_);
+    best_ = std::move(placement);
+    shortest_ = step.makespan;
+    winner_ = name;
+  }
+  void remember(std::string_view name, Duration value) {
+    if (!next_by_.empty() && value >= next_) return;
+    next_ = value;
+    next_by_ = name;
+  }
+  /// No step of `placement` is shorter than what its busiest device computes. Graphs with lanes:
+  /// nothing is known.
+  Duration busiest(const Placement& placement) const {
+    if (!problem_.graph.plain()) return {};
+    IdVector<DeviceId, Duration> load(problem_.cluster.num_devices());
+    for (const OpId v : problem_.graph.ops())
+      load[placement.device[v]] += problem_.costs.compute(v, placement.device[v]);
+    return *std::ranges::max_element(load);
+  }
+
+  const Problem& problem_;
+  std::uint64_t seed_;
+  Simulator simulator_;
+  Duration bound_;
+  std::optional<Placement> best_;
+  Duration shortest_{}, next_{};
+  std::string winner_, next_by_;
+  std::size_t asked_ = 0;
+};
+
+/// All quick placers, the best of their simulated steps. Where m_etf and m_sct find nothing that
+/// fits, it looks on (feasible.h, fit.h) until something does.
+class Auto final : public Placer {
+ public:
+  Placement place(const Problem& p, std::uint64_t seed) const override {
+    Problem timed = p;
+    if (p.engine.semantics != Semantics::event) timed.engine.enforce_memory = false;
+    Contest contest(timed, seed);
+    contest.enter("single");
+    const bool etf =
+        contest.enter("m_etf", [&] { return list::place(p, {.last_resort = false}, "m_etf"); });
+    constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's linear program may take seconds
+    const bool sct =
+        p.graph.num_ops() > most_ops || contest.enter("m_sct", [&] { return favouring(p); });
+    if (!refusal(placer_entry("coarsen"), p.graph))
+      contest.enter("coarsen", [&] {
+        return make_placer("coarsen", Options("coarsen", {{"fallback", {"false", {}, {}}}}))
+            ->place(p, seed);
+      });
+    for (const char* name :
+         {"heft", "m_topo", "least_loaded", "round_robin", "random", "metis", "scotch"})
+      contest.enter(name);
+    if (!etf || !sct) {
+      Feasible other = find_feasible(p, contest.best() ? Effort::quick : Effort::more);
+      if (!other.placement && !contest.best())
+        throw InfeasibleError(fmt::format("auto: no quick placer's step fits{}{}",
+                                          other.how.empty() ? "" : "; ", other.how));
+      if (other.placement) contest.enter("feasible", [&] { return found(std::move(other)); });
+    }
+    if (!contest.best()) throw InfeasibleError("auto: no quick placer's step fits");
+    return contest.answer();
+  }
+
+ private:
+  Placement favouring(const Problem& p) const {
+    list::PlaceOptions options{.last_resort = false};
+    options.favourite = favourites_of(p, 0.1, solutions_).of;
+    return list::place(p, options, "m_sct");
+  }
+  static Placement found(Feasible feasible) {
+    feasible.placement->detail = feasible.how;
+    return *std::move(feasible.placement);
+  }
+
+  mutable SctSolutions solutions_;
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_auto(Options&) {
+  return std::make_unique<Auto>();
+}
+
+}  // namespace baechi

@@ -1,0 +1,310 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "placers/list/attempts.h"
+#include "placers/memory_floor.h"
+#include "placers/placer.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "sim/graph/analysis.h"
+#include "sim/options.h"
+#include "sim/problem/mean_costs.h"
+
+namespace baechi {
+namespace {
+
+using ClusterId = std::uint32_t;
+constexpr ClusterId no_cluster{~std::uint32_t{0}};
+constexpr DeviceId unplaced{~std::uint32_t{0}};
+
+/// How ops are joined.
+struct Joining {
+  double patience = 1.0;  ///< an op joins the op it reads from if it takes at most so many times as
+                          ///< long as the transfer that this saves
+  double parts = 8.0;     ///< no cluster takes longer than the work of a device / parts
+};
+
+/// Sets of ops that go to one device.
+struct Clusters {
+  IdVector<OpId, ClusterId> of{};  ///< [num_ops]
+  std::vector<Duration> time{};    ///< [clusters], summed over the ops
+  std::vector<UnitNeeds> needs{};  ///< [clusters]
+
+  ClusterId add() {
+    time.emplace_back();
+    needs.emplace_back();
+    return static_cast<ClusterId>(time.size() - 1);
+  }
+};
+
+/// What all attempts share.
+struct Costs {
+  explicit Costs(const Problem& p)
+      : problem(p),
+        compute(mean_compute(p)),
+        transfer(mean_transfer(p)),
+        limit(memory_limits(p)),
+        work(std::accumulate(compute.begin(), compute.end(), Duration{})) {
+    const Bytes upper = peak_upper_bound(p.graph);
+    ample = std::ranges::all_of(limit, [&](Bytes b) { return b >= upper; });
+  }
+
+  const Problem& problem;
+  IdVector<OpId, Duration> compute;
+  IdVector<TensorId, Duration> transfer;
+  IdVector<DeviceId, Bytes> limit;
+  Duration work;
+  bool ample = false;  ///< no placement runs out of memory
+};
+
+/// In topological order, each op joins the op that it reads most from, unless the cluster is full,
+/// or the op could run beside its siblings and the transfer is no dearer than that. Members of a
+/// group are together. Linear in ops and edges.
+Clusters join(const Costs& costs, const Joining& how) {
+  const OpGraph& graph = costs.problem.graph;
+  const auto devices = static_cast<double>(costs.problem.cluster.num_devices());
+  const Duration longest{
+      static_cast<std::int64_t>(static_cast<double>(costs.work.count()) / devices / how.parts)};
+  const Bytes largest{std::ranges::min_element(costs.limit)->count / 8};
+  Clusters clusters{.of = IdVector<OpId, ClusterId>(graph.num_ops())};
+  std::vector<ClusterId> of_group(graph.num_groups() + 1, no_cluster);
+  std::vector<bool> followed(graph.num_ops(), false);  // an op that reads it has joined it
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    const Bytes bytes = footprint(graph, v);
+    ClusterId into = of_group[index(op.group)];
+    if (into == no_cluster) {
+      OpId nearest = no_op;
+      Duration saved{};
+      for (const EdgeId e : graph.in_edges(v)) {
+        const Edge& edge = graph.edge(e);
+        if (nearest != no_op && costs.transfer[edge.tensor] <= saved) continue;
+        nearest = edge.src;
+        saved = costs.transfer[edge.tensor];
+      }
+      if (nearest != no_op) {
+        const ClusterId there = clusters.of[nearest];
+        const bool room = clusters.time[there] + costs.compute[v] <= longest &&
+                          (costs.ample || clusters.needs[there].footprint + bytes <= largest);
+        const bool worth = static_cast<double>(costs.compute[v].count()) <=
+                           how.patience * static_cast<double>(saved.count());
+        if (room && (worth || !followed[index(nearest)])) {
+          into = there;
+          followed[index(nearest)] = true;
+        }
+      }
+      if (into == no_cluster) into = clusters.add();
+      if (op.group != no_group) of_group[index(op.group)] = into;
+    }
+    clusters.of[v] = into;
+    clusters.time[into] += costs.compute[v];
+    UnitNeeds& needs = clusters.needs[into];
+    needs.persistent += op.persistent;
+    needs.working = std::max(needs.working, bytes - op.persistent);
+    needs.footprint += bytes;
+  }
+  return clusters;
+}
+
+/// A plan: ops in the order of their ids, each where its cluster is. The first op of a cluster
+/// decides: where the whole cluster would end first if its other inputs came in time.
+class Plan {
+ public:
+  /// `share`: of each device's memory that footprints may take; 0: only weights and the largest op
+  /// count.
+  Plan(const Costs& costs, const Clusters& clusters, double share)
+      : costs_(costs),
+        p_(costs.problem),
+        clusters_(clusters),
+        share_(share),
+        floor_(p_),
+        footprint_(p_.cluster.num_devices()),
+        home_(clusters.time.size(), unplaced),
+        end_(p_.graph.num_ops()),
+        free_(p_.cluster.num_devices()),
+        channel_(p_.cluster.num_devices()) {
+    constexpr std::size_t most_copies = 1U << 25U;
+    devices_ = p_.cluster.num_devices();
+    if (p_.engine.cache_tensors && devices_ * p_.graph.num_tensors() <= most_copies)
+      arrived_.assign(devices_ * p_.graph.num_tensors(), TimePoint{});
+    limited_ = p_.engine.transfers != Transfers::parallel;
+  }
+
+  /// Nothing if a cluster fits unplaced.
+  std::optional<Duration> make() {
+    TimePoint last{};
+    for (const OpId v : p_.graph.ops()) {
+      DeviceId& home = home_[clusters_.of[v]];
+      if (home == unplaced) home = best_device(v);
+      if (home == unplaced) return std::nullopt;
+      TimePoint start = free_[home];
+      for (const EdgeId e : p_.graph.in_edges(v)) start = std::max(start, send(e, home));
+      end_[v] = free_[home] = start + p_.costs.compute(v, home);
+      last = std::max(last, end_[v]);
+    }
+    return last.time_since_epoch();
+  }
+
+  Placement placement() const {
+    Placement result{.device = IdVector<OpId, DeviceId>(p_.graph.num_ops())};
+    for (const OpId v : p_.graph.ops()) result.device[v] = home_[clusters_.of[v]];
+    return result;
+  }
+
+ private:
+  DeviceId best_device(OpId v) {
+    const ClusterId c = clusters_.of[v];
+    DeviceId best = unplaced;
+    TimePoint best_end{};
+    for (const DeviceId d : p_.cluster.devices()) {
+      if (!costs_.ample && !fits(c, d)) continue;
+      const Duration own = p_.costs.compute(v, d);
+      if (own == cannot_run) continue;
+      TimePoint start = free_[d];
+      for (const EdgeId e : p_.graph.in_edges(v)) start = std::max(start, arrival(e, d));
+      const TimePoint end = start + clusters_.time[c] - costs_.compute[v] + own;
+      if (best != unplaced && end >= best_end) continue;
+      best = d;
+      best_end = end;
+    }
+    if (best == unplaced) return unplaced;
+    floor_.add(clusters_.needs[c], best);
+    footprint_[best] += clusters_.needs[c].footprint;
+    return best;
+  }
+  bool fits(ClusterId c, DeviceId d) const {
+    if (!floor_.fits(clusters_.needs[c], d)) return false;
+    if (share_ == 0.0) return true;
+    return static_cast<double>((footprint_[d] + clusters_.needs[c].footprint).count) <=
+           share_ * static_cast<double>(costs_.limit[d].count);
+  }
+  DeviceId device(OpId v) const { return home_[clusters_.of[v]]; }
+  /// When the input is on `d`, if it is sent next.
+  TimePoint arrival(EdgeId e, DeviceId d) const {
+    const Edge& edge = p_.graph.edge(e);
+    const DeviceId from = device(edge.src);
+    if (from == d) return end_[edge.src];
+    if (!arrived_.empty()) {
+      const TimePoint there = arrived_[index(edge.tensor) * devices_ + index(d)];
+      if (there != TimePoint{}) return there;
+    }
+    TimePoint start = end_[edge.src];
+    if (limited_) start = std::max({start, channel_[from], channel_[d]});
+    return start + p_.costs.transfer(edge.tensor, from, d);
+  }
+  TimePoint send(EdgeId e, DeviceId d) {
+    const Edge& edge = p_.graph.edge(e);
+    const DeviceId from = device(edge.src);
+    const TimePoint there = arrival(e, d);
+    if (from == d) return there;
+    if (!arrived_.empty()) {
+      TimePoint& known = arrived_[index(edge.tensor) * devices_ + index(d)];
+      if (std::exchange(known, there) != TimePoint{}) return there;
+    }
+    if (limited_) channel_[from] = channel_[d] = there;
+    return there;
+  }
+
+  const Costs& costs_;
+  const Problem& p_;
+  const Clusters& clusters_;
+  double share_;
+  MemoryFloor floor_;
+  IdVector<DeviceId, Bytes> footprint_;
+  std::vector<DeviceId> home_;  // [clusters]
+  IdVector<OpId, TimePoint> end_;
+  IdVector<DeviceId, TimePoint> free_, channel_;
+  std::vector<TimePoint> arrived_;  // [num_tensors, num_devices], or empty
+  std::size_t devices_ = 0;
+  bool limited_ = false;
+};
+
+/// Joins ops along heavy tensors, then places the clusters by earliest finish; several ways of
+/// joining, the shortest plan wins. A step that may run out of memory is simulated; if it does, the
+/// next plan is tried, then m_etf's way.
+/// Source: the idea of order-preserving coarsening: Celeritas (arXiv 2208.00184), Mercury. Differs:
+/// clusters hold a device together, not a time; ops are planned one by one.
+class Coarsen final : public Placer {
+ public:
+  explicit Coarsen(Options& o)
+      : fallback_(o.get("fallback", true, "where nothing fits, place as m_etf does")) {}
+
+  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+    const Costs costs(p);
+    std::vector<Planned> plans;
+    add_single(costs, plans);
+    const bool large = p.graph.num_ops() > many_ops;
+    for (const Joining& how : std::span(ways).first(large ? 2 : 3)) {
+      auto clusters = std::make_shared<const Clusters>(join(costs, how));
+      add_plan(costs, std::move(clusters), 0.0, plans);
+    }
+    while (!plans.empty()) {
+      const auto shortest = std::ranges::min_element(plans, {}, &Planned::length);
+      Planned plan = std::move(*shortest);
+      plans.erase(shortest);
+      if (!costs.ample && simulate(p, plan.placement).oom) {
+        if (plan.clusters && plan.share == 0.0) add_plan(costs, plan.clusters, 1.0, plans);
+        continue;
+      }
+      plan.placement.facts = {
+          {"planned_step_us", to_us(plan.length)},
+          {"clusters", plan.clusters ? static_cast<double>(plan.clusters->time.size()) : 1.0}};
+      return std::move(plan.placement);
+    }
+    if (!fallback_) throw InfeasibleError("coarsen: no plan fits");
+    Placement answer = list::place(p, {}, "coarsen");
+    answer.detail = fmt::format("placed as m_etf does: no plan fits{}{}",
+                                answer.detail.empty() ? "" : "; ", answer.detail);
+    return answer;
+  }
+
+ private:
+  struct Planned {
+    Duration length{};
+    Placement placement{};
+    std::shared_ptr<const Clusters> clusters{};  ///< null: all on one device
+    double share = 0.0;
+  };
+  static constexpr std::size_t many_ops = 10'000;  ///< then the third way is not worth its time
+  static constexpr std::array<Joining, 3> ways{{{0.25, 64.0}, {2.0, 16.0}, {16.0, 4.0}}};
+
+  /// All on the device that is fastest over all ops.
+  static void add_single(const Costs& costs, std::vector<Planned>& plans) {
+    const Problem& p = costs.problem;
+    std::optional<Planned> best;
+    for (const DeviceId d : p.cluster.devices()) {
+      if (index(d) > 0 && p.costs.same_compute(DeviceId{0}, d) &&
+          costs.limit[d] <= costs.limit[DeviceId{0}])
+        continue;
+      Duration sum{};
+      for (const OpId v : p.graph.ops()) sum = std::min(cannot_run, sum + p.costs.compute(v, d));
+      if (sum == cannot_run || (best && sum >= best->length)) continue;
+      best = {sum, {.device = IdVector<OpId, DeviceId>(p.graph.num_ops(), d)}};
+    }
+    if (best) plans.push_back(*std::move(best));
+  }
+  static void add_plan(const Costs& costs, std::shared_ptr<const Clusters> clusters, double share,
+                       std::vector<Planned>& plans) {
+    Plan plan(costs, *clusters, share);
+    if (const std::optional<Duration> length = plan.make())
+      plans.push_back({*length, plan.placement(), std::move(clusters), share});
+  }
+
+  bool fallback_;
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> make_coarsen(Options& o) {
+  return std::make_unique<Coarsen>(o);
+}
+
+}  // namespace baechi

@@ -1,0 +1,146 @@
+#include "placers/exact/equal_split.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "placers/exact/mode_choice.h"
+#include "placers/exact/plan_program.h"
+
+namespace baechi::exact {
+namespace {
+
+using Stages = std::vector<std::vector<BlockId>>;
+
+bool is_transformer(const PlanNode& node) {
+  return node.name == "ParallelTransformerLayer";
+}
+
+/// The nodes between two ends, which are the nodes that lead to some of them, and the others.
+struct Body {
+  std::vector<BlockId> initial, groups, final;
+};
+
+Body body_of(const PlanInput& input) {
+  Body body;
+  const std::vector<BlockId> line = plan_line(input);
+  IdVector<BlockId, char> leads(input.nodes.size(), 0);
+  for (auto b = line.rbegin(); b != line.rend(); ++b)
+    for (const BlockId next : input.order.after(*b))
+      if (leads[next] != 0 || is_transformer(input.nodes[next])) leads[*b] = 1;
+  for (const BlockId b : line) {
+    if (is_transformer(input.nodes[b]))
+      body.groups.push_back(b);
+    else
+      (leads[b] != 0 ? body.initial : body.final).push_back(b);
+  }
+  return body;
+}
+
+/// `count` runs of `line`, the last of which have one more if it does not divide evenly.
+Stages equal_runs(const std::vector<BlockId>& line, std::size_t count) {
+  Stages stages;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t longer = i >= count - line.size() % count ? 1 : 0;
+    const std::size_t end = begin + line.size() / count + longer;
+    stages.emplace_back(line.begin() + static_cast<std::ptrdiff_t>(begin),
+                        line.begin() + static_cast<std::ptrdiff_t>(end));
+    begin = end;
+  }
+  return stages;
+}
+
+void append(std::vector<BlockId>& to, const std::vector<BlockId>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// All nodes recompute, or none does. A node that has one mode only runs in it.
+PlanInput with_one_mode(const PlanInput& input, bool recompute) {
+  PlanInput one = input;
+  for (PlanNode& node : one.nodes)
+    for (auto& modes : node.modes) {
+      const auto wanted = std::ranges::find(modes, recompute, &PlanMode::recomputes);
+      if (wanted != modes.end()) modes = {PlanMode(*wanted)};
+    }
+  return one;
+}
+
+class EqualSplit {
+ public:
+  EqualSplit(const PlanInput& input)
+      : input_(input), plain_(with_one_mode(input, false)), again_(with_one_mode(input, true)) {}
+
+  /// All data and tensor parallel degrees on these stages.
+  void attempt(const Stages& stages) {
+    const auto count = static_cast<std::int64_t>(stages.size());
+    const auto& first = input_.nodes[BlockId{0}].modes;
+    for (const std::int64_t d : replica_counts(input_)) {
+      if (count * d > std::min(input_.devices, input_.micro_batches)) break;
+      for (std::size_t t = 0; t < input_.degrees.size(); ++t) {
+        if (first[t].empty() || count * d * input_.degrees[t] > input_.devices) continue;
+        for (const PlanInput* input : {&plain_, &again_}) attempt(*input, stages, d, t);
+      }
+    }
+  }
+
+  std::optional<Plan> best() && { return std::move(best_); }
+
+ private:
+  void attempt(const PlanInput& input, const Stages& stages, std::int64_t d, std::size_t t) {
+    Plan plan;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const auto in_flight = static_cast<std::int64_t>(stages.size() - s);
+      auto stage = priced(input, stages[s], input.degrees[t], d, in_flight, ModeChoice::greedy);
+      if (!stage) return;
+      plan.time_per_sample = std::max(plan.time_per_sample, stage->time);
+      if (best_ && plan.time_per_sample >= best_->time_per_sample) return;
+      plan.stages.push_back(std::move(*stage));
+    }
+    // Modes in the order of the input, which may have two.
+    for (PlanStage& stage : plan.stages)
+      for (std::size_t i = 0; i < stage.nodes.size(); ++i) {
+        const BlockId b = stage.nodes[i];
+        const PlanMode& taken = input.nodes[b].modes[t].front();
+        stage.modes[i] = static_cast<std::size_t>(
+            std::ranges::find(input_.nodes[b].modes[t], taken.id, &PlanMode::id) -
+            input_.nodes[b].modes[t].begin());
+      }
+    best_ = std::move(plan);
+  }
+
+  const PlanInput& input_;
+  PlanInput plain_, again_;
+  std::optional<Plan> best_;
+};
+
+}  // namespace
+
+bool has_transformers(const PlanInput& input) {
+  return std::ranges::any_of(input.nodes, is_transformer);
+}
+
+std::optional<Plan> best_equal_split(const PlanInput& input, EqualParts parts) {
+  EqualSplit split(input);
+  const auto most = static_cast<std::size_t>(input.devices);
+  if (parts == EqualParts::nodes) {
+    const std::vector<BlockId> line = plan_line(input);
+    // More stages than nodes would be empty.
+    for (std::size_t count = 1; count <= std::min(most, line.size()); ++count)
+      split.attempt(equal_runs(line, count));
+    return std::move(split).best();
+  }
+  const Body body = body_of(input);
+  for (std::size_t count = 1; count <= std::min(most, body.groups.size()); ++count) {
+    Stages stages = equal_runs(body.groups, count);
+    Stages apart{body.initial};
+    apart.insert(apart.end(), stages.begin(), stages.end());
+    apart.push_back(body.final);
+    append(stages.front(), body.initial);
+    append(stages.back(), body.final);
+    split.attempt(stages);
+    if (apart.size() <= most) split.attempt(apart);
+  }
+  return std::move(split).best();
+}
+
+}  // namespace baechi::exact

@@ -1,0 +1,28 @@
+/// Plans of equal stages, as Piper's authors render PipeDream-2BW, which published no planner.
+#pragma once
+#include <optional>
+
+#include "placers/exact/plan.h"
+
+namespace baechi::exact {
+
+/// What is equal in equal stages.
+enum class EqualParts : std::uint8_t {
+  /// The number of nodes called `ParallelTransformerLayer`, in topological order; the last stages
+  /// may have one more. Nodes that lead to one of them join the first stage, the others the last;
+  /// or, tried as well, both form stages of their own.
+  transformers,
+  /// The number of nodes, in the order of plan_line().
+  nodes,
+};
+
+/// Of all plans in which every stage has the same degrees of data and tensor parallelism (of those
+/// of the first node) and all nodes recompute, or none does, the one of least time. Ties: the
+/// first, by stages, replicas, degree, without recomputation first. Nothing if none fits.
+/// Source: Narayanan et al., "PipeDream-2BW", ICML 2021, as the program of Tarnawski et al.,
+/// NeurIPS 2021, renders it.
+std::optional<Plan> best_equal_split(const PlanInput& input, EqualParts parts);
+
+bool has_transformers(const PlanInput& input);
+
+}  // namespace baechi::exact

@@ -1,0 +1,77 @@
+/// The walk that all planners over ideals share: all stages that may be the last of what an ideal
+/// holds. What a stage costs is the caller's.
+#pragma once
+#include <vector>
+
+#include "placers/exact/ideals.h"
+
+namespace baechi::exact {
+
+/// Walks, depth-first, the ideals within one, so all stages that end a pipeline for it. Each is met
+/// once: at every ideal, each block that may go either goes next or stays for good.
+///
+/// `Part` is the policy for the cost of a stage: add(block) and remove(block) change the stage,
+/// hopeless() says that neither this stage nor a larger one is of use.
+template <class Part>
+class StageWalk {
+ public:
+  StageWalk(const Ideals& ideals, std::size_t blocks, Part& part)
+      : ideals_(ideals), part_(part), stays_(blocks, false) {}
+
+  /// visit(ideal) for all ideals within `top` but itself, while the part is what was taken away;
+  /// true ends the walk. The part is empty before and after.
+  template <class Visit>
+  void walk(IdealId top, Visit&& visit) {
+    frames_.push_back(frame(top));
+    bool done = false;
+    while (!frames_.empty()) {
+      Frame& f = frames_.back();
+      if (done || f.next == f.end) {
+        for (; kept_.size() > f.kept; kept_.pop_back()) stays_[kept_.back()] = false;
+        frames_.pop_back();
+        if (frames_.empty()) return;
+        keep(taken_.back());
+        part_.remove(taken_.back());
+        taken_.pop_back();
+        continue;
+      }
+      const Ideals::Lower lower = *f.next++;
+      if (stays_[lower.block]) continue;
+      part_.add(lower.block);
+      if (part_.hopeless()) {
+        part_.remove(lower.block);
+        keep(lower.block);
+        continue;
+      }
+      taken_.push_back(lower.block);
+      done = visit(lower.ideal);
+      frames_.push_back(frame(lower.ideal));
+    }
+  }
+
+  const std::vector<BlockId>& taken() const { return taken_; }  ///< the stage, during visit()
+
+ private:
+  struct Frame {
+    const Ideals::Lower* next;
+    const Ideals::Lower* end;
+    std::size_t kept;  // size of kept_ before it
+  };
+  Frame frame(IdealId i) const {
+    const auto lower = ideals_.lower(i);
+    return {lower.data(), lower.data() + lower.size(), kept_.size()};
+  }
+  void keep(BlockId b) {
+    stays_[b] = true;
+    kept_.push_back(b);
+  }
+
+  const Ideals& ideals_;
+  Part& part_;
+  std::vector<Frame> frames_;
+  std::vector<BlockId> taken_;
+  IdVector<BlockId, char> stays_;
+  std::vector<BlockId> kept_;  // those that stay, as decided
+};
+
+}  // namespace baechi::exact

@@ -1,0 +1,95 @@
+#include "placers/external/line_program.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "placers/external/pipes.h"
+#include "sim/error.h"
+
+namespace baechi::external {
+namespace {
+
+constexpr std::size_t words_kept = 4096;
+
+}  // namespace
+
+struct LineProgram::Running {
+  Running(const std::string& path, const std::vector<std::string>& args, const Limits& limits)
+      : in(make_pipe()),
+        out(make_pipe()),
+        err(make_pipe()),
+        child(path, args, in, out, err, limits) {
+    in.read.close();
+    out.write.close();
+    err.write.close();
+    for (Fd* fd : {&in.write, &out.read, &err.read}) fd->stop_blocking();
+  }
+
+  Pipe in, out, err;
+  Child child;
+  std::string written, error_tail;  // what it wrote and nobody has read yet
+};
+
+LineProgram::LineProgram(std::string path, std::vector<std::string> args, ProcessLimits limits)
+    : path_(std::move(path)), args_(std::move(args)), limits_(limits) {}
+
+LineProgram::~LineProgram() = default;
+
+ProcessResult LineProgram::ask(std::string_view line) {
+  using Clock = std::chrono::steady_clock;
+  const NoSigpipe no_sigpipe;
+  if (!running_) running_ = std::make_unique<Running>(path_, args_, limits_.resources);
+  // Whatever leaves this function early ends the program: its next line would be no answer.
+  std::unique_ptr<Running> now = std::move(running_);
+  if (!now->written.empty())
+    throw InputError(fmt::format("{}: wrote more than one line for one problem", path_));
+  const Clock::time_point deadline =
+      Clock::now() + std::min<std::chrono::nanoseconds>(limits_.time, std::chrono::years(1));
+  std::string question(line);
+  question += '\n';
+  std::string_view left_to_write = question;
+  ProcessResult result;
+  bool ended = false;
+  std::size_t searched = 0, end = std::string::npos;
+  while (end == std::string::npos) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) result.stopped = Stopped::time;
+    if (now->written.size() > limits_.output) result.stopped = Stopped::output;
+    if (result.stopped != Stopped::no || (ended && !now->out.read.open())) break;
+    const bool writes = !left_to_write.empty() && now->in.write.open();
+    std::array<pollfd, 4> waiting{{{writes ? now->in.write.number() : -1, POLLOUT, 0},
+                                   {now->out.read.number(), POLLIN, 0},
+                                   {now->err.read.number(), POLLIN, 0},
+                                   {ended ? -1 : now->child.reports(), POLLIN, 0}}};
+    poll(waiting.data(), waiting.size(), static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+    if (waiting[0].revents != 0) write_some(now->in.write, left_to_write);
+    if (waiting[1].revents != 0) read_some(now->out.read, now->written);
+    if (waiting[2].revents != 0) read_some(now->err.read, now->error_tail);
+    keep_tail(now->error_tail, words_kept);
+    end = now->written.find('\n', searched);
+    searched = now->written.size();
+    if (end != std::string::npos || waiting[3].revents == 0) continue;
+    const std::optional<Report> report = now->child.report();
+    if (!report) throw std::runtime_error(fmt::format("{}: its supervisor was killed", path_));
+    if (report->event == Report::Event::not_started)
+      throw InputError(fmt::format("{}: {}", path_, why_not_started(path_, report->value)));
+    if (report->event == Report::Event::out_of_memory) result.stopped = Stopped::memory;
+    if (report->event == Report::Event::too_many) result.stopped = Stopped::processes;
+    ended = true;
+    if (WIFSIGNALED(report->value)) result.signal = WTERMSIG(report->value);
+    if (WIFEXITED(report->value)) result.exit_code = WEXITSTATUS(report->value);
+  }
+  result.error_tail = now->error_tail;
+  if (end == std::string::npos) return result;
+  result.out = now->written.substr(0, end);
+  now->written.erase(0, end + 1);
+  now->error_tail.clear();
+  running_ = std::move(now);
+  return result;
+}
+
+}  // namespace baechi::external

@@ -1,0 +1,88 @@
+/// What running another program takes: ends of pipes, and a child with its supervisor.
+#pragma once
+#include <sys/wait.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "placers/external/supervisor.h"
+
+namespace baechi::external {
+/// One end of a pipe.
+class Fd {
+ public:
+  explicit Fd(int fd = -1) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd() { close(); }
+  void close();
+  bool open() const { return fd_ >= 0; }
+  int number() const { return fd_; }
+  void stop_blocking();
+
+ private:
+  int fd_;
+};
+
+struct Pipe {
+  Fd read, write;
+};
+Pipe make_pipe();
+
+/// Writing to a program that has closed its input raises SIGPIPE, which would end us: while this
+/// lives, this thread gets EPIPE alone.
+class NoSigpipe {
+ public:
+  NoSigpipe();
+  ~NoSigpipe();
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_{}, before_{};
+  bool was_pending_ = false;
+};
+
+/// A running program and its supervisor; both, and all that the program started, are ended with
+/// this.
+class Child {
+ public:
+  Child(const std::string& path, std::span<const std::string> args, const Pipe& in, const Pipe& out,
+        const Pipe& err, const Limits& limits);
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  int reports() const { return reports_.read.number(); }
+  /// The next report; to be asked for once there is something to read. Nothing, if the supervisor
+  /// itself has ended.
+  std::optional<Report> report();
+
+ private:
+  Pipe lifeline_, reports_;
+  pid_t supervisor_ = 0;
+};
+
+/// "no such file", from the errno of execve.
+std::string why_not_started(const std::string& path, int error);
+
+/// Reads what is there into `text`; closes `fd` at its end.
+void read_some(Fd& fd, std::string& text);
+
+/// Writes what the pipe takes of `text` and drops it; closes `fd` if nobody reads.
+void write_some(Fd& fd, std::string_view& text);
+
+/// Forgets the beginning of a text that is much longer than `most`.
+void keep_tail(std::string& text, std::size_t most);
+
+}  // namespace baechi::external

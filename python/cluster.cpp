@@ -1,0 +1,149 @@
+#include <pybind11/stl.h>
+
+#include "python/graph.h"
+#include "scenarios/read/blocks.h"
+#include "scenarios/read/choice_text.h"
+#include "scenarios/read/device_table.h"
+#include "scenarios/run/build.h"
+#include "sim/collectives/collective_models.h"
+#include "sim/error.h"
+#include "sim/problem/engine_names.h"
+
+namespace baechi::python {
+namespace {
+
+/// The linear fit that Baechi's authors measured over PCIe, as the program has it.
+constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::microseconds(134)};
+
+/// A quantity that Python gave as text with its unit, or, where `of_number` allows, as a number.
+template <class T>
+void read_quantity(Mistakes& mistakes, const char* what, const py::object& value,
+                   std::optional<T> (*parse)(std::string_view), T (*of_number)(double),
+                   const char* wanted, T& to) {
+  if (value.is_none()) return;
+  if (py::isinstance<py::str>(value)) {
+    if (const auto parsed = parse(value.cast<std::string>())) {
+      to = *parsed;
+      return;
+    }
+  } else if (of_number != nullptr &&
+             (py::isinstance<py::int_>(value) || py::isinstance<py::float_>(value))) {
+    if (const double n = value.cast<double>(); n >= 0.0 && n < 0x1p62) {
+      to = of_number(n);
+      return;
+    }
+  }
+  mistakes.add(fmt::format("{}: {} is not {}", what, py::repr(value).cast<std::string>(), wanted));
+}
+
+template <NamedEnum E>
+void read_word(Mistakes& mistakes, const char* what, const std::string& text, E& to) {
+  if (text.empty()) return;
+  if (const auto value = parse<E>(text)) {
+    to = *value;
+    return;
+  }
+  constexpr auto known = all_words<E>();
+  mistakes.add(fmt::format("{}: '{}' is not one of {}", what, text, fmt::join(known, ", ")));
+}
+
+ClusterSetup cluster_setup(std::int64_t devices, const py::object& memory,
+                           const py::object& bandwidth, const py::object& latency,
+                           const std::string& kind, const std::string& link, double memory_fraction,
+                           const std::string& transfers, const std::string& semantics,
+                           const std::string& queue, const std::string& collectives,
+                           bool cache_tensors, bool overlap) {
+  Mistakes mistakes;
+  ClusterSetup setup;
+  DeviceChoice& device = setup.choice.devices.emplace_back();
+  if (devices < 1 || devices > static_cast<std::int64_t>(most_devices))
+    mistakes.add(fmt::format("devices: {} is not a number from 1 to {}", devices, most_devices));
+  device.count = static_cast<std::size_t>(std::max<std::int64_t>(devices, 1));
+  device.kind = kind;
+  const auto& kinds = built_in_devices();
+  const auto known = kinds.devices.find(kind);
+  if (known != kinds.devices.end()) {
+    device.model = known->second;
+    device.memory = known->second->memory;
+  } else if (memory.is_none()) {
+    mistakes.add(kind.empty() ? "memory is missing, such as memory='8 GiB'"
+                              : fmt::format("kind: '{}' is not one that 'baechi list devices' "
+                                            "knows: give its memory, too",
+                                            kind));
+  }
+  read_quantity<Bytes>(
+      mistakes, "memory", memory, parse_bytes,
+      [](double n) { return Bytes{static_cast<std::int64_t>(n)}; },
+      "a size such as '8 GiB', or a number of bytes", device.memory);
+  setup.choice.link = default_link;
+  if (!link.empty()) {
+    const auto found = kinds.links.find(link);
+    if (found == kinds.links.end())
+      mistakes.add(fmt::format("link: '{}' is not one that 'baechi list links' knows", link));
+    else
+      setup.choice.link = found->second.link;
+  }
+  read_quantity<Bandwidth>(
+      mistakes, "bandwidth", bandwidth, parse_bandwidth, [](double n) { return Bandwidth{n}; },
+      "a rate such as '5.7 GB/s', or bytes per second", setup.choice.link.bandwidth);
+  read_quantity<Duration>(mistakes, "latency", latency, parse_duration, nullptr,
+                          "a time such as '134 us'", setup.choice.link.latency);
+  setup.choice.memory_fraction = memory_fraction;
+  read_word(mistakes, "transfers", transfers, setup.engine.transfers);
+  read_word(mistakes, "semantics", semantics, setup.engine.semantics);
+  read_word(mistakes, "queue", queue, setup.engine.queue);
+  setup.engine.cache_tensors = cache_tensors;
+  setup.engine.overlap = overlap;
+  mistakes.throw_if_any();
+  if (!collectives.empty()) {
+    const auto named = kinds.collectives.find(collectives);
+    const Choice choice = parse_choice(collectives, "collectives");
+    setup.choice.collectives = named != kinds.collectives.end()
+                                   ? make_collectives(named->second.block)
+                                   : make_collectives(choice.name, choice.options, "collectives");
+  }
+  make_cluster(setup.choice);  // throws what is wrong with it
+  return setup;
+}
+
+}  // namespace
+
+Experiment ClusterSetup::experiment(const Graph& graph,
+                                    const std::vector<std::string>& transforms) {
+  if (last == graph.trace && transforms.empty()) return {costed, engine};
+  std::vector<TransformChoice> made;
+  for (const std::string& text : transforms)
+    made.push_back(made_transform(parse_choice(text, "transforms")));
+  require_times(*graph.trace, choice, graph.trace->name);
+  auto prepared = std::make_shared<const PreparedGraph>(
+      prepare({graph.trace, &graph.trace->graph}, choice, made));
+  auto result = std::make_shared<const CostedGraph>(std::move(prepared), choice);
+  if (transforms.empty()) {
+    last = graph.trace;
+    costed = result;
+  }
+  return {result, engine};
+}
+
+void define_cluster(py::module_& m) {
+  py::class_<ClusterSetup, std::shared_ptr<ClusterSetup>>(
+      m, "Cluster", "Devices, the link between any two, and how steps are executed on them.")
+      .def(py::init(&cluster_setup), py::kw_only(), py::arg("devices"),
+           py::arg("memory") = py::none(), py::arg("bandwidth") = py::none(),
+           py::arg("latency") = py::none(), py::arg("kind") = "", py::arg("link") = "",
+           py::arg("memory_fraction") = 1.0, py::arg("transfers") = "", py::arg("semantics") = "",
+           py::arg("queue") = "", py::arg("collectives") = "", py::arg("cache_tensors") = true,
+           py::arg("overlap") = true,
+           "Cluster(devices=4, memory='8 GiB', bandwidth='5.7 GB/s', latency='134 us'): words and\n"
+           "defaults are those of the program ('baechi place --help', CLUSTER).")
+      .def_property_readonly("num_devices",
+                             [](const ClusterSetup& c) { return c.choice.devices[0].count; })
+      .def("__repr__", [](const ClusterSetup& c) {
+        const DeviceChoice& d = c.choice.devices[0];
+        return fmt::format("<baechi.Cluster: {} devices of {}, {} and {}>", d.count,
+                           to_text(d.memory), to_text(c.choice.link.bandwidth),
+                           to_text(c.choice.link.latency));
+      });
+}
+
+}  // namespace baechi::python

@@ -1,0 +1,252 @@
+#include "python/graph.h"
+
+#include <pybind11/stl.h>
+
+#include <filesystem>
+
+#include "scenarios/read/choice_text.h"
+#include "scenarios/run/build.h"
+#include "sim/error.h"
+#include "sim/graph/phase_names.h"
+#include "traces/format/trace_file.h"
+#include "traces/importer.h"
+
+namespace baechi::python {
+namespace {
+
+Graph read_graph(const std::string& path, const std::string& importer) {
+  Choice choice;
+  if (!importer.empty()) choice = parse_choice(importer, "importer");
+  Trace trace = read_trace(path, choice.name, std::move(choice.options));
+  if (trace.name.empty()) trace.name = std::filesystem::path(path).stem().string();
+  return {std::make_shared<const Trace>(std::move(trace))};
+}
+
+/// The text of an option as a scenario would have it.
+std::string option_text(const py::handle& value) {
+  if (py::isinstance<py::bool_>(value)) return value.cast<bool>() ? "true" : "false";
+  return py::str(value).cast<std::string>();
+}
+
+Graph generate(const std::string& name, const py::kwargs& options) {
+  Choice choice = parse_choice(name, "generate");
+  for (const auto& [key, value] : options)
+    choice.options.set(key.cast<std::string>(), {option_text(value), "", {}});
+  return {std::make_shared<const Trace>(load_generated(choice))};
+}
+
+/// Texts of a list, one for each op; empty if none are given.
+std::vector<std::string> texts(const py::object& values, const char* what, std::size_t size) {
+  std::vector<std::string> result;
+  if (values.is_none()) return result;
+  for (const py::handle value : values)
+    result.push_back(value.is_none() ? std::string() : py::str(value).cast<std::string>());
+  if (result.size() != size)
+    throw InputError(fmt::format("{}: {} values for {} ops", what, result.size(), size));
+  return result;
+}
+
+Bytes size_at(const std::vector<std::int64_t>& sizes, std::size_t i, const char* what) {
+  if (sizes.empty()) return {};
+  if (sizes[i] < 0) throw InputError(fmt::format("{}: {} of op {} is below 0", what, sizes[i], i));
+  return {sizes[i]};
+}
+
+/// What graph_of_arrays() is given, checked for lengths.
+struct Given {
+  std::vector<double> compute_us;
+  std::vector<std::int64_t> output, persistent, temporary, source, reader;
+  std::vector<std::string> names, kinds, phases, modules, groups;
+};
+
+void add_ops(OpGraphBuilder& builder, const Given& given) {
+  for (std::size_t i = 0; i < given.compute_us.size(); ++i) {
+    const auto text = [i](const std::vector<std::string>& all) {
+      return all.empty() ? std::string() : all[i];
+    };
+    const auto time = from_us(given.compute_us[i]);
+    if (!time)
+      throw InputError(
+          fmt::format("compute_us: {} of op {} is not a time", given.compute_us[i], i));
+    const std::string name = given.names.empty() ? fmt::format("op{}", i) : given.names[i];
+    const std::string kind = text(given.kinds), module = text(given.modules);
+    Phase phase = Phase::forward;
+    if (const std::string word = text(given.phases); !word.empty()) {
+      const auto known = parse<Phase>(word);
+      if (!known)
+        throw InputError(
+            fmt::format("phases: '{}' of op {} is not forward, backward or update", word, i));
+      phase = *known;
+    }
+    const OpId v = builder.add_op({.name = name,
+                                   .kind = kind,
+                                   .compute = *time,
+                                   .persistent = size_at(given.persistent, i, "persistent_bytes"),
+                                   .temporary = size_at(given.temporary, i, "temporary_bytes"),
+                                   .phase = phase,
+                                   .module = module});
+    builder.add_tensor(v, size_at(given.output, i, "output_bytes"));
+    if (const std::string group = text(given.groups); !group.empty()) builder.colocate(v, group);
+  }
+}
+
+Graph graph_of_arrays(const py::object& compute_us, const py::object& edges,
+                      const py::object& output_bytes, const py::object& persistent,
+                      const py::object& temporary, const py::object& op_names,
+                      const py::object& kinds, const py::object& phases, const py::object& modules,
+                      const py::object& groups, const std::string& name) {
+  Given given;
+  given.compute_us = numbers(compute_us, "compute_us");
+  const std::size_t n = given.compute_us.size();
+  const auto sizes = [n](const py::object& values, const char* what) {
+    return values.is_none() ? std::vector<std::int64_t>() : whole_numbers(values, what, n);
+  };
+  given.output = sizes(output_bytes, "output_bytes");
+  given.persistent = sizes(persistent, "persistent_bytes");
+  given.temporary = sizes(temporary, "temporary_bytes");
+  given.names = texts(op_names, "names", n);
+  given.kinds = texts(kinds, "kinds", n);
+  given.phases = texts(phases, "phases", n);
+  given.modules = texts(modules, "modules", n);
+  given.groups = texts(groups, "groups", n);
+  if (!edges.is_none()) {
+    if (py::len(edges) != 2)
+      throw InputError("edges: not two lists or arrays, of sources and of readers");
+    given.source = whole_numbers(py::object(edges[py::int_(0)]), "edges[0]");
+    given.reader = whole_numbers(py::object(edges[py::int_(1)]), "edges[1]");
+    if (given.source.size() != given.reader.size())
+      throw InputError(fmt::format("edges: {} sources, but {} readers", given.source.size(),
+                                   given.reader.size()));
+  }
+  OpGraphBuilder builder;
+  add_ops(builder, given);
+  for (std::size_t e = 0; e < given.source.size(); ++e) {
+    for (const std::int64_t v : {given.source[e], given.reader[e]})
+      if (v < 0 || v >= static_cast<std::int64_t>(n))
+        throw InputError(fmt::format("edges: {} of edge {} is not an op; there are {}", v, e, n));
+    builder.add_edge(static_cast<TensorId>(given.source[e]), static_cast<OpId>(given.reader[e]));
+  }
+  Trace trace{.graph = build_graph(std::move(builder), "arrays"),
+              .name = name,
+              .source = "arrays of Python"};
+  trace.coverage = coverage(trace.graph);
+  return {std::make_shared<const Trace>(std::move(trace))};
+}
+
+template <class Member>
+auto per_op(Member member) {
+  return [member](const Graph& g) {
+    py::list all(g.ops().num_ops());
+    for (const OpId v : g.ops().ops()) all[index(v)] = py::str(std::string(member(g.ops(), v)));
+    return all;
+  };
+}
+
+}  // namespace
+
+py::object compute_times(const std::shared_ptr<const void>& owner, const OpGraph& graph) {
+  static_assert(sizeof(Duration) == sizeof(std::int64_t));
+  const void* first = graph.num_ops() == 0 ? nullptr : &graph.op(OpId{0}).compute;
+  return member_array<Op>(owner, static_cast<const std::int64_t*>(first), graph.num_ops());
+}
+
+py::object persistent_bytes(const std::shared_ptr<const void>& owner, const OpGraph& graph) {
+  return member_array<Op>(
+      owner, graph.num_ops() == 0 ? nullptr : &graph.op(OpId{0}).persistent.count, graph.num_ops());
+}
+
+py::object temporary_bytes(const std::shared_ptr<const void>& owner, const OpGraph& graph) {
+  return member_array<Op>(
+      owner, graph.num_ops() == 0 ? nullptr : &graph.op(OpId{0}).temporary.count, graph.num_ops());
+}
+
+namespace {
+
+py::object edge_member(const std::shared_ptr<const void>& owner, const OpGraph& graph,
+                       const void* first) {
+  return member_array<Edge>(owner, static_cast<const std::uint32_t*>(first), graph.num_edges());
+}
+
+}  // namespace
+
+py::object edge_sources(const std::shared_ptr<const void>& owner, const OpGraph& graph) {
+  return edge_member(owner, graph, graph.num_edges() == 0 ? nullptr : &graph.edge(EdgeId{0}).src);
+}
+
+py::object edge_readers(const std::shared_ptr<const void>& owner, const OpGraph& graph) {
+  return edge_member(owner, graph, graph.num_edges() == 0 ? nullptr : &graph.edge(EdgeId{0}).dst);
+}
+
+py::object edge_tensors(const std::shared_ptr<const void>& owner, const OpGraph& graph) {
+  return edge_member(owner, graph,
+                     graph.num_edges() == 0 ? nullptr : &graph.edge(EdgeId{0}).tensor);
+}
+
+py::object tensor_bytes(const std::shared_ptr<const void>& owner, const OpGraph& graph) {
+  return member_array<Tensor>(
+      owner, graph.num_tensors() == 0 ? nullptr : &graph.tensor(TensorId{0}).size.count,
+      graph.num_tensors());
+}
+
+py::object groups(const std::shared_ptr<const void>& owner, const OpGraph& graph) {
+  const void* first = graph.num_ops() == 0 ? nullptr : &graph.op(OpId{0}).group;
+  return member_array<Op>(owner, static_cast<const std::uint32_t*>(first), graph.num_ops());
+}
+
+std::vector<std::string> names(const OpGraph& graph) {
+  std::vector<std::string> all;
+  all.reserve(graph.num_ops());
+  for (const OpId v : graph.ops()) all.emplace_back(graph.name(v));
+  return all;
+}
+
+void define_graph(py::module_& m) {
+  const auto in_place =
+      [](py::object (*array)(const std::shared_ptr<const void>&, const OpGraph&)) {
+        return [array](const Graph& g) { return array(g.trace, g.ops()); };
+      };
+  py::class_<Graph>(m, "Graph", "An operator graph. Ops are numbered topologically; immutable.")
+      .def(py::init(&graph_of_arrays), py::arg("compute_us"), py::arg("edges") = py::none(),
+           py::kw_only(), py::arg("output_bytes") = py::none(),
+           py::arg("persistent_bytes") = py::none(), py::arg("temporary_bytes") = py::none(),
+           py::arg("names") = py::none(), py::arg("kinds") = py::none(),
+           py::arg("phases") = py::none(), py::arg("modules") = py::none(),
+           py::arg("groups") = py::none(), py::arg("name") = "",
+           "A graph of arrays: op i takes compute_us[i] and writes output_bytes[i], which edges =\n"
+           "(sources, readers) read. If the ops are not in topological order they are sorted:\n"
+           "`names` says how.")
+      .def_property_readonly("name", [](const Graph& g) { return g.trace->name; })
+      .def_property_readonly("batch", [](const Graph& g) { return g.trace->batch; })
+      .def_property_readonly("notes", [](const Graph& g) { return g.trace->notes; })
+      .def_property_readonly("num_ops", [](const Graph& g) { return g.ops().num_ops(); })
+      .def_property_readonly("num_edges", [](const Graph& g) { return g.ops().num_edges(); })
+      .def_property_readonly("names", [](const Graph& g) { return names(g.ops()); })
+      .def_property_readonly("kinds", per_op([](const OpGraph& g, OpId v) { return g.kind(v); }))
+      .def_property_readonly("modules",
+                             per_op([](const OpGraph& g, OpId v) { return g.module(v); }))
+      .def_property_readonly(
+          "phases", per_op([](const OpGraph& g, OpId v) { return to_text(g.op(v).phase); }))
+      .def_property_readonly("compute_ns", in_place(compute_times))
+      .def_property_readonly("persistent_bytes", in_place(persistent_bytes))
+      .def_property_readonly("temporary_bytes", in_place(temporary_bytes))
+      .def_property_readonly("groups", in_place(groups), "[num_ops] 0: in no group")
+      .def_property_readonly("edge_src", in_place(edge_sources))
+      .def_property_readonly("edge_dst", in_place(edge_readers))
+      .def_property_readonly("edge_tensor", in_place(edge_tensors))
+      .def_property_readonly("tensor_bytes", in_place(tensor_bytes))
+      .def(
+          "save", [](const Graph& g, const std::string& path) { write_trace(*g.trace, path); },
+          py::arg("path"), "Writes a trace file; .gz and .zst are packed.")
+      .def("__len__", [](const Graph& g) { return g.ops().num_ops(); })
+      .def("__repr__", [](const Graph& g) {
+        return fmt::format("<baechi.Graph '{}': {} ops, {} edges>", g.trace->name,
+                           g.ops().num_ops(), g.ops().num_edges());
+      });
+  m.def("read", &read_graph, py::arg("path"), py::arg("importer") = "",
+        py::call_guard<py::gil_scoped_release>(),
+        "The graph in a file, of any format that an importer reads ('baechi list importers').");
+  m.def("generate", &generate, py::arg("name"),
+        "The graph that a generator makes: generate('resnet50', batch=32).");
+}
+
+}  // namespace baechi::python

@@ -1,0 +1,46 @@
+/// Graphs and clusters as Python sees them, and both together with their costs.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "python/arrays.h"
+#include "scenarios/run/experiment.h"
+#include "traces/trace.h"
+
+namespace baechi::python {
+
+/// A trace. Its ops are numbered topologically, and immutable.
+struct Graph {
+  std::shared_ptr<const Trace> trace;
+  const OpGraph& ops() const { return trace->graph; }
+};
+void define_graph(py::module_& m);
+
+/// Arrays in place, for Graph and for what placers see: times, sizes, edges, tensors.
+py::object compute_times(const std::shared_ptr<const void>& owner, const OpGraph& graph);
+py::object persistent_bytes(const std::shared_ptr<const void>& owner, const OpGraph& graph);
+py::object temporary_bytes(const std::shared_ptr<const void>& owner, const OpGraph& graph);
+py::object edge_sources(const std::shared_ptr<const void>& owner, const OpGraph& graph);
+py::object edge_readers(const std::shared_ptr<const void>& owner, const OpGraph& graph);
+py::object edge_tensors(const std::shared_ptr<const void>& owner, const OpGraph& graph);
+py::object tensor_bytes(const std::shared_ptr<const void>& owner, const OpGraph& graph);
+py::object groups(const std::shared_ptr<const void>& owner, const OpGraph& graph);
+std::vector<std::string> names(const OpGraph& graph);
+
+/// A cluster and how steps are executed on it. Keeps the last graph with its costs.
+struct ClusterSetup {
+  ClusterChoice choice;
+  EngineOptions engine;
+  std::shared_ptr<const Trace> last{};
+  std::shared_ptr<const CostedGraph> costed{};
+
+  /// The experiment of `graph` here; with `transforms` as on the command line. Throws InputError.
+  Experiment experiment(const Graph& graph, const std::vector<std::string>& transforms);
+};
+void define_cluster(py::module_& m);
+
+void define_results(py::module_& m);
+void define_placing(py::module_& m);
+
+}  // namespace baechi::python

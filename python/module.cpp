@@ -1,0 +1,37 @@
+// The Python package `baechi`. python/README.md shows how it is used.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "placers/registry.h"
+#include "python/graph.h"
+#include "sim/error.h"
+#include "traces/generator.h"
+
+PYBIND11_MODULE(baechi, m) {
+  using namespace baechi;
+  m.doc() = "Places operator graphs on memory-limited devices and simulates the step that follows.";
+  m.attr("__version__") = BAECHI_VERSION;
+  pybind11::register_exception<InputError>(m, "InputError", PyExc_ValueError);
+  pybind11::register_exception<InfeasibleError>(m, "InfeasibleError", PyExc_RuntimeError);
+  python::define_column(m);
+  python::define_graph(m);
+  python::define_cluster(m);
+  python::define_placing(m);
+  python::define_results(m);
+  m.def(
+      "placers",
+      [] {
+        std::vector<std::string> names;
+        for (const PlacerEntry& entry : placers()) names.emplace_back(entry.name);
+        return names;
+      },
+      "The names of all placers.");
+  m.def(
+      "generators",
+      [] {
+        std::vector<std::string> names;
+        for (const GeneratorEntry& entry : generators()) names.emplace_back(entry.name);
+        return names;
+      },
+      "The names of all generators.");
+}

@@ -1,0 +1,219 @@
+#include "python/place.h"
+
+#include <pybind11/stl.h>
+
+#include <optional>
+
+#include "placers/colocation.h"
+#include "placers/files/placement_file.h"
+#include "placers/registry.h"
+#include "scenarios/read/choice_text.h"
+#include "sim/error.h"
+
+namespace baechi::python {
+namespace {
+
+/// What a placer written in Python is given: the problem in place, valid during the call.
+struct AskedProblem {
+  const Problem* problem;
+  std::uint64_t seed;
+  std::shared_ptr<const OpGraph> graph;  // keeps arrays alive, however long Python keeps them
+
+  const Problem& get() const {
+    if (problem == nullptr)
+      throw InputError("a problem is valid while its placer runs, and no longer");
+    return *problem;
+  }
+};
+
+using Asked = std::shared_ptr<AskedProblem>;
+
+/// A function of Python as a placer. Runs in this process.
+class PythonPlacer final : public Placer {
+ public:
+  PythonPlacer(py::object function, std::shared_ptr<const OpGraph> placed)
+      : function_(std::move(function)),
+        placed_(std::move(placed)),
+        name_(py::str(py::getattr(function_, "__name__", py::str("placer"))).cast<std::string>()) {}
+
+  Placement place(const Problem& problem, std::uint64_t seed) const override {
+    const py::gil_scoped_acquire lock;
+    const auto asked = std::make_shared<AskedProblem>(AskedProblem{&problem, seed, placed_});
+    py::object answer;
+    try {
+      answer = function_(asked);
+    } catch (py::error_already_set& e) {
+      asked->problem = nullptr;
+      const py::object infeasible = py::module_::import("baechi").attr("InfeasibleError");
+      if (!e.matches(infeasible)) throw;
+      throw InfeasibleError(py::str(e.value()).cast<std::string>());
+    }
+    asked->problem = nullptr;
+    Placement placement = placement_of(answer, problem, name_);
+    require_whole_groups(placement, problem.graph, name_);
+    return placement;
+  }
+
+ private:
+  py::object function_;
+  std::shared_ptr<const OpGraph> placed_;  // the graph that placers see
+  std::string name_;
+};
+
+py::object array_in(const Asked& asked,
+                    py::object (*array)(const std::shared_ptr<const void>&, const OpGraph&)) {
+  BAECHI_CHECK(&asked->get().graph == asked->graph.get(), "another graph than is placed");
+  return array(asked->graph, *asked->graph);
+}
+
+/// [num_ops, num_devices] flattened: how long each op takes on each device.
+std::vector<std::int64_t> times(const Problem& p) {
+  std::vector<std::int64_t> all;
+  all.reserve(p.graph.num_ops() * p.cluster.num_devices());
+  for (const OpId v : p.graph.ops())
+    for (const DeviceId d : p.cluster.devices()) all.push_back(p.costs.compute(v, d).count());
+  return all;
+}
+
+void define_problem(py::module_& m) {
+  const auto column = [](py::object (*array)(const std::shared_ptr<const void>&, const OpGraph&)) {
+    return [array](const Asked& asked) { return array_in(asked, array); };
+  };
+  const auto per_device = [](auto value) {
+    return [value](const Asked& asked) {
+      std::vector<std::int64_t> all;
+      for (const DeviceId d : asked->get().cluster.devices())
+        all.push_back(value(asked->get().cluster.device(d)));
+      return owned_array(std::move(all));
+    };
+  };
+  py::class_<AskedProblem, Asked>(
+      m, "Problem",
+      "What a placer written in Python is given: the graph that placers see, in place, and the "
+      "cluster. Valid while the placer runs.")
+      .def_property_readonly("seed", [](const Asked& a) { return a->seed; })
+      .def_property_readonly("num_ops", [](const Asked& a) { return a->get().graph.num_ops(); })
+      .def_property_readonly("num_devices",
+                             [](const Asked& a) { return a->get().cluster.num_devices(); })
+      .def_property_readonly("memory_bytes",
+                             per_device([](const Device& d) { return d.memory.count; }))
+      .def_property_readonly("names", [](const Asked& a) { return names(a->get().graph); })
+      .def_property_readonly("compute_ns", column(compute_times))
+      .def_property_readonly("persistent_bytes", column(persistent_bytes))
+      .def_property_readonly("temporary_bytes", column(temporary_bytes))
+      .def_property_readonly("groups", column(groups),
+                             "[num_ops] ops of a group share a device; 0: in none")
+      .def_property_readonly("edge_src", column(edge_sources))
+      .def_property_readonly("edge_dst", column(edge_readers))
+      .def_property_readonly("edge_tensor", column(edge_tensors))
+      .def_property_readonly("tensor_bytes", column(tensor_bytes))
+      .def_property_readonly(
+          "compute_ns_by_device", [](const Asked& a) { return owned_array(times(a->get())); },
+          "[num_ops * num_devices], the devices of an op side by side")
+      .def(
+          "transfer_ns",
+          [](const Asked& a, std::uint32_t tensor, std::uint32_t src, std::uint32_t dst) {
+            const Problem& p = a->get();
+            if (tensor >= p.graph.num_tensors() || src >= p.cluster.num_devices() ||
+                dst >= p.cluster.num_devices())
+              throw py::index_error("no such tensor or device");
+            if (src == dst) return std::int64_t{0};
+            return std::int64_t{
+                p.costs.transfer(TensorId{tensor}, DeviceId{src}, DeviceId{dst}).count()};
+          },
+          py::arg("tensor"), py::arg("src"), py::arg("dst"));
+}
+
+PlacedGraph place(const Graph& graph, ClusterSetup& cluster, const py::object& placer,
+                  std::uint64_t seed, const std::vector<std::string>& transforms) {
+  const Experiment experiment = cluster.experiment(graph, transforms);
+  std::shared_ptr<const Placer> made;
+  if (py::isinstance<py::str>(placer)) {
+    Choice choice = parse_choice(placer.cast<std::string>(), "placer");
+    made = make_placer(choice.name, std::move(choice.options), choice.where);
+  } else if (PyCallable_Check(placer.ptr()) != 0) {
+    made = std::make_shared<const PythonPlacer>(placer, experiment.graph().placed);
+  } else {
+    throw InputError("placer: neither a name ('baechi list placers') nor a function");
+  }
+  std::optional<Placement> placement;
+  {
+    const py::gil_scoped_release others_may_run;
+    placement = experiment.place(*made, seed);
+  }
+  made.reset();  // with Python's lock
+  return {graph, std::move(*placement), cluster.choice.devices[0].count};
+}
+
+}  // namespace
+
+Placement placement_of(const py::object& answer, const Problem& problem, const std::string& where) {
+  if (py::isinstance<PlacedGraph>(answer)) {
+    Placement given = answer.cast<const PlacedGraph&>().placement;
+    if (given.device.size() != problem.graph.num_ops())
+      throw InputError(fmt::format("{}: a placement of {} ops for {}", where, given.device.size(),
+                                   problem.graph.num_ops()));
+    return given;
+  }
+  std::vector<std::int64_t> devices;
+  if (py::isinstance<py::dict>(answer)) {
+    const auto by_name = answer.cast<py::dict>();
+    for (const OpId v : problem.graph.ops()) {
+      const py::str name{std::string(problem.graph.name(v))};
+      if (!by_name.contains(name))
+        throw InputError(fmt::format("{}: op '{}' has no device", where, problem.graph.name(v)));
+      devices.push_back(py::object(by_name[name]).cast<std::int64_t>());
+    }
+  } else {
+    devices = whole_numbers(answer, where, problem.graph.num_ops());
+  }
+  Placement placement;
+  for (const OpId v : problem.graph.ops()) {
+    const std::int64_t d = devices[index(v)];
+    if (d < 0 || d >= static_cast<std::int64_t>(problem.cluster.num_devices()))
+      throw InputError(fmt::format("{}: op '{}' is on device {}; the cluster has 0 to {}", where,
+                                   problem.graph.name(v), d, problem.cluster.num_devices() - 1));
+    placement.device.push_back(static_cast<DeviceId>(d));
+  }
+  return placement;
+}
+
+void define_placing(py::module_& m) {
+  define_problem(m);
+  py::class_<PlacedGraph, std::shared_ptr<PlacedGraph>>(m, "Placement", "A device for every op.")
+      .def_property_readonly(
+          "device",
+          [](const std::shared_ptr<PlacedGraph>& p) {
+            const auto* first = reinterpret_cast<const std::uint32_t*>(p->placement.device.data());
+            return member_array<DeviceId>(p, first, p->placement.device.size());
+          },
+          "[num_ops]")
+      .def_property_readonly("detail", [](const PlacedGraph& p) { return p.placement.detail; })
+      .def_property_readonly("facts", [](const PlacedGraph& p) { return p.placement.facts; })
+      .def("to_dict",
+           [](const PlacedGraph& p) {
+             py::dict all;
+             for (const OpId v : p.graph.ops().ops())
+               all[py::str(std::string(p.graph.ops().name(v)))] = index(p.placement.device[v]);
+             return all;
+           })
+      .def(
+          "save",
+          [](const PlacedGraph& p, const std::string& path) {
+            write_placement(path, p.placement, p.graph.ops(), p.graph.trace->name, p.devices);
+          },
+          py::arg("path"), "Writes a placement file, which 'baechi simulate --placement' reads.")
+      .def("__len__", [](const PlacedGraph& p) { return p.placement.device.size(); })
+      .def("__repr__", [](const PlacedGraph& p) {
+        return fmt::format("<baechi.Placement of {} ops on {} devices>", p.placement.device.size(),
+                           p.devices);
+      });
+  m.def("place", &place, py::arg("graph"), py::arg("cluster"), py::arg("placer") = "m_etf",
+        py::kw_only(), py::arg("seed") = 0, py::arg("transforms") = std::vector<std::string>(),
+        "A placement of the graph on the cluster. `placer` is a name with options, as\n"
+        "'m_topo:uniform=false', or a function that is given a Problem and returns a device for\n"
+        "each op: a list or array by op number, or a dict by name. Raises InfeasibleError if the\n"
+        "placer finds nothing that fits.");
+}
+
+}  // namespace baechi::python

@@ -1,0 +1,269 @@
+#include "scenarios/arena/duel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/cluster/cost_model.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "sim/random.h"
+
+namespace baechi {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t fewest_ops = 2, most_ops = 24, most_gpus = 4;
+constexpr double failed_ratio = 10.0;
+
+std::optional<Duration> step_of(const Problem& problem, const Placer& placer) {
+  try {
+    const StepResult step = simulate(problem, placer.place(problem, 1));
+    if (step.oom) return std::nullopt;
+    return step.makespan;
+  } catch (const InfeasibleError&) {
+    return std::nullopt;
+  }
+}
+
+/// Draws instances and changes of them.
+class Mutator {
+ public:
+  explicit Mutator(std::uint64_t seed) : random_(seed) {}
+
+  DuelInstance fresh() {
+    DuelInstance instance;
+    const std::size_t n = 6 + random_.below(11);
+    for (std::size_t v = 0; v < n; ++v) {
+      DuelOp op{.compute = time(), .output = size(), .persistent = size()};
+      for (std::size_t u = 0; u < v; ++u)
+        if (random_.below(static_cast<std::uint32_t>(v)) < 2) op.reads.push_back(u);
+      instance.ops.push_back(std::move(op));
+    }
+    instance.speed.assign(2 + random_.below(3), 1.0);
+    instance.memory = {std::int64_t{4'000'000} << random_.below(6)};
+    instance.link = {.bandwidth = Bandwidth{1e9 * static_cast<double>(1U << random_.below(6))},
+                     .latency = 10us};
+    return instance;
+  }
+
+  void change(DuelInstance& instance) {
+    const std::size_t v = any(instance.ops.size());
+    DuelOp& op = instance.ops[v];
+    switch (random_.below(10)) {
+      case 0:
+      case 1:
+        op.compute = random_.below(3) == 0 ? time() : Duration{scaled(op.compute.count())};
+        break;
+      case 2:
+        op.output = random_.below(3) == 0 ? size() : Bytes{scaled(op.output.count)};
+        break;
+      case 3:
+        op.persistent = random_.below(3) == 0 ? size() : Bytes{scaled(op.persistent.count)};
+        break;
+      case 4:
+      case 5:
+        if (v > 0) toggle(op.reads, any(v));
+        break;
+      case 6:
+        if (instance.ops.size() < most_ops) add_op(instance);
+        break;
+      case 7:
+        instance.memory = {scaled(instance.memory.count)};
+        break;
+      case 8:
+        if (random_.below(2) == 0)
+          instance.link.bandwidth.bytes_per_second =
+              std::clamp(instance.link.bandwidth.bytes_per_second * factor(), 1e8, 1e11);
+        else
+          instance.link.latency = Duration{scaled(instance.link.latency.count())};
+        break;
+      default:
+        change_devices(instance);
+    }
+  }
+
+  double uniform() { return random_.uniform(); }
+
+ private:
+  std::size_t any(std::size_t n) { return random_.below(static_cast<std::uint32_t>(n)); }
+  double factor() { return 0.5 + 1.5 * random_.uniform(); }
+  /// Times 0.5 to 2; between 1 and 10^11.
+  std::int64_t scaled(std::int64_t x) {
+    return static_cast<std::int64_t>(std::clamp(static_cast<double>(x) * factor(), 1.0, 1e11));
+  }
+  Duration time() { return Duration{1000 * (1 + random_.below(2000))}; }
+  Bytes size() { return {1000 * (1 + random_.below(4000))}; }
+
+  static void toggle(std::vector<std::size_t>& reads, std::size_t u) {
+    const auto at = std::ranges::lower_bound(reads, u);
+    if (at != reads.end() && *at == u)
+      reads.erase(at);
+    else
+      reads.insert(at, u);
+  }
+  void add_op(DuelInstance& instance) {
+    DuelOp op{.compute = time(), .output = size(), .persistent = size()};
+    toggle(op.reads, any(instance.ops.size()));
+    instance.ops.push_back(std::move(op));
+  }
+  void change_devices(DuelInstance& instance) {
+    std::vector<double>& speed = instance.speed;
+    switch (random_.below(3)) {
+      case 0:
+        if (speed.size() < most_gpus) speed.push_back(1.0);
+        break;
+      case 1:
+        if (speed.size() > 2) speed.pop_back();
+        break;
+      default:
+        speed[any(speed.size())] = 0.25 * static_cast<double>(1 + random_.below(12));
+    }
+  }
+
+  Random random_;
+};
+
+/// Without op `v`: what read it reads what it read.
+DuelInstance without_op(const DuelInstance& instance, std::size_t v) {
+  DuelInstance less = instance;
+  const std::vector<std::size_t> inherited = instance.ops[v].reads;
+  less.ops.erase(less.ops.begin() + static_cast<std::ptrdiff_t>(v));
+  for (std::size_t w = v; w < less.ops.size(); ++w) {
+    std::vector<std::size_t>& reads = less.ops[w].reads;
+    if (std::erase(reads, v) > 0) reads.insert(reads.end(), inherited.begin(), inherited.end());
+    for (std::size_t& u : reads) u -= u > v ? 1U : 0U;
+    std::ranges::sort(reads);
+    const auto twice = std::ranges::unique(reads);
+    reads.erase(twice.begin(), twice.end());
+  }
+  return less;
+}
+
+/// To two digits.
+std::int64_t rounded(std::int64_t x) {
+  std::int64_t unit = 1;
+  while (x / unit >= 100) unit *= 10;
+  return (x + unit / 2) / unit * unit;
+}
+
+/// The simpler instances that are one step away, the most different first.
+std::vector<DuelInstance> simpler(const DuelInstance& from) {
+  std::vector<DuelInstance> all;
+  if (from.ops.size() > fewest_ops)
+    for (std::size_t v = from.ops.size(); v-- > 0;) all.push_back(without_op(from, v));
+  const auto with = [&](auto change) {
+    DuelInstance changed = from;
+    change(changed);
+    all.push_back(std::move(changed));
+  };
+  if (from.speed.size() > 1) with([](DuelInstance& i) { i.speed.pop_back(); });
+  for (std::size_t d = 0; d < from.speed.size(); ++d)
+    if (from.speed[d] != 1.0) with([&](DuelInstance& i) { i.speed[d] = 1.0; });
+  for (std::size_t v = 0; v < from.ops.size(); ++v) {
+    const DuelOp& op = from.ops[v];
+    for (std::size_t r = op.reads.size(); r-- > 0;)
+      with([&](DuelInstance& i) {
+        i.ops[v].reads.erase(i.ops[v].reads.begin() + static_cast<std::ptrdiff_t>(r));
+      });
+    if (op.persistent > Bytes{}) with([&](DuelInstance& i) { i.ops[v].persistent = {}; });
+    if (op.compute.count() != rounded(op.compute.count()))
+      with([&](DuelInstance& i) { i.ops[v].compute = Duration{rounded(op.compute.count())}; });
+    if (op.output.count != rounded(op.output.count))
+      with([&](DuelInstance& i) { i.ops[v].output = {rounded(op.output.count)}; });
+    if (op.persistent.count != rounded(op.persistent.count))
+      with([&](DuelInstance& i) { i.ops[v].persistent = {rounded(op.persistent.count)}; });
+  }
+  if (from.memory.count != rounded(from.memory.count))
+    with([&](DuelInstance& i) { i.memory = {rounded(from.memory.count)}; });
+  return all;
+}
+
+}  // namespace
+
+OpGraph DuelInstance::graph() const {
+  OpGraphBuilder builder;
+  std::vector<TensorId> outputs;
+  for (std::size_t v = 0; v < ops.size(); ++v) {
+    const std::string name = fmt::format("op{}", v);
+    const OpId id =
+        builder.add_op({.name = name, .compute = ops[v].compute, .persistent = ops[v].persistent});
+    outputs.push_back(builder.add_tensor(id, ops[v].output));
+    for (const std::size_t u : ops[v].reads) builder.add_edge(outputs[u], id);
+  }
+  return std::move(builder).build();
+}
+
+Cluster DuelInstance::cluster() const {
+  IdVector<DeviceId, Device> devices;
+  for (const double s : speed)
+    devices.push_back(
+        {.name = fmt::format("gpu{}", devices.size()), .kind = {}, .memory = memory, .speed = s});
+  return Cluster::uniform(devices, link);
+}
+
+double DuelSteps::ratio(bool failures) const {
+  if (!winner) return 0.0;
+  if (!loser) return failures ? failed_ratio : 0.0;
+  return static_cast<double>(loser->count()) /
+         static_cast<double>(std::max<std::int64_t>(1, winner->count()));
+}
+
+DuelSteps duel_steps(const DuelInstance& instance, const Placer& loser, const Placer& winner) {
+  const OpGraph graph = instance.graph();
+  const Cluster cluster = instance.cluster();
+  const ProfiledCosts costs(graph, cluster);
+  const Problem problem{graph, cluster, costs};
+  return {.loser = step_of(problem, loser), .winner = step_of(problem, winner)};
+}
+
+DuelResult duel(const Placer& loser, const Placer& winner, const DuelOptions& options,
+                const std::function<void(double)>& progress) {
+  DuelResult result;
+  const auto ratio = [&](const DuelInstance& instance) {
+    ++result.evaluations;
+    return duel_steps(instance, loser, winner).ratio(options.failures);
+  };
+  constexpr std::size_t walks = 4;
+  for (std::size_t walk = 0; walk < walks; ++walk) {
+    Mutator mutator(options.seed * walks + walk);
+    DuelInstance at = mutator.fresh();
+    double height = ratio(at);
+    const std::size_t steps = std::max<std::size_t>(options.evaluations / walks, 2) - 1;
+    for (std::size_t i = 0; i < steps; ++i) {
+      if (height > result.found_ratio) {
+        result.found = at;
+        result.found_ratio = height;
+        if (progress) progress(height);
+      }
+      DuelInstance next = at;
+      for (std::size_t k = 1 + (mutator.uniform() < 0.3 ? 2U : 0U); k > 0; --k)
+        mutator.change(next);
+      const double there = ratio(next);
+      const double heat = 0.3 * std::pow(0.02, static_cast<double>(i) / static_cast<double>(steps));
+      if (there < height && mutator.uniform() >= std::exp((there - height) / (heat * height)))
+        continue;
+      at = std::move(next);
+      height = there;
+    }
+  }
+  result.small = result.found;
+  result.small_ratio = result.found_ratio;
+  const double enough = 1.0 + 0.99 * (result.found_ratio - 1.0);
+  for (bool smaller = result.found_ratio > 1.0; smaller;) {
+    smaller = false;
+    for (DuelInstance& candidate : simpler(result.small)) {
+      const double there = ratio(candidate);
+      if (there < enough) continue;
+      result.small = std::move(candidate);
+      result.small_ratio = there;
+      smaller = true;
+      break;
+    }
+  }
+  return result;
+}
+
+}  // namespace baechi

@@ -1,0 +1,17 @@
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "placers/exact/plan_file.h"
+#include "sim/error.h"
+#include "traces/format/compressed_file.h"
+
+/// Any text is an input of planners or an InputError.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    baechi::TextFile file("fuzz.json", std::string_view(reinterpret_cast<const char*>(data), size));
+    baechi::exact::read_plan_input(file);
+  } catch (const baechi::InputError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,115 @@
+#include <doctest/doctest.h>
+
+#include "placers/feasible.h"
+#include "placers/registry.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "tests/random_problems.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+std::optional<Duration> step(const Problem& problem, const std::string& name) {
+  try {
+    const StepResult result =
+        simulate(problem, make_placer(name, Options(name))->place(problem, 1));
+    if (!result.oom) return result.makespan;
+  } catch (const InfeasibleError&) {
+  }
+  return std::nullopt;
+}
+
+/// `chains` chains of `length` ops of 10 ns, joined by tensors of `bytes`.
+OpGraph side_by_side(int chains, int length, Bytes bytes) {
+  OpGraphBuilder g;
+  for (int c = 0; c < chains; ++c) {
+    TensorId last{};
+    for (int i = 0; i < length; ++i) {
+      const OpId v =
+          g.add_op({.name = "op" + std::to_string(c) + "_" + std::to_string(i), .compute = 10ns});
+      if (i > 0) g.add_edge(last, v);
+      last = g.add_tensor(v, bytes);
+    }
+  }
+  return std::move(g).build();
+}
+
+}  // namespace
+
+TEST_SUITE("placers") {
+  TEST_CASE("auto is never behind a quick placer, and fits where m_etf or m_sct do") {
+    std::size_t solved = 0;
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem random({.ops = 25}, 3, seed);
+      const Cluster tight = with_memory(random.cluster, gpu1, {1500});
+      const Problem problem = random.under({}, tight);
+      const auto own = step(problem, "auto");
+      solved += own ? 1U : 0U;
+      for (const char* name : {"single", "round_robin", "random", "least_loaded", "m_topo", "heft",
+                               "m_etf", "m_sct", "metis", "scotch"}) {
+        CAPTURE(name);
+        const auto other = step(problem, name);
+        if (!other) continue;
+        REQUIRE(own);
+        CHECK(*own <= *other);
+      }
+    }
+    CHECK(solved >= 6);
+  }
+
+  TEST_CASE("auto says what it chose, and stops where no step is shorter") {
+    // Two chains of 3 x 10 ns on two devices: m_etf's 30 ns are the critical path.
+    const OpGraph graph = side_by_side(2, 3, 1000_B);
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Placement p = make_placer("auto", Options("auto"))->place({graph, cluster, costs}, 0);
+    CHECK(p.detail == "m_etf: 30 ns; 2 asked, no step is shorter");
+  }
+
+  TEST_CASE("more effort finds a cut of the order where a quick look finds nothing") {
+    // 64 ops of 10 B weights that write 100 B each for the next op, on 2 devices: each cut in one
+    // place needs 320 B of weights, 200 B for an op's input and output, 100 B for the copy.
+    OpGraphBuilder g;
+    TensorId last{};
+    for (int i = 0; i < 64; ++i) {
+      const OpId v =
+          g.add_op({.name = "op" + std::to_string(i), .compute = 1ns, .persistent = 10_B});
+      if (i > 0) g.add_edge(last, v);
+      last = g.add_tensor(v, 100_B);
+    }
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2, 530_B);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const Feasible found = find_feasible(problem, Effort::more);
+    REQUIRE(found.placement);
+    CHECK_FALSE(simulate(problem, *found.placement).oom);
+  }
+
+  TEST_CASE("coarsen keeps chains with heavy tensors together and shares them out") {
+    // Four chains of 4 x 10 ns; a transfer takes 1 us. Two devices: 80 ns each.
+    const OpGraph graph = side_by_side(4, 4, 1000_B);
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const Placement p = make_placer("coarsen", Options("coarsen"))->place(problem, 0);
+    const StepResult result = simulate(problem, p);
+    CHECK(result.transfers == 0);
+    CHECK(result.makespan == 80ns);
+  }
+
+  TEST_CASE("coarsen stays on one device where transfers cost more than they save") {
+    // A chain: no two ops can run at once.
+    const OpGraph graph = side_by_side(1, 20, 1000_B);
+    const Cluster cluster = gpus(4);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    CHECK(
+        simulate(problem, make_placer("coarsen", Options("coarsen"))->place(problem, 0)).makespan ==
+        200ns);
+  }
+}

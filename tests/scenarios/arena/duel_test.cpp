@@ -1,0 +1,69 @@
+#include "scenarios/arena/duel.h"
+
+#include <doctest/doctest.h>
+
+#include "placers/registry.h"
+#include "sim/report/svg.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+std::unique_ptr<Placer> placer(const std::string& name) {
+  return make_placer(name, Options(name));
+}
+
+}  // namespace
+
+TEST_SUITE("arena") {
+  TEST_CASE("a step of a duel is the engine's; a failure counts where it is to count") {
+    // Two ops of 1 us without edges: single takes 2 us, m_etf 1 us.
+    DuelInstance instance{.ops = {{.compute = 1us}, {.compute = 1us}},
+                          .speed = {1.0, 1.0},
+                          .memory = 100_B,
+                          .link = {.bandwidth = 1.0_GBps, .latency = 0ns}};
+    const auto single = placer("single"), etf = placer("m_etf");
+    const DuelSteps steps = duel_steps(instance, *single, *etf);
+    CHECK(steps.loser == Duration(2us));
+    CHECK(steps.winner == Duration(1us));
+    CHECK(steps.ratio(false) == doctest::Approx(2.0));
+    // Each op now has 60 B of weights: one device is too small for both.
+    instance.ops[0].persistent = instance.ops[1].persistent = 60_B;
+    const DuelSteps tight = duel_steps(instance, *single, *etf);
+    CHECK_FALSE(tight.loser);
+    CHECK(tight.ratio(false) == 0.0);
+    CHECK(tight.ratio(true) == 10.0);
+  }
+
+  TEST_CASE("single loses to m_etf by about the number of devices, on few ops") {
+    const auto single = placer("single"), etf = placer("m_etf");
+    const DuelResult result = duel(*single, *etf, {.evaluations = 400, .seed = 3});
+    CHECK(result.found_ratio > 2.0);
+    CHECK(result.small_ratio >= 1.0 + 0.99 * (result.found_ratio - 1.0));
+    CHECK(result.small.ops.size() <= result.found.ops.size());
+    CHECK(duel_steps(result.small, *single, *etf).ratio(false) == result.small_ratio);
+    const DuelResult again = duel(*single, *etf, {.evaluations = 400, .seed = 3});
+    CHECK(again.small_ratio == result.small_ratio);
+    CHECK(again.evaluations == result.evaluations);
+  }
+
+  TEST_CASE("a step as SVG: a slice for each op and transfer, names escaped") {
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a<b", .compute = 10ns});
+    const OpId b = g.add_op({.name = "c", .compute = 10ns});
+    g.add_edge(g.add_tensor(a, 10_B), b);
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    Timeline timeline;
+    std::vector<StepObserver*> observers{&timeline};
+    const StepResult result = simulate(problem, on({gpu0, gpu1}), observers);
+    const std::string svg = step_svg(problem, timeline, "x & y", result.makespan);
+    CHECK(svg.find("<title>a&lt;b 0 ns to 10 ns</title>") != std::string::npos);
+    CHECK(svg.find("<title>a&lt;b to gpu1 10 ns to 20 ns</title>") != std::string::npos);
+    CHECK(svg.find("x &amp; y") != std::string::npos);
+  }
+}

@@ -1,0 +1,95 @@
+// The importer `chakra`: two ranks of our own, and public traces.
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/error.h"
+#include "tests/shared_data.h"
+#include "tests/traces/import/imported.h"
+#include "traces/import/chakra/reduce.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using namespace std::chrono_literals;
+
+TEST_SUITE("chakra") {
+  // load - mm - grad - all_reduce - send or receive; the all_reduce - update. What each waits for
+  // besides follows from it, but mm reads what load loads.
+  TEST_CASE("a rank alone keeps recorded times; what passes is a tensor") {
+    const Trace trace = imported(seed("chakra/two.0.et"), "", {});
+    CHECK(trace.format == "chakra");
+    const OpGraph& g = trace.graph;
+    REQUIRE(g.num_ops() == 6);
+    CHECK(g.name(OpId{1}) == "mm.2");
+    CHECK(g.op(OpId{1}).compute == 100us);
+    CHECK(g.collectives().empty());
+    CHECK(g.work(OpId{4}).flops + g.work(OpId{5}).flops == 1'000'000);
+    // mm's tensor 7 has 256 elements of 4 bytes, which grad takes.
+    REQUIRE(g.num_edges() >= 1);
+    Bytes passed{};
+    for (const EdgeId e : g.edges())
+      if (g.edge(e).src == OpId{1}) passed += g.tensor(g.edge(e).tensor).size;
+    CHECK(passed == Bytes{1024});
+  }
+
+  TEST_CASE("two ranks: the all_reduce is one; the receive reads what the send writes") {
+    const Trace trace = imported(seed("chakra/two.0.et"), "chakra", {{"ranks", "two.*.et"}});
+    const OpGraph& g = trace.graph;
+    CHECK(g.num_ops() == 12);
+    REQUIRE(g.collectives().size() == 1);
+    const Collective& sum = g.collectives()[CollectiveId{0}];
+    CHECK(sum.kind == CollectiveKind::all_reduce);
+    CHECK(sum.bytes == Bytes{1 << 20});
+    CHECK(sum.members == 2);
+    const OpId receive = *g.find("rank1/Receive.5");
+    Bytes received{};
+    for (const EdgeId e : g.in_edges(receive))
+      if (g.name(g.edge(e).src) == "rank0/Send.5") received = g.tensor(g.edge(e).tensor).size;
+    CHECK(received == Bytes{2048});
+  }
+
+  TEST_CASE("the feeder's JSON is read whatever its keys' spelling") {
+    const OpGraph g = imported(seed("chakra/two.json"), "").graph;
+    REQUIRE(g.num_ops() == 2);
+    CHECK(g.op(OpId{0}).compute == 318us);
+    CHECK(g.kind(OpId{1}) == "k");
+    CHECK(g.num_edges() == 1);
+  }
+
+  TEST_CASE("waits that follow from others are left out, but those that data passes") {
+    using chakra::Wait;
+    std::vector<Wait> waits{{0, 1, -1}, {1, 2, -1}, {0, 2, -1}, {0, 3, 8}, {2, 3, -1}, {1, 3, -1}};
+    CHECK(chakra::leave_out_implied(waits, 4) == 2);  // 0 - 2 and 1 - 3
+    CHECK(waits.size() == 4);
+    std::vector<Wait> cycle{{0, 1, -1}, {1, 0, -1}};
+    CHECK(chakra::leave_out_implied(cycle, 2) == 0);
+    CHECK(chakra::leave_out_backward(cycle, 2) == 1);
+    CHECK(cycle.front().before == 0);
+    CHECK(chakra::leave_out_backward(waits, 4) == 0);  // no cycle
+  }
+
+  TEST_CASE("public traces: all nodes, and one all_reduce of four ranks") {
+    const auto data = shared_data();
+    if (!data) return;
+    const std::string folder = (*data / "traces/public/astra-sim").string();
+    const OpGraph four = imported(folder + "/all_reduce_4npus_1MB/all_reduce.0.et", "chakra",
+                                  {{"ranks", "all_reduce.*.et"}})
+                             .graph;
+    REQUIRE(four.collectives().size() == 1);
+    CHECK(four.collectives()[CollectiveId{0}].members == 4);
+    CHECK(four.collectives()[CollectiveId{0}].bytes == Bytes{1 << 20});
+    const OpGraph ring = imported(folder + "/custom_ring_allreduce_8npus_1MB/custom_allreduce.0.et",
+                                  "chakra", {{"ranks", "custom_allreduce.*.et"}})
+                             .graph;
+    CHECK(ring.num_ops() == 8 * 35);
+    std::size_t messages = 0;  // sends, each with its receive: 14 per rank, of 128 KiB
+    for (const EdgeId e : ring.edges())
+      messages += ring.kind(ring.edge(e).src) == "Send" &&
+                          ring.kind(ring.edge(e).dst) == "Receive" &&
+                          ring.op(ring.edge(e).src).group != ring.op(ring.edge(e).dst).group
+                      ? 1U
+                      : 0U;
+    CHECK(messages == 8 * 14);
+  }
+}

@@ -1,0 +1,80 @@
+// The importer `tensorflow`: a small graph with costs, and a public one.
+
+#include <doctest/doctest.h>
+
+#include "sim/error.h"
+#include "tests/shared_data.h"
+#include "tests/traces/import/imported.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+const Op& op(const OpGraph& g, std::string_view name) {
+  return g.op(*g.find(name));
+}
+
+Bytes output(const OpGraph& g, std::string_view name, std::size_t slot = 0) {
+  return g.tensor(*(g.outputs(*g.find(name)).begin() + static_cast<std::ptrdiff_t>(slot))).size;
+}
+
+}  // namespace
+
+TEST_SUITE("tensorflow") {
+  // x, w - product - parts (two outputs) - sum; w and product are colocated
+  TEST_CASE("a graph alone has the sizes that it states") {
+    const OpGraph g = imported(seed("tensorflow/small.pbtxt"), "").graph;
+    REQUIRE(g.num_ops() == 5);
+    CHECK(g.kind(*g.find("product")) == "MatMul");
+    CHECK(output(g, "w") == Bytes{8 * 4 * 4});
+    CHECK(output(g, "x") == Bytes{16 * 8 * 2});  // halves
+    CHECK(g.num_groups() == 1);
+    CHECK(op(g, "w").group == op(g, "product").group);
+    CHECK(imported(seed("tensorflow/small.pb"), "").graph.num_edges() == 1);
+  }
+
+  TEST_CASE("costs: kernels' times, allocated bytes, what stays and what is temporary") {
+    const Trace trace = imported(seed("tensorflow/small.pbtxt"), "tensorflow",
+                                 {{"costs", seed("tensorflow/small.run_meta")}});
+    const OpGraph& g = trace.graph;
+    CHECK(op(g, "product").compute == 150us);  // two kernels; those of stream:7 are the same
+    CHECK(op(g, "w").compute == 10us);         // 11 - 1
+    CHECK(op(g, "product").temporary == Bytes{4608});
+    CHECK(op(g, "w").persistent == Bytes{256});
+    CHECK(g.tensor(*g.outputs(*g.find("w")).begin()).reference);  // the variable's own memory
+    CHECK(output(g, "product") == Bytes{512});
+    CHECK(output(g, "parts", 1) == Bytes{256});
+    CHECK(has_note(trace, "costs: 5 of 5 records are of nodes of the graph"));
+    const OpGraph whole = imported(seed("tensorflow/small.pbtxt"), "tensorflow",
+                                   {{"costs", seed("tensorflow/small.run_meta")},
+                                    {"times", "whole"},
+                                    {"sizes", "requested"}})
+                              .graph;
+    CHECK(op(whole, "product").compute == 422us);  // 423 - 1
+    CHECK(output(whole, "product") == Bytes{384});
+  }
+
+  TEST_CASE("a public graph and its RunMetadata, as bytes and as text") {
+    const auto data = shared_data();
+    if (!data) return;
+    const std::string folder = (*data / "traces/public/tensorflow").string();
+    const Trace bytes =
+        imported(folder + "/graph.pbtxt", "", {}).graph.num_ops() == 31
+            ? imported(folder + "/graph.pbtxt", "tensorflow", {{"costs", folder + "/run_meta"}})
+            : Trace{};
+    REQUIRE(bytes.graph.num_ops() == 31);
+    const OpGraph text =
+        imported(folder + "/graph.pbtxt", "tensorflow", {{"costs", folder + "/run_meta.pbtxt"}})
+            .graph;
+    for (const OpId v : text.ops()) {
+      CHECK(text.op(v).compute == bytes.graph.op(v).compute);
+      CHECK(text.op(v).temporary == bytes.graph.op(v).temporary);
+    }
+    // run_meta.pbtxt: output 768 of Conv2D was 432 requested; 8704 bytes of workspace.
+    CHECK(output(text, "Conv2D") == Bytes{768});
+    CHECK(op(text, "Conv2D").temporary == Bytes{8704});
+    CHECK(op(text, "DW2").persistent == Bytes{1280});
+  }
+}

@@ -1,0 +1,107 @@
+"""Work of PyTorch's operators by formula, and a meter that adds it up while tensors without memory run."""
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+# Calls that make tensor objects or memory, and compute nothing.
+FREE = {"_unsafe_view", "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "is_same_size",
+        "zeros", "zeros_like", "ones_like", "new_zeros", "scalar_tensor", "full", "full_like", "arange", "detach",
+        "lift_fresh", "lift_fresh_copy", "sym_size", "sym_numel", "sym_stride"}
+PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "_int_mm": (0, 1), "mv": (0, 1)}
+
+
+def tensors_of(value):
+    """All tensors in nested lists, tuples and dicts, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [t for item in value for t in tensors_of(item)]
+    return []
+
+
+def size_of(tensor):
+    return tensor.numel() * tensor.element_size()
+
+
+def storage_of(tensor):
+    """A number that tensors share if they share memory."""
+    if hasattr(tensor, "untyped_storage"):
+        return tensor.untyped_storage()._cdata
+    return tensor._storage()._cdata
+
+
+def is_view(func):
+    returns = func._schema.returns
+    alias = returns[0].alias_info if len(returns) > 0 else None
+    return alias is not None and not alias.is_write
+
+
+def attention_flops(query, key, value):
+    *batch, length, features = query.shape
+    n = 1
+    for b in batch:
+        n *= b
+    return 2 * n * length * key.shape[-2] * (features + value.shape[-1])
+
+
+def flops_of(name, args, outputs):
+    """Floating-point operations; a multiply-add is two. Products and convolutions by the textbook's algorithm,
+    without their biases, as published counts have it; of all other calls one per element of the largest tensor."""
+    if name in PRODUCTS:
+        a, b = (args[i] for i in PRODUCTS[name])
+        columns = b.shape[-1] if b.dim() > 1 else 1
+        return 2 * a.numel() * columns
+    if name == "convolution":
+        data, weight, transposed = args[0], args[1], args[6]
+        positions = data if transposed else outputs[0]
+        return 2 * positions.numel() * (weight.numel() // weight.shape[0])
+    if name == "convolution_backward":
+        gradient, data, weight, transposed, mask = args[0], args[1], args[2], args[7], args[10]
+        positions = data if transposed else gradient
+        return 2 * (int(mask[0]) + int(mask[1])) * positions.numel() * (weight.numel() // weight.shape[0])
+    if name.startswith("_scaled_dot_product"):
+        if "backward" in name:  # the scores again, and four gradients of products
+            return 5 * attention_flops(args[1], args[2], args[3]) // 2
+        return attention_flops(args[0], args[1], args[2])
+    if name in ("embedding", "index_select", "gather", "clone", "copy_", "cat", "stack", "_to_copy", "fill_", "zero_"):
+        return 0  # moves data
+    return max([t.numel() for t in tensors_of(list(args)) + outputs] or [0])
+
+
+def words(value):
+    """'Float16' as a trace has it."""
+    return {torch.float16: "fp16", torch.bfloat16: "bf16"}.get(value, "fp32")
+
+
+class Meter(TorchDispatchMode):
+    """Notes the kernels that run inside: flops, bytes read and written, number format."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernels = []
+        self.multiply_adds = 0  # of products and convolutions, as published counts have it
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = func._schema.name.split("::")[-1]
+        outputs = func(*args, **kwargs)
+        if name in FREE or is_view(func):
+            return outputs
+        written = tensors_of(outputs)
+        read = tensors_of(list(args)) + tensors_of(kwargs)
+        if not written:
+            return outputs
+        if name == "embedding":  # reads the rows it was asked for, not the table
+            read = [args[1]] + written
+        flops = int(flops_of(name, args, written))
+        if name in PRODUCTS or name.startswith(("convolution", "_scaled_dot_product")):
+            self.multiply_adds += flops // 2
+        kernel = {"flops": flops,
+                  "traffic_bytes": int(sum(size_of(t) for t in read + written))}
+        number_format = words(written[0].dtype)
+        if number_format != "fp32":
+            kernel["precision"] = number_format
+        if kernel["flops"] or kernel["traffic_bytes"]:
+            self.kernels.append(kernel)
+        return outputs

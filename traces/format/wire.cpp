@@ -1,0 +1,151 @@
+#include "traces/format/wire.h"
+
+#include <bit>
+
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+constexpr int most_depth = 100;
+constexpr std::size_t kept = std::size_t{1} << 20U;  // bytes read before they are thrown away
+
+}  // namespace
+
+void Wire::broken(std::string_view what) const {
+  throw InputError(fmt::format("{}: byte {}: {}", file_.path(), position() + 1, what));
+}
+
+/// Whether that many bytes can be read from buffer_, after reading more of the file if need be.
+bool Wire::has(std::size_t bytes) {
+  while (buffer_.size() - at_ < bytes) {
+    if (at_ > kept) {
+      buffer_.erase(0, at_);
+      base_ += at_;
+      at_ = 0;
+    }
+    if (!file_.read(buffer_)) return false;
+  }
+  return true;
+}
+
+bool Wire::at_end() {
+  if (position() < limit_) return limit_ == no_limit && !has(1);
+  return true;
+}
+
+std::uint8_t Wire::next_byte() {
+  if (position() >= limit_) broken("a value goes beyond the end of its message");
+  if (!has(1)) broken("the file is cut short");
+  return static_cast<std::uint8_t>(buffer_[at_++]);
+}
+
+std::uint64_t Wire::raw_varint() {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    const std::uint8_t byte = next_byte();
+    value |= std::uint64_t{byte & 0x7FU} << shift;
+    if (byte < 0x80) return value;
+  }
+  broken("a number of more than 64 bits: not protocol buffers");
+}
+
+std::uint32_t Wire::next_field() {
+  const std::uint64_t tag = raw_varint();
+  type_ = static_cast<unsigned>(tag & 7U);
+  const std::uint64_t number = tag >> 3U;
+  if (number == 0 || number >= (std::uint64_t{1} << 29U) || type_ == 3 || type_ == 4 || type_ > 5)
+    broken("not a field: not protocol buffers, or not of this kind");
+  length_ = type_ == 2 ? raw_varint() : 0;
+  if (type_ == 2 && limit_ != no_limit && length_ > limit_ - position())
+    broken("a value goes beyond the end of its message");
+  read_ = false;
+  return static_cast<std::uint32_t>(number);
+}
+
+void Wire::take(unsigned type) {
+  if (type_ != type) broken("a value is not of the type that this field has");
+  read_ = true;
+}
+
+std::uint64_t Wire::varint() {
+  take(0);
+  return raw_varint();
+}
+
+std::int64_t Wire::zigzag() {
+  const std::uint64_t n = varint();
+  return static_cast<std::int64_t>((n >> 1U) ^ (~(n & 1U) + 1));
+}
+
+std::uint64_t Wire::fixed(int bytes) {
+  std::uint64_t value = 0;
+  for (int i = 0; i < bytes; ++i)
+    value |= std::uint64_t{next_byte()} << (8U * static_cast<unsigned>(i));
+  return value;
+}
+
+double Wire::real() {
+  if (type_ == 1) {
+    take(1);
+    return std::bit_cast<double>(fixed(8));
+  }
+  take(5);
+  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(fixed(4))));
+}
+
+std::string Wire::bytes(std::size_t most) {
+  take(2);
+  if (length_ > most)
+    broken(fmt::format("a text of {} bytes, where at most {} are expected", length_, most));
+  const auto length = static_cast<std::size_t>(length_);
+  if (!has(length)) broken("the file is cut short");
+  std::string value = buffer_.substr(at_, length);
+  at_ += length;
+  return value;
+}
+
+void Wire::skip(std::uint64_t bytes) {
+  while (bytes > buffer_.size() - at_) {
+    bytes -= buffer_.size() - at_;
+    base_ += buffer_.size();
+    buffer_.clear();
+    at_ = 0;
+    if (!file_.read(buffer_)) broken("the file is cut short");
+  }
+  at_ += static_cast<std::size_t>(bytes);
+}
+
+void Wire::skip_value() {
+  read_ = true;
+  if (type_ == 0)
+    raw_varint();
+  else if (type_ == 1)
+    fixed(8);
+  else if (type_ == 5)
+    fixed(4);
+  else
+    skip(length_);
+}
+
+std::uint64_t Wire::enter() {
+  take(2);
+  return enter(length_);
+}
+
+std::uint64_t Wire::enter(std::uint64_t length) {
+  if (++depth_ > most_depth) broken(fmt::format("messages nested more than {} deep", most_depth));
+  if (length > no_limit / 2 || (limit_ != no_limit && length > limit_ - position()))
+    broken("a message goes beyond the end of the one around it");
+  const std::uint64_t outer = limit_;
+  limit_ = position() + length;
+  return outer;
+}
+
+void Wire::leave(std::uint64_t outer) {
+  --depth_;
+  limit_ = outer;
+  read_ = true;
+}
+
+}  // namespace baechi

@@ -1,0 +1,312 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "sim/units.h"
+#include "traces/format/compressed_file.h"
+#include "traces/import/chakra/nodes.h"
+#include "traces/import/chakra/reduce.h"
+#include "traces/import/rank_files.h"
+#include "traces/importer.h"
+
+namespace baechi::chakra {
+namespace {
+
+// Decisions:
+// - A node is an op: in lane host if the host ran it beside a GPU, in lane comm if it communicates,
+//   in lane copy if it loads or stores.
+// - A node waits for its data_deps and ctrl_deps. A tensor passes where the reader takes one that
+// the
+//   writer gives, or where the file states no tensors but the writer's tensor_size. Other waits are
+//   controls; those that follow from other waits are left out.
+// - Collectives with a size are one of all ranks, in the order of their group. A send and the
+// receive
+//   with its source, destination and tag are one, too. What has no size, or no partner, keeps its
+//   recorded time.
+
+struct Rank {
+  std::string label;  ///< "rank1/"; "" if there is one
+  Nodes trace;
+  std::vector<OpId> ids{};  ///< [trace.nodes]
+};
+
+std::optional<CollectiveKind> kind_of(const Node& node) {
+  if (node.type != NodeType::collective || !node.comm_type || !node.comm_size) return std::nullopt;
+  switch (*node.comm_type) {  // CollectiveCommType of et_def.proto
+    case 0:
+      return CollectiveKind::all_reduce;
+    case 2:
+      return CollectiveKind::all_gather;
+    case 5:
+      return CollectiveKind::broadcast;
+    case 6:
+      return CollectiveKind::all_to_all;
+    case 7:
+    case 8:
+      return CollectiveKind::reduce_scatter;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool communicates(const Node& node) {
+  return node.type == NodeType::send || node.type == NodeType::receive ||
+         node.type == NodeType::collective;
+}
+
+std::string kind_name(const Node& node) {
+  const std::string& name = node.name;
+  if (node.type == NodeType::send) return "Send";
+  if (node.type == NodeType::receive) return "Receive";
+  if (node.type == NodeType::memory_load) return "Load";
+  if (node.type == NodeType::memory_store) return "Store";
+  const std::size_t end = name.find_first_of("(<");
+  std::string_view short_name = std::string_view(name).substr(0, end);
+  if (const std::size_t colons = short_name.rfind("::"); colons != std::string_view::npos)
+    short_name.remove_prefix(colons + 2);
+  if (short_name.starts_with("void ")) short_name.remove_prefix(5);
+  return std::string(short_name.substr(0, 60));
+}
+
+class GraphMaker {
+ public:
+  GraphMaker(std::vector<Rank>& ranks, std::uint32_t world) : ranks_(ranks), world_(world) {}
+  OpGraph make(const std::string& path, Trace& trace);
+
+ private:
+  void find_meetings();
+  void add_rank(Rank& rank);
+  void add_waits(const Rank& rank);
+  void note(Trace& trace) const;
+  std::string lane(const Node& node, bool on_gpu) const;
+
+  /// What several ranks do together: the rank and node of each member, in the order of ranks.
+  struct Meeting {
+    CollectiveKind kind{};
+    Bytes bytes{};
+    std::vector<std::pair<std::size_t, std::size_t>> members;
+  };
+  std::vector<Rank>& ranks_;
+  std::uint32_t world_;
+  std::vector<Meeting> meetings_;
+  std::vector<Meeting> messages_;                      // sender and receiver
+  std::set<std::pair<std::size_t, std::size_t>> met_;  // rank and node
+  OpGraphBuilder builder_;
+  std::size_t waits_ = 0, left_out_ = 0, tensors_ = 0, untimed_ = 0, selves_ = 0, backward_ = 0;
+};
+
+void GraphMaker::find_meetings() {
+  if (world_ < 2) return;
+  std::map<std::tuple<std::string, CollectiveKind, std::size_t>, std::size_t> collectives;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::size_t>, Meeting> messages;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    std::map<std::pair<std::string, CollectiveKind>, std::size_t> counted;
+    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, std::size_t> sent;
+    for (std::size_t i = 0; i < ranks_[r].trace.nodes.size(); ++i) {
+      const Node& node = ranks_[r].trace.nodes[i];
+      if (const auto kind = kind_of(node)) {
+        const std::size_t number = counted[{node.group, *kind}]++;
+        const auto [at, added] =
+            collectives.emplace(std::tuple(node.group, *kind, number), meetings_.size());
+        if (added) meetings_.push_back({.kind = *kind, .members = {}});
+        Meeting& meeting = meetings_[at->second];
+        meeting.bytes = std::max(meeting.bytes, Bytes{*node.comm_size});
+        meeting.members.emplace_back(r, i);
+      } else if ((node.type == NodeType::send || node.type == NodeType::receive) &&
+                 node.comm_size) {
+        // A sender need not say who it is, nor a receiver.
+        const bool sends = node.type == NodeType::send;
+        const auto self = static_cast<std::int64_t>(r);
+        const auto key =
+            std::tuple(sends ? self : node.source.value_or(-1),
+                       sends ? node.destination.value_or(-1) : self, node.tag.value_or(0));
+        const std::size_t number = sent[std::tuple_cat(key, std::tuple(sends))]++;
+        Meeting& meeting = messages[std::tuple_cat(key, std::tuple(number))];
+        meeting.kind = CollectiveKind::send_recv;
+        meeting.bytes = std::max(meeting.bytes, Bytes{*node.comm_size});
+        meeting.members.insert(sends ? meeting.members.begin() : meeting.members.end(), {r, i});
+      }
+    }
+  }
+  for (auto& [key, message] : messages)
+    if (message.members.size() == 2 && message.members[0].first != message.members[1].first)
+      messages_.push_back(std::move(message));
+  for (const auto* all : {&meetings_, &messages_})
+    for (const Meeting& meeting : *all) met_.insert(meeting.members.begin(), meeting.members.end());
+}
+
+std::string GraphMaker::lane(const Node& node, bool on_gpu) const {
+  if (node.on_host && on_gpu) return "host";
+  if (communicates(node)) return "comm";
+  if (node.type == NodeType::memory_load || node.type == NodeType::memory_store) return "copy";
+  return "compute";
+}
+
+void GraphMaker::add_rank(Rank& rank) {
+  const auto number = static_cast<std::size_t>(&rank - ranks_.data());
+  const auto& nodes = rank.trace.nodes;
+  const bool on_gpu = std::ranges::any_of(nodes, [](const Node& n) { return !n.on_host; });
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
+    const bool meets = met_.contains({number, i});
+    const std::string name = fmt::format("{}{}.{}", rank.label, kind_name(node), node.id);
+    const OpId id = builder_.add_op({.name = name,
+                                     .kind = kind_name(node),
+                                     .compute = meets ? Duration{} : node.duration,
+                                     .lane = lane(node, on_gpu)});
+    rank.ids.push_back(id);
+    if (!meets && node.duration == Duration{}) ++untimed_;
+    if (!meets && node.duration == Duration{} && (node.operations || node.tensor_size))
+      builder_.add_kernel(
+          id, {.flops = node.operations.value_or(0), .traffic = {node.tensor_size.value_or(0)}});
+    if (ranks_.size() > 1) builder_.colocate(id, rank.label.substr(0, rank.label.size() - 1));
+  }
+  add_waits(rank);
+}
+
+/// The bytes that pass from `from` to `to`; nothing if only order is known.
+std::optional<std::int64_t> passed(const Node& from, const Node& to) {
+  if (!from.outputs.empty() && !to.inputs.empty()) {
+    std::int64_t bytes = 0;
+    for (const Tensor& out : from.outputs)
+      if (std::ranges::find(to.inputs, out.first, &Tensor::first) != to.inputs.end())
+        bytes += out.second;
+    return bytes > 0 ? std::optional(bytes) : std::nullopt;
+  }
+  return from.outputs.empty() ? from.tensor_size : std::nullopt;
+}
+
+void GraphMaker::add_waits(const Rank& rank) {
+  const auto& nodes = rank.trace.nodes;
+  std::unordered_map<std::uint64_t, std::size_t> by_id;
+  for (std::size_t i = 0; i < nodes.size(); ++i) by_id[nodes[i].id] = i;
+  std::vector<Wait> waits;
+  std::map<std::size_t, std::pair<TensorId, std::int64_t>> tensor_of;  // by writer
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    std::set<std::size_t> seen;
+    for (const auto* list : {&nodes[i].data, &nodes[i].controls})
+      for (const std::uint64_t before : *list) {
+        const auto found = by_id.find(before);
+        // What a metadata node or an earlier part of the run precedes need not wait.
+        if (found == by_id.end() || !seen.insert(found->second).second) continue;
+        if (found->second == i) {  // as real files have it
+          ++selves_;
+          continue;
+        }
+        const auto bytes = list == &nodes[i].data ? passed(nodes[found->second], nodes[i])
+                                                  : std::optional<std::int64_t>();
+        waits.push_back({found->second, i, bytes.value_or(-1)});
+      }
+  }
+  waits_ += waits.size();
+  backward_ += leave_out_backward(waits, nodes.size());
+  left_out_ += leave_out_implied(waits, nodes.size());
+  // A writer's tensor is as large as what its reader takes most of.
+  std::map<std::size_t, std::int64_t> largest;
+  for (const Wait& w : waits)
+    if (w.bytes >= 0) largest[w.before] = std::max(largest[w.before], w.bytes);
+  for (const Wait& w : waits) {
+    if (w.bytes < 0) {
+      builder_.add_control(rank.ids[w.before], rank.ids[w.after]);
+      continue;
+    }
+    auto at = tensor_of.find(w.before);
+    if (at == tensor_of.end())
+      at = tensor_of
+               .emplace(w.before,
+                        std::pair(builder_.add_tensor(rank.ids[w.before], {largest[w.before]}),
+                                  largest[w.before]))
+               .first;
+    builder_.add_edge(at->second.first, rank.ids[w.after]);
+  }
+  tensors_ += tensor_of.size();
+}
+
+void GraphMaker::note(Trace& trace) const {
+  std::size_t nodes = 0, comm = 0;
+  for (const Rank& rank : ranks_) {
+    nodes += rank.trace.nodes.size();
+    comm += static_cast<std::size_t>(std::ranges::count_if(rank.trace.nodes, communicates));
+  }
+  trace.notes.push_back(fmt::format("{} nodes of {} ranks, {} of them communicate; {} have no time",
+                                    nodes, ranks_.size(), comm, untimed_));
+  trace.notes.push_back(fmt::format(
+      "{} waits, of which {} follow from others and are left out; {} tensors with a size", waits_,
+      left_out_, tensors_));
+  if (backward_ > 0)
+    trace.notes.push_back(fmt::format(
+        "warning: the file's waits have a cycle: {} for nodes with a higher id are left "
+        "out",
+        backward_));
+  if (selves_ > 0)
+    trace.notes.push_back(fmt::format("{} nodes wait for themselves: they do not", selves_));
+  if (comm == 0) return;
+  trace.notes.push_back(fmt::format(
+      "{} collectives and {} messages of {} ranks, joined by group, kind and position; {} of {} "
+      "nodes "
+      "that communicate keep their recorded times{}",
+      meetings_.size(), messages_.size(), world_, comm - met_.size(), comm,
+      world_ < 2 ? ": give all ranks' files (option ranks) or their number (option world)"
+                 : ", for want of a size or a partner"));
+}
+
+OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
+  find_meetings();
+  for (Rank& rank : ranks_) add_rank(rank);
+  for (const Meeting& meeting : meetings_) {
+    std::vector<OpId> members;
+    for (const auto& [rank, node] : meeting.members) members.push_back(ranks_[rank].ids[node]);
+    builder_.add_collective({.kind = meeting.kind, .bytes = meeting.bytes, .ranks = world_},
+                            members);
+  }
+  for (const Meeting& message : messages_) {
+    const auto [from, to] = std::pair(message.members[0], message.members[1]);
+    builder_.add_edge(builder_.add_tensor(ranks_[from.first].ids[from.second], message.bytes),
+                      ranks_[to.first].ids[to.second]);
+  }
+  note(trace);
+  return build_graph(std::move(builder_), path);
+}
+
+}  // namespace
+}  // namespace baechi::chakra
+
+namespace baechi {
+
+bool looks_like_chakra(std::string_view beginning) {
+  return chakra::looks_like_json(beginning) || chakra::looks_like_protocol_buffers(beginning);
+}
+
+Trace read_chakra(TextFile& file, Options& options) {
+  constexpr std::int64_t most_ranks = 1 << 20;
+  const std::int64_t world =
+      options.get("world", std::int64_t{0},
+                  "how many ranks a collective has; 0: as many as there are files", 0, most_ranks);
+  const std::vector<std::string> paths = rank_files(file.path(), options);
+  if (world != 0 && world < static_cast<std::int64_t>(paths.size()))
+    options.mistake("world", fmt::format("{} files are more ranks", paths.size()));
+  options.finish();
+  std::vector<chakra::Rank> ranks;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string label = paths.size() == 1 ? "" : fmt::format("rank{}/", i);
+    if (paths[i] == file.path()) {
+      ranks.push_back({label, chakra::read_nodes(file)});
+      continue;
+    }
+    TextFile other(paths[i], Content::any);
+    ranks.push_back({label, chakra::read_nodes(other)});
+  }
+  const std::string schema = ranks.front().trace.schema;
+  Trace trace{.source = "Chakra execution trace" + (schema.empty() ? "" : " " + schema)};
+  trace.graph =
+      chakra::GraphMaker(ranks, static_cast<std::uint32_t>(
+                                    world == 0 ? static_cast<std::int64_t>(paths.size()) : world))
+          .make(file.path(), trace);
+  return trace;
+}
+
+}  // namespace baechi

@@ -1,0 +1,58 @@
+/// The nodes of a Chakra execution trace, as its file has them.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/units.h"
+
+namespace baechi {
+class TextFile;
+}
+
+namespace baechi::chakra {
+
+/// NodeType of et_def.proto.
+enum class NodeType : std::uint8_t {
+  invalid,
+  metadata,
+  memory_load,
+  memory_store,
+  compute,
+  send,
+  receive,
+  collective,
+};
+
+/// A tensor that a node takes or gives: its id, and its bytes.
+using Tensor = std::pair<std::int64_t, std::int64_t>;
+
+struct Node {
+  std::uint64_t id = 0;
+  std::string name, group;  ///< group: pg_name
+  NodeType type = NodeType::invalid;
+  Duration duration{};
+  std::vector<std::uint64_t> data, controls;  ///< ids of the nodes that it waits for
+  std::vector<Tensor> inputs, outputs;        ///< where the file states them
+  bool on_host = false;                       ///< is_cpu_op
+  std::optional<std::int64_t> comm_type, comm_size, source, destination, tag, operations,
+      tensor_size;
+};
+
+struct Nodes {
+  std::vector<Node> nodes;   ///< by id
+  std::string schema;        ///< "1.0.1"; "" if not stated
+  std::size_t metadata = 0;  ///< nodes of type METADATA, which are left out
+};
+
+/// Reads protocol buffers with a length in front of each, or the JSON of the trace's feeder. Throws
+/// InputError with the byte or place; also if two nodes have one id, or a node has no type.
+Nodes read_nodes(TextFile& file);
+
+bool looks_like_protocol_buffers(std::string_view beginning);
+bool looks_like_json(std::string_view beginning);
+
+}  // namespace baechi::chakra

@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sim/units.h"
+#include "traces/format/compressed_file.h"
+#include "traces/import/hlo/module.h"
+#include "traces/importer.h"
+
+namespace baechi::hlo {
+namespace {
+
+// Decisions:
+// - An op is an instruction of the entry: a fusion, a call or a loop is one op. Tuples and views
+// are
+//   none: who reads them reads what they are of.
+// - Parameters are ops without time; their bytes stay on their devices for the whole step, as XLA's
+//   arguments do.
+// - all-reduce and the like are collectives of as many ranks as their first group has, and one is
+//   simulated; without groups, or of one rank, they are ops.
+
+std::optional<CollectiveKind> collective_kind(std::string_view opcode) {
+  if (opcode.ends_with("-start")) opcode.remove_suffix(6);
+  constexpr std::pair<std::string_view, CollectiveKind> kinds[] = {
+      {"all-reduce", CollectiveKind::all_reduce},
+      {"all-gather", CollectiveKind::all_gather},
+      {"reduce-scatter", CollectiveKind::reduce_scatter},
+      {"all-to-all", CollectiveKind::all_to_all},
+      {"collective-broadcast", CollectiveKind::broadcast}};
+  for (const auto& [name, kind] : kinds)
+    if (opcode == name) return kind;
+  return std::nullopt;
+}
+
+/// Ranks of a group: "replica_groups={{0,1},{2,3}}", "replica_groups=[2,4]<=[8]", or
+/// "replica_groups = dense<[[0, 1], [2, 3]]>". 0 if it is not said.
+std::int64_t group_size(const std::string& attributes) {
+  const std::size_t at = attributes.find("replica_groups");
+  if (at == std::string::npos) return 0;
+  const std::string_view text = std::string_view(attributes).substr(at);
+  if (text.starts_with("replica_groups=[")) {
+    const auto sides = numbers_after(text, "replica_groups");
+    return sides.size() < 2 ? 0 : sides[1];
+  }
+  const std::size_t inner = std::min(text.find("{{"), text.find("[["));
+  if (inner == std::string_view::npos) return 0;
+  return static_cast<std::int64_t>(numbers_after(text.substr(inner + 1), "").size());
+}
+
+/// "layer1.attention" of "jit(f)/jit(main)/layer1/attention/dot_general".
+std::string module_of(std::string_view scope) {
+  std::string module;
+  for (std::size_t end = scope.find('/'); end != std::string_view::npos; end = scope.find('/')) {
+    const std::string_view part = scope.substr(0, end);
+    if (!part.starts_with("jit(")) module += (module.empty() ? "" : ".") + std::string(part);
+    scope.remove_prefix(end + 1);
+  }
+  return module;
+}
+
+class GraphMaker {
+ public:
+  explicit GraphMaker(const Module& module) : module_(module), works_(module) {}
+  OpGraph make(const std::string& path, Trace& trace);
+
+ private:
+  using Tensors = std::vector<TensorId>;
+  void add(const Instruction& instruction, const std::string& path);
+  OpId add_op(const Instruction& instruction);
+  void meet(const Instruction& instruction, OpId op, CollectiveKind kind, std::int64_t ranks);
+  Tensors read(const Instruction& instruction, const std::string& path) const;
+
+  const Module& module_;
+  Works works_;
+  OpGraphBuilder builder_;
+  std::map<std::string, Tensors, std::less<>> values_;
+  std::set<std::string> names_;
+  std::size_t ops_ = 0, worked_ = 0, parameters_ = 0, collectives_ = 0;
+  Bytes parameter_bytes_{};
+};
+
+/// What the instruction reads.
+GraphMaker::Tensors GraphMaker::read(const Instruction& instruction,
+                                     const std::string& path) const {
+  Tensors all;
+  for (const Operand& operand : instruction.operands) {
+    const auto found = values_.find(operand.name);
+    if (found == values_.end())
+      throw InputError(fmt::format("{}:{}:1: '{}' reads '{}', which no instruction before it makes",
+                                   path, instruction.line, instruction.name, operand.name));
+    const auto part = static_cast<std::size_t>(operand.part);
+    if (operand.part >= 0 && part < found->second.size())
+      all.push_back(found->second[part]);
+    else
+      all.insert(all.end(), found->second.begin(), found->second.end());
+  }
+  return all;
+}
+
+OpId GraphMaker::add_op(const Instruction& instruction) {
+  Bytes bytes{};
+  for (const Shape& shape : instruction.results) bytes += {shape.bytes()};
+  const bool parameter = instruction.opcode == "parameter";
+  if (parameter) {
+    ++parameters_;
+    parameter_bytes_ += bytes;
+  }
+  const std::string module = module_of(instruction.scope);
+  return builder_.add_op({.name = instruction.name,
+                          .kind = instruction.opcode,
+                          .persistent = parameter ? bytes : Bytes{},
+                          .module = module});
+}
+
+void GraphMaker::meet(const Instruction& instruction, OpId op, CollectiveKind kind,
+                      std::int64_t ranks) {
+  ++collectives_;
+  Bytes bytes{};
+  for (const Shape& shape : instruction.results) bytes += {shape.bytes()};
+  // An all-gather's start gives its operand and its result; a scatter's result is one rank's part.
+  if (instruction.opcode == "all-gather-start" && instruction.results.size() > 1)
+    bytes = {instruction.results.back().bytes()};
+  if (kind == CollectiveKind::reduce_scatter)
+    bytes = {std::min(bytes.count, (std::int64_t{1} << 50) / ranks) * ranks};
+  builder_.add_collective(
+      {.kind = kind, .bytes = bytes, .ranks = static_cast<std::uint32_t>(ranks)},
+      std::span(&op, 1));
+}
+
+void GraphMaker::add(const Instruction& instruction, const std::string& path) {
+  if (!names_.insert(instruction.name).second)
+    throw InputError(fmt::format("{}:{}:1: a second instruction '{}'", path, instruction.line,
+                                 instruction.name));
+  const Tensors inputs = read(instruction, path);
+  if (is_transparent(instruction.opcode)) {
+    values_[instruction.name] = inputs;
+    return;
+  }
+  const OpId op = add_op(instruction);
+  ++ops_;
+  for (const TensorId tensor : inputs) builder_.add_edge(tensor, op);
+  const auto kind = collective_kind(instruction.opcode);
+  const std::int64_t ranks = kind ? group_size(instruction.attributes) : 0;
+  constexpr std::int64_t most_ranks = 1 << 20;
+  if (kind && ranks > 1 && ranks <= most_ranks) {
+    meet(instruction, op, *kind, ranks);
+  } else if (const OpWork work =
+                 works_.of(module_.computations.find(module_.entry)->second, instruction);
+             !work.none()) {
+    ++worked_;
+    builder_.add_kernel(op, work);
+  }
+  const bool held = instruction.opcode == "parameter";
+  for (const Shape& shape : instruction.results)
+    values_[instruction.name].push_back(builder_.add_tensor(op, {shape.bytes()}, held));
+  values_[instruction.name];  // known, also without a result
+}
+
+OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
+  const Computation& entry = module_.computations.find(module_.entry)->second;
+  for (const Instruction& instruction : entry.instructions) add(instruction, path);
+  const auto free =
+      static_cast<std::size_t>(std::ranges::count_if(entry.instructions, [](const Instruction& i) {
+        return is_free(i.opcode) && !is_transparent(i.opcode);
+      }));
+  trace.notes.push_back(fmt::format(
+      "{} instructions of the entry are {} ops: work by formula for {}, {} collectives, {} run "
+      "nothing",
+      entry.instructions.size(), ops_, worked_, collectives_, free));
+  trace.notes.push_back(fmt::format("{} parameters of {} stay for the whole step", parameters_,
+                                    to_text(parameter_bytes_)));
+  if (works_.loops() > 0)
+    trace.notes.push_back(
+        fmt::format("{}{} loops are an op each, {} of them without a known number of runs: once",
+                    works_.unknown() > 0 ? "warning: " : "", works_.loops(), works_.unknown()));
+  if (works_.opaque() > 0)
+    trace.notes.push_back(fmt::format(
+        "warning: {} calls of programs outside (custom-call) count only what they read and write",
+        works_.opaque()));
+  return build_graph(std::move(builder_), path);
+}
+
+std::string_view start_of(std::string_view text) {
+  for (;;) {
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos) return {};
+    text.remove_prefix(first);
+    if (!text.starts_with("//") && !text.starts_with('#')) return text;
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end);
+  }
+}
+
+}  // namespace
+}  // namespace baechi::hlo
+
+namespace baechi {
+
+bool looks_like_hlo(std::string_view beginning) {
+  const std::string_view start = hlo::start_of(beginning);
+  if (start.starts_with("HloModule")) return true;
+  return (start.starts_with("module") || start.starts_with("func.func")) &&
+         beginning.find("func.func") != std::string_view::npos;
+}
+
+Trace read_hlo(TextFile& file, Options& /*options*/) {
+  const std::string text = file.rest();
+  const bool is_hlo = hlo::start_of(text).starts_with("HloModule");
+  const hlo::Module module =
+      is_hlo ? hlo::read_hlo(text, file.path()) : hlo::read_stablehlo(text, file.path());
+  Trace trace{.name = module.name, .source = is_hlo ? "HLO text of XLA" : "StableHLO"};
+  trace.graph = hlo::GraphMaker(module).make(file.path(), trace);
+  return trace;
+}
+
+}  // namespace baechi

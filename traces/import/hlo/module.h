@@ -1,0 +1,84 @@
+/// A module of XLA, whichever text it was read from: HLO's or StableHLO's.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/graph/op_graph.h"
+
+namespace baechi::hlo {
+
+/// The type of an array: "f32" and its sides. A side of unknown length counts as 1.
+struct Shape {
+  std::string type;
+  std::vector<std::int64_t> sides{};
+
+  std::int64_t elements() const;  ///< at most 2^50
+  std::int64_t bytes() const;     ///< at most 2^50; 0 for tokens
+};
+
+struct Operand {
+  std::string name;
+  std::int64_t part = -1;  ///< which result is read; -1: all
+};
+
+struct Instruction {
+  std::string name;
+  std::string opcode{};  ///< in HLO's spelling: "dot-general", "all-reduce"
+  std::vector<Operand> operands{};
+  std::vector<Shape> results{};      ///< a tuple's arrays, one after the other
+  std::vector<std::string> calls{};  ///< computations: fusion, call, while (condition, body)
+  std::string attributes{};          ///< as written
+  std::string scope{};               ///< metadata's op_name
+  std::size_t line = 0;
+};
+
+struct Computation {
+  std::string name;
+  std::vector<Instruction> instructions{};
+};
+
+struct Module {
+  std::string name;
+  std::map<std::string, Computation, std::less<>> computations{};
+  std::string entry;
+};
+
+/// Throw InputError with the line if the text is not of this kind, or has no entry.
+Module read_hlo(std::string_view text, const std::string& path);
+Module read_stablehlo(std::string_view text, const std::string& path);
+
+/// What the formulas need to know of an instruction's surroundings.
+class Works {
+ public:
+  explicit Works(const Module& module) : module_(module) {}
+  /// The work of `instruction` of `computation`: multiply-adds of products and convolutions, one
+  /// flop per element elsewhere, each operand and result once. A fusion computes what it calls, and
+  /// reads and writes its operands and results alone; a loop's body runs as often as it says.
+  OpWork of(const Computation& computation, const Instruction& instruction);
+
+  std::size_t loops() const { return loops_; }      ///< loops that were met
+  std::size_t unknown() const { return unknown_; }  ///< of them, without a known trip count
+  std::size_t opaque() const { return opaque_; }    ///< calls of programs whose work is not known
+
+ private:
+  OpWork of_computation(std::string_view name);
+  std::int64_t trips(const Instruction& loop);
+
+  const Module& module_;
+  std::map<std::string, OpWork, std::less<>> done_;
+  int depth_ = 0;
+  std::size_t loops_ = 0, unknown_ = 0, opaque_ = 0;
+};
+
+/// Whether the instruction runs nothing: a parameter, a constant, a tuple, another view.
+bool is_free(std::string_view opcode);
+/// Whether its result is its operands' memory, so that its readers read theirs.
+bool is_transparent(std::string_view opcode);
+
+/// The numbers in the brackets behind `key` in `text`: {1, 0} of "dimensions={1,0}".
+std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view key);
+
+}  // namespace baechi::hlo

@@ -1,0 +1,234 @@
+#include <algorithm>
+
+#include "sim/error.h"
+#include "sim/units.h"
+#include "traces/import/hlo/module.h"
+
+namespace baechi::hlo {
+namespace {
+
+// The format, as MLIR prints it: an operation a line, within functions,
+//   %3:2 = stablehlo.while(%i = %0, %j = %1) : tensor<i32>, tensor<8xf32>
+//    cond { ... } do { ... }
+//   %4 = "stablehlo.all_reduce"(%3#1) <{...}> ({ ... }) : (tensor<8xf32>) -> tensor<8xf32>
+// A region begins with a line that ends in '{', and ends with a line that begins with '}'.
+// Source: openxla/stablehlo, docs/spec.md.
+
+std::string_view stripped(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+bool is_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '$' || c == '-';
+}
+
+/// The name at `at` and after: letters, digits, '_', '.', '$', '-'.
+std::string_view name_at(std::string_view text, std::size_t at) {
+  std::size_t end = at;
+  while (end < text.size() && is_name(text[end])) ++end;
+  return text.substr(at, end - at);
+}
+
+/// All of "tensor<8x16xf32>" in `text`.
+std::vector<Shape> shapes_in(std::string_view text) {
+  constexpr std::string_view begin = "tensor<";
+  std::vector<Shape> found;
+  for (std::size_t at = text.find(begin); at != std::string_view::npos; at = text.find(begin, at)) {
+    at += begin.size();
+    std::string_view inner = text.substr(at, text.find_first_of(",>", at) - at);
+    Shape shape;
+    for (std::size_t x = inner.find('x'); x != std::string_view::npos; x = inner.find('x')) {
+      const auto side = parse_number<std::int64_t>(inner.substr(0, x));
+      if (!side && inner.substr(0, x) != "?") break;
+      shape.sides.push_back(std::clamp<std::int64_t>(side.value_or(1), 0, std::int64_t{1} << 50));
+      inner.remove_prefix(x + 1);
+    }
+    shape.type = std::string(inner);
+    found.push_back(std::move(shape));
+  }
+  return found;
+}
+
+/// The operands in `text`; of `%a = %b`, as loops have it, %b.
+std::vector<Operand> operands_in(std::string_view text) {
+  std::vector<Operand> found;
+  for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at)) {
+    const std::string_view name = name_at(text, ++at);
+    at += name.size();
+    if (text.substr(at).starts_with(" = ")) continue;
+    Operand operand{.name = std::string(name)};
+    if (at < text.size() && text[at] == '#')
+      operand.part = parse_number<std::int64_t>(name_at(text, at + 1)).value_or(-1);
+    found.push_back(std::move(operand));
+  }
+  return found;
+}
+
+/// Where the types begin: behind the last " : " outside of attributes.
+std::size_t types_at(std::string_view line) {
+  const std::size_t arrow = line.rfind(") -> ");
+  const std::size_t colon =
+      line.rfind(" : ", arrow == std::string_view::npos ? line.size() : arrow);
+  return colon == std::string_view::npos ? line.size() : colon;
+}
+
+std::vector<Shape> result_shapes(std::string_view types) {
+  const std::size_t arrow = types.rfind("->");
+  return shapes_in(arrow == std::string_view::npos ? types : types.substr(arrow));
+}
+
+class StableHloReader {
+ public:
+  StableHloReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
+
+  Module read() {
+    while (!text_.empty()) {
+      ++line_;
+      const std::size_t end = text_.find('\n');
+      read_line(stripped(text_.substr(0, end)));
+      text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
+    }
+    if (!open_.empty())
+      throw InputError(fmt::format("{}:{}:1: the text ends within a region", path_, line_));
+    if (module_.entry.empty())
+      throw InputError(fmt::format("{}: no function is in it: not StableHLO", path_));
+    return std::move(module_);
+  }
+
+ private:
+  /// A region that is open: which computation its lines are of, "" for none; which instruction, if
+  /// any, waits for its types behind the region.
+  struct Region {
+    std::string computation, owner;
+    std::size_t instruction = 0;
+    bool waits = false;
+  };
+
+  void read_line(std::string_view line);
+  void begin_function(std::string_view line);
+  void begin_region(std::string_view line);
+  void end_region(std::string_view line);
+  void read_operation(std::string_view line);
+  std::vector<Instruction>* current() {
+    if (open_.empty() || open_.back().computation.empty()) return nullptr;
+    return &module_.computations[open_.back().computation].instructions;
+  }
+
+  std::string_view text_;
+  const std::string& path_;
+  Module module_;
+  std::vector<Region> open_;
+  std::size_t line_ = 0, regions_ = 0;
+  std::string loop_;  // the computation whose last instruction may get regions
+};
+
+void StableHloReader::read_line(std::string_view line) {
+  if (line.empty() || line.starts_with("//") || line.starts_with('#') || line.starts_with('^'))
+    return;
+  if (line.starts_with('}')) {
+    end_region(line);
+    if (!line.ends_with('{')) return;
+    return begin_region(line);
+  }
+  if (line.starts_with("module")) {
+    const std::size_t at = line.find('@');
+    if (at != std::string_view::npos) module_.name = std::string(name_at(line, at + 1));
+    if (line.ends_with('{')) open_.push_back({});
+  } else if (line.find("func.func") != std::string_view::npos) {
+    begin_function(line);
+  } else {
+    if (line.starts_with('%') || line.find(" = ") != std::string_view::npos) read_operation(line);
+    if (line.ends_with('{')) begin_region(line);
+  }
+}
+
+void StableHloReader::begin_function(std::string_view line) {
+  const std::size_t at = line.find('@');
+  const std::string name(at == std::string_view::npos ? "main" : name_at(line, at + 1));
+  if (!line.ends_with('{')) return;  // a declaration
+  Computation& made = module_.computations[name];
+  if (!made.name.empty())
+    throw InputError(fmt::format("{}:{}:1: a second function '{}'", path_, line_, name));
+  made.name = name;
+  if (module_.entry.empty() || name == "main") module_.entry = name;
+  const std::string_view parameters = line.substr(0, line.find("->"));
+  for (std::size_t p = parameters.find('%'); p != std::string_view::npos;
+       p = parameters.find('%', p + 1)) {
+    const std::size_t next = std::min(parameters.find('%', p + 1), parameters.size());
+    auto shapes = shapes_in(parameters.substr(p, next - p));
+    if (shapes.size() > 1) shapes.resize(1);  // more are in attributes
+    made.instructions.push_back({.name = std::string(name_at(parameters, p + 1)),
+                                 .opcode = "parameter",
+                                 .results = std::move(shapes),
+                                 .line = line_});
+  }
+  open_.push_back({.computation = name, .owner = {}});
+}
+
+/// A region of the last operation. Those of loops and branches are computations; those of
+/// reductions and the like are one operation per element, and are left out.
+void StableHloReader::begin_region(std::string_view line) {
+  if (open_.size() > 200)
+    throw InputError(fmt::format("{}:{}:1: regions are nested more than 200 deep", path_, line_));
+  Region region{.computation = {}, .owner = {}};
+  std::vector<Instruction>* outer = current();
+  if (outer != nullptr && !outer->empty()) {
+    Instruction& last = outer->back();
+    region.owner = open_.back().computation;
+    region.instruction = outer->size() - 1;
+    region.waits = line.find("({") != std::string_view::npos || line.starts_with("}, {");
+    if (last.opcode == "while" || last.opcode == "case" || last.opcode == "if") {
+      region.computation = fmt::format("{}/{}.{}", open_.back().computation, last.name, ++regions_);
+      last.calls.push_back(region.computation);
+      module_.computations[region.computation].name = region.computation;
+    }
+  }
+  open_.push_back(std::move(region));
+}
+
+void StableHloReader::end_region(std::string_view line) {
+  if (open_.empty())
+    throw InputError(fmt::format("{}:{}:1: a region ends that did not begin", path_, line_));
+  const Region region = std::move(open_.back());
+  open_.pop_back();
+  if (!region.waits || line.find("->") == std::string_view::npos) return;
+  Instruction& owner = module_.computations[region.owner].instructions[region.instruction];
+  owner.attributes += line.substr(0, types_at(line));
+  owner.results = result_shapes(line.substr(types_at(line)));
+}
+
+void StableHloReader::read_operation(std::string_view line) {
+  std::vector<Instruction>* to = current();
+  const std::size_t equals = line.find(" = ");
+  if (to == nullptr || equals == std::string_view::npos || !line.starts_with('%')) return;
+  Instruction made{.name = std::string(name_at(line, 1)), .line = line_};
+  std::string_view rest = stripped(line.substr(equals + 3));
+  if (rest.starts_with('"')) rest.remove_prefix(1);
+  const std::string_view word = name_at(rest, 0);
+  const std::size_t dot = word.find('.');
+  made.opcode = std::string(dot == std::string_view::npos ? word : word.substr(dot + 1));
+  std::ranges::replace(made.opcode, '_', '-');
+  rest.remove_prefix(word.size());
+  const std::size_t types = types_at(rest);
+  made.attributes = std::string(rest.substr(0, types));
+  made.results = result_shapes(rest.substr(types));
+  const bool single = rest.substr(types).find("->") == std::string_view::npos;
+  if (made.opcode != "constant") made.operands = operands_in(rest.substr(0, types));
+  if (single && made.opcode != "while" && made.results.size() > 1)
+    made.results.erase(made.results.begin(), made.results.end() - 1);  // operands' types come first
+  if (made.opcode == "call")
+    if (const std::size_t at = rest.find('@'); at != std::string_view::npos)
+      made.calls.emplace_back(name_at(rest, at + 1));
+  to->push_back(std::move(made));
+}
+
+}  // namespace
+
+Module read_stablehlo(std::string_view text, const std::string& path) {
+  return StableHloReader(text, path).read();
+}
+
+}  // namespace baechi::hlo

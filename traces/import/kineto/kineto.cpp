@@ -1,0 +1,228 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <tuple>
+
+#include "sim/enum_option.h"
+#include "sim/units.h"
+#include "traces/format/compressed_file.h"
+#include "traces/import/kineto/step.h"
+#include "traces/import/rank_files.h"
+#include "traces/importer.h"
+
+namespace baechi::kineto {
+namespace {
+
+// A graph of recorded steps, one per rank: ops in lanes, with the order that was recorded as
+// controls. A recording has no tensors, so all ops of a rank (and GPU) stay on one device.
+// Collectives of several ranks are one if they have the same group and kind, and the same number:
+// the recorded sequence number, or else their position among those of the group.
+
+struct Rank {
+  std::int64_t number = 0;
+  std::string label;  ///< in front of names: "rank1/", "" if there is one rank
+  Step step;
+};
+
+/// What collectives of several ranks must have in common to be one.
+using Key = std::tuple<std::string, CollectiveKind, std::uint32_t, std::int64_t>;
+
+struct Joined {
+  Meeting meeting;
+  std::vector<OpId> members;
+};
+
+class GraphMaker {
+ public:
+  explicit GraphMaker(const std::vector<Rank>& ranks) : ranks_(ranks) {}
+  OpGraph make(const std::string& path, std::vector<std::string>& notes);
+
+ private:
+  void add_ops(const Rank& rank);
+  void meet(const Rank& rank, const std::vector<OpId>& ids);
+  void add_collectives(std::vector<std::string>& notes);
+
+  const std::vector<Rank>& ranks_;
+  OpGraphBuilder builder_;
+  std::map<Key, std::size_t> joined_;  // into collectives_
+  std::vector<Joined> collectives_;    // in the order of their first members
+};
+
+void GraphMaker::add_ops(const Rank& rank) {
+  std::vector<OpId> ids;
+  for (const StepOp& op : rank.step.ops) {
+    const OpId id = builder_.add_op({.name = rank.label + op.name,
+                                     .kind = op.kind,
+                                     .compute = op.compute,
+                                     .phase = op.phase,
+                                     .lane = op.lane,
+                                     .module = op.module});
+    ids.push_back(id);
+    if (op.bytes > Bytes{}) builder_.add_kernel(id, {.traffic = op.bytes});
+    for (const std::size_t before : op.after) builder_.add_control(ids[before], id);
+    std::string label = rank.label.empty() ? "rank" : rank.label.substr(0, rank.label.size() - 1);
+    if (op.device != 0) label += fmt::format(" gpu{}", op.device);
+    builder_.colocate(id, label);
+  }
+  meet(rank, ids);
+}
+
+void GraphMaker::meet(const Rank& rank, const std::vector<OpId>& ids) {
+  std::map<std::tuple<std::string, CollectiveKind, std::uint32_t>, std::int64_t> position;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (!rank.step.ops[i].meeting) continue;
+    const Meeting& m = *rank.step.ops[i].meeting;
+    const std::int64_t number = position[{m.group, m.kind, m.ranks}]++;
+    const Key key{m.group, m.kind, m.ranks, m.sequence ? -1 - *m.sequence : number};
+    auto [at, added] = joined_.emplace(key, collectives_.size());
+    // Groups of other ranks may have the same name: a full collective takes no further member.
+    const bool full = !added && collectives_[at->second].members.size() >= m.ranks;
+    if (added || full) {
+      at->second = collectives_.size();
+      collectives_.push_back({m, {}});
+    }
+    Joined& joined = collectives_[at->second];
+    joined.meeting.bytes = std::max(joined.meeting.bytes, m.bytes);
+    joined.members.push_back(ids[i]);
+  }
+}
+
+void GraphMaker::add_collectives(std::vector<std::string>& notes) {
+  std::size_t whole = 0;
+  Bytes bytes{};
+  for (const Joined& joined : collectives_) {
+    whole += joined.members.size() == joined.meeting.ranks ? 1U : 0U;
+    bytes += joined.meeting.bytes;
+    builder_.add_collective(
+        {.kind = joined.meeting.kind, .bytes = joined.meeting.bytes, .ranks = joined.meeting.ranks},
+        joined.members);
+  }
+  if (collectives_.empty()) return;
+  notes.push_back(fmt::format(
+      "{} collectives of {}; of {} all ranks are here, the others' further ranks are taken to "
+      "arrive with those here; their times are the cluster's",
+      collectives_.size(), to_text(bytes), whole));
+}
+
+OpGraph GraphMaker::make(const std::string& path, std::vector<std::string>& notes) {
+  for (const Rank& rank : ranks_) add_ops(rank);
+  add_collectives(notes);
+  return build_graph(std::move(builder_), path);
+}
+
+struct Settings {
+  StepOptions step;
+  std::int64_t wanted = 0;
+};
+
+/// The step of `recording` that is taken: the last whole one, the `wanted` one, or for further
+/// ranks the one with the name `same`.
+Window chosen(const Recording& recording, const std::string& path, std::int64_t wanted,
+              const std::string& same) {
+  if (recording.calls.empty() && recording.work.empty())
+    throw InputError(fmt::format(
+        "{}: no call and no kernel is in it: record with torch.profiler.profile", path));
+  const std::vector<Window> steps = steps_of(recording);
+  if (wanted > static_cast<std::int64_t>(steps.size()))
+    throw InputError(fmt::format("{}: step {}: the recording has {} ({} to {})", path, wanted,
+                                 steps.size(), steps.front().name, steps.back().name));
+  if (!same.empty() && steps.front().name.starts_with("ProfilerStep#")) {
+    const auto found = std::ranges::find(steps, same, &Window::name);
+    if (found != steps.end()) return *found;
+    throw InputError(fmt::format("{}: has no {}, which the first rank's step is: it has {} to {}",
+                                 path, same, steps.front().name, steps.back().name));
+  }
+  return steps[wanted > 0 ? static_cast<std::size_t>(wanted - 1) : last_whole(steps, recording)];
+}
+
+void note_step(const Rank& rank, const Window& window, const Recording& recording,
+               std::vector<std::string>& notes) {
+  const Step& step = rank.step;
+  const std::string who =
+      rank.label.empty() ? "" : rank.label.substr(0, rank.label.size() - 1) + ": ";
+  notes.push_back(fmt::format("{}{}: {} as recorded", who, window.name, to_text(step.recorded)));
+  if (recording.work.empty()) {
+    notes.push_back(
+        fmt::format("{}no kernels: times are those of calls on a CPU; was the profile "
+                    "taken with ProfilerActivity.CUDA?",
+                    who));
+    return;
+  }
+  notes.push_back(
+      fmt::format("{}{}{} of {} kernels, copies and fills joined to their launches by correlation, "
+                  "{} of {}; {} "
+                  "of gaps between queued ones are in their times",
+                  10 * step.joined < 9 * step.work ? "warning: " : "", who, step.joined, step.work,
+                  to_text(step.joined_time), to_text(step.work_time), to_text(step.gaps)));
+  if (step.hand_overs > 0)
+    notes.push_back(
+        fmt::format("{}{} times a thread goes on where another one stopped", who, step.hand_overs));
+  if (step.unsized > 0)
+    notes.push_back(fmt::format(
+        "warning: {}{} collectives have no size in the recording (args 'In msg nelems', 'dtype', "
+        "'Group size'): they are ops of their recorded times",
+        who, step.unsized));
+}
+
+Trace import_recordings(TextFile& file, const std::vector<std::string>& paths,
+                        const Settings& settings) {
+  Trace trace{.source = "PyTorch profiler (Kineto)"};
+  std::deque<Recording> recordings;
+  for (const std::string& path : paths) {
+    if (path == file.path()) {
+      recordings.push_back(read_recording(file));
+      continue;
+    }
+    TextFile other(path);
+    recordings.push_back(read_recording(other));
+  }
+  if (!recordings.front().device.empty()) trace.source += ", " + recordings.front().device;
+  std::vector<Rank> ranks;
+  std::string name;
+  for (std::size_t i = 0; i < recordings.size(); ++i) {
+    const Window window = chosen(recordings[i], paths[i], settings.wanted, name);
+    if (i == 0) name = window.name;
+    ranks.push_back({.label = paths.size() == 1 ? "" : fmt::format("rank{}/", i),
+                     .step = make_step(recordings[i], window, settings.step)});
+    if (ranks.back().step.ops.empty())
+      throw InputError(fmt::format("{}: {} has no op", paths[i], window.name));
+    note_step(ranks.back(), window, recordings[i], trace.notes);
+  }
+  trace.notes.emplace_back(
+      "a Kineto trace has no tensors: a rank's ops stay on one device, in the order recorded; with "
+      "the execution trace of the same run (importer pytorch) ops can be placed one by one");
+  trace.graph = GraphMaker(ranks).make(file.path(), trace.notes);
+  return trace;
+}
+
+}  // namespace
+}  // namespace baechi::kineto
+
+namespace baechi {
+
+bool looks_like_kineto(std::string_view beginning) {
+  return kineto::looks_like_kineto(beginning);
+}
+
+Trace read_kineto(TextFile& file, Options& options) {
+  kineto::Settings settings;
+  settings.step.level =
+      read_enum(options, "level", kineto::Level::kernel,
+                "an op per kernel; or one for the kernels of an operator such as aten::conv2d");
+  settings.step.host = options.get(
+      "host", true, "the host's time is in ops of its own, in lane host, which launches wait for");
+  settings.step.collectives = options.get(
+      "collectives", true,
+      "NCCL's kernels are collectives, whose times are the cluster's; else ops of recorded times");
+  settings.wanted = options.get(
+      "step", std::int64_t{0},
+      "which of several steps (ProfilerStep#..., or calls of the optimizer), from 1; 0: the last "
+      "whole one");
+  const std::vector<std::string> paths = rank_files(file.path(), options);
+  options.finish();
+  return kineto::import_recordings(file, paths, settings);
+}
+
+}  // namespace baechi

@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "traces/import/kineto/step.h"
+
+namespace baechi::kineto {
+namespace {
+
+std::vector<Window> by_profiler(const Recording& recording) {
+  std::vector<Window> steps;
+  for (const Call& call : recording.calls)
+    if (call.name.starts_with("ProfilerStep#"))
+      steps.push_back({call.name, call.start, call.end()});
+  std::ranges::stable_sort(steps, {}, &Window::start);
+  return steps;
+}
+
+/// From the end of each call of the optimizer to that of the next.
+std::vector<Window> by_optimizer(const Recording& recording, Duration from) {
+  std::vector<Duration> ends;
+  for (const Call& call : recording.calls)
+    if (call.name.starts_with("Optimizer.step")) ends.push_back(call.end());
+  std::ranges::sort(ends);
+  std::vector<Window> steps;
+  for (const Duration end : ends) {
+    steps.push_back(
+        {fmt::format("step {}, by the optimizer's calls", steps.size() + 1), from, end});
+    from = end;
+  }
+  return steps;
+}
+
+Window everything(const Recording& recording) {
+  Window whole{"all that was recorded", Duration::max(), Duration::min()};
+  const auto include = [&](Duration start, Duration end) {
+    whole.start = std::min(whole.start, start);
+    whole.end = std::max(whole.end, std::max(end, start + Duration{1}));
+  };
+  for (const Call& call : recording.calls) include(call.start, call.end());
+  for (const DeviceWork& work : recording.work) include(work.start, work.end());
+  return whole;
+}
+
+}  // namespace
+
+std::vector<Window> steps_of(const Recording& recording) {
+  std::vector<Window> steps = by_profiler(recording);
+  if (!steps.empty()) return steps;
+  const Window whole = everything(recording);
+  steps = by_optimizer(recording, whole.start);
+  if (steps.size() < 2) return {whole};
+  return steps;
+}
+
+std::size_t last_whole(const std::vector<Window>& steps, const Recording& recording) {
+  std::vector<std::size_t> calls(steps.size());
+  for (const Call& call : recording.calls) {
+    if ((call.kind == CallKind::runtime) == recording.work.empty()) continue;
+    const auto after = std::ranges::upper_bound(steps, call.start, {}, &Window::start);
+    if (after == steps.begin()) continue;
+    const auto step = static_cast<std::size_t>(after - steps.begin()) - 1;
+    if (steps[step].holds(call.start)) ++calls[step];
+  }
+  std::vector<std::size_t> sorted = calls;
+  std::ranges::sort(sorted);
+  const std::size_t usual = sorted[sorted.size() / 2];
+  std::size_t last = steps.size() - 1;
+  while (last > 0 && 10 * calls[last] < 9 * usual) --last;
+  return last;
+}
+
+}  // namespace baechi::kineto

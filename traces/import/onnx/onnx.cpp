@@ -1,0 +1,316 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sim/units.h"
+#include "traces/format/compressed_file.h"
+#include "traces/import/onnx/model.h"
+#include "traces/import/onnx/shapes.h"
+#include "traces/import/onnx/work.h"
+#include "traces/importer.h"
+
+namespace baechi::onnx {
+namespace {
+
+// Decisions:
+// - A node is an op; an input that is no weight is one, too, without time.
+// - Weights are initializers, and inputs that are read as weights: by their place (the filter of
+//   Conv, the matrix of Gemm), or by a name that ends in ".weight", ".bias" and the like. They
+//   stand with the op that reads them first; all readers of one stay together, because no edge
+//   carries it.
+// - A shape is what the file states; else it is inferred. A side that the file leaves open is
+//   option `batch` if it is an input's first, else option `length`.
+// - The model of one forward pass: ONNX has neither a backward pass nor times.
+
+constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
+
+struct Settings {
+  std::int64_t batch = 0, length = 0;
+};
+
+bool ends_like_a_weight(std::string_view name) {
+  for (const std::string_view ending :
+       {"weight", "bias", "running_mean", "running_var", "gamma", "beta", "kernel",
+        "in_proj_weight", "in_proj_bias", "_scale", "zero_point"})
+    if (name.ends_with(ending)) return true;
+  return name.find("weight") != std::string_view::npos;
+}
+
+/// Whether input `i` of the operator is a weight in every model.
+bool is_weight_place(const Node& node, std::size_t i) {
+  const std::string& op = node.op_type;
+  if (op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "LayerNormalization" ||
+      op == "InstanceNormalization" || op == "GroupNormalization" || op == "PRelu")
+    return i > 0;
+  if (op == "BatchNormalization") return i > 0;
+  if (op == "LSTM" || op == "GRU" || op == "RNN") return i == 1 || i == 2 || i == 3;
+  return false;
+}
+
+/// The module that exporters name a node after: "layer1.conv1" of "/layer1/conv1/Conv".
+std::string module_of(std::string_view name) {
+  const std::size_t last = name.rfind('/');
+  if (last == std::string_view::npos) return "";
+  std::string module(name.substr(0, last));
+  if (module.starts_with('/')) module.erase(0, 1);
+  std::ranges::replace(module, '/', '.');
+  return module;
+}
+
+class GraphMaker {
+ public:
+  GraphMaker(const Model& model, const Settings& settings) : model_(model), settings_(settings) {}
+  OpGraph make(const std::string& path, Trace& trace);
+
+ private:
+  void find_weights();
+  void give_inputs();
+  void infer_all();
+  void add_inputs();
+  void add_nodes();
+  void add_node(const Node& node, std::size_t number);
+  void note(std::vector<std::string>& notes) const;
+  std::string unique(std::string name);
+  TensorInfo stated(const ValueInfo& value, bool input);
+  const TensorInfo* known(const std::string& name) const {
+    const auto found = tensors_.find(name);
+    return name.empty() || found == tensors_.end() ? nullptr : &found->second;
+  }
+  std::vector<const TensorInfo*> known(const std::vector<std::string>& names) const {
+    std::vector<const TensorInfo*> all;
+    for (const std::string& name : names) all.push_back(known(name));
+    return all;
+  }
+  Bytes bytes_of(const std::string& name) const {
+    const TensorInfo* t = known(name);
+    const auto bytes = t == nullptr ? std::nullopt : t->bytes();
+    return {std::min(bytes.value_or(0), most_bytes)};
+  }
+
+  const Model& model_;
+  Settings settings_;
+  Tensors tensors_;
+  std::map<std::string, std::int64_t> symbols_;  // lengths of named sides
+  std::set<std::string> weights_;
+  std::map<std::string, std::size_t> readers_;  // of weights
+  std::set<std::string> placed_, names_;        // weights that stand with an op; names of ops
+  std::map<std::string, TensorId> produced_;
+  std::map<std::string, std::size_t> unknown_;  // operators without a formula, and how many
+  std::size_t stated_ = 0, inferred_ = 0, open_ = 0, values_ = 0, shapeless_ = 0, workless_ = 0;
+  std::size_t inputs_ = 0, subgraphs_ = 0;
+  Bytes weight_bytes_{}, input_bytes_{};
+  OpGraphBuilder builder_;
+};
+
+/// A value with the shape that the file states. Open sides are the options'.
+TensorInfo GraphMaker::stated(const ValueInfo& value, bool input) {
+  TensorInfo info{.type = value.type, .shape = value.shape};
+  if (!info.shape) return info;
+  for (std::size_t i = 0; i < info.shape->size(); ++i) {
+    std::int64_t& side = (*info.shape)[i];
+    if (side >= 0 && !(input && side == 0)) continue;
+    const std::string& symbol = value.symbols[i];
+    if (input) {
+      side = i == 0 ? settings_.batch : settings_.length;
+      ++open_;
+      if (!symbol.empty()) side = symbols_.emplace(symbol, side).first->second;
+    } else if (const auto found = symbols_.find(symbol);
+               !symbol.empty() && found != symbols_.end()) {
+      side = found->second;
+    }
+  }
+  return info;
+}
+
+void GraphMaker::find_weights() {
+  for (const Initializer& initializer : model_.initializers) {
+    weights_.insert(initializer.name);
+    tensors_[initializer.name] = initializer.info;
+  }
+  std::set<std::string> given;
+  for (const ValueInfo& input : model_.inputs) given.insert(input.name);
+  std::map<std::string, bool> always;  // whether all readers read it as a weight
+  for (const Node& node : model_.nodes)
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (given.contains(node.inputs[i])) {
+        const bool place = is_weight_place(node, i);
+        const auto [at, added] = always.emplace(node.inputs[i], place);
+        at->second = at->second && place;
+      }
+  for (const ValueInfo& input : model_.inputs)
+    if (const auto at = always.find(input.name);
+        (at != always.end() && at->second) || ends_like_a_weight(input.name))
+      weights_.insert(input.name);
+  for (const Node& node : model_.nodes) {
+    const std::set<std::string> read(node.inputs.begin(), node.inputs.end());
+    for (const std::string& name : read)
+      if (weights_.contains(name)) ++readers_[name];
+  }
+}
+
+void GraphMaker::infer_all() {
+  for (const ValueInfo& input : model_.inputs)
+    if (!tensors_.contains(input.name)) tensors_[input.name] = stated(input, true);
+  std::map<std::string, const ValueInfo*> values;
+  for (const auto* all : {&model_.values, &model_.outputs})
+    for (const ValueInfo& value : *all) values[value.name] = &value;
+  for (const Node& node : model_.nodes) {
+    std::vector<TensorInfo> out = infer(node, known(node.inputs), model_.opset);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
+      ++values_;
+      const auto value = values.find(node.outputs[i]);
+      if (value != values.end()) {
+        TensorInfo from_file = stated(*value->second, false);
+        const bool whole = from_file.elements().has_value();
+        if (out[i].type == ElementType::unknown || whole) out[i].type = from_file.type;
+        if (whole) out[i].shape = from_file.shape;
+        if (whole) ++stated_;
+        if (!whole && out[i].elements()) ++inferred_;
+      } else if (out[i].elements()) {
+        ++inferred_;
+      }
+      tensors_[node.outputs[i]] = std::move(out[i]);
+    }
+  }
+}
+
+std::string GraphMaker::unique(std::string name) {
+  std::string tried = name;
+  for (std::size_t n = 2; !names_.insert(tried).second; ++n) tried = fmt::format("{}#{}", name, n);
+  return tried;
+}
+
+void GraphMaker::add_inputs() {
+  for (const ValueInfo& input : model_.inputs) {
+    if (weights_.contains(input.name)) continue;
+    ++inputs_;
+    input_bytes_ += bytes_of(input.name);
+    const std::string name = unique("input/" + input.name);
+    const OpId op = builder_.add_op({.name = name, .kind = "Input"});
+    produced_[input.name] = builder_.add_tensor(op, bytes_of(input.name));
+  }
+}
+
+void GraphMaker::add_node(const Node& node, std::size_t number) {
+  const auto in = known(node.inputs), out = known(node.outputs);
+  const std::string name =
+      unique(node.name.empty() ? fmt::format("{}.{}", node.op_type, number) : node.name);
+  Bytes persistent{};
+  for (const std::string& input : node.inputs)
+    if (weights_.contains(input) && placed_.insert(input).second) persistent += bytes_of(input);
+  weight_bytes_ += persistent;
+  const std::string module = module_of(node.name);
+  const OpId op = builder_.add_op(
+      {.name = name, .kind = node.op_type, .persistent = persistent, .module = module});
+  for (const auto& [key, attribute] : node.attributes) subgraphs_ += attribute.has_graph ? 1U : 0U;
+  if (const auto work = work_of(node, in, out)) {
+    builder_.add_kernel(op, *work);
+  } else {
+    ++workless_;
+  }
+  if (!is_known(node)) ++unknown_[node.op_type.substr(0, 60)];
+  for (const std::string& input : node.inputs) {
+    if (weights_.contains(input) && readers_[input] > 1) builder_.colocate(op, input);
+    if (const auto tensor = produced_.find(input); tensor != produced_.end())
+      builder_.add_edge(tensor->second, op);
+  }
+  for (const std::string& output : node.outputs) {
+    if (output.empty()) continue;
+    const TensorInfo* t = known(output);
+    if (t == nullptr || !t->bytes()) ++shapeless_;
+    produced_[output] = builder_.add_tensor(op, bytes_of(output));
+  }
+}
+
+void GraphMaker::note(std::vector<std::string>& notes) const {
+  const std::size_t ops = model_.nodes.size();
+  notes.push_back(fmt::format(
+      "{}shapes of {} of {} values: {} stated, {} inferred; work by formula for {} of {} nodes",
+      10 * (shapeless_ + workless_) > ops ? "warning: " : "", stated_ + inferred_, values_, stated_,
+      inferred_, ops - workless_, ops));
+  std::string list;
+  for (const auto& [op, count] : unknown_)
+    list += fmt::format("{}{} x{}", list.empty() ? "" : ", ", op, count);
+  if (!list.empty()) notes.push_back("no formula for the shapes of " + list.substr(0, 300));
+  if (subgraphs_ > 0)
+    notes.push_back(fmt::format(
+        "warning: {} graphs within nodes (If, Loop, Scan) are not read: such a node is one op",
+        subgraphs_));
+  if (open_ > 0)
+    notes.push_back(
+        fmt::format("{} sides of inputs are open: {} where it is the first (option "
+                    "batch), else {} (option length)",
+                    open_, settings_.batch, settings_.length));
+  const auto external =
+      std::ranges::count_if(model_.initializers, [](const Initializer& i) { return i.external; });
+  notes.push_back(fmt::format("{} weights of {}{}; {} inputs of {}", placed_.size(),
+                              to_text(weight_bytes_),
+                              external > 0 ? fmt::format(", {} in other files", external) : "",
+                              inputs_, to_text(input_bytes_)));
+  notes.emplace_back(
+      "one forward pass; times are a device's roofline over work by formula, memory is that of "
+      "outputs and weights");
+}
+
+OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
+  find_weights();
+  infer_all();
+  add_inputs();
+  for (std::size_t i = 0; i < model_.nodes.size(); ++i) add_node(model_.nodes[i], i);
+  note(trace.notes);
+  return build_graph(std::move(builder_), path);
+}
+
+/// ONNX states nodes in an order in which each follows what it reads.
+void check_order(const Model& model, const std::string& path) {
+  std::set<std::string> written;
+  for (const auto& node : model.nodes)
+    for (const std::string& output : node.outputs)
+      if (!output.empty() && !written.insert(output).second)
+        throw InputError(fmt::format("{}: byte {}: '{}' is written by two nodes", path,
+                                     node.position + 1, output));
+  std::set<std::string> known;
+  for (const auto& node : model.nodes) {
+    for (const std::string& input : node.inputs)
+      if (written.contains(input) && !known.contains(input))
+        throw InputError(fmt::format("{}: byte {}: node '{}' reads '{}', which a later node writes",
+                                     path, node.position + 1,
+                                     node.name.empty() ? node.op_type : node.name, input));
+    known.insert(node.outputs.begin(), node.outputs.end());
+  }
+}
+
+}  // namespace
+}  // namespace baechi::onnx
+
+namespace baechi {
+
+bool looks_like_onnx(std::string_view beginning) {
+  // ModelProto: ir_version, field 1, a small number; then another of its fields. SavedModel of
+  // TensorFlow begins alike, with version 1.
+  if (beginning.size() < 3 || beginning[0] != '\x08' || beginning[1] < 2 || beginning[1] > 31)
+    return false;
+  constexpr std::string_view next = "\x12\x1a\x22\x28\x32\x3a\x42";
+  return next.find(beginning[2]) != std::string_view::npos;
+}
+
+Trace read_onnx(TextFile& file, Options& options) {
+  constexpr std::int64_t most_length = 1 << 30;
+  const onnx::Settings settings{
+      .batch =
+          options.get("batch", std::int64_t{1},
+                      "the first side of inputs, where the file leaves it open", 1, most_length),
+      .length = options.get("length", std::int64_t{128},
+                            "the other sides of inputs that the file leaves open", 1, most_length)};
+  const onnx::Model model = onnx::read_model(file);
+  onnx::check_order(model, file.path());
+  Trace trace{.name = model.name,
+              .source = fmt::format("ONNX, opset {}{}", model.opset,
+                                    model.producer.empty() ? "" : ", by " + model.producer)};
+  trace.graph = onnx::GraphMaker(model, settings).make(file.path(), trace);
+  return trace;
+}
+
+}  // namespace baechi

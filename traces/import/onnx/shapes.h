@@ -1,0 +1,24 @@
+/// Shapes of a model's tensors, inferred from the shapes of its inputs and weights.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/import/onnx/model.h"
+
+namespace baechi::onnx {
+
+/// What is known of each tensor, by name.
+using Tensors = std::map<std::string, TensorInfo, std::less<>>;
+
+/// What `node` writes, per output, given what it reads (null: not given, or not known). What does
+/// not follow stays unknown.
+/// Source: the operators' pages, onnx/docs/Operators.md (opsets 1 to 21).
+std::vector<TensorInfo> infer(const Node& node, const std::vector<const TensorInfo*>& inputs,
+                              std::int64_t opset);
+
+/// Whether infer() knows the operator.
+bool is_known(const Node& node);
+
+}  // namespace baechi::onnx

@@ -1,0 +1,110 @@
+#include "traces/import/onnx/work.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace baechi::onnx {
+namespace {
+
+constexpr std::int64_t most = std::int64_t{1} << 60;
+
+/// The product, at most 2^60.
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  return a > 0 && b > most / a ? most : a * b;
+}
+
+std::int64_t product(std::span<const std::int64_t> sides) {
+  std::int64_t n = 1;
+  for (const std::int64_t side : sides) n = times(n, side);
+  return n;
+}
+
+bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+bool moves(const Node& node) {
+  return one_of(node.op_type,
+                {"Transpose", "Concat", "Gather", "GatherElements", "GatherND", "Split", "Slice",
+                 "Expand", "Tile", "Pad", "DepthToSpace", "SpaceToDepth", "OneHot",
+                 "ConstantOfShape", "Range", "EyeLike", "ReverseSequence", "Cast"});
+}
+
+const Shape* shape(const std::vector<const TensorInfo*>& tensors, std::size_t i) {
+  return i < tensors.size() && tensors[i] != nullptr && tensors[i]->shape ? &*tensors[i]->shape
+                                                                          : nullptr;
+}
+
+/// Multiply-adds times two of what multiplies matrices; nothing for other operators, or if the
+/// shapes do not say.
+std::optional<std::int64_t> multiply_adds(const Node& node,
+                                          const std::vector<const TensorInfo*>& in,
+                                          const std::vector<const TensorInfo*>& out) {
+  const std::string& op = node.op_type;
+  const Shape *x = shape(in, 0), *w = shape(in, op.starts_with("QLinear") ? 3 : 1),
+              *y = shape(out, 0);
+  if (x == nullptr || w == nullptr || y == nullptr) return std::nullopt;
+  if (op == "ConvTranspose" && w->size() > 1)
+    return times(2, times(product(*x), product(std::span(*w).subspan(1))));
+  if (one_of(op, {"Conv", "ConvInteger", "QLinearConv"}) && w->size() > 1)
+    return times(2, times(product(*y), product(std::span(*w).subspan(1))));
+  if (op == "Gemm" && x->size() == 2)
+    return times(2, times(product(*y), (*x)[node.integer("transA", 0) != 0 ? 0 : 1]));
+  if (one_of(op, {"MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul"}) && !x->empty())
+    return times(2, times(product(*y), x->back()));
+  if (one_of(op, {"LSTM", "GRU", "RNN"}) && x->size() == 3 && shape(in, 2) != nullptr) {
+    // Per step and sample: the input and the hidden state, each times its matrix.
+    const std::int64_t cells = times((*x)[0], (*x)[1]);
+    return times(2, times(cells, std::min(most, product(*w) + product(*shape(in, 2)))));
+  }
+  return std::nullopt;
+}
+
+bool multiplies(const Node& node) {
+  return one_of(node.op_type,
+                {"Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "Gemm", "MatMul",
+                 "MatMulInteger", "QLinearMatMul", "FusedMatMul", "LSTM", "GRU", "RNN"});
+}
+
+}  // namespace
+
+bool is_free(const Node& node) {
+  return one_of(node.op_type, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Shape",
+                               "Size", "Constant"});
+}
+
+std::optional<OpWork> work_of(const Node& node, const std::vector<const TensorInfo*>& inputs,
+                              const std::vector<const TensorInfo*>& outputs) {
+  if (is_free(node)) return OpWork{};
+  OpWork work;
+  std::int64_t written = 0, largest = 0, traffic = 0;
+  for (const auto* tensors : {&inputs, &outputs})
+    for (const TensorInfo* t : *tensors) {
+      if (t == nullptr) continue;
+      const auto bytes = t->bytes(), elements = t->elements();
+      if (!bytes || !elements) {
+        if (tensors == &outputs && t == outputs.front()) return std::nullopt;
+        continue;
+      }
+      traffic = std::min(most, traffic + *bytes);
+      largest = std::max(largest, *elements);
+      if (tensors == &outputs) written = std::min(most, written + *bytes);
+    }
+  if (written == 0) return std::nullopt;
+  work.traffic = {moves(node) ? std::min(most, 2 * written) : traffic};
+  if (multiplies(node)) {
+    const auto flops = multiply_adds(node, inputs, outputs);
+    if (!flops) return std::nullopt;
+    work.flops = *flops;
+  } else if (!moves(node)) {
+    work.flops = largest;
+  }
+  const ElementType type =
+      outputs.empty() || outputs.front() == nullptr ? ElementType::unknown : outputs.front()->type;
+  if (type == ElementType::float16) work.precision = Precision::fp16;
+  if (type == ElementType::bfloat16) work.precision = Precision::bf16;
+  return work;
+}
+
+}  // namespace baechi::onnx

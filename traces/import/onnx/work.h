@@ -1,0 +1,23 @@
+/// The work of a node, by formula from the shapes of what it reads and writes.
+#pragma once
+#include <vector>
+
+#include "sim/graph/op_graph.h"
+#include "traces/import/onnx/model.h"
+
+namespace baechi::onnx {
+
+/// Flops, where a multiply-add is two, and bytes read and written. `inputs` and `outputs`: null
+/// where not given.
+/// - Products of matrices, convolutions, recurrent layers: the multiply-adds of the textbook.
+/// - What only renames or reshapes (Reshape, Identity, Shape, constants): none.
+/// - What moves data (Transpose, Concat, Gather): no flops; the bytes of its output twice.
+/// - Others: one flop per element of the largest tensor; each tensor is read or written once.
+/// Nothing if a shape that the formula needs is not known.
+std::optional<OpWork> work_of(const Node& node, const std::vector<const TensorInfo*>& inputs,
+                              const std::vector<const TensorInfo*>& outputs);
+
+/// Whether the node runs no kernel: its output is its input's memory, or is a shape or a constant.
+bool is_free(const Node& node);
+
+}  // namespace baechi::onnx

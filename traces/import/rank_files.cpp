@@ -1,0 +1,59 @@
+#include "traces/import/rank_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "sim/wildcard.h"
+
+namespace baechi {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// The name with its numbers padded by zeros, so that "2" comes before "10".
+std::string sortable(std::string_view name) {
+  constexpr std::size_t width = 20;
+  std::string text;
+  while (!name.empty()) {
+    std::size_t digits = 0;
+    while (digits < name.size() && is_digit(name[digits])) ++digits;
+    if (digits > 0 && digits < width) text.append(width - digits, '0');
+    const std::size_t taken = std::max<std::size_t>(1, digits);
+    text += name.substr(0, taken);
+    name.remove_prefix(taken);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> rank_files(const std::string& path, Options& options) {
+  namespace fs = std::filesystem;
+  const std::string pattern =
+      options.get("ranks", "",
+                  "the files of all ranks: a name with * for the rank's number, such as "
+                  "rank*.json, in the folder of this file; else this file is the only rank");
+  if (pattern.empty()) return {path};
+  const fs::path given(path);
+  std::vector<std::string> found;
+  std::error_code error;
+  const fs::path folder = given.has_parent_path() ? given.parent_path() : fs::path(".");
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (const std::string name = entry.path().filename().string();
+        Wildcard{pattern}.matches(name) && entry.is_regular_file(error))
+      found.push_back((given.parent_path() / name).string());
+  std::ranges::sort(found, {}, [](const std::string& p) {
+    return std::pair(sortable(fs::path(p).filename().string()), p);
+  });
+  if (std::ranges::find(found, path) == found.end())
+    options.mistake("ranks", fmt::format("'{}' does not describe {} itself", pattern,
+                                         given.filename().string()));
+  return found;
+}
+
+}  // namespace baechi

@@ -1,0 +1,15 @@
+/// The files of one job's ranks: recordings of several processes that belong together.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "sim/options.h"
+
+namespace baechi {
+
+/// Declares the option `ranks`, a pattern such as "trace_*.json" for names in the folder of `path`,
+/// and returns the paths that it describes, ordered by the numbers in their names; `path` alone if
+/// it is not given. It is a mistake if the pattern does not describe `path`.
+std::vector<std::string> rank_files(const std::string& path, Options& options);
+
+}  // namespace baechi

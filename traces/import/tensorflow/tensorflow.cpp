@@ -1,0 +1,232 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "sim/enum_option.h"
+#include "sim/units.h"
+#include "traces/format/compressed_file.h"
+#include "traces/import/tensorflow/protos.h"
+#include "traces/importer.h"
+
+namespace baechi::tensorflow {
+namespace {
+
+// Decisions:
+// - A node is an op. Its time is the sum of its kernels (stream:all) if it has some, else its own,
+// as
+//   Baechi takes it; or, with `times: whole`, from its start to the end of all that it does.
+// - An output's bytes are those that were allocated, or requested, in RunMetadata; else of attr
+//   _output_shapes. A node without a record ran on no device in that step.
+// - Colocation is that of attr _class.
+
+enum class Times : std::uint8_t { kernels, whole };
+constexpr auto names_of(Times) {
+  return std::to_array<Named<Times>>({{Times::kernels, "kernels"}, {Times::whole, "whole"}});
+}
+enum class Sizes : std::uint8_t { allocated, requested };
+constexpr auto names_of(Sizes) {
+  return std::to_array<Named<Sizes>>(
+      {{Sizes::allocated, "allocated"}, {Sizes::requested, "requested"}});
+}
+
+struct Settings {
+  Times times = Times::kernels;
+  Sizes sizes = Sizes::allocated;
+};
+
+/// The node and output that an input names: "name", "name:1", "^name".
+struct Input {
+  std::string_view node;
+  std::int64_t slot = 0;
+  bool control = false;
+};
+
+Input parse(std::string_view text) {
+  if (text.starts_with('^')) return {.node = text.substr(1), .control = true};
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return {.node = text};
+  const auto slot = parse_number<std::int64_t>(text.substr(colon + 1));
+  if (!slot || *slot < 0) return {.node = text};
+  return {.node = text.substr(0, colon), .slot = *slot};
+}
+
+class GraphMaker {
+ public:
+  GraphMaker(const std::vector<Node>& nodes, const Costs& costs, const Settings& settings)
+      : nodes_(nodes), costs_(costs), settings_(settings) {}
+  OpGraph make(const std::string& path, Trace& trace);
+
+ private:
+  void add_ops();
+  void add_inputs(const std::string& path);
+  void note(Trace& trace) const;
+  Duration time(const Cost& cost) const {
+    if (settings_.times == Times::whole) return cost.all;
+    return cost.kernels.value_or(cost.own);
+  }
+  std::int64_t bytes(std::size_t node, std::int64_t slot);
+  TensorId tensor(std::size_t node, std::int64_t slot);
+  const Cost* cost(const std::string& name) const {
+    const auto found = costs_.find(name);
+    return found == costs_.end() ? nullptr : &found->second;
+  }
+
+  const std::vector<Node>& nodes_;
+  const Costs& costs_;
+  Settings settings_;
+  OpGraphBuilder builder_;
+  std::unordered_map<std::string_view, std::size_t> by_name_;
+  std::map<std::pair<std::size_t, std::int64_t>, TensorId> tensors_;
+  std::size_t recorded_ = 0, sized_ = 0;
+};
+
+std::int64_t GraphMaker::bytes(std::size_t node, std::int64_t slot) {
+  if (const Cost* c = cost(nodes_[node].name))
+    if (const auto found = c->outputs.find(slot); found != c->outputs.end()) {
+      // Baechi's importer: what a variable holds is not its output's.
+      const auto [allocated, requested] = found->second;
+      return (settings_.sizes == Sizes::allocated ? allocated : requested).count;
+    }
+  const auto& stated = nodes_[node].output_bytes;
+  return slot < static_cast<std::int64_t>(stated.size()) ? stated[static_cast<std::size_t>(slot)]
+                                                         : -1;
+}
+
+TensorId GraphMaker::tensor(std::size_t node, std::int64_t slot) {
+  const auto found = tensors_.find({node, slot});
+  if (found != tensors_.end()) return found->second;
+  const std::int64_t size = bytes(node, slot);
+  sized_ += size >= 0 ? 1U : 0U;
+  // What is in a variable is its persistent bytes: the output is that memory.
+  const Cost* c = cost(nodes_[node].name);
+  const bool reference = c != nullptr && c->persistent > Bytes{};
+  const TensorId made = builder_.add_tensor(static_cast<OpId>(static_cast<std::uint32_t>(node)),
+                                            {std::max<std::int64_t>(0, size)}, reference);
+  tensors_.emplace(std::pair(node, slot), made);
+  return made;
+}
+
+void GraphMaker::add_ops() {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    const Cost* c = cost(node.name);
+    recorded_ += c != nullptr ? 1U : 0U;
+    const OpId op = builder_.add_op({.name = node.name,
+                                     .kind = node.op,
+                                     .compute = c == nullptr ? Duration{} : time(*c),
+                                     .persistent = c == nullptr ? Bytes{} : c->persistent,
+                                     .temporary = c == nullptr ? Bytes{} : c->temporary});
+    by_name_.emplace(node.name, i);
+    for (const std::string& label : node.classes) {
+      builder_.colocate(op, label);
+    }
+  }
+  for (std::size_t i = 0; i < nodes_.size(); ++i)  // a label names a node, which is in the group
+    for (const std::string& label : nodes_[i].classes)
+      if (const auto named = by_name_.find(label); named != by_name_.end())
+        builder_.colocate(static_cast<OpId>(static_cast<std::uint32_t>(named->second)), label);
+}
+
+void GraphMaker::add_inputs(const std::string& path) {
+  std::string missing;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const auto op = static_cast<OpId>(static_cast<std::uint32_t>(i));
+    for (const std::string& text : nodes_[i].inputs) {
+      const Input input = parse(text);
+      const auto from = by_name_.find(input.node);
+      if (from == by_name_.end()) {
+        if (++count <= 20)
+          missing += fmt::format("{}{}: node '{}' reads '{}': no node has this name",
+                                 missing.empty() ? "" : "\n", path, nodes_[i].name, text);
+      } else if (input.control) {
+        builder_.add_control(static_cast<OpId>(static_cast<std::uint32_t>(from->second)), op);
+      } else {
+        builder_.add_edge(tensor(from->second, input.slot), op);
+      }
+    }
+  }
+  if (!missing.empty()) throw InputError(missing);
+}
+
+void GraphMaker::note(Trace& trace) const {
+  if (costs_.empty()) {
+    trace.notes.emplace_back(
+        "no times: option costs takes a RunMetadata of the same graph (tf.RunOptions, FULL_TRACE)");
+    return;
+  }
+  std::size_t records = 0, matched = 0;
+  Duration all{}, taken{};
+  std::set<std::string_view> names;
+  for (const Node& node : nodes_) names.insert(node.name);
+  for (const auto& [name, cost] : costs_) {
+    // The executor's own nodes, and copies between devices.
+    const std::size_t last = name.rfind('/');
+    const std::string_view leaf =
+        std::string_view(name).substr(last == std::string::npos ? 0 : last + 1);
+    if (leaf.starts_with("_") || (!cost.recorded && !names.contains(name))) continue;
+    ++records;
+    all += time(cost);
+    if (!names.contains(name)) continue;
+    ++matched;
+    taken += time(cost);
+  }
+  trace.notes.push_back(fmt::format(
+      "{}costs: {} of {} records are of nodes of the graph, {} of {}; {} of {} nodes ran",
+      10 * matched < 9 * records ? "warning: " : "", matched, records, to_text(taken), to_text(all),
+      recorded_, nodes_.size()));
+}
+
+OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
+  add_ops();
+  add_inputs(path);
+  note(trace);
+  trace.notes.push_back(
+      fmt::format("{} of {} tensors that are read have a size", sized_, tensors_.size()));
+  return build_graph(std::move(builder_), path);
+}
+
+}  // namespace
+}  // namespace baechi::tensorflow
+
+namespace baechi {
+
+bool looks_like_tensorflow(std::string_view beginning) {
+  return tensorflow::looks_like_graph(beginning);
+}
+
+Trace read_tensorflow(TextFile& file, Options& options) {
+  const std::string path =
+      options.path("costs", "the times and sizes: a RunMetadata of the same graph");
+  const tensorflow::Settings settings{
+      .times =
+          read_enum(options, "times", tensorflow::Times::kernels,
+                    "an op's time: its kernels' (without kernels its own), as Baechi takes it; "
+                    "or from its start to the end of all that it does, as Placeto takes it"),
+      .sizes = read_enum(options, "sizes", tensorflow::Sizes::allocated,
+                         "an output's bytes: as allocated, which is rounded up, or as requested")};
+  const std::vector<tensorflow::Node> nodes = tensorflow::read_graph(file);
+  if (nodes.empty())
+    throw InputError(fmt::format("{}: no node in it: not a graph of TensorFlow", file.path()));
+  tensorflow::Costs costs;
+  if (!path.empty()) {
+    if (!std::filesystem::exists(path)) {
+      options.mistake("costs", fmt::format("no file '{}'", path));
+      options.finish();
+    }
+    TextFile metadata(path, Content::any);
+    costs = tensorflow::read_costs(metadata);
+    if (costs.empty())
+      throw InputError(fmt::format("{}: no record of a node in it: not a RunMetadata", path));
+  }
+  Trace trace{.source = "TensorFlow GraphDef"};
+  if (!path.empty()) trace.source += " and RunMetadata";
+  trace.graph = tensorflow::GraphMaker(nodes, costs, settings).make(file.path(), trace);
+  return trace;
+}
+
+}  // namespace baechi
