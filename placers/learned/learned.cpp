@@ -94,6 +94,7 @@ class Learned final : public Placer {
     }
     const Samples& seen = training.samples().front();
     found.devices = seen.devices;
+    found.settled = settled_after(seen.improvements);
     found.score = seen.score;
     found.evaluations = training.state().evaluations;
     draw(environment, training.weights(), plan.seed, found, stopped);
@@ -129,6 +130,7 @@ class Learned final : public Placer {
                     {"found_us", to_us(found.score.value)},
                     {"blocks", static_cast<double>(environment.num_blocks())},
                     {"reference_us", known ? environment.reference() / 1000.0 : -1.0}};
+    if (found.settled > 0) result.facts["settled_after"] = static_cast<double>(found.settled);
     if (found.first > 0.0) {
       result.facts["first_mean"] = found.first;
       result.facts["last_mean"] = found.last;

@@ -15,11 +15,12 @@ namespace baechi::learned {
 namespace {
 
 constexpr std::string_view policy_format = "baechi-policy", training_format = "baechi-training";
+constexpr int scale = 16384;  // of the weights in a policy's file, which are whole
 constexpr std::size_t most_policy_bytes = 16U << 20U;
 
 constexpr std::string_view policy_keys[] = {
-    "format",  "version",  "unit_features", "device_features", "hidden", "rounds",
-    "weights", "scenario", "digest",        "evaluations",     "seed"};
+    "format", "version", "unit_features", "device_features", "hidden",      "rounds",
+    "scale",  "weights", "scenario",      "digest",          "evaluations", "seed"};
 constexpr std::string_view training_keys[] = {
     "format",  "version", "digest",  "evaluations", "seed",   "imitate", "done",
     "updates", "decays",  "weights", "first",       "second", "samples", "curve"};
@@ -70,16 +71,13 @@ std::string quoted_names(const std::array<std::string_view, n>& names) {
 }
 
 /// Some to a line.
-template <class T>
-std::string number_list(const std::vector<double>& values) {
+std::string number_list(const auto& values) {
   constexpr std::size_t per_line = 16;
   std::string text;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    text += fmt::format("{}{}",
-                        i == 0              ? ""
-                        : i % per_line == 0 ? ",\n "
-                                            : ",",
-                        static_cast<T>(values[i]));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) text += i % per_line == 0 ? ",\n " : ",";
+    text += fmt::format("{}", values[i]);
+  }
   return text;
 }
 
@@ -87,20 +85,23 @@ std::string number_list(const std::vector<double>& values) {
 
 std::string policy_text(const Policy& policy) {
   const Shape shape = list_network().shape();
+  std::vector<std::int64_t> weights;
+  for (const double w : policy.weights) weights.push_back(std::llround(w * scale));
   return fmt::format(
       "{{\"format\": \"{}\", \"version\": 1,\n \"scenario\": {}, \"digest\": {},\n"
       " \"evaluations\": {}, \"seed\": {},\n \"unit_features\": [{}],\n"
-      " \"device_features\": [{}],\n \"hidden\": {}, \"rounds\": {},\n \"weights\": [\n {}]}}\n",
+      " \"device_features\": [{}],\n \"hidden\": {}, \"rounds\": {}, \"scale\": {},\n \"weights\": "
+      "[\n {}]}}\n",
       policy_format, json_string(policy.scenario), json_string(policy.digest), policy.evaluations,
       policy.seed, quoted_names(unit_feature_names), quoted_names(device_feature_names),
-      shape.hidden, shape.rounds, number_list<float>(policy.weights));
+      shape.hidden, shape.rounds, scale, number_list(weights));
 }
 
 Policy parse_policy(const std::string& text, const std::string& path) {
   const Network network = list_network();
   JsonFile file(path, text);
   Policy policy;
-  file.root().object({"a policy", policy_keys, 7}, [&](std::string_view key, Json value) {
+  file.root().object({"a policy", policy_keys, 8}, [&](std::string_view key, Json value) {
     if (key == "format" || key == "version") header(key, value, policy_format);
     if (key == "unit_features") features(file, value, unit_feature_names);
     if (key == "device_features") features(file, value, device_feature_names);
@@ -108,6 +109,8 @@ Policy parse_policy(const std::string& text, const std::string& path) {
       value.mistake(fmt::format("this program's policies have {}", network.shape().hidden));
     if (key == "rounds" && static_cast<std::size_t>(value.whole()) != network.shape().rounds)
       value.mistake(fmt::format("this program's policies have {}", network.shape().rounds));
+    if (key == "scale" && value.whole() != scale)
+      value.mistake(fmt::format("this program's policies have {}", scale));
     if (key == "scenario") policy.scenario = value.string();
     if (key == "digest") policy.digest = value.string();
     if (key == "evaluations") policy.evaluations = static_cast<std::size_t>(value.whole());
@@ -115,6 +118,13 @@ Policy parse_policy(const std::string& text, const std::string& path) {
     if (key != "weights") return;
     const std::size_t where = value.offset();
     policy.weights = numbers(value);
+    for (double& w : policy.weights) {
+      if (w != std::floor(w) || std::abs(w) > 1e12) {
+        file.mistake(where, "weights: whole numbers");
+        break;
+      }
+      w /= scale;
+    }
     if (policy.weights.size() != network.num_weights())
       file.mistake(where, fmt::format("weights: {} numbers; the network has {}",
                                       policy.weights.size(), network.num_weights()));
@@ -142,8 +152,8 @@ std::string stopped_text(const StoppedTraining& stopped) {
       " \"samples\": [{}],\n \"curve\": [{}]}}\n",
       training_format, json_string(digest), plan.evaluations, plan.seed, plan.imitate,
       state.evaluations, state.updates, state.adam.decay_first, state.adam.decay_second,
-      number_list<double>(state.adam.weights), number_list<double>(state.adam.first),
-      number_list<double>(state.adam.second), seen, rows);
+      number_list(state.adam.weights), number_list(state.adam.first),
+      number_list(state.adam.second), seen, rows);
 }
 
 namespace {

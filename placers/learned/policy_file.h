@@ -14,11 +14,10 @@ struct Policy {
   std::string digest;             ///< of the graphs, clusters and engines that it was trained on
   std::size_t evaluations = 0;    ///< that training took
   std::uint64_t seed = 0;         ///< of training
-  std::vector<double> weights{};  ///< of list_network(), each a float
+  std::vector<double> weights{};  ///< of list_network()
 };
 
-/// The text of a policy's file: 3 to 14 characters a weight, so that what is read is what was
-/// written.
+/// The text of a policy's file. Weights are rounded to multiples of 2^-14, so that it is short.
 std::string policy_text(const Policy& policy);
 /// Throws InputError with "path:line:column: what" for each mistake: another format or version,
 /// features that this program's network does not read, a wrong number of weights.

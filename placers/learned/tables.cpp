@@ -69,6 +69,7 @@ class Sampler {
       found_.first = mean(values_.begin());
       found_.last = mean(values_.end() - static_cast<std::ptrdiff_t>(tenth));
     }
+    found_.settled = settled_after(improvements_);
     return found_;
   }
 
@@ -84,6 +85,7 @@ class Sampler {
     values_.push_back(d.value);
     if (!found_.devices.empty() && !(d.score < found_.score)) return;
     found_.devices = devices(d);
+    improvements_.push_back({found_.evaluations, d.value});
     found_.score = d.score;
   }
 
@@ -94,6 +96,7 @@ class Sampler {
   std::size_t size_ = 0, round_ = 0;
   Found found_;
   std::vector<double> values_;
+  std::vector<Improvement> improvements_;
 };
 
 }  // namespace

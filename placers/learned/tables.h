@@ -11,8 +11,9 @@ struct Found {
   BlockDevices devices{};  ///< the best; empty if nothing was evaluated
   Score score{};
   std::size_t evaluations = 0;
-  double first = 0.0,
-         last = 0.0;  ///< mean value / reference of the first and last tenth of samples
+  std::size_t settled = 0;  ///< settled_after() of the samples
+  double first = 0.0;       ///< mean value / reference of the first tenth of samples
+  double last = 0.0;        ///< of the last
 };
 
 /// Free scores for each block and device, by REINFORCE as Training does it: what the network adds

@@ -19,6 +19,12 @@ Random random_of(std::uint64_t seed, std::size_t update, std::size_t episode) {
 
 }  // namespace
 
+std::size_t settled_after(std::span<const Improvement> improvements) {
+  for (const Improvement& i : improvements)
+    if (i.value <= 1.01 * improvements.back().value) return i.evaluation;
+  return 0;
+}
+
 /// What an episode of a batch works with.
 struct Training::Worker {
   Worker(const Environment& environment, const Network& network)
@@ -106,11 +112,11 @@ void Training::reinforce(const Environment& environment, std::size_t which) {
     for (std::size_t k = 0; k < gradient_.size(); ++k) gradient_[k] += share * w.gradient[k];
     for (std::size_t k = 0; k < keys_.size(); ++k) keys_[k] += share * w.keys[k];
     take(which, w.devices, w.score, w.value);
+    ++state_.evaluations;
   }
   network_.embed_gradient(weights(), environment.graph(), embedding_, keys_, gradient_);
   state_.adam.step(gradient_,
                    first_rate * exponential(progress * logarithm(last_rate / first_rate)));
-  state_.evaluations += count;
 }
 
 void Training::take(std::size_t which, const BlockDevices& devices, const Score& score,
@@ -122,6 +128,7 @@ void Training::take(std::size_t which, const BlockDevices& devices, const Score&
   const bool better = s.devices.empty() ? s.best == 0.0 || ratio < s.best : score < s.score;
   if (!better) return;
   s.best = ratio;
+  s.improvements.push_back({state_.evaluations + 1, value});
   s.devices = devices;
   s.score = score;
 }

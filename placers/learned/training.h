@@ -28,6 +28,14 @@ struct TrainingState {
   std::size_t evaluations = 0;  ///< so far
 };
 
+/// A sample better than all before it.
+struct Improvement {
+  std::size_t evaluation = 0;  ///< from 1 on
+  double value = 0.0;
+};
+/// The evaluations after which the best was within 1 % of the last of `improvements`; 0: none.
+std::size_t settled_after(std::span<const Improvement> improvements);
+
 /// What the samples of an environment were worth, over its reference.
 struct Samples {
   std::size_t count = 0;
@@ -35,6 +43,7 @@ struct Samples {
   double best = 0.0;       ///< value / reference of the best so far; 0: none
   BlockDevices devices{};  ///< of the best
   Score score{};
+  std::vector<Improvement> improvements{};
 };
 
 /// A part of the learning curve: the mean over the environments.
