@@ -10,11 +10,13 @@ namespace baechi::learned {
 
 /// e^x within a few units of the last place; 0 below -700, and as for 700 above 700.
 inline double exponential(double x) {
-  constexpr double most = 700.0, log_2 = 0.693147180559945309417232, per_log_2 = 1.4426950408889634;
+  constexpr double most = 700.0, per_log_2 = 1.4426950408889634;
+  // log 2 in two parts, so that k times the first is exact (Cody and Waite).
+  constexpr double log_2 = 0.693147180369123816490, rest = 1.90821492927058770002e-10;
   if (x < -most) return 0.0;
   x = std::min(x, most);
   const double k = std::floor(x * per_log_2 + 0.5);
-  const double r = x - k * log_2;  // |r| < 0.35
+  const double r = (x - k * log_2) - k * rest;  // |r| < 0.35
   double sum = 1.0;
   for (int n = 14; n > 0; --n) sum = 1.0 + sum * r / n;
   const auto exponent = static_cast<std::uint64_t>(static_cast<std::int64_t>(k) + 1023);
