@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "sim/error.h"
+#include "sim/text.h"
 
 namespace baechi {
 namespace {
@@ -103,6 +104,10 @@ std::string Wire::bytes(std::size_t most) {
   std::string value = buffer_.substr(at_, length);
   at_ += length;
   return value;
+}
+
+std::string Wire::text() {
+  return plain_text(bytes());
 }
 
 void Wire::skip(std::uint64_t bytes) {

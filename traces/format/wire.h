@@ -54,6 +54,7 @@ class Wire {
   double real();                                                        ///< float or double
   /// A string or bytes; a mistake if it is longer than `most`.
   std::string bytes(std::size_t most = std::size_t{1} << 20U);
+  std::string text();  ///< a string as plain_text(): valid UTF-8, whatever the file has
   /// Calls value(n) for each integer of a repeated field, packed or not.
   template <class Value>
   void each_whole(Value&& value) {

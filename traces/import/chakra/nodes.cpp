@@ -37,12 +37,12 @@ void read_attribute(Wire& wire, Node& node) {
   std::string name, text;
   std::optional<std::int64_t> number;
   wire.message([&](std::uint32_t field) {
-    if (field == 1) name = wire.bytes();
+    if (field == 1) name = wire.text();
     if (field == 3 || field == 5) number = std::llround(std::clamp(wire.real(), 0.0, 1e15));
     if (wire.is_varint() && (field == 7 || field == 9 || field == 11 || field == 13 || field == 27))
       number = wire.whole();
     if (wire.is_varint() && (field == 15 || field == 17)) number = wire.zigzag();
-    if (field == 29) text = wire.bytes();
+    if (field == 29) text = wire.text();
   });
   if (number) set_attribute(node, name, *number);
   if (name == "pg_name") node.group = text;
@@ -98,7 +98,7 @@ void read_node_field(Wire& wire, std::uint32_t field, Node& node) {
     wire.each_whole([&](std::int64_t n) { list.push_back(static_cast<std::uint64_t>(n)); });
   };
   if (field == 1) node.id = wire.varint();
-  if (field == 2) node.name = wire.bytes();
+  if (field == 2) node.name = wire.text();
   if (field == 3) {
     const std::uint64_t type = wire.varint();
     if (type > 7) wire.broken(fmt::format("a node of type {}: types are 1 to 7", type));
@@ -116,12 +116,12 @@ Nodes read_protocol_buffers(TextFile& file) {
   Nodes all;
   Wire wire(file);
   wire.delimited([&](std::uint32_t field) {
-    if (field == 1) all.schema = wire.bytes();
+    if (field == 1) all.schema = wire.text();
     if (field != 2) return;
     std::string name, text;
     wire.message([&](std::uint32_t f) {
-      if (f == 1) name = wire.bytes();
-      if (f == 29) text = wire.bytes();
+      if (f == 1) name = wire.text();
+      if (f == 29) text = wire.text();
     });
     if (name == "schema") all.schema = text;
   });

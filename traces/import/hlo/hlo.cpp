@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/text.h"
 #include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/hlo/module.h"
@@ -206,7 +207,7 @@ bool looks_like_hlo(std::string_view beginning) {
 }
 
 Trace read_hlo(TextFile& file, Options& /*options*/) {
-  const std::string text = file.rest();
+  const std::string text = plain_text(file.rest());
   const bool is_hlo = hlo::start_of(text).starts_with("HloModule");
   const hlo::Module module =
       is_hlo ? hlo::read_hlo(text, file.path()) : hlo::read_stablehlo(text, file.path());

@@ -16,7 +16,7 @@ constexpr std::size_t most_values = 256;  // elements of a tensor that are kept
 constexpr std::int64_t most_elements = std::int64_t{1} << 60, most_side = std::int64_t{1} << 40;
 
 std::string text(Wire& wire) {
-  return wire.bytes();
+  return wire.text();
 }
 
 std::int64_t side(std::int64_t n) {

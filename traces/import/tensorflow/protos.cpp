@@ -106,13 +106,13 @@ struct Attr {
 Attr read_attr(Wire& wire) {
   Attr attr;
   wire.message([&](std::uint32_t field) {
-    if (field == 1) attr.key = wire.bytes();
+    if (field == 1) attr.key = wire.text();
     if (field != 2) return;
     wire.message([&](std::uint32_t value) {
       if (value == 6) attr.type = wire.varint();
       if (value != 1 || (attr.key != "_class" && attr.key != "_output_shapes")) return;
       wire.message([&](std::uint32_t f) {
-        if (f == 2) attr.texts.push_back(wire.bytes());
+        if (f == 2) attr.texts.push_back(wire.text());
         if (f == 7) attr.shapes.push_back(read_shape(wire));
       });
     });
@@ -125,9 +125,9 @@ Node read_node(Wire& wire) {
   std::uint64_t type = 0;
   bool is_dtype = false;
   wire.message([&](std::uint32_t field) {
-    if (field == 1) node.name = wire.bytes();
-    if (field == 2) node.op = wire.bytes();
-    if (field == 3) node.inputs.push_back(wire.bytes());
+    if (field == 1) node.name = wire.text();
+    if (field == 2) node.op = wire.text();
+    if (field == 3) node.inputs.push_back(wire.text());
     if (field != 5) return;
     const Attr attr = read_attr(wire);
     constexpr std::string_view prefix = "loc:@";
@@ -180,7 +180,7 @@ struct Record {
 Record read_record(Wire& wire) {
   Record r;
   wire.message([&](std::uint32_t field) {
-    if (field == 1) r.name = wire.bytes();
+    if (field == 1) r.name = wire.text();
     if (field == 3) r.start_us = wire.whole();
     if (field == 4) r.op_us = wire.whole();
     if (field == 5) r.all_us = wire.whole();
@@ -221,7 +221,7 @@ void read_device(Wire& wire, Costs& costs) {
   std::string device;
   std::vector<Record> records;
   wire.message([&](std::uint32_t field) {
-    if (field == 1) device = wire.bytes();
+    if (field == 1) device = wire.text();
     if (field == 2) records.push_back(read_record(wire));
   });
   if (device.ends_with("/stream:all")) {
