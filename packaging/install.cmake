@@ -8,7 +8,7 @@ set(headers ${CMAKE_INSTALL_INCLUDEDIR}/baechi-sim)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/BaechiSim)
 
 install(TARGETS baechi)
-install(DIRECTORY scenarios/examples scenarios/clusters scenarios/papers DESTINATION ${data}/scenarios)
+install(DIRECTORY scenarios/examples scenarios/clusters scenarios/papers scenarios/whatif DESTINATION ${data}/scenarios)
 install(FILES scenarios/devices.yaml scenarios/scenario.schema.json scenarios/README.md
         DESTINATION ${data}/scenarios)
 install(DIRECTORY scenarios/arena/instances scenarios/arena/duels DESTINATION ${data}/scenarios/arena)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace baechi::validate {
 namespace {
@@ -40,7 +41,12 @@ class Bench {
                 .body = {},
                 .after = std::move(after)});
   }
-  Outcome run(Executor& executor) const { return executor.run(plan_); }
+  /// Nothing if it failed: that costs the samples of this benchmark, and no others.
+  std::optional<Outcome> run(Executor& executor) const {
+    Outcome outcome = executor.run(plan_);
+    if (outcome.verdict != Verdict::ok) return std::nullopt;
+    return outcome;
+  }
   std::size_t num_tasks() const { return plan_.tasks.size(); }
 
  private:
@@ -54,11 +60,13 @@ class Bench {
 class Benchmarks {
  public:
   explicit Benchmarks(Executor& executor)
-      : executor_(executor), devices_(static_cast<int>(executor.machine().partitions.size())) {}
+      : executor_(executor),
+        devices_(static_cast<int>(executor.machine().partitions.size())),
+        scale_(executor.scale()) {}
 
   std::vector<Measurement> run(int rounds) {
     for (round_ = 0; round_ < rounds; ++round_) {
-      for (const SubmitMode mode : {SubmitMode::graph, SubmitMode::stream}) {
+      for (const SubmitMode mode : scale_.modes) {
         mode_ = mode;
         gaps();
         link_copies();
@@ -91,12 +99,13 @@ class Benchmarks {
       Bench chain(devices_, mode_, Way::link);
       for (int i = 0; i < length; ++i)
         chain.spin(cross ? i % 2 : 0, i == 0 ? std::vector<int>{} : std::vector{i - 1});
-      const Outcome outcome = chain.run(executor_);
+      const auto outcome = chain.run(executor_);
+      if (!outcome) continue;
       for (int i = 1; i < length; i += 9)
         add({.what = cross ? "gap_cross" : "gap_same",
              .count = length,
-             .value = ns(outcome.replay.start[at(i)] - outcome.replay.end[at(i - 1)])});
-      const double submit = ns(outcome.submit);
+             .value = ns(outcome->replay.start[at(i)] - outcome->replay.end[at(i - 1)])});
+      const double submit = ns(outcome->submit);
       if (!cross)
         add({.what = "submit",
              .subject = mode_ == SubmitMode::graph ? "" : "op",
@@ -115,13 +124,14 @@ class Benchmarks {
       last = bench.transfer(direction == "h2d" ? Task::host : 0,
                             direction == "d2h" ? Task::host : 1, bytes, told, {producer});
     const int reader = bench.spin(reader_device, {last});
-    const Outcome outcome = bench.run(executor_);
+    const auto outcome = bench.run(executor_);
+    if (!outcome) return;
     add({.what = "copy",
          .way = std::string(to_text(way)),
          .subject = std::move(direction),
          .args = way == Way::link ? fmt::format("{} {}", bytes, told) : fmt::format("{}", bytes),
          .count = count,
-         .value = ns(outcome.replay.start[at(reader)] - outcome.replay.end[at(producer)])});
+         .value = ns(outcome->replay.start[at(reader)] - outcome->replay.end[at(producer)])});
   }
 
   void contention(Way way, const std::string& direction, std::int64_t bytes, std::int64_t told,
@@ -136,10 +146,11 @@ class Benchmarks {
                          bytes, told, {producers[at(d)]});
       readers.push_back(bench.spin(to, {sent}));
     }
-    const Outcome outcome = bench.run(executor_);
+    const auto outcome = bench.run(executor_);
+    if (!outcome) return;
     Duration end{}, start{};
-    for (const int p : producers) end = std::max(end, outcome.replay.end[at(p)]);
-    for (const int r : readers) start = std::max(start, outcome.replay.start[at(r)]);
+    for (const int p : producers) end = std::max(end, outcome->replay.end[at(p)]);
+    for (const int r : readers) start = std::max(start, outcome->replay.start[at(r)]);
     add({.what = "contention",
          .way = std::string(to_text(way)),
          .subject = direction,
@@ -150,7 +161,7 @@ class Benchmarks {
 
   void link_copies() {
     if (devices_ < 2) return;
-    for (std::int64_t bytes = 64; bytes <= std::int64_t{64} << 20U; bytes *= 8)
+    for (std::int64_t bytes = 64; bytes <= scale_.largest_copy; bytes *= 8)
       copy(Way::link, "", bytes, 0, 1);
     for (const std::int64_t told : {20'000, 150'000}) {
       for (const int count : {1, 4}) copy(Way::link, "", 65'536, told, count);
@@ -160,21 +171,25 @@ class Benchmarks {
 
   void host_copies() {
     for (const char* direction : {"d2h", "h2d"}) {
-      for (std::int64_t bytes = 64; bytes <= std::int64_t{64} << 20U; bytes *= 8)
+      for (std::int64_t bytes = 64; bytes <= scale_.largest_copy; bytes *= 8)
         copy(Way::host, direction, bytes, 0, 1);
       copy(Way::host, direction, 65'536, 0, 4);
       copy(Way::host, direction, std::int64_t{4} << 20U, 0, 4);
       if (devices_ < 2) continue;
       for (const int count : {1, devices_})
-        contention(Way::host, direction, std::int64_t{16} << 20U, 0, count);
+        contention(Way::host, direction, scale_.copies_at_once, 0, count);
     }
   }
 
   void op(Body body) {
     Bench bench(devices_, mode_, Way::link);
-    const int id = bench.op(0, body);
-    const Outcome outcome = bench.run(executor_);
-    add_op("op", body, "", 1, outcome.replay.end[at(id)] - outcome.replay.start[at(id)]);
+    std::vector<int> ids;
+    if (scale_.warm) bench.spin(0);
+    for (int i = 0; i < (scale_.warm ? 2 : 1); ++i) ids.push_back(bench.op(0, body));
+    const auto outcome = bench.run(executor_);
+    if (!outcome) return;
+    for (const int id : ids)
+      add_op("op", body, "", 1, outcome->replay.end[at(id)] - outcome->replay.start[at(id)]);
   }
 
   void add_op(const char* what, Body body, std::string against, int count, Duration length) {
@@ -188,15 +203,13 @@ class Benchmarks {
   }
 
   void ops() {
-    for (const std::int64_t n : {128, 256, 512, 768, 1024, 2048})
-      op({.kind = BodyKind::gemm, .args = {n}});
-    for (std::int64_t bytes = 1 << 16; bytes <= std::int64_t{1} << 28U; bytes *= 4)
-      op({.kind = BodyKind::ew, .args = {bytes}});
+    for (const std::int64_t n : scale_.gemm) op({.kind = BodyKind::gemm, .args = {n}});
+    for (const std::int64_t bytes : scale_.ew) op({.kind = BodyKind::ew, .args = {bytes}});
   }
 
   void interference() {
-    const Body bodies[] = {{.kind = BodyKind::gemm, .args = {1024}},
-                           {.kind = BodyKind::ew, .args = {std::int64_t{64} << 20U}}};
+    const Body bodies[] = {{.kind = BodyKind::gemm, .args = {scale_.gemm_beside}},
+                           {.kind = BodyKind::ew, .args = {scale_.ew_beside}}};
     for (const Body& body : bodies) {
       for (const Body& neighbour : bodies) {
         Bench bench(devices_, mode_, Way::link);
@@ -204,15 +217,17 @@ class Benchmarks {
           for (int k = 0; k < 40; ++k) bench.op(d, neighbour);
         bench.op(0, {.kind = BodyKind::spin, .args = {200'000}});  // until all neighbours run
         const int id = bench.op(0, body);
-        const Outcome outcome = bench.run(executor_);
+        const auto outcome = bench.run(executor_);
+        if (!outcome) continue;
         add_op("interference", body, std::string(to_text(neighbour.kind)), devices_ - 1,
-               outcome.replay.end[at(id)] - outcome.replay.start[at(id)]);
+               outcome->replay.end[at(id)] - outcome->replay.start[at(id)]);
       }
     }
   }
 
   Executor& executor_;
   const int devices_;
+  const BenchmarkScale scale_;
   SubmitMode mode_ = SubmitMode::graph;
   std::int64_t round_ = 0;
   std::vector<Measurement> rows_;

@@ -10,6 +10,7 @@
 #include "scenarios/run/build.h"
 #include "sim/file_aside.h"
 #include "sim/hash.h"
+#include "sim/random.h"
 #include "validate/validation_run.h"
 
 namespace baechi::validate {
@@ -45,13 +46,35 @@ class GroupNames {
   std::set<std::pair<std::size_t, std::string>> taken_;
 };
 
-void write_plan(const std::string& stem, const ReplayPlan& plan, const Calibration* calibration) {
+Replay write_plan(const std::string& stem, const ReplayPlan& plan, const Calibration* calibration) {
   Prediction p{.name = plan.name, .hash = plan.hash};
   p.replay = predict(plan, timing_of(plan, calibration, {}));
   p.peaks = peaks(plan, p.replay);
   p.verdict = runs_out(plan, p.peaks) ? Verdict::oom : Verdict::ok;
   write_aside(stem + ".plan", plan_text(plan));
   write_aside(stem + ".prediction.csv", prediction_csv(p));
+  return p.replay;
+}
+
+std::uint64_t hash_of(const Placement& placement) {
+  Hash hash;
+  for (const DeviceId d : placement.device) hash.add(static_cast<std::int64_t>(index(d)));
+  return hash.value();
+}
+
+/// `placement` with one op, and its group, on another device: the same for the same `number`.
+Placement neighbour(Placement placement, const Problem& problem, std::uint64_t number) {
+  Random random(number);
+  const auto ops = static_cast<std::uint32_t>(problem.graph.num_ops());
+  const auto devices = static_cast<std::uint32_t>(problem.cluster.num_devices());
+  const OpId moved{random.below(ops)};
+  const auto step = 1 + random.below(devices - 1);
+  const DeviceId there{static_cast<std::uint32_t>(index(placement.device[moved]) + step) % devices};
+  const GroupId group = problem.graph.op(moved).group;
+  for (const OpId v : problem.graph.ops())
+    if (v == moved || (group != no_group && problem.graph.op(v).group == group))
+      placement.device[v] = there;
+  return placement;
 }
 
 /// The same plan with budgets of `fraction` of its predicted peaks, enforced.
@@ -78,21 +101,41 @@ void empty_plans(const std::string& folder) {
   }
 }
 
-ReplayPlan plan_of_row(const Sweep& sweep, const RunResult& row, const std::string& name,
-                       const ExportChoice& choice, const std::string& salt) {
+struct Placed {
+  ReplayPlan plan;
+  std::uint64_t placement = 0;  ///< its hash
+};
+
+/// The plan of a row, or of the `near`th neighbour of its placement; 0: of itself.
+Placed plan_of_row(const Sweep& sweep, const RunResult& row, const std::string& name,
+                   const ExportChoice& choice, const std::string& salt, std::uint64_t near) {
   const ExperimentStep step = step_of(sweep, row);
   const Problem problem = step.problem();
   ClusterChoice uncalibrated = sweep.run(row.id).cluster;
   uncalibrated.calibration = {};
   const auto lengths = make_costs(uncalibrated, problem.graph, problem.cluster);
-  return plan_of_step(problem, step.placement(), name,
-                      {.mode = choice.mode, .bodies = choice.bodies, .lengths = lengths.get()},
-                      salt);
+  const Placement placement =
+      near == 0 ? step.placement() : neighbour(step.placement(), problem, near);
+  return {.plan = plan_of_step(problem, placement, name,
+                               {.mode = choice.mode,
+                                .bodies = choice.bodies,
+                                .lengths = lengths.get(),
+                                .calibration = choice.calibration ? &*choice.calibration : nullptr},
+                               salt),
+          .placement = hash_of(placement)};
 }
+
+/// The placement of a graph that is predicted best.
+struct Best {
+  const RunResult* row = nullptr;
+  Duration step{};
+};
 
 }  // namespace
 
 Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder) {
+  if (choice.bodies == Bodies::timed && !choice.calibration)
+    throw InputError("bodies 'timed' need a calibration that says how long sizes take");
   RunSettings settings;
   settings.threads = choice.threads;
   const Results results = run(sweep, all_runs(sweep), settings);
@@ -103,29 +146,47 @@ Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std:
   Exported exported;
   GroupNames groups;
   std::set<std::string> names;
+  std::map<std::string, Best> best;
+  const auto write = [&](const RunResult& row, const std::string& graph, const std::string& name,
+                         const std::string& prefix, std::uint64_t near) {
+    const auto [whole, placement] = plan_of_row(sweep, row, name, choice, salt, near);
+    if (calibration != nullptr) {
+      const std::string outside = outside_calibration(whole, *calibration);
+      if (!outside.empty()) exported.remarks.push_back("warning: " + outside);
+    }
+    const auto file = [&](const std::string& number, const ReplayPlan& replay) {
+      ++exported.plans;
+      return write_plan(fmt::format("{}/plans/{}_{}", folder, number, plain_file_name(name)),
+                        replay, calibration);
+    };
+    const Replay replay = file(prefix, whole);
+    exported.busy.add(graph, busy_share(whole, replay), placement);
+    for (const double fraction : choice.budgets)
+      file(fmt::format("{}b{}", prefix, fraction), with_budget(whole, fraction, calibration));
+    return replay.step();
+  };
   for (const RunResult& row : results.rows) {
     if (!row.is_step_time()) continue;  // a plan is of a step
-    std::string name = fmt::format("{}/{}/{}", groups.of(results, row, sweep.run(row.id)),
-                                   plain(row.placer), row.seed);
+    const std::string graph = groups.of(results, row, sweep.run(row.id));
+    std::string name = fmt::format("{}/{}/{}", graph, plain(row.placer), row.seed);
     if (row.status != Status::ok && row.status != Status::oom) {
       exported.remarks.push_back(
           fmt::format("no plan of {}: {}: {}", name, to_text(row.status), row.detail));
       continue;
     }
     if (!names.insert(name).second) name += fmt::format("+{}", row.id);
-    const ReplayPlan whole = plan_of_row(sweep, row, name, choice, salt);
-    if (calibration != nullptr) {
-      const std::string outside = outside_calibration(whole, *calibration);
-      if (!outside.empty()) exported.remarks.push_back("warning: " + outside);
-    }
-    const auto write = [&](const std::string& prefix, const ReplayPlan& replay) {
-      write_plan(fmt::format("{}/plans/{}_{}", folder, prefix, plain_file_name(name)), replay,
-                 calibration);
-      ++exported.plans;
-    };
-    write(fmt::format("{:04}", row.id), whole);
-    for (const double fraction : choice.budgets)
-      write(fmt::format("{:04}b{}", row.id, fraction), with_budget(whole, fraction, calibration));
+    const Duration step = write(row, graph, name, fmt::format("{:04}", row.id), 0);
+    Best& known = best[graph];
+    if (known.row == nullptr || step < known.step) known = {&row, step};
+  }
+  for (const auto& [graph, known] : best)
+    for (std::size_t k = 1; k <= choice.neighbours; ++k)
+      write(*known.row, graph, fmt::format("{}/near/{}", graph, k),
+            fmt::format("{:04}near{}", known.row->id, k), k);
+  const std::string idle = exported.busy.idle(choice.least_busy);
+  if (choice.least_busy > 0.0 && !idle.empty()) {
+    empty_plans(folder + "/plans");
+    throw InputError(idle);
   }
   if (calibration != nullptr) write_aside(folder + "/calibration.yaml", salt);
   return exported;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "scenarios/run/build.h"
-#include "sim/cluster/calibrated_costs.h"
 #include "sim/engine/channels.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
@@ -83,13 +82,6 @@ void check_sayable(const Problem& problem) {
   mistakes.throw_if_any();
 }
 
-Body body_of(const OpGraph& graph, OpId v, Duration length, Bodies bodies) {
-  const StandIn work = bodies == Bodies::work ? stand_in(graph.work(v)) : StandIn{};
-  if (work.kind == "gemm") return {.kind = BodyKind::gemm, .args = {work.argument}};
-  if (work.kind == "ew") return {.kind = BodyKind::ew, .args = {work.argument}};
-  return {.kind = BodyKind::spin, .args = {length.count()}};
-}
-
 class PlanMaker {
  public:
   PlanMaker(const Problem& problem, const Placement& placement, const PlanChoice& choice)
@@ -160,7 +152,8 @@ class PlanMaker {
     task.length = choice_.lengths == nullptr
                       ? slice.end - slice.start
                       : choice_.lengths->compute(slice.op, device_at(slice.from));
-    task.body = body_of(graph_, slice.op, task.length, choice_.bodies);
+    task.body = body_of(choice_.bodies, graph_.work(slice.op), task.length, choice_.calibration,
+                        index(slice.op));
     for (const EdgeId e : graph_.in_edges(slice.op)) {
       const std::size_t copy = copy_for(e);
       task.after.push_back(copy == none ? task_of_op_[graph_.edge(e).src] : arrived_[copy]);

@@ -5,23 +5,16 @@
 
 #include "sim/names.h"
 #include "sim/problem/problem.h"
+#include "validate/bodies.h"
 #include "validate/plan/plan.h"
 
 namespace baechi::validate {
 
-/// What ops become.
-enum class Bodies : std::uint8_t {
-  spin,  ///< all of exactly their simulated length
-  work,  ///< what stand_in() says of their work; spin, where none is stated
-};
-constexpr auto names_of(Bodies) {
-  return std::to_array<Named<Bodies>>({{Bodies::spin, "spin"}, {Bodies::work, "work"}});
-}
-
 struct PlanChoice {
   SubmitMode mode = SubmitMode::graph;
   Bodies bodies = Bodies::spin;
-  const CostModel* lengths = nullptr;  ///< of the tasks, where not those of the problem
+  const CostModel* lengths = nullptr;        ///< of the tasks, where not those of the problem
+  const Calibration* calibration = nullptr;  ///< that sizes bodies; needed by Bodies::timed
 };
 
 /// The step that simulate() makes of `placement`, without memory limits. Each queue has its tasks

@@ -12,6 +12,8 @@ namespace baechi::validate {
 struct ReplayChoice {
   int replays = 30;
   int timelines = 3;
+  bool in_turn = false;  ///< one replay of each plan, then the next of each, so that all see the
+                         ///< same disturbances
 };
 void replay_plans(Executor& executor, std::span<const ReplayPlan> plans, ReplayChoice choice,
                   ValidationRun& run);

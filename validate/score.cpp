@@ -96,6 +96,8 @@ PlanScore score_plan(const Replays& replays, const Calibration& calibration) {
                   .layer = layer_of(replays.as_run, calibration, ours.step()),
                   .predicted = ns(ours.step()),
                   .replays = replays.rows.size()};
+  if (score.layer == Layer::queues || score.layer == Layer::queues_eager)
+    score.told = ns(predict(replays.as_run, timing_of(replays.as_run, nullptr, {})).step());
   Samples steps;
   std::map<std::int64_t, Samples> by_round;
   for (const StepRow* row : replays.rows) {
@@ -257,6 +259,7 @@ std::vector<Ranking> rankings(const std::vector<PlanScore>& plans) {
       measured.push_back(p->measured.value);
       predicted.push_back(p->predicted);
     }
+    r.distinct = std::set<double>(predicted.begin(), predicted.end()).size();
     r.spread = (quantile(measured, 0.9) - quantile(measured, 0.1)) / median(measured);
     const double rho = spearman(predicted, measured);
     if (!std::isnan(rho)) r.spearman = rho;
@@ -268,13 +271,19 @@ std::vector<Ranking> rankings(const std::vector<PlanScore>& plans) {
   return all;
 }
 
+std::optional<double> skill(const Validation& validation) {
+  const auto bare = std::ranges::find(validation.rivals, "no overheads", &Rival::name);
+  if (bare == validation.rivals.end() || bare->accuracy.median <= 0.0) return std::nullopt;
+  return 1.0 - validation.rivals.front().accuracy.median / bare->accuracy.median;
+}
+
 Validation compare(const ValidationRun& run, const Calibration& calibration) {
   if (!run.machine) throw InputError(fmt::format("{}: no machine.txt", run.path));
   if (run.steps.empty()) throw InputError(fmt::format("{}: nothing in steps.csv", run.path));
   Validation v{.machine = *run.machine, .calibration = calibration};
   const std::vector<Replays> replays = replays_of(run);
   std::set<std::string> replayed;
-  Samples repeats, starts;
+  Samples repeats, starts, told, untold;
   for (const Replays& r : replays) {
     replayed.insert(r.plan->name);
     v.plans.push_back(score_plan(r, calibration));
@@ -283,6 +292,8 @@ Validation compare(const ValidationRun& run, const Calibration& calibration) {
     v.replays += p.replays;
     if (p.repeat && p.has_time()) repeats.push_back(*p.repeat);
     if (p.start_error && p.has_time()) starts.push_back(*p.start_error);
+    if (p.told && p.has_time()) told.push_back(*p.told / p.measured.value);
+    if (const auto error = p.untold_error()) untold.push_back(*error);
     const auto frozen = run.predictions.find(p.plan);
     if (frozen == run.predictions.end() || r.as_run.mode != r.plan->mode) continue;
     ++v.frozen;
@@ -298,6 +309,8 @@ Validation compare(const ValidationRun& run, const Calibration& calibration) {
   v.noise_median = median(repeats);
   v.noise_p95 = quantile(repeats, 0.95);
   if (!starts.empty()) v.start_error = median(starts);
+  if (!told.empty()) v.told_share = median(told);
+  if (!untold.empty()) v.untold_error = median(untold);
   for (const Layer layer : all<Layer>()) {
     std::vector<PlanScore> of_layer;
     for (const PlanScore& p : v.plans)

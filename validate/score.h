@@ -1,5 +1,6 @@
 /// Predicted steps set against measured ones.
 #pragma once
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ struct PlanScore {
   std::string plan{}, group{}, mode{};  ///< group: the plan's name up to its first '/'
   Layer layer = Layer::queues;
   double predicted = 0.0;
+  /// Of plans whose op and link lengths are told to both sides: the step of those lengths alone.
+  std::optional<double> told{};
   std::size_t replays = 0, failed = 0;  ///< failed: neither ok nor out of memory
   Estimate measured{};                  ///< median of the replays that were ok; 0 of none
   double p5 = 0.0, p95 = 0.0;
@@ -43,6 +46,11 @@ struct PlanScore {
 
   bool has_time() const { return !live && measured.value > 0.0; }
   double error() const { return predicted / measured.value - 1.0; }  ///< if has_time()
+  /// Of what was not told: |predicted - measured| over measured - told; nothing if all was.
+  std::optional<double> untold_error() const {
+    if (!told || !has_time() || measured.value <= *told) return std::nullopt;
+    return std::abs(predicted - measured.value) / (measured.value - *told);
+  }
 };
 
 /// How far predicted step times are off. Errors are relative.
@@ -58,6 +66,7 @@ struct Accuracy {
 struct Ranking {
   std::string group{}, mode{};
   std::size_t placements = 0;
+  std::size_t distinct = 0;          ///< predicted steps: others are ties, or one placement twice
   double spread = 0.0;               ///< of measured medians: (90 % - 10 % quantile) / median
   std::optional<double> spearman{};  ///< nothing if one side is constant
   std::size_t pairs = 0;             ///< whose measured intervals do not overlap
@@ -86,7 +95,9 @@ struct Validation {
   std::vector<Ranking> rankings{};
   std::vector<Rival> rivals{};  ///< ours first, then baselines, then ours without each effect
   MemoryScore memory{};
-  std::optional<double> start_error{};         ///< median of the plans'
+  std::optional<double> start_error{};  ///< median of the plans'
+  /// Where lengths are told: medians of their share of the measured step, and of untold_error().
+  std::optional<double> told_share{}, untold_error{};
   std::optional<double> canary_spread{};       ///< (95 % - 5 % quantile) / median of its times
   double noise_median = 0.0, noise_p95 = 0.0;  ///< of PlanScore::repeat: claims end there
   std::size_t repeats = 0;
@@ -98,6 +109,10 @@ struct Validation {
 /// Predicts every plan that was replayed anew, with `calibration`, and compares. Throws InputError
 /// if there is no machine.txt, nothing was replayed, or the calibration lacks what a plan needs.
 Validation compare(const ValidationRun& run, const Calibration& calibration);
+
+/// 1 - our median error over that of the model without overheads: 0 says that knowing the overheads
+/// was worth nothing, 1 that nothing is left. Nothing if there is no error to be better than.
+std::optional<double> skill(const Validation& validation);
 
 Accuracy accuracy(const std::vector<PlanScore>& plans);
 std::vector<Ranking> rankings(const std::vector<PlanScore>& plans);

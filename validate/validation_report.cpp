@@ -68,18 +68,19 @@ Shown targets_shown(const Validation& v) {
 }
 
 Shown rankings_shown(const Validation& v) {
-  Shown t{
-      .title = "Ranking of placements",
-      .note =
-          "Spread: 10 % to 90 % quantile of measured steps, over their median. Kendall's tau "
-          "is over pairs whose measured intervals do not overlap. Regret: how much slower the "
-          "placement predicted best is than the best.",
-      .header = {"graph", "mode", "placements", "spread", "Spearman", "Kendall", "pairs", "regret"},
-      .rows = {}};
+  Shown t{.title = "Ranking of placements",
+          .note =
+              "Spread: 10 % to 90 % quantile of measured steps, over their median. Kendall's tau "
+              "is over pairs whose measured intervals do not overlap. Regret: how much slower the "
+              "placement predicted best is than the best. Distinct: predicted steps; "
+              "the others are ties, or one placement twice.",
+          .header = {"graph", "mode", "placements", "distinct", "spread", "Spearman", "Kendall",
+                     "pairs", "regret"},
+          .rows = {}};
   for (const Ranking& r : v.rankings)
-    t.rows.push_back({r.group, r.mode, fmt::format("{}", r.placements), percent(r.spread, 1),
-                      number(r.spearman), number(r.kendall), fmt::format("{}", r.pairs),
-                      percent(r.regret)});
+    t.rows.push_back({r.group, r.mode, fmt::format("{}", r.placements),
+                      fmt::format("{}", r.distinct), percent(r.spread, 1), number(r.spearman),
+                      number(r.kendall), fmt::format("{}", r.pairs), percent(r.regret)});
   return t;
 }
 
@@ -133,6 +134,14 @@ std::vector<std::string> remarks(const Validation& v) {
   if (v.start_error)
     lines.push_back(fmt::format("starts of tasks are off by {} of the step in the median",
                                 percent(*v.start_error, 3)));
+  if (v.told_share)
+    lines.push_back(fmt::format(
+        "where lengths are told to both sides they are {} of the measured step in the median; of "
+        "the rest the prediction is off by {}",
+        percent(*v.told_share), v.untold_error ? percent(*v.untold_error, 1) : "nothing"));
+  if (const auto better = skill(v))
+    lines.push_back(fmt::format(
+        "skill: {:.2f} of the median error of a model without overheads is gone", *better));
   if (v.canary_spread)
     lines.push_back(
         fmt::format("the canary's times spread over {}: {}", percent(*v.canary_spread),
@@ -142,6 +151,9 @@ std::vector<std::string> remarks(const Validation& v) {
         fmt::format("of {} predictions made before, {} equal those made here with the "
                     "calibration",
                     v.frozen, v.frozen_equal));
+  if (v.machine.gpu.starts_with("processor "))
+    lines.emplace_back(
+        "devices are threads of a processor: real time on real cores, and no substitute for a GPU");
   if (v.machine.gpu == "virtual")
     lines.emplace_back("this is a virtual clock, no GPU: it says nothing about hardware");
   return lines;

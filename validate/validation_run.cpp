@@ -118,6 +118,10 @@ ValidationRun read_run(const std::string& path) {
     run.machine = parse_machine(*text, path + "/machine.txt");
   if (const auto text = read_any(path + "/measurements.csv"))
     run.measurements = parse_measurements(*text, path + "/measurements.csv");
+  if (const auto text = read_any(path + "/canaries.csv")) {
+    const auto canaries = parse_measurements(*text, path + "/canaries.csv");
+    run.measurements.insert(run.measurements.end(), canaries.begin(), canaries.end());
+  }
   if (const auto text = read_any(path + "/steps.csv"))
     run.steps = parse_steps(*text, path + "/steps.csv");
   if (const auto text = read_any(path + "/timeline.csv"))

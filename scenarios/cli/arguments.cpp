@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "scenarios/cli/data_folder.h"
 #include "scenarios/cli/progress.h"
+#include "scenarios/read/data_folder.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/prepared_graph.h"
 #include "traces/format/compressed_file.h"

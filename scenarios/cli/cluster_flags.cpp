@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "scenarios/cli/data_folder.h"
+#include "scenarios/read/data_folder.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/load.h"
 #include "sim/collectives/collective_models.h"
@@ -259,6 +259,11 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
   const auto costed = std::make_shared<const CostedGraph>(
       std::make_shared<const PreparedGraph>(std::move(graph)), platform->cluster);
   return {trace->name, Experiment(costed, platform->engine)};
+}
+
+ClusterChoice read_cluster_flags(const ClusterFlags& flags) {
+  return flags.scenario.empty() ? from_flags(flags).cluster
+                                : from_scenario(flags.scenario, flags.sets).cluster;
 }
 
 std::string assumed_line(const Experiment& experiment) {

@@ -36,6 +36,10 @@ TraceExperiment read_experiment(
     const TraceArgument& argument, const ClusterFlags& flags,
     std::optional<std::vector<TransformChoice>> transforms = std::nullopt);
 
+/// The cluster of the flags, or of the scenario. Throws InputError that names every missing or
+/// wrong flag.
+ClusterChoice read_cluster_flags(const ClusterFlags& flags);
+
 /// The first line of an answer: which device the times are of, if nobody named one; else "".
 std::string assumed_line(const Experiment& experiment);
 

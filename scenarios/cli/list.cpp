@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/arguments.h"
-#include "scenarios/cli/data_folder.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
 #include "scenarios/read/catalogue.h"
+#include "scenarios/read/data_folder.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/tree.h"
 

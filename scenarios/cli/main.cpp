@@ -125,12 +125,14 @@ void add_verbs(CLI::App& app, Verb& chosen) {
   add_place(app, chosen);
   add_simulate(app, chosen);
   add_bound(app, chosen);
+  add_plan(app, chosen);
   add_compare(app, chosen);
   add_duel(app, chosen);
   add_configure(app, chosen);
   add_arena(app, chosen);
   add_explain(app, chosen);
   add_train(app, chosen);
+  add_what_if(app, chosen);
   add_trace(app, chosen);
   add_list(app, chosen);
   add_paper(app, chosen);

@@ -6,10 +6,10 @@
 #include <sstream>
 #include <thread>
 
-#include "scenarios/cli/data_folder.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/read/data_folder.h"
 #include "scenarios/results/results.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"

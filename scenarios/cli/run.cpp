@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "scenarios/cli/arguments.h"
-#include "scenarios/cli/data_folder.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/read/data_folder.h"
 #include "scenarios/read/load.h"
 #include "scenarios/results/csv.h"
 #include "scenarios/results/overview.h"

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/output.h"
@@ -15,6 +16,7 @@
 #include "validate/benchmarks.h"
 #include "validate/calibrate.h"
 #include "validate/export.h"
+#include "validate/processor/processor.h"
 #include "validate/replays.h"
 #include "validate/validation_report.h"
 #include "validate/virtual_clock.h"
@@ -31,7 +33,8 @@ struct PlanFlags {
   std::vector<std::string> scenarios, sets;
   std::string out, mode = "graph", bodies = "spin", calibration;
   std::vector<double> budgets;
-  std::size_t threads = 1;
+  std::size_t threads = 1, neighbours = 0;
+  double least_busy = 0.0;
 };
 
 int write_plans(const PlanFlags& flags) {
@@ -44,15 +47,18 @@ int write_plans(const PlanFlags& flags) {
   choice.bodies = *parse<Bodies>(flags.bodies);
   choice.budgets = flags.budgets;
   choice.threads = flags.threads;
+  choice.neighbours = flags.neighbours;
+  choice.least_busy = flags.least_busy;
   if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
   const Exported exported = export_plans(sweep, choice, flags.out);
   for (const std::string& remark : exported.remarks) fmt::print(stderr, "{}\n", remark);
+  for (const std::string& line : exported.busy.lines()) fmt::print(stderr, "{}\n", line);
   fmt::print(stderr, "{}/plans: {} plans of {} runs\n", flags.out, exported.plans,
              sweep.num_runs());
   return 0;
 }
 
-void add_plan(CLI::App& app, Verb& chosen) {
+void add_replay_plans(CLI::App& app, Verb& chosen) {
   CLI::App* verb =
       app.add_subcommand("plan", "Write the placed step of each run of scenarios as a plan");
   const auto flags = std::make_shared<PlanFlags>();
@@ -64,8 +70,9 @@ void add_plan(CLI::App& app, Verb& chosen) {
       ->type_name("M")
       ->check(one_of<SubmitMode>());
   verb->add_option("--bodies", flags->bodies,
-                   "What an op becomes: spin (keeps the device busy for exactly the op's time) or "
-                   "work (matrix products and passes over memory, as much work as the op's) [spin]")
+                   "What an op becomes: spin (keeps the device busy for exactly the op's time), "
+                   "work (matrix products and passes over memory, as much work as the op's), or "
+                   "timed (the same, sized by the calibration to take the op's time) [spin]")
       ->type_name("B")
       ->check(one_of<Bodies>());
   verb->add_option("--calibration", flags->calibration,
@@ -79,6 +86,17 @@ void add_plan(CLI::App& app, Verb& chosen) {
       ->check(CLI::Range(0.01, 10.0))
       ->take_all()
       ->allow_extra_args(false);
+  verb->add_option(
+          "--neighbours", flags->neighbours,
+          "Of each graph also N plans of the placement predicted best with one op moved [0]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000));
+  verb->add_option(
+          "--least-busy", flags->least_busy,
+          "Refuse a graph of which fewer than half of the placements keep two devices busy "
+          "for this share of the step [0]")
+      ->type_name("F")
+      ->check(CLI::Range(0.0, 1.0));
   verb->add_option("--set", flags->sets, "Set the dotted KEY of every scenario to VALUE")
       ->type_name("KEY=VALUE")
       ->take_all()
@@ -87,42 +105,78 @@ void add_plan(CLI::App& app, Verb& chosen) {
   verb->callback([flags, &chosen] { chosen = [flags] { return write_plans(*flags); }; });
 }
 
+/// What runs the plans.
+enum class Runner : std::uint8_t { virtual_clock, processor };
+constexpr auto names_of(Runner) {
+  return std::to_array<Named<Runner>>(
+      {{Runner::virtual_clock, "virtual"}, {Runner::processor, "processor"}});
+}
+
 struct ReplayFlags {
-  std::string run;
-  int devices = 4, replays = 30, rounds = 20, timelines = 3;
+  std::string run, on = "virtual";
+  std::optional<int> devices{};
+  bool benchmarks = true;
+  int replays = 30, rounds = 20, timelines = 3;
   double noise = 0.005, jitter_ns = 40, stretch = 1.0;
   std::uint64_t seed = 1;
 };
 
-int replay(const ReplayFlags& flags) {
-  std::vector<ReplayPlan> plans;
-  int devices = flags.devices;
-  if (fs::is_directory(flags.run + "/plans")) plans = read_plans(flags.run + "/plans");
-  for (const ReplayPlan& plan : plans) devices = std::max(devices, plan.devices);
-  const Unknowns measuring{.noise = flags.noise, .jitter_ns = flags.jitter_ns};
-  VirtualClock clock(virtual_truth(devices), measuring, flags.seed);
-  ValidationRun run;
-  run.measurements = run_benchmarks(clock, flags.rounds);
-  clock.set({.noise = flags.noise, .jitter_ns = flags.jitter_ns, .stretch = flags.stretch});
-  replay_plans(clock, plans, {.replays = flags.replays, .timelines = flags.timelines}, run);
+/// Writes what was measured; without benchmarks those of before stay, with their machine.
+void write_measured(const ReplayFlags& flags, const Machine& machine, const ValidationRun& run) {
   fs::create_directories(flags.run);
-  write_aside(flags.run + "/machine.txt", machine_text(clock.machine()));
-  write_aside(flags.run + "/measurements.csv", measurements_csv(run.measurements));
+  if (flags.benchmarks) {
+    write_aside(flags.run + "/machine.txt", machine_text(machine));
+    write_aside(flags.run + "/measurements.csv", measurements_csv(run.measurements));
+  }
   write_aside(flags.run + "/steps.csv", steps_csv(run.steps));
   write_aside(flags.run + "/timeline.csv", timeline_csv(run.timeline));
-  fmt::print(stderr, "{}: {} plans on a virtual clock of {} devices\n", flags.run, plans.size(),
-             devices);
+}
+
+int replay(const ReplayFlags& flags) {
+  std::vector<ReplayPlan> plans;
+  const bool real = *parse<Runner>(flags.on) == Runner::processor;  // checked by the flag
+  int devices = flags.devices.value_or(real ? 2 : 4);
+  if (fs::is_directory(flags.run + "/plans")) plans = read_plans(flags.run + "/plans");
+  for (const ReplayPlan& plan : plans) devices = std::max(devices, plan.devices);
+  if (!flags.benchmarks && !fs::exists(flags.run + "/machine.txt"))
+    throw InputError(fmt::format("{}/machine.txt: --no-benchmarks needs it", flags.run));
+  ValidationRun run;
+  const ReplayChoice choice{
+      .replays = flags.replays, .timelines = flags.timelines, .in_turn = real};
+  if (real) {
+    Processor processor(devices);
+    if (flags.benchmarks) run.measurements = run_benchmarks(processor, flags.rounds);
+    replay_plans(processor, plans, choice, run);
+    write_measured(flags, processor.machine(), run);
+  } else {
+    const Unknowns measuring{.noise = flags.noise, .jitter_ns = flags.jitter_ns};
+    VirtualClock clock(virtual_truth(devices), measuring, flags.seed);
+    if (flags.benchmarks) run.measurements = run_benchmarks(clock, flags.rounds);
+    clock.set({.noise = flags.noise, .jitter_ns = flags.jitter_ns, .stretch = flags.stretch});
+    replay_plans(clock, plans, choice, run);
+    write_measured(flags, clock.machine(), run);
+  }
+  fmt::print(stderr, "{}: {} plans on {} of {} devices\n", flags.run, plans.size(),
+             real ? "a processor" : "a virtual clock", devices);
   return 0;
 }
 
 void add_replay(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("replay",
-                                      "Run benchmarks and replays on a virtual clock, without a "
-                                      "GPU; writes the files of a harness");
+                                      "Run benchmarks and replays on a virtual clock or on this "
+                                      "machine's processor, without a GPU; writes the files of a "
+                                      "harness");
   const auto flags = std::make_shared<ReplayFlags>();
   verb->add_option("RUN", flags->run, "Folder of the run")->required()->type_name("");
+  verb->add_option("--on", flags->on,
+                   "What runs them: virtual (a clock whose truth is known; no time passes) or "
+                   "processor (a thread on a core of its own per device) [virtual]")
+      ->type_name("R")
+      ->check(one_of<Runner>());
+  verb->add_flag("!--no-benchmarks", flags->benchmarks,
+                 "Replay only; RUN's machine.txt and measurements.csv stay");
   verb->add_option("--devices", flags->devices,
-                   "Least number of devices; more if a plan has more [4]")
+                   "Least number of devices; more if a plan has more [4; 2 of a processor]")
       ->type_name("N")
       ->check(CLI::Range(1, 64));
   verb->add_option("--replays", flags->replays, "Replays of each plan in each of two rounds [30]")
@@ -135,7 +189,8 @@ void add_replay(CLI::App& app, Verb& chosen) {
   verb->add_option("--rounds", flags->rounds, "Rounds of the benchmarks [20]")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
-  verb->add_option("--noise", flags->noise, "Relative deviation of each task's length [0.005]")
+  verb->add_option("--noise", flags->noise,
+                   "Relative deviation of each task's length, virtual [0.005]")
       ->type_name("F")
       ->check(CLI::Range(0.0, 0.5));
   verb->add_option("--jitter-ns", flags->jitter_ns,
@@ -224,7 +279,7 @@ void add_validation_report(CLI::App& app, Verb& chosen) {
 void add_validate(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("validate", "Check simulated steps against real devices");
   verb->require_subcommand(1);
-  add_plan(*verb, chosen);
+  add_replay_plans(*verb, chosen);
   add_replay(*verb, chosen);
   add_calibrate(*verb, chosen);
   add_validation_report(*verb, chosen);
@@ -235,7 +290,8 @@ void add_validate(CLI::App& app, Verb& chosen) {
       "  baechi validate plan scenarios/examples/slow_link.yaml -o results/virtual\n"
       "  baechi validate replay results/virtual\n"
       "  baechi validate calibrate results/virtual\n"
-      "  baechi validate report results/virtual");
+      "  baechi validate report results/virtual\n"
+      "'replay --on processor' does the same on this machine's own cores, and measures.");
 }
 
 }  // namespace baechi

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/arguments.h"
-#include "scenarios/cli/data_folder.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/read/data_folder.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
 #include "sim/find_entry.h"

@@ -20,6 +20,7 @@ void add_place(CLI::App& app, Verb& chosen);
 void add_simulate(CLI::App& app, Verb& chosen);
 void add_bound(CLI::App& app, Verb& chosen);
 void add_arena(CLI::App& app, Verb& chosen);
+void add_plan(CLI::App& app, Verb& chosen);
 void add_compare(CLI::App& app, Verb& chosen);
 void add_duel(CLI::App& app, Verb& chosen);
 void add_configure(CLI::App& app, Verb& chosen);
@@ -33,5 +34,6 @@ void add_schema(CLI::App& app, Verb& chosen);
 void add_validate(CLI::App& app, Verb& chosen);
 void add_validate_published(CLI::App& validate, Verb& chosen);
 void add_validate_fit(CLI::App& validate, Verb& chosen);
+void add_what_if(CLI::App& app, Verb& chosen);
 
 }  // namespace baechi

@@ -9,7 +9,18 @@
 namespace baechi {
 namespace {
 
-/// Splits `text` at every comma outside brackets.
+/// Parses "[a,b]" as a list and any other text as a word.
+Options::Value value_of_text(const std::string& text, const std::string& flag) {
+  Options::Value value{text, flag, {}};
+  if (text.size() < 2 || !text.starts_with('[') || !text.ends_with(']')) return value;
+  value.text.clear();
+  for (const std::string& item : split_at_commas(std::string_view(text).substr(1, text.size() - 2)))
+    value.children.emplace_back("", value_of_text(item, flag));
+  return value;
+}
+
+}  // namespace
+
 std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -23,18 +34,6 @@ std::vector<std::string> split_at_commas(std::string_view text) {
   }
   return parts;
 }
-
-/// Parses "[a,b]" as a list and any other text as a word.
-Options::Value value_of_text(const std::string& text, const std::string& flag) {
-  Options::Value value{text, flag, {}};
-  if (text.size() < 2 || !text.starts_with('[') || !text.ends_with(']')) return value;
-  value.text.clear();
-  for (const std::string& item : split_at_commas(std::string_view(text).substr(1, text.size() - 2)))
-    value.children.emplace_back("", value_of_text(item, flag));
-  return value;
-}
-
-}  // namespace
 
 Options parse_options(std::string_view owner, const std::vector<std::string>& assignments,
                       const std::string& flag) {

@@ -18,4 +18,7 @@ Choice parse_choice(std::string_view text, const std::string& flag);
 Options parse_options(std::string_view owner, const std::vector<std::string>& assignments,
                       const std::string& flag);
 
+/// Splits `text` at every comma outside brackets.
+std::vector<std::string> split_at_commas(std::string_view text);
+
 }  // namespace baechi

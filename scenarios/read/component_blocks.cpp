@@ -6,6 +6,7 @@
 #include "scenarios/read/block.h"
 #include "scenarios/read/blocks.h"
 #include "scenarios/read/tree.h"
+#include "scenarios/read/what_if_files.h"
 #include "sim/measure/measure.h"
 #include "sim/transform/transform.h"
 
@@ -93,9 +94,13 @@ TransformChoice made_transform(Choice choice) {
 std::vector<TransformChoice> read_transforms(const Value& block, const std::string& base,
                                              Mistakes& mistakes) {
   std::vector<TransformChoice> choices;
-  const auto one = [&](const Value& entry) {
-    mistakes.attempt(
-        [&] { choices.push_back(made_transform(read_choice(entry, "transforms", base))); });
+  const auto one = [&](const Value& given) {
+    mistakes.attempt([&] {
+      const Value entry = with_included_rules(given, base);
+      Choice choice = read_choice(entry, "transforms", base);
+      choice.text = text_with_options(entry);
+      choices.push_back(made_transform(std::move(choice)));
+    });
   };
   if (block.text.empty() && block.children.empty()) return choices;
   if (block.text == "none") return choices;  // what a sweep compares with

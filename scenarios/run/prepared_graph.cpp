@@ -6,6 +6,7 @@
 #include "sim/cluster/device_model.h"
 #include "sim/error.h"
 #include "sim/transform/transform.h"
+#include "sim/transform/what_if/what_if.h"
 
 namespace baechi {
 namespace {
@@ -21,6 +22,28 @@ bool has_times(const OpGraph& graph) {
 const DeviceModel* model_of(const DeviceChoice& device) {
   return device.kind.empty() ? built_in_devices().devices.at(default_device).get()
                              : device.model.get();
+}
+
+/// What a transform may know of the devices of `cluster`.
+what_if::StepDevices devices_of(const ClusterChoice& cluster) {
+  what_if::StepDevices known;
+  known.timed = [cluster](const OpGraph& graph) {
+    return *timed(std::make_shared<const OpGraph>(graph), cluster);
+  };
+  for (const DeviceChoice& d : cluster.devices) {
+    std::shared_ptr<const DeviceModel> model = d.model;
+    if (d.kind.empty()) model = built_in_devices().devices.at(default_device);
+    if (model != nullptr && std::ranges::find(known.models, model) == known.models.end())
+      known.models.push_back(std::move(model));
+  }
+  return known;
+}
+
+/// The transform of `choice`, which knows the devices of `cluster` if it asks about devices.
+std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
+                                            const ClusterChoice& cluster) {
+  const auto* const rules = dynamic_cast<const WhatIfRules*>(choice.transform.get());
+  return rules == nullptr ? choice.transform : rules->on(devices_of(cluster));
 }
 
 }  // namespace
@@ -90,13 +113,15 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
     if (choice.use == TransformUse::model && !for_placing.empty())
       throw InputError(fmt::format("{}transforms: '{}' changes the step, so it stands before '{}'",
                                    at(choice.where), choice.name, for_placing));
-    prepared.step = std::make_shared<const OpGraph>(choice.transform->apply(*prepared.step).graph);
+    prepared.step =
+        std::make_shared<const OpGraph>(on_cluster(choice, cluster)->apply(*prepared.step).graph);
   }
   // Transforms of the model may change the work of ops, which gives them their times.
   prepared.step = timed(std::move(prepared.step), cluster);
   std::optional<Transformed> placed;
   for (const TransformChoice& choice : choices) {
-    if (choice.use == TransformUse::placed) prepared.after_placing.push_back(choice.transform);
+    if (choice.use == TransformUse::placed)
+      prepared.after_placing.push_back(on_cluster(choice, cluster));
     if (choice.use != TransformUse::placing) continue;
     placed = placed ? then(std::move(*placed), *choice.transform)
                     : choice.transform->apply(*prepared.step);

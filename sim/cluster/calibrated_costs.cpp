@@ -24,19 +24,42 @@ std::int64_t multiple(double value, std::int64_t of, std::int64_t most) {
 
 }  // namespace
 
-StandIn stand_in(OpWork work) {
-  constexpr double flops_per_byte = 989e12 / 3.35e12;
-  constexpr std::int64_t largest_product = 16384, most_bytes = std::int64_t{1} << 36;
-  if (work.flops == 0 && work.traffic == Bytes{}) return {};
-  const auto flops = static_cast<double>(work.flops);
-  const auto bytes = static_cast<double>(work.traffic.count);
-  if (flops > flops_per_byte * bytes) {
-    const std::int64_t n = multiple(std::cbrt(flops / 2.0), 16, largest_product);
-    const auto side = static_cast<double>(n);
-    return {.kind = "gemm", .argument = n, .amount = 2.0 * side * side * side};
-  }
+namespace {
+
+constexpr std::int64_t largest_product = 16384, most_bytes = std::int64_t{1} << 36;
+
+StandIn product(std::string_view kind, double flops) {
+  const std::int64_t n = multiple(std::cbrt(flops / 2.0), 16, largest_product);
+  const auto side = static_cast<double>(n);
+  return {.kind = kind, .argument = n, .amount = 2.0 * side * side * side};
+}
+
+StandIn pass(double bytes) {
   const std::int64_t rounded_bytes = multiple(bytes, 32, most_bytes);
   return {.kind = "ew", .argument = rounded_bytes, .amount = static_cast<double>(rounded_bytes)};
+}
+
+}  // namespace
+
+StandIn stand_in(OpWork work) {
+  constexpr double flops_per_byte = 989e12 / 3.35e12;
+  if (work.none()) return {};
+  const auto flops = static_cast<double>(work.flops);
+  const auto bytes = static_cast<double>(work.traffic.count);
+  return flops > flops_per_byte * bytes ? product("gemm", flops) : pass(bytes);
+}
+
+StandIn stand_in(OpWork work, const Calibration& calibration) {
+  const std::string_view kind = calibration.find_op("cublas") != nullptr ? "cublas" : "gemm";
+  const auto* product_time = calibration.find_op(kind);
+  const auto* pass_time = calibration.find_op("ew");
+  if (work.none() || product_time == nullptr || pass_time == nullptr) return stand_in(work);
+  if (work.flops == 0) return pass(static_cast<double>(work.traffic.count));
+  if (work.traffic == Bytes{}) return product(kind, static_cast<double>(work.flops));
+  const StandIn multiplied = product(kind, static_cast<double>(work.flops));
+  const StandIn passed = pass(static_cast<double>(work.traffic.count));
+  return product_time->time(multiplied.amount) >= pass_time->time(passed.amount) ? multiplied
+                                                                                 : passed;
 }
 
 CalibratedCosts::CalibratedCosts(std::unique_ptr<CostModel> plain, const OpGraph& graph,
@@ -62,7 +85,7 @@ CalibratedCosts::CalibratedCosts(std::unique_ptr<CostModel> plain, const OpGraph
 
 const FittedTime* CalibratedCosts::time_of(OpId op, StandIn& work) const {
   if (!effects_.costs) return nullptr;
-  work = stand_in(graph_.work(op));
+  work = stand_in(graph_.work(op), *calibration_);
   const auto* known = calibration_->find_op(work.kind);
   return known == nullptr ? nullptr : &known->time;
 }

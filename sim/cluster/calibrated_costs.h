@@ -11,14 +11,19 @@ namespace baechi {
 
 /// The measured kernel that stands in for an op's work.
 struct StandIn {
-  std::string_view kind;      ///< "gemm", "ew" (elementwise), or "" if there is no work
-  std::int64_t argument = 0;  ///< n of a gemm, bytes of ew, as validate/FORMATS.md has them
-  double amount = 0.0;        ///< the same in flops (gemm) or bytes (ew)
+  std::string_view kind;      ///< "gemm", "cublas", "ew" (elementwise), or "" if there is no work
+  std::int64_t argument = 0;  ///< n of a product, bytes of ew, as validate/FORMATS.md has them
+  double amount = 0.0;        ///< the same in flops (products) or bytes (ew)
 };
 /// A gemm of as many flops, or an elementwise pass over as many bytes where an H100 needs longer to
 /// move the bytes (3.35 TB/s) than to compute (989 TFLOP/s). Rounded to what can be run: gemm sizes
 /// are multiples of 16, bytes multiples of 32.
 StandIn stand_in(OpWork work);
+
+/// The same decided by what was measured: of the product (by cuBLAS where that was measured) and
+/// the pass over memory the one that takes longer. A part of a GPU has its ridge elsewhere than a
+/// whole H100. As stand_in(work) where not both were measured.
+StandIn stand_in(OpWork work, const Calibration& calibration);
 
 /// Selects a part of a calibration.
 struct CalibrationUse {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "sim/error.h"
+
 namespace baechi {
 
 GraphCopy::GraphCopy(const OpGraph& graph) : graph_(graph), copy_(graph.num_ops(), no_op) {
@@ -95,7 +97,12 @@ Transformed GraphCopy::built(IdVector<OpId, OpId>* renumbered) && {
   }
   for (const Collective& c : graph_.collectives()) {
     std::vector<OpId> members;
-    for (const OpId v : c.member_ids()) members.push_back(copy_[v]);
+    for (const OpId v : c.member_ids())
+      if (copy_[v] != no_op) members.push_back(copy_[v]);
+    if (members.empty()) continue;
+    if (members.size() != c.members)
+      throw InputError(fmt::format("the {} of '{}' cannot lose some of its members",
+                                   to_text(c.kind), graph_.name(c.first)));
     Collective changed = c;
     if (collective_bytes_) changed.bytes = collective_bytes_(c);
     builder_.add_collective(changed, members);

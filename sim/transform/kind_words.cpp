@@ -50,4 +50,10 @@ std::vector<bool> KindWords::of_kinds(const OpGraph& graph) const {
   return described;
 }
 
+const KindWords& compute_bound_kinds() {
+  static const KindWords words({"conv", "matmul", "gemm", "linear", "dense", "attention", "lstm",
+                                "gru", "bmm", "addmm", "einsum", "aten::mm"});
+  return words;
+}
+
 }  // namespace baechi

@@ -20,14 +20,6 @@ struct Speedup {
   double compute = 3.0, memory = 2.0;
 };
 
-/// Kinds of ops whose time the arithmetic decides; that of all others, the memory. They stand in
-/// for a roofline where only times are known.
-const KindWords& compute_bound() {
-  static const KindWords words({"conv", "matmul", "gemm", "linear", "dense", "attention", "lstm",
-                                "gru", "bmm", "addmm", "einsum", "aten::mm"});
-  return words;
-}
-
 /// Mixed-precision training. Activations and their gradients take half of their bytes. The forward
 /// and backward ops compute in the new format: their work gets the precision and half of the
 /// traffic, measured times are divided by a factor. Ops of the kinds `except` stay as they are, and
@@ -62,7 +54,7 @@ class MixedPrecision final : public Transform {
   Transformed apply(const OpGraph& graph) const override {
     GraphCopy copy(graph);
     const std::vector<bool> excepted = except_.of_kinds(graph);
-    const std::vector<bool> computes = compute_bound().of_kinds(graph);
+    const std::vector<bool> computes = compute_bound_kinds().of_kinds(graph);
     const auto stays = [&](OpId v) {
       const Op& op = graph.op(v);
       return excepted[op.kind] || (op.forward != no_op && excepted[graph.op(op.forward).kind]) ||

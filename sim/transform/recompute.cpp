@@ -75,16 +75,22 @@ class Recomputing {
            });
   }
   /// Whether only its own segment and backward ops read `t`: an op that runs again reads its own.
-  /// What only refers to memory, such as a weight that is read, is there all the time.
+  /// What only refers to memory, such as a weight that is read, is there all the time; but not what
+  /// a collective overwrites.
   bool is_inside(TensorId t) const {
     const Tensor& tensor = graph_.tensor(t);
     const std::uint32_t segment = segment_[tensor.producer];
-    if (segment == no_segment || tensor.control || tensor.reference ||
-        kept_.contains(tensor.producer))
+    if (segment == no_segment || tensor.control || kept_.contains(tensor.producer) ||
+        (tensor.reference && !is_overwritten(t)))
       return false;
     return std::ranges::all_of(graph_.readers(t), [&](EdgeId e) {
       const OpId reader = graph_.edge(e).dst;
       return graph_.op(reader).phase == Phase::backward || segment_[reader] == segment;
+    });
+  }
+  bool is_overwritten(TensorId t) const {
+    return std::ranges::all_of(graph_.readers(t), [&](EdgeId e) {
+      return graph_.collective_of(graph_.edge(e).dst) != no_collective;
     });
   }
   bool reads_again(const Edge& e) const { return !is_forward(e.dst) && is_dropped(e.tensor); }

@@ -16,6 +16,7 @@ std::unique_ptr<Transform> make_data_parallel(Options&);
 std::unique_ptr<Transform> make_precision(Options&);
 std::unique_ptr<Transform> make_recompute(Options&);
 std::unique_ptr<Transform> make_host(Options&);
+std::unique_ptr<Transform> make_what_if(Options&);
 
 std::span<const TransformEntry> transforms() {
   static constexpr TransformEntry table[] = {
@@ -44,6 +45,8 @@ std::span<const TransformEntry> transforms() {
        TransformUse::placed, make_data_parallel},
       {"host", "the host launches each op, one after the other",
        "Zhu et al., Daydream, ATC 2020, section 4", TransformUse::placed, make_host},
+      {"what_if", "rules that rewrite the step: scale, merge, remove, insert, ...",
+       "Zhu et al., Daydream, ATC 2020, section 5", TransformUse::placed, make_what_if},
       {"split_sums", "a sum of terms on several devices is first added up on each device",
        "TensorFlow 1's gradients", TransformUse::placed, make_split_sums},
   };

@@ -22,6 +22,11 @@ struct CudaError : std::runtime_error {
   cudaError_t code;
 };
 
+/// The GPU is beyond use for this process: exit code 3. Another process may go on.
+struct GpuLost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 inline void check(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
   cudaGetLastError();  // else the next launch would report it again
@@ -47,6 +52,13 @@ Function driver_function(const char* name, unsigned version) {
   if (found == nullptr || result != cudaDriverEntryPointSuccess)
     throw Skip(std::string("the driver has no ") + name);
   return reinterpret_cast<Function>(found);
+}
+
+/// After an error that cost one task: throws GpuLost if nothing works any more.
+inline void ensure_usable(const std::string& after) {
+  const cudaError_t error = cudaDeviceSynchronize();
+  if (error == cudaSuccess) return;
+  throw GpuLost("after " + after + ": cudaDeviceSynchronize: " + cudaGetErrorName(error));
 }
 
 template <auto Free>

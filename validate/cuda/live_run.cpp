@@ -19,10 +19,7 @@ LiveRun::LiveRun(Step& step)
     for (const int reader : readers) readers_of_[static_cast<std::size_t>(reader)].push_back(b);
     readers_left_.push_back(readers.size());
   }
-  for (const Task& task : plan_.tasks) {
-    step_.machine_.enter(step_.machine_.device(task.owner()));
-    ends_.push_back(event());
-  }
+  for (const Task& task : plan_.tasks) ends_.push_back(step_.machine_.event_for(task));
 }
 
 bool LiveRun::is_ready(int task) const {
@@ -39,7 +36,7 @@ std::optional<int> LiveRun::start(int task) {
     memory_[b] = pools_[static_cast<std::size_t>(buffer.device)]->allocate(buffer.bytes);
     if (memory_[b] == nullptr) return buffer.device;
   }
-  step_.machine_.enter(step_.machine_.device(plan_.tasks[t].device));
+  step_.machine_.enter(step_.machine_.device(plan_.tasks[t].owner()));
   step_.launch(t);
   REPLAY_CUDA(cudaEventRecord(ends_[t].get(), step_.machine_.queue(plan_.tasks[t])));
   return std::nullopt;

@@ -1,7 +1,6 @@
 #include "validate/cuda/machine.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <limits>
 
@@ -16,10 +15,6 @@ std::string version_text(int version) {  // 13000 is 13.0
 }
 
 }  // namespace
-
-std::int64_t host_ns() {
-  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 int open_gpus() {
   // 32 hardware queues, so that fewer streams share one; and all kernels loaded now: a lazy load
@@ -64,6 +59,7 @@ Machine::Machine(const MachineOptions& options) : options_(options) {
     make_queues(device);
     make_memory(device);
   }
+  ask_for_events();
   look_at_sms();
   enter(devices_.front());
   const DeviceMemory tick = device_memory(sizeof(unsigned long long));
@@ -132,6 +128,27 @@ void Machine::make_memory(Device& device) const {
   const auto sample = std::min(options_.scratch, options_.pinned);
   REPLAY_CUDA(cudaMemcpy(device.pinned.get(), device.inputs.get(), static_cast<std::size_t>(sample),
                          cudaMemcpyDeviceToHost));
+}
+
+/// Whether a green context's stream takes an event of the GPU's own context.
+void Machine::ask_for_events() {
+  const Part& part = devices_.front().compute;
+  if (part.context == nullptr) return;
+  const Event ordinary = event();
+  const cudaStream_t stream = devices_.front().compute_queue.get();
+  const cudaError_t error = cudaEventRecord(ordinary.get(), stream);
+  if (error == cudaSuccess) return;
+  cudaGetLastError();
+  if (error != cudaErrorInvalidResourceHandle) check(error, "cudaEventRecord");
+  events_of_parts_ = true;
+  const Event own = event_of(part);
+  REPLAY_CUDA(cudaEventRecord(own.get(), stream));
+}
+
+Event Machine::event_for(const Task& task) const {
+  const Device& owner = device(task.owner());
+  enter(owner);
+  return events_of_parts_ ? event_of(task.transfer ? owner.link : owner.compute) : event();
 }
 
 /// Fills every part at once with blocks that stay for a while, and looks where they ran.

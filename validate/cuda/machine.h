@@ -46,6 +46,11 @@ class Machine {
   cudaStream_t queue(const Task& task);
   void enter(const Device& device) const;  ///< makes its GPU the current one
   void wait() const;                       ///< for all GPUs to be done
+  /// To be recorded behind `task` in its queue.
+  Event event_for(const Task& task) const;
+  /// Streams of green contexts refuse events of the GPU's own context, so that each part has its
+  /// own.
+  bool events_of_parts() const { return events_of_parts_; }
 
   /// A flag and its answer in host memory, for the start gate: [open, late].
   unsigned* gate() { return reinterpret_cast<unsigned*>(gate_.get()); }
@@ -59,6 +64,7 @@ class Machine {
   void make_parts();
   void make_queues(Device& device) const;
   void make_memory(Device& device) const;
+  void ask_for_events();
   void look_at_sms();
   std::int64_t clock_against_host(Device& device) const;
 
@@ -66,7 +72,7 @@ class Machine {
   Split split_;
   std::vector<Device> devices_;
   PinnedMemory gate_;
-  bool disjoint_ = false, complete_ = false;
+  bool disjoint_ = false, complete_ = false, events_of_parts_ = false;
   std::int64_t timer_tick_ = 0;
 };
 

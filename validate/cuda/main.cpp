@@ -9,6 +9,7 @@
 
 #include "validate/cuda/measure.h"
 #include "validate/cuda/replays.h"
+#include "validate/cuda/run_folder.h"
 #include "validate/cuda/settle.h"
 #include "validate/plan/fields.h"
 
@@ -31,9 +32,14 @@ baechi_replay --settle -o FOLDER       what is not proven yet, on this GPU: sett
   --timelines N    tell the tasks' times of the first N replays of a plan [3]
   --seed N         of the random order [1]
   --peer           measure copies among several GPUs instead
+  --cublas         measure what cuBLAS takes instead
   --no-partitions  cap grids instead of cutting the GPU: where green contexts do not work
+  --mode stream    replay plans of mode graph so: where captures fail
+  --more           add to FOLDER's files, and leave out what failed there before
 
-Exit codes: 0 done; 1 something failed; 2 bad plan or flag; 77 no usable GPU.
+FOLDER/failed.txt names what failed; all else is measured all the same.
+Exit codes: 0 done; 1 something failed; 2 bad plan or flag; 3 the GPU failed for good in this process,
+and another may go on with --more; 77 no usable GPU.
 )";
 
 enum class Verb { check, replay, measure, settle };
@@ -45,7 +51,7 @@ struct Arguments {
   int devices = 4, passes = 30, warm_up = 5, rounds = 2, timelines = 3;
   double seconds = 0;  ///< 0: each verb's own
   std::uint64_t seed = 1;
-  bool peer = false, green_contexts = true;
+  bool peer = false, cublas = false, green_contexts = true, more = false, streams = false;
 };
 
 template <class Number>
@@ -74,9 +80,17 @@ Arguments parse(std::span<char*> words) {
       a.verb = Verb::settle;
     else if (flag == "--peer")
       a.peer = true;
+    else if (flag == "--cublas")
+      a.cublas = true;
+    else if (flag == "--more")
+      a.more = true;
     else if (flag == "--no-partitions")
       a.green_contexts = false;
-    else if (flag == "-o")
+    else if (flag == "--mode") {
+      if (value() != "stream")
+        throw BadInput("--mode: plans say their mode; only 'stream' replaces it");
+      a.streams = true;
+    } else if (flag == "-o")
       a.folder = value();
     else if (flag == "--devices")
       a.devices = number(flag, value(), 2, 64);
@@ -146,21 +160,29 @@ void summarize(const ReplayPlan& plan) {
       static_cast<double>(span(first_in_first_out(plan, 0, 0))) / 1e6);
 }
 
+std::vector<ReplayPlan> plans_to_replay(const Arguments& a) {
+  std::vector<ReplayPlan> plans = read_plans(a.plans);
+  for (ReplayPlan& plan : plans)
+    if (a.streams && plan.mode == SubmitMode::graph) plan.mode = SubmitMode::stream;
+  return plans;
+}
+
 int run(const Arguments& a) {
   switch (a.verb) {
     case Verb::check:
       for (const ReplayPlan& plan : read_plans(a.plans)) summarize(plan);
       return 0;
     case Verb::replay:
-      return replay_plans(read_plans(a.plans), {.folder = a.folder,
-                                                .devices = a.devices,
-                                                .warm_up = a.warm_up,
-                                                .repeats = a.passes,
-                                                .rounds = a.rounds,
-                                                .timelines = a.timelines,
-                                                .seconds = a.seconds > 0 ? a.seconds : 240,
-                                                .seed = a.seed,
-                                                .green_contexts = a.green_contexts});
+      return replay_plans(plans_to_replay(a), {.folder = a.folder,
+                                               .devices = a.devices,
+                                               .warm_up = a.warm_up,
+                                               .repeats = a.passes,
+                                               .rounds = a.rounds,
+                                               .timelines = a.timelines,
+                                               .seconds = a.seconds > 0 ? a.seconds : 240,
+                                               .seed = a.seed,
+                                               .green_contexts = a.green_contexts,
+                                               .more = a.more});
     case Verb::measure:
       return measure({.folder = a.folder,
                       .devices = a.devices,
@@ -168,7 +190,9 @@ int run(const Arguments& a) {
                       .seconds = a.seconds > 0 ? a.seconds : 150,
                       .seed = a.seed,
                       .green_contexts = a.green_contexts,
-                      .peer = a.peer});
+                      .peer = a.peer,
+                      .cublas = a.cublas,
+                      .more = a.more});
     case Verb::settle:
       return settle(a.folder, a.devices);
   }
@@ -185,7 +209,21 @@ int main(int argc, char** argv) {
     return 0;
   }
   try {
-    return run(parse(words));
+    const Arguments arguments = parse(words);
+    if (arguments.verb == Verb::check) return run(arguments);
+    if (arguments.verb == Verb::replay) read_plans(arguments.plans);  // mistakes before a folder
+    make_folder(arguments.folder);
+    try {
+      return run(arguments);
+    } catch (const Skip&) {
+      throw;
+    } catch (const std::exception& error) {
+      Failures(arguments.folder).add("process", error.what());
+      throw;
+    }
+  } catch (const GpuLost& error) {
+    std::fprintf(stderr, "the GPU is lost: %s\n", error.what());
+    return 3;
   } catch (const Skip& reason) {
     std::fprintf(stderr, "skipped: %s\n", reason.what());
     return 77;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
-#include <span>
+#include <set>
 
 #include "validate/cuda/memory_pool.h"
 #include "validate/cuda/run_folder.h"
@@ -15,65 +15,105 @@ namespace baechi::validate::replay {
 
 namespace {
 
-constexpr int warm_up = 2;             // passes
-constexpr unsigned smallest_part = 8;  // SMs
+constexpr int warm_up = 2;  // passes
 
-struct Prepared {
-  const Benchmark* benchmark = nullptr;
-  std::unique_ptr<Step> step;
-};
+/// One measurement: its benchmarks and its files. What fails costs itself and nothing else.
+class Measuring {
+ public:
+  Measuring(const MeasureOptions& options, Machine& machine)
+      : options_(options),
+        machine_(machine),
+        failures_(options.folder),
+        file_(options.folder + "/measurements.csv", Measurement::header(), options.more) {
+    write_machine(options.folder, machine, clock_);  // once more at the end, with the clock's range
+  }
 
-/// The benchmarks of `all` that this machine can run; prints which it cannot run, and why.
-std::vector<Prepared> prepare(Machine& machine, std::span<const Benchmark> all) {
-  std::vector<Prepared> prepared;
-  for (const Benchmark& b : all) {
-    try {
-      prepared.push_back({&b, std::make_unique<Step>(machine, b.plan)});
-    } catch (const std::runtime_error& error) {
-      std::fprintf(stderr, "left out: %s: %s\n", b.row.line().c_str(), error.what());
+  /// What this machine cannot run, or failed before, is left out.
+  void prepare(std::vector<Benchmark> all) {
+    benchmarks_ = std::move(all);
+    const std::set<std::string> failed_before =
+        options_.more ? failures_.told() : std::set<std::string>{};
+    for (const Benchmark& b : benchmarks_) {
+      if (failed_before.contains(b.row.line())) continue;
+      try {
+        prepared_.push_back({&b, std::make_unique<Step>(machine_, b.plan)});
+      } catch (const std::runtime_error& error) {
+        lose(b, error.what());
+      }
     }
   }
-  return prepared;
-}
 
-/// One run, whose samples go to `file` unless it is nullptr. False: it failed, and is not run
-/// again.
-bool sample(Prepared& prepared, int round, TextFile* file) {
-  if (prepared.step == nullptr) return true;
-  const StepResult result = prepared.step->run();
-  const Benchmark& b = *prepared.benchmark;
-  Measurement row = b.row;
-  row.round = round;
-  if (result.verdict != StepResult::Verdict::ok) {
-    std::fprintf(stderr, "failed: %s: %s\n", row.line().c_str(), result.why.c_str());
-    prepared.step.reset();
-    return false;
+  void pass(int round) {
+    const auto seed = options_.seed + static_cast<std::uint64_t>(round + warm_up);
+    for (const std::size_t i : shuffled(prepared_.size(), seed)) {
+      Prepared& p = prepared_[i];
+      if (p.step == nullptr) continue;
+      try {
+        sample(p, round);
+      } catch (const std::runtime_error& error) {
+        p.step.reset();
+        lose(*p.benchmark, error.what());
+      }
+    }
+    clock_.sample();
+    file_.flush();
   }
-  if (file == nullptr) return true;
-  for (const double value : b.samples(result.times, result.first_ns, result.submit_ns)) {
-    row.value = value;
-    file->line(row.line());
-  }
-  return true;
-}
 
-void measure_granules(TextFile& file) {
-  for (const std::int64_t mib : {3, 100, 256, 1001}) {
-    Measurement row{.what = "granule", .args = std::to_string(mib << 20)};
-    row.value = static_cast<double>(granted(mib << 20));
-    file.line(row.line());
+  void granules() {
+    for (const std::int64_t mib : {3, 100, 256, 1001}) {
+      Measurement row{.what = "granule", .args = std::to_string(mib << 20)};
+      try {
+        row.value = static_cast<double>(granted(mib << 20));
+        file_.line(row.line());
+      } catch (const std::runtime_error& error) {
+        ++failed_;
+        failures_.add(row.line(), error.what());
+        ensure_usable(row.line());
+      }
+    }
   }
-}
 
-bool has_cublas() {
-  try {
-    const Cublas probe(smallest_part);
-    return true;
-  } catch (const std::runtime_error& error) {
-    std::fprintf(stderr, "left out: cublas: %s\n", error.what());
-    return false;
+  int finish() {
+    file_.finish();
+    write_machine(options_.folder, machine_, clock_);
+    return failed_;
   }
-}
+
+ private:
+  struct Prepared {
+    const Benchmark* benchmark = nullptr;
+    std::unique_ptr<Step> step;
+  };
+
+  /// `round` < 0: warm-up.
+  void sample(Prepared& prepared, int round) {
+    const StepResult result = prepared.step->run();
+    const Benchmark& b = *prepared.benchmark;
+    if (result.verdict != StepResult::Verdict::ok) throw CudaError(cudaErrorUnknown, result.why);
+    if (round < 0) return;
+    Measurement row = b.row;
+    row.round = round;
+    for (const double value : b.samples(result.times, result.first_ns, result.submit_ns)) {
+      row.value = value;
+      file_.line(row.line());
+    }
+  }
+
+  void lose(const Benchmark& benchmark, const std::string& why) {
+    ++failed_;
+    failures_.add(benchmark.row.line(), why);
+    ensure_usable(benchmark.row.line());
+  }
+
+  const MeasureOptions& options_;
+  Machine& machine_;
+  Failures failures_;
+  TextFile file_;
+  ClockRate clock_;
+  std::vector<Benchmark> benchmarks_;
+  std::vector<Prepared> prepared_;
+  int failed_ = 0;
+};
 
 }  // namespace
 
@@ -109,8 +149,15 @@ int measure(const MeasureOptions& options) {
   const std::int64_t begin = host_ns();
   const auto seconds = [&] { return static_cast<double>(host_ns() - begin) / 1e9; };
   open_gpus();
-  const std::vector<Benchmark> all =
-      benchmarks({.devices = options.devices, .cublas = has_cublas(), .peer = options.peer});
+  std::vector<Benchmark> all =
+      benchmarks({.devices = options.devices, .cublas = options.cublas, .peer = options.peer});
+  // cuBLAS loads slowly, and may bring kernels that share SMs: its benchmarks have a process of
+  // their own, with a canary like the others.
+  if (options.cublas)
+    std::erase_if(all, [](const Benchmark& b) {
+      return b.row.subject != "cublas" && b.row.against != "cublas";
+    });
+  all.push_back(canary());
   std::vector<const ReplayPlan*> plans;
   plans.reserve(all.size());
   for (const Benchmark& b : all) plans.push_back(&b.plan);
@@ -118,29 +165,17 @@ int measure(const MeasureOptions& options) {
   machine_options.green_contexts = options.green_contexts;
   machine_options.gpu_per_device = options.peer;
   Machine machine(machine_options);
-  make_folder(options.folder);
-  TextFile file(options.folder + "/measurements.csv", Measurement::header());
-  ClockRate clock;
-
-  const Benchmark watch = canary();
-  std::vector<Prepared> canaries = prepare(machine, {&watch, 1});
-  std::vector<Prepared> prepared = prepare(machine, all);
-  int failed = static_cast<int>(all.size() - prepared.size());
+  const std::size_t count = all.size();
+  Measuring measuring(options, machine);
+  measuring.prepare(std::move(all));
   int round = -warm_up;
-  for (; round < options.rounds && (round <= 0 || seconds() < options.seconds); ++round) {
-    TextFile* const to = round < 0 ? nullptr : &file;
-    for (const std::size_t i :
-         shuffled(prepared.size(), options.seed + static_cast<std::uint64_t>(round + warm_up)))
-      failed += sample(prepared[i], std::max(round, 0), to) ? 0 : 1;
-    for (Prepared& c : canaries) failed += sample(c, std::max(round, 0), to) ? 0 : 1;
-    clock.sample();
-  }
+  for (; round < options.rounds && (round <= 0 || seconds() < options.seconds); ++round)
+    measuring.pass(round);
   machine.enter(machine.device(0));
-  measure_granules(file);
-  file.finish();
-  write_machine(options.folder, machine, clock);
-  std::printf("%zu benchmarks, %d passes, %d failed, %.0f s: %s\n", prepared.size(), round, failed,
-              seconds(), options.folder.c_str());
+  if (!options.cublas) measuring.granules();
+  const int failed = measuring.finish();
+  std::printf("%zu benchmarks, %d passes, %d failed, %.0f s: %s\n", count, round, failed, seconds(),
+              options.folder.c_str());
   return failed == 0 ? 0 : 1;
 }
 

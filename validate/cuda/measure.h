@@ -16,10 +16,13 @@ struct MeasureOptions {
   double seconds = 150;  ///< no pass begins later than this
   std::uint64_t seed = 1;
   bool green_contexts = true;
-  bool peer = false;  ///< copies among several GPUs instead
+  bool peer = false;    ///< copies among several GPUs instead
+  bool cublas = false;  ///< the benchmarks with cuBLAS instead
+  bool more = false;    ///< adds to the folder's files, and leaves out what failed before
 };
 
-/// Exit code. Throws Skip where there is no usable GPU.
+/// Exit code: 1 if a benchmark failed; the others are there all the same. Throws Skip where there
+/// is no usable GPU, GpuLost where it is lost underway: what was measured is in the files.
 int measure(const MeasureOptions& options);
 
 /// Bytes that can be had from a pool of `budget` bytes, in small pieces.

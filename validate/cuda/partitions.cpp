@@ -98,6 +98,20 @@ Stream make_stream(const Part& part) {
   return Stream(made);
 }
 
+Event event_of(const Part& part) {
+  const auto context_of = driver_function<PFN_cuCtxFromGreenCtx_v12040>("cuCtxFromGreenCtx", 12040);
+  const auto push = driver_function<PFN_cuCtxPushCurrent_v4000>("cuCtxPushCurrent", 4000);
+  const auto pop = driver_function<PFN_cuCtxPopCurrent_v4000>("cuCtxPopCurrent", 4000);
+  CUcontext context = nullptr;
+  REPLAY_CUDA(context_of(&context, part.context));
+  REPLAY_CUDA(push(context));
+  cudaEvent_t made = nullptr;
+  const cudaError_t error = cudaEventCreateWithFlags(&made, cudaEventDisableTiming);
+  pop(&context);
+  check(error, "cudaEventCreateWithFlags");
+  return Event(made);
+}
+
 int count(const SmSet& set) {
   int bits = 0;
   for (const unsigned long long word : set) bits += std::popcount(word);

@@ -41,6 +41,10 @@ std::vector<Part> capped_partitions(int devices, unsigned sms);
 /// Where kernels of this stream run, and nowhere else. Does not wait for the default stream.
 Stream make_stream(const Part& part);
 
+/// An event of the part's green context, which is made current for that. Throws Skip if the driver
+/// lacks the functions, CudaError if they fail.
+Event event_of(const Part& part);
+
 int count(const SmSet& set);
 bool within(const SmSet& inner, const SmSet& outer);
 bool overlap(const SmSet& a, const SmSet& b);

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "validate/cuda/measure.h"
 #include "validate/cuda/run_folder.h"
@@ -13,19 +14,23 @@ namespace {
 
 struct Prepared {
   const ReplayPlan* plan = nullptr;
-  std::unique_ptr<Step> step{};  ///< nullptr: failed
+  std::unique_ptr<Step> step{};  ///< nullptr: given up
   int replays = 0;
+  int strikes = 0;
 };
 
 /// A verdict on memory needs no interval, and each replay maps its budgets anew.
 constexpr int most_live_replays = 5;
+/// After so many failures a plan is given up.
+constexpr int most_strikes = 3;
 
 /// What all machines of a run share.
 struct Run {
   const ReplayOptions& options;
+  Failures failures;
   TextFile steps;
   TextFile timelines;
-  TextFile measurements;
+  TextFile canaries;
   ClockRate clock;
   std::int64_t begin = host_ns();
   int told = 0;
@@ -33,9 +38,10 @@ struct Run {
 
   explicit Run(const ReplayOptions& o)
       : options(o),
-        steps(o.folder + "/steps.csv", steps_header()),
-        timelines(o.folder + "/timeline.csv", timeline_header()),
-        measurements(o.folder + "/measurements.csv", Measurement::header(), true) {}
+        failures(o.folder),
+        steps(o.folder + "/steps.csv", steps_header(), o.more),
+        timelines(o.folder + "/timeline.csv", timeline_header(), o.more),
+        canaries(o.folder + "/canaries.csv", Measurement::header(), o.more) {}
 
   /// `share` of the time that there is, is gone.
   bool time_is_up(double share) const {
@@ -43,15 +49,21 @@ struct Run {
   }
 
   void fail(const ReplayPlan& plan, int replay, int round, const std::string& why) {
-    std::fprintf(stderr, "failed: %s: %s\n", plan.name.c_str(), why.c_str());
     StepResult result;
     result.verdict = StepResult::Verdict::failed;
     steps.line(steps_line(plan, replay, round, result));
     ++failed;
+    failures.add(plan.name, why);
+  }
+
+  void flush() {
+    steps.flush();
+    timelines.flush();
+    canaries.flush();
   }
 };
 
-/// One replay. `round` < 0: warm-up. A plan that failed is not run again.
+/// One replay. `round` < 0: warm-up.
 void run_once(Run& run, Prepared& prepared, int round) {
   if (prepared.step == nullptr) return;
   if (prepared.plan->live_memory && prepared.replays >= most_live_replays) return;
@@ -59,15 +71,13 @@ void run_once(Run& run, Prepared& prepared, int round) {
   try {
     result = prepared.step->run();
   } catch (const CudaError& error) {
-    run.fail(*prepared.plan, prepared.replays, std::max(round, 0), error.what());
-    prepared.step.reset();
-    REPLAY_CUDA(cudaDeviceSynchronize());  // throws if the GPU is beyond use
-    return;
+    result.verdict = StepResult::Verdict::failed;
+    result.why = error.what();
   }
   if (result.verdict == StepResult::Verdict::failed) {
     run.fail(*prepared.plan, prepared.replays, std::max(round, 0), result.why);
-    prepared.step.reset();
-    return;
+    if (++prepared.strikes == most_strikes) prepared.step.reset();
+    return ensure_usable(prepared.plan->name);
   }
   if (round < 0) return;
   run.steps.line(steps_line(*prepared.plan, prepared.replays, round, result));
@@ -77,45 +87,78 @@ void run_once(Run& run, Prepared& prepared, int round) {
   ++run.told;
 }
 
-void watch_clock(Run& run, Step* canary, const Benchmark& benchmark, int block) {
-  run.clock.sample();
-  if (canary == nullptr) return;
-  const StepResult result = canary->run();
-  Measurement row = benchmark.row;
-  row.round = block;
-  for (const double value : benchmark.samples(result.times, 0, 0)) {
-    row.value = value;
-    run.measurements.line(row.line());
+/// A GEMM now and then: lost, it costs only what it would have told.
+class Canary {
+ public:
+  Canary(Machine& machine, Run& run) : benchmark_(canary()), run_(run) {
+    attempt([&] { step_ = std::make_unique<Step>(machine, benchmark_.plan); });
   }
-}
+
+  void sing(int block) {
+    run_.clock.sample();
+    if (step_ == nullptr) return;
+    attempt([&] {
+      const StepResult result = step_->run();
+      if (result.verdict != StepResult::Verdict::ok) throw CudaError(cudaErrorUnknown, result.why);
+      Measurement row = benchmark_.row;
+      row.round = block;
+      for (const double value : benchmark_.samples(result.times, 0, 0)) {
+        row.value = value;
+        run_.canaries.line(row.line());
+      }
+    });
+  }
+
+ private:
+  void attempt(const auto& work) {
+    try {
+      work();
+    } catch (const CudaError& error) {
+      step_.reset();
+      ++run_.failed;
+      run_.failures.add("canary", error.what());
+      ensure_usable("canary");
+    }
+  }
+
+  Benchmark benchmark_;
+  Run& run_;
+  std::unique_ptr<Step> step_;
+};
 
 void replay_on(Machine& machine, Run& run, const std::vector<const ReplayPlan*>& plans) {
+  write_machine(run.options.folder, machine, run.clock);
+  const std::set<std::string> failed_before =
+      run.options.more ? run.failures.told() : std::set<std::string>{};
   std::vector<Prepared> prepared;
   for (const ReplayPlan* plan : plans) {
+    if (failed_before.contains(plan->name)) continue;
     prepared.push_back({.plan = plan});
     try {
       prepared.back().step = std::make_unique<Step>(machine, *plan);
     } catch (const std::runtime_error& error) {
       run.fail(*plan, 0, 0, error.what());
+      ensure_usable(plan->name);
     }
   }
-  const Benchmark benchmark = canary();
-  Step canary_step(machine, benchmark.plan);
+  Canary canary(machine, run);
   int pass = 0;
   const auto once_each = [&](int round) {
     const std::uint64_t seed = run.options.seed + static_cast<std::uint64_t>(pass);
     for (const std::size_t i : shuffled(prepared.size(), seed)) run_once(run, prepared[i], round);
     ++pass;
+    run.flush();
   };
   for (int i = 0; i < run.options.warm_up && !run.time_is_up(0.2); ++i) once_each(-1);
   for (int round = 0; round < run.options.rounds; ++round) {
     const double share = (round + 1.0) / run.options.rounds;  // so that every round has replays
     for (int i = 0; i < run.options.repeats && !run.time_is_up(share); ++i) {
-      watch_clock(run, &canary_step, benchmark, pass);
+      canary.sing(pass);
       once_each(round);
     }
   }
-  watch_clock(run, &canary_step, benchmark, pass);
+  canary.sing(pass);
+  write_machine(run.options.folder, machine, run.clock);
 }
 
 }  // namespace
@@ -126,16 +169,14 @@ int replay_plans(const std::vector<ReplayPlan>& plans, const ReplayOptions& opti
   std::vector<const ReplayPlan*> on_gpus;
   for (const ReplayPlan& plan : plans)
     (plan.way == Way::peer ? on_gpus : on_parts).push_back(&plan);
-  make_folder(options.folder);
   Run run(options);
   if (!on_parts.empty()) {
     MachineOptions machine_options = machine_for(on_parts, options.devices);
     machine_options.green_contexts = options.green_contexts;
     Machine machine(machine_options);
     if (options.green_contexts && !machine.disjoint())
-      throw CudaError(cudaErrorUnknown, "the devices' parts of the GPU overlap");
+      std::fprintf(stderr, "the devices' parts of the GPU overlap: machine.txt says so\n");
     replay_on(machine, run, on_parts);
-    write_machine(options.folder, machine, run.clock);
   }
   if (!on_gpus.empty()) {
     try {
@@ -143,14 +184,13 @@ int replay_plans(const std::vector<ReplayPlan>& plans, const ReplayOptions& opti
       machine_options.gpu_per_device = true;
       Machine machine(machine_options);
       replay_on(machine, run, on_gpus);
-      if (on_parts.empty()) write_machine(options.folder, machine, run.clock);
     } catch (const Skip& reason) {
       for (const ReplayPlan* plan : on_gpus) run.fail(*plan, 0, 0, reason.what());
     }
   }
   run.steps.finish();
   run.timelines.finish();
-  run.measurements.finish();
+  run.canaries.finish();
   std::printf("%zu plans, %d replays, %d failed: %s\n", plans.size(), run.told, run.failed,
               options.folder.c_str());
   return run.failed == 0 ? 0 : 1;

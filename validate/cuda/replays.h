@@ -1,4 +1,4 @@
-/// Replays plans: steps.csv, timeline.csv, machine.txt, and canaries added to measurements.csv.
+/// Replays plans: machine.txt, steps.csv, timeline.csv and canaries.csv.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,10 +18,11 @@ struct ReplayOptions {
   double seconds = 240;  ///< no pass begins later than this
   std::uint64_t seed = 1;
   bool green_contexts = true;
+  bool more = false;  ///< adds to the folder's files, and leaves out what failed before
 };
 
 /// Exit code: 1 if a replay failed (out of memory is no failure). Throws Skip where there is no
-/// usable GPU.
+/// usable GPU, GpuLost where it is lost underway: what was replayed is in the files.
 int replay_plans(const std::vector<ReplayPlan>& plans, const ReplayOptions& options);
 
 }  // namespace baechi::validate::replay

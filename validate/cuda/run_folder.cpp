@@ -6,20 +6,54 @@
 
 namespace baechi::validate::replay {
 
+namespace {
+
+/// PATH.part, or the first of PATH.2.part, PATH.3.part, ... that is not there.
+std::string free_name(const std::string& path) {
+  std::string name = path + ".part";
+  for (int i = 2; std::filesystem::exists(name); ++i)
+    name = path + "." + std::to_string(i) + ".part";
+  return name;
+}
+
+}  // namespace
+
 TextFile::TextFile(std::string path, const std::string& header, bool more)
-    : path_(std::move(path)), out_(path_ + ".part", std::ios::binary) {
+    : path_(std::move(path)), part_(free_name(path_)), out_(part_, std::ios::binary) {
   const std::ifstream before(path_, std::ios::binary);
   if (more && before)
     out_ << before.rdbuf();
   else
     line(header);
-  if (!out_) throw BadInput(path_ + ".part: cannot be written");
+  if (!out_) throw BadInput(part_ + ": cannot be written");
+  flush();
+}
+
+TextFile::~TextFile() {
+  try {
+    if (!finished_) finish();
+  } catch (const BadInput& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+}
+
+void Failures::add(const std::string& what, const std::string& why) const {
+  std::fprintf(stderr, "failed: %s: %s\n", what.c_str(), why.c_str());
+  std::ofstream(path_, std::ios::binary | std::ios::app) << what << ": " << why << '\n';
+}
+
+std::set<std::string> Failures::told() const {
+  std::set<std::string> names;
+  std::ifstream in(path_, std::ios::binary);
+  for (std::string line; std::getline(in, line);) names.insert(line.substr(0, line.find(": ")));
+  return names;
 }
 
 void TextFile::finish() {
+  finished_ = true;
   out_.close();
   std::error_code error;
-  if (out_) std::filesystem::rename(path_ + ".part", path_, error);
+  if (out_) std::filesystem::rename(part_, path_, error);
   if (!out_ || error) throw BadInput(path_ + ": cannot be written");
 }
 
@@ -81,8 +115,9 @@ void write_machine(const std::string& folder, const Machine& machine, const Cloc
   file.line(std::string("partitions_by ") + (machine.options().gpu_per_device   ? "gpu"
                                              : machine.options().green_contexts ? "green contexts"
                                                                                 : "capped grids"));
+  file.line(std::string("events_by ") +
+            (machine.events_of_parts() ? "green contexts" : "primary context"));
   file.line("split " + machine.split().text());
-  file.line("cublas " + (Cublas::library().empty() ? "none" : Cublas::library()));
   file.finish();
 }
 

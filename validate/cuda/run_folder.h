@@ -1,6 +1,7 @@
-/// Files of a run: written aside and renamed when whole.
+/// Files of a run: written aside, flushed pass by pass, and renamed when whole.
 #pragma once
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,16 +14,34 @@ namespace baechi::validate::replay {
 
 class TextFile {
  public:
-  /// Begins with `header`; or, `more`, with what the file at `path` holds, if there is one. Throws
-  /// BadInput if it cannot be written.
+  /// Begins with `header`; or, `more`, with what the file at `path` holds, if there is one. What an
+  /// earlier process left unfinished is never written over: it is PATH.part, the next PATH.2.part.
+  /// Throws BadInput if it cannot be written.
   TextFile(std::string path, const std::string& header, bool more = false);
+  ~TextFile();  ///< Also after an error the lines are whole: the file gets its name.
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(const TextFile&) = delete;
 
   void line(const std::string& text) { out_ << text << '\n'; }
-  void finish();  ///< Throws BadInput if not all could be written.
+  void flush() { out_.flush(); }  ///< Lines told so far outlive the process.
+  void finish();                  ///< Throws BadInput if not all could be written.
+
+ private:
+  std::string path_, part_;
+  std::ofstream out_;
+  bool finished_ = false;
+};
+
+/// What went wrong in a folder, a line each: the names of plans and benchmarks that failed, which a
+/// later process with --more leaves out, and why a process ended.
+class Failures {
+ public:
+  explicit Failures(const std::string& folder) : path_(folder + "/failed.txt") {}
+  void add(const std::string& what, const std::string& why) const;
+  std::set<std::string> told() const;
 
  private:
   std::string path_;
-  std::ofstream out_;
 };
 
 std::string steps_header();

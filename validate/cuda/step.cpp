@@ -65,8 +65,7 @@ Step::Step(Machine& machine, const ReplayPlan& plan) : machine_(machine), plan_(
   for (const Task& task : plan.tasks) {
     if (used[static_cast<std::size_t>(plan.queue_of(task))]) continue;
     used[static_cast<std::size_t>(plan.queue_of(task))] = true;
-    machine.enter(machine.device(task.owner()));
-    queues_.push_back({machine.queue(task), task.owner(), event()});
+    queues_.push_back({machine.queue(task), task.owner(), machine.event_for(task)});
   }
   stamps_.resize(plan.tasks.size());
   const int gpus = machine.options().gpu_per_device ? plan.devices : 1;
@@ -152,15 +151,14 @@ void Step::find_waits() {
       known->second = task;
       waits_[i].push_back(task);
       Event& waited = events_[static_cast<std::size_t>(task)];
-      if (waited != nullptr) continue;
-      machine_.enter(machine_.device(plan_.tasks[static_cast<std::size_t>(task)].device));
-      waited = event();
+      if (waited == nullptr)
+        waited = machine_.event_for(plan_.tasks[static_cast<std::size_t>(task)]);
     }
   }
 }
 
 Stamp* Step::stamp(std::size_t task) {
-  const auto gpu = static_cast<std::size_t>(machine_.device(plan_.tasks[task].device).gpu);
+  const auto gpu = static_cast<std::size_t>(machine_.device(plan_.tasks[task].owner()).gpu);
   return reinterpret_cast<Stamp*>(gpu_stamps_[gpu].get()) + task;
 }
 

@@ -1,135 +1,202 @@
 #!/usr/bin/env bash
-# One visit to a GPU: visit.sh [FOLDER]; also ./dev gpu. Ends within 9 minutes and downloads nothing.
-# Builds the harness, answers what is not proven yet, measures, replays FOLDER/plans (or, where the
-# simulator is built and validate/protocol has scenarios, plans predicted with the calibration just
-# made), and leaves FOLDER: settled.txt, measurements.csv, machine.txt, steps.csv, timeline.csv, all
-# large ones compressed, and visit.log. Exit code 77: no GPU here.
+# One visit to a GPU; also ./dev gpu. Ends within 9 minutes, downloads nothing, changes no setting.
+#
+#   visit.sh look OUT [RUNS]     what is true of this GPU: settled questions, benchmarks, the rehearsal plans
+#                                in RUNS/rehearsal*/plans, recorded PyTorch steps. No held-out plan runs.
+#   visit.sh protocol OUT RUNS   the benchmarks as a control, then the plans in RUNS/NAME/plans, whose predictions
+#                                are committed: at most four NAMEs
+#
+# OUT gets at most 8 files: facts.txt, clocks.csv, log.txt, and an archive per phase, written as the phase ends, also
+# of what a phase that was killed has left. HARNESS names another baechi_replay. Exit codes: 0 every phase ended well;
+# 1 one did not; 2 wrong arguments; 77 no GPU here.
 set -uo pipefail
 shopt -s nullglob
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-folder=${1:-$root/results/gpu-$(date -u +%Y-%m-%d)}
-limit=${VISIT_SECONDS:-510}
+verb=${1:-} out=${2:-} runs=${3:-}
+usage() {
+  sed -n '2,/^set/p' "${BASH_SOURCE[0]}" | sed -n 's/^# \{0,1\}//p' >&2
+  exit 2
+}
+[[ $verb == look && -n $out || $verb == protocol && -n $out && -d $runs ]] || usage
+[[ -z $runs || -d $runs ]] || usage
+mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 2
+if [[ -n $(ls -A "$out") ]]; then
+  echo "$out is not empty; take another folder" >&2
+  exit 2
+fi
+[[ -n $runs ]] && runs=$(cd "$runs" && pwd)
+work=$(mktemp -d)
 began=$SECONDS
 status=0
+smi=
+trap '[[ -n $smi ]] && kill "$smi" 2>/dev/null; rm -rf "$work"' EXIT
 
-mkdir -p "$folder" && folder=$(cd "$folder" && pwd) || exit 2
-for file in "$folder"/{machine.txt,measurements.csv*,steps.csv*}; do
-  [[ -e $file ]] && echo "$folder holds a run; take another folder" >&2 && exit 2
-done
-log=$folder/visit.log
-: >"$log"
-temporary=$(mktemp -d)
-trap 'rm -rf "$temporary"' EXIT
+left() { echo $((${VISIT_SECONDS:-540} - SECONDS + began)); }
+say() { echo "[$((SECONDS - began)) s] $*" | tee -a "$out/log.txt"; }
 
-say() { echo "$*" | tee -a "$log"; }
-left() { echo $((limit - SECONDS + began)); }
-
-# step NAME SECONDS COMMAND...: at most so long, and no longer than is left; remembers a failure.
-step() {
-  local name=$1 seconds=$2 rc=0
+# phase NAME SECONDS COMMAND...: at most so long, and no longer than is left; the end of what it printed goes to the log.
+phase() {
+  local name=$1 seconds=$2 rc
   shift 2
-  (($(left) < seconds)) && seconds=$(left)
+  (($(left) - 10 < seconds)) && seconds=$(($(left) - 10))
   if ((seconds < 10)); then
-    say "== $name: left out, the time is up"
+    say "$name: no time left"
     status=1
     return 1
   fi
-  say "== $name"
-  timeout "$seconds" "$@" 2>&1 | tee -a "$log"
-  rc=${PIPESTATUS[0]}
-  ((rc == 0)) && return 0
-  say "-- $name: exit code $rc$( ((rc == 124)) && echo ', out of time')"
-  status=$rc
+  say "$name: at most $seconds s"
+  timeout -k 10 "$seconds" "$@" >>"$work/$name.log" 2>&1
+  rc=$?
+  tail -n 30 "$work/$name.log" | cut -c1-400 | tee -a "$out/log.txt"
+  say "$name: exit code $rc"
+  ((rc == 0)) || status=1
   return "$rc"
 }
 
-# Sets `harness`: built here if possible, else one that was carried along.
-build_harness() {
-  local generator=()
-  command -v ninja >/dev/null && generator=(-G Ninja)
-  harness=$root/build/replay/baechi_replay
-  if command -v cmake >/dev/null &&
-    cmake -S "$root/validate/cuda" -B "$root/build/replay" "${generator[@]}" >>"$log" 2>&1 &&
-    cmake --build "$root/build/replay" -j"$(nproc)" >>"$log" 2>&1 && [[ -x $harness ]]; then
-    return 0
-  fi
-  for harness in "$root"/build/{replay,release,dev,quick}/baechi_replay; do
-    [[ -x $harness ]] && "$harness" --help >/dev/null 2>&1 && return 0
+# lasting NAME SECONDS ARGUMENTS...: the harness into $work/NAME; where the GPU is lost to one process, others go on.
+lasting() {
+  local name=$1 end=$((SECONDS + $2)) rc=0 more=()
+  shift 2
+  for _ in 1 2 3 4; do
+    phase "$name" $((end - SECONDS)) "$harness" "$@" "${more[@]}" -o "$work/$name"
+    rc=$?
+    ((rc == 3)) || break
+    more=(--more)
   done
-  say "baechi_replay cannot be built here (no nvcc?), and none was carried along; see $log"
-  exit 1
+  return "$rc"
+}
+
+pack() { # NAME: also what a killed phase left behind
+  [[ -d $work/$1 ]] || mkdir "$work/$1"
+  cp "$work/$1"*.log "$work/$1/" 2>/dev/null
+  tar -C "$work" -czf "$out/$1.tgz" "$1"
+}
+
+facts() {
+  {
+    date -u; uname -srm; nvidia-smi; lscpu; free -g; ldd --version | head -1; nvcc --version; cmake --version
+    python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)'
+  } >"$out/facts.txt" 2>&1
+  if [[ -z ${HARNESS:-} ]] && ! nvidia-smi -L >/dev/null 2>&1; then
+    say "no GPU here"
+    exit 77
+  fi
+  nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu --format=csv,noheader \
+    -lms 1000 >"$out/clocks.csv" 2>/dev/null &
+  smi=$!
+}
+
+by_cmake() {
+  cmake -S "$root/validate/cuda" -B "$work/b" -G Ninja && cmake --build "$work/b" && cp "$work/b/baechi_replay" "$work/harness"
+}
+by_hand() {
+  nvcc -std=c++20 -O3 -arch=sm_90 -cudart static -I"$root" -DREPLAY_COMMIT='"built there"' "$root"/validate/cuda/kernels.cu \
+    "$root"/validate/cuda/*.cpp "$root"/validate/plan/*.cpp -o "$work/harness" -ldl
+}
+export -f by_cmake by_hand
+export work root
+
+# Sets `harness`: one that was carried along, which knows its commit; else it is built here.
+find_harness() {
+  for harness in "${HARNESS:-}" "$root"/build/{release,test,quick}/baechi_replay; do
+    [[ -n $harness ]] && "$harness" --help >/dev/null 2>&1 && say "harness $harness" && return
+  done
+  harness=$work/harness
+  phase build 120 bash -c by_cmake || phase build 150 bash -c by_hand || {
+    say "no harness: none was carried along, and none could be built"
+    exit 1
+  }
+  status=0
 }
 
 # cuBLAS may have come with PyTorch's wheels.
 find_cublas() {
-  local site libraries
+  local site library
   site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
-  libraries=("$site"/nvidia/*/lib/libcublas.so.1[23] /usr/local/cuda/lib64/libcublas.so.1[23])
-  [[ ${#libraries[@]} -eq 0 ]] && return
-  export LD_LIBRARY_PATH="${libraries[0]%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-}
-
-# Sets `simulator`, if there is one that starts here.
-find_simulator() {
-  for simulator in "$root"/build/{release,dev,quick}/baechi; do
-    "$simulator" --help >/dev/null 2>&1 && return 0
+  for library in "$site"/nvidia/*/lib/libcublas.so.1[23] /usr/local/cuda/lib64/libcublas.so.1[23]; do
+    export LD_LIBRARY_PATH=${library%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    return
   done
-  simulator=
 }
 
-# Predictions before measuring: plans that stand in the folder are as they came; else they are made now.
-make_plans() {
-  local scenarios=("$root"/validate/protocol/*.yaml)
-  [[ -n $simulator ]] && step calibrate 60 "$simulator" validate calibrate "$folder"
-  [[ -d $folder/plans || -z $simulator || ${#scenarios[@]} -eq 0 ]] && return
-  [[ -f $folder/calibration.yaml ]] || return
-  step plans 60 "$simulator" validate plan "${scenarios[@]}" -o "$folder" \
-    --calibration "$folder/calibration.yaml"
+parts=() # for measuring and replaying
+mode=()  # for replaying
+
+# Sets `parts` and `mode` by what was answered BAD.
+settle() { # SECONDS
+  phase settle "$1" "$harness" --settle -o "$work/settle"
+  if grep -q '^BAD 0 ' "$work/settle.log"; then
+    pack settle
+    say "the kernels are wrong: nothing else counts"
+    exit 1
+  fi
+  if grep -q '^BAD 1 ' "$work/settle.log"; then
+    parts=(--no-partitions)
+    say "no green contexts: from here on with --no-partitions"
+  fi
+  if grep -q '^BAD 2 ' "$work/settle.log"; then
+    mode=(--mode stream)
+    say "no graphs over parts: from here on with --mode stream"
+  fi
 }
 
-replay() {
-  local plan plans=()
-  for plan in "$folder"/plans/*.plan{,.gz,.zst}; do
-    case $plan in
-      *.plan) plans+=("$plan") ;;
-      *.gz) gzip -dc "$plan" >"$temporary/$(basename "$plan" .gz)" ;;
-      *.zst) zstd -dcq "$plan" >"$temporary/$(basename "$plan" .zst)" ;;
-    esac
-  done
-  plans+=("$temporary"/*.plan)
-  if [[ ${#plans[@]} -eq 0 ]]; then
-    say "== replay: no plans in $folder/plans; 'baechi validate plan' makes them"
+measure() { # NAME SECONDS SECONDS_OF_CUBLAS
+  lasting "$1" $(($2 + 60)) --measure "${parts[@]}" --seconds "$2"
+  (($3 > 0)) && phase "$1_cublas" $(($3 + 30)) "$harness" --measure --cublas --more "${parts[@]}" --seconds "$3" -o "$work/$1"
+  pack "$1"
+}
+
+replays() { # NAME SECONDS: the plans of RUNS/NAME
+  local seconds=$2 more=()
+  (($(left) - 30 < seconds)) && seconds=$(($(left) - 30))
+  if ((seconds < 10)); then
+    say "$1: no time left"
+    status=1
     return
   fi
-  local seconds=$(($(left) - 40))
-  ((seconds > 240)) && seconds=240
-  step replay $((seconds + 30)) "$harness" "${plans[@]}" -o "$folder" --seconds "$((seconds > 1 ? seconds : 1))"
+  [[ $1 == *memory* ]] && more=(--warm-up 0 --rounds 1)
+  mkdir -p "$work/$1"
+  lasting "$1" $((seconds + 30)) "${parts[@]}" "${mode[@]}" --seconds "$seconds" "${more[@]}" "$runs/$1"/plans/*.plan
+  pack "$1"
 }
 
-compress() {
-  local file
-  for file in "$folder"/{measurements,steps,timeline}.csv; do
-    [[ -f $file ]] || continue
-    if command -v zstd >/dev/null; then
-      zstd -19 -q -f --rm "$file"
-    elif command -v gzip >/dev/null; then
-      gzip -9 -n -f "$file"
-    fi
+look() {
+  local run
+  settle 90
+  pack settle
+  measure measure 90 20
+  for run in "$runs"/rehearsal*; do
+    [[ -n $runs && -d $run/plans ]] && replays "$(basename "$run")" 40
+    (($(find "$out" -type f | wc -l) < 7)) || break
+  done
+  if [[ -f $root/validate/record_pytorch.py ]] && python3 -c 'import torch' 2>/dev/null; then
+    phase pytorch 150 python3 -u "$root/validate/record_pytorch.py" "$work/pytorch" --seconds 110
+    pack pytorch
+  fi
+}
+
+protocol() {
+  local run sets=() seconds
+  for run in "$runs"/*/plans; do sets+=("$(basename "$(dirname "$run")")"); done
+  ((${#sets[@]} >= 1 && ${#sets[@]} <= 4)) || {
+    say "$runs holds ${#sets[@]} sets of plans; a visit takes 1 to 4"
+    exit 2
+  }
+  settle 60
+  mkdir -p "$work/control" && cp -r "$work/settle" "$work/control/"
+  measure control 35 0
+  for run in "${sets[@]}"; do
+    seconds=$((($(left) - 40) / ${#sets[@]} - 5))
+    replays "$run" $((seconds < 110 ? seconds : 110))
   done
 }
 
-command -v nvidia-smi >/dev/null && nvidia-smi -L >>"$log" 2>&1
-build_harness
+facts
+find_harness
 find_cublas
-find_simulator
-step settle 90 "$harness" --settle -o "$folder"
-[[ $status -eq 77 ]] && exit 77
-step measure 180 "$harness" --measure -o "$folder" --seconds 120
-make_plans
-replay
-[[ -n $simulator && -f $folder/steps.csv ]] &&
-  step report 60 "$simulator" validate report "$folder"
-compress
-say "== $folder, after $((SECONDS - began)) s"
-du -ah "$folder" | tee -a "$log"
+case $verb in
+  look) look ;;
+  protocol) protocol ;;
+esac
+say "done: $(find "$out" -type f | wc -l) files"
 exit "$status"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "scenarios/planning/step_formulas.h"
 #include "sim/error.h"
 #include "sim/random.h"
 #include "validate/fit/fit.h"
@@ -39,55 +40,81 @@ const std::array<Number, 5>& numbers() {
   return table;
 }
 
-struct Sample {
-  PreparedGptStep step;
-  double ms = 0.0;
-};
-std::vector<Sample> prepared(const std::vector<GptStep>& steps) {
-  std::vector<Sample> samples;
-  for (const GptStep& s : steps) samples.push_back({PreparedGptStep(s), s.ms});
-  return samples;
-}
-
-/// Mean absolute error, relative to what was measured.
-double error_of(const std::vector<Sample>& samples, const DeviceModel& gpu) {
-  std::vector<double> errors(samples.size());
-  tbb::parallel_for(std::size_t{0}, samples.size(), [&](std::size_t i) {
-    errors[i] = std::abs(samples[i].step.simulated_ms(gpu) / samples[i].ms - 1.0);
-  });
-  double sum = 0.0;  // in order: the same for any number of threads
-  for (const double e : errors) sum += e;
-  return sum / static_cast<double>(std::max<std::size_t>(1, errors.size()));
-}
-
-/// Steps on one node, and on several, which count a seventh: there are fewer.
+/// Measured steps, and what is simulated of them.
 struct Samples {
-  std::vector<Sample> single_node, multi_node;
+  std::vector<ParallelStep> steps;
+  std::vector<double> ms;      // measured [steps]
+  std::vector<double> weight;  // [steps], 1 in sum
+  explicit Samples(const std::vector<GptStep>& measured) { add(measured, 1.0); }
+
+  /// Steps on one node, and on several, which count an eighth: there are fewer.
+  Samples(const std::vector<GptStep>& one_node, const std::vector<GptStep>& several) {
+    add(one_node, several.empty() ? 1.0 : 7.0 / 8.0);
+    if (!several.empty()) add(several, 1.0 / 8.0);
+  }
+
+  /// Mean absolute error of `simulated` [steps], relative to what was measured.
+  double error(const std::vector<double>& simulated) const {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < ms.size(); ++i)
+      sum += weight[i] * std::abs(simulated[i] / ms[i] - 1.0);
+    return sum;
+  }
+  std::vector<double> simulated(const DeviceModel& gpu) const {
+    std::vector<double> times(steps.size());
+    tbb::parallel_for(std::size_t{0}, steps.size(),
+                      [&](std::size_t i) { times[i] = simulated_ms(steps[i], gpu); });
+    return times;
+  }
+
+ private:
+  void add(const std::vector<GptStep>& measured, double share) {
+    for (const GptStep& s : measured) {
+      steps.push_back(parallel_step(s));
+      ms.push_back(s.ms);
+      weight.push_back(share / static_cast<double>(measured.size()));
+    }
+  }
 };
-double error_of(const Samples& samples, const DeviceModel& gpu) {
-  const double single = error_of(samples.single_node, gpu);
-  return samples.multi_node.empty() ? single
-                                    : (7.0 * single + error_of(samples.multi_node, gpu)) / 8.0;
-}
+
+/// The formula of the steps, times what the engine's milliseconds are of the formula's seconds at
+/// one device.
+class CorrectedFormulas {
+ public:
+  explicit CorrectedFormulas(const Samples& samples)
+      : samples_(samples), formulas_(samples.steps), factor_(samples.steps.size(), 1e3) {}
+
+  void correct_at(const DeviceModel& gpu) {
+    const std::vector<double> engine = samples_.simulated(gpu), formula = formulas_.seconds(gpu);
+    for (std::size_t i = 0; i < factor_.size(); ++i) factor_[i] = engine[i] / formula[i];
+  }
+  double error(const DeviceModel& gpu) const {
+    std::vector<double> ms = formulas_.seconds(gpu);
+    for (std::size_t i = 0; i < ms.size(); ++i) ms[i] *= factor_[i];
+    return samples_.error(ms);
+  }
+
+ private:
+  const Samples& samples_;
+  StepFormulas formulas_;
+  std::vector<double> factor_;  // [steps]
+};
 
 /// Random changes of some of the numbers at once, which become smaller; what is better is kept.
 /// Coordinates alone get stuck: the numbers make up for each other.
-DeviceModel fitted(const Samples& samples) {
-  constexpr int tries = 200;
-  constexpr std::array<double, 5> start{0.8, 10e9, 0.8, 100e3, 70e3};
-  DeviceModel best = megatron_gpu();
-  for (std::size_t i = 0; i < start.size(); ++i) numbers()[i].set(best, start[i]);
-  double least = error_of(samples, best);
-  Random random(1);
-  double size = 0.2;  // of a change, on the scale of logarithms
-  for (int i = 0; i < tries; ++i, size = std::max(0.02, size * 0.985)) {
+DeviceModel improved(const CorrectedFormulas& formulas, DeviceModel best, std::uint64_t seed) {
+  constexpr int tries = 1500;
+  double least = formulas.error(best);
+  Random random(seed);
+  double size = 0.3;  // of a change, on the scale of logarithms
+  for (int i = 0; i < tries; ++i, size = std::max(0.01, size * 0.997)) {
     DeviceModel changed = best;
     for (const Number& number : numbers()) {
       if (random.below(2) == 0) continue;
       const double by = std::exp(size * 2.0 * (random.uniform() - 0.5));
       number.set(changed, std::min(number.get(best) * by, number.most));
     }
-    const double error = error_of(samples, changed);
+    const double error = formulas.error(changed);
     if (error >= least) continue;
     best = changed;
     least = error;
@@ -95,22 +122,31 @@ DeviceModel fitted(const Samples& samples) {
   return best;
 }
 
-/// Every `nth`: enough to search with.
-std::vector<GptStep> some(const std::vector<GptStep>& steps, std::size_t nth) {
-  std::vector<GptStep> kept;
-  for (std::size_t i = 0; i < steps.size(); i += nth) kept.push_back(steps[i]);
-  return kept;
+/// The formula is searched; the engine corrects it where the search ended, and begins it anew.
+DeviceModel fitted(const Samples& samples) {
+  constexpr std::array<double, 5> start{0.8, 10e9, 0.8, 100e3, 70e3};
+  DeviceModel gpu = megatron_gpu();
+  for (std::size_t i = 0; i < start.size(); ++i) numbers()[i].set(gpu, start[i]);
+  CorrectedFormulas formulas(samples);
+  for (const std::uint64_t round : {1U, 2U, 3U}) {
+    formulas.correct_at(gpu);
+    gpu = improved(formulas, gpu, round);
+  }
+  return gpu;
 }
-constexpr std::size_t nth = 5;
+
+double error_of(const std::vector<GptStep>& steps, const DeviceModel& gpu) {
+  const Samples samples(steps);
+  return samples.error(samples.simulated(gpu));
+}
 
 /// The error on the steps for which `held_out` holds, fitted to the others.
 std::string held_out_error(const std::vector<GptStep>& steps, std::string_view what,
                            auto held_out) {
   std::vector<GptStep> shown, hidden;
   for (const GptStep& s : steps) (held_out(s) ? hidden : shown).push_back(s);
-  const DeviceModel gpu = fitted({prepared(some(shown, nth)), {}});
   return fmt::format("# {}: {:.1f} % over {} steps\n", what,
-                     100.0 * error_of(prepared(hidden), gpu), hidden.size());
+                     100.0 * error_of(hidden, fitted(Samples(shown))), hidden.size());
 }
 
 }  // namespace
@@ -119,9 +155,7 @@ std::string fit_megatron(const std::string& folder) {
   const auto steps = vtrain_single_node(folder);
   if (!steps) throw InputError(fmt::format("{}: no vtrain/measured_single_node.csv", folder));
   const auto many = vtrain_multi_node(folder);
-  Samples samples{.single_node = prepared(some(*steps, nth)), .multi_node = {}};
-  if (many) samples.multi_node = prepared(some(*many, nth));
-  const DeviceModel gpu = fitted(samples);
+  const DeviceModel gpu = fitted(Samples(*steps, many ? *many : std::vector<GptStep>{}));
   std::string text = fmt::format(
       "devices:\n"
       "  a100_megatron:\n"
@@ -133,10 +167,10 @@ std::string fit_megatron(const std::string& folder) {
       static_cast<double>(gpu.half_traffic.count) / 1e3, gpu.bandwidth_efficiency,
       to_us(gpu.host_op));
   text += fmt::format("# mean absolute error: {:.1f} % over {} steps\n",
-                      100.0 * error_of(prepared(*steps), gpu), steps->size());
+                      100.0 * error_of(*steps, gpu), steps->size());
   if (many)
     text += fmt::format("# on several nodes: {:.1f} % over {} steps\n",
-                        100.0 * error_of(prepared(*many), gpu), many->size());
+                        100.0 * error_of(*many, gpu), many->size());
   text += "# fitted to some steps of one node, on others:\n";
   text += held_out_error(*steps, "hidden size 1024, on 2048",
                          [](const GptStep& s) { return s.hidden > 1024; });

@@ -8,6 +8,7 @@ std::optional<std::vector<PublishedRow>> compare_nccl_unfitted(const std::string
 std::optional<std::vector<PublishedRow>> compare_vtrain_single_node(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_vtrain_multi_node(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_ddp(const std::string& folder);
+std::optional<std::vector<PublishedRow>> compare_bert_data_parallel(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_inference(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_other_inference(const std::string& folder);
 std::optional<std::vector<PublishedRow>> compare_training(const std::string& folder);
@@ -42,6 +43,8 @@ std::span<const PublishedBlock> published_blocks() {
        "throughputs, not ratios", "Daydream: below 13 %", compare_mixed_precision},
       {"ddp", "steps of ResNet-50 and -101 with DDP on 1-8 GH200 of 1-2 nodes (HPE)",
        "nothing but the step of one GPU without DDP", "", compare_ddp},
+      {"bert_data_parallel", "steps of BERT-large, PyTorch, on 8 V100 and 8-256 A100 (NVIDIA)",
+       "nothing but the step of one GPU", "", compare_bert_data_parallel},
   };
   return table;
 }

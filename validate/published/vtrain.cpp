@@ -4,17 +4,10 @@
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
 
 #include "scenarios/read/device_table.h"
 #include "sim/cluster/device_model.h"
 #include "sim/error.h"
-#include "sim/graph/phase_names.h"
-#include "sim/pipeline/pipeline.h"
-#include "sim/transform/graph_copy.h"
-#include "sim/transform/transform.h"
-#include "traces/generator.h"
 #include "validate/published/measured_files.h"
 #include "validate/published/published.h"
 
@@ -22,7 +15,6 @@ namespace baechi::validate {
 namespace {
 
 constexpr const char* gpu_kind = "a100_megatron";
-constexpr const char* node_gpu = "a100";  // the kind of a dgx_a100
 constexpr std::int64_t per_node = 8;
 constexpr std::int64_t vocabulary = 51'200;  // 50 257, padded
 
@@ -48,138 +40,6 @@ std::vector<GptStep> read_steps(const CsvTable& table, std::size_t first) {
   return steps;
 }
 
-/// What one rank of tensor parallelism computes with a micro-batch.
-OpGraph graph_of(const GptStep& s) {
-  const auto text = [](std::int64_t n) { return Options::Value{std::to_string(n), {}, {}}; };
-  OpGraph graph = generate_trace("gpt", Options("gpt", {{"batch", text(s.micro_batch)},
-                                                        {"layers", text(s.layers)},
-                                                        {"hidden", text(s.hidden)},
-                                                        {"heads", text(s.heads)},
-                                                        {"length", text(s.length)},
-                                                        {"vocabulary", text(vocabulary)},
-                                                        {"tensor", text(s.tensor)},
-                                                        {"tied", {"false", {}, {}}}}))
-                      .graph;
-  graph = make_transform("precision", Options("precision", {{"to", {"fp16", {}, {}}}}))
-              ->apply(graph)
-              .graph;
-  graph = make_transform("recompute", Options("recompute"))->apply(graph).graph;
-  return graph.without_groups();
-}
-
-/// The block of an op: "h_7/attn" is of 7; what is before the blocks is of -1, what is behind them
-/// of `layers`.
-IdVector<OpId, DeviceId> devices_of(const GptStep& s, const OpGraph& graph) {
-  IdVector<OpId, DeviceId> device;
-  for (const OpId v : graph.ops()) {
-    const std::string_view name = graph.name(v);
-    std::int64_t block = name.starts_with("embeddings") ? 0 : s.layers - 1;
-    if (name.starts_with("h_")) block = std::stoll(std::string(name.substr(2)));
-    device.push_back(s.device(block * s.pipeline / s.layers));
-  }
-  return device;
-}
-
-/// The step's graph with what replicas and hosts add.
-class Additions {
- public:
-  Additions(const GptStep& s, const OpGraph& graph, const IdVector<OpId, DeviceId>& device)
-      : step_(s), graph_(graph), device_(device), copy_(graph) {
-    copy_graph();
-    for (auto& [d, stage] : stages_) {
-      add_launches(d, stage);
-      if (s.data > 1) stage.sum = add_sum(d, stage);
-    }
-    for (const OpId v : graph.ops()) join_sum(v);
-  }
-
-  /// Ops that stand for the host's launches, with the number of kernels that they launch.
-  using Launches = std::vector<std::pair<OpId, std::int64_t>>;
-  struct Result {
-    PlacedStep step;
-    Launches launches;
-  };
-  Result result() && {
-    IdVector<OpId, OpId> renumbered;
-    Transformed made = std::move(copy_).built(&renumbered);
-    Result result{.step = {.graph = made.graph.with_free_controls(), .device = {}}, .launches = {}};
-    IdVector<OpId, DeviceId>& device = result.step.device;
-    device.assign(made.graph.num_ops(), DeviceId{});
-    for (const OpId v : graph_.ops()) device[made.stands_for[v]] = device_[v];
-    for (const auto& [op, d] : added_) device[renumbered[op]] = d;
-    for (const auto& [op, kernels] : launches_)
-      result.launches.emplace_back(renumbered[op], kernels);
-    return result;
-  }
-
- private:
-  struct Stage {
-    std::array<std::int64_t, 3> kernels{};  // by phase
-    Bytes gradients{};
-    OpId sum = no_op;
-  };
-
-  void copy_graph() {
-    IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
-    for (const OpId v : graph_.ops()) {
-      const OpId made = copy_.add(v, copy_.spec(v));
-      copy_.add_kernels(v, made);
-      for (const TensorId t : graph_.outputs(v))
-        if (!graph_.tensor(t).control)
-          tensors[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
-      Stage& stage = stages_[device_[v]];
-      const Phase phase = graph_.op(v).phase;
-      stage.kernels[static_cast<std::size_t>(phase)] +=
-          static_cast<std::int64_t>(graph_.kernels(v).size());
-      if (phase == Phase::backward) stage.gradients += graph_.op(v).persistent;
-    }
-    copy_.add_edges(tensors);
-  }
-
-  /// The host launches the kernels of a pass in a lane of its own: a pass takes at least as long.
-  void add_launches(DeviceId d, const Stage& stage) {
-    for (const Phase phase : {Phase::forward, Phase::backward}) {
-      const OpId op =
-          copy_.builder().add_op({.name = fmt::format("launches/{}/{}", index(d), to_text(phase)),
-                                  .phase = phase,
-                                  .lane = "host"});
-      launches_.emplace_back(op, stage.kernels[static_cast<std::size_t>(phase)]);
-      added_.emplace_back(op, d);
-    }
-  }
-
-  /// The replicas add up the gradients of a stage, once, before its updates.
-  OpId add_sum(DeviceId d, const Stage& stage) {
-    const OpId op = copy_.builder().add_op(
-        {.name = fmt::format("gradients/{}", index(d)), .phase = Phase::update});
-    added_.emplace_back(op, d);
-    copy_.builder().add_collective(
-        {.kind = CollectiveKind::all_reduce,
-         .bytes = stage.gradients,
-         .ranks = static_cast<std::uint32_t>(step_.data),
-         .nodes = static_cast<std::uint32_t>((step_.data * step_.tensor + per_node - 1) / per_node),
-         .sharing = static_cast<std::uint32_t>(step_.tensor)},
-        {{op}});
-    return op;
-  }
-
-  void join_sum(OpId v) {
-    const OpId sum = stages_[device_[v]].sum;
-    if (sum == no_op) return;
-    if (graph_.op(v).phase == Phase::backward && graph_.op(v).persistent > Bytes{})
-      copy_.builder().add_control(copy_.copy_of(v), sum);
-    if (graph_.op(v).phase == Phase::update) copy_.builder().add_control(sum, copy_.copy_of(v));
-  }
-
-  const GptStep& step_;
-  const OpGraph& graph_;
-  const IdVector<OpId, DeviceId>& device_;
-  GraphCopy copy_;
-  std::map<DeviceId, Stage> stages_;
-  std::vector<std::pair<OpId, DeviceId>> added_;
-  Launches launches_;
-};
-
 Cluster cluster_for(const GptStep& s) {
   const std::int64_t nodes = (s.tensor * s.data * s.pipeline + per_node - 1) / per_node;
   return cluster_of(fmt::format("nodes: {{kind: dgx_a100, nics: 4, count: {}}}", nodes));
@@ -187,48 +47,24 @@ Cluster cluster_for(const GptStep& s) {
 
 }  // namespace
 
-struct PreparedGptStep::Parts {
-  Additions::Result added;
-  Cluster cluster;
-  pipeline::PipelineOptions options;
-  std::optional<pipeline::Unrolled> unrolled{};
-
-  OpGraph timed(const DeviceModel& gpu) const {
-    IdVector<OpId, Duration> times = roofline_times(added.step.graph, gpu);
-    for (const auto& [op, kernels] : added.launches) times[op] = gpu.host_op * kernels;
-    return added.step.graph.with_times(node_gpu, times);
-  }
-  static Problem problem(const OpGraph& graph, const Cluster& cluster, const CostModel& costs) {
-    return {graph,
-            cluster,
-            costs,
-            {.transfers = Transfers::duplex, .enforce_memory = false, .count_memory = false}};
-  }
-};
-
-PreparedGptStep::PreparedGptStep(const GptStep& s) {
-  const OpGraph graph = graph_of(s);
-  parts_ = std::make_unique<Parts>(
-      Parts{.added = Additions(s, graph, devices_of(s, graph)).result(),
-            .cluster = cluster_for(s),
-            .options = {.schedule = "1f1b_flush",
-                        .micro_batches = static_cast<std::size_t>(s.micro_batches())}});
-  const OpGraph timed = parts_->timed(megatron_gpu());
-  const ProfiledCosts costs(timed, parts_->cluster);
-  parts_->unrolled = pipeline::unroll(Parts::problem(timed, parts_->cluster, costs),
-                                      {.device = parts_->added.step.device}, parts_->options);
+ParallelStep parallel_step(const GptStep& s) {
+  const auto text = [](std::int64_t n) { return Options::Value{std::to_string(n), {}, {}}; };
+  const TrainingJob job{.generator = "gpt",
+                        .options = Options("gpt", {{"layers", text(s.layers)},
+                                                   {"hidden", text(s.hidden)},
+                                                   {"heads", text(s.heads)},
+                                                   {"length", text(s.length)},
+                                                   {"vocabulary", text(vocabulary)},
+                                                   {"tied", {"false", {}, {}}},
+                                                   {"loss", {"separate", {}, {}}}}),
+                        .batch = s.batch};
+  const ParallelPlan plan{
+      .tensor = s.tensor, .data = s.data, .pipeline = s.pipeline, .micro_batch = s.micro_batch};
+  return {rank_graph(job, plan), job, plan, cluster_for(s)};
 }
-PreparedGptStep::~PreparedGptStep() = default;
-PreparedGptStep::PreparedGptStep(PreparedGptStep&&) noexcept = default;
 
-double PreparedGptStep::simulated_ms(const DeviceModel& gpu) const {
-  const OpGraph timed = parts_->timed(gpu);
-  const ProfiledCosts costs(timed, parts_->cluster);
-  const Problem problem = Parts::problem(timed, parts_->cluster, costs);
-  const Placement placement{.device = parts_->added.step.device};
-  return to_us(simulate_pipeline(problem, placement, parts_->options, *parts_->unrolled, {})
-                   .makespan) /
-         1e3;
+double simulated_ms(const ParallelStep& step, const DeviceModel& gpu) {
+  return to_us(step.simulated(gpu, false).makespan) / 1e3;
 }
 
 const DeviceModel& megatron_gpu() {
@@ -258,7 +94,7 @@ std::optional<std::vector<PublishedRow>> compared(
     rows[i] = {.what = step.what(),
                .group = fmt::format("{} GPUs", step.gpus),
                .measured = step.ms,
-               .simulated = PreparedGptStep(step).simulated_ms(megatron_gpu())};
+               .simulated = simulated_ms(parallel_step(step), megatron_gpu())};
   });
   return rows;
 }

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "scenarios/planning/parallel_step.h"
 #include "sim/cluster/device_model.h"
-#include "sim/ids.h"
 
 namespace baechi::validate {
 
@@ -22,8 +21,6 @@ struct GptStep {
   double ms = 0.0;
 
   std::int64_t micro_batches() const { return batch / (data * micro_batch); }
-  /// The first GPU of a stage.
-  DeviceId device(std::int64_t stage) const { return static_cast<DeviceId>(stage * tensor * data); }
   std::string what() const {
     return fmt::format("h {}, {} layers, batch {} in {}, t {} d {} p {}", hidden, layers, batch,
                        micro_batch, tensor, data, pipeline);
@@ -35,20 +32,10 @@ struct GptStep {
 std::optional<std::vector<GptStep>> vtrain_single_node(const std::string& folder);
 std::optional<std::vector<GptStep>> vtrain_multi_node(const std::string& folder);
 
-/// A step on DGX A100, of which one rank of each stage is simulated: prepared once, for GPUs that
-/// reach more or less.
-class PreparedGptStep {
- public:
-  explicit PreparedGptStep(const GptStep& step);
-  ~PreparedGptStep();
-  PreparedGptStep(PreparedGptStep&&) noexcept;
-  /// `gpu` says what the GPUs reach; DeviceModel::host_op is the host's time to launch a kernel.
-  double simulated_ms(const DeviceModel& gpu) const;
-
- private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
-};
+/// The step on DGX A100.
+ParallelStep parallel_step(const GptStep& step);
+/// `gpu` says what the GPUs reach.
+double simulated_ms(const ParallelStep& step, const DeviceModel& gpu);
 /// The built-in kind of device that is fitted to the steps on one node.
 const DeviceModel& megatron_gpu();
 

@@ -92,7 +92,8 @@ TEST_CASE("every mistake in a placement file has its place and message") {
   constexpr const char* keys =
       "(keys: format, version, graph, devices, placement, order, placer, placing_ms, facts, "
       "status, "
-      "detail, step_time_us, peak_kinds, or x-...)";
+      "detail, step_time_us, peak_kinds, time_per_sample_us, simulated_us, simulated_together_us, "
+      "simulated_overlap_us, simulated_batch_us, difference, plan, or x-...)";
   const std::pair<std::string, std::string> expected[] = {
       {"no_such_file", " cannot be read: No such file or directory"},
       {"not_json", "1:1: not JSON: neither an object nor a list"},

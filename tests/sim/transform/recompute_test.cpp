@@ -118,6 +118,25 @@ TEST_SUITE("recompute") {
           }).starts_with("recompute: no name of a forward op has a part with a number"));
   }
 
+  TEST_CASE("what a collective overwrites is computed again, too") {
+    //   h.0.a -> all_reduce in place -> h.0.b -> back, which also reads the sum.
+    OpGraphBuilder b;
+    const OpId a = b.add_op({.name = "h.0.a", .compute = 10ns});
+    const OpId sum = b.add_op({.name = "h.0.sum"});
+    b.add_edge(b.add_tensor(a, 8_B, true), sum);
+    const TensorId total = b.add_tensor(sum, 8_B);
+    const OpId c = b.add_op({.name = "h.0.b", .compute = 10ns});
+    b.add_edge(total, c);
+    const OpId back = b.add_op({.name = "back", .compute = 10ns, .phase = Phase::backward});
+    b.add_edge(b.add_tensor(c, 8_B), back);
+    b.add_edge(total, back);
+    b.add_collective({.bytes = 8_B, .ranks = 2}, {{sum}});
+    const OpGraph graph = apply("recompute", std::move(b).build()).graph;
+    const OpId again = *graph.find("h.0.sum/again");
+    REQUIRE(graph.in_edges(again).size() == 1);
+    CHECK(graph.name(graph.edge(*graph.in_edges(again).begin()).src) == "h.0.a/again");
+  }
+
   TEST_CASE("the members of a collective run again together") {
     //   Of two ranks: h.0.a -> all_reduce -> h.0.b; only the first rank's b' reads the sum.
     OpGraphBuilder b;

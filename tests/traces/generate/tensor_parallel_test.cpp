@@ -63,6 +63,26 @@ TEST_SUITE("tensor parallel") {
     CHECK(gpt({{"layers", "3"}}).collectives().empty());
   }
 
+  TEST_CASE(
+      "a loss of separate kernels moves the logits 9.5 times forward and 3.5 times backward") {
+    const OpGraph graph = gpt({{"layers", "1"},
+                               {"hidden", "64"},
+                               {"heads", "4"},
+                               {"length", "32"},
+                               {"batch", "2"},
+                               {"vocabulary", "128"},
+                               {"loss", "separate"}});
+    const std::int64_t logits = 4 * 2 * 32 * 128;  // batch, tokens, words
+    std::int64_t forward = 0, backward = 0;
+    for (const OpId v : graph.ops())
+      for (const OpWork& kernel : graph.kernels(v)) {
+        if (graph.name(v) == "loss") forward += kernel.traffic.count;
+        if (graph.name(v) == "loss_grad") backward += kernel.traffic.count;
+      }
+    CHECK(2 * forward == 19 * logits);
+    CHECK(2 * backward == 7 * logits);
+  }
+
   TEST_CASE("ranks share heads, features and words evenly, or the number is refused") {
     CHECK(message<InputError>([] { gpt({{"tensor", "3"}, {"hidden", "96"}, {"heads", "16"}}); }) ==
           "gpt.tensor: 16 heads cannot be divided by 3\n"

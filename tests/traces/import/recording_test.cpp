@@ -246,13 +246,6 @@ TEST_SUITE("recordings") {
     CHECK_FALSE(strided(0, std::vector<std::int64_t>{-2}, std::vector<std::int64_t>{1}));
   }
 
-  TEST_CASE("a Kineto trace alone is answered with what is missing") {
-    CHECK_THROWS_WITH_AS(
-        read_trace((recordings() / "layer.kineto.json").string()),
-        doctest::Contains("it has times but no tensors; give the execution trace of the same run"),
-        InputError);
-  }
-
   // The three were converted by a program of its own, in Python, that read the raw events and
   // lets updates run as soon as they can.
   TEST_CASE("recorded steps give the committed traces, byte for byte, from raw events") {

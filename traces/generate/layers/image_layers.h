@@ -68,6 +68,11 @@ ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units
 /// Class probabilities that no layer reads. Only level tf1 has an op for them.
 void predict(Model& model, std::string_view name, ValueId logits);
 /// Mean cross-entropy of logits [N, classes] and labels [N].
-void loss(Model& model, std::string_view name, ValueId logits, ValueId labels);
+enum class LossKernels {
+  fused,     ///< the logits are read and the probabilities written once in each pass
+  separate,  ///< a kernel for each operation
+};
+void loss(Model& model, std::string_view name, ValueId logits, ValueId labels,
+          LossKernels kernels = LossKernels::fused);
 
 }  // namespace baechi::generate

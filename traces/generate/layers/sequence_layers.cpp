@@ -100,6 +100,15 @@ void limit_work(Options& options, std::int64_t batch, std::int64_t length, std::
   if (work > most) options.mistake("batch", "a layer of more than 10^17 multiply-adds");
 }
 
+std::int64_t read_ranks(Options& options, std::initializer_list<SharedSize> sizes) {
+  const std::int64_t ranks = read_extent(
+      options, "tensor", 1, "ranks of tensor parallelism, of which the graph is one", 1024);
+  for (const auto& [what, size] : sizes)
+    if (size % ranks != 0)
+      options.mistake("tensor", fmt::format("{} {} cannot be divided by {}", size, what, ranks));
+  return ranks;
+}
+
 ValueId embedding(Model& model, std::string_view name, ValueId ids, VariableId table) {
   Layer l = layer(model, LayerKind::embedding, name, {{ids}});
   Shape shape = model.value(ids).shape;

@@ -2,6 +2,7 @@
 /// to the model and returns its output. A sequence is [batch, length, features], one step of it is
 /// [batch, features].
 #pragma once
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,15 @@ std::int64_t read_extent(Options& options, const std::string& key, std::int64_t 
 /// Adds a mistake if the multiply-adds of a layer, batch * length * from * to, exceed 10^17.
 void limit_work(Options& options, std::int64_t batch, std::int64_t length, std::int64_t from,
                 std::int64_t to);
+
+/// Reads the option `tensor`: ranks of tensor parallelism, of which the graph is one. Adds a
+/// mistake for each of `sizes` that they cannot share evenly. Source: Shoeybi et al., Megatron-LM,
+/// 2019.
+struct SharedSize {
+  std::string_view what;
+  std::int64_t size = 0;
+};
+std::int64_t read_ranks(Options& options, std::initializer_list<SharedSize> sizes);
 
 /// For each of `ids` [...] its row of `table` [words, features]: [..., features].
 ValueId embedding(Model& model, std::string_view name, ValueId ids, VariableId table);

@@ -9,23 +9,45 @@ struct Bert {
   std::int64_t batch = 0, length = 0, layers = 0, hidden = 0, heads = 0, words = 0;
   std::int64_t masked = 0;  ///< words of a sample to predict; 0: all, ungathered
   bool pretraining = true, answers = false;
+  std::int64_t tensor = 1;  ///< ranks of tensor parallelism
 };
 
-ValueId encoder_layer(Model& model, const Bert& s, ValueId x) {
+/// What follows a sum over ranks is a module of its own; without ranks it belongs to the module
+/// before.
+ValueId normalised_sum(Model& model, ValueId y, ValueId x) {
+  return layer_norm(model, "layer_norm", add(model, "residual", dropout(model, "dropout", y), x));
+}
+
+ValueId attention_layer(Model& model, const Bert& s, ValueId x) {
+  const std::int64_t width = s.hidden / s.tensor;
+  const ValueId split = split_to_ranks(model, "attention/split", x, s.tensor);
   ValueId y{};
   {
     const auto module = model.module("attention", "BertAttention");
-    const ValueId q = dense(model, "query", x, s.hidden);
-    const ValueId k = dense(model, "key", x, s.hidden);
-    const ValueId v = dense(model, "value", x, s.hidden);
-    y = attention(model, "self", q, k, v, {.heads = s.heads, .dropout = true});
-    y = dropout(model, "dropout", dense(model, "output", y, s.hidden));
-    y = layer_norm(model, "layer_norm", add(model, "residual", y, x));
+    const ValueId q = dense(model, "query", split, width);
+    const ValueId k = dense(model, "key", split, width);
+    const ValueId v = dense(model, "value", split, width);
+    y = attention(model, "self", q, k, v, {.heads = s.heads / s.tensor, .dropout = true});
+    y = dense(model, "output", y, s.hidden);
+    if (s.tensor == 1) return normalised_sum(model, y, x);
   }
-  const auto module = model.module("feed_forward", "BertFeedForward");
-  const ValueId wide = gelu(model, "gelu", dense(model, "intermediate", y, 4 * s.hidden));
-  const ValueId z = dropout(model, "dropout", dense(model, "output", wide, s.hidden));
-  return layer_norm(model, "layer_norm", add(model, "residual", z, y));
+  y = sum_of_ranks(model, "attention/sum", y, s.tensor);
+  const auto module = model.module("attention_out", "BertSelfOutput");
+  return normalised_sum(model, y, x);
+}
+
+ValueId feed_forward_layer(Model& model, const Bert& s, ValueId x) {
+  const ValueId split = split_to_ranks(model, "feed_forward/split", x, s.tensor);
+  ValueId y{};
+  {
+    const auto module = model.module("feed_forward", "BertFeedForward");
+    y = dense(model, "intermediate", split, 4 * s.hidden / s.tensor);
+    y = dense(model, "output", gelu(model, "gelu", y), s.hidden);
+    if (s.tensor == 1) return normalised_sum(model, y, x);
+  }
+  y = sum_of_ranks(model, "feed_forward/sum", y, s.tensor);
+  const auto module = model.module("feed_forward_out", "BertOutput");
+  return normalised_sum(model, y, x);
 }
 
 /// Logits for the word of every token, or of the masked ones, and for whether the second sentence
@@ -37,7 +59,13 @@ void pretraining_heads(Model& model, const Bert& s, ValueId tokens, ValueId pool
     const auto module = model.module("cls/predictions", "BertLMPredictionHead");
     if (s.masked > 0) tokens = gather_steps(model, "gather", tokens, s.masked);
     const ValueId x = gelu(model, "gelu", dense(model, "transform", tokens, s.hidden));
-    words = tied_logits(model, "decoder", layer_norm(model, "layer_norm", x), table, true);
+    words = layer_norm(model, "layer_norm", x);
+    if (s.tensor == 1) words = tied_logits(model, "decoder", words, table, true);
+  }
+  if (s.tensor > 1) {
+    words = split_to_ranks(model, "cls/split", words, s.tensor);
+    const auto module = model.module("cls/decoder", "BertDecoder");
+    words = tied_logits(model, "decoder", words, table, true);
   }
   {
     const auto module = model.module("cls/seq_relationship", "Linear");
@@ -55,31 +83,51 @@ void answer_head(Model& model, const Bert& s, ValueId tokens) {
   loss(model, "answer_loss", logits, model.input("answers", {s.batch, 2}));
 }
 
+VariableId words_table(Model& model, const Bert& s) {
+  return model.variable("word_embeddings", {s.words / s.tensor, s.hidden},
+                        Initializer::truncated_normal);
+}
+/// Adds to the words `x` where they are and in which sentence.
+ValueId placed_words(Model& model, const Bert& s, ValueId x, const Shape& tokens) {
+  const auto variable = [&](std::string_view name, std::int64_t rows) {
+    return model.variable(name, {rows, s.hidden}, Initializer::truncated_normal);
+  };
+  const VariableId positions = variable("position_embeddings", 512);
+  const VariableId segments = variable("token_type_embeddings", 2);
+  const ValueId kinds =
+      embedding(model, "token_types", model.input("token_type_ids", tokens), segments);
+  x = add_positions(model, "positions", add(model, "sum", x, kinds), positions);
+  return dropout(model, "dropout", layer_norm(model, "layer_norm", x));
+}
+
 /// Source: Devlin et al., "BERT", 2018, section 3 and appendix A.2, and its released code: 512
 /// positions, two kinds of segments, a pooler over the first token. Differs, unless `masked` is
 /// given: all words are predicted, not 15 % of them, since the step does not gather these.
+/// `tensor`: heads, inner features and words are divided by the ranks (Shoeybi et al., Megatron-LM,
+/// 2019).
 Model bert(const Bert& s, std::string_view size) {
-  Model model(fmt::format("bert-{}-l{}", size, s.length), s.batch);
+  Model model(fmt::format("bert-{}-l{}{}", size, s.length,
+                          s.tensor > 1 ? fmt::format("-t{}", s.tensor) : ""),
+              s.batch);
   const Shape tokens{s.batch, s.length};
   VariableId table{};
   ValueId x{}, pooled{};
-  {
+  if (s.tensor == 1) {
     const auto module = model.module("embeddings", "BertEmbeddings");
-    const auto variable = [&](std::string_view name, std::int64_t rows) {
-      return model.variable(name, {rows, s.hidden}, Initializer::truncated_normal);
-    };
-    table = variable("word_embeddings", s.words);
-    const VariableId positions = variable("position_embeddings", 512);
-    const VariableId segments = variable("token_type_embeddings", 2);
+    table = words_table(model, s);
     x = embedding(model, "words", model.input("input_ids", tokens), table);
-    const ValueId kinds =
-        embedding(model, "token_types", model.input("token_type_ids", tokens), segments);
-    x = add_positions(model, "positions", add(model, "sum", x, kinds), positions);
-    x = dropout(model, "dropout", layer_norm(model, "layer_norm", x));
+    x = placed_words(model, s, x, tokens);
+  } else {
+    const auto scope = model.scope("embeddings");
+    table = words_table(model, s);
+    x = embedding(model, "words", model.input("input_ids", tokens), table);
+    x = sum_of_ranks(model, "sum", x, s.tensor);
+    const auto module = model.module("placed", "BertEmbeddings");
+    x = placed_words(model, s, x, tokens);
   }
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("encoder/layer_{}", i));
-    x = encoder_layer(model, s, x);
+    x = feed_forward_layer(model, s, attention_layer(model, s, x));
   }
   if (s.answers) {
     answer_head(model, s, x);
@@ -113,6 +161,8 @@ Trace make_bert(Options& options) {
   s.answers = options.get("answers", false,
                           "fine-tuning: a head that finds the answer to a question (SQuAD), in "
                           "place of the pooler and the pretraining heads");
+  s.tensor = read_ranks(
+      options, {{"heads", s.heads}, {"features", s.hidden}, {"words of the vocabulary", s.words}});
   if (!s.pretraining && !s.answers && e.training)
     options.mistake("pretraining_heads", "are what is trained: needed unless training is off");
   limit_work(options, s.batch, s.length, s.hidden, s.words);

@@ -10,6 +10,7 @@ struct Gpt {
   std::int64_t positions = 1024;
   std::int64_t tensor = 1;  ///< ranks of tensor parallelism
   bool tied = true;         ///< the logits' weights are the embeddings
+  LossKernels loss = LossKernels::fused;
 };
 
 /// The heads, and the inner features, are divided by the ranks; normalisation, dropout and
@@ -79,18 +80,18 @@ Model gpt(const Gpt& s, const std::string& name) {
   x = split_to_ranks(model, "head_split", layer_norm(model, "ln_f", x), s.tensor);
   const ValueId logits =
       s.tied ? tied_logits(model, "lm_head", x, table) : dense(model, "lm_head", x, words, false);
-  loss(model, "loss", logits, model.input("labels", {s.batch, s.length}));
+  loss(model, "loss", logits, model.input("labels", {s.batch, s.length}), s.loss);
   return model;
 }
 
 void read_sizes(Options& options, Gpt& s) {
   s.words = read_extent(options, "vocabulary", 50'257, "tokens there are");
-  s.tensor = read_extent(options, "tensor", 1,
-                         "ranks of tensor parallelism, of which the graph is one", 1024);
-  for (const auto& [what, size] :
-       {std::pair{"heads", s.heads}, {"features", s.hidden}, {"tokens of the vocabulary", s.words}})
-    if (size % s.tensor != 0)
-      options.mistake("tensor", fmt::format("{} {} cannot be divided by {}", size, what, s.tensor));
+  s.tensor = read_ranks(
+      options, {{"heads", s.heads}, {"features", s.hidden}, {"tokens of the vocabulary", s.words}});
+  if (options.get("loss", std::vector<std::string>{"fused", "separate"},
+                  "kernels of the loss: few, as PyTorch's, or one for each of its operations, as "
+                  "Megatron-LM's") == "separate")
+    s.loss = LossKernels::separate;
   limit_work(options, s.batch, s.length, s.hidden, s.words);
 }
 

@@ -1,4 +1,4 @@
-#include "scenarios/cli/data_folder.h"
+#include "scenarios/read/data_folder.h"
 
 #include <cstdlib>
 #include <filesystem>

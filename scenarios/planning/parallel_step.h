@@ -1,0 +1,83 @@
+/// A training step under data, tensor and pipeline parallelism, of which one rank of each stage is
+/// simulated: the others do the same at the same time.
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/cluster/cluster.h"
+#include "sim/cluster/device_model.h"
+#include "sim/options.h"
+#include "sim/pipeline/pipeline.h"
+
+namespace baechi {
+
+/// What is trained: a model that a generator makes, and the samples of a step.
+struct TrainingJob {
+  std::string generator;   ///< one with the options `batch` and `tensor`
+  Options options;         ///< of the generator, without these two
+  std::int64_t batch = 1;  ///< samples of a step, over all replicas
+};
+
+/// How the ranks share the work. A rank is numbered by tensor, then data, then pipeline
+/// parallelism, as Megatron-LM numbers them: ranks of tensor parallelism are neighbours.
+struct ParallelPlan {
+  std::int64_t tensor = 1, data = 1, pipeline = 1;
+  std::int64_t micro_batch = 1;    ///< samples of a pass
+  bool recompute = true;           ///< every layer once more before its backward pass
+  std::string precision = "fp16";  ///< a number format of the transform `precision`, or fp32
+  bool sharded_optimizer = false;  ///< ZeRO 1: replicas divide the optimizer's state and updates
+
+  std::int64_t ranks() const { return tensor * data * pipeline; }
+  /// Of a replica; 0 if the batch cannot be divided so.
+  std::int64_t micro_batches(std::int64_t batch) const {
+    return batch % (data * micro_batch) == 0 ? batch / (data * micro_batch) : 0;
+  }
+  /// The first rank of a stage.
+  DeviceId device(std::int64_t stage) const { return static_cast<DeviceId>(stage * tensor * data); }
+};
+
+/// What one rank of tensor parallelism computes with a micro-batch: a graph per micro-batch size,
+/// ranks of tensor parallelism, number format, and whether layers are computed again. Throws
+/// InputError if the generator cannot make it.
+OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan);
+
+/// Layers of the model; 0 if the names of its ops have no numbers (sim/transform/segments.h).
+std::int64_t layers_of(const OpGraph& graph);
+
+class ParallelStep {
+ public:
+  /// `graph` is rank_graph()'s. Stage s has the layers i with floor(i pipeline / layers) = s; what
+  /// no layer precedes is in the first stage, the rest in the last. Throws InputError if the model
+  /// has fewer layers than stages, or the cluster fewer devices than ranks.
+  ParallelStep(const OpGraph& graph, const TrainingJob& job, const ParallelPlan& plan,
+               Cluster cluster);
+  ~ParallelStep();
+  ParallelStep(ParallelStep&&) noexcept;
+
+  /// One micro-batch on one rank of each stage, and besides: a host per stage, which launches the
+  /// kernels of a pass; and the sum of the gradients over the replicas, once a step.
+  const OpGraph& graph() const;
+  const IdVector<OpId, DeviceId>& device() const;  ///< [num_ops of graph()]
+  const Cluster& cluster() const;
+  /// Ops of graph() that stand for the host's launches, with the number of kernels they launch.
+  using Launches = std::vector<std::pair<OpId, std::int64_t>>;
+  const Launches& launches() const;
+  std::int64_t micro_batches() const;
+
+  /// 1F1B with a flush. `gpu` says what the devices reach; DeviceModel::host_op is the host's time
+  /// to launch a kernel. Memory is counted only if `memory` says so; then a device that has too
+  /// little ends the step.
+  pipeline::PipelineResult simulated(const DeviceModel& gpu, bool memory) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace baechi

@@ -1,0 +1,53 @@
+/// Training steps as formulas: what the engine simulates, some hundred times faster, for a search.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "scenarios/planning/parallel_step.h"
+#include "sim/cluster/device_model.h"
+
+namespace baechi {
+
+/// The step times of some steps by the formula of 1F1B with a flush: all passes of one micro-batch,
+/// and of the others the longest stage's; then the longest sum of gradients with its updates. A
+/// pass takes as long as its kernels and collectives, or as its launches, whichever is longer.
+/// Left out: sends between stages, which the engine overlaps with passes.
+class StepFormulas {
+ public:
+  explicit StepFormulas(std::span<const ParallelStep> steps);
+  /// [steps]
+  std::vector<double> seconds(const DeviceModel& gpu) const;
+  /// No simulated step is shorter: on each stage the kernels of all its passes, or the launches, of
+  /// which only one is counted at a time, and before and behind these the first and the last pass
+  /// of the stages before. [steps]
+  std::vector<double> at_least(const DeviceModel& gpu) const;
+
+ private:
+  /// Of a pass: kernels, which are ops of kernels_, with how often they run.
+  struct Pass {
+    std::vector<std::pair<OpId, std::int64_t>> kernels;
+    Duration collectives{};
+    std::int64_t launches = 0;
+  };
+  struct Stage {
+    std::array<Pass, 3> passes;  // by phase
+    Duration sum{};              // of the replicas' gradients
+  };
+  struct Step {
+    std::int64_t micro_batches = 0;
+    std::vector<Stage> stages;
+  };
+  /// Seconds of a pass.
+  using Length = double (*)(const Pass& pass, const IdVector<OpId, Duration>& times,
+                            const DeviceModel& gpu);
+  static double whole(const Pass&, const IdVector<OpId, Duration>&, const DeviceModel&);
+  static double bare(const Pass&, const IdVector<OpId, Duration>&, const DeviceModel&);
+
+  std::vector<Step> steps_;
+  OpGraph kernels_;  // every kernel of any step, once, as an op
+};
+
+}  // namespace baechi

@@ -1,0 +1,34 @@
+/// Files of what-if rules, and rules that include them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "scenarios/read/scenario.h"
+#include "sim/options.h"
+
+namespace baechi {
+
+/// The file of rules that `name` means, the first of these that exists: the path, from `base`; a
+/// path below the folder of the data, or below `scenarios` there; an entry of the catalogue there,
+/// such as "amp". Returns "" if none exists.
+std::string find_rules(const std::string& name, const std::string& base);
+
+/// The rules in the file at `path`: a list of rules, or {with: {NAME: default}, rules: [...]}.
+/// Every ${NAME} in them is the value of `with`, a mapping, or else the default; what other files
+/// they use is put in their place. Throws InputError with places: no such file; not rules; a value
+/// that no rule asks for, or that is asked for and not given; files that use each other.
+Options::Value read_rule_file(const std::string& path, const Options::Value& with);
+
+/// `entry`, of a list of transforms; if it is {what_if: [...]}, every rule
+/// {use: FILE, with: {NAME: value}} in it is replaced by the rules of the file, and the list is the
+/// option `rules`. Relative paths are from `base`. Throws InputError as read_rule_file().
+Options::Value with_included_rules(const Options::Value& entry, const std::string& base);
+
+/// The transform what_if with the rules of a file, found as find_rules() says; `with` as above.
+TransformChoice what_if_choice(const std::string& name, const Options::Value& with);
+
+/// The names of the catalogue: the files in scenarios/whatif of the folder of the data, in
+/// alphabetical order.
+std::vector<std::string> catalogue_of_rules();
+
+}  // namespace baechi

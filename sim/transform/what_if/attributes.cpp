@@ -1,0 +1,93 @@
+#include "sim/transform/what_if/attributes.h"
+
+#include <algorithm>
+
+#include "sim/error.h"
+#include "sim/transform/what_if/copying.h"
+
+namespace baechi::what_if {
+namespace {
+
+/// The graph with the time of a transfer of each of `tensors` changed; a tensor without a measured
+/// one has the time that `changed` makes of none.
+OpGraph with_transfers(const OpGraph& graph, const IdVector<TensorId, bool>& tensors,
+                       const std::function<Duration(Duration)>& changed) {
+  IdVector<TensorId, Duration> times(graph.num_tensors(), Duration{-1});
+  for (const TensorId t : graph.tensors()) {
+    const auto measured = graph.measured_transfer(t);
+    if (measured) times[t] = *measured;
+    if (tensors[t]) times[t] = changed(measured.value_or(Duration{}));
+  }
+  return graph.with_transfers(std::move(times));
+}
+
+}  // namespace
+
+std::optional<Where> read_to(Options& o) {
+  const Options::Value* given =
+      o.raw("to", "of what an op writes, only what one of the ops of these conditions reads");
+  if (given == nullptr) return std::nullopt;
+  try {
+    return Where::read(given);
+  } catch (const InputError& e) {
+    o.mistake("to", e.what());
+    return std::nullopt;
+  }
+}
+
+IdVector<TensorId, bool> tensors_of(const Scope& scope, const Selection& selected,
+                                    const std::optional<Where>& to) {
+  const OpGraph& graph = scope.graph();
+  const Selection readers = to ? to->select(scope) : Selection(graph.num_ops(), true);
+  IdVector<TensorId, bool> tensors(graph.num_tensors());
+  for (const TensorId t : graph.tensors()) {
+    const Tensor& tensor = graph.tensor(t);
+    if (tensor.control || !selected[tensor.producer]) continue;
+    tensors[t] = !to || std::ranges::any_of(graph.readers(t), [&](EdgeId e) {
+      return bool{readers[graph.edge(e).dst]};
+    });
+  }
+  return tensors;
+}
+
+Change with_attributes(const Scope& scope, const Selection& selected, const Attributes& changed) {
+  const OpGraph& given = scope.graph();
+  const IdVector<TensorId, bool> tensors = tensors_of(scope, selected, changed.to);
+  const OpGraph graph = changed.transfer ? with_transfers(given, tensors, changed.transfer) : given;
+  Copying copying(graph);
+  copying.respec = [&](OpId v, OpSpec& spec) {
+    if (!selected[v]) return;
+    if (changed.weights) spec.persistent = changed.weights(spec.persistent);
+    if (changed.workspace) spec.temporary = changed.workspace(spec.temporary);
+    if (changed.lane) {
+      if (graph.collective_of(v) != no_collective)
+        throw InputError(
+            fmt::format("'{}' is a member of a collective: its lane stays", graph.name(v)));
+      spec.lane = *changed.lane;
+    }
+  };
+  if (changed.time)
+    copying.retime = [&](OpId v, Duration time, std::size_t) {
+      return selected[v] && graph.collective_of(v) == no_collective ? changed.time(time) : time;
+    };
+  if (changed.flops || changed.traffic)
+    copying.rework = [&](OpId v, OpWork work) {
+      if (!selected[v]) return work;
+      if (changed.flops) work.flops = changed.flops(work.flops);
+      if (changed.traffic) work.traffic = changed.traffic(work.traffic);
+      return work;
+    };
+  if (changed.bytes) {
+    copying.resize = [&](TensorId t) {
+      const Bytes size = graph.tensor(t).size;
+      return tensors[t] ? changed.bytes(size) : size;
+    };
+    copying.copy().change_collectives(
+        [&](const Collective& c) { return selected[c.first] ? changed.bytes(c.bytes) : c.bytes; });
+  }
+  copying.ops();
+  copying.edges();
+  return std::move(copying).built();
+}
+
+}  // namespace baechi::what_if

@@ -1,0 +1,82 @@
+#include <memory>
+
+#include "sim/enum_option.h"
+#include "sim/error.h"
+#include "sim/transform/what_if/attributes.h"
+#include "sim/transform/what_if/copying.h"
+
+namespace baechi::what_if {
+namespace {
+
+/// Ops of `to` (every op, if not given) no longer read what the selected ops write, and no longer
+/// wait for them.
+class DropEdges final : public Verb {
+ public:
+  explicit DropEdges(Options& o) : to_(read_to(o)) {}
+
+  bool needs_times() const override { return to_ && to_->needs_times(); }
+
+  Change apply(const Scope& scope, const Selection& selected) const override {
+    const OpGraph& graph = scope.graph();
+    const Selection readers = to_ ? to_->select(scope) : Selection(graph.num_ops(), true);
+    Copying copying(graph);
+    copying.ops();
+    copying.edges([&](const Edge& e) { return !selected[e.src] || !readers[e.dst]; });
+    return std::move(copying).built();
+  }
+
+ private:
+  std::optional<Where> to_;
+};
+
+enum class Pairs : std::uint8_t { all, layer };
+constexpr auto names_of(Pairs) {
+  return std::to_array<Named<Pairs>>({{Pairs::all, "all", "with every op of `to`"},
+                                      {Pairs::layer, "layer", "with those of the same module"}});
+}
+
+/// Ops of `to` wait for the selected ops, without data. Throws InputError if that closes a cycle.
+class AddEdge final : public Verb {
+ public:
+  explicit AddEdge(Options& o)
+      : to_(read_to(o)), pairs_(read_enum(o, "pairs", Pairs::all, "who waits for whom")) {
+    if (!to_) o.mistake("to", "missing: the conditions of the ops that shall wait");
+  }
+
+  bool needs_times() const override { return to_ && to_->needs_times(); }
+
+  Change apply(const Scope& scope, const Selection& selected) const override {
+    constexpr std::size_t most = 10'000'000;
+    const OpGraph& graph = scope.graph();
+    const Selection waiting = to_->select(scope);
+    Copying copying(graph);
+    copying.ops();
+    copying.edges();
+    std::size_t added = 0;
+    for (const OpId v : graph.ops()) {
+      if (!selected[v]) continue;
+      for (const OpId w : graph.ops()) {
+        if (!waiting[w] || w == v) continue;
+        if (pairs_ == Pairs::layer && graph.module(v) != graph.module(w)) continue;
+        if (++added > most) throw InputError(fmt::format("more than {} edges", most));
+        copying.builder().add_control(copying.made(v), copying.made(w));
+      }
+    }
+    return std::move(copying).built();
+  }
+
+ private:
+  std::optional<Where> to_;
+  Pairs pairs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_drop_edges(Options& o) {
+  return std::make_unique<DropEdges>(o);
+}
+std::unique_ptr<Verb> make_add_edge(Options& o) {
+  return std::make_unique<AddEdge>(o);
+}
+
+}  // namespace baechi::what_if

@@ -1,0 +1,225 @@
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "sim/enum_option.h"
+#include "sim/error.h"
+#include "sim/graph/phase_names.h"
+#include "sim/transform/what_if/amount.h"
+#include "sim/transform/what_if/attributes.h"
+#include "sim/transform/what_if/copying.h"
+
+namespace baechi::what_if {
+namespace {
+
+/// The op that is inserted.
+struct NewOp {
+  std::string name, kind, lane;
+  std::optional<Duration> time;
+  std::optional<Amount> traffic, bytes, workspace;
+  std::int64_t flops = 0;
+  std::optional<Phase> phase;
+};
+
+NewOp read_op(Options& o) {
+  const Options::Value* given = o.raw(
+      "op", "{name, kind, lane, phase, time, flops, traffic, bytes, workspace}: what is inserted");
+  NewOp op;
+  if (given == nullptr) {
+    o.mistake("op", "missing: {kind: ..., time: ...} or {kind: ..., traffic: ...}");
+    return op;
+  }
+  Options of_op("insert.op", {given->children.begin(), given->children.end()});
+  op.kind = of_op.get("kind", "Inserted", "");
+  op.name = of_op.get("name", op.kind.c_str(), "");
+  op.lane = of_op.get("lane", "compute", "");
+  if (of_op.raw("time", "") != nullptr) op.time = of_op.get("time", Duration{}, "");
+  op.flops = of_op.get("flops", std::int64_t{0}, "");
+  op.traffic = read_amount(of_op, "traffic", "");
+  op.bytes = read_amount(of_op, "bytes", "");
+  op.workspace = read_amount(of_op, "workspace", "");
+  op.phase = read_enum_unless<Phase>(of_op, "phase", "same", "");
+  try {
+    of_op.finish();
+  } catch (const InputError& e) {
+    o.mistake("op", e.what());
+  }
+  return op;
+}
+
+enum class Place : std::uint8_t { each, first, last };
+constexpr auto names_of(Place) {
+  return std::to_array<Named<Place>>(
+      {{Place::each, "each"}, {Place::first, "first"}, {Place::last, "last"}});
+}
+
+/// Adds an op, with a time or with work, by which a device model gives the time.
+///   after each: it reads what the selected op writes. Readers that `read_by` names read what it
+///     writes instead (`bytes`), or wait for it.
+///   after last: one op, beside the last selected one, reads what all of them write.
+///   before each: it starts when all that the selected op waits for is there. It reads what ops of
+///     `reads` hand to the selected op, which reads what it writes instead (`bytes`).
+///   before first: one op, for which all selected ops wait.
+/// After placing, "first" and "last" are one op on each device. "2x" is twice the bytes that the
+/// new op reads.
+class Insert final : public Verb {
+ public:
+  explicit Insert(Options& o)
+      : op_(read_op(o)),
+        after_(read_enum_unless<Place>(o, "after", "no", "each selected op, or the last")),
+        before_(read_enum_unless<Place>(o, "before", "no", "each selected op, or the first")),
+        reads_(read_where(o, "reads")),
+        read_by_(read_where(o, "read_by")) {
+    if (after_.has_value() == before_.has_value())
+      o.mistake("after",
+                "give one of 'after: each', 'after: last', 'before: each', 'before: first'");
+    if (after_ == Place::first) o.mistake("after", "not 'first': each or last");
+    if (before_ == Place::last) o.mistake("before", "not 'last': each or first");
+  }
+
+  bool needs_times() const override {
+    return op_.time || (reads_ && reads_->needs_times()) || (read_by_ && read_by_->needs_times());
+  }
+
+  Change apply(const Scope& scope, const Selection& selected) const override {
+    return after_ ? insert_after(scope, selected) : insert_before(scope, selected);
+  }
+
+ private:
+  static std::optional<Where> read_where(Options& o, const std::string& key) {
+    const Options::Value* given = o.raw(key, "conditions of the ops at the other end");
+    if (given == nullptr) return std::nullopt;
+    try {
+      return Where::read(given);
+    } catch (const InputError& e) {
+      o.mistake(key, e.what());
+      return std::nullopt;
+    }
+  }
+
+  /// A new op beside `v`, which reads `read` bytes.
+  OpId add(Copying& copying, const OpGraph& graph, OpId v, Bytes read) const {
+    const std::string name = copying.fresh(fmt::format("{}/{}", graph.name(v), op_.name));
+    const OpWork work{.flops = op_.flops, .traffic = op_.traffic.value_or(Amount{}).of(read)};
+    return copying.insert({.name = name,
+                           .kind = op_.kind,
+                           .temporary = op_.workspace.value_or(Amount{}).of(read),
+                           .phase = op_.phase.value_or(graph.op(v).phase),
+                           .lane = op_.lane,
+                           .module = graph.module(v)},
+                          v, work, op_.time);
+  }
+
+  Change insert_after(const Scope& scope, const Selection& selected) const {
+    const OpGraph& graph = scope.graph();
+    const std::map<OpId, OpId> home = homes(scope.step, selected, after_ == Place::last, true);
+    const Selection moved = read_by_ ? read_by_->select(scope) : Selection(graph.num_ops());
+    std::map<OpId, Bytes> read;  // by home
+    for (const auto& [v, at] : home) read[at] += written(graph, v);
+    Copying copying(graph);
+    std::map<OpId, std::pair<OpId, std::optional<TensorId>>> made;  // by home
+    copying.after = [&](OpId v) {
+      const auto it = home.find(v);
+      if (it == home.end() || it->second != v) return;
+      const OpId op = add(copying, graph, v, read[v]);
+      std::optional<TensorId> out;
+      if (op_.bytes) out = copying.builder().add_tensor(op, op_.bytes->of(read[v]));
+      made[v] = {op, out};
+    };
+    copying.ops();
+    const auto goes_by = [&](const Edge& e) { return home.contains(e.src) && moved[e.dst]; };
+    copying.edges([&](const Edge& e) { return !op_.bytes || !goes_by(e); });
+    for (const auto& [v, at] : home) {
+      const auto& [op, out] = made[at];
+      bool any = false;
+      for (const TensorId t : graph.outputs(v)) {
+        if (graph.tensor(t).control) continue;
+        copying.builder().add_edge(copying.tensor(t), op);
+        any = true;
+      }
+      if (!any) copying.builder().add_control(copying.made(v), op);
+      for (const EdgeId e : graph.out_edges(v)) {
+        if (!goes_by(graph.edge(e))) continue;
+        const OpId reader = copying.made(graph.edge(e).dst);
+        if (out)
+          copying.builder().add_edge(*out, reader);
+        else
+          copying.builder().add_control(op, reader);
+      }
+    }
+    return std::move(copying).built();
+  }
+
+  Change insert_before(const Scope& scope, const Selection& selected) const {
+    const OpGraph& graph = scope.graph();
+    const std::map<OpId, OpId> home = homes(scope.step, selected, before_ == Place::first, false);
+    const Selection read_from = reads_ ? reads_->select(scope) : Selection(graph.num_ops());
+    const auto reads = [&](const Edge& e) {
+      return home.contains(e.dst) && read_from[e.src] && !graph.tensor(e.tensor).control;
+    };
+    std::map<OpId, Bytes> read;
+    for (const auto& [v, at] : home)
+      for (const EdgeId e : graph.in_edges(v))
+        if (reads(graph.edge(e))) read[at] += graph.tensor(graph.edge(e).tensor).size;
+    Copying copying(graph);
+    std::map<OpId, OpId> made;
+    copying.before = [&](OpId v) {
+      const auto it = home.find(v);
+      if (it != home.end() && it->second == v) made[v] = add(copying, graph, v, read[v]);
+    };
+    copying.ops();
+    copying.edges([&](const Edge& e) { return !op_.bytes || !reads(e); });
+    for (const auto& [v, at] : home) {
+      const OpId op = made[at];
+      for (const EdgeId e : graph.in_edges(v)) {
+        const Edge& edge = graph.edge(e);
+        if (reads(edge))
+          copying.builder().add_edge(copying.tensor(edge.tensor), op);
+        else if (before_ == Place::each)
+          copying.builder().add_control(copying.made(edge.src), op);
+      }
+      if (op_.bytes && read[at] > Bytes{})
+        copying.builder().add_edge(copying.builder().add_tensor(op, op_.bytes->of(read[at])),
+                                   copying.made(v));
+      else
+        copying.builder().add_control(op, copying.made(v));
+    }
+    return std::move(copying).built();
+  }
+
+  /// For each selected op the one beside which its new op is: itself, or, if there is `one`, the
+  /// last (or first) selected op on its device.
+  static std::map<OpId, OpId> homes(const Step& step, const Selection& selected, bool one,
+                                    bool last) {
+    std::map<DeviceId, OpId> chosen;
+    std::map<OpId, OpId> home;
+    for (const OpId v : step.graph.ops()) {
+      if (!selected[v]) continue;
+      home[v] = v;
+      if (last || !chosen.contains(step.device_of(v))) chosen[step.device_of(v)] = v;
+    }
+    if (one)
+      for (auto& [v, at] : home) at = chosen[step.device_of(v)];
+    return home;
+  }
+
+  static Bytes written(const OpGraph& graph, OpId v) {
+    Bytes sum;
+    for (const TensorId t : graph.outputs(v))
+      if (!graph.tensor(t).control) sum += graph.tensor(t).size;
+    return sum;
+  }
+
+  NewOp op_;
+  std::optional<Place> after_, before_;
+  std::optional<Where> reads_, read_by_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_insert(Options& o) {
+  return std::make_unique<Insert>(o);
+}
+
+}  // namespace baechi::what_if

@@ -1,0 +1,28 @@
+/// The verbs of what-if rules. A verb is a pure function of a step and some of its ops.
+#pragma once
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "sim/options.h"
+#include "sim/transform/what_if/step.h"
+
+namespace baechi::what_if {
+
+class Verb {
+ public:
+  virtual ~Verb() = default;
+  /// Throws InputError if it cannot do this to the selected ops.
+  virtual Change apply(const Scope& scope, const Selection& selected) const = 0;
+  /// Whether it reads or changes times, which the graph must then have.
+  virtual bool needs_times() const { return false; }
+};
+
+struct VerbEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::unique_ptr<Verb> (*make)(Options&);
+};
+std::span<const VerbEntry> verbs();
+
+}  // namespace baechi::what_if

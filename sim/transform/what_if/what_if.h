@@ -1,0 +1,38 @@
+/// The transform `what_if`: rules that rewrite a step, applied in turn.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "sim/transform/what_if/rules.h"
+
+namespace baechi {
+
+/// Before placing, rules without `after_placing` and transforms of the model are applied, in the
+/// order of the list; after placing the others, in this order, too.
+/// Source: Daydream (Zhu et al., ATC 2020), section 5: select, scale, insert, remove, schedule.
+class WhatIfRules final : public Transform {
+ public:
+  /// Throws InputError with all mistakes of the rules.
+  explicit WhatIfRules(Options& o);
+
+  /// The same rules, which know the devices: they get times where a rule needs some, and `bound`
+  /// goes by work.
+  std::shared_ptr<const Transform> on(what_if::StepDevices devices) const;
+
+  /// Both throw InputError if a rule that is not optional selects no op, or a verb cannot do what
+  /// it is told.
+  Transformed apply(const OpGraph& graph) const override;
+  PlacedStep after_placing(const OpGraph& graph,
+                           const IdVector<OpId, DeviceId>& device) const override;
+
+ private:
+  using Rules = std::vector<what_if::Rule>;
+
+  WhatIfRules(std::shared_ptr<const Rules> rules, what_if::StepDevices devices)
+      : rules_(std::move(rules)), devices_(std::move(devices)) {}
+
+  std::shared_ptr<const Rules> rules_;
+  what_if::StepDevices devices_{};
+};
+
+}  // namespace baechi

@@ -1,0 +1,246 @@
+#include "sim/transform/what_if/where.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sim/error.h"
+#include "sim/graph/phase_names.h"
+#include "sim/transform/kind_words.h"
+#include "sim/transform/what_if/bound.h"
+#include "sim/wildcard.h"
+
+namespace baechi::what_if {
+namespace {
+
+using Value = Options::Value;
+
+constexpr std::array keys{"name", "kind",  "layer",   "phase", "lane",    "bound", "work",
+                          "time", "bytes", "weights", "reads", "read_by", "not",   "any"};
+
+[[noreturn]] void refuse(const Value& value, std::string_view key, std::string_view accepted) {
+  throw InputError(
+      fmt::format("{}where.{}: '{}' is not {}", at(value.where), key, value.text, accepted));
+}
+
+/// A text, or a list of texts.
+std::vector<std::string> texts_of(const Value& value, std::string_view key) {
+  std::vector<std::string> texts;
+  if (!value.text.empty()) texts.push_back(value.text);
+  for (const auto& [name, item] : value.children) {
+    if (!name.empty() || !item.children.empty() || item.text.empty())
+      refuse(item, key, "a text or a list of texts");
+    texts.push_back(item.text);
+  }
+  if (texts.empty()) refuse(value, key, "a text or a list of texts");
+  return texts;
+}
+
+template <NamedEnum E>
+std::vector<E> words_of(const Value& value, std::string_view key) {
+  constexpr auto known = all_words<E>();
+  std::vector<E> words;
+  for (const std::string& text : texts_of(value, key)) {
+    const auto word = parse<E>(text);
+    if (!word)
+      throw InputError(fmt::format("{}where.{}: '{}' is not one of {}", at(value.where), key, text,
+                                   fmt::join(known, ", ")));
+    words.push_back(*word);
+  }
+  return words;
+}
+
+/// Tests op by op.
+auto each(std::function<bool(const Scope&, OpId)> test) {
+  return [test = std::move(test)](const Scope& scope) {
+    Selection selected(scope.graph().num_ops());
+    for (const OpId v : scope.graph().ops()) selected[v] = test(scope, v);
+    return selected;
+  };
+}
+
+/// Whether one of `patterns` describes the module, or one that it is in.
+bool in_layer(std::string_view module, const std::vector<std::string>& patterns) {
+  for (std::size_t end = module.find('.');; end = module.find('.', end + 1)) {
+    const std::string_view part = module.substr(0, end);
+    for (const std::string& pattern : patterns)
+      if (Wildcard{pattern}.matches(part)) return true;
+    if (end == std::string_view::npos) return false;
+  }
+}
+
+/// "<", "<=", "=", ">=" or ">", and a number.
+struct Comparison {
+  std::string_view sign;
+  std::int64_t than = 0;
+
+  bool holds(std::int64_t value) const {
+    if (sign == ">") return value > than;
+    if (sign == ">=") return value >= than;
+    if (sign == "<") return value < than;
+    return sign == "<=" ? value <= than : value == than;
+  }
+};
+
+Comparison comparison_of(const Value& value, std::string_view key) {
+  std::string_view text = value.text;
+  for (const std::string_view sign : {">=", "<=", ">", "<", "="}) {
+    if (!text.starts_with(sign)) continue;
+    text.remove_prefix(sign.size());
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    if (key == "time") {
+      if (const auto time = parse_duration(text)) return {sign, time->count()};
+    } else if (const auto bytes = parse_bytes(text)) {
+      return {sign, bytes->count};
+    }
+    break;
+  }
+  refuse(value, key,
+         key == "time" ? "a comparison such as '>10 us'" : "a comparison such as '>1 MB'");
+}
+
+Bytes written_by(const OpGraph& graph, OpId v) {
+  Bytes sum;
+  for (const TensorId t : graph.outputs(v))
+    if (!graph.tensor(t).control) sum += graph.tensor(t).size;
+  return sum;
+}
+
+enum class Work : std::uint8_t { known, unknown };
+constexpr auto names_of(Work) {
+  return std::to_array<Named<Work>>({{Work::known, "known"}, {Work::unknown, "unknown"}});
+}
+
+}  // namespace
+
+Where Where::read(const Value* value) {
+  Where where;
+  if (value == nullptr) return where;
+  if (!value->text.empty() || (!value->children.empty() && value->children.front().first.empty()))
+    throw InputError(at(value->where) + "where: not a mapping of conditions");
+  Mistakes mistakes;
+  for (const auto& [key, condition] : value->children)
+    mistakes.attempt([&] { where.add(key, condition); });
+  mistakes.throw_if_any();
+  return where;
+}
+
+void Where::add(const std::string& key, const Value& value) {
+  if (key == "name") {
+    conditions_.push_back(each([texts = texts_of(value, key)](const Scope& s, OpId v) {
+      return std::ranges::any_of(
+          texts, [&](const std::string& p) { return Wildcard{p}.matches(s.graph().name(v)); });
+    }));
+  } else if (key == "kind") {
+    conditions_.push_back([words = KindWords(texts_of(value, key))](const Scope& s) {
+      const std::vector<bool> described = words.of_kinds(s.graph());
+      return each([&](const Scope&, OpId v) -> bool { return described[s.graph().op(v).kind]; })(s);
+    });
+  } else if (key == "layer") {
+    conditions_.push_back(each([texts = texts_of(value, key)](const Scope& s, OpId v) {
+      return in_layer(s.graph().module(v), texts);
+    }));
+  } else if (key == "phase") {
+    conditions_.push_back(each([phases = words_of<Phase>(value, key)](const Scope& s, OpId v) {
+      return std::ranges::find(phases, s.graph().op(v).phase) != phases.end();
+    }));
+  } else if (key == "lane") {
+    conditions_.push_back(each([texts = texts_of(value, key)](const Scope& s, OpId v) {
+      const std::string& lane = s.graph().lanes()[index(s.graph().lane(v))];
+      return std::ranges::any_of(texts,
+                                 [&](const std::string& p) { return Wildcard{p}.matches(lane); });
+    }));
+  } else if (key == "bound") {
+    conditions_.push_back([bounds = words_of<Bound>(value, key)](const Scope& s) {
+      const IdVector<OpId, Bound> known = bounds_of(s);
+      return each([&](const Scope&, OpId v) {
+        return std::ranges::find(bounds, known[v]) != bounds.end();
+      })(s);
+    });
+  } else if (key == "work") {
+    conditions_.push_back(each([wanted = words_of<Work>(value, key)](const Scope& s, OpId v) {
+      const Work work = s.graph().kernels(v).empty() ? Work::unknown : Work::known;
+      return std::ranges::find(wanted, work) != wanted.end();
+    }));
+  } else if (key == "time" || key == "bytes" || key == "weights") {
+    add_quantity(key, value);
+  } else {
+    add_nested(key, value);
+  }
+}
+
+void Where::add_quantity(const std::string& key, const Value& value) {
+  const Comparison compare = comparison_of(value, key);
+  if (key == "time") {
+    needs_times_ = true;
+    conditions_.push_back(each([compare](const Scope& s, OpId v) {
+      const auto time = s.graph().compute(v, 0);
+      return time && compare.holds(time->count());
+    }));
+  } else if (key == "bytes") {
+    conditions_.push_back(each([compare](const Scope& s, OpId v) {
+      return compare.holds(written_by(s.graph(), v).count);
+    }));
+  } else {
+    conditions_.push_back(each([compare](const Scope& s, OpId v) {
+      return compare.holds(s.graph().op(v).persistent.count);
+    }));
+  }
+}
+
+void Where::add_nested(const std::string& key, const Value& value) {
+  if (key == "reads" || key == "read_by") {
+    Where inner = read(&value);
+    needs_times_ = needs_times_ || inner.needs_times_;
+    conditions_.push_back([inner = std::move(inner), forwards = key == "read_by"](const Scope& s) {
+      const OpGraph& graph = s.graph();
+      const Selection fulfil = inner.select(s);
+      Selection selected(graph.num_ops());
+      for (const EdgeId e : graph.edges()) {
+        const Edge& edge = graph.edge(e);
+        if (graph.tensor(edge.tensor).control) continue;
+        if (forwards && fulfil[edge.dst]) selected[edge.src] = true;
+        if (!forwards && fulfil[edge.src]) selected[edge.dst] = true;
+      }
+      return selected;
+    });
+  } else if (key == "not") {
+    Where inner = read(&value);
+    needs_times_ = needs_times_ || inner.needs_times_;
+    conditions_.push_back([inner = std::move(inner)](const Scope& s) {
+      Selection selected = inner.select(s);
+      for (const OpId v : selected.ids()) selected[v] = !selected[v];
+      return selected;
+    });
+  } else if (key == "any") {
+    if (value.children.empty() || !value.children.front().first.empty())
+      refuse(value, key, "a list of conditions");
+    std::vector<Where> all;
+    for (const auto& [none, item] : value.children) all.push_back(read(&item));
+    for (const Where& inner : all) needs_times_ = needs_times_ || inner.needs_times_;
+    conditions_.push_back([all = std::move(all)](const Scope& s) {
+      Selection selected(s.graph().num_ops());
+      for (const Where& inner : all) {
+        const Selection more = inner.select(s);
+        for (const OpId v : more.ids()) selected[v] = selected[v] || more[v];
+      }
+      return selected;
+    });
+  } else {
+    throw InputError(
+        fmt::format("{}where has no condition '{}'{} (conditions: {})", at(value.where), key,
+                    did_you_mean(key, std::vector<std::string>(keys.begin(), keys.end())),
+                    fmt::join(keys, ", ")));
+  }
+}
+
+Selection Where::select(const Scope& scope) const {
+  Selection selected(scope.graph().num_ops(), true);
+  for (const Condition& condition : conditions_) {
+    const Selection those = condition(scope);
+    for (const OpId v : selected.ids()) selected[v] = selected[v] && those[v];
+  }
+  return selected;
+}
+
+}  // namespace baechi::what_if

@@ -1,0 +1,35 @@
+/// libFuzzer target: any bytes as rules of what-ifs. Rules that are accepted rewrite a small step,
+/// or say why they cannot.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "scenarios/read/what_if_files.h"
+#include "scenarios/read/yaml.h"
+#include "sim/error.h"
+#include "sim/transform/what_if/what_if.h"
+#include "tests/sim/transform/what_if_steps.h"
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace baechi;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  if (text.find("simulate") != std::string::npos) return 0;  // a million replicas take long
+  try {
+    Options::Value entry{.text = {}, .where = "fuzz", .children = {}};
+    entry.children.emplace_back("what_if", parse_yaml(text, "fuzz"));
+    const Options::Value included = with_included_rules(entry, "/nowhere");
+    const auto& options = included.children.front().second.children;
+    Options rules("what_if", {options.begin(), options.end()});
+    const WhatIfRules what_if(rules);
+    rules.finish();
+    const OpGraph graph = testing::six_ops();
+    const Transformed made = what_if.apply(graph);
+    BAECHI_CHECK(made.stands_for.size() == graph.num_ops(), "{}", made.stands_for.size());
+    const PlacedStep step =
+        what_if.after_placing(made.graph, IdVector<OpId, DeviceId>(made.graph.num_ops()));
+    BAECHI_CHECK(step.device.size() == step.graph.num_ops(), "{}", step.device.size());
+  } catch (const InputError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,250 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "placers/registry.h"
+#include "scenarios/read/load.h"
+#include "scenarios/run/build.h"
+#include "scenarios/run/experiment.h"
+#include "tests/message.h"
+#include "tests/sim/transform/what_if_steps.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+StepResult step_of(const std::string& name, const std::string& with = "{}") {
+  return run(rewritten({six_ops()}, entry(name, with)));
+}
+
+/// Six ops, and a host that takes 40 ns to launch each.
+StepResult launched(const std::string& name, bool backward_thread) {
+  WhatIfRules host =
+      rules(fmt::format("[{{host: {{launch: 40 ns, backward_thread: {}}}}}]", backward_thread));
+  const PlacedStep step = rewritten({six_ops()}, host);
+  return run(name.empty() ? step : entry(name).after_placing(step.graph, step.device));
+}
+
+/// Models that have what the entry is about.
+std::vector<std::string> models_for(const std::string& name) {
+  if (name == "batchnorm_restructured")
+    return {"resnet50, batch: 2, fuse_modules: false",
+            "inception_v3, batch: 2, fuse_modules: false",
+            "resnext101, batch: 2, fuse_modules: false"};
+  if (name == "vdnn" || name == "gist")
+    return {"resnet50, batch: 2", "resnet101, batch: 2", "resnext101, batch: 2"};
+  if (name == "flash_attention")
+    return {"gpt2, batch: 1", "bert, batch: 2", "transformer, batch: 2"};
+  return {"resnet50, batch: 2", "gpt2, batch: 1", "gnmt, batch: 4, length: 4"};
+}
+
+/// The step of a generated model on a V100 with unlimited memory, with and without the entry.
+struct Predicted {
+  Duration before{}, after{};
+  Bytes peak_before{}, peak_after{};
+};
+
+Predicted predicted(const std::string& name, const std::string& model) {
+  const bool hosted = name == "cuda_graphs" || name == "no_host" || name == "fused_optimizer";
+  const auto step = [&](bool changed) {
+    const std::string text = fmt::format(
+        "graph: {{generate: {}}}\ncluster: {{devices: {{count: 1, kind: v100_pytorch}}, link: "
+        "{{kind: "
+        "nvlink2}}}}\nengine: {{enforce_memory: false, queue: program}}\nplacers: "
+        "[single]\ntransforms: [{}{}]\n",
+        model, hosted ? "{host: {launch: 2 ms}}, " : "",
+        changed ? fmt::format("{{what_if: [{{use: {}}}]}}", name) : "{what_if: []}");
+    Mistakes mistakes;
+    const ScenarioFile file = parse_scenario(text, "x.yaml", {}, mistakes);
+    mistakes.throw_if_any();
+    const Scenario point = file.point(0);
+    const auto trace = std::make_shared<const Trace>(load_graph(point.graph));
+    const auto costed = std::make_shared<const CostedGraph>(
+        std::make_shared<const PreparedGraph>(
+            prepare({trace, &trace->graph}, point.cluster, point.transforms)),
+        point.cluster);
+    const Experiment experiment(costed, point.engine);
+    return experiment.step(experiment.place(*point.placers.front().placer, 0)).simulate();
+  };
+  const StepResult before = step(false), after = step(true);
+  return {before.makespan, after.makespan, before.devices[gpu0].peak, after.devices[gpu0].peak};
+}
+
+}  // namespace
+
+TEST_SUITE("whatif") {
+  TEST_CASE("amp, by hand: arithmetic three times as fast, the rest twice, not the loss") {
+    CHECK(step_of("amp").makespan == 60ns);  // 10 + 5 + 6 + 5 + 20 + 14
+  }
+
+  // f until 10, b until 20, four updates of 1 ns. The host launches at 6, 12, ..., 36 ns: the last
+  // update ends at 37. With one launch and one op: f from 6, b from 16, the updates 26 to 30.
+  TEST_CASE("fused_optimizer, by hand: one launch and one kernel of the same length") {
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .compute = 10ns});
+    const OpId g = b.add_op({.name = "b", .compute = 10ns, .phase = Phase::backward});
+    b.add_edge(b.add_tensor(f, 10_B), g);
+    for (const char* name : {"u0", "u1", "u2", "u3"}) {
+      const OpId u = b.add_op({.name = name, .compute = 1ns, .phase = Phase::update});
+      b.add_edge(b.add_tensor(g, 10_B), u);
+    }
+    const WhatIfCase step{std::move(b).build()};
+    const PlacedStep base =
+        rewritten(step, rules("[{host: {launch: 6 ns, backward_thread: false}}]"));
+    CHECK(run(base).makespan == 37ns);
+    CHECK(run(entry("fused_optimizer").after_placing(base.graph, base.device)).makespan == 30ns);
+  }
+
+  TEST_CASE("batchnorm_restructured, by hand: no ReLU, two of three passes, one of two") {
+    const PlacedStep step = rewritten({six_ops("BatchNorm2d")}, entry("batchnorm_restructured"));
+    CHECK(step.graph.num_ops() == 4);
+    CHECK(run(step).makespan == 70ns);  // 20 + 6 + 30 + 14
+  }
+
+  // relu, loss and relu_grad read and write 280 B; t1 is written and read twice, t2 once: 200 B are
+  // saved. 26 ns x 80 / 280 = 7 ns.
+  TEST_CASE("fused_pointwise, by hand: what stays inside is not written and read") {
+    const PlacedStep step = rewritten({six_ops()}, entry("fused_pointwise"));
+    CHECK(step.graph.num_ops() == 4);
+    CHECK(run(step).makespan == 111ns);
+  }
+
+  // q 10 -> scores 20 -> softmax 10 -> context 20 -> grad 80 -> update 10. Scores and probabilities
+  // have 100 B, all else 10 B. The three in the middle read and write 420 B, of which 400 B stay
+  // inside; the softmax, a fifth of their 50 ns, is bound by memory: 50 - 10 x 400 / 420 = 40 ns.
+  // The probabilities are not kept for grad.
+  TEST_CASE("flash_attention, by hand: scores are never written") {
+    OpGraphBuilder b;
+    std::vector<OpId> ops;
+    std::vector<TensorId> tensors;
+    for (const auto& [name, kind, time, phase] :
+         {std::tuple{"q", "Linear", 10ns, Phase::forward},
+          {"attention/scores", "MatMul", 20ns, Phase::forward},
+          {"attention/softmax", "Softmax", 10ns, Phase::forward},
+          {"attention/context", "MatMul", 20ns, Phase::forward},
+          {"attention/grad", "MatMulBackward", 80ns, Phase::backward},
+          {"update", "SGD", 10ns, Phase::update}}) {
+      ops.push_back(b.add_op({.name = name, .kind = kind, .compute = time, .phase = phase}));
+      if (ops.size() == 1) continue;
+      const bool large = ops.size() == 3 || ops.size() == 4;
+      tensors.push_back(b.add_tensor(ops[ops.size() - 2], large ? 100_B : 10_B));
+      b.add_edge(tensors.back(), ops.back());
+    }
+    b.add_edge(tensors[2], ops[4]);
+    const WhatIfCase step{std::move(b).build()};
+    const PlacedStep flash = rewritten(step, entry("flash_attention"));
+    CHECK(flash.graph.num_ops() == 4);
+    CHECK(run(flash).makespan == 140ns);
+    CHECK(run({step.graph, IdVector<OpId, DeviceId>(6)}).makespan == 150ns);
+  }
+
+  // conv_grad ends at 116 ns; the update takes 14.
+  TEST_CASE("data parallel, by hand: 100 B of gradients over two or four replicas") {
+    CHECK(step_of("data_parallel", "{replicas: 2}").makespan == 230ns);  // 2 x 50 B
+    CHECK(step_of("local_sgd", "{replicas: 2, period: 2}").makespan == 180ns);
+    CHECK(step_of("gradient_compression", "{replicas: 2, compress: 0.1}").makespan == 140ns);
+    // To the servers and back.
+    CHECK(step_of("p3", "{replicas: 2, nodes: 1, slice: 50 B}").makespan == 330ns);
+    const PlacedStep slices =
+        rewritten({six_ops()}, entry("p3", "{replicas: 2, nodes: 1, slice: 50 B}"));
+    CHECK(slices.graph.collectives().size() == 4);
+    // 100 B scattered to two and gathered from two (50 ns each), 50 B added up by two (2 x 25 ns).
+    CHECK(step_of("blueconnect", "{replicas: 4, nodes: 1, factors: [2, 2]}").makespan == 280ns);
+    CHECK(step_of("data_parallel", "{replicas: 4}").makespan == 280ns);  // 6 x 25 B
+  }
+
+  // Weights of 100 B, of which a half is here, are gathered in 50 ns before conv, and once more, a
+  // bucket ahead, from 50 to 100 ns for conv_grad; the gradient is scattered in 50 ns; half of the
+  // update takes 7 ns. conv 50 to 80, relu, loss, relu_grad until 106, conv_grad until 166, 216,
+  // 223.
+  TEST_CASE("zero3, by hand: weights come when they are read") {
+    const OpGraph graph = six_ops("Conv2d", "ReLU", 20_B);
+    CHECK(run(rewritten({graph}, entry("zero3", "{replicas: 2}"))).makespan == 223ns);
+  }
+
+  // t0 leaves from 40 to 41 ns, and comes back after relu_grad, from 56 to 57: conv_grad a
+  // nanosecond later, and relu_grad runs with 40 B less.
+  TEST_CASE("vdnn, by hand: what conv writes is not there while relu_grad runs") {
+    const StepResult result = step_of("vdnn", "{link: 40 GB/s, back: 1}");
+    CHECK(result.makespan == 131ns);
+    CHECK(result.devices[gpu0].peak == 320_B);
+  }
+
+  TEST_CASE("gist, by hand: half of what a ReLU writes is kept for the backward pass") {
+    const PlacedStep step = rewritten({six_ops()}, entry("gist"));
+    CHECK(step.graph.num_ops() == 8);
+    const OpId encode = *step.graph.find("relu/EncodeHalf");
+    const OpId decode = *step.graph.find("relu_grad/Decode");
+    CHECK(step.graph.tensor(*step.graph.outputs(encode).begin()).size == 20_B);
+    CHECK(step.graph.tensor(*step.graph.outputs(decode).begin()).size == 40_B);
+    CHECK(run(step).makespan == 130ns);  // they are bound by memory, and no work is known here
+  }
+
+  // The last launch ends at 240 ns, and conv_grad, launched at 200, at 260: 274. Of one launch
+  // only, 40 + 130.
+  TEST_CASE("cuda_graphs and no_host, by hand: one launch, or none") {
+    for (const bool thread : {false, true}) {
+      CAPTURE(thread);
+      CHECK(launched("", thread).makespan == 274ns);
+      CHECK(launched("cuda_graphs", thread).makespan == 170ns);
+      CHECK(launched("no_host", thread).makespan == 130ns);
+    }
+  }
+
+  TEST_CASE("infinite_network, by hand: transfers are free, and so are collectives") {
+    WhatIfCase two{six_ops()};
+    two.device = on({gpu0, gpu1, gpu1, gpu1, gpu1, gpu1}).device;
+    CHECK(run({two.graph, two.device}).makespan == 170ns);  // t0 crosses once, in 40 ns
+    CHECK(run(rewritten(two, entry("infinite_network"))).makespan == 130ns);
+    const PlacedStep trained = rewritten({six_ops()}, entry("data_parallel", "{replicas: 2}"));
+    CHECK(run(entry("infinite_network").after_placing(trained.graph, trained.device)).makespan ==
+          130ns);
+  }
+
+  TEST_CASE("faster_gpu and larger_batch, by hand") {
+    CHECK(step_of("faster_gpu").makespan == 65ns);
+    const StepResult twice = step_of("larger_batch");
+    CHECK(twice.makespan == 246ns);            // 2 x 116 + 14
+    CHECK(twice.devices[gpu0].peak == 620_B);  // 100 + 4 x 80 + 200
+  }
+
+  TEST_CASE("every entry runs on three models, and moves what it is meant to move") {
+    const std::set<std::string> faster{
+        "amp",     "fused_optimizer", "batchnorm_restructured", "fused_pointwise", "cuda_graphs",
+        "no_host", "faster_gpu"};
+    const std::set<std::string> slower{"data_parallel",        "local_sgd",    "p3",  "blueconnect",
+                                       "gradient_compression", "larger_batch", "gist"};
+    const std::set<std::string> smaller{"zero3", "vdnn", "flash_attention"};
+    const std::vector<std::string> names = catalogue_of_rules();
+    CHECK(names.size() == 18);
+    for (const std::string& name : names) {
+      for (const std::string& model : models_for(name)) {
+        CAPTURE(name);
+        CAPTURE(model);
+        const Predicted p = predicted(name, model);
+        if (faster.contains(name)) CHECK(p.after < p.before);
+        if (slower.contains(name)) CHECK(p.after > p.before);
+        if (smaller.contains(name)) CHECK(p.peak_after < p.peak_before);
+        CHECK(p.peak_after > Bytes{});
+      }
+    }
+  }
+
+  TEST_CASE("files of rules: values, defaults, what is missing") {
+    CHECK(message<InputError>([&] { entry("amp", "{too: fp16}"); }) ==
+          "with:1:7: the rules have no value 'too' (did you mean 'to'?) (values: compute_factor, "
+          "except, memory_factor, to)");
+    const std::string none = message<InputError>([&] { what_if_choice("apm", {}); });
+    CHECK(none.starts_with("'apm' is no file of rules (did you mean 'amp'?)"));
+    const auto included = [](const std::string& yaml) {
+      return with_included_rules(parse_yaml(yaml, "x.yaml"), "");
+    };
+    CHECK(message<InputError>([&] {
+            included("what_if: [{use: nothing}]");
+          }).starts_with("x.yaml:1:17: use: no file 'nothing'"));
+    CHECK(message<InputError>([&] { included("what_if: [{use: amp, where: {}}]"); }) ==
+          "x.yaml:1:29: beside 'use' there is only 'with'");
+  }
+}

@@ -1,0 +1,87 @@
+/// What-if rules on small steps: rules as YAML, and what the engine makes of the result.
+#pragma once
+#include <string>
+#include <utility>
+
+#include "scenarios/read/what_if_files.h"
+#include "scenarios/read/yaml.h"
+#include "sim/engine/simulation.h"
+#include "sim/transform/what_if/what_if.h"
+#include "tests/small_graphs.h"
+#include "tests/this_build.h"
+
+namespace baechi::testing {
+
+/// A step whose ops are all on one device, unless `device` says more.
+struct WhatIfCase {
+  OpGraph graph;
+  IdVector<OpId, DeviceId> device{};
+};
+
+inline WhatIfRules rules(const std::string& yaml) {
+  Options options("what_if", {{"rules", parse_yaml(yaml, "x.yaml")}});
+  return WhatIfRules(options);
+}
+
+/// An entry of the catalogue, with values for what it asks.
+inline WhatIfRules entry(const std::string& name, const std::string& with = "{}") {
+  Options options("what_if",
+                  {{"rules", read_rule_file(source_dir() + "/scenarios/whatif/" + name + ".yaml",
+                                            parse_yaml(with, "with"))}});
+  return WhatIfRules(options);
+}
+
+inline PlacedStep rewritten(const WhatIfCase& step, const WhatIfRules& what_if) {
+  const Transformed made = what_if.apply(step.graph);
+  IdVector<OpId, DeviceId> device(made.graph.num_ops());
+  if (!step.device.empty())
+    for (const OpId v : step.graph.ops())
+      if (made.stands_for[v] != no_op) device[made.stands_for[v]] = step.device[v];
+  return what_if.after_placing(made.graph, device);
+}
+
+/// Two devices, 1 ns per byte between them.
+inline StepResult run(const PlacedStep& step, EngineOptions engine = {}) {
+  const Cluster cluster = gpus(2);
+  const ProfiledCosts costs(step.graph, cluster);
+  Placement placement;
+  placement.device = step.device;
+  return simulate({step.graph, cluster, costs, engine}, placement);
+}
+
+/// conv 30 -t0-> relu 10 -t1-> loss 6 -t2-> relu_grad 10 -t3-> conv_grad 60 -g-> update 14 ns
+/// Tensors have 40 B, g and the weights of conv 100 B, the workspace of relu_grad, too. relu_grad
+/// also reads t1, conv_grad t0. The step takes 130 ns. Peak, when relu_grad runs: weights, t0 to
+/// t3 and the workspace, 360 B; when conv_grad runs 280 B.
+inline OpGraph six_ops(const std::string& layer = "Conv2d", const std::string& next = "ReLU",
+                       Bytes optimizer_state = {}) {
+  OpGraphBuilder b;
+  const OpId conv = b.add_op({.name = "conv", .kind = layer, .compute = 30ns, .persistent = 100_B});
+  const OpId relu = b.add_op({.name = "relu", .kind = next, .compute = 10ns});
+  const OpId loss = b.add_op({.name = "loss", .kind = "Loss", .compute = 6ns});
+  const OpId relu_grad = b.add_op({.name = "relu_grad",
+                                   .kind = next + "Backward",
+                                   .compute = 10ns,
+                                   .temporary = 100_B,
+                                   .phase = Phase::backward});
+  const OpId conv_grad = b.add_op(
+      {.name = "conv_grad", .kind = layer + "Backward", .compute = 60ns, .phase = Phase::backward});
+  const OpId update = b.add_op({.name = "update",
+                                .kind = "SGD",
+                                .compute = 14ns,
+                                .persistent = optimizer_state,
+                                .phase = Phase::update});
+  b.set_forward(relu_grad, relu);
+  b.set_forward(conv_grad, conv);
+  const TensorId t0 = b.add_tensor(conv, 40_B), t1 = b.add_tensor(relu, 40_B);
+  b.add_edge(t0, relu);
+  b.add_edge(t0, conv_grad);
+  b.add_edge(t1, loss);
+  b.add_edge(t1, relu_grad);
+  b.add_edge(b.add_tensor(loss, 40_B), relu_grad);
+  b.add_edge(b.add_tensor(relu_grad, 40_B), conv_grad);
+  b.add_edge(b.add_tensor(conv_grad, 100_B), update);
+  return std::move(b).build();
+}
+
+}  // namespace baechi::testing

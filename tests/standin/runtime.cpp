@@ -1,0 +1,448 @@
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+
+#include "tests/standin/standin.h"
+#include "validate/cuda/machine.h"
+
+using standin::Engine;
+using standin::fails;
+using standin::host;
+using standin::SmSet;
+using standin::Stamp;
+
+/// Returns from a call that STANDIN_FAULT wants to fail.
+#define STANDIN_CALL(name) \
+  if (const cudaError_t bad = standin::fault(name); bad != cudaSuccess) return bad
+
+struct Node {
+  int stream;
+  std::int64_t ns;
+  std::vector<std::size_t> after;
+  Stamp* stamp;
+  SmSet sms;
+  Engine engine;
+  bool gate;
+  std::int64_t end = 0;
+};
+struct CUgraph_st {
+  std::vector<Node> nodes;
+};
+struct CUgraphExec_st {
+  std::vector<Node> nodes;
+};
+struct CUstream_st {
+  int id = 0;
+  SmSet sms{};
+  CUgreenCtx context = nullptr;
+  std::int64_t ready = 0, waits = 0;
+  bool used = false;
+  CUgraph_st* graph = nullptr;  // being captured
+  std::vector<std::size_t> after{};
+};
+struct CUevent_st {
+  CUgreenCtx context = nullptr;
+  std::int64_t at = 0;
+  int stream = -1;
+  CUgraph_st* graph = nullptr;
+  std::vector<std::size_t> after{};
+};
+struct CUmemPoolHandle_st {
+  std::size_t limit = 0, used = 0, high = 0;
+};
+
+namespace {
+
+std::set<CUstream_st*> streams;
+CUstream_st default_stream;
+std::int64_t engine_free[3]{};
+std::map<void*, std::size_t> mapped;
+std::map<void*, std::pair<CUmemPoolHandle_st*, std::size_t>> pooled;
+cudaError_t sticky = cudaSuccess, last = cudaSuccess;
+
+CUstream_st* of(cudaStream_t stream) {
+  return stream == nullptr ? &default_stream : stream;
+}
+
+void mark(Stamp* stamp, std::int64_t begin, std::int64_t end, const SmSet& sms) {
+  if (stamp == nullptr) return;
+  stamp->begin = std::min<unsigned long long>(stamp->begin, static_cast<unsigned long long>(begin));
+  stamp->end = std::max<unsigned long long>(stamp->end, static_cast<unsigned long long>(end));
+  for (std::size_t i = 0; i < sms.size(); ++i) stamp->sms[i] |= sms[i];
+}
+
+/// From when an engine has time for `ns`, from `begin` on.
+std::int64_t on_engine(Engine engine, std::int64_t begin, std::int64_t ns) {
+  if (engine == Engine::none) return begin;
+  std::int64_t& free = engine_free[static_cast<int>(engine)];
+  begin = std::max(begin, free);
+  free = begin + ns;
+  return begin;
+}
+
+/// Address space; pages that nobody touches take no memory.
+void* map_memory(std::size_t bytes) {
+  bytes = std::max<std::size_t>(bytes, 1);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  mapped[memory] = bytes;
+  return memory;
+}
+
+cudaError_t unmap(void* memory) {
+  if (memory == nullptr) return cudaSuccess;
+  munmap(memory, mapped.at(memory));
+  mapped.erase(memory);
+  return cudaSuccess;
+}
+
+/// Counts calls, and tells them at the end.
+struct Calls {
+  std::map<std::string, long> made;
+  ~Calls() {
+    if (const char* file = std::getenv("STANDIN_CALLS")) {
+      std::ofstream out(file);
+      for (const auto& [name, count] : made) out << name << '\n';
+    }
+  }
+} calls;
+
+}  // namespace
+
+namespace standin {
+
+std::int64_t host = 1'000'000'000;
+
+bool asked(const char* variable) {
+  return std::getenv(variable) != nullptr;
+}
+
+cudaError_t fails(cudaError_t error) {
+  return last = error;
+}
+
+cudaError_t fault(const char* call) {
+  host += 300;
+  const long n = ++calls.made[call];
+  if (sticky != cudaSuccess) return last = sticky;
+  const char* const wanted = std::getenv("STANDIN_FAULT");
+  if (wanted == nullptr) return cudaSuccess;
+  const std::string text = wanted;
+  const std::size_t a = text.find(':'), b = text.find(':', a + 1), c = text.find(':', b + 1);
+  if (text.substr(0, a) != call) return cudaSuccess;
+  const long nth = std::atol(text.substr(a + 1, b - a - 1).c_str());
+  if (nth != 0 && n != nth) return cudaSuccess;
+  const std::string code = text.substr(b + 1, c - b - 1);
+  if (code == "kill") std::raise(SIGKILL);
+  const auto error = static_cast<cudaError_t>(std::atoi(code.c_str()));
+  if (c != std::string::npos) sticky = error;
+  return last = error;
+}
+
+SmSet all_sms() {
+  SmSet sms{};
+  for (std::size_t i = 0; i < num_sms; ++i) sms[i / 64] |= 1ULL << (i % 64);
+  return sms;
+}
+
+cudaStream_t new_stream(const SmSet& sms, CUgreenCtx context) {
+  static int next = 1;
+  auto* const stream = new CUstream_st{.id = next++, .sms = sms, .context = context};
+  streams.insert(stream);
+  return stream;
+}
+
+cudaError_t run(cudaStream_t stream, std::int64_t ns, Stamp* stamp, Engine engine, bool gate) {
+  STANDIN_CALL("kernel");
+  CUstream_st* const s = of(stream);
+  host += 1500;
+  if (s->graph != nullptr) {
+    s->graph->nodes.push_back({s->id, ns, s->after, stamp, s->sms, engine, gate});
+    s->after = {s->graph->nodes.size() - 1};
+    return cudaSuccess;
+  }
+  std::int64_t begin = std::max({s->used ? s->ready + same_gap : s->ready, s->waits, host});
+  begin = on_engine(engine, begin, ns);
+  s->ready = gate ? host + 10'000'000 : begin + ns;
+  s->used = true;
+  mark(stamp, begin, begin + ns, s == &default_stream ? all_sms() : s->sms);
+  return cudaSuccess;
+}
+
+}  // namespace standin
+
+std::int64_t baechi::validate::replay::host_ns() {
+  return host += 40;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return standin::fault("cudaGetDeviceCount");
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
+  STANDIN_CALL("cudaGetDeviceProperties");
+  *p = {.name = "Stand-in",
+        .totalGlobalMem = std::size_t{80} << 30,
+        .major = 9,
+        .minor = 0,
+        .multiProcessorCount = standin::num_sms,
+        .asyncEngineCount = 3,
+        .l2CacheSize = 50 << 20};
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return standin::fault("cudaDriverGetVersion");
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return standin::fault("cudaRuntimeGetVersion");
+}
+cudaError_t cudaSetDevice(int) {
+  return standin::fault("cudaSetDevice");
+}
+cudaError_t cudaGetDevice(int* gpu) {
+  *gpu = 0;
+  return standin::fault("cudaGetDevice");
+}
+cudaError_t cudaDeviceSynchronize() {
+  STANDIN_CALL("cudaDeviceSynchronize");
+  host = std::max(host, default_stream.ready);
+  for (const CUstream_st* s : streams) {
+    if (s->graph != nullptr) return fails(cudaErrorStreamCaptureUnsupported);
+    host = std::max(host, s->ready);
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = last;
+  last = sticky;
+  return error;
+}
+const char* cudaGetErrorName(cudaError_t error) {
+  static std::string name;
+  name = "code " + std::to_string(static_cast<int>(error));
+  return name.c_str();
+}
+const char* cudaGetErrorString(cudaError_t) {
+  return "of the stand-in";
+}
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  STANDIN_CALL("cudaMalloc");
+  *memory = map_memory(bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void* memory) {
+  return unmap(memory);
+}
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  STANDIN_CALL("cudaHostAlloc");
+  *memory = map_memory(bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* memory) {
+  return unmap(memory);
+}
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  STANDIN_CALL("cudaMemcpy");
+  host = std::max(host + 8000, default_stream.ready);
+  if (bytes <= std::size_t{8} << 20) std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void*, const void*, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  STANDIN_CALL("cudaMemcpyAsync");
+  const auto engine = kind == cudaMemcpyDeviceToHost   ? Engine::to_host
+                      : kind == cudaMemcpyHostToDevice ? Engine::to_device
+                                                       : Engine::between;
+  return standin::run(stream, 4200 + static_cast<std::int64_t>(bytes / 52), nullptr, engine);
+}
+cudaError_t cudaMemcpyPeerAsync(void*, int, const void*, int, std::size_t bytes,
+                                cudaStream_t stream) {
+  STANDIN_CALL("cudaMemcpyPeerAsync");
+  return standin::run(stream, static_cast<std::int64_t>(bytes / 200), nullptr, Engine::between);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  STANDIN_CALL("cudaEventCreateWithFlags");
+  *event = new CUevent_st{.context = standin::current_context()};
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  STANDIN_CALL("cudaEventRecord");
+  CUstream_st* const s = of(stream);
+  host += 500;
+  if (standin::asked("STANDIN_OWN_EVENTS") && event->context != s->context)
+    return fails(cudaErrorInvalidResourceHandle);
+  event->graph = s->graph;
+  event->after = s->after;
+  event->at = s->used ? s->ready : std::max(s->ready, s->waits);
+  event->stream = s->id;
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  STANDIN_CALL("cudaEventQuery");
+  host += 500;
+  return event->at <= host ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  STANDIN_CALL("cudaStreamCreateWithFlags");
+  *stream = standin::new_stream(standin::all_sms(), nullptr);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  streams.erase(stream);
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  STANDIN_CALL("cudaStreamSynchronize");
+  host = std::max(host, of(stream)->ready);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  STANDIN_CALL("cudaStreamWaitEvent");
+  CUstream_st* const s = of(stream);
+  host += 500;
+  if (event->graph == nullptr) {
+    if (s->graph != nullptr) return fails(cudaErrorStreamCaptureIsolation);
+    if (event->stream != s->id) s->waits = std::max(s->waits, event->at + standin::cross_gap);
+    return cudaSuccess;
+  }
+  if (s->graph != nullptr && s->graph != event->graph) return fails(cudaErrorStreamCaptureMerge);
+  if (s->graph == nullptr) s->after.clear();
+  s->graph = event->graph;
+  for (const std::size_t node : event->after)
+    if (std::ranges::find(s->after, node) == s->after.end()) s->after.push_back(node);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  STANDIN_CALL("cudaStreamBeginCapture");
+  if (standin::asked("STANDIN_NO_CAPTURE")) return fails(cudaErrorStreamCaptureUnsupported);
+  stream->graph = new CUgraph_st;
+  stream->after.clear();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* made) {
+  CUgraph_st* const graph = stream->graph;
+  *made = nullptr;
+  if (graph == nullptr) return fails(cudaErrorInvalidValue);
+  std::set<std::size_t> joined(stream->after.begin(), stream->after.end());
+  for (std::size_t i = graph->nodes.size(); i-- > 0;)
+    if (joined.contains(i))
+      joined.insert(graph->nodes[i].after.begin(), graph->nodes[i].after.end());
+  for (CUstream_st* other : streams) {
+    if (other->graph != graph) continue;
+    other->graph = nullptr;
+    other->after.clear();
+  }
+  cudaError_t error = standin::fault("cudaStreamEndCapture");
+  if (error == cudaSuccess && joined.size() != graph->nodes.size())
+    error = fails(cudaErrorStreamCaptureUnjoined);
+  if (error == cudaSuccess)
+    *made = graph;
+  else
+    delete graph;
+  return error;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  STANDIN_CALL("cudaGraphInstantiate");
+  *made = new CUgraphExec_st{graph->nodes};
+  return cudaSuccess;
+}
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
+  return standin::fault("cudaGraphUpload");
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  STANDIN_CALL("cudaGraphLaunch");
+  host += 9000;
+  const std::int64_t from = std::max(host, stream->ready);
+  std::int64_t end = from;
+  for (Node& node : graph->nodes) {
+    std::int64_t begin = from;
+    for (const std::size_t i : node.after) {
+      const Node& before = graph->nodes[i];
+      begin = std::max(begin, before.end + (before.stream == node.stream ? standin::same_gap
+                                                                         : standin::cross_gap));
+    }
+    begin = on_engine(node.engine, begin, node.ns);
+    node.end = begin + (node.gate ? 3000 : node.ns);
+    mark(node.stamp, begin, node.end, node.sms);
+    end = std::max(end, node.end);
+  }
+  stream->ready = end;
+  stream->used = true;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  STANDIN_CALL("cudaMemPoolCreate");
+  const char* const granule = std::getenv("STANDIN_GRANULE");
+  const std::size_t of = granule == nullptr ? 2 << 20 : std::strtoull(granule, nullptr, 10);
+  *pool = new CUmemPoolHandle_st{.limit = (properties->maxSize + of - 1) / of * of};
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  delete pool;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which, void*) {
+  STANDIN_CALL("cudaMemPoolSetAttribute");
+  if (which == cudaMemPoolAttrUsedMemHigh) pool->high = pool->used;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr, void* value) {
+  STANDIN_CALL("cudaMemPoolGetAttribute");
+  const std::uint64_t high = pool->high;
+  std::memcpy(value, &high, sizeof high);
+  return cudaSuccess;
+}
+cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t) {
+  STANDIN_CALL("cudaMallocFromPoolAsync");
+  bytes = (bytes + 511) / 512 * 512;
+  if (pool->used + bytes > pool->limit) return fails(cudaErrorMemoryAllocation);
+  pool->used += bytes;
+  pool->high = std::max(pool->high, pool->used);
+  static std::uintptr_t next = 1 << 20;  // nobody touches it
+  next += 512;
+  *memory = reinterpret_cast<void*>(next);
+  pooled[*memory] = {pool, bytes};
+  return cudaSuccess;
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t) {
+  const auto [pool, bytes] = pooled.at(memory);
+  pool->used -= bytes;
+  pooled.erase(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  STANDIN_CALL("cudaGetDriverEntryPointByVersion");
+  *function = standin::driver_function(name);
+  *result = cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}

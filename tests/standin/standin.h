@@ -1,0 +1,56 @@
+/// A stand-in for CUDA in virtual time: enough of it for the whole replay harness to run without a
+/// GPU.
+///
+/// Streams, events, captures, graphs, pools and green contexts keep their rules; kernels are
+/// lengths (small ones also compute, so that their check passes). Time passes by what is asked of
+/// it. Its truth: 1180 ns between kernels of a stream, 1650 ns from one stream to another, in every
+/// mode.
+///
+/// Environment:
+///   STANDIN_FAULT=CALL:NTH:CODE[:sticky]  the NTH call of CALL returns CODE (0: every one);
+///   sticky:
+///                                         and everything after it. CODE kill: the process is
+///                                         killed
+///   STANDIN_CALLS=FILE                    at the end the calls made, by name, one a line
+///   STANDIN_NO_GREEN=1                    green contexts are not supported
+///   STANDIN_NO_CAPTURE=1                  captures are refused
+///   STANDIN_OWN_EVENTS=1                  a green context's streams refuse events of another
+///   context STANDIN_OVERLAP=1                     all parts have the same multiprocessors
+///   STANDIN_GRANULE=BYTES                 of pools [2 MiB]
+#pragma once
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "validate/cuda/kernels.h"
+
+namespace standin {
+
+using baechi::validate::replay::SmSet;
+using baechi::validate::replay::Stamp;
+
+inline constexpr std::int64_t same_gap = 1180, cross_gap = 1650;  // ns
+inline constexpr int num_sms = 132, group_sms = 8, num_groups = 16;
+
+extern std::int64_t host;  ///< the host's virtual time, ns
+
+/// What the call named so returns by STANDIN_FAULT; also lets 300 ns pass.
+cudaError_t fault(const char* call);
+/// `error`, to be returned and told by cudaGetLastError().
+cudaError_t fails(cudaError_t error);
+bool asked(const char* variable);  ///< whether it is in the environment
+
+enum class Engine : std::int8_t { none = -1, to_host, to_device, between };
+
+/// A kernel, or a copy by an engine, of `ns`.
+cudaError_t run(cudaStream_t stream, std::int64_t ns, Stamp* stamp, Engine engine = Engine::none,
+                bool gate = false);
+
+SmSet all_sms();
+cudaStream_t new_stream(const SmSet& sms, CUgreenCtx context);
+CUgreenCtx current_context();  ///< nullptr: the primary one
+void* driver_function(const char* name);
+
+}  // namespace standin

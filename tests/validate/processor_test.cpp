@@ -1,0 +1,101 @@
+/// What runs in real time on this machine's own cores. Bounds on times are generous: others run
+/// here too.
+#include "validate/processor/processor.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "sim/error.h"
+#include "tests/validate/example_plan.h"
+#include "validate/benchmarks.h"
+#include "validate/calibrate.h"
+#include "validate/cuda/benchmarks.h"
+#include "validate/cuda/timeline.h"
+#include "validate/replays.h"
+#include "validate/score.h"
+
+using namespace baechi;
+using namespace baechi::validate;
+
+namespace {
+
+/// Whether here is a core for each of two devices; says so where not.
+bool two_cores() {
+  if (std::thread::hardware_concurrency() >= 2) return true;
+  MESSAGE("skipped: one core");
+  return false;
+}
+
+ReplayPlan chain_of_two_devices(const std::string& name, std::int64_t ns, Body body) {
+  ReplayPlan plan = replay::empty_plan(name, 2, SubmitMode::graph, Way::link);
+  int last = replay::add_op(plan, 0, body);
+  for (int i = 1; i < 10; ++i) {
+    const int sent = replay::add_transfer(plan, (i + 1) % 2, i % 2, 64 << 10, ns, {last});
+    last = replay::add_op(plan, i % 2, body, {sent});
+  }
+  return plan;
+}
+
+}  // namespace
+
+TEST_SUITE("processor") {
+  TEST_CASE("tasks last as long as they are told, after what they come after") {
+    if (!two_cores()) return;
+    const ReplayPlan plan = parse_plan(baechi::testing::example_plan, "p");
+    ReplayPlan small = plan;  // a product of 512 columns takes a processor long
+    small.tasks[3].body.args[0] = 64;
+    Processor processor(2);
+    const Outcome outcome = processor.run(small);
+    REQUIRE(outcome.verdict == Verdict::ok);
+    replay::Timeline times;
+    for (std::size_t i = 0; i < plan.tasks.size(); ++i)
+      times.push_back({outcome.replay.start[i].count(), outcome.replay.end[i].count()});
+    CHECK(replay::disorder(small, times, 0) == "");
+    CHECK(times[0].length() >= 20'000);
+    CHECK(times[2].length() >= 145'496);
+    CHECK(outcome.peaks == std::vector<Bytes>{{1114112}, {65536}});
+    small.live_memory = true;
+    CHECK(processor.run(small).verdict == Verdict::ok);
+    small.budget[1] = 65535;
+    CHECK(processor.run(small).verdict == Verdict::oom);
+  }
+
+  TEST_CASE("what a processor cannot run fails, and more devices than cores are refused") {
+    if (!two_cores()) return;
+    Processor processor(2);
+    ReplayPlan plan = chain_of_two_devices("p", 1000, {.kind = BodyKind::spin, .args = {1000}});
+    plan.mode = SubmitMode::eager;
+    CHECK(processor.run(plan).verdict == Verdict::failed);
+    plan = chain_of_two_devices("p", 1000, {.kind = BodyKind::gemm, .args = {1024}});
+    CHECK(processor.run(plan).verdict == Verdict::failed);
+    CHECK_THROWS_AS(Processor(4096), InputError);
+  }
+
+  TEST_CASE("benchmarks, a calibration of them, and predictions that are not far off") {
+    if (!two_cores()) return;
+    Processor processor(2);
+    ValidationRun run;
+    run.machine = processor.machine();
+    run.measurements = run_benchmarks(processor, 3);
+    const Calibration calibration = calibrate(*run.machine, run.measurements, "m.csv");
+    CHECK(calibration.find_mode("graph") != nullptr);
+    CHECK(calibration.find_transfer("graph", "link", "") != nullptr);
+    CHECK(calibration.find_op("gemm")->time(2.0 * 192 * 192 * 192) >
+          calibration.find_op("gemm")->time(2.0 * 32 * 32 * 32));
+    // Nine transfers of 200 us and ten spins of 100 us one after the other: 2.8 ms.
+    run.plans = {
+        chain_of_two_devices("exact", 200'000, {.kind = BodyKind::spin, .args = {100'000}}),
+        chain_of_two_devices("real", 200'000, {.kind = BodyKind::gemm, .args = {96}})};
+    replay_plans(processor, run.plans, {.replays = 5, .in_turn = true}, run);
+    const Validation v = compare(run, calibration);
+    REQUIRE(v.plans.size() == 2);
+    CHECK(v.failed == 0);
+    const PlanScore& exact = v.plans[0].plan == "exact" ? v.plans[0] : v.plans[1];
+    CHECK(exact.layer == Layer::queues);
+    CHECK(exact.predicted >= 2.8e6);
+    CHECK(exact.measured.value >= 2.8e6);
+    CHECK(std::abs(exact.error()) < 0.5);
+    for (const PlanScore& p : v.plans) CHECK(std::abs(p.error()) < 0.9);
+  }
+}

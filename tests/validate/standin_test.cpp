@@ -1,0 +1,235 @@
+/// The whole replay harness, on a stand-in for CUDA in virtual time (tests/standin).
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <tuple>
+
+#include "tests/temporary_folder.h"
+#include "validate/calibrate.h"
+#include "validate/cuda/benchmarks.h"
+#include "validate/score.h"
+#include "validate/validation_run.h"
+
+using namespace baechi;
+using namespace baechi::validate;
+using baechi::testing::TemporaryFolder;
+
+namespace {
+
+/// Random spins and links over three devices, or real ops.
+ReplayPlan plan_of(const std::string& name, SubmitMode mode, Way way, BodyKind kind) {
+  ReplayPlan plan = replay::empty_plan(name, 3, mode, way);
+  plan.queues = way == Way::host ? 2 : 1;
+  std::vector<int> ops;
+  for (int i = 0; i < 24; ++i) {
+    const int device = (i * i + i / 3) % 3;
+    std::vector<int> after;
+    if (i > 2) {
+      const int before = ops[static_cast<std::size_t>(i - 1 - i % 3)];
+      const int from = plan.tasks[static_cast<std::size_t>(before)].owner();
+      if (from == device) {
+        after = {before};
+      } else if (way == Way::link) {
+        after = {replay::add_transfer(plan, from, device, 64 << 10, 90'000, {before})};
+      } else {
+        const int out = replay::add_transfer(plan, from, Task::host, 1 << 20, 0, {before});
+        after = {replay::add_transfer(plan, Task::host, device, 1 << 20, 0, {out})};
+        plan.tasks.back().queue = 1;
+      }
+    }
+    const std::int64_t size = kind == BodyKind::spin ? 40'000 + 1000 * i
+                              : kind == BodyKind::ew ? (1 + i) << 20
+                                                     : 256;
+    ops.push_back(replay::add_op(plan, device, {.kind = kind, .args = {size}}, after));
+  }
+  return plan;
+}
+
+/// Plans in the folder's plans/, of all modes and ways that one GPU has.
+void write_plans(const TemporaryFolder& folder) {
+  std::filesystem::create_directories(folder.file("run/plans"));
+  int number = 0;
+  const auto write = [&](const ReplayPlan& plan) {
+    folder.write("run/plans/" + std::to_string(number++) + ".plan", plan_text(plan));
+  };
+  for (const SubmitMode mode : {SubmitMode::graph, SubmitMode::stream})
+    for (const BodyKind kind : {BodyKind::spin, BodyKind::ew, BodyKind::gemm})
+      write(plan_of("p/" + std::to_string(number), mode, Way::link, kind));
+  ReplayPlan live = plan_of("p/live", SubmitMode::graph, Way::link, BodyKind::spin);
+  live.live_memory = true;
+  live.budget = {64 << 20, 64 << 20, 64 << 20};
+  live.buffers = {{.device = 0, .bytes = 1 << 20, .task = 0, .until = {0}}};
+  write(live);
+  live.name = "p/full";
+  live.budget[0] = 512 << 10;
+  write(live);
+}
+
+/// Exit code, or 128 plus the signal, of the harness in the folder.
+int run_harness(const TemporaryFolder& folder, const std::string& arguments,
+                const std::string& environment = "") {
+  const std::string command = "cd '" + folder.file("") + "' && env " + environment +
+                              " " BAECHI_REPLAY_STANDIN " " + arguments + " >out.txt 2>&1";
+  const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+constexpr const char* replay_them = "run/plans/*.plan --passes 2 --rounds 2 --warm-up 1 -o run";
+constexpr const char* measure_it = "--measure --devices 3 --passes 2 -o run";
+constexpr const char* settle_it = "--settle --devices 3 -o run";
+
+std::size_t files_in(const std::string& folder) {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_regular_file() && entry.file_size() > 0) ++files;
+  return files;
+}
+
+bool says(const TemporaryFolder& folder, const std::string& file, const std::string& text) {
+  return std::filesystem::exists(folder.file(file)) &&
+         folder.read(file).find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_SUITE("standin") {
+  TEST_CASE("measured, calibrated and replayed, the stand-in's own gaps leave no error") {
+    const TemporaryFolder folder;
+    write_plans(folder);
+    REQUIRE(run_harness(folder, measure_it) == 0);
+    REQUIRE(run_harness(folder, replay_them) == 0);
+    const ValidationRun run = read_run(folder.file("run"));
+    const Calibration c = calibrate(*run.machine, run.measurements, "measurements.csv");
+    CHECK(c.find_mode("graph")->same_ns.value == doctest::Approx(1180));
+    CHECK(c.find_mode("stream")->cross_ns.value == doctest::Approx(1650));
+    const Validation v = compare(run, c);
+    CHECK(v.plans.size() == 8);
+    CHECK(v.failed == 0);
+    CHECK(v.canary_spread == 0.0);
+    for (const auto& [layer, accuracy] : v.layers) {
+      CAPTURE(to_text(layer));
+      CHECK(accuracy.median < 5e-4);
+      CHECK(accuracy.p95 < 1e-3);  // sizes between those that were measured
+    }
+    CHECK(v.memory.wrong + v.memory.near_wrong == 0);
+  }
+
+  TEST_CASE("what is not proven is answered, with green contexts and without") {
+    const TemporaryFolder folder;
+    run_harness(folder, settle_it);
+    for (const char* question :
+         {"0 kernels", "1 green contexts", "2 graphs over parts", "4 gaps", "7 pool limits"})
+      CHECK(says(folder, "run/settled.txt", std::string("ok  ") + question));
+    CHECK(says(folder, "run/settled.txt", "error, 0.00 % worst"));
+    CHECK(run_harness(folder, settle_it, "STANDIN_NO_GREEN=1") == 1);
+    CHECK(says(folder, "run/settled.txt", "BAD 1 green contexts"));
+    CHECK(says(folder, "run/settled.txt", "ok  4 gaps"));
+    CHECK(run_harness(folder, measure_it, "STANDIN_NO_GREEN=1") == 1);
+    CHECK(says(folder, "run/failed.txt", "process: "));
+    CHECK(run_harness(folder, std::string(measure_it) + " --no-partitions", "STANDIN_NO_GREEN=1") ==
+          0);
+  }
+
+  TEST_CASE("green contexts that refuse events of another context get events of their own") {
+    const TemporaryFolder folder;
+    write_plans(folder);
+    CHECK(run_harness(folder, measure_it, "STANDIN_OWN_EVENTS=1") == 0);
+    CHECK(says(folder, "run/machine.txt", "events_by green contexts"));
+    CHECK(run_harness(folder, replay_them, "STANDIN_OWN_EVENTS=1") == 0);
+    run_harness(folder, settle_it, "STANDIN_OWN_EVENTS=1");
+    CHECK(says(folder, "run/settled.txt", "ok  11 events across contexts: no"));
+    CHECK(says(folder, "run/settled.txt", "ok  2 graphs over parts"));
+    run_harness(folder, settle_it);
+    CHECK(says(folder, "run/settled.txt", "ok  11 events across contexts: yes"));
+  }
+
+  TEST_CASE("where captures are refused, plans of mode graph are replayed in mode stream") {
+    const TemporaryFolder folder;
+    write_plans(folder);
+    CHECK(run_harness(folder, replay_them, "STANDIN_NO_CAPTURE=1") == 1);
+    CHECK(says(folder, "run/failed.txt", "p/0: "));
+    CHECK(says(folder, "run/steps.csv", "p/3,0,0,stream,"));  // it needs no capture
+    const TemporaryFolder other;
+    write_plans(other);
+    run_harness(other, std::string(replay_them) + " --mode stream", "STANDIN_NO_CAPTURE=1");
+    CHECK(says(other, "run/steps.csv", "p/0,3,1,stream,"));
+    CHECK_FALSE(says(other, "run/failed.txt", "p/"));  // the canary alone has no stream
+  }
+
+  TEST_CASE("parts that overlap end nothing, and machine.txt says so") {
+    const TemporaryFolder folder;
+    write_plans(folder);
+    CHECK(run_harness(folder, replay_them, "STANDIN_OVERLAP=1") == 0);
+    CHECK(says(folder, "run/machine.txt", "disjoint no"));
+  }
+
+  TEST_CASE("every call fails once, and for ever: some file comes back, the exit code says so") {
+    for (const char* phase : {measure_it, replay_them, settle_it}) {
+      CAPTURE(phase);
+      const TemporaryFolder probe;
+      write_plans(probe);
+      run_harness(probe, phase, "STANDIN_CALLS=calls.txt");
+      std::ifstream calls(probe.file("calls.txt"));
+      std::size_t names = 0;
+      for (std::string name; std::getline(calls, name); ++names) {
+        for (const char* which : {":1:719", ":0:719", ":1:719:sticky"}) {
+          const std::string fault = "STANDIN_FAULT=" + name + which;
+          CAPTURE(fault);
+          const TemporaryFolder folder;
+          write_plans(folder);
+          const int code = run_harness(folder, phase, fault);
+          CAPTURE(folder.read("out.txt"));
+          CHECK(code != 0);
+          CHECK(code < 128);
+          CHECK(files_in(folder.file("run")) > 0);
+        }
+      }
+      CHECK(names > 15);
+    }
+  }
+
+  TEST_CASE("an error in one benchmark costs that benchmark") {
+    const TemporaryFolder folder;
+    CHECK(run_harness(folder, measure_it, "STANDIN_FAULT=cudaGraphLaunch:20:700") == 1);
+    CHECK(says(folder, "run/measurements.csv", "gap_same,graph"));
+    CHECK(says(folder, "run/measurements.csv", "granule"));
+    std::ifstream failed(folder.file("run/failed.txt"));
+    std::size_t lines = 0;
+    for (std::string line; std::getline(failed, line);) ++lines;
+    CHECK(lines == 1);
+  }
+
+  TEST_CASE("a sticky error ends a process, and the next goes on without what failed") {
+    const TemporaryFolder folder;
+    write_plans(folder);
+    CHECK(run_harness(folder, measure_it, "STANDIN_FAULT=cudaGraphLaunch:400:700:sticky") == 3);
+    CHECK(says(folder, "run/measurements.csv", "op,graph"));  // of the passes before
+    const std::size_t before = folder.read("run/measurements.csv").size();
+    CHECK(run_harness(folder, std::string(measure_it) + " --more") == 0);
+    CHECK(folder.read("run/measurements.csv").size() > 2 * before);
+    CHECK_NOTHROW(read_run(folder.file("run")));
+  }
+
+  TEST_CASE("killed at any time, whole passes stay, and nothing is written over them") {
+    const TemporaryFolder folder;
+    write_plans(folder);
+    for (const auto& [phase, copies, file] :
+         {std::tuple{measure_it, "2300", "run/measurements.csv.part"},
+          std::tuple{replay_them, "75", "run/steps.csv.part"},
+          std::tuple{settle_it, "300", "run/settled.txt.part"}}) {
+      CAPTURE(phase);
+      const std::string fault = std::string("STANDIN_FAULT=cudaMemcpy:") + copies + ":kill";
+      CHECK(run_harness(folder, phase, fault) > 128);
+      REQUIRE(std::filesystem::exists(folder.file(file)));
+      const std::string left = folder.read(file);
+      CHECK(std::ranges::count(left, '\n') > 2);
+      CHECK(std::filesystem::exists(folder.file("run/machine.txt")));
+      run_harness(folder, phase);
+      CHECK(folder.read(file) == left);
+    }
+  }
+}
