@@ -213,7 +213,7 @@ class EventEngine final : public Simulator::Engine {
       end_collective(static_cast<CollectiveId>(id));
   }
 
-  void end_op(SlotId s) {
+  [[gnu::always_inline]] void end_op(SlotId s) {
     Lane& lane = lanes_[s];
     const OpId v = std::exchange(lane.running, no_op);
     const DeviceId d = lane.device;
@@ -230,7 +230,7 @@ class EventEngine final : public Simulator::Engine {
     ++finished_;
   }
 
-  void end_collective(CollectiveId c) {
+  [[gnu::noinline]] void end_collective(CollectiveId c) {
     const Collective& collective = source_.collectives()[c];
     for (const OpId v : collective.member_ids()) {
       --devices_[ops_[v].device].meetings;
@@ -446,7 +446,7 @@ class EventEngine final : public Simulator::Engine {
   }
 
   /// Returns false if a member's memory does not fit, which ends the run.
-  bool start_collective(CollectiveId c) {
+  [[gnu::noinline]] bool start_collective(CollectiveId c) {
     const Collective& collective = source_.collectives()[c];
     meeting_devices_.clear();
     bool overlaps = false;
@@ -501,7 +501,7 @@ class EventEngine final : public Simulator::Engine {
   bool enforced() const { return options_.enforce_memory && options_.count_memory; }
 
   /// Whether `size` fits on `d`; if not, the run is over. For a transfer `op` is no_op.
-  bool request(DeviceId d, Bytes size, OpId op, std::optional<TensorId> transfer) {
+  [[gnu::always_inline]] bool request(DeviceId d, Bytes size, OpId op, std::optional<TensorId> transfer) {
     if (!enforced() || devices_[d].memory.fits(size)) [[likely]]
       return true;
     result_.oom = {.device = d,

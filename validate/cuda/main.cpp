@@ -215,8 +215,6 @@ int main(int argc, char** argv) {
     make_folder(arguments.folder);
     try {
       return run(arguments);
-    } catch (const Skip&) {
-      throw;
     } catch (const std::exception& error) {
       Failures(arguments.folder).add("process", error.what());
       throw;

@@ -131,5 +131,10 @@ TEST_SUITE("kineto") {
         imported((*data / "traces/public/param/linear_kineto.json.gz").string(), "kineto");
     CHECK(critical_path(linear.graph) > 27'375us);
     CHECK(critical_path(linear.graph) < 27'650us);
+    // A copy of 21 ms begins while its call, which waited for the step before, goes on: 259.793 ms.
+    const Trace resnet = imported((*data / "traces/public/param/resnet_kineto.json.gz").string(),
+                                  "kineto", {{"step", "5"}});
+    CHECK(critical_path(resnet.graph) > 258'500us);
+    CHECK(critical_path(resnet.graph) < 261'100us);
   }
 }

@@ -138,16 +138,17 @@ std::size_t StepMaker::hand_over(std::size_t t, Duration until) {
   return found;
 }
 
-/// When the host's own part of a launch ends: a copy that blocks waits from then on.
+/// When the host's own part of a launch ends: a copy may run from then on, while its call goes on.
 Duration StepMaker::busy_until(const Call& call) const {
   if (waits(call)) return call.start;
   const auto found = call.correlation ? launched_.find(*call.correlation) : launched_.end();
   if (found == launched_.end()) return call.end();
   const DeviceWork& work = recording_.work[found->second.back()];
-  if (work.kind != WorkKind::copy || work.end() > call.end() + rounding) return call.end();
+  if (work.kind != WorkKind::copy) return call.end();
   const auto stream = streams_.find({work.device, work.stream});
   const bool idle = stream == streams_.end() || stream->second.end <= call.start;
-  return idle ? std::clamp(work.start, call.start, call.end()) : call.start;
+  if (idle) return std::clamp(work.start, call.start, call.end());
+  return work.start > call.end() ? call.end() : call.start;
 }
 
 /// The thread's time up to `until`, since its last piece or since another thread handed over.
