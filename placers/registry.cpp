@@ -30,6 +30,7 @@ std::unique_ptr<Placer> make_local_search(Options&);
 std::unique_ptr<Placer> make_scotch(Options&);
 std::unique_ptr<Placer> make_metis(Options&);
 std::unique_ptr<Placer> make_search(Options&);
+std::unique_ptr<Placer> make_learned(Options&);
 std::unique_ptr<Placer> make_auto(Options&);
 std::unique_ptr<Placer> make_coarsen(Options&);
 std::unique_ptr<Placer> make_exec(Options&);
@@ -181,6 +182,11 @@ std::span<const PlacerEntry> placers() {
        .summary = "moves and swaps from the best answers of the quick placers, for any objective",
        .source = "simulated annealing: Kirkpatrick et al., Science 1983",
        .make = make_search,
+       .memory = objective},
+      {.name = "learned",
+       .summary = "a policy trained on the graph, or on others by 'baechi train'",
+       .source = "Mirhoseini et al., ICML 2017; Placeto, NeurIPS 2019; GDP, 2019; DOPPLER, 2026",
+       .make = make_learned,
        .memory = objective},
       {.name = "exec",
        .summary = "exec:PATH, a program of your own in any language",

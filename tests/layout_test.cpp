@@ -43,7 +43,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"traces/generate/models"},
       {"traces/*.cpp"},
       {"placers"},
-      {"placers/files", "placers/list", "placers/solver", "placers/search"},
+      {"placers/files", "placers/learned", "placers/list", "placers/solver", "placers/search"},
       {"placers/external", "placers/sct", "placers/exact"},
       {"placers/bounds", "placers/original", "placers/partition"},
       {"placers/*.cpp"},

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 
+#include "placers/objective_choice.h"
 #include "placers/search/annealing.h"
 #include "placers/search/portfolio.h"
 #include "placers/search/trace.h"
@@ -15,25 +16,6 @@ namespace baechi::search {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct ObjectiveChoice {
-  std::string name;
-  std::unique_ptr<Objective> objective;
-};
-
-/// A name, or {name: {options}}.
-ObjectiveChoice read_objective(Options& o) {
-  const Options::Value* given = o.raw("objective", "what to make small ('baechi list objectives')");
-  if (given == nullptr) return {"step_time", make_objective("step_time", Options("step_time"))};
-  std::string name = given->text;
-  std::map<std::string, Options::Value> values;
-  if (given->children.size() == 1 && !given->children.front().first.empty()) {
-    name = given->children.front().first;
-    for (const auto& [key, value] : given->children.front().second.children)
-      values.emplace(key, value);
-  }
-  return {name, make_objective(name, Options(name, std::move(values)), given->where)};
-}
 
 /// Several chains that anneal side by side from the best answers of a portfolio. Now and then those
 /// behind go on from where those ahead have been.

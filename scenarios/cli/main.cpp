@@ -131,6 +131,7 @@ void add_verbs(CLI::App& app, Verb& chosen) {
   add_configure(app, chosen);
   add_arena(app, chosen);
   add_explain(app, chosen);
+  add_train(app, chosen);
   add_what_if(app, chosen);
   add_trace(app, chosen);
   add_list(app, chosen);

@@ -25,6 +25,7 @@ void add_compare(CLI::App& app, Verb& chosen);
 void add_duel(CLI::App& app, Verb& chosen);
 void add_configure(CLI::App& app, Verb& chosen);
 void add_explain(CLI::App& app, Verb& chosen);
+void add_train(CLI::App& app, Verb& chosen);
 void add_trace(CLI::App& app, Verb& chosen);
 void add_list(CLI::App& app, Verb& chosen);
 void add_paper(CLI::App& app, Verb& chosen);

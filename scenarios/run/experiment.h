@@ -58,6 +58,9 @@ class Experiment {
   /// The step before anything is placed, with its true costs. Refers to what this shares.
   Problem problem() const;
 
+  /// What a placer is asked to place; its costs are the true ones, whatever the profile's error.
+  Problem placed_problem() const;
+
   /// The placement of every op of the step: the placer's answer on the graph that it sees, under
   /// the costs that the profile lets it see, expanded to the step. If that answer fits the graph
   /// that the placer sees but the step runs out of memory, the placer is asked again with less

@@ -103,6 +103,8 @@ std::optional<Values> usable_options(const PlacerEntry& entry) {
   // Graphs as random as these have ideals without number.
   if (entry.name == "exact_dp") return Values{{"max_ideals", value("1000")}};
   if (entry.name.starts_with("mip_")) return Values{{"max_nodes", value("0")}};  // the start only
+  if (entry.name == "learned")
+    return Values{{"evaluations", value("16")}, {"imitate", value("false")}};
   if (entry.name == "search") return Values{{"evaluations", value("100")}};
   if (entry.make_planner != nullptr)
     return std::nullopt;  // exact/plan_test.cpp: they read files of their own

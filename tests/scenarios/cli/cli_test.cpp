@@ -39,7 +39,7 @@ TEST_SUITE("cli") {
     CHECK(session.run("--help").code == 0);
     CHECK(session.run("--version").out.starts_with("baechi " + version()));
     for (const char* verb : {"run", "place", "simulate", "explain", "compare", "duel", "arena",
-                             "bound", "trace", "list", "report", "schema", "trace info",
+                             "train", "bound", "trace", "list", "report", "schema", "trace info",
                              "trace check", "trace convert", "trace generate"}) {
       CAPTURE(verb);
       const auto help = session.run(std::string(verb) + " --help");

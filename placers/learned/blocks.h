@@ -1,0 +1,18 @@
+/// Units merged to fewer blocks.
+#pragma once
+#include <cstdint>
+
+#include "placers/colocation.h"
+
+namespace baechi::learned {
+
+/// [num_ops] The block of each op: the units, merged until there are at most `most` blocks or
+/// nothing can be merged any more. In rounds, blocks joined by the longest transfers are paired,
+/// each block at most once a round, as long as a pair's time stays below twice an even share of
+/// `most` blocks (more from round to round) and its weights below a quarter of the smallest
+/// device's memory, and where both can run on the same devices. Blocks are numbered by their first
+/// ops. Source: heavy-edge matching (Karypis and Kumar, SIAM J. Sci. Comput. 1998).
+IdVector<OpId, std::uint32_t> blocks_of(const Problem& problem, const ColocationUnits& units,
+                                        std::size_t most);
+
+}  // namespace baechi::learned

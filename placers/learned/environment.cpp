@@ -1,0 +1,157 @@
+#include "placers/learned/environment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "placers/learned/blocks.h"
+#include "placers/learned/describe.h"
+#include "placers/registry.h"
+#include "sim/error.h"
+#include "sim/graph/analysis.h"
+#include "sim/problem/bounds.h"
+#include "sim/problem/mean_costs.h"
+
+namespace baechi::learned {
+namespace {
+
+double in_ns(Duration d) {
+  return static_cast<double>(d.count());
+}
+
+}  // namespace
+
+Environment::Environment(const Problem& problem, const Objective& objective, std::uint64_t seed)
+    : problem_(problem), objective_(objective) {
+  const ColocationUnits units(problem.graph);
+  merge_units(units);
+  find_able();
+  const auto rank = b_levels(problem.graph, mean_compute(problem), mean_transfer(problem));
+  for (const OpId v : problem.graph.ops()) order_.push_back(v);
+  std::ranges::stable_sort(order_, std::greater{}, [&](OpId v) { return rank[v]; });
+  priority_ = IdVector<OpId, std::int32_t>(order_.size());
+  auto next = static_cast<std::int32_t>(order_.size());
+  for (const OpId v : order_) priority_[v] = --next;
+  find_neighbours();
+  const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
+  lower_bound_ = std::max(in_ns(bounds.best()), 1.0);
+  graph_.features = unit_features(*this);
+  ask_heuristics(seed);
+}
+
+void Environment::merge_units(const ColocationUnits& units) {
+  block_of_ = blocks_of(problem_, units, units.size() > most_units ? most_blocks : units.size());
+  std::size_t count = 0;
+  for (const std::uint32_t b : block_of_) count = std::max<std::size_t>(count, b + 1);
+  graph_.units = count;
+  begin_.assign(count + 1, 0);
+  for (const std::uint32_t b : block_of_) ++begin_[b + 1];
+  for (std::size_t b = 0; b < count; ++b) begin_[b + 1] += begin_[b];
+  members_.resize(block_of_.size());
+  std::vector<std::size_t> at(begin_.begin(), begin_.end() - 1);
+  for (const OpId v : problem_.graph.ops()) members_[at[block_of_[v]]++] = v;
+  needs_.resize(count);
+  for (const UnitId u : units.units()) {
+    UnitNeeds& sum = needs_[block_of_[units.members(u).front()]];
+    sum.persistent += units.needs(u).persistent;
+    sum.working = std::max(sum.working, units.needs(u).working);
+    sum.footprint += units.needs(u).footprint;
+  }
+}
+
+/// Also sums the times up.
+void Environment::find_able() {
+  const std::size_t devices = problem_.cluster.num_devices();
+  time_.assign(num_blocks() * devices, 0.0);
+  double least = 0.0;
+  for (std::size_t b = 0; b < num_blocks(); ++b) {
+    std::vector<DeviceId> able;
+    double fastest = 0.0;
+    for (const DeviceId d : problem_.cluster.devices()) {
+      double sum = 0.0;
+      bool runs = true;
+      for (const OpId v : members(b)) {
+        const Duration t = problem_.costs.compute(v, d);
+        runs = runs && t != cannot_run;
+        sum += in_ns(t);
+      }
+      time_[b * devices + index(d)] = sum;
+      if (!runs) continue;
+      fastest = able.empty() ? sum : std::min(fastest, sum);
+      able.push_back(d);
+    }
+    if (able.empty())
+      throw InfeasibleError(fmt::format("learned: no device can run '{}' and what goes with it",
+                                        problem_.graph.name(members(b).front())));
+    least += fastest;
+    const auto known = std::ranges::find(able_, able);
+    able_of_.push_back(static_cast<std::uint32_t>(known - able_.begin()));
+    if (known == able_.end()) able_.push_back(std::move(able));
+  }
+  mean_load_ = std::max(least / static_cast<double>(devices), 1.0);
+}
+
+/// Blocks that write what a block reads, and that read what it writes, each once.
+void Environment::find_neighbours() {
+  const OpGraph& graph = problem_.graph;
+  const auto gather = [&](Neighbours& to, const auto& add) {
+    for (std::size_t b = 0; b < num_blocks(); ++b) {
+      std::vector<std::uint32_t> found;
+      for (const OpId v : members(b)) add(v, found);
+      std::ranges::sort(found);
+      const auto repeated = std::ranges::unique(found);
+      found.erase(repeated.begin(), repeated.end());
+      std::erase(found, static_cast<std::uint32_t>(b));
+      to.of.insert(to.of.end(), found.begin(), found.end());
+      to.begin.push_back(static_cast<std::uint32_t>(to.of.size()));
+    }
+  };
+  gather(graph_.parents, [&](OpId v, std::vector<std::uint32_t>& found) {
+    for (const OpId before : graph.predecessors(v)) found.push_back(block_of_[before]);
+  });
+  gather(graph_.children, [&](OpId v, std::vector<std::uint32_t>& found) {
+    for (const EdgeId e : graph.out_edges(v)) found.push_back(block_of_[graph.edge(e).dst]);
+  });
+}
+
+void Environment::ask_heuristics(std::uint64_t seed) {
+  double all = 0.0;
+  for (std::size_t b = 0; b < num_blocks(); ++b) all += time(b, able(b).front());
+  reference_ = std::max(2.0 * all, 1.0);
+  std::optional<Score> best;
+  for (const std::string_view name : {"single", "m_topo", "m_etf", "m_sct", "heft"}) {
+    const PlacerEntry& entry = placer_entry(name);
+    if (problem_.graph.num_ops() > entry.quick_ops || refusal(entry, problem_.graph)) continue;
+    try {
+      const Placement found = make_placer(name, Options(std::string(name)))->place(problem_, seed);
+      const Score score = objective_.score(problem_, found);
+      if (!score.feasible() || (best && *best <= score)) continue;
+      best = score;
+      reference_placer_ = entry.name;
+      reference_ = std::max(in_ns(score.value), 1.0);
+      teacher_.clear();
+      for (std::size_t b = 0; b < num_blocks(); ++b)
+        teacher_.push_back(found.device[members(b).front()]);
+    } catch (const InfeasibleError&) {  // others may know better
+    }
+  }
+}
+
+Placement Environment::placement(const BlockDevices& devices) const {
+  Placement result{.device = IdVector<OpId, DeviceId>(order_.size()), .priority = priority_};
+  for (const OpId v : problem_.graph.ops()) result.device[v] = devices[block_of_[v]];
+  return result;
+}
+
+double Environment::value(const Score& score) const {
+  if (score.feasible()) return in_ns(score.value);
+  Bytes limit{1};
+  for (const DeviceId d : problem_.cluster.devices())
+    limit = std::max(limit, problem_.cluster.device(d).memory);
+  const double excess = static_cast<double>(score.over.count) / static_cast<double>(limit.count);
+  return std::max(lower_bound_ * (1.0 + 4.0 * excess), 2.0 * reference_) * (1.0 + excess);
+}
+
+}  // namespace baechi::learned

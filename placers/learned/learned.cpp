@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <memory>
+#include <optional>
+
+#include "placers/learned/policy_file.h"
+#include "placers/learned/tables.h"
+#include "placers/objective_choice.h"
+#include "placers/placer.h"
+#include "sim/enum_option.h"
+#include "sim/error.h"
+
+namespace baechi::learned {
+
+/// What learns, and how it acts.
+enum class Way : std::uint8_t {
+  list,    ///< a network, over ops in list order: GDP, DOPPLER's placing half
+  logits,  ///< a score of its own for each unit and device
+  cem,     ///< the cross-entropy method
+};
+constexpr auto names_of(Way) {
+  return std::to_array<Named<Way>>(
+      {{Way::list, "list"}, {Way::logits, "logits"}, {Way::cem, "cem"}});
+}
+
+namespace {
+
+/// Learns on the very graph that it places, as the papers do, or acts by a policy that was trained
+/// on others. What it answers is the best of what it drew: answers of heuristics are not among it.
+class Learned final : public Placer {
+ public:
+  explicit Learned(Options& o)
+      : way_(read_enum(o, "as", Way::list,
+                       "list: a graph network places op after op (GDP, DOPPLER); logits: free "
+                       "scores by REINFORCE; cem: the cross-entropy method")),
+        objective_(read_objective(o)),
+        path_(o.path("policy", "a file of 'baechi train', instead of training from nothing")),
+        samples_(static_cast<std::size_t>(
+            o.get("samples", std::int64_t{0},
+                  "placements drawn from the policy, beside its likeliest one", 0, 100'000'000))),
+        plan_{.evaluations = static_cast<std::size_t>(
+                  o.get("evaluations", std::int64_t{path_.empty() ? 4000 : 0},
+                        "of the objective, to train on the graph; with a policy, 0 by default", 0,
+                        1'000'000'000)),
+              .imitate = o.get("imitate", true,
+                               "begin with what the best heuristic does; costs no evaluations")} {
+    if (!path_.empty() && way_ != Way::list)
+      o.mistake("policy", "only 'as: list' acts by a policy");
+    if (way_ != Way::list && plan_.evaluations == 0)
+      o.mistake("evaluations", "without any there is nothing to answer");
+    if (!path_.empty()) policy_ = read_policy(path_);
+  }
+
+  bool can_stop() const override { return true; }
+
+  Placement place(const Problem& p, std::uint64_t seed) const override {
+    return place_watched(p, seed, {});
+  }
+
+  Placement place_watched(const Problem& p, std::uint64_t seed,
+                          const Watcher& watcher) const override {
+    // Isolated: while it waits for its own threads, this one takes up no other work.
+    return oneapi::tbb::this_task_arena::isolate([&] {
+      const Environment environment(p, *objective_.objective, seed);
+      TrainingPlan plan = plan_;
+      plan.seed = seed;
+      return answer(environment, find(environment, plan, watcher));
+    });
+  }
+
+ private:
+  Found find(const Environment& environment, const TrainingPlan& plan,
+             const Watcher& watcher) const {
+    if (way_ == Way::logits) return learn_scores(environment, plan, watcher.stop);
+    if (way_ == Way::cem) return cross_entropy(environment, plan, watcher.stop);
+    Training training({&environment}, plan,
+                      policy_ ? std::optional(policy_->weights) : std::nullopt);
+    const auto stopped = [&] {
+      return watcher.stop != nullptr && watcher.stop->load(std::memory_order_relaxed);
+    };
+    const std::size_t tenth = std::max<std::size_t>(plan.evaluations / 10, Training::batch);
+    Found found;
+    while (!training.done() && !stopped()) {
+      training.update();
+      const std::size_t before = training.state().evaluations;
+      if (before == 0 || (before % tenth >= Training::batch && !training.done())) continue;
+      const CurveRow row = training.curve_row(0.0);
+      if (found.first == 0.0) found.first = row.mean;
+      if (row.mean > 0.0) found.last = row.mean;
+      if (watcher.progress)
+        watcher.progress(fmt::format("{} of {} evaluations: {:.3f} x {}", row.evaluations,
+                                     plan.evaluations, row.mean, environment.reference_placer()));
+    }
+    const Samples& seen = training.samples().front();
+    found.devices = seen.devices;
+    found.settled = settled_after(seen.improvements);
+    found.score = seen.score;
+    found.evaluations = training.state().evaluations;
+    draw(environment, training.weights(), plan.seed, found, stopped);
+    return found;
+  }
+
+  /// The likeliest placement, and `samples_` draws.
+  void draw(const Environment& environment, std::span<const double> weights, std::uint64_t seed,
+            Found& found, const auto& stopped) const {
+    const Network network = list_network();
+    Embedding embedding;
+    network.embed(weights, environment.graph(), embedding);
+    Episode episode(environment, network);
+    const auto evaluator = environment.objective().on(environment.problem());
+    Random random(seed ^ 0x5ca1ab1eU);
+    for (std::size_t i = 0; i <= samples_ && !(i > 0 && stopped()); ++i) {
+      const BlockDevices& devices = episode.act(weights, embedding, i == 0 ? nullptr : &random);
+      const Score score = evaluator->score(environment.placement(devices));
+      ++found.evaluations;
+      if (!found.devices.empty() && !(score < found.score)) continue;
+      found.devices = devices;
+      found.score = score;
+    }
+  }
+
+  static Placement answer(const Environment& environment, const Found& found) {
+    if (!found.score.feasible())
+      throw InfeasibleError(
+          fmt::format("learned: nothing fits of {} placements", found.evaluations));
+    Placement result = environment.placement(found.devices);
+    const bool known = !environment.teacher().empty();
+    result.facts = {{"evaluations", static_cast<double>(found.evaluations)},
+                    {"found_us", to_us(found.score.value)},
+                    {"blocks", static_cast<double>(environment.num_blocks())},
+                    {"reference_us", known ? environment.reference() / 1000.0 : -1.0}};
+    if (found.settled > 0) result.facts["settled_after"] = static_cast<double>(found.settled);
+    if (found.first > 0.0) {
+      result.facts["first_mean"] = found.first;
+      result.facts["last_mean"] = found.last;
+    }
+    result.detail =
+        fmt::format("{} after {} evaluations", to_text(found.score.value), found.evaluations);
+    if (known)
+      result.detail += fmt::format(
+          "; {} by {}", to_text(Duration{static_cast<std::int64_t>(environment.reference())}),
+          environment.reference_placer());
+    return result;
+  }
+
+  Way way_;
+  ObjectiveChoice objective_;
+  std::string path_;
+  std::optional<Policy> policy_;
+  std::size_t samples_;
+  TrainingPlan plan_;
+};
+
+}  // namespace
+}  // namespace baechi::learned
+
+namespace baechi {
+
+std::unique_ptr<Placer> make_learned(Options& o) {
+  return std::make_unique<learned::Learned>(o);
+}
+
+}  // namespace baechi

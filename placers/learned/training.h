@@ -1,0 +1,104 @@
+/// Trains a policy on one or more environments: first it imitates the best heuristic of each, then
+/// it draws placements and makes those better than the mean of their batch likelier (REINFORCE).
+#pragma once
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "placers/learned/adam.h"
+#include "placers/learned/episode.h"
+
+namespace baechi::learned {
+
+/// How a policy is trained. The result follows from this and the environments.
+struct TrainingPlan {
+  std::size_t evaluations = 4000;  ///< of the objective, over all environments
+  std::uint64_t seed = 0;
+  bool imitate = true;
+  friend bool operator==(const TrainingPlan&, const TrainingPlan&) = default;
+};
+
+/// All that training goes on from.
+struct TrainingState {
+  Adam adam;
+  std::size_t updates = 0;      ///< of both kinds
+  std::size_t evaluations = 0;  ///< so far
+};
+
+/// A sample better than all before it.
+struct Improvement {
+  std::size_t evaluation = 0;  ///< from 1 on
+  double value = 0.0;
+};
+/// The evaluations after which the best was within 1 % of the last of `improvements`; 0: none.
+std::size_t settled_after(std::span<const Improvement> improvements);
+
+/// What the samples of an environment were worth, over its reference.
+struct Samples {
+  std::size_t count = 0;
+  double sum = 0.0;        ///< of value / reference since the last row of the curve
+  double best = 0.0;       ///< value / reference of the best so far; 0: none
+  BlockDevices devices{};  ///< of the best
+  Score score{};
+  std::vector<Improvement> improvements{};
+};
+
+/// A part of the learning curve: the mean over the environments.
+struct CurveRow {
+  std::size_t evaluations = 0;
+  double seconds = 0.0;
+  double mean = 0.0;  ///< value / reference of the samples since the row before
+  double best = 0.0;  ///< value / reference of the best so far: geometric mean
+};
+
+class Training {
+ public:
+  static constexpr std::size_t batch = 8;         ///< episodes of an update
+  static constexpr std::size_t imitations = 150;  ///< updates, and 10 more for each environment
+  static constexpr double first_rate = 2e-3, last_rate = 2e-4, first_entropy = 0.01;
+
+  /// The environments outlive this; at least one. `begin`: weights to go on from, instead of new
+  /// ones; they are not imitated from again.
+  Training(std::vector<const Environment*> environments, const TrainingPlan& plan,
+           std::optional<std::vector<double>> begin = {});
+  ~Training();
+
+  bool done() const { return state_.evaluations >= plan_.evaluations; }
+  /// One update: of imitation, or of `batch` samples on one environment; environments in turn.
+  /// The same for any number of threads.
+  void update();
+
+  const TrainingPlan& plan() const { return plan_; }
+  const TrainingState& state() const { return state_; }
+  /// Goes on from there. `samples`: one for each environment.
+  void resume(TrainingState state, std::vector<Samples> samples) {
+    state_ = std::move(state);
+    samples_ = std::move(samples);
+  }
+  std::span<const double> weights() const { return state_.adam.weights; }
+  const std::vector<Samples>& samples() const { return samples_; }
+  /// The row since the last call.
+  CurveRow curve_row(double seconds);
+
+ private:
+  struct Worker;
+  void imitate(const Environment& environment, std::size_t which);
+  void reinforce(const Environment& environment, std::size_t which);
+  void take(std::size_t which, const BlockDevices& devices, const Score& score, double value);
+  std::size_t imitation_updates() const;
+
+  std::vector<const Environment*> environments_;
+  TrainingPlan plan_;
+  bool begun_elsewhere_;
+  Network network_;
+  TrainingState state_;
+  std::vector<Samples> samples_;
+  std::vector<std::vector<std::unique_ptr<Worker>>> workers_;  // [environments][batch]
+  Embedding embedding_;
+  std::vector<double> gradient_, keys_;
+};
+
+}  // namespace baechi::learned
