@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "placers/learned/policy_file.h"
-#include "scenarios/cli/data_folder.h"
+#include "scenarios/read/data_folder.h"
 #include "scenarios/cli/gnuplot.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
