@@ -314,7 +314,7 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
 
   TEST_CASE("the arena's best known values are of its instances' graphs as they are") {
     const Session session;
-    const Json arena = session.json("arena --placer single --json");
+    const Json arena = Json::parse(session.run("arena --placer single --json").out);
     CHECK(arena["instances"] == 286);
     CHECK(arena["solved"].get<int>() + arena["failures"].get<int>() == 286);
   }
