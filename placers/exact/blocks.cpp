@@ -56,7 +56,7 @@ class BlockMaker {
     Bytes all{}, least{std::int64_t{1} << 62};
     for (const OpId v : graph_.ops()) all += graph_.op(v).persistent;
     for (const DeviceClass& cls : classes) least = std::min(least, cls.memory);
-    memory_binds_ = all > least;
+    memory_binds_ = all > least || rules_.weights_cost;
   }
 
   void make() {

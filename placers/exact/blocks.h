@@ -29,6 +29,8 @@ struct BlockRules {
   /// A block of no time with a single neighbour joins it where that cannot hurt: `safe`; wherever
   /// the original's program does so, although its weights might fit better elsewhere: `all`.
   enum class Leaves : std::uint8_t { apart, safe, all } leaves = Leaves::safe;
+  /// A block's weights count where memory is ample, too: replicas exchange them.
+  bool weights_cost = false;
 };
 
 /// The blocks of one problem. What must not be split is a block: a colocation unit, or several.

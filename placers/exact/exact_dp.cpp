@@ -1,23 +1,36 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "placers/exact/pipelines.h"
+#include "placers/exact/replicated_stages.h"
 #include "placers/placer.h"
 #include "sim/error.h"
+#include "sim/objective/max_load.h"
 #include "sim/options.h"
 
 namespace baechi::exact {
 namespace {
 
 /// Of all pipelines the one whose busiest device has least to do.
-/// Source: Tarnawski et al., NeurIPS 2020, dynamic programming over ideals.
+/// Source: Tarnawski et al., NeurIPS 2020, dynamic programming over ideals. Differs: stages may
+/// have replicas (`replicate`), as in PipeDream and Piper.
 class ExactDp final : public Placer {
  public:
   explicit ExactDp(Options& o)
       : max_ideals_(static_cast<std::size_t>(
             o.get("max_ideals", std::int64_t{exact_dp_ideals},
-                  "of more ideals, only lines of all ops are searched (as linearized_dp)", 1))) {
+                  "of more ideals, only lines of all ops are searched (as linearized_dp)", 1))),
+        replicate_(o.get("replicate", false,
+                         "a stage may run on several equal devices, each of which takes its share "
+                         "of the samples; the placement has the first of them")),
+        micro_batches_(o.get("micro_batches", std::int64_t{0},
+                             "with replicate: samples between two exchanges of gradients, a "
+                             "multiple of the replicas; 0: as many as a stage has replicas",
+                             0, 10'000'000)) {
+    if (micro_batches_ > 0 && !replicate_)
+      o.mistake("micro_batches", "only counts with replicate=true");
     constexpr std::size_t most = 100'000'000;  // of a few hundred bytes each
     if (max_ideals_ > most) o.mistake("max_ideals", fmt::format("more than {}", most));
   }
@@ -25,9 +38,12 @@ class ExactDp final : public Placer {
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const ColocationUnits units(p.graph);
     const std::vector<DeviceClass> classes = device_classes(p);
-    std::optional<Pipeline> pipeline = best_linear_pipeline(p, units, classes, Duration::max());
-    const IdealSearch found =
-        search_ideals(p, units, classes, pipeline ? pipeline->load : Duration::max(), max_ideals_);
+    const Replication replication =
+        replicate_ ? Replication::of(p, classes, micro_batches_) : Replication{};
+    std::optional<Pipeline> pipeline =
+        best_linear_pipeline(p, units, classes, Duration::max(), replication);
+    const IdealSearch found = search_ideals(
+        p, units, classes, pipeline ? pipeline->load : Duration::max(), max_ideals_, replication);
     Placement result;
     result.facts["linearized_us"] = pipeline ? to_us(pipeline->load) : -1.0;
     if (found.pipeline) pipeline = found.pipeline;
@@ -36,7 +52,7 @@ class ExactDp final : public Placer {
       throw InfeasibleError(fmt::format("exact_dp: {}{}",
                                         why_none_fits(p, units, classes, "pipeline"),
                                         optimal ? "" : ", of those that were searched"));
-    result.device = std::move(pipeline->device);
+    result.device = pipeline->device;
     result.facts["max_load_us"] = to_us(pipeline->load);
     result.facts["optimal"] = optimal ? 1.0 : 0.0;
     result.facts["ideals"] = static_cast<double>(found.ideals);
@@ -46,11 +62,30 @@ class ExactDp final : public Placer {
       result.detail = "best where leaves of no time stay with their neighbours";
     else
       result.detail = "the best contiguous split";
+    if (replicate_) tell_stages(*pipeline, p, result);
     return result;
   }
 
  private:
+  /// max_load is that of the placement, where each stage runs on its first device alone.
+  static void tell_stages(const Pipeline& pipeline, const Problem& p, Placement& result) {
+    write_stages(pipeline, result.facts);
+    Duration alone{};
+    for (const DeviceLoad& load : device_loads(p, result)) alone = std::max(alone, load.total());
+    result.facts["max_load_us"] = to_us(alone);
+    std::string words;
+    for (const PipelineStage& stage : pipeline.stages)
+      words += fmt::format("{}{}", words.empty() ? "" : " + ", stage.devices.size());
+    result.detail += fmt::format(
+        "; {} stage{} on {} devices: {} per sample; without replicas, each stage on its first "
+        "device, this placement's max_load is {}",
+        pipeline.stages.size(), pipeline.stages.size() == 1 ? "" : "s", words,
+        to_text(pipeline.load), to_text(alone));
+  }
+
   std::size_t max_ideals_;
+  bool replicate_;
+  std::int64_t micro_batches_;
 };
 
 }  // namespace

@@ -1,112 +1,31 @@
 #include "placers/exact/pipeline_program.h"
 
 #include <algorithm>
-#include <limits>
 
+#include "placers/exact/pipeline_part.h"
 #include "placers/exact/stage_walk.h"
 #include "sim/error.h"
 
 namespace baechi::exact {
 namespace {
 
-constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-
-/// Blocks taken away from an ideal, and what they are for a device of each class. Times are in
-/// nanoseconds.
-class Part {
- public:
-  Part(const Blocks& blocks, const std::vector<DeviceClass>& classes, std::int64_t bound)
-      : bound_(bound),
-        blocks_(blocks),
-        classes_(classes.size()),
-        pins_inside_(blocks.nets().size()) {
-    for (std::size_t s = 0; s < classes.size(); ++s) {
-      classes_[s].core = classes[s].core;
-      classes_[s].memory = classes[s].memory.count;
-      for (const BlockId b : blocks.blocks()) {
-        const auto time = blocks.time(b, s);
-        classes_[s].times.push_back(time ? time->count() : -1);
-      }
-    }
-  }
-
-  void add(BlockId b) {
-    change<1>(b);
-    for (const std::uint32_t n : blocks_.nets_of(b)) {
-      const Blocks::Net& net = blocks_.nets()[n];
-      const std::uint32_t inside = ++pins_inside_[n];
-      if (inside == 1) cut_ += net.time.count();
-      if (inside == net.pins.size()) cut_ -= net.time.count();
-    }
-  }
-  void remove(BlockId b) {
-    change<-1>(b);
-    for (const std::uint32_t n : blocks_.nets_of(b)) {
-      const Blocks::Net& net = blocks_.nets()[n];
-      const std::uint32_t inside = pins_inside_[n]--;
-      if (inside == 1) cut_ -= net.time.count();
-      if (inside == net.pins.size()) cut_ += net.time.count();
-    }
-  }
-
-  /// Whether no device could take this part, or one with more.
-  bool hopeless() const {
-    return std::ranges::all_of(classes_, [this](const ClassLoad& s) {
-      return s.unable > 0 || s.compute >= bound_ || weights_ > s.memory;
-    });
-  }
-  /// Load of a device of class `s`; `never` if it cannot take it.
-  std::int64_t load(std::size_t s) const {
-    const ClassLoad& cls = classes_[s];
-    if (cls.unable > 0 || weights_ > cls.memory) return never;
-    return cls.compute + (cls.core ? 0 : cut_);
-  }
-
- private:
-  struct ClassLoad {
-    bool core = false;
-    std::int64_t memory = 0;
-    IdVector<BlockId, std::int64_t> times{};  // < 0: cannot run
-    std::int64_t compute = 0;
-    std::int64_t unable = 0;  // blocks that cannot run
-  };
-
-  template <int sign>
-  void change(BlockId b) {
-    weights_ += sign * blocks_.weights(b).count;
-    for (ClassLoad& s : classes_) {
-      const std::int64_t time = s.times[b];
-      if (time < 0)
-        s.unable += sign;
-      else
-        s.compute += sign * time;
-    }
-  }
-
-  std::int64_t bound_;
-  const Blocks& blocks_;
-  std::vector<ClassLoad> classes_;
-  std::int64_t weights_ = 0;
-  std::int64_t cut_ = 0;                    // time of the nets with some pins inside
-  std::vector<std::uint32_t> pins_inside_;  // [nets]
-};
-
 class PipelineProgram {
  public:
   PipelineProgram(const Blocks& blocks, const std::vector<DeviceClass>& classes,
-                  const Ideals& ideals, Duration bound)
+                  const Ideals& ideals, Duration bound, const Replication& replication)
       : blocks_(blocks),
         classes_(classes),
+        shapes_(shapes_of(classes, replication)),
         ideals_(ideals),
         bound_(bound.count()),
-        part_(blocks, classes, bound_),
+        part_(blocks, classes, shapes_, bound_),
         walk_(ideals, blocks.size(), part_) {
     number_states();
     weigh();
   }
 
   std::optional<BlockPipeline> run() {
-    least_.assign(ideals_.size() * num_states_, never);
+    least_.assign(ideals_.size() * num_states_, no_load);
     reached_.assign(ideals_.size(), 0);
     for (const IdealId i : ideals_.ideals()) fill(i);
     const std::int64_t load = least_.back();
@@ -120,9 +39,9 @@ class PipelineProgram {
  private:
   /// A state is how many devices of each class are used: a number in mixed radix.
   struct Step {
-    std::uint32_t state;  // with one more device
-    std::uint32_t from;
-    std::uint32_t cls;
+    std::uint32_t state;  // with the devices of the shape
+    std::uint32_t from;   // without them
+    std::uint32_t shape;
   };
 
   void number_states() {
@@ -137,14 +56,18 @@ class PipelineProgram {
     num_states_ = static_cast<std::size_t>(states);
     for (std::uint32_t state = 0; state < num_states_; ++state) {
       std::uint32_t stride = 1, rest = state;
+      std::vector<std::uint32_t> strides;
       used_.emplace_back();
-      for (std::uint32_t s = 0; s < classes_.size(); ++s) {
-        const auto radix = static_cast<std::uint32_t>(classes_[s].devices.size() + 1);
+      for (const DeviceClass& cls : classes_) {
+        const auto radix = static_cast<std::uint32_t>(cls.devices.size() + 1);
         used_.back().push_back(rest % radix);
-        if (rest % radix > 0) steps_.push_back({state, state - stride, s});
+        strides.push_back(stride);
         rest /= radix;
         stride *= radix;
       }
+      for (std::uint32_t n = 0; n < shapes_.size(); ++n)
+        if (const auto [cls, replicas, exchange] = shapes_[n]; used_.back()[cls] >= replicas)
+          steps_.push_back({state, state - strides[cls] * replicas, n});
     }
   }
 
@@ -155,10 +78,10 @@ class PipelineProgram {
     IdVector<BlockId, double> fastest(blocks_.size(), 0.0);
     std::vector<double> rate(classes_.size(), 0.0);
     for (const BlockId b : blocks_.blocks()) {
-      std::int64_t least = never;
+      std::int64_t least = no_load;
       for (std::size_t s = 0; s < classes_.size(); ++s)
         if (const auto time = blocks_.time(b, s)) least = std::min(least, time->count());
-      if (least != never) fastest[b] = static_cast<double>(least);
+      if (least != no_load) fastest[b] = static_cast<double>(least);
       for (std::size_t s = 0; s < classes_.size(); ++s) {
         const auto time = blocks_.time(b, s);
         if (time && least > 0)
@@ -207,26 +130,26 @@ class PipelineProgram {
     for (const Step& step : steps_)  // or leave a device empty
       here[step.state] = std::min(here[step.state], here[step.from]);
     for (std::uint32_t state = 0; state < num_states_; ++state) {
-      if (!worthwhile(i, state)) here[state] = never;
-      if (here[state] != never) reached_[i] = 1;
+      if (!worthwhile(i, state)) here[state] = no_load;
+      if (here[state] != no_load) reached_[i] = 1;
     }
   }
 
   void relax(std::int64_t* here, const std::int64_t* before) {
-    loads_.resize(classes_.size());
+    loads_.resize(shapes_.size());
     bool any = false;
-    for (std::size_t s = 0; s < classes_.size(); ++s) {
-      loads_[s] = part_.load(s);
-      any = any || loads_[s] < bound_;
+    for (std::size_t n = 0; n < shapes_.size(); ++n) {
+      loads_[n] = part_.load(shapes_[n]);
+      any = any || loads_[n] < bound_;
     }
     if (!any) return;
     for (const Step& step : useful_) {
-      const std::int64_t load = std::max(before[step.from], loads_[step.cls]);
+      const std::int64_t load = std::max(before[step.from], loads_[step.shape]);
       if (load < here[step.state] && load < bound_) here[step.state] = load;
     }
   }
 
-  /// Gives each part its device: of each class, the first device takes the first part.
+  /// Gives each part its devices: of each class, the first devices take the first part.
   void trace_back(BlockPipeline& pipeline) {
     IdealId i = ideals_.all();
     auto state = static_cast<std::uint32_t>(num_states_ - 1);
@@ -243,12 +166,14 @@ class PipelineProgram {
       walk_.walk(i, [&](IdealId j) {
         for (const Step& step : steps_) {
           if (found || step.state != state || least(j)[step.from] > load ||
-              part_.load(step.cls) > load)
+              part_.load(shapes_[step.shape]) > load)
             continue;
           found = {step, j};
-          const auto& devices = classes_[step.cls].devices;
+          const DeviceShape& shape = shapes_[step.shape];
+          const auto end = classes_[shape.cls].devices.begin() + used_[state][shape.cls];
+          pipeline.stages.push_back({{end - shape.replicas, end}, Duration{part_.load(shape)}});
           for (const BlockId b : walk_.taken())
-            pipeline.device[b] = devices[used_[state][step.cls] - 1];
+            pipeline.device[b] = pipeline.stages.back().devices.front();
         }
         return found.has_value();
       });
@@ -256,14 +181,16 @@ class PipelineProgram {
       state = found->first.from;
       i = found->second;
     }
+    std::ranges::reverse(pipeline.stages);
   }
 
   const Blocks& blocks_;
   const std::vector<DeviceClass>& classes_;
+  std::vector<DeviceShape> shapes_;
   const Ideals& ideals_;
   std::int64_t bound_;
-  Part part_;
-  StageWalk<Part> walk_;
+  PipelinePart part_;
+  StageWalk<PipelinePart> walk_;
   std::size_t num_states_ = 1;
   std::vector<std::vector<std::uint32_t>> used_;  // [states][classes]
   std::vector<Step> steps_;                       // by state
@@ -272,15 +199,16 @@ class PipelineProgram {
   IdVector<IdealId, double> work_;
   std::vector<std::int64_t> least_;  // [ideals, states]
   IdVector<IdealId, char> reached_;  // whether any state of it is below the bound
-  std::vector<std::int64_t> loads_;  // [classes], of the part being looked at
+  std::vector<std::int64_t> loads_;  // [shapes], of the part being looked at
 };
 
 }  // namespace
 
 std::optional<BlockPipeline> best_pipeline(const Blocks& blocks,
                                            const std::vector<DeviceClass>& classes,
-                                           const Ideals& ideals, Duration bound) {
-  return PipelineProgram(blocks, classes, ideals, bound).run();
+                                           const Ideals& ideals, Duration bound,
+                                           const Replication& replication) {
+  return PipelineProgram(blocks, classes, ideals, bound, replication).run();
 }
 
 }  // namespace baechi::exact

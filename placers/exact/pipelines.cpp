@@ -11,24 +11,25 @@
 namespace baechi::exact {
 
 Pipeline in_ops(const BlockPipeline& pipeline, const Blocks& blocks, const OpGraph& graph) {
-  Pipeline result{.load = pipeline.load};
+  Pipeline result{.load = pipeline.load, .stages = pipeline.stages};
   for (const OpId v : graph.ops()) result.device.push_back(pipeline.device[blocks.of(v)]);
   return result;
 }
 
 std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const ColocationUnits& units,
                                              const std::vector<DeviceClass>& classes,
-                                             Duration bound) {
+                                             Duration bound, const Replication& replication) {
   std::optional<Pipeline> best;
   std::size_t tried = 0;  // blocks of the first round; as many again are the same
   for (const auto leaves : {BlockRules::Leaves::all, BlockRules::Leaves::safe}) {
-    const Blocks blocks(problem, units, classes, {.leaves = leaves});
+    const Blocks blocks(problem, units, classes,
+                        {.leaves = leaves, .weights_cost = replication.allowed});
     if (leaves == BlockRules::Leaves::safe && blocks.size() == tried) break;
     tried = blocks.size();
     for (const bool reversed : {false, true}) {
       for (const auto& order : {depth_first(blocks, reversed), depth_last(blocks, reversed)}) {
-        const auto found =
-            best_pipeline(blocks, classes, Ideals::chain(order), best ? best->load : bound);
+        const auto found = best_pipeline(blocks, classes, Ideals::chain(order),
+                                         best ? best->load : bound, replication);
         if (found) best = in_ops(*found, blocks, problem.graph);
       }
     }
@@ -37,20 +38,25 @@ std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const Coloc
 }
 
 IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
-                          const std::vector<DeviceClass>& classes, Duration bound,
-                          std::size_t most) {
-  for (const auto leaves : {BlockRules::Leaves::safe, BlockRules::Leaves::all}) {
-    const Blocks blocks(problem, units, classes, {.leaves = leaves});
+                          const std::vector<DeviceClass>& classes, Duration bound, std::size_t most,
+                          const Replication& replication) {
+  using enum BlockRules::Leaves;
+  // With replicas, leaves with weights stay apart; if these are too many, they are joined.
+  std::vector<BlockRules> tries{{.leaves = safe, .weights_cost = replication.allowed},
+                                {.leaves = all, .weights_cost = replication.allowed}};
+  if (replication.allowed) tries.push_back({.leaves = all});
+  for (const BlockRules& rules : tries) {
+    const Blocks blocks(problem, units, classes, rules);
     // Leaves on one side are independent: each doubles the ideals.
     if (std::max(blocks.sources_left(), blocks.sinks_left()) >=
         static_cast<std::size_t>(std::bit_width(most)))
       continue;
     const auto ideals = Ideals::enumerate(blocks.order(), most);
-    if (!ideals && blocks.sources_left() + blocks.sinks_left() > 0) continue;
+    if (!ideals && (replication.allowed || blocks.sources_left() + blocks.sinks_left() > 0))
+      continue;
     if (!ideals) return {};
-    IdealSearch search{.ideals = ideals->size(),
-                       .leaves_joined = leaves == BlockRules::Leaves::all};
-    if (const auto found = best_pipeline(blocks, classes, *ideals, bound))
+    IdealSearch search{.ideals = ideals->size(), .leaves_joined = &rules != &tries.front()};
+    if (const auto found = best_pipeline(blocks, classes, *ideals, bound, replication))
       search.pipeline = in_ops(*found, blocks, problem.graph);
     return search;
   }

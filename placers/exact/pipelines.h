@@ -10,7 +10,8 @@ namespace baechi::exact {
 /// A pipeline in ops.
 struct Pipeline {
   Duration load{};
-  IdVector<OpId, DeviceId> device{};  ///< [num_ops]
+  IdVector<OpId, DeviceId> device{};  ///< [num_ops]; of several replicas, the first
+  std::vector<PipelineStage> stages{};
 };
 Pipeline in_ops(const BlockPipeline& pipeline, const Blocks& blocks, const OpGraph& graph);
 
@@ -20,7 +21,7 @@ Pipeline in_ops(const BlockPipeline& pipeline, const Blocks& blocks, const OpGra
 /// Source: Tarnawski et al., NeurIPS 2020, linearization. Differs: several orders, not one.
 std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const ColocationUnits& units,
                                              const std::vector<DeviceClass>& classes,
-                                             Duration bound);
+                                             Duration bound, const Replication& replication = {});
 
 /// As many ideals as exact_dp searches unless told otherwise.
 constexpr std::size_t exact_dp_ideals = 100'000;
@@ -33,8 +34,8 @@ struct IdealSearch {
 };
 /// Over all ideals, if there are at most `most`.
 IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
-                          const std::vector<DeviceClass>& classes, Duration bound,
-                          std::size_t most);
+                          const std::vector<DeviceClass>& classes, Duration bound, std::size_t most,
+                          const Replication& replication = {});
 
 /// No split's busiest device has less to do than this: the work of all blocks, shared out at will;
 /// and, for each n, what the busiest has if the n longest blocks are given out, the shortest of

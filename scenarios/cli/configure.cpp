@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
-#include "placers/exact/packrat.h"
+#include "placers/exact/profile_file.h"
 #include "scenarios/cli/arguments.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
@@ -14,97 +12,12 @@
 namespace baechi {
 namespace {
 
-using exact::LatencyTable;
+using exact::comma_separated;
+using exact::most_batch;
+using exact::most_threads;
 using exact::ServingPlan;
+using Profile = exact::LatencyProfile;
 using Json = nlohmann::ordered_json;
-
-constexpr std::int64_t most_threads = 1024, most_batch = 65'536;
-
-/// The latencies of one model, engine and so on: of equal words in all other columns.
-struct Profile {
-  std::vector<std::pair<std::string, std::string>> of;  ///< column and word
-  LatencyTable latency;
-};
-
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells(1);
-  for (const char c : line) {
-    if (c == ',')
-      cells.emplace_back();
-    else if (c != '\r')
-      cells.back() += c;
-  }
-  return cells;
-}
-
-/// A CSV with columns threads, batch and mean_ms; other columns tell profiles apart.
-class ProfileReader {
- public:
-  explicit ProfileReader(std::string path) : path_(std::move(path)) {}
-
-  std::vector<Profile> read() {
-    std::istringstream lines(read_file(path_));
-    std::string line;
-    std::getline(lines, line);
-    header_ = cells_of(line);
-    for (const char* name : {"threads", "batch", "mean_ms"})
-      if (std::ranges::count(header_, name) != 1)
-        mistakes_.add(
-            fmt::format("{}:1:1: '{}' has no column '{}', once", path_, line.substr(0, 60), name));
-    mistakes_.throw_if_any();
-    for (number_ = 2; std::getline(lines, line); ++number_)
-      if (!line.empty()) add(cells_of(line));
-    mistakes_.throw_if_any();
-    std::vector<Profile> all;
-    for (auto& [words, profile] : profiles_) all.push_back(std::move(profile));
-    return all;
-  }
-
- private:
-  void add(const std::vector<std::string>& cells) {
-    const auto mistake = [&](std::size_t column, std::string_view what) {
-      if (mistakes_.size() < 20)
-        mistakes_.add(fmt::format("{}:{}:{}: {}", path_, number_, column, what));
-    };
-    if (cells.size() != header_.size())
-      return mistake(1,
-                     fmt::format("{} cells, the first line has {}", cells.size(), header_.size()));
-    Profile row;
-    std::vector<std::string> words;
-    std::int64_t threads = 0, batch = 0;
-    Duration latency{};
-    std::size_t column = 1;
-    for (std::size_t i = 0; i < cells.size(); ++i, column += cells[i - 1].size() + 1) {
-      const std::string& name = header_[i];
-      if (name == "threads" || name == "batch") {
-        const std::int64_t most = name == "batch" ? most_batch : most_threads;
-        const auto value = parse_number<std::int64_t>(cells[i]);
-        if (!value || *value < 1 || *value > most)
-          return mistake(column, fmt::format("{}: '{}' is not a whole number from 1 to {}", name,
-                                             cells[i], most));
-        (name == "batch" ? batch : threads) = *value;
-      } else if (name == "mean_ms") {
-        const auto value = parse_number<double>(cells[i]);
-        const auto time = value && *value > 0.0 ? from_us(*value * 1e3) : std::nullopt;
-        if (!time)
-          return mistake(column, fmt::format("{}: '{}' is not a time above 0", name, cells[i]));
-        latency = *time;
-      } else {
-        row.of.emplace_back(name, cells[i]);
-        words.push_back(cells[i]);
-      }
-    }
-    Profile& profile = profiles_.try_emplace(words, row).first->second;
-    if (!profile.latency.emplace(std::pair(threads, batch), latency).second)
-      mistake(1, fmt::format("{} threads and batch {} are there twice", threads, batch));
-  }
-
-  std::string path_;
-  std::vector<std::string> header_;
-  std::size_t number_ = 0;
-  std::map<std::vector<std::string>, Profile> profiles_;
-  Mistakes mistakes_;
-};
 
 struct ConfigureArguments {
   std::string file, threads, batch, interference, format;
@@ -125,7 +38,7 @@ std::vector<std::int64_t> batches_of(const std::string& text, const std::vector<
   std::vector<std::int64_t> batches;
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) {
-    for (const std::string& word : cells_of(text)) batches.push_back(number(word));
+    for (const std::string& word : comma_separated(text)) batches.push_back(number(word));
     return batches;
   }
   const std::int64_t first = number(text.substr(0, dots)), last = number(text.substr(dots + 2));
@@ -145,7 +58,8 @@ std::string in_words(const ServingPlan& plan) {
 }
 
 int configure(const ConfigureArguments& arguments) {
-  std::vector<Profile> profiles = ProfileReader(arguments.file).read();
+  std::vector<Profile> profiles =
+      exact::read_latency_profiles(read_file(arguments.file), arguments.file);
   const auto threads = parse_number<std::int64_t>(arguments.threads);
   if (!threads || *threads < 1 || *threads > most_threads)
     throw InputError(fmt::format("--threads: '{}' is not a whole number from 1 to {}",

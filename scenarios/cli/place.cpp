@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "placers/exact/replicated_stages.h"
 #include "placers/files/placement_file.h"
 #include "placers/registry.h"
 #include "scenarios/cli/arguments.h"
@@ -98,6 +99,27 @@ Json devices_of_ops(const Placement& placement, const OpGraph& graph) {
   return json;
 }
 
+/// Adds the plan, in the form of planners, if the placer gave stages several devices.
+void add_plan(Json& json, const Placement& placement, const Problem& problem) {
+  const auto stages = exact::replicated_stages(problem, placement);
+  if (stages.empty()) return;
+  Json list = Json::array();
+  for (const exact::ReplicatedStage& stage : stages) {
+    Json ops = Json::array(), devices = Json::array();
+    for (const OpId v : stage.ops) ops.push_back(problem.graph.name(v));
+    for (const DeviceId d : stage.devices) devices.push_back(Json::array({index(d)}));
+    list.push_back({{"ops", std::move(ops)},
+                    {"devices", std::move(devices)},
+                    {"recompute", Json::array()},
+                    {"data_parallel", stage.devices.size()},
+                    {"tensor_parallel", 1},
+                    {"memory_bytes", stage.weights.count},
+                    {"time_us", stage.time_us}});
+  }
+  json["time_per_sample_us"] = placement.facts.at("time_per_sample_us");
+  json["plan"] = {{"stages", std::move(list)}};
+}
+
 /// The fields of a placement file, and how the placement was made: placer, time, facts, status.
 Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated,
                  const Experiment& experiment, const std::string& graph_name,
@@ -123,6 +145,7 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
                    : simulated && simulated->result.oom ? "oom"
                                                         : "ok";
   json["detail"] = answer.detail;
+  if (answer.placement) add_plan(json, *answer.placement, problem);
   json["step_time_us"] = Json();
   json["peak_kinds"] = Json();
   if (!simulated) return json;

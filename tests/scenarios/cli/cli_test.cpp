@@ -594,6 +594,48 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
     }
   }
 
+  TEST_CASE("configure chooses instances, and tells where a file of latencies is wrong") {
+    const Session session;
+    session.folder().write("latencies.csv",
+                           "model,threads,batch,mean_ms\n"
+                           "small,1,1,6\nsmall,2,2,9\nlarge,2,2,30\n");
+    // Two instances of one thread take 6 ms, one of two threads 9 ms.
+    const Json all = session.json("configure latencies.csv --threads 2 --batch 2");
+    REQUIRE(all["profiles"].size() == 2);
+    const Json& large = all["profiles"][0]["configurations"][0];
+    const Json& small = all["profiles"][1]["configurations"][0];
+    CHECK(large["latency_ms"] == 30.0);
+    CHECK(small["latency_ms"] == 6.0);
+    CHECK(small["speed_up"] == 1.5);
+    CHECK(small["instances"] == Json::parse(R"([{"count": 2, "threads": 1, "batch": 1}])"));
+    // Disturbed by each other, the two take 12 ms.
+    const Json disturbed = session.json(
+        "configure latencies.csv --threads 2 --batch 2 --interference 2 --where model=small");
+    REQUIRE(disturbed["profiles"].size() == 1);
+    CHECK(disturbed["profiles"][0]["configurations"][0]["latency_ms"] == 9.0);
+
+    session.folder().write("wrong.csv", "threads,batch,mean_ms\n1,0,6\n1,1,-6\n1,1\n");
+    const auto wrong = session.run("configure wrong.csv --threads 2 --batch 2");
+    CHECK(wrong.code == 2);
+    CHECK(holds(wrong.err, "wrong.csv:2:3: batch: '0' is not a whole number from 1 to 65536"));
+    CHECK(holds(wrong.err, "wrong.csv:3:5: mean_ms: '-6' is not a time above 0"));
+    CHECK(holds(wrong.err, "wrong.csv:4:1: 2 cells, the first line has 3"));
+  }
+
+  TEST_CASE("exact_dp with replicas tells its stages, as planners do") {
+    const Session session;
+    // 60 us of ops on three devices.
+    const Json answer = session.json(
+        "place toy.json --placer exact_dp:replicate=true --devices 3 --memory '1 MB' --bandwidth "
+        "'1 GB/s' --latency 0");
+    CHECK(answer["time_per_sample_us"] == 20.0);
+    REQUIRE(answer["plan"]["stages"].size() == 1);
+    CHECK(answer["plan"]["stages"][0]["ops"] == Json::parse(R"(["a", "b", "c"])"));
+    CHECK(answer["plan"]["stages"][0]["devices"] == Json::parse("[[0], [1], [2]]"));
+    CHECK(holds(answer["detail"].get<std::string>(), "this placement's max_load is 60.000 us"));
+    CHECK_FALSE(session.json("place toy.json --placer exact_dp " + two_gpus).contains("plan"));
+  }
+
   TEST_CASE("plans are written, replayed on a virtual clock, calibrated and scored") {
     const Session session;
     session.folder().write(

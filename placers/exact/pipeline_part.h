@@ -1,0 +1,123 @@
+/// The policy of pipelines for the cost of a stage: loads of one device, or of its replicas.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "placers/exact/replication.h"
+
+namespace baechi::exact {
+
+inline constexpr std::int64_t no_load = std::numeric_limits<std::int64_t>::max();
+
+/// A number of equal devices that may take a part together.
+struct DeviceShape {
+  std::uint32_t cls = 0;
+  std::uint32_t replicas = 1;
+  double exchange = 0.0;  ///< nanoseconds per byte of weights
+};
+
+inline std::vector<DeviceShape> shapes_of(const std::vector<DeviceClass>& classes,
+                                          const Replication& replication) {
+  std::vector<DeviceShape> shapes;
+  for (std::uint32_t s = 0; s < classes.size(); ++s)
+    for (std::uint32_t r = 1; r <= classes[s].devices.size(); ++r)
+      if (replication.allows(classes[s], r)) shapes.push_back({s, r, replication.exchange(s, r)});
+  return shapes;
+}
+
+/// Blocks taken away from an ideal, and what they are for a device of each class. Times are in
+/// nanoseconds.
+class PipelinePart {
+ public:
+  PipelinePart(const Blocks& blocks, const std::vector<DeviceClass>& classes,
+               const std::vector<DeviceShape>& shapes, std::int64_t bound)
+      : bound_(bound),
+        blocks_(blocks),
+        shapes_(shapes),
+        classes_(classes.size()),
+        pins_inside_(blocks.nets().size()) {
+    for (std::size_t s = 0; s < classes.size(); ++s) {
+      classes_[s].core = classes[s].core;
+      classes_[s].memory = classes[s].memory.count;
+      for (const BlockId b : blocks.blocks()) {
+        const auto time = blocks.time(b, s);
+        classes_[s].times.push_back(time ? time->count() : -1);
+      }
+    }
+  }
+
+  void add(BlockId b) {
+    change<1>(b);
+    for (const std::uint32_t n : blocks_.nets_of(b)) {
+      const Blocks::Net& net = blocks_.nets()[n];
+      const std::uint32_t inside = ++pins_inside_[n];
+      if (inside == 1) cut_ += net.time.count();
+      if (inside == net.pins.size()) cut_ -= net.time.count();
+    }
+  }
+  void remove(BlockId b) {
+    change<-1>(b);
+    for (const std::uint32_t n : blocks_.nets_of(b)) {
+      const Blocks::Net& net = blocks_.nets()[n];
+      const std::uint32_t inside = pins_inside_[n]--;
+      if (inside == 1) cut_ -= net.time.count();
+      if (inside == net.pins.size()) cut_ += net.time.count();
+    }
+  }
+
+  /// Whether no devices could take this part, or one with more, even moved for nothing.
+  bool hopeless() const {
+    return std::ranges::all_of(shapes_, [this](const DeviceShape& shape) {
+      return loaded(shape, classes_[shape.cls].compute) >= bound_;
+    });
+  }
+  /// Load of each device of the shape; no_load if they cannot take it.
+  std::int64_t load(const DeviceShape& shape) const {
+    const ClassLoad& cls = classes_[shape.cls];
+    return loaded(shape, cls.compute + (cls.core ? 0 : cut_));
+  }
+
+ private:
+  struct ClassLoad {
+    bool core = false;
+    std::int64_t memory = 0;
+    IdVector<BlockId, std::int64_t> times{};  // < 0: cannot run
+    std::int64_t compute = 0;
+    std::int64_t unable = 0;  // blocks that cannot run
+  };
+
+  /// Of each device, if one had the load `whole`: its share, rounded up, and the exchange.
+  std::int64_t loaded(const DeviceShape& shape, std::int64_t whole) const {
+    const ClassLoad& cls = classes_[shape.cls];
+    if (cls.unable > 0 || weights_ > cls.memory) return no_load;
+    if (shape.replicas == 1) return whole;
+    const double exchange = weights_ > 0 ? shape.exchange * static_cast<double>(weights_) : 0.0;
+    if (exchange > static_cast<double>(no_load / 2)) return no_load;
+    const std::int64_t r = shape.replicas;
+    return whole / r + (whole % r > 0 ? 1 : 0) + std::llround(exchange);
+  }
+
+  template <int sign>
+  void change(BlockId b) {
+    weights_ += sign * blocks_.weights(b).count;
+    for (ClassLoad& s : classes_) {
+      const std::int64_t time = s.times[b];
+      if (time < 0)
+        s.unable += sign;
+      else
+        s.compute += sign * time;
+    }
+  }
+
+  std::int64_t bound_;
+  const Blocks& blocks_;
+  const std::vector<DeviceShape>& shapes_;
+  std::vector<ClassLoad> classes_;
+  std::int64_t weights_ = 0;
+  std::int64_t cut_ = 0;                    // time of the nets with some pins inside
+  std::vector<std::uint32_t> pins_inside_;  // [nets]
+};
+
+}  // namespace baechi::exact

@@ -1,0 +1,22 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "placers/exact/profile_file.h"
+#include "sim/error.h"
+
+/// Any text is latencies within their limits, or an InputError.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace baechi::exact;
+  try {
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    for (const LatencyProfile& profile : read_latency_profiles(text, "fuzz.csv"))
+      for (const auto& [share, latency] : profile.latency)
+        if (share.first < 1 || share.first > most_threads || share.second < 1 ||
+            share.second > most_batch || latency <= baechi::Duration{})
+          std::abort();
+  } catch (const baechi::InputError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,206 @@
+#include "placers/exact/replication.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "placers/exact/replicated_stages.h"
+#include "placers/registry.h"
+#include "sim/error.h"
+#include "sim/objective/max_load.h"
+#include "sim/objective/objective.h"
+#include "tests/placers/exact/brute_force.h"
+#include "tests/placers/exact/small_problem.h"
+#include "tests/thorough.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+std::unique_ptr<Placer> replicating(std::int64_t micro_batches) {
+  return make_placer(
+      "exact_dp",
+      Options("exact_dp", {{"replicate", {"true", "", {}}},
+                           {"micro_batches", {std::to_string(micro_batches), "", {}}}}));
+}
+
+/// Load of `r` replicas: nanoseconds. Links of 1 byte/ns.
+Duration replicated(Duration load, Bytes weights, std::int64_t r, std::int64_t micro_batches,
+                    bool training) {
+  if (r == 1) return load;
+  const double samples = static_cast<double>(micro_batches == 0 ? r : micro_batches);
+  const double exchange =
+      4.0 * static_cast<double>((r - 1) * weights.count) / (static_cast<double>(r) * samples);
+  return Duration{(load.count() + r - 1) / r + (training ? std::llround(exchange) : 0)};
+}
+
+/// The least time per sample of a placement whose devices are stages, over all numbers of replicas
+/// that the devices left over allow.
+class ReplicatedLoad final : public Objective, public Evaluator {
+ public:
+  ReplicatedLoad(const Problem& problem, std::int64_t micro_batches)
+      : problem_(problem), micro_batches_(micro_batches) {
+    for (const OpId v : problem.graph.ops())
+      training_ = training_ || problem.graph.op(v).phase != Phase::forward;
+  }
+  std::unique_ptr<Evaluator> on(const Problem&) const override {
+    return std::make_unique<ReplicatedLoad>(*this);
+  }
+
+  Score score(const Placement& p) override {
+    Score score = constraints(problem_, p);
+    if (!score.feasible()) return score;
+    loads_.clear();
+    for (const DeviceLoad& load : device_loads(problem_, p)) loads_.push_back(load.total());
+    weights_.assign(loads_.size(), {});
+    used_.assign(loads_.size(), 0);
+    for (const OpId v : problem_.graph.ops()) {
+      weights_[p.device[v]] += problem_.graph.op(v).persistent;
+      used_[p.device[v]] = 1;
+    }
+    left_.clear();
+    for (const DeviceId d : problem_.cluster.devices()) left_[sort_of(d)] += used_[d] == 0 ? 1 : 0;
+    score.value = least_from(0, Duration{});
+    return score;
+  }
+
+ private:
+  using Sort = std::tuple<std::string, std::int64_t, double>;
+  Sort sort_of(DeviceId d) const {
+    const Device& device = problem_.cluster.device(d);
+    return {device.kind, device.memory.count, device.speed};
+  }
+  Duration least_from(std::uint32_t i, Duration slowest) {
+    if (i == loads_.size()) return slowest;
+    const DeviceId d{i};
+    if (used_[d] == 0) return least_from(i + 1, slowest);
+    Duration best = Duration::max();
+    int& left = left_[sort_of(d)];
+    const bool core = problem_.cluster.device(d).is_core();
+    for (int more = 0; more <= (core ? 0 : left); ++more) {
+      const std::int64_t r = 1 + more;
+      if (micro_batches_ > 0 && micro_batches_ % r != 0) continue;
+      left -= more;
+      const Duration load = replicated(loads_[d], weights_[d], r, micro_batches_, training_);
+      best = std::min(best, least_from(i + 1, std::max(slowest, load)));
+      left += more;
+    }
+    return best;
+  }
+
+  Problem problem_;
+  std::int64_t micro_batches_;
+  bool training_ = false;
+  IdVector<DeviceId, Duration> loads_;
+  IdVector<DeviceId, Bytes> weights_;
+  IdVector<DeviceId, int> used_;
+  std::map<Sort, int> left_;
+};
+
+/// The plan of `p` is right: its stages share out the devices, and each has the time of its load.
+void check_plan(const Problem& problem, const Placement& p, std::int64_t micro_batches) {
+  const auto stages = exact::replicated_stages(problem, p);
+  REQUIRE_FALSE(stages.empty());
+  const auto loads = device_loads(problem, p);
+  bool training = false;
+  for (const OpId v : problem.graph.ops())
+    training = training || problem.graph.op(v).phase != Phase::forward;
+  IdVector<DeviceId, int> taken(problem.cluster.num_devices(), 0);
+  double slowest = 0.0;
+  for (const exact::ReplicatedStage& stage : stages) {
+    for (const DeviceId d : stage.devices) CHECK(++taken[d] == 1);
+    const auto r = static_cast<std::int64_t>(stage.devices.size());
+    const Duration load = loads[stage.devices.front()].total();
+    CHECK(stage.time_us ==
+          doctest::Approx(to_us(replicated(load, stage.weights, r, micro_batches, training))));
+    slowest = std::max(slowest, stage.time_us);
+  }
+  CHECK(p.facts.at("time_per_sample_us") == doctest::Approx(slowest));
+}
+
+}  // namespace
+
+TEST_SUITE("replication") {
+  TEST_CASE("two of three devices share the longer stage; training pays for its weights") {
+    for (const bool training : {false, true}) {
+      CAPTURE(training);
+      OpGraphBuilder b;
+      const OpId first = b.add_op({.name = "a", .compute = Duration{80}, .persistent = Bytes{6}});
+      const OpId last = b.add_op({.name = "b",
+                                  .compute = Duration{40},
+                                  .persistent = Bytes{1000},
+                                  .phase = Phase::forward});
+      b.add_edge(b.add_tensor(first, Bytes{2}), last);
+      if (training) {
+        const OpId grad =
+            b.add_op({.name = "b_grad", .compute = Duration{}, .phase = Phase::backward});
+        b.colocate(grad, "b");
+        b.colocate(last, "b");
+      }
+      const OpGraph graph = std::move(b).build();
+      IdVector<DeviceId, Device> devices(3, {.name = "gpu", .kind = "", .memory = Bytes{2000}});
+      const Cluster cluster = Cluster::uniform(
+          std::move(devices), {.bandwidth = Bandwidth{1e9}, .latency = Duration{}});
+      const ProfiledCosts costs(graph, cluster);
+      const Problem problem{graph, cluster, costs};
+      // a: (80 + 2) / 2 = 41, and 4 x 6 / (2 x 2) = 6 for gradients; b: 40 + 2 = 42. All on three
+      // devices: 120 / 3 = 40, and 4 x 2 x 1006 / (3 x 3) for gradients.
+      const Placement p = replicating(0)->place(problem, 0);
+      CHECK(p.facts.at("time_per_sample_us") == doctest::Approx(training ? 0.047 : 0.040));
+      CHECK(p.facts.at("max_load_us") == doctest::Approx(training ? 0.082 : 0.120));
+      const auto stages = exact::replicated_stages(problem, p);
+      REQUIRE(stages.size() == (training ? 2U : 1U));
+      CHECK(stages[0].devices.size() == (training ? 2U : 3U));
+      // Of three samples, three replicas take one each; two replicas do not divide three.
+      const Placement three = replicating(3)->place(problem, 0);
+      CHECK(three.facts.at("devices") == (training ? 2.0 : 3.0));
+    }
+  }
+
+  TEST_CASE("the best of all pipelines and numbers of replicas, on random problems") {
+    std::size_t infeasible = 0, shared = 0;
+    const std::uint64_t rounds = thorough() ? 4'000 : 400;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(5, seed % 2 == 1, 5000 + seed, 4);
+      const Problem problem = small.problem();
+      const std::int64_t micro_batches = std::array{0, 1, 6, 64}[seed / 2 % 4];
+      const auto best =
+          best_placement(problem, ReplicatedLoad(problem, micro_batches), is_pipeline);
+      try {
+        const Placement p = replicating(micro_batches)->place(problem, 0);
+        REQUIRE(best);
+        CHECK(p.facts.at("time_per_sample_us") == doctest::Approx(to_us(best->makespan)));
+        CHECK(is_pipeline(problem, p));
+        check_plan(problem, p, micro_batches);
+        shared += p.facts.at("devices") > p.facts.at("stages") ? 1U : 0U;
+      } catch (const InfeasibleError&) {
+        CHECK_FALSE(best);
+        ++infeasible;
+      }
+    }
+    CHECK(infeasible > 0);
+    CHECK(infeasible < rounds / 2);
+    CHECK(shared > rounds / 5);
+  }
+
+  TEST_CASE("replicas never make a pipeline slower, and without them it is exact_dp's") {
+    const auto alone = make_placer("exact_dp", Options("exact_dp"));
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(9, seed % 2 == 1, 7000 + seed, 4);
+      const Problem problem = small.problem();
+      try {
+        const double load = alone->place(problem, 0).facts.at("max_load_us");
+        CHECK(replicating(0)->place(problem, 0).facts.at("time_per_sample_us") <= load);
+        CHECK(replicating(1)->place(problem, 0).facts.at("time_per_sample_us") == load);
+      } catch (const InfeasibleError&) {
+        CHECK_THROWS_AS(replicating(0)->place(problem, 0), InfeasibleError);
+      }
+    }
+  }
+}
