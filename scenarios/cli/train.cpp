@@ -8,12 +8,12 @@
 #include <mutex>
 
 #include "placers/learned/policy_file.h"
-#include "scenarios/read/data_folder.h"
 #include "scenarios/cli/gnuplot.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
+#include "scenarios/read/data_folder.h"
 #include "scenarios/read/load.h"
 #include "scenarios/report/gnuplot_script.h"
 #include "scenarios/run/build.h"
