@@ -127,6 +127,23 @@ TEST_SUITE("list scheduler") {
     }
   }
 
+  // b reads 30 B of a, on the other device, and writes 10 B: 40 B, and as much again stays free.
+  TEST_CASE("with a spare, what the largest member reads counts, too") {
+    for (const Bytes limit : {80_B, 79_B}) {
+      CAPTURE(limit.count);
+      OpGraphBuilder g;
+      const TensorId read = g.add_tensor(g.add_op({.name = "a", .compute = 1ns}), 30_B);
+      const OpId reader = g.add_op({.name = "b", .compute = 1ns});
+      g.add_edge(read, reader);
+      g.add_tensor(reader, 10_B);
+      g.add_tensor(g.add_op({.name = "c", .compute = 1ns}), 60_B);
+      g.colocate(reader, "group");
+      Booked booked(std::move(g).build(), limit, {.spare = 1});
+      booked.start(*booked.graph.find("a"), gpu0);
+      CHECK(booked.has_room(*booked.graph.find("b"), gpu1) == (limit >= 80_B));
+    }
+  }
+
   // The most demanding member is b, which needs 50 B.
   TEST_CASE("room is reserved for a group until its last member has started") {
     OpGraphBuilder g;
