@@ -166,14 +166,21 @@ void Network::embed(std::span<const double> weights, const UnitGraph& graph, Emb
   add_bias(w + key_bias_, out.keys.data(), n, h);
 }
 
+void Network::find_layer(std::span<const double> weights, const Embedding& embedding,
+                         std::size_t unit, std::span<const double> device,
+                         std::span<double> layer) const {
+  std::copy_n(embedding.keys.data() + unit * layer.size(), layer.size(), layer.data());
+  add_product(device.data(), weights.data() + device_, layer.data(), 1, device.size(),
+              layer.size());
+}
+
 void Network::score(std::span<const double> weights, const Embedding& embedding, std::size_t unit,
                     std::span<const double> features, std::span<double> scores) const {
   const std::size_t h = shape_.hidden, f = shape_.device_features;
   const double* const last = weights.data() + last_;
   std::vector<double> layer(h);
   for (std::size_t d = 0; d < scores.size(); ++d) {
-    std::copy_n(embedding.keys.data() + unit * h, h, layer.data());
-    add_product(features.data() + d * f, weights.data() + device_, layer.data(), 1, f, h);
+    find_layer(weights, embedding, unit, features.subspan(d * f, f), layer);
     double sum = 0.0;
     for (std::size_t o = 0; o < h; ++o) sum += layer[o] > 0.0 ? layer[o] * last[o] : 0.0;
     scores[d] = sum;
@@ -188,8 +195,7 @@ void Network::score_gradient(std::span<const double> weights, const Embedding& e
   const double* const last = weights.data() + last_;
   std::vector<double> layer(h);
   for (std::size_t d = 0; d < scores.size(); ++d) {
-    std::copy_n(embedding.keys.data() + unit * h, h, layer.data());
-    add_product(features.data() + d * f, weights.data() + device_, layer.data(), 1, f, h);
+    find_layer(weights, embedding, unit, features.subspan(d * f, f), layer);
     for (std::size_t o = 0; o < h; ++o) {
       const double value = std::max(layer[o], 0.0);
       gradient[last_ + o] += scores[d] * value;

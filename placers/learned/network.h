@@ -74,6 +74,10 @@ class Network {
                       std::span<double> gradient) const;
 
  private:
+  /// What a unit's hidden layer is given for a device with such features. [hidden]
+  void find_layer(std::span<const double> weights, const Embedding& embedding, std::size_t unit,
+                  std::span<const double> device, std::span<double> layer) const;
+
   /// Where the weights of a layer are.
   struct Round {
     std::size_t own, parents, children, bias;

@@ -86,15 +86,9 @@ StepFormulas::StepFormulas(std::span<const ParallelStep> steps) {
         for (auto& [kernel, times] : pass.kernels) kernel = renumbered[kernel];
 }
 
-double StepFormulas::whole(const Pass& pass, const IdVector<OpId, Duration>& times,
-                           const DeviceModel& gpu) {
+double StepFormulas::seconds_of(const Pass& pass, const IdVector<OpId, Duration>& times,
+                                const DeviceModel& gpu) {
   Duration sum = pass.collectives;
-  for (const auto& [kernel, count] : pass.kernels) sum += times[kernel] * count;
-  return to_us(std::max(sum, gpu.host_op * pass.launches)) / 1e6;
-}
-double StepFormulas::bare(const Pass& pass, const IdVector<OpId, Duration>& times,
-                          const DeviceModel& gpu) {
-  Duration sum{};
   for (const auto& [kernel, count] : pass.kernels) sum += times[kernel] * count;
   return to_us(std::max(sum, gpu.host_op * pass.launches)) / 1e6;
 }
@@ -105,27 +99,13 @@ std::vector<double> StepFormulas::seconds(const DeviceModel& gpu) const {
   for (const Step& step : steps_) {
     double all = 0.0, longest = 0.0, last = 0.0;
     for (const Stage& stage : step.stages) {
-      const double passes = whole(stage.passes[0], times, gpu) + whole(stage.passes[1], times, gpu);
+      const double passes =
+          seconds_of(stage.passes[0], times, gpu) + seconds_of(stage.passes[1], times, gpu);
       all += passes;
       longest = std::max(longest, passes);
-      last = std::max(last, to_us(stage.sum) / 1e6 + whole(stage.passes[2], times, gpu));
+      last = std::max(last, to_us(stage.sum) / 1e6 + seconds_of(stage.passes[2], times, gpu));
     }
     seconds.push_back(all + static_cast<double>(step.micro_batches - 1) * longest + last);
-  }
-  return seconds;
-}
-
-std::vector<double> StepFormulas::at_least(const DeviceModel& gpu) const {
-  const IdVector<OpId, Duration> times = roofline_times(kernels_, gpu);
-  std::vector<double> seconds;
-  for (const Step& step : steps_) {
-    double before = 0.0, least = 0.0;
-    for (const Stage& stage : step.stages) {
-      const double passes = bare(stage.passes[0], times, gpu) + bare(stage.passes[1], times, gpu);
-      least = std::max(least, before + static_cast<double>(step.micro_batches) * passes);
-      before += passes;
-    }
-    seconds.push_back(least);
   }
   return seconds;
 }

@@ -20,10 +20,6 @@ class StepFormulas {
   explicit StepFormulas(std::span<const ParallelStep> steps);
   /// [steps]
   std::vector<double> seconds(const DeviceModel& gpu) const;
-  /// No simulated step is shorter: on each stage the kernels of all its passes, or the launches, of
-  /// which only one is counted at a time, and before and behind these the first and the last pass
-  /// of the stages before. [steps]
-  std::vector<double> at_least(const DeviceModel& gpu) const;
 
  private:
   /// Of a pass: kernels, which are ops of kernels_, with how often they run.
@@ -40,11 +36,8 @@ class StepFormulas {
     std::int64_t micro_batches = 0;
     std::vector<Stage> stages;
   };
-  /// Seconds of a pass.
-  using Length = double (*)(const Pass& pass, const IdVector<OpId, Duration>& times,
-                            const DeviceModel& gpu);
-  static double whole(const Pass&, const IdVector<OpId, Duration>&, const DeviceModel&);
-  static double bare(const Pass&, const IdVector<OpId, Duration>&, const DeviceModel&);
+  static double seconds_of(const Pass& pass, const IdVector<OpId, Duration>& times,
+                           const DeviceModel& gpu);
 
   std::vector<Step> steps_;
   OpGraph kernels_;  // every kernel of any step, once, as an op

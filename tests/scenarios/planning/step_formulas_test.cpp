@@ -30,14 +30,12 @@ TEST_SUITE("step formulas") {
          {std::chrono::nanoseconds(1), std::chrono::nanoseconds(1'000'000)}) {
       DeviceModel gpu = megatron_gpu();
       gpu.host_op = launch;
-      const StepFormulas formulas(steps);
-      const std::vector<double> seconds = formulas.seconds(gpu), least = formulas.at_least(gpu);
+      const std::vector<double> seconds = StepFormulas(steps).seconds(gpu);
       REQUIRE(seconds.size() == 4);
       for (std::size_t i = 0; i < 4; ++i) {
         CAPTURE(i);
         const double ms = simulated_ms(steps[i], gpu);
         CHECK(1e3 * seconds[i] == doctest::Approx(ms).epsilon(0.01));
-        CHECK(1e3 * least[i] <= ms);
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "traces/format/json.h"
+#include "traces/import/kineto_file.h"
 
 namespace baechi::kineto {
 namespace {
@@ -219,33 +220,9 @@ void RecordingReader::nest() {
 }
 
 Recording RecordingReader::read() {
-  Json root = file_.root();
-  bool has_events = false;
-  const auto events = [&](Json list) {
-    has_events = true;
-    list.list([&](Json event) { read_event(event); });
-  };
-  if (root.is_object()) {
-    root.entries([&](std::string_view key, Json v) {
-      if (key == "traceEvents") {
-        events(v);
-      } else if (key == "deviceProperties") {
-        v.list([&](Json device) {
-          device.entries([&](std::string_view k, Json d) {
-            if (k == "name" && recording_.device.empty()) recording_.device = d.string();
-          });
-        });
-      } else if (key == "distributedInfo" && v.is_object()) {
-        v.entries([&](std::string_view k, Json d) {
-          if (k == "rank") recording_.rank = count(d);
-        });
-      }
-    });
-  } else {
-    events(root);
-  }
-  if (!has_events) file_.mistake(0, "no 'traceEvents': not a Kineto or Chrome trace");
-  file_.finish();
+  KinetoFile file = read_kineto_file(file_, [&](Json event) { read_event(event); });
+  recording_.device = std::move(file.device);
+  recording_.rank = file.rank;
   recording_.num_threads = threads_.size();
   nest();
   return std::move(recording_);

@@ -7,6 +7,7 @@
 
 #include "traces/format/json.h"
 #include "traces/import/kineto/recording.h"
+#include "traces/import/kineto_file.h"
 
 namespace baechi::pytorch {
 namespace {
@@ -261,29 +262,8 @@ void KinetoReader::attribute() {
 }
 
 Kineto KinetoReader::read() {
-  Json root = file_.root();
-  bool has_events = false;
-  const auto events = [&](Json list) {
-    has_events = true;
-    list.list([&](Json event) { read_event(event); });
-  };
-  if (root.is_object()) {
-    root.entries([&](std::string_view key, Json v) {
-      if (key == "traceEvents") {
-        events(v);
-      } else if (key == "deviceProperties") {
-        v.list([&](Json device) {
-          device.entries([&](std::string_view k, Json d) {
-            if (k == "name" && kineto_.device.empty()) kineto_.device = d.string();
-          });
-        });
-      }
-    });
-  } else {
-    events(root);
-  }
-  if (!has_events) file_.mistake(0, "no 'traceEvents': not a Kineto or Chrome trace");
-  file_.finish();
+  KinetoFile file = read_kineto_file(file_, [&](Json event) { read_event(event); });
+  kineto_.device = std::move(file.device);
   sort_calls();
   nest();
   attribute();
