@@ -8,6 +8,7 @@
 #include "placers/sct/favourite_child.h"
 #include "placers/sct/sct_network.h"
 #include "placers/sct/sct_reduction.h"
+#include "placers/sct/sct_star.h"
 #include "placers/solver/clp.h"
 #include "sim/error.h"
 
@@ -293,7 +294,22 @@ void SctProgram::put(const LinearOptimum& optimum, Answer& answer) const {
   for (const auto& [v, row] : in_rows_) answer.duals.in[v] = dual(row, 1.0 / scale_);
 }
 
-/// `x` made feasible: each value in 0 to 1 and a multiple of 2^-36, all degree rows kept.
+void put(const SctStar& star, const SctNetwork& net, const SctPart& part, const SctBlock& block,
+         Answer& answer) {
+  for (std::size_t i = 0; i < part.edges.size(); ++i) answer.x[part.edges[i]] = star.x[i];
+  for (std::size_t i = 0; i < block.edge.size(); ++i) {
+    answer.duals.edge[block.edge[i]] = star.flow[i];
+    if (block.last) answer.duals.end[block.last_op[block.graph.edges[i].dst]] += star.flow[i];
+  }
+  if (star.out)
+    answer.duals.out[net.src(part.edges.front())] = star.price;
+  else
+    answer.duals.in[net.dst(part.edges.front())] = star.price;
+}
+
+/// `x` made feasible: each value in 0 to 1 and a multiple of 2^-36, all degree rows kept to 2^-27.
+/// Only more than a thousand edges of one op could round to more: then some of them, the first by
+/// id, round the other way.
 std::vector<double> rounded(const SctNetwork& net, std::vector<double> x) {
   for (double& value : x) value = std::clamp(1.0 - value, 0.0, 1.0);  // 1 - x, until the end
   const auto fit = [&](std::span<const std::uint32_t> edges) {
@@ -306,7 +322,23 @@ std::vector<double> rounded(const SctNetwork& net, std::vector<double> x) {
     fit(net.out_edges(v));
     fit(net.in_edges(v));
   }
-  for (double& value : x) value = 1.0 - std::round(value * 0x1p36) * 0x1p-36;
+  for (double& value : x) value = std::round(value * 0x1p36) * 0x1p-36;
+  const auto fit_again = [&](std::span<const std::uint32_t> edges) {
+    double over = -1.0;
+    for (const std::uint32_t e : edges) over += x[e];
+    if (over <= 0x1p-27) return;
+    for (const std::uint32_t e : edges) {
+      if (over <= 0.0) return;
+      if (x[e] <= 0.0) continue;
+      x[e] -= 0x1p-36;
+      over -= 0x1p-36;
+    }
+  };
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v) {
+    fit_again(net.out_edges(v));
+    fit_again(net.in_edges(v));
+  }
+  for (double& value : x) value = 1.0 - value;
   return x;
 }
 
@@ -320,7 +352,7 @@ Answer decided(const SctReduction& reduction) {
                           .out = std::vector(net.num_ops(), 0.0),
                           .in = std::vector(net.num_ops(), 0.0)}};
   for (std::uint32_t e = 0; e < net.num_edges(); ++e)
-    if (reduction.edge(e) == SctReduction::Edge::near) answer.x[e] = 0.0;
+    if (reduction.edge(e) == SctEdge::near) answer.x[e] = 0.0;
   for (const SctBlock& block : reduction.blocks())
     if (block.last && block.edge.empty() && !block.last_op.empty())
       answer.duals.end[block.last_op[static_cast<std::size_t>(
@@ -339,6 +371,10 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
     Answer answer = decided(reduction);
     for (const SctPart& part : parts) {
       if (part.blocks.empty() && !options.canonical) continue;
+      if (const auto star = solve_star(reduction, part)) {
+        put(*star, net, part, reduction.blocks()[part.blocks.front()], answer);
+        continue;
+      }
       const SctProgram sct(reduction, part, options.canonical);
       const Basis start = sct.good_vertex();
       sct.put(solve(sct.program, from_good_vertex ? &start : nullptr), answer);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/random.h"
-
 namespace baechi {
 namespace {
 
@@ -140,27 +138,16 @@ std::uint32_t root(std::vector<std::uint32_t>& parent, std::uint32_t i) {
 }  // namespace
 
 SctReduction::SctReduction(const SctNetwork& net)
-    : net_(net),
-      edge_(net.num_edges(), Edge::open),
-      timed_(net.num_edges(), true),
-      chained_(net.num_edges(), false) {
-  std::vector<double> preference(net.num_edges(), 1.0);
-  for (std::uint32_t v = 0; v < net.num_ops(); ++v)
-    for (const auto edges : {net.out_edges(v), net.in_edges(v)})
-      for (std::size_t i = 0; i < edges.size(); ++i)
-        preference[edges[i]] /= static_cast<double>(i + 1);
-  for (std::uint32_t e = 0; e < net.num_edges(); ++e)
-    weight_.push_back({net.communication(e), preference[e] + Random(e).uniform() / 64.0});
-
+    : net_(net), decisions_(net), timed_(net.num_edges(), true), chained_(net.num_edges(), false) {
   SctBlock whole{.graph = net.graph(), .edge = {}, .last_op = {}};
   whole.edge.resize(net.num_edges());
   whole.last_op.resize(net.num_ops());
   std::iota(whole.edge.begin(), whole.edge.end(), 0U);
   std::iota(whole.last_op.begin(), whole.last_op.end(), 0U);
   blocks_.push_back(std::move(whole));
-  decide();
+  decisions_.decide(timed_);
   do tighten();
-  while (decide());
+  while (decisions_.decide(timed_));
 }
 
 /// Leaves out nodes and edges that cannot bind, until no block gets smaller.
@@ -203,13 +190,13 @@ void SctReduction::join_chains(SctBlock& block) {
   std::vector<std::uint32_t> next(block.last_op.size(), none), previous = next;
   bool any = false;
   for (std::uint32_t i = 0; i < block.edge.size(); ++i) {
-    if (edge_[block.edge[i]] != Edge::near) continue;
+    if (edge(block.edge[i]) != SctEdge::near) continue;
     next[block.graph.edges[i].src] = block.graph.edges[i].dst;
     previous[block.graph.edges[i].dst] = block.graph.edges[i].src;
     chained_[block.edge[i]] = any = true;
   }
   if (!any) return;
-  std::vector<bool> node(next.size()), edge(block.edge.size());
+  std::vector<bool> node(next.size()), open(block.edge.size());
   for (std::uint32_t v = 0; v < next.size(); ++v) node[v] = previous[v] == none;
   std::vector<std::uint32_t> chain(next.size());
   for (std::uint32_t v = 0; v < next.size(); ++v) {
@@ -225,81 +212,9 @@ void SctReduction::join_chains(SctBlock& block) {
     auto& [u, v, c] = block.graph.edges[i];
     u = chain[u];
     v = chain[v];
-    edge[i] = edge_[block.edge[i]] == Edge::open;
+    open[i] = edge(block.edge[i]) == SctEdge::open;
   }
-  block = restricted(block, node, edge);
-}
-
-/// Decides as many open edges as possible. Returns whether any edge was decided.
-bool SctReduction::decide() {
-  std::vector<std::uint32_t> todo(net_.num_edges());
-  std::iota(todo.begin(), todo.end(), 0U);
-  std::vector<bool> waits(net_.num_edges(), true);
-  bool any = false;
-  for (std::size_t i = 0; i < todo.size(); ++i) {
-    const std::uint32_t e = todo[i];
-    waits[e] = false;
-    if (edge_[e] != Edge::open || !decide(e)) continue;
-    any = true;
-    // Edges that lost a rival, and the rivals of such edges, may be decided now.
-    const auto wake = [&](std::uint32_t f) {
-      if (edge_[f] != Edge::open || waits[f]) return;
-      waits[f] = true;
-      todo.push_back(f);
-    };
-    const auto wake_around = [&](std::uint32_t f) {
-      for (const auto edges : {net_.out_edges(net_.src(f)), net_.in_edges(net_.dst(f))})
-        for (const std::uint32_t g : edges) {
-          wake(g);
-          if (edge_[g] != Edge::open) continue;
-          for (const std::uint32_t h : net_.out_edges(net_.src(g))) wake(h);
-          for (const std::uint32_t h : net_.in_edges(net_.dst(g))) wake(h);
-        }
-    };
-    wake_around(e);
-    if (edge_[e] == Edge::near)
-      for (const auto edges : {net_.out_edges(net_.src(e)), net_.in_edges(net_.dst(e))})
-        for (const std::uint32_t f : edges)
-          if (f != e) wake_around(f);
-  }
-  return any;
-}
-
-/// Decides edge `e` if possible; returns whether it did. The rivals of an edge are the other open
-/// edges out of its source and into its target.
-/// - `e` is near if no rival can bind, and `e` weighs more than the heaviest rival at its source
-///   and the heaviest rival at its target together: any 1 - x of these rivals is worth more at `e`.
-/// - `e` is far if `e` cannot bind, and a rival weighs more that has no rivals at its other end.
-bool SctReduction::decide(std::uint32_t e) {
-  const auto out = net_.out_edges(net_.src(e)), in = net_.in_edges(net_.dst(e));
-  const auto rivals = [&](std::span<const std::uint32_t> edges, std::uint32_t of) {
-    return std::ranges::any_of(edges,
-                               [&](std::uint32_t f) { return f != of && edge_[f] == Edge::open; });
-  };
-  bool beats_all = true, beaten = false;
-  SctWeight most[2];
-  int end = 0;
-  for (const auto edges : {out, in}) {
-    for (const std::uint32_t f : edges) {
-      if (f == e || edge_[f] != Edge::open) continue;
-      beats_all = beats_all && !timed_[f];
-      most[end] = std::max(most[end], weight_[f]);
-      if (!timed_[e] && weight_[f] > weight_[e])
-        beaten = beaten ||
-                 !rivals(end == 0 ? net_.in_edges(net_.dst(f)) : net_.out_edges(net_.src(f)), f);
-    }
-    ++end;
-  }
-  if (beaten) {
-    edge_[e] = Edge::far;
-    return true;
-  }
-  if (!beats_all || weight_[e] <= most[0] + most[1]) return false;
-  for (const auto edges : {out, in})
-    for (const std::uint32_t f : edges)
-      if (edge_[f] == Edge::open) edge_[f] = Edge::far;
-  edge_[e] = Edge::near;
-  return true;
+  block = restricted(block, node, open);
 }
 
 std::vector<SctPart> SctReduction::parts() const {
@@ -308,7 +223,7 @@ std::vector<SctPart> SctReduction::parts() const {
   const auto link = [&](std::span<const std::uint32_t> edges) {
     std::uint32_t before = none;
     for (const std::uint32_t e : edges) {
-      if (edge_[e] != Edge::open) continue;
+      if (edge(e) != SctEdge::open) continue;
       if (before != none) parent[root(parent, e)] = root(parent, before);
       before = e;
     }
@@ -332,7 +247,7 @@ std::vector<SctPart> SctReduction::parts() const {
   }
   SctPart untimed;
   for (std::uint32_t e = 0; e < net_.num_edges(); ++e) {
-    if (edge_[e] != Edge::open) continue;
+    if (edge(e) != SctEdge::open) continue;
     const std::uint32_t p = part[root(parent, e)];
     (p == none ? untimed : parts[p]).edges.push_back(e);
   }

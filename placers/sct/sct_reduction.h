@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "placers/sct/sct_decisions.h"
 #include "placers/sct/sct_network.h"
 
 namespace baechi {
@@ -25,29 +26,16 @@ struct SctPart {
   std::vector<std::uint32_t> edges;   ///< ascending ids in the whole graph, all open
 };
 
-/// How much the canonical optimum gains if an edge is near (x = 0): compares communication first,
-/// then preference.
-struct SctWeight {
-  double communication = 0.0;  // ns
-  double preference = 0.0;     // p_e of solve_sct
-  auto operator<=>(const SctWeight&) const = default;
-  SctWeight operator+(const SctWeight& other) const {
-    return {communication + other.communication, preference + other.preference};
-  }
-};
-
 /// The reduction of one network: decided edges, blocks and parts.
 class SctReduction {
  public:
-  enum class Edge : std::uint8_t { open, near, far };  // x unknown, 0, 1
-
   /// Keeps a reference to `net`, which must outlive this.
   explicit SctReduction(const SctNetwork& net);
 
   const SctNetwork& net() const { return net_; }
-  Edge edge(std::uint32_t e) const { return edge_[e]; }
+  SctEdge edge(std::uint32_t e) const { return decisions_.edge(e); }
   bool timed(std::uint32_t e) const { return timed_[e]; }  ///< may lie on a longest path
-  const SctWeight& weight(std::uint32_t e) const { return weight_[e]; }
+  const SctWeight& weight(std::uint32_t e) const { return decisions_.weight(e); }
   const std::vector<SctBlock>& blocks() const { return blocks_; }
   /// [num_edges] Whether a near edge joined two nodes to one. No other edge that can bind leaves
   /// the source or enters the target of such an edge.
@@ -58,14 +46,11 @@ class SctReduction {
   void tighten();
   std::vector<SctBlock> shortened(const SctBlock& block);
   void join_chains(SctBlock& block);
-  bool decide();
-  bool decide(std::uint32_t e);
 
   const SctNetwork& net_;
-  std::vector<Edge> edge_;         // [num_edges]
-  std::vector<bool> timed_;        // [num_edges]
-  std::vector<bool> chained_;      // [num_edges]
-  std::vector<SctWeight> weight_;  // [num_edges]
+  SctDecisions decisions_;
+  std::vector<bool> timed_;    // [num_edges]
+  std::vector<bool> chained_;  // [num_edges]
   std::vector<SctBlock> blocks_;
 };
 

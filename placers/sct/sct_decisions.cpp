@@ -1,0 +1,151 @@
+#include "placers/sct/sct_decisions.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/random.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::uint32_t no_edge = ~std::uint32_t{0};
+
+}  // namespace
+
+SctDecisions::SctDecisions(const SctNetwork& net)
+    : net_(net),
+      edge_(net.num_edges(), SctEdge::open),
+      sides_(2 * net.num_ops()),
+      by_weight_(2 * net.num_edges()) {
+  std::vector<double> preference(net.num_edges(), 1.0);
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v)
+    for (const auto edges : {net.out_edges(v), net.in_edges(v)})
+      for (std::size_t i = 0; i < edges.size(); ++i)
+        preference[edges[i]] /= static_cast<double>(i + 1);
+  weight_.reserve(net.num_edges());
+  for (std::uint32_t e = 0; e < net.num_edges(); ++e)
+    weight_.push_back({net.communication(e), preference[e] + Random(e).uniform() / 64.0});
+
+  std::vector<std::uint32_t> heaviest_first(net.num_edges());
+  std::iota(heaviest_first.begin(), heaviest_first.end(), 0U);
+  std::ranges::stable_sort(heaviest_first, std::greater{},
+                           [&](std::uint32_t e) { return weight_[e]; });
+  std::uint32_t begin = 0;
+  for (std::uint32_t s = 0; s < sides_.size(); ++s) {
+    const auto v = static_cast<std::uint32_t>(s % net.num_ops());
+    sides_[s].begin = sides_[s].end = begin;
+    begin += static_cast<std::uint32_t>(s < net.num_ops() ? net.out_edges(v).size()
+                                                          : net.in_edges(v).size());
+  }
+  for (const std::uint32_t e : heaviest_first)
+    for (const std::uint32_t s : sides(e)) by_weight_[sides_[s].end++] = e;
+  for (Side& side : sides_) {
+    side.first = side.begin;
+    side.second = side.begin + 1;
+  }
+}
+
+bool SctDecisions::decide(const std::vector<bool>& may_bind) {
+  may_bind_ = may_bind;
+  for (Side& side : sides_) {
+    side.open = side.may_bind = 0;
+    side.sum = 0;
+    side.swept = side.end;
+    side.alone = no_edge;
+  }
+  for (std::uint32_t e = 0; e < net_.num_edges(); ++e) {
+    if (edge_[e] != SctEdge::open) continue;
+    for (const std::uint32_t s : sides(e)) {
+      ++sides_[s].open;
+      sides_[s].may_bind += may_bind_[e] ? 1U : 0U;
+      sides_[s].sum += e;
+    }
+  }
+  looks_ += net_.num_edges();
+  for (std::uint32_t s = 0; s < sides_.size(); ++s) {
+    if (sides_[s].open > 0) wake(s);
+    note_alone(s);
+  }
+  bool any = false;
+  while (!todo_.empty()) {
+    Side& side = sides_[todo_.back()];
+    todo_.pop_back();
+    side.waits = false;
+    const std::uint32_t before = side.open;
+    drop_beaten(side);
+    find_heaviest(side);
+    if (side.open > 0) keep_heaviest(side);
+    any = any || side.open < before;
+  }
+  return any;
+}
+
+void SctDecisions::wake(std::uint32_t side) {
+  if (sides_[side].waits) return;
+  sides_[side].waits = true;
+  todo_.push_back(side);
+}
+
+/// If `side` has a single open edge: tells its other side.
+void SctDecisions::note_alone(std::uint32_t side) {
+  if (sides_[side].open != 1) return;
+  const auto e = static_cast<std::uint32_t>(sides_[side].sum);
+  const auto [out, in] = sides(e);
+  const std::uint32_t other = side == out ? in : out;
+  std::uint32_t& alone = sides_[other].alone;
+  if (alone != no_edge && weight_[alone] >= weight_[e]) return;
+  alone = e;
+  wake(other);
+}
+
+void SctDecisions::settle(std::uint32_t e, SctEdge as) {
+  edge_[e] = as;
+  for (const std::uint32_t s : sides(e)) {
+    --sides_[s].open;
+    sides_[s].may_bind -= may_bind_[e] ? 1U : 0U;
+    sides_[s].sum -= e;
+    if (sides_[s].open > 0) wake(s);
+    note_alone(s);
+  }
+}
+
+void SctDecisions::find_heaviest(Side& side) {
+  const auto skip = [&](std::uint32_t& at) {
+    while (at < side.end && edge_[by_weight_[at]] != SctEdge::open) ++at, ++looks_;
+  };
+  skip(side.first);
+  side.second = std::max(side.second, side.first + 1);
+  skip(side.second);
+}
+
+/// Edges of `side` are far if they cannot bind and weigh less than the heaviest edge without rivals
+/// at its other end.
+void SctDecisions::drop_beaten(Side& side) {
+  if (side.alone == no_edge || edge_[side.alone] != SctEdge::open) return;
+  const SctWeight best = weight_[side.alone];
+  for (; side.swept > side.begin; --side.swept, ++looks_) {
+    const std::uint32_t e = by_weight_[side.swept - 1];
+    if (weight_[e] >= best) return;
+    if (edge_[e] == SctEdge::open && !may_bind_[e]) settle(e, SctEdge::far);
+  }
+}
+
+/// The heaviest open edge of `side` is near if it outweighs its rivals. Lighter edges never are:
+/// they do not outweigh the heaviest.
+void SctDecisions::keep_heaviest(const Side& side) {
+  const std::uint32_t e = by_weight_[side.first];
+  SctWeight rivals;
+  for (const std::uint32_t s : sides(e)) {
+    Side& at = sides_[s];
+    find_heaviest(at);
+    if (by_weight_[at.first] != e || at.may_bind > (may_bind_[e] ? 1U : 0U)) return;
+    if (at.second < at.end) rivals = rivals + weight_[by_weight_[at.second]];
+  }
+  if (weight_[e] <= rivals) return;
+  for (const std::uint32_t s : sides(e))
+    for (std::uint32_t i = sides_[s].second; i < sides_[s].end; ++i, ++looks_)
+      if (edge_[by_weight_[i]] == SctEdge::open) settle(by_weight_[i], SctEdge::far);
+  settle(e, SctEdge::near);  // last, so that no rival is ever taken for the only edge of a side
+}
+
+}  // namespace baechi

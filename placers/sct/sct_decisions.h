@@ -1,0 +1,79 @@
+/// Decides edges of m-SCT's linear program by their weight. Inner header of solve_sct.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "placers/sct/sct_network.h"
+
+namespace baechi {
+
+/// How much the canonical optimum gains if an edge is near (x = 0): compares communication first,
+/// then preference.
+struct SctWeight {
+  double communication = 0.0;  // ns
+  double preference = 0.0;     // p_e of solve_sct
+  auto operator<=>(const SctWeight&) const = default;
+  SctWeight operator+(const SctWeight& other) const {
+    return {communication + other.communication, preference + other.preference};
+  }
+};
+
+enum class SctEdge : std::uint8_t { open, near, far };  // x unknown, 0, 1
+
+/// The edges decided so far. The rivals of an edge are the other open edges out of its source and
+/// into its target.
+/// - An edge is near if no rival can bind, and it weighs more than the heaviest rival at its source
+///   and the heaviest rival at its target together: any 1 - x of these rivals is worth more at it.
+/// - An edge is far if it cannot bind, and a rival weighs more that has no rivals at its other end.
+/// What is decided once stays true whatever is decided later, so the order of looking does not
+/// matter.
+class SctDecisions {
+ public:
+  /// Keeps a reference to `net`, which must outlive this.
+  explicit SctDecisions(const SctNetwork& net);
+
+  SctEdge edge(std::uint32_t e) const { return edge_[e]; }
+  const SctWeight& weight(std::uint32_t e) const { return weight_[e]; }
+
+  /// Decides as many open edges as possible, if the edges `may_bind` [num_edges] may lie on a
+  /// longest path. Returns whether any edge was decided. Besides a pass over all edges, the work is
+  /// in proportion to the edges decided, however many edges an op has.
+  bool decide(const std::vector<bool>& may_bind);
+
+  /// Edges looked at by all calls of decide().
+  std::size_t looks() const { return looks_; }
+
+ private:
+  /// The edges out of an op, or into an op.
+  struct Side {
+    std::uint32_t begin = 0, end = 0;      // into by_weight_
+    std::uint32_t first = 0, second = 0;   // the heaviest two open edges, into by_weight_
+    std::uint32_t open = 0, may_bind = 0;  // edges; the second counts open ones only
+    std::uint64_t sum = 0;                 // of the ids of the open edges
+    std::uint32_t swept = 0;               // from here on, what cannot bind is decided
+    std::uint32_t alone = 0;               // the heaviest edge without rivals at its other end
+    bool waits = false;                    // in todo_
+  };
+
+  std::array<std::uint32_t, 2> sides(std::uint32_t e) const {
+    return {net_.src(e), static_cast<std::uint32_t>(net_.num_ops()) + net_.dst(e)};
+  }
+  void wake(std::uint32_t side);
+  void note_alone(std::uint32_t side);
+  void settle(std::uint32_t e, SctEdge as);
+  void find_heaviest(Side& side);
+  void drop_beaten(Side& side);
+  void keep_heaviest(const Side& side);
+
+  const SctNetwork& net_;
+  std::vector<SctEdge> edge_;             // [num_edges]
+  std::vector<SctWeight> weight_;         // [num_edges]
+  std::vector<bool> may_bind_;            // [num_edges]
+  std::vector<Side> sides_;               // [2 num_ops] out of each op, then into each op
+  std::vector<std::uint32_t> by_weight_;  // edges of each side, the heaviest first
+  std::vector<std::uint32_t> todo_;       // sides to look at
+  std::size_t looks_ = 0;
+};
+
+}  // namespace baechi
