@@ -6,7 +6,7 @@
 namespace baechi::list {
 
 Favourites::Favourites(PartialSchedule& schedule, const IdVector<OpId, OpId>& favourite)
-    : schedule_(schedule), favourite_(favourite) {
+    : schedule_(schedule), favourite_(favourite), place_(favourite.size()) {
   for (const DeviceId d : schedule.cluster.devices()) last_free_first_.push_back(d);
 }
 

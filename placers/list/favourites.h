@@ -20,10 +20,15 @@ class Favourites {
   OpId of(OpId v) const { return favourite_.empty() ? no_op : favourite_[v]; }
 
   void ready(OpId v) {
-    if (!favourite_.empty()) ready_.push_back(v);
+    if (favourite_.empty()) return;
+    place_[v] = ready_.size();
+    ready_.push_back(v);
   }
   void started(OpId v) {
-    if (!favourite_.empty()) std::erase(ready_, v);
+    if (favourite_.empty()) return;
+    place_[ready_.back()] = place_[v];
+    ready_[place_[v]] = ready_.back();
+    ready_.pop_back();
   }
 
   /// The favourite child that the idle device `d` waits for, or no_op if it does not wait.
@@ -45,7 +50,8 @@ class Favourites {
 
   PartialSchedule& schedule_;
   const IdVector<OpId, OpId>& favourite_;
-  std::vector<OpId> ready_;                // not started
+  std::vector<OpId> ready_;                // not started, in any order
+  IdVector<OpId, std::size_t> place_;      // of each op in ready_
   std::vector<DeviceId> last_free_first_;  // all devices, sorted when decide() last looked
 };
 
