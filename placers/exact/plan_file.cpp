@@ -1,252 +1,70 @@
 #include "placers/exact/plan_file.h"
 
-#include <algorithm>
-#include <limits>
-#include <map>
 #include <set>
-#include <unordered_map>
 
 #include "placers/exact/plan_program.h"
 #include "sim/error.h"
-#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
+#include "traces/import/piper_file.h"
 
 namespace baechi::exact {
 namespace {
 
-constexpr std::string_view file_names[] = {
-    "nodes", "edges", "maxDevices", "maxMemoryPerDevice", "bandwidth", "mbsInBatch"};
-constexpr JsonKeys file_keys{"the file", file_names, 6};
-constexpr std::string_view node_names[] = {"id", "TMPCs", "name"};
-constexpr JsonKeys node_keys{"a node", node_names, 2};
-constexpr std::string_view mode_names[] = {"id",           "timePerSample", "parameterSize",
-                                           "memoryUsageA", "memoryUsageB",  "syncTimeFw",
-                                           "syncTimeBw"};
-constexpr JsonKeys mode_keys{"a mode", mode_names, 7};
-constexpr std::string_view edge_names[] = {"sourceId", "destId", "communicationCost"};
-constexpr JsonKeys edge_keys{"an edge", edge_names, 3};
+PlanMode plan_mode(PiperMode mode) {
+  return {.id = std::move(mode.id),
+          .time = mode.time,
+          .weights = mode.weights,
+          .per_batch = mode.per_batch,
+          .stays = mode.stays,
+          .in = std::move(mode.in),
+          .out = std::move(mode.out)};
+}
 
-/// Bytes by the id of the node at the other end, and the place in the file.
-struct Traffic {
-  std::map<std::int64_t, double> bytes;
-  std::size_t offset = 0;
-};
-struct ReadMode {
-  PlanMode mode;
-  Traffic in, out;
-};
-struct ReadNode {
-  std::map<std::int64_t, std::vector<ReadMode>> modes;  // by degree
-};
-
-class PlanReader {
- public:
-  explicit PlanReader(TextFile& file) : text_(file.rest()), file_(file.path(), text_) {}
-
-  PlanInput read() {
-    file_.root().object(file_keys, [&](std::string_view key, Json v) {
-      if (key == "nodes")
-        v.list([&](Json node) { read_node(node); });
-      else if (key == "edges")
-        v.list([&](Json edge) { edges_.push_back(read_edge(edge)); });
-      else if (key == "maxDevices")
-        input_.devices = whole(v, 10'000);
-      else if (key == "mbsInBatch")
-        input_.micro_batches = whole(v, 10'000'000);
-      else
-        (key == "bandwidth" ? input_.bandwidth : input_.memory) = positive(v);
-    });
-    if (input_.nodes.empty()) file_.mistake(std::size_t{0}, "there are no nodes");
-    if (edges_.empty()) file_.mistake(std::size_t{0}, "there are no edges");
-    add_edges();
-    add_modes();
-    if (plan_line(input_).size() != input_.nodes.size())
-      file_.mistake(std::size_t{0}, "the edges form a cycle");
-    file_.finish();
-    return std::move(input_);
+PlanInput plan_input(PiperFile file) {
+  PlanInput input;
+  input.devices = file.devices;
+  input.memory = file.memory;
+  input.bandwidth = file.bandwidth;
+  input.micro_batches = file.micro_batches;
+  std::vector<std::pair<BlockId, BlockId>> pairs;
+  for (const PiperEdge& edge : file.edges) {
+    pairs.emplace_back(static_cast<BlockId>(edge.from), static_cast<BlockId>(edge.to));
+    input.edges.push_back({pairs.back().first, pairs.back().second, edge.bytes});
   }
-
- private:
-  struct FileEdge {
-    std::int64_t from = 0, to = 0;
-    double bytes = 0.0;
-    std::size_t offset = 0;
-    bool whole = false;  // has all its values
-  };
-
-  std::int64_t whole(Json v, std::int64_t most) {
-    const std::int64_t count = v.whole();
-    if (count < 1 || count > most) v.is_not(fmt::format("a whole number from 1 to {}", most));
-    return std::clamp(count, std::int64_t{1}, most);
-  }
-  double positive(Json v) {
-    const double value = v.number();
-    if (value < 1e-9) v.is_not("a number of at least 1e-9");
-    return std::max(value, 1e-9);
-  }
-
-  Traffic read_traffic(Json v) {
-    Traffic traffic{.bytes = {}, .offset = v.offset()};
-    v.entries([&](std::string_view key, Json bytes) {
-      const auto id = baechi::parse_number<std::int64_t>(key);
-      if (!id || !traffic.bytes.emplace(*id, 0.0).second)
-        return bytes.mistake(id ? "a node that was named before" : "not the id of a node");
-      traffic.bytes[*id] = bytes.number();
-    });
-    return traffic;
-  }
-
-  ReadMode read_mode(Json v) {
-    ReadMode read;
-    v.object(mode_keys, [&](std::string_view key, Json value) {
-      if (key == "id")
-        read.mode.id = value.string();
-      else if (key == "syncTimeFw")
-        read.in = read_traffic(value);
-      else if (key == "syncTimeBw")
-        read.out = read_traffic(value);
-      else
-        (key == "timePerSample"   ? read.mode.time
-         : key == "parameterSize" ? read.mode.weights
-         : key == "memoryUsageA"  ? read.mode.per_batch
-                                  : read.mode.stays) = value.number();
-    });
-    return read;
-  }
-
-  void read_modes(Json v, ReadNode& node) {
-    v.entries([&](std::string_view key, Json modes) {
-      const auto degree = baechi::parse_number<std::int64_t>(key);
-      const std::size_t offset = modes.offset();
-      if (!degree || *degree < 1 || *degree > 10'000 || node.modes.contains(*degree)) {
-        file_.mistake(offset, fmt::format("'{}' is not a degree from 1 to 10000, each once",
-                                          key.substr(0, 40)));
-        return;
-      }
-      auto& list = node.modes[*degree];
-      modes.list([&](Json mode) { list.push_back(read_mode(mode)); });
-      if (list.size() > 2) file_.mistake(offset, "more than two modes");
-      for (const ReadMode& m : list)
-        if (m.mode.id.empty() || std::ranges::count(list, m.mode.id, [](const ReadMode& other) {
-                                   return other.mode.id;
-                                 }) > 1)
-          file_.mistake(offset, fmt::format("mode '{}': ids are not empty, and each is there once",
-                                            m.mode.id));
-      list.resize(std::min<std::size_t>(list.size(), 2));
-      if (list.empty()) node.modes.erase(*degree);
-    });
-  }
-
-  void read_node(Json v) {
-    const std::size_t offset = v.offset();
+  std::ranges::sort(pairs);
+  input.order = BlockOrder(file.nodes.size(), pairs);
+  std::set<std::int64_t> degrees;
+  for (const PiperNode& node : file.nodes)
+    for (const auto& [degree, modes] : node.modes) degrees.insert(degree);
+  input.degrees.assign(degrees.begin(), degrees.end());
+  for (PiperNode& read : file.nodes) {
     PlanNode node;
-    ReadNode read;
-    std::optional<std::int64_t> id;
-    v.object(node_keys, [&](std::string_view key, Json value) {
-      if (key == "id")
-        id = value.whole();
-      else if (key == "name")
-        node.name = value.string();
-      else
-        read_modes(value, read);
-    });
-    node.id = id.value_or(0);
-    if (id && !node_of_.emplace(*id, static_cast<BlockId>(input_.nodes.size())).second)
-      file_.mistake(offset, fmt::format("two nodes have the id {}", *id));
-    node.op = node.name.empty() ? fmt::format("n{}", node.id) : node.name;
-    while (!ops_.insert(node.op).second) node.op += fmt::format("#{}", node.id);
-    input_.nodes.push_back(std::move(node));
-    nodes_.push_back(std::move(read));
-  }
-
-  FileEdge read_edge(Json v) {
-    FileEdge edge{.offset = v.offset()};
-    int values = 0;
-    v.object(edge_keys, [&](std::string_view key, Json value) {
-      ++values;
-      if (key == "communicationCost")
-        edge.bytes = value.number();
-      else
-        (key == "sourceId" ? edge.from : edge.to) = value.whole();
-    });
-    edge.whole = values == 3;
-    return edge;
-  }
-
-  void add_edges() {
-    input_.in.assign(input_.nodes.size(), {});
-    input_.out.assign(input_.nodes.size(), {});
-    std::set<std::pair<BlockId, BlockId>> pairs;
-    for (const FileEdge& edge : edges_) {
-      const auto from = node_of_.find(edge.from), to = node_of_.find(edge.to);
-      if (!edge.whole) continue;
-      if (from == node_of_.end() || to == node_of_.end()) {
-        file_.mistake(edge.offset, fmt::format("no node has the id {}",
-                                               from == node_of_.end() ? edge.from : edge.to));
-        continue;
-      }
-      if (!pairs.emplace(from->second, to->second).second) {
-        file_.mistake(edge.offset, "this edge is there twice");
-        continue;
-      }
-      const auto e = static_cast<std::uint32_t>(input_.edges.size());
-      input_.edges.push_back({from->second, to->second, edge.bytes});
-      input_.out[from->second].push_back(e);
-      input_.in[to->second].push_back(e);
+    node.id = read.id;
+    node.name = std::move(read.name);
+    node.op = std::move(read.op);
+    for (const std::int64_t degree : input.degrees) {
+      auto& modes = node.modes.emplace_back();
+      if (const auto it = read.modes.find(degree); it != read.modes.end())
+        for (PiperMode& mode : it->second) modes.push_back(plan_mode(std::move(mode)));
     }
-    const std::vector<std::pair<BlockId, BlockId>> sorted(pairs.begin(), pairs.end());
-    input_.order = BlockOrder(input_.nodes.size(), sorted);
+    input.nodes.push_back(std::move(node));
+    input.in.push_back({read.in.begin(), read.in.end()});
+    input.out.push_back({read.out.begin(), read.out.end()});
   }
-
-  /// The bytes of each of `edges`, whose other ends `other` names.
-  std::vector<double> bytes_of(const Traffic& traffic, const std::vector<std::uint32_t>& edges,
-                               BlockId PlanEdge::* other) {
-    std::vector<double> bytes;
-    for (const std::uint32_t e : edges) {
-      const std::int64_t id = input_.nodes[input_.edges[e].*other].id;
-      const auto found = traffic.bytes.find(id);
-      if (found == traffic.bytes.end())
-        file_.mistake(traffic.offset, fmt::format("nothing is said of the edge of node {}", id));
-      bytes.push_back(found == traffic.bytes.end() ? 0.0 : found->second);
-    }
-    if (traffic.bytes.size() > edges.size())
-      file_.mistake(traffic.offset, "a node is named to which there is no edge");
-    return bytes;
-  }
-
-  void add_modes() {
-    std::set<std::int64_t> degrees;
-    for (const ReadNode& node : nodes_)
-      for (const auto& [degree, modes] : node.modes) degrees.insert(degree);
-    input_.degrees.assign(degrees.begin(), degrees.end());
-    for (const BlockId b : nodes_.ids()) {
-      for (const std::int64_t degree : input_.degrees) {
-        auto& modes = input_.nodes[b].modes.emplace_back();
-        const auto read = nodes_[b].modes.find(degree);
-        if (read == nodes_[b].modes.end()) continue;
-        for (ReadMode& mode : read->second) {
-          mode.mode.in = bytes_of(mode.in, input_.in[b], &PlanEdge::from);
-          mode.mode.out = bytes_of(mode.out, input_.out[b], &PlanEdge::to);
-          modes.push_back(std::move(mode.mode));
-        }
-      }
-    }
-  }
-
-  std::string text_;
-  JsonFile file_;
-  PlanInput input_;
-  IdVector<BlockId, ReadNode> nodes_;
-  std::vector<FileEdge> edges_;
-  std::unordered_map<std::int64_t, BlockId> node_of_;  // by the file's id
-  std::set<std::string> ops_;
-};
+  return input;
+}
 
 }  // namespace
 
 PlanInput read_plan_input(TextFile& file) {
-  return PlanReader(file).read();
+  const std::string text = file.rest();
+  JsonFile json(file.path(), text);
+  PlanInput input = plan_input(read_piper_file(json));
+  if (plan_line(input).size() != input.nodes.size())
+    json.mistake(std::size_t{0}, "the edges form a cycle");
+  json.finish();
+  return input;
 }
 
 PlanInput read_plan_input(const std::string& path) {

@@ -1,0 +1,220 @@
+#include <algorithm>
+
+#include "traces/import/onnx/shape_rules.h"
+
+namespace baechi::onnx {
+namespace rules {
+
+void same(Inference& n) {
+  if (n.shape(0) != nullptr) n.set(*n.shape(0), n.type(0));
+  if (n.values(0) != nullptr) n.set_values(*n.values(0), n.type(0));
+}
+
+void dropout(Inference& n) {
+  same(n);
+  if (n.shape(0) != nullptr) n.set(*n.shape(0), ElementType::boolean, 1);
+}
+
+void cast(Inference& n) {
+  const std::int64_t to = n.node.integer("to", 0);
+  const auto type = to > 0 && to < 32 ? static_cast<ElementType>(to) : ElementType::unknown;
+  if (n.shape(0) != nullptr) n.set(*n.shape(0), type);
+  if (n.values(0) != nullptr && type == ElementType::int64) n.set_values(*n.values(0), type);
+}
+namespace {
+
+/// The result of an operator on two small lists of integers; one of them may be a single number.
+void combine(Inference& n) {
+  const Values *a = n.values(0), *b = n.values(1);
+  if (a == nullptr || b == nullptr || a->empty() || b->empty()) return;
+  if (a->size() != b->size() && a->size() != 1 && b->size() != 1) return;
+  Values result(std::max(a->size(), b->size()));
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const std::int64_t x = std::clamp((*a)[a->size() == 1 ? 0 : i], -most_side, most_side);
+    const std::int64_t y = std::clamp((*b)[b->size() == 1 ? 0 : i], -most_side, most_side);
+    const std::string_view op = n.node.op_type;
+    if (op == "Add") {
+      result[i] = x + y;
+    } else if (op == "Sub") {
+      result[i] = x - y;
+    } else if (op == "Mul" && std::max(std::abs(x), std::abs(y)) < (std::int64_t{1} << 31)) {
+      result[i] = x * y;
+    } else if (op == "Div" && y != 0) {
+      result[i] = x / y;
+    } else {
+      return;
+    }
+  }
+  n.set_values(std::move(result), n.type(0));
+}
+
+}  // namespace
+
+void elementwise(Inference& n) {
+  std::optional<Shape> all;
+  for (std::size_t i = 0; i < n.in.size(); ++i) {
+    if (n.shape(i) == nullptr) return;
+    all = all ? broadcast(*all, *n.shape(i)) : *n.shape(i);
+    if (!all) return;
+  }
+  if (all) n.set(*all, n.type(0));
+  if (n.in.size() == 2) combine(n);
+}
+
+void comparison(Inference& n) {
+  elementwise(n);
+  if (!n.out.empty() && n.out[0].shape)
+    n.out[0] = {ElementType::boolean, n.out[0].shape, std::nullopt};
+}
+
+void where(Inference& n) {
+  elementwise(n);
+  if (!n.out.empty()) n.out[0].type = n.type(1);
+}
+
+void normalization(Inference& n) {
+  same(n);
+  // Statistics: of the channels, as the last inputs are (BatchNormalization in training).
+  for (std::size_t i = 1; i < n.out.size(); ++i)
+    if (n.shape(1) != nullptr) n.set(*n.shape(1), n.type(1), i);
+}
+namespace {
+
+/// Length of a side after a window of `kernel` moved over it.
+std::int64_t windows(std::int64_t side, std::int64_t kernel, std::int64_t stride,
+                     std::int64_t dilation, std::int64_t pads, bool ceil) {
+  if (stride < 1 || kernel < 1 || dilation < 1 || kernel > most_side / dilation) return -1;
+  const std::int64_t room = side + pads - ((kernel - 1) * dilation + 1);
+  if (room < 0) return -1;
+  return (ceil ? (room + stride - 1) / stride : room / stride) + 1;
+}
+
+/// The sides after the first two of a convolution's or a pool's result.
+void window(Inference& n, const Values& kernel, std::int64_t channels) {
+  const Shape& x = *n.shape(0);
+  const std::size_t rank = x.size() - 2;
+  if (kernel.size() != rank) return;
+  const auto strides = n.node.integers("strides"), dilations = n.node.integers("dilations"),
+             pads = n.node.integers("pads");
+  const auto padding = n.node.attributes.find("auto_pad");
+  const bool same_size =
+      padding != n.node.attributes.end() && padding->second.s.starts_with("SAME");
+  Shape y{x[0], channels};
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::int64_t stride = at_or(strides, i, 1);
+    if (same_size && stride > 0)
+      y.push_back((x[i + 2] + stride - 1) / stride);
+    else
+      y.push_back(windows(x[i + 2], kernel[i], stride, at_or(dilations, i, 1),
+                          at_or(pads, i, 0) + at_or(pads, rank + i, 0),
+                          n.node.integer("ceil_mode", 0) != 0));
+  }
+  n.set(y, n.type(0));
+  if (n.out.size() > 1 && n.node.op_type == "MaxPool") n.set(y, ElementType::int64, 1);
+}
+
+}  // namespace
+
+void conv(Inference& n) {
+  const std::size_t weight = n.node.op_type == "QLinearConv" ? 3 : 1;
+  if (n.shape(0) == nullptr || n.shape(weight) == nullptr) return;
+  const Shape& w = *n.shape(weight);
+  if (n.shape(0)->size() < 3 || w.size() != n.shape(0)->size()) return;
+  window(n, Values(w.begin() + 2, w.end()), w[0]);
+}
+
+void conv_transpose(Inference& n) {
+  if (n.shape(0) == nullptr || n.shape(1) == nullptr) return;
+  const Shape &x = *n.shape(0), &w = *n.shape(1);
+  if (x.size() < 3 || w.size() != x.size()) return;
+  const auto strides = n.node.integers("strides"), dilations = n.node.integers("dilations"),
+             pads = n.node.integers("pads"), more = n.node.integers("output_padding");
+  const std::int64_t group = n.node.integer("group", 1);
+  if (group < 1 || group > most_side || w[1] > most_side / group) return;
+  Shape y{x[0], w[1] * group};
+  for (std::size_t i = 0; i + 2 < x.size(); ++i) {
+    const std::int64_t stride = at_or(strides, i, 1), dilation = at_or(dilations, i, 1);
+    if (product(Values{stride, x[i + 2]}) < 0 || product(Values{dilation, w[i + 2]}) < 0) return;
+    y.push_back((x[i + 2] - 1) * stride + at_or(more, i, 0) + (w[i + 2] - 1) * dilation + 1 -
+                at_or(pads, i, 0) - at_or(pads, x.size() - 2 + i, 0));
+  }
+  n.set(y, n.type(0));
+}
+
+void pool(Inference& n) {
+  const auto kernel = n.node.integers("kernel_shape");
+  if (n.shape(0) != nullptr && n.shape(0)->size() > 2 && kernel)
+    window(n, *kernel, (*n.shape(0))[1]);
+}
+
+void global_pool(Inference& n) {
+  if (n.shape(0) == nullptr || n.shape(0)->size() < 2) return;
+  Shape y(n.shape(0)->size(), 1);
+  y[0] = (*n.shape(0))[0];
+  y[1] = (*n.shape(0))[1];
+  n.set(y, n.type(0));
+}
+
+void matmul(Inference& n) {
+  const std::size_t second = n.node.op_type == "QLinearMatMul" ? 3 : 1;
+  if (n.shape(0) == nullptr || n.shape(second) == nullptr) return;
+  Shape a = *n.shape(0), b = *n.shape(second);
+  if (a.empty() || b.empty()) return;
+  const bool row = a.size() == 1, column = b.size() == 1;
+  if (row) a.insert(a.begin(), 1);
+  if (column) b.push_back(1);
+  if (a.back() != b[b.size() - 2]) return;
+  auto y = broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
+  if (!y) return;
+  if (!row) y->push_back(a[a.size() - 2]);
+  if (!column) y->push_back(b.back());
+  n.set(*y, n.type(0));
+}
+
+void gemm(Inference& n) {
+  if (n.shape(0) == nullptr || n.shape(1) == nullptr) return;
+  const Shape &a = *n.shape(0), &b = *n.shape(1);
+  if (a.size() != 2 || b.size() != 2) return;
+  n.set({n.node.integer("transA", 0) != 0 ? a[1] : a[0],
+         n.node.integer("transB", 0) != 0 ? b[0] : b[1]},
+        n.type(0));
+}
+
+/// LSTM, GRU, RNN: [steps, directions, batch, hidden], and the last states.
+void recurrent(Inference& n) {
+  if (n.shape(0) == nullptr || n.shape(2) == nullptr) return;
+  const Shape &x = *n.shape(0), &r = *n.shape(2);  // [steps, batch, input], [directions, _, hidden]
+  if (x.size() != 3 || r.size() != 3) return;
+  n.set({x[0], r[0], x[1], r[2]}, n.type(0));
+  n.set({r[0], x[1], r[2]}, n.type(0), 1);
+  n.set({r[0], x[1], r[2]}, n.type(0), 2);
+}
+
+void reduce(Inference& n) {
+  if (n.shape(0) == nullptr) return;
+  const Shape& x = *n.shape(0);
+  const bool arg = n.node.op_type.starts_with("Arg");
+  std::optional<Values> axes = n.list("axes", 1);
+  if (arg) axes = Values{n.node.integer("axis", 0)};
+  if (!arg && !axes && n.in.size() > 1 && !n.node.inputs[1].empty()) return;  // not known yet
+  const bool keep = n.node.integer("keepdims", 1) != 0;
+  std::vector<bool> gone(x.size(), !axes || (axes->empty() && !arg));
+  for (const std::int64_t a : axes.value_or(Values{}))
+    if (const auto axis = axis_of(a, x.size())) gone[*axis] = true;
+  Shape y;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!gone[i] || keep) y.push_back(gone[i] ? 1 : x[i]);
+  n.set(y, arg ? ElementType::int64 : n.type(0));
+}
+
+/// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss.
+void loss(Inference& n) {
+  const auto how = n.node.attributes.find("reduction");
+  const bool none = how != n.node.attributes.end() && how->second.s == "none";
+  if (!none) n.set({}, n.type(0));
+  if (none && n.shape(1) != nullptr) n.set(*n.shape(1), n.type(0));
+  if (n.shape(0) != nullptr) n.set(*n.shape(0), n.type(0), 1);
+}
+
+}  // namespace rules
+}  // namespace baechi::onnx
