@@ -9,26 +9,16 @@
 namespace baechi::kineto {
 namespace {
 
-// The format: {"traceEvents": [...]}, or the list alone (the profiler without Kineto). An event of
-// ph "X" has name, cat, pid, tid, ts and dur, in microseconds. Its cat says what it is:
+// The cat of an event of ph "X" says what it is:
 // - cpu_op, user_annotation or none: a call; python_function: a Python frame, of which those named
 //   "nn.Module: Conv2d_0" are read;
 // - cuda_runtime, cuda_driver, hip...: a call of the driver, with args.correlation;
 // - kernel, gpu_memcpy, gpu_memset: work on a GPU, with args.device, stream and the correlation of
 //   its launch.
-// Source: libkineto/src/output_json.cpp; torch/csrc/distributed/c10d/ParamCommsUtils.hpp for the
+// Source: torch/csrc/distributed/c10d/ParamCommsUtils.hpp for the
 // args of collectives.
 
-constexpr Duration longest = std::chrono::seconds(10'000);
 constexpr std::int64_t most_number = std::int64_t{1} << 50;
-
-Duration time(Json value) {
-  if (const auto exact = exact_time(value.token())) return *exact;
-  const auto us = parse_number<double>(value.token());  // 1e3
-  const auto time = us ? from_us(*us) : std::nullopt;
-  if (!time) value.is_not("a time in microseconds, below 146 years");
-  return time.value_or(Duration{});
-}
 
 std::optional<std::int64_t> integer(Json value) {
   const auto n = parse_number<std::int64_t>(value.token());
@@ -87,15 +77,6 @@ void read_argument(std::string_view key, Json v, Arguments& args) {
   }
 }
 
-enum class What : std::uint8_t { call, work, nothing };
-
-struct Event {
-  std::string_view name, phase, category;
-  std::pair<std::string_view, std::string_view> thread;  // pid and tid, as written
-  std::optional<Duration> start, duration;
-  Arguments args;
-};
-
 std::optional<WorkKind> work_kind(std::string_view category) {
   if (category == "kernel") return WorkKind::kernel;
   if (category == "gpu_memcpy") return WorkKind::copy;
@@ -113,10 +94,7 @@ CallKind call_kind(std::string_view category, std::string_view name) {
     return name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.")
                ? CallKind::annotation
                : CallKind::op;
-  for (const std::string_view runtime : {"cuda_runtime", "cuda_driver", "hip_runtime", "Runtime",
-                                         "runtime", "xpu_runtime", "mtia_runtime"})
-    if (category == runtime) return CallKind::runtime;
-  return CallKind::other;
+  return is_driver_call(category) ? CallKind::runtime : CallKind::other;
 }
 
 class RecordingReader {
@@ -125,10 +103,9 @@ class RecordingReader {
   Recording read();
 
  private:
-  void read_event(Json value);
-  void add(const Event& event, std::size_t offset);
-  std::size_t thread(const Event& event) {
-    return threads_.emplace(event.thread, threads_.size()).first->second;
+  void add(const KinetoEvent& event, const Arguments& args);
+  std::size_t thread(const KinetoEvent& event) {
+    return threads_.emplace(std::pair(event.process, event.thread), threads_.size()).first->second;
   }
   void nest();
 
@@ -138,42 +115,14 @@ class RecordingReader {
   std::map<std::pair<std::string_view, std::string_view>, std::size_t> threads_;
 };
 
-void RecordingReader::read_event(Json value) {
-  if (!value.is_object()) return value.is_not("an object");
-  const std::size_t offset = value.offset();
-  Event event;
-  value.entries([&](std::string_view key, Json v) {
-    if (key == "name") {
-      event.name = v.string();
-    } else if (key == "ph") {
-      event.phase = v.string();
-    } else if (key == "cat") {
-      event.category = v.string();
-    } else if (key == "pid") {
-      event.thread.first = v.token();
-    } else if (key == "tid") {
-      event.thread.second = v.token();
-    } else if (key == "ts") {
-      event.start = time(v);
-    } else if (key == "dur") {
-      event.duration = time(v);
-      if (*event.duration < Duration{} || *event.duration > longest)
-        v.is_not("a duration of at most ten thousand seconds, in microseconds");
-    } else if (key == "args" && v.is_object()) {
-      v.entries([&](std::string_view k, Json a) { read_argument(k, a, event.args); });
-    }
-  });
-  add(event, offset);
-}
-
-void RecordingReader::add(const Event& event, std::size_t offset) {
+void RecordingReader::add(const KinetoEvent& event, const Arguments& args) {
   if (event.phase != "X" || event.name == "[memory]") return;
   const auto work = work_kind(event.category);
   const CallKind call = call_kind(event.category, event.name);
   if (!work && call == CallKind::other) return;
   if (!event.start || !event.duration)
-    return file_.mistake(offset, fmt::format("an event needs '{}'", event.start ? "dur" : "ts"));
-  const Arguments& args = event.args;
+    return file_.mistake(event.offset,
+                         fmt::format("an event needs '{}'", event.start ? "dur" : "ts"));
   const auto communication = args.communicates ? std::optional(args.communication) : std::nullopt;
   if (work) {
     recording_.work.push_back({.name = std::string(event.name),
@@ -220,7 +169,10 @@ void RecordingReader::nest() {
 }
 
 Recording RecordingReader::read() {
-  KinetoFile file = read_kineto_file(file_, [&](Json event) { read_event(event); });
+  Arguments args;
+  KinetoFile file = read_kineto_file(
+      file_, [&](std::string_view key, Json v) { read_argument(key, v, args); },
+      [&](const KinetoEvent& event) { add(event, std::exchange(args, {})); });
   recording_.device = std::move(file.device);
   recording_.rank = file.rank;
   recording_.num_threads = threads_.size();
@@ -241,23 +193,6 @@ std::string letters(std::string_view text) {
 
 Recording read_recording(TextFile& file) {
   return RecordingReader(file).read();
-}
-
-std::optional<Duration> exact_time(std::string_view text) {
-  const std::size_t point = text.find('.');
-  const auto whole = parse_number<std::int64_t>(text.substr(0, point));
-  constexpr std::int64_t most = 4'600'000'000'000'000;
-  if (!whole || *whole > most || *whole < -most) return std::nullopt;
-  std::int64_t ns = 0;
-  if (point != std::string_view::npos) {
-    std::int64_t unit = 100;
-    for (const char c : text.substr(point + 1)) {
-      if (c < '0' || c > '9') return std::nullopt;
-      ns += unit * (c - '0');
-      unit /= 10;
-    }
-  }
-  return Duration{*whole * 1000 + (text.starts_with('-') ? -ns : ns)};
 }
 
 bool is_nccl(const DeviceWork& work) {

@@ -74,10 +74,6 @@ Recording read_recording(TextFile& file);
 std::optional<CollectiveKind> collective_kind(const DeviceWork& work);
 bool is_nccl(const DeviceWork& work);
 
-/// A time written in microseconds, exact to the nanosecond: a double is too coarse for times
-/// counted from 1970. Nothing if `text` is none, or is over 146 years.
-std::optional<Duration> exact_time(std::string_view text);
-
 bool looks_like_kineto(std::string_view beginning);
 
 }  // namespace baechi::kineto

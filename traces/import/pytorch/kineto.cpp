@@ -6,32 +6,19 @@
 #include <unordered_map>
 
 #include "traces/format/json.h"
-#include "traces/import/kineto/recording.h"
 #include "traces/import/kineto_file.h"
 
 namespace baechi::pytorch {
 namespace {
 
-// The format: {"traceEvents": [...]}, or the list alone (the profiler without Kineto). An event of
-// ph "X" has name, cat, pid, tid, ts and dur; ts and dur are in microseconds and may have a
-// fraction. Its cat says what it is:
+// The cat of an event of ph "X" says what it is:
 // - cpu_op, user_annotation or none: a call;
 // - cuda_runtime, cuda_driver, hip...: a call of the driver that launches work on a GPU, with
 //   args.correlation;
 // - kernel, gpu_memcpy, gpu_memset: the work on the GPU, with the args.correlation of its launch.
 // Instant events named [memory] are allocations.
-// Source: libkineto/src/output_json.cpp, and files of several GPUs.
 
-constexpr Duration longest = std::chrono::seconds(10'000);
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
-
-Duration time(Json value) {
-  if (const auto exact = kineto::exact_time(value.token())) return *exact;
-  const auto us = parse_number<double>(value.token());  // 1e3
-  const auto time = us ? from_us(*us) : std::nullopt;
-  if (!time) value.is_not("a time in microseconds, below 146 years");
-  return time.value_or(Duration{});
-}
 
 enum class Kind : std::uint8_t { call, launch, device, memory, other };
 
@@ -41,21 +28,36 @@ Kind kind_of(std::string_view phase, std::string_view category, std::string_view
   if (category.empty() || category == "cpu_op" || category == "user_annotation" ||
       category == "Operator")
     return Kind::call;
-  if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset")
-    return Kind::device;
-  for (const std::string_view runtime : {"cuda_runtime", "cuda_driver", "hip_runtime", "Runtime",
-                                         "runtime", "xpu_runtime", "mtia_runtime"})
-    if (category == runtime) return Kind::launch;
-  return Kind::other;
+  if (is_device_work(category)) return Kind::device;
+  return is_driver_call(category) ? Kind::launch : Kind::other;
 }
 
-/// The parts of an event that are read.
-struct Event {
-  std::string_view name, phase, category, process, thread;
-  std::optional<Duration> start, duration;
+/// The args of an event that are read.
+struct Arguments {
   std::optional<std::int64_t> record_function_id, external_id, sequence, correlation, index, bytes,
       device_type;
 };
+
+void read_argument(std::string_view key, Json v, Arguments& args) {
+  const auto integer = [](Json value) { return parse_number<std::int64_t>(value.token()); };
+  if (key == "Record function id") {
+    args.record_function_id = integer(v);
+  } else if (key == "External id") {
+    args.external_id = integer(v);
+  } else if (key == "Sequence number") {
+    args.sequence = integer(v);
+  } else if (key == "correlation") {
+    args.correlation = integer(v);
+  } else if (key == "Ev Idx") {
+    args.index = integer(v);
+  } else if (key == "Bytes") {
+    args.bytes = integer(v);
+    if (args.bytes && (*args.bytes > most_bytes || *args.bytes < -most_bytes))
+      v.is_not("a number of bytes");
+  } else if (key == "Device Type") {
+    args.device_type = integer(v);
+  }
+}
 
 class KinetoReader {
  public:
@@ -73,10 +75,8 @@ class KinetoReader {
     std::optional<std::int64_t> correlation, external_id;
   };
 
-  void read_event(Json value);
-  static void read_arguments(Json value, Event& event);
-  void add(const Event& event, std::size_t offset);
-  std::size_t thread(const Event& event);
+  void add(const KinetoEvent& event, const Arguments& args);
+  std::size_t thread(const KinetoEvent& event);
   void sort_calls();
   void nest();
   void attribute();
@@ -91,69 +91,18 @@ class KinetoReader {
   std::size_t line_ = 0;
 };
 
-void KinetoReader::read_arguments(Json value, Event& event) {
-  const auto integer = [](Json v) { return parse_number<std::int64_t>(v.token()); };
-  value.entries([&](std::string_view key, Json v) {
-    if (key == "Record function id")
-      event.record_function_id = integer(v);
-    else if (key == "External id")
-      event.external_id = integer(v);
-    else if (key == "Sequence number")
-      event.sequence = integer(v);
-    else if (key == "correlation")
-      event.correlation = integer(v);
-    else if (key == "Ev Idx")
-      event.index = integer(v);
-    else if (key == "Bytes") {
-      event.bytes = integer(v);
-      if (event.bytes && (*event.bytes > most_bytes || *event.bytes < -most_bytes))
-        v.is_not("a number of bytes");
-    } else if (key == "Device Type")
-      event.device_type = integer(v);
-  });
-}
-
-std::size_t KinetoReader::thread(const Event& event) {
+std::size_t KinetoReader::thread(const KinetoEvent& event) {
   const auto [it, added] =
       threads_.emplace(std::pair(event.process, event.thread), kineto_.num_threads);
   if (added) ++kineto_.num_threads;
   return it->second;
 }
 
-void KinetoReader::read_event(Json value) {
-  if (!value.is_object()) return value.is_not("an object");
-  const std::size_t offset = value.offset();
-  Event event;
-  value.entries([&](std::string_view key, Json v) {
-    if (key == "name") {
-      event.name = v.string();
-    } else if (key == "ph") {
-      event.phase = v.string();
-    } else if (key == "cat") {
-      event.category = v.string();
-    } else if (key == "pid") {
-      event.process = v.token();
-    } else if (key == "tid") {
-      event.thread = v.token();
-    } else if (key == "ts") {
-      event.start = time(v);
-    } else if (key == "dur") {
-      event.duration = time(v);
-      if (*event.duration < Duration{} || *event.duration > longest)
-        v.is_not("a duration of at most ten thousand seconds, in microseconds");
-    } else if (key == "args" && v.is_object()) {
-      read_arguments(v, event);
-    }
-  });
-  add(event, offset);
-  ++line_;
-}
-
-void KinetoReader::add(const Event& event, std::size_t offset) {
+void KinetoReader::add(const KinetoEvent& event, const Arguments& args) {
   const Kind kind = kind_of(event.phase, event.category, event.name);
   if (kind == Kind::other) return;
   const auto need = [&](bool there, std::string_view key) {
-    if (!there) file_.mistake(offset, fmt::format("an event needs '{}'", key));
+    if (!there) file_.mistake(event.offset, fmt::format("an event needs '{}'", key));
     return there;
   };
   bool complete = need(event.start.has_value(), "ts");
@@ -164,20 +113,20 @@ void KinetoReader::add(const Event& event, std::size_t offset) {
                              .thread = thread(event),
                              .start = *event.start,
                              .duration = *event.duration,
-                             .record_function_id = event.record_function_id,
-                             .external_id = event.external_id,
-                             .sequence = event.sequence});
+                             .record_function_id = args.record_function_id,
+                             .external_id = args.external_id,
+                             .sequence = args.sequence});
     kineto_.line.push_back(line_);
-    index_.push_back(event.index);
+    index_.push_back(args.index);
   } else if (kind == Kind::launch) {
-    if (event.correlation) launches_.push_back({thread(event), *event.start, *event.correlation});
+    if (args.correlation) launches_.push_back({thread(event), *event.start, *args.correlation});
   } else if (kind == Kind::device) {
-    device_events_.push_back({*event.duration, event.correlation, event.external_id});
-  } else if (event.bytes) {
+    device_events_.push_back({*event.duration, args.correlation, args.external_id});
+  } else if (args.bytes) {
     kineto_.memory.push_back({.at = *event.start,
                               .line = line_,
-                              .bytes = *event.bytes,
-                              .on_device = event.device_type.value_or(0) != 0});
+                              .bytes = *args.bytes,
+                              .on_device = args.device_type.value_or(0) != 0});
   }
 }
 
@@ -262,7 +211,13 @@ void KinetoReader::attribute() {
 }
 
 Kineto KinetoReader::read() {
-  KinetoFile file = read_kineto_file(file_, [&](Json event) { read_event(event); });
+  Arguments args;
+  KinetoFile file = read_kineto_file(
+      file_, [&](std::string_view key, Json v) { read_argument(key, v, args); },
+      [&](const KinetoEvent& event) {
+        add(event, std::exchange(args, {}));
+        ++line_;
+      });
   kineto_.device = std::move(file.device);
   sort_calls();
   nest();
