@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
@@ -65,6 +67,16 @@ class Session {
 
 inline bool holds(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
+}
+
+inline std::vector<std::string> keys(const nlohmann::json& object) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object.items()) names.push_back(key);
+  return names;
+}
+
+inline bool has_keys(const nlohmann::json& object, const std::vector<std::string>& wanted) {
+  return std::ranges::all_of(wanted, [&](const std::string& key) { return object.contains(key); });
 }
 
 }  // namespace baechi::testing

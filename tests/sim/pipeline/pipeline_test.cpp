@@ -9,168 +9,13 @@
 #include "sim/objective/max_load.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
+#include "tests/sim/pipeline/small_pipelines.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/msr_files.h"
 
 using namespace baechi;
 using namespace baechi::testing;
 using namespace baechi::pipeline;
-
-namespace {
-
-/// k stages, one on each device: forward ops f0 -> f1 -> ... of 10 ns, backward ops ... b1 -> b0 of
-/// 20 ns, each b reading 100 B that its f wrote; 10 B of weights each f, and `crossing` B from
-/// stage to stage, which take as many ns.
-OpGraph uniform_graph(int k, Bytes crossing, bool training) {
-  OpGraphBuilder b;
-  std::vector<TensorId> forward, kept;
-  for (int s = 0; s < k; ++s) {
-    const OpId f = b.add_op(
-        {.name = "f" + std::to_string(s), .compute = 10ns, .persistent = 10_B, .temporary = 1_B});
-    if (s > 0) b.add_edge(forward.back(), f);
-    forward.push_back(b.add_tensor(f, crossing));
-    kept.push_back(b.add_tensor(f, 100_B));
-  }
-  std::optional<TensorId> gradient;
-  for (int s = k; training && s-- > 0;) {
-    const OpId v =
-        b.add_op({.name = "b" + std::to_string(s), .compute = 20ns, .phase = Phase::backward});
-    b.add_edge(kept[static_cast<std::size_t>(s)], v);
-    if (gradient) b.add_edge(*gradient, v);
-    gradient = b.add_tensor(v, crossing);
-  }
-  return std::move(b).build();
-}
-
-class Uniform {
- public:
-  Uniform(int k, Bytes crossing, bool training = true)
-      : graph(uniform_graph(k, crossing, training)),
-        cluster(gpus(static_cast<std::size_t>(k))),
-        costs(graph, cluster) {
-    for (int s = 0; s < k; ++s) placement.device.push_back(static_cast<DeviceId>(s));
-    for (int s = k; training && s-- > 0;) placement.device.push_back(static_cast<DeviceId>(s));
-  }
-  PipelineResult run(const char* schedule, std::size_t micro_batches, bool recompute = false,
-                     EngineOptions engine = {}) const {
-    return simulate_pipeline(
-        {graph, cluster, costs, engine}, placement,
-        {.schedule = schedule, .micro_batches = micro_batches, .recompute = recompute});
-  }
-
-  const OpGraph graph;
-  const Cluster cluster;
-  const ProfiledCosts costs;
-  Placement placement;
-};
-
-std::vector<std::size_t> in_flight(const PipelineResult& r) {
-  std::vector<std::size_t> all;
-  for (const StageUse& s : r.stages) all.push_back(s.in_flight);
-  return all;
-}
-std::vector<std::size_t> versions(const PipelineResult& r) {
-  std::vector<std::size_t> all;
-  for (const StageUse& s : r.stages) all.push_back(s.versions);
-  return all;
-}
-std::vector<std::int64_t> at_peak(const PipelineResult& r, MemoryKind kind) {
-  std::vector<std::int64_t> all;
-  for (const StageUse& s : r.stages) all.push_back(s.at_peak[kind].count);
-  return all;
-}
-
-using Numbers = std::vector<std::size_t>;
-using Sizes = std::vector<std::int64_t>;
-
-/// A chain of `chunks` chunks with F, B and W of so many ns, no bytes between them; `device_of`
-/// says where each chunk is.
-class Chain {
- public:
-  struct Times {
-    Duration forward, backward, weights;
-  };
-  Chain(std::size_t chunks, Times times, std::size_t devices, auto device_of)
-      : graph(make_graph(chunks, times)), cluster(gpus(devices)), costs(graph, cluster) {
-    for (const OpId v : graph.ops()) {
-      const auto chunk = static_cast<std::size_t>(std::stoul(std::string(graph.name(v)).substr(1)));
-      placement.device.push_back(static_cast<DeviceId>(device_of(chunk)));
-    }
-  }
-  Duration makespan(const char* schedule, std::size_t micro_batches) const {
-    return simulate_pipeline({graph, cluster, costs, {}}, placement,
-                             {.schedule = schedule, .micro_batches = micro_batches})
-        .makespan;
-  }
-
-  const OpGraph graph;
-  const Cluster cluster;
-  const ProfiledCosts costs;
-  Placement placement;
-
- private:
-  static OpGraph make_graph(std::size_t chunks, Times times) {
-    OpGraphBuilder b;
-    std::vector<TensorId> forward;
-    for (std::size_t c = 0; c < chunks; ++c) {
-      const OpId f = b.add_op({.name = "f" + std::to_string(c), .compute = times.forward});
-      if (c > 0) b.add_edge(forward.back(), f);
-      forward.push_back(b.add_tensor(f, 0_B));
-    }
-    std::optional<TensorId> gradient;
-    for (std::size_t c = chunks; c-- > 0;) {
-      const OpId v = b.add_op(
-          {.name = "b" + std::to_string(c), .compute = times.backward, .phase = Phase::backward});
-      b.add_edge(forward[c], v);
-      if (gradient) b.add_edge(*gradient, v);
-      if (times.weights > 0ns) {
-        const OpId w = b.add_op(
-            {.name = "w" + std::to_string(c), .compute = times.weights, .phase = Phase::backward});
-        b.add_edge(forward[c], w);
-        if (gradient) b.add_edge(*gradient, w);
-      }
-      gradient = b.add_tensor(v, 0_B);
-    }
-    // Of no time: what makes the first chunk's b worth its while.
-    const OpId input = b.add_op({.name = "i0", .phase = Phase::backward});
-    b.add_edge(*gradient, input);
-    return std::move(b).build();
-  }
-};
-
-/// `graph` as the forward pass of a training graph: a backward op for each op.
-OpGraph trained(const OpGraph& graph) {
-  OpGraphBuilder b;
-  std::vector<std::vector<TensorId>> outputs;
-  for (const OpId v : graph.ops()) {
-    b.add_op({.name = graph.name(v),
-              .compute = graph.op(v).compute,
-              .persistent = graph.op(v).persistent});
-    outputs.emplace_back();
-    for (const TensorId t : graph.outputs(v))
-      outputs.back().push_back(b.add_tensor(v, graph.tensor(t).size));
-    for (const EdgeId e : graph.in_edges(v)) {
-      const Edge& edge = graph.edge(e);
-      b.add_edge(
-          outputs[index(edge.src)][index(edge.tensor) - index(*graph.outputs(edge.src).begin())],
-          v);
-    }
-  }
-  std::vector<TensorId> gradient(graph.num_ops());
-  for (std::size_t i = graph.num_ops(); i-- > 0;) {
-    const auto v = static_cast<OpId>(i);
-    const OpId back = b.add_op({.name = std::string(graph.name(v)) + "_grad",
-                                .compute = graph.op(v).compute,
-                                .phase = Phase::backward});
-    gradient[i] = b.add_tensor(back, 8_B);
-    b.add_control(v, back);
-    for (const TensorId t : outputs[i]) b.add_edge(t, back);
-    for (const EdgeId e : graph.out_edges(v)) b.add_edge(gradient[index(graph.edge(e).dst)], back);
-  }
-  return std::move(b).build();
-}
-
-}  // namespace
 
 TEST_SUITE("pipelines") {
   TEST_CASE("gpipe: m + k - 1 slots of either pass, k - 1 of them bubble, all activations kept") {
@@ -315,22 +160,6 @@ TEST_SUITE("pipelines") {
     CHECK(run("inference").stages[0].at_peak[MemoryKind::weights] == 0_B);
   }
 
-  TEST_CASE("memory that does not hold what is in flight runs out") {
-    const OpGraph graph = uniform_graph(4, 0_B, true);
-    const Cluster cluster = gpus(4, 300_B);
-    const ProfiledCosts costs(graph, cluster);
-    Placement placement = Uniform(4, 0_B).placement;
-    const auto run = [&](const char* schedule, bool recompute) {
-      return simulate_pipeline({graph, cluster, costs}, placement,
-                               {.schedule = schedule, .micro_batches = 8, .recompute = recompute});
-    };
-    CHECK(run("gpipe", false).oom.has_value());
-    CHECK(run("1f1b", false).oom.has_value());
-    CHECK(run("1f1b", false).difference == "memory ran out");
-    CHECK_FALSE(run("2bw", true).oom.has_value());
-    CHECK_FALSE(run("gpipe", true).oom.has_value());
-  }
-
   TEST_CASE("stages are in the order of the forward pass, also where they feed each other") {
     const RandomProblem random({.ops = 30}, 4, 3);
     const Stages stages = stages_of(random.under({}), random.placement);
@@ -380,41 +209,6 @@ TEST_SUITE("pipelines") {
     }
   }
 
-  TEST_CASE("whatever the memory: kinds are not negative, and add up to each stage's peak") {
-    const std::vector<EngineOptions> engines = all_engines();
-    std::size_t out_of_memory = 0, at_time_0 = 0;
-    for (std::uint64_t seed = 0; seed < 40; ++seed) {
-      CAPTURE(seed);
-      const RandomProblem random({.ops = 15}, 3, seed);
-      const OpGraph graph = trained(random.under({}).graph);
-      Placement placement = random.placement;
-      for (std::size_t i = random.placement.device.size(); i-- > 0;)
-        placement.device.push_back(placement.device[static_cast<OpId>(i)]);
-      for (const ScheduleEntry& entry : schedules()) {
-        if (entry.layout != Layout::line) continue;
-        CAPTURE(entry.name);
-        // From too little for the weights, which runs out at time 0, to enough for most.
-        for (const Bytes memory : {1_B, 100_B, 400_B, 900_B, 2000_B, 5000_B}) {
-          const Cluster cluster = gpus(3, memory);
-          const ProfiledCosts costs(graph, cluster);
-          const PipelineResult r =
-              simulate_pipeline({graph, cluster, costs, engines[seed % engines.size()]}, placement,
-                                {.schedule = std::string(entry.name), .micro_batches = 5});
-          out_of_memory += r.oom ? 1U : 0U;
-          at_time_0 += r.oom && r.oom->at == TimePoint{} ? 1U : 0U;
-          for (const StageUse& s : r.stages) {
-            CHECK(s.spare_versions >= 0_B);
-            for (const MemoryKind kind : memory_kinds) CHECK(s.at_peak[kind] >= 0_B);
-            CHECK(s.peak == s.spare_versions + s.at_peak.total());
-            CHECK(s.peak <= memory);
-          }
-        }
-      }
-    }
-    CHECK(out_of_memory > 100);
-    CHECK(at_time_0 > 50);
-  }
-
   TEST_CASE(
       "1f1b alternates strictly: passes are not interrupted, and a ready one waits its turn") {
     //   stage 0: f 11, b 22; stage 1: f 7, b 14. Stage 0 is always busy: 33 a sample.
@@ -437,52 +231,6 @@ TEST_SUITE("pipelines") {
       CHECK(r.per_sample == 33ns);
       CHECK(r.difference == "as the objective says");
     }
-  }
-
-  TEST_CASE("interleaved: with v chunks on each device the bubble is 1 / v of (p - 1)(F + B)") {
-    // F and B of a device: 2 x 10 and 2 x 20; (4 - 1) x 60 / 2 = 90 of bubble.
-    const Chain loop(8, {10ns, 20ns, 0ns}, 4, [](std::size_t c) { return c % 4; });
-    CHECK(loop.makespan("interleaved", 8) == 8 * 60ns + 90ns);
-    const Chain thrice(9, {10ns, 20ns, 0ns}, 3, [](std::size_t c) { return c % 3; });
-    CHECK(thrice.makespan("interleaved", 6) == 6 * 90ns + 60ns);  // (3 - 1) x 90 / 3
-    const Chain line(4, {10ns, 20ns, 0ns}, 4, [](std::size_t c) { return c; });
-    CHECK_THROWS_AS(line.makespan("interleaved", 8), InputError);
-    CHECK(line.makespan("1f1b_flush", 8) == (8 + 4 - 1) * 30ns);
-  }
-
-  TEST_CASE("zb_h1: (p - 1)(F + B - W) of bubble; zb_h2: only filling and (p - 1)(F + B - 2W)") {
-    const auto place = [](std::size_t c) { return c; };
-    const Chain alike(4, {10ns, 10ns, 10ns}, 4, place);
-    // 1f1b_flush: w is of the same pass, but the gradient leaves when b ends: (p - 1)(F + b).
-    CHECK(alike.makespan("1f1b_flush", 8) == 8 * 30ns + 3 * 20ns);
-    CHECK(alike.makespan("zb_h1", 8) == 8 * 30ns + 3 * 10ns);
-    // The last stage begins after 3 x 10 and never waits.
-    CHECK(alike.makespan("zb_h2", 8) == 8 * 30ns + 3 * 10ns);
-    const Chain unlike(4, {10ns, 12ns, 6ns}, 4, place);
-    CHECK(unlike.makespan("1f1b_flush", 8) == 8 * 28ns + 3 * 22ns);
-    CHECK(unlike.makespan("zb_h1", 8) == 8 * 28ns + 3 * (10 + 12 - 6) * 1ns);
-  }
-
-  TEST_CASE("zb_v: if all passes are alike, devices idle while the pipeline fills and no more") {
-    for (const std::size_t p : {2U, 3U, 4U}) {
-      CAPTURE(p);
-      const Chain vee(2 * p, {10ns, 10ns, 10ns}, p,
-                      [p](std::size_t c) { return c < p ? c : 2 * p - 1 - c; });
-      const auto m = static_cast<std::int64_t>(3 * p);
-      CHECK(vee.makespan("zb_v", 3 * p) == m * 60ns + static_cast<std::int64_t>(p - 1) * 10ns);
-    }
-    const Chain line(4, {10ns, 20ns, 0ns}, 4, [](std::size_t c) { return c; });
-    CHECK(line.makespan("zb_v", 8) > 0ns);  // a line is half a V
-    const Chain loop(8, {10ns, 20ns, 0ns}, 4, [](std::size_t c) { return c % 4; });
-    CHECK_THROWS_AS(loop.makespan("zb_v", 8), InputError);
-  }
-
-  TEST_CASE("dualpipe: (p / 2 - 1)(F + B - W) of bubble, and two chunks' weights on each device") {
-    const Chain line(4, {10ns, 10ns, 10ns}, 4, [](std::size_t c) { return c; });
-    CHECK(line.makespan("dualpipe", 8) == 8 * 30ns + 10ns);
-    const Uniform uniform(4, 0_B);
-    const PipelineResult r = uniform.run("dualpipe", 8);
-    CHECK(at_peak(r, MemoryKind::weights) == Sizes(4, 20));
   }
 
   TEST_CASE("a device without backward ops keeps to the schedule, too") {
@@ -509,50 +257,6 @@ TEST_SUITE("pipelines") {
     CHECK(in_flight(r) == Numbers{3, 2, 1});
     CHECK(versions(r) == Numbers{3, 2, 1});
     CHECK(r.per_sample == 30ns);
-  }
-
-  TEST_CASE("out of memory at time 0: kinds are not negative, and add up to the peak") {
-    // 1f1b's first stage asks for 4 versions of 10 B, and has 25 B.
-    const OpGraph graph = uniform_graph(4, 0_B, true);
-    const Cluster cluster = gpus(4, 25_B);
-    const ProfiledCosts costs(graph, cluster);
-    for (const ScheduleEntry& entry : schedules()) {
-      CAPTURE(entry.name);
-      if (entry.layout == Layout::loop) continue;
-      const PipelineResult r =
-          simulate_pipeline({graph, cluster, costs}, Uniform(4, 0_B).placement,
-                            {.schedule = std::string(entry.name), .micro_batches = 8});
-      for (const StageUse& s : r.stages) {
-        CHECK(s.spare_versions >= 0_B);
-        for (const MemoryKind kind : memory_kinds) CHECK(s.at_peak[kind] >= 0_B);
-        CHECK(s.peak == s.spare_versions + s.at_peak.total());
-      }
-    }
-    CHECK(Uniform(4, 0_B).run("1f1b", 8).one_kind);
-    CHECK_FALSE(Uniform(4, 0_B).run("gpipe", 8).one_kind);
-  }
-
-  TEST_CASE("versions are kept of weights, not of gradients and optimizer state") {
-    //   f(40 B of weights) -> g -> h(backward, 40 B of gradients) -> u(update, 80 B of its own)
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B});
-    const OpId g = b.add_op({.name = "g", .compute = 10ns});
-    const OpId h =
-        b.add_op({.name = "h", .compute = 20ns, .persistent = 40_B, .phase = Phase::backward});
-    const OpId u =
-        b.add_op({.name = "u", .compute = 5ns, .persistent = 80_B, .phase = Phase::update});
-    b.add_edge(b.add_tensor(f, 0_B), g);
-    b.add_edge(b.add_tensor(g, 0_B), h);
-    b.add_edge(b.add_tensor(h, 0_B), u);
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
-    const PipelineResult r =
-        simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu0, gpu0}),
-                          {.schedule = "2bw", .micro_batches = 4});
-    CHECK(r.stages[0].spare_versions == 40_B);  // 2 versions of 40 B; without this rule 160 B
-    CHECK(r.stages[0].at_peak[MemoryKind::weights] == 160_B);
-    CHECK_FALSE(r.one_kind);
   }
 
   TEST_CASE("a graph that is not training has no schedule of training") {

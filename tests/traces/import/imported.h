@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/this_build.h"
+#include "traces/format/compressed_file.h"
 #include "traces/importer.h"
 
 namespace baechi::testing {
@@ -24,6 +25,24 @@ inline bool has_note(const Trace& trace, const std::string& beginning) {
   for (const std::string& note : trace.notes)
     if (note.starts_with(beginning)) return true;
   return false;
+}
+
+inline Trace parse(const std::string& text) {
+  TextFile file("t.json", text);
+  return read_trace(file, "baechi");
+}
+
+inline Options options(const std::string& owner, const std::map<std::string, std::string>& values) {
+  std::map<std::string, Options::Value> given;
+  for (const auto& [key, text] : values) given[key] = {.text = text, .where = "", .children = {}};
+  return Options(owner, given);
+}
+
+/// Occurrences of a word in a text: how the tests count what an importer should find.
+inline std::size_t occurrences(const std::string& text, std::string_view word) {
+  std::size_t n = 0;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
 }
 
 }  // namespace baechi::testing

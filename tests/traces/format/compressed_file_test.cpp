@@ -1,0 +1,111 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/message.h"
+#include "tests/temporary_folder.h"
+#include "tests/traces/import/imported.h"
+#include "traces/format/json_pieces.h"
+#include "traces/format/trace_file.h"
+#include "traces/generator.h"
+#include "traces/importer.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+namespace fs = std::filesystem;
+
+TEST_SUITE("traces") {
+  TEST_CASE("a long file is read in pieces: the same graph however it is laid out") {
+    // 10,000 forward and 10,000 backward ops: 7 MB, cut about every MiB.
+    const Trace t =
+        generate_trace("layered", options("layered", {{"ops", "10000"}, {"training", "true"}}), "");
+    const std::string text = trace_json(t);
+    REQUIRE(text.size() > 5 * JsonPieces::usual);
+    CHECK(trace_json(parse(text)) == text);
+    const TemporaryFolder folder;
+    write_trace(t, folder.file("t.json.zst"));
+    CHECK(trace_json(read_trace(folder.file("t.json.zst"))) == text);
+
+    std::string dense;  // no name of this graph has a blank, but its source has: "seed 1"
+    std::ranges::copy_if(text, std::back_inserter(dense),
+                         [](char c) { return c != ' ' && c != '\n'; });
+    dense.replace(dense.find("seed1"), 5, "seed 1");
+    CHECK(trace_json(parse(dense)) == text);
+
+    // Edges before ops, and a list that is not ours, full of what is no structure.
+    const std::size_t ops = text.find(" \"ops\": ["), edges = text.find(" \"edges\": ["),
+                      controls = text.find(",\n \"controls\": [");
+    std::string strange =
+        text.substr(0, ops) + text.substr(edges, controls - edges) + ", \"x-strange\": [";
+    for (int i = 0; i < 100'000; ++i) strange += R"({"a\\": "},{\"[\\"}, [[], "{"],)";
+    strange += "{}]," + text.substr(ops, edges - ops) + text.substr(controls + 1);
+    CHECK(trace_json(parse(strange)) == text);
+  }
+
+  TEST_CASE("a list without a key, which is broken, is cut without one") {
+    TextFile file("t.json", R"({"a key": "and a value", "ops": [{}, {}], [{}, {}]})");
+    JsonPieces pieces(file, 1);
+    JsonPiece piece;
+    std::vector<std::string> texts;
+    while (pieces.next(piece)) texts.push_back(piece.text);
+    CHECK(texts == std::vector<std::string>{R"({"a key": "and a value", "ops": [{}]})",
+                                            R"({"ops":[{}], [{}]})", "{:[{}]}"});
+  }
+
+  TEST_CASE("a mistake in a late piece of a long file has its line and column") {
+    // Line 1 is the head, 2 begins the ops, 3 to 20,002 are ops, 20,003 ends them, 20,004 begins
+    // the edges; each of those is a line.
+    const Trace t =
+        generate_trace("layered", options("layered", {{"ops", "20000"}, {"width", "1"}}), "");
+    const std::string text = trace_json(t);
+    REQUIRE(text.size() > 4 * JsonPieces::usual);
+    const auto message_of_text = [](const std::string& broken) {
+      return message<InputError>([&] { parse(broken); });
+    };
+    const auto changed = [&](std::string_view from, std::string_view to) {
+      std::string other = text;
+      return other.replace(other.rfind(from), from.size(), to);
+    };
+    // One of the last edges: every op but the first reads the one before it.
+    const std::string edge = R"({"from": "op19998", "output": 0, "to": "op19999"})";
+    const std::size_t line =
+        1 + static_cast<std::size_t>(std::ranges::count(text.substr(0, text.find(edge)), '\n'));
+    CHECK(line > 40'000);
+    CHECK(message_of_text(changed(edge, R"({"from": "op19998", "output": 0, "to": "nobody"})")) ==
+          fmt::format("t.json:{}:42: to: no op 'nobody'", line));
+    CHECK(message_of_text(changed(edge, R"({"from": "op19998", "output": 1, "to": "op19999"})")) ==
+          fmt::format("t.json:{}:12: output: 1 is not an output of 'op19998', which has 1, from 0",
+                      line));
+    CHECK(message_of_text(changed(edge, R"({"from": "op19998", "output": 0, "to" "op19999"})")) ==
+          fmt::format("t.json:{}:41: not JSON: a missing or superfluous comma, colon, quote or "
+                      "bracket",
+                      line));
+    // Both of another piece than what they repeat.
+    CHECK(message_of_text(changed("\"op19999\", \"kind\"", "\"op0\", \"kind\""))
+              .starts_with("t.json:20002:12: name: two ops are named 'op0'"));
+    CHECK(message_of_text(changed(R"("controls": [])", R"("edges": [])")) ==
+          fmt::format("t.json:{}:2: a trace has two keys 'edges'", std::ranges::count(text, '\n')));
+    CHECK(message_of_text(changed("\"controls\": []}", "\"controls\": []} {}"))
+              .ends_with("not JSON: something behind the end of the value"));
+  }
+
+  TEST_CASE("a file that cannot be read or written is named") {
+    const TemporaryFolder folder;
+    CHECK_THROWS_WITH_AS(read_trace("/no/such.json"),
+                         "/no/such.json: cannot be read: No such file or directory", InputError);
+    CHECK_THROWS_WITH_AS(read_trace(folder.file(".")),
+                         (folder.file(".") + ": is a folder, not a file").c_str(), InputError);
+    CHECK_THROWS_WITH_AS(write_file("/no/such.json", ""),
+                         "/no/such.json: cannot be written: No such file or directory", InputError);
+    CHECK_THROWS_WITH_AS(
+        read_trace("/dev/null", "baechy"),
+        "no importer 'baechy' (did you mean 'baechi'?) (importers: baechi, dnn_partitioning, "
+        "pipedream, piper, doppler, pytorch, kineto, onnx, chakra, tensorflow, hlo, graphml)",
+        InputError);
+    CHECK_THROWS_WITH_AS(
+        read_trace("/dev/null", "dnn_partitioning", options("dnn_partitioning", {{"cost", "s"}})),
+        "/dev/null: the file is empty", InputError);
+  }
+}
