@@ -54,7 +54,7 @@ struct PlacerEntry {
   /// a time. The others place such graphs as if there were one lane, for an engine that knows.
   bool one_lane = false;
   bool any_collective = false;  ///< else refuses collectives of several members
-  /// Of a planner: the same placer as make(), with all that it can say. Null: places ops only.
+  /// For a planner: the same placer as make(), with all that it can say. Null: places ops only.
   std::unique_ptr<exact::Planner> (*make_planner)(Options&) = nullptr;
 };
 std::span<const PlacerEntry> placers();

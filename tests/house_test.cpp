@@ -37,6 +37,23 @@ TEST_SUITE("house") {
     }
   }
 
+  TEST_CASE("no sentence of a comment or a page begins with a bare 'Of'") {
+    const std::regex bare(R"((^|[.:]|//|///|#) *Of [a-z0-9])");
+    for (const char* room : {"sim", "traces", "placers", "scenarios", "validate", "bench", "tests"})
+      for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_dir()) / room)) {
+        const std::string kind = entry.path().extension();
+        if (kind != ".h" && kind != ".cpp" && kind != ".md" && kind != ".yaml") continue;
+        std::ifstream file(entry.path());
+        int number = 0;
+        for (std::string line; std::getline(file, line);) {
+          ++number;
+          if (line.find("Of ") == std::string::npos || !std::regex_search(line, bare)) continue;
+          if (entry.path().filename() == "house_test.cpp") continue;
+          FAIL_CHECK(entry.path().string(), ":", number, ": ", line);
+        }
+      }
+  }
+
   TEST_CASE("./dev new placer writes the file and the lines, and they compile") {
     const TemporaryFolder folder;
     const fs::path placers = folder.file("placers");

@@ -18,7 +18,7 @@ struct ExportChoice {
   /// Each plan once more with this fraction of its predicted peaks as memory, enforced: NAME@0.99.
   std::vector<double> budgets{};
   std::size_t threads = 1;
-  /// Of each graph as many more placements: the one predicted best, with one op and its group moved
+  /// As many more placements of each graph: the one predicted best, with one op and its group moved
   /// to another device. Called GRAPH/near/K.
   std::size_t neighbours = 0;
   /// A graph is refused of which fewer than half of the placements keep two devices busy for this

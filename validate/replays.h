@@ -7,8 +7,8 @@
 
 namespace baechi::validate {
 
-/// Every plan `replays` times in round 0, then all again in round 1. Of each plan, mode and round
-/// the first `timelines` replays are kept task by task.
+/// Every plan `replays` times in round 0, then all again in round 1. In each plan, mode and
+/// round the first `timelines` replays are kept task by task.
 struct ReplayChoice {
   int replays = 30;
   int timelines = 3;

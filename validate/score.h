@@ -31,7 +31,7 @@ struct PlanScore {
   std::string plan{}, group{}, mode{};  ///< group: the plan's name up to its first '/'
   Layer layer = Layer::queues;
   double predicted = 0.0;
-  /// Of plans whose op and link lengths are told to both sides: the step of those lengths alone.
+  /// Where op and link lengths are told to both sides: the step of those lengths alone.
   std::optional<double> told{};
   std::size_t replays = 0, failed = 0;  ///< failed: neither ok nor out of memory
   Estimate measured{};                  ///< median of the replays that were ok; 0 of none
@@ -46,7 +46,8 @@ struct PlanScore {
 
   bool has_time() const { return !live && measured.value > 0.0; }
   double error() const { return predicted / measured.value - 1.0; }  ///< if has_time()
-  /// Of what was not told: |predicted - measured| over measured - told; nothing if all was.
+  /// The error of what was not told: |predicted - measured| over measured - told; nothing if all
+  /// was.
   std::optional<double> untold_error() const {
     if (!told || !has_time() || measured.value <= *told) return std::nullopt;
     return std::abs(predicted - measured.value) / (measured.value - *told);

@@ -1,6 +1,6 @@
 /// Bounds that take a linear program: no placement is better. Beside the quick ones of
-/// sim/problem/bounds.h, and at least as good as the two they extend. Of a graph with lanes or
-/// collectives they say nothing: both times are 0.
+/// sim/problem/bounds.h, and at least as good as the two they extend. Both times are 0,
+/// which says nothing, where the graph has lanes or collectives.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -53,7 +53,7 @@ class Blocks {
     const Duration time = times_[cls][b];
     return time < Duration::zero() ? std::nullopt : std::optional(time);
   }
-  /// Of that time, what ops of later phases than Phase::forward take.
+  /// The part of that time which ops of later phases than Phase::forward take.
   Duration later_time(BlockId b, std::size_t cls) const { return later_times_[cls][b]; }
   Bytes weights(BlockId b) const { return weights_[b]; }
 

@@ -16,8 +16,8 @@ enum class EqualParts : std::uint8_t {
   nodes,
 };
 
-/// Of all plans in which every stage has the same degrees of data and tensor parallelism (of those
-/// of the first node) and all nodes recompute, or none does, the one of least time. Ties: the
+/// The plan of least time in which every stage has the same degrees of data and tensor parallelism
+/// (of those of the first node) and all nodes recompute, or none does. Ties: the
 /// first, by stages, replicas, degree, without recomputation first. Nothing if none fits.
 /// Source: Narayanan et al., "PipeDream-2BW", ICML 2021, as the program of Tarnawski et al.,
 /// NeurIPS 2021, renders it.

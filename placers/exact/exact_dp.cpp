@@ -13,7 +13,7 @@
 namespace baechi::exact {
 namespace {
 
-/// Of all pipelines the one whose busiest device has least to do.
+/// The pipeline whose busiest device has least to do.
 /// Source: Tarnawski et al., NeurIPS 2020, dynamic programming over ideals. Differs: stages may
 /// have replicas (`replicate`), as in PipeDream and Piper.
 class ExactDp final : public Placer {

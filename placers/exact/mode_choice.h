@@ -13,9 +13,9 @@ class StageCost {
             const IdVector<BlockId, char>& inside)
       : input_(input), d_(static_cast<double>(data_parallel)), inside_(inside) {}
 
-  /// Of one node in one of its modes, per micro-batch: computing, its edges that are cut, twice (a
-  /// tensor and its gradient), and its share of the exchange of gradients, once per batch, by
-  /// sharded parameter servers.
+  /// What one node costs in one of its modes, per micro-batch: computing, its edges that are cut,
+  /// twice (a tensor and its gradient), and its share of the exchange of gradients, once per batch,
+  /// by sharded parameter servers.
   double time(BlockId b, const PlanMode& mode) const;
   double crossing_bytes(BlockId b, const PlanMode& mode) const;
 

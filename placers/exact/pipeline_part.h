@@ -88,7 +88,7 @@ class PipelinePart {
     std::int64_t unable = 0;  // blocks that cannot run
   };
 
-  /// Of each device, if one had the load `whole`: its share, rounded up, and the exchange.
+  /// The load of each device, if one had the load `whole`: a share, rounded up, and the exchange.
   std::int64_t loaded(const DeviceShape& shape, std::int64_t whole) const {
     const ClassLoad& cls = classes_[shape.cls];
     if (cls.unable > 0 || weights_ > cls.memory) return no_load;

@@ -91,7 +91,7 @@ class ProgramWriter {
     at_most(row, 1e3 * std::min(limit, 1.0));
   }
 
-  /// Of equal devices, each begins (by block id) behind the one before it. A column begun[b,
+  /// Equal devices: each begins (by block id) behind the one before it. A column begun[b,
   /// device] is 1 if the device has a block up to b.
   void order_equal(std::size_t cls) {
     const std::vector<DeviceId>& devices = classes_[cls].devices;

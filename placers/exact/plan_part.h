@@ -42,7 +42,7 @@ class PlanPart {
               double limit);
 
  private:
-  /// Of one degree.
+  /// Sums over the nodes, for one degree.
   struct Sums {
     std::int64_t unable = 0;  // nodes without the degree
     double time = 0.0, weights = 0.0, per_batch = 0.0, stays = 0.0;

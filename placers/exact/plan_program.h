@@ -32,7 +32,7 @@ PlanSearch search_plans(const PlanInput& input, ModeChoice choice, std::size_t m
 /// Why no plan fits: a node that does not fit alone, or that stages do not.
 std::string why_no_plan(const PlanInput& input);
 
-/// All nodes, the ones that come before others first. Of ready nodes the one that became ready
+/// All nodes, the ones that come before others first. Next is the ready node that became ready
 /// last; sources in the order of the file, the last first; successors in the order of their edges.
 std::vector<BlockId> plan_line(const PlanInput& input);
 

@@ -161,7 +161,7 @@ class Batch {
   Cluster cluster_;
 };
 
-/// Of the slowest stage's time, what its exchange of gradients takes per sample.
+/// The part of the slowest stage's time, per sample, which its exchange of gradients takes.
 double exchange_share(const Plan& plan, const PlanInput& input) {
   const std::vector<StageWork> work = work_of(plan, input);
   double share = 0.0;

@@ -18,8 +18,8 @@ enum class PlanTransfers : std::uint8_t {
 struct PlanRun {
   std::int64_t micro_batches = 0;  ///< that were simulated: all of a batch, unless it is too large
   double batch = 0.0;  ///< seconds, from the first to the last device's last work; transfers apart
-  /// Of a sample in the middle of the batch, at steady state, by PlanTransfers; 0 if there are
-  /// fewer than 8 samples for each replica.
+  /// Seconds for a sample in the middle of the batch, at steady state, by PlanTransfers; 0 if there
+  /// are fewer than 8 samples for each replica.
   std::array<double, 3> per_sample{};
   std::string difference{};  ///< why transfers apart are not the plan's time: a sentence for people
 

@@ -36,11 +36,11 @@ class Episode {
   const BlockDevices& follow(std::span<const double> weights, const Embedding& embedding,
                              const BlockDevices& teacher);
 
-  /// Of the last pass: adds the gradients of choice_gradient() per choice, over the number of
+  /// Adds the last pass's gradients of choice_gradient() per choice, over the number of
   /// choices, as Network::score_gradient() does.
   void gradient(std::span<const double> weights, const Embedding& embedding, double advantage,
                 double entropy, std::span<double> gradient, std::span<double> keys) const;
-  /// Of the last pass: the mean of -log(chance of what was chosen).
+  /// The last pass's mean of -log(chance of what was chosen).
   double surprise() const;
 
  private:

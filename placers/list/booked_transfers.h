@@ -96,7 +96,7 @@ class BookedTransfers {
     TimePoint sent{};  ///< when senders, and the inputs' order, would let the last one arrive
     Duration received = at_once;  ///< how long they occupy the receiver's channel
   };
-  /// Needs uniform_links(). Of one op, `sent` only grows and `received` never changes.
+  /// Needs uniform_links(). From call to call an op's `sent` only grows, `received` never changes.
   OnTheirWay on_their_way(OpId v);
   /// The end of the last booking of the channel through which `d` alone receives; the beginning of
   /// time if there is no such channel.

@@ -25,10 +25,10 @@ struct Start {
   std::span<const TensorId> copied;  ///< the inputs sent to `device` whose copies others may use
 };
 
-/// Of the ops that some idle device could start now, inputs and memory included, best() is the one
-/// of least rank, on the device where it ends first; ties: the device of least id. A device that
-/// waits for a favourite child starts what Favourites says. Ids break all ties, so the order
-/// within heaps and lists decides nothing.
+/// Candidates are the ops that some idle device could start now, inputs and memory included. best()
+/// is the one of least rank, on the device where it ends first; ties: the device of least id. A
+/// device that waits for a favourite child starts what Favourites says. Ids break all ties, so the
+/// order within heaps and lists decides nothing.
 class Candidates {
  public:
   virtual ~Candidates() = default;

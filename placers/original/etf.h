@@ -58,7 +58,7 @@ class Scheduler {
   virtual bool room(OpId v, DeviceId d) const = 0;
   /// When its inputs would be there.
   virtual ReadyOps::Estimate estimate(OpId v, DeviceId d) const = 0;
-  /// Of a ready op: takes away the times on devices where it may not be placed after all.
+  /// Takes away a ready op's times on devices where it may not be placed after all.
   virtual void exclude_devices(std::size_t /*row*/) {}
   /// Places `v` on `d`, sends its inputs, books its memory; returns when the inputs are there.
   virtual TimePoint commit(OpId v, DeviceId d, TimePoint estimated) = 0;

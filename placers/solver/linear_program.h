@@ -8,8 +8,8 @@
 
 namespace baechi::solver {
 
-/// column_lower <= x <= column_upper and row_lower <= A x <= row_upper. Of all such x, those that
-/// minimise the first objective; of these, those that minimise the second; and so on.
+/// column_lower <= x <= column_upper and row_lower <= A x <= row_upper. Wanted are the x that
+/// minimise the first objective; among these, those that minimise the second; and so on.
 struct LinearProgram {
   static constexpr double infinity = std::numeric_limits<double>::infinity();
 

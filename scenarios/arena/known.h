@@ -43,7 +43,7 @@ class Arena {
   std::vector<std::string> take(const Results& results);
 
   std::size_t size() const { return instances_.size(); }
-  /// Of instances that some placer solves. Where a placer was not run, it failed.
+  /// The score over the instances that some placer solves. Where a placer was not run, it failed.
   ArenaScore score(const std::string& placer) const;
   /// All known placers, the best first; ties by name.
   std::vector<ArenaScore> ranking() const;

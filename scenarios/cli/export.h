@@ -27,11 +27,11 @@ struct ExportTask {
 void require_modules(const Experiment& experiment, const std::string& trace);
 
 /// accelerate: the `device_map` of Hugging Face's accelerate, a JSON object from module to device
-/// number. Of the placement rounded to whole modules and the placer's answer for whole modules the
-/// one with the shorter step is taken.
-/// pipelining: split points, devices and schedule for torch.distributed.pipelining, JSON. Of the
-/// line of stages nearest to the placement and the most even one, and of two schedules, what takes
-/// the least time per micro-batch is taken.
+/// number. It is the placement rounded to whole modules or the placer's answer for whole modules,
+/// whichever has the shorter step.
+/// pipelining: split points, devices and schedule for torch.distributed.pipelining, JSON. The
+/// stages are the line nearest to the placement or the most even one, under one of two schedules:
+/// what takes the least time per micro-batch.
 /// Standard error tells what the step costs before and after. If nothing fits in memory, it tells
 /// so and writes nothing.
 void export_device_map(const ExportTask& task, const Placement& placement);

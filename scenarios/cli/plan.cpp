@@ -92,7 +92,7 @@ Machines machines_of(const PlanArguments& a) {
   return {make_cluster(choice), gpu->second};
 }
 
-/// Of 1, 2, 4, ... those ranks of tensor parallelism that can share the model.
+/// The numbers of ranks 1, 2, 4, ... that can share the model's tensors.
 std::vector<std::int64_t> possible_ranks(const TrainingJob& job, std::int64_t most) {
   std::vector<std::int64_t> ranks = powers_of_two(most);
   rank_graph(job, {});  // throws if the model itself is wrong

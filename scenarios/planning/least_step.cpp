@@ -8,7 +8,7 @@
 namespace baechi {
 namespace {
 
-/// Of the three passes of a stage, by phase.
+/// Times of the three passes of a stage, by phase.
 struct StageTimes {
   std::array<Duration, 3> path{}, kernels{}, launches{};
 

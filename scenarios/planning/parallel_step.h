@@ -34,7 +34,7 @@ struct ParallelPlan {
   bool sharded_optimizer = false;  ///< ZeRO 1: replicas divide the optimizer's state and updates
 
   std::int64_t ranks() const { return tensor * data * pipeline; }
-  /// Of a replica; 0 if the batch cannot be divided so.
+  /// How many a replica has; 0 if the batch cannot be divided so.
   std::int64_t micro_batches(std::int64_t batch) const {
     return batch % (data * micro_batch) == 0 ? batch / (data * micro_batch) : 0;
   }

@@ -34,7 +34,7 @@ struct PlanAnswer {
   std::size_t slower = 0;         ///< not simulated: by a lower bound slower than all of `fastest`
 };
 
-/// Of each plan the engine simulates the step, with memory; plans with a lower bound above the
+/// The engine simulates each plan's step, with memory; plans with a lower bound above the
 /// `most`-th best step are left out, so that the answer is that of simulating all. `gpu` says what
 /// the devices reach. `done` counts the plans that are decided. The same for any number of threads.
 /// Throws InputError if the generator is unknown, cannot divide itself, or no plan uses all

@@ -22,7 +22,7 @@ class StepFormulas {
   std::vector<double> seconds(const DeviceModel& gpu) const;
 
  private:
-  /// Of a pass: kernels, which are ops of kernels_, with how often they run.
+  /// A pass: its kernels, which are ops of kernels_, with how often they run.
   struct Pass {
     std::vector<std::pair<OpId, std::int64_t>> kernels;
     Duration collectives{};

@@ -60,7 +60,8 @@ void append_cell(std::string& out, const ResultTable& table, const RunResult* r,
                      short_text(*r->value), gap);
 }
 
-/// Of the columns [first, last): one line per axis; equal neighbours below equal ones are one cell.
+/// The head of the columns [first, last): one line per axis; equal neighbours below equal ones are
+/// one cell.
 void append_head(std::string& out, const ResultTable& table, std::size_t first, std::size_t last) {
   for (std::size_t a = 0; a < table.axes.size(); ++a) {
     out += fmt::format("<tr><th>{}</th>", escaped(table.axes[a]));

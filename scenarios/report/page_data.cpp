@@ -160,7 +160,7 @@ class Steps {
   std::size_t graph_of_lines_ = ~std::size_t{0};
 };
 
-/// Of the last point of the first table that has one: the fastest of those that are drawn.
+/// The fastest drawn step of the last point of the first table that has one.
 std::string first_step(std::span<const ResultTable> tables) {
   for (const ResultTable& table : tables) {
     for (std::size_t c = table.columns.size(); c-- > 0;) {

@@ -114,8 +114,8 @@ struct Profile {
     return static_cast<double>(i + 1) / static_cast<double>(points);
   }
 };
-/// Of step times, or of the times that placers took for placements that have a step time. In the
-/// order of Comparison::placers.
+/// Profiles of step times, or of the times that placers took for placements that have a step time,
+/// in the order of Comparison::placers.
 std::vector<Profile> step_profiles(const Contest& contest, const Comparison& comparison);
 std::vector<Profile> placing_profiles(const Contest& contest, const Comparison& comparison);
 

@@ -78,7 +78,7 @@ class Sweep {
   Ids runs_of(std::size_t point) const;
 
   Experiment experiment(const Run& run) const;
-  /// Of the run's graph on its cluster, before transforms rewrite what was placed.
+  /// Bounds of the run's graph on its cluster, before transforms rewrite what was placed.
   LowerBounds lower_bounds(const Run& run) const;
 
   /// What `place` answers for the run's placer, seed and point. The runs that differ in their

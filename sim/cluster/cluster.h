@@ -38,7 +38,7 @@ enum class NodeId : std::uint32_t {};
 struct Node {
   std::uint32_t devices = 1;
   std::uint32_t nics = 1;
-  /// Of one NIC to another node's, as much as the switches between let through when all NICs send.
+  /// From one NIC to another node's: what the switches between let through when all NICs send.
   Link network{};
   /// Between two devices; with `wires`, of one wire between two devices.
   Link inside{};

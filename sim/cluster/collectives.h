@@ -44,7 +44,7 @@ struct Spread {
 Spread spread_of(const Collective& collective, std::span<const DeviceId> devices,
                  const Cluster& cluster);
 
-/// One ring passes the members in their order and back to the first. Of n ranks and S bytes, with
+/// One ring passes the members in their order and back to the first. For n ranks and S bytes, with
 /// the largest latency L and the smallest bandwidth B of the ring's links: all_reduce takes
 /// 2 (n - 1) (L + S / (n B)); reduce_scatter, all_gather and all_to_all half of it; broadcast
 /// (n - 1) L + S / B; send_recv L + S / B. Times are rounded up once per S / (n B) and S / B.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double us = 1e3;  // in ns
 
-/// Of the protocols LL, LL128 and Simple.
+/// One number for each of the protocols LL, LL128 and Simple.
 using PerProtocol = std::array<double, 3>;
 constexpr std::size_t simple = 2;
 
@@ -116,7 +116,7 @@ class Nccl final : public CollectiveModel {
               std::size_t protocol) const {
     const bool one_node = spread.nodes == 1;
     double bus = spread.per_node == 1 ? rates.network : rates.inside;
-    // Of two nodes each is the root of half of the trees: a NIC sends one half, receives the other.
+    // Two nodes: each is the root of half of the trees. A NIC sends one half, receives the other.
     if (!one_node) bus = std::min(bus, (spread.nodes == 2 ? 2.0 : 1.0) * rates.network);
     bus *= tree_share * (one_node ? tree_inside : tree_between)[protocol];
     const auto size = static_cast<std::uint64_t>(c.bytes.count) / 64;

@@ -29,7 +29,7 @@ class Packing {
  private:
   static constexpr std::int64_t most_steps = 1'000'000;
 
-  /// Of circles, half of the wires of the device that has the fewest; of paths, those wires.
+  /// Circles: half of the wires of the device that has the fewest. Paths: all of its wires.
   std::int64_t upper_bound() const {
     std::int64_t least = std::int64_t{1} << 32U;
     for (std::size_t a = 0; a < n_; ++a)

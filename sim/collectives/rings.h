@@ -23,8 +23,8 @@ struct Rings {
 /// 8 devices do not reach; after that, the most that it has found.
 Rings rings_of(const Node& node, std::span<const std::size_t> devices);
 
-/// Of the members in the first member's node; of its first devices, if they stand for more ranks
-/// than they are. `per_node` ranks. The node has wires.
+/// The rings of the members in the first member's node; of its first devices, if they stand for
+/// more ranks than they are. `per_node` ranks. The node has wires.
 Rings rings_of(std::span<const DeviceId> members, std::int64_t per_node, const Cluster& cluster);
 
 }  // namespace baechi

@@ -8,7 +8,7 @@
 namespace baechi {
 namespace {
 
-/// Of n ranks and S bytes, with the worst latency L and bandwidth B of the links and
+/// For n ranks and S bytes, with the worst latency L and bandwidth B of the links and
 /// d = ceil(log2 n): all_reduce 2 d L + 2 S / B, broadcast half of it; reduce_scatter and
 /// all_gather by recursive halving and doubling d L + S (n - 1) / (n B); all_to_all by Bruck's
 /// algorithm d (L + S / (2 B)).

@@ -30,7 +30,7 @@ class ChannelMap {
     return 0;
   }
   bool limited() const { return mode_ != Transfers::parallel; }
-  /// Of a limited mode: the channel `d` sends through, and the one it receives through.
+  /// In a limited mode: the channel `d` sends through, and the one it receives through.
   std::size_t sending(DeviceId d) const { return mode_ == Transfers::shared ? 0 : index(d); }
   std::size_t receiving(DeviceId d) const {
     if (mode_ == Transfers::shared) return 0;

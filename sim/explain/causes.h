@@ -17,9 +17,9 @@ class Causes {
   Causes(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
   /// The chain that ends where `last` ends, from the time `from` on, in the order of time and
-  /// without gaps: `last`, the input that came last, what made that input, and so on. Of a
-  /// collective: the input that came last of all members'. Ties: the first member, the input of the
-  /// smallest edge. Parts of no length are left out, ops apart.
+  /// without gaps: `last`, the input that came last, what made that input, and so on. For
+  /// a collective: the input that came last of all members'. Ties: the first member, the input of
+  /// the smallest edge. Parts of no length are left out, ops apart.
   std::vector<PathPart> chain(OpId last, TimePoint from = {}) const;
 
   /// The same up to the start of `op`.

@@ -40,7 +40,7 @@ struct Explanation {
   WhatIf what_if{};
 };
 
-/// Of a step under Semantics::event that completed. `timeline` is of that step.
+/// Explains a step under Semantics::event that completed. `timeline` is of that step.
 Explanation explain(const Problem& problem, const Placement& placement, const Timeline& timeline,
                     const StepResult& step);
 

@@ -31,7 +31,7 @@ struct Measured {
 class Measure {
  public:
   virtual ~Measure() = default;
-  /// Of the placed step, under the engine options of `problem`.
+  /// The measure of the placed step, under the engine options of `problem`.
   virtual Measured of(const Problem& problem, const Placement& placement) const = 0;
   /// A value that no placement's is below; nothing if none is known. `bounds`: of the step's graph.
   virtual std::optional<Duration> bound(const LowerBounds& bounds) const = 0;

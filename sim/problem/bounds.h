@@ -19,7 +19,7 @@ struct LowerBounds {
   std::string_view binding() const;  ///< its name; ties: in the order above
 };
 
-/// Of a step under Semantics::event. Memory: the weights of all ops must fit in all devices
+/// Bounds of a step under Semantics::event. Memory: the weights of all ops must fit in all devices
 /// together, and each op's footprint, and each group's weights with its largest other need, in the
 /// largest device.
 LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const CostModel& costs);

@@ -74,7 +74,7 @@ std::string message_of(const original::Failure& failure, const std::vector<std::
   return std::string(before) + tensors.at(std::stoul(rest)) + rest.substr(rest.find(' '));
 }
 
-/// Of each op, how many were started before it. [num_ops]
+/// [num_ops] How many ops were started before each.
 json positions(const std::vector<OpId>& order) {
   json list = std::vector<std::size_t>(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) list[index(order[i])] = i;

@@ -126,7 +126,7 @@ void for_each_placer(auto&& test) {
 }
 
 /// Persistent bytes of all its ops and the working bytes of the largest: the least a device needs.
-/// Of a placer that counts weights only: the weights.
+/// For a placer that counts weights only: the weights.
 Bytes least_memory(const PlacerEntry& entry, const OpGraph& graph, const Placement& placement,
                    DeviceId d) {
   Bytes persistent;

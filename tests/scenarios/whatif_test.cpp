@@ -182,8 +182,8 @@ TEST_SUITE("whatif") {
     CHECK(run(step).makespan == 130ns);  // they are bound by memory, and no work is known here
   }
 
-  // The last launch ends at 240 ns, and conv_grad, launched at 200, at 260: 274. Of one launch
-  // only, 40 + 130.
+  // The last launch ends at 240 ns, and conv_grad, launched at 200, at 260: 274. With one
+  // launch only, 40 + 130.
   TEST_CASE("cuda_graphs and no_host, by hand: one launch, or none") {
     for (const bool thread : {false, true}) {
       CAPTURE(thread);

@@ -10,7 +10,7 @@
 namespace baechi::validate {
 namespace {
 
-/// Of the numbers of ranks that are shared; what is kept back is never read.
+/// For the numbers of ranks that are shared; what is kept back is never read.
 std::vector<MeasuredAllReduce> measured(const std::string& folder, const std::string& gpu,
                                         const std::vector<std::int64_t>& ranks) {
   std::vector<MeasuredAllReduce> rows = vtrain_all_reduces(folder, gpu, ranks);

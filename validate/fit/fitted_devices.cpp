@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 4> frameworks{"pytorch", "mxnet", "tensor
 struct Kind {
   std::string gpu, framework;
 };
-/// Of a kind's name, "v100_32gb_pytorch"; the GPU is the one whose numbers it shares.
+/// The parts of a kind's name, "v100_32gb_pytorch"; the GPU is the one whose numbers it shares.
 Kind kind_parts(const std::string& kind) {
   const std::size_t end = kind.rfind('_');
   const std::string gpu = kind.substr(0, end);

@@ -40,7 +40,7 @@ struct PublishedErrors {
   double median = 0.0;  ///< of the absolute errors
   double bias = 0.0;    ///< median of the signed errors
 };
-/// Of no rows: all 0.
+/// Without rows: all 0.
 PublishedErrors errors_of(std::span<const PublishedRow> rows);
 
 struct PublishedScore {

@@ -15,7 +15,7 @@ struct Attributes {
   std::function<Bytes(Bytes)> bytes{}, weights{}, workspace{}, traffic{};
   std::function<std::int64_t(std::int64_t)> flops{};
   std::optional<std::string> lane{};
-  /// Of what a selected op writes only tensors that one of these reads; nothing: all.
+  /// Only tensors of a selected op that one of these reads; nothing: all that it writes.
   std::optional<Where> to{};
 
   bool needs_times() const { return time != nullptr || (to && to->needs_times()); }

@@ -13,7 +13,7 @@ constexpr auto names_of(Bound) {
 }
 
 /// [num_ops] By work on the first device whose model is known: which of launches, arithmetic and
-/// traffic takes the longest, summed over the kernels. Of ops without work or without a model: host
+/// traffic takes the longest, summed over the kernels. Ops without work or without a model: host
 /// in a lane of the host; else by the kind: compute where it names a convolution, a matrix product
 /// or the like, else memory.
 IdVector<OpId, Bound> bounds_of(const Scope& scope);

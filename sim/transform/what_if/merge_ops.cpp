@@ -200,7 +200,7 @@ class Merge final : public Verb {
     return copied(std::move(copying), change);
   }
 
-  /// Of merged ops without work: the share of the time that is left, at the leaders.
+  /// Merged ops without work: the share of the time that is left, at the leaders.
   static IdVector<OpId, double> time_left(const Scope& scope, const Merged& sets,
                                           const IdVector<OpId, Bytes>& saved) {
     const OpGraph& graph = scope.graph();

@@ -81,7 +81,7 @@ struct TheoremProblem {
           {.name = std::to_string(i), .compute = Duration{compute}, .persistent = Bytes{weights}});
       for (std::uint32_t u = 0; u < i; ++u) {
         if (random.below(3) > 0) continue;
-        // Of no size, so that it takes no memory; its time is given.
+        // Without size, so that it takes no memory; its time is given.
         const TensorId t = b.add_tensor(OpId{u}, 0_B);
         const std::int64_t time = random.below(longest_allowed + 1);
         b.set_transfer(t, Duration{time});

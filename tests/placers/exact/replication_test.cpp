@@ -155,7 +155,7 @@ TEST_SUITE("replication") {
       const auto stages = exact::replicated_stages(problem, p);
       REQUIRE(stages.size() == (training ? 2U : 1U));
       CHECK(stages[0].devices.size() == (training ? 2U : 3U));
-      // Of three samples, three replicas take one each; two replicas do not divide three.
+      // Three samples: three replicas take one each; two replicas do not divide three.
       const Placement three = replicating(3)->place(problem, 0);
       CHECK(three.facts.at("devices") == (training ? 2.0 : 3.0));
     }

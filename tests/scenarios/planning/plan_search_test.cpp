@@ -48,7 +48,7 @@ PlanAnswer answer(std::size_t most, Bytes memory) {
 
 TEST_SUITE("plan search") {
   TEST_CASE("a plan uses all devices, and divides the batch evenly") {
-    // Of 8 devices: tensor 1 or 2, 1 or 4 stages leave 8, 2, 4, 1 replicas. A batch of 16 gives 2,
+    // 8 devices: tensor 1 or 2, 1 or 4 stages leave 8, 2, 4, 1 replicas. A batch of 16 gives 2,
     // 8, 4, 16 samples to each: micro-batches of 1 always, of 4 in all but the first. That makes 7
     // times with and without recomputing; optimizer state is divided where there are replicas: in
     // 5 of the 7.

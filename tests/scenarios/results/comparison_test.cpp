@@ -183,7 +183,7 @@ TEST_SUITE("comparison") {
     CHECK(c.placers[0].best == 1);
     CHECK(c.placers[1].to_best.mean == doctest::Approx(1.5));  // 50, 300, failed: 300
     CHECK(c.placers[1].placing == 5us);
-    // Of two, the slower one.
+    // Two values: the slower one counts.
     HandMade two({1ns});
     two.run(0, "lucky", Status::ok, 50ns, 1).run(0, "lucky", Status::oom, {}, 2);
     CHECK(compare(two.contest(), 0.0).placers[0].oom == 1);

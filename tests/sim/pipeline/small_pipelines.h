@@ -123,7 +123,7 @@ class Chain {
       }
       gradient = b.add_tensor(v, 0_B);
     }
-    // Of no time: what makes the first chunk's b worth its while.
+    // Takes no time: what makes the first chunk's b worth its while.
     const OpId input = b.add_op({.name = "i0", .phase = Phase::backward});
     b.add_edge(*gradient, input);
     return std::move(b).build();

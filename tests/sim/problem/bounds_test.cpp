@@ -104,7 +104,7 @@ TEST_SUITE("bounds") {
   }
 
   TEST_CASE("a colocation group cannot be shared out") {
-    // Of 6 ops of 10 three are one group, two another.
+    // 6 ops of 10: three are one group, two another.
     OpGraphBuilder g = independent(6);
     for (const std::uint32_t v : {0U, 2U, 4U}) g.colocate(OpId{v}, "three");
     for (const std::uint32_t v : {1U, 3U}) g.colocate(OpId{v}, "two");

@@ -59,7 +59,7 @@ StepResult step_of(const PlacedStep& step, const Cluster& cluster, EngineOptions
   return simulate({step.graph, cluster, costs, engine}, placement);
 }
 
-/// Of two_gradients() on one device; 1 B takes 1 ns, also to the other replica.
+/// The step of two_gradients() on one device; 1 B takes 1 ns, also to the other replica.
 StepResult trained(Values values, bool tensors = true) {
   values.emplace("replicas", "2");
   const OpGraph graph = two_gradients(tensors);
@@ -129,7 +129,7 @@ TEST_SUITE("data_parallel") {
     CHECK(kinds("zero1") == Three{40, 200, 40});
     CHECK(kinds("zero2") == Three{40, 50, 40});
     CHECK(kinds("zero3") == Three{10, 50, 40});
-    // Of zero2 the whole gradient is there from the start of its op to the end of the scatter:
+    // zero2: the whole gradient is there from the start of its op to the end of the scatter:
     // weights 40, shares 2 x 50 + 2 x 40, b1's tensors 10 + 10 and its gradient 100: at 10 ns.
     CHECK(trained({{"mode", "zero2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}}, false)
               .devices[gpu0]

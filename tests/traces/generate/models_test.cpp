@@ -108,7 +108,7 @@ TEST_SUITE("models") {
     CHECK(grouped == 33);
     CHECK(count(layers, "FrozenBatchNorm2d") == 104);  // inference: by moving statistics
     CHECK(count(generate("resnext101", {{"fuse_modules", "false"}}), "BatchNorm2d") == 104);
-    // Of 33 blocks each: a mean, two dense layers, a ReLU, a sigmoid, a product, and a flatten.
+    // Each of 33 blocks has a mean, two dense layers, a ReLU, a sigmoid, a product, and a flatten.
     const OpGraph more = generate(
         "se_resnext101", {{"batch", "1"}, {"training", "false"}, {"fuse_modules", "false"}});
     CHECK(more.num_ops() == layers.num_ops() + 33 * 7);

@@ -145,7 +145,7 @@ TEST_SUITE("sequence_models") {
     const std::size_t at_40 = connected(g);
     CHECK(at_40 == 18'040);
     CHECK(connected(gnmt("128", "50")) == at_40 + 10 * 429);
-    // Of the 429, 53 are forward; here those named after a step, the AddN and the Identities of
+    // 53 of the 429 are forward; here those named after a step, the AddN and the Identities of
     // stacks are not.
     CHECK(connected(g, Phase::forward, "/step_7/") == 53);
     CHECK(count(g, "LSTMBlockCell") == 40 * 9);

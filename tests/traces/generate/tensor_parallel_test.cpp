@@ -37,7 +37,7 @@ TEST_SUITE("tensor parallel") {
     constexpr std::int64_t h = 12288, blocks = 96;
     CHECK(parameters(gpt(gpt3)) == blocks * (12 * h * h + 13 * h) + (51200 + 2048) * h + 2 * h);
     // Whole on each rank: two normalisations (4 h) and two biases (2 h) per block, positions, the
-    // last normalisation. Of the rest, an eighth: 12 h^2 + 7 h per block, and the words.
+    // last normalisation. An eighth of the rest: 12 h^2 + 7 h per block, and the words.
     CHECK(parameters(gpt(rank)) ==
           blocks * ((12 * h * h + 7 * h) / 8 + 6 * h) + (51200 / 8 + 2048) * h + 2 * h);
   }

@@ -78,7 +78,7 @@ TEST_SUITE("traces") {
           backward += t.graph.op(v).phase == Phase::backward;
           linked += t.graph.op(v).forward != no_op;
         }
-        // Of the layer graphs each backward op is made to read from its forward op.
+        // In the layer graphs each backward op is made to read from its forward op.
         CHECK(t.graph.num_edges() == occurrences(text, "\"destId\"") + linked);
         CHECK((backward > 0) == entry.path().string().ends_with("_training.json"));
         const bool seconds =

@@ -205,7 +205,7 @@ TEST_SUITE("pytorch") {
   }
 
   TEST_CASE("m_sct takes favourites up to 0.5") {
-    // Of two equal readers neither can be preferred: x is 1/2 on both edges.
+    // Neither of two equal readers can be preferred: x is 1/2 on both edges.
     const Case test(two_readers(), 2);
     CHECK(place("m_sct", "", test.problem).facts.at("favourites") <=
           place("m_sct", "variant=pytorch", test.problem).facts.at("favourites"));

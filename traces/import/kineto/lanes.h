@@ -11,7 +11,7 @@ namespace baechi::kineto {
 /// Names of lanes: "host", "host 2", ... for threads, the one with most calls first; of each
 /// device's streams "compute" for the busiest, "comm" for those that mostly run NCCL's kernels,
 /// "copy" for those that mostly copy, and "stream 21" for others. Without a GPU the threads are
-/// "compute", "thread 2", ... Of many threads and streams the last ones share a lane.
+/// "compute", "thread 2", ... Where there are many, the last ones share a lane.
 class Lanes {
  public:
   Lanes(const Recording& recording, const Window& window);

@@ -33,7 +33,7 @@ std::int64_t elements(const std::vector<const TensorView*>& all) {
   return most;
 }
 
-/// Of a product whose left factor is `left` and whose result has `results` elements.
+/// Flops of a product whose left factor is `left` and whose result has `results` elements.
 std::int64_t product(const Shape* left, std::int64_t results) {
   return left == nullptr ? 0 : times(2 * results, left->back());
 }
