@@ -138,7 +138,7 @@ TEST_SUITE("recompute") {
   }
 
   TEST_CASE("the members of a collective run again together") {
-    //   Of two ranks: h.0.a -> all_reduce -> h.0.b; only the first rank's b' reads the sum.
+    //   On two ranks: h.0.a -> all_reduce -> h.0.b; only the first rank's b' reads the sum.
     OpGraphBuilder b;
     std::vector<OpId> sums;
     for (const char* rank : {"0", "1"}) {
