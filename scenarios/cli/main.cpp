@@ -126,6 +126,7 @@ void add_verbs(CLI::App& app, Verb& chosen) {
   add_simulate(app, chosen);
   add_bound(app, chosen);
   add_plan(app, chosen);
+  add_codesign(app, chosen);
   add_compare(app, chosen);
   add_duel(app, chosen);
   add_configure(app, chosen);

@@ -21,6 +21,7 @@ void add_simulate(CLI::App& app, Verb& chosen);
 void add_bound(CLI::App& app, Verb& chosen);
 void add_arena(CLI::App& app, Verb& chosen);
 void add_plan(CLI::App& app, Verb& chosen);
+void add_codesign(CLI::App& app, Verb& chosen);
 void add_compare(CLI::App& app, Verb& chosen);
 void add_duel(CLI::App& app, Verb& chosen);
 void add_configure(CLI::App& app, Verb& chosen);

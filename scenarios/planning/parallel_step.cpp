@@ -16,31 +16,6 @@ Options::Value text(std::string value) {
   return {std::move(value), {}, {}};
 }
 
-/// The layer of each op: of forward ops by their names; -1: no layer precedes it, `layers`: behind
-/// all layers. Backward ops are where the forward ops are that they differentiate or run again,
-/// updates where what they read is made. [num_ops]
-IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t layers) {
-  const Segments segments = segments_by_layer(graph);
-  IdVector<OpId, std::int64_t> layer(graph.num_ops(), -1);
-  for (const OpId v : graph.ops()) {
-    const Op& op = graph.op(v);
-    if (op.phase == Phase::forward && segments[v] != no_segment) {
-      layer[v] = segments[v];
-      continue;
-    }
-    if (op.phase == Phase::backward && op.forward != no_op) {
-      layer[v] = layer[op.forward];
-      continue;
-    }
-    for (const EdgeId e : graph.in_edges(v)) {
-      const std::int64_t before = layer[graph.edge(e).src];
-      const bool behind = op.phase == Phase::forward && before >= 0;
-      layer[v] = std::max(layer[v], behind ? layers : before);
-    }
-  }
-  return layer;
-}
-
 IdVector<OpId, DeviceId> devices_of(const OpGraph& graph, const ParallelPlan& plan) {
   const std::int64_t layers = std::max<std::int64_t>(1, layers_of(graph));
   IdVector<OpId, DeviceId> device;
@@ -67,7 +42,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   for (const auto& [key, value] : {std::pair{"batch", plan.micro_batch}, {"tensor", plan.tensor}}) {
     if (options.raw(key, "") != nullptr)
       throw InputError(fmt::format("{}.{}: plans choose it", job.generator, key));
-    options.set(key, text(std::to_string(value)));
+    if (key != std::string_view("tensor") || value > 1) options.set(key, text(std::to_string(value)));
   }
   OpGraph graph = generate_trace(job.generator, options).graph;
   if (plan.precision != "fp32")
@@ -76,6 +51,28 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
                 .graph;
   if (plan.recompute) graph = make_transform("recompute", Options("recompute"))->apply(graph).graph;
   return graph.without_groups();
+}
+
+IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t layers) {
+  const Segments segments = segments_by_layer(graph);
+  IdVector<OpId, std::int64_t> layer(graph.num_ops(), -1);
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    if (op.phase == Phase::forward && segments[v] != no_segment) {
+      layer[v] = segments[v];
+      continue;
+    }
+    if (op.phase == Phase::backward && op.forward != no_op) {
+      layer[v] = layer[op.forward];
+      continue;
+    }
+    for (const EdgeId e : graph.in_edges(v)) {
+      const std::int64_t before = layer[graph.edge(e).src];
+      const bool behind = op.phase == Phase::forward && before >= 0;
+      layer[v] = std::max(layer[v], behind ? layers : before);
+    }
+  }
+  return layer;
 }
 
 std::int64_t layers_of(const OpGraph& graph) {

@@ -19,7 +19,7 @@ namespace baechi {
 
 /// What is trained: a model that a generator makes, and the samples of a step.
 struct TrainingJob {
-  std::string generator;   ///< one with the options `batch` and `tensor`
+  std::string generator;   ///< one with the option `batch`, and `tensor` for plans that need it
   Options options;         ///< of the generator, without these two
   std::int64_t batch = 1;  ///< samples of a step, over all replicas
 };
@@ -46,6 +46,11 @@ struct ParallelPlan {
 /// ranks of tensor parallelism, number format, and whether layers are computed again. Throws
 /// InputError if the generator cannot make it.
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan);
+
+/// The layer of each op: of forward ops by their names; -1: no layer precedes it, `layers`: behind
+/// all layers. Backward ops are where the forward ops are that they differentiate or run again,
+/// updates where what they read is made. [num_ops]
+IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t layers);
 
 /// Layers of the model; 0 if the names of its ops have no numbers (sim/transform/segments.h).
 std::int64_t layers_of(const OpGraph& graph);

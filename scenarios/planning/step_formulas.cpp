@@ -52,6 +52,16 @@ Counts count_kernels(const ParallelStep& step, KernelOps& kernels) {
 
 }  // namespace
 
+double flushed_step(std::span<const StageSeconds> stages, std::int64_t micro_batches) {
+  double all = 0.0, longest = 0.0, last = 0.0;
+  for (const StageSeconds& stage : stages) {
+    all += stage.passes;
+    longest = std::max(longest, stage.passes);
+    last = std::max(last, stage.last);
+  }
+  return all + static_cast<double>(micro_batches - 1) * longest + last;
+}
+
 StepFormulas::StepFormulas(std::span<const ParallelStep> steps) {
   KernelOps kernels;
   for (const ParallelStep& step : steps) {
@@ -97,15 +107,12 @@ std::vector<double> StepFormulas::seconds(const DeviceModel& gpu) const {
   const IdVector<OpId, Duration> times = roofline_times(kernels_, gpu);
   std::vector<double> seconds;
   for (const Step& step : steps_) {
-    double all = 0.0, longest = 0.0, last = 0.0;
-    for (const Stage& stage : step.stages) {
-      const double passes =
-          seconds_of(stage.passes[0], times, gpu) + seconds_of(stage.passes[1], times, gpu);
-      all += passes;
-      longest = std::max(longest, passes);
-      last = std::max(last, to_us(stage.sum) / 1e6 + seconds_of(stage.passes[2], times, gpu));
-    }
-    seconds.push_back(all + static_cast<double>(step.micro_batches - 1) * longest + last);
+    std::vector<StageSeconds> stages;
+    for (const Stage& stage : step.stages)
+      stages.push_back(
+          {.passes = seconds_of(stage.passes[0], times, gpu) + seconds_of(stage.passes[1], times, gpu),
+           .last = to_us(stage.sum) / 1e6 + seconds_of(stage.passes[2], times, gpu)});
+    seconds.push_back(flushed_step(stages, step.micro_batches));
   }
   return seconds;
 }

@@ -11,9 +11,17 @@
 
 namespace baechi {
 
-/// The step times of some steps by the formula of 1F1B with a flush: all passes of one micro-batch,
-/// and of the others the longest stage's; then the longest sum of gradients with its updates. A
-/// pass takes as long as its kernels and collectives, or as its launches, whichever is longer.
+/// A stage of a pipeline, in seconds.
+struct StageSeconds {
+  double passes = 0.0;  ///< forward and backward, of a micro-batch
+  double last = 0.0;    ///< once a step: the sum of gradients with the updates
+};
+
+/// A step of 1F1B with a flush: all passes of one micro-batch, and of the others the longest
+/// stage's; then what is longest of the stages' ends.
+double flushed_step(std::span<const StageSeconds> stages, std::int64_t micro_batches);
+
+/// The step times of some steps by flushed_step(). A pass takes as long as its kernels and collectives, or as its launches, whichever is longer.
 /// Left out: sends between stages, which the engine overlaps with passes.
 class StepFormulas {
  public:

@@ -152,9 +152,9 @@ class PaperReader {
   PaperColumn read_column(const std::string& name, const Value& block, Metric metric) const {
     PaperColumn column;
     column.name = name;
-    column.placer = needed(block, "placer").text;
     column.metric = metric;
     if (const Value* m = find(block, "metric")) column.metric = read_metric(*m);
+    if (!is_codesign(column.metric)) column.placer = needed(block, "placer").text;
     column.sets = sets(block);
     if (const Value* d = find(block, "rank")) column.rank = static_cast<std::size_t>(number(*d));
     if (const Value* of = find(block, "of")) column.of = of->text;
@@ -182,8 +182,9 @@ class PaperReader {
       if (std::ranges::find(table.columns, name, &PaperColumn::name) == table.columns.end())
         throw InputError(
             fmt::format("{}table {} has no column '{}'", at(value.where), table.name, name));
-      row.published[name] =
-          value.text == "oom" ? PaperValue{.oom = true} : PaperValue{.number = number(value)};
+      row.published[name] = value.text == "oom"            ? PaperValue{.oom = true}
+                            : value.text == "not readable" ? PaperValue{.unread = true}
+                                                           : PaperValue{.number = number(value)};
     }
     return row;
   }
@@ -197,6 +198,11 @@ class PaperReader {
 
 bool is_wall_clock(Metric metric) {
   return metric == Metric::placing_time;
+}
+
+bool is_codesign(Metric metric) {
+  return metric == Metric::codesign_step || metric == Metric::codesign_gain ||
+         metric == Metric::codesign_visited;
 }
 
 std::string_view objective_of(Metric metric) {

@@ -22,6 +22,9 @@ enum class Metric : std::uint8_t {
   slowdown,      ///< step time over that of a profile without error
   max_load,      ///< s, by the objective of that name
   latency,       ///< s, by the objective of that name
+  codesign_step,     ///< s, of the best architecture (scenarios/codesign/)
+  codesign_gain,     ///< its throughput over the reference's
+  codesign_visited,  ///< share of the architectures that the search visited, in percent
 };
 constexpr auto names_of(Metric) {
   return std::to_array<Named<Metric>>({{Metric::step_time, "step_time"},
@@ -30,16 +33,20 @@ constexpr auto names_of(Metric) {
                                        {Metric::peak_memory, "peak_memory"},
                                        {Metric::slowdown, "slowdown"},
                                        {Metric::max_load, "max_load"},
-                                       {Metric::latency, "latency"}});
+                                       {Metric::latency, "latency"},
+                                       {Metric::codesign_step, "codesign_step"},
+                                       {Metric::codesign_gain, "codesign_gain"},
+                                       {Metric::codesign_visited, "codesign_visited"}});
 }
 bool is_wall_clock(Metric metric);
+bool is_codesign(Metric metric);
 /// The name of the objective that a metric is the value of; "" for the other metrics.
 std::string_view objective_of(Metric metric);
 
 /// What stands in a column of every row.
 struct PaperColumn {
   std::string name;
-  std::string placer;  ///< its label in the row's scenario
+  std::string placer;  ///< its label in the row's scenario; "" where is_codesign(metric)
   Metric metric{};
   std::vector<std::string> sets;  ///< KEY=VALUE, over those of the row
   std::size_t rank = 0;           ///< of peak_memory: the device with the highest is 0
@@ -47,9 +54,10 @@ struct PaperColumn {
   bool counted = true;            ///< in the table's mean deviation
 };
 
-/// A number, or out of memory.
+/// A number, out of memory, or one that the paper has but we cannot read.
 struct PaperValue {
   bool oom = false;
+  bool unread = false;
   double number = 0.0;
   bool over = false;        ///< of an objective: although the weights do not fit
   bool unfinished = false;  ///< of a search that a limit ended

@@ -3,6 +3,7 @@
 #include <limits>
 #include <set>
 
+#include "scenarios/codesign/codesign.h"
 #include "scenarios/published/paper.h"
 #include "scenarios/read/load.h"
 #include "scenarios/run/runner.h"
@@ -37,6 +38,7 @@ void add_score(const Sweep& sweep, RunResult& row, const std::string& objective)
 /// The results of each job, a list of rows.
 std::vector<std::vector<RunResult>> run_jobs(const std::vector<Job>& jobs, std::size_t threads,
                                              const Watch& watch) {
+  if (jobs.empty()) return {};
   Mistakes mistakes;
   std::vector<ScenarioFile> files;
   files.reserve(jobs.size());
@@ -119,6 +121,7 @@ AllCellJobs all_jobs(const Paper& paper, const std::map<std::string, double>& sp
       if (row.scenario.empty()) continue;
       for (std::size_t c = 0; c < table.columns.size(); ++c) {
         const PaperColumn& column = table.columns[c];
+        if (is_codesign(column.metric)) continue;
         std::vector<std::string> sets = with(row, column);
         const auto at_speed = [&](double factor) {
           auto other = sets;
@@ -172,6 +175,9 @@ double one_number(const PaperColumn& column, const PaperTable& table, const RunR
       return row.facts.at("objective_us") / 1e6 / table.unit;
     case Metric::step_time:
     case Metric::slowdown:
+    case Metric::codesign_step:
+    case Metric::codesign_gain:
+    case Metric::codesign_visited:
       break;
   }
   return to_us(*row.value) / 1e6 / table.unit;
@@ -214,6 +220,33 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
   }
   const double mean = sum / static_cast<double>(runs.size());
   return PaperValue{.number = column.of == "min" ? least : column.of == "max" ? most : mean};
+}
+
+/// Searches for architectures, by scenario and sets: columns that differ in their metric share one.
+using Searches = std::map<std::pair<std::string, std::vector<std::string>>, CodesignResult>;
+
+Searches all_searches(const Paper& paper, const Watch& watch) {
+  Searches searches;
+  for (const PaperTable& table : paper.tables)
+    for (const PaperRow& row : table.rows)
+      for (const PaperColumn& column : table.columns) {
+        if (!is_codesign(column.metric) || row.scenario.empty()) continue;
+        const std::vector<std::string> sets = with(row, column);
+        if (!searches.contains({row.scenario, sets}))
+          searches[{row.scenario, sets}] = codesign_of(load_scenario(row.scenario, sets), watch);
+      }
+  return searches;
+}
+
+std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& table,
+                                   const CodesignResult& search) {
+  const DesignAnswer& answer = search.answer;
+  if (column.metric == Metric::codesign_visited) return PaperValue{.number = 100.0 * answer.share()};
+  if (!answer.best) return std::nullopt;
+  if (column.metric == Metric::codesign_step)
+    return PaperValue{.number = answer.visited[*answer.best].plan->seconds / table.unit};
+  const auto gain = search.gain();
+  return gain ? std::optional(PaperValue{.number = *gain}) : std::nullopt;
 }
 
 /// Ours, and its least and most over the neighbouring calibrations.
@@ -305,7 +338,7 @@ bool is_calibrated(const Paper& paper, const PaperRow& row, const PaperColumn& c
 }  // namespace
 
 std::optional<double> PaperCell::deviation() const {
-  if (!published || !ours || published->oom || ours->oom || published->number == 0.0)
+  if (!published || !ours || published->oom || ours->oom || published->unread || published->number == 0.0)
     return std::nullopt;
   return ours->number / published->number - 1.0;
 }
@@ -316,6 +349,7 @@ PaperResult evaluate(const Paper& paper, std::size_t threads, const Watch& watch
   std::vector<Job> jobs;
   const AllCellJobs cell_jobs = all_jobs(paper, result.speeds, jobs);
   const auto rows = run_jobs(jobs, threads, watch);
+  const Searches searches = all_searches(paper, watch);
   for (std::size_t t = 0; t < paper.tables.size(); ++t) {
     const PaperTable& table = paper.tables[t];
     PaperTableResult& answer = result.tables.emplace_back();
@@ -329,6 +363,8 @@ PaperResult evaluate(const Paper& paper, std::size_t threads, const Watch& watch
           cell.published = it->second;
         if (row.arithmetic) {
           if (cell.published) cell.ours = PaperValue{.number = *row.arithmetic};
+        } else if (!row.scenario.empty() && is_codesign(column.metric)) {
+          cell.ours = value_of(column, table, searches.at({row.scenario, with(row, column)}));
         } else if (!row.scenario.empty()) {
           const CellJobs& of_cell = cell_jobs[t][r][c];
           cell.ours = value_of(column, table, of_cell, rows);

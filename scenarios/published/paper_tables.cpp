@@ -9,6 +9,7 @@ namespace {
 
 std::string text_of(const PaperValue& value, Metric metric) {
   if (value.oom) return "OOM";
+  if (value.unread) return "not readable";
   switch (metric) {
     case Metric::placed_ops:
       return fmt::format("{:.0f}", value.number);
@@ -20,6 +21,10 @@ std::string text_of(const PaperValue& value, Metric metric) {
     case Metric::latency:
       return fmt::format("{:.2f}{}{}", value.number, value.over ? "*" : "",
                          value.unfinished ? "~" : "");
+    case Metric::codesign_visited:
+      return fmt::format("{:.3g} %", value.number);
+    case Metric::codesign_step:
+    case Metric::codesign_gain:
     case Metric::step_time:
     case Metric::slowdown:
       break;
@@ -173,7 +178,9 @@ std::string to_csv(const Paper& paper, const PaperResult& result) {
   };
   const auto number = [](const std::optional<PaperValue>& value) {
     if (!value) return std::string();
-    return value->oom ? "oom" : fmt::format("{:.6g}", value->number);
+    return value->oom      ? "oom"
+           : value->unread ? "not readable"
+                           : fmt::format("{:.6g}", value->number);
   };
   const bool spreads =
       std::ranges::any_of(paper.tables, [](const auto& t) { return !t.neighbours.empty(); });

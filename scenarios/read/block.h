@@ -32,6 +32,7 @@ std::vector<Options::Declared> keys_of_reader(auto read) {
 std::vector<BlockKeys> cluster_block_keys();
 BlockKeys calibration_block_keys();
 std::vector<BlockKeys> engine_block_keys();  ///< engine, profile
+BlockKeys codesign_block_keys();
 BlockKeys report_block_keys();
 
 }  // namespace baechi

@@ -53,6 +53,7 @@ std::vector<BlockKeys> block_keys() {
   all.push_back({"kinds.links", "entries NAME: {...}", link_kind_options(), {"bandwidth"}});
   all.push_back(calibration_block_keys());
   std::ranges::move(engine_block_keys(), std::back_inserter(all));
+  all.push_back(codesign_block_keys());
   all.push_back(report_block_keys());
   return all;
 }

@@ -32,6 +32,8 @@ std::vector<PlacerChoice> read_placers(const Options::Value& block, const std::s
 std::vector<MeasureChoice> read_measures(const Options::Value& block, const std::string& base,
                                          Mistakes& mistakes);
 std::vector<std::uint64_t> read_seeds(const Options::Value& block, Mistakes& mistakes);
+CodesignChoice read_codesign(const Options::Value& block, const std::string& base,
+                             Mistakes& mistakes);
 ReportChoice read_report(const Options::Value& block, Mistakes& mistakes);
 
 /// The transform that `choice` names. Throws InputError as make_transform() does.

@@ -94,7 +94,8 @@ class Loader {
                                 did_you_mean(key, known), fmt::join(known, ", ")));
     }
     for (const std::string_view key : {"graph", "cluster", "placers"}) {
-      if (find(root_, key) == nullptr && !is_swept(key))
+      const bool other_verb = key == "placers" && find(root_, "codesign") != nullptr;
+      if (find(root_, key) == nullptr && !is_swept(key) && !other_verb)
         mistakes_.add(fmt::format("{}: it needs '{}'", path_, key));
     }
   }
@@ -252,6 +253,8 @@ class Loader {
     if (const Value* seeds = list("seeds")) file.seeds = read_seeds(*seeds, mistakes_);
     const Value* measure = list("measure");
     file.measures = read_measures(measure != nullptr ? *measure : Value{}, base_, mistakes_);
+    if (const Value* codesign = find(root_, "codesign"))
+      file.codesign = read_codesign(*codesign, base_, mistakes_);
     if (const Value* report = find(root_, "report")) file.report = read_report(*report, mistakes_);
 
     check_size();
@@ -348,6 +351,9 @@ std::span<const TopKey> top_keys() {
        "a list of NAME or {NAME: {option: value or [value, ...], ...}}: what is found of each "
        "placement, one row each; [step_time] if not given"},
       {"sweep", "dotted key: [value, ...]; every combination is a point"},
+      {"codesign",
+       "for 'baechi codesign': which architecture of an accelerator trains the model fastest; "
+       "`placers` may then be missing"},
       {"report", "what the results hold"},
   };
   return keys;

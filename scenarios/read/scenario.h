@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "placers/placer.h"
+#include "scenarios/read/codesign_choice.h"
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/cluster/collectives.h"
 #include "sim/cluster/device_model.h"
@@ -163,6 +164,7 @@ struct ScenarioFile {
   std::vector<PlacerChoice> placers;
   std::vector<std::uint64_t> seeds{0};
   std::vector<MeasureChoice> measures;
+  std::optional<CodesignChoice> codesign{};
   ReportChoice report;
 
   std::size_t num_points() const {  ///< 0 if the file has a mistake

@@ -23,6 +23,16 @@ std::vector<Plot> chart_plots(const Results& results);
 /// What each device did and held over time, of a row that has a picture.
 Plot step_plot(const RunResult& row, std::string title);
 
+/// An architecture of an accelerator, and how fast it trains.
+struct PlottedDesign {
+  double area_mm2 = 0.0;
+  double samples_per_s = 0.0;
+  bool on_front = false;
+  bool reference = false;
+};
+/// Throughput over area, with the Pareto front. `designs`: by area.
+Plot design_plot(const std::string& name, std::span<const PlottedDesign> designs);
+
 /// Performance profiles: the share of points within a factor of the least, the factor logarithmic.
 /// `what` is of ("step time").
 Plot profile_plot(const std::string& name, std::string_view what,

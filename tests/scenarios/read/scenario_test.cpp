@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 
+#include "scenarios/codesign/codesign.h"
 #include "scenarios/read/reference.h"
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
@@ -276,6 +277,10 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
       Mistakes mistakes;
       ScenarioFile file = load_scenario(path, {}, mistakes);
       mistakes.throw_if_any();
+      if (file.codesign) {
+        CHECK(codesign_of(file, [](const auto&, std::size_t) { return nullptr; }).answer.best);
+        continue;
+      }
       std::erase_if(file.placers, [](const Choice& c) { return c.name == "m_sct"; });
       const Sweep sweep = make_sweep({file}, 2, mistakes);
       mistakes.throw_if_any();

@@ -1,0 +1,39 @@
+/// What one rank of a training job computes, as blocks of tasks for an accelerator's cores.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "scenarios/planning/parallel_step.h"
+#include "sim/accelerator/layer_schedule.h"
+
+namespace baechi {
+
+/// A layer, or what stands before or behind all layers; with a micro-batch, on one rank of tensor
+/// parallelism.
+struct BlockWork {
+  std::array<std::vector<CoreTask>, 3> passes{};  ///< by phase
+  std::array<Duration, 2> sums{};                 ///< over the ranks, forward and backward
+  Bytes weights{};    ///< with gradients and optimizer state, held for the whole step
+  Bytes gradients{};  ///< that replicas add up
+  Bytes kept{};       ///< what the forward pass leaves for the backward pass
+  Bytes input{};      ///< what it reads of the blocks before
+
+  friend bool operator==(const BlockWork&, const BlockWork&) = default;
+};
+
+/// The blocks of a rank, for one number of ranks of tensor parallelism and one micro-batch.
+struct TrainingWork {
+  std::int64_t tensor = 1, micro_batch = 1;
+  std::vector<BlockWork> kinds;       ///< blocks that differ
+  std::vector<std::uint32_t> blocks;  ///< [layers + 2], into kinds: before, layers, behind
+
+  std::int64_t layers() const { return static_cast<std::int64_t>(blocks.size()) - 2; }
+};
+
+/// Sizes are those of mixed precision (transform `precision`, fp16). The collectives' times are the
+/// cluster's. Throws InputError as rank_graph() and core_tasks() do, or if the model has no layers.
+TrainingWork training_work(const TrainingJob& job, std::int64_t tensor, std::int64_t micro_batch,
+                           const Cluster& cluster);
+
+}  // namespace baechi

@@ -1,0 +1,52 @@
+#include "sim/accelerator/core_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace baechi {
+namespace {
+
+std::int64_t over(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// `parts` equal parts, dealt out to at most `most` cores: rounds, and the cores that take part.
+struct Deal {
+  std::int64_t rounds = 0, cores = 0;
+};
+Deal deal(std::int64_t parts, std::int64_t most) {
+  const std::int64_t rounds = std::max<std::int64_t>(1, over(parts, most));
+  return {.rounds = rounds, .cores = std::max<std::int64_t>(1, over(parts, rounds))};
+}
+
+CoreCost product_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRates& rates) {
+  const std::int64_t across = over(op.k, a.width), along = over(op.n, a.depth);
+  const Deal tiles = deal(op.count * across * along, a.tensor_cores);
+  const std::int64_t weights = op.k * op.n;
+  const std::int64_t once = op.m * op.k + weights + op.m * op.n;
+  const bool fits = once * rates.word.count <= a.buffer.count;
+  const std::int64_t words = fits ? once : op.m * op.k * along + weights + op.m * op.n * across;
+  return {.cores = tiles.cores,
+          .cycles = tiles.rounds * (op.m + a.width + a.depth),
+          .traffic = Bytes{op.count * words * rates.word.count}};
+}
+
+CoreCost vector_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRates& rates) {
+  const Deal lanes = deal(over(op.elements, a.width), a.vector_cores);
+  return {.cores = lanes.cores,
+          .cycles = op.elements == 0 ? 0 : op.passes * lanes.rounds,
+          .traffic = Bytes{op.words * rates.word.count}};
+}
+
+}  // namespace
+
+CoreCost core_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRates& rates) {
+  CoreCost cost = op.products() ? product_cost(op, a, rates) : vector_cost(op, a, rates);
+  const double seconds = std::max(
+      static_cast<double>(cost.cycles) / rates.clock,
+      static_cast<double>(cost.traffic.count) / rates.memory.bytes_per_second);
+  cost.time = Duration{static_cast<std::int64_t>(std::ceil(seconds * 1e9))};
+  return cost;
+}
+
+}  // namespace baechi
