@@ -1,3 +1,5 @@
+#include "scenarios/codesign/codesign.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -8,7 +10,6 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/codesign/codesign.h"
 #include "scenarios/read/load.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
@@ -45,7 +46,7 @@ std::string row_name(const DesignAnswer& answer, std::size_t i, std::size_t rank
 
 std::string counts_text(const CodesignResult& r) {
   const DesignAnswer& a = r.answer;
-  return fmt::format("visited {} of {} architectures within {:.4g} mm2 ({:.2g} %), of {} in all{}",
+  return fmt::format("visited {} of {} architectures within {:.4g} mm2 ({:.2f} %), of {} in all{}",
                      a.visited.size(), a.designs, r.limit / 1e6, 100.0 * a.share(), r.combinations,
                      a.proved ? "; none of the others is faster" : "");
 }
@@ -54,8 +55,8 @@ std::string text_of(const CodesignResult& r, std::size_t top) {
   const std::vector<std::size_t> ranks = ranked(r.answer);
   if (ranks.empty()) return bold("no plan fits\n") + counts_text(r) + "\n";
   Columns columns({"", "tensor cores", "array", "vector cores", "buffer", "area, mm2", "step",
-                   "samples/s", "tensor", "data", "pipeline", "micro-batch", "recompute",
-                   "devices", "front"});
+                   "samples/s", "tensor", "data", "pipeline", "micro-batch", "recompute", "devices",
+                   "front"});
   for (std::size_t k = 0; k < ranks.size(); ++k) {
     const VisitedDesign& v = r.answer.visited[ranks[k]];
     if (k >= top && r.answer.reference != ranks[k]) continue;
@@ -66,8 +67,8 @@ std::string text_of(const CodesignResult& r, std::size_t top) {
                  to_text(d.buffer), fmt::format("{:.1f}", v.sized.area / 1e6),
                  to_text(Duration{static_cast<std::int64_t>(p.seconds * 1e9)}),
                  fmt::format("{:.4g}", r.throughput(v)), degree(p.tensor), degree(p.data),
-                 fmt::to_string(p.stages), fmt::to_string(p.micro_batch), p.recompute ? "on" : "off",
-                 fmt::to_string(p.devices), v.on_front ? "*" : ""});
+                 fmt::to_string(p.stages), fmt::to_string(p.micro_batch),
+                 p.recompute ? "on" : "off", fmt::to_string(p.devices), v.on_front ? "*" : ""});
   }
   std::string text = columns.text() + "\n" + counts_text(r) + "\n";
   if (const auto gain = r.gain())
@@ -78,18 +79,21 @@ std::string text_of(const CodesignResult& r, std::size_t top) {
 Json json_of(const CodesignResult& r, std::size_t i) {
   const VisitedDesign& v = r.answer.visited[i];
   const Accelerator& d = v.sized.design;
-  Json json{{"tensor_cores", d.tensor_cores}, {"vector_cores", d.vector_cores},
-            {"width", d.width},               {"depth", d.depth},
-            {"buffer_bytes", d.buffer.count}, {"area_um2", v.sized.area},
+  Json json{{"tensor_cores", d.tensor_cores},
+            {"vector_cores", d.vector_cores},
+            {"width", d.width},
+            {"depth", d.depth},
+            {"buffer_bytes", d.buffer.count},
+            {"area_um2", v.sized.area},
             {"status", v.plan ? "ok" : "infeasible"}};
   if (v.plan) {
     const DesignPlan& p = *v.plan;
     const auto whole = [](std::int64_t n) { return n == 0 ? Json() : Json(n); };
     json["step_time_us"] = p.seconds * 1e6;
     json["samples_per_s"] = r.throughput(v);
-    json["plan"] = {{"tensor", whole(p.tensor)},   {"data", whole(p.data)},
-                    {"pipeline", p.stages},        {"micro_batch", p.micro_batch},
-                    {"recompute", p.recompute},    {"devices", p.devices}};
+    json["plan"] = {{"tensor", whole(p.tensor)}, {"data", whole(p.data)},
+                    {"pipeline", p.stages},      {"micro_batch", p.micro_batch},
+                    {"recompute", p.recompute},  {"devices", p.devices}};
   }
   json["on_front"] = v.on_front;
   return json;
@@ -190,7 +194,8 @@ void add_codesign(CLI::App& app, Verb& chosen) {
   add_format(*verb, a->format, {"text", "json", "csv"});
   verb->footer(
       "An architecture is a number of tensor cores, of vector cores, the width and depth of a\n"
-      "tensor core's array, and a buffer. Each one within the area is given op times by a model in\n"
+      "tensor core's array, and a buffer. Each one within the area is given op times by a model "
+      "in\n"
       "closed form, and the best plan of data, tensor and pipeline parallelism.\n"
       "Examples:\n"
       "  baechi codesign scenarios/examples/codesign.yaml\n"

@@ -106,9 +106,8 @@ AreaTable table_of_list(const std::vector<ListedAccelerator>& list, const std::s
   for (const auto& [design, area] : list) {
     const auto sum = table.area(design);
     if (!sum || std::abs(*sum - area) > 1e-9 * area)
-      throw InputError(
-          fmt::format("{}: the area {} of {} is not the sum of its parts", path, area,
-                      to_text(design)));
+      throw InputError(fmt::format("{}: the area {} of {} is not the sum of its parts", path, area,
+                                   to_text(design)));
   }
   return table;
 }
@@ -116,14 +115,15 @@ AreaTable table_of_list(const std::vector<ListedAccelerator>& list, const std::s
 std::vector<ListedAccelerator> list_of_json(const std::string& text, const std::string& path) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_array() || json.empty())
-    throw InputError(fmt::format("{}: neither CSV with the columns part, size, area_um2 nor a JSON "
-                                 "array of accelerators",
-                                 path));
+    throw InputError(
+        fmt::format("{}: neither CSV with the columns part, size, area_um2 nor a JSON "
+                    "array of accelerators",
+                    path));
   std::vector<ListedAccelerator> list;
   for (const auto& entry : json) {
     const auto wrong = [&](const char* key) {
-      return InputError(fmt::format("{}: accelerator {} has no number '{}' above 0", path,
-                                    list.size(), key));
+      return InputError(
+          fmt::format("{}: accelerator {} has no number '{}' above 0", path, list.size(), key));
     };
     const auto whole = [&](const char* key) {
       if (!entry.is_object() || !entry.contains(key) || !entry[key].is_number_integer() ||
@@ -140,8 +140,8 @@ std::vector<ListedAccelerator> list_of_json(const std::string& text, const std::
       throw wrong("area");
     one.area = entry["area"].get<double>();
     if (entry.contains("width_vc") && whole("width_vc") != one.design.width)
-      throw InputError(fmt::format("{}: accelerator {} has vector cores of another width", path,
-                                   list.size()));
+      throw InputError(
+          fmt::format("{}: accelerator {} has vector cores of another width", path, list.size()));
     list.push_back(one);
   }
   return list;

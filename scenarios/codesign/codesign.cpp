@@ -16,26 +16,25 @@ std::optional<double> CodesignResult::gain() const {
 }
 
 CodesignResult codesign_of(const ScenarioFile& file, const WatchDesigns& watch) {
-  if (!file.codesign)
-    throw InputError(fmt::format("{}: it has no 'codesign' block", file.path));
+  if (!file.codesign) throw InputError(fmt::format("{}: it has no 'codesign' block", file.path));
   const CodesignChoice& choice = *file.codesign;
   if (file.graphs.size() != 1 || file.clusters.size() != 1)
-    throw InputError(fmt::format("{}: codesign is of one graph and one cluster, without a sweep",
-                                 file.path));
+    throw InputError(
+        fmt::format("{}: codesign is of one graph and one cluster, without a sweep", file.path));
   const GraphChoice& graph = file.graphs.front();
   if (!graph.generate)
-    throw InputError(fmt::format("{}codesign needs a graph that is generated: plans choose its "
-                                 "batch and its ranks",
-                                 at(graph.where)));
-  const TrainingJob job{.generator = graph.generate->name,
-                        .options = graph.generate->options,
-                        .batch = choice.batch};
+    throw InputError(
+        fmt::format("{}codesign needs a graph that is generated: plans choose its "
+                    "batch and its ranks",
+                    at(graph.where)));
+  const TrainingJob job{
+      .generator = graph.generate->name, .options = graph.generate->options, .batch = choice.batch};
   const ClusterChoice& devices = file.clusters.front();
   for (const DeviceChoice& d : devices.devices)
     if (d.memory != devices.devices.front().memory)
-      throw InputError(fmt::format(
-          "{}: codesign needs devices of equal memory: all become the same accelerator",
-          file.path));
+      throw InputError(
+          fmt::format("{}: codesign needs devices of equal memory: all become the same accelerator",
+                      file.path));
   const Cluster cluster = make_cluster(devices);
   const DesignList list = designs_within(choice, read_area_table(choice.areas));
   std::atomic<std::size_t> done{0};

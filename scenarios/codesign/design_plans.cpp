@@ -71,8 +71,7 @@ struct DesignPlanner::Parts {
     for (std::uint32_t b = 0; b + 1 < blocks; ++b) {
       order.emplace_back(BlockId{b}, BlockId{b + 1});
       const BlockWork& next = works[first].kinds[works[first].blocks[b + 1]];
-      input.edges.push_back(
-          {BlockId{b}, BlockId{b + 1}, static_cast<double>(next.input.count)});
+      input.edges.push_back({BlockId{b}, BlockId{b + 1}, static_cast<double>(next.input.count)});
       input.out[BlockId{b}] = {b};
       input.in[BlockId{b + 1}] = {b};
     }
@@ -107,6 +106,52 @@ struct DesignPlanner::Parts {
     return input;
   }
 
+  /// Of each kind at least. [kinds of the work]
+  std::vector<BlockSeconds> least_of(const TrainingWork& work, const Accelerator& a) const {
+    std::vector<BlockSeconds> kinds;
+    for (const BlockWork& kind : work.kinds)
+      kinds.push_back(seconds_of(kind, a, choice.rates, [&](const std::vector<PoolTask>& tasks) {
+        return least_makespan(tasks, a, choice.rates);
+      }));
+    return kinds;
+  }
+
+  double least_flushed(const Accelerator& a) const {
+    std::vector<BlockSeconds> sums;
+    for (const TrainingWork& work : works) {
+      const std::vector<BlockSeconds> kinds = least_of(work, a);
+      BlockSeconds& sum = sums.emplace_back();
+      for (const std::uint32_t kind : work.blocks) {
+        sum.forward += kinds[kind].forward;
+        sum.backward += kinds[kind].backward;
+      }
+    }
+    return flush->least(sums);
+  }
+
+  /// All devices share the work of all blocks evenly, each block with the ranks that suit it best.
+  double least_shared(const Accelerator& a) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t first = 0, last = 0; first < works.size(); first = last) {
+      std::vector<double> block(works[first].blocks.size(),
+                                std::numeric_limits<double>::infinity());
+      for (; last < works.size() && works[last].micro_batch == works[first].micro_batch; ++last) {
+        const TrainingWork& work = works[last];
+        const std::vector<BlockSeconds> kinds = least_of(work, a);
+        for (std::size_t b = 0; b < block.size(); ++b) {
+          const BlockSeconds& s = kinds[work.blocks[b]];
+          block[b] =
+              std::min(block[b], (s.forward + s.backward) * static_cast<double>(work.tensor));
+        }
+      }
+      double sum = 0.0;
+      for (const double b : block) sum += b;
+      least = std::min(least, sum * static_cast<double>(choice.batch) /
+                                  static_cast<double>(works[first].micro_batch * devices()));
+    }
+    return least;
+  }
+
   std::optional<DesignPlan> best_pipeline(const Seconds& seconds) const {
     std::optional<DesignPlan> best;
     for (std::size_t first = 0, last = 0; first < works.size(); first = last) {
@@ -126,14 +171,14 @@ struct DesignPlanner::Parts {
       bool recompute = false;
       for (const exact::PlanStage& s : plan->stages)
         recompute = recompute || std::ranges::count(s.modes, std::size_t{1}) > 0;
-      best = {.seconds = step,
-              .micro_batch = works[first].micro_batch,
-              .stages = static_cast<std::int64_t>(plan->stages.size()),
-              .devices = plan->devices(),
-              .tensor =
-                  mixed(*plan, &exact::PlanStage::tensor_parallel) ? 0 : stage.tensor_parallel,
-              .data = mixed(*plan, &exact::PlanStage::data_parallel) ? 0 : stage.data_parallel,
-              .recompute = recompute};
+      best = {
+          .seconds = step,
+          .micro_batch = works[first].micro_batch,
+          .stages = static_cast<std::int64_t>(plan->stages.size()),
+          .devices = plan->devices(),
+          .tensor = mixed(*plan, &exact::PlanStage::tensor_parallel) ? 0 : stage.tensor_parallel,
+          .data = mixed(*plan, &exact::PlanStage::data_parallel) ? 0 : stage.data_parallel,
+          .recompute = recompute};
     }
     return best;
   }
@@ -165,29 +210,8 @@ std::optional<DesignPlan> DesignPlanner::best(const Accelerator& a) const {
 }
 
 double DesignPlanner::least_seconds(const Accelerator& a) const {
-  const auto& works = parts_->works;
-  double least = std::numeric_limits<double>::infinity();
-  for (std::size_t first = 0, last = 0; first < works.size(); first = last) {
-    std::vector<double> block(works[first].blocks.size(), std::numeric_limits<double>::infinity());
-    while (last < works.size() && works[last].micro_batch == works[first].micro_batch) {
-      const TrainingWork& work = works[last++];
-      std::vector<double> kinds;
-      for (const BlockWork& kind : work.kinds) {
-        const BlockSeconds s =
-            seconds_of(kind, a, parts_->choice.rates, [&](const std::vector<PoolTask>& tasks) {
-              return least_makespan(tasks, a, parts_->choice.rates);
-            });
-        kinds.push_back((s.forward + s.backward) * static_cast<double>(work.tensor));
-      }
-      for (std::size_t b = 0; b < block.size(); ++b)
-        block[b] = std::min(block[b], kinds[work.blocks[b]]);
-    }
-    double sum = 0.0;
-    for (const double b : block) sum += b;
-    least = std::min(least, sum * static_cast<double>(parts_->choice.batch) /
-                                static_cast<double>(works[first].micro_batch * parts_->devices()));
-  }
-  return least * (1.0 - 1e-9);  // what rounding may make of it
+  return (parts_->flush ? parts_->least_flushed(a) : parts_->least_shared(a)) *
+         (1.0 - 1e-9);  // what rounding may make of it
 }
 
 std::size_t DesignPlanner::tasks() const {

@@ -14,9 +14,9 @@ struct DesignPlan {
   double seconds = 0.0;
   std::int64_t micro_batch = 1;
   std::int64_t stages = 1;
-  std::int64_t devices = 1;          ///< of those there are
-  std::int64_t tensor = 1, data = 1; ///< 0: they differ between stages
-  bool recompute = false;            ///< of some layers at least
+  std::int64_t devices = 1;           ///< of those there are
+  std::int64_t tensor = 1, data = 1;  ///< 0: they differ between stages
+  bool recompute = false;             ///< of some layers at least
 };
 
 /// Plans on the devices of a cluster that become accelerators of some architecture; their memory
@@ -35,14 +35,15 @@ class DesignPlanner {
   ///
   /// data_pipeline_tensor: flushed_step() of equal stages, all recomputed or none, for each number
   /// of stages with as many replicas as the devices and the batch allow. A pass takes at least what
-  /// the link takes for what its stage receives: a tensor and a gradient. A stage's memory: weights,
-  /// and of each micro-batch in flight what its layers keep (recomputed: their inputs, and once
-  /// what the fullest layer keeps).
-  /// piper, max_load: time per micro-batch of the slowest stage, times the micro-batches
-  /// (placers/exact/plan_program.h); the updates of weights are left out.
+  /// the link takes for what its stage receives: a tensor and a gradient. A stage's memory:
+  /// weights, and of each micro-batch in flight what its layers keep (recomputed: their inputs, and
+  /// once what the fullest layer keeps). piper, max_load: time per micro-batch of the slowest
+  /// stage, times the micro-batches (placers/exact/plan_program.h); the updates of weights are left
+  /// out.
   std::optional<DesignPlan> best(const Accelerator& a) const;
 
-  /// No plan is faster: all devices share the work of all blocks evenly, each block with the ranks
+  /// No plan is faster. data_pipeline_tensor: FlushPlans::least() of blocks at their least
+  /// makespans; else all devices share the work of all blocks evenly, each block with the ranks
   /// that suit it best.
   double least_seconds(const Accelerator& a) const;
 

@@ -128,13 +128,12 @@ DesignList designs_within(const CodesignChoice& choice, const AreaTable& areas) 
   if (choice.reference) {
     const auto area = areas.area(*choice.reference);
     if (!area)
-      throw InputError(fmt::format("{}codesign.reference: {} has no areas for {}",
-                                   at(choice.where), choice.areas, to_text(*choice.reference)));
+      throw InputError(fmt::format("{}codesign.reference: {} has no areas for {}", at(choice.where),
+                                   choice.areas, to_text(*choice.reference)));
     list.reference = SizedDesign{*choice.reference, *area};
   }
   if (!choice.area && !list.reference)
-    throw InputError(
-        fmt::format("{}codesign: it needs 'area' or 'reference'", at(choice.where)));
+    throw InputError(fmt::format("{}codesign: it needs 'area' or 'reference'", at(choice.where)));
   list.limit = choice.area ? *choice.area : list.reference->area;
   const DesignSpace& s = choice.space;
   list.combinations = s.tensor_cores.size() * s.vector_cores.size() * s.width.size() *
@@ -151,13 +150,13 @@ DesignList designs_within(const CodesignChoice& choice, const AreaTable& areas) 
               list.designs.push_back({design, *area});
           }
   if (list.designs.empty())
-    throw InputError(fmt::format("{}codesign.space: none of its {} architectures has a known area "
-                                 "from {:.4g} to {:.4g} mm2",
-                                 at(choice.where), list.combinations,
-                                 choice.least_area * list.limit / 1e6, list.limit / 1e6));
-  std::ranges::sort(list.designs, std::greater<>(), [](const SizedDesign& d) {
-    return std::pair(d.area, d.design);
-  });
+    throw InputError(
+        fmt::format("{}codesign.space: none of its {} architectures has a known area "
+                    "from {:.4g} to {:.4g} mm2",
+                    at(choice.where), list.combinations, choice.least_area * list.limit / 1e6,
+                    list.limit / 1e6));
+  std::ranges::sort(list.designs, std::greater<>(),
+                    [](const SizedDesign& d) { return std::pair(d.area, d.design); });
   return list;
 }
 

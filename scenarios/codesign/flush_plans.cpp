@@ -1,6 +1,7 @@
 #include "scenarios/codesign/flush_plans.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "scenarios/planning/step_formulas.h"
 #include "sim/cluster/collectives.h"
@@ -65,8 +66,10 @@ FlushPlans::FlushPlans(std::span<const TrainingWork> works, std::int64_t batch,
         for (std::size_t b = stage.begin; b < stage.end; ++b)
           gradients += work.kinds[work.blocks[b]].gradients;
         stage.sum = sum_of_gradients(gradients, d, work.tensor, cluster);
-        stage.send = ((s > 0 ? input(stage.begin) : 0.0) + (s < p - 1 ? input(stage.end) : 0.0)) /
-                     bandwidth;
+        stage.send =
+            ((s > 0 ? input(stage.begin) : 0.0) + (s < p - 1 ? input(stage.end) : 0.0)) / bandwidth;
+        plan.longest_send = std::max(plan.longest_send, stage.send);
+        plan.longest_sum = std::max(plan.longest_sum, stage.sum);
         plan.stages.push_back(stage);
       }
       for (const bool recompute : {false, true}) {
@@ -94,6 +97,19 @@ bool FlushPlans::fits(const Candidate& plan, Bytes memory) const {
     if (once.count + in_flight * kept.count > memory.count) return false;
   }
   return true;
+}
+
+double FlushPlans::least(const std::vector<BlockSeconds>& sums) const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Candidate& plan : plans_) {
+    const BlockSeconds& sum = sums[plan.work];
+    const double all = sum.forward * (plan.recompute ? 2.0 : 1.0) + sum.backward;
+    const double longest =
+        std::max(all / static_cast<double>(plan.stages.size()), plan.longest_send);
+    least = std::min(
+        least, all + static_cast<double>(plan.micro_batches - 1) * longest + plan.longest_sum);
+  }
+  return least;
 }
 
 std::optional<DesignPlan> FlushPlans::best(

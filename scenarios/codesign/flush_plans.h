@@ -23,6 +23,10 @@ class FlushPlans {
   /// `seconds` [works][kinds]
   std::optional<DesignPlan> best(const std::vector<std::vector<BlockSeconds>>& seconds) const;
 
+  /// No plan is faster, if all blocks of a work together take at least `sums` [works]: the longest
+  /// stage takes at least an even share, and what its link takes. Infinite if there is no plan.
+  double least(const std::vector<BlockSeconds>& sums) const;
+
  private:
   /// Blocks [begin, end) of a work.
   struct Stage {
@@ -35,6 +39,7 @@ class FlushPlans {
     std::int64_t data = 1, micro_batches = 1;
     bool recompute = false;
     std::vector<Stage> stages;
+    double longest_send = 0.0, longest_sum = 0.0;  // of the stages
   };
   bool fits(const Candidate& plan, Bytes memory) const;
 

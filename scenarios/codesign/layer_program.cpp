@@ -65,7 +65,8 @@ class LayerProgram {
     std::vector<std::vector<Term>> in(tasks_.size()), out(tasks_.size());
     std::vector<Term> from_pool;
     for (const std::size_t i : members) {
-      const std::uint32_t first = lp_.add_column(0.0, cores(i)), last = lp_.add_column(0.0, cores(i));
+      const std::uint32_t first = lp_.add_column(0.0, cores(i)),
+                          last = lp_.add_column(0.0, cores(i));
       from_pool.push_back({first, 1.0});
       in[i].push_back({first, 1.0});
       out[i].push_back({last, 1.0});

@@ -42,7 +42,8 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   for (const auto& [key, value] : {std::pair{"batch", plan.micro_batch}, {"tensor", plan.tensor}}) {
     if (options.raw(key, "") != nullptr)
       throw InputError(fmt::format("{}.{}: plans choose it", job.generator, key));
-    if (key != std::string_view("tensor") || value > 1) options.set(key, text(std::to_string(value)));
+    if (key != std::string_view("tensor") || value > 1)
+      options.set(key, text(std::to_string(value)));
   }
   OpGraph graph = generate_trace(job.generator, options).graph;
   if (plan.precision != "fp32")

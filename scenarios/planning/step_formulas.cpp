@@ -109,9 +109,9 @@ std::vector<double> StepFormulas::seconds(const DeviceModel& gpu) const {
   for (const Step& step : steps_) {
     std::vector<StageSeconds> stages;
     for (const Stage& stage : step.stages)
-      stages.push_back(
-          {.passes = seconds_of(stage.passes[0], times, gpu) + seconds_of(stage.passes[1], times, gpu),
-           .last = to_us(stage.sum) / 1e6 + seconds_of(stage.passes[2], times, gpu)});
+      stages.push_back({.passes = seconds_of(stage.passes[0], times, gpu) +
+                                  seconds_of(stage.passes[1], times, gpu),
+                        .last = to_us(stage.sum) / 1e6 + seconds_of(stage.passes[2], times, gpu)});
     seconds.push_back(flushed_step(stages, step.micro_batches));
   }
   return seconds;

@@ -21,8 +21,9 @@ struct StageSeconds {
 /// stage's; then what is longest of the stages' ends.
 double flushed_step(std::span<const StageSeconds> stages, std::int64_t micro_batches);
 
-/// The step times of some steps by flushed_step(). A pass takes as long as its kernels and collectives, or as its launches, whichever is longer.
-/// Left out: sends between stages, which the engine overlaps with passes.
+/// The step times of some steps by flushed_step(). A pass takes as long as its kernels and
+/// collectives, or as its launches, whichever is longer. Left out: sends between stages, which the
+/// engine overlaps with passes.
 class StepFormulas {
  public:
   explicit StepFormulas(std::span<const ParallelStep> steps);

@@ -15,13 +15,13 @@
 namespace baechi {
 
 enum class Metric : std::uint8_t {
-  step_time,     ///< s
-  placing_time,  ///< s, wall clock, transforms included
-  placed_ops,    ///< what the placer saw
-  peak_memory,   ///< bytes, of the device with the highest, second highest, ... peak
-  slowdown,      ///< step time over that of a profile without error
-  max_load,      ///< s, by the objective of that name
-  latency,       ///< s, by the objective of that name
+  step_time,         ///< s
+  placing_time,      ///< s, wall clock, transforms included
+  placed_ops,        ///< what the placer saw
+  peak_memory,       ///< bytes, of the device with the highest, second highest, ... peak
+  slowdown,          ///< step time over that of a profile without error
+  max_load,          ///< s, by the objective of that name
+  latency,           ///< s, by the objective of that name
   codesign_step,     ///< s, of the best architecture (scenarios/codesign/)
   codesign_gain,     ///< its throughput over the reference's
   codesign_visited,  ///< share of the architectures that the search visited, in percent

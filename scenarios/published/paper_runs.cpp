@@ -241,7 +241,8 @@ Searches all_searches(const Paper& paper, const Watch& watch) {
 std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& table,
                                    const CodesignResult& search) {
   const DesignAnswer& answer = search.answer;
-  if (column.metric == Metric::codesign_visited) return PaperValue{.number = 100.0 * answer.share()};
+  if (column.metric == Metric::codesign_visited)
+    return PaperValue{.number = 100.0 * answer.share()};
   if (!answer.best) return std::nullopt;
   if (column.metric == Metric::codesign_step)
     return PaperValue{.number = answer.visited[*answer.best].plan->seconds / table.unit};
@@ -338,7 +339,8 @@ bool is_calibrated(const Paper& paper, const PaperRow& row, const PaperColumn& c
 }  // namespace
 
 std::optional<double> PaperCell::deviation() const {
-  if (!published || !ours || published->oom || ours->oom || published->unread || published->number == 0.0)
+  if (!published || !ours || published->oom || ours->oom || published->unread ||
+      published->number == 0.0)
     return std::nullopt;
   return ours->number / published->number - 1.0;
 }

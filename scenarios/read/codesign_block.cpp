@@ -14,8 +14,8 @@ constexpr std::int64_t most_extent = 1 << 20;
 constexpr std::size_t most_values = 64;  // of one parameter
 
 InputError wrong(const Value& value, std::string_view key, std::string_view what) {
-  return InputError(fmt::format("{}codesign.{}: {} is not {}", at(value.where), key,
-                                one_line(value), what));
+  return InputError(
+      fmt::format("{}codesign.{}: {} is not {}", at(value.where), key, one_line(value), what));
 }
 
 std::int64_t extent(const Value& value, std::string_view key) {
@@ -71,12 +71,12 @@ DesignSpace read_space(const Value& block) {
     return list_of<std::int64_t>(needed(block, "codesign.space", key), fmt::format("space.{}", key),
                                  extent);
   };
-  return {.tensor_cores = values("tensor_cores"),
-          .vector_cores = values("vector_cores"),
-          .width = values("width"),
-          .depth = values("depth"),
-          .buffer =
-              list_of<Bytes>(needed(block, "codesign.space", "buffer"), "space.buffer", size)};
+  return {
+      .tensor_cores = values("tensor_cores"),
+      .vector_cores = values("vector_cores"),
+      .width = values("width"),
+      .depth = values("depth"),
+      .buffer = list_of<Bytes>(needed(block, "codesign.space", "buffer"), "space.buffer", size)};
 }
 
 Accelerator read_reference(const Value& block) {
@@ -114,36 +114,38 @@ double read_clock(const Value& value) {
   throw wrong(value, "clock", "a frequency such as '1.05 GHz'");
 }
 
-CodesignChoice codesign_options(Options& o) {
+CodesignChoice codesign_options(Options& o, Mistakes& mistakes) {
   CodesignChoice c;
-  c.areas = o.path("areas",
-                   "areas of the parts: a CSV with the columns part, size, area_um2, or PHAZE's list "
-                   "of accelerators");
+  c.areas =
+      o.path("areas",
+             "areas of the parts: a CSV with the columns part, size, area_um2, or PHAZE's list "
+             "of accelerators");
   if (const Value* v = o.raw("space",
                              "values of each of tensor_cores, vector_cores, width, depth, buffer: "
                              "every combination is an architecture"))
-    c.space = read_space(*v);
-  if (const Value* v = o.raw("reference",
-                             "one value of each parameter: visited first, and compared with"))
-    c.reference = read_reference(*v);
+    mistakes.attempt([&] { c.space = read_space(*v); });
+  if (const Value* v =
+          o.raw("reference", "one value of each parameter: visited first, and compared with"))
+    mistakes.attempt([&] { c.reference = read_reference(*v); });
   if (const Value* v = o.raw("area", "limit, `280 mm2`; the reference's if not given"))
-    c.area = read_area(*v);
-  c.least_area = o.get("least_area", 0.0, "share of the limit that an architecture takes at least",
-                       0.0, 1.0);
-  c.order = read_enum(o, "order", c.order,
-                      "of visits: by falling area, or by a lower bound of the step, which finds the "
-                      "optimum");
+    mistakes.attempt([&] { c.area = read_area(*v); });
+  c.least_area =
+      o.get("least_area", 0.0, "share of the limit that an architecture takes at least", 0.0, 1.0);
+  c.order =
+      read_enum(o, "order", c.order,
+                "of visits: by falling area, or by a lower bound of the step, which finds the "
+                "optimum");
   c.patience = o.get("patience", c.patience,
                      "order area: ends after so many visits in a row without gain; 0: visits all");
   c.planner = read_enum(o, "planner", c.planner, "who shares a step among the accelerators");
   c.batch = o.get("batch", std::int64_t{1}, "samples of a step, over all replicas", 1,
                   std::int64_t{1} << 40);
   if (const Value* v = o.raw("micro_batch", "samples of a pass to try; [1] if not given"))
-    c.micro_batch = list_of<std::int64_t>(*v, "micro_batch", extent);
+    mistakes.attempt([&] { c.micro_batch = list_of<std::int64_t>(*v, "micro_batch", extent); });
   if (const Value* v = o.raw("tensor", "ranks of tensor parallelism to try; [1] if not given"))
-    c.tensor = list_of<std::int64_t>(*v, "tensor", extent);
+    mistakes.attempt([&] { c.tensor = list_of<std::int64_t>(*v, "tensor", extent); });
   if (const Value* v = o.raw("clock", "of the cores, `1.05 GHz`; 1 GHz if not given"))
-    c.rates.clock = read_clock(*v);
+    mistakes.attempt([&] { c.rates.clock = read_clock(*v); });
   c.rates.memory =
       o.get("memory_bandwidth", Bandwidth{}, "of each accelerator with the memory beside it");
   c.rates.word = o.get("word", c.rates.word, "of one number in the buffer and in memory");
@@ -157,11 +159,10 @@ CodesignChoice read_codesign(const Value& block, const std::string& base, Mistak
   need(block, "codesign", {"areas", "space", "batch", "memory_bandwidth"}, mistakes);
   mistakes.attempt([&] {
     Options o = options_of(block, "codesign", base);
-    choice = codesign_options(o);
+    choice = codesign_options(o, mistakes);
     o.finish();
     if (find(block, "memory_bandwidth") != nullptr && choice.rates.memory.bytes_per_second <= 0.0)
-      throw InputError(
-          fmt::format("{}codesign.memory_bandwidth: not above 0", at(block.where)));
+      throw InputError(fmt::format("{}codesign.memory_bandwidth: not above 0", at(block.where)));
     if (choice.rates.word <= Bytes{})
       throw InputError(fmt::format("{}codesign.word: not above 0", at(block.where)));
   });
@@ -172,7 +173,10 @@ CodesignChoice read_codesign(const Value& block, const std::string& base, Mistak
 BlockKeys codesign_block_keys() {
   return {"codesign",
           "for `baechi codesign`: which architecture of an accelerator trains the model fastest",
-          keys_of_reader([](Options& o) { codesign_options(o); }),
+          keys_of_reader([](Options& o) {
+            Mistakes none;
+            codesign_options(o, none);
+          }),
           {"areas", "space", "batch", "memory_bandwidth"}};
 }
 

@@ -446,8 +446,8 @@ std::string scenario_schema() {
     if (k.key == "name") s["type"] = {"string", "number"};
     if (k.key == "graph") s = graph_schema(components);
     if (k.key == "cluster") s = cluster_schema(components);
-    if (k.key == "engine" || k.key == "profile" || k.key == "codesign" ||
-        k.key == "report") s = simple(k.key);
+    if (k.key == "engine" || k.key == "profile" || k.key == "codesign" || k.key == "report")
+      s = simple(k.key);
     if (k.key == "calibration")
       s = {{"anyOf", {simple(k.key), {{"type", "string"}, {"description", "path of the file"}}}}};
     if (k.key == "transforms") s = transforms_schema(components);

@@ -42,9 +42,9 @@ CoreCost vector_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRa
 
 CoreCost core_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRates& rates) {
   CoreCost cost = op.products() ? product_cost(op, a, rates) : vector_cost(op, a, rates);
-  const double seconds = std::max(
-      static_cast<double>(cost.cycles) / rates.clock,
-      static_cast<double>(cost.traffic.count) / rates.memory.bytes_per_second);
+  const double seconds =
+      std::max(static_cast<double>(cost.cycles) / rates.clock,
+               static_cast<double>(cost.traffic.count) / rates.memory.bytes_per_second);
   cost.time = Duration{static_cast<std::int64_t>(std::ceil(seconds * 1e9))};
   return cost;
 }

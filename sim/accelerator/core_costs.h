@@ -9,11 +9,11 @@ namespace baechi {
 
 /// What cores compute: products of matrices on tensor cores, anything else on vector cores.
 struct CoreOp {
-  std::int64_t count = 0;          ///< independent products of [m, k] by [k, n]; 0: no products
+  std::int64_t count = 0;  ///< independent products of [m, k] by [k, n]; 0: no products
   std::int64_t m = 0, k = 0, n = 0;
-  std::int64_t passes = 0;         ///< of a vector op, over `elements` numbers
+  std::int64_t passes = 0;  ///< of a vector op, over `elements` numbers
   std::int64_t elements = 0;
-  std::int64_t words = 0;          ///< numbers that a vector op reads and writes
+  std::int64_t words = 0;  ///< numbers that a vector op reads and writes
 
   bool products() const { return count > 0; }
   friend bool operator==(const CoreOp&, const CoreOp&) = default;
@@ -21,9 +21,9 @@ struct CoreOp {
 
 /// What is the same for all accelerators of a search.
 struct AcceleratorRates {
-  double clock = 1e9;    ///< cycles per second
-  Bandwidth memory{};    ///< of the memory beside the chip
-  Bytes word{2};         ///< of one number
+  double clock = 1e9;  ///< cycles per second
+  Bandwidth memory{};  ///< of the memory beside the chip
+  Bytes word{2};       ///< of one number
 };
 
 struct CoreCost {

@@ -177,7 +177,8 @@ class CoreTasks {
 
   const OpGraph& graph_;
   std::vector<CoreTask> tasks_;
-  std::map<OpId, Ends> ends_;  // of the ops asked for: the tasks that end them, or what they wait for
+  std::map<OpId, Ends>
+      ends_;  // of the ops asked for: the tasks that end them, or what they wait for
 };
 
 }  // namespace

@@ -13,7 +13,8 @@ std::vector<Duration> upward_ranks(std::span<const PoolTask> tasks) {
   std::vector<Duration> rank(tasks.size(), Duration::zero());
   for (std::size_t i = tasks.size(); i-- > 0;) {
     rank[i] += tasks[i].time;
-    for (const std::uint32_t before : tasks[i].after) rank[before] = std::max(rank[before], rank[i]);
+    for (const std::uint32_t before : tasks[i].after)
+      rank[before] = std::max(rank[before], rank[i]);
   }
   return rank;
 }
@@ -88,8 +89,8 @@ Duration least_makespan(std::span<const PoolTask> tasks, const Accelerator& a,
         static_cast<double>(task.cores) * static_cast<double>(task.time.count());
   const std::array<std::int64_t, 2> cores{a.vector_cores, a.tensor_cores};
   for (std::size_t pool = 0; pool < 2; ++pool)
-    least = std::max(least, Duration{static_cast<std::int64_t>(
-                                work[pool] / static_cast<double>(cores[pool]))});
+    least = std::max(
+        least, Duration{static_cast<std::int64_t>(work[pool] / static_cast<double>(cores[pool]))});
   return least;
 }
 

@@ -12,6 +12,7 @@
 #include "tests/temporary_folder.h"
 
 using namespace baechi;
+using namespace baechi::literals;
 using namespace baechi::testing;
 
 TEST_SUITE("area files") {
@@ -35,8 +36,8 @@ TEST_SUITE("area files") {
                          R"("GLB_Buffer": 1024, "area": {}}})",
                          tc, vc, area);
     };
-    const std::string list = "[" + entry(1, 1, 113) + "," + entry(3, 1, 133) + "," +
-                             entry(1, 5, 125) + "]";
+    const std::string list =
+        "[" + entry(1, 1, 113) + "," + entry(3, 1, 133) + "," + entry(1, 5, 125) + "]";
     const AreaTable table = read_area_table(folder.write("list.json", list));
     CHECK(table.tensor_core.at(4) == 10.0);
     CHECK(table.vector_core.at(2) == 3.0);
@@ -44,8 +45,8 @@ TEST_SUITE("area files") {
     // One that is no such sum: 3 x 10 + 5 x 3 + 100 = 145.
     const std::string wrong = "[" + entry(1, 1, 113) + "," + entry(3, 1, 133) + "," +
                               entry(1, 5, 125) + "," + entry(3, 5, 146) + "]";
-    const std::string told = message<InputError>(
-        [&] { read_area_table(folder.write("wrong.json", wrong)); });
+    const std::string told =
+        message<InputError>([&] { read_area_table(folder.write("wrong.json", wrong)); });
     CHECK(told.find("is not the sum of its parts") != std::string::npos);
   }
 
@@ -54,8 +55,8 @@ TEST_SUITE("area files") {
     const auto told = [&](const std::string& text) {
       return message<InputError>([&] { read_area_table(folder.write("a.csv", text)); });
     };
-    CHECK(told("part,size,area_um2\ncore,4,1\n").ends_with(
-        "a.csv:2:1: 'core' is not one of tensor_core, vector_core, buffer"));
+    CHECK(told("part,size,area_um2\ncore,4,1\n")
+              .ends_with("a.csv:2:1: 'core' is not one of tensor_core, vector_core, buffer"));
     CHECK(told("part,size,area_um2\nbuffer,4,1\n")
               .ends_with("a.csv:2:8: '4' is not a size such as '64 MiB'"));
     CHECK(told("part,size,area_um2\nvector_core,4,1\nvector_core,4,1\n")

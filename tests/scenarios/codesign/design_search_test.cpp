@@ -11,6 +11,7 @@
 #include "tests/this_build.h"
 
 using namespace baechi;
+using namespace baechi::literals;
 using namespace baechi::testing;
 
 namespace {
@@ -29,8 +30,11 @@ AreaTable round_areas() {
 
 TrainingJob small_gpt() {
   TrainingJob job{.generator = "gpt", .options = Options("gpt"), .batch = 32};
-  for (const auto& [key, value] : {std::pair{"layers", "4"}, {"hidden", "256"}, {"heads", "4"},
-                                   {"length", "128"}, {"vocabulary", "1024"}})
+  for (const auto& [key, value] : {std::pair{"layers", "4"},
+                                   {"hidden", "256"},
+                                   {"heads", "4"},
+                                   {"length", "128"},
+                                   {"vocabulary", "1024"}})
     job.options.set(key, {value, {}, {}});
   return job;
 }
@@ -41,16 +45,18 @@ Cluster eight_devices(Bytes memory) {
 
 /// 5 x 4 x 2 x 1 x 5 = 200 architectures.
 CodesignChoice two_hundred() {
-  return {.space = {.tensor_cores = {1, 2, 4, 8, 16},
-                    .vector_cores = {1, 2, 4, 8},
-                    .width = {16, 32},
-                    .depth = {32},
-                    .buffer = {1_MiB, 2_MiB, 4_MiB, 8_MiB, 16_MiB}},
-          .area = 50e6,
-          .batch = 32,
-          .micro_batch = {1, 2},
-          .tensor = {1, 2},
-          .rates = {.clock = 1e9, .memory = {100e9}}};
+  CodesignChoice choice;
+  choice.space = {.tensor_cores = {1, 2, 4, 8, 16},
+                  .vector_cores = {1, 2, 4, 8},
+                  .width = {16, 32},
+                  .depth = {32},
+                  .buffer = {1_MiB, 2_MiB, 4_MiB, 8_MiB, 16_MiB}};
+  choice.area = 50e6;
+  choice.batch = 32;
+  choice.micro_batch = {1, 2};
+  choice.tensor = {1, 2};
+  choice.rates = {.clock = 1e9, .memory = {100e9}};
+  return choice;
 }
 
 DesignAnswer searched(const CodesignChoice& choice, Bytes memory = 1_GiB) {
@@ -81,8 +87,9 @@ TEST_SUITE("design search") {
     CHECK(list.limit == 2'044e3);
     CHECK(list.designs.size() == 1);
     choice.reference->depth = 3;
-    CHECK(message<InputError>([&] { designs_within(choice, round_areas()); })
-              .find("has no areas for 1 x 16x3 + 1 x 16 + 1.00 MiB") != std::string::npos);
+    CHECK(message<InputError>([&] {
+            designs_within(choice, round_areas());
+          }).find("has no areas for 1 x 16x3 + 1 x 16 + 1.00 MiB") != std::string::npos);
   }
 
   TEST_CASE("both orders find the optimum of 200 architectures, by bounds with fewer visits") {

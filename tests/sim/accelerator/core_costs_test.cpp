@@ -5,6 +5,7 @@
 #include "sim/accelerator/layer_schedule.h"
 
 using namespace baechi;
+using namespace baechi::literals;
 using namespace std::chrono_literals;
 
 namespace {
@@ -19,8 +20,8 @@ constexpr Accelerator two_and_two{
 
 TEST_SUITE("core costs") {
   TEST_CASE("area: tensor cores, vector cores and the buffer") {
-    const AreaTable table{.tensor_core = {{32, 100.0}}, .vector_core = {{4, 7.0}},
-                          .buffer = {{1_MiB, 1000.0}}};
+    const AreaTable table{
+        .tensor_core = {{32, 100.0}}, .vector_core = {{4, 7.0}}, .buffer = {{1_MiB, 1000.0}}};
     CHECK(table.area(two_and_two) == 2 * 100.0 + 2 * 7.0 + 1000.0);
     Accelerator other = two_and_two;
     other.depth = 4;  // 16 multipliers: not in the table

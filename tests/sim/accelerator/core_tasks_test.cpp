@@ -49,8 +49,8 @@ std::int64_t flops_of_products(const OpGraph& graph) {
 TEST_SUITE("core tasks") {
   // 2 samples of 16 tokens, 64 features, 4 heads: 32 rows.
   const std::vector<std::pair<std::string, std::string>> small{
-      {"layers", "2"},      {"hidden", "64"},     {"heads", "4"},           {"length", "16"},
-      {"vocabulary", "96"}, {"batch", "2"},       {"fuse_modules", "false"}};
+      {"layers", "2"},      {"hidden", "64"}, {"heads", "4"},           {"length", "16"},
+      {"vocabulary", "96"}, {"batch", "2"},   {"fuse_modules", "false"}};
 
   TEST_CASE("shapes of GPT's products follow from flops and tensors") {
     const OpGraph graph = generated("gpt", small);
