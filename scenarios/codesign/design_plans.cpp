@@ -106,7 +106,7 @@ struct DesignPlanner::Parts {
     return input;
   }
 
-  /// Of each kind at least. [kinds of the work]
+  /// The least of each kind. [kinds of the work]
   std::vector<BlockSeconds> least_of(const TrainingWork& work, const Accelerator& a) const {
     std::vector<BlockSeconds> kinds;
     for (const BlockWork& kind : work.kinds)

@@ -16,7 +16,7 @@ struct BlockSeconds {
 
 class FlushPlans {
  public:
-  /// Of `works` the plans that fit.
+  /// Keeps the plans of `works` that fit.
   FlushPlans(std::span<const TrainingWork> works, std::int64_t batch, const Cluster& cluster);
   bool empty() const { return plans_.empty(); }
 

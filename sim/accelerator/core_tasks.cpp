@@ -100,7 +100,7 @@ class CoreTasks {
       ends_[v] = {add_task({.count = 1, .m = m, .k = k, .n = n}, waits)};
       return;
     }
-    // Of x first, then of w; what adds up gradients behind them is smaller.
+    // The product for x first, then that for w; what adds up gradients behind them is smaller.
     std::vector<CoreOp> products{{.count = 1, .m = m, .k = n, .n = k},
                                  {.count = 1, .m = k, .k = m, .n = n}};
     std::size_t done = 0;
