@@ -47,6 +47,18 @@ std::vector<double> unit_features(const Environment& environment) {
     return std::min(static_cast<double>(b.count) / static_cast<double>(memory.count), 1.0);
   };
 
+  double work = 1.0, moved = 0.0;
+  for (const OpId v : p.graph.ops()) {
+    work += number(compute[v]);
+    for (const TensorId t : p.graph.outputs(v)) moved += number(transfer[t]);
+  }
+  const IdVector<TensorId, Duration> instant(p.graph.num_tensors(), Duration{});
+  double longest_work = 1.0;
+  for (const Duration level : b_levels(p.graph, compute, instant))
+    longest_work = std::max(longest_work, number(level));
+  const double width_of_graph = squashed(
+      work / longest_work / static_cast<double>(std::max<std::size_t>(p.cluster.num_devices(), 1)));
+
   std::vector<Row> rows(environment.num_blocks());
   double longest = 1.0, longest_transfer = 1.0;
   for (std::size_t b = 0; b < rows.size(); ++b) {
@@ -80,7 +92,9 @@ std::vector<double> unit_features(const Environment& environment) {
                share(outputs),
                phase[0],
                phase[1],
-               phase[2]};
+               phase[2],
+               width_of_graph,
+               moved / (work + moved)};
   }
   std::vector<double> all;
   all.reserve(rows.size() * width);

@@ -28,6 +28,17 @@ Environment::Environment(const Problem& problem, const Objective& objective, std
   const ColocationUnits units(problem.graph);
   merge_units(units);
   find_able();
+  if (problem.cluster.num_devices() > 1 && problem.costs.uniform_transfers())
+    for (const TensorId t : problem.graph.tensors())
+      transfer_.push_back(problem.graph.instant(t)
+                              ? 0.0
+                              : in_ns(problem.costs.transfer(t, DeviceId{0}, DeviceId{1})));
+  interchangeable_ = problem.costs.uniform_transfers() && able_.size() == 1 &&
+                     able_.front().size() == problem.cluster.num_devices();
+  for (const DeviceId d : problem.cluster.devices())
+    interchangeable_ =
+        interchangeable_ && problem.costs.same_compute(DeviceId{0}, d) &&
+        problem.cluster.device(d).memory == problem.cluster.device(DeviceId{0}).memory;
   const auto rank = b_levels(problem.graph, mean_compute(problem), mean_transfer(problem));
   for (const OpId v : problem.graph.ops()) order_.push_back(v);
   std::ranges::stable_sort(order_, std::greater{}, [&](OpId v) { return rank[v]; });
@@ -137,6 +148,23 @@ void Environment::ask_heuristics(std::uint64_t seed) {
     } catch (const InfeasibleError&) {  // others may know better
     }
   }
+}
+
+std::size_t Environment::teach(std::size_t evaluations, std::uint64_t seed) {
+  if (evaluations == 0) return 0;
+  const auto search = make_placer(
+      "search",
+      Options("search", {{"evaluations", {.text = std::to_string(evaluations), .where = {}}}}));
+  const Placement found = search->place(problem_, seed);
+  teacher_.clear();
+  for (std::size_t b = 0; b < num_blocks(); ++b)
+    teacher_.push_back(found.device[members(b).front()]);
+  return evaluations;
+}
+
+double Environment::transfer(TensorId t, DeviceId from, DeviceId to) const {
+  if (!transfer_.empty()) return transfer_[index(t)];
+  return problem_.graph.instant(t) ? 0.0 : in_ns(problem_.costs.transfer(t, from, to));
 }
 
 Placement Environment::placement(const BlockDevices& devices) const {

@@ -13,10 +13,13 @@
 namespace baechi::learned {
 
 /// What the network is told of each unit, all from 0 to 1: times over the longest, levels over the
-/// critical path, bytes over the memory of the largest device.
+/// critical path, bytes over the memory of the largest device. The last two are the graph's: all
+/// op times over those of the critical path and of all devices, and the share of transfers in all
+/// times.
 inline constexpr auto unit_feature_names = std::to_array<std::string_view>(
     {"time", "transfer", "transfer_share", "bottom_level", "top_level", "in_degree", "out_degree",
-     "weights", "workspace", "outputs", "forward", "backward", "update"});
+     "weights", "workspace", "outputs", "forward", "backward", "update", "graph_width",
+     "graph_traffic"});
 
 /// Per block a device.
 using BlockDevices = std::vector<DeviceId>;
@@ -46,10 +49,14 @@ class Environment {
   const UnitNeeds& needs(std::size_t block) const { return needs_[block]; }
   /// Devices that can run all ops of the block, ascending.
   std::span<const DeviceId> able(std::size_t block) const { return able_[able_of_[block]]; }
+  /// Whether devices are equal: in times, in links, in memory, and in what they can run.
+  bool interchangeable() const { return interchangeable_; }
   /// The sum of the block's op times there, in ns.
   double time(std::size_t block, DeviceId d) const {
     return time_[block * problem_.cluster.num_devices() + index(d)];
   }
+  /// The time of `t` between two devices, in ns; none where its bytes need not move.
+  double transfer(TensorId t, DeviceId from, DeviceId to) const;
   /// The mean load of a device, in ns.
   double mean_load() const { return mean_load_; }
 
@@ -59,6 +66,9 @@ class Environment {
   std::string_view reference_placer() const { return reference_placer_; }
   /// The reference placement, by the first op of each block; empty if there is none.
   const BlockDevices& teacher() const { return teacher_; }
+  /// Lets a search of so many evaluations look for a better teacher. Returns the evaluations that
+  /// it took. The reference stays what it is.
+  std::size_t teach(std::size_t evaluations, std::uint64_t seed);
 
   /// The placement in ops, with the order as priorities.
   Placement placement(const BlockDevices& devices) const;
@@ -80,10 +90,12 @@ class Environment {
   std::vector<UnitNeeds> needs_;
   std::vector<std::vector<DeviceId>> able_;  // the distinct ones
   std::vector<std::uint32_t> able_of_;
-  std::vector<double> time_;  // [blocks, devices]
+  std::vector<double> time_;      // [blocks, devices]
+  std::vector<double> transfer_;  // [tensors], or empty: links differ
   std::vector<OpId> order_;
   IdVector<OpId, std::int32_t> priority_;
   UnitGraph graph_;
+  bool interchangeable_ = false;
   double mean_load_ = 1.0, lower_bound_ = 1.0, reference_ = 1.0;
   std::string_view reference_placer_;
   BlockDevices teacher_;

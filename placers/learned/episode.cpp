@@ -11,6 +11,13 @@ Network list_network() {
       {.unit_features = unit_feature_names.size(), .device_features = device_feature_names.size()});
 }
 
+std::vector<double> list_rule() {
+  std::vector<double> rule(device_feature_names.size(), 0.0);
+  rule[static_cast<std::size_t>(std::ranges::find(device_feature_names, "finish_gap") -
+                                device_feature_names.begin())] = -4.0;
+  return rule;
+}
+
 void chances_of(std::span<const double> scores, std::span<double> chances) {
   const double most = *std::ranges::max_element(scores);
   double sum = 0.0;
@@ -45,57 +52,50 @@ void choice_gradient(std::span<const double> chances, std::size_t choice, double
 }
 
 Episode::Episode(const Environment& environment, const Network& network)
-    : environment_(environment), network_(network), plan_(environment) {}
+    : environment_(environment), network_(network), walk_(environment) {}
 
 const BlockDevices& Episode::act(std::span<const double> weights, const Embedding& embedding,
                                  Random* random) {
   pass(weights, embedding, random, nullptr);
-  return devices_;
+  return walk_.devices();
 }
 
 const BlockDevices& Episode::follow(std::span<const double> weights, const Embedding& embedding,
                                     const BlockDevices& teacher) {
   pass(weights, embedding, nullptr, &teacher);
-  return devices_;
+  return walk_.devices();
 }
 
 void Episode::pass(std::span<const double> weights, const Embedding& embedding, Random* random,
                    const BlockDevices* teacher) {
-  plan_.clear();
+  walk_.clear();
   choices_.clear();
   chances_.clear();
   features_.clear();
-  devices_.assign(environment_.num_blocks(), DeviceId{0});
-  decided_.assign(environment_.num_blocks(), false);
-  for (const OpId v : environment_.order()) {
-    const std::size_t block = environment_.block(v);
-    if (!decided_[block]) {
-      const auto able = teacher != nullptr ? environment_.able(block) : plan_.choices(block);
-      const auto features = plan_.features(block, v, able);
-      const std::size_t begin = chances_.size();
-      chances_.resize(begin + able.size());
-      const std::span<double> chances = std::span(chances_).subspan(begin);
-      scores_.resize(able.size());
-      network_.score(weights, embedding, block, features, scores_);
-      chances_of(scores_, chances);
-      std::size_t choice = 0;
-      if (teacher != nullptr)
-        choice =
-            static_cast<std::size_t>(std::ranges::find(able, (*teacher)[block]) - able.begin());
-      else if (random != nullptr)
-        choice = drawn(chances, *random);
-      else
-        choice = static_cast<std::size_t>(std::ranges::max_element(chances) - chances.begin());
-      features_.insert(features_.end(), features.begin(), features.end());
-      choices_.push_back({.block = static_cast<std::uint32_t>(block),
-                          .choice = static_cast<std::uint32_t>(choice),
-                          .first_device = begin,
-                          .devices = able.size()});
-      devices_[block] = able[choice];
-      decided_[block] = true;
-      plan_.assign(block, devices_[block]);
-    }
-    plan_.put(v, devices_[block]);
+  while (walk_.advance()) {
+    const std::size_t block = walk_.block();
+    const DeviceId told = teacher != nullptr ? walk_.stands_for((*teacher)[block]) : Plan::nowhere;
+    const auto able = walk_.choices(told);
+    const auto features = walk_.features(able);
+    const std::size_t begin = chances_.size();
+    chances_.resize(begin + able.size());
+    const std::span<double> chances = std::span(chances_).subspan(begin);
+    scores_.resize(able.size());
+    network_.score(weights, embedding, block, features, scores_);
+    chances_of(scores_, chances);
+    std::size_t choice = 0;
+    if (teacher != nullptr)
+      choice = static_cast<std::size_t>(std::ranges::find(able, told) - able.begin());
+    else if (random != nullptr)
+      choice = drawn(chances, *random);
+    else
+      choice = static_cast<std::size_t>(std::ranges::max_element(chances) - chances.begin());
+    features_.insert(features_.end(), features.begin(), features.end());
+    choices_.push_back({.block = static_cast<std::uint32_t>(block),
+                        .choice = static_cast<std::uint32_t>(choice),
+                        .first_device = begin,
+                        .devices = able.size()});
+    walk_.choose(able[choice]);
   }
 }
 

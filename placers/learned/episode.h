@@ -6,13 +6,16 @@
 
 #include "placers/learned/environment.h"
 #include "placers/learned/network.h"
-#include "placers/learned/plan.h"
+#include "placers/learned/walk.h"
 #include "sim/random.h"
 
 namespace baechi::learned {
 
 /// The network for lists: its shape follows from what it is told.
 Network list_network();
+/// [device_features] The rule that it begins with, in place of a random last layer alone: the
+/// earlier a device would end the block, the likelier.
+std::vector<double> list_rule();
 
 /// Chances from scores (softmax); `chances` [scores].
 void chances_of(std::span<const double> scores, std::span<double> chances);
@@ -53,9 +56,7 @@ class Episode {
 
   const Environment& environment_;
   const Network& network_;
-  Plan plan_;
-  BlockDevices devices_;
-  std::vector<bool> decided_;
+  Walk walk_;
   std::vector<Choice> choices_;
   std::vector<double> chances_, features_, scores_;
 };

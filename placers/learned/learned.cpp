@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 
+#include "placers/learned/grouped.h"
+#include "placers/learned/moves.h"
 #include "placers/learned/policy_file.h"
 #include "placers/learned/tables.h"
 #include "placers/objective_choice.h"
@@ -15,13 +17,18 @@ namespace baechi::learned {
 
 /// What learns, and how it acts.
 enum class Way : std::uint8_t {
-  list,    ///< a network, over ops in list order: GDP, DOPPLER's placing half
-  logits,  ///< a score of its own for each unit and device
-  cem,     ///< the cross-entropy method
+  list,     ///< a network places block after block: GDP, DOPPLER's placing half
+  placeto,  ///< it moves blocks of a whole placement
+  grouped,  ///< groups first: ColocRL, HierarchicalRL
+  logits,   ///< a score of its own for each unit and device
+  cem,      ///< the cross-entropy method
 };
 constexpr auto names_of(Way) {
-  return std::to_array<Named<Way>>(
-      {{Way::list, "list"}, {Way::logits, "logits"}, {Way::cem, "cem"}});
+  return std::to_array<Named<Way>>({{Way::list, "list"},
+                                    {Way::placeto, "placeto"},
+                                    {Way::grouped, "grouped"},
+                                    {Way::logits, "logits"},
+                                    {Way::cem, "cem"}});
 }
 
 namespace {
@@ -32,8 +39,10 @@ class Learned final : public Placer {
  public:
   explicit Learned(Options& o)
       : way_(read_enum(o, "as", Way::list,
-                       "list: a graph network places op after op (GDP, DOPPLER); logits: free "
-                       "scores by REINFORCE; cem: the cross-entropy method")),
+                       "list: a graph network places op after op (GDP, DOPPLER); placeto: it moves "
+                       "the ops of a placement; grouped: it groups them first (ColocRL, "
+                       "HierarchicalRL); logits: free scores by REINFORCE; cem: the cross-entropy "
+                       "method")),
         objective_(read_objective(o)),
         path_(o.path("policy", "a file of 'baechi train', instead of training from nothing")),
         samples_(static_cast<std::size_t>(
@@ -44,7 +53,11 @@ class Learned final : public Placer {
                         "of the objective, to train on the graph; with a policy, 0 by default", 0,
                         1'000'000'000)),
               .imitate = o.get("imitate", true,
-                               "begin with what the best heuristic does; costs no evaluations")} {
+                               "begin with what the best heuristic does (list, placeto)")},
+        refresh_(static_cast<std::size_t>(
+            o.get("refresh", std::int64_t{8},
+                  "placeto: messages between ops pass again after so many moves; 1: as published",
+                  1, 1'000'000))) {
     if (!path_.empty() && way_ != Way::list)
       o.mistake("policy", "only 'as: list' acts by a policy");
     if (way_ != Way::list && plan_.evaluations == 0)
@@ -73,6 +86,8 @@ class Learned final : public Placer {
   Found find(const Environment& environment, const TrainingPlan& plan,
              const Watcher& watcher) const {
     if (way_ == Way::logits) return learn_scores(environment, plan, watcher.stop);
+    if (way_ == Way::placeto) return learn_moves(environment, plan, refresh_, watcher.stop);
+    if (way_ == Way::grouped) return learn_groups(environment, plan, watcher.stop);
     if (way_ == Way::cem) return cross_entropy(environment, plan, watcher.stop);
     Training training({&environment}, plan,
                       policy_ ? std::optional(policy_->weights) : std::nullopt);
@@ -150,6 +165,7 @@ class Learned final : public Placer {
   std::optional<Policy> policy_;
   std::size_t samples_;
   TrainingPlan plan_;
+  std::size_t refresh_;
 };
 
 }  // namespace

@@ -113,12 +113,14 @@ Network::Network(const Shape& shape) : shape_(shape) {
     rounds_.push_back(round);
   }
   key_ = take(h * h);
+  graph_ = take(h * h);
   key_bias_ = take(h);
   device_ = take(shape.device_features * h);
   last_ = take(h);
+  rule_ = take(shape.device_features);
 }
 
-std::vector<double> Network::initial(std::uint64_t seed) const {
+std::vector<double> Network::initial(std::uint64_t seed, std::span<const double> rule) const {
   std::vector<double> weights(num_weights_, 0.0);
   Random random(seed);
   const std::size_t h = shape_.hidden;
@@ -133,9 +135,11 @@ std::vector<double> Network::initial(std::uint64_t seed) const {
     draw(round.parents, h * h, 3 * h, 1.0);
     draw(round.children, h * h, 3 * h, 1.0);
   }
-  draw(key_, h * h, h + shape_.device_features, 1.0);
-  draw(device_, shape_.device_features * h, h + shape_.device_features, 1.0);
+  draw(key_, h * h, 2 * h + shape_.device_features, 1.0);
+  draw(graph_, h * h, 2 * h + shape_.device_features, 1.0);
+  draw(device_, shape_.device_features * h, 2 * h + shape_.device_features, 1.0);
   draw(last_, h, h, 0.1);
+  std::ranges::copy(rule, weights.begin() + static_cast<std::ptrdiff_t>(rule_));
   return weights;
 }
 
@@ -161,7 +165,14 @@ void Network::embed(std::span<const double> weights, const UnitGraph& graph, Emb
     add_bias(w + at.bias, after.data(), n, h);
     rectify(after);
   }
+  out.mean.assign(h, 0.0);
+  const double share = 1.0 / static_cast<double>(n);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t o = 0; o < h; ++o) out.mean[o] += share * out.hidden.back()[i * h + o];
+  std::vector<double> of_graph(h, 0.0);
+  add_product(out.mean.data(), w + graph_, of_graph.data(), 1, h, h);
   out.keys.assign(n * h, 0.0);
+  for (std::size_t i = 0; i < n; ++i) std::ranges::copy(of_graph, out.keys.data() + i * h);
   add_product(out.hidden.back().data(), w + key_, out.keys.data(), n, h, h);
   add_bias(w + key_bias_, out.keys.data(), n, h);
 }
@@ -183,6 +194,7 @@ void Network::score(std::span<const double> weights, const Embedding& embedding,
     find_layer(weights, embedding, unit, features.subspan(d * f, f), layer);
     double sum = 0.0;
     for (std::size_t o = 0; o < h; ++o) sum += layer[o] > 0.0 ? layer[o] * last[o] : 0.0;
+    for (std::size_t i = 0; i < f; ++i) sum += features[d * f + i] * weights[rule_ + i];
     scores[d] = sum;
   }
 }
@@ -204,6 +216,7 @@ void Network::score_gradient(std::span<const double> weights, const Embedding& e
     }
     product_gradient(features.data() + d * f, nullptr, layer.data(), 1, f, h,
                      gradient.data() + device_, nullptr);
+    for (std::size_t i = 0; i < f; ++i) gradient[rule_ + i] += scores[d] * features[d * f + i];
   }
 }
 
@@ -217,7 +230,13 @@ void Network::embed_gradient(std::span<const double> weights, const UnitGraph& g
   product_gradient(embedding.hidden.back().data(), w + key_, keys.data(), n, h, h, g + key_,
                    after.data());
   bias_gradient(keys.data(), n, h, g + key_bias_);
-  std::vector<double> mean;
+  std::vector<double> mean(h, 0.0), all_keys(h, 0.0);
+  bias_gradient(keys.data(), n, h, all_keys.data());
+  product_gradient(embedding.mean.data(), w + graph_, all_keys.data(), 1, h, h, g + graph_,
+                   mean.data());
+  const double share = 1.0 / static_cast<double>(n);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t o = 0; o < h; ++o) after[i * h + o] += share * mean[o];
   for (std::size_t r = shape_.rounds; r-- > 0;) {
     const Round& at = rounds_[r];
     rectify_gradient(embedding.hidden[r + 1], after);

@@ -37,14 +37,16 @@ struct UnitGraph {
 struct Embedding {
   std::vector<std::vector<double>> hidden;             ///< [rounds + 1][units, hidden], after relu
   std::vector<std::vector<double>> parents, children;  ///< [rounds][units, hidden]: means
+  std::vector<double> mean;                            ///< [hidden]: of the last layer's units
   std::vector<double> keys;  ///< [units, hidden]: the units' part of the scorer's hidden layer
 };
 
 /// The layers:
 ///   h0 = relu(x We + be)
 ///   h' = relu(h Ws + mean(h of parents) Wi + mean(h of children) Wo + b), each round its own
-///   key = hK U + c, per unit
-///   score = relu(key + f V) . w, per unit and device, f the device's features for this unit.
+///   key = hK U + mean(hK of all units) G + c, per unit
+///   score = relu(key + f V) . w + f . s, per unit and device, f the device's features for this
+///   unit.
 /// A unit without parents has zeros for their mean. Sums run in one order, so that the same numbers
 /// come out on any number of threads.
 class Network {
@@ -54,8 +56,9 @@ class Network {
   const Shape& shape() const { return shape_; }
   std::size_t num_weights() const { return num_weights_; }
   /// Weights to begin with: uniform, as wide as keeps the variance from layer to layer (He et al.,
-  /// ICCV 2015); biases 0, and the last layer small.
-  std::vector<double> initial(std::uint64_t seed) const;
+  /// ICCV 2015); biases 0, the last layer small, and s as given: a rule to begin with. `rule`
+  /// [device_features], or empty: zeros.
+  std::vector<double> initial(std::uint64_t seed, std::span<const double> rule = {}) const;
 
   void embed(std::span<const double> weights, const UnitGraph& graph, Embedding& out) const;
   /// The scores of the `devices` devices for `unit`, given their features [devices,
@@ -85,7 +88,7 @@ class Network {
   Shape shape_;
   std::size_t first_ = 0, first_bias_ = 0;
   std::vector<Round> rounds_;
-  std::size_t key_ = 0, key_bias_ = 0, device_ = 0, last_ = 0;
+  std::size_t key_ = 0, graph_ = 0, key_bias_ = 0, device_ = 0, last_ = 0, rule_ = 0;
   std::size_t num_weights_ = 0;
 };
 

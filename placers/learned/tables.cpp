@@ -3,7 +3,6 @@
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "placers/learned/arithmetic.h"
@@ -15,7 +14,7 @@ namespace {
 class Sampler {
  public:
   Sampler(const Environment& environment, const TrainingPlan& plan, std::size_t batch)
-      : environment_(environment), plan_(plan), draws_(batch) {
+      : environment_(environment), plan_(plan), draws_(batch), keeper_(environment) {
     for (std::size_t b = 0; b < environment.num_blocks(); ++b) {
       begin_.push_back(size_);
       size_ += environment.able(b).size();
@@ -41,7 +40,7 @@ class Sampler {
 
   /// So many as the plan has left, at most a batch.
   std::span<const Draw> draw(std::vector<double>& chances) {
-    const std::size_t count = std::min(draws_.size(), plan_.evaluations - found_.evaluations);
+    const std::size_t count = std::min(draws_.size(), plan_.evaluations - keeper_.evaluations());
     ++round_;
     oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
       Draw& d = draws_[i];
@@ -51,27 +50,15 @@ class Sampler {
       d.score = d.evaluator->score(environment_.placement(devices(d)));
       d.value = environment_.value(d.score);
     });
-    for (std::size_t i = 0; i < count; ++i) take(draws_[i]);
+    for (std::size_t i = 0; i < count; ++i) keeper_.take(devices(draws_[i]), draws_[i].score);
     return {draws_.data(), count};
   }
   bool done(const std::atomic<bool>* stop) const {
-    if (found_.evaluations > 0 && stop != nullptr && stop->load(std::memory_order_relaxed))
+    if (keeper_.evaluations() > 0 && stop != nullptr && stop->load(std::memory_order_relaxed))
       return true;
-    return found_.evaluations >= plan_.evaluations;
+    return keeper_.evaluations() >= plan_.evaluations;
   }
-  Found found() {
-    const std::size_t tenth = std::max<std::size_t>(values_.size() / 10, 1);
-    const auto mean = [&](auto begin) {
-      return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(tenth), 0.0) /
-             static_cast<double>(tenth) / environment_.reference();
-    };
-    if (!values_.empty()) {
-      found_.first = mean(values_.begin());
-      found_.last = mean(values_.end() - static_cast<std::ptrdiff_t>(tenth));
-    }
-    found_.settled = settled_after(improvements_);
-    return found_;
-  }
+  Found found() const { return keeper_.found(); }
 
  private:
   BlockDevices devices(const Draw& d) const {
@@ -80,23 +67,13 @@ class Sampler {
       all.push_back(environment_.able(b)[d.choice[b]]);
     return all;
   }
-  void take(const Draw& d) {
-    ++found_.evaluations;
-    values_.push_back(d.value);
-    if (!found_.devices.empty() && !(d.score < found_.score)) return;
-    found_.devices = devices(d);
-    improvements_.push_back({found_.evaluations, d.value});
-    found_.score = d.score;
-  }
 
   const Environment& environment_;
   TrainingPlan plan_;
   std::vector<Draw> draws_;
   std::vector<std::size_t> begin_;
   std::size_t size_ = 0, round_ = 0;
-  Found found_;
-  std::vector<double> values_;
-  std::vector<Improvement> improvements_;
+  Keeper keeper_;
 };
 
 }  // namespace
@@ -111,17 +88,14 @@ Found learn_scores(const Environment& environment, const TrainingPlan& plan,
     for (std::size_t b = 0; b < environment.num_blocks(); ++b)
       chances_of(sampler.of(scores.weights, b), sampler.of(chances, b));
     const auto draws = sampler.draw(chances);
-    const double share = 1.0 / static_cast<double>(draws.size());
-    double mean = 0.0, variance = 0.0;
-    for (const auto& d : draws) mean += share * d.value;
-    for (const auto& d : draws) variance += share * (d.value - mean) * (d.value - mean);
-    const double deviation = std::sqrt(variance);
+    std::vector<double> values;
+    for (const auto& d : draws) values.push_back(d.value);
+    const std::vector<double> advantages = advantages_of(values);
     gradient.assign(sampler.size(), 0.0);
-    if (deviation > 1e-6 * mean)
-      for (const auto& d : draws)
-        for (std::size_t b = 0; b < d.choice.size(); ++b)
-          choice_gradient(sampler.of(chances, b), d.choice[b], (mean - d.value) / deviation, 0.0,
-                          share, sampler.of(gradient, b));
+    for (std::size_t i = 0; i < draws.size(); ++i)
+      for (std::size_t b = 0; b < draws[i].choice.size(); ++b)
+        choice_gradient(sampler.of(chances, b), draws[i].choice[b], advantages[i], 0.0,
+                        1.0 / static_cast<double>(draws.size()), sampler.of(gradient, b));
     scores.step(gradient, rate, 1e9);
   }
   return sampler.found();

@@ -2,19 +2,10 @@
 #pragma once
 #include <atomic>
 
+#include "placers/learned/found.h"
 #include "placers/learned/training.h"
 
 namespace baechi::learned {
-
-/// What was found, and after how many evaluations.
-struct Found {
-  BlockDevices devices{};  ///< the best; empty if nothing was evaluated
-  Score score{};
-  std::size_t evaluations = 0;
-  std::size_t settled = 0;  ///< settled_after() of the samples
-  double first = 0.0;       ///< mean value / reference of the first tenth of samples
-  double last = 0.0;        ///< of the last
-};
 
 /// Free scores for each block and device, by REINFORCE as Training does it: what the network adds
 /// is what this lacks. `stop`: as Watcher::stop, or null.

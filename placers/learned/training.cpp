@@ -9,20 +9,22 @@
 #include "placers/learned/arithmetic.h"
 
 namespace baechi::learned {
-namespace {
 
-/// A generator of its own for each episode, so that episodes may run in any order.
 Random random_of(std::uint64_t seed, std::size_t update, std::size_t episode) {
   Random mixed(seed * 0x9e3779b97f4a7c15U + update);
   return Random(mixed.next() + episode);
 }
 
-}  // namespace
-
-std::size_t settled_after(std::span<const Improvement> improvements) {
-  for (const Improvement& i : improvements)
-    if (i.value <= 1.01 * improvements.back().value) return i.evaluation;
-  return 0;
+std::vector<double> advantages_of(std::span<const double> values) {
+  const double share = 1.0 / static_cast<double>(values.size());
+  double mean = 0.0, variance = 0.0;
+  for (const double v : values) mean += share * v;
+  for (const double v : values) variance += share * (v - mean) * (v - mean);
+  const double deviation = std::sqrt(variance);
+  std::vector<double> all;
+  for (const double v : values)
+    all.push_back(deviation > 1e-6 * mean ? (mean - v) / deviation : 0.0);
+  return all;
 }
 
 /// What an episode of a batch works with.
@@ -45,15 +47,18 @@ Training::Training(std::vector<const Environment*> environments, const TrainingP
       plan_(plan),
       begun_elsewhere_(begin.has_value()),
       network_(list_network()),
-      samples_(environments_.size()),
-      workers_(environments_.size()) {
-  state_.adam = Adam(begin ? std::move(*begin) : network_.initial(plan.seed));
+      samples_(environments_.size()) {
+  if (begin)
+    state_.adam = Adam(std::move(*begin));
+  else
+    state_.adam =
+        Adam(network_.initial(plan.seed, plan.imitate ? list_rule() : std::vector<double>{}));
 }
 
 Training::~Training() = default;
 
 std::size_t Training::imitation_updates() const {
-  return !plan_.imitate || begun_elsewhere_ ? 0 : imitations + 10 * environments_.size();
+  return !plan_.imitate || begun_elsewhere_ ? 0 : imitations + 60 * environments_.size();
 }
 
 void Training::update() {
@@ -62,53 +67,54 @@ void Training::update() {
   network_.embed(weights(), environment.graph(), embedding_);
   gradient_.assign(network_.num_weights(), 0.0);
   keys_.assign(embedding_.keys.size(), 0.0);
-  auto& workers = workers_[which];
-  while (workers.size() < batch) workers.push_back(std::make_unique<Worker>(environment, network_));
-  if (state_.updates < imitation_updates())
-    imitate(environment, which);
+  if (which != workers_of_) workers_.clear();
+  workers_of_ = which;
+  const bool imitates = state_.updates < imitation_updates();
+  while (workers_.size() < (imitates ? 1 : batch))
+    workers_.push_back(std::make_unique<Worker>(environment, network_));
+  if (imitates)
+    imitate(environment);
   else
     reinforce(environment, which);
   ++state_.updates;
 }
 
-void Training::imitate(const Environment& environment, std::size_t which) {
+void Training::imitate(const Environment& environment) {
   if (environment.teacher().empty()) return;
-  Episode& episode = workers_[which].front()->episode;
+  Episode& episode = workers_.front()->episode;
   episode.follow(weights(), embedding_, environment.teacher());
   episode.gradient(weights(), embedding_, 1.0, 0.0, gradient_, keys_);
   network_.embed_gradient(weights(), environment.graph(), embedding_, keys_, gradient_);
-  state_.adam.step(gradient_, first_rate);
+  constexpr double last = 3e-4;
+  const double progress =
+      static_cast<double>(state_.updates) / static_cast<double>(imitation_updates());
+  state_.adam.step(gradient_, first_rate * exponential(progress * logarithm(last / first_rate)));
 }
 
 void Training::reinforce(const Environment& environment, std::size_t which) {
-  auto& workers = workers_[which];
   const std::size_t count = std::min(batch, plan_.evaluations - state_.evaluations);
   oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-    Worker& w = *workers[i];
+    Worker& w = *workers_[i];
     Random random = random_of(plan_.seed, state_.updates, i);
     w.devices = w.episode.act(weights(), embedding_, &random);
     w.score = w.evaluator->score(environment.placement(w.devices));
     w.value = environment.value(w.score);
   });
-  double mean = 0.0, variance = 0.0;
-  for (std::size_t i = 0; i < count; ++i) mean += workers[i]->value / static_cast<double>(count);
-  for (std::size_t i = 0; i < count; ++i)
-    variance +=
-        (workers[i]->value - mean) * (workers[i]->value - mean) / static_cast<double>(count);
-  const double deviation = std::sqrt(variance);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(workers_[i]->value);
+  const std::vector<double> advantages = advantages_of(values);
   const double progress =
       static_cast<double>(state_.evaluations) / static_cast<double>(plan_.evaluations);
   const double entropy = first_entropy * (1.0 - progress);
   oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-    Worker& w = *workers[i];
+    Worker& w = *workers_[i];
     w.gradient.assign(gradient_.size(), 0.0);
     w.keys.assign(keys_.size(), 0.0);
-    const double advantage = deviation > 1e-6 * mean ? (mean - w.value) / deviation : 0.0;
-    w.episode.gradient(weights(), embedding_, advantage, entropy, w.gradient, w.keys);
+    w.episode.gradient(weights(), embedding_, advantages[i], entropy, w.gradient, w.keys);
   });
   const double share = 1.0 / static_cast<double>(count);
   for (std::size_t i = 0; i < count; ++i) {  // in this order, whoever was first
-    const Worker& w = *workers[i];
+    const Worker& w = *workers_[i];
     for (std::size_t k = 0; k < gradient_.size(); ++k) gradient_[k] += share * w.gradient[k];
     for (std::size_t k = 0; k < keys_.size(); ++k) keys_[k] += share * w.keys[k];
     take(which, w.devices, w.score, w.value);

@@ -1,5 +1,5 @@
-/// Trains a policy on one or more environments: first it imitates the best heuristic of each, then
-/// it draws placements and makes those better than the mean of their batch likelier (REINFORCE).
+/// Trains a policy on one or more environments: first it imitates the teacher of each, then it
+/// draws placements and makes those better than the mean of their batch likelier (REINFORCE).
 #pragma once
 #include <atomic>
 #include <memory>
@@ -10,6 +10,7 @@
 
 #include "placers/learned/adam.h"
 #include "placers/learned/episode.h"
+#include "placers/learned/found.h"
 
 namespace baechi::learned {
 
@@ -17,7 +18,7 @@ namespace baechi::learned {
 struct TrainingPlan {
   std::size_t evaluations = 4000;  ///< of the objective, over all environments
   std::uint64_t seed = 0;
-  bool imitate = true;
+  bool imitate = true;  ///< begin with list_rule() and the teacher's choices; else with chance
   friend bool operator==(const TrainingPlan&, const TrainingPlan&) = default;
 };
 
@@ -28,13 +29,10 @@ struct TrainingState {
   std::size_t evaluations = 0;  ///< so far
 };
 
-/// A sample better than all before it.
-struct Improvement {
-  std::size_t evaluation = 0;  ///< from 1 on
-  double value = 0.0;
-};
-/// The evaluations after which the best was within 1 % of the last of `improvements`; 0: none.
-std::size_t settled_after(std::span<const Improvement> improvements);
+/// A generator of its own for each episode, so that episodes may run in any order.
+Random random_of(std::uint64_t seed, std::size_t update, std::size_t episode);
+/// How far each value is below the mean, in deviations; zeros where they hardly differ.
+std::vector<double> advantages_of(std::span<const double> values);
 
 /// What the samples of an environment were worth, over its reference.
 struct Samples {
@@ -56,9 +54,9 @@ struct CurveRow {
 
 class Training {
  public:
-  static constexpr std::size_t batch = 8;         ///< episodes of an update
-  static constexpr std::size_t imitations = 150;  ///< updates, and 10 more for each environment
-  static constexpr double first_rate = 2e-3, last_rate = 2e-4, first_entropy = 0.01;
+  static constexpr std::size_t batch = 16;        ///< episodes of an update
+  static constexpr std::size_t imitations = 150;  ///< updates, and 60 more for each environment
+  static constexpr double first_rate = 1e-3, last_rate = 1e-4, first_entropy = 0.03;
 
   /// The environments outlive this; at least one. `begin`: weights to go on from, instead of new
   /// ones; they are not imitated from again.
@@ -85,7 +83,7 @@ class Training {
 
  private:
   struct Worker;
-  void imitate(const Environment& environment, std::size_t which);
+  void imitate(const Environment& environment);
   void reinforce(const Environment& environment, std::size_t which);
   void take(std::size_t which, const BlockDevices& devices, const Score& score, double value);
   std::size_t imitation_updates() const;
@@ -96,7 +94,8 @@ class Training {
   Network network_;
   TrainingState state_;
   std::vector<Samples> samples_;
-  std::vector<std::vector<std::unique_ptr<Worker>>> workers_;  // [environments][batch]
+  std::vector<std::unique_ptr<Worker>> workers_;  // [batch], of the environment of the last update
+  std::size_t workers_of_ = 0;
   Embedding embedding_;
   std::vector<double> gradient_, keys_;
 };

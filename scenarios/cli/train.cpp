@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "placers/learned/policy_file.h"
 #include "scenarios/cli/gnuplot.h"
@@ -33,6 +34,7 @@ struct TrainArguments {
   std::string scenario, out;
   std::vector<std::string> sets;
   std::size_t evaluations = 4000;
+  std::optional<std::size_t> teacher;  // evaluations on each point
   std::uint64_t seed = 0;
   bool resume = false, quiet = false, no_imitation = false;
 };
@@ -65,6 +67,18 @@ std::vector<TrainingGraph> training_graphs(const Sweep& sweep, const Objective& 
   }
   mistakes.throw_if_any();
   return graphs;
+}
+
+/// Half of the evaluations, unless the user says how many, go to searches whose placements are
+/// imitated first. Returns how many they took.
+std::size_t teach(const TrainArguments& arguments, std::vector<TrainingGraph>& graphs) {
+  if (arguments.no_imitation) return 0;
+  const Stage stage("searching for placements to imitate");
+  const std::size_t each = arguments.teacher.value_or(arguments.evaluations / 2 /
+                                                      std::max<std::size_t>(graphs.size(), 1));
+  std::size_t sum = 0;
+  for (TrainingGraph& graph : graphs) sum += graph.environment->teach(each, arguments.seed);
+  return sum;
 }
 
 /// A hash of what is trained on.
@@ -115,16 +129,18 @@ class Trainer {
         files_(arguments.out),
         graphs_(std::move(graphs)),
         digest_(digest_of(graphs_)),
-        training_(environments(), {.evaluations = arguments.evaluations,
-                                   .seed = arguments.seed,
-                                   .imitate = !arguments.no_imitation}) {
+        taught_(teach(arguments, graphs_)),
+        training_(environments(),
+                  {.evaluations = arguments.evaluations - std::min(taught_, arguments.evaluations),
+                   .seed = arguments.seed,
+                   .imitate = !arguments.no_imitation}) {
     if (arguments.resume) resume();
   }
 
   /// Whether it came to its end.
   bool train(const std::atomic<bool>& stop) {
     const Progress progress([this](auto) { return line(); }, arguments_.quiet);
-    const std::size_t each = std::max<std::size_t>(arguments_.evaluations / 100, 8);
+    const std::size_t each = std::max<std::size_t>(training_.plan().evaluations / 100, 8);
     std::size_t next = training_.state().evaluations / each * each + each;
     auto saved = Clock::now();
     while (!training_.done() && !stop) {
@@ -142,9 +158,8 @@ class Trainer {
 
   void save() {
     save_stopped();
-    write_aside(files_.policy,
-                learned::policy_text({arguments_.scenario, digest_, training_.state().evaluations,
-                                      arguments_.seed, weights()}));
+    write_aside(files_.policy, learned::policy_text({arguments_.scenario, digest_, evaluations(),
+                                                     arguments_.seed, weights()}));
     std::string csv = "evaluations,seconds,mean,best\n";
     for (const learned::CurveRow& row : curve_)
       csv += fmt::format("{},{:.3f},{:.6f},{:.6f}\n", row.evaluations, row.seconds, row.mean,
@@ -192,7 +207,7 @@ class Trainer {
   }
 
   const TrainingFiles& files() const { return files_; }
-  std::size_t evaluations() const { return training_.state().evaluations; }
+  std::size_t evaluations() const { return taught_ + training_.state().evaluations; }
 
  private:
   std::vector<const learned::Environment*> environments() const {
@@ -209,10 +224,11 @@ class Trainer {
   void add_row() {
     const std::lock_guard lock(mutex_);
     curve_.push_back(training_.curve_row(seconds()));
+    curve_.back().evaluations += taught_;
   }
   std::string line() {
     const std::lock_guard lock(mutex_);
-    if (curve_.empty()) return "imitating the best heuristics";
+    if (curve_.empty()) return "imitating";
     const learned::CurveRow& row = curve_.back();
     return fmt::format("{} of {} evaluations: samples {:.3f} x the best heuristic, the best {:.3f}",
                        row.evaluations, arguments_.evaluations, row.mean, row.best);
@@ -240,6 +256,7 @@ class Trainer {
   TrainingFiles files_;
   std::vector<TrainingGraph> graphs_;
   std::string digest_;
+  std::size_t taught_;  // evaluations of the searches, before those of the training
   learned::Training training_;
   std::vector<learned::CurveRow> curve_;
   double before_ = 0.0;  // seconds of the training that was stopped
@@ -289,6 +306,11 @@ void add_train(CLI::App& app, Verb& chosen) {
                    "Simulated placements, over all points [4000]")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000'000));
+  verb->add_option(
+          "--teacher", arguments->teacher,
+          "So many of them on each point go to a search, whose placement is imitated first; "
+          "0: the best heuristic's is [half of them, over all points]")
+      ->type_name("N");
   verb->add_option("--seed", arguments->seed, "Seed of the first weights and all draws [0]")
       ->type_name("N");
   verb->add_option("--set", arguments->sets, "Set the dotted KEY of the scenario to VALUE")
@@ -296,7 +318,7 @@ void add_train(CLI::App& app, Verb& chosen) {
       ->take_all()
       ->allow_extra_args(false);
   verb->add_flag("--no-imitation", arguments->no_imitation,
-                 "Do not begin with what the best heuristic of each point does");
+                 "Do not begin with what a search or the best heuristic of each point found");
   verb->add_flag("--resume", arguments->resume,
                  "Go on from where a training of the same command was stopped");
   verb->add_flag("--quiet", arguments->quiet, "Print neither progress nor table");

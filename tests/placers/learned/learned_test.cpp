@@ -8,6 +8,7 @@
 #include "placers/registry.h"
 #include "sim/engine/simulation.h"
 #include "tests/message.h"
+#include "tests/placers/learned/kept_problem.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
@@ -28,10 +29,6 @@ std::unique_ptr<Placer> learner(Values values) {
   return make_placer("learned", Options("learned", std::move(values)));
 }
 
-std::unique_ptr<Objective> step_time() {
-  return make_objective("step_time", Options("step_time"));
-}
-
 /// Four chains of four ops of 10 ns, tensors of 5 bytes: 40 ns on four devices, 160 on one.
 OpGraph four_chains() {
   OpGraphBuilder g;
@@ -46,16 +43,6 @@ OpGraph four_chains() {
   }
   return std::move(g).build();
 }
-
-/// A problem that keeps what it refers to.
-struct Kept {
-  explicit Kept(OpGraph g, std::size_t devices, Bytes memory = 1_GiB)
-      : graph(std::move(g)), cluster(gpus(devices, memory)), costs(graph, cluster) {}
-  Problem problem() const { return {graph, cluster, costs, {}}; }
-  OpGraph graph;
-  Cluster cluster;
-  ProfiledCosts costs;
-};
 
 std::vector<double> trained(const std::vector<const Environment*>& on, const TrainingPlan& plan) {
   Training training(on, plan);
@@ -96,7 +83,7 @@ TEST_SUITE("placers/learned") {
   TEST_CASE("the same bytes on 1, 2 and 8 threads") {
     Random random(5);
     const Kept k(random_graph({.ops = 60}, random), 3);
-    for (const char* as : {"list", "logits", "cem"}) {
+    for (const char* as : {"list", "placeto", "grouped", "logits", "cem"}) {
       std::vector<Placement> answers;
       for (const std::size_t threads : {1U, 2U, 8U}) {
         const oneapi::tbb::global_control limit(
@@ -186,7 +173,21 @@ TEST_SUITE("placers/learned") {
     const Placement tuned =
         learner({{"policy", text(file)}, {"evaluations", text("80")}})->place(unseen.problem(), 1);
     CHECK(tuned.facts.at("evaluations") == 81.0);
-    // As a start of a search: never worse than the search without it.
+    // As a start of a search, which answers nothing worse than any of its starts.
+    const auto choice = [](std::string key,
+                           std::vector<std::pair<std::string, Options::Value>> in) {
+      return std::pair{std::move(key),
+                       Options::Value{.text = {}, .where = {}, .children = std::move(in)}};
+    };
+    Values options{{"evaluations", text("40")}};
+    options["portfolio"] =
+        choice("",
+               {choice("", {choice("learned", {{"policy", text(file)}, {"samples", text("50")}})})})
+            .second;
+    const Placement searched =
+        make_placer("search", Options("search", std::move(options)))->place(unseen.problem(), 1);
+    CHECK(simulate(unseen.problem(), searched).makespan <=
+          simulate(unseen.problem(), drawn).makespan);
     CHECK(message<InputError>([&] {
             learner({{"policy", text(file)}, {"as", text("cem")}});
           }).find("only 'as: list' acts by a policy") != std::string::npos);

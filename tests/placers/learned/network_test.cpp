@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "placers/learned/arithmetic.h"
 #include "placers/learned/episode.h"
 #include "sim/random.h"
+#include "tests/placers/learned/central_differences.h"
 
 using namespace baechi;
 using namespace baechi::learned;
+using namespace baechi::testing;
 
 namespace {
 
@@ -23,25 +24,6 @@ UnitGraph diamond_and_one(std::size_t features, Random& random) {
   graph.parents = {.begin = {0, 0, 1, 2, 4, 4}, .of = {0, 0, 1, 2}};
   graph.children = {.begin = {0, 2, 3, 4, 4, 4}, .of = {1, 2, 3, 3}};
   return graph;
-}
-
-/// The largest difference between `gradient` and central differences of `loss`, over the largest
-/// component of the gradient.
-double worst(std::vector<double>& weights, const std::vector<double>& gradient,
-             const std::function<double()>& loss) {
-  constexpr double step = 1e-5;
-  double largest = 0.0, difference = 0.0;
-  for (const double g : gradient) largest = std::max(largest, std::abs(g));
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const double kept = weights[i];
-    weights[i] = kept + step;
-    const double above = loss();
-    weights[i] = kept - step;
-    const double below = loss();
-    weights[i] = kept;
-    difference = std::max(difference, std::abs((above - below) / (2 * step) - gradient[i]));
-  }
-  return difference / largest;
 }
 
 }  // namespace

@@ -1,0 +1,314 @@
+#include "placers/learned/grouped.h"
+
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "placers/learned/arithmetic.h"
+#include "placers/memory_floor.h"
+
+namespace baechi::learned {
+namespace {
+
+constexpr std::size_t group_width = group_device_features.size();
+
+}  // namespace
+
+GroupedEpisode::GroupedEpisode(const Environment& environment)
+    : environment_(environment),
+      devices_(environment.problem().cluster.num_devices()),
+      groups_(std::min({std::size_t{256}, 20 * devices_, environment.num_blocks()})),
+      grouper_(groups_ * unit_feature_names.size()),
+      network_({.unit_features = unit_feature_names.size(), .device_features = group_width}),
+      limit_(memory_limits(environment.problem())) {
+  const OpGraph& graph = environment.problem().graph;
+  std::map<std::pair<std::size_t, std::size_t>, double> bytes;
+  for (const OpId v : graph.ops())
+    for (const EdgeId e : graph.out_edges(v)) {
+      const Edge& edge = graph.edge(e);
+      const std::size_t from = environment.block(v), to = environment.block(edge.dst);
+      if (from != to)
+        bytes[{from, to}] += static_cast<double>(graph.tensor(edge.tensor).size.count);
+    }
+  for (const auto& [ends, sum] : bytes)
+    traffic_.push_back({static_cast<std::uint32_t>(ends.first),
+                        static_cast<std::uint32_t>(ends.second), std::max(sum, 1.0)});
+}
+
+std::vector<double> GroupedEpisode::initial(std::uint64_t seed) const {
+  std::vector<double> weights(grouper_);
+  Random random(seed ^ 0x6709b5U);
+  for (double& w : weights) w = 2.0 * random.uniform() - 1.0;
+  const std::vector<double> network = network_.initial(seed);
+  weights.insert(weights.end(), network.begin(), network.end());
+  return weights;
+}
+
+const BlockDevices& GroupedEpisode::act(std::span<const double> weights, Random& random) {
+  draw_groups(weights, &random);
+  describe_groups();
+  place_groups(weights, &random);
+  result_.clear();
+  for (std::size_t b = 0; b < environment_.num_blocks(); ++b)
+    result_.push_back(device_of(b, group_device_[group_of_[b]]));
+  return result_;
+}
+
+DeviceId GroupedEpisode::device_of(std::size_t block, DeviceId wanted) const {
+  const auto able = environment_.able(block);
+  return std::ranges::binary_search(able, wanted) ? wanted : able.front();
+}
+
+double GroupedEpisode::surprise(std::span<const double> weights) {
+  draw_groups(weights, nullptr);
+  place_groups(weights, nullptr);
+  double groups = 0.0, devices = 0.0;
+  for (std::size_t b = 0; b < group_of_.size(); ++b)
+    groups -= logarithm(std::max(group_chances_[b * groups_ + group_of_[b]], 1e-300));
+  for (const Choice& c : choices_)
+    devices -= logarithm(std::max(chances_[c.first + c.choice], 1e-300));
+  return groups / static_cast<double>(group_of_.size()) +
+         devices / static_cast<double>(choices_.size());
+}
+
+/// Without `random` the groups stay as they are, and only the chances are found.
+void GroupedEpisode::draw_groups(std::span<const double> weights, Random* random) {
+  const std::size_t blocks = environment_.num_blocks(), width = unit_width();
+  const std::vector<double>& features = environment_.graph().features;
+  group_chances_.assign(blocks * groups_, 0.0);
+  group_of_.resize(blocks);
+  std::vector<double> scores(groups_);
+  for (std::size_t b = 0; b < blocks; ++b) {
+    std::ranges::fill(scores, 0.0);
+    for (std::size_t i = 0; i < width; ++i)
+      for (std::size_t g = 0; g < groups_; ++g)
+        scores[g] += features[b * width + i] * weights[i * groups_ + g];
+    const auto chances = std::span(group_chances_).subspan(b * groups_, groups_);
+    chances_of(scores, chances);
+    if (random != nullptr) group_of_[b] = static_cast<std::uint32_t>(drawn(chances, *random));
+  }
+}
+
+/// Members, needs, traffic, features and neighbours of the groups. Empty groups stay, without
+/// neighbours.
+void GroupedEpisode::describe_groups() {
+  const std::size_t width = unit_width();
+  members_.assign(groups_, {});
+  needs_.assign(groups_, {});
+  graph_ = {.units = groups_,
+            .features = std::vector<double>(groups_ * width),
+            .parents = {},
+            .children = {}};
+  for (std::size_t b = 0; b < group_of_.size(); ++b) {
+    const std::size_t g = group_of_[b];
+    members_[g].push_back(static_cast<std::uint32_t>(b));
+    needs_[g].persistent += environment_.needs(b).persistent;
+    needs_[g].working = std::max(needs_[g].working, environment_.needs(b).working);
+    for (std::size_t i = 0; i < width; ++i)
+      graph_.features[g * width + i] += environment_.graph().features[b * width + i];
+  }
+  for (std::size_t g = 0; g < groups_; ++g)
+    for (std::size_t i = 0; i < width; ++i)
+      graph_.features[g * width + i] /=
+          static_cast<double>(std::max<std::size_t>(members_[g].size(), 1));
+  between_.assign(groups_ * groups_, 0.0);
+  for (const Traffic& t : traffic_)
+    between_[group_of_[t.from] * groups_ + group_of_[t.to]] += t.bytes;
+  for (std::size_t g = 0; g < groups_; ++g) {
+    for (std::size_t other = 0; other < groups_; ++other) {
+      if (other == g) continue;
+      if (between_[other * groups_ + g] > 0.0)
+        graph_.parents.of.push_back(static_cast<std::uint32_t>(other));
+      if (between_[g * groups_ + other] > 0.0)
+        graph_.children.of.push_back(static_cast<std::uint32_t>(other));
+    }
+    graph_.parents.begin.push_back(static_cast<std::uint32_t>(graph_.parents.of.size()));
+    graph_.children.begin.push_back(static_cast<std::uint32_t>(graph_.children.of.size()));
+  }
+}
+
+/// Without `random` the devices stay as they are, and only the chances are found.
+void GroupedEpisode::place_groups(std::span<const double> weights, Random* random) {
+  const auto of_network = weights.subspan(grouper_);
+  network_.embed(of_network, graph_, embedding_);
+  if (random == nullptr) {
+    std::vector<double> scores;
+    for (const Choice& c : choices_) {
+      scores.resize(c.devices);
+      network_.score(of_network, embedding_, c.group,
+                     std::span(features_).subspan(c.first * group_width, c.devices * group_width),
+                     scores);
+      chances_of(scores, std::span(chances_).subspan(c.first, c.devices));
+    }
+    return;
+  }
+  choices_.clear();
+  chances_.clear();
+  features_.clear();
+  group_device_.assign(groups_, DeviceId{0});
+  placed_.assign(groups_, false);
+  used_.assign(devices_, UnitNeeds{});
+  load_.assign(devices_, 0.0);
+  for (const std::uint32_t first : group_of_) {  // blocks ascend: the order of the first members
+    if (placed_[first]) continue;
+    const std::vector<DeviceId> able = choices_of(first);
+    const std::vector<double> features = device_features(first, able);
+    Choice c{.group = first, .choice = 0, .first = chances_.size(), .devices = able.size()};
+    chances_.resize(c.first + c.devices);
+    features_.insert(features_.end(), features.begin(), features.end());
+    std::vector<double> scores(c.devices);
+    network_.score(of_network, embedding_, first, features, scores);
+    const auto chances = std::span(chances_).subspan(c.first, c.devices);
+    chances_of(scores, chances);
+    c.choice = drawn(chances, *random);
+    choices_.push_back(c);
+    const DeviceId d = able[c.choice];
+    group_device_[first] = d;
+    placed_[first] = true;
+    used_[d].persistent += needs_[first].persistent;
+    used_[d].working = std::max(used_[d].working, needs_[first].working);
+    for (const std::uint32_t b : members_[first]) {
+      const DeviceId runs = device_of(b, d);
+      load_[runs] += environment_.time(b, runs);
+    }
+  }
+}
+
+/// Those that can run the most of its members; of these the ones with room, if there are any.
+std::vector<DeviceId> GroupedEpisode::choices_of(std::size_t group) const {
+  std::vector<std::size_t> runs(devices_, 0);
+  for (const std::uint32_t b : members_[group])
+    for (const DeviceId d : environment_.able(b)) ++runs[index(d)];
+  const std::size_t most = *std::ranges::max_element(runs);
+  std::vector<DeviceId> able, roomy;
+  for (const DeviceId d : environment_.problem().cluster.devices()) {
+    if (runs[index(d)] < most) continue;
+    able.push_back(d);
+    const Bytes working = std::max(used_[d].working, needs_[group].working);
+    if (used_[d].persistent + needs_[group].persistent + working <= limit_[d]) roomy.push_back(d);
+  }
+  return roomy.empty() ? able : roomy;
+}
+
+std::vector<double> GroupedEpisode::device_features(std::size_t group,
+                                                    std::span<const DeviceId> devices) const {
+  std::vector<double> all(devices.size() * group_width);
+  std::vector<double> time(devices.size(), 0.0);
+  double least = 1e300, fastest = 1e300, traffic = 0.0;
+  IdVector<DeviceId, double> there(devices_, 0.0);
+  std::size_t placed = 0;
+  for (std::size_t g = 0; g < groups_; ++g) {
+    if (g == group) continue;
+    const double bytes = between_[g * groups_ + group] + between_[group * groups_ + g];
+    traffic += bytes;
+    if (!placed_[g]) continue;
+    ++placed;
+    there[group_device_[g]] += bytes;
+  }
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    least = std::min(least, load_[devices[i]]);
+    for (const std::uint32_t b : members_[group])
+      if (std::ranges::binary_search(environment_.able(b), devices[i]))
+        time[i] += environment_.time(b, devices[i]);
+    fastest = std::min(fastest, time[i]);
+  }
+  const double scale = 1.0 / (0.25 * environment_.mean_load() + fastest);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const DeviceId d = devices[i];
+    const Bytes left = limit_[d] - used_[d].persistent - used_[d].working;
+    double* const f = all.data() + i * group_width;
+    f[0] = squashed((load_[d] - least) * scale);
+    f[1] = traffic > 0.0 ? there[d] / traffic : 0.0;
+    f[2] = limit_[d].count > 0
+               ? std::clamp(static_cast<double>(left.count) / static_cast<double>(limit_[d].count),
+                            0.0, 1.0)
+               : 0.0;
+    f[3] = time[i] > 0.0 ? fastest / time[i] : 1.0;
+    f[4] = load_[d] > 0.0 ? 0.0 : 1.0;
+    f[5] = static_cast<double>(placed) / static_cast<double>(groups_);
+  }
+  return all;
+}
+
+void GroupedEpisode::gradient(std::span<const double> weights, double advantage, double entropy,
+                              std::span<double> gradient) const {
+  const std::size_t blocks = group_of_.size(), width = unit_width();
+  const std::vector<double>& features = environment_.graph().features;
+  std::vector<double> scores(groups_);
+  for (std::size_t b = 0; b < blocks; ++b) {
+    std::ranges::fill(scores, 0.0);
+    choice_gradient(std::span(group_chances_).subspan(b * groups_, groups_), group_of_[b],
+                    advantage, entropy, 1.0 / static_cast<double>(blocks), scores);
+    for (std::size_t i = 0; i < width; ++i)
+      for (std::size_t g = 0; g < groups_; ++g)
+        gradient[i * groups_ + g] += features[b * width + i] * scores[g];
+  }
+  const auto of_network = weights.subspan(grouper_);
+  const auto its_gradient = gradient.subspan(grouper_);
+  std::vector<double> keys(embedding_.keys.size(), 0.0);
+  for (const Choice& c : choices_) {
+    std::vector<double> of_devices(c.devices, 0.0);
+    choice_gradient(std::span(chances_).subspan(c.first, c.devices), c.choice, advantage, entropy,
+                    1.0 / static_cast<double>(choices_.size()), of_devices);
+    network_.score_gradient(
+        of_network, embedding_, c.group,
+        std::span(features_).subspan(c.first * group_width, c.devices * group_width), of_devices,
+        its_gradient, keys);
+  }
+  network_.embed_gradient(of_network, graph_, embedding_, keys, its_gradient);
+}
+
+Found learn_groups(const Environment& environment, const TrainingPlan& plan,
+                   const std::atomic<bool>* stop) {
+  constexpr double first_rate = 1e-2, last_rate = 1e-3;
+  struct Worker {
+    explicit Worker(const Environment& environment)
+        : episode(environment), evaluator(environment.objective().on(environment.problem())) {}
+    GroupedEpisode episode;
+    std::unique_ptr<Evaluator> evaluator;
+    BlockDevices devices{};
+    Score score{};
+    std::vector<double> gradient{};
+  };
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (std::size_t i = 0; i < Training::batch; ++i)
+    workers.push_back(std::make_unique<Worker>(environment));
+  Adam adam(workers.front()->episode.initial(plan.seed));
+  Keeper keeper(environment);
+  const auto stopped = [&] {
+    return keeper.evaluations() > 0 && stop != nullptr && stop->load(std::memory_order_relaxed);
+  };
+  for (std::size_t update = 0; keeper.evaluations() < plan.evaluations && !stopped(); ++update) {
+    const double progress =
+        static_cast<double>(keeper.evaluations()) / static_cast<double>(plan.evaluations);
+    const std::size_t count = std::min(Training::batch, plan.evaluations - keeper.evaluations());
+    oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
+      Worker& w = *workers[i];
+      Random random = random_of(plan.seed, update, i);
+      w.devices = w.episode.act(adam.weights, random);
+      w.score = w.evaluator->score(environment.placement(w.devices));
+    });
+    std::vector<double> values;
+    for (std::size_t i = 0; i < count; ++i) {
+      keeper.take(workers[i]->devices, workers[i]->score);
+      values.push_back(environment.value(workers[i]->score));
+    }
+    const std::vector<double> advantages = advantages_of(values);
+    oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
+      Worker& w = *workers[i];
+      w.gradient.assign(adam.weights.size(), 0.0);
+      w.episode.gradient(adam.weights, advantages[i], Training::first_entropy * (1.0 - progress),
+                         w.gradient);
+    });
+    std::vector<double> gradient(adam.weights.size(), 0.0);
+    for (std::size_t i = 0; i < count; ++i)  // in this order, whoever was first
+      for (std::size_t k = 0; k < gradient.size(); ++k)
+        gradient[k] += workers[i]->gradient[k] / static_cast<double>(count);
+    adam.step(gradient, first_rate * exponential(progress * logarithm(last_rate / first_rate)));
+  }
+  return keeper.found();
+}
+
+}  // namespace baechi::learned

@@ -1,0 +1,89 @@
+/// First groups, then devices: a linear grouper puts each block into a group, a network places the
+/// groups, and one reward trains both.
+#pragma once
+#include <array>
+#include <atomic>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "placers/learned/found.h"
+#include "placers/learned/training.h"
+
+namespace baechi::learned {
+
+/// What the network is told of each device that a group may go to.
+inline constexpr auto group_device_features = std::to_array<std::string_view>(
+    {"load_gap", "traffic_there", "free_memory", "speed", "empty", "placed"});
+
+/// Draws a grouping and devices for the groups of one environment. For one thread.
+///
+/// The grouper's score of a group is linear in a block's unit features. The network sees groups as
+/// units: their blocks' features averaged, and two groups are neighbours if a tensor joins them.
+/// Groups are placed in the order of their first blocks, each on a device that can run all of its
+/// blocks and has room by MemoryFloor's count, if there is any; a block that cannot run where its
+/// group goes is placed on the first device that can run it.
+class GroupedEpisode {
+ public:
+  explicit GroupedEpisode(const Environment& environment);  ///< outlives this
+
+  std::size_t groups() const { return groups_; }  ///< 20 for each device, at most 256 and blocks
+  std::size_t num_weights() const { return grouper_ + network_.num_weights(); }
+  std::vector<double> initial(std::uint64_t seed) const;
+
+  /// Valid until the next call.
+  const BlockDevices& act(std::span<const double> weights, Random& random);
+  /// The mean of -log(chance) over the choices of act(), groups and devices apart, were the weights
+  /// these.
+  double surprise(std::span<const double> weights);
+  /// Adds the gradient of advantage * surprise() - entropy * (the mean entropies) at the weights of
+  /// the last act() or surprise().
+  void gradient(std::span<const double> weights, double advantage, double entropy,
+                std::span<double> gradient) const;
+
+ private:
+  struct Choice {
+    std::size_t group = 0, choice = 0, first = 0, devices = 0;  // first: into chances_
+  };
+  std::size_t unit_width() const { return unit_feature_names.size(); }
+  void draw_groups(std::span<const double> weights, Random* random);
+  void describe_groups();
+  void place_groups(std::span<const double> weights, Random* random);
+  /// Where `block` runs if its group goes to `wanted`.
+  DeviceId device_of(std::size_t block, DeviceId wanted) const;
+  std::vector<DeviceId> choices_of(std::size_t group) const;
+  std::vector<double> device_features(std::size_t group, std::span<const DeviceId> devices) const;
+
+  const Environment& environment_;
+  std::size_t devices_, groups_, grouper_;
+  Network network_;
+  struct Traffic {
+    std::uint32_t from = 0, to = 0;  // blocks
+    double bytes = 0.0;
+  };
+  std::vector<Traffic> traffic_;
+  IdVector<DeviceId, Bytes> limit_;
+  // Of the last pass:
+  std::vector<std::uint32_t> group_of_;              // [blocks]
+  std::vector<double> group_chances_;                // [blocks, groups]
+  std::vector<std::vector<std::uint32_t>> members_;  // [groups]
+  std::vector<UnitNeeds> needs_;                     // [groups]
+  std::vector<double> between_;                      // [groups, groups] bytes
+  UnitGraph graph_;
+  Embedding embedding_;
+  std::vector<Choice> choices_;
+  std::vector<double> chances_, features_;
+  std::vector<DeviceId> group_device_;  // of the groups that are placed
+  std::vector<bool> placed_;
+  IdVector<DeviceId, UnitNeeds> used_;
+  IdVector<DeviceId, double> load_;
+  BlockDevices result_;
+};
+
+/// Trains it as Training does, from random weights. `stop`: as Watcher::stop, or null.
+/// Source: ColocRL (Mirhoseini et al., ICML 2017), HierarchicalRL (ICLR 2018): groups, then
+/// devices. Differs: neither LSTMs nor attention; the grouper is linear, the placer our network.
+Found learn_groups(const Environment& environment, const TrainingPlan& plan,
+                   const std::atomic<bool>* stop);
+
+}  // namespace baechi::learned

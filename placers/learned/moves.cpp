@@ -1,0 +1,241 @@
+#include "placers/learned/moves.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "placers/learned/arithmetic.h"
+#include "placers/memory_floor.h"
+
+namespace baechi::learned {
+namespace {
+
+constexpr std::size_t move_unit_width = unit_feature_names.size() + move_unit_features.size();
+constexpr std::size_t move_device_width = move_device_features.size();
+
+}  // namespace
+
+MovingEpisode::MovingEpisode(const Environment& environment, std::size_t refresh)
+    : environment_(environment),
+      refresh_(refresh),
+      network_({.unit_features = move_unit_width, .device_features = move_device_width}),
+      limit_(memory_limits(environment.problem())),
+      graph_(environment.graph()) {}
+
+void MovingEpisode::begin(const BlockDevices& start) {
+  const std::size_t devices = environment_.problem().cluster.num_devices();
+  at_ = start;
+  load_.assign(devices, 0.0);
+  weights_.assign(devices, Bytes{});
+  for (std::size_t b = 0; b < at_.size(); ++b) {
+    load_[at_[b]] += environment_.time(b, at_[b]);
+    weights_[at_[b]] += environment_.needs(b).persistent;
+  }
+  refreshed_.clear();
+  choices_.clear();
+  chances_.clear();
+  features_.clear();
+}
+
+bool MovingEpisode::move(std::span<const double> weights, Random& random) {
+  const std::size_t block = choices_.size();
+  if (block % refresh_ == 0) {
+    refreshed_.push_back(unit_features());
+    graph_.features = refreshed_.back();
+    network_.embed(weights, graph_, embedding_);
+  }
+  const std::vector<DeviceId> able = choices_of(block);
+  const std::vector<double> features = device_features(block, able);
+  Choice c{.choice = 0, .first = chances_.size(), .devices = able.size()};
+  chances_.resize(c.first + c.devices);
+  features_.insert(features_.end(), features.begin(), features.end());
+  std::vector<double> scores(c.devices);
+  network_.score(weights, embedding_, block, features, scores);
+  const auto chances = std::span(chances_).subspan(c.first, c.devices);
+  chances_of(scores, chances);
+  c.choice = drawn(chances, random);
+  choices_.push_back(c);
+  const DeviceId from = at_[block], to = able[c.choice];
+  if (from == to) return false;
+  load_[from] -= environment_.time(block, from);
+  load_[to] += environment_.time(block, to);
+  weights_[from] -= environment_.needs(block).persistent;
+  weights_[to] += environment_.needs(block).persistent;
+  at_[block] = to;
+  return true;
+}
+
+/// Where it fits by what the others on the device need; where it is, if it fits nowhere.
+std::vector<DeviceId> MovingEpisode::choices_of(std::size_t block) const {
+  const UnitNeeds& needs = environment_.needs(block);
+  std::vector<DeviceId> roomy;
+  for (const DeviceId d : environment_.able(block)) {
+    const Bytes others = d == at_[block] ? weights_[d] - needs.persistent : weights_[d];
+    if (others + needs.persistent + needs.working <= limit_[d]) roomy.push_back(d);
+  }
+  if (roomy.empty()) roomy.push_back(at_[block]);
+  return roomy;
+}
+
+/// Of `neighbours`, 0 if there are none.
+double MovingEpisode::share_on(std::span<const std::uint32_t> neighbours, DeviceId d) const {
+  double there = 0.0;
+  for (const std::uint32_t b : neighbours) there += at_[b] == d ? 1.0 : 0.0;
+  return neighbours.empty() ? 0.0 : there / static_cast<double>(neighbours.size());
+}
+
+std::vector<double> MovingEpisode::unit_features() const {
+  Plan plan(environment_);
+  while (const std::optional<OpId> v = plan.next()) plan.put(*v, at_[environment_.block(*v)]);
+  const std::vector<double>& fixed = environment_.graph().features;
+  const std::size_t width = unit_feature_names.size();
+  std::vector<double> all;
+  all.reserve(at_.size() * move_unit_width);
+  for (std::size_t b = 0; b < at_.size(); ++b) {
+    const auto own = std::span(fixed).subspan(b * width, width);
+    all.insert(all.end(), own.begin(), own.end());
+    const OpId first = environment_.members(b).front();
+    const double begin =
+        plan.end(first) -
+        static_cast<double>(environment_.problem().costs.compute(first, at_[b]).count());
+    all.push_back(b < choices_.size() ? 1.0 : 0.0);
+    all.push_back(plan.end() > 0.0 ? begin / plan.end() : 0.0);
+    all.push_back(squashed(0.5 * load_[at_[b]] / environment_.mean_load()));
+    all.push_back(share_on(graph_.parents.at(b), at_[b]));
+    all.push_back(share_on(graph_.children.at(b), at_[b]));
+  }
+  return all;
+}
+
+std::vector<double> MovingEpisode::device_features(std::size_t block,
+                                                   std::span<const DeviceId> devices) const {
+  std::vector<double> all;
+  const UnitNeeds& needs = environment_.needs(block);
+  const auto others = [&](DeviceId d) {
+    return d == at_[block] ? load_[d] - environment_.time(block, d) : load_[d];
+  };
+  double least = 1e300, fastest = 1e300;
+  for (const DeviceId d : devices) {
+    least = std::min(least, others(d));
+    fastest = std::min(fastest, environment_.time(block, d));
+  }
+  const double scale = 1.0 / (0.25 * environment_.mean_load() + fastest);
+  for (const DeviceId d : devices) {
+    const Bytes held = d == at_[block] ? weights_[d] - needs.persistent : weights_[d];
+    const double limit = static_cast<double>(limit_[d].count), time = environment_.time(block, d);
+    all.push_back(d == at_[block] ? 1.0 : 0.0);
+    all.push_back(squashed((others(d) - least) * scale));
+    all.push_back(share_on(graph_.parents.at(block), d));
+    all.push_back(share_on(graph_.children.at(block), d));
+    all.push_back(limit > 0.0 ? std::clamp(1.0 - static_cast<double>(held.count) / limit, 0.0, 1.0)
+                              : 0.0);
+    all.push_back(time > 0.0 ? fastest / time : 1.0);
+    all.push_back(others(d) > 0.0 ? 0.0 : 1.0);
+  }
+  return all;
+}
+
+void MovingEpisode::replay(std::span<const double> weights, const auto& visit) {
+  for (std::size_t b = 0; b < choices_.size(); ++b) {
+    if (b % refresh_ == 0) {
+      graph_.features = refreshed_[b / refresh_];
+      network_.embed(weights, graph_, embedding_);
+    }
+    visit(choices_[b], b,
+          std::span(features_).subspan(choices_[b].first * move_device_width,
+                                       choices_[b].devices * move_device_width));
+  }
+}
+
+double MovingEpisode::loss(std::span<const double> weights, std::span<const double> advantages,
+                           double entropy) {
+  double sum = 0.0;
+  replay(weights, [&](const Choice& c, std::size_t block, std::span<const double> features) {
+    std::vector<double> scores(c.devices), chances(c.devices);
+    network_.score(weights, embedding_, block, features, scores);
+    chances_of(scores, chances);
+    sum -= advantages[block] * logarithm(std::max(chances[c.choice], 1e-300));
+    for (const double p : chances)
+      if (p > 1e-30) sum += entropy * p * logarithm(p);
+  });
+  return sum / static_cast<double>(choices_.size());
+}
+
+void MovingEpisode::gradient(std::span<const double> weights, std::span<const double> advantages,
+                             double entropy, std::span<double> gradient) {
+  const double scale = 1.0 / static_cast<double>(choices_.size());
+  std::vector<double> keys;
+  replay(weights, [&](const Choice& c, std::size_t block, std::span<const double> features) {
+    if (keys.empty()) keys.assign(embedding_.keys.size(), 0.0);
+    std::vector<double> scores(c.devices, 0.0);
+    choice_gradient(std::span(chances_).subspan(c.first, c.devices), c.choice, advantages[block],
+                    entropy, scale, scores);
+    network_.score_gradient(weights, embedding_, block, features, scores, gradient, keys);
+    if ((block + 1) % refresh_ != 0 && block + 1 != choices_.size()) return;
+    network_.embed_gradient(weights, graph_, embedding_, keys, gradient);
+    keys.clear();
+  });
+}
+
+Found learn_moves(const Environment& environment, const TrainingPlan& plan, std::size_t refresh,
+                  const std::atomic<bool>* stop) {
+  constexpr double first_rate = 1e-3, last_rate = 1e-4, longest = 1.25;
+  constexpr std::size_t remembered = 10;  // episodes
+  const std::size_t blocks = environment.num_blocks();
+  MovingEpisode episode(environment, refresh);
+  Adam adam(episode.network().initial(plan.seed));
+  const auto evaluator = environment.objective().on(environment.problem());
+  Keeper keeper(environment);
+  const auto over = [&] {
+    return keeper.evaluations() >= plan.evaluations ||
+           (keeper.evaluations() > 0 && stop != nullptr && stop->load(std::memory_order_relaxed));
+  };
+  BlockDevices start = plan.imitate ? environment.teacher() : BlockDevices{};
+  if (start.empty())
+    for (std::size_t b = 0; b < blocks; ++b) start.push_back(environment.able(b).front());
+  const auto evaluate = [&](const BlockDevices& devices) {
+    const Score score = evaluator->score(environment.placement(devices));
+    keeper.take(devices, score);
+    return environment.value(score) / environment.reference();
+  };
+  if (over()) return keeper.found();
+  const double value_of_start = evaluate(start);
+  std::vector<std::vector<double>> before;  // returns of the last episodes
+  for (std::size_t number = 0; !over(); ++number) {
+    const double progress =
+        static_cast<double>(keeper.evaluations()) / static_cast<double>(plan.evaluations);
+    Random random = random_of(plan.seed, number, 0);
+    episode.begin(start);
+    std::vector<double> returns;  // first the rewards
+    double value = value_of_start;
+    bool moved = false;
+    while (!episode.done() && !over()) {
+      const double old = value;
+      if (episode.move(adam.weights, random)) {
+        value = evaluate(episode.devices());
+        moved = true;
+      }
+      returns.push_back(old - value);
+    }
+    if (!episode.done()) break;
+    for (std::size_t b = blocks - 1; b-- > 0;) returns[b] += returns[b + 1];
+    std::vector<double> advantages = returns;
+    double squares = 0.0;
+    for (std::size_t b = 0; b < blocks; ++b) {
+      for (const auto& r : before) advantages[b] -= r[b] / static_cast<double>(before.size());
+      squares += advantages[b] * advantages[b] / static_cast<double>(blocks);
+    }
+    if (squares > 1e-12)
+      for (double& a : advantages) a /= std::sqrt(squares);
+    if (before.size() == remembered) before.erase(before.begin());
+    before.push_back(std::move(returns));
+    if (!moved) evaluate(start);  // else an episode without moves would go on for ever
+    std::vector<double> gradient(adam.weights.size(), 0.0);
+    episode.gradient(adam.weights, advantages, Training::first_entropy * (1.0 - progress),
+                     gradient);
+    adam.step(gradient, first_rate * exponential(progress * logarithm(last_rate / first_rate)),
+              longest);
+  }
+  return keeper.found();
+}
+
+}  // namespace baechi::learned

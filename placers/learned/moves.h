@@ -1,0 +1,83 @@
+/// One move after the other: each block of a whole placement is visited once and may go elsewhere,
+/// and each move is paid by what it saves.
+#pragma once
+#include <array>
+#include <atomic>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "placers/learned/found.h"
+#include "placers/learned/plan.h"
+#include "placers/learned/training.h"
+
+namespace baechi::learned {
+
+/// What the network is told of each unit beside unit_feature_names, of the placement as it is:
+/// visited already; when its first op starts, by Plan, over the end; its device's load; the shares
+/// of its inputs and of its readers on its device.
+inline constexpr auto move_unit_features = std::to_array<std::string_view>(
+    {"visited", "start", "load_here", "parents_here", "children_here"});
+/// And of each device that the visited unit may go to.
+inline constexpr auto move_device_features = std::to_array<std::string_view>(
+    {"here", "load_gap", "parents_there", "children_there", "free_memory", "speed", "empty"});
+
+/// Walks through the blocks of one environment in topological order of their first ops. For one
+/// thread.
+class MovingEpisode {
+ public:
+  /// Messages pass again before each `refresh`-th block (1: as published). `environment` outlives
+  /// this.
+  MovingEpisode(const Environment& environment, std::size_t refresh);
+
+  const Network& network() const { return network_; }
+  void begin(const BlockDevices& start);
+  bool done() const { return choices_.size() == environment_.num_blocks(); }
+  /// Draws a device for the next block. Whether it is another than before.
+  bool move(std::span<const double> weights, Random& random);
+  const BlockDevices& devices() const { return at_; }
+  std::size_t moves() const { return choices_.size(); }
+
+  /// The mean over the moves of advantage * -log(chance) - entropy * (entropy of the chances), were
+  /// the weights these. `advantages` [moves].
+  double loss(std::span<const double> weights, std::span<const double> advantages, double entropy);
+  /// Adds the gradient of loss().
+  void gradient(std::span<const double> weights, std::span<const double> advantages, double entropy,
+                std::span<double> gradient);
+
+ private:
+  struct Choice {
+    std::size_t choice = 0, first = 0, devices = 0;  // first: into chances_
+  };
+  std::vector<DeviceId> choices_of(std::size_t block) const;
+  std::vector<double> unit_features() const;
+  std::vector<double> device_features(std::size_t block, std::span<const DeviceId> devices) const;
+  double share_on(std::span<const std::uint32_t> neighbours, DeviceId d) const;
+  /// Calls `visit(choice, block, embedding)` in the order of the moves.
+  void replay(std::span<const double> weights, const auto& visit);
+
+  const Environment& environment_;
+  std::size_t refresh_;
+  Network network_;
+  IdVector<DeviceId, Bytes> limit_;
+  BlockDevices at_;
+  IdVector<DeviceId, double> load_;
+  IdVector<DeviceId, Bytes> weights_;
+  UnitGraph graph_;  // neighbours, and the features since the last refresh
+  Embedding embedding_;
+  std::vector<std::vector<double>> refreshed_;  // the features of each refresh
+  std::vector<Choice> choices_;                 // choice i is of block i
+  std::vector<double> chances_, features_;
+};
+
+/// Trains it from random weights. An episode begins with the best heuristic's placement, or,
+/// without `plan.imitate`, with each block on the first device that can run it. Each move to
+/// another device is simulated, which counts as an evaluation; what it saves, over the reference,
+/// is its reward. Advantages: the sum of rewards from a move on, less its mean over the last ten
+/// episodes, over the root of their mean square. `stop`: as Watcher::stop, or null. Source: Placeto
+/// (Addanki et al., NeurIPS 2019), with its Adam rate 1e-3 to 1e-4 and longest gradient 1.25.
+/// Differs: our network and features, which hold for any number of devices; blocks are our units.
+Found learn_moves(const Environment& environment, const TrainingPlan& plan, std::size_t refresh,
+                  const std::atomic<bool>* stop);
+
+}  // namespace baechi::learned
