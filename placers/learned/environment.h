@@ -40,8 +40,6 @@ class Environment {
   const Objective& objective() const { return objective_; }
   std::size_t num_blocks() const { return graph_.units; }
   const UnitGraph& graph() const { return graph_; }
-  /// All ops by decreasing upward rank (HEFT's), so that an op comes after those it reads from.
-  std::span<const OpId> order() const { return order_; }
   std::size_t block(OpId v) const { return block_of_[v]; }
   std::span<const OpId> members(std::size_t block) const {
     return {members_.data() + begin_[block], members_.data() + begin_[block + 1]};

@@ -75,12 +75,13 @@ std::span<const DeviceId> Plan::choices(std::size_t block, DeviceId also) {
   return choices_;
 }
 
-/// Ties: the order of the edges.
+/// Ties: the lower edge id.
 void Plan::find_inputs(OpId v) {
   const auto edges = problem_->graph.in_edges(v);
   inputs_.assign(edges.begin(), edges.end());
-  std::ranges::stable_sort(inputs_, {},
-                           [&](EdgeId e) { return end_[problem_->graph.edge(e).src]; });
+  const auto end = [&](EdgeId e) { return end_[problem_->graph.edge(e).src]; };
+  std::ranges::sort(inputs_,
+                    [&](EdgeId a, EdgeId b) { return end(a) != end(b) ? end(a) < end(b) : a < b; });
 }
 
 /// When the last of the inputs is on `d`. `sent(tensor, sender, arrival)` hears of each transfer.

@@ -44,6 +44,7 @@ struct Training::Worker {
 Training::Training(std::vector<const Environment*> environments, const TrainingPlan& plan,
                    std::optional<std::vector<double>> begin)
     : environments_(std::move(environments)),
+      pace_(environments_.size() == 1 ? Pace{batch, 2e-3, first_entropy} : Pace{16, 1e-3, 0.03}),
       plan_(plan),
       begun_elsewhere_(begin.has_value()),
       network_(list_network()),
@@ -70,7 +71,7 @@ void Training::update() {
   if (which != workers_of_) workers_.clear();
   workers_of_ = which;
   const bool imitates = state_.updates < imitation_updates();
-  while (workers_.size() < (imitates ? 1 : batch))
+  while (workers_.size() < (imitates ? 1 : pace_.batch))
     workers_.push_back(std::make_unique<Worker>(environment, network_));
   if (imitates)
     imitate(environment);
@@ -85,14 +86,13 @@ void Training::imitate(const Environment& environment) {
   episode.follow(weights(), embedding_, environment.teacher());
   episode.gradient(weights(), embedding_, 1.0, 0.0, gradient_, keys_);
   network_.embed_gradient(weights(), environment.graph(), embedding_, keys_, gradient_);
-  constexpr double last = 3e-4;
   const double progress =
       static_cast<double>(state_.updates) / static_cast<double>(imitation_updates());
-  state_.adam.step(gradient_, first_rate * exponential(progress * logarithm(last / first_rate)));
+  state_.adam.step(gradient_, pace_.rate * exponential(progress * logarithm(0.3)));
 }
 
 void Training::reinforce(const Environment& environment, std::size_t which) {
-  const std::size_t count = std::min(batch, plan_.evaluations - state_.evaluations);
+  const std::size_t count = std::min(pace_.batch, plan_.evaluations - state_.evaluations);
   oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
     Worker& w = *workers_[i];
     Random random = random_of(plan_.seed, state_.updates, i);
@@ -105,7 +105,7 @@ void Training::reinforce(const Environment& environment, std::size_t which) {
   const std::vector<double> advantages = advantages_of(values);
   const double progress =
       static_cast<double>(state_.evaluations) / static_cast<double>(plan_.evaluations);
-  const double entropy = first_entropy * (1.0 - progress);
+  const double entropy = pace_.entropy * (1.0 - progress);
   oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
     Worker& w = *workers_[i];
     w.gradient.assign(gradient_.size(), 0.0);
@@ -121,8 +121,7 @@ void Training::reinforce(const Environment& environment, std::size_t which) {
     ++state_.evaluations;
   }
   network_.embed_gradient(weights(), environment.graph(), embedding_, keys_, gradient_);
-  state_.adam.step(gradient_,
-                   first_rate * exponential(progress * logarithm(last_rate / first_rate)));
+  state_.adam.step(gradient_, pace_.rate * exponential(progress * logarithm(0.1)));
 }
 
 void Training::take(std::size_t which, const BlockDevices& devices, const Score& score,
