@@ -63,7 +63,7 @@ class GroupedEpisode {
   };
   std::vector<Traffic> traffic_;
   IdVector<DeviceId, Bytes> limit_;
-  // Of the last pass:
+  // What the last pass chose:
   std::vector<std::uint32_t> group_of_;              // [blocks]
   std::vector<double> group_chances_;                // [blocks, groups]
   std::vector<std::vector<std::uint32_t>> members_;  // [groups]

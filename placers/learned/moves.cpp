@@ -76,7 +76,7 @@ std::vector<DeviceId> MovingEpisode::choices_of(std::size_t block) const {
   return roomy;
 }
 
-/// Of `neighbours`, 0 if there are none.
+/// The share of `neighbours` that is on `d`; 0 if there are none.
 double MovingEpisode::share_on(std::span<const std::uint32_t> neighbours, DeviceId d) const {
   double there = 0.0;
   for (const std::uint32_t b : neighbours) there += at_[b] == d ? 1.0 : 0.0;
