@@ -11,6 +11,7 @@
 #include "placers/search/space.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
+#include "sim/problem/bounds.h"
 #include "sim/random.h"
 
 namespace baechi {
@@ -23,18 +24,16 @@ constexpr std::size_t most_simulated = 2'000'000;  // ops, summed over all moves
 using search::SearchSpace;
 using search::UnitDevices;
 
-/// Whether some colocation unit fits on no device, or all weights together exceed all memory.
-bool hopeless(const Problem& p, const ColocationUnits& units) {
+/// Why no placement fits, if it can be told at once: some colocation unit fits on no device, or all
+/// devices together are too small (lower_bounds). Empty: unknown.
+std::string hopeless(const Problem& p, const ColocationUnits& units) {
   const MemoryFloor empty(p);
-  Bytes weights, memory;
-  for (const DeviceId d : p.cluster.devices()) memory += p.cluster.device(d).memory;
   for (const UnitId u : units.units()) {
-    weights += units.needs(u).persistent;
     if (std::ranges::none_of(p.cluster.devices(),
                              [&](DeviceId d) { return empty.fits(units.needs(u), d); }))
-      return true;
+      return fmt::format("op '{}' fits on no device", p.graph.name(units.members(u).front()));
   }
-  return weights > memory;
+  return lower_bounds(p.graph, p.cluster, p.costs).why_not;
 }
 
 /// The number of placements; any number above most_enumerated if there are more than that.
@@ -52,7 +51,8 @@ class Attempt {
   explicit Attempt(const Problem& p) : problem_(p), space_(p), simulator_(problem_) {}
 
   Feasible find(Effort effort) {
-    if (hopeless(problem_, space_.units())) return {};
+    if (const std::string why = hopeless(problem_, space_.units()); !why.empty())
+      return {{}, "no placement fits: " + why};
     if (num_placements(space_) <= most_enumerated) return enumerate();
     if (Feasible found = ask_quick_placers(); found.placement) return found;
     Feasible found = walk(least_missing_of_three(), 1);

@@ -10,8 +10,8 @@ namespace baechi {
 
 struct Feasible {
   std::optional<Placement> placement;  ///< set if found: the simulated step has enough memory
-  /// Which attempt found `placement`, or which attempts failed. "" if plainly no placement can fit:
-  /// a unit fits on no device, or all weights together exceed all memory.
+  /// Which attempt found `placement`, or which attempts failed, or why no placement can fit: a unit
+  /// fits on no device, or what a step must hold at once exceeds all memory (lower_bounds).
   std::string how{};
 };
 

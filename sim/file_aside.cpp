@@ -35,31 +35,53 @@ void rename(const std::string& from, const std::string& to) {
 
 }  // namespace
 
+Aside::Aside(const std::string& given) : path(given), last(given) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status there = fs::status(path, error);
+  if (fs::is_regular_file(there)) last = fs::canonical(path, error).string();
+  if (last.empty()) last = path;
+  const bool replaced = !fs::exists(there) || fs::is_regular_file(there);
+  first = replaced ? last + ".part" : last;
+}
+
+void Aside::take_name() const {
+  if (first != last) rename(first, last);
+}
+
+void Aside::drop() const {
+  if (first != last) std::remove(first.c_str());
+}
+
 FileAside::FileAside(std::string path)
-    : path_(std::move(path)), file_(std::fopen((path_ + ".part").c_str(), "wb")) {
-  if (!file_) throw InputError(fmt::format("{}: cannot be written: {}", path_, reason(errno)));
+    : aside_(std::move(path)), file_(std::fopen(aside_.first.c_str(), "wb")) {
+  if (!file_)
+    throw InputError(fmt::format("{}: cannot be written: {}", aside_.path, reason(errno)));
 }
 
 FileAside::~FileAside() {
-  if (file_) std::remove((path_ + ".part").c_str());
+  if (file_) aside_.drop();
 }
 
 void FileAside::print(std::string_view text) {
   whole_ = whole_ && std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
 }
 
-void FileAside::take_name() {
+void FileAside::flush() {
   if (std::fflush(file_.get()) != 0 || !whole_)
-    throw InputError(fmt::format("{}: cannot be written: {}", path_, reason(errno)));
+    throw InputError(fmt::format("{}: cannot be written: {}", aside_.path, reason(errno)));
+}
+
+void FileAside::take_name() {
+  flush();
   file_.reset();
-  rename(path_ + ".part", path_);
+  aside_.take_name();
 }
 
 void FileAside::take_name_durably() {
-  if (std::fflush(file_.get()) != 0 || !whole_)
-    throw InputError(fmt::format("{}: cannot be written: {}", path_, reason(errno)));
+  flush();
   file_.reset();
-  rename_durably(path_ + ".part", path_);
+  if (aside_.first != aside_.last) rename_durably(aside_.first, aside_.last);
 }
 
 void rename_durably(const std::string& from, const std::string& to) {

@@ -7,6 +7,20 @@
 
 namespace baechi {
 
+/// Where the text for a file goes first. A symbolic link stays: the file it leads to is replaced.
+/// What is there and no file, such as a pipe or /dev/stdout, is not replaced but written at once.
+struct Aside {
+  explicit Aside(const std::string& path);
+  /// What is in `first` becomes `last`. Throws InputError.
+  void take_name() const;
+  /// Away with what is in `first`.
+  void drop() const;
+
+  std::string path;   ///< as messages call it
+  std::string last;   ///< the file's name
+  std::string first;  ///< `last`.part; the same as `last` where nothing can be replaced
+};
+
 /// PATH.part, which becomes PATH by take_name(); removed if that is never called.
 /// Throws InputError, as "path: cannot be written: why".
 class FileAside {
@@ -26,7 +40,9 @@ class FileAside {
   struct Close {
     void operator()(std::FILE* f) const { std::fclose(f); }
   };
-  std::string path_;
+  void flush();
+
+  Aside aside_;
   std::unique_ptr<std::FILE, Close> file_;
   bool whole_ = true;
 };

@@ -95,7 +95,7 @@ std::optional<Ideals> Ideals::enumerate(const BlockOrder& blocks, std::size_t mo
       ideals.begin_.push_back(static_cast<std::uint32_t>(ideals.lower_.size()));
     }
     if (taken == blocks.size()) return ideals;
-    if (ideals.size() >= most || !level.advance(first, most - ideals.size())) return std::nullopt;
+    if (!level.advance(first, most - ideals.size())) return std::nullopt;
   }
 }
 

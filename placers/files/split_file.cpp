@@ -81,7 +81,10 @@ class Reader {
 
   void place(Json node, std::optional<DeviceId> d, std::size_t known, std::string_view what) {
     const auto it = ops_.find(node.whole());
-    if (it == ops_.end()) return node.is_not("a node of the graph");
+    if (it == ops_.end())
+      return node.is_not(ops_.empty() ? "a node of the graph, none of whose ops is called node<ID> "
+                                        "(dnn_partitioning:names=ids calls them so)"
+                                      : "a node of the graph");
     if (!d) beyond_ = fmt::format("the split has more than the {} {} of the cluster", known, what);
     if (device_[it->second]) node.mistake("this node was placed before");
     device_[it->second] = d;

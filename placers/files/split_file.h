@@ -16,7 +16,8 @@ bool is_split(const std::string& text);
 /// - Devices: the i-th entry of "fpgas" is the i-th accelerator, the i-th entry of "cpus" the i-th
 ///   core.
 /// - Nodes: node 7 is the op called `node7` or `n7`. The authors number backward nodes after the
-///   forward nodes: in a training graph with 4 ops called node<i>, node 7 is `node3grad`.
+///   forward nodes: in a training graph with 4 ops called node<i>, node 7 is `node3grad`. Graphs
+///   whose nodes have other names are read with dnn_partitioning:names=ids.
 /// - An op that is not listed goes where the first listed op of its colocation group goes.
 ///
 /// Throws InputError with path:line:column and all mistakes at once if

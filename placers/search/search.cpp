@@ -11,6 +11,7 @@
 #include "placers/search/portfolio.h"
 #include "placers/search/trace.h"
 #include "sim/error.h"
+#include "sim/problem/bounds.h"
 
 namespace baechi::search {
 namespace {
@@ -64,6 +65,7 @@ class Search final : public Placer {
         portfolio_.ask(p, *choice_.objective, seed, portfolio_until);
     if (seeds.empty())
       throw InfeasibleError("search: no placer of the portfolio found a placement that fits");
+    if (!seeds.front().score.feasible()) refuse_what_cannot_fit(p);
     std::vector<Placement> starts;
     for (const Candidate& candidate : seeds)
       if (starts.size() < most_seeds) starts.push_back(candidate.placement);
@@ -73,6 +75,16 @@ class Search final : public Placer {
     return answer(seeds, annealing);
   }
   using Seconds = std::chrono::duration<double>;
+
+  /// Throws InfeasibleError if it can be told at once that no step fits.
+  void refuse_what_cannot_fit(const Problem& p) const {
+    if (choice_.name != "step_time" || !p.engine.enforce_memory ||
+        p.engine.semantics != Semantics::event)
+      return;
+    const LowerBounds bounds = lower_bounds(p.graph, p.cluster, p.costs);
+    if (!bounds.fits_in_memory)
+      throw InfeasibleError("search: no placement fits: " + bounds.why_not);
+  }
 
   /// What all chains found, as if they had taken turns.
   static std::vector<SearchStep> steps(const Candidate& seed, const std::deque<Chain>& chains) {

@@ -232,7 +232,8 @@ void add_arena(CLI::App& app, Verb& chosen) {
   verb->add_option("--hidden", arguments->hidden,
                    "Instead of the arena's instances, others that this seed draws; the quick "
                    "placers run beside yours")
-      ->type_name("SEED");
+      ->type_name("SEED")
+      ->check(is_seed());
   verb->add_option("-o,--output", arguments->output,
                    "With --hidden: write the instances to FOLDER/instances")
       ->type_name("FOLDER");

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "scenarios/cli/progress.h"
 #include "scenarios/read/data_folder.h"
@@ -44,6 +45,16 @@ void add_format(CLI::App& verb, std::string& format, std::vector<std::string> fo
                                did_you_mean(text, formats));
           },
           ""));
+}
+
+CLI::Validator is_seed() {
+  return {[](const std::string& text) {
+            const auto seed = parse_number<std::int64_t>(text);
+            if (seed && *seed >= 0) return std::string();
+            return fmt::format("'{}' is not a whole number from 0 to {}", text,
+                               std::numeric_limits<std::int64_t>::max());
+          },
+          ""};
 }
 
 }  // namespace baechi

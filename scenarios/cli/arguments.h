@@ -25,6 +25,10 @@ Trace read_trace(const TraceArgument& argument);
 /// Adds --format to `verb`: one of `formats`; the first is the default.
 void add_format(CLI::App& verb, std::string& format, std::vector<std::string> formats);
 
+/// A CLI11 check that a flag's value is a whole number from 0 to 2^63 - 1. CLI11 itself takes -1
+/// for 2^64 - 1.
+CLI::Validator is_seed();
+
 /// A CLI11 check that a flag's value is one of the words of the enum E.
 template <NamedEnum E>
 CLI::IsMember one_of() {

@@ -170,7 +170,8 @@ void add_duel(CLI::App& app, Verb& chosen) {
       ->type_name("N")
       ->check(CLI::Range(std::size_t{8}, std::size_t{100'000'000}));
   verb->add_option("--seed", arguments->options.seed, "Another seed, another instance [1]")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(is_seed());
   verb->add_flag("--failures", arguments->options.failures,
                  "A failure of A counts as a step 10 times as long as B's; else it does not count");
   verb->add_option("-o,--output", arguments->output,

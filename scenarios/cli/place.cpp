@@ -164,18 +164,22 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
 }
 
 std::string answer_table(const Answer& answer, const std::optional<Simulated>& simulated,
-                         const Problem& problem, const std::string& placer) {
+                         const Problem& problem, const std::string& placer, CountedMemory counted) {
   std::string text = fmt::format("placer       {}, {} for {} ops\n", placer,
                                  to_text(answer.placing), problem.graph.num_ops());
   if (!simulated) {
     const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
     text += red("infeasible") + fmt::format("   {}\n", answer.detail);
-    if (!bounds.fits_in_memory) text += "no placer could: " + bounds.why_not + "\n";
+    if (!bounds.fits_in_memory && answer.detail.find(bounds.why_not) == std::string::npos)
+      text += "no placer could: " + bounds.why_not + "\n";
     return text;
   }
   if (!answer.detail.empty()) text += fmt::format("detail       {}\n", answer.detail);
   const Problem step = simulated->step.problem();
   const LowerBounds bounds = lower_bounds(step.graph, step.cluster, step.costs);
+  if (simulated->result.oom && counted == CountedMemory::weights)
+    text += fmt::format(
+        "memory       {} counts weights alone; a step also holds outputs and copies\n", placer);
   return text + step_table(simulated->result, bounds, step, simulated->step.placement());
 }
 
@@ -212,9 +216,9 @@ int place(const PlaceArguments& arguments) {
   if (!arguments.exported.empty() && arguments.output.empty())
     throw InputError("--export writes a file: name it with -o FILE");
   Choice choice = parse_choice(arguments.placer, "--placer");
-  if (const PlacerEntry& entry = placer_entry(choice.name, choice.where);
-      entry.make_planner != nullptr)
-    return place_as_plan(arguments, std::move(choice), entry);
+  const PlacerEntry& entry = placer_entry(choice.name, choice.where);
+  if (entry.make_planner != nullptr) return place_as_plan(arguments, std::move(choice), entry);
+  const CountedMemory counted = entry.memory;
   const std::unique_ptr<Placer> placer =
       make_placer(choice.name, std::move(choice.options), choice.where);
   std::optional<std::vector<TransformChoice>> transforms;
@@ -244,7 +248,7 @@ int place(const PlaceArguments& arguments) {
     print_json(answer_json(answer, simulated, experiment, graph_name, arguments.placer));
   else
     print_out(assumed_line(experiment) +
-              answer_table(answer, simulated, problem, arguments.placer));
+              answer_table(answer, simulated, problem, arguments.placer, counted));
   return answer.interrupted ? 130 : 0;
 }
 
@@ -275,7 +279,8 @@ void add_place(CLI::App& app, Verb& chosen) {
       ->type_name("accelerate|pipelining|json")
       ->check(one_of<ExportFormat>());
   verb->add_option("--seed", arguments->seed, "Seed for placers that use random numbers [0]")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(is_seed());
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "placers/learned/policy_file.h"
+#include "scenarios/cli/arguments.h"
 #include "scenarios/cli/gnuplot.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
@@ -312,7 +313,8 @@ void add_train(CLI::App& app, Verb& chosen) {
           "0: the best heuristic's is [half of them, over all points]")
       ->type_name("N");
   verb->add_option("--seed", arguments->seed, "Seed of the first weights and all draws [0]")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(is_seed());
   verb->add_option("--set", arguments->sets, "Set the dotted KEY of the scenario to VALUE")
       ->type_name("KEY=VALUE")
       ->take_all()

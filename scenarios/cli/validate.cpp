@@ -203,7 +203,9 @@ void add_replay(CLI::App& app, Verb& chosen) {
           "find [1]")
       ->type_name("F")
       ->check(CLI::Range(0.5, 2.0));
-  verb->add_option("--seed", flags->seed, "Seed of the noise [1]")->type_name("N");
+  verb->add_option("--seed", flags->seed, "Seed of the noise [1]")
+      ->type_name("N")
+      ->check(is_seed());
   verb->callback([flags, &chosen] { chosen = [flags] { return replay(*flags); }; });
 }
 

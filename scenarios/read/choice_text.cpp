@@ -9,13 +9,16 @@
 namespace baechi {
 namespace {
 
-/// Parses "[a,b]" as a list and any other text as a word.
+/// Parses "[a, b]" as a list and any other text as a word.
 Options::Value value_of_text(const std::string& text, const std::string& flag) {
   Options::Value value{text, flag, {}};
   if (text.size() < 2 || !text.starts_with('[') || !text.ends_with(']')) return value;
   value.text.clear();
-  for (const std::string& item : split_at_commas(std::string_view(text).substr(1, text.size() - 2)))
+  for (std::string item : split_at_commas(std::string_view(text).substr(1, text.size() - 2))) {
+    item.erase(0, item.find_first_not_of(' '));
+    item.erase(item.find_last_not_of(' ') + 1);
     value.children.emplace_back("", value_of_text(item, flag));
+  }
   return value;
 }
 

@@ -1,7 +1,11 @@
 #include "sim/graph/analysis.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <iterator>
+#include <span>
+#include <vector>
 
 namespace baechi {
 
@@ -41,6 +45,64 @@ Bytes peak_upper_bound(const OpGraph& graph) {
   for (const OpId v : graph.ops()) all += footprint(graph, v);
   for (const EdgeId e : graph.edges()) all += graph.tensor(graph.edge(e).tensor).copied();
   return all;
+}
+
+namespace {
+
+constexpr std::size_t tried_at_once = 64;  // ops, a bit for each
+
+/// What is held while each of `tried`, at most 64 ops, runs; weights left out. [64]
+std::array<Bytes, tried_at_once> held_while(const OpGraph& graph, std::span<const OpId> tried) {
+  IdVector<OpId, std::uint64_t> own(graph.num_ops(), 0);
+  for (std::size_t k = 0; k < tried.size(); ++k) own[tried[k]] = std::uint64_t{1} << k;
+  IdVector<OpId, std::uint64_t> until = own;  // those that the op is, or comes before
+  for (std::size_t i = graph.num_ops(); i-- > 0;) {
+    const auto v = static_cast<OpId>(i);
+    for (const EdgeId e : graph.out_edges(v)) until[v] |= until[graph.edge(e).dst];
+  }
+  IdVector<OpId, std::uint64_t> since = own;  // those that the op is, or comes after
+  for (const OpId v : graph.ops())
+    for (const EdgeId e : graph.in_edges(v)) since[v] |= since[graph.edge(e).src];
+
+  std::array<Bytes, tried_at_once> held{};
+  for (std::size_t k = 0; k < tried.size(); ++k)
+    held[k] = output_bytes(graph, tried[k]) + graph.op(tried[k]).temporary;
+  for (const TensorId t : graph.tensors()) {
+    const Tensor& tensor = graph.tensor(t);
+    std::uint64_t read = 0;
+    for (const EdgeId e : graph.readers(t)) read |= since[graph.edge(e).dst];
+    const std::uint64_t holding = until[tensor.producer] & read & ~own[tensor.producer];
+    const Bytes size = std::min(tensor.held(), tensor.copied());
+    for (std::uint64_t left = holding; left != 0; left &= left - 1)
+      held[static_cast<std::size_t>(std::countr_zero(left))] += size;
+  }
+  return held;
+}
+
+}  // namespace
+
+HeldAtOnce held_at_once(const OpGraph& graph) {
+  constexpr std::size_t effort = 4'000'000;  // steps of held_while: some milliseconds
+  const std::size_t n = graph.num_ops();
+  const std::size_t steps = n + graph.num_edges() + tried_at_once * graph.num_tensors() + 1;
+  const std::size_t most = tried_at_once * std::max<std::size_t>(effort / steps, 1);
+  const std::size_t count = std::min(n, most);
+  std::vector<OpId> tried;
+  for (std::size_t i = 0; i < count; ++i) tried.push_back(static_cast<OpId>(i * n / count));
+
+  HeldAtOnce most_held;
+  for (const OpId v : graph.ops()) most_held.weights += graph.op(v).persistent;
+  most_held.live = Bytes{-1};
+  for (std::size_t i = 0; i < count; i += tried_at_once) {
+    const auto some = std::span<const OpId>(tried).subspan(i, std::min(tried_at_once, count - i));
+    const std::array<Bytes, tried_at_once> held = held_while(graph, some);
+    for (std::size_t k = 0; k < some.size(); ++k) {
+      if (held[k] <= most_held.live) continue;
+      most_held.live = held[k];
+      most_held.op = some[k];
+    }
+  }
+  return most_held;
 }
 
 Duration critical_path(const OpGraph& graph) {

@@ -18,6 +18,21 @@ Bytes one_device_peak(const OpGraph& graph);
 /// each edge's tensor. Where a device has as much, its memory need not be counted.
 Bytes peak_upper_bound(const OpGraph& graph);
 
+/// Memory that every step fills at some instant, whatever the placement and order.
+struct HeldAtOnce {
+  Bytes weights;  ///< of all ops
+  Bytes live;     ///< see held_at_once
+  OpId op{};      ///< while it runs
+  Bytes total() const { return weights + live; }
+};
+
+/// While an op runs, its outputs and workspace are held, and each tensor that an op before it has
+/// written and that it or an op after it reads: on the tensor's own device, or as a copy. The
+/// largest sum over the ops, with the weights; ties: the first op. On graphs of more than some
+/// thousand ops not all ops are tried, but evenly spaced ones, 64 or more.
+/// Requires at least one op.
+HeldAtOnce held_at_once(const OpGraph& graph);
+
 /// Longest path of op times through the whole graph, transfers free.
 Duration critical_path(const OpGraph& graph);
 

@@ -81,6 +81,15 @@ void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bou
           fmt::format("colocation group '{}' needs {}, the largest device has {}",
                       graph.group_name(g), to_text(persistent + other), to_text(largest));
   }
+  if (bounds.why_not.empty() && peak_upper_bound(graph) > all) {
+    const HeldAtOnce held = held_at_once(graph);
+    if (held.total() > all)
+      bounds.why_not = fmt::format(
+          "while op '{}' runs, {} of weights and {} of outputs that it or later ops need are held: "
+          "{}; all {} devices together have {}",
+          graph.name(held.op), to_text(held.weights), to_text(held.live), to_text(held.total()),
+          cluster.num_devices(), to_text(all));
+  }
   bounds.fits_in_memory = bounds.why_not.empty();
 }
 

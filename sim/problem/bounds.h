@@ -19,9 +19,9 @@ struct LowerBounds {
   std::string_view binding() const;  ///< its name; ties: in the order above
 };
 
-/// Bounds of a step under Semantics::event. Memory: the weights of all ops must fit in all devices
-/// together, and each op's footprint, and each group's weights with its largest other need, in the
-/// largest device.
+/// Bounds of a step under Semantics::event. Memory: the weights of all ops, and what is held beside
+/// them while an op runs (held_at_once), must fit in all devices together; each op's footprint, and
+/// each group's weights with its largest other need, in the largest device.
 LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const CostModel& costs);
 
 }  // namespace baechi

@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include "sim/error.h"
+#include "sim/file_aside.h"
 #include "sim/graph/analysis.h"
 #include "sim/graph/phase_names.h"
 #include "sim/report/timeline.h"
@@ -22,17 +21,14 @@ namespace {
 class FileWriter {
  public:
   explicit FileWriter(const std::string& path)
-      : path_(path),
-        aside_(path + ".part"),
+      : aside_(path),
         // Mode T writes the bytes as they are.
-        file_(gzopen(aside_.c_str(), path.ends_with(".gz") ? "wb6" : "wbT")) {
-    if (file_ == nullptr)
-      throw InputError(fmt::format("cannot write '{}': {}", path, reason(errno)));
+        file_(gzopen(aside_.first.c_str(), path.ends_with(".gz") ? "wb6" : "wbT")) {
+    check(file_ != nullptr);
   }
   ~FileWriter() {
     if (file_ != nullptr) gzclose(file_);
-    std::error_code none_left;
-    std::filesystem::remove(aside_, none_left);
+    if (!complete_) aside_.drop();
   }
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -42,20 +38,20 @@ class FileWriter {
   }
   void finish() {
     check(gzclose(std::exchange(file_, nullptr)) == Z_OK);
-    std::error_code error;
-    std::filesystem::rename(aside_, path_, error);
-    if (error) throw InputError(fmt::format("cannot write '{}': {}", path_, error.message()));
+    aside_.take_name();
+    complete_ = true;
   }
 
  private:
-  static std::string reason(int error) { return std::generic_category().message(error); }
   void check(bool written) const {
     if (!written)
-      throw std::runtime_error(fmt::format("cannot write '{}': {}", path_, reason(errno)));
+      throw InputError(fmt::format("{}: cannot be written: {}", aside_.path,
+                                   std::generic_category().message(errno)));
   }
 
-  std::string path_, aside_;
+  Aside aside_;
   gzFile file_;
+  bool complete_ = false;
 };
 
 /// A JSON string; bytes that are not UTF-8 become U+FFFD.

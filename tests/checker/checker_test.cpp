@@ -312,18 +312,32 @@ std::size_t check_damages(const Problem& problem, const Placement& placement,
 }  // namespace
 
 TEST_SUITE("checker") {
-  TEST_CASE("random runs with staged transfers keep their channels apart") {
+  TEST_CASE("random runs with staged transfers keep their channels apart and their order") {
     Random random(2);
+    std::size_t damaged = 0;
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       CAPTURE(seed);
       const RandomProblem p({.ops = 1 + random.below(60), .reach = 1 + random.below(60)},
                             1 + random.below(6), seed);
       for (const bool overlap : {true, false}) {
         const Problem problem = p.under({.transfers = Transfers::staged, .overlap = overlap});
-        const auto found = faults(problem, p.placement, record(problem, p.placement));
+        RecordedRun run = record(problem, p.placement);
+        const auto found = faults(problem, p.placement, run);
         CHECK_MESSAGE(found.empty(), joined(found));
+        // A transfer that left later than it could have.
+        const auto late = std::ranges::find_if(run.work, &Work::is_transfer);
+        if (late == run.work.end() || late->end - late->start < Duration{4}) continue;
+        late->start += Duration{1};
+        if (!faults(problem, p.placement, run).empty()) ++damaged;
+        late->start -= Duration{1};
+
+        const Cluster tight = squeezed(p.cluster, run.result, random);
+        const Problem little{p.graph, tight, p.costs, problem.engine};
+        const auto wrong = faults(little, p.placement, record(little, p.placement));
+        CHECK_MESSAGE(wrong.empty(), joined(wrong));
       }
     }
+    CHECK(damaged > 200);
   }
 
   TEST_CASE("random runs in every mode are what the engine promises, also out of memory") {

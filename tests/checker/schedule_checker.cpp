@@ -332,8 +332,9 @@ std::vector<std::string> faults(const Problem& problem, const Placement& placeme
   check_inputs(m, faults);
   check_overlaps(m, faults);
   if (!faults.empty()) return faults.list();
-  if (is_staged(m)) {  // the record does not show when a tensor was in the host's memory
-    check_busy(m, faults);
+  if (is_staged(m)) {  // the record does not show when a tensor has left its sender
+    check_order(m, faults);
+    if (faults.empty()) check_busy(m, faults);
     if (!run.result.oom) check_bounds(m, faults);
     return faults.list();
   }

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "tests/checker/schedule_checker_parts.h"
 
@@ -35,20 +37,22 @@ class OrderCheck {
     for (const OpId v : graph_.ops())
       if (unmet_[v] == 0) make_ready(v);
     for (;;) {
-      for (const std::size_t i : ends_[now_]) end(i);
-      ends_.erase(now_);
+      while (!events_[now_].empty())  // an event may add others at the same instant
+        for (const auto& event : std::exchange(events_[now_], {})) event();
+      events_.erase(now_);
+      if (staged()) receive_all();
       start_transfers();
       start_ops();
       start_collectives();
       if (!going_on()) return order_;
-      const TimePoint next = ends_.empty() ? TimePoint::max() : ends_.begin()->first.time;
-      if (told_ < work_.size() && work_[told_].start < next) {
+      const TimePoint next = events_.empty() ? TimePoint::max() : events_.begin()->first.time;
+      if (told_ < work_.size() && told_at(work_[told_]) < next) {
         faults_.add("order: nothing more may start at {}, but {} did", text(now_.time),
                     text(work_[told_]));
         return order_;
       }
-      if (ends_.empty()) break;
-      now_ = ends_.begin()->first;
+      if (events_.empty()) break;
+      now_ = events_.begin()->first;
     }
     if (m_.run.result.oom) faults_.add("verdict: out of memory, but nothing was refused");
     return order_;
@@ -68,6 +72,8 @@ class OrderCheck {
     std::vector<LaneState> lanes{};
     std::set<Due> due{};
     int sending = 0, receiving = 0, meeting = 0;
+    std::set<std::pair<TimePoint, Due>> in_host{};  // staged: by when they came, on their way here
+    bool coming_in = false;                         // staged: from host memory
     bool computing() const { return lanes.front().busy; }
   };
   struct NodeState {
@@ -77,6 +83,63 @@ class OrderCheck {
   LaneState& lane_of(OpId v) { return devices_[m_.device_of(v)].lanes[index(graph_.lane(v))]; }
   bool next_in_program(OpId v) {
     return engine_.queue != ReadyOrder::program || lane_of(v).program.front() == v;
+  }
+
+  bool staged() const { return engine_.transfers == Transfers::staged; }
+  /// A staged transfer is told when its second half starts.
+  TimePoint told_at(const Work& w) const {
+    return staged() && w.is_transfer ? w.end - second_half(w.tensor, w.src, w.dst) : w.start;
+  }
+  Duration latency(TensorId t, DeviceId src, DeviceId dst) const {
+    return m_.problem.costs.latency(t, src, dst);
+  }
+  Duration first_half(TensorId t, DeviceId src, DeviceId dst) const {
+    return (m_.problem.costs.transfer(t, src, dst) - latency(t, src, dst)) / 2;
+  }
+  Duration second_half(TensorId t, DeviceId src, DeviceId dst) const {
+    return m_.problem.costs.transfer(t, src, dst) - latency(t, src, dst) - first_half(t, src, dst);
+  }
+
+  /// Work of no length ends in a further round of its instant.
+  void at(TimePoint time, std::function<void()> event) {
+    events_[time > now_.time ? Stamp{time, 0} : Stamp{now_.time, now_.round + 1}].push_back(
+        std::move(event));
+  }
+
+  /// Staged transfers come in: to each device whose channel is free, the one that has been in host
+  /// memory longest.
+  void receive_all() {
+    for (const DeviceId dst : devices_.ids()) {
+      DeviceState& r = devices_[dst];
+      if (!going_on() || r.coming_in || r.in_host.empty()) continue;
+      const Due due = r.in_host.begin()->second;
+      r.in_host.erase(r.in_host.begin());
+      r.coming_in = true;
+      const TensorId t = std::get<TensorId>(due);
+      const DeviceId src = m_.device_of(graph_.tensor(t).producer);
+      start({.is_transfer = true,
+             .op = graph_.tensor(t).producer,
+             .tensor = t,
+             .src = src,
+             .dst = dst,
+             .start = sent_.at(due),
+             .end = now_.time + second_half(t, src, dst)});
+    }
+  }
+
+  /// The first half of a staged transfer, which is not told.
+  void send_staged(const Due& due, DeviceId src) {
+    const auto [produced, tensor, dst, edge] = due;
+    if (const auto& oom = m_.run.result.oom; oom && told_ == work_.size() && oom->at == now_.time &&
+                                             oom->transfer == tensor && oom->device == dst) {
+      order_.refused = {.is_transfer = true, .tensor = tensor, .src = src, .dst = dst};
+      return;
+    }
+    sent_[due] = now_.time;
+    at(now_.time + first_half(tensor, src, dst), [this, due, src] {
+      --devices_[src].sending;
+      devices_[std::get<DeviceId>(due)].in_host.insert({now_.time, due});
+    });
   }
 
   bool going_on() const { return faults_.empty() && !order_.refused; }
@@ -102,7 +165,10 @@ class OrderCheck {
     const Work& w = work_[i];
     order_.ended[i] = now_;
     if (w.is_transfer) {
-      --devices_[w.src].sending;
+      if (staged())
+        devices_[w.dst].coming_in = false;
+      else
+        --devices_[w.src].sending;
       --devices_[w.dst].receiving;
       count_nics(w.src, w.dst, -1);
       for (const EdgeId e : graph_.readers(w.tensor))
@@ -118,12 +184,22 @@ class OrderCheck {
       if (!m_.remote(e))
         input_arrived(edge.dst);
       else if (sent.insert({edge.tensor, dst}).second || !engine_.cache_tensors)
-        devices_[w.dst].due.insert({now_.time, edge.tensor, dst, e});
+        post({now_.time, edge.tensor, dst, e}, w.dst);
     }
     if (engine_.queue != ReadyOrder::program) return;
     std::vector<OpId>& program = lane_of(w.op).program;
     program.erase(program.begin());
     if (!program.empty() && unmet_[program.front()] == 0) make_ready(program.front());
+  }
+
+  /// A tensor is due at once, a staged one after its latency.
+  void post(const Due& due, DeviceId src) {
+    const Duration wait =
+        staged() ? latency(std::get<TensorId>(due), src, std::get<DeviceId>(due)) : Duration{};
+    if (wait == Duration{})
+      devices_[src].due.insert(due);
+    else
+      at(now_.time + wait, [this, due, src] { devices_[src].due.insert(due); });
   }
 
   /// In the order of (production, tensor, receiver), each that is first in its sender's queue and
@@ -148,6 +224,10 @@ class OrderCheck {
       ++devices_[src].sending;
       ++devices_[dst].receiving;
       count_nics(src, dst, 1);
+      if (staged()) {
+        send_staged({produced, tensor, dst, edge}, src);
+        continue;
+      }
       start({.is_transfer = true,
              .op = graph_.tensor(tensor).producer,
              .tensor = tensor,
@@ -187,7 +267,8 @@ class OrderCheck {
         return s.sending + s.receiving + r.sending + r.receiving == 0;
       case Transfers::duplex:
         return s.sending + r.receiving == 0;
-      case Transfers::staged:  // not checked in order
+      case Transfers::staged:
+        return s.sending == 0;
       case Transfers::shared:
         return std::ranges::none_of(devices_, [](const DeviceState& d) { return d.sending > 0; });
     }
@@ -259,13 +340,14 @@ class OrderCheck {
     const Work& told = work_[told_];
     if (told.is_transfer != expected.is_transfer || told.op != expected.op ||
         told.tensor != expected.tensor || told.dst != expected.dst ||
-        told.start != expected.start || (!told.is_transfer && told.end != expected.end)) {
+        told.start != expected.start ||
+        ((!told.is_transfer || staged()) && told.end != expected.end)) {
       faults_.add("order: {} must start, but {} did", text(expected), text(told));
       return;
     }
     order_.started[told_] = now_;
-    const Stamp end = told.end > told.start ? Stamp{told.end, 0} : Stamp{now_.time, now_.round + 1};
-    ends_[end].push_back(told_++);
+    at(told.end, [this, i = told_] { end(i); });
+    ++told_;
   }
 
   const Matched& m_;
@@ -277,7 +359,8 @@ class OrderCheck {
 
   Stamp now_{};
   std::size_t told_ = 0;  // how much of work_ was seen
-  std::map<Stamp, std::vector<std::size_t>> ends_;
+  std::map<Stamp, std::vector<std::function<void()>>> events_;
+  std::map<Due, TimePoint> sent_;  // staged: the start of the first half
   IdVector<DeviceId, DeviceState> devices_;
   IdVector<NodeId, NodeState> nodes_;
   IdVector<OpId, std::size_t> unmet_;

@@ -135,6 +135,8 @@ class Build:
                 unique.append(word)
             seen.add(word)
         unique[unique.index("-o") + 1] = program
+        if by not in unique:
+            raise ValueError(f"{replaced} is not part of the test program")
         subprocess.run(unique, cwd=self.folder, check=True)
         return program
 

@@ -4,6 +4,8 @@
 
 #include "placers/registry.h"
 #include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "tests/message.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;
@@ -60,6 +62,22 @@ TEST_SUITE("placers") {
     }
   }
 
+  // In none of the five ways of list scheduling, the last of which frees nothing, does the copy of
+  // b's output fit beside c's input and output at 110 us: 9000 + 8000 + 4000 + 6000 > 24,000.
+  TEST_CASE("all cautious ways are tried before the last resort, none without fallback") {
+    const OpGraph graph = diamond();
+    const Cluster cluster = two_gpus(Bytes{24'000});
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    CHECK(make_placer("m_etf", Options("m_etf"))->place(problem, 0).facts.at("attempts") == 6);
+    const std::string alone = message<InfeasibleError>([&] {
+      make_placer("m_etf", Options("m_etf", {{"fallback", {"false", {}, {}}}}))->place(problem, 0);
+    });
+    CHECK(alone ==
+          "m_etf: the placement found runs out of memory when simulated: gpu1 at 110.000 us, the "
+          "copy of an output of op 'b' needs 5.86 KiB, 2.93 KiB are free");
+  }
+
   TEST_CASE("of few placements the shortest step that fits is found, or that none fits") {
     const OpGraph graph = diamond();
     const Cluster cluster = two_gpus(Bytes{23'000});
@@ -99,6 +117,6 @@ TEST_SUITE("placers") {
 
     const Cluster small = gpus(4, 49_B);  // 200 B of weights on 196 B
     CHECK_FALSE(find_feasible({graph, small, costs}).placement);
-    CHECK(find_feasible({graph, small, costs}).how.empty());
+    CHECK(find_feasible({graph, small, costs}).how.starts_with("no placement fits: weights need"));
   }
 }

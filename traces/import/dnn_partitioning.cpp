@@ -2,6 +2,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "sim/units.h"
 #include "traces/format/json.h"
 #include "traces/importer.h"
 
@@ -71,6 +72,10 @@ class DnnPartitioningReader {
                               "nodes. mirrored: gradients flow against the forward pass, and a "
                               "backward op reads what its forward op writes; as_given: the file's "
                               "edges, as the paper's programs read them") == "mirrored"),
+        by_id_(options.get("names", {"file", "ids"},
+                           "of ops. file: the file's; ids: node<ID> where the file's name is no "
+                           "such, so that splits, which list ids, can be read for graphs of "
+                           "operators") == "ids"),
         text_(file.rest()),
         file_(path_, text_) {}
 
@@ -105,6 +110,7 @@ class DnnPartitioningReader {
   bool measured_;
   double cost_scale_;
   bool mirrored_;
+  bool by_id_;
   std::string text_;
   JsonFile file_;  // after the options: the reference asks for them without a file
   OpGraphBuilder builder_;
@@ -117,8 +123,17 @@ class DnnPartitioningReader {
   std::size_t reversed_ = 0;  // number of reversed edges
 };
 
+/// Whether the name is node<i> or node<i>grad, as in the layer graphs.
+bool is_numbered(std::string_view name) {
+  if (!name.starts_with("node")) return false;
+  name.remove_prefix(4);
+  if (name.ends_with("grad")) name.remove_suffix(4);
+  return parse_number<std::int64_t>(name).has_value();
+}
+
 std::string DnnPartitioningReader::unique_name(std::string_view name, std::int64_t id) {
   std::string unique = name.empty() ? fmt::format("n{}", id) : std::string(name);
+  if (by_id_ && !is_numbered(name)) unique = fmt::format("node{}", id);
   if (!builder_.find(unique)) return unique;
   ++renamed_;
   do unique += fmt::format("#{}", id);

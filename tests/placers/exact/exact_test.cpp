@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "placers/exact/ideals.h"
 #include "placers/exact/load_program.h"
 #include "placers/registry.h"
 #include "sim/objective/latency.h"
@@ -115,6 +116,31 @@ TEST_SUITE("exact") {
     CHECK(infeasible > 0);
     CHECK(infeasible < rounds / 2);
     CHECK(missed < rounds / 10);
+  }
+
+  // Four blocks apart from each other have 2^4 ideals; of five in a line there are six.
+  TEST_CASE("ideals are counted up to a limit, and without one") {
+    const BlockOrder apart(4);
+    const auto id = [](std::uint32_t b) { return static_cast<BlockId>(b); };
+    const std::vector<std::pair<BlockId, BlockId>> links{
+        {id(0), id(1)}, {id(1), id(2)}, {id(2), id(3)}, {id(3), id(4)}};
+    const BlockOrder line(5, links);
+    REQUIRE(Ideals::enumerate(apart, 16));
+    CHECK(Ideals::enumerate(apart, 16)->size() == 16);
+    CHECK(Ideals::enumerate(line, 6)->size() == 6);
+    for (std::size_t most = 1; most < 16; ++most) CHECK_FALSE(Ideals::enumerate(apart, most));
+    for (std::size_t most = 1; most < 6; ++most) CHECK_FALSE(Ideals::enumerate(line, most));
+  }
+
+  TEST_CASE("exact_dp does not call optimal what only lines were searched for") {
+    const SmallProblem small(8, false, 3);
+    const Placement all = placer("exact_dp")->place(small.problem(), 0);
+    REQUIRE(all.facts.at("ideals") > 1);
+    CHECK(all.facts.at("optimal") == 1.0);
+    const Placement lines =
+        placer("exact_dp", {{"max_ideals", {"1", {}, {}}}})->place(small.problem(), 0);
+    CHECK(lines.facts.at("optimal") == 0.0);
+    CHECK(lines.detail == "more than 1 ideals: only lines were searched");
   }
 
   TEST_CASE("mip_max_load finds the best of all splits, and of those that are contiguous") {

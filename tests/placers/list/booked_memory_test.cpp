@@ -182,4 +182,57 @@ TEST_SUITE("list scheduler") {
     CHECK(booked.has_room(c, gpu0));  // 10 of a + 10 of b + 30: nothing is reserved any more
     CHECK_FALSE(booked.has_room(d, gpu0));
   }
+
+  // 60 of weights, 30 and 10 of outputs, and a copy of 30: 130 B on one device at most.
+  TEST_CASE("memory decides nothing if every device could hold everything, to the last byte") {
+    for (const Bytes limit : {130_B, 129_B}) {
+      OpGraphBuilder g;
+      const OpId first = g.add_op({.name = "a", .compute = 1ns, .persistent = 60_B});
+      g.add_edge(g.add_tensor(first, 30_B), g.add_op({.name = "b", .compute = 1ns}));
+      g.add_tensor(b, 10_B);
+      const OpGraph graph = std::move(g).build();
+      const Cluster cluster = gpus(2, limit);
+      const ProfiledCosts costs(graph, cluster);
+      const Problem problem{graph, cluster, costs};
+      const BookedTransfers transfers(problem, Transfers::sequential);
+      CHECK(BookedMemory(problem, transfers, {}).ample() == (limit == 130_B));
+    }
+  }
+
+  // Weights of 40 and 50 B.
+  TEST_CASE("the weights of a group are asked for once, with its first member") {
+    OpGraphBuilder g;
+    g.add_op({.name = "a", .compute = 1ns, .persistent = 40_B});
+    g.add_op({.name = "b", .compute = 1ns, .persistent = 50_B});
+    g.add_op({.name = "c", .compute = 1ns, .persistent = 60_B});
+    g.colocate(a, "group");
+    g.colocate(b, "group");
+    Booked booked(std::move(g).build(), 100_B);
+    CHECK(booked.memory.weights_to_place(b) == 90_B);
+    booked.start(a, gpu0);
+    booked.end(a);
+    CHECK(booked.memory.weights_to_place(b) == 0_B);
+    CHECK(booked.memory.left(gpu0) == 10_B);
+    CHECK(booked.has_room(b, gpu0));
+    booked.start(b, gpu0);
+    CHECK(booked.memory.left(gpu0) == 10_B);
+  }
+
+  //   a --60 B--> b, c, which write 30 B each
+  TEST_CASE("a copy that is there is not asked for again") {
+    OpGraphBuilder g;
+    for (const char* name : {"a", "b", "c"}) g.add_op({.name = name, .compute = 1ns});
+    const TensorId t = g.add_tensor(a, 60_B);
+    g.add_edge(t, b);
+    g.add_edge(t, c);
+    g.add_tensor(b, 30_B);
+    g.add_tensor(c, 30_B);
+    Booked booked(std::move(g).build(), 120_B);
+    booked.start(a, gpu0);
+    booked.end(a);
+    booked.start(b, gpu1);
+    CHECK(booked.memory.need(c, gpu1) == 30_B);
+    CHECK(booked.has_room(c, gpu1));  // 60 of the copy + 30 of b + 30
+    CHECK(booked.memory.need(c, gpu0) == 30_B);
+  }
 }

@@ -37,4 +37,71 @@ TEST_SUITE("list scheduler") {
     const auto greedy = list::schedule({graph, cluster, costs}, favourite, Variant::standard, {});
     CHECK(greedy.placement->facts.at("planned_step_us") == 0.130);  // c from 10, f from 110 on
   }
+
+  //   a(10) --100 B--> f(20) <--300 B-- b(10)     f is the favourite child of a
+  //     \-----500 B--> c(50)
+  // a runs on gpu0, b on gpu1. On gpu0 f could start at 310, on gpu1 at 110: gpu0 does not wait for
+  // it, and runs c from 10 to 60. If it waited until f has begun, c would end at 160.
+  TEST_CASE("a device does not wait for a favourite that could start earlier elsewhere") {
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 10ns});
+    const OpId b = g.add_op({.name = "b", .compute = 10ns});
+    const OpId c = g.add_op({.name = "c", .compute = 50ns});
+    const OpId f = g.add_op({.name = "f", .compute = 20ns});
+    g.add_edge(g.add_tensor(a, 100_B), f);
+    g.add_edge(g.add_tensor(b, 300_B), f);
+    g.add_edge(g.add_tensor(a, 500_B), c);
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    IdVector<OpId, OpId> favourite(graph.num_ops(), no_op);
+    favourite[a] = f;
+    const auto found = list::schedule({graph, cluster, costs}, favourite, Variant::standard, {});
+    REQUIRE(found.placement);
+    CHECK(found.placement->device[f] == gpu1);
+    CHECK(found.placement->facts.at("planned_step_us") == 0.130);
+    // The priority is the order of starts: a, b, c, f.
+    for (const OpId v : graph.ops())
+      CHECK(found.placement->priority[v] == 4 - static_cast<int>(index(v)));
+  }
+
+  //   a(10) --100 B--> f(20), 500 B of weights, the favourite child of a
+  //     \-----500 B--> c(50)
+  // On gpu0 lie 600 B of a's outputs: of 1000 B, 400 are left. f goes to gpu1, from 110 to 130, and
+  // gpu0 runs c from 10 on.
+  TEST_CASE("a device does not wait for a favourite that it has no room for") {
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 10ns});
+    const OpId c = g.add_op({.name = "c", .compute = 50ns});
+    const OpId f = g.add_op({.name = "f", .compute = 20ns, .persistent = 500_B});
+    g.add_edge(g.add_tensor(a, 100_B), f);
+    g.add_edge(g.add_tensor(a, 500_B), c);
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2, 1000_B);
+    const ProfiledCosts costs(graph, cluster);
+    IdVector<OpId, OpId> favourite(graph.num_ops(), no_op);
+    favourite[a] = f;
+    const auto found = list::schedule({graph, cluster, costs}, favourite, Variant::standard, {});
+    REQUIRE(found.placement);
+    CHECK(found.placement->device == on({gpu0, gpu0, gpu1}).device);
+    CHECK(found.placement->facts.at("planned_step_us") == 0.130);
+  }
+
+  // a and b run side by side from 0 on, and leave 40 and 70 of 100 B. c needs 90.
+  TEST_CASE("what is stuck is told with the device that has most room") {
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 10ns, .persistent = 60_B});
+    const OpId b = g.add_op({.name = "b", .compute = 10ns, .persistent = 30_B});
+    const OpId c = g.add_op({.name = "c", .compute = 10ns, .persistent = 90_B});
+    g.add_control(a, c);
+    g.add_control(b, c);
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2, 100_B);
+    const ProfiledCosts costs(graph, cluster);
+    const auto stuck = list::schedule({graph, cluster, costs}, {}, Variant::standard, {});
+    CHECK_FALSE(stuck.placement);
+    CHECK(stuck.stuck ==
+          "stuck with 2 of 3 ops placed: op 'c' needs 90 B of weights, 0 B while it runs and up to "
+          "0 B for copies of its inputs; gpu1, the roomiest, has 70 B left beside its peak");
+  }
 }

@@ -4,9 +4,11 @@
 #include "placers/files/split_file.h"
 #include "placers/registry.h"
 #include "sim/objective/objective.h"
+#include "tests/message.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/msr_files.h"
+#include "traces/format/compressed_file.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -140,6 +142,26 @@ TEST_SUITE("baselines") {
     CHECK(devices(parse(R"({"fpgas": [{"nodes": [2]}, {"nodes": [3, 1]}], "cpus": []})")) == "212");
     CHECK(is_split(R"({"fpgas": [], "cpus": []})"));
     CHECK_FALSE(is_split(R"({"format": "baechi-placement", "placement": {"\"fpgas\"": 1}})"));
+  }
+
+  TEST_CASE("a split lists ids: a graph of named nodes is read by them") {
+    const std::string text = R"({"maxSizePerFPGA": 10, "maxFPGAs": 2, "maxCPUs": 0, "nodes": [
+      {"name": "mul", "id": 4, "supportedOnFpga": 1, "cpuLatency": 1, "fpgaLatency": 1},
+      {"name": "add", "id": 9, "supportedOnFpga": 1, "cpuLatency": 1, "fpgaLatency": 1}],
+      "edges": [{"sourceId": 4, "destId": 9, "cost": 0, "size": 1}]})";
+    const std::string split = R"({"fpgas": [{"nodes": [9]}, {"nodes": [4]}], "cpus": []})";
+    const auto placed = [&](const std::string& names) {
+      TextFile file("m.json", text);
+      const Trace trace =
+          read_trace(file, "", Options("dnn_partitioning", {{"names", {names, {}, {}}}}));
+      IdVector<DeviceId, Device> devices(2, {.name = "fpga", .kind = "accelerator"});
+      const Cluster cluster = Cluster::uniform(std::move(devices), {});
+      const ProfiledCosts costs(trace.graph, cluster);
+      return parse_split(split, "split.json", {trace.graph, cluster, costs}).device;
+    };
+    CHECK(placed("ids") == on({gpu1, gpu0}).device);
+    CHECK(message<InputError>([&] { placed("file"); }).find("dnn_partitioning:names=ids") !=
+          std::string::npos);
   }
 
   TEST_CASE("pipedream has the authors' values, with their released ids and with them mended") {

@@ -437,6 +437,33 @@ TEST_SUITE("search") {
     }
   }
 
+  // A step holds 36.2 GiB of weights, and 18.1 GiB of outputs that backward ops read, at once: four
+  // devices of 13.56 GiB are the least that could do.
+  TEST_CASE("ResNet-50's layers: what fits is found, what cannot is said") {
+    const auto data = shared_data("msr-dnn-partitioning");
+    if (!data) return;
+    const auto search = [&](std::string backward, Bytes memory) {
+      const Trace trace = read_trace(
+          *data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs/resnet50_training.json", {},
+          Options("dnn_partitioning", {{"backward", value(std::move(backward))}}));
+      IdVector<DeviceId, Device> devices(4,
+                                         {.name = "gpu", .kind = "accelerator", .memory = memory});
+      const Cluster cluster =
+          Cluster::uniform(std::move(devices), {.bandwidth = 12.0_GBps, .latency = 10us});
+      const ProfiledCosts costs(trace.graph, cluster);
+      return searcher({{"evaluations", value("60000")}})->place({trace.graph, cluster, costs}, 0);
+    };
+    const auto gib = [](double count) { return Bytes{static_cast<std::int64_t>(count * 0x1p30)}; };
+    CHECK(search("as_given", gib(10.5)).facts.at("found_us") > 0);
+    CHECK(search("mirrored", gib(13.8)).facts.at("found_us") > 0);
+    for (const double memory : {10.5, 13.55}) {
+      CAPTURE(memory);
+      CHECK(message<InfeasibleError>([&] {
+              search("mirrored", gib(memory));
+            }).starts_with("search: no placement fits: while op 'node172grad' runs"));
+    }
+  }
+
   TEST_CASE("what cannot be searched is refused by name") {
     const auto said = [](Values values) {
       return message<InputError>([&] { searcher(std::move(values)); });

@@ -1,7 +1,9 @@
 /// What the program answers to files and flags that are broken, endless, too large or odd.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <zlib.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -100,6 +102,87 @@ TEST_SUITE("cli") {
         session.run("place toy.json --placer exact_dp:max_ideals=9000000000000000000 " + two_gpus)
             .err,
         "exact_dp.max_ideals: more than 100000000"));
+  }
+
+  TEST_CASE("a seed is a whole number that is not negative") {
+    const Session session;
+    for (const char* seed : {"-1", "99999999999999999999", "1.5", "one"}) {
+      CAPTURE(seed);
+      const auto result =
+          session.run(fmt::format("place toy.json --placer random --seed {} {}", seed, two_gpus));
+      CHECK(result.code == 2);
+      CHECK(holds(result.err, fmt::format("--seed: '{}' is not a whole number from 0 to", seed)));
+    }
+    CHECK(session.run("arena --placer single --hidden -1").code == 2);
+    CHECK(
+        session.run("place toy.json --placer random --seed 9223372036854775807 " + two_gpus).code ==
+        0);
+  }
+
+  TEST_CASE("an option's value may be a list, with blanks after its commas") {
+    const Session session;
+    const auto both = session.json(
+        "place toy.json --placer 'search:portfolio=[single, round_robin],evaluations=0' " +
+        two_gpus);
+    CHECK(both["status"] == "ok");
+    CHECK(
+        holds(session.run("place toy.json --placer 'search:portfolio=[single, x]' " + two_gpus).err,
+              "no placer 'x'"));
+  }
+
+  // An op's weights and its output are 4000 B, and b's copy of a's output 1000 B more.
+  TEST_CASE("a placer that counts weights alone says so where its step runs out of memory") {
+    const Session session;
+    session.folder().write("heavy.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+      {"name": "a", "compute_us": 1, "persistent_bytes": 3000, "outputs": [{"bytes": 1000}]},
+      {"name": "b", "compute_us": 1, "persistent_bytes": 3000, "outputs": [{"bytes": 1000}]}],
+      "edges": [{"from": "a", "to": "b"}]})");
+    const auto placed = [&](const char* memory) {
+      return session
+          .run(
+              fmt::format("place heavy.json --placer exact_dp --devices 2 --memory '{} B'", memory))
+          .out;
+    };
+    CHECK(holds(placed("4500"),
+                "memory       exact_dp counts weights alone; a step also holds outputs and copies\n"
+                "out of memory on gpu1"));
+    CHECK(holds(placed("3000"), "no placement would fit: op 'a' needs 3.91 KiB"));
+    CHECK_FALSE(holds(placed("9000"), "counts weights alone"));
+    CHECK(holds(placed("2999"), "exact_dp: op 'a' has weights of 2.93 KiB, the largest device"));
+  }
+
+  TEST_CASE("--queue and trace convert -o are flags of their own") {
+    const Session session;
+    session.folder().write("split.json", std::string(split));
+    const std::string simulate = "simulate toy.json --placement split.json " + two_gpus;
+    CHECK(session.json(simulate + " --queue program")["step_time_us"] == 61.0);
+    CHECK(session.run(simulate + " --queue last").err ==
+          "--queue: 'last' is not one of fifo, priority, program\n");
+    CHECK(session.run("trace convert toy.json -o copy.json").code == 0);
+    CHECK(session.json("trace info copy.json")["ops"] == 3);
+  }
+
+  TEST_CASE("the name of an op has no zero byte") {
+    const Session session;
+    session.folder().write("zero.json", R"({"format": "baechi-trace", "version": 1,
+      "ops": [{"name": "a\u0000b", "outputs": []}]})");
+    CHECK(session.run("trace info zero.json").err ==
+          "zero.json: graph: the name of op 0, 'a...', has a zero byte\n");
+  }
+
+  TEST_CASE("an answer goes to a device or a pipe as it is, and never takes its place") {
+    const Session session;
+    session.folder().write("split.json", std::string(split));
+    const std::string simulate = "simulate toy.json --placement split.json " + two_gpus;
+    REQUIRE(std::filesystem::is_character_file("/dev/full"));
+    const auto full = session.run(simulate + " --timeline /dev/full");
+    CHECK(full.code == 2);
+    CHECK(full.err == "/dev/full: cannot be written: No space left on device\n");
+    CHECK(std::filesystem::is_character_file("/dev/full"));
+    CHECK(session.run(simulate + " --timeline /dev/null").code == 0);
+    CHECK(std::filesystem::is_character_file("/dev/null"));
+    CHECK(holds(session.run(simulate + " --timeline /nowhere/t.json").err,
+                "/nowhere/t.json: cannot be written: No such file or directory"));
   }
 
   TEST_CASE("a cycle of many ops is one line that names the first twenty") {

@@ -4,6 +4,7 @@
 
 #include "placers/bounds/solver_bounds.h"
 #include "placers/exact/pipelines.h"
+#include "sim/graph/analysis.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
@@ -160,6 +161,34 @@ TEST_SUITE("bounds") {
     const LowerBounds bound = quick_bounds(graph, gpus(2, 38_B));
     CHECK_FALSE(bound.fits_in_memory);
     CHECK(bound.why_not == "colocation group 'pair' needs 39 B, the largest device has 38 B");
+  }
+
+  //   a --20 B--> b --30 B--> c --40 B--> d, and a's tensor is read by d again. 5 B of weights
+  //   each.
+  TEST_CASE("outputs that must wait for a later reader need memory at once, wherever they lie") {
+    OpGraphBuilder g;
+    std::vector<OpId> ops;
+    for (const char* name : {"a", "b", "c", "d"})
+      ops.push_back(g.add_op({.name = name, .compute = 1ns, .persistent = 5_B}));
+    const TensorId kept = g.add_tensor(ops[0], 20_B);
+    const TensorId middle = g.add_tensor(ops[1], 30_B);
+    const TensorId last = g.add_tensor(ops[2], 40_B);
+    g.add_edge(kept, ops[1]);
+    g.add_edge(kept, ops[3]);
+    g.add_edge(middle, ops[2]);
+    g.add_edge(last, ops[3]);
+    g.add_control(ops[0], ops[3]);  // takes no memory
+    const OpGraph graph = std::move(g).build();
+    // While c runs: 20 for d, 30 that it reads, 40 that it writes. While d runs: 20 + 40.
+    const HeldAtOnce held = held_at_once(graph);
+    CHECK(graph.name(held.op) == "c");
+    CHECK(held.live == 90_B);
+    CHECK(held.weights == 20_B);
+    // 110 B in all: 55 B on each of two devices may do, 54 B cannot.
+    CHECK(quick_bounds(graph, gpus(2, 55_B)).fits_in_memory);
+    CHECK(quick_bounds(graph, gpus(2, 54_B)).why_not ==
+          "while op 'c' runs, 20 B of weights and 90 B of outputs that it or later ops need are "
+          "held: 110 B; all 2 devices together have 108 B");
   }
 
   TEST_CASE("of two children one crosses or waits for the other") {

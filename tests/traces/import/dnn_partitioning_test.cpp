@@ -17,15 +17,15 @@ namespace fs = std::filesystem;
 TEST_SUITE("traces") {
   TEST_CASE(
       "a workload of Tarnawski et al.: times by device kind, sizes up, the largest per node") {
-    //  0 -> 1 with 10.2 bytes and 0 -> 2 with 20 bytes; 2 is the backward node of 0
+    //  0 -> 2 with 19.2 bytes and 0 -> 1 with 10 bytes; 2 is the backward node of 0
     const std::string text = R"({"maxSizePerFPGA": 1e9, "maxFPGAs": 2, "maxCPUs": 1, "nodes": [
       {"name": "x", "id": 7, "supportedOnFpga": 1, "cpuLatency": 1.5, "fpgaLatency": 0.14,
        "isBackwardNode": 0, "colorClass": 3, "layerId": 1, "size": 100.5},
       {"name": "x", "id": 8, "supportedOnFpga": false, "cpuLatency": 2, "fpgaLatency": 0},
       {"name": "xgrad", "id": 9, "cpuLatency": 0, "fpgaLatency": 0, "isBackwardNode": true,
        "colorClass": 3}],
-      "edges": [{"sourceId": 7, "destId": 8, "cost": 0.001, "size": 10.2},
-                {"sourceId": 7, "destId": 9, "cost": 0.002, "size": 20}]})";
+      "edges": [{"sourceId": 7, "destId": 9, "cost": 0.002, "size": 19.2},
+                {"sourceId": 7, "destId": 8, "cost": 0.001, "size": 10}]})";
     const auto read = [&](const std::map<std::string, std::string>& o) {
       TextFile file("m.json", text);
       return read_trace(file, "", options("dnn_partitioning", o));
@@ -55,7 +55,7 @@ TEST_SUITE("traces") {
                .graph.measured_transfer(TensorId{0}) == 2ms);
     CHECK_THROWS_WITH_AS(read({{"transfer", "link"}}),
                          "dnn_partitioning has no option 'transfer' (did you mean 'transfers'?) "
-                         "(options: transfers, cost_unit, backward)",
+                         "(options: transfers, cost_unit, backward, names)",
                          InputError);
   }
 

@@ -1,0 +1,119 @@
+#include "sim/file_aside.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "scenarios/report/write_results.h"
+#include "scenarios/results/results.h"
+#include "sim/error.h"
+#include "tests/message.h"
+#include "tests/scenarios/sweeps.h"
+#include "tests/temporary_folder.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+thread_local const std::function<void(const std::string&)>* watch_fsync = nullptr;
+
+/// The names, below `folder`, of what fsync() writes out during `call`, each with what is in
+/// `folder` at that time: "written: there, there".
+std::vector<std::string> written_out(const TemporaryFolder& folder,
+                                     const std::function<void()>& call) {
+  std::vector<std::string> all;
+  const fs::path root = folder.file("");
+  const std::function<void(const std::string&)> note = [&](const std::string& path) {
+    std::vector<std::string> there;
+    for (const auto& entry : fs::directory_iterator(root))
+      there.push_back(entry.path().filename().string());
+    std::ranges::sort(there);
+    std::string line = fs::relative(path, root).string() + ":";
+    for (const std::string& name : there) line += " " + name;
+    all.push_back(line);
+  };
+  watch_fsync = &note;
+  call();
+  watch_fsync = nullptr;
+  return all;
+}
+
+}  // namespace
+
+/// Takes the place of the C library's in this program.
+extern "C" int fsync(int file) {
+  if (watch_fsync != nullptr)
+    (*watch_fsync)(fs::read_symlink("/proc/self/fd/" + std::to_string(file)).string());
+  return static_cast<int>(syscall(SYS_fsync, file));
+}
+
+TEST_SUITE("files") {
+  TEST_CASE(
+      "a durable file is on the disk before it has its name, and the name before it is used") {
+    const TemporaryFolder folder;
+    const std::vector<std::string> seen = written_out(folder, [&] {
+      FileAside file(folder.file("a.txt"));
+      file.print("text");
+      file.take_name_durably();
+    });
+    CHECK(seen == std::vector<std::string>{"a.txt.part: a.txt.part", ".: a.txt"});
+    CHECK(folder.read("a.txt") == "text");
+  }
+
+  TEST_CASE("results are on the disk before their names are there") {
+    const TemporaryFolder folder;
+    const Results results = run_all(sweep_of(swept));
+    const std::vector<std::string> seen =
+        written_out(folder, [&] { write_results(folder.file("."), results); });
+    CHECK(seen == std::vector<std::string>{"results.csv.part: results.csv.part results.sqlite.part",
+                                           ".: results.csv results.sqlite.part",
+                                           "results.sqlite.part: results.csv results.sqlite.part",
+                                           ".: results.csv results.sqlite"});
+  }
+
+  TEST_CASE("a file is replaced as a whole or not at all, also behind a link") {
+    const TemporaryFolder folder;
+    folder.write("old", "old");
+    fs::create_symlink(folder.file("old"), folder.file("link"));
+    {
+      FileAside file(folder.file("link"));
+      file.print("half of a te");
+    }
+    CHECK(folder.read("old") == "old");
+    CHECK(folder.num_files() == 2);
+    write_aside(folder.file("link"), "new");
+    CHECK(fs::is_symlink(folder.file("link")));
+    CHECK(folder.read("old") == "new");
+  }
+
+  TEST_CASE("a pipe or a device is written, not replaced") {
+    const TemporaryFolder folder;
+    const std::string pipe = folder.file("pipe");
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+    REQUIRE(reader >= 0);
+    write_aside(pipe, "text");
+    char text[8] = {};
+    CHECK(read(reader, text, sizeof text) == 4);
+    close(reader);
+    CHECK(std::string(text) == "text");
+    CHECK(fs::is_fifo(pipe));
+    CHECK(message<InputError>([] { write_aside("/dev/full", "text"); }) ==
+          "/dev/full: cannot be written: No space left on device");
+    CHECK(fs::is_character_file("/dev/full"));
+    CHECK(message<InputError>([&] {
+            write_aside(folder.file("."), "text");
+          }).ends_with("cannot be written: Is a directory"));
+  }
+}
