@@ -72,12 +72,18 @@ int explain_once(const ExplainArguments& arguments) {
     return 0;
   }
   const Explanation explanation = explain(problem, step.placement(), timeline, result);
+  std::vector<Duration> busy;
+  for (const DeviceUse& use : result.devices) busy.push_back(use.busy);
+  const StepUtilisation used =
+      utilisation(problem, step.placement(), step.device_models(), result.makespan, busy);
   if (as_json) {
     nlohmann::ordered_json json{{"status", "ok"}};
     json.update(explanation_json(explanation, problem));
+    json["utilisation"] = utilisation_json(used, problem);
     print_json(json);
   } else {
-    print_out(explanation_text(explanation, problem));
+    const std::string parts = utilisation_text(used, result.makespan, problem);
+    print_out(explanation_text(explanation, problem) + (parts.empty() ? "" : "\n" + parts));
   }
   return 0;
 }

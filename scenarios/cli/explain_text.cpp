@@ -109,6 +109,18 @@ std::string tensors_text(const Explanation& e, const Problem& problem) {
   return text;
 }
 
+std::string percent(std::optional<double> share) {
+  return share ? fmt::format("{:.1f} %", 100.0 * *share) : "-";
+}
+
+Json parts_json(const Utilisation& used) {
+  const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
+  Json json;
+  for (const auto& [word, part] : utilisation_parts) json[std::string(word)] = number(used.*part);
+  json["intensity"] = number(used.intensity());
+  return json;
+}
+
 std::string kept_text(const LiveTensor& tensor, const Problem& problem) {
   if (tensor.kind == MemoryKind::weights) return "for the whole step";
   if (tensor.kind == MemoryKind::workspace) return "while it runs";
@@ -177,6 +189,34 @@ nlohmann::ordered_json explanation_json(const Explanation& e, const Problem& pro
             line("limited_devices", e.what_if.devices), line("transfers", e.what_if.transfers)}},
           {"devices", std::move(devices)},
           {"tensors", std::move(tensors)}};
+}
+
+std::string utilisation_text(const StepUtilisation& used, Duration step, const Problem& problem) {
+  if (!used.step.flops) return "";
+  Columns columns({"device", "TFLOP/s", "of peak", "while busy", "of bandwidth", "flop/byte",
+                   "bound by: compute", "memory", "launches"});
+  const auto line = [&](std::string name, const Utilisation& u) {
+    columns.add({std::move(name), fmt::format("{:.3g}", *u.flops / (to_us(step) * 1e6)),
+                 percent(u.flops_of_step), percent(u.flops_of_busy), percent(u.traffic_of_step),
+                 u.intensity() ? fmt::format("{:.3g}", *u.intensity()) : "-",
+                 percent(u.compute_bound), percent(u.memory_bound), percent(u.launch_bound)});
+  };
+  for (const DeviceId d : problem.cluster.devices())
+    line(problem.cluster.device(d).name, used.devices[d]);
+  if (problem.cluster.num_devices() > 1) line("all", used.step);
+  return columns.text() +
+         "of peak, of bandwidth: of what the devices could do in the step by their data sheets. "
+         "Bound by: what\ndecides the time of the ops, by their share of it.\n";
+}
+
+nlohmann::ordered_json utilisation_json(const StepUtilisation& used, const Problem& problem) {
+  Json devices = Json::array();
+  for (const DeviceId d : problem.cluster.devices()) {
+    Json json{{"name", problem.cluster.device(d).name}};
+    json.update(parts_json(used.devices[d]));
+    devices.push_back(std::move(json));
+  }
+  return {{"step", parts_json(used.step)}, {"devices", std::move(devices)}};
 }
 
 std::string live_text(const std::vector<LiveTensor>& live, const OutOfMemory& oom,

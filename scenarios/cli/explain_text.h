@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/explain/explanation.h"
+#include "sim/measure/utilisation.h"
 
 namespace baechi {
 
@@ -16,6 +17,12 @@ std::string explanation_text(const Explanation& explanation, const Problem& prob
 /// "what_if", "devices", "tensors"}: the us of critical_path, and those of what_if, add up to
 /// step_time_us.
 nlohmann::ordered_json explanation_json(const Explanation& explanation, const Problem& problem);
+
+/// A row per device and one for all, of what is known; "" if no op states its work.
+std::string utilisation_text(const StepUtilisation& used, Duration step, const Problem& problem);
+/// {"step": {"busy", "flops", ..., "intensity"}, "devices": [{"name", "busy", ...}]}: the words of
+/// results.csv, null where not known.
+nlohmann::ordered_json utilisation_json(const StepUtilisation& used, const Problem& problem);
 
 /// What the device held that ran out of memory: the largest tensors, and what keeps them.
 std::string live_text(const std::vector<LiveTensor>& live, const OutOfMemory& oom,

@@ -337,7 +337,18 @@ time was measured. No placement can beat `lower_bound_us`, which is of the value
 share of the value above this bound: 0 is optimal. `weights_bytes` to `copies_bytes` are the parts of `peak_bytes`, on the
 device with the highest peak: persistent bytes of forward ops are weights, of backward ops gradients, of update ops optimizer
 state. Where a graph has all three at its forward ops, they are all in `weights_bytes`, and the cells of the other two are
-empty. The columns of `results.csv` are the following, and after them the swept keys that have no column here:
+empty.
+
+How much of the devices a step uses, by the measure `step_time`, over all devices of the cluster: `busy` is the share of the step in
+which lane `compute` runs ops; `flops_utilisation` the time that the flops of all ops take at the peak of their number format, as a
+share of the step, and `busy_flops_utilisation` as a share of busy time; `memory_utilisation` the time that `traffic_bytes` take at
+full bandwidth, as a share of the step; `compute_bound`, `memory_bound` and `launch_bound` the shares of the ops' time in ops that
+their arithmetic, their traffic or their launches decide. Peaks are those of the devices' kind, whatever its `efficiency` and the
+devices' `speed`. `throughput` is samples of the graph per second (of one replica, under `data_parallel`), `intensity` flops per byte
+of traffic. Cells are empty, never 0, where no op states its work, where a kind of device is in no table, or where the trace
+does not say its batch.
+
+The columns of `results.csv` are the following, and after them the swept keys that have no column here:
 
 )";
 

@@ -7,12 +7,14 @@
 #include "scenarios/report/page_data.h"
 #include "scenarios/results/comparison_text.h"
 #include "scenarios/results/tables.h"
+#include "scenarios/results/utilisation_table.h"
 
 namespace baechi {
 
 // scenarios/report/page/, and Chart.js: put into page.cpp when the program is built.
 extern const char *const page_css,
-    *const page_charts_js, *const page_steps_js, *const page_comparison_js, *const chart_js;
+    *const page_charts_js, *const page_steps_js, *const page_comparison_js, *const page_roofline_js,
+                                                                                *const chart_js;
 
 namespace {
 
@@ -131,6 +133,12 @@ void append_comparison(std::string& out, const Comparison& comparison) {
   out += "</section>\n";
 }
 
+void append_utilisation(std::string& out, const Results& results, const UsedRuns& used) {
+  out += "<section id=\"utilisation\" hidden>\n<h2>Utilisation</h2>\n<div id=\"roofline\"></div>\n";
+  append_summary(out, utilisation_table(results, used));
+  out += "</section>\n";
+}
+
 constexpr std::size_t most_cells = Overview::most_rows;  // of all tables: a page of a few megabytes
 
 /// Leaves the tables with `most` cells: those behind lose columns, and are gone without any.
@@ -195,8 +203,13 @@ std::string to_html(const Overview& overview) {
   const Comparison comparison = compare(contest, usual_tolerance);
   out +=
       "<nav id=\"tabs\"><button data-tab=\"runs\" aria-selected=\"true\">Runs</button><button "
-      "data-tab=\"comparison\">Comparison</button></nav>\n";
+      "data-tab=\"comparison\">Comparison</button>";
+  constexpr std::size_t most_used = 300;
+  const UsedRuns used = used_runs(results, tables, most_used);
+  if (!used.shown.empty()) out += "<button data-tab=\"utilisation\">Utilisation</button>";
+  out += "</nav>\n";
   append_comparison(out, comparison);
+  if (!used.shown.empty()) append_utilisation(out, results, used);
   out += "<section id=\"runs\">\n<h2>All runs</h2>\n";
   for (const Contest& one : contests)
     append_summary(out, summary_of(compare(one, usual_tolerance)));
@@ -214,9 +227,10 @@ std::string to_html(const Overview& overview) {
                        escaped(s.text), s.sets.empty() ? "" : "\n# with: " + escaped(s.sets));
   out += "</section>\n";
   out += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n",
-                     page_data(results, tables, step_profiles(contest, comparison),
+                     page_data(results, tables, used, step_profiles(contest, comparison),
                                placing_profiles(contest, comparison)));
-  for (const char* script : {chart_js, page_charts_js, page_steps_js, page_comparison_js})
+  for (const char* script :
+       {chart_js, page_charts_js, page_steps_js, page_comparison_js, page_roofline_js})
     out += fmt::format("<script>\n{}</script>\n", script);
   return out + "</body></html>\n";
 }

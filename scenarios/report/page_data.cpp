@@ -160,6 +160,36 @@ class Steps {
   std::size_t graph_of_lines_ = ~std::size_t{0};
 };
 
+/// The model of a graph that generators name with its batch: "resnet50" of "resnet50-b32".
+std::string model_name(const GraphRecord& graph) {
+  const std::string batch = fmt::format("-b{}", graph.batch);
+  const std::string_view name = graph.name;
+  return std::string(name.ends_with(batch) ? name.substr(0, name.size() - batch.size()) : name);
+}
+
+/// The whole steps of runs, as points under rooflines.
+Json utilisation_data(const Results& results, const UsedRuns& used) {
+  Json runs = Json::array();
+  for (const auto& [run, label] : used.shown) {
+    const Utilisation& u = *run->utilisation;
+    if (!u.intensity() || *u.flops <= 0.0) continue;  // no point on logarithmic axes
+    const double device_seconds = to_us(*run->value) / 1e6 * static_cast<double>(run->devices);
+    const auto at_full = [&](double amount, std::optional<double> share) {
+      return share.value_or(0.0) > 0.0 ? Json(amount / device_seconds / *share) : Json();
+    };
+    runs.push_back({{"id", run->id},
+                    {"name", label},
+                    {"graph", model_name(results.graphs[run->graph])},
+                    {"devices", run->devices},
+                    {"ns", run->value->count()},
+                    {"flops", *u.flops},
+                    {"traffic", *u.traffic},
+                    {"peak", at_full(*u.flops, u.flops_of_step)},
+                    {"bandwidth", at_full(*u.traffic, u.traffic_of_step)}});
+  }
+  return runs;
+}
+
 /// The fastest drawn step of the last point of the first table that has one.
 std::string first_step(std::span<const ResultTable> tables) {
   for (const ResultTable& table : tables) {
@@ -181,7 +211,7 @@ std::string first_step(std::span<const ResultTable> tables) {
 }  // namespace
 
 std::string page_data(const Results& results, std::span<const ResultTable> tables,
-                      std::span<const Profile> step_profiles,
+                      const UsedRuns& used, std::span<const Profile> step_profiles,
                       std::span<const Profile> placing_profiles) {
   Json drawn = Json::array(), labels = Json::object();
   Steps steps(results);
@@ -201,6 +231,7 @@ std::string page_data(const Results& results, std::span<const ResultTable> table
       {"names", std::move(steps.names)},
       {"profiles",
        {{"step", profiles_data(step_profiles)}, {"placing", profiles_data(placing_profiles)}}},
+      {"utilisation", utilisation_data(results, used)},
       {"first", first_step(tables)}};
   std::string text = data.dump(-1, ' ', false, Json::error_handler_t::replace);
   // "</script" would end the element, "<!--" change how it is read.

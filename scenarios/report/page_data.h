@@ -5,6 +5,7 @@
 
 #include "scenarios/results/comparison.h"
 #include "scenarios/results/tables.h"
+#include "scenarios/results/utilisation_table.h"
 
 namespace baechi {
 
@@ -20,9 +21,11 @@ namespace baechi {
 ///    "steps": {id: {"graph", "title", "point", "placer", "grouped", "picture"}},
 ///    "profiles": {"step", "placing": [{"name", "look": its colour and mark,
 ///                 "ratio": [...], "share": [...]}]},
+///    "utilisation": [{"id", "name": a run's label, "graph": model, "devices", "ns", "flops",
+///                     "traffic", "peak", "bandwidth": of one device, null if unknown}],
 ///    "names": {graph: {op: name}}, "first": the step to show at first}
 std::string page_data(const Results& results, std::span<const ResultTable> tables,
-                      std::span<const Profile> step_profiles,
+                      const UsedRuns& used, std::span<const Profile> step_profiles,
                       std::span<const Profile> placing_profiles);
 
 }  // namespace baechi

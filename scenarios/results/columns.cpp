@@ -47,6 +47,24 @@ std::string at_peak_if_told_apart(const Header& h, const Row& row) {
   return row.at_peak && row.at_peak->told_apart ? at_peak<part>(h, row) : "";
 }
 
+/// Six digits: "0.663", "8.18e+09".
+std::string number(std::optional<double> value) {
+  return value ? fmt::format("{:.6g}", *value) : "";
+}
+
+/// A share of the utilisation, if it is known.
+template <std::optional<double> Utilisation::* part>
+std::string share(const Header&, const Row& row) {
+  return row.utilisation ? number((*row.utilisation).*part) : "";
+}
+/// The flops or the traffic, whole.
+template <std::optional<double> Utilisation::* part>
+std::string work(const Header&, const Row& row) {
+  return row.utilisation && (*row.utilisation).*part
+             ? fmt::format("{:.0f}", *((*row.utilisation).*part))
+             : "";
+}
+
 constexpr auto whole = ColumnType::whole;
 constexpr auto real = ColumnType::real;
 constexpr auto words = ColumnType::text;
@@ -88,6 +106,21 @@ constexpr std::array columns{
     Column{"activations_bytes", whole, at_peak<&PeakMemory::activations>},
     Column{"workspace_bytes", whole, at_peak<&PeakMemory::workspace>},
     Column{"copies_bytes", whole, at_peak<&PeakMemory::copies>},
+    Column{"throughput", real,
+           [](const Header& h, const Row& r) { return number(throughput(h, r)); }},
+    Column{"busy", real, share<&Utilisation::busy>},
+    Column{"flops", whole, work<&Utilisation::flops>},
+    Column{"traffic_bytes", whole, work<&Utilisation::traffic>},
+    Column{"flops_utilisation", real, share<&Utilisation::flops_of_step>},
+    Column{"busy_flops_utilisation", real, share<&Utilisation::flops_of_busy>},
+    Column{"memory_utilisation", real, share<&Utilisation::traffic_of_step>},
+    Column{"compute_bound", real, share<&Utilisation::compute_bound>},
+    Column{"memory_bound", real, share<&Utilisation::memory_bound>},
+    Column{"launch_bound", real, share<&Utilisation::launch_bound>},
+    Column{"intensity", real,
+           [](const Header&, const Row& r) {
+             return r.utilisation ? number(r.utilisation->intensity()) : "";
+           }},
 };
 
 bool is_shown(std::string_view axis) {
@@ -95,6 +128,13 @@ bool is_shown(std::string_view axis) {
 }
 
 }  // namespace
+
+std::optional<double> throughput(const ResultsHeader& header, const RunResult& row) {
+  const std::int64_t batch = header.graphs[row.graph].batch;
+  if (!row.is_step_time() || !row.value || *row.value <= Duration::zero() || batch == 0)
+    return std::nullopt;
+  return static_cast<double>(batch) / (to_us(*row.value) / 1e6);
+}
 
 std::span<const Column> fixed_columns() {
   return columns;

@@ -18,7 +18,7 @@ bool has_numbers(const Json& object, std::initializer_list<const char*> keys) {
 }
 
 bool has_text(const Json& object, const char* key) {
-  return object.contains(key) && object[key].is_string();
+  return object.is_object() && object.contains(key) && object[key].is_string();
 }
 
 /// True if object[key] is a list of whole numbers >= 0, a multiple of `each` of them.
@@ -39,11 +39,32 @@ bool is_oom(const Json& oom, std::size_t devices) {
          oom["device"].is_number_unsigned() && oom["device"].get<std::size_t>() < devices;
 }
 
+/// True if object[key] is a list of [name, number, ...] with `numbers` numbers.
+bool has_points(const Json& object, const char* key, std::size_t numbers) {
+  if (!object.contains(key) || !object[key].is_array()) return false;
+  return std::ranges::all_of(object[key], [&](const Json& point) {
+    return point.is_array() && point.size() == numbers + 1 && point[0].is_string() &&
+           std::all_of(point.begin() + 1, point.end(), [](const Json& n) { return n.is_number(); });
+  });
+}
+
+bool is_roof(const Json& roof) {
+  return has_text(roof, "device") && has_numbers(roof, {"bandwidth"}) && roof.contains("peaks") &&
+         roof["peaks"].is_object() &&
+         std::ranges::all_of(roof["peaks"], [](const Json& peak) { return peak.is_number(); });
+}
+
+bool is_roofline(const Json& r) {
+  return r.is_object() && has_points(r, "ops", 4) && has_points(r, "layers", 3) &&
+         r.contains("roofs") && r["roofs"].is_array() && std::ranges::all_of(r["roofs"], is_roof);
+}
+
 bool is_picture(const Json& p) {
   if (!has_numbers(p, {"ns", "quantum", "unit"}) || !p.contains("oom") || !p.contains("devices") ||
       !p["devices"].is_array() || !std::ranges::all_of(p["devices"], is_device))
     return false;
   if (p.contains("path") && !has_track(p, "path", 6)) return false;
+  if (p.contains("roofline") && !is_roofline(p["roofline"])) return false;
   return p["oom"].is_null() || is_oom(p["oom"], p["devices"].size());
 }
 

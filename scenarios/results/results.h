@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/measure/measure.h"
+#include "sim/measure/utilisation.h"
 #include "sim/names.h"
 #include "sim/problem/engine_names.h"
 #include "sim/problem/engine_options.h"
@@ -42,11 +43,12 @@ struct RunResult {
   std::optional<Duration> lower_bound;  ///< of the value; nothing if none is known
   std::chrono::nanoseconds
       placing{};  ///< wall clock: the only field that differs from process to process
-  std::optional<Bytes> peak, moved;   ///< if simulated; if oom, up to the failure
-  std::optional<PeakMemory> at_peak;  ///< if simulated: of the device with the highest peak
-  std::vector<Bytes> device_peaks;    ///< per device; not in the files
-  std::string detail;                 ///< why the status is not ok, or the placer's remark
-  std::vector<std::string> at;        ///< [axes]: the value of each swept key
+  std::optional<Bytes> peak, moved;        ///< if simulated; if oom, up to the failure
+  std::optional<PeakMemory> at_peak;       ///< if simulated: of the device with the highest peak
+  std::optional<Utilisation> utilisation;  ///< of a step that completed, by the measure step_time
+  std::vector<Bytes> device_peaks;         ///< per device; not in the files
+  std::string detail;                      ///< why the status is not ok, or the placer's remark
+  std::vector<std::string> at;             ///< [axes]: the value of each swept key
   std::map<std::string, double> facts;
   std::string placement;  ///< device per op, a byte each (two, low first, of more than 256 devices)
   std::string picture;    ///< of the step (sim/report/picture.h); "" for most runs
@@ -59,6 +61,7 @@ struct GraphRecord {
   std::string label;  ///< the name; followed by the graph block if several graphs share the name
   std::string hash;   ///< of everything that a placer or the engine can see
   std::size_t ops = 0, edges = 0;
+  std::int64_t batch = 0;  ///< samples per step; 0 if the trace does not say
   std::string source, format;
   std::string op_names;  ///< one line per op, by id; "" if no placements are kept
 };

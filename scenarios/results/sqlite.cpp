@@ -115,6 +115,11 @@ class Statement {
       return ++column_, std::nullopt;
     return Duration{std::llround(number() * 1000.0)};
   }
+  std::optional<double> maybe_number() {
+    if (sqlite3_column_type(statement_.get(), column_) == SQLITE_NULL)
+      return ++column_, std::nullopt;
+    return number();
+  }
   std::optional<std::int64_t> maybe_whole() {
     if (sqlite3_column_type(statement_.get(), column_) == SQLITE_NULL)
       return ++column_, std::nullopt;
@@ -234,6 +239,9 @@ RunResult read_row(Statement& in, const Results& results) {
   row.measure = in.text();
   row.unit = in.text();
   row.at_peak = read_peak(in);
+  Utilisation utilisation;
+  for (const auto& [word, part] : utilisation_parts) utilisation.*part = in.maybe_number();
+  if (utilisation.busy) row.utilisation = utilisation;
   row.at.resize(results.axes.size());
   return row;
 }
@@ -245,7 +253,9 @@ void read_rows(Database& db, Results& results) {
       "memory_bytes, "
       "transfers, status, value, lower_bound_us, placing_ms, peak_bytes, moved_bytes, "
       "detail, measure, unit, weights_bytes, gradients_bytes, optimizer_state_bytes, "
-      "activations_bytes, workspace_bytes, copies_bytes "
+      "activations_bytes, workspace_bytes, copies_bytes, busy, flops, traffic_bytes, "
+      "flops_utilisation, busy_flops_utilisation, memory_utilisation, compute_bound, memory_bound, "
+      "launch_bound "
       "FROM runs r JOIN results USING (id) ORDER BY r.id");
   std::map<std::size_t, std::size_t> position;  // by id
   while (rows.next()) {
@@ -287,7 +297,7 @@ void make_tables(Database& db, const ResultsHeader& header) {
       "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);"
       "CREATE TABLE scenarios (id INTEGER PRIMARY KEY, name TEXT, path TEXT, text TEXT, sets TEXT);"
       "CREATE TABLE graphs (id INTEGER PRIMARY KEY, name TEXT, label TEXT, hash TEXT, ops INTEGER, "
-      "edges INTEGER, source TEXT, format TEXT, op_names TEXT);"
+      "edges INTEGER, source TEXT, format TEXT, op_names TEXT, batch INTEGER);"
       "CREATE TABLE axes (id INTEGER PRIMARY KEY, key TEXT);"
       "CREATE TABLE runs (id INTEGER PRIMARY KEY, key TEXT, scenario INTEGER, graph INTEGER, "
       "seed TEXT);"
@@ -310,10 +320,11 @@ void fill_header(Database& db, const ResultsHeader& header) {
     const ScenarioRecord& s = header.scenarios[i];
     scenarios.insert(i, s.name, s.path, s.text, s.sets);
   }
-  Statement graphs(db, "INSERT INTO graphs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement graphs(db, "INSERT INTO graphs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (std::size_t i = 0; i < header.graphs.size(); ++i) {
     const GraphRecord& g = header.graphs[i];
-    graphs.insert(i, g.name, g.label, g.hash, g.ops, g.edges, g.source, g.format, g.op_names);
+    graphs.insert(i, g.name, g.label, g.hash, g.ops, g.edges, g.source, g.format, g.op_names,
+                  fmt::to_string(g.batch));
   }
   Statement axes(db, "INSERT INTO axes VALUES (?, ?)");
   for (std::size_t i = 0; i < header.axes.size(); ++i) axes.insert(i, header.axes[i]);
@@ -367,8 +378,9 @@ void read_header(Database& db, Results& results) {
     s.sets = scenarios.text();
     results.scenarios.push_back(std::move(s));
   }
-  Statement graphs(
-      db, "SELECT name, label, hash, ops, edges, source, format, op_names FROM graphs ORDER BY id");
+  Statement graphs(db,
+                   "SELECT name, label, hash, ops, edges, source, format, op_names, batch FROM "
+                   "graphs ORDER BY id");
   while (graphs.next()) {
     GraphRecord g;
     g.name = graphs.text();
@@ -379,6 +391,7 @@ void read_header(Database& db, Results& results) {
     g.source = graphs.text();
     g.format = graphs.text();
     g.op_names = graphs.text();
+    g.batch = graphs.whole();
     results.graphs.push_back(std::move(g));
   }
   Statement axes(db, "SELECT key FROM axes ORDER BY id");

@@ -11,6 +11,7 @@
 #include "scenarios/run/parallel.h"
 #include "sim/explain/causes.h"
 #include "sim/report/picture.h"
+#include "sim/report/roofline.h"
 
 namespace baechi {
 namespace {
@@ -102,7 +103,9 @@ DrawnSteps draw_steps(const Sweep& sweep, const RowById& row_of, const std::stri
       StepObserver* observers[] = {&timeline};
       const StepResult step = run.simulate(observers);
       const std::vector<PathPart> path = critical_path_of(problem, run.placement(), timeline, step);
-      if (task.draw) pictures[i] = picture(problem, timeline, step, path);
+      if (task.draw)
+        pictures[i] = picture(problem, timeline, step, path, {},
+                              roofline(problem, timeline, run.device_models()));
       if (!task.file) return;
       write_perfetto(folder + "/" + file_name(*row), problem, timeline, step, path);
       files.fetch_add(1, std::memory_order_relaxed);

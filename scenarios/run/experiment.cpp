@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "scenarios/read/device_table.h"
 #include "scenarios/run/build.h"
 #include "sim/cluster/perturbed_costs.h"
 #include "sim/error.h"
@@ -56,6 +57,21 @@ ExperimentStep::ExperimentStep(std::shared_ptr<const CostedGraph> costed,
 Problem ExperimentStep::problem() const {
   if (rewritten_) return {*rewritten_, costed_->cluster, *rewritten_costs_, engine_};
   return {*costed_->graph->step, costed_->cluster, *costed_->step_costs, engine_};
+}
+
+std::vector<const DeviceModel*> ExperimentStep::device_models() const {
+  const auto& timed_kinds = costed_->graph->step->device_kinds();
+  std::vector<const DeviceModel*> models;
+  for (const DeviceChoice& group : costed_->choice.devices) {
+    const DeviceModel* model = group.model.get();
+    if (group.kind.empty() && !timed_kinds.empty()) {
+      const auto& known = built_in_devices().devices;
+      const auto found = known.find(timed_kinds.front());
+      if (found != known.end()) model = found->second.get();
+    }
+    models.insert(models.end(), group.count, model);
+  }
+  return models;
 }
 
 StepResult ExperimentStep::simulate(std::span<StepObserver* const> observers) const {

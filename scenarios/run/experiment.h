@@ -37,6 +37,9 @@ class ExperimentStep {
   const Placement& placement() const { return placement_; }
   /// True if problem() is about another graph than the step that was placed.
   bool is_rewritten() const { return rewritten_ != nullptr; }
+  /// [num_devices] The model of each device: that of its kind, or of the trace's first kind if it
+  /// has none; null if no device table has it.
+  std::vector<const DeviceModel*> device_models() const;
   StepResult simulate(std::span<StepObserver* const> observers = {}) const;
 
  private:

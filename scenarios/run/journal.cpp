@@ -21,7 +21,7 @@
 namespace baechi {
 namespace {
 
-constexpr std::string_view magic = "baechi journal 2\n";
+constexpr std::string_view magic = "baechi journal 3\n";
 constexpr std::chrono::seconds to_disk_every{5};
 constexpr std::size_t first_window = std::size_t{1} << 20U;  // bytes read at once
 
@@ -57,6 +57,10 @@ class Writer {
     number<std::uint8_t>(value ? 1 : 0);
     number<std::int64_t>(value ? count_of(*value) : 0);
   }
+  void maybe_real(const std::optional<double>& value) {
+    number<std::uint8_t>(value ? 1 : 0);
+    number(value.value_or(0.0));
+  }
   void text(std::string_view text) {
     number(static_cast<std::uint32_t>(text.size()));
     out_.append(text);
@@ -83,6 +87,11 @@ class Reader {
     const bool there = number<std::uint8_t>() != 0;
     const T value{number<std::int64_t>()};
     return there ? std::optional<T>(value) : std::nullopt;
+  }
+  std::optional<double> maybe_real() {
+    const bool there = number<std::uint8_t>() != 0;
+    const auto value = number<double>();
+    return there ? std::optional(value) : std::nullopt;
   }
   template <NamedEnum E>
   E value() {
@@ -114,6 +123,10 @@ void read_into(RunResult& row, std::string_view bytes) {
     PeakMemory& peak = row.at_peak.emplace();
     for (const auto part : peak_parts) peak.*part = Bytes{in.number<std::int64_t>()};
     peak.told_apart = in.number<std::uint8_t>() != 0;
+  }
+  if (in.number<std::uint8_t>() != 0) {
+    Utilisation& utilisation = row.utilisation.emplace();
+    for (const auto& [word, part] : utilisation_parts) utilisation.*part = in.maybe_real();
   }
   row.detail = in.text();
   row.placement = in.text();
@@ -167,6 +180,9 @@ void append_record(std::string& records, const RunResult& row) {
     for (const auto part : peak_parts) out.number<std::int64_t>((*row.at_peak.*part).count);
     out.number<std::uint8_t>(row.at_peak->told_apart ? 1 : 0);
   }
+  out.number<std::uint8_t>(row.utilisation ? 1 : 0);
+  if (row.utilisation)
+    for (const auto& [word, part] : utilisation_parts) out.maybe_real((*row.utilisation).*part);
   out.text(row.detail);
   out.text(row.placement);
   out.number(static_cast<std::uint32_t>(row.facts.size()));

@@ -205,6 +205,7 @@ class SweepMaker {
                          .hash = hash,
                          .ops = graph.num_ops(),
                          .edges = graph.num_edges(),
+                         .batch = trace.batch,
                          .source = trace.source,
                          .format = trace.format,
                          .op_names = placements ? op_names(graph) : ""});

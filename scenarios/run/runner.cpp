@@ -40,6 +40,10 @@ void measure_into(RunResult& row, const Measure& measure, const ExperimentStep& 
   row.at_peak = found.at_peak;
   row.moved = found.moved;
   row.device_peaks = std::move(found.peaks);
+  if (found.value && !found.busy.empty())
+    row.utilisation = utilisation(step.problem(), step.placement(), step.device_models(),
+                                  *found.value, found.busy)
+                          .step;
 }
 
 PlacerAnswer ask(const Run& run, const Experiment& experiment) {

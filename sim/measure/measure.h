@@ -23,6 +23,7 @@ struct Measured {
   std::string why{};                    ///< a line for people; "" if there is a value
   std::vector<Bytes> peaks{};           ///< [num_devices]; empty: the measure follows no memory
   std::optional<PeakMemory> at_peak{};  ///< on the device with the highest peak; ties: the first
+  std::vector<Duration> busy{};         ///< [num_devices] as DeviceUse::busy; empty: not followed
   std::optional<Bytes> moved{};         ///< between devices; nothing: the measure moves nothing
 
   std::optional<Bytes> peak() const;  ///< the highest of `peaks`

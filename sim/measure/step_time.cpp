@@ -17,7 +17,10 @@ class StepTimeMeasure final : public Measure {
       found.why = describe(*step.oom, problem);
     else
       found.value = step.makespan;
-    for (const DeviceUse& use : step.devices) found.peaks.push_back(use.peak);
+    for (const DeviceUse& use : step.devices) {
+      found.peaks.push_back(use.peak);
+      found.busy.push_back(use.busy);
+    }
     const auto fullest = std::ranges::max_element(step.devices, {}, &DeviceUse::peak);
     const auto device = static_cast<DeviceId>(fullest - step.devices.begin());
     found.at_peak = peak_memory(problem, placement, device, fullest->at_peak);

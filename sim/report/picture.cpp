@@ -127,10 +127,11 @@ class Painter {
     unit_ = std::max<std::int64_t>(1, most.count / 10'000);
   }
 
-  std::string json() const {
+  std::string json(std::string_view roofline) const {
     std::string out = fmt::format("{{\"ns\":{},\"quantum\":{},\"unit\":{},\"oom\":{}",
                                   result_.makespan.count(), quantum_, unit_, oom());
     append_track(out, "path", path_, size_.path, true);
+    if (!roofline.empty()) out += fmt::format(",\"roofline\":{}", roofline);
     out += ",\"devices\":[";
     for (const DeviceId d : cluster_.devices()) {
       const DeviceUse& use = result_.devices[d];
@@ -208,8 +209,9 @@ class Painter {
 }  // namespace
 
 std::string picture(const Problem& problem, const Timeline& timeline, const StepResult& result,
-                    std::span<const PathPart> path, const PictureSize& size) {
-  return Painter(problem, timeline, result, path, size).json();
+                    std::span<const PathPart> path, const PictureSize& size,
+                    std::string_view roofline) {
+  return Painter(problem, timeline, result, path, size).json(roofline);
 }
 
 }  // namespace baechi

@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "sim/report/path_part.h"
 #include "sim/report/timeline.h"
@@ -24,11 +25,13 @@ struct PictureSize {
 ///      "compute": [start, length, op, ops, phase, group, ...],
 ///      "send": [start, length, producer, tensors, to, ...], "receive": [..., from, ...],
 ///      "memory": [at, weights, outputs, copies, workspace, ...]}]}
+/// and "roofline" beside "devices", unless `roofline` is "" (sim/report/roofline.h).
 /// Each start and each `at` is the distance from the one before it. A slice is one op or transfer,
 /// or several too close to be told apart: then op, phase and group (or producer and peer) are
 /// those of the longest one. Phase: 0 forward, 1 backward, 2 update; group 0: none.
 /// A sample of memory holds until the next one; the samples include the peak of every device.
 std::string picture(const Problem& problem, const Timeline& timeline, const StepResult& result,
-                    std::span<const PathPart> path = {}, const PictureSize& size = {});
+                    std::span<const PathPart> path = {}, const PictureSize& size = {},
+                    std::string_view roofline = {});
 
 }  // namespace baechi

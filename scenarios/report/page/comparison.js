@@ -86,4 +86,3 @@ function showTab(name) {
 }
 for (const button of document.querySelectorAll('#tabs button'))
   button.onclick = () => { showTab(button.dataset.tab); history.replaceState(null, '', `#${button.dataset.tab}`); };
-if (location.hash === '#comparison') showTab('comparison');

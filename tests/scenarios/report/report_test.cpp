@@ -11,6 +11,7 @@
 #include "scenarios/report/page_data.h"
 #include "scenarios/report/plots.h"
 #include "scenarios/report/write_results.h"
+#include "scenarios/results/columns.h"
 #include "scenarios/run/drawings.h"
 #include "sim/report/picture.h"
 #include "tests/png.h"
@@ -373,5 +374,50 @@ TEST_SUITE("report") {
       files += entry.path().string().ends_with(".trace.json.gz") ? 1U : 0U;
     CHECK(files == 2);
     CHECK(shell(folder, command + "some") == 2);
+  }
+
+  TEST_CASE(
+      "the tab Utilisation: a table, and points under roofs, of graphs that state their work") {
+    const TemporaryFolder folder;
+    const std::string text = R"(
+name: used
+graph: {generate: resnet50, batch: 4, training: false}
+cluster: {devices: {count: 1, kind: v100_pytorch}, link: {kind: pcie3}}
+placers: [single]
+)";
+    Sweep sweep = sweep_of(text);
+    Results results = run_all(sweep);
+    draw_steps(results, sweep, folder.file("r"), 1);
+    const std::string html = to_html(results);
+    CHECK(html.find("data-tab=\"utilisation\"") != std::string::npos);
+    const Json page = data_of(html);
+    REQUIRE(page["utilisation"].size() == 1);
+    const Json& run = page["utilisation"][0];
+    CHECK(run["graph"] == "resnet50");
+    CHECK(run["peak"].get<double>() == doctest::Approx(15.7e12));  // the data sheet's
+    CHECK(run["bandwidth"].get<double>() == doctest::Approx(900e9));
+    // 4 images of 2 x 4.089 GFLOP in convolutions and the dense layer, 1 % in others.
+    CHECK(run["flops"].get<double>() / 4 / 2 / 4.089e9 == doctest::Approx(1.005).epsilon(0.005));
+    const Json& roofline = page["steps"]["0"]["picture"]["roofline"];
+    CHECK(roofline["ops"].size() <= 100);
+    CHECK(roofline["roofs"][0]["device"] == "v100_pytorch");
+    if (!installed("chromium")) {
+      MESSAGE("skipped: there is no chromium");
+    } else {
+      folder.write("page.html", html);
+      REQUIRE(shell(folder,
+                    "timeout 120 chromium --headless --no-sandbox --disable-gpu "
+                    "--virtual-time-budget=5000 --dump-dom 'file://" +
+                        folder.file("page.html") + "#utilisation'") == 0);
+      CHECK(folder.read("out.txt").find("data-roofline=\"1\"") != std::string::npos);
+    }
+    // The layered graph has times and no work: nothing to say, and no tab.
+    Results timed = run_all(sweep_of(swept_text));
+    CHECK(to_html(timed).find("data-tab=\"utilisation\"") == std::string::npos);
+    const std::size_t first = std::size_t(
+        std::ranges::find(fixed_columns(), "flops", &Column::name) - fixed_columns().begin());
+    for (const RunResult& row : timed.rows)
+      for (std::size_t c = first; c < fixed_columns().size(); ++c)
+        CHECK(result_cells(timed, row)[c].empty());
   }
 }
