@@ -37,8 +37,9 @@ class Roofline {
     container.append(element('div', {className: 'controls'}, element('label', {}, 'roofline of ', this.of), this.levelLabel),
       element('div', {className: 'chart tall'}, this.canvas),
       element('p', {className: 'hint', textContent: 'A point reaches so many flops per second of its device, at so many flops ' +
-        'per byte of memory traffic. No point can be above the dashed roof: bandwidth x intensity, then the peak of the data ' +
-        'sheet. Ops and layers: the 100 that take longest. A layer is a module, all passes together.'}));
+        'per byte of memory traffic. The dashed roof is what the data sheet allows: bandwidth x intensity, then the peak. A point ' +
+        'above it is of a kind of device with an efficiency above 1: its kernels do less than is counted (Winograd). Ops and ' +
+        'layers: the 100 that take longest. A layer is a module, all passes together.'}));
     this.draw();
   }
 
