@@ -109,7 +109,7 @@ std::string tensors_text(const Explanation& e, const Problem& problem) {
   return text;
 }
 
-std::string percent(std::optional<double> share) {
+std::string shown(std::optional<double> share) {
   return share ? fmt::format("{:.1f} %", 100.0 * *share) : "-";
 }
 
@@ -197,9 +197,9 @@ std::string utilisation_text(const StepUtilisation& used, Duration step, const P
                    "bound by: compute", "memory", "launches"});
   const auto line = [&](std::string name, const Utilisation& u) {
     columns.add({std::move(name), fmt::format("{:.3g}", *u.flops / (to_us(step) * 1e6)),
-                 percent(u.flops_of_step), percent(u.flops_of_busy), percent(u.traffic_of_step),
+                 shown(u.flops_of_step), shown(u.flops_of_busy), shown(u.traffic_of_step),
                  u.intensity() ? fmt::format("{:.3g}", *u.intensity()) : "-",
-                 percent(u.compute_bound), percent(u.memory_bound), percent(u.launch_bound)});
+                 shown(u.compute_bound), shown(u.memory_bound), shown(u.launch_bound)});
   };
   for (const DeviceId d : problem.cluster.devices())
     line(problem.cluster.device(d).name, used.devices[d]);

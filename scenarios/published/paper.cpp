@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
+#include "scenarios/published/published_file.h"
 #include "scenarios/read/load.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/read/tree.h"
@@ -87,17 +89,26 @@ class PaperReader {
     return paper_.folder + "/" + needed(block, "scenario").text;
   }
 
-  std::vector<std::string> sets(const Value& block) const {
+  /// With the folder of the inputs in place of ${inputs}.
+  std::string with_inputs(std::string text) const {
     constexpr std::string_view variable = "${inputs}";
+    if (const auto where = text.find(variable); where != std::string::npos)
+      text.replace(where, variable.size(), inputs_);
+    return text;
+  }
+
+  std::vector<std::string> sets(const Value& block, std::string_view name = "set") const {
     std::vector<std::string> all;
-    if (const Value* set = find(block, "set")) {
-      for (const auto& [key, value] : set->children) {
-        std::string text = fmt::format("{}={}", key, one_line(value));
-        if (const auto where = text.find(variable); where != std::string::npos)
-          text.replace(where, variable.size(), inputs_);
-        all.push_back(std::move(text));
-      }
-    }
+    if (const Value* set = find(block, name))
+      for (const auto& [key, value] : set->children)
+        all.push_back(with_inputs(fmt::format("{}={}", key, one_line(value))));
+    return all;
+  }
+
+  static std::map<std::string, std::string> words(const Value& block, std::string_view name) {
+    std::map<std::string, std::string> all;
+    if (const Value* where = find(block, name))
+      for (const auto& [key, value] : where->children) all[key] = value.text;
     return all;
   }
 
@@ -115,6 +126,7 @@ class PaperReader {
     table.title = needed(block, "title").text;
     if (const Value* notes = find(block, "notes")) table.notes = notes->text;
     if (const Value* unit = find(block, "unit")) read_unit(*unit, table);
+    table.sets = sets(block);
     if (const Value* factors = find(block, "neighbours"))
       for (const auto& [key, factor] : factors->children)
         table.neighbours.push_back(number(factor));
@@ -154,8 +166,14 @@ class PaperReader {
     column.name = name;
     column.metric = metric;
     if (const Value* m = find(block, "metric")) column.metric = read_metric(*m);
-    if (!is_codesign(column.metric)) column.placer = needed(block, "placer").text;
+    if (serving_figure_of(column.metric))
+      for (const auto& [key, batch] : needed(block, "batches").children)
+        column.batches.push_back(static_cast<std::int64_t>(number(batch)));
+    else if (!is_codesign(column.metric))
+      column.placer = needed(block, "placer").text;
     column.sets = sets(block);
+    column.where = words(block, "where");
+    if (const Value* over = find(block, "over")) column.over = number(*over);
     if (const Value* d = find(block, "rank")) column.rank = static_cast<std::size_t>(number(*d));
     if (const Value* of = find(block, "of")) column.of = of->text;
     if (const Value* counted = find(block, "counted")) column.counted = counted->text != "false";
@@ -170,7 +188,16 @@ class PaperReader {
       for (const auto& [key, factor] : product->children) *row.arithmetic *= number(factor);
     } else if (find(block, "scenario") != nullptr) {
       row.scenario = scenario(block);
-      row.sets = sets(block);
+      row.sets = table.sets;
+      std::ranges::move(sets(block), std::back_inserter(row.sets));
+      row.base = sets(block, "base");
+    } else if (const Value* server = find(block, "server")) {
+      row.server =
+          ServingRow{.file = with_inputs(needed(*server, "file").text),
+                     .where = words(*server, "where"),
+                     .threads = static_cast<std::int64_t>(number(needed(*server, "threads")))};
+      if (const Value* factor = find(*server, "interference"))
+        row.server->interference = number(*factor);
     }
     if (const Value* c = find(block, "calibration")) {
       row.calibration = c->text;
@@ -178,7 +205,12 @@ class PaperReader {
           paper_.calibrations.end())
         throw InputError(fmt::format("{}no calibration '{}'", at(c->where), c->text));
     }
-    for (const auto& [name, value] : needed(block, "published").children) {
+    const Value& published = needed(block, "published");
+    if (find(published, "file") != nullptr) {
+      read_file_cells(published, table, row);
+      return row;
+    }
+    for (const auto& [name, value] : published.children) {
       if (std::ranges::find(table.columns, name, &PaperColumn::name) == table.columns.end())
         throw InputError(
             fmt::format("{}table {} has no column '{}'", at(value.where), table.name, name));
@@ -187,6 +219,27 @@ class PaperReader {
                                                            : PaperValue{.number = number(value)};
     }
     return row;
+  }
+
+  /// `published: {file: , where: , value: , times: }`: a cell for each column, whose own `where` is
+  /// added, and whose `over` divides. Where the file has no such entry, none is published.
+  void read_file_cells(const Value& published, const PaperTable& table, PaperRow& row) const {
+    if (!paper_.missing.empty()) return;
+    FileCell cell{.file = with_inputs(needed(published, "file").text),
+                  .where = words(published, "where"),
+                  .value = needed(published, "value").text};
+    double times = 1.0;
+    if (const Value* factor = find(published, "times")) times = number(*factor);
+    for (const PaperColumn& column : table.columns) {
+      FileCell of_column = cell;
+      of_column.where.insert(column.where.begin(), column.where.end());
+      if (const auto found = find_cell(of_column))
+        row.published[column.name] = {
+            .oom = found->null, .number = found->number * times / column.over, .in_file = true};
+    }
+    if (row.published.empty())
+      throw InputError(
+          fmt::format("{}{} has no entry for any column", at(published.where), cell.file));
   }
 
   Paper& paper_;
@@ -203,6 +256,21 @@ bool is_wall_clock(Metric metric) {
 bool is_codesign(Metric metric) {
   return metric == Metric::codesign_step || metric == Metric::codesign_gain ||
          metric == Metric::codesign_visited;
+}
+
+std::optional<ServingFigure> serving_figure_of(Metric metric) {
+  switch (metric) {
+    case Metric::one_instance:
+      return ServingFigure::one_instance;
+    case Metric::serving_latency:
+      return ServingFigure::best;
+    case Metric::serving_speed_up:
+      return ServingFigure::speed_up;
+    case Metric::serving_instances:
+      return ServingFigure::instances;
+    default:
+      return std::nullopt;
+  }
 }
 
 std::string_view objective_of(Metric metric) {

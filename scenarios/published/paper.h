@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/published/serving.h"
 #include "scenarios/read/scenario.h"
 #include "sim/error.h"
 #include "sim/names.h"
@@ -15,16 +16,25 @@
 namespace baechi {
 
 enum class Metric : std::uint8_t {
-  step_time,         ///< s
-  placing_time,      ///< s, wall clock, transforms included
-  placed_ops,        ///< what the placer saw
-  peak_memory,       ///< bytes, of the device with the highest, second highest, ... peak
-  slowdown,          ///< step time over that of a profile without error
-  max_load,          ///< s, by the objective of that name
-  latency,           ///< s, by the objective of that name
-  codesign_step,     ///< s, of the best architecture (scenarios/codesign/)
-  codesign_gain,     ///< its throughput over the reference's
-  codesign_visited,  ///< share of the architectures that the search visited, in percent
+  step_time,          ///< s
+  placing_time,       ///< s, wall clock, transforms included
+  placed_ops,         ///< what the placer saw
+  peak_memory,        ///< bytes, of the device with the highest, second highest, ... peak
+  slowdown,           ///< step time over that of a profile without error
+  max_load,           ///< s, by the objective of that name
+  latency,            ///< s, by the objective of that name
+  codesign_step,      ///< s, of the best architecture (scenarios/codesign/)
+  codesign_gain,      ///< its throughput over the reference's
+  codesign_visited,   ///< share of the architectures that the search visited, in percent
+  time_per_sample,    ///< s, of the slowest stage by a planner's own formula
+  throughput,         ///< samples per second
+  flops_utilisation,  ///< share of the devices' peak, over the step
+  busy,               ///< share of the step in which the devices run ops
+  saved,              ///< share of the step's time that the row's `set` saves
+  one_instance,       ///< s: an inference server's latency with one instance of all threads
+  serving_latency,    ///< s: the same with the best configuration
+  serving_speed_up,   ///< the one over the other; of several batches the mean
+  serving_instances,  ///< of the best configuration
 };
 constexpr auto names_of(Metric) {
   return std::to_array<Named<Metric>>({{Metric::step_time, "step_time"},
@@ -36,22 +46,36 @@ constexpr auto names_of(Metric) {
                                        {Metric::latency, "latency"},
                                        {Metric::codesign_step, "codesign_step"},
                                        {Metric::codesign_gain, "codesign_gain"},
-                                       {Metric::codesign_visited, "codesign_visited"}});
+                                       {Metric::codesign_visited, "codesign_visited"},
+                                       {Metric::time_per_sample, "time_per_sample"},
+                                       {Metric::throughput, "throughput"},
+                                       {Metric::flops_utilisation, "flops_utilisation"},
+                                       {Metric::busy, "busy"},
+                                       {Metric::saved, "saved"},
+                                       {Metric::one_instance, "one_instance"},
+                                       {Metric::serving_latency, "serving_latency"},
+                                       {Metric::serving_speed_up, "serving_speed_up"},
+                                       {Metric::serving_instances, "serving_instances"}});
 }
 bool is_wall_clock(Metric metric);
 bool is_codesign(Metric metric);
 /// The name of the objective that a metric is the value of; "" for the other metrics.
 std::string_view objective_of(Metric metric);
+/// What a metric asks of an inference server; nothing for the other metrics.
+std::optional<ServingFigure> serving_figure_of(Metric metric);
 
 /// What stands in a column of every row.
 struct PaperColumn {
   std::string name;
   std::string placer;  ///< its label in the row's scenario; "" where is_codesign(metric)
   Metric metric{};
-  std::vector<std::string> sets;  ///< KEY=VALUE, over those of the row
-  std::size_t rank = 0;           ///< of peak_memory: the device with the highest is 0
-  std::string of = "mean";        ///< of the seeds: min, mean or max
-  bool counted = true;            ///< in the table's mean deviation
+  std::vector<std::string> sets;             ///< KEY=VALUE, over those of the row
+  std::size_t rank = 0;                      ///< of peak_memory: the device with the highest is 0
+  std::string of = "mean";                   ///< of the seeds: min, mean or max
+  bool counted = true;                       ///< in the table's mean deviation
+  std::vector<std::int64_t> batches;         ///< of the metrics of servers
+  std::map<std::string, std::string> where;  ///< of published numbers in files, besides the row's
+  double over = 1.0;                         ///< published numbers in files are divided by it
 };
 
 /// A number, out of memory, or one that the paper has but we cannot read.
@@ -60,6 +84,7 @@ struct PaperValue {
   bool unread = false;
   double number = 0.0;
   bool over = false;        ///< of an objective: although the weights do not fit
+  bool in_file = false;     ///< of a file outside the repository: results.csv does not repeat it
   bool unfinished = false;  ///< of a search that a limit ended
 };
 
@@ -69,6 +94,8 @@ struct PaperRow {
   std::vector<std::string> sets;                ///< KEY=VALUE into it
   std::string calibration;                      ///< "" for none
   std::optional<double> arithmetic;             ///< the paper's own product, as `ours`
+  std::vector<std::string> base;                ///< of saved: KEY=VALUE in place of `sets`
+  std::optional<ServingRow> server;             ///< instead of a scenario
   std::map<std::string, PaperValue> published;  ///< by column
 };
 
@@ -76,6 +103,7 @@ struct PaperTable {
   std::string name, title, notes;
   double unit = 1.0;  ///< of published numbers, in seconds, bytes or one
   std::string unit_name;
+  std::vector<std::string> sets;   ///< KEY=VALUE, before those of each row
   std::vector<double> neighbours;  ///< further speeds to try, as factors of the calibrated one
   std::vector<PaperColumn> columns;
   std::vector<PaperRow> rows;
@@ -97,7 +125,7 @@ struct Paper {
 
 /// FOLDER/paper.yaml. What is wrong is added to `mistakes`. If its `inputs`, folders outside the
 /// repository that may hold what its scenarios read, name one that exists, that replaces every
-/// ${inputs} in `set`; else the paper says what is missing.
+/// ${inputs} in `set` and in names of files; else the paper says what is missing.
 Paper load_paper(const std::string& folder, Mistakes& mistakes);
 
 struct PaperCell {
@@ -137,7 +165,7 @@ PaperResult evaluate(const Paper& paper, std::size_t threads, const Watch& watch
 std::string to_text(const Paper& paper, const PaperResult& result);
 std::string to_markdown(const Paper& paper, const PaperResult& result);
 /// table,row,column,published,ours,deviation, and where a table has neighbours least,most. Columns
-/// of wall-clock times are left out.
+/// of wall-clock times are left out. A published number of a file is "in file".
 std::string to_csv(const Paper& paper, const PaperResult& result);
 
 }  // namespace baechi

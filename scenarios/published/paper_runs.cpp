@@ -6,6 +6,7 @@
 #include "scenarios/codesign/codesign.h"
 #include "scenarios/published/paper.h"
 #include "scenarios/read/load.h"
+#include "scenarios/results/columns.h"
 #include "scenarios/run/runner.h"
 #include "sim/objective/objective.h"
 
@@ -56,6 +57,7 @@ std::vector<std::vector<RunResult>> run_jobs(const std::vector<Job>& jobs, std::
   const auto watching = watch(done, ids.size());
   std::vector<std::vector<RunResult>> rows(jobs.size());
   for (RunResult& row : run(sweep, ids, {.threads = threads, .done = &done}).rows) {
+    if (const auto rate = throughput(sweep.header(), row)) row.facts["throughput"] = *rate;
     if (row.status == Status::error)
       throw std::runtime_error(
           fmt::format("{}: {}: {}", jobs[row.scenario].scenario, row.placer, row.detail));
@@ -85,10 +87,10 @@ std::map<std::string, double> calibrate(const Paper& paper, std::size_t threads,
   return speeds;
 }
 
-/// The jobs of a cell: its own, for a slowdown the same with a true profile, and the same at
-/// neighbouring speeds.
+/// The jobs of a cell: its own, what it is compared with (for a slowdown the same with a true
+/// profile, for what is saved the row's base), and the same at neighbouring speeds.
 struct CellJobs {
-  std::optional<std::size_t> own, true_profile;
+  std::optional<std::size_t> own, base;
   std::vector<std::size_t> neighbours{};
 };
 
@@ -137,9 +139,11 @@ AllCellJobs all_jobs(const Paper& paper, const std::map<std::string, double>& sp
         cells[c].own = job_of(row, sets, column.placer, jobs);
         if (const auto objective = objective_of(column.metric); !objective.empty())
           jobs[*cells[c].own].objective = objective;
+        if (column.metric == Metric::saved)
+          cells[c].base = job_of(row, row.base, column.placer, jobs);
         if (column.metric != Metric::slowdown) continue;
         sets.insert(sets.end(), {"profile.error=0", "seeds=[0]"});
-        cells[c].true_profile = job_of(row, std::move(sets), column.placer, jobs);
+        cells[c].base = job_of(row, std::move(sets), column.placer, jobs);
       }
     }
   }
@@ -173,11 +177,13 @@ double one_number(const PaperColumn& column, const PaperTable& table, const RunR
     case Metric::max_load:
     case Metric::latency:
       return row.facts.at("objective_us") / 1e6 / table.unit;
-    case Metric::step_time:
-    case Metric::slowdown:
-    case Metric::codesign_step:
-    case Metric::codesign_gain:
-    case Metric::codesign_visited:
+    case Metric::throughput:
+      return row.facts.at("throughput");
+    case Metric::flops_utilisation:
+      return *row.utilisation->flops_of_step;
+    case Metric::busy:
+      return *row.utilisation->busy;
+    default:
       break;
   }
   return to_us(*row.value) / 1e6 / table.unit;
@@ -196,15 +202,29 @@ std::optional<PaperValue> worth(const PaperColumn& column, const PaperTable& tab
                     .unfinished = fact("gap", 0.0) > 0.0 || fact("optimal", 1.0) == 0.0};
 }
 
+/// Whether the run says what the column asks: a graph need not state its work or its batch.
+bool is_known(Metric metric, const RunResult& row) {
+  if (metric == Metric::throughput) return row.facts.contains("throughput");
+  if (metric == Metric::flops_utilisation)
+    return row.utilisation && row.utilisation->flops_of_step.has_value();
+  if (metric == Metric::busy) return row.utilisation && row.utilisation->busy.has_value();
+  return true;
+}
+
 std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& table,
                                    const CellJobs& jobs,
                                    const std::vector<std::vector<RunResult>>& rows) {
   const auto runs = runs_of(column.placer, rows[*jobs.own]);
   if (runs.empty()) return std::nullopt;
   if (!objective_of(column.metric).empty()) return worth(column, table, *runs.front());
+  if (column.metric == Metric::time_per_sample) {  // the plan's own, whatever the step would do
+    const auto fact = runs.front()->facts.find("time_per_sample_us");
+    if (fact == runs.front()->facts.end()) return PaperValue{.oom = true};
+    return PaperValue{.number = fact->second / 1e6 / table.unit};
+  }
   double base = 1.0;
-  if (column.metric == Metric::slowdown) {
-    const auto known = runs_of(column.placer, rows[*jobs.true_profile]);
+  if (jobs.base) {
+    const auto known = runs_of(column.placer, rows[*jobs.base]);
     if (known.front()->status != Status::ok) return std::nullopt;
     base = to_us(*known.front()->value) / 1e6;
   }
@@ -213,7 +233,9 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
     // Whoever only asks how long placing took does not ask whether the step then fits.
     const bool placed = run->status == Status::oom && column.metric == Metric::placing_time;
     if (run->status != Status::ok && !placed) return PaperValue{.oom = true};
-    const double x = one_number(column, table, *run) / base;
+    if (!is_known(column.metric, *run)) return std::nullopt;
+    double x = one_number(column, table, *run) / base;
+    if (column.metric == Metric::saved) x = 1.0 - x;
     sum += x;
     least = std::min(least, x);
     most = std::max(most, x);
@@ -256,7 +278,7 @@ void add_spread(const PaperColumn& column, const PaperTable& table, const CellJo
   if (jobs.neighbours.empty() || !cell.ours || cell.ours->oom) return;
   cell.least = cell.most = cell.ours->number;
   for (const std::size_t job : jobs.neighbours) {
-    const auto near = value_of(column, table, {.own = job, .true_profile = {}}, rows);
+    const auto near = value_of(column, table, {.own = job, .base = {}}, rows);
     if (!near || near->oom) continue;
     cell.least = std::min(cell.least, near->number);
     cell.most = std::max(cell.most, near->number);
@@ -363,7 +385,14 @@ PaperResult evaluate(const Paper& paper, std::size_t threads, const Watch& watch
         PaperCell& cell = cells.emplace_back();
         if (const auto it = row.published.find(column.name); it != row.published.end())
           cell.published = it->second;
-        if (row.arithmetic) {
+        if (row.server) {
+          if (const auto figure = serving_figure_of(column.metric))
+            if (const auto ours = serving_figure(*row.server, *figure, column.batches)) {
+              const bool time =
+                  column.metric == Metric::one_instance || column.metric == Metric::serving_latency;
+              cell.ours = PaperValue{.number = *ours / (time ? table.unit : 1.0)};
+            }
+        } else if (row.arithmetic) {
           if (cell.published) cell.ours = PaperValue{.number = *row.arithmetic};
         } else if (!row.scenario.empty() && is_codesign(column.metric)) {
           cell.ours = value_of(column, table, searches.at({row.scenario, with(row, column)}));

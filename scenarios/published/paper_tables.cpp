@@ -21,6 +21,20 @@ std::string text_of(const PaperValue& value, Metric metric) {
     case Metric::latency:
       return fmt::format("{:.2f}{}{}", value.number, value.over ? "*" : "",
                          value.unfinished ? "~" : "");
+    case Metric::time_per_sample:
+      return fmt::format("{:.5g}", value.number);
+    case Metric::throughput:
+    case Metric::serving_instances:
+      return fmt::format("{:.4g}", value.number);
+    case Metric::one_instance:
+    case Metric::serving_latency:
+      return fmt::format("{:.1f}", value.number);
+    case Metric::serving_speed_up:
+      return fmt::format("{:.2f}", value.number);
+    case Metric::flops_utilisation:
+    case Metric::busy:
+    case Metric::saved:
+      return fmt::format("{:.1f} %", 100.0 * value.number);
     case Metric::codesign_visited:
       return fmt::format("{:.3g} %", value.number);
     case Metric::codesign_step:
@@ -178,6 +192,7 @@ std::string to_csv(const Paper& paper, const PaperResult& result) {
   };
   const auto number = [](const std::optional<PaperValue>& value) {
     if (!value) return std::string();
+    if (value->in_file) return std::string("in file");
     return value->oom      ? "oom"
            : value->unread ? "not readable"
                            : fmt::format("{:.6g}", value->number);

@@ -24,7 +24,7 @@ struct Utilisation {
   std::optional<double> flops_of_step{};
   std::optional<double> flops_of_busy{};    ///< the same, of busy time
   std::optional<double> traffic_of_step{};  ///< the time of the traffic at full bandwidth, so
-  /// Of the time of the ops in lane "compute": of ops that are bound so (sim/cluster/bound.h).
+  /// Parts of the time of the ops in lane "compute", by what decides it (sim/cluster/bound.h).
   std::optional<double> compute_bound{}, memory_bound{}, launch_bound{};
 
   std::optional<double> intensity() const;  ///< flops per byte of traffic
@@ -48,7 +48,7 @@ struct StepUtilisation {
   IdVector<DeviceId, Utilisation> devices{};  ///< [num_devices]
 };
 
-/// Of a step that took `step` and in which lane "compute" of each device ran ops for `busy`
+/// What a step used that took `step`, and in which lane "compute" of each device ran ops for `busy`
 /// [num_devices]. `models` [num_devices]: null where unknown. All is empty if `step` is 0.
 StepUtilisation utilisation(const Problem& problem, const Placement& placement,
                             std::span<const DeviceModel* const> models, Duration step,

@@ -114,6 +114,64 @@ TEST_SUITE("paper") {
     CHECK(to_markdown(paper, result).find("| as printed |") != std::string::npos);
   }
 
+  TEST_CASE("published numbers of files, words for what is not readable, what a change saves") {
+    PaperFolder here(R"(
+title: A paper
+source: by hand
+inputs: [.]
+tables:
+  sizes:
+    title: Rates
+    metric: throughput
+    columns:
+      a: {placer: single, where: {gpu: a}, over: 2}
+      b: {placer: single, where: {gpu: b}}
+    rows:
+      - {label: of a file, scenario: s.yaml, published: {file: '${inputs}/rates.csv', where: {batch: 8}, value: rate, times: 10}}
+      - {label: of lines, scenario: s.yaml, published: {file: '${inputs}/rates.jsonl', where: {batch: 8.0}, value: rate}}
+      - {label: of a figure, published: {a: not readable}}
+  saved:
+    title: What more speed saves
+    metric: saved
+    columns: {one: {placer: single}}
+    rows:
+      - {label: four times, scenario: s.yaml, base: {}, set: {cluster.devices.speed: 4}, published: {one: 0.5}}
+  served:
+    title: A server
+    unit: ms
+    columns:
+      one: {metric: one_instance, batches: [4]}
+      best: {metric: serving_latency, batches: [4]}
+      gain: {metric: serving_speed_up, batches: [2, 4]}
+    rows:
+      - {label: two threads, server: {file: '${inputs}/profile.csv', where: {}, threads: 2}, published: {best: 60}}
+)");
+    here.folder.write("rates.csv", "gpu,batch,rate\na,8,3\na,16,4\nb,16,5\n");
+    here.folder.write("rates.jsonl",
+                      "{\"gpu\": \"a\", \"batch\": 8, \"rate\": null}\n"
+                      "{\"gpu\": \"b\", \"batch\": 8, \"rate\": 7}\n");
+    // Two threads serve 4 samples in 100 ms; two instances of one thread serve 2 each in 60 ms.
+    here.folder.write("profile.csv", "threads,batch,mean_ms\n2,4,100\n1,2,60\n2,2,50\n1,1,40\n");
+    const Paper paper = here.load();
+    const auto& rows = paper.tables[0].rows;
+    CHECK(rows[0].published.at("a").number == 15.0);  // 3 x 10 / 2
+    CHECK_FALSE(rows[0].published.contains("b"));     // no such line
+    CHECK(rows[1].published.at("a").oom);
+    CHECK(rows[1].published.at("b").number == 7.0);
+    const PaperResult result = evaluate_quietly(paper);
+    CHECK(result.tables[0].cells[2][0].published->unread);
+    CHECK(to_text(paper, result).find("not readable") != std::string::npos);
+    CHECK(to_csv(paper, result).find("sizes,of a figure,a,not readable,,\n") != std::string::npos);
+    CHECK(to_csv(paper, result).find("sizes,of lines,b,in file,,\n") != std::string::npos);
+    const PaperCell& saved = result.tables[1].cells[0][0];
+    CHECK(saved.ours->number == doctest::Approx(0.75));  // 30 us of 120
+    CHECK(*saved.deviation() == doctest::Approx(0.5));
+    const auto& server = result.tables[2].cells[0];
+    CHECK(server[0].ours->number == doctest::Approx(100.0));
+    CHECK(server[1].ours->number == doctest::Approx(60.0));
+    CHECK(server[2].ours->number == doctest::Approx((50.0 / 40.0 + 100.0 / 60.0) / 2));
+  }
+
   TEST_CASE("cells by an objective have a value also where memory does not suffice") {
     PaperFolder here(R"(
 title: A paper
