@@ -49,14 +49,17 @@ std::vector<std::string> BusyShares::lines() const {
   return all;
 }
 
-std::string BusyShares::idle(double least) const {
+std::string BusyShares::lacking(double least, std::size_t distinct) const {
   std::string text;
+  const auto add = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
   for (const auto& [name, g] : graphs_) {
     const auto enough = std::ranges::count_if(g.two, [&](double share) { return share >= least; });
-    if (2 * static_cast<std::size_t>(enough) >= g.two.size()) continue;
-    text +=
-        fmt::format("{}{}: only {} of {} placements keep two devices busy for {:.0f} % of the step",
-                    text.empty() ? "" : "\n", name, enough, g.two.size(), 100.0 * least);
+    if (least > 0.0 && 2 * static_cast<std::size_t>(enough) < g.two.size())
+      add(fmt::format("{}: only {} of {} placements keep two devices busy for {:.0f} % of the step",
+                      name, enough, g.two.size(), 100.0 * least));
+    if (g.placements.size() < distinct)
+      add(fmt::format("{}: only {} distinct placements, not {}", name, g.placements.size(),
+                      distinct));
   }
   return text;
 }

@@ -25,8 +25,8 @@ class BusyShares {
   /// A line per graph: medians of the shares, and how many placements are distinct.
   std::vector<std::string> lines() const;
   /// Graphs of which fewer than half of the placements keep two devices busy for `least` of the
-  /// step; "" if there are none.
-  std::string idle(double least) const;
+  /// step, and graphs with fewer than `distinct` placements; "" if there are none.
+  std::string lacking(double least, std::size_t distinct) const;
 
  private:
   struct Graph {

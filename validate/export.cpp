@@ -1,10 +1,12 @@
 #include "validate/export.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
-#include <numeric>
+#include <memory>
 #include <set>
 
+#include "placers/registry.h"
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/run/build.h"
@@ -46,13 +48,18 @@ class GroupNames {
   std::set<std::pair<std::size_t, std::string>> taken_;
 };
 
-Replay write_plan(const std::string& stem, const ReplayPlan& plan, const Calibration* calibration) {
+Replay write_plan(const std::string& stem, const ReplayPlan& plan, const Calibration* calibration,
+                  Exported& exported) {
   Prediction p{.name = plan.name, .hash = plan.hash};
   p.replay = predict(plan, timing_of(plan, calibration, {}));
   p.peaks = peaks(plan, p.replay);
   p.verdict = runs_out(plan, p.peaks) ? Verdict::oom : Verdict::ok;
-  write_aside(stem + ".plan", plan_text(plan));
-  write_aside(stem + ".prediction.csv", prediction_csv(p));
+  const std::string text = plan_text(plan), beside = prediction_csv(p);
+  write_aside(stem + ".plan", text);
+  write_aside(stem + ".prediction.csv", beside);
+  ++exported.plans;
+  exported.bytes += text.size() + beside.size();
+  exported.steps += p.replay.step();
   return p.replay;
 }
 
@@ -77,10 +84,20 @@ Placement neighbour(Placement placement, const Problem& problem, std::uint64_t n
   return placement;
 }
 
-/// The same plan with budgets of `fraction` of its predicted peaks, enforced.
-ReplayPlan with_budget(ReplayPlan plan, double fraction, const Calibration* calibration) {
+/// The same plan, the device that is limited by turn having `fraction` of its predicted peak.
+ReplayPlan with_budget(ReplayPlan plan, double fraction, const Calibration* calibration,
+                       std::size_t turn) {
   const std::vector<Bytes> most = peaks(plan, predict(plan, timing_of(plan, calibration, {})));
-  for (std::size_t d = 0; d < most.size(); ++d) plan.budget[d] = (fraction * most[d]).count;
+  const Bytes largest = *std::ranges::max_element(most);
+  std::vector<std::size_t> large;
+  for (std::size_t d = 0; d < most.size(); ++d)
+    if (2 * most[d].count >= largest.count) large.push_back(d);
+  const std::size_t limited = large[turn % large.size()];
+  const std::int64_t peak = most[limited].count;
+  const std::int64_t away = calibration == nullptr ? 0 : 2 * calibration->granule.count;
+  const std::int64_t wanted = (fraction * most[limited]).count;
+  plan.budget[limited] = fraction < 1.0 ? std::min(wanted, std::max<std::int64_t>(peak - away, 0))
+                                        : std::max(wanted, peak + away);
   plan.live_memory = true;
   plan.name += fmt::format("@{}", fraction);
   Hash hash;
@@ -101,29 +118,25 @@ void empty_plans(const std::string& folder) {
   }
 }
 
-struct Placed {
-  ReplayPlan plan;
-  std::uint64_t placement = 0;  ///< its hash
-};
+/// A row's step, once more for its neighbours.
+struct Rows {
+  const Sweep& sweep;
+  const ExportChoice& choice;
+  const std::string salt;
 
-/// The plan of a row, or of the `near`th neighbour of its placement; 0: of itself.
-Placed plan_of_row(const Sweep& sweep, const RunResult& row, const std::string& name,
-                   const ExportChoice& choice, const std::string& salt, std::uint64_t near) {
-  const ExperimentStep step = step_of(sweep, row);
-  const Problem problem = step.problem();
-  ClusterChoice uncalibrated = sweep.run(row.id).cluster;
-  uncalibrated.calibration = {};
-  const auto lengths = make_costs(uncalibrated, problem.graph, problem.cluster);
-  const Placement placement =
-      near == 0 ? step.placement() : neighbour(step.placement(), problem, near);
-  return {.plan = plan_of_step(problem, placement, name,
-                               {.mode = choice.mode,
-                                .bodies = choice.bodies,
-                                .lengths = lengths.get(),
-                                .calibration = choice.calibration ? &*choice.calibration : nullptr},
-                               salt),
-          .placement = hash_of(placement)};
-}
+  ReplayPlan plan(const RunResult& row, const Problem& problem, const Placement& placement,
+                  const std::string& name) const {
+    ClusterChoice uncalibrated = sweep.run(row.id).cluster;
+    uncalibrated.calibration = {};
+    const auto lengths = make_costs(uncalibrated, problem.graph, problem.cluster);
+    return plan_of_step(problem, placement, name,
+                        {.mode = choice.mode,
+                         .bodies = choice.bodies,
+                         .lengths = lengths.get(),
+                         .calibration = choice.calibration ? &*choice.calibration : nullptr},
+                        salt);
+  }
+};
 
 /// The placement of a graph that is predicted best.
 struct Best {
@@ -147,22 +160,26 @@ Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std:
   GroupNames groups;
   std::set<std::string> names;
   std::map<std::string, Best> best;
-  const auto write = [&](const RunResult& row, const std::string& graph, const std::string& name,
-                         const std::string& prefix, std::uint64_t near) {
-    const auto [whole, placement] = plan_of_row(sweep, row, name, choice, salt, near);
+  std::map<std::string, std::set<std::uint64_t>> known;  // placements, by graph
+  const Rows rows{sweep, choice, salt};
+  const auto write = [&](const RunResult& row, const Problem& problem, const Placement& placement,
+                         const std::string& graph, const std::string& name,
+                         const std::string& prefix) {
+    const ReplayPlan whole = rows.plan(row, problem, placement, name);
     if (calibration != nullptr) {
       const std::string outside = outside_calibration(whole, *calibration);
       if (!outside.empty()) exported.remarks.push_back("warning: " + outside);
     }
-    const auto file = [&](const std::string& number, const ReplayPlan& replay) {
-      ++exported.plans;
-      return write_plan(fmt::format("{}/plans/{}_{}", folder, number, plain_file_name(name)),
-                        replay, calibration);
+    const auto file = [&](const std::string& number, const ReplayPlan& plan) {
+      return write_plan(fmt::format("{}/plans/{}_{}", folder, number, plain_file_name(name)), plan,
+                        calibration, exported);
     };
+    const std::size_t turn = exported.plans;
     const Replay replay = file(prefix, whole);
-    exported.busy.add(graph, busy_share(whole, replay), placement);
+    known[graph].insert(hash_of(placement));
+    exported.busy.add(graph, busy_share(whole, replay), hash_of(placement));
     for (const double fraction : choice.budgets)
-      file(fmt::format("{}b{}", prefix, fraction), with_budget(whole, fraction, calibration));
+      file(fmt::format("{}b{}", prefix, fraction), with_budget(whole, fraction, calibration, turn));
     return replay.step();
   };
   for (const RunResult& row : results.rows) {
@@ -175,18 +192,37 @@ Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std:
       continue;
     }
     if (!names.insert(name).second) name += fmt::format("+{}", row.id);
-    const Duration step = write(row, graph, name, fmt::format("{:04}", row.id), 0);
-    Best& known = best[graph];
-    if (known.row == nullptr || step < known.step) known = {&row, step};
+    const ExperimentStep step = step_of(sweep, row);
+    const Duration length =
+        write(row, step.problem(), step.placement(), graph, name, fmt::format("{:04}", row.id));
+    Best& of_graph = best[graph];
+    if (of_graph.row == nullptr || length < of_graph.step) of_graph = {&row, length};
   }
-  for (const auto& [graph, known] : best)
-    for (std::size_t k = 1; k <= choice.neighbours; ++k)
-      write(*known.row, graph, fmt::format("{}/near/{}", graph, k),
-            fmt::format("{:04}near{}", known.row->id, k), k);
-  const std::string idle = exported.busy.idle(choice.least_busy);
-  if (choice.least_busy > 0.0 && !idle.empty()) {
+  for (const auto& [graph, of_graph] : best) {
+    const ExperimentStep step = step_of(sweep, *of_graph.row);
+    const Problem problem = step.problem();
+    const auto others = [&](const char* what, std::size_t wanted, const auto& placed) {
+      constexpr std::uint64_t tries = 20;  // for each: a graph may have few placements
+      std::size_t found = 0;
+      for (std::uint64_t k = 1; found < wanted && k <= tries * wanted; ++k) {
+        const Placement placement = placed(k);
+        if (known[graph].contains(hash_of(placement))) continue;
+        write(*of_graph.row, problem, placement, graph,
+              fmt::format("{}/{}/{}", graph, what, ++found),
+              fmt::format("{:04}{}{}", of_graph.row->id, what, found));
+      }
+    };
+    others("near", choice.neighbours,
+           [&](std::uint64_t k) { return neighbour(step.placement(), problem, k); });
+    others("any", choice.at_random,
+           [&, random = make_placer("random", Options("random"))](std::uint64_t k) {
+             return random->place(problem, k);
+           });
+  }
+  const std::string lacking = exported.busy.lacking(choice.least_busy, choice.distinct);
+  if (!lacking.empty()) {
     empty_plans(folder + "/plans");
-    throw InputError(idle);
+    throw InputError(lacking);
   }
   if (calibration != nullptr) write_aside(folder + "/calibration.yaml", salt);
   return exported;

@@ -15,21 +15,27 @@ struct ExportChoice {
   SubmitMode mode = SubmitMode::graph;
   Bodies bodies = Bodies::spin;
   std::optional<Calibration> calibration{};  ///< to predict with; none: without overheads
-  /// Each plan once more with this fraction of its predicted peaks as memory, enforced: NAME@0.99.
+  /// Each plan once more with one device limited to this fraction of its predicted peak, enforced,
+  /// the others to what they have: NAME@0.99. Which device goes by turn among those that need the
+  /// most, half of it or more. A limit is at least two granules of the calibration from the peak.
   std::vector<double> budgets{};
   std::size_t threads = 1;
   /// As many more placements of each graph: the one predicted best, with one op and its group moved
   /// to another device. Called GRAPH/near/K.
   std::size_t neighbours = 0;
+  std::size_t at_random = 0;  ///< of each graph as many random placements: GRAPH/any/K
   /// A graph is refused of which fewer than half of the placements keep two devices busy for this
   /// share of the step: its plans would test nothing but the lengths they are told.
   double least_busy = 0.0;
+  std::size_t distinct = 0;  ///< a graph is refused that has fewer different placements
 };
 
 struct Exported {
   std::size_t plans = 0;
   std::vector<std::string> remarks;  ///< of runs without a plan, and of sizes not calibrated
   BusyShares busy;                   ///< of all plans
+  std::uintmax_t bytes = 0;          ///< of their files
+  Duration steps{};                  ///< predicted, one after the other
 };
 
 /// Runs `sweep` and writes FOLDER/plans/ID_NAME.plan and .prediction.csv of every run that was
@@ -37,7 +43,8 @@ struct Exported {
 /// being the scenario's name and the swept values. Its tasks have plain lengths, also where the
 /// scenario has a calibration: that decides placements and orders. The calibration to predict with
 /// is written beside them. Throws InputError as plan_of_step() and timing_of(), and where graphs
-/// keep too few devices busy: no plans are left then.
+/// keep too few devices busy or have too few placements: no plans are left then. Neighbours and
+/// random placements differ from each other and from those of the runs, if the graph has as many.
 Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder);
 
 }  // namespace baechi::validate

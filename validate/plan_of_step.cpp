@@ -77,6 +77,8 @@ void check_sayable(const Problem& problem) {
   if (problem.cluster.num_devices() > most_devices_of_plan)
     mistakes.add(fmt::format("a plan has at most {} devices, not {}", most_devices_of_plan,
                              problem.cluster.num_devices()));
+  if (!problem.graph.plain())
+    mistakes.add("a plan has neither lanes nor collectives, and the step has");
   if (problem.cluster.num_nodes() > 1)
     mistakes.add("a plan is of one machine, and the cluster has several nodes");
   mistakes.throw_if_any();

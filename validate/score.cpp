@@ -77,8 +77,13 @@ void score_memory(PlanScore& score, const Replays& replays, const Replay& ours, 
   score.measured_verdict = std::ranges::any_of(replays.rows, is(Verdict::oom))  ? Verdict::oom
                            : std::ranges::any_of(replays.rows, is(Verdict::ok)) ? Verdict::ok
                                                                                 : Verdict::failed;
-  for (std::size_t d = 0; d < most.size(); ++d)
-    if (std::abs(most[d].count - plan.budget[d]) <= granule.count) score.near_budget = true;
+  bool surely_out = false;
+  for (std::size_t d = 0; d < most.size(); ++d) {
+    const std::int64_t over = most[d].count - plan.budget[d];
+    if (std::abs(over) <= granule.count) score.near_budget = true;
+    surely_out = surely_out || over > granule.count;
+  }
+  if (surely_out) score.near_budget = false;
   for (const StepRow* row : replays.rows) {
     if (row->verdict != Verdict::ok || row->peaks.size() != most.size()) continue;
     Bytes worst = score.peak_error.value_or(Bytes{});

@@ -42,7 +42,7 @@ struct PlanScore {
   std::optional<Bytes> peak_error{};  ///< largest |predicted - measured| over devices
   bool live = false;                  ///< its budgets are enforced: scored by verdict only
   Verdict predicted_verdict = Verdict::ok, measured_verdict = Verdict::ok;
-  bool near_budget = false;  ///< a predicted peak is within a granule of its budget
+  bool near_budget = false;  ///< by a granule more or less the verdict would be another
 
   bool has_time() const { return !live && measured.value > 0.0; }
   double error() const { return predicted / measured.value - 1.0; }  ///< if has_time()

@@ -33,7 +33,7 @@ struct PlanFlags {
   std::vector<std::string> scenarios, sets;
   std::string out, mode = "graph", bodies = "spin", calibration;
   std::vector<double> budgets;
-  std::size_t threads = 1, neighbours = 0;
+  std::size_t threads = 1, neighbours = 0, at_random = 0, distinct = 0;
   double least_busy = 0.0;
 };
 
@@ -49,12 +49,17 @@ int write_plans(const PlanFlags& flags) {
   choice.threads = flags.threads;
   choice.neighbours = flags.neighbours;
   choice.least_busy = flags.least_busy;
+  choice.at_random = flags.at_random;
+  choice.distinct = flags.distinct;
   if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
   const Exported exported = export_plans(sweep, choice, flags.out);
   for (const std::string& remark : exported.remarks) fmt::print(stderr, "{}\n", remark);
   for (const std::string& line : exported.busy.lines()) fmt::print(stderr, "{}\n", line);
-  fmt::print(stderr, "{}/plans: {} plans of {} runs\n", flags.out, exported.plans,
-             sweep.num_runs());
+  fmt::print(
+      stderr,
+      "{}/plans: {} plans of {} runs, {:.1f} MB; the steps of one pass over them take {:.2f} s\n",
+      flags.out, exported.plans, sweep.num_runs(), static_cast<double>(exported.bytes) / 1e6,
+      std::chrono::duration<double>(exported.steps).count());
   return 0;
 }
 
@@ -80,8 +85,8 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
       ->type_name("FILE");
   verb->add_option(
           "--budget", flags->budgets,
-          "Also write each plan with an enforced memory limit: this fraction of its predicted "
-          "peaks; may be repeated")
+          "Also write each plan with an enforced memory limit on one of its devices: this fraction "
+          "of its predicted peak, two granules of the calibration from it or more; may be repeated")
       ->type_name("F")
       ->check(CLI::Range(0.01, 10.0))
       ->take_all()
@@ -89,6 +94,13 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
   verb->add_option(
           "--neighbours", flags->neighbours,
           "Of each graph also N plans of the placement predicted best with one op moved [0]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000));
+  verb->add_option("--random", flags->at_random, "Of each graph also N random placements [0]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000));
+  verb->add_option("--distinct", flags->distinct,
+                   "Refuse a graph with fewer than N different placements [0]")
       ->type_name("N")
       ->check(CLI::Range(0, 1000));
   verb->add_option(

@@ -13,6 +13,7 @@ std::unique_ptr<Transform> make_prune(Options&);
 std::unique_ptr<Transform> make_split_sums(Options&);
 std::unique_ptr<Transform> make_control_edges(Options&);
 std::unique_ptr<Transform> make_data_parallel(Options&);
+std::unique_ptr<Transform> make_micro_batches(Options&);
 std::unique_ptr<Transform> make_precision(Options&);
 std::unique_ptr<Transform> make_recompute(Options&);
 std::unique_ptr<Transform> make_host(Options&);
@@ -40,6 +41,8 @@ std::span<const TransformEntry> transforms() {
        make_precision},
       {"recompute", "activations are dropped and computed again in the backward pass",
        "Chen et al., 2016; Korthikanti et al., MLSys 2023", TransformUse::model, make_recompute},
+      {"micro_batches", "the step of several batches: forward and backward ops several times",
+       "Huang et al., GPipe, NeurIPS 2019", TransformUse::model, make_micro_batches},
       {"data_parallel", "replicas of the placed step that add up their gradients",
        "Li et al., PyTorch Distributed, VLDB 2020; Rajbhandari et al., ZeRO, SC 2020",
        TransformUse::placed, make_data_parallel},

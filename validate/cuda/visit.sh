@@ -25,6 +25,14 @@ if [[ -n $(ls -A "$out") ]]; then
   exit 2
 fi
 [[ -n $runs ]] && runs=$(cd "$runs" && pwd)
+sets=()
+if [[ $verb == protocol ]]; then
+  for run in "$runs"/*/plans; do sets+=("$(basename "$(dirname "$run")")"); done
+  if ((${#sets[@]} < 1 || ${#sets[@]} > 4)); then
+    echo "$runs holds ${#sets[@]} sets of plans; a visit takes 1 to 4" >&2
+    exit 2
+  fi
+fi
 work=$(mktemp -d)
 began=$SECONDS
 status=0
@@ -124,7 +132,9 @@ mode=()  # for replaying
 
 # Sets `parts` and `mode` by what was answered BAD.
 settle() { # SECONDS
+  local before=$status
   phase settle "$1" "$harness" --settle -o "$work/settle"
+  [[ -f $work/settle/settled.txt ]] && status=$before # all was asked; an answer may be BAD
   if grep -q '^BAD 0 ' "$work/settle.log"; then
     pack settle
     say "the kernels are wrong: nothing else counts"
@@ -176,12 +186,7 @@ look() {
 }
 
 protocol() {
-  local run sets=() seconds
-  for run in "$runs"/*/plans; do sets+=("$(basename "$(dirname "$run")")"); done
-  ((${#sets[@]} >= 1 && ${#sets[@]} <= 4)) || {
-    say "$runs holds ${#sets[@]} sets of plans; a visit takes 1 to 4"
-    exit 2
-  }
+  local run seconds
   settle 60
   mkdir -p "$work/control" && cp -r "$work/settle" "$work/control/"
   measure control 35 0

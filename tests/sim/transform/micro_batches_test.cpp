@@ -1,0 +1,70 @@
+#include <doctest/doctest.h>
+
+#include "sim/engine/simulation.h"
+#include "tests/sim/transform/transforms.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using namespace baechi::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// a (100 B of weights) -> b -> gradient g of a -> update u of a, which next's ops do not read.
+OpGraph one_layer() {
+  OpGraphBuilder g;
+  const OpId a = g.add_op({.name = "a", .compute = 10ns, .persistent = 100_B});
+  const OpId b = g.add_op({.name = "b", .compute = 10ns});
+  const OpId grad = g.add_op({.name = "g", .compute = 20ns, .phase = Phase::backward});
+  const OpId u = g.add_op({.name = "u", .compute = 1ns, .phase = Phase::update});
+  g.set_forward(grad, a);
+  g.add_edge(g.add_tensor(a, 8_B), b);
+  g.add_edge(g.add_tensor(b, 8_B), grad);
+  g.add_edge(g.add_tensor(grad, 100_B), u);
+  return std::move(g).build();
+}
+
+std::vector<std::string> inputs(const OpGraph& graph, std::string_view name) {
+  std::vector<std::string> all;
+  for (const OpId u : graph.predecessors(*graph.find(name))) all.emplace_back(graph.name(u));
+  return all;
+}
+
+}  // namespace
+
+TEST_SUITE("micro_batches") {
+  TEST_CASE("forward and backward ops are there again, the update reads all their gradients") {
+    const OpGraph graph = apply("micro_batches", one_layer(), {{"count", "3"}}).graph;
+    CHECK(graph.num_ops() == 3 * 3 + 1);
+    CHECK(inputs(graph, "b@2") == std::vector<std::string>{"a@2"});
+    CHECK(inputs(graph, "u") == std::vector<std::string>{"g", "g@1", "g@2"});
+    CHECK(graph.name(graph.op(*graph.find("g@1")).forward) == "a@1");
+    CHECK(totals(graph).compute == 3 * 40ns + 1ns);
+  }
+
+  TEST_CASE("shared weights are held once, and keep their ops on one device; own ones are not") {
+    const OpGraph shared = apply("micro_batches", one_layer(), {{"count", "2"}}).graph;
+    CHECK(totals(shared).persistent == 100_B);
+    CHECK(shared.num_groups() == 1);
+    CHECK(shared.members(GroupId{1}).size() == 2);
+    CHECK(shared.op(*shared.find("a")).group == shared.op(*shared.find("a@1")).group);
+    const OpGraph own =
+        apply("micro_batches", one_layer(), {{"count", "2"}, {"weights", "own"}}).graph;
+    CHECK(totals(own).persistent == 200_B);
+    CHECK(own.num_groups() == 0);
+  }
+
+  TEST_CASE("towers have groups of their own") {
+    OpGraphBuilder g;
+    g.colocate(g.add_op({.name = "a"}), "left");
+    g.colocate(g.add_op({.name = "b"}), "left");
+    const OpGraph graph =
+        apply("micro_batches", std::move(g).build(), {{"count", "2"}, {"weights", "own"}}).graph;
+    CHECK(groups(graph) == "left left left@1 left@1");
+  }
+
+  TEST_CASE("one copy is the graph, but for groups of weights") {
+    CHECK(text(apply("micro_batches", one_layer(), {{"count", "1"}, {"weights", "own"}}).graph) ==
+          text(one_layer()));
+  }
+}

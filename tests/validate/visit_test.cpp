@@ -1,0 +1,155 @@
+/// A whole visit to a GPU (validate/cuda/visit.sh) with the harness that stands on tests/standin.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "tests/temporary_folder.h"
+#include "tests/this_build.h"
+#include "validate/calibrate.h"
+#include "validate/cuda/benchmarks.h"
+#include "validate/score.h"
+#include "validate/validation_run.h"
+
+using namespace baechi;
+using namespace baechi::validate;
+using baechi::testing::source_dir;
+using baechi::testing::TemporaryFolder;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Ops of 50 us that go round three devices, a transfer between any two.
+ReplayPlan round_plan(const std::string& name, std::int64_t link_ns) {
+  ReplayPlan plan = replay::empty_plan(name, 3, SubmitMode::graph, Way::link);
+  int last = replay::add_spin(plan, 0, 50'000);
+  for (int i = 1; i < 12; ++i) {
+    const int sent = replay::add_transfer(plan, (i - 1) % 3, i % 3, 64 << 10, link_ns, {last});
+    last = replay::add_spin(plan, i % 3, 50'000, {sent});
+  }
+  return plan;
+}
+
+/// Sets of two plans each, one of them limited to less memory than it needs.
+void write_sets(const TemporaryFolder& folder, std::initializer_list<const char*> sets) {
+  for (const char* set : sets) {
+    const std::string plans = std::string("runs/") + set + "/plans";
+    fs::create_directories(folder.file(plans));
+    ReplayPlan plan = round_plan(std::string("g/") + set, 90'000);
+    folder.write(plans + "/0.plan", plan_text(plan));
+    plan = round_plan(std::string("g/") + set + "@0.5", 70'000);
+    plan.live_memory = true;
+    plan.budget = {64 << 20, 1 << 20, 64 << 20};
+    plan.buffers = {{.device = 1, .bytes = 2 << 20, .task = 2, .until = {2}}};
+    folder.write(plans + "/1.plan", plan_text(plan));
+  }
+}
+
+int shell(const TemporaryFolder& folder, const std::string& command) {
+  const std::string whole = "cd '" + folder.file("") + "' && " + command + " >said.txt 2>&1";
+  const int status = std::system(whole.c_str());  // NOLINT(concurrency-mt-unsafe)
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int visit(const TemporaryFolder& folder, const std::string& arguments,
+          const std::string& environment = "") {
+  return shell(folder, "env HARNESS=" BAECHI_REPLAY_STANDIN " " + environment + " bash " +
+                           source_dir() + "/validate/cuda/visit.sh " + arguments);
+}
+
+std::set<std::string> files_in(const std::string& folder) {
+  std::set<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    files.insert(entry.path().filename().string());
+  return files;
+}
+
+bool says(const TemporaryFolder& folder, const std::string& file, const std::string& text) {
+  return fs::exists(folder.file(file)) && folder.read(file).find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_SUITE("visit") {
+  TEST_CASE("protocol brings a control and every set home, and the report finds no error in them") {
+    const TemporaryFolder folder;
+    write_sets(folder, {"spin", "memory"});
+    CHECK(visit(folder, "protocol out runs") == 0);
+    CAPTURE(folder.read("said.txt"));
+    CHECK(files_in(folder.file("out")) == std::set<std::string>{"clocks.csv", "control.tgz",
+                                                                "facts.txt", "log.txt",
+                                                                "memory.tgz", "spin.tgz"});
+    REQUIRE(shell(folder,
+                  "tar -xzf out/control.tgz && tar -xzf out/spin.tgz && "
+                  "cp -r runs/spin/plans spin/ && cp control/measurements.csv spin/") == 0);
+    CHECK(fs::exists(folder.file("control/settle/settled.txt")));
+    const ValidationRun run = read_run(folder.file("spin"));
+    const Validation v =
+        compare(run, calibrate(*run.machine, run.measurements, "measurements.csv"));
+    REQUIRE(v.plans.size() == 2);
+    CHECK(std::abs(v.plans[0].error()) < 1e-3);
+    CHECK(v.plans[0].replays == 60);  // 30 in each of two rounds
+    CHECK(v.plans[1].measured_verdict == Verdict::oom);
+    CHECK(v.memory.wrong + v.memory.near_wrong == 0);
+    // Verdicts need one round: memory.tgz has 30 replays of each plan.
+    REQUIRE(shell(folder, "tar -xzOf out/memory.tgz memory/steps.csv | grep -c g/memory,") == 0);
+    CHECK(folder.read("said.txt") == "30\n");
+  }
+
+  TEST_CASE("look replays rehearsal plans alone, and at most 8 files come back") {
+    const TemporaryFolder folder;
+    write_sets(folder, {"rehearsal_spin", "rehearsal_work", "held_out"});
+    CHECK(visit(folder, "look out runs") <= 1);  // cuBLAS is not on every machine
+    CAPTURE(folder.read("said.txt"));
+    const std::set<std::string> files = files_in(folder.file("out"));
+    CHECK(files.size() <= 8);
+    for (const char* file :
+         {"settle.tgz", "measure.tgz", "rehearsal_spin.tgz", "rehearsal_work.tgz"})
+      CHECK(files.contains(file));
+    CHECK_FALSE(files.contains("held_out.tgz"));
+  }
+
+  TEST_CASE("what a GPU cannot do is done otherwise") {
+    const TemporaryFolder folder;
+    write_sets(folder, {"spin"});
+    CHECK(visit(folder, "protocol no_green runs", "STANDIN_NO_GREEN=1") == 0);
+    CHECK(says(folder, "no_green/log.txt", "with --no-partitions"));
+    CHECK(says(folder, "no_green/log.txt", "2 plans, 90 replays, 0 failed"));
+    CHECK(visit(folder, "protocol no_capture runs", "STANDIN_NO_CAPTURE=1") == 1);
+    CHECK(says(folder, "no_capture/log.txt", "with --mode stream"));
+    CHECK(says(folder, "no_capture/log.txt", "control: exit code 1"));  // its graphs fail
+    REQUIRE(shell(folder,
+                  "tar -xzOf no_capture/spin.tgz spin/steps.csv | grep -c g/spin,.*stream") == 0);
+    CHECK(folder.read("said.txt") == "60\n");
+  }
+
+  TEST_CASE("a GPU lost in one phase costs what ran, and the exit code says so") {
+    const TemporaryFolder folder;
+    write_sets(folder, {"spin"});
+    CHECK(visit(folder, "protocol out runs", "STANDIN_FAULT=cudaGraphLaunch:60:700:sticky") == 1);
+    for (const char* file : {"control.tgz", "spin.tgz"})
+      CHECK(files_in(folder.file("out")).contains(file));
+    CHECK(says(folder, "out/log.txt", "control: exit code 3"));
+  }
+
+  TEST_CASE("no time is left for a set: the others are home, and the exit code says so") {
+    const TemporaryFolder folder;
+    write_sets(folder, {"spin"});
+    CHECK(visit(folder, "protocol out runs", "VISIT_SECONDS=36") == 1);
+    CHECK(says(folder, "out/log.txt", "spin: no time left"));
+    CHECK(files_in(folder.file("out")).contains("control.tgz"));
+    CHECK_FALSE(files_in(folder.file("out")).contains("spin.tgz"));
+  }
+
+  TEST_CASE("wrong arguments are refused before anything runs") {
+    const TemporaryFolder folder;
+    write_sets(folder, {"a", "b", "c", "d", "e"});
+    CHECK(visit(folder, "protocol out runs") == 2);
+    CHECK(says(folder, "said.txt", "holds 5 sets of plans; a visit takes 1 to 4"));
+    CHECK(visit(folder, "protocol out") == 2);
+    CHECK(visit(folder, "protocol runs runs") == 2);  // not empty
+    CHECK(visit(folder, "visit out") == 2);
+  }
+}
