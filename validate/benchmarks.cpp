@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 namespace baechi::validate {
 namespace {
@@ -69,6 +70,8 @@ class Benchmarks {
       for (const SubmitMode mode : scale_.modes) {
         mode_ = mode;
         gaps();
+        gaps_behind();
+        fan_in();
         link_copies();
         host_copies();
         ops();
@@ -112,6 +115,46 @@ class Benchmarks {
              .count = length,
              .value = mode_ == SubmitMode::graph ? submit : submit / length});
     }
+  }
+
+  /// Between real ops, which start and end otherwise than spins.
+  void gaps_behind() {
+    constexpr int length = 12;
+    const Body bodies[] = {{.kind = BodyKind::gemm, .args = {scale_.gemm_beside}},
+                           {.kind = BodyKind::ew, .args = {scale_.ew_beside}}};
+    for (const Body& body : bodies) {
+      Bench chain(devices_, mode_, Way::link);
+      for (int i = 0; i < length; ++i)
+        chain.op(0, body, i == 0 ? std::vector<int>{} : std::vector{i - 1});
+      const auto outcome = chain.run(executor_);
+      if (!outcome) continue;
+      const std::string text = to_text(body);
+      for (int i = 2; i < length; i += 3)
+        add({.what = "gap_same",
+             .subject = std::string(to_text(body.kind)),
+             .args = text.substr(text.find(' ') + 1),
+             .count = length,
+             .value = ns(outcome->replay.start[at(i)] - outcome->replay.end[at(i - 1)])});
+    }
+  }
+
+  /// Spins that wait for one on each of two other devices.
+  void fan_in() {
+    if (devices_ < 3) return;
+    constexpr int rounds = 6;
+    Bench bench(devices_, mode_, Way::link);
+    std::vector<int> joined;
+    for (int i = 0; i < rounds; ++i) {
+      const int left = bench.spin(1, joined), right = bench.spin(2, joined);
+      joined = {bench.spin(0, {left, right})};
+    }
+    const auto outcome = bench.run(executor_);
+    if (!outcome) return;
+    const auto& [start, end] = std::tie(outcome->replay.start, outcome->replay.end);
+    for (int i = 1; i < rounds; ++i)
+      add({.what = "gap_fan_in",
+           .count = 2,
+           .value = ns(start[at(3 * i + 2)] - std::max(end[at(3 * i)], end[at(3 * i + 1)]))});
   }
 
   /// From the producer's end to the reader's start, `count` transfers between them.
@@ -210,19 +253,21 @@ class Benchmarks {
   void interference() {
     const Body bodies[] = {{.kind = BodyKind::gemm, .args = {scale_.gemm_beside}},
                            {.kind = BodyKind::ew, .args = {scale_.ew_beside}}};
-    for (const Body& body : bodies) {
-      for (const Body& neighbour : bodies) {
-        Bench bench(devices_, mode_, Way::link);
-        for (int d = 1; d < devices_; ++d)
-          for (int k = 0; k < 40; ++k) bench.op(d, neighbour);
-        bench.op(0, {.kind = BodyKind::spin, .args = {200'000}});  // until all neighbours run
-        const int id = bench.op(0, body);
-        const auto outcome = bench.run(executor_);
-        if (!outcome) continue;
-        add_op("interference", body, std::string(to_text(neighbour.kind)), devices_ - 1,
-               outcome->replay.end[at(id)] - outcome->replay.start[at(id)]);
-      }
-    }
+    for (const Body& body : bodies)
+      for (const Body& neighbour : bodies)
+        for (int count = 1; count < devices_; ++count) beside(body, neighbour, count);
+  }
+
+  void beside(const Body& body, const Body& neighbour, int count) {
+    Bench bench(devices_, mode_, Way::link);
+    for (int d = 1; d <= count; ++d)
+      for (int k = 0; k < 40; ++k) bench.op(d, neighbour);
+    bench.op(0, {.kind = BodyKind::spin, .args = {200'000}});  // until all neighbours run
+    const int id = bench.op(0, body);
+    const auto outcome = bench.run(executor_);
+    if (!outcome) return;
+    add_op("interference", body, std::string(to_text(neighbour.kind)), count,
+           outcome->replay.end[at(id)] - outcome->replay.start[at(id)]);
   }
 
   Executor& executor_;

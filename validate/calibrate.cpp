@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "sim/error.h"
+#include "validate/bandwidth_fit.h"
 #include "validate/plan/fields.h"
 #include "validate/statistics.h"
 
@@ -129,6 +130,7 @@ class Calibrator {
     fit_transfers();
     fit_ops();
     fit_interference();
+    result_.bandwidth = fit_bandwidth(rows_, result_);
     for (const Measurement& m : rows_) {
       if (m.what != "granule") continue;
       const double asked = known_numbers(m.args).front();
@@ -140,9 +142,9 @@ class Calibrator {
 
  private:
   void check_rows() const {
-    static const std::set<std::string> known{"gap_same", "gap_cross",  "submit",
-                                             "copy",     "contention", "interference",
-                                             "granule",  "op",         "canary"};
+    static const std::set<std::string> known{"gap_same",   "gap_cross",    "submit",  "copy",
+                                             "contention", "interference", "granule", "op",
+                                             "canary",     "gap_fan_in"};
     Mistakes mistakes;
     std::size_t wrong = 0, line = 1;
     bool gaps = false;
@@ -150,7 +152,8 @@ class Calibrator {
       ++line;
       std::string what;
       const bool copies = m.what == "copy" || m.what == "contention";
-      const bool ops = m.what == "op" || m.what == "interference";
+      const bool ops = m.what == "op" || m.what == "interference" ||
+                       (m.what == "gap_same" && !m.subject.empty());
       const auto args = numbers(m.args);
       if (!known.contains(m.what))
         what = fmt::format("'{}' is no measurement (those: {})", m.what, fmt::join(known, ", "));
@@ -162,7 +165,7 @@ class Calibrator {
         what = "it needs a count of neighbours";
       else if (m.what == "granule" && (!args || args->size() != 1))
         what = "it needs the budget in bytes";
-      else if ((copies || ops) && m.value <= 0.0)
+      else if ((copies || m.what == "op" || m.what == "interference") && m.value <= 0.0)
         what = "a time of no length";
       gaps = gaps || m.what == "gap_same";
       if (!what.empty() && ++wrong <= 20)
@@ -182,7 +185,9 @@ class Calibrator {
   void fit_modes() {
     for (const char* name : {"graph", "stream"}) {
       const auto of = [&](std::string_view what) {
-        return values([&](const Measurement& m) { return m.what == what && m.mode == name; });
+        return values([&](const Measurement& m) {
+          return m.what == what && m.mode == name && (m.subject.empty() || what == "submit");
+        });
       };
       const Samples same = of("gap_same"), cross = of("gap_cross"), submit = of("submit");
       if (same.empty()) continue;
@@ -190,6 +195,14 @@ class Calibrator {
       mode.same_ns = bootstrap(same, trimmed_mean);
       if (!cross.empty()) mode.cross_ns = bootstrap(cross, trimmed_mean);
       if (!submit.empty()) mode.submit_ns = bootstrap(submit, median);
+      if (const Samples fan_in = of("gap_fan_in"); !fan_in.empty())
+        mode.fan_in_ns = bootstrap(fan_in, trimmed_mean);
+      std::map<std::string, Samples> after;
+      for (const Measurement& m : rows_)
+        if (m.what == "gap_same" && m.mode == name && !m.subject.empty())
+          after[m.subject].push_back(m.value);
+      for (const auto& [kind, gaps] : after)
+        mode.after.push_back({kind, bootstrap(gaps, trimmed_mean)});
       result_.modes.push_back(mode);
     }
   }

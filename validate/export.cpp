@@ -162,6 +162,7 @@ Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std:
   std::map<std::string, Best> best;
   std::map<std::string, std::set<std::uint64_t>> known;  // placements, by graph
   const Rows rows{sweep, choice, salt};
+  std::size_t placements = 0;
   const auto write = [&](const RunResult& row, const Problem& problem, const Placement& placement,
                          const std::string& graph, const std::string& name,
                          const std::string& prefix) {
@@ -174,7 +175,7 @@ Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std:
       return write_plan(fmt::format("{}/plans/{}_{}", folder, number, plain_file_name(name)), plan,
                         calibration, exported);
     };
-    const std::size_t turn = exported.plans;
+    const std::size_t turn = placements++;
     const Replay replay = file(prefix, whole);
     known[graph].insert(hash_of(placement));
     exported.busy.add(graph, busy_share(whole, replay), hash_of(placement));

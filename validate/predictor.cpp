@@ -82,6 +82,25 @@ std::vector<std::vector<double>> slowdowns(const Calibration& calibration) {
   return any ? table : std::vector<std::vector<double>>{};
 }
 
+/// What the ops of a plan want of the memory, if the calibration knows what it has.
+void set_demands(Timing& timing, const ReplayPlan& plan, const Calibration& calibration) {
+  timing.capacity = calibration.bandwidth.capacity;
+  if (timing.capacity <= 0.0) return;
+  timing.demand.assign(plan.tasks.size(), 0.0);
+  timing.sensitivity.assign(plan.tasks.size(), 0.0);
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    const Task& t = plan.tasks[i];
+    if (t.transfer) continue;
+    const auto known = std::ranges::find(calibration.bandwidth.demands, to_text(t.body.kind),
+                                         &Calibration::Bandwidth::Demand::kind);
+    if (known == calibration.bandwidth.demands.end()) continue;
+    timing.sensitivity[i] = known->sensitivity;
+    timing.demand[i] = known->bytes_per_ns;
+    if (t.body.kind == BodyKind::ew && timing.length[i] > Duration::zero())
+      timing.demand[i] = t.body.amount() / static_cast<double>(timing.length[i].count());
+  }
+}
+
 /// Runs a plan in time: the heads of queues start when they can, and what runs ends.
 class Predictor {
  public:
@@ -92,7 +111,8 @@ class Predictor {
         unmet_(plan.tasks.size()),
         ready_(plan.tasks.size(), Duration::zero()),
         waiters_(plan.tasks.size()),
-        submitted_(plan.tasks.size(), Duration::zero()) {
+        submitted_(plan.tasks.size(), Duration::zero()),
+        more_(plan.tasks.size(), Duration::zero()) {
     result_.start.resize(plan.tasks.size());
     result_.end.resize(plan.tasks.size());
   }
@@ -142,6 +162,10 @@ class Predictor {
       unmet_[i] = t.after.size();
       for (const int before : t.after)
         waiters_[static_cast<std::size_t>(before)].push_back(static_cast<int>(i));
+      std::set<std::size_t> queues;
+      for (const int before : t.after) queues.insert(plan_.queue_of(task(before)));
+      queues.erase(plan_.queue_of(t));
+      if (!t.transfer && queues.size() >= 2) more_[i] = timing_.fan_in_more;
       host += t.transfer ? timing_.transfer_submit : timing_.op_submit;
       if (plan_.mode == SubmitMode::eager) submitted_[i] = host;
     }
@@ -209,15 +233,18 @@ class Predictor {
     Queue& queue = queue_[plan_.queue_of(t)];
     if (!t.transfer) {
       queue.busy = false;
-      queue.free = end + timing_.same_gap;
+      queue.free = end + (timing_.gap_after.empty()
+                              ? timing_.same_gap
+                              : timing_.gap_after[static_cast<std::size_t>(t.body.kind)]);
     }
     for (const int w : waiters_[static_cast<std::size_t>(id)]) {
       const Task& waiter = task(w);
       Duration at = end;
+      const Duration more = more_[static_cast<std::size_t>(w)];
       if (t.transfer && !waiter.transfer)
-        at += hop(t);
+        at += hop(t) + more;
       else if (!waiter.transfer && plan_.queue_of(waiter) != plan_.queue_of(t))
-        at += timing_.cross_gap;
+        at += timing_.cross_gap + more;
       auto& ready = ready_[static_cast<std::size_t>(w)];
       ready = std::max(ready, at);
       --unmet_[static_cast<std::size_t>(w)];
@@ -225,19 +252,31 @@ class Predictor {
     if (!t.transfer) slow_down(end);
   }
 
+  double shared(const Running& r, double wanted) const {
+    return 1.0 + timing_.sensitivity[static_cast<std::size_t>(r.task)] *
+                     (std::max(1.0, wanted / timing_.capacity) - 1.0);
+  }
+  double beside(const Task& t) const {
+    double slowdown = 1.0;
+    for (const Running& other : running_) {
+      const Task& o = task(other.task);
+      if (o.transfer || o.device == t.device) continue;
+      slowdown += timing_.slowdown[static_cast<std::size_t>(t.body.kind)]
+                                  [static_cast<std::size_t>(o.body.kind)];
+    }
+    return slowdown;
+  }
+
   /// Ops run as slowly, from `now` on, as those of the other devices make them.
   void slow_down(Duration now) {
-    if (timing_.slowdown.empty()) return;
+    if (timing_.slowdown.empty() && timing_.capacity <= 0.0) return;
+    double wanted = 0.0;
+    if (timing_.capacity > 0.0)
+      for (const Running& r : running_) wanted += timing_.demand[static_cast<std::size_t>(r.task)];
     for (Running& r : running_) {
       const Task& t = task(r.task);
       if (t.transfer) continue;
-      double slowdown = 1.0;
-      for (const Running& other : running_) {
-        const Task& o = task(other.task);
-        if (o.transfer || o.device == t.device) continue;
-        slowdown += timing_.slowdown[static_cast<std::size_t>(t.body.kind)]
-                                    [static_cast<std::size_t>(o.body.kind)];
-      }
+      const double slowdown = timing_.capacity > 0.0 ? shared(r, wanted) : beside(t);
       if (slowdown == r.slowdown) continue;
       r.remaining -= static_cast<double>((now - r.since).count()) / r.slowdown;
       r.remaining = std::max(r.remaining, 0.0);
@@ -262,6 +301,7 @@ class Predictor {
   std::vector<Duration> ready_;            // when those had ended
   std::vector<std::vector<int>> waiters_;  // who waits for it
   std::vector<Duration> submitted_;
+  std::vector<Duration> more_;  // gaps of ops that wait for several queues
   std::vector<Running> running_;
   Duration channel_free_[2]{};
   Replay result_;
@@ -280,7 +320,16 @@ Timing timing_of(const ReplayPlan& plan, const Calibration* calibration, const E
   check_known(plan, *calibration);
   const Calibration::Mode& mode = *calibration->find_mode(measured_mode(plan.mode));
   if (effects.op_gap) timing.same_gap = rounded(mode.same_ns.value);
+  if (effects.op_gap && !mode.after.empty()) {
+    timing.gap_after.assign(all<BodyKind>().size(), timing.same_gap);
+    for (const auto& after : mode.after)
+      if (const auto kind = parse<BodyKind>(after.kind))
+        timing.gap_after[static_cast<std::size_t>(*kind)] = rounded(after.same_ns.value);
+  }
   if (effects.cross_gap) timing.cross_gap = rounded(mode.cross_ns.value);
+  if (effects.cross_gap && mode.fan_in_ns != Estimate{})
+    timing.fan_in_more =
+        std::max(rounded(mode.fan_in_ns.value) - timing.cross_gap, Duration::zero());
   if (effects.submission && plan.mode == SubmitMode::eager)
     timing.op_submit = timing.transfer_submit = rounded(mode.submit_ns.value);
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
@@ -294,7 +343,10 @@ Timing timing_of(const ReplayPlan& plan, const Calibration* calibration, const E
         effects.occupancy && effects.latency ? rounded(known->occupancy_ns.value) : costs.latency;
     costs.shared = effects.sharing && known->shared;
   }
-  if (effects.interference) timing.slowdown = slowdowns(*calibration);
+  if (effects.interference) {
+    set_demands(timing, plan, *calibration);
+    timing.slowdown = slowdowns(*calibration);
+  }
   return timing;
 }
 

@@ -22,14 +22,18 @@ struct Timing {
     Duration occupancy{};  ///< of its queue besides the moving
     bool shared = false;   ///< one after the other over all devices
   };
-  Duration same_gap{};   ///< between tasks of a compute queue
-  Duration cross_gap{};  ///< from one queue to another
-  Duration op_submit{};  ///< host time per op
+  Duration same_gap{};              ///< between tasks of a compute queue
+  Duration cross_gap{};             ///< from one queue to another
+  Duration fan_in_more{};           ///< besides, where an op waits for two other queues or more
+  std::vector<Duration> gap_after;  ///< [op kinds] in place of same_gap; or empty
+  Duration op_submit{};             ///< host time per op
   Duration transfer_submit{};
   std::vector<Duration> length;  ///< [tasks] undisturbed; of transfers: of the moving
   Transfer transfers[2];         ///< [0] from a device, [1] from the host
   std::vector<std::vector<double>>
-      slowdown;  ///< [op kind][neighbour kind], per neighbour; or empty
+      slowdown;                             ///< [op kind][neighbour kind], per neighbour; or empty
+  double capacity = 0.0;                    ///< Calibration::Bandwidth; 0: slowdown counts
+  std::vector<double> demand, sensitivity;  ///< [tasks], of ops; empty without a capacity
 };
 
 /// Throws InputError if the calibration has nothing for the plan's mode, way or bodies, or fewer

@@ -7,7 +7,9 @@
 #include <set>
 
 #include "sim/error.h"
+#include "sim/hash.h"
 #include "sim/random.h"
+#include "validate/rivals.h"
 
 namespace baechi::validate {
 namespace {
@@ -93,6 +95,15 @@ void score_memory(PlanScore& score, const Replays& replays, const Replay& ours, 
   }
 }
 
+/// Equal for plans that differ in their names alone.
+std::uint64_t content_of(ReplayPlan plan) {
+  plan.name = "same";
+  plan.hash = 0;
+  Hash hash;
+  hash.add(plan_text(plan));
+  return hash.value();
+}
+
 PlanScore score_plan(const Replays& replays, const Calibration& calibration) {
   const Replay ours = predicted(replays.as_run, calibration, {});
   PlanScore score{.plan = replays.plan->name,
@@ -100,7 +111,8 @@ PlanScore score_plan(const Replays& replays, const Calibration& calibration) {
                   .mode = std::string(to_text(replays.as_run.mode)),
                   .layer = layer_of(replays.as_run, calibration, ours.step()),
                   .predicted = ns(ours.step()),
-                  .replays = replays.rows.size()};
+                  .replays = replays.rows.size(),
+                  .content = content_of(*replays.plan)};
   if (score.layer == Layer::queues || score.layer == Layer::queues_eager)
     score.told = ns(predict(replays.as_run, timing_of(replays.as_run, nullptr, {})).step());
   Samples steps;
@@ -136,27 +148,9 @@ Accuracy accuracy_of(const std::vector<Replays>& replays, std::vector<PlanScore>
   return accuracy(scores);
 }
 
-Estimate exactly(double value) {
-  return {value, value, value};
-}
-
-/// `ours` with gaps and transfers of another's constants; op times stay.
-Calibration with_constants(Calibration ours, double gap_ns, double latency_ns, double ns_per_byte) {
-  for (auto& mode : ours.modes)
-    mode = {.mode = mode.mode, .same_ns = exactly(gap_ns), .cross_ns = {}, .submit_ns = {}};
-  for (auto& t : ours.transfers) {
-    // A way through the host is two transfers of ours, and one of theirs.
-    const double part = t.direction.empty() ? 1.0 : 0.5;
-    t.paced = t.shared = false;
-    t.latency_ns = t.occupancy_ns = exactly(part * latency_ns);
-    t.time = {.ns_per_unit = exactly(part * ns_per_byte)};
-  }
-  ours.interference.clear();
-  return ours;
-}
-
 std::vector<Rival> rivals_of(const std::vector<Replays>& replays,
-                             const std::vector<PlanScore>& scores, const Calibration& ours) {
+                             const std::vector<PlanScore>& scores, const Calibration& ours,
+                             const std::vector<Measurement>& measurements) {
   const auto with = [&](const Calibration& calibration, const Effects& effects) {
     return accuracy_of(replays, scores, calibration, effects);
   };
@@ -165,6 +159,13 @@ std::vector<Rival> rivals_of(const std::vector<Replays>& replays,
   only_costs.costs = true;
   rivals.push_back({"no overheads", "op times and bandwidths as measured, nothing else",
                     with(ours, only_costs)});
+  rivals.push_back({"Baechi's procedure",
+                    "op times as measured, transfers by ordinary least squares, no gaps",
+                    with(as_baechi(ours, measurements), {})});
+  if (const auto datasheet = as_datasheet(ours))
+    rivals.push_back({"datasheet roofline",
+                      "peak flops of the partition, speed of the memory, no overheads",
+                      with(*datasheet, {})});
   // Placeto's published simulator, tuned for K80 instances: 5.7 us after each op, 25 us per
   // transfer, 7.6 GB/s.
   rivals.push_back({"Placeto's constants", "5.7 us after each op, 25 us and 7.6 GB/s per transfer",
@@ -208,6 +209,21 @@ void rank_pairs(Ranking& ranking, const std::vector<const PlanScore*>& plans) {
     }
   }
   if (ranking.pairs > 0) ranking.kendall = sum / static_cast<double>(ranking.pairs);
+}
+
+/// Those of equal predictions, the longest prediction last.
+std::vector<Tie> ties_of(const std::vector<const PlanScore*>& plans) {
+  std::map<double, std::vector<const PlanScore*>> by_prediction;
+  for (const PlanScore* p : plans) by_prediction[p->predicted].push_back(p);
+  std::vector<Tie> ties;
+  for (const auto& [predicted, equal] : by_prediction) {
+    if (equal.size() < 2) continue;
+    Tie tie{.same_plan = std::ranges::all_of(
+                equal, [&](const PlanScore* p) { return p->content == equal[0]->content; })};
+    for (const PlanScore* p : equal) tie.plans.push_back(p->plan);
+    ties.push_back(std::move(tie));
+  }
+  return ties;
 }
 
 }  // namespace
@@ -264,6 +280,7 @@ std::vector<Ranking> rankings(const std::vector<PlanScore>& plans) {
       measured.push_back(p->measured.value);
       predicted.push_back(p->predicted);
     }
+    r.ties = ties_of(group);
     r.distinct = std::set<double>(predicted.begin(), predicted.end()).size();
     r.spread = (quantile(measured, 0.9) - quantile(measured, 0.1)) / median(measured);
     const double rho = spearman(predicted, measured);
@@ -276,8 +293,8 @@ std::vector<Ranking> rankings(const std::vector<PlanScore>& plans) {
   return all;
 }
 
-std::optional<double> skill(const Validation& validation) {
-  const auto bare = std::ranges::find(validation.rivals, "no overheads", &Rival::name);
+std::optional<double> skill(const Validation& validation, std::string_view rival) {
+  const auto bare = std::ranges::find(validation.rivals, rival, &Rival::name);
   if (bare == validation.rivals.end() || bare->accuracy.median <= 0.0) return std::nullopt;
   return 1.0 - validation.rivals.front().accuracy.median / bare->accuracy.median;
 }
@@ -324,7 +341,7 @@ Validation compare(const ValidationRun& run, const Calibration& calibration) {
     if (a.plans > 0) v.layers.emplace_back(layer, a);
   }
   v.rankings = rankings(v.plans);
-  v.rivals = rivals_of(replays, v.plans, calibration);
+  v.rivals = rivals_of(replays, v.plans, calibration, run.measurements);
   v.memory = memory_of(v.plans);
   return v;
 }

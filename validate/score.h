@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/names.h"
+#include "validate/floors.h"
 #include "validate/statistics.h"
 #include "validate/validation_run.h"
 
@@ -34,6 +35,7 @@ struct PlanScore {
   /// Where op and link lengths are told to both sides: the step of those lengths alone.
   std::optional<double> told{};
   std::size_t replays = 0, failed = 0;  ///< failed: neither ok nor out of memory
+  std::uint64_t content = 0;            ///< a hash of the plan but for its name
   Estimate measured{};                  ///< median of the replays that were ok; 0 of none
   double p5 = 0.0, p95 = 0.0;
   /// Median over tasks and kept replays of how far starts are off, over the measured step.
@@ -63,11 +65,18 @@ struct Accuracy {
   Estimate median_interval{}, bias_interval{};
 };
 
+/// Plans of one graph that are predicted to take equally long.
+struct Tie {
+  std::vector<std::string> plans{};
+  bool same_plan = false;  ///< one placement several times; else different ones
+};
+
 /// The placements of one graph in one mode, ranked.
 struct Ranking {
   std::string group{}, mode{};
   std::size_t placements = 0;
-  std::size_t distinct = 0;          ///< predicted steps: others are ties, or one placement twice
+  std::size_t distinct = 0;  ///< predicted steps: others are ties, or one placement twice
+  std::vector<Tie> ties{};
   double spread = 0.0;               ///< of measured medians: (90 % - 10 % quantile) / median
   std::optional<double> spearman{};  ///< nothing if one side is constant
   std::size_t pairs = 0;             ///< whose measured intervals do not overlap
@@ -94,6 +103,7 @@ struct Validation {
   std::vector<PlanScore> plans{};
   std::vector<std::pair<Layer, Accuracy>> layers{};  ///< those with any plan
   std::vector<Ranking> rankings{};
+  std::vector<Floor> floors{};  ///< to other runs; compare() leaves it empty
   std::vector<Rival> rivals{};  ///< ours first, then baselines, then ours without each effect
   MemoryScore memory{};
   std::optional<double> start_error{};  ///< median of the plans'
@@ -111,9 +121,10 @@ struct Validation {
 /// if there is no machine.txt, nothing was replayed, or the calibration lacks what a plan needs.
 Validation compare(const ValidationRun& run, const Calibration& calibration);
 
-/// 1 - our median error over that of the model without overheads: 0 says that knowing the overheads
-/// was worth nothing, 1 that nothing is left. Nothing if there is no error to be better than.
-std::optional<double> skill(const Validation& validation);
+/// 1 - our median error over that of another model: 0 says that what we know besides was worth
+/// nothing, 1 that nothing is left. Nothing if there is no such model or no error to be better
+/// than.
+std::optional<double> skill(const Validation& validation, std::string_view rival);
 
 Accuracy accuracy(const std::vector<PlanScore>& plans);
 std::vector<Ranking> rankings(const std::vector<PlanScore>& plans);

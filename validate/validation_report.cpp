@@ -84,6 +84,18 @@ Shown rankings_shown(const Validation& v) {
   return t;
 }
 
+Shown ties_shown(const Validation& v) {
+  Shown t{.title = "Ties and duplicates",
+          .note = "Placements of a graph that are predicted to take equally long.",
+          .header = {"graph", "mode", "what", "plans"},
+          .rows = {}};
+  for (const Ranking& r : v.rankings)
+    for (const Tie& tie : r.ties)
+      t.rows.push_back({r.group, r.mode, tie.same_plan ? "one placement" : "tie",
+                        fmt::format("{}", fmt::join(tie.plans, " "))});
+  return t;
+}
+
 Shown rivals_shown(const Validation& v) {
   Shown t{.title = "Other models on the same data",
           .note =
@@ -105,7 +117,7 @@ Shown memory_shown(const Validation& v) {
   const MemoryScore& m = v.memory;
   return {
       .title = "Memory",
-      .note = "A verdict is near where a predicted peak is within a granule of its budget.",
+      .note = "A verdict is near where a granule more or less of memory would change it.",
       .header = {"", "compared", "wrong"},
       .rows = {
           {"out-of-memory verdicts", fmt::format("{}", m.verdicts), fmt::format("{}", m.wrong)},
@@ -115,7 +127,10 @@ Shown memory_shown(const Validation& v) {
 }
 
 std::vector<Shown> all_shown(const Validation& v) {
-  return {layers_shown(v), targets_shown(v), rankings_shown(v), memory_shown(v), rivals_shown(v)};
+  std::vector<Shown> all{layers_shown(v), targets_shown(v), rankings_shown(v), memory_shown(v),
+                         rivals_shown(v)};
+  if (Shown ties = ties_shown(v); !ties.rows.empty()) all.push_back(std::move(ties));
+  return all;
 }
 
 std::vector<std::string> remarks(const Validation& v) {
@@ -139,9 +154,17 @@ std::vector<std::string> remarks(const Validation& v) {
         "where lengths are told to both sides they are {} of the measured step in the median; of "
         "the rest the prediction is off by {}",
         percent(*v.told_share), v.untold_error ? percent(*v.untold_error, 1) : "nothing"));
-  if (const auto better = skill(v))
+  for (const Floor& f : v.floors)
     lines.push_back(fmt::format(
-        "skill: {:.2f} of the median error of a model without overheads is gone", *better));
+        "noise floor between {}: {} plans of {} differ by {} in the median, {} at the 95th "
+        "percentile",
+        f.between, f.plans, f.path, percent(f.median, 3), percent(f.p95, 3)));
+  for (const auto& [rival, name] : {std::pair("no overheads", "a model without overheads"),
+                                    std::pair("Baechi's procedure", "Baechi's procedure"),
+                                    std::pair("datasheet roofline", "a datasheet's roofline")})
+    if (const auto better = skill(v, rival))
+      lines.push_back(
+          fmt::format("skill: {:.2f} of the median error of {} is gone", *better, name));
   if (v.canary_spread)
     lines.push_back(
         fmt::format("the canary's times spread over {}: {}", percent(*v.canary_spread),

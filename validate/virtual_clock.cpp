@@ -84,6 +84,7 @@ Outcome VirtualClock::run(const ReplayPlan& plan) {
   };
   timing.same_gap = jittered(timing.same_gap);
   timing.cross_gap = jittered(timing.cross_gap);
+  for (Duration& gap : timing.gap_after) gap = jittered(gap);
   for (Timing::Transfer& t : timing.transfers) {
     t.latency = jittered(t.latency);
     t.occupancy = jittered(t.occupancy);

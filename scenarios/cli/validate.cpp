@@ -250,6 +250,7 @@ void add_calibrate(CLI::App& app, Verb& chosen) {
 
 struct ValidationReportFlags {
   std::string run, calibration;
+  std::vector<std::string> again;
 };
 
 int report_run(const ValidationReportFlags& flags) {
@@ -266,7 +267,9 @@ int report_run(const ValidationReportFlags& flags) {
     throw InputError(fmt::format(
         "{}: neither calibration.yaml nor machine.txt and measurements.csv", flags.run));
   }
-  const Validation validation = compare(run, calibration);
+  Validation validation = compare(run, calibration);
+  for (const std::string& other : flags.again)
+    validation.floors.push_back(floor_between(run, read_run(other)));
   write_aside(flags.run + "/accuracy.csv", accuracy_csv(validation));
   write_aside(flags.run + "/scores.csv", scores_csv(validation));
   write_aside(flags.run + "/report.html", to_html(validation));
@@ -285,6 +288,12 @@ void add_validation_report(CLI::App& app, Verb& chosen) {
           "--calibration", flags->calibration,
           "Calibration for the predictions [RUN/calibration.yaml, else fitted to measurements.csv]")
       ->type_name("FILE");
+  verb->add_option("--again", flags->again,
+                   "A run of the same plans on another visit or card: the noise floor between the "
+                   "two; may be repeated")
+      ->type_name("RUN")
+      ->take_all()
+      ->allow_extra_args(false);
   verb->callback([flags, &chosen] { chosen = [flags] { return report_run(*flags); }; });
 }
 

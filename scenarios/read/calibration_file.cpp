@@ -37,6 +37,17 @@ std::string text_of(const FittedTime& time) {
   return out;
 }
 
+/// What not every harness measures.
+std::string more_of(const Calibration::Mode& mode) {
+  std::string out;
+  if (mode.fan_in_ns != Estimate{}) out += ", fan_in_ns: " + text_of(mode.fan_in_ns);
+  if (mode.after.empty()) return out;
+  std::vector<std::string> entries;
+  for (const auto& a : mode.after)
+    entries.push_back(fmt::format("{{kind: {}, same_ns: {}}}", a.kind, text_of(a.same_ns)));
+  return fmt::format("{}, after: [{}]", out, fmt::join(entries, ", "));
+}
+
 class Reader {
  public:
   explicit Reader(const Value& root) : root_(root) {}
@@ -63,12 +74,14 @@ class Reader {
     const Value* transfers = o.raw("transfers", "");
     const Value* ops = o.raw("ops", "");
     const Value* interference = o.raw("interference", "");
+    const Value* bandwidth = o.raw("bandwidth", "");
     mistakes_.attempt([&] { o.finish(); });
     each(partitions, [&](const Value& v) { c.partitions.push_back(partition(v)); });
     each(modes, [&](const Value& v) { c.modes.push_back(read_mode(v)); });
     each(transfers, [&](const Value& v) { c.transfers.push_back(read_transfer(v)); });
     each(ops, [&](const Value& v) { c.ops.push_back(read_op(v)); });
     each(interference, [&](const Value& v) { c.interference.push_back(read_interference(v)); });
+    if (bandwidth != nullptr) mistakes_.attempt([&] { c.bandwidth = read_bandwidth(*bandwidth); });
     mistakes_.sort_by_place();
     mistakes_.throw_if_any();
     return c;
@@ -140,7 +153,16 @@ class Reader {
     mode.same_ns = estimate(o, "same_ns");
     mode.cross_ns = estimate(o, "cross_ns");
     mode.submit_ns = estimate(o, "submit_ns");
+    mode.fan_in_ns = estimate(o, "fan_in_ns");
+    const Value* after = o.raw("after", "");
     o.finish();
+    if (after == nullptr) return mode;
+    for (const auto& [key, entry] : after->children) {
+      Options behind = options_of(entry, "modes.after", "");
+      mode.after.push_back(
+          {behind.get("kind", {"gemm", "ew", "cublas"}, ""), estimate(behind, "same_ns")});
+      behind.finish();
+    }
     return mode;
   }
 
@@ -180,6 +202,22 @@ class Reader {
     return i;
   }
 
+  static Calibration::Bandwidth read_bandwidth(const Value& v) {
+    Options o = options_of(v, "bandwidth", "");
+    Calibration::Bandwidth b;
+    b.capacity = o.get("capacity", 0.0, "");
+    const Value* demands = o.raw("demands", "");
+    o.finish();
+    if (demands == nullptr) return b;
+    for (const auto& [key, entry] : demands->children) {
+      Options d = options_of(entry, "bandwidth.demands", "");
+      b.demands.push_back({d.get("kind", {"spin", "gemm", "ew", "cublas"}, ""),
+                           d.get("bytes_per_ns", 0.0, ""), d.get("sensitivity", 0.0, "")});
+      d.finish();
+    }
+    return b;
+  }
+
   const Value& root_;
   Mistakes mistakes_;
 };
@@ -198,8 +236,8 @@ std::string calibration_yaml(const Calibration& c) {
                        c.partitions[d].link);
   out += "]\n# numbers in threes: estimate, and 95 % interval\nmodes:\n";
   for (const auto& m : c.modes)
-    out += fmt::format("- {{mode: {}, same_ns: {}, cross_ns: {}, submit_ns: {}}}\n", m.mode,
-                       text_of(m.same_ns), text_of(m.cross_ns), text_of(m.submit_ns));
+    out += fmt::format("- {{mode: {}, same_ns: {}, cross_ns: {}, submit_ns: {}{}}}\n", m.mode,
+                       text_of(m.same_ns), text_of(m.cross_ns), text_of(m.submit_ns), more_of(m));
   if (!c.transfers.empty()) out += "transfers:\n";
   for (const auto& t : c.transfers)
     out += fmt::format(
@@ -216,6 +254,14 @@ std::string calibration_yaml(const Calibration& c) {
   for (const auto& i : c.interference)
     out += fmt::format("- {{op: {}, neighbour: {}, per_neighbour: {}}}\n", i.op, i.neighbour,
                        text_of(i.per_neighbour));
+  if (c.bandwidth.capacity > 0.0)
+    out += fmt::format(
+        "# bytes per ns of all devices together, and what ops of a kind want\n"
+        "bandwidth:\n  capacity: {}\n  demands:\n",
+        c.bandwidth.capacity);
+  for (const auto& d : c.bandwidth.demands)
+    out += fmt::format("  - {{kind: {}, bytes_per_ns: {}, sensitivity: {}}}\n", d.kind,
+                       d.bytes_per_ns, d.sensitivity);
   return out;
 }
 

@@ -40,6 +40,14 @@ struct Calibration {
     Estimate same_ns{};    ///< end of an op to the start of the next in its queue
     Estimate cross_ns{};   ///< the same between queues
     Estimate submit_ns{};  ///< host time per task (stream), per step (graph)
+    Estimate fan_in_ns{};  ///< as cross_ns, of an op that waits for two queues or more; 0: as one
+    /// same_ns behind an op of a kind, where that was measured; else as behind a spin.
+    struct After {
+      std::string kind{};
+      Estimate same_ns{};
+      friend bool operator==(const After&, const After&) = default;
+    };
+    std::vector<After> after{};
     friend bool operator==(const Mode&, const Mode&) = default;
   };
   /// From the end of the producer to the start of the reader, both hops between queues included.
@@ -64,6 +72,19 @@ struct Calibration {
     Estimate per_neighbour{};       ///< slower by this much for each device that runs a neighbour
     friend bool operator==(const Interference&, const Interference&) = default;
   };
+  /// Ops that run at once share what memory can move. An op of a kind wants `bytes_per_ns` when it
+  /// runs alone; ew: as many as it moves in its time. If all together want more than `capacity`,
+  /// times grow by `sensitivity` * (what is wanted / capacity - 1).
+  struct Bandwidth {
+    struct Demand {
+      std::string kind{};
+      double bytes_per_ns = 0.0, sensitivity = 0.0;
+      friend bool operator==(const Demand&, const Demand&) = default;
+    };
+    double capacity = 0.0;  ///< bytes per ns; 0: not known, and Interference counts
+    std::vector<Demand> demands{};
+    friend bool operator==(const Bandwidth&, const Bandwidth&) = default;
+  };
   struct Partition {
     int compute = 0, link = 0;  ///< multiprocessors
     friend bool operator==(const Partition&, const Partition&) = default;
@@ -77,6 +98,7 @@ struct Calibration {
   std::vector<Transfer> transfers{};
   std::vector<OpTime> ops{};
   std::vector<Interference> interference{};
+  Bandwidth bandwidth{};
   Bytes granule{};  ///< a memory budget is kept to within this
 
   friend bool operator==(const Calibration&, const Calibration&) = default;

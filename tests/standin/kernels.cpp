@@ -33,7 +33,9 @@ void launch_gate(cudaStream_t stream, const unsigned*, unsigned*, std::int64_t) 
 
 void launch_ew(cudaStream_t stream, unsigned, void* to, const void* from, std::int64_t bytes,
                Stamp* stamp) {
-  REPLAY_CUDA(standin::run(stream, 2800 + at_speed(static_cast<double>(bytes), 760), stamp));
+  REPLAY_CUDA(standin::run(stream, 2800 + at_speed(static_cast<double>(bytes), 760), stamp,
+                           standin::Engine::none, false,
+                           {from, to, static_cast<std::size_t>(bytes / 2)}));
   if (stamp != nullptr || bytes > little) return;
   auto* const out = static_cast<float*>(to);
   const auto* const in = static_cast<const float*>(from);

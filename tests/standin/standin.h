@@ -17,6 +17,8 @@
 ///   STANDIN_OWN_EVENTS=1                  a green context's streams refuse events of another
 ///   context STANDIN_OVERLAP=1                     all parts have the same multiprocessors
 ///   STANDIN_GRANULE=BYTES                 of pools [2 MiB]
+///   STANDIN_CACHE=BYTES                   a pass over memory whose input is among the last so many
+///                                         bytes that were touched takes half as long
 #pragma once
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -44,9 +46,16 @@ bool asked(const char* variable);  ///< whether it is in the environment
 
 enum class Engine : std::int8_t { none = -1, to_host, to_device, between };
 
+/// What a kernel reads and writes of the memory that is cached.
+struct Touched {
+  const void* from = nullptr;
+  const void* to = nullptr;
+  std::size_t bytes = 0;  ///< of either
+};
+
 /// A kernel, or a copy by an engine, of `ns`.
 cudaError_t run(cudaStream_t stream, std::int64_t ns, Stamp* stamp, Engine engine = Engine::none,
-                bool gate = false);
+                bool gate = false, const Touched& touched = {});
 
 SmSet all_sms();
 cudaStream_t new_stream(const SmSet& sms, CUgreenCtx context);

@@ -122,6 +122,38 @@ TEST_CASE("without noise and with a fine timer calibration is exact") {
   CHECK(found.find_op("gemm")->time(2e9) == doctest::Approx(5200 + 2e9 / 95'000).epsilon(1e-3));
 }
 
+TEST_CASE("gaps behind real ops, and of ops that wait for two queues, are those of the truth") {
+  Calibration truth = virtual_truth(3);
+  truth.timer_tick_ns = 1;
+  truth.modes[0].fan_in_ns = {2150, 2150, 2150};
+  truth.modes[0].after = {{"ew", {1380, 1380, 1380}}, {"gemm", {1500, 1500, 1500}}};
+  const Calibration found = calibrated(truth, {}, 1, 3);
+  const auto* graph = found.find_mode("graph");
+  CHECK(graph->same_ns == Estimate{1180, 1180, 1180});
+  CHECK(graph->fan_in_ns == Estimate{2150, 2150, 2150});
+  CHECK(graph->after == truth.modes[0].after);
+  CHECK(found.find_mode("stream")->fan_in_ns == Estimate{3100, 3100, 3100});  // as cross
+}
+
+TEST_CASE("the memory's capacity and what ops want of it are found, and saturation is foretold") {
+  Calibration truth = virtual_truth(4);
+  truth.interference.clear();
+  // Two passes of 760 bytes per ns fill 1200 1.27 times, three 1.9 times, four 2.53 times.
+  truth.bandwidth = {1200.0, {{"ew", 760.0, 1.0}, {"gemm", 300.0, 0.4}}};
+  const Calibration found = calibrated(truth, {.noise = 0.005, .jitter_ns = 20}, 1);
+  CHECK(found.bandwidth.capacity == doctest::Approx(1200).epsilon(0.02));
+  REQUIRE(found.bandwidth.demands.size() == 2);
+  CHECK(found.bandwidth.demands[0].kind == "ew");
+  CHECK(found.bandwidth.demands[0].bytes_per_ns == doctest::Approx(760).epsilon(0.03));
+  CHECK(found.bandwidth.demands[0].sensitivity == doctest::Approx(1).epsilon(0.05));
+  CHECK(found.bandwidth.demands[1].bytes_per_ns == doctest::Approx(300).epsilon(0.1));
+  CHECK(found.bandwidth.demands[1].sensitivity == doctest::Approx(0.4).epsilon(0.1));
+  // A number per pair fits better where neighbours add up, and where one number was measured.
+  CHECK(calibrated(virtual_truth(4), {}, 1, 3).bandwidth.capacity == 0.0);
+  truth.partitions.resize(2);
+  CHECK(calibrated(truth, {}, 1, 3).bandwidth.capacity == 0.0);
+}
+
 TEST_CASE("where no line fits, a table is kept, and what was left out of it is told") {
   std::vector<Measurement> rows{{.what = "gap_same", .mode = "graph", .count = 2, .value = 1000}};
   // 1 ns per byte up to 1 MB, then 4: as when a cache is full.
@@ -150,8 +182,8 @@ TEST_CASE("measurements that make no sense are refused by line") {
       {.what = "op", .mode = "graph", .subject = "cublas", .args = "1 2", .value = 5}};
   CHECK_THROWS_WITH_AS(
       calibrate(machine, rows, "m.csv"),
-      "m.csv:2:1: 'gap' is no measurement (those: canary, contention, copy, gap_cross, gap_same, "
-      "granule, interference, op, submit)\n"
+      "m.csv:2:1: 'gap' is no measurement (those: canary, contention, copy, gap_cross, gap_fan_in, "
+      "gap_same, granule, interference, op, submit)\n"
       "m.csv:3:1: it needs 'BYTES NS' and a count\n"
       "m.csv:4:1: '1 2' are no arguments of 'cublas'\n"
       "m.csv: no line says 'gap_same'",

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "scenarios/read/calibration_file.h"
 #include "sim/cluster/calibrated_costs.h"
@@ -15,6 +16,7 @@
 #include "validate/calibrate.h"
 #include "validate/export.h"
 #include "validate/replays.h"
+#include "validate/rivals.h"
 #include "validate/validation_report.h"
 #include "validate/virtual_clock.h"
 
@@ -150,6 +152,152 @@ TEST_CASE("an op is slowed while a neighbour runs, and only then") {
   // Both run at 1 / 1.25: the shorter ends after 62.5 us, when the longer has 50 of 100 us left.
   const Replay replay = predict(plan, timing);
   CHECK(replay.end == std::vector<Duration>{112500ns, 62500ns});
+}
+
+TEST_CASE("ops that want more of the memory than it has share it") {
+  const Body ew{.kind = BodyKind::ew, .args = {32}};
+  ReplayPlan plan = small_plan();
+  plan.devices = 3;
+  plan.tasks = {Task{.device = 0, .length = 100us, .body = ew},
+                Task{.device = 1, .length = 100us, .body = ew},
+                Task{.device = 2, .length = 40us, .body = ew}};
+  Timing timing = timing_of(plan, nullptr, {});
+  timing.capacity = 10.0;
+  timing.demand = {5.0, 5.0, 5.0};
+  timing.sensitivity = {1.0, 1.0, 0.5};
+  // 15 of 10 are wanted: two take 1.5 times as long and the third, which half feels it, 1.25 times:
+  // it ends at 50 us. The others have then done 33.3 of 100 us, and two fit beside each other.
+  const Replay replay = predict(plan, timing);
+  CHECK(replay.end[2] == 50us);
+  CHECK(replay.end[0].count() == doctest::Approx(50'000 + 66'667).epsilon(1e-5));
+  CHECK(replay.end[1] == replay.end[0]);
+}
+
+TEST_CASE("an op behind a real op, and one that waits for two queues, start by their own gaps") {
+  ReplayPlan plan = small_plan();
+  plan.devices = 3;
+  plan.tasks = {
+      Task{.device = 0, .length = 10us, .body = {.kind = BodyKind::gemm, .args = {16}}},
+      Task{.device = 1, .length = 10us, .body = {.kind = BodyKind::spin, .args = {10'000}}},
+      Task{.device = 0, .length = 1us, .body = {.kind = BodyKind::spin, .args = {1'000}}},
+      Task{.device = 2,
+           .length = 1us,
+           .body = {.kind = BodyKind::spin, .args = {1'000}},
+           .after = {0, 1}}};
+  Calibration c = small_truth();
+  c.ops.clear();
+  c.ops.push_back({.kind = "gemm", .time = {.table = {{1.0, 10'000.0}, {1e9, 10'000.0}}}});
+  c.partitions.resize(3, {24, 8});
+  c.modes[0].after = {{"gemm", {1300, 1300, 1300}}};
+  c.modes[0].fan_in_ns = {2200, 2200, 2200};
+  const Replay replay = predict(plan, timing_of(plan, &c, {}));
+  CHECK(replay.start[2] == 11'300ns);
+  CHECK(replay.start[3] == 12'200ns);  // 1500 if it waited for one
+  CHECK(predict(plan, timing_of(plan, &c, {.cross_gap = false})).start[3] == 10us);
+}
+
+TEST_CASE("a budget limits one device, granules away from its peak; placements are distinct") {
+  const TemporaryFolder folder;
+  Calibration c = virtual_truth(3);
+  c.granule = Bytes{1 << 16};
+  const Exported exported = export_plans(
+      sweep_of(scenario),
+      {.calibration = c, .budgets = {0.99, 1.01}, .neighbours = 3, .at_random = 4, .distinct = 12},
+      folder.file(""));
+  CHECK(exported.plans == (20 + 2 * 7) * 3);
+  std::set<std::string> limited_devices;
+  for (const ReplayPlan& plan : read_plans(folder.file("plans"))) {
+    CAPTURE(plan.name);
+    const bool less = plan.name.ends_with("@0.99");
+    CHECK(plan.live_memory == (less || plan.name.ends_with("@1.01")));
+    if (!plan.live_memory) continue;
+    const std::vector<Bytes> most = peaks(plan, predict(plan, timing_of(plan, &c, {})));
+    std::size_t limited = 0;
+    for (std::size_t d = 0; d < 3; ++d) {
+      if (plan.budget[d] == std::int64_t{1} << 30) continue;
+      ++limited;
+      limited_devices.insert(fmt::format("{}", d));
+      const std::int64_t over = most[d].count - plan.budget[d];
+      CHECK((less ? over : -over) >= std::min<std::int64_t>(2 << 16, most[d].count));
+    }
+    CHECK(limited == 1);
+  }
+  CHECK(limited_devices.size() == 3);
+  CHECK_THROWS_AS(export_plans(sweep_of(scenario), {.distinct = 12}, folder.file("")), InputError);
+  CHECK(read_plans(folder.file("plans")).empty());
+}
+
+TEST_CASE("Baechi's procedure and a datasheet say what they would") {
+  Calibration ours = virtual_truth(2);
+  ours.gpu = "NVIDIA H100 80GB HBM3";
+  ours.partitions = {{33, 8}, {33, 8}};  // a quarter of 132
+  const auto copy = [](std::int64_t bytes, double ns, const char* way, const std::string& args) {
+    return Measurement{.what = "copy",
+                       .mode = "graph",
+                       .way = way,
+                       .subject = std::string(way) == "host" ? "d2h" : "",
+                       .args = fmt::format("{}{}", bytes, args),
+                       .count = 1,
+                       .value = ns};
+  };
+  // 1000, 2000 and 6000 ns for 0, 1000 and 2000 bytes: slope 2.5, intercept 500. The link takes
+  // 300 and 500 ns beyond the 10000 that it is told.
+  const Calibration baechi =
+      as_baechi(ours, {copy(0, 1000, "host", ""), copy(1000, 2000, "host", ""),
+                       copy(2000, 6000, "host", ""), copy(0, 10'300, "link", " 10000"),
+                       copy(1000, 10'500, "link", " 10000"), copy(5000, 77, "link", " 0")});
+  const auto* host = baechi.find_transfer("graph", "host", "d2h");
+  CHECK(host->latency_ns.value == doctest::Approx(500));
+  CHECK(host->time(1000) == doctest::Approx(2500));
+  CHECK(baechi.find_transfer("graph", "link", "")->latency_ns.value == doctest::Approx(300));
+  CHECK(baechi.find_transfer("graph", "link", "")->paced);
+  CHECK(baechi.find_mode("graph")->same_ns.value == 0.0);
+  CHECK(baechi.find_op("gemm")->time(1e9) == ours.find_op("gemm")->time(1e9));
+  const auto sheet = as_datasheet(ours);
+  REQUIRE(sheet);
+  CHECK(sheet->find_op("gemm")->time(989e6) == doctest::Approx(4000));  // 989e3 / 4 flops per ns
+  CHECK(sheet->find_op("ew")->time(3'350'000) == doctest::Approx(1000));
+  CHECK_FALSE(as_datasheet(virtual_truth(2)));
+}
+
+TEST_CASE("the floor between visits is over plans that both have, and cards have names") {
+  const auto run = [](const char* card, double step, std::uint64_t second) {
+    ValidationRun r;
+    r.machine = Machine{};
+    r.machine->more = {{"card", card}};
+    for (const std::uint64_t hash : {std::uint64_t{7}, second}) {
+      ReplayPlan plan = small_plan();
+      plan.name = fmt::format("g/{}", hash);
+      plan.hash = hash;
+      r.plans.push_back(plan);
+      for (const double factor : {1.0, 2.0, 1.1})  // median 1.1
+        r.steps.push_back({.plan = plan.name,
+                           .mode = "graph",
+                           .step = Duration{std::llround(factor * step)},
+                           .verdict = Verdict::ok});
+    }
+    return r;
+  };
+  const Floor cards = floor_between(run("a", 1000, 8), run("b", 1050, 9));
+  CHECK(cards.between == "cards");
+  CHECK(cards.plans == 1);  // 8 and 9 are other plans
+  CHECK(cards.median == doctest::Approx(0.05));
+  CHECK(floor_between(run("a", 1000, 8), run("a", 1000, 8)).between == "visits");
+  CHECK(floor_between(run("a", 1000, 8), run("a", 1000, 8)).median == 0.0);
+}
+
+TEST_CASE("equal predictions are named, as ties or as one placement") {
+  std::vector<PlanScore> plans{scored("g/a/0", 100, 101), scored("g/b/0", 100, 102),
+                               scored("g/c/0", 90, 91), scored("g/d/0", 90, 95),
+                               scored("g/e/0", 80, 85)};
+  plans[0].content = plans[1].content = 5;
+  plans[2].content = 6;
+  const auto ties = rankings(plans).front().ties;
+  REQUIRE(ties.size() == 2);
+  CHECK(ties[0].plans == std::vector<std::string>{"g/c/0", "g/d/0"});
+  CHECK_FALSE(ties[0].same_plan);
+  CHECK(ties[1].plans == std::vector<std::string>{"g/a/0", "g/b/0"});
+  CHECK(ties[1].same_plan);
 }
 
 TEST_CASE("a host that submits as it goes delays the tasks behind it") {

@@ -27,6 +27,36 @@ Benchmark gap(SubmitMode mode, bool cross) {
   return b;
 }
 
+/// A chain of real ops, which start and end otherwise than spins of one block.
+Benchmark gap_behind(SubmitMode mode, const Body& body) {
+  constexpr int chain = 12;
+  Benchmark b{.row = {.what = "gap_same",
+                      .mode = std::string(to_text(mode)),
+                      .subject = std::string(to_text(body.kind)),
+                      .args = args_text(body),
+                      .count = chain},
+              .plan = empty_plan("gap", 1, mode, Way::link),
+              .value = Benchmark::Value::gaps};
+  for (int i = 0; i < chain; ++i) add_op(b.plan, 0, body);
+  return b;
+}
+
+/// Spins that wait for one on each of two other devices.
+Benchmark fan_in(SubmitMode mode) {
+  constexpr int joins = 10;
+  Benchmark b{.row = {.what = "gap_fan_in", .mode = std::string(to_text(mode)), .count = 2},
+              .plan = empty_plan("gap", 3, mode, Way::link),
+              .value = Benchmark::Value::fan_in};
+  std::vector<int> joined;
+  for (int i = 0; i < joins; ++i) {
+    const int left = add_spin(b.plan, 1, 5'000, joined);
+    const int right = add_spin(b.plan, 2, 5'000, joined);
+    joined = {add_spin(b.plan, 0, 5'000, {left, right})};
+    if (i > 0) b.readers.push_back(joined.front());
+  }
+  return b;
+}
+
 /// A chain that alternates between two devices, so that each task has an event and a wait.
 Benchmark submission(SubmitMode mode, bool transfers, int count) {
   Benchmark b{.row = {.what = "submit",
@@ -261,6 +291,14 @@ std::vector<double> Benchmark::samples(const Timeline& times, std::int64_t first
       found.push_back(static_cast<double>(read - produced));
       break;
     }
+    case Value::fan_in:
+      for (const int task : readers) {
+        std::int64_t ended = std::numeric_limits<std::int64_t>::min();
+        for (const int before : plan.tasks[static_cast<std::size_t>(task)].after)
+          ended = std::max(ended, at(before).end);
+        found.push_back(static_cast<double>(at(task).start - ended));
+      }
+      break;
     case Value::lengths:
       for (const int task : subjects)
         if (surrounded(*this, times, at(task)))
@@ -275,6 +313,9 @@ std::vector<Benchmark> benchmarks(const BenchmarkOptions& options) {
   if (options.peer) return all;
   for (const SubmitMode mode : modes) {
     for (const bool cross : {false, true}) all.push_back(gap(mode, cross));
+    for (const Body& body : {gemm(512), ew(4 << 20)}) all.push_back(gap_behind(mode, body));
+    if (options.cublas) all.push_back(gap_behind(mode, cublas(512, 512, 512)));
+    if (options.devices >= 3) all.push_back(fan_in(mode));
     for (const Body& body : bodies(options.cublas)) all.push_back(op(mode, body));
   }
   for (const bool transfers : {false, true})

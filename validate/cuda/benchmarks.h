@@ -25,6 +25,7 @@ struct Benchmark {
     gaps,        ///< of each op to the op before it, but for the first two
     submission,  ///< host time of the step; of single tasks, beyond the first, in mode stream
     hand_over,   ///< end of the last producer to the last start of a reader
+    fan_in,      ///< of each reader to the last end of what it comes after
     lengths,     ///< of the subjects
   };
   Measurement row{};  ///< all but round and value

@@ -14,6 +14,13 @@ std::string version_text(int version) {  // 13000 is 13.0
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+/// Tells one card from another without naming either: 16 bits of a hash (FNV-1a) of its UUID.
+std::string card(const char (&uuid)[16]) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char byte : uuid) hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
+  return std::to_string(hash >> 48U);
+}
+
 }  // namespace
 
 int open_gpus() {
@@ -43,7 +50,8 @@ std::vector<std::pair<std::string, std::string>> gpu_facts() {
           {"compute_capability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor)},
           {"memory_bytes", std::to_string(gpu.totalGlobalMem)},
           {"l2_bytes", std::to_string(gpu.l2CacheSize)},
-          {"copy_engines", std::to_string(gpu.asyncEngineCount)}};
+          {"copy_engines", std::to_string(gpu.asyncEngineCount)},
+          {"card", card(gpu.uuid.bytes)}};
 }
 
 Machine::Machine(const MachineOptions& options) : options_(options) {
@@ -58,6 +66,8 @@ Machine::Machine(const MachineOptions& options) : options_(options) {
     enter(device);
     make_queues(device);
     make_memory(device);
+    if (flushed_.empty() || options_.gpu_per_device)
+      flushed_.push_back(device_memory(flushed_bytes_));
   }
   ask_for_events();
   look_at_sms();
@@ -88,9 +98,17 @@ void Machine::wait() const {
   }
 }
 
+void Machine::flush_caches() const {
+  for (std::size_t gpu = 0; gpu < flushed_.size(); ++gpu) {
+    enter(devices_[gpu]);
+    REPLAY_CUDA(cudaMemset(flushed_[gpu].get(), 0, flushed_bytes_));
+  }
+}
+
 void Machine::make_parts() {
   cudaDeviceProp gpu{};
   REPLAY_CUDA(cudaGetDeviceProperties(&gpu, 0));
+  flushed_bytes_ = 2 * static_cast<std::size_t>(std::max(gpu.l2CacheSize, 32 << 20));
   const auto sms = static_cast<unsigned>(gpu.multiProcessorCount);
   if (options_.gpu_per_device) {
     for (std::size_t i = 0; i < devices_.size(); ++i) {

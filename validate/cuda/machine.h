@@ -46,6 +46,9 @@ class Machine {
   cudaStream_t queue(const Task& task);
   void enter(const Device& device) const;  ///< makes its GPU the current one
   void wait() const;                       ///< for all GPUs to be done
+  /// Writes over what earlier runs left in the GPUs' caches: else a small op finds its data there
+  /// in a benchmark, and does not in a replay.
+  void flush_caches() const;
   /// To be recorded behind `task` in its queue.
   Event event_for(const Task& task) const;
   /// Streams of green contexts refuse events of the GPU's own context, so that each part has its
@@ -71,6 +74,8 @@ class Machine {
   MachineOptions options_;
   Split split_;
   std::vector<Device> devices_;
+  std::vector<DeviceMemory> flushed_;  ///< [GPUs], each twice its cache
+  std::size_t flushed_bytes_ = 0;
   PinnedMemory gate_;
   bool disjoint_ = false, complete_ = false, events_of_parts_ = false;
   std::int64_t timer_tick_ = 0;

@@ -272,6 +272,7 @@ void Step::reset_stamps() {
   for (const DeviceMemory& memory : gpu_stamps_)
     REPLAY_CUDA(cudaMemcpy(memory.get(), stamps_.data(), stamps_.size() * sizeof(Stamp),
                            cudaMemcpyHostToDevice));
+  machine_.flush_caches();
   machine_.wait();
 }
 

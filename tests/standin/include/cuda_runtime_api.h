@@ -56,8 +56,12 @@ struct cudaMemPoolProps {
   cudaMemLocation location;
   std::size_t maxSize;
 };
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
   char name[256]{};
+  cudaUUID_t uuid{};
   std::size_t totalGlobalMem = 0;
   int major = 0, minor = 0, multiProcessorCount = 0, asyncEngineCount = 0, l2CacheSize = 0;
 };
@@ -77,6 +81,7 @@ cudaError_t cudaFree(void* memory);
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemset(void*, int, std::size_t);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_gpu, const void* from, int from_gpu,
