@@ -1,0 +1,82 @@
+/// The held-out plans, as they are exported for a visit.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "scenarios/read/load.h"
+#include "sim/error.h"
+#include "tests/temporary_folder.h"
+#include "tests/this_build.h"
+#include "validate/export.h"
+#include "validate/validation_run.h"
+
+using namespace baechi;
+using namespace baechi::validate;
+using namespace baechi::testing;
+
+namespace {
+
+Exported exported(const std::vector<std::string>& files, const ExportChoice& choice,
+                  const TemporaryFolder& folder) {
+  std::vector<std::string> paths;
+  for (const std::string& file : files) paths.push_back(source_dir() + "/validate/" + file);
+  Mistakes mistakes;
+  const Sweep sweep = make_sweep(load_scenarios(paths, {}, mistakes), 1, mistakes);
+  mistakes.throw_if_any();
+  return export_plans(sweep, choice, folder.file(""));
+}
+
+/// What tells the graphs of a folder's plans apart: their ops' lengths.
+std::set<std::vector<std::int64_t>> graphs_of(const TemporaryFolder& folder) {
+  std::set<std::vector<std::int64_t>> graphs;
+  for (const ReplayPlan& plan : read_plans(folder.file("plans"))) {
+    std::vector<std::int64_t> lengths;
+    for (const Task& t : plan.tasks)
+      if (!t.transfer) lengths.push_back(t.length.count());
+    std::ranges::sort(lengths);
+    graphs.insert(std::move(lengths));
+  }
+  return graphs;
+}
+
+ExportChoice held_out() {
+  return {.neighbours = 9, .at_random = 18, .least_busy = 0.6, .distinct = 32};
+}
+
+}  // namespace
+
+TEST_SUITE("protocol") {
+  TEST_CASE("held-out sets have 32 placements of each graph, busy devices, and 8 MB at most") {
+    const TemporaryFolder folder, host, rehearsal;
+    const Exported set =
+        exported({"protocol/layers.yaml", "protocol/pipelines.yaml", "protocol/towers.yaml"},
+                 held_out(), folder);
+    CHECK(set.plans == 7 * 34);
+    CHECK(set.bytes < 8'000'000);
+    CHECK(set.steps < std::chrono::seconds(2));  // for one pass; a visit wants 30 and has 110 s
+    const Exported through_host = exported({"protocol/host.yaml"}, held_out(), host);
+    CHECK(through_host.plans == 2 * 34);
+    for (const ReplayPlan& plan : read_plans(host.file("plans"))) CHECK(plan.way == Way::host);
+    exported({"rehearsal.yaml"}, {}, rehearsal);
+    std::set<std::vector<std::int64_t>> all = graphs_of(rehearsal);
+    CHECK(all.size() == 5);
+    for (const auto& graph : graphs_of(folder)) CHECK(all.insert(graph).second);
+    for (const auto& graph : graphs_of(host)) CHECK(all.insert(graph).second);
+    CHECK(all.size() == 5 + 7 + 2);
+  }
+
+  TEST_CASE("the memory set's limits are about GiB") {
+    const TemporaryFolder folder;
+    const Exported set =
+        exported({"protocol/memory.yaml"},
+                 {.budgets = {0.9, 0.99, 1.01, 1.1}, .neighbours = 2, .at_random = 4}, folder);
+    CHECK(set.plans == 20 * 5);
+    for (const ReplayPlan& plan : read_plans(folder.file("plans"))) {
+      if (!plan.live_memory) continue;
+      CHECK(*std::ranges::min_element(plan.budget) > std::int64_t{1} << 30);
+      CHECK(std::ranges::count(plan.budget, std::int64_t{16} << 30) == 3);
+    }
+  }
+}
