@@ -199,6 +199,14 @@ TEST_CASE("what a plan cannot say is refused") {
   CHECK_THROWS_AS(
       plan_of_step({graph, cluster, costs, {.semantics = Semantics::baechi}}, split, "x", {}),
       InputError);
+  OpGraphBuilder lanes;
+  lanes.add_op({.name = "a", .compute = 5ns});
+  lanes.add_op({.name = "b", .compute = 5ns, .lane = "comm"});
+  const OpGraph two_lanes = std::move(lanes).build();
+  const ProfiledCosts their_costs(two_lanes, cluster);
+  CHECK_THROWS_WITH_AS(
+      plan_of_step({two_lanes, cluster, their_costs, {}}, on({gpu0, gpu0}), "x", {}),
+      "a plan has neither lanes nor collectives, and the step has", InputError);
 }
 
 TEST_SUITE_END();
