@@ -144,7 +144,8 @@ TEST_CASE("the memory's capacity and what ops want of it are found, and saturati
   CHECK(found.bandwidth.capacity == doctest::Approx(1200).epsilon(0.02));
   REQUIRE(found.bandwidth.demands.size() == 2);
   CHECK(found.bandwidth.demands[0].kind == "ew");
-  CHECK(found.bandwidth.demands[0].bytes_per_ns == doctest::Approx(760).epsilon(0.03));
+  CHECK(found.bandwidth.demands[0].bytes_per_ns ==
+        doctest::Approx((64 << 20) / (2800 + (64 << 20) / 760.0)).epsilon(0.01));
   CHECK(found.bandwidth.demands[0].sensitivity == doctest::Approx(1).epsilon(0.05));
   CHECK(found.bandwidth.demands[1].bytes_per_ns == doctest::Approx(300).epsilon(0.1));
   CHECK(found.bandwidth.demands[1].sensitivity == doctest::Approx(0.4).epsilon(0.1));
