@@ -12,8 +12,7 @@ namespace {
 
 // Numbers of fields. Source: onnx/onnx.proto, which states them for every version of the format.
 
-constexpr std::size_t most_values = 256;  // elements of a tensor that are kept
-constexpr std::int64_t most_elements = std::int64_t{1} << 60, most_side = std::int64_t{1} << 40;
+constexpr std::int64_t most_elements = std::int64_t{1} << 60;
 
 std::string text(Wire& wire) {
   return wire.text();

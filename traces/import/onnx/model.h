@@ -13,6 +13,9 @@ class TextFile;
 
 namespace baechi::onnx {
 
+constexpr std::int64_t most_side = std::int64_t{1} << 40;  ///< of a shape
+constexpr std::size_t most_values = 256;                   ///< of a tensor whose elements are kept
+
 using Shape = std::vector<std::int64_t>;
 
 /// TensorProto.DataType.

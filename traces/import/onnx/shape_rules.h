@@ -10,8 +10,6 @@
 
 namespace baechi::onnx {
 
-constexpr std::int64_t most_side = std::int64_t{1} << 40;
-constexpr std::size_t most_values = 256;
 using Values = std::vector<std::int64_t>;
 
 /// A node on its way to the shapes of its outputs. Functions return nothing where a shape does not
