@@ -93,6 +93,9 @@ std::string safetensors(std::string_view bytes) {
 std::string text(std::string_view beginning) {
   const std::string_view start = without_space(beginning);
   if (start.starts_with("HloModule")) return "HLO text of XLA, which importer hlo reads";
+  if (start.starts_with("hlo_module") || (start.starts_with("name:") && has(start, "computations")))
+    return "a module of XLA as a protocol buffer: dump it as text "
+           "(XLA_FLAGS=--xla_dump_hlo_as_text)";
   if (start.starts_with("module") && (has(start, "stablehlo.") || has(start, "mhlo.")))
     return "StableHLO without a function, or in a form that importer hlo does not read: print it "
            "with "

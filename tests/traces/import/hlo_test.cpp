@@ -30,6 +30,24 @@ TEST_SUITE("hlo") {
     CHECK(has_note(trace, "1 loops are an op each, 0 of them without"));
   }
 
+  // six parameters of 4 - concatenate to 24 - a barrier - an unknown operation; and a loop
+  TEST_CASE("HLO as XLA's own tests write it: comments, long instructions, no entry named") {
+    const Trace trace = imported(seed("hlo/wide.hlo"), "");
+    CHECK(trace.format == "hlo");
+    const OpGraph& g = trace.graph;
+    CHECK(g.num_ops() == 10);  // parameters, concatenate, frobnicate, constant, while
+    CHECK(g.in_edges(*g.find("all")).size() == 6);
+    REQUIRE(g.in_edges(*g.find("odd")).size() == 1);
+    CHECK(g.in_edges(*g.find("odd")).front() == g.out_edges(*g.find("all")).front());
+    CHECK(g.work(*g.find("odd")).flops == 24);
+    // Seven, as the condition compares: four additions and one comparison each.
+    CHECK(g.work(*g.find("loop")).flops == 7 * (4 + 1));
+    CHECK(has_note(trace, "no entry is named: 'e' is taken, the last of 3 computations"));
+    CHECK(has_note(trace,
+                   "warning: operations that are none of HLO's, by one flop per element: "
+                   "frobnicate x1"));
+  }
+
   TEST_CASE("StableHLO: the same step; a call is one op") {
     const Trace trace = imported(seed("hlo/small.mlir"), "");
     const OpGraph& g = trace.graph;

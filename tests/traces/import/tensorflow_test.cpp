@@ -35,6 +35,13 @@ TEST_SUITE("tensorflow") {
     CHECK(imported(seed("tensorflow/small.pb"), "").graph.num_edges() == 1);
   }
 
+  TEST_CASE("functions, which hold a graph of TensorFlow 2, are told") {
+    const Trace trace = imported(seed("tensorflow/functions.pbtxt"), "");
+    CHECK(trace.graph.num_ops() == 2);
+    CHECK(
+        has_note(trace, "warning: 2 functions are not read: 1 nodes that call one are an op each"));
+  }
+
   TEST_CASE("costs: kernels' times, allocated bytes, what stays and what is temporary") {
     const Trace trace = imported(seed("tensorflow/small.pbtxt"), "tensorflow",
                                  {{"costs", seed("tensorflow/small.run_meta")}});

@@ -68,6 +68,7 @@ class GraphMaker {
  private:
   using Tensors = std::vector<TensorId>;
   void add(const Instruction& instruction, const std::string& path);
+  void note_unknown(const std::string& path, Trace& trace) const;
   OpId add_op(const Instruction& instruction);
   void meet(const Instruction& instruction, OpId op, CollectiveKind kind, std::int64_t ranks);
   Tensors read(const Instruction& instruction, const std::string& path) const;
@@ -158,6 +159,29 @@ void GraphMaker::add(const Instruction& instruction, const std::string& path) {
   values_[instruction.name];  // known, also without a result
 }
 
+/// Names opcodes that are not HLO's. A program of another language alone is refused.
+void GraphMaker::note_unknown(const std::string& path, Trace& trace) const {
+  std::map<std::string_view, std::size_t> unknown;
+  std::size_t count = 0, ran = 0;
+  for (const Instruction& i : module_.computations.find(module_.entry)->second.instructions) {
+    ran += is_free(i.opcode) ? 0U : 1U;
+    if (is_known(i.opcode)) continue;
+    ++unknown[i.opcode];
+    ++count;
+  }
+  if (unknown.empty()) return;
+  std::string names;
+  for (const auto& [name, times] : unknown)
+    if (names.size() < 200)
+      names += fmt::format("{}{} x{}", names.empty() ? "" : ", ", name, times);
+  if (2 * count > ran)
+    throw InputError(fmt::format(
+        "{}: {} of the {} operations of '{}' are none of HLO's: {}; give HLO or StableHLO", path,
+        count, ran, module_.entry, names));
+  trace.notes.push_back(fmt::format(
+      "warning: operations that are none of HLO's, by one flop per element: {}", names));
+}
+
 OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
   const Computation& entry = module_.computations.find(module_.entry)->second;
   for (const Instruction& instruction : entry.instructions) add(instruction, path);
@@ -175,6 +199,13 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
     trace.notes.push_back(
         fmt::format("{}{} loops are an op each, {} of them without a known number of runs: once",
                     works_.unknown() > 0 ? "warning: " : "", works_.loops(), works_.unknown()));
+  if (!module_.entry_stated)
+    trace.notes.push_back(
+        fmt::format("no entry is named: '{}' is taken, the {}", module_.entry,
+                    module_.functions > 0
+                        ? fmt::format("first of {} functions", module_.functions)
+                        : fmt::format("last of {} computations", module_.computations.size())));
+  note_unknown(path, trace);
   if (works_.opaque() > 0)
     trace.notes.push_back(fmt::format(
         "warning: {} calls of programs outside (custom-call) count only what they read and write",
@@ -182,16 +213,34 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
   return build_graph(std::move(builder_), path);
 }
 
+/// `text` from behind its first comments.
 std::string_view start_of(std::string_view text) {
   for (;;) {
     const std::size_t first = text.find_first_not_of(" \t\r\n");
     if (first == std::string_view::npos) return {};
     text.remove_prefix(first);
-    if (!text.starts_with("//") && !text.starts_with('#')) return text;
-    const std::size_t end = text.find('\n');
+    const bool block = text.starts_with("/*");
+    if (!block && !text.starts_with("//") && !text.starts_with('#')) return text;
+    const std::size_t end = block ? text.find("*/") : text.find('\n');
     if (end == std::string_view::npos) return {};
-    text.remove_prefix(end);
+    text.remove_prefix(end + (block ? 2 : 0));
   }
+}
+
+/// HLO's text, with its first line or, as XLA reads it too, from its first computation on:
+/// `name {`, then instructions.
+bool is_hlo_text(std::string_view text) {
+  const std::string_view start = start_of(text);
+  if (start.starts_with("HloModule")) return true;
+  const std::size_t end = std::min(start.find('\n'), start.size());
+  const std::string_view header = start.substr(0, end), body = start_of(start.substr(end));
+  const std::size_t last = header.find_last_not_of(" \t\r");
+  if (last == std::string_view::npos || header[last] != '{' ||
+      header.find_first_of("@\"") != std::string_view::npos || header.starts_with("module"))
+    return false;
+  const std::string_view first = body.substr(0, body.find('\n'));
+  return first.find('=') != std::string_view::npos && first.find('[') != std::string_view::npos &&
+         first.find('(') != std::string_view::npos;
 }
 
 }  // namespace
@@ -200,15 +249,15 @@ std::string_view start_of(std::string_view text) {
 namespace baechi {
 
 bool looks_like_hlo(std::string_view beginning) {
+  if (hlo::is_hlo_text(beginning)) return true;
   const std::string_view start = hlo::start_of(beginning);
-  if (start.starts_with("HloModule")) return true;
   return (start.starts_with("module") || start.starts_with("func.func")) &&
          beginning.find("func.func") != std::string_view::npos;
 }
 
 Trace read_hlo(TextFile& file, Options& /*options*/) {
   const std::string text = plain_text(file.rest());
-  const bool is_hlo = hlo::start_of(text).starts_with("HloModule");
+  const bool is_hlo = hlo::is_hlo_text(text);
   const hlo::Module module =
       is_hlo ? hlo::read_hlo(text, file.path()) : hlo::read_stablehlo(text, file.path());
   Trace trace{.name = module.name, .source = is_hlo ? "HLO text of XLA" : "StableHLO"};

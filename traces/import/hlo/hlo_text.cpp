@@ -7,8 +7,9 @@
 namespace baechi::hlo {
 namespace {
 
-// The format: an instruction a line, `ROOT %name = f32[8,16]{1,0} add(%a, f32[8,16] %b), attr=..`,
-// within computations, `%name (...) -> ... {` to `}`, of which one begins with ENTRY.
+// The format: instructions, `ROOT %name = f32[8,16]{1,0} add(%a, f32[8,16] %b), attr=..`, of one or
+// several lines, within computations, `%name (...) -> ... {` to `}`, of which one begins with
+// ENTRY; if none does, the last one is the entry. Comments are `// ...`, `# ...` and `/*index=5*/`.
 // Source: openxla/xla, hlo_parser.cc and the operation semantics' page.
 
 std::string_view trimmed(std::string_view text) {
@@ -63,8 +64,6 @@ std::vector<std::string_view> parts(std::string_view list) {
 /// Reads the type at the beginning of `text`, an array's or a tuple's, and removes it.
 std::vector<Shape> take_shapes(std::string_view& text, int depth = 0) {
   text = trimmed(text);
-  if (text.starts_with("/*"))
-    text = trimmed(text.substr(std::min(text.find("*/"), text.size() - 2) + 2));
   if (text.starts_with('(') && depth < 20) {
     const std::size_t end = behind_bracket(text, 0);
     std::vector<Shape> all;
@@ -115,22 +114,28 @@ std::string scope_of(std::string_view attributes) {
   return std::string(rest.substr(0, rest.find('"')));
 }
 
+/// Whether a word stands right before a bracket: `add(`.
+bool has_operation(std::string_view text) {
+  for (std::size_t at = text.find('('); at != std::string_view::npos; at = text.find('(', at + 1))
+    if (at > 0 && !opens(text[at - 1]) &&
+        std::string_view(" =,").find(text[at - 1]) == std::string_view::npos)
+      return true;
+  return false;
+}
+
 class HloReader {
  public:
   HloReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
 
   Module read() {
-    while (!text_.empty()) {
-      ++line_;
-      const std::size_t end = text_.find('\n');
-      read_line(trimmed(text_.substr(0, end)));
-      text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
-    }
+    while (next_statement()) read_statement(trimmed(statement_));
     if (current_ != nullptr) mistake("the text ends within a computation");
     mistakes_.throw_if_any();
-    if (module_.entry.empty())
+    if (last_.empty())
       throw InputError(
-          fmt::format("{}: no computation begins with ENTRY: not a whole HLO module", path_));
+          fmt::format("{}: no computation, 'ENTRY name {{', is in it: not an HLO module", path_));
+    module_.entry_stated = !module_.entry.empty();
+    if (!module_.entry_stated) module_.entry = last_;
     return std::move(module_);
   }
 
@@ -138,43 +143,120 @@ class HloReader {
   void mistake(std::string_view what) {
     mistakes_.add(fmt::format("{}:{}:1: {}", path_, line_, what));
   }
-  void read_line(std::string_view line);
+  bool next_statement();
+  void add_line(std::string_view line);
+  bool is_whole() const;
+  void read_statement(std::string_view text);
+  void begin_computation(std::string_view header);
   void read_instruction(std::string_view line);
 
   std::string_view text_;
   const std::string& path_;
   Module module_;
+  bool has_module_ = false;
   Computation* current_ = nullptr;
-  std::size_t line_ = 0;
+  std::string last_;
+  std::size_t line_ = 0, next_line_ = 0;  // of the statement; read so far
   Mistakes mistakes_;
+
+  std::string statement_;
+  int depth_ = 0;  // brackets open at its end
+  bool quoted_ = false, commented_ = false;
 };
 
-void HloReader::read_line(std::string_view line) {
-  if (line.empty() || line.starts_with("//") || line.starts_with('#')) return;
-  if (line.starts_with("HloModule")) {
-    module_.name = std::string(trimmed(line.substr(9, std::min(line.find(','), line.size()) - 9)));
-  } else if (line.starts_with('}')) {
+/// Adds a line's text without its comments.
+void HloReader::add_line(std::string_view line) {
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const std::string_view rest = line.substr(at);
+    if (commented_ || (!quoted_ && rest.starts_with("/*"))) {
+      const std::size_t end = rest.find("*/", commented_ ? 0 : 2);
+      commented_ = end == std::string_view::npos;
+      if (commented_) break;
+      at += end + 1;
+      continue;
+    }
+    if (!quoted_ && rest.starts_with("//")) break;
+    if (rest.front() == '"') quoted_ = !quoted_;
+    if (!quoted_ && opens(rest.front())) ++depth_;
+    if (!quoted_ && closes(rest.front())) --depth_;
+    statement_ += rest.front();
+    if (quoted_ && rest.front() == '\\' && rest.size() > 1) statement_ += line[++at];
+  }
+  statement_ += ' ';
+}
+
+/// Whether the next line begins another statement.
+bool HloReader::is_whole() const {
+  const std::string_view text = trimmed(statement_);
+  if (quoted_ || commented_) return false;
+  if (current_ == nullptr && text.ends_with('{') && depth_ == 1) return true;
+  if (depth_ > 0 || text.ends_with(',') || text.ends_with('=')) return false;
+  // A type alone, `%name = (f32[2], f32[2])`: its operation is in the next line.
+  const std::size_t equals = text.find('=');
+  return depth_ < 0 || current_ == nullptr || equals == std::string_view::npos ||
+         !closes(text.back()) || has_operation(text.substr(equals));
+}
+
+/// Reads the next statement that is not empty; false at the end of the text.
+bool HloReader::next_statement() {
+  statement_.clear();
+  depth_ = 0;
+  quoted_ = false;
+  while (!text_.empty()) {
+    ++next_line_;
+    const std::size_t end = text_.find('\n');
+    const std::string_view line = trimmed(text_.substr(0, end));
+    text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
+    if (trimmed(statement_).empty()) {
+      line_ = next_line_;
+      statement_.clear();
+    }
+    if (!line.starts_with('#')) add_line(line);
+    if (!trimmed(statement_).empty() && is_whole()) return true;
+  }
+  if (trimmed(statement_).empty()) return false;
+  mistake("the text ends before what begins here does: a bracket or quote is not closed");
+  return false;
+}
+
+void HloReader::begin_computation(std::string_view header) {
+  const bool entry = header.starts_with("ENTRY");
+  if (entry) header = trimmed(header.substr(5));
+  const std::string name = without_percent(header.substr(0, header.find_first_of(" ({")));
+  if (entry) module_.entry = name;
+  last_ = name;
+  const auto [at, added] = module_.computations.emplace(name, Computation{.name = name});
+  if (!added)
+    mistake(
+        fmt::format("a second computation '{}': a file has one module, and each name once", name));
+  current_ = &at->second;
+}
+
+void HloReader::read_statement(std::string_view text) {
+  if (text.starts_with("HloModule")) {
+    if (has_module_) {
+      mistake("a second module begins: give each a file of its own, of one HloModule");
+      text_ = {};
+      current_ = nullptr;
+    }
+    has_module_ = true;
+    module_.name = std::string(trimmed(text.substr(9, std::min(text.find(','), text.size()) - 9)));
+  } else if (text.starts_with('}')) {
     current_ = nullptr;
   } else if (current_ != nullptr) {
-    read_instruction(line);
-  } else if (line.ends_with('{')) {
-    const bool entry = line.starts_with("ENTRY");
-    if (entry) line = trimmed(line.substr(5));
-    const std::string name = without_percent(line.substr(0, line.find_first_of(" (")));
-    if (entry) module_.entry = name;
-    const auto [at, added] = module_.computations.emplace(name, Computation{.name = name});
-    if (!added) mistake(fmt::format("a second computation '{}'", name));
-    current_ = &at->second;
+    read_instruction(text);
+  } else if (text.ends_with('{')) {
+    begin_computation(text);
   }
 }
 
 void HloReader::read_instruction(std::string_view line) {
   if (line.starts_with("ROOT ")) line.remove_prefix(5);
-  const std::size_t equals = line.find(" = ");
+  const std::size_t equals = line.find('=');
   if (equals == std::string_view::npos)
     return mistake("an instruction is 'name = type opcode(operands)'");
   Instruction made{.name = without_percent(trimmed(line.substr(0, equals))), .line = line_};
-  std::string_view rest = line.substr(equals + 3);
+  std::string_view rest = line.substr(equals + 1);
   made.results = take_shapes(rest);
   const std::size_t bracket = rest.find('(');
   if (bracket == std::string_view::npos || bracket == 0)
@@ -183,6 +265,8 @@ void HloReader::read_instruction(std::string_view line) {
   const std::size_t end = behind_bracket(rest, bracket);
   std::string_view operands = rest.substr(bracket + 1, end - bracket - 2);
   made.attributes = std::string(rest.substr(end));
+  if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().sides.empty())
+    made.value = parse_number<std::int64_t>(trimmed(operands));
   if (made.opcode == "get-tuple-element" ||
       (made.opcode != "constant" && made.opcode != "parameter"))
     for (std::string_view operand : parts(operands)) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +29,11 @@ struct Instruction {
   std::string name;
   std::string opcode{};  ///< in HLO's spelling: "dot-general", "all-reduce"
   std::vector<Operand> operands{};
-  std::vector<Shape> results{};      ///< a tuple's arrays, one after the other
-  std::vector<std::string> calls{};  ///< computations: fusion, call, while (condition, body)
-  std::string attributes{};          ///< as written
-  std::string scope{};               ///< metadata's op_name
+  std::vector<Shape> results{};         ///< a tuple's arrays, one after the other
+  std::vector<std::string> calls{};     ///< computations: fusion, call, while (condition, body)
+  std::string attributes{};             ///< as written
+  std::string scope{};                  ///< metadata's op_name
+  std::optional<std::int64_t> value{};  ///< of a constant that is one whole number
   std::size_t line = 0;
 };
 
@@ -43,7 +45,9 @@ struct Computation {
 struct Module {
   std::string name;
   std::map<std::string, Computation, std::less<>> computations{};
-  std::string entry;
+  std::string entry{};
+  bool entry_stated = true;   ///< else it is the last computation, or the first function
+  std::size_t functions = 0;  ///< of StableHLO
 };
 
 /// Throw InputError with the line if the text is not of this kind, or has no entry.
@@ -73,6 +77,9 @@ class Works {
   std::size_t loops_ = 0, unknown_ = 0, opaque_ = 0;
 };
 
+/// Whether the opcode is one of HLO's or StableHLO's; others are counted by their results'
+/// elements.
+bool is_known(std::string_view opcode);
 /// Whether the instruction runs nothing: a parameter, a constant, a tuple, another view.
 bool is_free(std::string_view opcode);
 /// Whether its result is its operands' memory, so that its readers read theirs.

@@ -151,9 +151,13 @@ void StableHloReader::begin_function(std::string_view line) {
   if (!line.ends_with('{')) return;  // a declaration
   Computation& made = module_.computations[name];
   if (!made.name.empty())
-    throw InputError(fmt::format("{}:{}:1: a second function '{}'", path_, line_, name));
+    throw InputError(
+        fmt::format("{}:{}:1: a second function '{}': a file has one module, and each name once",
+                    path_, line_, name));
   made.name = name;
+  ++module_.functions;
   if (module_.entry.empty() || name == "main") module_.entry = name;
+  module_.entry_stated = module_.entry == "main";
   const std::string_view parameters = line.substr(0, line.find("->"));
   for (std::size_t p = parameters.find('%'); p != std::string_view::npos;
        p = parameters.find('%', p + 1)) {
@@ -217,6 +221,11 @@ void StableHloReader::read_operation(std::string_view line) {
   made.results = result_shapes(rest.substr(types));
   const bool single = rest.substr(types).find("->") == std::string_view::npos;
   if (made.opcode != "constant") made.operands = operands_in(rest.substr(0, types));
+  if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().sides.empty())
+    if (const std::size_t at = made.attributes.find("dense<"); at != std::string::npos) {
+      const std::string_view value = std::string_view(made.attributes).substr(at + 6);
+      made.value = parse_number<std::int64_t>(value.substr(0, value.find('>')));
+    }
   if (single && made.opcode != "while" && made.results.size() > 1)
     made.results.erase(made.results.begin(), made.results.end() - 1);  // operands' types come first
   if (made.opcode == "call")

@@ -125,7 +125,8 @@ std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view 
 }
 
 bool is_transparent(std::string_view opcode) {
-  return one_of(opcode, {"tuple", "get-tuple-element", "bitcast", "optimization-barrier"});
+  return one_of(opcode,
+                {"tuple", "get-tuple-element", "bitcast", "optimization-barrier", "opt-barrier"});
 }
 
 bool is_free(std::string_view opcode) {
@@ -135,7 +136,128 @@ bool is_free(std::string_view opcode) {
          opcode.ends_with("-done");
 }
 
-/// How often a loop runs: told by XLA or, in StableHLO, by the one constant that its condition
+bool is_known(std::string_view opcode) {
+  if (is_free(opcode) || moves(opcode)) return true;
+  // The start of what runs beside others is told by its name.
+  if (opcode.ends_with("-start")) opcode.remove_suffix(6);
+  if (opcode.ends_with("-update")) return true;
+  return one_of(opcode, {"abs",
+                         "acos",
+                         "acosh",
+                         "add",
+                         "all-gather",
+                         "all-reduce",
+                         "all-to-all",
+                         "and",
+                         "asin",
+                         "asinh",
+                         "async",
+                         "atan",
+                         "atan2",
+                         "atanh",
+                         "batch-norm-grad",
+                         "batch-norm-inference",
+                         "batch-norm-training",
+                         "call",
+                         "case",
+                         "cbrt",
+                         "ceil",
+                         "cholesky",
+                         "clamp",
+                         "collective-broadcast",
+                         "collective-permute",
+                         "compare",
+                         "complex",
+                         "composite",
+                         "conditional",
+                         "convolution",
+                         "cosh",
+                         "cosine",
+                         "count-leading-zeros",
+                         "custom-call",
+                         "custom-jvp-call",
+                         "divide",
+                         "domain",
+                         "dot",
+                         "dot-general",
+                         "dynamic-broadcast-in-dim",
+                         "dynamic-conv",
+                         "dynamic-gather",
+                         "dynamic-iota",
+                         "dynamic-pad",
+                         "einsum",
+                         "erf",
+                         "exp",
+                         "exponential",
+                         "exponential-minus-one",
+                         "fft",
+                         "floor",
+                         "fusion",
+                         "get-dimension-size",
+                         "if",
+                         "imag",
+                         "infeed",
+                         "is-finite",
+                         "is-inf",
+                         "is-nan",
+                         "log",
+                         "log-plus-one",
+                         "logistic",
+                         "map",
+                         "maximum",
+                         "minimum",
+                         "multiply",
+                         "negate",
+                         "not",
+                         "or",
+                         "outfeed",
+                         "popcnt",
+                         "popcount",
+                         "power",
+                         "ragged-all-to-all",
+                         "ragged-dot",
+                         "real",
+                         "real-dynamic-slice",
+                         "recv",
+                         "reduce",
+                         "reduce-precision",
+                         "reduce-scatter",
+                         "reduce-window",
+                         "remainder",
+                         "rng",
+                         "rng-bit-generator",
+                         "rng-get-and-update-state",
+                         "round-nearest-afz",
+                         "round-nearest-even",
+                         "rsqrt",
+                         "scaled-dot",
+                         "scan",
+                         "select",
+                         "select-and-scatter",
+                         "send",
+                         "set-dimension-size",
+                         "shift-left",
+                         "shift-right-arithmetic",
+                         "shift-right-logical",
+                         "sign",
+                         "sine",
+                         "sinh",
+                         "sort",
+                         "sqrt",
+                         "stochastic-convert",
+                         "subtract",
+                         "tan",
+                         "tanh",
+                         "topk",
+                         "torch-index-select",
+                         "triangular-solve",
+                         "uniform-dequantize",
+                         "uniform-quantize",
+                         "while",
+                         "xor"});
+}
+
+/// How often a loop runs: told by XLA, or by the one constant that its condition
 /// compares with. 1 if neither says.
 std::int64_t Works::trips(const Instruction& loop) {
   ++loops_;
@@ -153,9 +275,7 @@ std::int64_t Works::trips(const Instruction& loop) {
                                             : module_.computations.find(loop.calls.front());
   if (condition != module_.computations.end())
     for (const Instruction& i : condition->second.instructions)
-      if (i.opcode == "constant" && i.results.size() == 1 && i.results.front().sides.empty())
-        if (const std::size_t at = i.attributes.find("dense<"); at != std::string::npos)
-          bounds.push_back(std::strtoll(i.attributes.c_str() + at + 6, nullptr, 10));
+      if (i.opcode == "constant" && i.value) bounds.push_back(*i.value);
   if (bounds.size() == 1 && bounds.front() > 0) return std::min(bounds.front(), most_size);
   ++unknown_;
   return 1;

@@ -22,6 +22,8 @@ constexpr std::int64_t longest_us = 10'000'000'000;
 
 constexpr WireField schema[] = {
     {"GraphDef", "node", 1, WireType::message, "NodeDef"},
+    {"GraphDef", "library", 2, WireType::message, "Library"},
+    {"Library", "function", 1, WireType::message, "Function"},
     {"NodeDef", "name", 1, WireType::text},
     {"NodeDef", "op", 2, WireType::text},
     {"NodeDef", "input", 3, WireType::text},
@@ -143,10 +145,10 @@ Node read_node(Wire& wire) {
   return node;
 }
 
-void read_nodes(Wire& wire, std::vector<Node>& nodes) {
-  wire.message([&](std::uint32_t field) {
-    if (field == 1) nodes.push_back(read_node(wire));
-  });
+/// A field of a GraphDef: 1 is a node, 2 the library of functions.
+void read_part(Wire& wire, std::uint32_t field, Graph& graph) {
+  if (field == 1) graph.nodes.push_back(read_node(wire));
+  if (field == 2) wire.message([&](std::uint32_t f) { graph.functions += f == 1 ? 1U : 0U; });
 }
 
 Bytes size(Wire& wire) {
@@ -278,19 +280,19 @@ void read_any(TextFile& file, std::string_view name, Read&& read) {
 
 }  // namespace
 
-std::vector<Node> read_graph(TextFile& file) {
-  std::vector<Node> nodes;
+Graph read_graph(TextFile& file) {
+  Graph graph;
   const bool saved_model = file.beginning().starts_with("\x08\x01\x12");
   read_any(file, "GraphDef", [&](Wire& wire) {
     wire.fields([&](std::uint32_t field) {
-      if (!saved_model && field == 1) nodes.push_back(read_node(wire));
+      if (!saved_model) read_part(wire, field, graph);
       if (saved_model && field == 2)
         wire.message([&](std::uint32_t meta) {
-          if (meta == 2) read_nodes(wire, nodes);
+          if (meta == 2) wire.message([&](std::uint32_t part) { read_part(wire, part, graph); });
         });
     });
   });
-  return nodes;
+  return graph;
 }
 
 Costs read_costs(TextFile& file) {

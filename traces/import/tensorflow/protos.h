@@ -35,8 +35,13 @@ struct Cost {
 };
 using Costs = std::map<std::string, Cost, std::less<>>;
 
+struct Graph {
+  std::vector<Node> nodes;
+  std::size_t functions = 0;  ///< in its library, whose nodes are not read
+};
+
 /// A GraphDef, or the one in a SavedModel, in protocol buffers or as text.
-std::vector<Node> read_graph(TextFile& file);
+Graph read_graph(TextFile& file);
 /// A RunMetadata, in protocol buffers or as text.
 Costs read_costs(TextFile& file);
 

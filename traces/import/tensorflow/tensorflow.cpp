@@ -190,6 +190,17 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
   return build_graph(std::move(builder_), path);
 }
 
+/// What a graph of TensorFlow 2 keeps out of sight: its nodes call functions.
+std::string note_on_functions(const std::vector<Node>& nodes, std::size_t functions) {
+  const auto calls = std::ranges::count_if(nodes, [](const Node& node) {
+    return node.op == "PartitionedCall" || node.op == "StatefulPartitionedCall";
+  });
+  return fmt::format(
+      "{}{} functions are not read: {} nodes that call one are an op each; freeze the graph "
+      "(convert_variables_to_constants_v2) to have the ops in them",
+      calls > 0 ? "warning: " : "", functions, calls);
+}
+
 }  // namespace
 }  // namespace baechi::tensorflow
 
@@ -209,7 +220,7 @@ Trace read_tensorflow(TextFile& file, Options& options) {
                     "or from its start to the end of all that it does, as Placeto takes it"),
       .sizes = read_enum(options, "sizes", tensorflow::Sizes::allocated,
                          "an output's bytes: as allocated, which is rounded up, or as requested")};
-  const std::vector<tensorflow::Node> nodes = tensorflow::read_graph(file);
+  const auto [nodes, functions] = tensorflow::read_graph(file);
   if (nodes.empty())
     throw InputError(fmt::format("{}: no node in it: not a graph of TensorFlow", file.path()));
   tensorflow::Costs costs;
@@ -224,6 +235,7 @@ Trace read_tensorflow(TextFile& file, Options& options) {
       throw InputError(fmt::format("{}: no record of a node in it: not a RunMetadata", path));
   }
   Trace trace{.source = "TensorFlow GraphDef"};
+  if (functions > 0) trace.notes.push_back(tensorflow::note_on_functions(nodes, functions));
   if (!path.empty()) trace.source += " and RunMetadata";
   trace.graph = tensorflow::GraphMaker(nodes, costs, settings).make(file.path(), trace);
   return trace;
