@@ -18,7 +18,7 @@ TEST_SUITE("cli") {
     const auto planned = session.run("validate plan s.yaml -o r --budget 0.5");
     CHECK(planned.code == 0);
     CHECK(holds(planned.err, "toy.toy: 2 placements, 2 distinct"));
-    CHECK(holds(planned.err, "r/plans: 4 plans of 2 runs\n"));
+    CHECK(holds(planned.err, "r/plans: 4 plans of 2 runs, 0.0 MB; the steps of one pass"));
     // a on gpu0, b on gpu1, c on gpu0; the tensor crosses once, in 1 us.
     const std::string plan = session.folder().read("r/plans/0001_toy.toy_round_robin_0.plan");
     CHECK(holds(plan, "name toy.toy/round_robin/0\n"));

@@ -55,6 +55,16 @@ TEST_SUITE("kineto") {
     CHECK(has_note(trace, "3 of 3 kernels, copies and fills joined to their launches"));
   }
 
+  TEST_CASE("the host stands with the GPU that runs most, whatever its number") {
+    std::string text = read_file(seed("kineto/rank0.json"));
+    for (std::size_t at = 0; (at = text.find("\"device\": 0", at)) != std::string::npos; ++at)
+      text[at + 10] = '3';
+    TextFile file("gpu3.json", text);
+    const Trace trace = read_trace(file, "kineto");
+    CHECK(trace.graph.num_ops() == 9);
+    CHECK(trace.graph.num_groups() == 1);
+  }
+
   TEST_CASE("with recorded collectives the critical path is the recorded step") {
     // gemm 20-40, relu -51; the all_reduce's launch ends at 55, it at 87; then 2 and 10 us. The
     // kernel began 1 us after its launch, which is all that is lost of 100 us.

@@ -50,7 +50,17 @@ class GraphMaker {
   std::vector<Joined> collectives_;    // in the order of their first members
 };
 
+/// The GPU that runs most: the host's ops stand with it, whatever its number. Ties: the smallest.
+std::int64_t home_of(const Step& step) {
+  std::map<std::int64_t, Duration> busy;
+  for (const StepOp& op : step.ops)
+    if (op.device) busy[*op.device] += op.compute;
+  const auto home = std::ranges::max_element(busy, {}, [](const auto& b) { return b.second; });
+  return home == busy.end() ? 0 : home->first;
+}
+
 void GraphMaker::add_ops(const Rank& rank) {
+  const std::int64_t home = home_of(rank.step);
   std::vector<OpId> ids;
   for (const StepOp& op : rank.step.ops) {
     const OpId id = builder_.add_op({.name = rank.label + op.name,
@@ -63,7 +73,7 @@ void GraphMaker::add_ops(const Rank& rank) {
     if (op.bytes > Bytes{}) builder_.add_kernel(id, {.traffic = op.bytes});
     for (const std::size_t before : op.after) builder_.add_control(ids[before], id);
     std::string label = rank.label.empty() ? "rank" : rank.label.substr(0, rank.label.size() - 1);
-    if (op.device != 0) label += fmt::format(" gpu{}", op.device);
+    if (op.device.value_or(home) != home) label += fmt::format(" gpu{}", *op.device);
     builder_.colocate(id, label);
   }
   meet(rank, ids);

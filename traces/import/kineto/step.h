@@ -44,8 +44,8 @@ struct StepOp {
   Duration compute{};
   Bytes bytes{};  ///< that a copy moves
   Phase phase = Phase::forward;
-  std::int64_t device = 0;
-  std::vector<std::size_t> after;  ///< indices of ops that it waits for, all of the same step
+  std::optional<std::int64_t> device{};  ///< the GPU's number; nothing: the host
+  std::vector<std::size_t> after;        ///< indices of ops that it waits for, all of the same step
   std::optional<Meeting> meeting{};
 };
 
