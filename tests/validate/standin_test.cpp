@@ -118,18 +118,14 @@ TEST_SUITE("standin") {
     CHECK(v.memory.wrong + v.memory.near_wrong == 0);
   }
 
+  // Without a flush before each run, 57 kernels of these benchmarks find their data in 50 MiB.
   TEST_CASE("what a run has left in the cache is not found by the next") {
-    // Without a flush the benchmarks' passes over less than 25 MiB would be timed at half.
     const TemporaryFolder folder;
     write_plans(folder);
-    REQUIRE(run_harness(folder, measure_it, "STANDIN_CACHE=52428800") == 0);
-    REQUIRE(run_harness(folder, replay_them, "STANDIN_CACHE=52428800") == 0);
-    const ValidationRun run = read_run(folder.file("run"));
-    const Calibration c = calibrate(*run.machine, run.measurements, "measurements.csv");
-    CHECK(c.find_op("ew")->time(1 << 20) ==
-          doctest::Approx(2800 + (1 << 20) / 760.0).epsilon(1e-3));
-    const Validation v = compare(run, c);
-    for (const auto& [layer, accuracy] : v.layers) CHECK(accuracy.p95 < 1e-3);
+    for (const char* arguments : {measure_it, replay_them}) {
+      REQUIRE(run_harness(folder, arguments, "STANDIN_CACHE=52428800") == 0);
+      CHECK_FALSE(says(folder, "out.txt", "found in the cache"));
+    }
   }
 
   TEST_CASE("what is not proven is answered, with green contexts and without") {
