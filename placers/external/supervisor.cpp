@@ -139,7 +139,7 @@ void report(int to, Report::Event event, int value) {
 
 [[noreturn]] void become_program(const Start& start, pid_t supervisor) {
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_PDEATHSIG, static_cast<unsigned long>(SIGKILL), 0UL, 0UL, 0UL);
   if (getppid() != supervisor) _exit(127);
   lower(RLIMIT_DATA, start.limits.memory);
   lower(RLIMIT_FSIZE, start.limits.file_size);
@@ -225,7 +225,7 @@ void end_all(pid_t& program, int reports) {
 [[noreturn]] void supervise(const Start& start) {
   setpgid(0, 0);  // Ctrl-C on the terminal is for the caller, which decides
   close_others(start);
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL);
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
