@@ -39,6 +39,7 @@ void check_failed(std::string_view file, int line, const char* condition, const 
   std::string_view root = __FILE__;
   root.remove_suffix(std::string_view("sim/error.cpp").size());
   if (file.starts_with(root)) file.remove_prefix(root.size());
+  while (file.starts_with("../")) file.remove_prefix(3);  // as a compiler cache names files
   fmt::print(stderr, "{}:{}: check failed: {}: {}\n", file, line, condition, what);
   std::abort();
 }

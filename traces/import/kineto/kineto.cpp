@@ -197,7 +197,9 @@ Trace import_recordings(TextFile& file, const std::vector<std::string>& paths,
     ranks.push_back({.label = paths.size() == 1 ? "" : fmt::format("rank{}/", i),
                      .step = make_step(recordings[i], window, settings.step)});
     if (ranks.back().step.ops.empty())
-      throw InputError(fmt::format("{}: {} has no op", paths[i], window.name));
+      throw InputError(
+          fmt::format("{}: {} has no op: take another step (option step), or record a whole one",
+                      paths[i], window.name));
     note_step(ranks.back(), window, recordings[i], trace.notes);
   }
   trace.notes.emplace_back(
