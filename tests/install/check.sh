@@ -34,7 +34,7 @@ complete_line() {
   PATH=$prefix/bin:$PATH bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _baechi
     echo "${COMPREPLY[*]}"' bash "$completions" "$@"
 }
-expect "completion of a verb" "place" "$(complete_line baechi pla)"
+expect "completion of a verb" "place plan" "$(complete_line baechi pla)"
 expect "completion of a flag" "--placement" "$(complete_line baechi simulate --placem)"
 expect "completion of a placer" "m_etf" "$(complete_line baechi place --placer m_e)"
 
