@@ -10,7 +10,7 @@ namespace baechi::learned {
 
 /// A policy that was trained.
 struct Policy {
-  std::string scenario;           ///< what it was trained on, for people
+  std::string scenario;           ///< name of the file it was trained on, for people
   std::string digest;             ///< of the graphs, clusters and engines that it was trained on
   std::size_t evaluations = 0;    ///< that training took
   std::uint64_t seed = 0;         ///< of training

@@ -159,8 +159,9 @@ class Trainer {
 
   void save() {
     save_stopped();
-    write_aside(files_.policy, learned::policy_text({arguments_.scenario, digest_, evaluations(),
-                                                     arguments_.seed, weights()}));
+    write_aside(files_.policy,
+                learned::policy_text({fs::path(arguments_.scenario).filename(), digest_,
+                                      evaluations(), arguments_.seed, weights()}));
     std::string csv = "evaluations,seconds,mean,best\n";
     for (const learned::CurveRow& row : curve_)
       csv += fmt::format("{},{:.3f},{:.6f},{:.6f}\n", row.evaluations, row.seconds, row.mean,
