@@ -11,7 +11,7 @@ int main() {
   builder.add_edge(builder.add_tensor(a, {100}), b);
   const OpGraph graph = std::move(builder).build();
   const Cluster cluster = Cluster::uniform(2, {1000}, {.bandwidth = {1e9}, .latency = {}});
-  const ProfiledCosts costs;
+  const ProfiledCosts costs(graph, cluster);
   const Problem problem{graph, cluster, costs};
   const Placement placement = make_placer("m_etf", Options("m_etf"))->place(problem, 1);
   std::printf("%lld ns\n", static_cast<long long>(simulate(problem, placement).makespan.count()));
