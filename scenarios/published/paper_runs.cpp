@@ -358,6 +358,27 @@ bool is_calibrated(const Paper& paper, const PaperRow& row, const PaperColumn& c
          c->placer == column.placer && c->scenario == row.scenario && c->sets == with(row, column);
 }
 
+/// Throws InputError for a column whose placer no scenario of its table has. That some have it
+/// suffices: a human expert's placement is known of some models only.
+void refuse_unknown_placers(const Paper& paper, const AllCellJobs& jobs,
+                            const std::vector<std::vector<RunResult>>& rows) {
+  Mistakes mistakes;
+  for (std::size_t t = 0; t < paper.tables.size(); ++t) {
+    const PaperTable& table = paper.tables[t];
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const PaperColumn& column = table.columns[c];
+      const auto asked = [&](const auto& row) { return row[c].own.has_value(); };
+      const auto found = [&](const auto& row) {
+        return row[c].own && !runs_of(column.placer, rows[*row[c].own]).empty();
+      };
+      if (std::ranges::any_of(jobs[t], asked) && std::ranges::none_of(jobs[t], found))
+        mistakes.add(fmt::format("{}: table {}, column {}: no scenario has a placer '{}'",
+                                 paper.name, table.name, column.name, column.placer));
+    }
+  }
+  mistakes.throw_if_any();
+}
+
 }  // namespace
 
 std::optional<double> PaperCell::deviation() const {
@@ -373,6 +394,7 @@ PaperResult evaluate(const Paper& paper, std::size_t threads, const Watch& watch
   std::vector<Job> jobs;
   const AllCellJobs cell_jobs = all_jobs(paper, result.speeds, jobs);
   const auto rows = run_jobs(jobs, threads, watch);
+  refuse_unknown_placers(paper, cell_jobs, rows);
   const Searches searches = all_searches(paper, watch);
   for (std::size_t t = 0; t < paper.tables.size(); ++t) {
     const PaperTable& table = paper.tables[t];

@@ -6,6 +6,23 @@
 using namespace baechi;
 using namespace baechi::testing;
 
+namespace {
+
+/// a(10) --100 B--> f(20) <-- b(10), and a --500 B--> c. Ids: a, b, c, f.
+OpGraph fork_and_join(Duration c_time, Bytes of_b) {
+  OpGraphBuilder g;
+  const OpId a = g.add_op({.name = "a", .compute = 10ns});
+  const OpId b = g.add_op({.name = "b", .compute = 10ns});
+  const OpId c = g.add_op({.name = "c", .compute = c_time});
+  const OpId f = g.add_op({.name = "f", .compute = 20ns});
+  g.add_edge(g.add_tensor(a, 100_B), f);
+  g.add_edge(g.add_tensor(b, of_b), f);
+  g.add_edge(g.add_tensor(a, 500_B), c);
+  return std::move(g).build();
+}
+
+}  // namespace
+
 TEST_SUITE("list scheduler") {
   //   a(10) --100 B--> f(20) <--100 B-- b(10)     f is the favourite child of a
   //     \-----500 B--> c(5)
@@ -14,26 +31,18 @@ TEST_SUITE("list scheduler") {
   // until 110, although c could start there at 10, and c ends at 110 + 20 + 5. (c is not urgent
   // before its input could be on gpu1, at 510.)
   TEST_CASE("a device waits for a favourite that could start as early, not earlier, elsewhere") {
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    const OpId b = g.add_op({.name = "b", .compute = 10ns});
-    const OpId c = g.add_op({.name = "c", .compute = 5ns});
-    const OpId f = g.add_op({.name = "f", .compute = 20ns});
-    g.add_edge(g.add_tensor(a, 100_B), f);
-    g.add_edge(g.add_tensor(b, 100_B), f);
-    g.add_edge(g.add_tensor(a, 500_B), c);
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = fork_and_join(5ns, 100_B);
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
     IdVector<OpId, OpId> favourite(graph.num_ops(), no_op);
-    favourite[a] = f;
+    favourite[OpId{0}] = OpId{3};
 
     const auto waiting = list::schedule({graph, cluster, costs}, favourite, Variant::standard, {});
     REQUIRE(waiting.placement);
-    CHECK(waiting.placement->device[f] == gpu0);
+    CHECK(waiting.placement->device[OpId{3}] == gpu0);
     CHECK(waiting.placement->facts.at("planned_step_us") == 0.135);
 
-    favourite[a] = no_op;
+    favourite[OpId{0}] = no_op;
     const auto greedy = list::schedule({graph, cluster, costs}, favourite, Variant::standard, {});
     CHECK(greedy.placement->facts.at("planned_step_us") == 0.130);  // c from 10, f from 110 on
   }
@@ -43,22 +52,14 @@ TEST_SUITE("list scheduler") {
   // a runs on gpu0, b on gpu1. On gpu0 f could start at 310, on gpu1 at 110: gpu0 does not wait for
   // it, and runs c from 10 to 60. If it waited until f has begun, c would end at 160.
   TEST_CASE("a device does not wait for a favourite that could start earlier elsewhere") {
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    const OpId b = g.add_op({.name = "b", .compute = 10ns});
-    const OpId c = g.add_op({.name = "c", .compute = 50ns});
-    const OpId f = g.add_op({.name = "f", .compute = 20ns});
-    g.add_edge(g.add_tensor(a, 100_B), f);
-    g.add_edge(g.add_tensor(b, 300_B), f);
-    g.add_edge(g.add_tensor(a, 500_B), c);
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = fork_and_join(50ns, 300_B);
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
     IdVector<OpId, OpId> favourite(graph.num_ops(), no_op);
-    favourite[a] = f;
+    favourite[OpId{0}] = OpId{3};
     const auto found = list::schedule({graph, cluster, costs}, favourite, Variant::standard, {});
     REQUIRE(found.placement);
-    CHECK(found.placement->device[f] == gpu1);
+    CHECK(found.placement->device[OpId{3}] == gpu1);
     CHECK(found.placement->facts.at("planned_step_us") == 0.130);
     // The priority is the order of starts: a, b, c, f.
     for (const OpId v : graph.ops())

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
@@ -112,6 +113,14 @@ TEST_SUITE("paper") {
     CHECK(to_csv(paper, result).find("steps,little memory,one,oom,oom,,,\n") != std::string::npos);
     CHECK(to_text(paper, result).find("chain 2.000") != std::string::npos);
     CHECK(to_markdown(paper, result).find("| as printed |") != std::string::npos);
+  }
+
+  TEST_CASE("a column of a placer that no scenario has is refused by name") {
+    std::string yaml = paper_yaml;
+    yaml.replace(yaml.find("{placer: expert}"), 16, "{placer: heft}");
+    CHECK_THROWS_WITH_AS(
+        evaluate_quietly(PaperFolder(yaml).load()),
+        doctest::Contains("table steps, column two: no scenario has a placer 'heft'"), InputError);
   }
 
   TEST_CASE("published numbers of files, words for what is not readable, what a change saves") {
