@@ -52,7 +52,7 @@ void choice_gradient(std::span<const double> chances, std::size_t choice, double
 }
 
 Episode::Episode(const Environment& environment, const Network& network)
-    : environment_(environment), network_(network), walk_(environment) {}
+    : network_(network), walk_(environment) {}
 
 const BlockDevices& Episode::act(std::span<const double> weights, const Embedding& embedding,
                                  Random* random) {

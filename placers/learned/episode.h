@@ -54,7 +54,6 @@ class Episode {
   void pass(std::span<const double> weights, const Embedding& embedding, Random* random,
             const BlockDevices* teacher);
 
-  const Environment& environment_;
   const Network& network_;
   Walk walk_;
   std::vector<Choice> choices_;
