@@ -11,7 +11,7 @@ text does not stand exactly once in its file, is an error of the list. Exit code
 The list, mutants.txt: a block per change, blocks apart by empty lines.
   # what the change breaks
   file placers/list/booked_memory.cpp
-  tests placers/list, placers/placers_test
+  tests placers/list, placers/heft_test
   - text as it stands, a line or several
   + text that takes its place
 `tests` are the beginnings of test files below tests/: those that must notice.

@@ -1,0 +1,253 @@
+#include <algorithm>
+#include <boost/pending/disjoint_sets.hpp>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <ranges>
+
+#include "sim/error.h"
+#include "sim/graph/cycle.h"
+#include "sim/graph/not_given.h"
+#include "sim/graph/op_graph.h"
+
+namespace baechi {
+namespace {
+
+/// begin[k] .. begin[k+1] is the run of items whose key is k, once they are sorted by key.
+std::vector<std::uint32_t> run_starts(std::size_t keys, const auto& items, auto key_of) {
+  std::vector<std::uint32_t> begin(keys + 1, 0);
+  for (const auto& item : items) ++begin[index(key_of(item)) + 1];
+  for (std::size_t k = 0; k < keys; ++k) begin[k + 1] += begin[k];
+  return begin;
+}
+
+/// Where each item goes when sorted by key, equal keys in their order. O(items + keys).
+std::vector<std::uint32_t> stable_order(std::size_t keys, const auto& items, auto key_of) {
+  std::vector<std::uint32_t> next = run_starts(keys, items, key_of);
+  std::vector<std::uint32_t> order(items.size());
+  std::uint32_t i = 0;
+  for (const auto& item : items) order[next[index(key_of(item))]++] = i++;
+  return order;
+}
+
+}  // namespace
+
+IdVector<OpId, OpId> OpGraphBuilder::first_members() const {
+  IdVector<OpId, OpId> first;
+  if (meetings_.empty()) return first;
+  for (const OpId v : ops_.ids()) first.push_back(v);
+  for (const Meeting& m : meetings_)
+    for (const OpId v : m.members) first[v] = *std::ranges::min_element(m.members);
+  return first;
+}
+
+IdVector<OpId, OpId> OpGraphBuilder::topological_ids() const {
+  const std::size_t n = ops_.size();
+  IdVector<OpId, OpId> new_id;
+  new_id.reserve(n);
+  if (meetings_.empty() &&
+      std::ranges::all_of(edges_, [](const Edge& e) { return e.src < e.dst; })) {
+    for (const OpId v : ops_.ids()) new_id.push_back(v);
+    return new_id;
+  }
+  // A collective is one node, its member that was added first.
+  const IdVector<OpId, OpId> first = first_members();
+  const auto node = [&](OpId v) { return first.empty() ? v : first[v]; };
+  std::vector<Edge> between_nodes;
+  if (!first.empty())
+    for (const Edge& e : edges_) between_nodes.push_back({node(e.src), node(e.dst), e.tensor});
+  const std::vector<Edge>& edges = first.empty() ? edges_ : between_nodes;
+  IdVector<OpId, const Meeting*> meeting(first.size(), nullptr);
+  for (const Meeting& m : meetings_) meeting[node(m.members.front())] = &m;
+
+  new_id.assign(n, no_op);
+  const auto begin = run_starts(n, edges, [](const Edge& e) { return e.src; });
+  const auto by_src = stable_order(n, edges, [](const Edge& e) { return e.src; });
+  std::vector<std::uint32_t> unmet(n, 0);
+  for (const Edge& e : edges) ++unmet[index(e.dst)];
+  std::priority_queue<OpId, std::vector<OpId>, std::greater<>> ready;
+  for (const OpId v : ops_.ids())
+    if (unmet[index(v)] == 0 && node(v) == v) ready.push(v);
+  std::uint32_t numbered = 0;
+  while (!ready.empty()) {
+    const OpId v = ready.top();
+    ready.pop();
+    if (meeting.empty() || meeting[v] == nullptr) {
+      new_id[v] = static_cast<OpId>(numbered++);
+    } else {
+      for (const OpId member : meeting[v]->members) new_id[member] = static_cast<OpId>(numbered++);
+    }
+    for (auto i = begin[index(v)]; i < begin[index(v) + 1]; ++i) {
+      const OpId reader = edges[by_src[i]].dst;
+      if (--unmet[index(reader)] == 0) ready.push(reader);
+    }
+  }
+  if (numbered != n) refuse_cycle(edges);
+  return new_id;
+}
+
+void OpGraphBuilder::refuse_cycle(const std::vector<Edge>& edges) const {
+  constexpr std::size_t most_named = 20;
+  const std::vector<OpId> cycle = find_cycle(ops_.size(), edges);
+  std::vector<std::string_view> names;
+  for (const OpId v : cycle | std::views::take(most_named)) names.push_back(name(v));
+  const std::string more =
+      cycle.size() > most_named ? fmt::format(" -> ({} more)", cycle.size() - most_named) : "";
+  const std::string why =
+      meetings_.empty() ? "" : " (the members of a collective start together and count as one op)";
+  throw InputError(
+      fmt::format("graph: a cycle: {}{} -> {}{}", fmt::join(names, " -> "), more, names[0], why));
+}
+
+void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id) const {
+  // Labels that share an op are merged; an op's group is then the set of any of its labels.
+  std::vector<std::uint32_t> rank(labels_.size()), parent(labels_.size());
+  boost::disjoint_sets sets(rank.data(), parent.data());
+  for (std::uint32_t l = 0; l < labels_.size(); ++l) sets.make_set(l);
+  constexpr std::uint32_t none = ~std::uint32_t{0};
+  IdVector<OpId, std::uint32_t> label(ops_.size(), none);  // by new id
+  for (const Label& use : label_uses_) {
+    std::uint32_t& known = label[new_id[use.op]];
+    if (known == none)
+      known = use.label;
+    else
+      sets.union_set(known, use.label);
+  }
+  std::vector<std::uint32_t> least(labels_.size());  // label that names the set, at its root
+  std::iota(least.begin(), least.end(), 0U);
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    return labels_[a].size() != labels_[b].size() ? labels_[a].size() < labels_[b].size()
+                                                  : labels_[a] < labels_[b];
+  };
+  for (std::uint32_t l = 0; l < labels_.size(); ++l) {
+    std::uint32_t& name = least[sets.find_set(l)];
+    if (before(l, name)) name = l;
+  }
+  std::vector<std::string> names(labels_.size());
+  for (std::uint32_t l = 0; l < labels_.size(); ++l) names[l] = labels_[least[l]];
+  IdVector<OpId, GroupId> group(ops_.size(), no_group);
+  for (const OpId v : label.ids())
+    if (label[v] != none) group[v] = static_cast<GroupId>(sets.find_set(label[v]) + 1);
+  g.set_groups(group, names);
+}
+
+OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
+  check_names();
+  name_slots_ = {};
+  check_sums();
+  check_collectives();
+  const IdVector<OpId, OpId> new_id = topological_ids();
+  const std::size_t n = ops_.size();
+  OpGraph g;
+
+  // Ops and names.
+  g.ops_.reserve(n);
+  IdVector<OpId, OpId> old_id(n);
+  for (const OpId v : ops_.ids()) old_id[new_id[v]] = v;
+  g.name_begin_.reserve(n + 1);
+  g.name_text_.reserve(name_text_.size());
+  for (const OpId old : old_id) {
+    Op op = ops_[old];
+    if (op.forward != no_op) op.forward = new_id[op.forward];
+    g.ops_.push_back(op);
+    g.name_text_ += name(old);
+    g.name_begin_.push_back(g.name_text_.size());
+  }
+  g.kinds_ = std::move(kinds_);
+  if (!module_.empty()) {
+    module_.resize(n, 0);
+    for (const OpId old : old_id) g.module_.push_back(module_[index(old)]);
+    g.modules_ = std::move(modules_);
+  }
+  g.lanes_ = std::move(lanes_);
+  for (auto& [collective, members] : meetings_) {
+    collective.first = new_id[members.front()];
+    collective.members = static_cast<std::uint32_t>(members.size());
+    if (collective.ranks == 0) collective.ranks = collective.members;
+    g.collectives_.push_back(collective);
+  }
+  std::ranges::sort(g.collectives_, {}, &Collective::first);
+  make_groups(g, new_id);
+  ops_ = {};  // what was copied makes room for what follows
+  name_text_ = {};
+  name_begin_ = {};
+
+  if (!kernels_.empty()) {
+    const auto op = [&](const auto& kernel) { return new_id[kernel.first]; };
+    g.kernels_begin_ = run_starts(n, kernels_, op);
+    g.kernels_.reserve(kernels_.size());
+    for (const std::uint32_t i : stable_order(n, kernels_, op))
+      g.kernels_.push_back(kernels_[i].second);
+  }
+
+  // Tensors, by producer, the control tensor last.
+  std::vector<TensorId> data_first;
+  for (const bool control : {false, true}) {
+    for (const TensorId t : tensors_.ids())
+      if (tensors_[t].control == control) data_first.push_back(t);
+  }
+  const auto producer = [&](TensorId t) { return new_id[tensors_[t].producer]; };
+  g.outputs_begin_ = run_starts(n, data_first, producer);
+  IdVector<TensorId, TensorId> new_tensor(tensors_.size());
+  g.tensors_.reserve(tensors_.size());
+  for (const std::uint32_t i : stable_order(n, data_first, producer)) {
+    const TensorId t = data_first[i];
+    Tensor tensor = tensors_[t];
+    tensor.producer = producer(t);
+    new_tensor[t] = g.tensors_.push_back(tensor);
+  }
+  if (!transfers_.empty()) {
+    g.transfers_.assign(tensors_.size(), not_given);
+    for (const TensorId t : transfers_.ids()) g.transfers_[new_tensor[t]] = transfers_[t];
+  }
+  tensors_ = {};
+  data_first = {};
+
+  // Edges, by tensor (and so by producer), without repetitions.
+  for (Edge& e : edges_) e = {new_id[e.src], new_id[e.dst], new_tensor[e.tensor]};
+  const auto tensor_of = [](const Edge& e) { return e.tensor; };
+  const std::vector<std::uint32_t> by_tensor = stable_order(g.num_tensors(), edges_, tensor_of);
+  IdVector<OpId, TensorId> last_read(n, no_tensor);
+  g.edges_.reserve(edges_.size());
+  g.added_.reserve(edges_.size());
+  for (const std::uint32_t i : by_tensor) {
+    const Edge& e = edges_[i];
+    if (last_read[e.dst] == e.tensor) continue;
+    last_read[e.dst] = e.tensor;
+    g.edges_.push_back(e);
+    g.added_.push_back(i);
+  }
+  if (std::ranges::is_sorted(g.added_)) g.added_ = {};
+  edges_ = {};
+  g.readers_begin_ = run_starts(g.num_tensors(), g.edges_, tensor_of);
+  g.out_begin_ = run_starts(n, g.edges_, [](const Edge& e) { return e.src; });
+  const auto dst = [](const Edge& e) { return e.dst; };
+  g.in_begin_ = run_starts(n, g.edges_, dst);
+  g.in_.reserve(g.num_edges());
+  g.in_src_.reserve(g.num_edges());
+  for (const std::uint32_t e : stable_order(n, g.edges_, dst)) {
+    g.in_.push_back(static_cast<EdgeId>(e));
+    g.in_src_.push_back(g.edges_[static_cast<EdgeId>(e)].src);
+  }
+
+  // Times per device kind: an op's one time stands for the kinds it does not name, unless it names
+  // some.
+  g.device_kinds_ = std::move(device_kinds_);
+  if (!g.device_kinds_.empty()) {
+    for (std::size_t k = 1; k < g.device_kinds_.size(); ++k) {
+      g.compute_.emplace_back(n);
+      for (const OpId v : g.ops()) g.compute_.back()[v] = g.ops_[v].compute;
+    }
+    const auto column = [&](OpId v, std::size_t k) -> Duration& {
+      return k == 0 ? g.ops_[v].compute : g.compute_[k - 1][v];
+    };
+    for (const KindTime& kt : kind_times_) {
+      for (std::size_t k = 0; k < g.device_kinds_.size(); ++k) column(new_id[kt.op], k) = not_given;
+    }
+    for (const KindTime& kt : kind_times_) column(new_id[kt.op], kt.kind) = kt.time;
+  }
+  if (renumbered != nullptr) *renumbered = new_id;
+  return g;
+}
+
+}  // namespace baechi
