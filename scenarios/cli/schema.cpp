@@ -2,7 +2,8 @@
 
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/verbs.h"
-#include "scenarios/read/reference.h"
+#include "scenarios/read/scenario_reference.h"
+#include "scenarios/read/scenario_schema.h"
 
 namespace baechi {
 

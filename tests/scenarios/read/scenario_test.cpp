@@ -7,7 +7,8 @@
 #include <map>
 
 #include "scenarios/codesign/codesign.h"
-#include "scenarios/read/reference.h"
+#include "scenarios/read/scenario_reference.h"
+#include "scenarios/read/scenario_schema.h"
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"

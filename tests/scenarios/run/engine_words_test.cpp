@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/read/reference.h"
+#include "scenarios/read/scenario_schema.h"
 #include "scenarios/results/results.h"
 #include "sim/names.h"
 #include "sim/problem/engine_names.h"

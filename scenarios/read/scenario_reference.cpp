@@ -1,9 +1,8 @@
-#include "scenarios/read/reference.h"
+#include "scenarios/read/scenario_reference.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -15,7 +14,6 @@
 namespace baechi {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Declared = std::vector<Options::Declared>;
 
 std::string type_name(const Options::Declared& d) {
@@ -83,181 +81,6 @@ void append_components(std::string& out, std::string_view title, std::string_vie
     if (!c.options.empty()) append_options(out, c.options, {});
   }
 }
-
-/// What editors need to know of a value. Every value may also be text, since quantities are.
-Json schema_of(const Options::Declared& d) {
-  Json s = Json::object();
-  constexpr std::string_view number = R"(^[0-9.eE+-]+ *)";
-  switch (d.type) {
-    case Options::Type::boolean:
-      s["type"] = "boolean";
-      break;
-    case Options::Type::whole:
-      s["type"] = "integer";
-      break;
-    case Options::Type::number:
-      s["type"] = "number";
-      break;
-    case Options::Type::size:
-      s["pattern"] = fmt::format("{}([kKMGT]i?)?B$|^0$", number);
-      break;
-    case Options::Type::time:
-      s["pattern"] = fmt::format("{}(ns|us|ms|s|min|h)$|^0$", number);
-      break;
-    case Options::Type::rate:
-      s["pattern"] = fmt::format("{}([kKMGT]i?)?B/s$", number);
-      break;
-    case Options::Type::flop_rate:
-      s["pattern"] = fmt::format("{}[MGTP]?FLOP/s$", number);
-      break;
-    case Options::Type::one_of:
-      s["enum"] = d.allowed;
-      break;
-    case Options::Type::text:
-    case Options::Type::path:
-      s["type"] = {"string", "number", "boolean", "null"};
-      break;
-    case Options::Type::any:
-      break;
-  }
-  s["description"] = d.fallback.empty() ? d.help : fmt::format("{} [{}]", d.help, d.fallback);
-  return s;
-}
-
-Json object_of(const Declared& options, const std::vector<std::string>& needed = {}) {
-  Json properties = Json::object();
-  for (const Options::Declared& d : options) properties[d.key] = schema_of(d);
-  Json s = {{"type", "object"}, {"additionalProperties", false}, {"properties", properties}};
-  if (!needed.empty()) s["required"] = needed;
-  return s;
-}
-
-const BlockKeys& block(const std::vector<BlockKeys>& all, std::string_view name) {
-  return *std::ranges::find(all, name, &BlockKeys::block);
-}
-
-Json graph_schema(const Catalogue& all) {
-  Json any_of = Json::array();
-  for (const Component& c : all.generators) {
-    Json s = object_of(c.options, {"generate"});
-    s["properties"]["generate"] = {{"const", c.name}, {"description", c.summary}};
-    any_of.push_back(std::move(s));
-  }
-  Json import = {{"type", "object"}, {"required", {"import"}}, {"properties", Json::object()}};
-  import["properties"]["import"] = {
-      {"type", "string"},
-      {"description", "a graph file; relative to this file, ${NAME} is expanded"}};
-  Json names = Json::array();
-  for (const Component& c : all.importers) {
-    names.push_back(c.name);
-    for (const Options::Declared& d : c.options) import["properties"][d.key] = schema_of(d);
-  }
-  import["properties"]["importer"] = {{"enum", names},
-                                      {"description", "the file's content chooses if not given"}};
-  import["additionalProperties"] = false;
-  any_of.push_back(std::move(import));
-  return {{"anyOf", any_of}};
-}
-
-/// NAME, {model: NAME, option: value, ...} or {kind: NAME, option: value, ...}.
-Json collectives_schema(const std::vector<Component>& models) {
-  Json names = Json::array(), any_of = Json::array();
-  for (const Component& c : models)
-    names.push_back({{"const", c.name}, {"description", c.summary}});
-  any_of.push_back({{"oneOf", names}});
-  for (const Component& c : models) {
-    Json s = object_of(c.options, {"model"});
-    s["properties"]["model"] = {{"const", c.name}, {"description", c.summary}};
-    any_of.push_back(std::move(s));
-  }
-  any_of.push_back({{"type", "object"},
-                    {"required", {"kind"}},
-                    {"properties", {{"kind", {{"type", "string"}}}}}});
-  return {{"anyOf", any_of}};
-}
-
-Json cluster_schema(const Catalogue& components) {
-  const std::vector<BlockKeys> all = block_keys();
-  const auto of = [&](std::string_view name) {
-    const BlockKeys& b = block(all, name);
-    return object_of(b.keys, b.needed);
-  };
-  Json cluster = of("cluster");
-  Json& p = cluster["properties"];
-  const Json group = of("cluster.devices");
-  p["devices"] = {{"anyOf", {group, {{"type", "array"}, {"items", group}}}}};
-  p["link"] = of("cluster.link");
-  p["links"] = {{"type", "array"}, {"items", of("cluster.links")}};
-  p["fit"] = {{"anyOf", {{{"enum", {"baechi", "pytorch"}}}, of("cluster.fit")}}};
-  const Json collectives = collectives_schema(components.collectives);
-  Json nodes = of("cluster.nodes");
-  for (const char* link : {"link", "unwired", "network"})
-    nodes["properties"][link] = of("cluster.link");
-  nodes["properties"]["devices"] = group;
-  nodes["properties"]["collectives"] = collectives;
-  p["nodes"] = {{"anyOf", {nodes, {{"type", "array"}, {"items", nodes}}}}};
-  p["collectives"] = collectives;
-  return {
-      {"anyOf",
-       {cluster, {{"type", "string"}, {"description", "path of a file with a cluster block"}}}}};
-}
-
-/// One of `components`: NAME, or {NAME: {option: value, ...}}.
-Json choice_schema(const std::vector<Component>& components) {
-  Json names = Json::array(), properties = Json::object();
-  for (const Component& c : components) {
-    names.push_back({{"const", c.name}, {"description", c.summary}});
-    properties[c.name] = object_of(c.options);
-    properties[c.name]["type"] = {"object", "null"};
-    properties[c.name]["description"] = c.summary;
-  }
-  const Json with_options = {{"type", "object"},
-                             {"additionalProperties", false},
-                             {"minProperties", 1},
-                             {"maxProperties", 1},
-                             {"properties", properties}};
-  return {{"anyOf", {{{"oneOf", names}}, with_options}}};
-}
-
-/// Every option of a measure may be a list: a measure of each value.
-Json measures_schema(const Catalogue& all) {
-  Json one = choice_schema(all.measures);
-  for (auto& [name, options] : one["anyOf"][1]["properties"].items())
-    for (auto& [key, value] : options["properties"].items())
-      value = {{"anyOf", {value, {{"type", "array"}, {"minItems", 1}, {"items", value}}}}};
-  return {{"anyOf", {one, {{"type", "array"}, {"minItems", 1}, {"items", one}}}}};
-}
-
-Json placers_schema(const Catalogue& all) {
-  Json choice = choice_schema(all.placers);
-  Json& named = choice["anyOf"][1];
-  named["maxProperties"] = 2;
-  named["properties"]["name"] = {{"type", "string"}, {"description", "what results call it"}};
-  return {{"type", "array"}, {"minItems", 1}, {"items", choice}};
-}
-
-Json transforms_schema(const Catalogue& all) {
-  const Json one = choice_schema(all.transforms);
-  return {{"anyOf", {{{"const", "none"}}, one, {{"type", "array"}, {"items", one}}}}};
-}
-
-Json kinds_schema() {
-  const std::vector<BlockKeys> all = block_keys();
-  Json properties = Json::object();
-  for (const char* what : {"devices", "links"}) {
-    const BlockKeys& b = block(all, std::string("kinds.") + what);
-    properties[what] = {{"type", "object"}, {"additionalProperties", object_of(b.keys, b.needed)}};
-  }
-  for (const char* what : {"nodes", "collectives"})
-    properties[what] = {{"type", "object"}, {"additionalProperties", {{"type", "object"}}}};
-  const Json kinds = {{"type", "object"},
-                      {"additionalProperties", false},
-                      {"properties", properties},
-                      {"patternProperties", {{"^x-", Json::object()}}}};
-  return {{"anyOf",
-           {kinds, {{"type", "string"}, {"description", "path of a file with such a block"}}}}};
-}
-
 constexpr std::string_view introduction = R"(# Scenarios
 
 A scenario says what to run: a graph on a cluster, under an engine, placed by one or more placers. A sweep makes many runs
@@ -442,47 +265,6 @@ std::string scenario_reference() {
   out += about_files;
   out += large_sweeps;
   return out;
-}
-
-std::string scenario_schema() {
-  const Catalogue components = catalogue();
-  const std::vector<BlockKeys> all = block_keys();
-  const auto simple = [&](std::string_view name) {
-    const BlockKeys& b = block(all, name);
-    return object_of(b.keys, b.needed);
-  };
-  Json properties = Json::object();
-  for (const TopKey& k : top_keys()) {
-    Json s = Json::object();
-    if (k.key == "name") s["type"] = {"string", "number"};
-    if (k.key == "graph") s = graph_schema(components);
-    if (k.key == "cluster") s = cluster_schema(components);
-    if (k.key == "engine" || k.key == "profile" || k.key == "codesign" || k.key == "report")
-      s = simple(k.key);
-    if (k.key == "calibration")
-      s = {{"anyOf", {simple(k.key), {{"type", "string"}, {"description", "path of the file"}}}}};
-    if (k.key == "transforms") s = transforms_schema(components);
-    if (k.key == "kinds") s = kinds_schema();
-    if (k.key == "placers") s = placers_schema(components);
-    if (k.key == "measure") s = measures_schema(components);
-    if (k.key == "seeds")
-      s = {{"type", {"array", "integer"}}, {"items", {{"type", "integer"}, {"minimum", 0}}}};
-    if (k.key == "sweep")
-      s = {{"type", "object"},
-           {"propertyNames",
-            {{"pattern",
-              R"(^((graph|transforms|cluster|engine|profile)(\..+)?|placers|seeds|measure)$)"}}},
-           {"additionalProperties", {{"type", "array"}, {"minItems", 1}}}};
-    s["description"] = k.help;
-    properties[std::string(k.key)] = std::move(s);
-  }
-  const Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
-                       {"title", "Baechi-Sim scenario"},
-                       {"type", "object"},
-                       {"properties", properties},
-                       {"patternProperties", {{"^x-", Json::object()}}},
-                       {"additionalProperties", false}};
-  return schema.dump(1) + "\n";
 }
 
 }  // namespace baechi
