@@ -48,21 +48,6 @@ class GroupNames {
   std::set<std::pair<std::size_t, std::string>> taken_;
 };
 
-Replay write_plan(const std::string& stem, const ReplayPlan& plan, const Calibration* calibration,
-                  Exported& exported) {
-  Prediction p{.name = plan.name, .hash = plan.hash};
-  p.replay = predict(plan, timing_of(plan, calibration, {}));
-  p.peaks = peaks(plan, p.replay);
-  p.verdict = runs_out(plan, p.peaks) ? Verdict::oom : Verdict::ok;
-  const std::string text = plan_text(plan), beside = prediction_csv(p);
-  write_aside(stem + ".plan", text);
-  write_aside(stem + ".prediction.csv", beside);
-  ++exported.plans;
-  exported.bytes += text.size() + beside.size();
-  exported.steps += p.replay.step();
-  return p.replay;
-}
-
 std::uint64_t hash_of(const Placement& placement) {
   Hash hash;
   for (const DeviceId d : placement.device) hash.add(static_cast<std::int64_t>(index(d)));
@@ -118,31 +103,150 @@ void empty_plans(const std::string& folder) {
   }
 }
 
-/// A row's step, once more for its neighbours.
-struct Rows {
-  const Sweep& sweep;
-  const ExportChoice& choice;
-  const std::string salt;
-
-  ReplayPlan plan(const RunResult& row, const Problem& problem, const Placement& placement,
-                  const std::string& name) const {
-    ClusterChoice uncalibrated = sweep.run(row.id).cluster;
-    uncalibrated.calibration = {};
-    const auto lengths = make_costs(uncalibrated, problem.graph, problem.cluster);
-    return plan_of_step(problem, placement, name,
-                        {.mode = choice.mode,
-                         .bodies = choice.bodies,
-                         .lengths = lengths.get(),
-                         .calibration = choice.calibration ? &*choice.calibration : nullptr},
-                        salt);
-  }
-};
-
 /// The placement of a graph that is predicted best.
 struct Best {
   const RunResult* row = nullptr;
   Duration step{};
 };
+
+/// Gathers plans and their predictions, and writes them once the set is known to be good.
+class Exporter {
+ public:
+  Exporter(const Sweep& sweep, const ExportChoice& choice)
+      : sweep_(sweep),
+        choice_(choice),
+        calibration_(choice.calibration ? &*choice.calibration : nullptr),
+        salt_(calibration_ != nullptr ? calibration_yaml(*calibration_) : "") {}
+
+  /// The plan of every run that has a step.
+  void add_runs(const Results& results);
+  /// Neighbours of each graph's best placement, and placements at random.
+  void add_others();
+  /// Throws InputError, and writes nothing, if the set lacks what `choice` asks for.
+  Exported write(const std::string& folder);
+
+ private:
+  struct File {
+    std::string stem;  // of its name
+    std::string plan, prediction;
+  };
+
+  ReplayPlan plan_of(const RunResult& row, const Problem& problem, const Placement& placement,
+                     const std::string& name) const;
+  /// The step's plan, and one per budget. Returns what is predicted for a step.
+  Duration add(const RunResult& row, const Problem& problem, const Placement& placement,
+               const std::string& graph, const std::string& name, const std::string& prefix);
+  Replay add_file(const std::string& stem, const ReplayPlan& plan);
+
+  const Sweep& sweep_;
+  const ExportChoice& choice_;
+  const Calibration* calibration_;  // none: null
+  std::string salt_;
+  Exported exported_;
+  std::vector<File> files_;
+  std::map<std::string, Best> best_;                      // by graph
+  std::map<std::string, std::set<std::uint64_t>> known_;  // placements, by graph
+  std::size_t placements_ = 0;
+};
+
+ReplayPlan Exporter::plan_of(const RunResult& row, const Problem& problem,
+                             const Placement& placement, const std::string& name) const {
+  ClusterChoice uncalibrated = sweep_.run(row.id).cluster;
+  uncalibrated.calibration = {};
+  const auto lengths = make_costs(uncalibrated, problem.graph, problem.cluster);
+  return plan_of_step(problem, placement, name,
+                      {.mode = choice_.mode,
+                       .bodies = choice_.bodies,
+                       .lengths = lengths.get(),
+                       .calibration = calibration_},
+                      salt_);
+}
+
+Replay Exporter::add_file(const std::string& stem, const ReplayPlan& plan) {
+  Prediction p{.name = plan.name, .hash = plan.hash};
+  p.replay = predict(plan, timing_of(plan, calibration_, {}));
+  p.peaks = peaks(plan, p.replay);
+  p.verdict = runs_out(plan, p.peaks) ? Verdict::oom : Verdict::ok;
+  files_.push_back({stem, plan_text(plan), prediction_csv(p)});
+  exported_.steps += p.replay.step();
+  return p.replay;
+}
+
+Duration Exporter::add(const RunResult& row, const Problem& problem, const Placement& placement,
+                       const std::string& graph, const std::string& name,
+                       const std::string& prefix) {
+  const ReplayPlan whole = plan_of(row, problem, placement, name);
+  if (calibration_ != nullptr) {
+    const std::string outside = outside_calibration(whole, *calibration_);
+    if (!outside.empty()) exported_.remarks.push_back("warning: " + outside);
+  }
+  const std::string stem = plain_file_name(name);
+  const Replay replay = add_file(fmt::format("{}_{}", prefix, stem), whole);
+  known_[graph].insert(hash_of(placement));
+  exported_.busy.add(graph, busy_share(whole, replay), hash_of(placement));
+  const std::size_t turn = placements_++;
+  for (const double fraction : choice_.budgets)
+    add_file(fmt::format("{}b{}_{}", prefix, fraction, stem),
+             with_budget(whole, fraction, calibration_, turn));
+  return replay.step();
+}
+
+void Exporter::add_runs(const Results& results) {
+  GroupNames groups;
+  std::set<std::string> names;
+  for (const RunResult& row : results.rows) {
+    if (!row.is_step_time()) continue;  // a plan is of a step
+    const std::string graph = groups.of(results, row, sweep_.run(row.id));
+    std::string name = fmt::format("{}/{}/{}", graph, plain(row.placer), row.seed);
+    if (row.status != Status::ok && row.status != Status::oom) {
+      exported_.remarks.push_back(
+          fmt::format("no plan of {}: {}: {}", name, to_text(row.status), row.detail));
+      continue;
+    }
+    if (!names.insert(name).second) name += fmt::format("+{}", row.id);
+    const ExperimentStep step = step_of(sweep_, row);
+    const Duration length =
+        add(row, step.problem(), step.placement(), graph, name, fmt::format("{:04}", row.id));
+    Best& of_graph = best_[graph];
+    if (of_graph.row == nullptr || length < of_graph.step) of_graph = {&row, length};
+  }
+}
+
+void Exporter::add_others() {
+  const auto random = make_placer("random", Options("random"));
+  for (const auto& [graph, of_graph] : best_) {
+    const ExperimentStep step = step_of(sweep_, *of_graph.row);
+    const Problem problem = step.problem();
+    const auto others = [&](const char* what, std::size_t wanted, const auto& placed) {
+      constexpr std::uint64_t tries = 20;  // for each: a graph may have few placements
+      std::size_t found = 0;
+      for (std::uint64_t k = 1; found < wanted && k <= tries * wanted; ++k) {
+        const Placement placement = placed(k);
+        if (known_[graph].contains(hash_of(placement))) continue;
+        add(*of_graph.row, problem, placement, graph, fmt::format("{}/{}/{}", graph, what, ++found),
+            fmt::format("{:04}{}{}", of_graph.row->id, what, found));
+      }
+    };
+    others("near", choice_.neighbours,
+           [&](std::uint64_t k) { return neighbour(step.placement(), problem, k); });
+    others("any", choice_.at_random, [&](std::uint64_t k) { return random->place(problem, k); });
+  }
+}
+
+Exported Exporter::write(const std::string& folder) {
+  const std::string lacking = exported_.busy.lacking(choice_.least_busy, choice_.distinct);
+  if (!lacking.empty()) throw InputError(lacking);
+  empty_plans(folder + "/plans");
+  for (const File& file : files_) {
+    const std::string stem = fmt::format("{}/plans/{}", folder, file.stem);
+    write_aside(stem + ".plan", file.plan);
+    write_aside(stem + ".prediction.csv", file.prediction);
+    exported_.bytes += file.plan.size() + file.prediction.size();
+  }
+  exported_.plans = files_.size();
+  if (calibration_ != nullptr) write_aside(folder + "/calibration.yaml", salt_);
+  return std::move(exported_);
+}
 
 }  // namespace
 
@@ -152,81 +256,10 @@ Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std:
   RunSettings settings;
   settings.threads = choice.threads;
   const Results results = run(sweep, all_runs(sweep), settings);
-  const Calibration* calibration = choice.calibration ? &*choice.calibration : nullptr;
-  const std::string salt = calibration != nullptr ? calibration_yaml(*calibration) : "";
-
-  empty_plans(folder + "/plans");
-  Exported exported;
-  GroupNames groups;
-  std::set<std::string> names;
-  std::map<std::string, Best> best;
-  std::map<std::string, std::set<std::uint64_t>> known;  // placements, by graph
-  const Rows rows{sweep, choice, salt};
-  std::size_t placements = 0;
-  const auto write = [&](const RunResult& row, const Problem& problem, const Placement& placement,
-                         const std::string& graph, const std::string& name,
-                         const std::string& prefix) {
-    const ReplayPlan whole = rows.plan(row, problem, placement, name);
-    if (calibration != nullptr) {
-      const std::string outside = outside_calibration(whole, *calibration);
-      if (!outside.empty()) exported.remarks.push_back("warning: " + outside);
-    }
-    const auto file = [&](const std::string& number, const ReplayPlan& plan) {
-      return write_plan(fmt::format("{}/plans/{}_{}", folder, number, plain_file_name(name)), plan,
-                        calibration, exported);
-    };
-    const std::size_t turn = placements++;
-    const Replay replay = file(prefix, whole);
-    known[graph].insert(hash_of(placement));
-    exported.busy.add(graph, busy_share(whole, replay), hash_of(placement));
-    for (const double fraction : choice.budgets)
-      file(fmt::format("{}b{}", prefix, fraction), with_budget(whole, fraction, calibration, turn));
-    return replay.step();
-  };
-  for (const RunResult& row : results.rows) {
-    if (!row.is_step_time()) continue;  // a plan is of a step
-    const std::string graph = groups.of(results, row, sweep.run(row.id));
-    std::string name = fmt::format("{}/{}/{}", graph, plain(row.placer), row.seed);
-    if (row.status != Status::ok && row.status != Status::oom) {
-      exported.remarks.push_back(
-          fmt::format("no plan of {}: {}: {}", name, to_text(row.status), row.detail));
-      continue;
-    }
-    if (!names.insert(name).second) name += fmt::format("+{}", row.id);
-    const ExperimentStep step = step_of(sweep, row);
-    const Duration length =
-        write(row, step.problem(), step.placement(), graph, name, fmt::format("{:04}", row.id));
-    Best& of_graph = best[graph];
-    if (of_graph.row == nullptr || length < of_graph.step) of_graph = {&row, length};
-  }
-  for (const auto& [graph, of_graph] : best) {
-    const ExperimentStep step = step_of(sweep, *of_graph.row);
-    const Problem problem = step.problem();
-    const auto others = [&](const char* what, std::size_t wanted, const auto& placed) {
-      constexpr std::uint64_t tries = 20;  // for each: a graph may have few placements
-      std::size_t found = 0;
-      for (std::uint64_t k = 1; found < wanted && k <= tries * wanted; ++k) {
-        const Placement placement = placed(k);
-        if (known[graph].contains(hash_of(placement))) continue;
-        write(*of_graph.row, problem, placement, graph,
-              fmt::format("{}/{}/{}", graph, what, ++found),
-              fmt::format("{:04}{}{}", of_graph.row->id, what, found));
-      }
-    };
-    others("near", choice.neighbours,
-           [&](std::uint64_t k) { return neighbour(step.placement(), problem, k); });
-    others("any", choice.at_random,
-           [&, random = make_placer("random", Options("random"))](std::uint64_t k) {
-             return random->place(problem, k);
-           });
-  }
-  const std::string lacking = exported.busy.lacking(choice.least_busy, choice.distinct);
-  if (!lacking.empty()) {
-    empty_plans(folder + "/plans");
-    throw InputError(lacking);
-  }
-  if (calibration != nullptr) write_aside(folder + "/calibration.yaml", salt);
-  return exported;
+  Exporter exporter(sweep, choice);
+  exporter.add_runs(results);
+  exporter.add_others();
+  return exporter.write(folder);
 }
 
 }  // namespace baechi::validate

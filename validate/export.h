@@ -43,7 +43,7 @@ struct Exported {
 /// being the scenario's name and the swept values. Its tasks have plain lengths, also where the
 /// scenario has a calibration: that decides placements and orders. The calibration to predict with
 /// is written beside them. Throws InputError as plan_of_step() and timing_of(), and where graphs
-/// keep too few devices busy or have too few placements: no plans are left then. Neighbours and
+/// keep too few devices busy or have too few placements: nothing is written then. Neighbours and
 /// random placements differ from each other and from those of the runs, if the graph has as many.
 Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder);
 
