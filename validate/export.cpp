@@ -13,6 +13,7 @@
 #include "sim/file_aside.h"
 #include "sim/hash.h"
 #include "sim/random.h"
+#include "validate/outside_sizes.h"
 #include "validate/validation_run.h"
 
 namespace baechi::validate {
@@ -143,6 +144,7 @@ class Exporter {
   const Calibration* calibration_;  // none: null
   std::string salt_;
   Exported exported_;
+  OutsideSizes outside_;
   std::vector<File> files_;
   std::map<std::string, Best> best_;                      // by graph
   std::map<std::string, std::set<std::uint64_t>> known_;  // placements, by graph
@@ -176,10 +178,7 @@ Duration Exporter::add(const RunResult& row, const Problem& problem, const Place
                        const std::string& graph, const std::string& name,
                        const std::string& prefix) {
   const ReplayPlan whole = plan_of(row, problem, placement, name);
-  if (calibration_ != nullptr) {
-    const std::string outside = outside_calibration(whole, *calibration_);
-    if (!outside.empty()) exported_.remarks.push_back("warning: " + outside);
-  }
+  if (calibration_ != nullptr) outside_.add(graph, whole, *calibration_);
   const std::string stem = plain_file_name(name);
   const Replay replay = add_file(fmt::format("{}_{}", prefix, stem), whole);
   known_[graph].insert(hash_of(placement));
@@ -244,6 +243,7 @@ Exported Exporter::write(const std::string& folder) {
     exported_.bytes += file.plan.size() + file.prediction.size();
   }
   exported_.plans = files_.size();
+  for (const std::string& line : outside_.lines()) exported_.remarks.push_back("warning: " + line);
   if (calibration_ != nullptr) write_aside(folder + "/calibration.yaml", salt_);
   return std::move(exported_);
 }
