@@ -58,7 +58,8 @@ Duration time_of(const CollectiveModel& model, Kind kind, Bytes bytes, const Clu
 }
 
 std::vector<Kind> kinds() {
-  return {all<Kind>().begin(), all<Kind>().end()};
+  constexpr auto every = all<Kind>();
+  return {every.begin(), every.end()};
 }
 
 /// A table of 2 and 4 ranks.
