@@ -24,7 +24,8 @@ struct PlanArguments {
   std::int64_t batch = 0;
   std::size_t top = 10;
   std::vector<std::int64_t> tensor, pipeline, micro_batch;
-  std::vector<std::string> recompute{"off", "on"}, precision{"fp16"}, zero{"0", "1"};
+  std::vector<std::string> recompute{"off", "on"}, precision{"fp16"};
+  std::vector<int> zero{0, 1, 2, 3};
 };
 
 std::vector<std::int64_t> powers_of_two(std::int64_t most) {
@@ -122,13 +123,13 @@ PlanSpace space_of(const PlanArguments& a, const TrainingJob& job, const Cluster
                                                : a.micro_batch,
           .recompute = flags(a.recompute, "on"),
           .precision = a.precision,
-          .sharded_optimizer = flags(a.zero, "1")};
+          .zero = a.zero};
 }
 
 std::string counts_text(const PlanAnswer& answer) {
   return fmt::format(
-      "{} plans: {} do not fit by their weights, gradients and optimizer state; {} simulated, of "
-      "which {} ran out of memory; {} slower by a lower bound",
+      "{} plans: {} do not fit by their weights, gradients, optimizer state and what backward "
+      "passes wait for; {} simulated, of which {} ran out of memory; {} slower by a lower bound",
       answer.considered, answer.too_large, answer.simulated, answer.out_of_memory, answer.slower);
 }
 
@@ -143,8 +144,7 @@ std::string table_of(const PlanAnswer& answer, const TrainingJob& job, const Dev
     columns.add({fmt::to_string(++rank), fmt::to_string(p.tensor), fmt::to_string(p.data),
                  fmt::to_string(p.pipeline),
                  fmt::format("{} x {}", p.micro_batches(job.batch), p.micro_batch),
-                 p.recompute ? "on" : "off", p.precision, p.sharded_optimizer ? "1" : "0",
-                 to_text(row.step),
+                 p.recompute ? "on" : "off", p.precision, fmt::to_string(p.zero), to_text(row.step),
                  fmt::format("{:.4g}", static_cast<double>(job.batch) / (to_us(row.step) / 1e6)),
                  fmt::format("{:.1f} %", 100.0 * row.bubble), to_text(memory.total()),
                  to_text(memory.weights), to_text(memory.gradients),
@@ -168,7 +168,7 @@ nlohmann::ordered_json json_of(const PlanAnswer& answer, const TrainingJob& job,
                      {"micro_batches", p.micro_batches(job.batch)},
                      {"recompute", p.recompute},
                      {"precision", p.precision},
-                     {"zero", p.sharded_optimizer ? 1 : 0},
+                     {"zero", p.zero},
                      {"step_time_us", to_us(row.step)},
                      {"samples_per_s", static_cast<double>(job.batch) / (to_us(row.step) / 1e6)},
                      {"bubble", row.bubble},
@@ -243,8 +243,10 @@ void add_plan(CLI::App& app, Verb& chosen) {
       ->check(CLI::IsMember({"on", "off"}));
   list("--precision", a->precision, "Number formats to try [fp16]")
       ->check(CLI::IsMember({"fp32", "tf32", "amp", "fp16", "bf16"}));
-  list("--zero", a->zero, "1: replicas divide the optimizer state and the updates [0,1]")
-      ->check(CLI::IsMember({"0", "1"}));
+  list("--zero", a->zero,
+       "Stages of ZeRO to try; replicas divide 1: the optimizer state, 2: gradients, too, 3: "
+       "weights, too [0,1,2,3]")
+      ->check(CLI::Range(0, 3));
   verb->add_option("--top", a->top, "Plans to show [10]")->check(CLI::Range(1, 1000));
   add_format(*verb, a->format, {"table", "json"});
   add_cluster_flags(*verb, a->cluster);

@@ -4,7 +4,6 @@
 
 #include "scenarios/planning/stage_additions.h"
 #include "sim/error.h"
-#include "sim/transform/data_parallel.h"
 #include "sim/transform/segments.h"
 #include "sim/transform/transform.h"
 #include "traces/generator.h"
@@ -29,10 +28,6 @@ IdVector<OpId, DeviceId> devices_of(const OpGraph& graph, const ParallelPlan& pl
 std::int64_t devices_of_a_node(const Cluster& cluster) {
   std::int64_t all = static_cast<std::int64_t>(cluster.num_devices());
   return cluster.num_nodes() == 0 ? all : all / static_cast<std::int64_t>(cluster.num_nodes());
-}
-
-OpGraph with_sharded_optimizer(const OpGraph& graph, std::int64_t replicas) {
-  return with_shares(graph, {.replicas = replicas, .mode = Synchronisation::zero1});
 }
 
 }  // namespace
@@ -107,13 +102,10 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
     throw InputError(fmt::format("{} ranks on {} devices", plan.ranks(), cluster.num_devices()));
   if (plan.pipeline > 1 && layers_of(graph) < plan.pipeline)
     throw InputError(fmt::format("{} stages of {} layers", plan.pipeline, layers_of(graph)));
-  const bool shards = plan.sharded_optimizer && plan.data > 1;
-  const OpGraph shared = shards ? with_sharded_optimizer(graph, plan.data) : OpGraph{};
-  const OpGraph& step = shards ? shared : graph;
-  const IdVector<OpId, DeviceId> device = devices_of(step, plan);
+  const IdVector<OpId, DeviceId> device = devices_of(graph, plan);
   parts_ = std::make_unique<Parts>(Parts{
       .made =
-          StageAdditions(plan, micro_batches, devices_of_a_node(cluster), step, device).result(),
+          StageAdditions(plan, micro_batches, devices_of_a_node(cluster), graph, device).result(),
       .cluster = std::move(cluster),
       .options = {.schedule = "1f1b_flush",
                   .micro_batches = static_cast<std::size_t>(micro_batches)},

@@ -31,7 +31,9 @@ struct ParallelPlan {
   std::int64_t micro_batch = 1;    ///< samples of a pass
   bool recompute = true;           ///< every layer once more before its backward pass
   std::string precision = "fp16";  ///< a number format of the transform `precision`, or fp32
-  bool sharded_optimizer = false;  ///< ZeRO 1: replicas divide the optimizer's state and updates
+  /// Stage of ZeRO: replicas divide 1: the optimizer's state, 32-bit copies of the weights, and the
+  /// updates; 2: gradients, too; 3: weights, too.
+  int zero = 0;
 
   std::int64_t ranks() const { return tensor * data * pipeline; }
   /// How many a replica has; 0 if the batch cannot be divided so.
@@ -66,7 +68,10 @@ class ParallelStep {
   ParallelStep(ParallelStep&&) noexcept;
 
   /// One micro-batch on one rank of each stage, and besides: a host per stage, which launches the
-  /// kernels of a pass; and the sum of the gradients over the replicas, once a step.
+  /// kernels of a pass; and what replicas send each other. ZeRO 0 and 1: the sum of the gradients,
+  /// once a step, before the updates. ZeRO 2 and 3: each backward pass scatters its gradients.
+  /// ZeRO 2: the weights are gathered behind the updates; 3: before each op that reads them, in
+  /// each pass.
   const OpGraph& graph() const;
   const IdVector<OpId, DeviceId>& device() const;  ///< [num_ops of graph()]
   const Cluster& cluster() const;

@@ -33,15 +33,6 @@ class RankGraphs {
   std::map<Key, std::pair<ParallelPlan, OpGraph>> graphs_;
 };
 
-/// Weights, gradients and optimizer state of the fullest stage.
-Bytes persistent_of(const ParallelStep& step) {
-  std::map<DeviceId, Bytes> stages;
-  Bytes most{};
-  for (const OpId v : step.graph().ops())
-    most = std::max(most, stages[step.device()[v]] += step.graph().op(v).persistent);
-  return most;
-}
-
 /// What is known of a plan before its step is simulated.
 struct Candidate {
   std::size_t index = 0;  // in the order of the space
@@ -56,7 +47,7 @@ std::vector<Candidate> candidates_of(const TrainingJob& job, const std::vector<P
   tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
     const ParallelStep step(graphs.of(plans[i]), job, plans[i], cluster);
     candidates[i] = {.index = i,
-                     .fits = persistent_of(step) <= cluster.device(DeviceId{}).memory,
+                     .fits = least_memory(step) <= cluster.device(DeviceId{}).memory,
                      .least = least_step(step, gpu)};
   });
   return candidates;
@@ -102,7 +93,7 @@ std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
       for (const std::int64_t micro_batch : space.micro_batch)
         for (const std::string& precision : space.precision)
           for (const bool recompute : space.recompute)
-            for (const bool sharded : space.sharded_optimizer) {
+            for (const int zero : space.zero) {
               if (devices % (tensor * stages) != 0) continue;
               const ParallelPlan plan{.tensor = tensor,
                                       .data = devices / (tensor * stages),
@@ -110,8 +101,8 @@ std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
                                       .micro_batch = micro_batch,
                                       .recompute = recompute,
                                       .precision = precision,
-                                      .sharded_optimizer = sharded};
-              if (plan.micro_batches(batch) == 0 || (sharded && plan.data == 1)) continue;
+                                      .zero = zero};
+              if (plan.micro_batches(batch) == 0 || (zero > 0 && plan.data == 1)) continue;
               plans.push_back(plan);
             }
   return plans;

@@ -14,7 +14,7 @@ struct PlanSpace {
   std::vector<std::int64_t> tensor, pipeline, micro_batch;
   std::vector<bool> recompute{false, true};
   std::vector<std::string> precision{"fp16"};
-  std::vector<bool> sharded_optimizer{false, true};
+  std::vector<int> zero{0, 1, 2, 3};
 };
 
 /// A plan whose step was simulated.
@@ -28,7 +28,7 @@ struct SimulatedPlan {
 struct PlanAnswer {
   std::vector<SimulatedPlan> fastest;  ///< by step time, then in the order of the space
   std::size_t considered = 0;
-  std::size_t too_large = 0;  ///< weights, gradients and optimizer state alone do not fit
+  std::size_t too_large = 0;  ///< not simulated: least_memory() does not fit
   std::size_t simulated = 0;
   std::size_t out_of_memory = 0;  ///< of the simulated ones
   std::size_t slower = 0;         ///< not simulated: by a lower bound slower than all of `fastest`
@@ -47,8 +47,13 @@ std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
                                    std::int64_t batch);
 
 /// A time that no simulated step of `step` falls below. On a stage the passes of all micro-batches
-/// follow each other; a pass takes its longest path, its kernels, or its launches at least. Before
-/// and behind them the stages before run a pass each.
+/// follow each other; a pass takes its longest path, its kernels, its collectives, or its launches
+/// at least. Before and behind them the stages before run a pass each, whose weights (ZeRO 3) may
+/// be there before what it reads.
 Duration least_step(const ParallelStep& step, const DeviceModel& gpu);
+
+/// Bytes that the fullest stage takes at least: weights, gradients, optimizer state, and what the
+/// forward passes keep for the backward passes of all micro-batches that are in flight.
+Bytes least_memory(const ParallelStep& step);
 
 }  // namespace baechi

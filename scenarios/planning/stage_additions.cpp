@@ -5,18 +5,44 @@
 #include <algorithm>
 
 #include "sim/graph/phase_names.h"
+#include "sim/transform/gradients.h"
+#include "sim/transform/weight_gathers.h"
 
 namespace baechi {
+namespace {
+
+// What ZeRO 2 and 3 send at once, at least: the default of PyTorch's DistributedDataParallel.
+constexpr Bytes bucket{25 << 20};
+
+Bytes share(Bytes whole, std::int64_t of) {
+  return {(whole.count + of - 1) / of};
+}
+
+/// Whether forward ops hold a 32-bit copy of the weights beside the half one that they read.
+bool has_master_copy(const ParallelPlan& plan) {
+  return plan.precision != "fp32" && plan.precision != "tf32";
+}
+
+}  // namespace
 
 StageAdditions::StageAdditions(const ParallelPlan& plan, std::int64_t micro_batches,
                                std::int64_t per_node, const OpGraph& graph,
                                const IdVector<OpId, DeviceId>& device)
-    : plan_(plan), graph_(graph), device_(device), copy_(graph) {
+    : plan_(plan), per_node_(per_node), graph_(graph), device_(device), copy_(graph) {
   copy_graph(micro_batches > 1);
-  for (auto& [d, stage] : stages_) {
-    add_launches(d, stage);
-    if (plan.data > 1) stage.sum = add_sum(d, stage, per_node);
+  for (const auto& [d, stage] : stages_) add_launches(d, stage);
+  if (plan.data == 1) return;
+  if (plan.zero >= 2) scatter_gradients();
+  if (plan.zero == 3) {
+    gather_weights();
+    return;
   }
+  for (auto& [d, stage] : stages_)
+    stage.sum = plan.zero == 2
+                    ? add_collective(d, CollectiveKind::all_gather, stage.weights, Phase::update,
+                                     fmt::format("weights/{}", index(d)))
+                    : add_collective(d, CollectiveKind::all_reduce, stage.gradients, Phase::update,
+                                     fmt::format("gradients/{}", index(d)));
   for (const OpId v : graph.ops()) join_sum(v);
 }
 
@@ -34,25 +60,53 @@ StageAdditions::Result StageAdditions::result() && {
 void StageAdditions::copy_graph(bool accumulates) {
   IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
   for (const OpId v : graph_.ops()) {
-    const OpId made = copy_.add(v, copy_.spec(v));
-    copy_.add_kernels(v, made);
-    if (accumulates) add_to_gradients(v, made);
+    const Phase phase = graph_.op(v).phase;
+    OpSpec spec = copy_.spec(v);
+    spec.persistent = kept_bytes(v);
+    const OpId made = copy_.add(v, spec);
+    const std::int64_t work_of = phase == Phase::update && plan_.zero >= 1 ? plan_.data : 1;
+    copy_.add_kernels(v, made, [&](OpWork work) {
+      work.flops = (work.flops + work_of - 1) / work_of;
+      work.traffic = share(work.traffic, work_of);
+      return work;
+    });
+    if (accumulates) add_to_gradients(v, made, spec.persistent);
     for (const TensorId t : graph_.outputs(v))
       if (!graph_.tensor(t).control) tensors[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
     Stage& stage = stages_[device_[v]];
-    const Phase phase = graph_.op(v).phase;
     stage.kernels[static_cast<std::size_t>(phase)] +=
         static_cast<std::int64_t>(graph_.kernels(v).size());
+    if (phase == Phase::forward) stage.weights += read_bytes(v);
     if (phase == Phase::backward) stage.gradients += graph_.op(v).persistent;
   }
   copy_.add_edges(tensors);
 }
 
-// Each micro-batch adds its gradients of the weights to those before: it reads two, writes one.
-void StageAdditions::add_to_gradients(OpId v, OpId made) {
+// Of what a forward op holds, the bytes that it reads: a master copy has two for each of these.
+Bytes StageAdditions::read_bytes(OpId v) const {
+  const Bytes all = graph_.op(v).persistent;
+  return has_master_copy(plan_) ? Bytes{all.count / 3} : all;
+}
+// What one replica keeps of an op's persistent bytes.
+Bytes StageAdditions::kept_bytes(OpId v) const {
   const Op& op = graph_.op(v);
-  if (op.phase != Phase::backward || op.persistent == Bytes{}) return;
-  copy_.builder().add_kernel(made, {.traffic = 3 * op.persistent});
+  const auto of = [&](int zero) { return plan_.zero >= zero ? plan_.data : 1; };
+  switch (op.phase) {
+    case Phase::forward:
+      return share(read_bytes(v), of(3)) + share(op.persistent - read_bytes(v), of(1));
+    case Phase::backward:
+      return share(op.persistent, of(2));
+    case Phase::update:
+      break;
+  }
+  return share(op.persistent, of(1));
+}
+
+// Each micro-batch adds its gradients of the weights to those before, of which `kept` bytes are
+// here: it reads two, writes one.
+void StageAdditions::add_to_gradients(OpId v, OpId made, Bytes kept) {
+  if (graph_.op(v).phase != Phase::backward || kept == Bytes{}) return;
+  copy_.builder().add_kernel(made, {.traffic = 3 * kept});
 }
 
 // The host launches the kernels of a pass in a lane of its own, once the pass has received what
@@ -96,27 +150,62 @@ bool StageAdditions::is_last(OpId v) const {
   return true;
 }
 
-// The replicas add up the gradients of a stage, once, before its updates.
-OpId StageAdditions::add_sum(DeviceId d, const Stage& stage, std::int64_t per_node) {
-  const OpId op = copy_.builder().add_op(
-      {.name = fmt::format("gradients/{}", index(d)), .phase = Phase::update});
+// A collective of the replicas of a rank.
+OpId StageAdditions::add_collective(DeviceId d, CollectiveKind kind, Bytes bytes, Phase phase,
+                                    std::string name) {
+  const OpId op = copy_.builder().add_op({.name = std::move(name), .phase = phase});
   added_.emplace_back(op, d);
   copy_.builder().add_collective(
-      {.kind = CollectiveKind::all_reduce,
-       .bytes = stage.gradients,
+      {.kind = kind,
+       .bytes = bytes,
        .ranks = static_cast<std::uint32_t>(plan_.data),
-       .nodes = static_cast<std::uint32_t>((plan_.data * plan_.tensor + per_node - 1) / per_node),
+       .nodes = static_cast<std::uint32_t>((plan_.data * plan_.tensor + per_node_ - 1) / per_node_),
        .sharing = static_cast<std::uint32_t>(plan_.tensor)},
       {{op}});
   return op;
 }
 
+// Each backward pass: a gradient is whole from the start of its op to the end of its bucket's
+// reduce_scatter; then its share is added to those before.
+void StageAdditions::scatter_gradients() {
+  std::size_t number = 0;
+  for (const Bucket& b : buckets_of(gradients_of(graph_), device_, bucket, bucket)) {
+    const OpId scatter = add_collective(b.device, CollectiveKind::reduce_scatter, b.bytes,
+                                        Phase::backward, fmt::format("scatter/{}", number++));
+    for (const Gradient& g : b.gradients) {
+      const OpId producer = copy_.copy_of(g.producer);
+      copy_.builder().add_edge(copy_.builder().add_tensor(producer, g.bytes), scatter);
+    }
+  }
+}
+
+// Each pass: weights are whole from the start of their all_gather to the end of the ops that read
+// them; one all_gather runs ahead of those ops.
+void StageAdditions::gather_weights() {
+  const int held = has_master_copy(plan_) ? 3 : 1;
+  std::size_t number = 0;
+  for (const WeightGather& g : weight_gathers(graph_, device_, 1, held * bucket)) {
+    const Bytes weights = share(g.bytes, held);
+    const OpId gather =
+        add_collective(g.device, CollectiveKind::all_gather, weights,
+                       graph_.op(g.first_user()).phase, fmt::format("gather/{}", number++));
+    const TensorId whole = copy_.builder().add_tensor(gather, weights);
+    for (const OpId v : g.users) copy_.builder().add_edge(whole, copy_.copy_of(v));
+    if (g.waits_for != no_op) copy_.builder().add_control(copy_.copy_of(g.waits_for), gather);
+  }
+}
+
+// Updates wait for the sum of the gradients, or the all_gather of the weights for them.
 void StageAdditions::join_sum(OpId v) {
-  const OpId sum = stages_[device_[v]].sum;
-  if (sum == no_op) return;
-  if (graph_.op(v).phase == Phase::backward && graph_.op(v).persistent > Bytes{})
-    copy_.builder().add_control(copy_.copy_of(v), sum);
-  if (graph_.op(v).phase == Phase::update) copy_.builder().add_control(sum, copy_.copy_of(v));
+  const OpId sum = stages_[device_[v]].sum, made = copy_.copy_of(v);
+  const Phase phase = graph_.op(v).phase;
+  if (plan_.zero == 2) {
+    if (phase == Phase::update) copy_.builder().add_control(made, sum);
+    return;
+  }
+  if (phase == Phase::backward && graph_.op(v).persistent > Bytes{})
+    copy_.builder().add_control(made, sum);
+  if (phase == Phase::update) copy_.builder().add_control(sum, made);
 }
 
 }  // namespace baechi

@@ -27,19 +27,24 @@ class StageAdditions {
  private:
   struct Stage {
     std::array<std::int64_t, 3> kernels{};  // by phase
-    Bytes gradients{};
-    OpId sum = no_op;
+    Bytes weights{}, gradients{};           // whole
+    OpId sum = no_op;                       // of gradients before updates, or of weights behind
   };
 
   void copy_graph(bool accumulates);
-  void add_to_gradients(OpId v, OpId made);
+  Bytes read_bytes(OpId v) const;
+  Bytes kept_bytes(OpId v) const;
+  void add_to_gradients(OpId v, OpId made, Bytes kept);
   void add_launches(DeviceId d, const Stage& stage);
   bool receives(OpId v) const;
   bool is_last(OpId v) const;
-  OpId add_sum(DeviceId d, const Stage& stage, std::int64_t per_node);
+  OpId add_collective(DeviceId d, CollectiveKind kind, Bytes bytes, Phase phase, std::string name);
+  void scatter_gradients();
+  void gather_weights();
   void join_sum(OpId v);
 
   const ParallelPlan& plan_;
+  const std::int64_t per_node_;
   const OpGraph& graph_;
   const IdVector<OpId, DeviceId>& device_;
   GraphCopy copy_;

@@ -23,7 +23,8 @@ double flushed_step(std::span<const StageSeconds> stages, std::int64_t micro_bat
 
 /// The step times of some steps by flushed_step(). A pass takes as long as its kernels and
 /// collectives, or as its launches, whichever is longer. Left out: sends between stages, which the
-/// engine overlaps with passes.
+/// engine overlaps with passes. ZeRO 2 and 3: their collectives are counted as if nothing
+/// overlapped.
 class StepFormulas {
  public:
   explicit StepFormulas(std::span<const ParallelStep> steps);

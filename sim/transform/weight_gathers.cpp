@@ -70,8 +70,8 @@ std::vector<WeightGather> weight_gathers(const OpGraph& graph,
       gather.users.erase(twice.begin(), twice.end());
     }
     for (std::size_t k = 2; k < here.size(); ++k) {
-      const OpId before = here[k - 2].users.back();
-      if (before < here[k].first_user()) here[k].waits_for = before;
+      for (const OpId v : here[k - 2].users)
+        if (v < here[k].first_user()) here[k].waits_for = v;
     }
     std::ranges::move(here, std::back_inserter(all));
   }

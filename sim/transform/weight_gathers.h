@@ -11,8 +11,9 @@ struct WeightGather {
   DeviceId device{};
   Bytes bytes{};
   std::vector<OpId> users{};  ///< ascending, never empty; then the weights are dropped
-  /// The gather begins when this op has ended: one is on its way while the weights before it are in
-  /// use. no_op: at once.
+  /// The gather begins when this op has ended, the last user of the weights before the last ones
+  /// that comes before the first user of these: one gather is on its way while the weights before
+  /// it are in use. no_op: at once.
   OpId waits_for = no_op;
 
   OpId first_user() const { return users.front(); }

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "scenarios/read/device_table.h"
 #include "sim/error.h"
@@ -50,10 +52,10 @@ TEST_SUITE("plan search") {
   TEST_CASE("a plan uses all devices, and divides the batch evenly") {
     // 8 devices: tensor 1 or 2, 1 or 4 stages leave 8, 2, 4, 1 replicas. A batch of 16 gives 2,
     // 8, 4, 16 samples to each: micro-batches of 1 always, of 4 in all but the first. That makes 7
-    // times with and without recomputing; optimizer state is divided where there are replicas: in
-    // 5 of the 7.
+    // times with and without recomputing; with ZeRO 1, 2 and 3 where there are replicas: 5 of
+    // the 7.
     const std::vector<ParallelPlan> plans = plans_of(space, 8, 16);
-    CHECK(plans.size() == 2 * (7 + 5));
+    CHECK(plans.size() == 2 * (7 + 3 * 5));
     for (const ParallelPlan& plan : plans) {
       CHECK(plan.ranks() == 8);
       CHECK(plan.data * plan.micro_batch * plan.micro_batches(16) == 16);
@@ -63,44 +65,112 @@ TEST_SUITE("plan search") {
 
   TEST_CASE("the answer is that of simulating every plan") {
     const PlanAnswer all = answer(100, 80_GiB), three = answer(3, 80_GiB);
-    CHECK(all.considered == 24);
-    CHECK(all.simulated == 24);
-    CHECK(all.fastest.size() == 24);
-    CHECK(three.simulated + three.slower == 24);
+    CHECK(all.considered == 44);
+    CHECK(all.simulated == 44);
+    CHECK(all.fastest.size() == 44);
+    CHECK(three.simulated + three.slower == 44);
     REQUIRE(three.fastest.size() == 3);
     for (std::size_t i = 0; i < 3; ++i) CHECK(three.fastest[i].step == all.fastest[i].step);
     CHECK(std::ranges::is_sorted(all.fastest, {}, &SimulatedPlan::step));
   }
 
-  TEST_CASE("no step is shorter than its lower bound") {
+  TEST_CASE("no step is shorter, and none takes less memory, than its lower bounds") {
     const TrainingJob job = small_gpt(16);
     for (const ParallelPlan& plan : plans_of(space, 8, 16)) {
-      CAPTURE(fmt::format("t {} d {} p {} b {}", plan.tensor, plan.data, plan.pipeline,
-                          plan.micro_batch));
+      CAPTURE(fmt::format("t {} d {} p {} b {} zero {}", plan.tensor, plan.data, plan.pipeline,
+                          plan.micro_batch, plan.zero));
       const ParallelStep step(rank_graph(job, plan), job, plan, gpus_of(8, 80_GiB));
-      const Duration simulated = step.simulated(gpu(), false).makespan,
-                     least = least_step(step, gpu());
-      CHECK(least <= simulated);
-      CHECK(2 * least > simulated);
+      const pipeline::PipelineResult simulated = step.simulated(gpu(), true);
+      const Duration least = least_step(step, gpu());
+      CHECK(least <= simulated.makespan);
+      CHECK(2 * least > simulated.makespan);
+      Bytes peak{};
+      for (const pipeline::StageUse& stage : simulated.stages) peak = std::max(peak, stage.peak);
+      CHECK(least_memory(step) <= peak);
+      CHECK(3 * least_memory(step) > peak);  // ZeRO 3: gathered weights, too
     }
   }
 
-  TEST_CASE("memory decides: replicas that divide the optimizer's state need less") {
-    const TrainingJob job = small_gpt(16);
-    const auto peak = [&](bool recompute, bool sharded) {
-      const ParallelPlan plan{
-          .data = 8, .micro_batch = 2, .recompute = recompute, .sharded_optimizer = sharded};
-      const ParallelStep step(rank_graph(job, plan), job, plan, gpus_of(8, 80_GiB));
-      return step.simulated(gpu(), true).stages.at(0).by_kind;
+  TEST_CASE("what each stage of ZeRO keeps and sends") {
+    // Weights: 2 x 1024 x 256 of the two embeddings, 64 x 256 of positions, 4 layers of 12 h^2 +
+    // 13 h, and 2 h of the last norm. In fp16 each takes 2 bytes, and 4 for a 32-bit copy; its
+    // gradient 2; Adam's numbers 8.
+    const std::int64_t h = 256, n = 2 * 1024 * h + 64 * h + 4 * (12 * h * h + 13 * h) + 2 * h;
+    struct Row {
+      int zero;
+      double weights, gradients, optimizer;           // bytes of a weight that a replica of 8 keeps
+      double all_reduce, reduce_scatter, all_gather;  // bytes of a weight in a micro-batch or step
     };
-    // Adam: two numbers of 4 bytes per weight, of which each of 8 replicas keeps an eighth.
-    CHECK(static_cast<double>(peak(false, true).optimizer_state.count) ==
-          doctest::Approx(static_cast<double>(peak(false, false).optimizer_state.count) / 8.0)
-              .epsilon(1e-4));
-    CHECK(peak(true, false).activations < peak(false, false).activations);
+    const TrainingJob job = small_gpt(16);
+    for (const Row& row : {Row{0, 2 + 4, 2, 8, 2, 0, 0}, Row{1, 2 + 0.5, 2, 1, 2, 0, 0},
+                           Row{2, 2 + 0.5, 0.25, 1, 0, 2, 2},
+                           // gathered for the forward and for the backward pass
+                           Row{3, 0.25 + 0.5, 0.25, 1, 0, 2, 4}}) {
+      CAPTURE(row.zero);
+      const ParallelPlan plan{.data = 8, .micro_batch = 2, .recompute = false, .zero = row.zero};
+      const ParallelStep step(rank_graph(job, plan), job, plan, gpus_of(8, 80_GiB));
+      std::array<std::int64_t, 3> kept{};
+      for (const OpId v : step.graph().ops())
+        kept[static_cast<std::size_t>(step.graph().op(v).phase)] +=
+            step.graph().op(v).persistent.count;
+      std::map<CollectiveKind, std::int64_t> sent;
+      for (const Collective& c : step.graph().collectives()) {
+        sent[c.kind] += c.bytes.count;
+        CHECK(c.ranks == 8);
+      }
+      const auto per_weight = [&](std::int64_t bytes) {
+        return static_cast<double>(bytes) / static_cast<double>(n);
+      };
+      CHECK(per_weight(kept[0]) == doctest::Approx(row.weights).epsilon(1e-4));
+      CHECK(per_weight(kept[1]) == doctest::Approx(row.gradients).epsilon(1e-4));
+      CHECK(per_weight(kept[2]) == doctest::Approx(row.optimizer).epsilon(1e-4));
+      CHECK(per_weight(sent[CollectiveKind::all_reduce]) == doctest::Approx(row.all_reduce));
+      CHECK(per_weight(sent[CollectiveKind::reduce_scatter]) ==
+            doctest::Approx(row.reduce_scatter));
+      CHECK(per_weight(sent[CollectiveKind::all_gather]) == doctest::Approx(row.all_gather));
+      // The peak by kind says the same.
+      const PeakMemory peak = step.simulated(gpu(), true).stages.at(0).by_kind;
+      CHECK(peak.weights.count == kept[0]);
+      CHECK(peak.gradients.count == kept[1]);
+      CHECK(peak.optimizer_state.count == kept[2]);
+    }
+  }
+
+  TEST_CASE("ZeRO 2 sends the gradients of every micro-batch") {
+    // The sum S of the gradients is twice a reduce_scatter, or an all_gather. Gradients fit one
+    // bucket, and passes take as long as their launches. ZeRO 1: 4 passes, then S. ZeRO 2: 4 passes
+    // with S / 2 behind each, then S / 2 for the weights.
+    const TrainingJob job = small_gpt(32);
+    const auto step = [&](int zero) {
+      const ParallelPlan plan{.data = 8, .micro_batch = 1, .recompute = false, .zero = zero};
+      return ParallelStep(rank_graph(job, plan), job, plan, gpus_of(8, 80_GiB));
+    };
+    const ParallelStep one = step(1), two = step(2);
+    REQUIRE(one.graph().collectives().size() == 1);
+    const Collective& sum = one.graph().collectives()[CollectiveId{}];
+    // 14 passes of an eighth of the bytes at 100 GB/s, with 5 us each.
+    // Kernels behind the launches add shares of gradients in ZeRO 2: 3 us less.
+    const double s = 14.0 * (5e3 + static_cast<double>(sum.bytes.count) / 8.0 / 100.0);
+    const Duration more =
+        two.simulated(gpu(), false).makespan - one.simulated(gpu(), false).makespan;
+    CHECK(static_cast<double>(more.count()) == doctest::Approx(1.5 * s).epsilon(0.02));
+  }
+
+  TEST_CASE("memory decides: recomputed layers keep less, and what cannot fit is not simulated") {
+    const TrainingJob job = small_gpt(16);
+    const auto activations = [&](bool recompute) {
+      const ParallelPlan plan{.data = 8, .micro_batch = 2, .recompute = recompute};
+      const ParallelStep step(rank_graph(job, plan), job, plan, gpus_of(8, 80_GiB));
+      return step.simulated(gpu(), true).stages.at(0).by_kind.activations;
+    };
+    CHECK(activations(true) < activations(false));
     const PlanAnswer none = answer(3, 1_MiB);
     CHECK(none.fastest.empty());
-    CHECK(none.too_large == 24);
+    CHECK(none.too_large == 44);
+    const PlanAnswer some = answer(44, 20_MiB);
+    CHECK(some.too_large > 0);
+    CHECK(some.too_large + some.simulated == 44);
+    for (const SimulatedPlan& row : some.fastest) CHECK(row.fullest.peak <= 20_MiB);
   }
 
   TEST_CASE("what plans choose is not the model's") {

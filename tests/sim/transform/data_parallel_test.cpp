@@ -7,6 +7,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/transform/gradients.h"
+#include "sim/transform/weight_gathers.h"
 #include "tests/message.h"
 #include "tests/random_problems.h"
 #include "tests/sim/transform/transforms.h"
@@ -134,6 +135,34 @@ TEST_SUITE("data_parallel") {
     CHECK(trained({{"mode", "zero2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}}, false)
               .devices[gpu0]
               .peak >= 40_B + 180_B + 120_B);
+  }
+
+  TEST_CASE("weights of a recomputed segment are gathered one op ahead, not all at once") {
+    // f0 -> f1 -> f2, recomputed as r0 -> r1 -> r2, then b2 -> b1 -> b0. Weights i are read by fi,
+    // and then by ri and bi.
+    OpGraphBuilder b;
+    std::optional<TensorId> passed;
+    const auto add = [&](std::string name, Bytes weights, Phase phase) {
+      const OpId v = b.add_op({.name = name, .persistent = weights, .phase = phase});
+      if (passed) b.add_edge(*passed, v);
+      passed = b.add_tensor(v, 1_B);
+      return v;
+    };
+    std::vector<OpId> forward;
+    for (const int i : {0, 1, 2})
+      forward.push_back(add(fmt::format("f{}", i), 10_B, Phase::forward));
+    for (const int i : {0, 1, 2})
+      b.set_forward(add(fmt::format("r{}", i), 0_B, Phase::backward), forward[std::size_t(i)]);
+    for (const int i : {2, 1, 0})
+      b.set_forward(add(fmt::format("b{}", i), 0_B, Phase::backward), forward[std::size_t(i)]);
+    const OpGraph graph = std::move(b).build();
+    std::vector<std::string> waits;
+    for (const WeightGather& g :
+         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), 1, 1_B))
+      waits.push_back(fmt::format("{} after {}", graph.name(g.first_user()),
+                                  g.waits_for == no_op ? "nothing" : graph.name(g.waits_for)));
+    CHECK(waits == std::vector<std::string>{"f0 after nothing", "f1 after nothing", "f2 after f0",
+                                            "r0 after f1", "r1 after f2", "r2 after r0"});
   }
 
   TEST_CASE("buckets fill in the order of the backward pass, on each device by itself") {
