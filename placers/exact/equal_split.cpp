@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "placers/exact/mode_choice.h"
 #include "placers/exact/plan_program.h"
+#include "placers/exact/plan_simulation.h"
 
 namespace baechi::exact {
 namespace {
@@ -65,11 +67,18 @@ PlanInput with_one_mode(const PlanInput& input, bool recompute) {
   return one;
 }
 
-class EqualSplit {
+class EqualSplits {
  public:
-  EqualSplit(const PlanInput& input)
-      : input_(input), plain_(with_one_mode(input, false)), again_(with_one_mode(input, true)) {}
+  /// `use` is given each plan that fits and whose stages all are faster than what it returned last.
+  EqualSplits(const PlanInput& input, std::function<double(Plan)> use)
+      : input_(input),
+        plain_(with_one_mode(input, false)),
+        again_(with_one_mode(input, true)),
+        use_(std::move(use)) {}
 
+  void attempt_all(EqualParts parts);
+
+ private:
   /// All data and tensor parallel degrees on these stages.
   void attempt(const Stages& stages) {
     const auto count = static_cast<std::int64_t>(stages.size());
@@ -83,9 +92,6 @@ class EqualSplit {
     }
   }
 
-  std::optional<Plan> best() && { return std::move(best_); }
-
- private:
   void attempt(const PlanInput& input, const Stages& stages, std::int64_t d, std::size_t t) {
     Plan plan;
     for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -93,7 +99,7 @@ class EqualSplit {
       auto stage = priced(input, stages[s], input.degrees[t], d, in_flight, ModeChoice::greedy);
       if (!stage) return;
       plan.time_per_sample = std::max(plan.time_per_sample, stage->time);
-      if (best_ && plan.time_per_sample >= best_->time_per_sample) return;
+      if (plan.time_per_sample >= limit_) return;
       plan.stages.push_back(std::move(*stage));
     }
     // Modes in the order of the input, which may have two.
@@ -105,13 +111,36 @@ class EqualSplit {
             std::ranges::find(input_.nodes[b].modes[t], taken.id, &PlanMode::id) -
             input_.nodes[b].modes[t].begin());
       }
-    best_ = std::move(plan);
+    limit_ = use_(std::move(plan));
   }
 
   const PlanInput& input_;
   PlanInput plain_, again_;
-  std::optional<Plan> best_;
+  std::function<double(Plan)> use_;
+  double limit_ = std::numeric_limits<double>::infinity();
 };
+
+void EqualSplits::attempt_all(EqualParts parts) {
+  const auto most = static_cast<std::size_t>(input_.devices);
+  if (parts == EqualParts::nodes) {
+    const std::vector<BlockId> line = plan_line(input_);
+    // More stages than nodes would be empty.
+    for (std::size_t count = 1; count <= std::min(most, line.size()); ++count)
+      attempt(equal_runs(line, count));
+    return;
+  }
+  const Body body = body_of(input_);
+  for (std::size_t count = 1; count <= std::min(most, body.groups.size()); ++count) {
+    Stages stages = equal_runs(body.groups, count);
+    Stages apart{body.initial};
+    apart.insert(apart.end(), stages.begin(), stages.end());
+    apart.push_back(body.final);
+    append(stages.front(), body.initial);
+    append(stages.back(), body.final);
+    attempt(stages);
+    if (apart.size() <= most) attempt(apart);
+  }
+}
 
 }  // namespace
 
@@ -120,27 +149,32 @@ bool has_transformers(const PlanInput& input) {
 }
 
 std::optional<Plan> best_equal_split(const PlanInput& input, EqualParts parts) {
-  EqualSplit split(input);
-  const auto most = static_cast<std::size_t>(input.devices);
-  if (parts == EqualParts::nodes) {
-    const std::vector<BlockId> line = plan_line(input);
-    // More stages than nodes would be empty.
-    for (std::size_t count = 1; count <= std::min(most, line.size()); ++count)
-      split.attempt(equal_runs(line, count));
-    return std::move(split).best();
+  std::optional<Plan> best;
+  EqualSplits(input, [&](Plan plan) {
+    best = std::move(plan);
+    return best->time_per_sample;
+  }).attempt_all(parts);
+  return best;
+}
+
+std::optional<SimulatedSplit> best_simulated_split(const PlanInput& input, EqualParts parts) {
+  std::vector<std::pair<double, Plan>> plans;  // with the least time of their batch
+  EqualSplits(input, [&](Plan plan) {
+    const double least = least_batch(plan, input);
+    plans.emplace_back(least, std::move(plan));
+    return std::numeric_limits<double>::infinity();
+  }).attempt_all(parts);
+  if (plans.empty()) return std::nullopt;
+  std::ranges::stable_sort(plans, {}, &std::pair<double, Plan>::first);
+  SimulatedSplit best{.plan = {}, .fitting = plans.size()};
+  for (const auto& [least, plan] : plans) {
+    if (best.simulated > 0 && least >= best.batch) break;
+    const double batch = simulated_batch(plan, input);
+    if (best.simulated++ > 0 && batch >= best.batch) continue;
+    best.plan = plan;
+    best.batch = batch;
   }
-  const Body body = body_of(input);
-  for (std::size_t count = 1; count <= std::min(most, body.groups.size()); ++count) {
-    Stages stages = equal_runs(body.groups, count);
-    Stages apart{body.initial};
-    apart.insert(apart.end(), stages.begin(), stages.end());
-    apart.push_back(body.final);
-    append(stages.front(), body.initial);
-    append(stages.back(), body.final);
-    split.attempt(stages);
-    if (apart.size() <= most) split.attempt(apart);
-  }
-  return std::move(split).best();
+  return best;
 }
 
 }  // namespace baechi::exact

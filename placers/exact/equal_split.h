@@ -23,6 +23,15 @@ enum class EqualParts : std::uint8_t {
 /// NeurIPS 2021, renders it.
 std::optional<Plan> best_equal_split(const PlanInput& input, EqualParts parts);
 
+/// The same plans by one simulated batch instead of the formula: the one whose batch is shortest.
+struct SimulatedSplit {
+  Plan plan;
+  double batch = 0.0;         ///< simulated_batch()
+  std::size_t fitting = 0;    ///< plans that fit
+  std::size_t simulated = 0;  ///< of these; no other can be shorter, by least_batch()
+};
+std::optional<SimulatedSplit> best_simulated_split(const PlanInput& input, EqualParts parts);
+
 bool has_transformers(const PlanInput& input);
 
 }  // namespace baechi::exact

@@ -33,4 +33,11 @@ struct PlanRun {
 /// micro-batch, it exchanges gradients. Memory is not simulated.
 PlanRun simulate(const Plan& plan, const PlanInput& input);
 
+/// Seconds of a batch of the same simulation with PlanTransfers::overlap, from the first to the
+/// last device's last work: with filling, draining, and the exchange of gradients.
+double simulated_batch(const Plan& plan, const PlanInput& input);
+/// No simulated_batch() is shorter: what a replica of a stage computes, after the stages that lead
+/// to it and before those that read from it have had one micro-batch each.
+double least_batch(const Plan& plan, const PlanInput& input);
+
 }  // namespace baechi::exact

@@ -6,6 +6,7 @@
 #include "placers/exact/equal_split.h"
 #include "placers/exact/plan_file.h"
 #include "placers/exact/plan_program.h"
+#include "placers/exact/plan_simulation.h"
 #include "placers/exact/planner.h"
 #include "sim/error.h"
 
@@ -89,7 +90,11 @@ class PipeDream2bw final : public Planner {
       : options_(o),
         parts_(o.get("stages", {"auto", "transformers", "nodes"},
                      "of equally many transformer layers, or of equally many nodes; auto: of "
-                     "transformer layers if there are any")) {}
+                     "transformer layers if there are any")),
+        simulate_(o.get("simulate", {"nothing", "plan", "all"},
+                        "batches in the engine: of the plan that the formula finds fastest; or of "
+                        "all, and the fastest is taken. The fact simulated_per_sample_us has it")) {
+  }
 
   const std::string& file() const override { return options_.file(); }
   PlanInput prepared(PlanInput input) const override { return options_.prepared(std::move(input)); }
@@ -98,18 +103,44 @@ class PipeDream2bw final : public Planner {
     if (parts_ == "transformers" && !has_transformers(input))
       throw InputError("pipedream_2bw: no node is called 'ParallelTransformerLayer'");
     const bool nodes = parts_ == "nodes" || !has_transformers(input);
-    auto plan = best_equal_split(input, nodes ? EqualParts::nodes : EqualParts::transformers);
-    if (!plan)
-      throw InfeasibleError(
-          fmt::format("pipedream_2bw: no equal stages fit in {} devices of {:.0f}"
-                      " bytes",
-                      input.devices, input.memory));
-    return {.plan = std::move(*plan)};
+    const EqualParts parts = nodes ? EqualParts::nodes : EqualParts::transformers;
+    if (simulate_ == "all") {
+      if (auto found = best_simulated_split(input, parts)) {
+        Planned planned = with_batch(std::move(found->plan), found->batch, input);
+        planned.facts["simulated_plans"] = static_cast<double>(found->simulated);
+        planned.facts["fitting_plans"] = static_cast<double>(found->fitting);
+        return planned;
+      }
+    } else if (auto plan = best_equal_split(input, parts)) {
+      if (simulate_ == "nothing") return {.plan = std::move(*plan)};
+      const double batch = simulated_batch(*plan, input);
+      return with_batch(std::move(*plan), batch, input);
+    }
+    throw InfeasibleError(
+        fmt::format("pipedream_2bw: no equal stages fit in {} devices of {:.0f} bytes",
+                    input.devices, input.memory));
   }
 
  private:
+  static Planned with_batch(Plan plan, double batch, const PlanInput& input) {
+    Planned planned{.plan = std::move(plan)};
+    const PlanStage& stage = planned.plan.stages.front();  // all alike
+    const auto degree = static_cast<std::size_t>(
+        std::ranges::find(input.degrees, stage.tensor_parallel) - input.degrees.begin());
+    std::size_t again = 0;
+    for (const PlanStage& each : planned.plan.stages)
+      for (std::size_t i = 0; i < each.nodes.size(); ++i)
+        again += input.nodes[each.nodes[i]].modes[degree][each.modes[i]].recomputes() ? 1U : 0U;
+    planned.facts["data_parallel"] = static_cast<double>(stage.data_parallel);
+    planned.facts["tensor_parallel"] = static_cast<double>(stage.tensor_parallel);
+    planned.facts["recomputed"] = static_cast<double>(again);
+    planned.facts["simulated_per_sample_us"] =
+        batch * 1e6 / static_cast<double>(input.micro_batches);
+    return planned;
+  }
+
   PlannerOptions options_;
-  std::string parts_;
+  std::string parts_, simulate_;
 };
 
 }  // namespace

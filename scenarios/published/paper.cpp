@@ -171,6 +171,7 @@ class PaperReader {
         column.batches.push_back(static_cast<std::int64_t>(number(batch)));
     else if (!is_codesign(column.metric))
       column.placer = needed(block, "placer").text;
+    if (column.metric == Metric::fact) column.fact = needed(block, "fact").text;
     column.sets = sets(block);
     column.where = words(block, "where");
     if (const Value* over = find(block, "over")) column.over = number(*over);

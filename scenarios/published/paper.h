@@ -27,6 +27,8 @@ enum class Metric : std::uint8_t {
   codesign_gain,      ///< its throughput over the reference's
   codesign_visited,   ///< share of the architectures that the search visited, in percent
   time_per_sample,    ///< s, of the slowest stage by a planner's own formula
+  simulated_sample,   ///< s, of one simulated batch of a plan, per sample
+  fact,               ///< what the placer says of its placement, by name
   throughput,         ///< samples per second
   flops_utilisation,  ///< share of the devices' peak, over the step
   busy,               ///< share of the step in which the devices run ops
@@ -48,6 +50,8 @@ constexpr auto names_of(Metric) {
                                        {Metric::codesign_gain, "codesign_gain"},
                                        {Metric::codesign_visited, "codesign_visited"},
                                        {Metric::time_per_sample, "time_per_sample"},
+                                       {Metric::simulated_sample, "simulated_sample"},
+                                       {Metric::fact, "fact"},
                                        {Metric::throughput, "throughput"},
                                        {Metric::flops_utilisation, "flops_utilisation"},
                                        {Metric::busy, "busy"},
@@ -69,6 +73,7 @@ struct PaperColumn {
   std::string name;
   std::string placer;  ///< its label in the row's scenario; "" where is_codesign(metric)
   Metric metric{};
+  std::string fact;                          ///< its name, where `metric` is one
   std::vector<std::string> sets;             ///< KEY=VALUE, over those of the row
   std::size_t rank = 0;                      ///< of peak_memory: the device with the highest is 0
   std::string of = "mean";                   ///< of the seeds: min, mean or max

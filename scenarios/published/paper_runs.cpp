@@ -202,6 +202,13 @@ std::optional<PaperValue> worth(const PaperColumn& column, const PaperTable& tab
                     .unfinished = fact("gap", 0.0) > 0.0 || fact("optimal", 1.0) == 0.0};
 }
 
+/// The fact that a column shows, whatever the step would do; "" if it shows none.
+std::string fact_of(const PaperColumn& column) {
+  if (column.metric == Metric::time_per_sample) return "time_per_sample_us";
+  if (column.metric == Metric::simulated_sample) return "simulated_per_sample_us";
+  return column.fact;
+}
+
 /// Whether the run says what the column asks: a graph need not state its work or its batch.
 bool is_known(Metric metric, const RunResult& row) {
   if (metric == Metric::throughput) return row.facts.contains("throughput");
@@ -217,10 +224,11 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
   const auto runs = runs_of(column.placer, rows[*jobs.own]);
   if (runs.empty()) return std::nullopt;
   if (!objective_of(column.metric).empty()) return worth(column, table, *runs.front());
-  if (column.metric == Metric::time_per_sample) {  // the plan's own, whatever the step would do
-    const auto fact = runs.front()->facts.find("time_per_sample_us");
+  if (const std::string name = fact_of(column); !name.empty()) {
+    const auto fact = runs.front()->facts.find(name);
     if (fact == runs.front()->facts.end()) return PaperValue{.oom = true};
-    return PaperValue{.number = fact->second / 1e6 / table.unit};
+    return PaperValue{.number = column.metric == Metric::fact ? fact->second
+                                                              : fact->second / 1e6 / table.unit};
   }
   double base = 1.0;
   if (jobs.base) {

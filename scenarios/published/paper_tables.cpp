@@ -22,8 +22,10 @@ std::string text_of(const PaperValue& value, Metric metric) {
       return fmt::format("{:.2f}{}{}", value.number, value.over ? "*" : "",
                          value.unfinished ? "~" : "");
     case Metric::time_per_sample:
+    case Metric::simulated_sample:
       return fmt::format("{:.5g}", value.number);
     case Metric::throughput:
+    case Metric::fact:
     case Metric::serving_instances:
       return fmt::format("{:.4g}", value.number);
     case Metric::one_instance:

@@ -110,6 +110,60 @@ TEST_SUITE("plans") {
     CHECK(run.batch == doctest::Approx(64 * 9.0 + 5.0));  // the last sample's second stage: 4 + 1
   }
 
+  TEST_CASE("simulated batches may choose another plan than the formula") {
+    //   1 (4 s) --0.5 B--> 2 (4 s)      2 devices, 1 B/s, 8 micro-batches; 1 has 3 B of weights
+    json instance = two_nodes();
+    instance["mbsInBatch"] = 8;
+    instance["edges"][0]["communicationCost"] = 0.5;
+    json& modes = instance["nodes"][0]["TMPCs"]["1"][0];
+    modes["timePerSample"] = 4;
+    modes["parameterSize"] = 3;
+    const PlanInput input = read(instance);
+    // Two replicas of all: (4 + 4) / 2 + 4 x 3 / (2 x 8) = 4.75. Two stages: 4 + 2 x 0.5 = 5.
+    const auto formula = best_equal_split(input, EqualParts::nodes);
+    REQUIRE(formula);
+    CHECK(formula->stages.size() == 1);
+    CHECK(formula->time_per_sample == doctest::Approx(4.75));
+    // Two replicas: 4 x 8, and 4 x 3 / 2 of exchange behind. Two stages: the second works from
+    // 4 + 1 on, 8 x 4, for transfers take no time from the devices.
+    CHECK(simulated_batch(*formula, input) == doctest::Approx(38.0));
+    const auto simulated = best_simulated_split(input, EqualParts::nodes);
+    REQUIRE(simulated);
+    CHECK(simulated->plan.stages.size() == 2);
+    CHECK(simulated->plan.time_per_sample == doctest::Approx(5.0));
+    CHECK(simulated->batch == doctest::Approx(37.0));
+    CHECK(simulated->fitting == 6);  // and one device; each twice: no node recomputes
+    CHECK(least_batch(simulated->plan, input) == doctest::Approx(36.0));
+    Options options("pipedream_2bw", {{"file", {"unused", "", {}}}, {"simulate", {"all", "", {}}}});
+    const Planned planned = make_pipedream_2bw(options)->plan(input);
+    CHECK(planned.facts.at("simulated_per_sample_us") == doctest::Approx(37e6 / 8));
+    CHECK(planned.facts.at("data_parallel") == 1.0);
+  }
+
+  TEST_CASE("no simulated batch is shorter than its bound, and the search finds none longer") {
+    const auto data = testing::shared_data();
+    if (!data) return;
+    std::size_t better = 0, checked = 0;
+    for (const json& line : lines_of(*data / "piper-golden/random.jsonl")) {
+      CAPTURE(line["name"]);
+      const PlanInput input = read(line["instance"]);
+      const auto formula = best_equal_split(input, EqualParts::nodes);
+      const auto found = best_simulated_split(input, EqualParts::nodes);
+      REQUIRE(formula.has_value() == found.has_value());
+      if (!found) continue;
+      CHECK(mistake_in(found->plan, input).value_or("") == "");
+      for (const Plan* plan : {&*formula, &found->plan})
+        CHECK(least_batch(*plan, input) <= simulated_batch(*plan, input));
+      CHECK(found->batch <= simulated_batch(*formula, input));
+      CHECK(found->batch == simulated_batch(found->plan, input));
+      CHECK(found->plan.time_per_sample >= formula->time_per_sample * (1.0 - 1e-9));
+      better += found->batch < simulated_batch(*formula, input) ? 1U : 0U;
+      ++checked;
+    }
+    CHECK(checked > 40);
+    CHECK(better > 0);
+  }
+
   TEST_CASE("what is wrong with an input is told with its place") {
     json instance = two_nodes();
     instance["mbsInBatch"] = 0;
