@@ -21,8 +21,9 @@ GroupedEpisode::GroupedEpisode(const Environment& environment)
       devices_(environment.problem().cluster.num_devices()),
       groups_(std::min({std::size_t{256}, 20 * devices_, environment.num_blocks()})),
       grouper_(groups_ * unit_feature_names.size()),
-      network_({.unit_features = unit_feature_names.size(), .device_features = group_width}),
-      limit_(memory_limits(environment.problem())) {
+      limit_(memory_limits(environment.problem())),
+      choices_(
+          Network({.unit_features = unit_feature_names.size(), .device_features = group_width})) {
   const OpGraph& graph = environment.problem().graph;
   std::map<std::pair<std::size_t, std::size_t>, double> bytes;
   for (const OpId v : graph.ops())
@@ -41,7 +42,7 @@ std::vector<double> GroupedEpisode::initial(std::uint64_t seed) const {
   std::vector<double> weights(grouper_);
   Random random(seed ^ 0x6709b5U);
   for (double& w : weights) w = 2.0 * random.uniform() - 1.0;
-  const std::vector<double> network = network_.initial(seed);
+  const std::vector<double> network = choices_.network().initial(seed);
   weights.insert(weights.end(), network.begin(), network.end());
   return weights;
 }
@@ -67,8 +68,7 @@ double GroupedEpisode::surprise(std::span<const double> weights) {
   double groups = 0.0, devices = 0.0;
   for (std::size_t b = 0; b < group_of_.size(); ++b)
     groups -= logarithm(std::max(group_chances_[b * groups_ + group_of_[b]], 1e-300));
-  for (const Choice& c : choices_)
-    devices -= logarithm(std::max(chances_[c.first + c.choice], 1e-300));
+  for (std::size_t i = 0; i < choices_.size(); ++i) devices += choices_.surprise(i);
   return groups / static_cast<double>(group_of_.size()) +
          devices / static_cast<double>(choices_.size());
 }
@@ -132,39 +132,25 @@ void GroupedEpisode::describe_groups() {
 /// Without `random` the devices stay as they are, and only the chances are found.
 void GroupedEpisode::place_groups(std::span<const double> weights, Random* random) {
   const auto of_network = weights.subspan(grouper_);
-  network_.embed(of_network, graph_, embedding_);
+  choices_.network().embed(of_network, graph_, embedding_);
   if (random == nullptr) {
-    std::vector<double> scores;
-    for (const Choice& c : choices_) {
-      scores.resize(c.devices);
-      network_.score(of_network, embedding_, c.group,
-                     std::span(features_).subspan(c.first * group_width, c.devices * group_width),
-                     scores);
-      chances_of(scores, std::span(chances_).subspan(c.first, c.devices));
-    }
+    for (std::size_t i = 0; i < choices_.size(); ++i)
+      choices_.score_again(i, of_network, embedding_);
     return;
   }
   choices_.clear();
-  chances_.clear();
-  features_.clear();
   group_device_.assign(groups_, DeviceId{0});
   placed_.assign(groups_, false);
   used_.assign(devices_, UnitNeeds{});
   load_.assign(devices_, 0.0);
   for (const std::uint32_t first : group_of_) {  // blocks ascend: the order of the first members
     if (placed_[first]) continue;
-    const std::vector<DeviceId> able = choices_of(first);
-    const std::vector<double> features = device_features(first, able);
-    Choice c{.group = first, .choice = 0, .first = chances_.size(), .devices = able.size()};
-    chances_.resize(c.first + c.devices);
-    features_.insert(features_.end(), features.begin(), features.end());
-    std::vector<double> scores(c.devices);
-    network_.score(of_network, embedding_, first, features, scores);
-    const auto chances = std::span(chances_).subspan(c.first, c.devices);
-    chances_of(scores, chances);
-    c.choice = drawn(chances, *random);
-    choices_.push_back(c);
-    const DeviceId d = able[c.choice];
+    find_able(first);
+    find_device_features(first);
+    const std::size_t choice =
+        drawn(choices_.offer(of_network, embedding_, first, features_), *random);
+    choices_.take(choice);
+    const DeviceId d = able_[choice];
     group_device_[first] = d;
     placed_[first] = true;
     used_[d].persistent += needs_[first].persistent;
@@ -177,27 +163,28 @@ void GroupedEpisode::place_groups(std::span<const double> weights, Random* rando
 }
 
 /// Those that can run the most of its members; of these the ones with room, if there are any.
-std::vector<DeviceId> GroupedEpisode::choices_of(std::size_t group) const {
-  std::vector<std::size_t> runs(devices_, 0);
+void GroupedEpisode::find_able(std::size_t group) {
+  runs_.assign(devices_, 0);
   for (const std::uint32_t b : members_[group])
-    for (const DeviceId d : environment_.able(b)) ++runs[index(d)];
-  const std::size_t most = *std::ranges::max_element(runs);
-  std::vector<DeviceId> able, roomy;
+    for (const DeviceId d : environment_.able(b)) ++runs_[index(d)];
+  const std::size_t most = *std::ranges::max_element(runs_);
+  able_.clear();
+  roomy_.clear();
   for (const DeviceId d : environment_.problem().cluster.devices()) {
-    if (runs[index(d)] < most) continue;
-    able.push_back(d);
+    if (runs_[index(d)] < most) continue;
+    able_.push_back(d);
     const Bytes working = std::max(used_[d].working, needs_[group].working);
-    if (used_[d].persistent + needs_[group].persistent + working <= limit_[d]) roomy.push_back(d);
+    if (used_[d].persistent + needs_[group].persistent + working <= limit_[d]) roomy_.push_back(d);
   }
-  return roomy.empty() ? able : roomy;
+  if (!roomy_.empty()) std::swap(able_, roomy_);
 }
 
-std::vector<double> GroupedEpisode::device_features(std::size_t group,
-                                                    std::span<const DeviceId> devices) const {
-  std::vector<double> all(devices.size() * group_width);
-  std::vector<double> time(devices.size(), 0.0);
+/// Of the devices in able_.
+void GroupedEpisode::find_device_features(std::size_t group) {
+  features_.resize(able_.size() * group_width);
+  time_.assign(able_.size(), 0.0);
   double least = 1e300, fastest = 1e300, traffic = 0.0;
-  IdVector<DeviceId, double> there(devices_, 0.0);
+  there_.assign(devices_, 0.0);
   std::size_t placed = 0;
   for (std::size_t g = 0; g < groups_; ++g) {
     if (g == group) continue;
@@ -205,35 +192,34 @@ std::vector<double> GroupedEpisode::device_features(std::size_t group,
     traffic += bytes;
     if (!placed_[g]) continue;
     ++placed;
-    there[group_device_[g]] += bytes;
+    there_[group_device_[g]] += bytes;
   }
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    least = std::min(least, load_[devices[i]]);
+  for (std::size_t i = 0; i < able_.size(); ++i) {
+    least = std::min(least, load_[able_[i]]);
     for (const std::uint32_t b : members_[group])
-      if (std::ranges::binary_search(environment_.able(b), devices[i]))
-        time[i] += environment_.time(b, devices[i]);
-    fastest = std::min(fastest, time[i]);
+      if (std::ranges::binary_search(environment_.able(b), able_[i]))
+        time_[i] += environment_.time(b, able_[i]);
+    fastest = std::min(fastest, time_[i]);
   }
   const double scale = 1.0 / (0.25 * environment_.mean_load() + fastest);
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const DeviceId d = devices[i];
+  for (std::size_t i = 0; i < able_.size(); ++i) {
+    const DeviceId d = able_[i];
     const Bytes left = limit_[d] - used_[d].persistent - used_[d].working;
-    double* const f = all.data() + i * group_width;
+    double* const f = features_.data() + i * group_width;
     f[0] = squashed((load_[d] - least) * scale);
-    f[1] = traffic > 0.0 ? there[d] / traffic : 0.0;
+    f[1] = traffic > 0.0 ? there_[d] / traffic : 0.0;
     f[2] = limit_[d].count > 0
                ? std::clamp(static_cast<double>(left.count) / static_cast<double>(limit_[d].count),
                             0.0, 1.0)
                : 0.0;
-    f[3] = time[i] > 0.0 ? fastest / time[i] : 1.0;
+    f[3] = time_[i] > 0.0 ? fastest / time_[i] : 1.0;
     f[4] = load_[d] > 0.0 ? 0.0 : 1.0;
     f[5] = static_cast<double>(placed) / static_cast<double>(groups_);
   }
-  return all;
 }
 
 void GroupedEpisode::gradient(std::span<const double> weights, double advantage, double entropy,
-                              std::span<double> gradient) const {
+                              std::span<double> gradient) {
   const std::size_t blocks = group_of_.size(), width = unit_width();
   const std::vector<double>& features = environment_.graph().features;
   std::vector<double> scores(groups_);
@@ -248,16 +234,10 @@ void GroupedEpisode::gradient(std::span<const double> weights, double advantage,
   const auto of_network = weights.subspan(grouper_);
   const auto its_gradient = gradient.subspan(grouper_);
   std::vector<double> keys(embedding_.keys.size(), 0.0);
-  for (const Choice& c : choices_) {
-    std::vector<double> of_devices(c.devices, 0.0);
-    choice_gradient(std::span(chances_).subspan(c.first, c.devices), c.choice, advantage, entropy,
-                    1.0 / static_cast<double>(choices_.size()), of_devices);
-    network_.score_gradient(
-        of_network, embedding_, c.group,
-        std::span(features_).subspan(c.first * group_width, c.devices * group_width), of_devices,
-        its_gradient, keys);
-  }
-  network_.embed_gradient(of_network, graph_, embedding_, keys, its_gradient);
+  const double share = 1.0 / static_cast<double>(choices_.size());
+  for (std::size_t i = 0; i < choices_.size(); ++i)
+    choices_.add_gradient(i, of_network, embedding_, advantage, entropy, share, its_gradient, keys);
+  choices_.network().embed_gradient(of_network, graph_, embedding_, keys, its_gradient);
 }
 
 Found learn_groups(const Environment& environment, const TrainingPlan& plan,

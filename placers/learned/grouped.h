@@ -28,7 +28,7 @@ class GroupedEpisode {
   explicit GroupedEpisode(const Environment& environment);  ///< outlives this
 
   std::size_t groups() const { return groups_; }  ///< 20 for each device, at most 256 and blocks
-  std::size_t num_weights() const { return grouper_ + network_.num_weights(); }
+  std::size_t num_weights() const { return grouper_ + choices_.network().num_weights(); }
   std::vector<double> initial(std::uint64_t seed) const;
 
   /// Valid until the next call.
@@ -39,24 +39,20 @@ class GroupedEpisode {
   /// Adds the gradient of advantage * surprise() - entropy * (the mean entropies) at the weights of
   /// the last act() or surprise().
   void gradient(std::span<const double> weights, double advantage, double entropy,
-                std::span<double> gradient) const;
+                std::span<double> gradient);
 
  private:
-  struct Choice {
-    std::size_t group = 0, choice = 0, first = 0, devices = 0;  // first: into chances_
-  };
   std::size_t unit_width() const { return unit_feature_names.size(); }
   void draw_groups(std::span<const double> weights, Random* random);
   void describe_groups();
   void place_groups(std::span<const double> weights, Random* random);
   /// Where `block` runs if its group goes to `wanted`.
   DeviceId device_of(std::size_t block, DeviceId wanted) const;
-  std::vector<DeviceId> choices_of(std::size_t group) const;
-  std::vector<double> device_features(std::size_t group, std::span<const DeviceId> devices) const;
+  void find_able(std::size_t group);
+  void find_device_features(std::size_t group);
 
   const Environment& environment_;
   std::size_t devices_, groups_, grouper_;
-  Network network_;
   struct Traffic {
     std::uint32_t from = 0, to = 0;  // blocks
     double bytes = 0.0;
@@ -71,13 +67,17 @@ class GroupedEpisode {
   std::vector<double> between_;                      // [groups, groups] bytes
   UnitGraph graph_;
   Embedding embedding_;
-  std::vector<Choice> choices_;
-  std::vector<double> chances_, features_;
+  Choices choices_;
   std::vector<DeviceId> group_device_;  // of the groups that are placed
   std::vector<bool> placed_;
   IdVector<DeviceId, UnitNeeds> used_;
   IdVector<DeviceId, double> load_;
   BlockDevices result_;
+  // Of the group that is placed: where it may go, and what is known of each of these devices.
+  std::vector<DeviceId> able_, roomy_;
+  std::vector<double> features_, time_;
+  std::vector<std::size_t> runs_;     // [devices] how many of its members run there
+  IdVector<DeviceId, double> there_;  // its bytes from and to each
 };
 
 /// Trains it as Training does, from random weights. `stop`: as Watcher::stop, or null.

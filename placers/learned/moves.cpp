@@ -17,9 +17,10 @@ constexpr std::size_t move_device_width = move_device_features.size();
 MovingEpisode::MovingEpisode(const Environment& environment, std::size_t refresh)
     : environment_(environment),
       refresh_(refresh),
-      network_({.unit_features = move_unit_width, .device_features = move_device_width}),
       limit_(memory_limits(environment.problem())),
-      graph_(environment.graph()) {}
+      graph_(environment.graph()),
+      plan_(environment),
+      choices_(Network({.unit_features = move_unit_width, .device_features = move_device_width})) {}
 
 void MovingEpisode::begin(const BlockDevices& start) {
   const std::size_t devices = environment_.problem().cluster.num_devices();
@@ -32,29 +33,19 @@ void MovingEpisode::begin(const BlockDevices& start) {
   }
   refreshed_.clear();
   choices_.clear();
-  chances_.clear();
-  features_.clear();
 }
 
 bool MovingEpisode::move(std::span<const double> weights, Random& random) {
   const std::size_t block = choices_.size();
   if (block % refresh_ == 0) {
-    refreshed_.push_back(unit_features());
-    graph_.features = refreshed_.back();
-    network_.embed(weights, graph_, embedding_);
+    add_unit_features();
+    network().embed(weights, graph_, embedding_);
   }
-  const std::vector<DeviceId> able = choices_of(block);
-  const std::vector<double> features = device_features(block, able);
-  Choice c{.choice = 0, .first = chances_.size(), .devices = able.size()};
-  chances_.resize(c.first + c.devices);
-  features_.insert(features_.end(), features.begin(), features.end());
-  std::vector<double> scores(c.devices);
-  network_.score(weights, embedding_, block, features, scores);
-  const auto chances = std::span(chances_).subspan(c.first, c.devices);
-  chances_of(scores, chances);
-  c.choice = drawn(chances, random);
-  choices_.push_back(c);
-  const DeviceId from = at_[block], to = able[c.choice];
+  find_able(block);
+  find_device_features(block);
+  const std::size_t choice = drawn(choices_.offer(weights, embedding_, block, features_), random);
+  choices_.take(choice);
+  const DeviceId from = at_[block], to = able_[choice];
   if (from == to) return false;
   load_[from] -= environment_.time(block, from);
   load_[to] += environment_.time(block, to);
@@ -65,15 +56,14 @@ bool MovingEpisode::move(std::span<const double> weights, Random& random) {
 }
 
 /// Where it fits by what the others on the device need; where it is, if it fits nowhere.
-std::vector<DeviceId> MovingEpisode::choices_of(std::size_t block) const {
+void MovingEpisode::find_able(std::size_t block) {
   const UnitNeeds& needs = environment_.needs(block);
-  std::vector<DeviceId> roomy;
+  able_.clear();
   for (const DeviceId d : environment_.able(block)) {
     const Bytes others = d == at_[block] ? weights_[d] - needs.persistent : weights_[d];
-    if (others + needs.persistent + needs.working <= limit_[d]) roomy.push_back(d);
+    if (others + needs.persistent + needs.working <= limit_[d]) able_.push_back(d);
   }
-  if (roomy.empty()) roomy.push_back(at_[block]);
-  return roomy;
+  if (able_.empty()) able_.push_back(at_[block]);
 }
 
 /// The share of `neighbours` that is on `d`; 0 if there are none.
@@ -83,43 +73,45 @@ double MovingEpisode::share_on(std::span<const std::uint32_t> neighbours, Device
   return neighbours.empty() ? 0.0 : there / static_cast<double>(neighbours.size());
 }
 
-std::vector<double> MovingEpisode::unit_features() const {
-  Plan plan(environment_);
-  while (const std::optional<OpId> v = plan.next()) plan.put(*v, at_[environment_.block(*v)]);
+/// To refreshed_, and to graph_.
+void MovingEpisode::add_unit_features() {
+  plan_.clear();
+  while (const std::optional<OpId> v = plan_.next()) plan_.put(*v, at_[environment_.block(*v)]);
   const std::vector<double>& fixed = environment_.graph().features;
   const std::size_t width = unit_feature_names.size();
-  std::vector<double> all;
-  all.reserve(at_.size() * move_unit_width);
+  std::vector<double>& all = graph_.features;
+  all.clear();
   for (std::size_t b = 0; b < at_.size(); ++b) {
     const auto own = std::span(fixed).subspan(b * width, width);
     all.insert(all.end(), own.begin(), own.end());
     const OpId first = environment_.members(b).front();
     const double begin =
-        plan.end(first) -
+        plan_.end(first) -
         static_cast<double>(environment_.problem().costs.compute(first, at_[b]).count());
     all.push_back(b < choices_.size() ? 1.0 : 0.0);
-    all.push_back(plan.end() > 0.0 ? begin / plan.end() : 0.0);
+    all.push_back(plan_.end() > 0.0 ? begin / plan_.end() : 0.0);
     all.push_back(squashed(0.5 * load_[at_[b]] / environment_.mean_load()));
     all.push_back(share_on(graph_.parents.at(b), at_[b]));
     all.push_back(share_on(graph_.children.at(b), at_[b]));
   }
-  return all;
+  refreshed_.insert(refreshed_.end(), all.begin(), all.end());
 }
 
-std::vector<double> MovingEpisode::device_features(std::size_t block,
-                                                   std::span<const DeviceId> devices) const {
-  std::vector<double> all;
+/// Of the devices in able_.
+void MovingEpisode::find_device_features(std::size_t block) {
+  std::vector<double>& all = features_;
+  all.clear();
   const UnitNeeds& needs = environment_.needs(block);
   const auto others = [&](DeviceId d) {
     return d == at_[block] ? load_[d] - environment_.time(block, d) : load_[d];
   };
   double least = 1e300, fastest = 1e300;
-  for (const DeviceId d : devices) {
+  for (const DeviceId d : able_) {
     least = std::min(least, others(d));
     fastest = std::min(fastest, environment_.time(block, d));
   }
   const double scale = 1.0 / (0.25 * environment_.mean_load() + fastest);
-  for (const DeviceId d : devices) {
+  for (const DeviceId d : able_) {
     const Bytes held = d == at_[block] ? weights_[d] - needs.persistent : weights_[d];
     const double limit = static_cast<double>(limit_[d].count), time = environment_.time(block, d);
     all.push_back(d == at_[block] ? 1.0 : 0.0);
@@ -131,31 +123,26 @@ std::vector<double> MovingEpisode::device_features(std::size_t block,
     all.push_back(time > 0.0 ? fastest / time : 1.0);
     all.push_back(others(d) > 0.0 ? 0.0 : 1.0);
   }
-  return all;
 }
 
 void MovingEpisode::replay(std::span<const double> weights, const auto& visit) {
+  const std::size_t each = at_.size() * move_unit_width;
   for (std::size_t b = 0; b < choices_.size(); ++b) {
     if (b % refresh_ == 0) {
-      graph_.features = refreshed_[b / refresh_];
-      network_.embed(weights, graph_, embedding_);
+      const auto then = std::span(refreshed_).subspan(b / refresh_ * each, each);
+      graph_.features.assign(then.begin(), then.end());
+      network().embed(weights, graph_, embedding_);
     }
-    visit(choices_[b], b,
-          std::span(features_).subspan(choices_[b].first * move_device_width,
-                                       choices_[b].devices * move_device_width));
+    visit(b);
   }
 }
 
 double MovingEpisode::loss(std::span<const double> weights, std::span<const double> advantages,
                            double entropy) {
   double sum = 0.0;
-  replay(weights, [&](const Choice& c, std::size_t block, std::span<const double> features) {
-    std::vector<double> scores(c.devices), chances(c.devices);
-    network_.score(weights, embedding_, block, features, scores);
-    chances_of(scores, chances);
-    sum -= advantages[block] * logarithm(std::max(chances[c.choice], 1e-300));
-    for (const double p : chances)
-      if (p > 1e-30) sum += entropy * p * logarithm(p);
+  replay(weights, [&](std::size_t block) {
+    choices_.score_again(block, weights, embedding_);
+    sum += advantages[block] * choices_.surprise(block) - entropy * choices_.entropy(block);
   });
   return sum / static_cast<double>(choices_.size());
 }
@@ -163,16 +150,13 @@ double MovingEpisode::loss(std::span<const double> weights, std::span<const doub
 void MovingEpisode::gradient(std::span<const double> weights, std::span<const double> advantages,
                              double entropy, std::span<double> gradient) {
   const double scale = 1.0 / static_cast<double>(choices_.size());
-  std::vector<double> keys;
-  replay(weights, [&](const Choice& c, std::size_t block, std::span<const double> features) {
-    if (keys.empty()) keys.assign(embedding_.keys.size(), 0.0);
-    std::vector<double> scores(c.devices, 0.0);
-    choice_gradient(std::span(chances_).subspan(c.first, c.devices), c.choice, advantages[block],
-                    entropy, scale, scores);
-    network_.score_gradient(weights, embedding_, block, features, scores, gradient, keys);
+  std::vector<double> keys(embedding_.keys.size(), 0.0);
+  replay(weights, [&](std::size_t block) {
+    choices_.add_gradient(block, weights, embedding_, advantages[block], entropy, scale, gradient,
+                          keys);
     if ((block + 1) % refresh_ != 0 && block + 1 != choices_.size()) return;
-    network_.embed_gradient(weights, graph_, embedding_, keys, gradient);
-    keys.clear();
+    network().embed_gradient(weights, graph_, embedding_, keys, gradient);
+    std::ranges::fill(keys, 0.0);
   });
 }
 

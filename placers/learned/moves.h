@@ -30,7 +30,7 @@ class MovingEpisode {
   /// this.
   MovingEpisode(const Environment& environment, std::size_t refresh);
 
-  const Network& network() const { return network_; }
+  const Network& network() const { return choices_.network(); }
   void begin(const BlockDevices& start);
   bool done() const { return choices_.size() == environment_.num_blocks(); }
   /// Draws a device for the next block. Whether it is another than before.
@@ -46,28 +46,26 @@ class MovingEpisode {
                 std::span<double> gradient);
 
  private:
-  struct Choice {
-    std::size_t choice = 0, first = 0, devices = 0;  // first: into chances_
-  };
-  std::vector<DeviceId> choices_of(std::size_t block) const;
-  std::vector<double> unit_features() const;
-  std::vector<double> device_features(std::size_t block, std::span<const DeviceId> devices) const;
+  void find_able(std::size_t block);
+  void add_unit_features();
+  void find_device_features(std::size_t block);
   double share_on(std::span<const std::uint32_t> neighbours, DeviceId d) const;
-  /// Calls `visit(choice, block, embedding)` in the order of the moves.
+  /// Calls `visit(block)` in the order of the moves, with embedding_ as it was.
   void replay(std::span<const double> weights, const auto& visit);
 
   const Environment& environment_;
   std::size_t refresh_;
-  Network network_;
   IdVector<DeviceId, Bytes> limit_;
   BlockDevices at_;
   IdVector<DeviceId, double> load_;
   IdVector<DeviceId, Bytes> weights_;
   UnitGraph graph_;  // neighbours, and the features since the last refresh
   Embedding embedding_;
-  std::vector<std::vector<double>> refreshed_;  // the features of each refresh
-  std::vector<Choice> choices_;                 // choice i is of block i
-  std::vector<double> chances_, features_;
+  Plan plan_;
+  std::vector<double> refreshed_;  // [refreshes, blocks, features]: graph_.features of each
+  Choices choices_;                // choice i is of block i
+  std::vector<DeviceId> able_;     // where the next block may go, and
+  std::vector<double> features_;   // what is known of each
 };
 
 /// Trains it from random weights. An episode begins with the best heuristic's placement, or,

@@ -1,8 +1,10 @@
 #include "placers/learned/network.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "sim/error.h"
 #include "sim/random.h"
 
 namespace baechi::learned {
@@ -97,6 +99,7 @@ void mean_gradient(const Neighbours& neighbours, const std::vector<double>& out_
 
 Network::Network(const Shape& shape) : shape_(shape) {
   const std::size_t h = shape.hidden;
+  BAECHI_CHECK(h <= most_hidden, "{} hidden", h);
   const auto take = [&](std::size_t count) {
     const std::size_t begin = num_weights_;
     num_weights_ += count;
@@ -189,7 +192,8 @@ void Network::score(std::span<const double> weights, const Embedding& embedding,
                     std::span<const double> features, std::span<double> scores) const {
   const std::size_t h = shape_.hidden, f = shape_.device_features;
   const double* const last = weights.data() + last_;
-  std::vector<double> layer(h);
+  std::array<double, most_hidden> room;
+  const auto layer = std::span(room).first(h);
   for (std::size_t d = 0; d < scores.size(); ++d) {
     find_layer(weights, embedding, unit, features.subspan(d * f, f), layer);
     double sum = 0.0;
@@ -205,7 +209,8 @@ void Network::score_gradient(std::span<const double> weights, const Embedding& e
                              std::span<double> keys) const {
   const std::size_t h = shape_.hidden, f = shape_.device_features;
   const double* const last = weights.data() + last_;
-  std::vector<double> layer(h);
+  std::array<double, most_hidden> room;
+  const auto layer = std::span(room).first(h);
   for (std::size_t d = 0; d < scores.size(); ++d) {
     find_layer(weights, embedding, unit, features.subspan(d * f, f), layer);
     for (std::size_t o = 0; o < h; ++o) {

@@ -12,8 +12,8 @@ namespace baechi::learned {
 struct Shape {
   std::size_t unit_features = 0;
   std::size_t device_features = 0;
-  std::size_t hidden = 32;
-  std::size_t rounds = 3;  ///< of messages
+  std::size_t hidden = 32;  ///< at most Network::most_hidden
+  std::size_t rounds = 3;   ///< of messages
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
@@ -51,6 +51,8 @@ struct Embedding {
 /// come out on any number of threads.
 class Network {
  public:
+  static constexpr std::size_t most_hidden = 64;
+
   explicit Network(const Shape& shape);
 
   const Shape& shape() const { return shape_; }
