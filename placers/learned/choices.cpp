@@ -38,6 +38,20 @@ std::size_t drawn(std::span<const double> chances, Random& random) {
   return chances.size() - 1;
 }
 
+std::size_t drawn_elsewhere(std::span<const double> chances, std::size_t not_this, Random& random) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < chances.size(); ++i) sum += i == not_this ? 0.0 : chances[i];
+  double left = random.uniform() * sum;
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < chances.size(); ++i) {
+    if (i == not_this) continue;
+    left -= chances[i];
+    last = i;
+    if (left < 0.0) break;
+  }
+  return last;
+}
+
 void choice_gradient(std::span<const double> chances, std::size_t choice, double advantage,
                      double entropy, double scale, std::span<double> scores) {
   const double sum = entropy > 0.0 ? entropy_of(chances) : 0.0;

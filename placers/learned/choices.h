@@ -13,6 +13,8 @@ namespace baechi::learned {
 void chances_of(std::span<const double> scores, std::span<double> chances);
 /// One of them, drawn; the last if roundings leave nothing.
 std::size_t drawn(std::span<const double> chances, Random& random);
+/// The same among all but `not_this`, of at least two.
+std::size_t drawn_elsewhere(std::span<const double> chances, std::size_t not_this, Random& random);
 /// Adds to `scores` the gradient of -advantage * log(chance of `choice`) - entropy * (entropy of
 /// the chances), times `scale`.
 void choice_gradient(std::span<const double> chances, std::size_t choice, double advantage,

@@ -53,6 +53,29 @@ void Episode::pass(std::span<const double> weights, const Embedding& embedding, 
   }
 }
 
+const BlockDevices& Episode::redraw(std::span<const double> weights, const Embedding& embedding,
+                                    const BlockDevices& base, std::size_t begin, std::size_t end,
+                                    Random& random) {
+  walk_.clear();
+  choices_.clear();
+  bool same = true;
+  for (std::size_t turn = 0; walk_.advance(); ++turn) {
+    const std::size_t block = walk_.block();
+    DeviceId to = base[block];
+    if (turn >= begin && turn < end) {
+      const auto able = walk_.choices(to);
+      const auto chances = choices_.offer(weights, embedding, block, walk_.features(able));
+      const auto before = static_cast<std::size_t>(std::ranges::find(able, to) - able.begin());
+      to = able[same && able.size() > 1 ? drawn_elsewhere(chances, before, random)
+                                        : drawn(chances, random)];
+      same = same && to == base[block];
+    }
+    walk_.choose(to);
+  }
+  choices_.clear();
+  return walk_.devices();
+}
+
 void Episode::gradient(std::span<const double> weights, const Embedding& embedding,
                        double advantage, double entropy, std::span<double> gradient,
                        std::span<double> keys) {

@@ -25,6 +25,12 @@ class Episode {
   /// greatest chance; ties: the first. The devices stay valid until the next pass.
   const BlockDevices& act(std::span<const double> weights, const Embedding& embedding,
                           Random* random);
+  /// Each block goes where `base` says, but for those whose turns are from `begin` on and before
+  /// `end`: they are drawn, the first of them that can go elsewhere among its other devices.
+  /// Leaves nothing for gradient() and surprise().
+  const BlockDevices& redraw(std::span<const double> weights, const Embedding& embedding,
+                             const BlockDevices& base, std::size_t begin, std::size_t end,
+                             Random& random);
   /// Each block goes where `teacher` says.
   const BlockDevices& follow(std::span<const double> weights, const Embedding& embedding,
                              const BlockDevices& teacher);

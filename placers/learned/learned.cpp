@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "placers/learned/draws.h"
 #include "placers/learned/grouped.h"
 #include "placers/learned/moves.h"
 #include "placers/learned/policy_file.h"
@@ -45,9 +46,10 @@ class Learned final : public Placer {
                        "method")),
         objective_(read_objective(o)),
         path_(o.path("policy", "a file of 'baechi train', instead of training from nothing")),
-        samples_(static_cast<std::size_t>(
-            o.get("samples", std::int64_t{0},
-                  "placements drawn from the policy, beside its likeliest one", 0, 100'000'000))),
+        samples_(static_cast<std::size_t>(o.get(
+            "samples", std::int64_t{0},
+            "placements drawn from the policy after its likeliest one, each near the best so far",
+            0, 100'000'000))),
         plan_{.evaluations = static_cast<std::size_t>(
                   o.get("evaluations", std::int64_t{path_.empty() ? 4000 : 0},
                         "of the objective, to train on the graph; with a policy, 0 by default", 0,
@@ -112,27 +114,8 @@ class Learned final : public Placer {
     found.settled = settled_after(seen.improvements);
     found.score = seen.score;
     found.evaluations = training.state().evaluations;
-    draw(environment, training.weights(), plan.seed, found, stopped);
+    draw_placements(environment, training.weights(), samples_, plan.seed, watcher.stop, found);
     return found;
-  }
-
-  /// The likeliest placement, and `samples_` draws.
-  void draw(const Environment& environment, std::span<const double> weights, std::uint64_t seed,
-            Found& found, const auto& stopped) const {
-    const Network network = list_network();
-    Embedding embedding;
-    network.embed(weights, environment.graph(), embedding);
-    Episode episode(environment, network);
-    const auto evaluator = environment.objective().on(environment.problem());
-    Random random(seed ^ 0x5ca1ab1eU);
-    for (std::size_t i = 0; i <= samples_ && !(i > 0 && stopped()); ++i) {
-      const BlockDevices& devices = episode.act(weights, embedding, i == 0 ? nullptr : &random);
-      const Score score = evaluator->score(environment.placement(devices));
-      ++found.evaluations;
-      if (!found.devices.empty() && !(score < found.score)) continue;
-      found.devices = devices;
-      found.score = score;
-    }
   }
 
   static Placement answer(const Environment& environment, const Found& found) {

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
+#include <oneapi/tbb/parallel_invoke.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
+#include <functional>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "placers/objective_choice.h"
 #include "placers/search/annealing.h"
@@ -66,13 +69,34 @@ class Search final : public Placer {
     if (seeds.empty())
       throw InfeasibleError("search: no placer of the portfolio found a placement that fits");
     if (!seeds.front().score.feasible()) refuse_what_cannot_fit(p);
-    std::vector<Placement> starts;
-    for (const Candidate& candidate : seeds)
-      if (starts.size() < most_seeds) starts.push_back(candidate.placement);
+    const Starts starts = starts_of(seeds);
     const SearchSpace space(p);
-    Annealing annealing(space, *choice_.objective, starts, chains_, seed);
-    annealing.run(evaluations_, limits, watcher);
-    return answer(seeds, annealing);
+    Annealing annealing(space, *choice_.objective, starts.shared, chains_, seed);
+    Annealing beside(space, *choice_.objective, starts.beside, starts.beside.size(), seed);
+    oneapi::tbb::parallel_invoke(
+        [&] { annealing.run(evaluations_, limits, watcher); },
+        [&] { beside.run(evaluations_ / chains_ * starts.beside.size(), limits); });
+    std::vector<const Chain*> chains;
+    for (const Annealing* a : {&annealing, &beside})
+      for (const Chain& chain : a->chains()) chains.push_back(&chain);
+    return answer(seeds, chains);
+  }
+
+  struct Starts {
+    std::vector<Placement> shared;  ///< of the chains that go on from each other
+    std::vector<Placement> beside;  ///< of a chain of its own; one at most
+  };
+  /// The best answers. That of a learned placer starts a chain of its own, unless there is no
+  /// other, so that the others' walks are what they would be without it.
+  static Starts starts_of(const std::vector<Candidate>& seeds) {
+    Starts starts;
+    for (const Candidate& candidate : seeds) {
+      const bool learned = candidate.placer == "learned";
+      auto& to = learned ? starts.beside : starts.shared;
+      if (to.size() < (learned ? 1 : most_seeds)) to.push_back(candidate.placement);
+    }
+    if (starts.shared.empty()) std::swap(starts.shared, starts.beside);
+    return starts;
   }
   using Seconds = std::chrono::duration<double>;
 
@@ -87,10 +111,11 @@ class Search final : public Placer {
   }
 
   /// What all chains found, as if they had taken turns.
-  static std::vector<SearchStep> steps(const Candidate& seed, const std::deque<Chain>& chains) {
+  static std::vector<SearchStep> steps(const Candidate& seed,
+                                       std::span<const Chain* const> chains) {
     std::vector<SearchStep> all;
     for (std::size_t c = 0; c < chains.size(); ++c)
-      for (const Chain::Improvement& i : chains[c].improvements())
+      for (const Chain::Improvement& i : chains[c]->improvements())
         all.push_back({(i.evaluation - 1) * chains.size() + c + 1, i.score, i.move});
     std::ranges::sort(all, {}, &SearchStep::evaluation);
     std::vector<SearchStep> better{{0, seed.score, seed.placer}};
@@ -99,25 +124,32 @@ class Search final : public Placer {
     return better;
   }
 
-  Placement answer(const std::vector<Candidate>& seeds, const Annealing& annealing) const {
+  static const Placement& best_of(std::span<const Chain* const> chains) {
+    return (*std::ranges::min_element(chains, std::less<>(), &Chain::best_score))->best();
+  }
+
+  Placement answer(const std::vector<Candidate>& seeds,
+                   std::span<const Chain* const> chains) const {
     const Candidate& seed = seeds.front();
-    const std::vector<SearchStep> found = steps(seed, annealing.chains());
+    const std::vector<SearchStep> found = steps(seed, chains);
+    std::size_t evaluations = 0;
+    for (const Chain* chain : chains) evaluations += chain->evaluations();
     if (!trace_.empty()) write_search_trace(trace_, found);
     const Score& score = found.back().score;
     if (!score.feasible())
       throw InfeasibleError(
           fmt::format("search: nothing fits of {} answers and {} placements near them",
-                      seeds.size(), annealing.evaluations()));
-    Placement result = found.size() > 1 ? annealing.best().best() : seed.placement;
-    result.facts = {{"evaluations", static_cast<double>(annealing.evaluations())},
+                      seeds.size(), evaluations));
+    Placement result = found.size() > 1 ? best_of(chains) : seed.placement;
+    result.facts = {{"evaluations", static_cast<double>(evaluations)},
                     {"improvements", static_cast<double>(found.size() - 1)},
                     {"portfolio_us", seed.score.feasible() ? to_us(seed.score.value) : -1.0},
                     {"found_us", to_us(score.value)}};
     const std::string begin = seed.score.feasible()
                                   ? fmt::format("{} by {}", to_text(seed.score.value), seed.placer)
                                   : "no placement of the portfolio fits";
-    result.detail = fmt::format("{}, {} after {} evaluations", begin, to_text(score.value),
-                                annealing.evaluations());
+    result.detail =
+        fmt::format("{}, {} after {} evaluations", begin, to_text(score.value), evaluations);
     return result;
   }
 
