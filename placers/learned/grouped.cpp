@@ -179,7 +179,7 @@ void GroupedEpisode::find_able(std::size_t group) {
   if (!roomy_.empty()) std::swap(able_, roomy_);
 }
 
-/// Of the devices in able_.
+/// For the devices in able_.
 void GroupedEpisode::find_device_features(std::size_t group) {
   features_.resize(able_.size() * group_width);
   time_.assign(able_.size(), 0.0);

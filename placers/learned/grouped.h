@@ -73,7 +73,7 @@ class GroupedEpisode {
   IdVector<DeviceId, UnitNeeds> used_;
   IdVector<DeviceId, double> load_;
   BlockDevices result_;
-  // Of the group that is placed: where it may go, and what is known of each of these devices.
+  // For the group that is placed: where it may go, and what is known of each of these devices.
   std::vector<DeviceId> able_, roomy_;
   std::vector<double> features_, time_;
   std::vector<std::size_t> runs_;     // [devices] how many of its members run there

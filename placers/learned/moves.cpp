@@ -97,7 +97,7 @@ void MovingEpisode::add_unit_features() {
   refreshed_.insert(refreshed_.end(), all.begin(), all.end());
 }
 
-/// Of the devices in able_.
+/// For the devices in able_.
 void MovingEpisode::find_device_features(std::size_t block) {
   std::vector<double>& all = features_;
   all.clear();

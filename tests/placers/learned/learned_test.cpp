@@ -193,6 +193,37 @@ TEST_SUITE("placers/learned") {
           }).find("only 'as: list' acts by a policy") != std::string::npos);
   }
 
+  /// It walks beside the others, on as many evaluations as one of the four, which walk as they
+  /// would without it: 40 + 10.
+  TEST_CASE("as a start of a search a learned placer never makes the answer worse") {
+    const auto with = [](const std::vector<std::string>& names) {
+      Options::Value list{.text = {}, .where = {}, .children = {}};
+      for (const std::string& name : names) {
+        Options::Value item = text(name);
+        if (name == "learned") {
+          Options::Value options{
+              .text = {}, .where = {}, .children = {{"evaluations", text("16")}}};
+          item = {.text = {}, .where = {}, .children = {{name, std::move(options)}}};
+        }
+        list.children.emplace_back("", std::move(item));
+      }
+      return make_placer("search", Options("search", {{"evaluations", text("40")},
+                                                      {"portfolio", std::move(list)}}));
+    };
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      CAPTURE(seed);
+      Random random(seed);
+      const Kept k(random_graph({.ops = 40}, random), 3);
+      const Placement without = with({"m_etf", "m_topo"})->place(k.problem(), seed);
+      const Placement learned = with({"m_etf", "m_topo", "learned"})->place(k.problem(), seed);
+      CHECK(simulate(k.problem(), learned).makespan <= simulate(k.problem(), without).makespan);
+      CHECK(without.facts.at("evaluations") == 40.0);
+      CHECK(learned.facts.at("evaluations") == 50.0);
+    }
+    CHECK(with({"learned"})->place(Kept(four_chains(), 4).problem(), 1).facts.at("evaluations") ==
+          40.0);
+  }
+
   /// 60 bytes of weights each, 100 per device: two ops on a device do not fit.
   TEST_CASE("what does not fit is worth more than what fits") {
     OpGraphBuilder g;

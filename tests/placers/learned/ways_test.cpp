@@ -75,6 +75,41 @@ TEST_SUITE("placers/learned") {
     CHECK(worst(weights, gradient, loss) < 1e-4);
   }
 
+  /// From the third block on there are two devices at least to choose from: one that has blocks,
+  /// and an empty one, or all three.
+  TEST_CASE("a stretch that is drawn anew differs from its base, and nothing else does") {
+    const Kept k = random_problem(4, 12, 3);
+    const auto objective = step_time();
+    const Environment environment(k.problem(), *objective, 0);
+    const std::size_t blocks = environment.num_blocks();
+    const Network network = list_network();
+    const std::vector<double> weights = network.initial(1);
+    Embedding embedding;
+    network.embed(weights, environment.graph(), embedding);
+    Episode episode(environment, network);
+    Random random(2);
+    const BlockDevices base = episode.act(weights, embedding, &random);
+    const auto differing = [&](std::size_t begin, std::size_t end) {
+      const BlockDevices& other = episode.redraw(weights, embedding, base, begin, end, random);
+      std::size_t count = 0;
+      for (std::size_t b = 0; b < blocks; ++b) count += other[b] != base[b] ? 1U : 0U;
+      return count;
+    };
+    CHECK(differing(3, 3) == 0);
+    for (std::size_t turn = 2; turn < blocks; ++turn) CHECK(differing(turn, turn + 1) == 1);
+    const std::size_t of_four = differing(blocks - 4, blocks);
+    CHECK(of_four >= 1);
+    CHECK(of_four <= 4);
+  }
+
+  TEST_CASE("what is drawn elsewhere is never what was there") {
+    Random random(1);
+    for (int i = 0; i < 20; ++i) {
+      CHECK(drawn_elsewhere(std::vector{0.5, 0.5, 0.0}, 1, random) == 0);
+      CHECK(drawn_elsewhere(std::vector{0.0, 1.0}, 1, random) == 0);
+    }
+  }
+
   TEST_CASE("the gradient of a whole policy is that of central differences: grouped") {
     const Kept k = random_problem(4, 12, 3);
     const auto objective = step_time();
