@@ -42,7 +42,7 @@ void OutsideSizes::add(const std::string& graph, const ReplayPlan& plan,
       known = &op->time;
       what = fmt::format("ops of kind {} in {}", to_text(t.body.kind), unit_of(t.body.kind));
     }
-    if (known->covers(amount)) continue;
+    if (amount == 0.0 || known->covers(amount)) continue;  // of 0 only the launch takes time
     Range& range = ranges_[{graph, what}];
     range.least = range.outside == 0 ? amount : std::min(range.least, amount);
     range.most = std::max(range.most, amount);

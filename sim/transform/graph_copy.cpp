@@ -96,6 +96,7 @@ Transformed GraphCopy::built(IdVector<OpId, OpId>* renumbered) && {
       builder_.set_forward(copy_[v], copy_[forward]);
   }
   for (const Collective& c : graph_.collectives()) {
+    if (!collectives_) break;
     std::vector<OpId> members;
     for (const OpId v : c.member_ids())
       if (copy_[v] != no_op) members.push_back(copy_[v]);

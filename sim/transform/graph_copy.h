@@ -46,10 +46,12 @@ class GraphCopy {
   void change_collectives(std::function<Bytes(const Collective&)> bytes) {
     collective_bytes_ = std::move(bytes);
   }
+  /// Ops that meet in a collective are plain ops in the copy.
+  void leave_out_collectives() { collectives_ = false; }
 
   /// The graph, once Op::forward and collectives are copied, too. Collectives are those of first
-  /// copies. Stands-for of an op without a copy is no_op. `renumbered`, if given, receives the new
-  /// id of each op of builder().
+  /// copies, unless they are left out. Stands-for of an op without a copy is no_op. `renumbered`,
+  /// if given, receives the new id of each op of builder().
   Transformed built(IdVector<OpId, OpId>* renumbered = nullptr) &&;
 
  private:
@@ -60,6 +62,7 @@ class GraphCopy {
   std::vector<std::string> group_names_;
   std::vector<std::pair<OpId, GroupId>> grouped_;  // ops of the builder
   std::function<Bytes(const Collective&)> collective_bytes_;
+  bool collectives_ = true;
 };
 
 }  // namespace baechi

@@ -3,6 +3,7 @@
 
 namespace baechi {
 
+std::unique_ptr<Transform> make_as_sends(Options&);
 std::unique_ptr<Transform> make_by_module(Options&);
 std::unique_ptr<Transform> make_colocate(Options&);
 std::unique_ptr<Transform> make_coplace(Options&);
@@ -46,6 +47,8 @@ std::span<const TransformEntry> transforms() {
       {"data_parallel", "replicas of the placed step that add up their gradients",
        "Li et al., PyTorch Distributed, VLDB 2020; Rajbhandari et al., ZeRO, SC 2020",
        TransformUse::placed, make_data_parallel},
+      {"as_sends", "collectives become the sends of a ring, each a tensor over a link",
+       "Patarasuk and Yuan, JPDC 2009", TransformUse::placed, make_as_sends},
       {"host", "the host launches each op, one after the other",
        "Zhu et al., Daydream, ATC 2020, section 4", TransformUse::placed, make_host},
       {"what_if", "rules that rewrite the step: scale, merge, remove, insert, ...",

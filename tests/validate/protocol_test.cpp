@@ -67,6 +67,21 @@ TEST_SUITE("protocol") {
     CHECK(all.size() == 5 + 7 + 2);
   }
 
+  TEST_CASE("rings are plans of copies: six variants of each graph, 2 to 4 devices") {
+    const TemporaryFolder folder;
+    const Exported set = exported({"protocol/rings.yaml"}, {}, folder);
+    CHECK(set.plans == 3 * 6);
+    std::set<std::int64_t> sent;  // by all devices, in MiB
+    for (const ReplayPlan& plan : read_plans(folder.file("plans"))) {
+      std::int64_t bytes = 0;
+      for (const Task& t : plan.tasks)
+        if (t.transfer) bytes += t.bytes;
+      sent.insert(bytes >> 20);
+    }
+    // 2 (n - 1) times the gradients of three graphs, for 2, 3 and 4 replicas.
+    CHECK(sent.size() == 3 * 3);
+  }
+
   TEST_CASE("the memory set's limits are about GiB") {
     const TemporaryFolder folder;
     const Exported set =

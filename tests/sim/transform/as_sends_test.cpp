@@ -1,0 +1,153 @@
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "sim/collectives/collective_models.h"
+#include "sim/engine/simulation.h"
+#include "tests/message.h"
+#include "tests/sim/transform/transforms.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+struct Starts final : StepObserver {
+  void on_op(OpId v, DeviceId, TimePoint start, TimePoint) override { of[v] = start; }
+  std::map<OpId, TimePoint> of;
+};
+
+StepResult step_of(const PlacedStep& step, const Cluster& cluster, Starts* starts = nullptr) {
+  const ProfiledCosts costs(step.graph, cluster);
+  Placement placement;
+  placement.device = step.device;
+  std::vector<StepObserver*> observers;
+  if (starts != nullptr) observers.push_back(starts);
+  return simulate({step.graph, cluster, costs, {.transfers = Transfers::duplex}}, placement,
+                  observers);
+}
+
+/// `ranks` devices: 1 B/ns and 10 ns from each to the next in the ring, 0.5 B/ns and 30 ns else.
+Cluster uneven(std::size_t ranks) {
+  Cluster cluster = Cluster::uniform(ranks, 1_GiB, {.bandwidth = 0.5_GBps, .latency = 30ns});
+  for (const DeviceId d : cluster.devices())
+    cluster.set_link(d, DeviceId{static_cast<std::uint32_t>((index(d) + 1) % ranks)},
+                     {.bandwidth = 1.0_GBps, .latency = 10ns});
+  return cluster;
+}
+
+/// A collective alone, a member on each device.
+PlacedStep alone(CollectiveKind kind, Bytes bytes, std::size_t ranks) {
+  OpGraphBuilder b;
+  std::vector<OpId> members;
+  PlacedStep step;
+  for (std::uint32_t i = 0; i < ranks; ++i) {
+    members.push_back(b.add_op({.name = fmt::format("m{}", i)}));
+    step.device.push_back(DeviceId{i});
+  }
+  b.add_collective({.kind = kind, .bytes = bytes}, members);
+  step.graph = std::move(b).build();
+  return step;
+}
+
+PlacedStep as_sends(const PlacedStep& step) {
+  return transform("as_sends")->after_placing(step.graph, step.device);
+}
+
+}  // namespace
+
+TEST_SUITE("as_sends") {
+  //   gpu0: a0(10) -- m0 -- b0(5)
+  //   gpu1: a1(30) -- m1 -- b1(5)      m0, m1: an all_reduce of 100 B; a byte takes 1 ns
+  TEST_CASE("two ranks that are not ready at once, by hand") {
+    OpGraphBuilder g;
+    std::vector<OpId> members;
+    for (const char* rank : {"0", "1"}) {
+      const OpId a =
+          g.add_op({.name = fmt::format("a{}", rank), .compute = *rank == '0' ? 10ns : 30ns});
+      members.push_back(g.add_op({.name = fmt::format("m{}", rank)}));
+      const OpId b = g.add_op({.name = fmt::format("b{}", rank), .compute = 5ns});
+      g.add_control(a, members.back());
+      g.add_control(members.back(), b);
+    }
+    g.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 100_B}, members);
+    IdVector<OpId, OpId> renumbered;
+    PlacedStep step{.graph = std::move(g).build(&renumbered)};
+    step.device.assign(6, gpu0);
+    for (const std::uint32_t added : {3U, 4U, 5U}) step.device[renumbered[OpId{added}]] = gpu1;
+    // Together: both begin at 30, and 2 sends of 50 B take 100 ns.
+    CHECK(step_of(step, gpus(2)).makespan == 135ns);
+    const PlacedStep sends = as_sends(step);
+    CHECK(sends.graph.plain());  // neither collectives nor their lane
+    CHECK(sends.graph.num_ops() == 6 + 2 * 2);
+    Starts starts;
+    CHECK(step_of(sends, gpus(2), &starts).makespan == 135ns);
+    // gpu0 sends from 10 to 60, gpu1 from 30 to 80: the first receipts, and each link is free again
+    // at 80, when gpu0 has got what it sends next. gpu1 has had that since 60.
+    const auto start = [&](std::string_view op) {
+      return starts.of[*sends.graph.find(op)].time_since_epoch();
+    };
+    CHECK(start("m0/1") == 80ns);
+    CHECK(start("m1/1") == 60ns);
+    CHECK(start("m0/2") == 130ns);
+    CHECK(start("m1/2") == 130ns);
+    CHECK(start("b0") == 130ns);
+    CHECK(start("b1") == 130ns);
+  }
+
+  TEST_CASE("a collective alone takes what the model 'steps' says, to the nanosecond") {
+    const auto steps = make_collectives("steps", Options("steps"));
+    for (const CollectiveKind kind : all<CollectiveKind>()) {
+      CAPTURE(to_text(kind));
+      for (const std::size_t ranks : {2U, 3U, 5U}) {
+        if (kind == CollectiveKind::send_recv && ranks > 2) continue;
+        for (const Bytes bytes : {1_B, 1000_B, 12'345_B}) {
+          const Cluster cluster = uneven(ranks);
+          const PlacedStep step = alone(kind, bytes, ranks);
+          const PlacedStep sends = as_sends(step);
+          CHECK(step_of(sends, cluster).makespan ==
+                steps->time(step.graph.collectives()[CollectiveId{0}],
+                            std::vector<DeviceId>(step.device.begin(), step.device.end()),
+                            cluster));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("sums are ops with work; an all_reduce of n ranks sends 2 (n - 1) times its bytes") {
+    OpGraphBuilder g;
+    std::vector<OpId> members;
+    PlacedStep step;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      members.push_back(g.add_op({.name = fmt::format("m{}", i)}));
+      step.device.push_back(DeviceId{i});
+    }
+    g.add_kernel(members[0], {.flops = 1});
+    g.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 400_B}, members);
+    step.graph = std::move(g).build();
+    const OpGraph graph = as_sends(step).graph;
+    Bytes sent;
+    std::size_t sums = 0;
+    for (const TensorId t : graph.tensors())
+      if (!graph.tensor(t).control) sent += graph.tensor(t).size;
+    CHECK(sent == 6 * 400_B);
+    for (const OpId v : graph.ops()) {
+      if (graph.kind(v) != "Add") continue;
+      ++sums;
+      CHECK(graph.work(v).flops == 25);       // of 100 B
+      CHECK(graph.work(v).traffic == 300_B);  // two parts are read, one is written
+    }
+    CHECK(sums == 3 * 4);
+  }
+
+  TEST_CASE("replicas that are not simulated are refused by name") {
+    OpGraphBuilder g;
+    const OpId m = g.add_op({.name = "m"});
+    g.add_collective({.kind = CollectiveKind::all_gather, .bytes = 8_B, .ranks = 4},
+                     std::span(&m, 1));
+    const OpGraph graph = std::move(g).build();
+    CHECK(message<InputError>([&] { as_sends({graph, on({gpu0}).device}); }) ==
+          "as_sends: the all_gather of 'm' is of 4 ranks, 1 of them simulated; 'simulate: all' of "
+          "data_parallel simulates every rank");
+  }
+}
