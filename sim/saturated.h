@@ -6,8 +6,8 @@
 
 namespace baechi {
 
-/// 2^62 ns are 146 years, 2^62 bytes are 4 EiB. The times and sizes of a problem add up to less
-/// (check_limits), so that two sums can be added in 64 bits.
+/// 2^62 ns are 146 years, 2^62 bytes are 4 EiB. The times of a problem add up to less, its sizes to
+/// a quarter (check_limits), so that two sums of times, or eight of sizes, can be added in 64 bits.
 inline constexpr std::int64_t count_limit = std::int64_t{1} << 62U;
 
 /// `value` >= 0 without its fraction; the limit if it is larger or not a number.

@@ -7,7 +7,7 @@
 namespace baechi {
 
 /// Throws InputError unless every step of the problem, whatever the placement and the order, takes
-/// less than 2^62 ns (146 years) and moves and holds less than 2^62 bytes (4 EiB). Each op
+/// less than 2^62 ns (146 years) and moves and holds less than 2^60 bytes (1 EiB). Each op
 /// counts with the time on its slowest device, each reader of a tensor with the transfer over its
 /// slowest link. The message names the largest part: "a step could take more than 146 years: link
 /// gpu0-gpu1, 5.7 B/s".

@@ -46,7 +46,7 @@ OpGraph make_graph(Choices& choices) {
   constexpr std::array<std::int64_t, 8> times{0,       1,       1000,        bit(31),
                                               bit(46), bit(60), bit(61) - 1, bit(61)};
   constexpr std::array<std::int64_t, 8> sizes{0,       1,       1000,        bit(32),
-                                              bit(53), bit(59), bit(60) - 1, bit(61)};
+                                              bit(53), bit(57), bit(58) - 1, bit(59)};
   OpGraphBuilder b;
   const std::size_t n = 1 + choices.below(6);
   for (std::size_t i = 0; i < n; ++i) {
@@ -66,7 +66,7 @@ OpGraph make_graph(Choices& choices) {
 }
 
 Cluster make_cluster(Choices& choices) {
-  constexpr std::array<std::int64_t, 4> memories{1000, bit(53), bit(62), bit(62) + bit(61)};
+  constexpr std::array<std::int64_t, 4> memories{1000, bit(53), bit(60), bit(62) + bit(61)};
   constexpr std::array<double, 6> speeds{1.0, 1e-300, 1e-9, 0.5, 1e9, 1e300};
   constexpr std::array<double, 6> rates{1e9, 5.7, 1e-300, 1e-9, 1e18, 1e300};
   constexpr std::array<std::int64_t, 5> latencies{0, 1, bit(40), bit(61), bit(62) + bit(61)};

@@ -16,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (text.starts_with("\x1f\x8b") || text.starts_with("\x28\xb5\x2f\xfd")) return 0;  // packed
   if (text.find('\0') != std::string::npos) return 0;  // no text: TextFile refuses it
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return 0;  // nor UTF-16
   const bool is_json = nlohmann::json::accept(text);
   TextFile file("fuzz", text);
   JsonPieces pieces(file, *data);

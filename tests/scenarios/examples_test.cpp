@@ -1,14 +1,17 @@
-/// The transcripts of scenarios/examples: commands, and what they print.
+/// The examples: scenarios, and transcripts of commands and what they print.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 
+#include "tests/shared_data.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
+#include "tests/thorough.h"
 
 using namespace baechi::testing;
 
@@ -65,5 +68,33 @@ TEST_SUITE("examples") {
       CHECK(again(entry.path(), folder) == text_of(entry.path()));
     }
     CHECK(transcripts >= 10);
+  }
+
+  TEST_CASE("every example scenario runs, and no run is an error") {
+    const TemporaryFolder scratch;
+    std::size_t run = 0;
+    for (const auto& entry :
+         fs::directory_iterator(fs::path(source_dir()) / "scenarios/examples")) {
+      const std::string name = entry.path().filename().string();
+      if (entry.path().extension() != ".yaml" || name == "codesign.yaml") continue;  // a transcript
+      if (!thorough() && (name == "search.yaml" || name == "fusion_on_h100.yaml"))
+        continue;  // long
+      std::string shared;
+      if (name == "real_graphs.yaml") {
+        const auto data = shared_data("msr-dnn-partitioning");
+        if (!data) continue;
+        shared = "BAECHI_SHARED='" + data->parent_path().string() + "' ";
+      }
+      CAPTURE(name);
+      ++run;
+      const fs::path out = scratch.file(name);
+      CHECK(printed(shared + "baechi run --quiet '" + entry.path().string() + "' --out '" +
+                        out.string() + "' && echo done",
+                    source_dir()) == "done\n");
+      const std::string results = text_of(out / "results.csv");
+      CHECK(std::ranges::count(results, '\n') > 1);
+      CHECK(results.find(",error,") == std::string::npos);
+    }
+    CHECK(run >= 12);
   }
 }

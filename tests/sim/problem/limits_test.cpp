@@ -79,13 +79,12 @@ TEST_SUITE("limits") {
     CHECK(refusal(star(1s, 1_B, 1), two(1e-9, {1e9})).empty());
   }
 
-  TEST_CASE("sizes are refused as soon as all copies take 2^62 B") {
-    // 2^60 B, and a copy for each of two readers: 3 * 2^60 B fit; with three readers 2^62 do not.
-    const Bytes huge{std::int64_t{1} << 60U};
-    OpGraphBuilder unlimited;
+  TEST_CASE("sizes are refused as soon as all copies take 2^60 B") {
+    // 2^58 B, and a copy for each of two readers: 3 * 2^58 B fit; with three readers 2^60 do not.
+    const Bytes huge{std::int64_t{1} << 58U};
     CHECK(refusal(star(1ns, huge, 2), two(1.0, {1e18})).empty());
     CHECK(refusal(star(1ns, huge, 3), two(1.0, {1e18})) ==
-          "a step could move or hold more than 4 EiB: an output of op 'a', 1073741824.00 GiB, 3 "
+          "a step could move or hold more than 1 EiB: an output of op 'a', 268435456.00 GiB, 3 "
           "readers");
   }
 
