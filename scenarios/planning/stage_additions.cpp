@@ -82,7 +82,7 @@ void StageAdditions::copy_graph(bool accumulates) {
   copy_.add_edges(tensors);
 }
 
-// Of what a forward op holds, the bytes that it reads: a master copy has two for each of these.
+// The bytes that a forward op reads, among those that it holds: a master copy has two for each.
 Bytes StageAdditions::read_bytes(OpId v) const {
   const Bytes all = graph_.op(v).persistent;
   return has_master_copy(plan_) ? Bytes{all.count / 3} : all;

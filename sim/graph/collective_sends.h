@@ -15,8 +15,8 @@ struct CollectiveSend {
   bool is_summed = false;  ///< the receiver adds it to a part of its own
 };
 
-/// The sends of a collective in which `ranks` take part. Of a ring's parts, as many as ranks, the
-/// sizes differ by at most a byte.
+/// The sends of a collective in which `ranks` take part. A ring passes on as many parts as there
+/// are ranks, whose sizes differ by at most a byte.
 /// - all_reduce: 2 (ranks - 1) steps of a ring, in each of which every rank passes a part on;
 ///   reduce_scatter and all_gather: half of them.
 /// - broadcast: the parts go along the ring, one behind the other.
