@@ -39,12 +39,11 @@ class Contest {
     }
     return true;
   }
-  /// The placer of the registry, without options, if it suits the graph.
+  /// The placer of the registry, with default options but no fallback, if it suits the graph.
   void enter(std::string_view name) {
     const PlacerEntry& entry = placer_entry(name);
     if (problem_.graph.num_ops() > entry.quick_ops || refusal(entry, problem_.graph)) return;
-    enter(name,
-          [&] { return make_placer(name, Options(std::string(name)))->place(problem_, seed_); });
+    enter(name, [&] { return make_without_fallback(name)->place(problem_, seed_); });
   }
 
   const std::optional<Placement>& best() const { return best_; }
@@ -120,10 +119,7 @@ class Auto final : public Placer {
     const bool sct =
         p.graph.num_ops() > most_ops || contest.enter("m_sct", [&] { return favouring(p); });
     if (!refusal(placer_entry("coarsen"), p.graph))
-      contest.enter("coarsen", [&] {
-        return make_placer("coarsen", Options("coarsen", {{"fallback", {"false", {}, {}}}}))
-            ->place(p, seed);
-      });
+      contest.enter("coarsen", [&] { return make_without_fallback("coarsen")->place(p, seed); });
     for (const char* name :
          {"heft", "m_topo", "least_loaded", "round_robin", "random", "metis", "scotch"})
       contest.enter(name);

@@ -55,11 +55,9 @@ class Attempt {
       return {{}, "no placement fits: " + why};
     if (num_placements(space_) <= most_enumerated) return enumerate();
     if (Feasible found = ask_quick_placers(); found.placement) return found;
-    Feasible found = walk(least_missing_of_three(), 1);
-    if (found.placement || effort == Effort::quick) return found;
-    UnitDevices cut;
-    if (found = cuts(cut); found.placement) return found;
-    return walk(std::move(cut), 4);
+    start_simply();
+    if (Feasible found = cuts(); found.placement) return found;
+    return walk(effort == Effort::more ? 4 : 1);
   }
 
  private:
@@ -68,12 +66,16 @@ class Attempt {
   Bytes missing(const Placement& placement);
   Feasible enumerate();
   Feasible ask_quick_placers();
-  /// The one of three simple placements that lacks least memory.
-  UnitDevices least_missing_of_three();
-  /// At most `times` x the usual number of moves, from `at`.
-  Feasible walk(UnitDevices at, std::size_t times);
-  /// Stretches of the units' order; `least` becomes the ones that lack least memory.
-  Feasible cuts(UnitDevices& least);
+  /// Three simple placements, for least_.
+  void start_simply();
+  /// Stretches of the units' order.
+  Feasible cuts();
+  /// At most `times` x the usual number of moves, from least_.
+  Feasible walk(std::size_t times);
+  /// The usual number of moves.
+  std::size_t moves() const {
+    return std::clamp(most_simulated / problem_.graph.num_ops(), fewest_moves, most_moves);
+  }
   UnitDevices stretches(const std::vector<double>& size, const std::vector<double>& share) const;
 
   Placement placement(const UnitDevices& at) const {
@@ -89,6 +91,11 @@ class Attempt {
       at[u] = space_.can_run(u, d) || space_.able(u).empty() ? d : space_.able(u).front();
     }
     return at;
+  }
+  void keep_least(const UnitDevices& at, Bytes missing) {
+    if (missing >= least_missing_) return;
+    least_ = at;
+    least_missing_ = missing;
   }
   void keep_shortest(const Placement& placement) {
     const StepResult& step = simulator_.run(placement);
@@ -109,6 +116,8 @@ class Attempt {
   Duration shortest_{};
   Random random_{1};
   IdVector<DeviceId, Bytes> peak_{problem_.cluster.num_devices()};  // in the last missing()
+  UnitDevices least_;  // lacks least memory of start_simply() and cuts()
+  Bytes least_missing_{std::int64_t{1} << 62};
   std::vector<DeviceId> full_;  // devices short of memory in the last call of missing()
 
   static EngineOptions without_limits(const Problem& p) {
@@ -152,9 +161,9 @@ Feasible Attempt::enumerate() {
 
 Feasible Attempt::ask_quick_placers() {
   std::string winner;
-  for (const char* name : {"heft", "m_topo", "least_loaded", "round_robin", "single"}) {
+  for (const char* name : {"m_etf", "heft", "m_topo", "least_loaded", "round_robin", "single"}) {
     try {
-      const Placement answer = make_placer(name, Options(name))->place(problem_, 0);
+      const Placement answer = make_without_fallback(name)->place(problem_, 0);
       const bool had_one = best_.has_value();
       const Duration before = shortest_;
       keep_shortest(answer);
@@ -193,20 +202,14 @@ UnitDevices Attempt::moved(const UnitDevices& at) {
   return to;
 }
 
-UnitDevices Attempt::least_missing_of_three() {
-  UnitDevices at;
-  Bytes now{std::int64_t{1} << 62};
+void Attempt::start_simply() {
   for (const char* name : {"least_loaded", "round_robin", "single"}) {
     try {
-      const UnitDevices start = units_of(make_placer(name, Options(name))->place(problem_, 0));
-      if (const Bytes over = missing(placement(start)); over < now) {
-        now = over;
-        at = start;
-      }
+      const UnitDevices at = units_of(make_placer(name, Options(name))->place(problem_, 0));
+      keep_least(at, missing(placement(at)));
     } catch (const InfeasibleError&) {  // only least_loaded counts memory
     }
   }
-  return at;
 }
 
 /// Device d gets the next units of the order, up to its `share` of all `size`.
@@ -229,10 +232,9 @@ UnitDevices Attempt::stretches(const std::vector<double>& size,
   return at;
 }
 
-Feasible Attempt::cuts(UnitDevices& least) {
-  constexpr int rounds = 60;
-  Bytes least_missing{std::int64_t{1} << 62};
-  for (int measure = 0; measure < 3; ++measure) {
+Feasible Attempt::cuts() {
+  const std::size_t rounds = moves() / 50;
+  for (std::size_t measure = 0; measure < 3; ++measure) {
     std::vector<double> size, share;
     for (const UnitId u : space_.units().units()) {
       const UnitNeeds& needs = space_.units().needs(u);
@@ -241,17 +243,14 @@ Feasible Attempt::cuts(UnitDevices& least) {
     }
     for (const DeviceId d : problem_.cluster.devices())
       share.push_back(static_cast<double>(problem_.cluster.device(d).memory.count) + 1.0);
-    for (int round = 0; round < rounds; ++round) {
+    for (std::size_t round = 0; round < rounds; ++round) {
       UnitDevices at = stretches(size, share);
       Placement candidate = placement(at);
       const Bytes over = missing(candidate);
       if (over == Bytes{} && !simulator_.run(candidate).oom)
         return {std::move(candidate),
                 fmt::format("{} cuts of the order of ops", measure * rounds + round + 1)};
-      if (over < least_missing) {
-        least_missing = over;
-        least = at;
-      }
+      keep_least(at, over);
       for (const DeviceId d : problem_.cluster.devices()) {
         const double room = static_cast<double>(problem_.cluster.device(d).memory.count) + 1.0;
         const double full = static_cast<double>(peak_[d].count) / room;
@@ -262,11 +261,11 @@ Feasible Attempt::cuts(UnitDevices& least) {
   return {};
 }
 
-Feasible Attempt::walk(UnitDevices at, std::size_t times) {
+Feasible Attempt::walk(std::size_t times) {
+  UnitDevices at = least_;
   Bytes now = missing(placement(at));
   const double hottest = 0.02 * static_cast<double>(now.count);
-  const std::size_t budget =
-      times * std::clamp(most_simulated / problem_.graph.num_ops(), fewest_moves, most_moves);
+  const std::size_t budget = times * moves();
   std::vector<DeviceId> full = full_;
   for (std::size_t tried = 1; tried <= budget; ++tried) {
     full_ = full;
@@ -292,6 +291,25 @@ Feasible find_feasible(const Problem& problem, Effort effort) {
   Problem timed = problem;
   timed.engine.semantics = Semantics::event;  // the other semantics enforces no limits
   return Attempt(timed).find(effort);
+}
+
+Placement last_resort(const Problem& problem, std::string_view placer, std::string_view why) {
+  auto [placement, how] = find_feasible(problem);
+  if (!placement)
+    throw InfeasibleError(fmt::format("{}: {}{}{}", placer, why, how.empty() ? "" : "; ", how));
+  placement->detail = fmt::format("fallback: {}; at first: {}", how, why);
+  return *std::move(placement);
+}
+
+std::string out_of_memory(const Problem& p, const Placement& placement) {
+  const StepResult step = simulate(p, placement);
+  if (!step.oom) return "";
+  return fmt::format(
+      "the placement found runs out of memory when simulated: {} at {}, {} '{}' needs {}, {} are "
+      "free",
+      p.cluster.device(step.oom->device).name, to_text(step.oom->at.time_since_epoch()),
+      step.oom->transfer ? "the copy of an output of op" : "op", p.graph.name(step.oom->op),
+      to_text(step.oom->needed), to_text(step.oom->free));
 }
 
 }  // namespace baechi

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sim/problem/problem.h"
 
@@ -18,19 +19,27 @@ struct Feasible {
 /// Looks for a placement that fits, in this order:
 ///   1. If there are at most 5,000 placements, all are simulated. The one with the shortest step is
 ///      the answer. If none fits, this proves that none exists.
-///   2. heft, m_topo, least_loaded, round_robin and single are asked. The answer is the placement
-///      with the shortest simulated step among the placements that fit.
-///   3. Colocation units are moved to reduce the missing memory: the peak beyond the limit, summed
-///      over the devices, in a step that is simulated without limits. There are at most 3,000
-///      moves, fewer on large graphs. The first placement that lacks no memory is the answer.
-/// Effort::more goes on where that was too little:
-///   4. The units' order is cut into one stretch per device. Stretches whose device lacks memory
-///      shrink, the others grow, until nothing is missing or 60 cuts were tried for each of three
-///      measures of a unit's size.
-///   5. As 3, from the cut that lacked least, with four times as many moves.
+///   2. m_etf, heft, m_topo, least_loaded, round_robin and single are asked, without their own
+///      fallbacks. The answer is the placement with the shortest simulated step among the
+///      placements that fit.
+///   3. The units' order is cut into one stretch per device. Stretches whose device lacks memory
+///      shrink, the others grow, until nothing is missing or 60 cuts, fewer on large graphs, were
+///      tried for each of three measures of a unit's size. What is missing is the peak beyond the
+///      limit, summed over the devices, in a step that is simulated without limits.
+///   4. From the cut that lacks least, or from a simple placement that lacks less, colocation units
+///      are moved to reduce what is missing. There are at most 3,000 moves, fewer on large graphs,
+///      and four times as many with Effort::more. The first placement that lacks nothing is the
+///      answer.
 /// Equal problems get equal answers.
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
 enum class Effort : std::uint8_t { quick, more };
 Feasible find_feasible(const Problem& problem, Effort effort = Effort::quick);
+
+/// The placement of find_feasible() for a placer whose own attempts failed for the reason `why`.
+/// `detail` says how it was found, and `why`. Throws InfeasibleError, `placer` and `why` first.
+Placement last_resort(const Problem& problem, std::string_view placer, std::string_view why);
+
+/// How the simulated step of `placement` runs out of memory, or "" if it does not.
+std::string out_of_memory(const Problem& problem, const Placement& placement);
 
 }  // namespace baechi

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "placers/adjust.h"
 #include "placers/exact/planner.h"
 #include "sim/error.h"
@@ -75,19 +77,22 @@ std::span<const PlacerEntry> placers() {
        .source = "Baechi, SoCC'20",
        .make = make_m_topo,
        .memory = footprints,
-       .quick_ops = any},
+       .quick_ops = any,
+       .falls_back = true},
       {.name = "m_etf",
        .summary = "earliest task first, within memory",
        .source = "Baechi, SoCC'20, section 2.2.2",
        .make = make_m_etf,
        .memory = planned,
-       .quick_ops = any},
+       .quick_ops = any,
+       .falls_back = true},
       {.name = "m_sct",
        .summary = "m_etf, devices wait for favourite children",
        .source = "Baechi, SoCC'20, section 2.2.3",
        .make = make_m_sct,
        .memory = planned,
-       .quick_ops = 5'000},
+       .quick_ops = 5'000,
+       .falls_back = true},
       {.name = "heft",
        .summary = "decreasing upward rank, earliest finish time with insertion",
        .source = "Topcuoglu et al., TPDS 2002",
@@ -99,7 +104,8 @@ std::span<const PlacerEntry> placers() {
        .source = "Celeritas, Mercury; our own clustering",
        .make = make_coarsen,
        .memory = planned,
-       .one_lane = true},
+       .one_lane = true,
+       .falls_back = true},
       {.name = "auto",
        .summary = "all quick placers, the best of their simulated steps",
        .source = "our own",
@@ -258,6 +264,12 @@ std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
   auto placer = make(entry, options);
   options.finish();
   return placer;
+}
+
+std::unique_ptr<Placer> make_without_fallback(std::string_view name) {
+  std::map<std::string, Options::Value> options;
+  if (placer_entry(name).falls_back) options["fallback"] = {"false", {}, {}};
+  return make_placer(name, Options(std::string(name), std::move(options)));
 }
 
 }  // namespace baechi

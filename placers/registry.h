@@ -53,6 +53,7 @@ struct PlacerEntry {
   /// Refuses graphs with lanes or collectives: it proves what holds for devices that run one op at
   /// a time. The others place such graphs as if there were one lane, for an engine that knows.
   bool one_lane = false;
+  bool falls_back = false;      ///< has an option `fallback`, on by default
   bool any_collective = false;  ///< else refuses collectives of several members
   /// For a planner: the same placer as make(), with all that it can say. Null: places ops only.
   std::unique_ptr<exact::Planner> (*make_planner)(Options&) = nullptr;
@@ -74,5 +75,9 @@ std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options);
 /// the name is written.
 std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
                                     const std::string& where = {});
+
+/// The placer called `name` with default options, but without its fallback, if it has one: for
+/// whoever asks several placers and falls back by itself.
+std::unique_ptr<Placer> make_without_fallback(std::string_view name);
 
 }  // namespace baechi

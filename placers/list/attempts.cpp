@@ -5,23 +5,10 @@
 #include <span>
 
 #include "placers/feasible.h"
-#include "sim/engine/simulation.h"
 #include "sim/error.h"
 
 namespace baechi::list {
 namespace {
-
-/// How the simulated step of `placement` runs out of memory, or "" if it does not.
-std::string out_of_memory(const Problem& p, const Placement& placement) {
-  const StepResult step = simulate(p, placement);
-  if (!step.oom) return "";
-  return fmt::format(
-      "the placement found runs out of memory when simulated: {} at {}, {} '{}' needs {}, {} are "
-      "free",
-      p.cluster.device(step.oom->device).name, to_text(step.oom->at.time_since_epoch()),
-      step.oom->transfer ? "the copy of an output of op" : "op", p.graph.name(step.oom->op),
-      to_text(step.oom->needed), to_text(step.oom->free));
-}
 
 /// For the detail of a placement.
 std::string described(const MemoryMargin& margin) {
@@ -62,14 +49,12 @@ Placement place(const Problem& problem, const PlaceOptions& options, std::string
     }
     if (first_failure.empty()) first_failure = failure;
   }
-  std::string why = fmt::format("{}: {}{}", name, first_failure,
-                                tried.size() > 1 ? "; nor in a more cautious way" : "");
-  if (tried.size() == 1 || !options.last_resort) throw InfeasibleError(why);
-  auto [placement, how] = find_feasible(problem);
-  if (!placement) throw InfeasibleError(how.empty() ? why : fmt::format("{}; {}", why, how));
-  placement->detail = fmt::format("fallback: {}; at first: {}", how, first_failure);
-  placement->facts["attempts"] = attempts + 1;
-  return *std::move(placement);
+  if (tried.size() == 1) throw InfeasibleError(fmt::format("{}: {}", name, first_failure));
+  const std::string why = first_failure + "; nor in a more cautious way";
+  if (!options.last_resort) throw InfeasibleError(fmt::format("{}: {}", name, why));
+  Placement placement = last_resort(problem, name, why);
+  placement.facts["attempts"] = attempts + 1;
+  return placement;
 }
 
 }  // namespace baechi::list

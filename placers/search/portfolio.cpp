@@ -32,11 +32,14 @@ Portfolio::Portfolio(Options& options, std::string_view objective) {
 }
 
 void Portfolio::add_quick(std::string_view objective) {
-  for (const PlacerEntry& entry : placers())
-    if (entry.quick_ops > 0)
-      members_.push_back({std::string(entry.name),
-                          make_placer(entry.name, Options(std::string(entry.name))),
-                          entry.quick_ops});
+  for (const PlacerEntry& entry : placers()) {
+    if (entry.quick_ops == 0) continue;
+    const std::string name(entry.name);
+    members_.push_back({name,
+                        name == "m_topo" ? make_without_fallback(name)  // m_etf's finds the same
+                                         : make_placer(name, Options(name)),
+                        entry.quick_ops});
+  }
   constexpr std::size_t most_ops = 5'000;
   const auto add_made = [&](const std::string& name, std::map<std::string, Options::Value> values) {
     members_.push_back({name, make_placer(name, Options(name, std::move(values))), most_ops});

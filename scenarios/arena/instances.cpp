@@ -69,9 +69,7 @@ bool fits(const Problem& problem, double factor) {
   const Problem scaled{problem.graph, cluster, problem.costs, problem.engine};
   for (const char* name : {"m_topo", "least_loaded", "heft", "m_etf"}) {
     try {
-      std::map<std::string, Options::Value> values;
-      if (std::string_view(name) == "m_etf") values["fallback"] = {"false", {}, {}};
-      const Placement answer = make_placer(name, Options(name, values))->place(scaled, 0);
+      const Placement answer = make_without_fallback(name)->place(scaled, 0);
       if (!simulate(scaled, answer).oom) return true;
     } catch (const InfeasibleError&) {  // the next
     }

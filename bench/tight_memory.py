@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Who gives up where memory is tight: m_etf, m_sct, m_topo and auto on published graphs, 4 devices.
+
+tight_memory.py BAECHI [PART]: BAECHI is the program; BAECHI_SHARED names the folder that has data/msr-dnn-partitioning
+and data/pipedream. With PART, only graphs whose path holds it.
+
+Each device has a fraction of what `single` needs at its peak. Prints a line for each point where one of them finds no
+placement, with what `search` (20,000 evaluations) says; then the counts.
+"""
+import collections
+import glob
+import json
+import os
+import subprocess
+import sys
+
+FRACTIONS = [0.27, 0.28, 0.29, 0.3, 0.32, 0.35, 0.4, 0.5, 0.6]
+PLACERS = ["m_etf", "m_sct", "m_topo", "auto"]
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def place(graph, placer, memory):
+    command = [sys.argv[1], "place", graph, "--placer", placer, "--devices", "4", "--memory", f"{memory} B",
+               "--bandwidth", "5.7 GB/s", "--latency", "134 us", "--format", "json"]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)
+
+
+def main():
+    shared = os.environ.get("BAECHI_SHARED", os.path.join(HERE, "..", "..", "shared"))
+    patterns = [f"{shared}/data/msr-dnn-partitioning/*-inputs/*/*.json", f"{shared}/data/pipedream/*_graph.txt",
+                f"{HERE}/../traces/data/*_train*.zst"]
+    graphs = [g for p in patterns for g in sorted(glob.glob(p)) if len(sys.argv) < 3 or sys.argv[2] in g]
+    failed, points, solvable = collections.Counter(), 0, 0
+    for graph in graphs:
+        peak = sum(kind or 0 for kind in place(graph, "single", 1 << 46)["peak_kinds"].values())
+        for fraction in FRACTIONS:
+            memory = int(peak * fraction)
+            points += 1
+            gave_up = [p for p in PLACERS if place(graph, p, memory)["status"] != "ok"]
+            solved = not gave_up or place(graph, "search", memory)["status"] == "ok"
+            solvable += solved
+            failed.update(p for p in gave_up if solved)
+            if gave_up:
+                print("/".join(graph.split("/")[-3:]), fraction, *gave_up, "search", "ok" if solved else "gives up, too",
+                      flush=True)
+    print(f"{points} points, {solvable} solved by any; of these not by", ", ".join(f"{p} {failed[p]}" for p in PLACERS))
+
+
+if __name__ == "__main__":
+    main()
