@@ -56,8 +56,12 @@ class Attempt {
     if (num_placements(space_) <= most_enumerated) return enumerate();
     if (Feasible found = ask_quick_placers(); found.placement) return found;
     start_simply();
+    const UnitDevices simple = least_;
     if (Feasible found = cuts(); found.placement) return found;
-    return walk(effort == Effort::more ? 4 : 1);
+    Feasible found = walk(least_, 1);
+    if (!found.placement && least_ != simple) found = walk(simple, 1);
+    if (!found.placement && effort == Effort::more) found = walk(least_, 4);
+    return found;
   }
 
  private:
@@ -70,8 +74,8 @@ class Attempt {
   void start_simply();
   /// Stretches of the units' order.
   Feasible cuts();
-  /// At most `times` x the usual number of moves, from least_.
-  Feasible walk(std::size_t times);
+  /// At most `times` x the usual number of moves, from `at`.
+  Feasible walk(UnitDevices at, std::size_t times);
   /// The usual number of moves.
   std::size_t moves() const {
     return std::clamp(most_simulated / problem_.graph.num_ops(), fewest_moves, most_moves);
@@ -261,8 +265,7 @@ Feasible Attempt::cuts() {
   return {};
 }
 
-Feasible Attempt::walk(std::size_t times) {
-  UnitDevices at = least_;
+Feasible Attempt::walk(UnitDevices at, std::size_t times) {
   Bytes now = missing(placement(at));
   const double hottest = 0.02 * static_cast<double>(now.count);
   const std::size_t budget = times * moves();

@@ -26,10 +26,11 @@ struct Feasible {
 ///      shrink, the others grow, until nothing is missing or 60 cuts, fewer on large graphs, were
 ///      tried for each of three measures of a unit's size. What is missing is the peak beyond the
 ///      limit, summed over the devices, in a step that is simulated without limits.
-///   4. From the cut that lacks least, or from a simple placement that lacks less, colocation units
-///      are moved to reduce what is missing. There are at most 3,000 moves, fewer on large graphs,
-///      and four times as many with Effort::more. The first placement that lacks nothing is the
-///      answer.
+///   4. From the cut that lacks least, colocation units are moved to reduce what is missing. There
+///      are at most 3,000 moves, fewer on large graphs. The first placement that lacks nothing is
+///      the answer.
+///   5. The same from the best of three simple placements, which may lead elsewhere.
+///   6. With Effort::more, as 4 with four times as many moves.
 /// Equal problems get equal answers.
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
 enum class Effort : std::uint8_t { quick, more };
