@@ -7,7 +7,6 @@
 #include "placers/exact/replicated_stages.h"
 #include "placers/placer.h"
 #include "sim/error.h"
-#include "sim/objective/max_load.h"
 #include "sim/options.h"
 
 namespace baechi::exact {
@@ -67,22 +66,6 @@ class ExactDp final : public Placer {
   }
 
  private:
-  /// max_load is that of the placement, where each stage runs on its first device alone.
-  static void tell_stages(const Pipeline& pipeline, const Problem& p, Placement& result) {
-    write_stages(pipeline, result.facts);
-    Duration alone{};
-    for (const DeviceLoad& load : device_loads(p, result)) alone = std::max(alone, load.total());
-    result.facts["max_load_us"] = to_us(alone);
-    std::string words;
-    for (const PipelineStage& stage : pipeline.stages)
-      words += fmt::format("{}{}", words.empty() ? "" : " + ", stage.devices.size());
-    result.detail += fmt::format(
-        "; {} stage{} on {} devices: {} per sample; without replicas, each stage on its first "
-        "device, this placement's max_load is {}",
-        pipeline.stages.size(), pipeline.stages.size() == 1 ? "" : "s", words,
-        to_text(pipeline.load), to_text(alone));
-  }
-
   std::size_t max_ideals_;
   bool replicate_;
   std::int64_t micro_batches_;

@@ -8,6 +8,8 @@
 #include "placers/exact/load_program.h"
 #include "placers/exact/pipelines.h"
 #include "placers/exact/proof.h"
+#include "placers/exact/replicated_split.h"
+#include "placers/exact/replicated_stages.h"
 #include "placers/placer.h"
 #include "placers/registry.h"
 #include "sim/error.h"
@@ -30,11 +32,22 @@ class MipMaxLoad final : public Placer {
         search_(static_cast<std::size_t>(o.get(
             "search", std::int64_t{20'000},
             "evaluations of a search from the best start, before the integer program; 0: none"))),
-        limits_(solver::mixed_limits(o)) {}
+        replicate_(o.get("replicate", false,
+                         "a part may run on several equal devices, as exact_dp has it; the "
+                         "placement has the first of them")),
+        micro_batches_(
+            o.get("micro_batches", std::int64_t{0}, "as exact_dp has it", 0, 10'000'000)),
+        limits_(solver::mixed_limits(o)) {
+    if (micro_batches_ > 0 && !replicate_)
+      o.mistake("micro_batches", "only counts with replicate=true");
+    if (replicate_ && phases_ == "apart")
+      o.mistake("replicate", "counts the load of all phases together");
+  }
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     const ColocationUnits units(p.graph);
     const std::vector<DeviceClass> classes = device_classes(p);
+    if (replicate_) return with_replicas(p, units, classes, seed);
     const Blocks blocks(p, units, classes, {.join_cycles = false});
     const auto max_load =
         make_objective("max_load", Options("max_load", {{"phases", {phases_, {}, {}}}}));
@@ -54,6 +67,55 @@ class MipMaxLoad final : public Placer {
   }
 
  private:
+  Placement with_replicas(const Problem& p, const ColocationUnits& units,
+                          const std::vector<DeviceClass>& classes, std::uint64_t seed) const {
+    const Replication replication = Replication::of(p, classes, micro_batches_);
+    const Blocks blocks(p, units, classes, {.join_cycles = false, .weights_cost = true});
+    Incumbent best{.bound = work_bound(blocks, classes)};
+    Pipeline stages;
+    const auto take = [&](std::optional<Pipeline> found) {
+      if (!found || found->load >= best.value) return;
+      stages = std::move(*found);
+      best.value = stages.load;
+      best.placement = {.device = stages.device};
+    };
+    take(best_linear_pipeline(p, units, classes, Incumbent::unknown, replication));
+    take(search_ideals(p, units, classes, best.value, quick_ideals(), replication).pipeline);
+    if (!contiguous_) {
+      Incumbent alone;
+      const auto evaluator = make_objective("max_load", Options("max_load"))->on(p);
+      start(alone, p, units, classes, Blocks(p, units, classes, {.join_cycles = false}), *evaluator,
+            seed);
+      if (alone.known()) take(stages_without_replicas(p, alone.placement));
+    }
+    best.start = best.value;
+    if (limits_.nodes > 0 && best.value > best.bound) {
+      const ReplicatedParts parts(p, blocks, classes, replication);
+      const Duration below = best.known() ? best.value : more_than_all(blocks, classes);
+      const Duration step = std::max(Duration{1}, below / 1'000'000);
+      LoadProgram program = parts.program(below, step, contiguous_);
+      prove(best, program, {blocks, parts.kinds(), below, step}, limits_,
+            [&](const std::vector<double>& x) {
+              auto found = parts.stages_of(program.split(x));
+              if (!found || (contiguous_ && !is_contiguous(p, {.device = found->device})))
+                return false;
+              take(std::move(found));
+              return true;
+            });
+    }
+    if (!best.known())
+      throw InfeasibleError(fmt::format("mip_max_load: {}{}",
+                                        why_none_fits(p, units, classes, "split"),
+                                        best.finished ? "" : ", of those that were searched"));
+    Placement result = std::move(best).report(
+        "time_per_sample", contiguous_ ? "contiguous split with replicas" : "split with replicas");
+    tell_stages(stages, p, result);
+    return result;
+  }
+
+  /// Ideals: a second at most; contiguous, as many as exact_dp, which must not be ahead.
+  std::size_t quick_ideals() const { return contiguous_ ? exact_dp_ideals : 20'000; }
+
   static void offer(Incumbent& best, Placement placement, Evaluator& evaluator) {
     const Score score = evaluator.score(placement);
     if (!score.feasible() || score.value >= best.value) return;
@@ -70,11 +132,10 @@ class MipMaxLoad final : public Placer {
   void start(Incumbent& best, const Problem& p, const ColocationUnits& units,
              const std::vector<DeviceClass>& classes, const Blocks& blocks, Evaluator& evaluator,
              std::uint64_t seed) const {
-    // Ideals: a second at most; contiguous, as many as exact_dp, which must not be ahead.
-    const std::size_t quick = contiguous_ ? exact_dp_ideals : 20'000;
     if (const auto pipeline = best_linear_pipeline(p, units, classes, Incumbent::unknown))
       offer(best, {.device = pipeline->device}, evaluator);
-    if (const auto found = search_ideals(p, units, classes, best.value, quick); found.pipeline)
+    if (const auto found = search_ideals(p, units, classes, best.value, quick_ideals());
+        found.pipeline)
       offer(best, {.device = found.pipeline->device}, evaluator);
     if (contiguous_) return;
     std::vector<Split> splits;
@@ -126,6 +187,8 @@ class MipMaxLoad final : public Placer {
   bool contiguous_;
   std::string phases_;
   std::size_t search_;
+  bool replicate_;
+  std::int64_t micro_batches_;
   solver::MixedLimits limits_;
 };
 

@@ -119,6 +119,10 @@ bool has_places(const Blocks& blocks, const std::vector<DeviceClass>& classes,
 
 }  // namespace
 
+Duration work_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes) {
+  return share(blocks, classes, quickest(blocks, classes.size()));
+}
+
 Duration load_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes) {
   constexpr std::size_t most_counted = 500;  // takes the square of them
   const IdVector<BlockId, Duration> times = quickest(blocks, classes.size());

@@ -42,6 +42,9 @@ IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
 /// them where several must go together. Transfers and memory are left out.
 Duration load_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes);
 
+/// The first of these two: it holds for parts with replicas, too.
+Duration work_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes);
+
 /// For the InfeasibleError: a unit that no device can take, or that the weights fit in no `what`
 /// ("pipeline", "split").
 std::string why_none_fits(const Problem& problem, const ColocationUnits& units,

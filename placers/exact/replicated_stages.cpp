@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/objective/max_load.h"
+
 namespace baechi::exact {
 namespace {
 
@@ -33,6 +35,22 @@ void write_stages(const Pipeline& pipeline, std::map<std::string, double>& facts
   facts["stages"] = static_cast<double>(pipeline.stages.size());
   facts["devices"] = static_cast<double>(devices);
   facts["time_per_sample_us"] = to_us(pipeline.load);
+}
+
+void tell_stages(const Pipeline& pipeline, const Problem& problem, Placement& placement) {
+  write_stages(pipeline, placement.facts);
+  Duration alone{};
+  for (const DeviceLoad& load : device_loads(problem, placement))
+    alone = std::max(alone, load.total());
+  placement.facts["max_load_us"] = to_us(alone);
+  std::string words;
+  for (const PipelineStage& stage : pipeline.stages)
+    words += fmt::format("{}{}", words.empty() ? "" : " + ", stage.devices.size());
+  placement.detail += fmt::format(
+      "; {} stage{} on {} devices: {} per sample; without replicas, each stage on its first "
+      "device, this placement's max_load is {}",
+      pipeline.stages.size(), pipeline.stages.size() == 1 ? "" : "s", words, to_text(pipeline.load),
+      to_text(alone));
 }
 
 std::vector<ReplicatedStage> replicated_stages(const Problem& problem, const Placement& placement) {

@@ -17,6 +17,10 @@ struct ReplicatedStage {
 /// device), `stage_N_devices` and `stage_N_us`; and `stages`, `devices`, `time_per_sample_us`.
 void write_stages(const Pipeline& pipeline, std::map<std::string, double>& facts);
 
+/// Writes the stages among the facts and the detail of the placement that has their first devices,
+/// and as fact `max_load_us` its largest load, where each stage runs on its first device alone.
+void tell_stages(const Pipeline& pipeline, const Problem& problem, Placement& placement);
+
 /// What write_stages() wrote, in the order of the pipeline; empty if nothing was, or if an op is
 /// not on the first device of a stage, as it was moved since.
 std::vector<ReplicatedStage> replicated_stages(const Problem& problem, const Placement& placement);

@@ -12,6 +12,8 @@
 #include "sim/error.h"
 #include "sim/objective/max_load.h"
 #include "sim/objective/objective.h"
+#include "sim/random.h"
+#include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/exact/small_problem.h"
 #include "tests/thorough.h"
@@ -26,6 +28,14 @@ std::unique_ptr<Placer> replicating(std::int64_t micro_batches) {
       "exact_dp",
       Options("exact_dp", {{"replicate", {"true", "", {}}},
                            {"micro_batches", {std::to_string(micro_batches), "", {}}}}));
+}
+
+std::unique_ptr<Placer> replicating_split(std::int64_t micro_batches, bool contiguous) {
+  return make_placer(
+      "mip_max_load",
+      Options("mip_max_load", {{"replicate", {"true", "", {}}},
+                               {"contiguous", {contiguous ? "true" : "false", "", {}}},
+                               {"micro_batches", {std::to_string(micro_batches), "", {}}}}));
 }
 
 /// Load of `r` replicas: nanoseconds. Links of 1 byte/ns.
@@ -186,6 +196,80 @@ TEST_SUITE("replication") {
     CHECK(infeasible > 0);
     CHECK(infeasible < rounds / 2);
     CHECK(shared > rounds / 5);
+  }
+
+  TEST_CASE("mip_max_load: the best of all splits and numbers of replicas, on random problems") {
+    std::size_t shared = 0, below_pipelines = 0;
+    const std::uint64_t rounds = thorough() ? 1'000 : 100;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(5, seed % 2 == 1, 9000 + seed, 4);
+      const Problem problem = small.problem();
+      const std::int64_t micro_batches = std::array{0, 1, 6, 64}[seed / 2 % 4];
+      for (const bool contiguous : {false, true}) {
+        CAPTURE(contiguous);
+        const auto best = best_placement(problem, ReplicatedLoad(problem, micro_batches),
+                                         contiguous ? is_convex : any_placement);
+        try {
+          const Placement p = replicating_split(micro_batches, contiguous)->place(problem, 0);
+          REQUIRE(best);
+          CHECK(p.facts.at("time_per_sample_us") == doctest::Approx(to_us(best->makespan)));
+          // Shares are rounded up and exchanges rounded: a nanosecond each that the program lacks.
+          CHECK(p.facts.at("bound_us") <= p.facts.at("time_per_sample_us"));
+          CHECK(p.facts.at("bound_us") >= p.facts.at("time_per_sample_us") - 0.0021);
+          if (contiguous) CHECK(is_convex(problem, p));
+          check_plan(problem, p, micro_batches);
+          shared += p.facts.at("devices") > p.facts.at("stages") ? 1U : 0U;
+          const auto pipeline =
+              best_placement(problem, ReplicatedLoad(problem, micro_batches), is_pipeline);
+          below_pipelines += !pipeline || best->makespan < pipeline->makespan ? 1U : 0U;
+        } catch (const InfeasibleError&) {
+          CHECK_FALSE(best);
+        }
+      }
+    }
+    CHECK(shared > rounds / 5);
+    CHECK(below_pipelines > 0);
+  }
+
+  TEST_CASE("a chain's contiguous parts are stages: mip_max_load finds exact_dp's time") {
+    Random random(17);
+    for (int round = 0; round < 30; ++round) {
+      CAPTURE(round);
+      OpGraphBuilder b;
+      std::optional<TensorId> passed;
+      const std::uint32_t ops = 2 + random.below(6);
+      for (std::uint32_t i = 0; i < ops; ++i) {
+        const OpId v = b.add_op({.name = std::to_string(i),
+                                 .compute = Duration{1 + random.below(60)},
+                                 .persistent = Bytes{random.below(20)}});
+        if (passed) b.add_edge(*passed, v);
+        passed = b.add_tensor(v, Bytes{random.below(20)});
+      }
+      const OpGraph graph = std::move(b).build();
+      IdVector<DeviceId, Device> devices(2 + random.below(4),
+                                         {.name = "gpu", .kind = "", .memory = Bytes{60}});
+      const Cluster cluster = Cluster::uniform(
+          std::move(devices), {.bandwidth = Bandwidth{1e9}, .latency = Duration{}});
+      const ProfiledCosts costs(graph, cluster);
+      const Problem problem{graph, cluster, costs};
+      try {
+        const double time = replicating(0)->place(problem, 0).facts.at("time_per_sample_us");
+        CHECK(replicating_split(0, true)->place(problem, 0).facts.at("time_per_sample_us") == time);
+        CHECK(replicating_split(0, false)->place(problem, 0).facts.at("time_per_sample_us") <=
+              time);
+      } catch (const InfeasibleError&) {
+        CHECK_THROWS_AS(replicating_split(0, true)->place(problem, 0), InfeasibleError);
+      }
+    }
+  }
+
+  TEST_CASE("replicas count loads of all phases together") {
+    CHECK(message<InputError>([] {
+            const Options o("mip_max_load",
+                            {{"replicate", {"true", "", {}}}, {"phases", {"apart", "", {}}}});
+            make_placer("mip_max_load", o);
+          }).find("counts the load of all phases together") != std::string::npos);
   }
 
   TEST_CASE("replicas never make a pipeline slower, and without them it is exact_dp's") {

@@ -1,0 +1,42 @@
+/// Splits whose parts may have replicas, as a mixed integer program.
+#pragma once
+#include "placers/exact/load_program.h"
+#include "placers/exact/pipeline_part.h"
+#include "placers/exact/pipelines.h"
+
+namespace baechi::exact {
+
+/// Parts of a split: of each class and number of replicas as many as the class has devices for. A
+/// part has a number in place of a device: its blocks run on all of its replicas.
+class ReplicatedParts {
+ public:
+  ReplicatedParts(const Problem& problem, const Blocks& blocks,
+                  const std::vector<DeviceClass>& classes, const Replication& replication);
+
+  /// Parts of a shape, with their numbers as devices. [shapes]
+  const std::vector<DeviceClass>& kinds() const { return kinds_; }
+
+  /// Splits whose busiest device has less to do per sample than `below`: at least `step` less. As
+  /// load_program(), but with a part in place of a device: its work and transfers count divided by
+  /// its replicas, and the exchange of gradients is added; the parts that have blocks take no more
+  /// devices than there are. Columns of that program which speed it up without replicas are left
+  /// out. Source: Tarnawski et al., NeurIPS 2020, integer program for throughput; replicas are
+  /// ours, with the costs of `Replication`.
+  LoadProgram program(Duration below, Duration step, bool contiguous) const;
+
+  /// The split as stages on devices, with exact loads, by first device; nothing if weights do not
+  /// fit. `part`: of each block.
+  std::optional<Pipeline> stages_of(const IdVector<BlockId, DeviceId>& part) const;
+
+ private:
+  const Problem& problem_;
+  const Blocks& blocks_;
+  const std::vector<DeviceClass>& classes_;
+  std::vector<DeviceShape> shapes_;
+  std::vector<DeviceClass> kinds_;
+};
+
+/// The stages of a placement without replicas, in the order of the devices.
+Pipeline stages_without_replicas(const Problem& problem, const Placement& placement);
+
+}  // namespace baechi::exact
