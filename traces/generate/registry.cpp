@@ -4,10 +4,12 @@
 namespace baechi {
 namespace generate {
 
+Trace make_a3c(Options&);
 Trace make_alexnet(Options&);
 Trace make_bert(Options&);
 Trace make_blocks(Options&);
 Trace make_cells(Options&);
+Trace make_deep_speech_2(Options&);
 Trace make_gnmt(Options&);
 Trace make_gpt(Options&);
 Trace make_gpt2(Options&);
@@ -47,6 +49,10 @@ std::span<const GeneratorEntry> generators() {
        "Simonyan, Zisserman 2014, as torchvision", generate::make_vgg16},
       {"gnmt", "GNMT v2: LSTM encoder and decoder with attention, unrolled",
        "Wu et al. 2016, as Baechi trained it", generate::make_gnmt},
+      {"deep_speech_2", "Deep Speech 2: bidirectional recurrent layers over speech, unrolled",
+       "Amodei et al. 2016, its 9 layers", generate::make_deep_speech_2},
+      {"a3c", "A3C: 2 convolutions and 2 dense layers, the step of one worker", "Mnih et al. 2016",
+       generate::make_a3c},
       {"transformer", "Transformer: encoder and decoder, base", "Vaswani et al. 2017",
        generate::make_transformer},
       {"bert", "BERT base or large, with its pretraining heads", "Devlin et al. 2018",

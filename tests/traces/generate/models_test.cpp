@@ -79,6 +79,40 @@ TEST_SUITE("models") {
     CHECK(parameters(generate("inception_v3", {})) == 27'161'264);  // with the auxiliary head
   }
 
+  TEST_CASE("A3C, by hand") {
+    // 16 filters of 8 x 8 over 4 frames, 32 of 4 x 4 over 16 channels, 9 x 9 x 32 to 256 units, 6
+    // actions and a value; with biases. The convolutions make 20 x 20 and 9 x 9 pixels.
+    const std::int64_t conv1 = 16 * 4 * 64, conv2 = 32 * 16 * 16, fc = 2592 * 256, heads = 256 * 7;
+    CHECK(parameters(generate("a3c", {})) == conv1 + 16 + conv2 + 32 + fc + 256 + heads + 7);
+    CHECK(multiply_adds(generate("a3c", {{"batch", "1"}, {"level", "tf1"}})) ==
+          400 * conv1 + 81 * conv2 + fc + heads);
+  }
+
+  TEST_CASE("Deep Speech 2, by hand and as published") {
+    // Windows of 11 x 161 numbers to 1280 units; seven layers with a product from below and one in
+    // each direction; 29 characters.
+    const std::int64_t h = 1280, conv = 11 * 161 * h, layer = 3 * h * h, characters = h * 29;
+    const std::int64_t by_hand = conv + 7 * layer + characters;
+    CHECK(parameters(generate("deep_speech_2", {{"frames", "4"}})) == by_hand);
+    // The paper gives 38 million for its networks of this study, batch normalisation among them.
+    CHECK(static_cast<double>(by_hand) == doctest::Approx(38e6).epsilon(0.04));
+    // Two steps: the first of each direction has nothing before it.
+    CHECK(multiply_adds(
+              generate("deep_speech_2", {{"frames", "4"}, {"batch", "1"}, {"level", "tf1"}})) ==
+          2 * conv + 7 * (2 * h * h + 2 * h * h) + 2 * characters);
+  }
+
+  TEST_CASE("Deep Speech 2 keeps the contract of models") {
+    for (const std::string level : {"module", "tf1"}) {
+      CAPTURE(level);
+      const auto of_batch = [&](const char* batch) {
+        return generate("deep_speech_2",
+                        {{"batch", batch}, {"level", level}, {"frames", "6"}, {"layers", "2"}});
+      };
+      check_contract(of_batch("2"), of_batch("4"));
+    }
+  }
+
   TEST_CASE("ResNeXt-101 32x4d, with and without squeeze-and-excitation") {
     // torchvision and timm say 44.18 M and 8.0 G, with squeeze-and-excitation 48.96 M. By hand: of
     // ResNet-101's 44 549 160, its 33 3x3 convolutions are of 9 c^2 weights, c = 64, 128, 256, 512,
@@ -230,7 +264,7 @@ TEST_SUITE("models") {
   }
 
   TEST_CASE("every model keeps the contract of models at every level") {
-    for (const std::string_view name : {"alexnet", "inception_v3", "resnet50", "vgg16"}) {
+    for (const std::string_view name : {"a3c", "alexnet", "inception_v3", "resnet50", "vgg16"}) {
       for (const std::string level : {"module", "tf1"}) {
         for (const std::string optimizer : {"none", "sgd", "momentum", "adam", "rmsprop"}) {
           CAPTURE(name);
