@@ -10,13 +10,6 @@ namespace {
 
 constexpr double least_chance = 1e-30;  // below, a chance adds nothing to the entropy
 
-double entropy_of(std::span<const double> chances) {
-  double sum = 0.0;
-  for (const double p : chances)
-    if (p > least_chance) sum -= p * logarithm(p);
-  return sum;
-}
-
 }  // namespace
 
 void chances_of(std::span<const double> scores, std::span<double> chances) {
@@ -53,13 +46,20 @@ std::size_t drawn_elsewhere(std::span<const double> chances, std::size_t not_thi
 }
 
 void choice_gradient(std::span<const double> chances, std::size_t choice, double advantage,
-                     double entropy, double scale, std::span<double> scores) {
-  const double sum = entropy > 0.0 ? entropy_of(chances) : 0.0;
+                     double entropy, double scale, std::span<double> scores,
+                     std::vector<double>& logs) {
+  for (std::size_t i = 0; i < chances.size(); ++i)
+    scores[i] += scale * advantage * (chances[i] - (i == choice ? 1.0 : 0.0));
+  if (entropy <= 0.0) return;
+  logs.resize(chances.size());
+  double sum = 0.0;
   for (std::size_t i = 0; i < chances.size(); ++i) {
-    const double p = chances[i];
-    scores[i] += scale * advantage * (p - (i == choice ? 1.0 : 0.0));
-    if (entropy > 0.0 && p > least_chance) scores[i] += scale * entropy * p * (logarithm(p) + sum);
+    if (chances[i] <= least_chance) continue;
+    logs[i] = logarithm(chances[i]);
+    sum -= chances[i] * logs[i];
   }
+  for (std::size_t i = 0; i < chances.size(); ++i)
+    if (chances[i] > least_chance) scores[i] += scale * entropy * chances[i] * (logs[i] + sum);
 }
 
 Choices::Choices(Network network) : network_(std::move(network)) {}
@@ -106,7 +106,10 @@ double Choices::surprise(std::size_t i) const {
 }
 
 double Choices::entropy(std::size_t i) const {
-  return entropy_of(std::span(chances_).subspan(all_[i].first, all_[i].devices));
+  double sum = 0.0;
+  for (const double p : std::span(chances_).subspan(all_[i].first, all_[i].devices))
+    if (p > least_chance) sum -= p * logarithm(p);
+  return sum;
 }
 
 void Choices::add_gradient(std::size_t i, std::span<const double> weights,
@@ -115,7 +118,7 @@ void Choices::add_gradient(std::size_t i, std::span<const double> weights,
   const Choice& c = all_[i];
   scores_.assign(c.devices, 0.0);
   choice_gradient(std::span(chances_).subspan(c.first, c.devices), c.taken, advantage, entropy,
-                  scale, scores_);
+                  scale, scores_, logs_);
   network_.score_gradient(weights, embedding, c.unit, features_of(c), scores_, gradient, keys);
 }
 

@@ -16,9 +16,10 @@ std::size_t drawn(std::span<const double> chances, Random& random);
 /// The same among all but `not_this`, of at least two.
 std::size_t drawn_elsewhere(std::span<const double> chances, std::size_t not_this, Random& random);
 /// Adds to `scores` the gradient of -advantage * log(chance of `choice`) - entropy * (entropy of
-/// the chances), times `scale`.
+/// the chances), times `scale`. `logs`: room.
 void choice_gradient(std::span<const double> chances, std::size_t choice, double advantage,
-                     double entropy, double scale, std::span<double> scores);
+                     double entropy, double scale, std::span<double> scores,
+                     std::vector<double>& logs);
 
 /// Choices among devices, in the order in which they are made: of each the unit, the devices'
 /// features and chances, and which was taken. Room is kept from pass to pass.
@@ -55,7 +56,7 @@ class Choices {
 
   Network network_;
   std::vector<Choice> all_;
-  std::vector<double> chances_, features_, scores_;
+  std::vector<double> chances_, features_, scores_, logs_;
 };
 
 }  // namespace baechi::learned

@@ -222,11 +222,11 @@ void GroupedEpisode::gradient(std::span<const double> weights, double advantage,
                               std::span<double> gradient) {
   const std::size_t blocks = group_of_.size(), width = unit_width();
   const std::vector<double>& features = environment_.graph().features;
-  std::vector<double> scores(groups_);
+  std::vector<double> scores(groups_), logs;
   for (std::size_t b = 0; b < blocks; ++b) {
     std::ranges::fill(scores, 0.0);
     choice_gradient(std::span(group_chances_).subspan(b * groups_, groups_), group_of_[b],
-                    advantage, entropy, 1.0 / static_cast<double>(blocks), scores);
+                    advantage, entropy, 1.0 / static_cast<double>(blocks), scores, logs);
     for (std::size_t i = 0; i < width; ++i)
       for (std::size_t g = 0; g < groups_; ++g)
         gradient[i * groups_ + g] += features[b * width + i] * scores[g];

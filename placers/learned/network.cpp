@@ -192,7 +192,7 @@ void Network::score(std::span<const double> weights, const Embedding& embedding,
                     std::span<const double> features, std::span<double> scores) const {
   const std::size_t h = shape_.hidden, f = shape_.device_features;
   const double* const last = weights.data() + last_;
-  std::array<double, most_hidden> room;
+  alignas(64) std::array<double, most_hidden> room;  // a cache line: vectors cross none
   const auto layer = std::span(room).first(h);
   for (std::size_t d = 0; d < scores.size(); ++d) {
     find_layer(weights, embedding, unit, features.subspan(d * f, f), layer);
@@ -209,7 +209,7 @@ void Network::score_gradient(std::span<const double> weights, const Embedding& e
                              std::span<double> keys) const {
   const std::size_t h = shape_.hidden, f = shape_.device_features;
   const double* const last = weights.data() + last_;
-  std::array<double, most_hidden> room;
+  alignas(64) std::array<double, most_hidden> room;  // a cache line: vectors cross none
   const auto layer = std::span(room).first(h);
   for (std::size_t d = 0; d < scores.size(); ++d) {
     find_layer(weights, embedding, unit, features.subspan(d * f, f), layer);

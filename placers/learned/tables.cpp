@@ -83,7 +83,7 @@ Found learn_scores(const Environment& environment, const TrainingPlan& plan,
   constexpr double rate = 0.1;  // free scores have no network to share a step with
   Sampler sampler(environment, plan, Training::batch);
   Adam scores(std::vector<double>(sampler.size(), 0.0));
-  std::vector<double> chances(sampler.size()), gradient;
+  std::vector<double> chances(sampler.size()), gradient, logs;
   while (!sampler.done(stop)) {
     for (std::size_t b = 0; b < environment.num_blocks(); ++b)
       chances_of(sampler.of(scores.weights, b), sampler.of(chances, b));
@@ -95,7 +95,7 @@ Found learn_scores(const Environment& environment, const TrainingPlan& plan,
     for (std::size_t i = 0; i < draws.size(); ++i)
       for (std::size_t b = 0; b < draws[i].choice.size(); ++b)
         choice_gradient(sampler.of(chances, b), draws[i].choice[b], advantages[i], 0.0,
-                        1.0 / static_cast<double>(draws.size()), sampler.of(gradient, b));
+                        1.0 / static_cast<double>(draws.size()), sampler.of(gradient, b), logs);
     scores.step(gradient, rate, 1e9);
   }
   return sampler.found();

@@ -81,8 +81,8 @@ TEST_SUITE("placers/learned") {
       std::vector<double> scores(c.features.size() / 2), chances(scores.size());
       network.score(weights, embedding, c.unit, c.features, scores);
       chances_of(scores, chances);
-      std::vector<double> slopes(scores.size(), 0.0);
-      choice_gradient(chances, c.choice, c.advantage, entropy, 1.0, slopes);
+      std::vector<double> slopes(scores.size(), 0.0), logs;
+      choice_gradient(chances, c.choice, c.advantage, entropy, 1.0, slopes, logs);
       network.score_gradient(weights, embedding, c.unit, c.features, slopes, gradient, keys);
     }
     const Embedding kept = embedding;
