@@ -58,7 +58,8 @@ struct SctSolution {
 /// solution), for the whole program above, whatever was left out for the solver. The two agree to
 /// 1e-9 of w, or to 1e-7 where times differ by factors of millions. Only with such times may
 /// rounding errors keep the solver from the canonical optimum or from the proof; then `canonical`
-/// is false. Aborts if the solver ends without an optimum, as an optimum always exists.
+/// is false. If the solver gives up, x is 1 for every edge that was its to decide, `canonical` is
+/// false, and lower_bound says how far from the optimum w may be.
 SctSolution solve_sct(const SctGraph& graph, const SctOptions& options = {});
 
 /// The edges whose x is at most `threshold` (to 1e-9), ascending; no two leave or enter the same
