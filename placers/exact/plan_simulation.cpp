@@ -92,7 +92,7 @@ class Batch {
     IdVector<OpId, DeviceId> device;
     IdVector<OpId, char> last;
     std::vector<OpId> latest(devices);
-    const auto add = [&](std::string name, double time, std::uint32_t at, bool end) {
+    const auto add = [&](const std::string& name, double time, std::uint32_t at, bool end) {
       const OpId v = builder.add_op({.name = name, .compute = seconds(time)});
       device.push_back(DeviceId{at});
       last.push_back(end ? 1 : 0);
@@ -209,7 +209,8 @@ double least_batch(const Plan& plan, const PlanInput& input) {
   for (std::size_t s = count; s-- > 0;) {
     for (const auto& [to, bytes] : work[s].sends)
       behind[s] = std::max(behind[s], behind[to] + work[to].time);
-    const double turns = static_cast<double>(input.micro_batches / plan.stages[s].data_parallel);
+    const std::int64_t whole = input.micro_batches / plan.stages[s].data_parallel;
+    const auto turns = static_cast<double>(whole);
     least =
         std::max(least, before[s] + turns * work[s].time + std::max(behind[s], work[s].exchange));
   }

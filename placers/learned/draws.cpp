@@ -57,8 +57,8 @@ class Drawer {
   /// Draws a stretch of the best placement anew, into `devices`, and says what differs.
   void redraw(BlockDevices& devices, std::vector<OpMove>& moves) {
     const std::size_t blocks = environment_.num_blocks();
-    const auto length =
-        static_cast<std::size_t>(std::pow(static_cast<double>(blocks), random_.uniform()) + 0.5);
+    const auto length = static_cast<std::size_t>(
+        std::llround(std::pow(static_cast<double>(blocks), random_.uniform())));
     // Every stretch that has a turn among the blocks', so that the first is in as many as others.
     const std::size_t end = 1 + random_.below(static_cast<std::uint32_t>(blocks + length - 1));
     devices = episode_.redraw(weights_, embedding_, found_.devices, end - std::min(end, length),

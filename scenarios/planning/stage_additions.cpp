@@ -152,8 +152,8 @@ bool StageAdditions::is_last(OpId v) const {
 
 // A collective of the replicas of a rank.
 OpId StageAdditions::add_collective(DeviceId d, CollectiveKind kind, Bytes bytes, Phase phase,
-                                    std::string name) {
-  const OpId op = copy_.builder().add_op({.name = std::move(name), .phase = phase});
+                                    std::string_view name) {
+  const OpId op = copy_.builder().add_op({.name = name, .phase = phase});
   added_.emplace_back(op, d);
   copy_.builder().add_collective(
       {.kind = kind,

@@ -38,7 +38,8 @@ class StageAdditions {
   void add_launches(DeviceId d, const Stage& stage);
   bool receives(OpId v) const;
   bool is_last(OpId v) const;
-  OpId add_collective(DeviceId d, CollectiveKind kind, Bytes bytes, Phase phase, std::string name);
+  OpId add_collective(DeviceId d, CollectiveKind kind, Bytes bytes, Phase phase,
+                      std::string_view name);
   void scatter_gradients();
   void gather_weights();
   void join_sum(OpId v);

@@ -36,10 +36,11 @@ class PaperReader {
       else if (key == "source")
         paper_.source = value.text;
       else if (key == "calibrations")
-        for (const auto& [name, v] : value.children)
-          mistakes_.attempt([&] { calibration(name, v); });
+        for (const auto& child : value.children)
+          mistakes_.attempt([&] { calibration(child.first, child.second); });
       else if (key == "tables")
-        for (const auto& [name, v] : value.children) mistakes_.attempt([&] { table(name, v); });
+        for (const auto& child : value.children)
+          mistakes_.attempt([&] { table(child.first, child.second); });
       else if (!key.starts_with("x-"))
         unknown(key, value, {"title", "source", "inputs", "calibrations", "tables"});
     }
@@ -132,10 +133,11 @@ class PaperReader {
         table.neighbours.push_back(number(factor));
     Metric metric = Metric::step_time;
     if (const Value* m = find(block, "metric")) metric = read_metric(*m);
-    for (const auto& [label, column] : needed(block, "columns").children)
-      mistakes_.attempt([&] { table.columns.push_back(read_column(label, column, metric)); });
-    for (const auto& [key, row] : needed(block, "rows").children)
-      mistakes_.attempt([&] { table.rows.push_back(read_row(row, table)); });
+    for (const auto& child : needed(block, "columns").children)
+      mistakes_.attempt(
+          [&] { table.columns.push_back(read_column(child.first, child.second, metric)); });
+    for (const auto& child : needed(block, "rows").children)
+      mistakes_.attempt([&] { table.rows.push_back(read_row(child.second, table)); });
     paper_.tables.push_back(std::move(table));
   }
 

@@ -49,6 +49,7 @@ Spread spread_of(const Collective& collective, std::span<const DeviceId> devices
 /// 2 (n - 1) (L + S / (n B)); reduce_scatter, all_gather and all_to_all half of it; broadcast
 /// (n - 1) L + S / B; send_recv L + S / B. Times are rounded up once per S / (n B) and S / B.
 /// Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 2009.
+// NOLINTNEXTLINE(readability-redundant-declaration): cluster.h declares it for a default
 std::shared_ptr<const CollectiveModel> ring_collectives();
 
 /// The formulas of ring_collectives().
