@@ -40,7 +40,7 @@ const std::string swept_text = R"(
 name: <small> & "quoted"
 graph: {generate: layered, ops: 60, width: 8, training: true}
 cluster: {devices: {count: 2, memory: 20 MiB}, link: {bandwidth: 1 GB/s, latency: 5 us}}
-placers: [single, round_robin, m_topo, m_etf]
+placers: [single, round_robin, {name: m_topo, m_topo: {fallback: false}}, m_etf]
 sweep: {cluster.memory_fraction: [0.6, 1.0]}
 )";
 
