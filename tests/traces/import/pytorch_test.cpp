@@ -176,7 +176,8 @@ TEST_SUITE("pytorch") {
     g.add_edge(g.add_tensor(a, 100_B), b);
     const OpGraph graph = std::move(g).build();
     const Case tight(graph, 2, 159_B);
-    CHECK(place("m_topo", "uniform=false", tight.problem).device == on({gpu0, gpu1}).device);
+    CHECK(place("m_topo", "uniform=false,fallback=false", tight.problem).device ==
+          on({gpu0, gpu1}).device);
     CHECK_THROWS_WITH_AS(place("m_topo", "variant=pytorch,uniform=false", tight.problem),
                          "m_topo: no room for op 'b', which needs 60 B; missing: 1 B on gpu0, 1 B "
                          "on gpu1",
