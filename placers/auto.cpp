@@ -134,6 +134,8 @@ class Auto final : public Placer {
     return contest.answer();
   }
 
+  bool falls_back() const override { return true; }
+
  private:
   Placement favouring(const Problem& p) const {
     list::PlaceOptions options{.last_resort = false};

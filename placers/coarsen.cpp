@@ -265,6 +265,7 @@ class Coarsen final : public Placer {
                                 answer.detail.empty() ? "" : "; ", answer.detail);
     return answer;
   }
+  bool falls_back() const override { return fallback_; }
 
  private:
   struct Planned {

@@ -29,6 +29,10 @@ class MEtf final : public Placer {
     return list::place(p, options_, "m_etf");
   }
 
+  bool falls_back() const override {
+    return options_.fallback && options_.variant == Variant::standard && !compat_;
+  }
+
  private:
   list::PlaceOptions options_;
   std::optional<original::PlacerOptions> compat_;

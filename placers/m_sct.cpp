@@ -40,6 +40,9 @@ class MSct final : public Placer {
     placement.facts["favourites"] = static_cast<double>(found.count);
     return placement;
   }
+  bool falls_back() const override {
+    return options_.fallback && options_.variant == Variant::standard && !compat_;
+  }
 
  private:
   double threshold_;

@@ -60,9 +60,11 @@ class MTopo final : public Placer {
     }
     return last_resort(p, "m_topo", failure);
   }
+  bool falls_back() const override {
+    return fallback_ && variant_ == Variant::standard && !compat_;
+  }
 
  private:
-  bool falls_back() const { return fallback_ && variant_ == Variant::standard; }
   /// Whether every device has room for the footprints of its units and for a copy of each input
   /// that comes from another device, all at once.
   static bool surely_fits(const Problem& p, const ColocationUnits& units,

@@ -32,6 +32,9 @@ class Placer {
                                   const Watcher& /*watcher*/) const {
     return place(problem, seed);
   }
+  /// Whether place() looks for any placement that fits where its own way finds none. Then its
+  /// caller may do so, too, where more runs than the placer saw.
+  virtual bool falls_back() const { return false; }
   /// Whether place_watched() obeys Watcher::stop.
   virtual bool can_stop() const { return false; }
 };

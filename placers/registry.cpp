@@ -238,6 +238,7 @@ class Suited final : public Placer {
     return placer_->place_watched(problem, seed, watcher);
   }
   bool can_stop() const override { return placer_->can_stop(); }
+  bool falls_back() const override { return placer_->falls_back(); }
 
  private:
   const PlacerEntry& entry_;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
+#include "placers/feasible.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/run/build.h"
 #include "sim/cluster/perturbed_costs.h"
@@ -24,6 +26,23 @@ void check_placement(const Placement& placement, const Problem& problem) {
                                            problem.graph.name(v), index(placement.device[v]),
                                            problem.cluster.num_devices()));
   }
+}
+
+/// The step, with one group of the ops that stand behind one op, or one group, that placers see.
+OpGraph grouped_as_placed(const PreparedGraph& graph) {
+  const OpGraph& placed = *graph.placed;
+  std::vector<std::string> names;
+  for (const GroupId g : placed.groups()) names.push_back(placed.group_name(g));
+  IdVector<OpId, GroupId> seen(placed.num_ops());
+  for (const OpId v : placed.ops()) {
+    seen[v] = placed.op(v).group;
+    if (seen[v] != no_group) continue;
+    names.emplace_back(placed.name(v));
+    seen[v] = static_cast<GroupId>(names.size());
+  }
+  IdVector<OpId, GroupId> group(graph.step->num_ops());
+  for (const OpId v : graph.step->ops()) group[v] = seen[graph.stands_for[v]];
+  return graph.step->with_groups(group, names);
 }
 
 }  // namespace
@@ -111,14 +130,16 @@ Placement Experiment::place(const Placer& placer, std::uint64_t seed,
   Placement first = answer(costed_->cluster);
   if (graph().placed == graph().step || perturbed || simulate(placed, first).oom)
     return expand(std::move(first), graph());
-  return fitting(expand(std::move(first), graph()), answer);
+  return fitting(expand(std::move(first), graph()), answer, placer.falls_back());
 }
 
 /// The placer sees less than what runs: `first`, which fits the graph that it saw, may run out of
 /// memory in the step. Then it is asked again, each time with less memory on the devices that ran
-/// out, by the factor by which their peak was above the limit.
+/// out, by the factor by which their peak was above the limit. If that ends without a placement
+/// that fits and `falls_back`, any that fits is taken.
 Placement Experiment::fitting(Placement first,
-                              const std::function<Placement(const Cluster&)>& answer) const {
+                              const std::function<Placement(const Cluster&)>& answer,
+                              bool falls_back) const {
   constexpr int most_tries = 8;
   EngineOptions unlimited = engine_;
   unlimited.enforce_memory = false;
@@ -145,7 +166,21 @@ Placement Experiment::fitting(Placement first,
       break;
     }
   }
-  return first;
+  std::optional<Placement> other = falls_back ? any_fitting() : std::nullopt;
+  return other ? *std::move(other) : first;
+}
+
+/// A placement whose step fits, in which what the placer sees as one op or one group is together.
+std::optional<Placement> Experiment::any_fitting() const {
+  const OpGraph grouped = grouped_as_placed(graph());
+  auto [placement, how] = find_feasible({grouped, costed_->cluster, *costed_->step_costs, engine_});
+  if (!placement || step(*placement).simulate().oom) return std::nullopt;
+  placement->detail = fmt::format(
+      "fallback: {}; at first: the graph that runs takes more memory than the graph that the "
+      "placer "
+      "saw",
+      how);
+  return std::move(placement);
 }
 
 ExperimentStep Experiment::step(Placement placement) const {

@@ -67,10 +67,11 @@ class Experiment {
   /// The placement of every op of the step: the placer's answer on the graph that it sees, under
   /// the costs that the profile lets it see, expanded to the step. If that answer fits the graph
   /// that the placer sees but the step runs out of memory, the placer is asked again with less
-  /// memory, a few times, and the first answer whose step fits is taken. `watcher` as in
-  /// Placer::place_watched(). Throws InfeasibleError if no device has what the transforms need,
-  /// std::runtime_error if the placer leaves out ops or names devices that are not there, and
-  /// whatever the placer throws.
+  /// memory, a few times, and the first answer whose step fits is taken. If none does, and the
+  /// placer falls back, any placement of the ops that it saw is taken whose step fits
+  /// (placers/feasible.h). `watcher` as in Placer::place_watched(). Throws InfeasibleError if no
+  /// device has what the transforms need, std::runtime_error if the placer leaves out ops or names
+  /// devices that are not there, and whatever the placer throws.
   Placement place(const Placer& placer, std::uint64_t seed, const Watcher& watcher = {}) const;
 
   /// Throws std::runtime_error unless `placement` gives each op of the step a device of the
@@ -78,7 +79,9 @@ class Experiment {
   ExperimentStep step(Placement placement) const;
 
  private:
-  Placement fitting(Placement first, const std::function<Placement(const Cluster&)>& answer) const;
+  Placement fitting(Placement first, const std::function<Placement(const Cluster&)>& answer,
+                    bool falls_back) const;
+  std::optional<Placement> any_fitting() const;
 
   std::shared_ptr<const CostedGraph> costed_;
   EngineOptions engine_;

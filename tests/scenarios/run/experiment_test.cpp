@@ -47,4 +47,44 @@ TEST_SUITE("experiment") {
     const Placement single = experiment.place(*make_placer("single", Options("single")), 0);
     CHECK(experiment.step(single).simulate().oom);
   }
+
+  // A chain of four ops: the placer sees a of 1 B, b, c and d of 40 B, so m_etf puts all on one
+  // device of 200 B, and with less memory no way of its own leads on. In the step, a has 150 B
+  // and each other 60 B: only b, c, d together, apart from a, fit devices of 200 B.
+  TEST_CASE("where no answer's step fits, a placer that falls back takes any that does") {
+    const auto chain = [](std::initializer_list<Bytes> weights) {
+      OpGraphBuilder g;
+      TensorId last{};
+      char name = 'a';
+      for (const Bytes w : weights) {
+        const OpId v = g.add_op({.name = std::string(1, name++), .compute = 1ns, .persistent = w});
+        if (index(v) > 0) g.add_edge(last, v);
+        last = g.add_tensor(v, 1_B);
+      }
+      return std::make_shared<const OpGraph>(std::move(g).build());
+    };
+    PreparedGraph prepared{.step = chain({150_B, 60_B, 60_B, 60_B}),
+                           .placed = chain({1_B, 40_B, 40_B, 40_B})};
+    prepared.stands_for = IdVector<OpId, OpId>(4);
+    for (const OpId v : prepared.step->ops()) prepared.stands_for[v] = v;
+    ClusterChoice cluster;
+    cluster.devices.emplace_back();
+    cluster.devices.back().count = 2;
+    cluster.devices.back().memory = 200_B;
+    cluster.link = {.bandwidth = 1.0_GBps, .latency = 0ns};
+    const Experiment experiment(
+        std::make_shared<const CostedGraph>(
+            std::make_shared<const PreparedGraph>(std::move(prepared)), cluster),
+        {});
+    for (const char* name : {"m_etf", "m_topo", "m_sct"}) {
+      CAPTURE(name);
+      const Placement p = experiment.place(*make_placer(name, Options(name)), 0);
+      CHECK_FALSE(experiment.step(p).simulate().oom);
+      const bool a_apart = p.device[OpId{0}] != p.device[OpId{1}];
+      CHECK(a_apart);
+      CHECK(p.device[OpId{1}] == p.device[OpId{3}]);
+    }
+    const Placement alone = experiment.place(*make_without_fallback("m_etf"), 0);
+    CHECK(experiment.step(alone).simulate().oom);
+  }
 }
