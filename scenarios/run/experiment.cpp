@@ -177,8 +177,7 @@ std::optional<Placement> Experiment::any_fitting() const {
   if (!placement || step(*placement).simulate().oom) return std::nullopt;
   placement->detail = fmt::format(
       "fallback: {}; at first: the graph that runs takes more memory than the graph that the "
-      "placer "
-      "saw",
+      "placer saw",
       how);
   return std::move(placement);
 }
