@@ -94,7 +94,8 @@ class PipelinePart {
     if (cls.unable > 0 || weights_ > cls.memory) return no_load;
     if (shape.replicas == 1) return whole;
     const double exchange = weights_ > 0 ? shape.exchange * static_cast<double>(weights_) : 0.0;
-    if (exchange > static_cast<double>(no_load / 2)) return no_load;
+    constexpr std::int64_t most = no_load / 2;
+    if (exchange > static_cast<double>(most)) return no_load;
     const std::int64_t r = shape.replicas;
     return whole / r + (whole % r > 0 ? 1 : 0) + std::llround(exchange);
   }

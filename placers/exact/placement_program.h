@@ -80,7 +80,8 @@ class ProgramWriter {
     const Bytes memory = classes_[cls].memory;
     if (all <= memory) return;
     const std::int64_t grain = std::max<std::int64_t>(1, memory.count / grains);
-    const auto limit = static_cast<double>(memory.count / grain);
+    const std::int64_t whole_grains = memory.count / grain;
+    const auto limit = static_cast<double>(whole_grains);
     Row row;
     for (const BlockId b : blocks_.blocks()) {
       const std::int64_t weight = blocks_.weights(b).count / grain;
