@@ -226,6 +226,19 @@ std::vector<Tie> ties_of(const std::vector<const PlanScore*>& plans) {
   return ties;
 }
 
+/// One plan per placement: the one whose measured step is the median, the lower one of two.
+std::vector<const PlanScore*> placements_of(const std::vector<const PlanScore*>& plans) {
+  std::map<std::uint64_t, std::vector<const PlanScore*>> by_content;
+  for (const PlanScore* p : plans) by_content[p->content].push_back(p);
+  std::vector<const PlanScore*> placements;
+  for (auto& [content, same] : by_content) {
+    std::ranges::stable_sort(same, {}, [](const PlanScore* p) { return p->measured.value; });
+    placements.push_back(same[(same.size() - 1) / 2]);
+  }
+  std::ranges::sort(placements, {}, &PlanScore::plan);
+  return placements;
+}
+
 }  // namespace
 
 Accuracy accuracy(const std::vector<PlanScore>& plans) {
@@ -273,19 +286,23 @@ std::vector<Ranking> rankings(const std::vector<PlanScore>& plans) {
     if (p.has_time()) groups[{p.group, p.mode}].push_back(&p);
   std::vector<Ranking> all;
   for (const auto& [key, group] : groups) {
-    if (group.size() < 2) continue;
-    Ranking r{.group = key.first, .mode = key.second, .placements = group.size()};
+    const std::vector<const PlanScore*> placements = placements_of(group);
+    if (placements.size() < 2) continue;
+    Ranking r{.group = key.first,
+              .mode = key.second,
+              .plans = group.size(),
+              .placements = placements.size()};
     Samples measured, predicted;
-    for (const PlanScore* p : group) {
+    for (const PlanScore* p : placements) {
       measured.push_back(p->measured.value);
       predicted.push_back(p->predicted);
     }
     r.ties = ties_of(group);
-    r.distinct = std::set<double>(predicted.begin(), predicted.end()).size();
+    r.steps = std::set<double>(predicted.begin(), predicted.end()).size();
     r.spread = (quantile(measured, 0.9) - quantile(measured, 0.1)) / median(measured);
     const double rho = spearman(predicted, measured);
     if (!std::isnan(rho)) r.spearman = rho;
-    rank_pairs(r, group);
+    rank_pairs(r, placements);
     const auto best = std::ranges::min_element(predicted) - predicted.begin();
     r.regret = measured[static_cast<std::size_t>(best)] / *std::ranges::min_element(measured) - 1.0;
     all.push_back(r);

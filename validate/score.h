@@ -71,11 +71,13 @@ struct Tie {
   bool same_plan = false;  ///< one placement several times; else different ones
 };
 
-/// The placements of one graph in one mode, ranked.
+/// The placements of one graph in one mode, ranked. Plans of one placement count once, by the plan
+/// whose measured step is their median: noise between equal plans is no order of placements.
 struct Ranking {
   std::string group{}, mode{};
+  std::size_t plans = 0;
   std::size_t placements = 0;
-  std::size_t distinct = 0;  ///< predicted steps: others are ties, or one placement twice
+  std::size_t steps = 0;  ///< distinct predicted steps; fewer than placements where some tie
   std::vector<Tie> ties{};
   double spread = 0.0;               ///< of measured medians: (90 % - 10 % quantile) / median
   std::optional<double> spearman{};  ///< nothing if one side is constant

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 namespace baechi {
 extern const char *const page_css, *const chart_js, *const validation_js;
@@ -72,14 +73,14 @@ Shown rankings_shown(const Validation& v) {
           .note =
               "Spread: 10 % to 90 % quantile of measured steps, over their median. Kendall's tau "
               "is over pairs whose measured intervals do not overlap. Regret: how much slower the "
-              "placement predicted best is than the best. Distinct: predicted steps; "
-              "the others are ties, or one placement twice.",
-          .header = {"graph", "mode", "placements", "distinct", "spread", "Spearman", "Kendall",
-                     "pairs", "regret"},
+              "placement predicted best is than the best. Plans of one placement count once, by "
+              "the plan of median measured step. Steps: distinct predicted steps.",
+          .header = {"graph", "mode", "plans", "placements", "steps", "spread", "Spearman",
+                     "Kendall", "pairs", "regret"},
           .rows = {}};
   for (const Ranking& r : v.rankings)
-    t.rows.push_back({r.group, r.mode, fmt::format("{}", r.placements),
-                      fmt::format("{}", r.distinct), percent(r.spread, 1), number(r.spearman),
+    t.rows.push_back({r.group, r.mode, fmt::format("{}", r.plans), fmt::format("{}", r.placements),
+                      fmt::format("{}", r.steps), percent(r.spread, 1), number(r.spearman),
                       number(r.kendall), fmt::format("{}", r.pairs), percent(r.regret)});
   return t;
 }
@@ -87,12 +88,14 @@ Shown rankings_shown(const Validation& v) {
 Shown ties_shown(const Validation& v) {
   Shown t{.title = "Ties and duplicates",
           .note = "Placements of a graph that are predicted to take equally long.",
-          .header = {"graph", "mode", "what", "plans"},
+          .header = {"graph", "mode", "what", "plans", "among them"},
           .rows = {}};
+  constexpr std::size_t named = 3;
   for (const Ranking& r : v.rankings)
     for (const Tie& tie : r.ties)
       t.rows.push_back({r.group, r.mode, tie.same_plan ? "one placement" : "tie",
-                        fmt::format("{}", fmt::join(tie.plans, " "))});
+                        fmt::format("{}", tie.plans.size()),
+                        fmt::format("{}", fmt::join(tie.plans | std::views::take(named), " "))});
   return t;
 }
 
