@@ -22,8 +22,8 @@ class ProfileReader {
     header_ = comma_separated(line);
     for (const char* name : {"threads", "batch", "mean_ms"})
       if (std::ranges::count(header_, name) != 1)
-        mistakes_.add(
-            fmt::format("{}:1:1: '{}' has no column '{}', once", path_, line.substr(0, 60), name));
+        mistakes_.add(fmt::format("{}:1:1: '{}' does not have the column '{}' exactly once", path_,
+                                  line.substr(0, 60), name));
     mistakes_.throw_if_any();
     for (number_ = 2; std::getline(lines, line); ++number_)
       if (!line.empty()) add(comma_separated(line));

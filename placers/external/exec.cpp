@@ -119,7 +119,9 @@ class Exec final : public Placer {
         failed(fmt::format("had more than {} processes at once", limits.resources.processes));
         break;
     }
-    if (run.signal != 0) failed(fmt::format("ended by signal {}", run.signal));
+    if (run.signal != 0)
+      failed(fmt::format("ended by signal {} (it may use {} of host memory: option memory_limit)",
+                         run.signal, to_text(memory_limit_)));
     if (run.exit_code == infeasible_status)
       throw InfeasibleError(
           fmt::format("{}: no placement found{}", path_, last_words(run.error_tail, 1)));

@@ -35,7 +35,8 @@ class Search final : public Placer {
         seconds_(
             o.get("seconds", 0.0,
                   "of real time, the portfolio's included, instead of evaluations: not repeatable; "
-                  "0: no limit")),
+                  "0: no limit",
+                  0.0, most_seconds)),
         trace_(o.path("trace", "write each placement better than all before here, as CSV")) {
     constexpr std::size_t most_chains = 1024;
     if (chains_ > most_chains) o.mistake("chains", fmt::format("more than {}", most_chains));
@@ -55,6 +56,7 @@ class Search final : public Placer {
 
  private:
   static constexpr std::size_t most_seeds = 2;
+  static constexpr double most_seconds = 1e9;  // 31 years; a clock counts 292
 
   Placement find(const Problem& p, std::uint64_t seed, const Watcher& watcher) const {
     WalkLimits limits{.stop = watcher.stop};

@@ -97,7 +97,14 @@ MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
   }
   IterationLimit iterations(limits.iterations);
   model.passInEventHandler(&iterations);
+  // The model's own limit of time does not hold for the relaxation, which has one of its own.
+  ClpSimplex& simplex = *dynamic_cast<OsiClpSolverInterface&>(*model.solver()).getModelPtr();
+  if (limits.time > Duration::zero())
+    simplex.setMaximumWallSeconds(std::chrono::duration<double>(limits.time).count());
   model.initialSolve();
+  constexpr int stopped = 3;  // by a limit: its objective is no bound
+  if (simplex.problemStatus() == stopped) return {.x = {}, .bound = -LinearProgram::infinity};
+  simplex.setMaximumWallSeconds(-1.0);
   model.branchAndBound();
 
   MixedOptimum optimum{.finished = model.status() == 0,

@@ -59,6 +59,9 @@ ClusterChoice choice_of_nodes(const PlanArguments& a) {
   if (!devices || *devices < 1 || *devices % per_node != 0)
     throw InputError(fmt::format("--devices: '{}' is not a multiple of the {} devices of {}",
                                  a.cluster.devices, per_node, a.nodes));
+  if (std::cmp_greater(*devices, most_devices))
+    throw InputError(
+        fmt::format("--devices: a cluster has at most {}, not {}", most_devices, *devices));
   return nodes_of_kind(a.nodes, *devices / per_node);
 }
 

@@ -6,23 +6,12 @@
 #include <new>
 
 #include "sim/error.h"
+#include "traces/format/utf8.h"
 
 namespace baechi {
 namespace {
 
 constexpr std::size_t most_listed = 20;
-
-/// The number of bytes before the first one that is not valid UTF-8.
-std::size_t valid_prefix(std::string_view text) {
-  std::size_t i = 0;
-  while (i < text.size()) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0xc0 ? 1U : lead < 0xe0 ? 2U : lead < 0xf0 ? 3U : 4U;
-    if (!simdjson::validate_utf8(text.substr(i, length))) break;
-    i += length;
-  }
-  return i;
-}
 
 std::string_view reason(simdjson::error_code error) {
   switch (error) {
@@ -106,7 +95,7 @@ void JsonFile::begin() {
     case simdjson::CAPACITY:
       throw InputError(fmt::format("{}: {} bytes of JSON are more than 4 GB", path_, text_.size()));
     case simdjson::UTF8_ERROR:
-      syntax_error(valid_prefix(text_), "a byte that is not UTF-8");
+      syntax_error(valid_utf8(text_), "a byte that is not UTF-8");
     case simdjson::UNESCAPED_CHARS:
     case simdjson::UNCLOSED_STRING: {
       const auto [offset, what] = broken_string(text_);

@@ -4,6 +4,7 @@
 
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
+#include "traces/format/utf8.h"
 #include "traces/importer.h"
 
 namespace baechi {
@@ -131,6 +132,7 @@ void DopplerReader::read_op(const Line& line) {
 }
 
 Trace DopplerReader::read() {
+  require_utf8(path_, text_);
   Trace trace{.source = "DOPPLER (xinyuyao/Doppler)"};
   const std::vector<Line> all = lines();
   if (all.size() < 5)

@@ -1,5 +1,3 @@
-#include <simdjson.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -7,6 +5,7 @@
 #include <set>
 
 #include "traces/format/compressed_file.h"
+#include "traces/format/utf8.h"
 #include "traces/importer.h"
 
 namespace baechi {
@@ -229,8 +228,7 @@ void PipedreamReader::read_edge(std::string_view line) {
 }
 
 Trace PipedreamReader::read() {
-  if (!simdjson::validate_utf8(text_))
-    throw InputError(fmt::format("{}: not UTF-8, so not a profile", path_));
+  require_utf8(path_, text_);
   std::string_view text = text_;
   while (!text.empty()) {
     const std::string_view line = take(text, "\n");

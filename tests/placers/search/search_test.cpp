@@ -418,6 +418,9 @@ TEST_SUITE("search") {
     const RandomProblem random({.ops = 40}, 3, 1);
     const Placement p = searcher({{"seconds", value("0.05")}})->place(random.under({}), 0);
     CHECK(p.facts.at("found_us") <= p.facts.at("portfolio_us"));
+    CHECK_THROWS_WITH_AS(searcher({{"seconds", value("1e300")}}),
+                         "search.seconds: '1e300' is not a number from 0 to 1000000000",
+                         InputError);  // no clock counts so far
   }
 
   TEST_CASE("splits beyond the best contiguous ones are found where such are known") {

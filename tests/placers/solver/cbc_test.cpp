@@ -1,0 +1,49 @@
+#include "placers/solver/cbc.h"
+
+#include <doctest/doctest.h>
+
+#include "sim/random.h"
+
+namespace baechi::solver {
+namespace {
+
+/// Which half of the weight goes to which of 40 columns, under 40 dense rows: many pivots.
+MixedProgram many_knapsacks() {
+  constexpr std::uint32_t size = 40;
+  Random random(1);
+  MixedProgram program;
+  LinearProgram& p = program.relaxation;
+  p.objectives.resize(1);
+  for (std::uint32_t c = 0; c < size; ++c) {
+    program.whole.push_back(p.add_column(0.0, 1.0));
+    p.objectives.front().push_back(-1.0 - random.below(100));
+  }
+  for (std::uint32_t r = 0; r < size; ++r) {
+    std::vector<LinearProgram::Term> row;
+    double sum = 0.0;
+    for (std::uint32_t c = 0; c < size; ++c) {
+      row.push_back({c, 1.0 + random.below(100)});
+      sum += row.back().factor;
+    }
+    p.add_row(-LinearProgram::infinity, row, sum / 2.0);
+  }
+  return program;
+}
+
+constexpr MixedLimits most{.nodes = 100, .iterations = 100'000, .terms = 10'000};
+
+TEST_CASE("a limit of time ends the relaxation, too, and then no bound is claimed") {
+  MixedLimits none = most;
+  none.time = Duration{1};
+  const MixedOptimum stopped = solve(many_knapsacks(), none);
+  CHECK(stopped.x.empty());
+  CHECK(stopped.bound == -LinearProgram::infinity);
+  CHECK_FALSE(stopped.finished);
+
+  const MixedOptimum found = solve(many_knapsacks(), most);
+  CHECK_FALSE(found.x.empty());
+  CHECK(found.bound > -40 * 100.0);  // all columns, each worth at most 100
+}
+
+}  // namespace
+}  // namespace baechi::solver
