@@ -18,7 +18,7 @@ using Value = Options::Value;
 /// NAME, or {NAME: {option: value, ...}}, in the list `owner`.
 Choice read_choice(const Value& entry, std::string_view owner, const std::string& base) {
   if (entry.children.empty() && !entry.text.empty())
-    return {.name = entry.text, .options = Options(entry.text), .where = entry.where};
+    return {.name = entry.text, .options = Options(entry.text, {}, base), .where = entry.where};
   if (!is_mapping(entry) || entry.children.size() != 1)
     throw InputError(fmt::format("{}{}: not a NAME or {{NAME: {{option: value, ...}}}}",
                                  at(entry.where), owner));

@@ -14,6 +14,7 @@
 #include "sim/error.h"
 #include "tests/expected_messages.h"
 #include "tests/message.h"
+#include "tests/random_problems.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
@@ -252,6 +253,31 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
     CHECK(file.point(1).graph.file == folder.file("a.trace.json"));
     CHECK(file.point(2).graph.file == folder.file("b.trace.json"));
     CHECK(file.point(0).cluster.devices.front().count == 2);
+  }
+
+  /// The working directory is another one: a path that started there would lead to no file.
+  TEST_CASE("paths of placers, and of placers in a search's portfolio, are relative to the file") {
+    const TemporaryFolder folder;
+    folder.write("all.rules", "* 0\n");
+    fs::copy(source / "scenarios/learned/families.policy", folder.file("p.policy"));
+    const auto scenario = [&](const std::string& placers) {
+      return folder.write("s.yaml",
+                          small.substr(0, small.find("placers")) + "placers: [" + placers + "]\n");
+    };
+    for (const char* placer :
+         {"expert: {rule_file: all.rules}", "learned: {policy: p.policy}",
+          "search: {portfolio: [{expert: {rule_file: all.rules}}], evaluations: 0}",
+          "search: {portfolio: [m_etf, {learned: {policy: p.policy}}], evaluations: 0}"}) {
+      CAPTURE(placer);
+      CHECK(load_scenario(scenario(placer)).placers.size() == 1);
+    }
+    for (const char* placer : {"exec:./mine", "exec: {path: ./mine}"}) {
+      CAPTURE(placer);
+      const ScenarioFile file = load_scenario(scenario(placer));
+      const RandomProblem random({.ops = 5}, 2, 1);
+      CHECK(message<InputError>([&] { file.placers.front().placer->place(random.under({}), 0); }) ==
+            folder.file("./mine") + ": no such file");
+    }
   }
 
   TEST_CASE("the reference and the schema in the repo are what the program says") {
