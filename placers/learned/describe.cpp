@@ -32,6 +32,11 @@ IdVector<OpId, Duration> top_levels(const OpGraph& graph, const IdVector<OpId, D
 
 }  // namespace
 
+double free_share(Bytes left, Bytes limit) {
+  if (limit.count <= 0) return 0.0;
+  return std::clamp(static_cast<double>(left.count) / static_cast<double>(limit.count), 0.0, 1.0);
+}
+
 std::vector<double> unit_features(const Environment& environment) {
   const Problem& p = environment.problem();
   const auto compute = mean_compute(p);

@@ -1,6 +1,8 @@
-/// What a policy's network is told of each unit.
+/// What a policy's network is told of each unit, and what several ways tell it of devices.
 #pragma once
 #include <vector>
+
+#include "sim/units.h"
 
 namespace baechi::learned {
 
@@ -8,5 +10,8 @@ class Environment;
 
 /// [blocks, unit_feature_names] Asks `environment` for its problem, blocks and able devices.
 std::vector<double> unit_features(const Environment& environment);
+
+/// What is left of a device's memory, from 0 to 1; 0 where there is none.
+double free_share(Bytes left, Bytes limit);
 
 }  // namespace baechi::learned

@@ -90,7 +90,7 @@ void draw_placements(const Environment& environment, std::span<const double> wei
   drawer.likeliest();
   if (samples > 0) drawer.begin();
   for (std::size_t i = 0; i < samples; ++i) {
-    if (stop != nullptr && stop->load(std::memory_order_relaxed)) return;
+    if (stopped(stop)) return;
     drawer.sample();
   }
 }

@@ -1,11 +1,17 @@
 /// What learning on one graph came to.
 #pragma once
+#include <atomic>
 #include <span>
 #include <vector>
 
 #include "placers/learned/environment.h"
 
 namespace baechi::learned {
+
+/// `stop`: as Watcher::stop, or null.
+inline bool stopped(const std::atomic<bool>* stop) {
+  return stop != nullptr && stop->load(std::memory_order_relaxed);
+}
 
 /// A sample better than all before it.
 struct Improvement {
@@ -32,6 +38,10 @@ class Keeper {
 
   void take(const BlockDevices& devices, const Score& score);
   std::size_t evaluations() const { return found_.evaluations; }
+  /// Whether there were so many evaluations, or, with one at least, `stop` says so.
+  bool over(std::size_t evaluations, const std::atomic<bool>* stop) const {
+    return found_.evaluations >= evaluations || (found_.evaluations > 0 && stopped(stop));
+  }
   Found found() const;
 
  private:

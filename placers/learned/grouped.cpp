@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "placers/learned/arithmetic.h"
+#include "placers/learned/describe.h"
 #include "placers/memory_floor.h"
 
 namespace baechi::learned {
@@ -204,14 +205,10 @@ void GroupedEpisode::find_device_features(std::size_t group) {
   const double scale = 1.0 / (0.25 * environment_.mean_load() + fastest);
   for (std::size_t i = 0; i < able_.size(); ++i) {
     const DeviceId d = able_[i];
-    const Bytes left = limit_[d] - used_[d].persistent - used_[d].working;
     double* const f = features_.data() + i * group_width;
     f[0] = squashed((load_[d] - least) * scale);
     f[1] = traffic > 0.0 ? there_[d] / traffic : 0.0;
-    f[2] = limit_[d].count > 0
-               ? std::clamp(static_cast<double>(left.count) / static_cast<double>(limit_[d].count),
-                            0.0, 1.0)
-               : 0.0;
+    f[2] = free_share(limit_[d] - used_[d].persistent - used_[d].working, limit_[d]);
     f[3] = time_[i] > 0.0 ? fastest / time_[i] : 1.0;
     f[4] = load_[d] > 0.0 ? 0.0 : 1.0;
     f[5] = static_cast<double>(placed) / static_cast<double>(groups_);
@@ -257,10 +254,7 @@ Found learn_groups(const Environment& environment, const TrainingPlan& plan,
     workers.push_back(std::make_unique<Worker>(environment));
   Adam adam(workers.front()->episode.initial(plan.seed));
   Keeper keeper(environment);
-  const auto stopped = [&] {
-    return keeper.evaluations() > 0 && stop != nullptr && stop->load(std::memory_order_relaxed);
-  };
-  for (std::size_t update = 0; keeper.evaluations() < plan.evaluations && !stopped(); ++update) {
+  for (std::size_t update = 0; !keeper.over(plan.evaluations, stop); ++update) {
     const double progress =
         static_cast<double>(keeper.evaluations()) / static_cast<double>(plan.evaluations);
     const std::size_t count = std::min(Training::batch, plan.evaluations - keeper.evaluations());

@@ -93,12 +93,9 @@ class Learned final : public Placer {
     if (way_ == Way::cem) return cross_entropy(environment, plan, watcher.stop);
     Training training({&environment}, plan,
                       policy_ ? std::optional(policy_->weights) : std::nullopt);
-    const auto stopped = [&] {
-      return watcher.stop != nullptr && watcher.stop->load(std::memory_order_relaxed);
-    };
     const std::size_t tenth = std::max<std::size_t>(plan.evaluations / 10, Training::batch);
     Found found;
-    while (!training.done() && !stopped()) {
+    while (!training.done() && !stopped(watcher.stop)) {
       training.update();
       const std::size_t before = training.state().evaluations;
       if (before == 0 || (before % tenth >= Training::batch && !training.done())) continue;

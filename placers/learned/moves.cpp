@@ -169,10 +169,7 @@ Found learn_moves(const Environment& environment, const TrainingPlan& plan, std:
   Adam adam(episode.network().initial(plan.seed));
   const auto evaluator = environment.objective().on(environment.problem());
   Keeper keeper(environment);
-  const auto over = [&] {
-    return keeper.evaluations() >= plan.evaluations ||
-           (keeper.evaluations() > 0 && stop != nullptr && stop->load(std::memory_order_relaxed));
-  };
+  const auto over = [&] { return keeper.over(plan.evaluations, stop); };
   BlockDevices start = plan.imitate ? environment.teacher() : BlockDevices{};
   if (start.empty())
     for (std::size_t b = 0; b < blocks; ++b) start.push_back(environment.able(b).front());

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "placers/learned/arithmetic.h"
+#include "placers/learned/describe.h"
 
 namespace baechi::learned {
-namespace {
-
-constexpr std::size_t plan_width = device_feature_names.size();
-
-}  // namespace
 
 Plan::Plan(const Environment& environment)
     : environment_(&environment),
@@ -75,6 +72,10 @@ std::span<const DeviceId> Plan::choices(std::size_t block, DeviceId also) {
   return choices_;
 }
 
+double Plan::bytes_of(EdgeId e) const {
+  return static_cast<double>(problem_->graph.tensor(problem_->graph.edge(e).tensor).size.count);
+}
+
 /// Ties: the lower edge id.
 void Plan::find_inputs(OpId v) {
   const auto edges = problem_->graph.in_edges(v);
@@ -116,8 +117,7 @@ void Plan::count_readers_parents(OpId first) {
     for (const EdgeId in : graph.in_edges(graph.edge(out).dst)) {
       const Edge& edge = graph.edge(in);
       if (device_[edge.src] == nowhere) continue;
-      nearby_[index(device_[edge.src])] +=
-          static_cast<double>(graph.tensor(edge.tensor).size.count);
+      nearby_[index(device_[edge.src])] += bytes_of(in);
     }
   double sum = 0.0;
   for (const double bytes : nearby_) sum += bytes;
@@ -125,72 +125,76 @@ void Plan::count_readers_parents(OpId first) {
     for (double& bytes : nearby_) bytes /= sum;
 }
 
+Plan::Inputs Plan::inputs() const {
+  Inputs all{.parents = static_cast<double>(inputs_.size())};
+  double largest = -1.0;
+  for (const EdgeId e : inputs_) {
+    const double size = bytes_of(e);
+    all.bytes += size;
+    if (size <= largest) continue;
+    largest = size;
+    all.largest_on = device_[problem_->graph.edge(e).src];
+  }
+  return all;
+}
+
+Plan::Outlook Plan::outlook(std::size_t block, DeviceId d, const Inputs& inputs) {
+  Outlook o{.time = environment_->time(block, d), .load = load_[index(d)]};
+  o.start = std::max(free_at_[index(d)], arrival(d, [&](TensorId t, DeviceId from, double) {
+                       o.sending += environment_->transfer(t, from, d);
+                     }));
+  o.finish = o.start + o.time;
+  for (const EdgeId e : inputs_) {
+    const Edge& edge = problem_->graph.edge(e);
+    if (device_[edge.src] != d && there(edge.tensor, d) < 0.0) continue;
+    if (inputs.bytes > 0.0) o.bytes_there += bytes_of(e) / inputs.bytes;
+    o.parents_there += 1.0 / inputs.parents;
+  }
+  return o;
+}
+
 std::span<const double> Plan::features(std::size_t block, OpId first,
                                        std::span<const DeviceId> devices) {
-  features_.assign(devices.size() * plan_width, 0.0);
-  const OpGraph& graph = problem_->graph;
-  double bytes = 0.0, parents = 0.0, largest = -1.0;
-  DeviceId largest_on = nowhere;
-  for (const EdgeId e : inputs_) {
-    const double size = static_cast<double>(graph.tensor(graph.edge(e).tensor).size.count);
-    bytes += size;
-    parents += 1.0;
-    if (size > largest) {
-      largest = size;
-      largest_on = device_[graph.edge(e).src];
-    }
-  }
+  const Inputs all = inputs();
   count_readers_parents(first);
-  double start = 1e300, finish = 1e300, load = 1e300, fastest = 1e300;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const DeviceId d = devices[i];
-    double* const f = features_.data() + i * plan_width;
-    double moving = 0.0;
-    f[0] = std::max(free_at_[index(d)], arrival(d, [&](TensorId t, DeviceId from, double) {
-                      moving += environment_->transfer(t, from, d);
-                    }));
-    f[1] = f[0] + environment_->time(block, d);
-    f[3] = load_[index(d)];
-    f[14] = moving;
-    start = std::min(start, f[0]);
-    finish = std::min(finish, f[1]);
-    load = std::min(load, f[3]);
-    fastest = std::min(fastest, environment_->time(block, d));
-    for (const EdgeId e : inputs_) {
-      const Edge& edge = graph.edge(e);
-      if (device_[edge.src] != d && there(edge.tensor, d) < 0.0) continue;
-      if (bytes > 0.0) f[4] += static_cast<double>(graph.tensor(edge.tensor).size.count) / bytes;
-      f[5] += 1.0 / parents;
-    }
-  }
+  outlooks_.clear();
+  for (const DeviceId d : devices) outlooks_.push_back(outlook(block, d, all));
+  const auto least = [&](double Outlook::* what) {
+    double found = 1e300;
+    for (const Outlook& o : outlooks_) found = std::min(found, o.*what);
+    return found;
+  };
+  const double start = least(&Outlook::start), finish = least(&Outlook::finish),
+               load = least(&Outlook::load), fastest = least(&Outlook::time);
   const double scale = 1.0 / (0.05 * environment_->mean_load() + fastest);
+  features_.clear();
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const DeviceId d = devices[i];
-    double* const f = features_.data() + i * plan_width;
-    f[2] = f[1] <= finish ? 1.0 : 0.0;
-    f[0] = squashed((f[0] - start) * scale);
-    f[1] = squashed((f[1] - finish) * scale);
-    f[3] = squashed((f[3] - load) * scale);
-    const Bytes left = limit_[d] - weights_[d] - working_[d];
-    f[6] = limit_[d].count > 0
-               ? std::clamp(static_cast<double>(left.count) / static_cast<double>(limit_[d].count),
-                            0.0, 1.0)
-               : 0.0;
-    const double time = environment_->time(block, d);
-    f[7] = time > 0.0 ? fastest / time : 1.0;
-    f[8] = count_[index(d)] == 0 ? 1.0 : 0.0;
-    f[9] = largest_on == d ? 1.0 : 0.0;
-    f[10] = static_cast<double>(placed_) / static_cast<double>(environment_->num_blocks());
-    f[11] = squashed(std::max(free_at_[index(d)] - now_, 0.0) * scale);
-    f[12] = now_ > 0.0 ? std::min(load_[index(d)] / now_, 1.0) : 1.0;
-    if (channels_.limited()) {
-      const double channel =
-          std::max(channel_free_[channels_.sending(d)], channel_free_[channels_.receiving(d)]);
-      f[13] = squashed(std::max(channel - now_, 0.0) * scale);
-    }
-    f[14] = f[14] > 0.0 ? f[14] / (f[14] + std::max(time, 1.0)) : 0.0;
-    f[15] = nearby_[index(d)];
-    f[16] = squashed(static_cast<double>(ready_.size()) / (4.0 * static_cast<double>(devices_)));
+    const Outlook& o = outlooks_[i];
+    const double channel = channels_.limited() ? std::max(channel_free_[channels_.sending(d)],
+                                                          channel_free_[channels_.receiving(d)])
+                                               : 0.0;
+    const double row[] = {
+        // as in device_feature_names
+        squashed((o.start - start) * scale),
+        squashed((o.finish - finish) * scale),
+        o.finish <= finish ? 1.0 : 0.0,
+        squashed((o.load - load) * scale),
+        o.bytes_there,
+        o.parents_there,
+        free_share(limit_[d] - weights_[d] - working_[d], limit_[d]),
+        o.time > 0.0 ? fastest / o.time : 1.0,
+        empty(d) ? 1.0 : 0.0,
+        all.largest_on == d ? 1.0 : 0.0,
+        static_cast<double>(placed_) / static_cast<double>(environment_->num_blocks()),
+        squashed(std::max(free_at_[index(d)] - now_, 0.0) * scale),
+        now_ > 0.0 ? std::min(o.load / now_, 1.0) : 1.0,
+        squashed(std::max(channel - now_, 0.0) * scale),
+        o.sending > 0.0 ? o.sending / (o.sending + std::max(o.time, 1.0)) : 0.0,
+        nearby_[index(d)],
+        squashed(static_cast<double>(ready_.size()) / (4.0 * static_cast<double>(devices_)))};
+    static_assert(std::size(row) == device_feature_names.size());
+    features_.insert(features_.end(), std::begin(row), std::end(row));
   }
   return features_;
 }

@@ -56,12 +56,26 @@ class Plan {
       return a.at != b.at ? a.at > b.at : a.op > b.op;
     }
   };
+  /// What the inputs of find_inputs() are in all.
+  struct Inputs {
+    double bytes = 0.0, parents = 0.0;
+    DeviceId largest_on = nowhere;
+  };
+  /// A block on a device: when it would run, in ns, and what it would find there.
+  struct Outlook {
+    double time = 0.0, load = 0.0, start = 0.0, finish = 0.0;
+    double sending = 0.0;                           // times of the transfers that it would wait for
+    double bytes_there = 0.0, parents_there = 0.0;  // shares of its inputs
+  };
   double& there(TensorId t, DeviceId d) { return there_[index(t) * devices_ + index(d)]; }
   Bytes needed(std::size_t block, DeviceId d) const;
   void find_inputs(OpId v);
   template <class Sent>
   double arrival(DeviceId d, const Sent& sent);
   void count_readers_parents(OpId first);
+  double bytes_of(EdgeId e) const;
+  Inputs inputs() const;
+  Outlook outlook(std::size_t block, DeviceId d, const Inputs& inputs);
 
   const Environment* environment_;
   const Problem* problem_;
@@ -79,6 +93,7 @@ class Plan {
   double now_ = 0.0, last_ = 0.0;
   IdVector<DeviceId, Bytes> limit_, weights_, working_;  // memory, as MemoryFloor counts it
   std::vector<DeviceId> choices_;
+  std::vector<Outlook> outlooks_;
   std::vector<double> features_, nearby_;
 };
 

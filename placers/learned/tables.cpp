@@ -53,11 +53,7 @@ class Sampler {
     for (std::size_t i = 0; i < count; ++i) keeper_.take(devices(draws_[i]), draws_[i].score);
     return {draws_.data(), count};
   }
-  bool done(const std::atomic<bool>* stop) const {
-    if (keeper_.evaluations() > 0 && stop != nullptr && stop->load(std::memory_order_relaxed))
-      return true;
-    return keeper_.evaluations() >= plan_.evaluations;
-  }
+  bool done(const std::atomic<bool>* stop) const { return keeper_.over(plan_.evaluations, stop); }
   Found found() const { return keeper_.found(); }
 
  private:
