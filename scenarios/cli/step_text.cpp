@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/output.h"
+#include "sim/graph/analysis.h"
 
 namespace baechi {
 namespace {

@@ -18,11 +18,6 @@ Bytes share(Bytes whole, std::int64_t of) {
   return {(whole.count + of - 1) / of};
 }
 
-/// Whether forward ops hold a 32-bit copy of the weights beside the half one that they read.
-bool has_master_copy(const ParallelPlan& plan) {
-  return plan.precision != "fp32" && plan.precision != "tf32";
-}
-
 }  // namespace
 
 StageAdditions::StageAdditions(const ParallelPlan& plan, std::int64_t micro_batches,
@@ -76,30 +71,17 @@ void StageAdditions::copy_graph(bool accumulates) {
     Stage& stage = stages_[device_[v]];
     stage.kernels[static_cast<std::size_t>(phase)] +=
         static_cast<std::int64_t>(graph_.kernels(v).size());
-    if (phase == Phase::forward) stage.weights += read_bytes(v);
+    if (phase == Phase::forward) stage.weights += graph_.op(v).persistent;
     if (phase == Phase::backward) stage.gradients += graph_.op(v).persistent;
   }
   copy_.add_edges(tensors);
 }
 
-// The bytes that a forward op reads, among those that it holds: a master copy has two for each.
-Bytes StageAdditions::read_bytes(OpId v) const {
-  const Bytes all = graph_.op(v).persistent;
-  return has_master_copy(plan_) ? Bytes{all.count / 3} : all;
-}
 // What one replica keeps of an op's persistent bytes.
 Bytes StageAdditions::kept_bytes(OpId v) const {
   const Op& op = graph_.op(v);
-  const auto of = [&](int zero) { return plan_.zero >= zero ? plan_.data : 1; };
-  switch (op.phase) {
-    case Phase::forward:
-      return share(read_bytes(v), of(3)) + share(op.persistent - read_bytes(v), of(1));
-    case Phase::backward:
-      return share(op.persistent, of(2));
-    case Phase::update:
-      break;
-  }
-  return share(op.persistent, of(1));
+  const int divided_from = op.phase == Phase::forward ? 3 : op.phase == Phase::backward ? 2 : 1;
+  return share(op.persistent, plan_.zero >= divided_from ? plan_.data : 1);
 }
 
 // Each micro-batch adds its gradients of the weights to those before, of which `kept` bytes are
@@ -182,14 +164,12 @@ void StageAdditions::scatter_gradients() {
 // Each pass: weights are whole from the start of their all_gather to the end of the ops that read
 // them; one all_gather runs ahead of those ops.
 void StageAdditions::gather_weights() {
-  const int held = has_master_copy(plan_) ? 3 : 1;
   std::size_t number = 0;
-  for (const WeightGather& g : weight_gathers(graph_, device_, 1, held * bucket)) {
-    const Bytes weights = share(g.bytes, held);
+  for (const WeightGather& g : weight_gathers(graph_, device_, 1, bucket)) {
     const OpId gather =
-        add_collective(g.device, CollectiveKind::all_gather, weights,
+        add_collective(g.device, CollectiveKind::all_gather, g.bytes,
                        graph_.op(g.first_user()).phase, fmt::format("gather/{}", number++));
-    const TensorId whole = copy_.builder().add_tensor(gather, weights);
+    const TensorId whole = copy_.builder().add_tensor(gather, g.bytes);
     for (const OpId v : g.users) copy_.builder().add_edge(whole, copy_.copy_of(v));
     if (g.waits_for != no_op) copy_.builder().add_control(copy_.copy_of(g.waits_for), gather);
   }

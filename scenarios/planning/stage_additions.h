@@ -32,7 +32,6 @@ class StageAdditions {
   };
 
   void copy_graph(bool accumulates);
-  Bytes read_bytes(OpId v) const;
   Bytes kept_bytes(OpId v) const;
   void add_to_gradients(OpId v, OpId made, Bytes kept);
   void add_launches(DeviceId d, const Stage& stage);

@@ -105,6 +105,17 @@ HeldAtOnce held_at_once(const OpGraph& graph) {
   return most_held;
 }
 
+bool persistent_of_one_kind(const OpGraph& graph) {
+  bool passes = false, any = false;
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    passes |= op.phase != Phase::forward;
+    any |= op.persistent > Bytes{};
+    if (op.phase != Phase::forward && op.persistent > Bytes{}) return false;
+  }
+  return passes && any;
+}
+
 Duration critical_path(const OpGraph& graph) {
   IdVector<OpId, Duration> length(graph.num_ops());
   Duration longest{};

@@ -33,6 +33,11 @@ struct HeldAtOnce {
 /// Requires at least one op.
 HeldAtOnce held_at_once(const OpGraph& graph);
 
+/// Whether the persistent bytes of `graph` are of one kind although it has a backward or update
+/// pass: all are at forward ops. Several importers know one size per layer only: weights, gradients
+/// and optimizer state together.
+bool persistent_of_one_kind(const OpGraph& graph);
+
 /// Longest path of op times through the whole graph, transfers free.
 Duration critical_path(const OpGraph& graph);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/error.h"
+#include "sim/graph/analysis.h"
 #include "sim/objective/max_load.h"
 
 namespace baechi::pipeline {

@@ -2,18 +2,9 @@
 
 #include <algorithm>
 
-namespace baechi {
+#include "sim/graph/analysis.h"
 
-bool persistent_of_one_kind(const OpGraph& graph) {
-  bool passes = false, any = false;
-  for (const OpId v : graph.ops()) {
-    const Op& op = graph.op(v);
-    passes |= op.phase != Phase::forward;
-    any |= op.persistent > Bytes{};
-    if (op.phase != Phase::forward && op.persistent > Bytes{}) return false;
-  }
-  return passes && any;
-}
+namespace baechi {
 
 PeakMemory peak_memory(const Problem& problem, const Placement& placement, DeviceId device,
                        const MemoryUse& at_peak) {

@@ -22,11 +22,6 @@ struct PeakMemory {
   }
 };
 
-/// Whether the persistent bytes of `graph` are of one kind although it has a backward or update
-/// pass: all are at forward ops. Several importers know one size per layer only: weights, gradients
-/// and optimizer state together.
-bool persistent_of_one_kind(const OpGraph& graph);
-
 /// `at_peak`, which is in use on `device`, by kind. Persistent bytes do not change during a step:
 /// they are those of the ops on `device` by phase; if memory ran out while they were asked for,
 /// those of the first ops, as many as `at_peak` has. Not told apart: a graph with persistent bytes

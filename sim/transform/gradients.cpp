@@ -61,6 +61,26 @@ std::vector<Gradient> assumed_gradients(const OpGraph& graph, double share) {
   return all;
 }
 
+IdVector<OpId, std::vector<OpId>> updates_of_weights(const OpGraph& graph) {
+  const auto has_weights = [&](OpId v) {
+    return graph.op(v).phase == Phase::forward && graph.op(v).persistent > Bytes{};
+  };
+  IdVector<OpId, std::vector<OpId>> all(graph.num_ops());
+  for (const Gradient& g : gradients_of(graph))
+    if (const OpId v = graph.op(g.producer).forward; v != no_op && has_weights(v))
+      all[v].insert(all[v].end(), g.updates.begin(), g.updates.end());
+  for (const OpId v : graph.ops()) {
+    std::vector<OpId>& updates = all[v];
+    if (updates.empty() && has_weights(v) && graph.op(v).group != no_group)
+      for (const OpId w : graph.members(graph.op(v).group))
+        if (graph.op(w).phase == Phase::update) updates.push_back(w);
+    std::ranges::sort(updates);
+    const auto twice = std::ranges::unique(updates);
+    updates.erase(twice.begin(), twice.end());
+  }
+  return all;
+}
+
 std::vector<Bucket> buckets_of(const std::vector<Gradient>& gradients,
                                const IdVector<OpId, DeviceId>& device, Bytes first_limit,
                                Bytes limit) {

@@ -23,6 +23,11 @@ std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards = 1
 /// that a backward op differentiates (Op::forward; the last one makes the gradient). No updates.
 std::vector<Gradient> assumed_gradients(const OpGraph& graph, double share);
 
+/// Per forward op with persistent bytes the update ops of its weights, ascending: those that take
+/// gradients from a backward op that differentiates it (Op::forward); where there are none, those
+/// of its group. [num_ops]
+IdVector<OpId, std::vector<OpId>> updates_of_weights(const OpGraph& graph);
+
 /// Gradients on one device that are sent together.
 struct Bucket {
   DeviceId device{};

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "sim/error.h"
+#include "sim/graph/analysis.h"
 #include "sim/names.h"
+#include "sim/transform/gradients.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/kind_words.h"
 
@@ -24,9 +26,10 @@ struct Speedup {
 /// and backward ops compute in the new format: their work gets the precision and half of the
 /// traffic, measured times are divided by a factor. Ops of the kinds `except` stay as they are, and
 /// so do the tensors that they write; so do update ops.
-///   fp16, bf16: weights are a 32-bit copy, which the update changes, and a half copy, which each
-///     step casts anew; gradients of weights take half. Without master weights there is the half
-///     copy alone, and optimizer state takes half, too.
+///   fp16, bf16: weights are a half copy, which the op holds and each step casts anew, and a 32-bit
+///     copy, the master weights, which the update op changes and holds (the op itself, if nothing
+///     updates it, or if forward ops hold the optimizer's state, too); gradients of weights take
+///     half. Without master weights there is the half copy alone, and optimizer state takes half.
 ///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast).
 ///   tf32: all bytes stay; only arithmetic is faster.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
@@ -61,10 +64,12 @@ class MixedPrecision final : public Transform {
              (op.phase == Phase::update && master_weights_);
     };
     IdVector<TensorId, TensorId> tensors(graph.num_tensors());
+    const IdVector<OpId, std::vector<OpId>> updates = updates_of_weights(graph);
+    const IdVector<OpId, Bytes> persistent = persistent_bytes(graph, updates);
     for (const OpId v : graph.ops()) {
       const bool same = stays(v);
       OpSpec spec = copy.spec(v);
-      spec.persistent = persistent(graph, v);
+      spec.persistent = persistent[v];
       if (!same && halves()) spec.temporary = half(spec.temporary);
       const bool by_compute = computes[graph.op(v).kind];
       const OpId made = copy.add(v, spec, [&](Duration time, std::size_t kind) {
@@ -82,7 +87,7 @@ class MixedPrecision final : public Transform {
     copy.change_collectives(
         [&](const Collective& c) { return stays(c.first) || !halves() ? c.bytes : half(c.bytes); });
     for (const OpId v : graph.ops())
-      if (casts(graph, v)) add_cast(copy, graph, v);
+      if (casts(graph, v)) add_cast(copy, graph, v, updates[v]);
     return std::move(copy).built();
   }
 
@@ -134,29 +139,32 @@ class MixedPrecision final : public Transform {
            graph.op(v).persistent > Bytes{};
   }
 
-  Bytes persistent(const OpGraph& graph, OpId v) const {
-    const Bytes given = graph.op(v).persistent;
-    if (!halves()) return given;
-    if (!master_weights_) return half(given);
-    switch (graph.op(v).phase) {
-      case Phase::forward:
-        return given + half(given);
-      case Phase::backward:
-        return to_ == "amp" ? given : half(given);
-      case Phase::update:
-        break;
+  /// Of each op, changed: [num_ops].
+  IdVector<OpId, Bytes> persistent_bytes(const OpGraph& graph,
+                                         const IdVector<OpId, std::vector<OpId>>& updates) const {
+    IdVector<OpId, Bytes> bytes;
+    for (const OpId v : graph.ops()) bytes.push_back(graph.op(v).persistent);
+    if (!halves()) return bytes;
+    const bool one_kind = persistent_of_one_kind(graph);
+    for (const OpId v : graph.ops()) {
+      const Bytes given = graph.op(v).persistent;
+      const Phase phase = graph.op(v).phase;
+      if (!master_weights_ || (phase == Phase::backward && to_ != "amp")) {
+        bytes[v] = half(given);
+      } else if (phase == Phase::forward) {
+        const OpId holds_master = one_kind || updates[v].empty() ? v : updates[v].front();
+        bytes[v] = half(given);
+        bytes[holds_master] += given;
+      }
     }
-    return given;
+    return bytes;
   }
 
   /// An op that reads the 32-bit weights of `v` and writes the half copy, which `v` holds: once in
   /// a step, after the updates of the weights; where there are none, before `v`.
-  static void add_cast(GraphCopy& copy, const OpGraph& graph, OpId v) {
+  static void add_cast(GraphCopy& copy, const OpGraph& graph, OpId v,
+                       const std::vector<OpId>& updates) {
     const Bytes weights = graph.op(v).persistent;
-    std::vector<OpId> updates;
-    if (const GroupId group = graph.op(v).group; group != no_group)
-      for (const OpId w : graph.members(group))
-        if (graph.op(w).phase == Phase::update) updates.push_back(w);
     const OpId cast =
         copy.builder().add_op({.name = fmt::format("{}/half", graph.name(v)),
                                .kind = "Cast",

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "sim/error.h"
+#include "sim/graph/analysis.h"
 #include "sim/transform/data_parallel.h"
 #include "sim/transform/gradients.h"
 #include "sim/transform/graph_copy.h"
@@ -22,12 +23,7 @@ void check(const OpGraph& graph, const DataParallelOptions& options) {
               : "no backward op passes gradients to an update op; 'gradients: 0.33' takes them to "
                 "be this share of the weights' bytes"));
   if (options.shares_optimizer() == 1) return;
-  const auto has = [&](Phase phase) {
-    return std::ranges::any_of(graph.ops(), [&](OpId v) {
-      return graph.op(v).phase == phase && graph.op(v).persistent > Bytes{};
-    });
-  };
-  if (has(Phase::forward) && !has(Phase::backward) && !has(Phase::update))
+  if (persistent_of_one_kind(graph))
     throw InputError(fmt::format(
         "data_parallel: mode {} divides optimizer state, gradients or weights, and this graph does "
         "not tell them apart: all are at its forward ops",

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/error.h"
+#include "sim/graph/analysis.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 

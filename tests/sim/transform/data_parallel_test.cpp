@@ -137,6 +137,35 @@ TEST_SUITE("data_parallel") {
               .peak >= 40_B + 180_B + 120_B);
   }
 
+  TEST_CASE("after fp16, replicas divide 32-bit weights and gather half ones") {
+    // f holds 20 B, the half copy; u1 its 32-bit weights, 40 B, beside 80 B of state; u0 80 B;
+    // b1 and b0 50 B of gradients each. Times of f and b are halved.
+    const OpGraph graph = apply("precision", two_gradients(false), {{"to", "fp16"}}).graph;
+    const auto kinds = [&](const char* mode) {
+      const OpGraph result =
+          apply("data_parallel", graph, {{"replicas", "4"}, {"mode", mode}}).graph;
+      std::array<std::int64_t, 3> bytes{};
+      for (const OpId v : result.ops())
+        bytes[static_cast<std::size_t>(result.op(v).phase)] += result.op(v).persistent.count;
+      return bytes;
+    };
+    using Three = std::array<std::int64_t, 3>;  // weights, gradients, optimizer state
+    CHECK(kinds("ddp") == Three{20, 100, 200});
+    CHECK(kinds("zero1") == Three{20, 100, 50});
+    CHECK(kinds("zero2") == Three{20, 2 * 13, 50});
+    CHECK(kinds("zero3") == Three{5, 2 * 13, 50});
+    // Two replicas gather 20 B in 10 ns, for f and again for b1: f from 10 to 15, b1 from 20 to 30,
+    // b0 until 40. 50 B are scattered in 25 ns, from 30 and from 55 to 80; half of u0 takes 3 ns.
+    const PlacedStep step =
+        placed(graph, on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
+               {{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}, {"mode", "zero3"}});
+    std::vector<Bytes> gathered;
+    for (const Collective& c : step.graph.collectives())
+      if (c.kind == CollectiveKind::all_gather) gathered.push_back(c.bytes);
+    CHECK(gathered == std::vector<Bytes>{20_B, 20_B});
+    CHECK(step_of(step, gpus(1)).makespan == 83ns);
+  }
+
   TEST_CASE("weights of a recomputed segment are gathered one op ahead, not all at once") {
     // f0 -> f1 -> f2, recomputed as r0 -> r1 -> r2, then b2 -> b1 -> b0. Weights i are read by fi,
     // and then by ri and bi.

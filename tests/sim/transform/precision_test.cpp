@@ -60,7 +60,7 @@ TEST_SUITE("precision") {
     CHECK(work(half, "grad").precision == Precision::fp16);
     CHECK(written(half, "conv") == 50_B);
     CHECK(op(half, "conv").temporary == 5_B);
-    CHECK(op(half, "conv").persistent == 60_B);  // 40 and the half copy
+    CHECK(op(half, "conv").persistent == 60_B);  // 40 and the half copy: no update op is known
     // The cast reads 40 B, writes 20 B and holds them, beside its op.
     CHECK(op(half, "conv/half").persistent == 0_B);
     CHECK(work(half, "conv/half").traffic == 60_B);
@@ -77,6 +77,35 @@ TEST_SUITE("precision") {
     CHECK(half.num_ops() == 6);
     CHECK(work(apply("precision", training(true), {{"to", "bf16"}}).graph, "conv").precision ==
           Precision::bf16);
+  }
+
+  TEST_CASE("the update op holds the 32-bit weights, and the cast follows it") {
+    // f and g, 40 B of weights each, are one group with their updates. Only f's backward op says
+    // whose gradient it makes, so u1 updates f; either may update g, and the first stands for both.
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .persistent = 40_B});
+    const OpId g = b.add_op({.name = "g", .persistent = 40_B});
+    const OpId back = b.add_op({.name = "back", .phase = Phase::backward});
+    const OpId u0 = b.add_op({.name = "u0", .persistent = 80_B, .phase = Phase::update});
+    const OpId u1 = b.add_op({.name = "u1", .persistent = 80_B, .phase = Phase::update});
+    for (const OpId v : {f, g, back, u0, u1}) b.add_kernel(v, {.traffic = 100_B});
+    b.add_edge(b.add_tensor(f, 10_B), g);
+    b.add_edge(b.add_tensor(g, 10_B), back);
+    b.add_edge(b.add_tensor(back, 40_B), u1);
+    b.set_forward(back, f);
+    OpGraph graph = std::move(b).build();
+    const std::vector<std::string> names{"all"};
+    graph = graph.with_groups(IdVector<OpId, GroupId>(graph.num_ops(), GroupId{1}), names);
+    for (const char* to : {"fp16", "bf16", "amp"}) {
+      const OpGraph half = apply("precision", graph, {{"to", to}}).graph;
+      CHECK(op(half, "f").persistent == 20_B);
+      CHECK(op(half, "g").persistent == 20_B);
+      CHECK(op(half, "u0").persistent == 80_B + 40_B);
+      CHECK(op(half, "u1").persistent == 80_B + 40_B);
+      CHECK(op(half, "f/half").phase == Phase::update);
+      CHECK(half.in_edges(*half.find("f/half")).size() == 1);
+      CHECK(half.in_edges(*half.find("g/half")).size() == 2);
+    }
   }
 
   TEST_CASE("amp keeps the gradients of weights in 32 bits") {
