@@ -10,7 +10,7 @@
 
 namespace baechi::validate {
 
-/// Shares of a step, by what is predicted.
+/// Shares of a step, by what is predicted. Ops are those of lane 0.
 struct BusyShare {
   double none = 0.0;  ///< no op runs
   double two = 0.0;   ///< ops of two devices or more run

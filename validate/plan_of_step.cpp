@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t most_devices_of_plan = 64;
 constexpr std::size_t most_queues = 8;
+constexpr std::size_t most_lanes_of_plan = 8;
 
 /// An op, or a transfer or half of one, as the engine ran it.
 struct Slice {
@@ -69,7 +70,7 @@ class Recorder final : public StepObserver {
   const CostModel& lengths_;
 };
 
-void check_sayable(const Problem& problem) {
+void check_sayable(const Problem& problem, Bodies bodies) {
   Mistakes mistakes;
   if (problem.engine.semantics == Semantics::baechi)
     mistakes.add("a plan needs 'engine: {semantics: event}'");
@@ -77,8 +78,16 @@ void check_sayable(const Problem& problem) {
   if (problem.cluster.num_devices() > most_devices_of_plan)
     mistakes.add(fmt::format("a plan has at most {} devices, not {}", most_devices_of_plan,
                              problem.cluster.num_devices()));
-  if (!problem.graph.plain())
-    mistakes.add("a plan has neither lanes nor collectives, and the step has");
+  if (!problem.graph.collectives().empty())
+    mistakes.add(
+        "a plan has no collectives, and the step has: transform as_sends makes copies of them");
+  if (const std::size_t lanes = problem.graph.lanes().size(); lanes > most_lanes_of_plan)
+    mistakes.add(fmt::format("a plan has at most {} lanes, not {}", most_lanes_of_plan, lanes));
+  else if (lanes > 1 && bodies != Bodies::spin)
+    mistakes.add(
+        "a plan of several lanes has bodies of told length only (--bodies spin): ops side by side "
+        "on one device "
+        "share its multiprocessors, and no model says how");
   if (problem.cluster.num_nodes() > 1)
     mistakes.add("a plan is of one machine, and the cluster has several nodes");
   mistakes.throw_if_any();
@@ -93,7 +102,7 @@ class PlanMaker {
         choice_(choice),
         channels_(problem.engine.transfers, problem.cluster.num_devices()),
         holder_(channels_.num_channels(), -1),
-        lanes_(problem.cluster.num_devices()),
+        busy_until_(problem.cluster.num_devices()),
         task_of_op_(problem.graph.num_ops(), -1),
         copies_of_tensor_(problem.graph.num_tensors()) {}
 
@@ -111,6 +120,7 @@ class PlanMaker {
     plan_.devices = static_cast<int>(problem_.cluster.num_devices());
     plan_.mode = choice_.mode;
     plan_.way = channels_.staged() ? Way::host : Way::link;
+    plan_.lanes = static_cast<int>(graph_.lanes().size());
     plan_.queues = channels_.staged() ? 2 : 1;
     sent_.resize(recorder.copies, -1);
     arrived_.resize(recorder.copies, -1);
@@ -151,6 +161,7 @@ class PlanMaker {
   void add_op(const Slice& slice) {
     Task task;
     task.device = slice.from;
+    task.queue = static_cast<int>(index(graph_.lane(slice.op)));
     task.length = choice_.lengths == nullptr
                       ? slice.end - slice.start
                       : choice_.lengths->compute(slice.op, device_at(slice.from));
@@ -173,7 +184,7 @@ class PlanMaker {
               .body = {},
               .after = {}};
     const bool second_half = slice.from == Task::host;
-    task.queue = second_half ? 1 : lane(slice);
+    task.queue = second_half ? 1 : free_queue(slice);
     task.after.push_back(second_half ? sent_[slice.copy] : task_of_op_[tensor.producer]);
     const int id = static_cast<int>(plan_.tasks.size());
     if (channels_.limited()) {
@@ -209,9 +220,9 @@ class PlanMaker {
   }
 
   /// A queue of the sender's that is free by then: the first.
-  int lane(const Slice& slice) {
+  int free_queue(const Slice& slice) {
     if (channels_.limited()) return 0;
-    auto& free = lanes_[at(slice.from)];
+    auto& free = busy_until_[at(slice.from)];
     std::size_t k = 0;
     while (k < free.size() && free[k] > slice.start) ++k;
     if (k == free.size()) free.emplace_back();
@@ -269,8 +280,8 @@ class PlanMaker {
   const Placement& placement_;
   const PlanChoice choice_;
   ChannelMap channels_;
-  std::vector<int> holder_;                   // [channels] the task that has it
-  std::vector<std::vector<Duration>> lanes_;  // [devices][lane] free from
+  std::vector<int> holder_;                        // [channels] the task that has it
+  std::vector<std::vector<Duration>> busy_until_;  // [devices][transfer queue]
   IdVector<OpId, int> task_of_op_;
   std::vector<int> other_end_;       // [copies] the receiver
   std::vector<int> sent_, arrived_;  // [copies] the task that leaves, that arrives
@@ -293,7 +304,7 @@ void check_numbers(const ReplayPlan& plan) {
 
 ReplayPlan plan_of_step(const Problem& problem, const Placement& placement, std::string name,
                         const PlanChoice& choice, std::string_view salt) {
-  check_sayable(problem);
+  check_sayable(problem, choice.bodies);
   ReplayPlan plan = PlanMaker(problem, placement, choice).make();
   plan.name = std::move(name);
   check_numbers(plan);

@@ -22,9 +22,9 @@ struct PlanChoice {
 /// nanosecond. Budgets are the devices' memory. `salt` goes into the hash: what else decided the
 /// plan. Transfers::staged is way host, all others are way link; Transfers::parallel has as many
 /// queues as were busy at once.
-/// Throws InputError on what a plan cannot say: Semantics::baechi, overlap switched off, lanes,
-/// collectives, staged transfers with a latency, more than 64 devices or 8 transfers at once of one
-/// device.
+/// Throws InputError on what a plan cannot say: Semantics::baechi, overlap switched off,
+/// collectives, staged transfers with a latency, more than 64 devices, 8 lanes or 8 transfers at
+/// once of one device, several lanes of other bodies than spins.
 ReplayPlan plan_of_step(const Problem& problem, const Placement& placement, std::string name,
                         const PlanChoice& choice, std::string_view salt = "");
 

@@ -31,6 +31,7 @@ constexpr auto names_of(HostThreads) {
 ///     which starts after the last launch of a forward op; the launches of updates follow it.
 ///   sync: after an op of one of these kinds the host waits for the device before it goes on.
 ///   graphs: a CUDA graph: one launch for all ops of a device.
+/// Times of lane "host" are divided by a device's `speed`, as all times of ops are.
 /// The first device's host op for an op on another device costs no transfer: with `threads: one`,
 /// control edges are free (as with control_edges: {as: free}).
 /// Source: Daydream (Zhu et al., ATC 2020), section 4.2: CUDA launches are tasks of a CPU thread.

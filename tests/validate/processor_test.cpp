@@ -67,6 +67,9 @@ TEST_SUITE("processor") {
     ReplayPlan plan = chain_of_two_devices("p", 1000, {.kind = BodyKind::spin, .args = {1000}});
     plan.mode = SubmitMode::eager;
     CHECK(processor.run(plan).verdict == Verdict::failed);
+    plan.mode = SubmitMode::graph;
+    plan.lanes = 2;
+    CHECK(processor.run(plan).verdict == Verdict::failed);
     plan = chain_of_two_devices("p", 1000, {.kind = BodyKind::gemm, .args = {1024}});
     CHECK(processor.run(plan).verdict == Verdict::failed);
     CHECK_THROWS_AS(Processor(4096), InputError);

@@ -82,6 +82,14 @@ TEST_SUITE("protocol") {
     CHECK(sent.size() == 3 * 3);
   }
 
+  TEST_CASE("lanes: 36 plans of each graph and way to launch, with a lane for the host") {
+    const TemporaryFolder folder;
+    const Exported set = exported({"protocol/lanes.yaml"},
+                                  {.neighbours = 9, .at_random = 20, .distinct = 32}, folder);
+    CHECK(set.plans == 4 * 36);
+    for (const ReplayPlan& plan : read_plans(folder.file("plans"))) CHECK(plan.lanes == 2);
+  }
+
   TEST_CASE("the memory set's limits are about GiB") {
     const TemporaryFolder folder;
     const Exported set =

@@ -59,6 +59,11 @@ void write_plans(const TemporaryFolder& folder) {
   for (const SubmitMode mode : {SubmitMode::graph, SubmitMode::stream})
     for (const BodyKind kind : {BodyKind::spin, BodyKind::ew, BodyKind::gemm})
       write(plan_of("p/" + std::to_string(number), mode, Way::link, kind));
+  ReplayPlan lanes = plan_of("p/lanes", SubmitMode::graph, Way::link, BodyKind::spin);
+  lanes.lanes = 2;
+  for (std::size_t i = 0; i < lanes.tasks.size(); i += 2)
+    if (!lanes.tasks[i].transfer) lanes.tasks[i].queue = 1;
+  write(lanes);
   ReplayPlan live = plan_of("p/live", SubmitMode::graph, Way::link, BodyKind::spin);
   live.live_memory = true;
   live.budget = {64 << 20, 64 << 20, 64 << 20};
@@ -107,7 +112,7 @@ TEST_SUITE("standin") {
     CHECK(c.find_mode("graph")->same_ns.value == doctest::Approx(1180));
     CHECK(c.find_mode("stream")->cross_ns.value == doctest::Approx(1650));
     const Validation v = compare(run, c);
-    CHECK(v.plans.size() == 8);
+    CHECK(v.plans.size() == 9);
     CHECK(v.failed == 0);
     CHECK(v.canary_spread == 0.0);
     for (const auto& [layer, accuracy] : v.layers) {

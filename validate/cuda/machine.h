@@ -16,6 +16,7 @@ namespace baechi::validate::replay {
 
 struct MachineOptions {
   int devices = 4;
+  int lanes = 1;   ///< compute queues per device
   int queues = 1;  ///< transfer queues per device
   std::int64_t scratch =
       512LL << 20;  ///< bytes that ops read, and as many that they write, per device
@@ -27,7 +28,7 @@ struct MachineOptions {
 struct Device {
   int gpu = 0;
   Part compute, link;
-  Stream compute_queue;
+  std::vector<Stream> lanes;  ///< compute queues, side by side on the device's multiprocessors
   std::vector<Stream> transfer_queues;
   DeviceMemory inputs, outputs;  ///< scratch; inputs are random halves
   PinnedMemory pinned;

@@ -130,6 +130,7 @@ MachineOptions machine_for(const std::vector<const ReplayPlan*>& plans, int devi
   MachineOptions options{.devices = devices};
   for (const ReplayPlan* plan : plans) {
     options.devices = std::max(options.devices, plan->devices);
+    options.lanes = std::max(options.lanes, plan->lanes);
     options.queues = std::max(options.queues, plan->queues);
     options.scratch = std::max(options.scratch, scratch_of(*plan));
     options.pinned = std::max(options.pinned, pinned_of(*plan));

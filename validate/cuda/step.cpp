@@ -55,8 +55,10 @@ std::int64_t pinned_of(const ReplayPlan& plan) {
 }
 
 Step::Step(Machine& machine, const ReplayPlan& plan) : machine_(machine), plan_(plan) {
-  if (plan.devices > machine.options().devices || plan.queues > machine.options().queues)
-    throw CudaError(cudaErrorInvalidValue, "the plan has more devices or queues than the machine");
+  if (plan.devices > machine.options().devices || plan.lanes > machine.options().lanes ||
+      plan.queues > machine.options().queues)
+    throw CudaError(cudaErrorInvalidValue,
+                    "the plan has more devices, lanes or queues than the machine");
   if (plan.way == Way::peer && !machine.options().gpu_per_device)
     throw CudaError(cudaErrorInvalidValue, "peer copies need a GPU per device");
   lay_out();

@@ -51,7 +51,7 @@ struct Task {
   bool transfer = false;
   int device = 0;            ///< that runs the op; the sender of a transfer, or `host`
   int to = 0;                ///< the receiver of a transfer, or `host`
-  int queue = 0;             ///< of a transfer: which transfer queue of its device
+  int queue = 0;             ///< which transfer queue of its device; of an op: which lane
   std::int64_t bytes = 0;    ///< of a transfer
   Nanoseconds length{};      ///< what the simulator takes the task to last, undisturbed
   Body body{};               ///< of an op
@@ -75,6 +75,7 @@ struct ReplayPlan {
   std::string name;
   std::uint64_t hash = 0;
   int devices = 1;
+  int lanes = 1;   ///< compute queues, per device, side by side
   int queues = 1;  ///< of transfers, per device
   SubmitMode mode = SubmitMode::graph;
   Way way = Way::link;
@@ -84,17 +85,19 @@ struct ReplayPlan {
   std::vector<Task> tasks;             ///< in submission order
   std::vector<Buffer> buffers;
 
-  /// Queues are numbered by device: its compute queue, then those of its transfers.
+  /// Queues are numbered by device: its lanes, then the queues of its transfers.
   std::size_t num_queues() const {
-    return static_cast<std::size_t>(devices) * (static_cast<std::size_t>(queues) + 1);
+    return static_cast<std::size_t>(devices) * static_cast<std::size_t>(lanes + queues);
   }
   std::size_t queue_of(const Task& task) const {
-    return static_cast<std::size_t>(task.owner()) * (static_cast<std::size_t>(queues) + 1) +
-           (task.transfer ? static_cast<std::size_t>(task.queue) + 1 : 0);
+    const int own = task.transfer ? lanes + task.queue : task.queue;
+    return static_cast<std::size_t>(task.owner()) * static_cast<std::size_t>(lanes + queues) +
+           static_cast<std::size_t>(own);
   }
   friend bool operator==(const ReplayPlan&, const ReplayPlan&) = default;
 };
 
+/// Version 1 of the format if the plan has one lane, else version 2.
 std::string plan_text(const ReplayPlan& plan);
 
 /// Throws BadInput (fields.h), up to 20 mistakes at once.

@@ -59,6 +59,7 @@ std::int64_t clock_tick() {
 /// Why the processor cannot run `plan`; "" if it can.
 std::string refusal(const ReplayPlan& plan, int devices) {
   if (plan.mode != SubmitMode::graph) return "a processor runs plans of mode graph only";
+  if (plan.lanes > 1) return "a device of a processor is one thread, so it has one lane";
   if (plan.devices > devices)
     return fmt::format("it has {} devices, the plan {}", devices, plan.devices);
   for (const Task& t : plan.tasks) {

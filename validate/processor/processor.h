@@ -19,8 +19,8 @@ class Processor final : public Executor {
   explicit Processor(int devices);
   ~Processor() override;
   Machine machine() const override;
-  /// All tasks are known to the devices beforehand; failed: another mode than graph, a body larger
-  /// than scale() says or cublas, or no end within ten seconds.
+  /// All tasks are known to the devices beforehand; failed: another mode than graph, several lanes,
+  /// a body larger than scale() says or cublas, or no end within ten seconds.
   Outcome run(const ReplayPlan& plan) override;
   Bytes usable(Bytes budget) const override { return budget; }
   BenchmarkScale scale() const override;
