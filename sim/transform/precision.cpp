@@ -139,7 +139,7 @@ class MixedPrecision final : public Transform {
            graph.op(v).persistent > Bytes{};
   }
 
-  /// Of each op, changed: [num_ops].
+  /// [num_ops], changed for each op.
   IdVector<OpId, Bytes> persistent_bytes(const OpGraph& graph,
                                          const IdVector<OpId, std::vector<OpId>>& updates) const {
     IdVector<OpId, Bytes> bytes;
