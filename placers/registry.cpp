@@ -78,21 +78,21 @@ std::span<const PlacerEntry> placers() {
        .make = make_m_topo,
        .memory = footprints,
        .quick_ops = any,
-       .falls_back = true},
+       .has_fallback = true},
       {.name = "m_etf",
        .summary = "earliest task first, within memory",
        .source = "Baechi, SoCC'20, section 2.2.2",
        .make = make_m_etf,
        .memory = planned,
        .quick_ops = any,
-       .falls_back = true},
+       .has_fallback = true},
       {.name = "m_sct",
        .summary = "m_etf, devices wait for favourite children",
        .source = "Baechi, SoCC'20, section 2.2.3",
        .make = make_m_sct,
        .memory = planned,
        .quick_ops = 5'000,
-       .falls_back = true},
+       .has_fallback = true},
       {.name = "heft",
        .summary = "decreasing upward rank, earliest finish time with insertion",
        .source = "Topcuoglu et al., TPDS 2002",
@@ -105,7 +105,7 @@ std::span<const PlacerEntry> placers() {
        .make = make_coarsen,
        .memory = planned,
        .one_lane = true,
-       .falls_back = true},
+       .has_fallback = true},
       {.name = "auto",
        .summary = "all quick placers, the best of their simulated steps",
        .source = "our own",
@@ -269,7 +269,7 @@ std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
 
 std::unique_ptr<Placer> make_without_fallback(std::string_view name) {
   std::map<std::string, Options::Value> options;
-  if (placer_entry(name).falls_back) options["fallback"] = {"false", {}, {}};
+  if (placer_entry(name).has_fallback) options["fallback"] = {"false", {}, {}};
   return make_placer(name, Options(std::string(name), std::move(options)));
 }
 

@@ -54,7 +54,7 @@ struct PlacerEntry {
   /// Refuses graphs with lanes or collectives: it proves what holds for devices that run one op at
   /// a time. The others place such graphs as if there were one lane, for an engine that knows.
   bool one_lane = false;
-  bool falls_back = false;      ///< has an option `fallback`, on by default
+  bool has_fallback = false;    ///< has an option `fallback`, on by default
   bool any_collective = false;  ///< else refuses collectives of several members
   /// For a planner: the same placer as make(), with all that it can say. Null: places ops only.
   std::unique_ptr<exact::Planner> (*make_planner)(Options&) = nullptr;
