@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "placers/feasible.h"
@@ -35,6 +37,7 @@ class Contest {
     try {
       consider(name, answer());
     } catch (const InfeasibleError&) {
+      failed_.push_back(name);
       return false;
     }
     return true;
@@ -47,6 +50,8 @@ class Contest {
   }
 
   const std::optional<Placement>& best() const { return best_; }
+  /// Those whose answer is known not to fit, or that had none.
+  std::span<const std::string_view> failed() const { return failed_; }
   bool done() const { return best_ && shortest_ <= bound_; }
 
   Placement answer() {
@@ -72,7 +77,7 @@ class Contest {
       return;
     if (best_ && busiest(placement) >= shortest_) return remember(name, busiest(placement));
     const StepResult& step = simulator_.run(placement);
-    if (step.oom) return;
+    if (step.oom) return failed_.push_back(name);
     if (best_ && step.makespan >= shortest_) return remember(name, step.makespan);
     if (best_) remember(winner_, shortest_);
     best_ = std::move(placement);
@@ -101,6 +106,7 @@ class Contest {
   std::optional<Placement> best_;
   Duration shortest_{}, next_{};
   std::string winner_, next_by_;
+  std::vector<std::string_view> failed_;  // names of the registry, or literals
   std::size_t asked_ = 0;
 };
 
@@ -124,7 +130,8 @@ class Auto final : public Placer {
          {"heft", "m_topo", "least_loaded", "round_robin", "random", "metis", "scotch"})
       contest.enter(name);
     if (!etf || !sct) {
-      Feasible other = find_feasible(p, contest.best() ? Effort::quick : Effort::more);
+      Feasible other =
+          find_feasible(p, contest.best() ? Effort::quick : Effort::more, contest.failed());
       if (!other.placement && !contest.best())
         throw InfeasibleError(fmt::format("auto: no quick placer's step fits{}{}",
                                           other.how.empty() ? "" : "; ", other.how));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "placers/colocation.h"
 #include "placers/memory_floor.h"
@@ -50,11 +51,11 @@ class Attempt {
  public:
   explicit Attempt(const Problem& p) : problem_(p), space_(p), simulator_(problem_) {}
 
-  Feasible find(Effort effort) {
+  Feasible find(Effort effort, std::span<const std::string_view> failed) {
     if (const std::string why = hopeless(problem_, space_.units()); !why.empty())
       return {{}, "no placement fits: " + why};
     if (num_placements(space_) <= most_enumerated) return enumerate();
-    if (Feasible found = ask_quick_placers(); found.placement) return found;
+    if (Feasible found = ask_quick_placers(failed); found.placement) return found;
     start_simply();
     const UnitDevices simple = least_;
     if (Feasible found = cuts(); found.placement) return found;
@@ -69,7 +70,9 @@ class Attempt {
   /// simulated without limits.
   Bytes missing(const Placement& placement);
   Feasible enumerate();
-  Feasible ask_quick_placers();
+  Feasible ask_quick_placers(std::span<const std::string_view> failed);
+  /// The answer of a placer without its fallback, null if it has none. Nobody is asked twice.
+  const Placement* answer_of(std::string_view name);
   /// Three simple placements, for least_.
   void start_simply();
   /// Stretches of the units' order.
@@ -116,6 +119,7 @@ class Attempt {
   Simulator simulator_;
   Problem unlimited_{problem_.graph, problem_.cluster, problem_.costs, without_limits(problem_)};
   Simulator without_limits_{unlimited_};
+  std::map<std::string_view, std::optional<Placement>> answers_;
   std::optional<Placement> best_;
   Duration shortest_{};
   Random random_{1};
@@ -163,17 +167,26 @@ Feasible Attempt::enumerate() {
   return {std::move(best_), fmt::format("the shortest step of all {} placements", tried)};
 }
 
-Feasible Attempt::ask_quick_placers() {
+const Placement* Attempt::answer_of(std::string_view name) {
+  auto [known, is_new] = answers_.try_emplace(name);
+  std::optional<Placement>& answer = known->second;
+  try {
+    if (is_new) answer = make_without_fallback(name)->place(problem_, 0);
+  } catch (const InfeasibleError&) {  // other placers may find a placement
+  }
+  return answer ? &*answer : nullptr;
+}
+
+Feasible Attempt::ask_quick_placers(std::span<const std::string_view> failed) {
   std::string winner;
   for (const char* name : {"m_etf", "heft", "m_topo", "least_loaded", "round_robin", "single"}) {
-    try {
-      const Placement answer = make_without_fallback(name)->place(problem_, 0);
-      const bool had_one = best_.has_value();
-      const Duration before = shortest_;
-      keep_shortest(answer);
-      if (best_ && (!had_one || shortest_ < before)) winner = name;
-    } catch (const InfeasibleError&) {  // other placers may find a placement
-    }
+    if (std::ranges::find(failed, name) != failed.end()) continue;
+    const Placement* answer = answer_of(name);
+    if (answer == nullptr) continue;
+    const bool had_one = best_.has_value();
+    const Duration before = shortest_;
+    keep_shortest(*answer);
+    if (best_ && (!had_one || shortest_ < before)) winner = name;
   }
   if (!best_) return {};
   return {std::move(best_), fmt::format("placed by {}", winner)};
@@ -208,11 +221,10 @@ UnitDevices Attempt::moved(const UnitDevices& at) {
 
 void Attempt::start_simply() {
   for (const char* name : {"least_loaded", "round_robin", "single"}) {
-    try {
-      const UnitDevices at = units_of(make_placer(name, Options(name))->place(problem_, 0));
-      keep_least(at, missing(placement(at)));
-    } catch (const InfeasibleError&) {  // only least_loaded counts memory
-    }
+    const Placement* answer = answer_of(name);
+    if (answer == nullptr) continue;
+    const UnitDevices at = units_of(*answer);
+    keep_least(at, missing(placement(at)));
   }
 }
 
@@ -290,14 +302,16 @@ Feasible Attempt::walk(UnitDevices at, std::size_t times) {
 
 }  // namespace
 
-Feasible find_feasible(const Problem& problem, Effort effort) {
+Feasible find_feasible(const Problem& problem, Effort effort,
+                       std::span<const std::string_view> failed) {
   Problem timed = problem;
   timed.engine.semantics = Semantics::event;  // the other semantics enforces no limits
-  return Attempt(timed).find(effort);
+  return Attempt(timed).find(effort, failed);
 }
 
-Placement last_resort(const Problem& problem, std::string_view placer, std::string_view why) {
-  auto [placement, how] = find_feasible(problem);
+Placement last_resort(const Problem& problem, std::string_view placer, std::string_view why,
+                      std::span<const std::string_view> failed) {
+  auto [placement, how] = find_feasible(problem, Effort::quick, failed);
   if (!placement)
     throw InfeasibleError(fmt::format("{}: {}{}{}", placer, why, how.empty() ? "" : "; ", how));
   placement->detail = fmt::format("fallback: {}; at first: {}", how, why);

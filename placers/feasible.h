@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,8 +21,8 @@ struct Feasible {
 ///   1. If there are at most 5,000 placements, all are simulated. The one with the shortest step is
 ///      the answer. If none fits, this proves that none exists.
 ///   2. m_etf, heft, m_topo, least_loaded, round_robin and single are asked, without their own
-///      fallbacks. The answer is the placement with the shortest simulated step among the
-///      placements that fit.
+///      fallbacks, but for those in `failed`. The answer is the placement with the shortest
+///      simulated step among the placements that fit.
 ///   3. The units' order is cut into one stretch per device. Stretches whose device lacks memory
 ///      shrink, the others grow, until nothing is missing or 60 cuts, fewer on large graphs, were
 ///      tried for each of three measures of a unit's size. What is missing is the peak beyond the
@@ -31,14 +32,17 @@ struct Feasible {
 ///      the answer.
 ///   5. The same from the best of three simple placements, which may lead elsewhere.
 ///   6. With Effort::more, as 4 with four times as many moves.
-/// Equal problems get equal answers.
+/// `failed` names placers that, as the caller knows, have no answer that fits. Equal problems get
+/// equal answers, whatever of this the caller knows.
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
 enum class Effort : std::uint8_t { quick, more };
-Feasible find_feasible(const Problem& problem, Effort effort = Effort::quick);
+Feasible find_feasible(const Problem& problem, Effort effort = Effort::quick,
+                       std::span<const std::string_view> failed = {});
 
 /// The placement of find_feasible() for a placer whose own attempts failed for the reason `why`.
 /// `detail` says how it was found, and `why`. Throws InfeasibleError, `placer` and `why` first.
-Placement last_resort(const Problem& problem, std::string_view placer, std::string_view why);
+Placement last_resort(const Problem& problem, std::string_view placer, std::string_view why,
+                      std::span<const std::string_view> failed = {});
 
 /// How the simulated step of `placement` runs out of memory, or "" if it does not.
 std::string out_of_memory(const Problem& problem, const Placement& placement);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "placers/colocation.h"
 #include "placers/feasible.h"
@@ -58,7 +59,8 @@ class MTopo final : public Placer {
       if (!falls_back()) throw InfeasibleError(fmt::format("m_topo: {}", error.what()));
       failure = error.what();
     }
-    return last_resort(p, "m_topo", failure);
+    static constexpr std::string_view m_topo[] = {"m_topo"};
+    return last_resort(p, "m_topo", failure, std::span(m_topo).first(uniform_ ? 1 : 0));
   }
   bool falls_back() const override {
     return fallback_ && variant_ == Variant::standard && !compat_;

@@ -52,7 +52,10 @@ Placement place(const Problem& problem, const PlaceOptions& options, std::string
   if (tried.size() == 1) throw InfeasibleError(fmt::format("{}: {}", name, first_failure));
   const std::string why = first_failure + "; nor in a more cautious way";
   if (!options.last_resort) throw InfeasibleError(fmt::format("{}: {}", name, why));
-  Placement placement = last_resort(problem, name, why);
+  // Then the first attempt was all that m_etf does without its fallback.
+  static constexpr std::string_view m_etf[] = {"m_etf"};
+  const bool is_m_etf = options.favourite.empty() && !options.reserve;
+  Placement placement = last_resort(problem, name, why, std::span(m_etf).first(is_m_etf ? 1 : 0));
   placement.facts["attempts"] = attempts + 1;
   return placement;
 }

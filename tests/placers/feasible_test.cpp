@@ -2,10 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+
+#include "placers/list/attempts.h"
 #include "placers/registry.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "tests/message.h"
+#include "tests/placers/counted_costs.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;
@@ -15,8 +19,9 @@ namespace {
 
 //   a(40) --9000 B--> b(70) --6000 B--> d(90), which has 4000 B of weights
 //     \-----9000 B--> c(80) --8000 B--/
-// 10 of the 16 placements on two devices of 23,000 B fit.
-OpGraph diamond() {
+// 10 of the 16 placements on two devices of 23,000 B fit. `beside` ops more of 1 ns and no memory
+// stand alone: each doubles the number of placements.
+OpGraph diamond(int beside = 0) {
   OpGraphBuilder g;
   const OpId a = g.add_op({.name = "a", .compute = 40us});
   const OpId b = g.add_op({.name = "b", .compute = 70us});
@@ -27,6 +32,7 @@ OpGraph diamond() {
   g.add_edge(t, c);
   g.add_edge(g.add_tensor(b, Bytes{6000}), d);
   g.add_edge(g.add_tensor(c, Bytes{8000}), d);
+  for (int i = 0; i < beside; ++i) g.add_op({.name = "beside" + std::to_string(i), .compute = 1ns});
   return std::move(g).build();
 }
 
@@ -34,15 +40,15 @@ Cluster two_gpus(Bytes memory) {
   return Cluster::uniform(2, memory, {.bandwidth = 1.0_GBps, .latency = 1us});
 }
 
-/// A chain of `n` ops of 1 ns, each with `weights`.
-OpGraph chain(int n, Bytes weights) {
+/// A chain of `n` ops of 1 ns, each with `weights`, that write `output` each.
+OpGraph chain(int n, Bytes weights, Bytes output = 1_B) {
   OpGraphBuilder g;
   TensorId last{};
   for (int i = 0; i < n; ++i) {
     const OpId v =
         g.add_op({.name = "op" + std::to_string(i), .compute = 1ns, .persistent = weights});
     if (i > 0) g.add_edge(last, v);
-    last = g.add_tensor(v, 1_B);
+    last = g.add_tensor(v, output);
   }
   return std::move(g).build();
 }
@@ -76,6 +82,52 @@ TEST_SUITE("placers") {
     CHECK(alone ==
           "m_etf: the placement found runs out of memory when simulated: gpu1 at 110.000 us, the "
           "copy of an output of op 'b' needs 5.86 KiB, 2.93 KiB are free");
+  }
+
+  // Not all of the 2^14 placements are tried. What a placer does is counted in the times of ops it
+  // asks for: m_etf asks for those of 14 ops on 2 devices.
+  TEST_CASE("the last resort does not ask the placer again that asked for it") {
+    const OpGraph graph = diamond(10);
+    const Cluster cluster = two_gpus(Bytes{24'000});
+    const CountedCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const auto asks = [&](auto work) {
+      return costs.asked_by([&] { CHECK(work().ends_with("placed by heft")); });
+    };
+    const std::string_view m_etf[] = {"m_etf"};
+    const std::size_t all = asks([&] { return find_feasible(problem).how; });
+    const std::size_t others =
+        asks([&] { return find_feasible(problem, Effort::quick, m_etf).how; });
+    CHECK(all == others + 28);
+    const auto place = [&](list::PlaceOptions options) {
+      return costs.asked_by([&] {
+        try {
+          list::place(problem, options, "m_etf");
+        } catch (const InfeasibleError&) {  // as it does without the last resort
+        }
+      });
+    };
+    CHECK(place({}) == place({.last_resort = false}) + others);
+    // Another placer has failed than the one that is then asked.
+    CHECK(place({.reserve = true}) == place({.reserve = true, .last_resort = false}) + all);
+  }
+
+  // 64 ops of 10 B weights: the device with at least 32 of them needs 320 B, and 200 B for the
+  // input and the output of an op. The search starts from least_loaded's answer, among others: it
+  // asks for that unless it has it from before.
+  TEST_CASE("a placer whose answer is wanted twice is asked once") {
+    const OpGraph graph = chain(64, 10_B, 100_B);
+    const Cluster cluster = gpus(2, 519_B);
+    const CountedCosts costs(graph, cluster);
+    constexpr std::array<std::string_view, 6> failed{"m_etf",       "heft",   "m_topo",
+                                                     "round_robin", "single", "least_loaded"};
+    const auto asks = [&](std::size_t how_many) {
+      return costs.asked_by([&] {
+        const auto some = std::span(failed).first(how_many);
+        CHECK_FALSE(find_feasible({graph, cluster, costs}, Effort::quick, some).placement);
+      });
+    };
+    CHECK(asks(5) == asks(6));
   }
 
   TEST_CASE("of few placements the shortest step that fits is found, or that none fits") {
