@@ -9,6 +9,7 @@
 #include "placers/learned/arithmetic.h"
 #include "placers/learned/describe.h"
 #include "placers/memory_floor.h"
+#include "sim/processor_time.h"
 
 namespace baechi::learned {
 namespace {
@@ -258,24 +259,25 @@ Found learn_groups(const Environment& environment, const TrainingPlan& plan,
     const double progress =
         static_cast<double>(keeper.evaluations()) / static_cast<double>(plan.evaluations);
     const std::size_t count = std::min(Training::batch, plan.evaluations - keeper.evaluations());
-    oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-      Worker& w = *workers[i];
-      Random random = random_of(plan.seed, update, i);
-      w.devices = w.episode.act(adam.weights, random);
-      w.score = w.evaluator->score(environment.placement(w.devices));
-    });
+    oneapi::tbb::parallel_for(std::size_t{0}, count, part_of_this_task([&](std::size_t i) {
+                                Worker& w = *workers[i];
+                                Random random = random_of(plan.seed, update, i);
+                                w.devices = w.episode.act(adam.weights, random);
+                                w.score = w.evaluator->score(environment.placement(w.devices));
+                              }));
     std::vector<double> values;
     for (std::size_t i = 0; i < count; ++i) {
       keeper.take(workers[i]->devices, workers[i]->score);
       values.push_back(environment.value(workers[i]->score));
     }
     const std::vector<double> advantages = advantages_of(values);
-    oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-      Worker& w = *workers[i];
-      w.gradient.assign(adam.weights.size(), 0.0);
-      w.episode.gradient(adam.weights, advantages[i], Training::first_entropy * (1.0 - progress),
-                         w.gradient);
-    });
+    oneapi::tbb::parallel_for(std::size_t{0}, count, part_of_this_task([&](std::size_t i) {
+                                Worker& w = *workers[i];
+                                w.gradient.assign(adam.weights.size(), 0.0);
+                                w.episode.gradient(adam.weights, advantages[i],
+                                                   Training::first_entropy * (1.0 - progress),
+                                                   w.gradient);
+                              }));
     std::vector<double> gradient(adam.weights.size(), 0.0);
     for (std::size_t i = 0; i < count; ++i)  // in this order, whoever was first
       for (std::size_t k = 0; k < gradient.size(); ++k)

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "placers/learned/arithmetic.h"
+#include "sim/processor_time.h"
 
 namespace baechi::learned {
 namespace {
@@ -42,14 +43,15 @@ class Sampler {
   std::span<const Draw> draw(std::vector<double>& chances) {
     const std::size_t count = std::min(draws_.size(), plan_.evaluations - keeper_.evaluations());
     ++round_;
-    oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-      Draw& d = draws_[i];
-      Random random(plan_.seed * 0x9e3779b97f4a7c15U + round_ * draws_.size() + i);
-      for (std::size_t b = 0; b < d.choice.size(); ++b)
-        d.choice[b] = static_cast<std::uint32_t>(drawn(of(chances, b), random));
-      d.score = d.evaluator->score(environment_.placement(devices(d)));
-      d.value = environment_.value(d.score);
-    });
+    oneapi::tbb::parallel_for(
+        std::size_t{0}, count, part_of_this_task([&](std::size_t i) {
+          Draw& d = draws_[i];
+          Random random(plan_.seed * 0x9e3779b97f4a7c15U + round_ * draws_.size() + i);
+          for (std::size_t b = 0; b < d.choice.size(); ++b)
+            d.choice[b] = static_cast<std::uint32_t>(drawn(of(chances, b), random));
+          d.score = d.evaluator->score(environment_.placement(devices(d)));
+          d.value = environment_.value(d.score);
+        }));
     for (std::size_t i = 0; i < count; ++i) keeper_.take(devices(draws_[i]), draws_[i].score);
     return {draws_.data(), count};
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "placers/learned/arithmetic.h"
+#include "sim/processor_time.h"
 
 namespace baechi::learned {
 
@@ -93,25 +94,26 @@ void Training::imitate(const Environment& environment) {
 
 void Training::reinforce(const Environment& environment, std::size_t which) {
   const std::size_t count = std::min(pace_.batch, plan_.evaluations - state_.evaluations);
-  oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-    Worker& w = *workers_[i];
-    Random random = random_of(plan_.seed, state_.updates, i);
-    w.devices = w.episode.act(weights(), embedding_, &random);
-    w.score = w.evaluator->score(environment.placement(w.devices));
-    w.value = environment.value(w.score);
-  });
+  oneapi::tbb::parallel_for(std::size_t{0}, count, part_of_this_task([&](std::size_t i) {
+                              Worker& w = *workers_[i];
+                              Random random = random_of(plan_.seed, state_.updates, i);
+                              w.devices = w.episode.act(weights(), embedding_, &random);
+                              w.score = w.evaluator->score(environment.placement(w.devices));
+                              w.value = environment.value(w.score);
+                            }));
   std::vector<double> values;
   for (std::size_t i = 0; i < count; ++i) values.push_back(workers_[i]->value);
   const std::vector<double> advantages = advantages_of(values);
   const double progress =
       static_cast<double>(state_.evaluations) / static_cast<double>(plan_.evaluations);
   const double entropy = pace_.entropy * (1.0 - progress);
-  oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-    Worker& w = *workers_[i];
-    w.gradient.assign(gradient_.size(), 0.0);
-    w.keys.assign(keys_.size(), 0.0);
-    w.episode.gradient(weights(), embedding_, advantages[i], entropy, w.gradient, w.keys);
-  });
+  oneapi::tbb::parallel_for(std::size_t{0}, count, part_of_this_task([&](std::size_t i) {
+                              Worker& w = *workers_[i];
+                              w.gradient.assign(gradient_.size(), 0.0);
+                              w.keys.assign(keys_.size(), 0.0);
+                              w.episode.gradient(weights(), embedding_, advantages[i], entropy,
+                                                 w.gradient, w.keys);
+                            }));
   const double share = 1.0 / static_cast<double>(count);
   for (std::size_t i = 0; i < count; ++i) {  // in this order, whoever was first
     const Worker& w = *workers_[i];

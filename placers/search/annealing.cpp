@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 
+#include "sim/processor_time.h"
+
 namespace baechi::search {
 namespace {
 
@@ -39,9 +41,9 @@ void Annealing::run(std::size_t evaluations, const WalkLimits& limits, const Wat
   const auto begin = Clock::now();
   for (std::size_t round = 0; round < rounds && !limits.reached(); ++round) {
     const std::size_t each = evaluations_of(round, evaluations, Clock::now() - begin, limits);
-    oneapi::tbb::parallel_for(std::size_t{0}, chains_.size(), [&](std::size_t c) {
-      chains_[c].walk(each, temperature_of(round, c), limits);
-    });
+    oneapi::tbb::parallel_for(std::size_t{0}, chains_.size(), part_of_this_task([&](std::size_t c) {
+                                chains_[c].walk(each, temperature_of(round, c), limits);
+                              }));
     restart_worst();
     if (watcher.progress)
       watcher.progress(

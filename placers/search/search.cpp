@@ -15,6 +15,7 @@
 #include "placers/search/trace.h"
 #include "sim/error.h"
 #include "sim/problem/bounds.h"
+#include "sim/processor_time.h"
 
 namespace baechi::search {
 namespace {
@@ -76,8 +77,9 @@ class Search final : public Placer {
     Annealing annealing(space, *choice_.objective, starts.shared, chains_, seed);
     Annealing beside(space, *choice_.objective, starts.beside, starts.beside.size(), seed);
     oneapi::tbb::parallel_invoke(
-        [&] { annealing.run(evaluations_, limits, watcher); },
-        [&] { beside.run(evaluations_ / chains_ * starts.beside.size(), limits); });
+        part_of_this_task([&] { annealing.run(evaluations_, limits, watcher); }),
+        part_of_this_task(
+            [&] { beside.run(evaluations_ / chains_ * starts.beside.size(), limits); }));
     std::vector<const Chain*> chains;
     for (const Annealing* a : {&annealing, &beside})
       for (const Chain& chain : a->chains()) chains.push_back(&chain);

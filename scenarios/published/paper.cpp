@@ -252,8 +252,8 @@ class PaperReader {
 
 }  // namespace
 
-bool is_wall_clock(Metric metric) {
-  return metric == Metric::placing_time;
+bool is_time_of_placing(Metric metric) {
+  return metric == Metric::placing_time || metric == Metric::processor_time;
 }
 
 bool is_codesign(Metric metric) {

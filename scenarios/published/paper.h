@@ -18,6 +18,7 @@ namespace baechi {
 enum class Metric : std::uint8_t {
   step_time,          ///< s
   placing_time,       ///< s, wall clock, transforms included
+  processor_time,     ///< s, of placing: what all its threads used, transforms included
   placed_ops,         ///< what the placer saw
   peak_memory,        ///< bytes, of the device with the highest, second highest, ... peak
   slowdown,           ///< step time over that of a profile without error
@@ -41,6 +42,7 @@ enum class Metric : std::uint8_t {
 constexpr auto names_of(Metric) {
   return std::to_array<Named<Metric>>({{Metric::step_time, "step_time"},
                                        {Metric::placing_time, "placing_time"},
+                                       {Metric::processor_time, "processor_time"},
                                        {Metric::placed_ops, "placed_ops"},
                                        {Metric::peak_memory, "peak_memory"},
                                        {Metric::slowdown, "slowdown"},
@@ -61,7 +63,8 @@ constexpr auto names_of(Metric) {
                                        {Metric::serving_speed_up, "serving_speed_up"},
                                        {Metric::serving_instances, "serving_instances"}});
 }
-bool is_wall_clock(Metric metric);
+/// A time of this machine, which differs from run to run.
+bool is_time_of_placing(Metric metric);
 bool is_codesign(Metric metric);
 /// The name of the objective that a metric is the value of; "" for the other metrics.
 std::string_view objective_of(Metric metric);

@@ -170,6 +170,8 @@ double one_number(const PaperColumn& column, const PaperTable& table, const RunR
   switch (column.metric) {
     case Metric::placing_time:
       return std::chrono::duration<double>(row.placing).count() / table.unit;
+    case Metric::processor_time:
+      return std::chrono::duration<double>(row.placing_processor).count() / table.unit;
     case Metric::placed_ops:
       return row.facts.at("placed_ops");
     case Metric::peak_memory:
@@ -239,7 +241,7 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
   double sum = 0.0, least = std::numeric_limits<double>::infinity(), most = 0.0;
   for (const RunResult* run : runs) {
     // Whoever only asks how long placing took does not ask whether the step then fits.
-    const bool placed = run->status == Status::oom && column.metric == Metric::placing_time;
+    const bool placed = run->status == Status::oom && is_time_of_placing(column.metric);
     if (run->status != Status::ok && !placed) return PaperValue{.oom = true};
     if (!is_known(column.metric, *run)) return std::nullopt;
     double x = one_number(column, table, *run) / base;
@@ -343,8 +345,8 @@ void summarise(const PaperTable& table, PaperTableResult& result) {
         ++result.oom_cells;
         if (cell.published->oom == cell.ours->oom) ++result.right_oom;
       }
-      if (!table.columns[c].counted || is_wall_clock(table.columns[c].metric) || cell.calibrated ||
-          !cell.deviation())
+      if (!table.columns[c].counted || is_time_of_placing(table.columns[c].metric) ||
+          cell.calibrated || !cell.deviation())
         continue;
       ++result.deviations;
       result.mean_deviation += std::abs(*cell.deviation());

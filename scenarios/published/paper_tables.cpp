@@ -16,6 +16,7 @@ std::string text_of(const PaperValue& value, Metric metric) {
     case Metric::peak_memory:
       return fmt::format("{:.2f}", value.number);
     case Metric::placing_time:
+    case Metric::processor_time:
       return fmt::format("{:.3g}", value.number);
     case Metric::max_load:
     case Metric::latency:
@@ -61,7 +62,7 @@ std::string deviation_text(const PaperCell& cell, Metric metric) {
     return cell.published->oom == cell.ours->oom ? "right" : "wrong";
   const auto deviation = cell.deviation();
   if (!deviation) return "";
-  if (is_wall_clock(metric) && *deviation < -0.5)
+  if (is_time_of_placing(metric) && *deviation < -0.5)
     return fmt::format("{:.3g} x faster", 1.0 / (*deviation + 1.0));
   return fmt::format("{:+.1f} %", *deviation * 100.0);
 }
@@ -209,7 +210,7 @@ std::string to_csv(const Paper& paper, const PaperResult& result) {
       for (std::size_t c = 0; c < table.columns.size(); ++c) {
         const PaperCell& cell = result.tables[t].cells[r][c];
         const bool arithmetic = table.rows[r].arithmetic.has_value();
-        if ((is_wall_clock(table.columns[c].metric) && !arithmetic) ||
+        if ((is_time_of_placing(table.columns[c].metric) && !arithmetic) ||
             (!cell.published && !cell.ours))
           continue;
         const auto deviation = cell.deviation();

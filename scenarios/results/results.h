@@ -41,8 +41,10 @@ struct RunResult {
   Status status{};
   std::optional<Duration> value;        ///< what the measure says; if ok
   std::optional<Duration> lower_bound;  ///< of the value; nothing if none is known
-  std::chrono::nanoseconds
-      placing{};  ///< wall clock: the only field that differs from process to process
+  /// Wall clock: the only field in the files that differs from process to process.
+  std::chrono::nanoseconds placing{};
+  /// The processor time of all threads that placed; in no file, 0 in a row read from one.
+  std::chrono::nanoseconds placing_processor{};
   std::optional<Bytes> peak, moved;        ///< if simulated; if oom, up to the failure
   std::optional<PeakMemory> at_peak;       ///< if simulated: of the device with the highest peak
   std::optional<Utilisation> utilisation;  ///< of a step that completed, by the measure step_time

@@ -5,6 +5,7 @@
 #include "scenarios/read/device_table.h"
 #include "sim/cluster/device_model.h"
 #include "sim/error.h"
+#include "sim/processor_time.h"
 #include "sim/transform/transform.h"
 #include "sim/transform/what_if/what_if.h"
 
@@ -106,6 +107,8 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   if (assumes) prepared.assumed_kind = default_device;
   prepared.step = std::move(graph);
   const auto start = std::chrono::steady_clock::now();
+  ProcessorTime processor;
+  std::optional<TaskPart> transforms(&processor);
   std::string_view for_placing;  // the first transform that is
   for (const TransformChoice& choice : choices) {
     if (choice.use == TransformUse::placing && for_placing.empty()) for_placing = choice.name;
@@ -134,6 +137,8 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
     prepared.needs_why = std::move(placed->needs_why);
   }
   prepared.transforming = std::chrono::steady_clock::now() - start;
+  transforms.reset();
+  prepared.transforming_processor = processor.used();
   return prepared;
 }
 

@@ -23,6 +23,7 @@ struct PreparedGraph {
   std::string needs_why{};            ///< the message if it has less
   std::vector<std::shared_ptr<const Transform>> after_placing{};  ///< of the placed step, in turn
   std::chrono::nanoseconds transforming{};                        ///< wall clock
+  std::chrono::nanoseconds transforming_processor{};              ///< processor time
   /// The kind of device that the times are of, where nobody named one; else "".
   std::string assumed_kind{};
 };

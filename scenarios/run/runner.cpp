@@ -12,6 +12,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/problem/bounds.h"
+#include "sim/processor_time.h"
 
 namespace baechi {
 namespace {
@@ -49,7 +50,9 @@ void measure_into(RunResult& row, const Measure& measure, const ExperimentStep& 
 PlacerAnswer ask(const Run& run, const Experiment& experiment) {
   PlacerAnswer answer;
   const auto start = std::chrono::steady_clock::now();
+  ProcessorTime processor;
   try {
+    const TaskPart placing(&processor);
     answer.placement = experiment.place(*run.placer.placer, run.seed);
   } catch (const InfeasibleError& e) {
     answer.why = one_line(e.what());
@@ -58,6 +61,7 @@ PlacerAnswer ask(const Run& run, const Experiment& experiment) {
     answer.why = one_line(e.what());
   }
   answer.took = experiment.graph().transforming + (std::chrono::steady_clock::now() - start);
+  answer.processor = experiment.graph().transforming_processor + processor.used();
   return answer;
 }
 
@@ -112,6 +116,7 @@ RunResult run_one(const Sweep& sweep, std::size_t id) {
 
   const auto answer = sweep.answer(run, [&] { return ask(run, experiment); });
   row.placing = answer->took;
+  row.placing_processor = answer->processor;
   if (!answer->placement) {
     row.status = answer->failure;
     row.detail = answer->why;

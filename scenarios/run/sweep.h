@@ -30,7 +30,8 @@ struct PlacerAnswer {
   std::optional<Placement> placement{};  ///< nothing: `failure` and `why`
   Status failure = Status::infeasible;
   std::string why{};
-  std::chrono::nanoseconds took{};  ///< wall clock
+  std::chrono::nanoseconds took{};       ///< wall clock
+  std::chrono::nanoseconds processor{};  ///< processor time, of all threads
 };
 
 /// One run of a sweep: a placer on a point with a seed, and a measure. Refers to the sweep, which

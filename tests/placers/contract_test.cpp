@@ -10,8 +10,10 @@
 
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
+#include "sim/processor_time.h"
 #include "sim/random.h"
 #include "tests/message.h"
+#include "tests/placers/counted_costs.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/this_build.h"
 #include "tests/thorough.h"
@@ -228,6 +230,20 @@ TEST_CASE("a placer may be called from several threads at once") {
     for (Placement& p : together) threads.emplace_back([&] { p = placer.place(problem, 3); });
     for (std::thread& t : threads) t.join();
     for (const Placement& p : together) CHECK(p.device == alone.device);
+  });
+}
+
+TEST_CASE("what a placer does on other threads counts as its processor time") {
+  const OpGraph graph = random_graph(2);
+  const Cluster cluster = gpus(4);
+  const CountedCosts costs(graph, cluster);
+  for_each_placer([&](const PlacerEntry&, const Placer& placer) {
+    ProcessorTime used(CountedCosts::clock);
+    const std::size_t asked = costs.asked_by([&] {
+      const TaskPart placing(&used);
+      placer.place({graph, cluster, costs}, 3);
+    });
+    CHECK(used.used().count() == static_cast<std::int64_t>(asked));
   });
 }
 

@@ -53,6 +53,10 @@ OpGraph chain(int n, Bytes weights, Bytes output = 1_B) {
   return std::move(g).build();
 }
 
+/// The placers that are asked before anything is searched.
+constexpr std::array<std::string_view, 6> quick{"m_etf",       "heft",   "m_topo",
+                                                "round_robin", "single", "least_loaded"};
+
 }  // namespace
 
 TEST_SUITE("placers") {
@@ -119,15 +123,57 @@ TEST_SUITE("placers") {
     const OpGraph graph = chain(64, 10_B, 100_B);
     const Cluster cluster = gpus(2, 519_B);
     const CountedCosts costs(graph, cluster);
-    constexpr std::array<std::string_view, 6> failed{"m_etf",       "heft",   "m_topo",
-                                                     "round_robin", "single", "least_loaded"};
     const auto asks = [&](std::size_t how_many) {
       return costs.asked_by([&] {
-        const auto some = std::span(failed).first(how_many);
+        const auto some = std::span(quick).first(how_many);
         CHECK_FALSE(find_feasible({graph, cluster, costs}, Effort::quick, some).placement);
       });
     };
     CHECK(asks(5) == asks(6));
+  }
+
+  // As above, with room for a cut in the middle: 320 + 200 B on both devices.
+  TEST_CASE("where no quick placer helps, the order of ops is cut") {
+    const OpGraph graph = chain(64, 10_B, 100_B);
+    const Cluster cluster = gpus(2, 520_B);
+    const ProfiledCosts costs(graph, cluster);
+    const Feasible found = find_feasible({graph, cluster, costs}, Effort::quick, quick);
+    CHECK(found.how.ends_with(" cuts of the order of ops"));
+  }
+
+  // 32 ops of 10 B weights that write 100 B each, then 32 of 20 B that write 1 B, on two devices of
+  // 660 B. The first k on the first device: it needs 200 B besides their weights, so k = 40, half
+  // of all weights, is too many (480 + 200); with k = 32, half of all ops, the second device needs
+  // 640 + 100 + 1 B; half of all footprints, k = 19, is fewer. 33 to 39 fit.
+  TEST_CASE("cuts of the order are shifted from the device that lacks memory") {
+    OpGraphBuilder g;
+    TensorId last{};
+    for (int i = 0; i < 64; ++i) {
+      const OpId v = g.add_op(
+          {.name = "op" + std::to_string(i), .compute = 1ns, .persistent = i < 32 ? 10_B : 20_B});
+      if (i > 0) g.add_edge(last, v);
+      last = g.add_tensor(v, i < 32 ? 100_B : 1_B);
+    }
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2, 660_B);
+    const ProfiledCosts costs(graph, cluster);
+    const Feasible found = find_feasible({graph, cluster, costs}, Effort::quick, quick);
+    CHECK(found.how.ends_with(" cuts of the order of ops"));
+  }
+
+  // 6 ops of 1 B weights, one of 10 B, 7 of 1 B, on two devices of 12 B. A cut of the order leaves
+  // at least 16 B together; 10 + 1 B beside 12 B fit.
+  TEST_CASE("where no cut of the order fits, ops are moved") {
+    OpGraphBuilder g;
+    for (int i = 0; i < 14; ++i)
+      g.add_op(
+          {.name = "op" + std::to_string(i), .compute = 1ns, .persistent = i == 6 ? 10_B : 1_B});
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2, 12_B);
+    const ProfiledCosts costs(graph, cluster);
+    const Feasible found = find_feasible({graph, cluster, costs}, Effort::quick, quick);
+    REQUIRE(found.placement);
+    CHECK(found.how.ends_with(" moves that lessen the memory missing"));
   }
 
   TEST_CASE("of few placements the shortest step that fits is found, or that none fits") {

@@ -181,6 +181,30 @@ tables:
     CHECK(server[2].ours->number == doctest::Approx((50.0 / 40.0 + 100.0 / 60.0) / 2));
   }
 
+  TEST_CASE("times of placing stand beside published ones, and in no file that is compared") {
+    const PaperFolder here(R"(
+title: A paper
+source: by hand
+tables:
+  times:
+    title: Time to place
+    unit: s
+    columns:
+      wall: {placer: single, metric: placing_time}
+      all threads: {placer: single, metric: processor_time}
+    rows:
+      - {label: fits, scenario: s.yaml, published: {wall: 1e6, all threads: 1e6}}
+      - {label: does not, scenario: s.yaml, set: {cluster.devices.memory: 1 kB}, published: {}}
+)");
+    const Paper paper = here.load();
+    const PaperResult result = evaluate_quietly(paper);
+    for (const auto& row : result.tables[0].cells)  // a step that does not fit was placed, too
+      for (const PaperCell& cell : row) CHECK(cell.ours->number > 0.0);
+    CHECK(result.tables[0].deviations == 0);
+    CHECK(to_csv(paper, result) == "table,row,column,published,ours,deviation\n");
+    CHECK(to_text(paper, result).find(" x faster") != std::string::npos);
+  }
+
   TEST_CASE("cells by an objective have a value also where memory does not suffice") {
     PaperFolder here(R"(
 title: A paper
