@@ -85,8 +85,8 @@ std::vector<SctGraph::Edge> edges_of(const Problem& p) {
 class Shares {
  public:
   Shares(const Problem& p, Limits limits)
-      : units_(p.graph), classes_(exact::device_classes(p)), times_(classes_.size()) {
-    for (const exact::DeviceClass& cls : classes_) {
+      : units_(p.graph), classes_(device_classes(p)), times_(classes_.size()) {
+    for (const DeviceClass& cls : classes_) {
       const std::size_t s = index(&cls - classes_.data());
       for (const UnitId u : units_.units()) {
         Duration sum{};
@@ -192,7 +192,7 @@ class Shares {
   }
 
   ColocationUnits units_;
-  std::vector<exact::DeviceClass> classes_;
+  std::vector<DeviceClass> classes_;
   std::vector<IdVector<UnitId, Duration>> times_;  // [classes][units]; never: cannot run
   std::vector<std::optional<Bytes>> memory_;       // [classes]; nothing: no limit
 };

@@ -7,18 +7,10 @@
 
 #include "placers/colocation.h"
 #include "placers/exact/block_order.h"
+#include "sim/problem/device_classes.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::exact {
-
-/// Devices that nothing tells apart.
-struct DeviceClass {
-  std::vector<DeviceId> devices;
-  bool core = false;  ///< pays for no transfers, has no memory limit
-  Bytes memory{};     ///< of each
-};
-/// By the lowest device. Devices of one class agree in kind, memory and speed.
-std::vector<DeviceClass> device_classes(const Problem& problem);
 
 /// Which blocks are made of several colocation units.
 struct BlockRules {

@@ -1,15 +1,12 @@
 /// The policy of pipelines for the cost of a stage: loads of one device, or of its replicas.
 #pragma once
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <vector>
 
-#include "placers/exact/replication.h"
+#include "placers/exact/blocks.h"
+#include "sim/objective/replicas.h"
 
 namespace baechi::exact {
-
-inline constexpr std::int64_t no_load = std::numeric_limits<std::int64_t>::max();
 
 /// A number of equal devices that may take a part together.
 struct DeviceShape {
@@ -88,16 +85,11 @@ class PipelinePart {
     std::int64_t unable = 0;  // blocks that cannot run
   };
 
-  /// The load of each device, if one had the load `whole`: a share, rounded up, and the exchange.
+  /// The load of each device, if one had the load `whole`.
   std::int64_t loaded(const DeviceShape& shape, std::int64_t whole) const {
     const ClassLoad& cls = classes_[shape.cls];
     if (cls.unable > 0 || weights_ > cls.memory) return no_load;
-    if (shape.replicas == 1) return whole;
-    const double exchange = weights_ > 0 ? shape.exchange * static_cast<double>(weights_) : 0.0;
-    constexpr std::int64_t most = no_load / 2;
-    if (exchange > static_cast<double>(most)) return no_load;
-    const std::int64_t r = shape.replicas;
-    return whole / r + (whole % r > 0 ? 1 : 0) + std::llround(exchange);
+    return replica_load(whole, weights_, shape.replicas, shape.exchange);
   }
 
   template <int sign>

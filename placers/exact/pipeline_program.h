@@ -5,7 +5,7 @@
 
 #include "placers/exact/blocks.h"
 #include "placers/exact/ideals.h"
-#include "placers/exact/replication.h"
+#include "sim/objective/replicas.h"
 
 namespace baechi::exact {
 

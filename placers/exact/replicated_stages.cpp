@@ -4,78 +4,51 @@
 
 #include <algorithm>
 
-#include "sim/objective/max_load.h"
+#include "sim/error.h"
 
 namespace baechi::exact {
-namespace {
 
-/// `count` devices of one class from `first` on; fewer if there are fewer.
-std::vector<DeviceId> devices_from(const std::vector<DeviceClass>& classes, DeviceId first,
-                                   std::size_t count) {
-  for (const DeviceClass& cls : classes) {
-    const auto at = std::ranges::find(cls.devices, first);
-    if (at == cls.devices.end()) continue;
-    const auto left = static_cast<std::size_t>(cls.devices.end() - at);
-    return {at, at + static_cast<std::ptrdiff_t>(std::min(left, count))};
-  }
-  return {};
-}
-
-}  // namespace
-
-void write_stages(const Pipeline& pipeline, std::map<std::string, double>& facts) {
+void tell_stages(const Pipeline& pipeline, std::int64_t micro_batches, Placement& placement) {
+  Replicas replicas{.parts = {}, .micro_batches = micro_batches};
   std::size_t devices = 0;
+  std::string words;
   for (std::size_t n = 0; n < pipeline.stages.size(); ++n) {
     const PipelineStage& stage = pipeline.stages[n];
-    facts[fmt::format("stage_{}_first", n)] = static_cast<double>(index(stage.devices.front()));
-    facts[fmt::format("stage_{}_devices", n)] = static_cast<double>(stage.devices.size());
-    facts[fmt::format("stage_{}_us", n)] = to_us(stage.load);
+    replicas.parts.push_back(stage.devices);
+    placement.facts[fmt::format("stage_{}_us", n)] = to_us(stage.load);
+    words += fmt::format("{}{}", words.empty() ? "" : " + ", stage.devices.size());
     devices += stage.devices.size();
   }
-  facts["stages"] = static_cast<double>(pipeline.stages.size());
-  facts["devices"] = static_cast<double>(devices);
-  facts["time_per_sample_us"] = to_us(pipeline.load);
-}
-
-void tell_stages(const Pipeline& pipeline, const Problem& problem, Placement& placement) {
-  write_stages(pipeline, placement.facts);
-  Duration alone{};
-  for (const DeviceLoad& load : device_loads(problem, placement))
-    alone = std::max(alone, load.total());
-  placement.facts["max_load_us"] = to_us(alone);
-  std::string words;
-  for (const PipelineStage& stage : pipeline.stages)
-    words += fmt::format("{}{}", words.empty() ? "" : " + ", stage.devices.size());
+  write_replicas(replicas, placement.facts);
+  placement.facts["stages"] = static_cast<double>(pipeline.stages.size());
+  placement.facts["devices"] = static_cast<double>(devices);
+  placement.facts["time_per_sample_us"] = placement.facts["max_load_us"] = to_us(pipeline.load);
   placement.detail += fmt::format(
-      "; {} stage{} on {} devices: {} per sample; without replicas, each stage on its first "
-      "device, this placement's max_load is {}",
-      pipeline.stages.size(), pipeline.stages.size() == 1 ? "" : "s", words, to_text(pipeline.load),
-      to_text(alone));
+      "; {} stage{} on {} devices: {} per sample; the engine knows no replicas: a simulated step "
+      "has each stage on its first device alone",
+      pipeline.stages.size(), pipeline.stages.size() == 1 ? "" : "s", words,
+      to_text(pipeline.load));
 }
 
 std::vector<ReplicatedStage> replicated_stages(const Problem& problem, const Placement& placement) {
-  const std::vector<DeviceClass> classes = device_classes(problem);
   std::vector<ReplicatedStage> stages;
-  IdVector<DeviceId, std::size_t> stage_of(problem.cluster.num_devices(), ~std::size_t{0});
-  while (true) {
-    const auto fact = [&](std::string_view of) {
-      const auto found = placement.facts.find(fmt::format("stage_{}_{}", stages.size(), of));
-      return found == placement.facts.end() ? -1.0 : found->second;
-    };
-    const double first = fact("first"), devices = fact("devices");
-    if (first < 0.0 || devices < 1.0) break;
-    const DeviceId d{static_cast<std::uint32_t>(first)};
-    if (index(d) >= stage_of.size()) return {};
-    stage_of[d] = stages.size();
-    stages.push_back({.ops = {},
-                      .devices = devices_from(classes, d, static_cast<std::size_t>(devices)),
-                      .time_us = fact("us")});
+  IdVector<DeviceId, std::size_t> stage_of(problem.cluster.num_devices());
+  try {
+    for (auto& devices : replicas_of(problem, device_classes(problem), placement).parts) {
+      const auto time = placement.facts.find(fmt::format("stage_{}_us", stages.size()));
+      stage_of[devices.front()] = stages.size();
+      stages.push_back({.ops = {},
+                        .devices = std::move(devices),
+                        .time_us = time == placement.facts.end() ? 0.0 : time->second});
+    }
+  } catch (const InputError&) {  // an op was moved
+    return {};
   }
+  if (stages.empty()) return {};
   for (const OpId v : problem.graph.ops()) {
-    const std::size_t s = stage_of[placement.device[v]];
-    if (s >= stages.size()) return {};
-    stages[s].ops.push_back(v);
-    stages[s].weights += problem.graph.op(v).persistent;
+    ReplicatedStage& stage = stages[stage_of[placement.device[v]]];
+    stage.ops.push_back(v);
+    stage.weights += problem.graph.op(v).persistent;
   }
   return stages;
 }

@@ -1,5 +1,6 @@
 /// The stages of a placement whose placer gave stages several devices.
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "placers/exact/pipelines.h"
@@ -13,15 +14,12 @@ struct ReplicatedStage {
   Bytes weights{};                ///< of each device
 };
 
-/// Writes the stages among `facts`: of stage N the facts `stage_N_first` (the number of its first
-/// device), `stage_N_devices` and `stage_N_us`; and `stages`, `devices`, `time_per_sample_us`.
-void write_stages(const Pipeline& pipeline, std::map<std::string, double>& facts);
+/// Writes the stages among the facts and the detail of the placement that has their first devices:
+/// the facts of Replicas (sim/objective/replicas.h); of stage N `stage_N_us`; `stages`, `devices`,
+/// `time_per_sample_us`, and `max_load_us`, which is the same.
+void tell_stages(const Pipeline& pipeline, std::int64_t micro_batches, Placement& placement);
 
-/// Writes the stages among the facts and the detail of the placement that has their first devices,
-/// and as fact `max_load_us` its largest load, where each stage runs on its first device alone.
-void tell_stages(const Pipeline& pipeline, const Problem& problem, Placement& placement);
-
-/// What write_stages() wrote, in the order of the pipeline; empty if nothing was, or if an op is
+/// What tell_stages() wrote, in the order of the pipeline; empty if nothing was, or if an op is
 /// not on the first device of a stage, as it was moved since.
 std::vector<ReplicatedStage> replicated_stages(const Problem& problem, const Placement& placement);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/error.h"
+#include "sim/objective/replicas.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/format/json_string.h"
@@ -22,8 +23,8 @@ constexpr DeviceId unplaced{~std::uint32_t{0}};
 
 constexpr std::string_view file_keys[] = {
     "format", "version", "graph", "devices", "placement", "order",
-    // Keys that `baechi place --format json` and external placers write. All but status and detail
-    // are skipped.
+    // Keys that `baechi place --format json` and external placers write. All but status, detail
+    // and the facts of replicas are skipped.
     "placer", "placing_ms", "facts", "status", "detail", "step_time_us", "peak_kinds",
     // Keys that it writes for planners, all skipped.
     "time_per_sample_us", "simulated_us", "simulated_together_us", "simulated_overlap_us",
@@ -79,6 +80,7 @@ class Reader {
       if (key == "order") read_order(value);
       if (key == "detail") result_.detail = value.string();
       if (key == "status") infeasible = read_status(value);
+      if (key == "facts" && value.is_object()) read_facts(value);
       if (key == "placement") {
         placement_at = value.offset();
         read_devices_of_ops(value);
@@ -121,6 +123,12 @@ class Reader {
     if (status != "ok" && status != "oom" && status != "infeasible")
       value.is_not("\"ok\", \"oom\" or \"infeasible\"");
     return status == "infeasible";
+  }
+
+  void read_facts(Json value) {
+    value.entries([&](std::string_view name, Json fact) {
+      if (is_replica_fact(name)) result_.facts[std::string(name)] = fact.number();
+    });
   }
 
   void read_devices_of_ops(Json value) {

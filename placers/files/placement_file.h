@@ -4,7 +4,8 @@
 ///  "placement": {"a": 0, "b": 1}, "order": ["a", "b"]}
 ///
 /// Optional keys: `graph`, `devices`, `order`, and the keys that `baechi place --format json` adds.
-/// Any other key must begin with x-.
+/// Of `facts` those that name replicas are read (sim/objective/replicas.h). Any other key must
+/// begin with x-.
 #pragma once
 #include <string>
 #include <string_view>

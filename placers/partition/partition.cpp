@@ -12,12 +12,12 @@ namespace baechi::partition {
 
 Partition::Partition(const Problem& problem)
     : problem_(problem),
-      classes_(exact::device_classes(problem)),
+      classes_(device_classes(problem)),
       blocks_(problem, ColocationUnits(problem.graph), classes_,
               {.leaves = exact::BlockRules::Leaves::apart}),
       home_(blocks_.size()),
       vertex_(blocks_.size(), fixed_vertex) {
-  const bool cores_too = std::ranges::all_of(classes_, &exact::DeviceClass::core);
+  const bool cores_too = std::ranges::all_of(classes_, &DeviceClass::core);
   std::vector<std::size_t> class_of(problem.cluster.num_devices());
   for (std::size_t s = 0; s < classes_.size(); ++s)
     for (const DeviceId d : classes_[s].devices) {

@@ -17,7 +17,7 @@ class Partition {
   /// Throws InfeasibleError if no device runs all ops of a block.
   explicit Partition(const Problem& problem);
 
-  const std::vector<exact::DeviceClass>& classes() const { return classes_; }
+  const std::vector<DeviceClass>& classes() const { return classes_; }
   const exact::Blocks& blocks() const { return blocks_; }
   std::span<const DeviceId> devices() const { return devices_; }
   bool free(exact::BlockId b) const { return vertex_[b] != fixed_vertex; }
@@ -41,7 +41,7 @@ class Partition {
   static constexpr std::uint32_t fixed_vertex = ~0U;
 
   const Problem& problem_;
-  std::vector<exact::DeviceClass> classes_;
+  std::vector<DeviceClass> classes_;
   exact::Blocks blocks_;
   std::size_t class_ = 0;  // of devices_.front()
   std::vector<DeviceId> devices_;

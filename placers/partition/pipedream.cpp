@@ -34,7 +34,7 @@ class PipeDream final : public Placer {
     const OpGraph joined = join(p.graph, units);
     const Problem coarse{joined, p.cluster, p.costs, p.engine};
     const ColocationUnits wholes(joined);
-    const std::vector<exact::DeviceClass> classes = exact::device_classes(coarse);
+    const std::vector<DeviceClass> classes = device_classes(coarse);
     const auto pipeline = exact::best_linear_pipeline(coarse, wholes, classes, Duration::max());
     if (!pipeline)
       throw InfeasibleError(fmt::format("pipedream: {}, of those that were searched",

@@ -83,19 +83,20 @@ void Portfolio::add(Options& options, const Options::Value& choice) {
 std::vector<Candidate> Portfolio::ask(const Problem& problem, const Objective& objective,
                                       std::uint64_t seed, Clock::time_point until) const {
   std::vector<std::optional<Candidate>> answers(members_.size());
-  oneapi::tbb::parallel_for(std::size_t{0}, members_.size(), part_of_this_task([&](std::size_t i) {
-                              if (problem.graph.num_ops() > members_[i].most_ops) return;
-                              if (i > 0 && Clock::now() >= until) return;
-                              const std::string& name = members_[i].name;
-                              if (name != "start" && refusal(placer_entry(name), problem.graph))
-                                return;
-                              try {
-                                Placement placement = members_[i].placer->place(problem, seed);
-                                const Score score = objective.score(problem, placement);
-                                answers[i] = {members_[i].name, std::move(placement), score};
-                              } catch (const InfeasibleError&) {  // others may know better
-                              }
-                            }));
+  oneapi::tbb::parallel_for(
+      std::size_t{0}, members_.size(), part_of_this_task([&](std::size_t i) {
+        if (problem.graph.num_ops() > members_[i].most_ops) return;
+        if (i > 0 && Clock::now() >= until) return;
+        const std::string& name = members_[i].name;
+        if (name != "start" && refusal(placer_entry(name), problem.graph)) return;
+        try {
+          Placement placement = members_[i].placer->place(problem, seed);
+          placement.facts.clear();  // replicas: a search has one device for each op
+          const Score score = objective.score(problem, placement);
+          answers[i] = {members_[i].name, std::move(placement), score};
+        } catch (const InfeasibleError&) {  // others may know better
+        }
+      }));
   std::vector<Candidate> candidates;
   for (std::optional<Candidate>& answer : answers)
     if (answer) candidates.push_back(std::move(*answer));

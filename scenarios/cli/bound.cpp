@@ -56,7 +56,7 @@ Bounds step_bounds(const LowerBounds& quick, const Problem& problem) {
 Bounds load_bounds(const LowerBounds& quick, const Problem& problem,
                    std::optional<Duration> time_limit) {
   const ColocationUnits units(problem.graph);
-  const std::vector<exact::DeviceClass> classes = exact::device_classes(problem);
+  const std::vector<DeviceClass> classes = device_classes(problem);
   const exact::Blocks blocks(problem, units, classes, {.join_cycles = false});
   Bounds bounds{{{"work", "work_us", "all ops, shared out evenly over the devices", quick.work},
                  {"group", "group_us", "the longest colocation group, on one device", quick.group},

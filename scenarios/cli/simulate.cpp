@@ -13,6 +13,7 @@
 #include "scenarios/cli/verbs.h"
 #include "sim/explain/causes.h"
 #include "sim/objective/objective.h"
+#include "sim/objective/replicas.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/report/timeline.h"
 
@@ -194,6 +195,7 @@ int simulate_once(const SimulateArguments& arguments) {
   if (arguments.format == "json") {
     nlohmann::ordered_json json = step_json(result, bounds, problem, placement);
     json["split_groups"] = split.size();
+    if (has_replicas(placement)) json["replicas_left_out"] = true;
     if (!experiment.graph().assumed_kind.empty())
       json["assumed_kind"] = experiment.graph().assumed_kind;
     if (score) json.update(score_json(choice.name, *score));
@@ -201,6 +203,9 @@ int simulate_once(const SimulateArguments& arguments) {
     print_json(json);
   } else {
     print_out(assumed_line(experiment) + split_line(split, problem, placement) +
+              (has_replicas(placement) ? "replicas     of stages: the step has each on its first "
+                                         "device alone\n"
+                                       : "") +
               step_table(result, bounds, problem, placement) +
               (score ? "\n" + score_line(choice.name, *score) : "") +
               (streamed ? "\n" + pipeline_table(*streamed, *pipeline, problem.cluster) : ""));

@@ -11,6 +11,7 @@
 #include "scenarios/run/build.h"
 #include "sim/cluster/perturbed_costs.h"
 #include "sim/error.h"
+#include "sim/objective/replicas.h"
 
 namespace baechi {
 namespace {
@@ -60,6 +61,9 @@ ExperimentStep::ExperimentStep(std::shared_ptr<const CostedGraph> costed,
     : costed_(std::move(costed)), engine_(engine), placement_(std::move(placement)) {
   std::optional<PlacedStep> step = after_placing(*costed_->graph, placement_);
   if (!step) return;
+  if (has_replicas(placement_))
+    throw InfeasibleError(
+        "transforms of the placed step know no replicas, which stages of this placement have");
   for (const OpId v : step->graph.ops()) {
     if (index(step->device[v]) >= costed_->cluster.num_devices())
       throw InfeasibleError(fmt::format(

@@ -4,6 +4,7 @@
 
 #include "sim/error.h"
 #include "sim/objective/objective.h"
+#include "sim/objective/replicas.h"
 #include "sim/problem/mean_costs.h"
 
 namespace baechi {
@@ -132,6 +133,8 @@ class WithoutTurns final : public Evaluator {
       : problem_(problem), invocations_(problem), part_(problem.graph.num_ops()) {}
 
   Score score(const Placement& placement) override {
+    if (has_replicas(placement))
+      throw InputError("latency: it knows no replicas, which stages of this placement have");
     Score score = constraints(problem_, placement);
     for (const DeviceId d : problem_.cluster.devices())
       if (!problem_.cluster.device(d).is_core()) cut(placement, d);

@@ -5,8 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include "sim/error.h"
 #include "sim/objective/ledgers.h"
 #include "sim/objective/objective.h"
+#include "sim/objective/replicas.h"
 #include "sim/problem/mean_costs.h"
 
 namespace baechi {
@@ -82,7 +84,9 @@ class LargestLoad final : public Evaluator {
       : problem_(problem), apart_(apart), loads_(problem) {}
 
   Score score(const Placement& placement) override {
-    return rate(constraints(problem_, placement), loads_.of(placement));
+    const IdVector<DeviceId, DeviceLoad>& loads = loads_.of(placement);
+    return rate(constraints(problem_, placement),
+                has_replicas(placement) ? shared(loads, placement) : loads);
   }
 
   Score begin(const Placement& placement) override {
@@ -119,6 +123,31 @@ class LargestLoad final : public Evaluator {
     OpId op;
     DeviceId from, to;
   };
+
+  /// `loads`, where replicas take their shares. Their memory is that of the first, as are they.
+  IdVector<DeviceId, DeviceLoad> shared(IdVector<DeviceId, DeviceLoad> loads,
+                                        const Placement& placement) const {
+    if (apart_)
+      throw InputError("max_load: phases: apart knows no replicas, which stages of this have");
+    const std::vector<DeviceClass> classes = device_classes(problem_);
+    const Replicas replicas = replicas_of(problem_, classes, placement);
+    const Replication costs = Replication::of(problem_, classes, replicas.micro_batches);
+    IdVector<DeviceId, std::int64_t> weights(loads.size());
+    for (const OpId v : problem_.graph.ops())
+      weights[placement.device[v]] += problem_.graph.op(v).persistent.count;
+    for (const std::vector<DeviceId>& part : replicas.parts) {
+      const DeviceId first = part.front();
+      const auto cls = std::ranges::find_if(classes, [&](const DeviceClass& c) {
+        return std::ranges::binary_search(c.devices, first);
+      });
+      const auto count = static_cast<std::int64_t>(part.size());
+      const std::int64_t load =
+          replica_load(loads[first].total().count(), weights[first], count,
+                       costs.exchange(static_cast<std::size_t>(cls - classes.begin()), count));
+      for (const DeviceId d : part) loads[d] = {.forward = Duration{load}};
+    }
+    return loads;
+  }
 
   void move(OpId v, DeviceId from, DeviceId to) {
     moving_->loads.move(v, from, to);

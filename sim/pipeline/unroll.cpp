@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sim/error.h"
+#include "sim/objective/replicas.h"
 
 namespace baechi::pipeline {
 namespace {
@@ -342,6 +343,8 @@ class Unroller {
 Unrolled unroll(const Problem& problem, const Placement& placement,
                 const PipelineOptions& options) {
   BAECHI_CHECK(options.micro_batches > 0, "no micro-batch");
+  if (has_replicas(placement))
+    throw InputError("no pipeline: its stages have one device each, and some here have replicas");
   return Unroller(problem, placement, options).make();
 }
 

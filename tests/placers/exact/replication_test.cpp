@@ -1,5 +1,3 @@
-#include "placers/exact/replication.h"
-
 #include <doctest/doctest.h>
 
 #include <array>
@@ -8,10 +6,13 @@
 #include <tuple>
 
 #include "placers/exact/replicated_stages.h"
+#include "placers/files/placement_file.h"
 #include "placers/registry.h"
 #include "sim/error.h"
 #include "sim/objective/max_load.h"
 #include "sim/objective/objective.h"
+#include "sim/objective/replicas.h"
+#include "sim/pipeline/unroll.h"
 #include "sim/random.h"
 #include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
@@ -132,6 +133,23 @@ void check_plan(const Problem& problem, const Placement& p, std::int64_t micro_b
   CHECK(p.facts.at("time_per_sample_us") == doctest::Approx(slowest));
 }
 
+/// The objective max_load of `p` is what its placer says, and so it is once `p` was in a file.
+void check_objective(const Problem& problem, const Placement& p) {
+  const auto max_load = make_objective("max_load", Options("max_load"));
+  const Score score = max_load->score(problem, p);
+  CHECK(score.feasible());
+  CHECK(to_us(score.value) == p.facts.at("time_per_sample_us"));
+  CHECK(to_us(score.value) == p.facts.at("max_load_us"));
+  std::string facts;
+  for (const auto& [name, value] : p.facts)
+    facts += fmt::format("{}\"{}\": {}", facts.empty() ? "" : ", ", name, value);
+  std::string text = placement_json(p, problem.graph, "g", problem.cluster.num_devices());
+  text.insert(text.rfind('}'), fmt::format(", \"facts\": {{{}}}", facts));
+  const Placement read =
+      parse_placement(text, "p.json", problem.graph, problem.cluster.num_devices());
+  CHECK(max_load->score(problem, read) == score);
+}
+
 }  // namespace
 
 TEST_SUITE("replication") {
@@ -161,7 +179,7 @@ TEST_SUITE("replication") {
       // devices: 120 / 3 = 40, and 4 x 2 x 1006 / (3 x 3) for gradients.
       const Placement p = replicating(0)->place(problem, 0);
       CHECK(p.facts.at("time_per_sample_us") == doctest::Approx(training ? 0.047 : 0.040));
-      CHECK(p.facts.at("max_load_us") == doctest::Approx(training ? 0.082 : 0.120));
+      CHECK(p.facts.at("max_load_us") == doctest::Approx(training ? 0.047 : 0.040));
       const auto stages = exact::replicated_stages(problem, p);
       REQUIRE(stages.size() == (training ? 2U : 1U));
       CHECK(stages[0].devices.size() == (training ? 2U : 3U));
@@ -187,6 +205,7 @@ TEST_SUITE("replication") {
         CHECK(p.facts.at("time_per_sample_us") == doctest::Approx(to_us(best->makespan)));
         CHECK(is_pipeline(problem, p));
         check_plan(problem, p, micro_batches);
+        check_objective(problem, p);
         shared += p.facts.at("devices") > p.facts.at("stages") ? 1U : 0U;
       } catch (const InfeasibleError&) {
         CHECK_FALSE(best);
@@ -219,6 +238,7 @@ TEST_SUITE("replication") {
           CHECK(p.facts.at("bound_us") >= p.facts.at("time_per_sample_us") - 0.0021);
           if (contiguous) CHECK(is_convex(problem, p));
           check_plan(problem, p, micro_batches);
+          check_objective(problem, p);
           shared += p.facts.at("devices") > p.facts.at("stages") ? 1U : 0U;
           const auto pipeline =
               best_placement(problem, ReplicatedLoad(problem, micro_batches), is_pipeline);
@@ -262,6 +282,60 @@ TEST_SUITE("replication") {
         CHECK_THROWS_AS(replicating_split(0, true)->place(problem, 0), InfeasibleError);
       }
     }
+  }
+
+  TEST_CASE("the objective of replicas, by hand, and what knows none says so") {
+    // a (80 ns, 6 B) -> b (40 ns), backward ops of no time; 2 B between them and 1 B/ns. Of four
+    // devices the first two share a, once in 6 samples: (80 + 2) / 2 and 4 x 6 x 1 / (2 x 6) = 2.
+    OpGraphBuilder b;
+    const OpId first = b.add_op({.name = "a", .compute = Duration{80}, .persistent = Bytes{6}});
+    const OpId last = b.add_op({.name = "b", .compute = Duration{40}});
+    b.add_op({.name = "b_grad", .compute = Duration{}, .phase = Phase::backward});
+    b.add_edge(b.add_tensor(first, Bytes{2}), last);
+    const OpGraph graph = std::move(b).build();
+    IdVector<DeviceId, Device> devices(4, {.name = "gpu", .kind = "", .memory = Bytes{2000}});
+    const Cluster cluster =
+        Cluster::uniform(std::move(devices), {.bandwidth = Bandwidth{1e9}, .latency = Duration{}});
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const auto with = [](std::map<std::string, double> facts) {
+      Placement placement{.facts = std::move(facts)};
+      for (const std::uint32_t d : {0U, 2U, 2U}) placement.device.push_back(DeviceId{d});
+      return placement;
+    };
+    const auto value = [&](const Placement& p, const char* name = "max_load") {
+      return make_objective(name, Options(name))->score(problem, p).value;
+    };
+    const std::map<std::string, double> shared{{"stage_0_first", 0},
+                                               {"stage_0_devices", 2},
+                                               {"stage_1_first", 2},
+                                               {"stage_1_devices", 1},
+                                               {"micro_batches", 6}};
+    CHECK(value(with({})) == Duration{82});
+    CHECK(value(with(shared)) == Duration{43});
+    CHECK(device_loads(problem, with(shared))[DeviceId{0}].total() == Duration{82});  // alone
+    const auto mistake = [&](const char* name, double is) {
+      auto facts = shared;
+      facts[name] = is;
+      return message<InputError>([&] { value(with(facts)); });
+    };
+    CHECK(mistake("micro_batches", 3) ==
+          "the placement's replicas: 2 devices of stage 0 do not divide 3 micro-batches");
+    CHECK(mistake("stage_0_devices", 3) == "the placement's replicas: 'gpu' is in stages 0 and 1");
+    CHECK(mistake("stage_1_devices", 3) ==
+          "the placement's replicas: stage 1 has 3 devices from 'gpu' on, and the cluster has 2 "
+          "such");
+    CHECK(mistake("stage_1_first", 3) ==
+          "the placement's replicas: op 'b' is on 'gpu', which is the first device of no stage");
+    CHECK(mistake("stage_0_first", 0.5).ends_with("'stage_0_first' is none of 4 devices"));
+    CHECK(message<InputError>([&] { value(with(shared), "latency"); }) ==
+          "latency: it knows no replicas, which stages of this placement have");
+    CHECK(message<InputError>([&] {
+            make_objective("max_load", Options("max_load", {{"phases", {"apart", "", {}}}}))
+                ->score(problem, with(shared));
+          }) == "max_load: phases: apart knows no replicas, which stages of this have");
+    CHECK(message<InputError>([&] { pipeline::unroll(problem, with(shared), {}); }) ==
+          "no pipeline: its stages have one device each, and some here have replicas");
   }
 
   TEST_CASE("replicas count loads of all phases together") {
