@@ -25,7 +25,7 @@ VariableId Model::variable(std::string_view name, Shape shape, Initializer initi
   return variables_.push_back({.name = scoped(name),
                                .shape = std::move(shape),
                                .initializer = initializer,
-                               .trainable = trainable});
+                               .trainable = trainable && !frozen_});
 }
 
 LayerId Model::add(Layer layer) {

@@ -87,6 +87,10 @@ enum class LayerKind : std::uint8_t {
   route,
   dispatch,
   combine,
+  upsample,           ///< each pixel four times
+  transposed_conv2d,  ///< the gradient of a convolution by its input; its weights
+  norm_gradient,      ///< the gradient of a layer norm by its input; gamma
+  relu_gradient,
   all_reduce,  ///< sums what the ranks of tensor parallelism have of a value, or of its gradient
 };
 /// "Conv2d": the kind of its op at module level; a backward op adds "Backward".
@@ -132,6 +136,10 @@ constexpr auto names_of(LayerKind) {
                                           {LayerKind::route, "Route"},
                                           {LayerKind::dispatch, "Dispatch"},
                                           {LayerKind::combine, "Combine"},
+                                          {LayerKind::upsample, "Upsample"},
+                                          {LayerKind::transposed_conv2d, "ConvTranspose2d"},
+                                          {LayerKind::norm_gradient, "LayerNormGradient"},
+                                          {LayerKind::relu_gradient, "ReLUGradient"},
                                           {LayerKind::all_reduce, "AllReduce"}});
 }
 
@@ -171,6 +179,8 @@ class Model {
   ValueId output(Layer& layer, Shape shape);
   VariableId variable(std::string_view name, Shape shape, Initializer initializer,
                       bool trainable = true);
+  /// Variables that are made while this is on are not trained.
+  void freeze(bool on) { frozen_ = on; }
   /// Adds a layer; layers run in the order in which they are added. The layer becomes the producer
   /// of its outputs.
   LayerId add(Layer layer);
@@ -204,6 +214,7 @@ class Model {
   IdVector<ModuleId, Module> modules_;
   std::string prefix_;
   bool in_module_ = false;
+  bool frozen_ = false;
 };
 
 class Model::Scope {

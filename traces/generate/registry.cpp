@@ -25,6 +25,7 @@ Trace make_seq2seq(Options&);
 Trace make_se_resnext101(Options&);
 Trace make_transformer(Options&);
 Trace make_vgg16(Options&);
+Trace make_wgan(Options&);
 
 }  // namespace generate
 
@@ -53,6 +54,8 @@ std::span<const GeneratorEntry> generators() {
        "Amodei et al. 2016, its 9 layers", generate::make_deep_speech_2},
       {"a3c", "A3C: 2 convolutions and 2 dense layers, the step of one worker", "Mnih et al. 2016",
        generate::make_a3c},
+      {"wgan", "WGAN with a gradient penalty: a step of its critic, or of its generator",
+       "Gulrajani et al. 2017", generate::make_wgan},
       {"transformer", "Transformer: encoder and decoder, base", "Vaswani et al. 2017",
        generate::make_transformer},
       {"bert", "BERT base or large, with its pretraining heads", "Devlin et al. 2018",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "sim/error.h"
@@ -100,6 +101,70 @@ TEST_SUITE("models") {
     CHECK(multiply_adds(
               generate("deep_speech_2", {{"frames", "4"}, {"batch", "1"}, {"level", "tf1"}})) ==
           2 * conv + 7 * (2 * h * h + 2 * h * h) + 2 * characters);
+  }
+
+  TEST_CASE("WGAN, by hand: 14 layers that are trained, and the gradient by the images") {
+    // d filters. The critic: 3x3 from 3 channels; blocks a -> b of 3x3 a -> a, 3x3 a -> b and 1x1
+    // a -> b, the last two with biases, behind norms of a channels; 4 x 4 x 8 d to 1. The
+    // generator: 128 to 4 x 4 x 8 d; blocks of 3x3 a -> b and b -> b and 1x1 a -> b; norms of a and
+    // b channels; 3x3 to 3 channels behind a norm.
+    const std::int64_t d = 64;
+    std::int64_t critic = 27 * d + d + 16 * 8 * d + 1;
+    std::int64_t generator = 129 * 16 * 8 * d + 2 * d + 27 * d + 3;
+    for (const auto& [a, b] : {std::pair{d, 2 * d}, {2 * d, 4 * d}, {4 * d, 8 * d}, {8 * d, 8 * d}})
+      critic += 9 * a * a + 9 * a * b + a * b + 2 * b + 4 * a;
+    for (const auto& [a, b] : {std::pair{8 * d, 8 * d}, {8 * d, 4 * d}, {4 * d, 2 * d}, {2 * d, d}})
+      generator += 9 * a * b + 9 * b * b + a * b + 2 * b + 2 * a + 2 * b;
+    const OpGraph of_critic = generate("wgan", {{"batch", "2"}}),
+                  of_generator = generate("wgan", {{"batch", "2"}, {"step", "generator"}});
+    CHECK(parameters(of_critic) == critic);
+    CHECK(parameters(of_generator) == generator);
+    // 14 layers with a product each.
+    for (const OpGraph* graph : {&of_critic, &of_generator}) {
+      std::map<std::string, int> layers;
+      for (const OpId v : graph->ops()) {
+        const std::string name(graph->name(v));
+        if (graph->op(v).phase == Phase::forward &&
+            (graph->kind(v) == "Conv2d" || graph->kind(v) == "Linear"))
+          ++layers[name.substr(0, name.find('/'))];
+      }
+      CHECK(layers["critic"] == 14);
+      CHECK(layers["generator"] == 14);
+      // The gradient by what the critic's last layer reads: its weights, once for each image.
+      CHECK(layers["penalty"] == (graph == &of_critic ? 1 : 0));
+    }
+    // The critic sees 6 images; the gradient by 2 of them has a convolution for each of the
+    // critic's, without bias, of as many multiply-adds per image.
+    std::int64_t forward = 0, backward = 0;
+    for (const OpId v : of_critic.ops()) {
+      if (of_critic.op(v).phase != Phase::forward) continue;
+      const std::string name(of_critic.name(v));
+      if (of_critic.kind(v) == "ConvTranspose2d") backward += of_critic.work(v).flops;
+      if (of_critic.kind(v) != "Conv2d" || !name.starts_with("critic")) continue;
+      const std::int64_t outputs = of_critic.tensor(*of_critic.outputs(v).begin()).size.count / 4;
+      forward += of_critic.work(v).flops - (name.ends_with("conv1") ? 0 : outputs);
+    }
+    CHECK(forward == 3 * backward);
+    // Without it nothing is transposed, and the critic sees 4 images.
+    const OpGraph without = generate("wgan", {{"batch", "2"}, {"penalty", "false"}});
+    CHECK(count(of_critic, "ConvTranspose2d") == 13);
+    CHECK(count(without, "ConvTranspose2d") == 0);
+    CHECK(parameters(without) == critic);
+    const OpId input = *without.find("critic/input");
+    CHECK(3 * without.work(input).flops ==
+          2 * of_critic.work(*of_critic.find("critic/input")).flops);
+  }
+
+  TEST_CASE("WGAN keeps the contract of models") {
+    for (const char* step : {"critic", "generator"}) {
+      CAPTURE(step);
+      const auto of_batch = [&](const char* batch) {
+        return generate("wgan", {{"batch", batch}, {"step", step}, {"filters", "4"}});
+      };
+      check_contract(of_batch("2"), of_batch("4"));
+    }
+    CHECK_THROWS_WITH_AS(generate("wgan", {{"level", "tf1"}}), doctest::Contains("level tf1"),
+                         InputError);
   }
 
   TEST_CASE("Deep Speech 2 keeps the contract of models") {
