@@ -89,7 +89,7 @@ class Training {
   std::size_t imitation_updates() const;
 
   /// What one graph learns fast by is too hasty for a family: set on graphs 13 to 16 of each family
-  /// in scenarios/learned/train.yaml, after training on 1 to 12.
+  /// of scenarios/learned/tune.yaml, after training on 1 to 12.
   struct Pace {
     std::size_t batch;
     double rate, entropy;  // at first; the rate falls to a tenth
