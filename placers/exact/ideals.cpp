@@ -85,16 +85,16 @@ class Level {
 
 }  // namespace
 
-std::optional<Ideals> Ideals::enumerate(const BlockOrder& blocks, std::size_t most) {
+std::optional<Ideals> Ideals::enumerate(const BlockOrder& order, std::size_t most) {
   Ideals ideals;
-  Level level(blocks);
+  Level level(order);
   for (std::size_t taken = 0;; ++taken) {
     const std::size_t first = ideals.size();
     for (const Member& member : level.members()) {
       ideals.lower_.insert(ideals.lower_.end(), member.lower.begin(), member.lower.end());
       ideals.begin_.push_back(static_cast<std::uint32_t>(ideals.lower_.size()));
     }
-    if (taken == blocks.size()) return ideals;
+    if (taken == order.size()) return ideals;
     if (!level.advance(first, most - ideals.size())) return std::nullopt;
   }
 }

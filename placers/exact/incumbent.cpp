@@ -31,9 +31,9 @@ Placement search_from(const Incumbent& best, const Problem& problem, const Objec
   constexpr std::size_t chains = 4, per_op = 200;
   constexpr std::size_t least_ops = 64;  // below, the integer program is quick
   const std::size_t num_ops = problem.graph.num_ops();
-  const Placement start = best.known()
-                              ? best.placement
-                              : Placement{.device = IdVector<OpId, DeviceId>(num_ops, DeviceId{0})};
+  Placement start = best.known()
+                        ? best.placement
+                        : Placement{.device = IdVector<OpId, DeviceId>(num_ops, DeviceId{0})};
   if (evaluations == 0 || num_ops < least_ops) return start;
   const search::SearchSpace space(problem);
   search::Annealing annealing(space, objective, {&start, 1}, chains, seed);

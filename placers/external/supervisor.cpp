@@ -152,7 +152,7 @@ void report(int to, Report::Event event, int value) {
   dup2(start.err, STDERR_FILENO);
   sigset_t none;
   sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  pthread_sigmask(SIG_SETMASK, &none, nullptr);
   execve(start.path, start.argv, environ);
   report(start.reports, Report::Event::not_started, errno);
   _exit(127);

@@ -10,7 +10,7 @@ namespace baechi::learned {
 class Adam {
  public:
   Adam() = default;
-  explicit Adam(std::vector<double> weights);
+  explicit Adam(std::vector<double> begin);
 
   /// A step against `gradient`, which is first cut to the norm `longest`.
   void step(std::span<const double> gradient, double rate, double longest = 1.0);

@@ -50,7 +50,6 @@ template <std::size_t n>
 void features(JsonFile& file, Json list, const std::array<std::string_view, n>& names) {
   std::size_t at = 0;
   const std::size_t where = list.offset();
-  std::string found;
   bool same = true;
   list.list([&](Json name) {
     const std::string_view text = name.string();

@@ -80,14 +80,14 @@ class DesignSearch {
         return false;
       }
       if (!bounded && choice_.patience > 0 && idle_ >= choice_.patience) return false;
-      visit(std::move(some[i]));
+      visit(some[i]);
       --left_;
     }
     return true;
   }
 
-  void visit(VisitedDesign v) {
-    answer_.visited.push_back(std::move(v));
+  void visit(const VisitedDesign& v) {
+    answer_.visited.push_back(v);
     const std::size_t last = answer_.visited.size() - 1;
     const bool gains = last == 0 || better(answer_.visited[last], answer_.visited[best_]);
     if (gains) best_ = last;

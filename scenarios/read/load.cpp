@@ -280,7 +280,7 @@ class Loader {
         "profile", [&](const Value& v) { return read_profile(v, mistakes_); });
     auto graphs = read_all<GraphChoice>(
         "graph", [&](const Value& v) { return read_graph(v, base_, mistakes_); });
-    if (mistakes_.size() == 0) file.graphs = std::move(graphs);
+    if (mistakes_.empty()) file.graphs = std::move(graphs);
   }
 
   const std::string& path_;
