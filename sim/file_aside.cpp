@@ -53,8 +53,8 @@ void Aside::drop() const {
   if (first != last) std::remove(first.c_str());
 }
 
-FileAside::FileAside(std::string path)
-    : aside_(std::move(path)), file_(std::fopen(aside_.first.c_str(), "wb")) {
+FileAside::FileAside(const std::string& path)
+    : aside_(path), file_(std::fopen(aside_.first.c_str(), "wb")) {
   if (!file_)
     throw InputError(fmt::format("{}: cannot be written: {}", aside_.path, reason(errno)));
 }

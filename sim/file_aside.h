@@ -10,7 +10,7 @@ namespace baechi {
 /// Where the text for a file goes first. A symbolic link stays: the file it leads to is replaced.
 /// What is there and no file, such as a pipe or /dev/stdout, is not replaced but written at once.
 struct Aside {
-  explicit Aside(const std::string& path);
+  explicit Aside(const std::string& given);
   /// What is in `first` becomes `last`. Throws InputError.
   void take_name() const;
   /// Away with what is in `first`.
@@ -25,7 +25,7 @@ struct Aside {
 /// Throws InputError, as "path: cannot be written: why".
 class FileAside {
  public:
-  explicit FileAside(std::string path);
+  explicit FileAside(const std::string& path);
   ~FileAside();
   FileAside(const FileAside&) = delete;
   FileAside& operator=(const FileAside&) = delete;

@@ -33,8 +33,8 @@ void add_paper(CLI::App& app, Verb& chosen);
 void add_report(CLI::App& app, Verb& chosen);
 void add_schema(CLI::App& app, Verb& chosen);
 void add_validate(CLI::App& app, Verb& chosen);
-void add_validate_published(CLI::App& validate, Verb& chosen);
-void add_validate_fit(CLI::App& validate, Verb& chosen);
+void add_validate_published(CLI::App& app, Verb& chosen);
+void add_validate_fit(CLI::App& app, Verb& chosen);
 void add_what_if(CLI::App& app, Verb& chosen);
 
 }  // namespace baechi

@@ -303,10 +303,10 @@ std::vector<Plot> chart_plots(const Results& results) {
                       results.graphs[table.graph].label, shown.table.axes.size() > 1 ? "." : "",
                       held_text(shown)));
       const std::string measure = plain_file_name(table.measure);
-      plots.push_back(value_plot(shown, x, measure + "." + where));
+      plots.push_back(value_plot(shown, x, fmt::format("{}.{}", measure, where)));
       if (!table.has_peaks()) continue;
       const std::string of = table.is_step_time() ? "" : measure + ".";
-      plots.push_back(memory_plot(shown, x, "peak_memory." + of + where));
+      plots.push_back(memory_plot(shown, x, fmt::format("peak_memory.{}{}", of, where)));
     }
   }
   return plots;

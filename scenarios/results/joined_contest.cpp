@@ -45,7 +45,7 @@ std::string unit_of(const Results& results, const RunResult& row, const std::str
   for (const auto& [axis, value] : swept(results, row, [&](const std::string& axis) {
          return !of_graphs(axis) || axis == replicate;
        }))
-    unit += '\n' + axis + '=' + value;
+    unit += fmt::format("\n{}={}", axis, value);
   return unit;
 }
 

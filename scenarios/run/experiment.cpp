@@ -141,7 +141,7 @@ Placement Experiment::place(const Placer& placer, std::uint64_t seed,
 /// memory in the step. Then it is asked again, each time with less memory on the devices that ran
 /// out, by the factor by which their peak was above the limit. If that ends without a placement
 /// that fits and `falls_back`, any that fits is taken.
-Placement Experiment::fitting(Placement first,
+Placement Experiment::fitting(const Placement& first,
                               const std::function<Placement(const Cluster&)>& answer,
                               bool falls_back) const {
   constexpr int most_tries = 8;

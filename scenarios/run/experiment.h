@@ -79,7 +79,7 @@ class Experiment {
   ExperimentStep step(Placement placement) const;
 
  private:
-  Placement fitting(Placement first, const std::function<Placement(const Cluster&)>& answer,
+  Placement fitting(const Placement& first, const std::function<Placement(const Cluster&)>& answer,
                     bool falls_back) const;
   std::optional<Placement> any_fitting() const;
 

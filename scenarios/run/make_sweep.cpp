@@ -42,10 +42,10 @@ class SweepMaker {
     const bool whole =
         std::ranges::none_of(parts_.files, [](const auto& f) { return f.num_points() == 0; });
     number();
-    if (mistakes_.size() == 0) read_traces();
-    if (mistakes_.size() == 0) prepare_graphs();
-    if (mistakes_.size() == 0) check_clusters();
-    if (!whole || mistakes_.size() > 0) {
+    if (mistakes_.empty()) read_traces();
+    if (mistakes_.empty()) prepare_graphs();
+    if (mistakes_.empty()) check_clusters();
+    if (!whole || !mistakes_.empty()) {
       mistakes_.sort_by_place();
       mistakes.add(mistakes_);
       return Sweep(SweepParts{});

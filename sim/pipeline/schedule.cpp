@@ -39,7 +39,7 @@ class Checker {
         if (p.chunk >= schedule_.chunks || p.micro_batch >= schedule_.micro_batches)
           return fmt::format("{} does not exist", to_text(p));
         std::size_t home = home_stage(layout_, p.chunk, stages);
-        if (layout_ == Layout::two_way && 2 * p.micro_batch >= schedule_.micro_batches)
+        if (layout_ == Layout::two_way && std::size_t{2} * p.micro_batch >= schedule_.micro_batches)
           home = stages - 1 - home;
         if (home != s) return fmt::format("stage {} runs {}", s, to_text(p));
         if (!stage_of_.emplace(p, s).second) return fmt::format("{} runs twice", to_text(p));

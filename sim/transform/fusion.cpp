@@ -138,7 +138,7 @@ void Fusion::fuse(OpId a, OpId b, std::vector<FusionEdge>& queue) {
   if (rules_.disjoint_paths && !rules_.allow_cycle) move_together(a, b);
   Node& into = nodes_[a];
   Node& gone = nodes_[b];
-  for (LinkId next, l = gone.in.first; l != none; l = next) {
+  for (LinkId next = none, l = gone.in.first; l != none; l = next) {
     next = links_[l].in_in.next;
     const OpId u = links_[l].src;
     const LinkId known = u == a ? none : find_link(u, a);
@@ -153,7 +153,7 @@ void Fusion::fuse(OpId a, OpId b, std::vector<FusionEdge>& queue) {
       if (nodes_[u].group == into.group) queue.push_back({u, a});
     }
   }
-  for (LinkId next, l = gone.out.first; l != none; l = next) {
+  for (LinkId next = none, l = gone.out.first; l != none; l = next) {
     next = links_[l].in_out.next;
     const OpId v = links_[l].dst;
     const LinkId known = v == a ? none : find_link(a, v);

@@ -143,7 +143,9 @@ class Merging {
       sum.temporary = std::max(sum.temporary, sum.inside + graph_.op(v).temporary);
       for (const EdgeId e : graph_.in_edges(v)) {
         const TensorId t = graph_.edge(e).tensor;
-        if (unread[t] > 0 && --unread[t] == 0) sum.inside -= graph_.tensor(t).held();
+        if (unread[t] == 0) continue;
+        --unread[t];
+        if (unread[t] == 0) sum.inside -= graph_.tensor(t).held();
       }
       for (const TensorId t : own)
         if (unread[t] == 0) sum.inside -= graph_.tensor(t).held();

@@ -127,38 +127,38 @@ Where Where::read(const Value* value) {
 
 void Where::add(const std::string& key, const Value& value) {
   if (key == "name") {
-    conditions_.push_back(each([texts = texts_of(value, key)](const Scope& s, OpId v) {
+    conditions_.emplace_back(each([texts = texts_of(value, key)](const Scope& s, OpId v) {
       return std::ranges::any_of(
           texts, [&](const std::string& p) { return Wildcard{p}.matches(s.graph().name(v)); });
     }));
   } else if (key == "kind") {
-    conditions_.push_back([words = KindWords(texts_of(value, key))](const Scope& s) {
+    conditions_.emplace_back([words = KindWords(texts_of(value, key))](const Scope& s) {
       const std::vector<bool> described = words.of_kinds(s.graph());
       return each([&](const Scope&, OpId v) -> bool { return described[s.graph().op(v).kind]; })(s);
     });
   } else if (key == "layer") {
-    conditions_.push_back(each([texts = texts_of(value, key)](const Scope& s, OpId v) {
+    conditions_.emplace_back(each([texts = texts_of(value, key)](const Scope& s, OpId v) {
       return in_layer(s.graph().module(v), texts);
     }));
   } else if (key == "phase") {
-    conditions_.push_back(each([phases = words_of<Phase>(value, key)](const Scope& s, OpId v) {
+    conditions_.emplace_back(each([phases = words_of<Phase>(value, key)](const Scope& s, OpId v) {
       return std::ranges::find(phases, s.graph().op(v).phase) != phases.end();
     }));
   } else if (key == "lane") {
-    conditions_.push_back(each([texts = texts_of(value, key)](const Scope& s, OpId v) {
+    conditions_.emplace_back(each([texts = texts_of(value, key)](const Scope& s, OpId v) {
       const std::string& lane = s.graph().lanes()[index(s.graph().lane(v))];
       return std::ranges::any_of(texts,
                                  [&](const std::string& p) { return Wildcard{p}.matches(lane); });
     }));
   } else if (key == "bound") {
-    conditions_.push_back([bounds = words_of<Bound>(value, key)](const Scope& s) {
+    conditions_.emplace_back([bounds = words_of<Bound>(value, key)](const Scope& s) {
       const IdVector<OpId, Bound> known = bounds_of(s);
       return each([&](const Scope&, OpId v) {
         return std::ranges::find(bounds, known[v]) != bounds.end();
       })(s);
     });
   } else if (key == "work") {
-    conditions_.push_back(each([wanted = words_of<Work>(value, key)](const Scope& s, OpId v) {
+    conditions_.emplace_back(each([wanted = words_of<Work>(value, key)](const Scope& s, OpId v) {
       const Work work = s.graph().kernels(v).empty() ? Work::unknown : Work::known;
       return std::ranges::find(wanted, work) != wanted.end();
     }));
@@ -173,16 +173,16 @@ void Where::add_quantity(const std::string& key, const Value& value) {
   const Comparison compare = comparison_of(value, key);
   if (key == "time") {
     needs_times_ = true;
-    conditions_.push_back(each([compare](const Scope& s, OpId v) {
+    conditions_.emplace_back(each([compare](const Scope& s, OpId v) {
       const auto time = s.graph().compute(v, 0);
       return time && compare.holds(time->count());
     }));
   } else if (key == "bytes") {
-    conditions_.push_back(each([compare](const Scope& s, OpId v) {
+    conditions_.emplace_back(each([compare](const Scope& s, OpId v) {
       return compare.holds(written_by(s.graph(), v).count);
     }));
   } else {
-    conditions_.push_back(each([compare](const Scope& s, OpId v) {
+    conditions_.emplace_back(each([compare](const Scope& s, OpId v) {
       return compare.holds(s.graph().op(v).persistent.count);
     }));
   }
@@ -192,22 +192,23 @@ void Where::add_nested(const std::string& key, const Value& value) {
   if (key == "reads" || key == "read_by") {
     Where inner = read(&value);
     needs_times_ = needs_times_ || inner.needs_times_;
-    conditions_.push_back([inner = std::move(inner), forwards = key == "read_by"](const Scope& s) {
-      const OpGraph& graph = s.graph();
-      const Selection fulfil = inner.select(s);
-      Selection selected(graph.num_ops());
-      for (const EdgeId e : graph.edges()) {
-        const Edge& edge = graph.edge(e);
-        if (graph.tensor(edge.tensor).control) continue;
-        if (forwards && fulfil[edge.dst]) selected[edge.src] = true;
-        if (!forwards && fulfil[edge.src]) selected[edge.dst] = true;
-      }
-      return selected;
-    });
+    conditions_.emplace_back(
+        [inner = std::move(inner), forwards = key == "read_by"](const Scope& s) {
+          const OpGraph& graph = s.graph();
+          const Selection fulfil = inner.select(s);
+          Selection selected(graph.num_ops());
+          for (const EdgeId e : graph.edges()) {
+            const Edge& edge = graph.edge(e);
+            if (graph.tensor(edge.tensor).control) continue;
+            if (forwards && fulfil[edge.dst]) selected[edge.src] = true;
+            if (!forwards && fulfil[edge.src]) selected[edge.dst] = true;
+          }
+          return selected;
+        });
   } else if (key == "not") {
     Where inner = read(&value);
     needs_times_ = needs_times_ || inner.needs_times_;
-    conditions_.push_back([inner = std::move(inner)](const Scope& s) {
+    conditions_.emplace_back([inner = std::move(inner)](const Scope& s) {
       Selection selected = inner.select(s);
       for (const OpId v : selected.ids()) selected[v] = !selected[v];
       return selected;
@@ -218,7 +219,7 @@ void Where::add_nested(const std::string& key, const Value& value) {
     std::vector<Where> all;
     for (const auto& [none, item] : value.children) all.push_back(read(&item));
     for (const Where& inner : all) needs_times_ = needs_times_ || inner.needs_times_;
-    conditions_.push_back([all = std::move(all)](const Scope& s) {
+    conditions_.emplace_back([all = std::move(all)](const Scope& s) {
       Selection selected(s.graph().num_ops());
       for (const Where& inner : all) {
         const Selection more = inner.select(s);
