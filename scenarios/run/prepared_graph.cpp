@@ -99,7 +99,7 @@ std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
 }
 
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
-                      std::span<const TransformChoice> transforms) {
+                      std::span<const TransformChoice> choices) {
   PreparedGraph prepared;
   const bool assumes =
       graph->has_work() && !has_times(*graph) &&
@@ -110,7 +110,7 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   ProcessorTime processor;
   std::optional<TaskPart> transforms(&processor);
   std::string_view for_placing;  // the first transform that is
-  for (const TransformChoice& choice : transforms) {
+  for (const TransformChoice& choice : choices) {
     if (choice.use == TransformUse::placing && for_placing.empty()) for_placing = choice.name;
     if (choice.use == TransformUse::placing) continue;
     if (choice.use == TransformUse::model && !for_placing.empty())
@@ -122,7 +122,7 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   // Transforms of the model may change the work of ops, which gives them their times.
   prepared.step = timed(std::move(prepared.step), cluster);
   std::optional<Transformed> placed;
-  for (const TransformChoice& choice : transforms) {
+  for (const TransformChoice& choice : choices) {
     if (choice.use == TransformUse::placed)
       prepared.after_placing.push_back(on_cluster(choice, cluster));
     if (choice.use != TransformUse::placing) continue;

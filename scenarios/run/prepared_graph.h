@@ -43,10 +43,11 @@ void require_times(const Trace& trace, const ClusterChoice& cluster, std::string
 std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
                                      const ClusterChoice& cluster);
 
-/// `transforms` applied in order, those of the model before the graph is timed. Throws InputError
-/// if a transform with TransformUse::model comes after one with TransformUse::placing.
+/// The transforms of `choices`, applied in order, those of the model before the graph is timed.
+/// Throws InputError if a transform with TransformUse::model comes after one with
+/// TransformUse::placing.
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
-                      std::span<const TransformChoice> transforms);
+                      std::span<const TransformChoice> choices);
 
 /// The graph with roofline times for ops of known work that have none on a kind of `cluster`:
 /// transforms of the placed step add such ops.

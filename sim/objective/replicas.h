@@ -50,7 +50,7 @@ inline std::int64_t replica_load(std::int64_t whole, std::int64_t weights, std::
 }
 
 /// The replicas of a placement. A placement has one device for each op; its facts say which others
-/// run the same ops. Of part N, counted from 0, `stage_N_first` is the number of the device that
+/// run the same ops. `stage_N_first` of part N, counted from 0, is the number of the device that
 /// the placement has, and `stage_N_devices` how many devices of its class, from this one on, run
 /// the part; `micro_batches` is as in Replication, 0 if there is no such fact.
 struct Replicas {

@@ -285,8 +285,9 @@ TEST_SUITE("replication") {
   }
 
   TEST_CASE("the objective of replicas, by hand, and what knows none says so") {
-    // a (80 ns, 6 B) -> b (40 ns), backward ops of no time; 2 B between them and 1 B/ns. Of four
-    // devices the first two share a, once in 6 samples: (80 + 2) / 2 and 4 x 6 x 1 / (2 x 6) = 2.
+    // a (80 ns, 6 B) -> b (40 ns), backward ops of no time; 2 B between them and 1 B/ns. The
+    // first two of four devices share a, once in 6 samples: (80 + 2) / 2 and 4 x 6 x 1 / (2 x 6)
+    // = 2.
     OpGraphBuilder b;
     const OpId first = b.add_op({.name = "a", .compute = Duration{80}, .persistent = Bytes{6}});
     const OpId last = b.add_op({.name = "b", .compute = Duration{40}});

@@ -39,7 +39,7 @@ ValueId upsample(Model& m, std::string_view name, ValueId x) {
   return added(m, std::move(l), {in.shape[0], in.shape[1], 2 * in.shape[2], 2 * in.shape[3]});
 }
 
-/// Of each image; a scale and an offset per channel.
+/// For each image; a scale and an offset per channel.
 ValueId image_norm(Model& m, std::string_view name, ValueId x) {
   Layer l{.kind = LayerKind::layer_norm, .name = m.scoped(name), .inputs = {x}};
   const Value in = m.value(x);
