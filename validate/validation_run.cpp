@@ -56,7 +56,7 @@ using PlansByName = std::map<std::string, const ReplayPlan*>;
 void read_predictions(const std::string& folder, const PlansByName& plans, ValidationRun& run,
                       Mistakes& mistakes) {
   for (const auto& [stem, file] : plan_files(folder)) {
-    const std::string name = folder + "/" + stem + ".prediction.csv";
+    const std::string name = fmt::format("{}/{}.prediction.csv", folder, stem);
     const auto text = read_any(name);
     if (!text) continue;
     Prediction p = parse_prediction(*text, name);

@@ -1,5 +1,7 @@
 #include "traces/import/kineto/host_pieces.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -38,7 +40,7 @@ std::string annotations(const Recording& recording, std::size_t i) {
   std::string path;
   for (std::optional<std::size_t> at = i; at; at = recording.calls[*at].parent)
     if (is_scope(recording.calls[*at]))
-      path = recording.calls[*at].name + (path.empty() ? "" : ".") + path;
+      path = fmt::format("{}{}{}", recording.calls[*at].name, path.empty() ? "" : ".", path);
   return path;
 }
 
