@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <fstream>
@@ -53,8 +54,8 @@ TEST_SUITE("published") {
 
   TEST_CASE("a DGX-1's bandwidth is its rings': twice as much on three V100s as on two") {
     const TemporaryFolder folder;
-    for (const char* n : {"2", "3", "5"})
-      write(folder, std::string("vtrain/allreduce/v100_gpu") + n + ".csv",
+    for (const int n : {2, 3, 5})
+      write(folder, fmt::format("vtrain/allreduce/v100_gpu{}.csv", n),
             std::string(header) + "1073741824,1,float,1000,1,1,1\n");
     const std::vector<PublishedRow> rows = rows_of("allreduce_v100", folder.file(""));
     REQUIRE(rows.size() == 3);
