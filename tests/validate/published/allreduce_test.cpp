@@ -42,7 +42,7 @@ TEST_SUITE("published") {
   TEST_CASE("an all-reduce block compares each size with the node's model, out of place") {
     const TemporaryFolder folder;
     write(folder, "vtrain/allreduce/a100_gpu3.csv",
-          std::string(header) + "1048576,262144,float,50000,1,99000,1\n");
+          fmt::format("{}1048576,262144,float,50000,1,99000,1\n", header));
     const std::vector<PublishedRow> rows = rows_of("allreduce_a100", folder.file(""));
     REQUIRE(rows.size() == 1);
     CHECK(rows[0].what == "3 GPUs, 1 MiB");
@@ -56,7 +56,7 @@ TEST_SUITE("published") {
     const TemporaryFolder folder;
     for (const int n : {2, 3, 5})
       write(folder, fmt::format("vtrain/allreduce/v100_gpu{}.csv", n),
-            std::string(header) + "1073741824,1,float,1000,1,1,1\n");
+            fmt::format("{}1073741824,1,float,1000,1,1,1\n", header));
     const std::vector<PublishedRow> rows = rows_of("allreduce_v100", folder.file(""));
     REQUIRE(rows.size() == 3);
     const double wire = 22.57e3;  // bytes per us
@@ -107,7 +107,7 @@ TEST_SUITE("published") {
     // What is kept back may lie beside them: it must not matter.
     for (const char* n : {"a100_gpu3", "a100_gpu5", "v100_gpu4", "v100_gpu7"})
       write(folder, std::string("vtrain/allreduce/") + n + ".csv",
-            std::string(header) + "1048576,1,float,1,1,1,1\n");
+            fmt::format("{}1048576,1,float,1,1,1,1\n", header));
     CHECK(fit.fit(folder.file("")) == before);
   }
 
