@@ -147,8 +147,12 @@ class MipMaxLoad final : public Placer {
     };
     if (auto split = first_fit(blocks, classes)) splits.push_back(std::move(*split));
     if (best.known()) begin_with(best.placement);
-    for (const char* other : {"local_search", "metis", "scotch"})
-      begin_with(make_placer(other, Options(other))->place(p, seed));
+    for (const char* other : {"local_search", "metis", "scotch"}) {
+      try {
+        begin_with(make_placer(other, Options(other))->place(p, seed));
+      } catch (const InfeasibleError&) {  // they join groups in a cycle, which no device may run
+      }
+    }
     for (Split& split : splits)
       offer(best, in_ops(descend(blocks, classes, std::move(split), seed).device, blocks, p.graph),
             evaluator);

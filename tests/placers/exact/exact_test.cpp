@@ -163,6 +163,17 @@ TEST_SUITE("exact") {
     }
   }
 
+  TEST_CASE("mip_max_load goes on where the partitioners that it begins with find nothing") {
+    // Groups of ops of different kinds of devices, in a cycle: partitioners make one of them.
+    const SmallProblem small(5, false, 9834, 4);
+    const Problem problem = small.problem();
+    CHECK_THROWS_AS(placer("local_search")->place(problem, 0), InfeasibleError);
+    const auto max_load = objective("max_load");
+    const auto best = best_placement(problem, *max_load, any_placement);
+    REQUIRE(best);
+    CHECK(value_of(*placer("mip_max_load"), problem, *max_load, any_placement) == value_of(best));
+  }
+
   TEST_CASE("mip_max_load finds the least sum of the largest forward and backward loads") {
     const std::map<std::string, Options::Value> apart{{"phases", {"apart", "", {}}}};
     const auto any = placer("mip_max_load", apart);
