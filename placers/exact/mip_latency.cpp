@@ -44,6 +44,7 @@ class MipLatency final : public Placer {
           search_from(best, p, *make_objective("latency", Options("latency")), search_, seed));
     best.start = best.value;
     if (limits_.nodes > 0 && best.value > best.bound) improve(best, p, units, classes);
+    if (!best.known()) offer_any_split(best, p, units, classes);
     if (!best.known())
       throw InfeasibleError(fmt::format("mip_latency: {}{}",
                                         why_none_fits(p, units, classes, "split"),
@@ -99,6 +100,15 @@ class MipLatency final : public Placer {
       exact::improve(split, p, blocks, *latency);
       if (auto placement = in_ops(split, p, blocks)) offer_whole(best, p, std::move(*placement));
     }
+  }
+
+  /// A split into contiguous parts, whose weights are counted exactly: the solver's sums are not.
+  static void offer_any_split(Incumbent& best, const Problem& p, const ColocationUnits& units,
+                              const std::vector<DeviceClass>& classes) {
+    constexpr std::size_t most_ideals = 20'000;
+    if (const auto found = search_ideals(p, units, classes, Incumbent::unknown, most_ideals);
+        found.pipeline)
+      offer_whole(best, p, {.device = found.pipeline->device});
   }
 
   void improve(Incumbent& best, const Problem& p, const ColocationUnits& units,
