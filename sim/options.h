@@ -49,6 +49,8 @@ class Options {
   explicit Options(std::string owner, std::map<std::string, Value> values = {},
                    std::string base = {})
       : owner_(std::move(owner)), base_(std::move(base)), values_(std::move(values)) {}
+  /// For the options of a component within this one.
+  const std::string& base() const { return base_; }
 
   /// Declares the option `key`, with `help` as its line in the reference, and returns its value;
   /// `fallback` if `key` was not given. A value that does not parse, or is below `least` or above

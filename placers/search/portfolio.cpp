@@ -3,7 +3,6 @@
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
 #include "placers/registry.h"
@@ -11,17 +10,6 @@
 #include "sim/processor_time.h"
 
 namespace baechi::search {
-namespace {
-
-/// The folder that relative paths among `options` start from; "" for the working directory.
-std::string folder_of(Options options) {
-  options.set("start", {".", {}, {}});
-  const std::filesystem::path folder = options.path("start", {});
-  return folder == "." ? "" : folder.parent_path().string();
-}
-
-}  // namespace
-
 Portfolio::Portfolio(Options& options, std::string_view objective) {
   if (const Options::Value* given = options.raw(
           "portfolio",
@@ -76,8 +64,8 @@ void Portfolio::add(Options& options, const Options::Value& choice) {
       values.emplace(key, value);
   }
   if (name == "search") return options.mistake("portfolio", "a search cannot begin with another");
-  members_.push_back({name, make_placer(name, Options(name, std::move(values), folder_of(options)),
-                                        choice.where)});
+  members_.push_back(
+      {name, make_placer(name, Options(name, std::move(values), options.base()), choice.where)});
 }
 
 std::vector<Candidate> Portfolio::ask(const Problem& problem, const Objective& objective,

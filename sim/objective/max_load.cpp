@@ -85,8 +85,8 @@ class LargestLoad final : public Evaluator {
 
   Score score(const Placement& placement) override {
     const IdVector<DeviceId, DeviceLoad>& loads = loads_.of(placement);
-    return rate(constraints(problem_, placement),
-                has_replicas(placement) ? shared(loads, placement) : loads);
+    const Score limits = constraints(problem_, placement);
+    return has_replicas(placement) ? rate(limits, shared(loads, placement)) : rate(limits, loads);
   }
 
   Score begin(const Placement& placement) override {
