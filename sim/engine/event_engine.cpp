@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "sim/engine/event_queue.h"
+#include "sim/engine/holdings.h"
+#include "sim/engine/meetings.h"
 #include "sim/engine/memory_account.h"
 #include "sim/engine/ready_queue.h"
 #include "sim/engine/step_graph.h"
@@ -72,11 +74,6 @@ class EventEngine final : public Simulator::Engine {
     DeviceId device{};
     std::uint32_t unmet = 0;  // inputs not yet there; in program order also the op before
   };
-  /// A tensor in a device's memory: where it was produced, or a copy.
-  struct Holding {
-    Bytes size{};
-    std::uint32_t uses = 0;  // readers and transfers still to end
-  };
   /// The copy last made for a device.
   struct Known {
     TensorId tensor{~std::uint32_t{0}};
@@ -96,11 +93,6 @@ class EventEngine final : public Simulator::Engine {
     Duration busy{};
     TimePoint end{};  // of what runs
     ReadyQueue ready{};
-  };
-  /// A collective before its start.
-  struct Meeting {
-    std::uint32_t missing = 0;  // members that have not arrived
-    TimePoint gathered{};       // when the last one arrived
   };
 
   void reset(const Placement& placement) {
@@ -122,8 +114,7 @@ class EventEngine final : public Simulator::Engine {
       lane.busy = {};
       lane.ready.reset(by_priority ? priority.data() : nullptr);
     }
-    holdings_.resize(graph_.num_tensors());
-    holdings_.push_back({.size = {}, .uses = ~std::uint32_t{0}});
+    holdings_.reset(graph_.num_tensors());
     finished_ = 0;
     result_.oom.reset();
     result_.devices.clear();
@@ -131,7 +122,7 @@ class EventEngine final : public Simulator::Engine {
     result_.transfers = result_.events = 0;
     for (const OpId v : ops_.ids()) ops_[v] = {placement.device[v], graph_.num_inputs(v)};
     if (options_.queue == ReadyOrder::program) chain_lanes();
-    gather_nobody();
+    meetings_.reset(source_, placement.device);
   }
 
   /// Each op of a lane waits for the one before.
@@ -146,26 +137,6 @@ class EventEngine final : public Simulator::Engine {
       }
       before = v;
     }
-  }
-
-  void gather_nobody() {
-    gathered_.clear();
-    meetings_.assign(source_.collectives().size(), {});
-    for (const CollectiveId c : meetings_.ids()) {
-      meetings_[c].missing = source_.collectives()[c].members;
-      refuse_shared_device(source_.collectives()[c]);
-    }
-  }
-
-  void refuse_shared_device(const Collective& c) const {
-    for (const OpId v : c.member_ids())
-      for (const OpId w : id_range<OpId>(index(c.first), index(v)))
-        if (ops_[v].device == ops_[w].device)
-          throw InputError(
-              fmt::format("'{}' and '{}' are on the same device, but members of one {}: place them "
-                          "on different "
-                          "devices",
-                          source_.name(w), source_.name(v), to_text(c.kind)));
   }
 
   void load() {
@@ -223,7 +194,7 @@ class EventEngine final : public Simulator::Engine {
     if (!options_.overlap) transfers_.compute_ended(d);
     if (options_.count_memory) {
       device.memory.give_back(MemoryKind::workspace, graph_.temporary(v));
-      for (const std::uint32_t i : graph_.inputs(v)) drop_use(input_[i], device.memory);
+      for (const std::uint32_t i : graph_.inputs(v)) holdings_.drop_use(input_[i], device.memory);
     }
     for (const TensorId t : graph_.outputs(v)) publish(t, d);
     if (!next_.empty() && next_[v] != no_op) take_input(next_[v]);
@@ -249,21 +220,21 @@ class EventEngine final : public Simulator::Engine {
       OpState& op = ops_[reader];
       if (op.device == src) {
         ++uses;
-        input_[input] = static_cast<std::uint32_t>(index(t));
+        input_[input] = Holdings::of(t);
         if (--op.unmet == 0) make_ready(reader);
       } else {
         uses += join_copy(e, input, t, src, op.device);
       }
     }
     if (!options_.count_memory) return;
-    holdings_[index(t)] = {graph_.held(t), uses};
+    holdings_.produce(t, graph_.held(t), uses);
     if (uses == 0) devices_[src].memory.give_back(MemoryKind::outputs, graph_.held(t));
   }
 
   void publish_instantly(TensorId t) {
     for (const EdgeId e : graph_.readers(t)) {
       const auto [reader, input] = graph_.reader(e);
-      input_[input] = always_held();
+      input_[input] = holdings_.always_held();
       take_input(reader);
     }
   }
@@ -274,11 +245,11 @@ class EventEngine final : public Simulator::Engine {
     const bool sent = known.tensor == t && options_.cache_tensors;
     if (sent) {
       input_[known.last_input] = static_cast<std::uint32_t>(index(e));
-      if (options_.count_memory) ++holdings_[known.holding].uses;
+      if (options_.count_memory) holdings_.add_use(known.holding);
     } else {
       known.tensor = t;
-      known.holding = static_cast<std::uint32_t>(holdings_.size());
-      if (options_.count_memory) holdings_.push_back({graph_.copied(t), 1});
+      known.holding = holdings_.next_copy();
+      if (options_.count_memory) holdings_.add_copy(graph_.copied(t));
       send(transfers_.add_copy({.produced = now_,
                                 .time = graph_.transfer(t, src, dst),
                                 .size = graph_.size(t),
@@ -325,7 +296,7 @@ class EventEngine final : public Simulator::Engine {
   /// A transfer of `t` has left its sender, which is free for other work.
   void left(DeviceId src, TensorId t) {
     if (!options_.overlap) to_start_.insert(computing_slot(src));
-    if (options_.count_memory) drop_use(static_cast<std::uint32_t>(index(t)), devices_[src].memory);
+    if (options_.count_memory) holdings_.drop_use(Holdings::of(t), devices_[src].memory);
     if (!observers_.empty()) memory_changed(src);
   }
 
@@ -334,21 +305,12 @@ class EventEngine final : public Simulator::Engine {
   }
 
   [[gnu::always_inline]] void make_ready(OpId v) {
-    if (const CollectiveId c = graph_.collective(v); c != no_collective) return arrive(c);
+    if (const CollectiveId c = graph_.collective(v); c != no_collective)
+      return meetings_.arrive(c, now_);
     const SlotId s = slot(v);
     lanes_[s].ready.push(v, now_);
     graph_.prefetch_start(v);
     if (lanes_[s].running == no_op) to_start_.insert(s);
-  }
-
-  /// A member of `c` is ready.
-  void arrive(CollectiveId c) {
-    if (--meetings_[c].missing > 0) return;
-    meetings_[c].gathered = now_;
-    const auto earlier = [&](CollectiveId other) {
-      return meetings_[other].gathered < now_ || other < c;
-    };
-    gathered_.insert(std::ranges::partition_point(gathered_, earlier), c);
   }
 
   void start_transfers() {
@@ -361,7 +323,7 @@ class EventEngine final : public Simulator::Engine {
   bool start_transfer(std::uint32_t id) {
     const Copy& copy = transfers_.copy(id);
     if (options_.count_memory) {
-      const Bytes size = holdings_[copy.holding].size;
+      const Bytes size = holdings_.size(copy.holding);
       if (!request(copy.dst, size, no_op, copy.tensor)) return false;
       devices_[copy.dst].memory.take(MemoryKind::copies, size);
       memory_changed(copy.dst);
@@ -437,8 +399,8 @@ class EventEngine final : public Simulator::Engine {
   /// Starts the collectives whose members have all arrived and whose lanes are free, in the order
   /// of (arrival of the last member, id).
   void start_collectives() {
-    if (gathered_.empty() || result_.oom) return;
-    std::erase_if(gathered_, [this](CollectiveId c) {
+    if (meetings_.none_gathered() || result_.oom) return;
+    meetings_.start_gathered([this](CollectiveId c) {
       const auto members = source_.collectives()[c].member_ids();
       const auto free = [this](OpId v) { return lanes_[slot(v)].running == no_op; };
       if (result_.oom || !std::ranges::all_of(members, free)) return false;
@@ -486,18 +448,6 @@ class EventEngine final : public Simulator::Engine {
   bool computes(DeviceId d) const { return lanes_[computing_slot(d)].running != no_op; }
 
   bool staged() const { return options_.transfers == Transfers::staged; }
-
-  // Order of holdings_: each tensor on its producer's device, one that is never given back, copies.
-
-  std::uint32_t always_held() const { return static_cast<std::uint32_t>(graph_.num_tensors()); }
-
-  void drop_use(std::uint32_t id, MemoryAccount& memory) {
-    Holding& holding = holdings_[id];
-    // Arithmetic in place of branches, which would often be mispredicted.
-    const std::int64_t last = --holding.uses == 0 ? 1 : 0;
-    const auto kind = static_cast<std::uint8_t>(MemoryKind::outputs) + (id > always_held() ? 1 : 0);
-    memory.give_back(static_cast<MemoryKind>(kind), Bytes{last * holding.size.count});
-  }
 
   bool enforced() const { return options_.enforce_memory && options_.count_memory; }
 
@@ -561,12 +511,11 @@ class EventEngine final : public Simulator::Engine {
   // [num_edges], by input: the holding that it reads; while its copy is on its way, the EdgeId of
   // the copy's next reader.
   std::vector<std::uint32_t> input_;
-  std::vector<Holding> holdings_;
+  Holdings holdings_;
   std::vector<TimePoint> sent_;            // of staged transfers, by copy id
   IdVector<OpId, std::int32_t> priority_;  // all 0, for a placement without priorities
   IdVector<OpId, OpId> next_;  // the op after it in its lane, in program order; else empty
-  IdVector<CollectiveId, Meeting> meetings_;
-  std::vector<CollectiveId> gathered_;  // all have arrived, by (gathered, id)
+  Meetings meetings_;
   std::vector<DeviceId> meeting_devices_;
   std::size_t finished_ = 0;
   StepResult result_;

@@ -264,9 +264,10 @@ TEST_SUITE("exact") {
           continue;
         }
         const Placement p = mip->place(problem, 0);
-        CHECK(p.facts.at("max_load_us") == to_us(best->makespan));
-        CHECK(p.facts.at("bound_us") <= to_us(best->makespan));  // not always proved to its end
-        proved += p.facts.at("bound_us") == to_us(best->makespan) ? 1U : 0U;
+        // Not always to its end: what the solver holds for too heavy or too light is only searched.
+        CHECK(p.facts.at("max_load_us") >= to_us(best->makespan));
+        CHECK(p.facts.at("bound_us") <= to_us(best->makespan));
+        proved += p.facts.at("bound_us") == p.facts.at("max_load_us") ? 1U : 0U;
         ++solved;
       }
       const auto best = best_placement(problem, *latency, accelerators_are_convex);

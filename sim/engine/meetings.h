@@ -1,0 +1,35 @@
+/// Collectives before their start: who is missing, and which have gathered.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "sim/graph/op_graph.h"
+
+namespace baechi {
+
+class Meetings {
+ public:
+  /// No member of any collective of `graph` has arrived. `device` is [num_ops]. Throws InputError
+  /// if two members of one collective are on the same device.
+  void reset(const OpGraph& graph, const IdVector<OpId, DeviceId>& device);
+
+  /// A member of `c` is ready.
+  void arrive(CollectiveId c, TimePoint now);
+
+  bool none_gathered() const { return gathered_.empty(); }
+
+  /// Calls `start` for each collective whose members have all arrived, in the order of (arrival of
+  /// the last member, id). Where `start` returns true the collective is forgotten.
+  void start_gathered(auto start) { std::erase_if(gathered_, start); }
+
+ private:
+  struct Meeting {
+    std::uint32_t missing = 0;  // members that have not arrived
+    TimePoint last{};           // arrival of the last one
+  };
+
+  IdVector<CollectiveId, Meeting> meetings_;
+  std::vector<CollectiveId> gathered_;  // by (last, id)
+};
+
+}  // namespace baechi
