@@ -205,12 +205,26 @@ cudaError_t run(cudaStream_t stream, std::int64_t ns, Stamp* stamp, Engine engin
 
 }  // namespace standin
 
+extern "C" void standin_module_loaded() {
+  if (!standin::asked("STANDIN_CDP")) return;
+  for (CUstream_st* s : streams) s->sms[2] |= 3;
+}
+
+extern "C" int standin_gemm(cudaStream_t stream, double flops) {
+  return standin::run(stream, 3000 + static_cast<std::int64_t>(flops / 60'000), nullptr);
+}
+
 std::int64_t baechi::validate::replay::host_ns() {
   return host += 40;
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
+  for (const auto& [name, wanted] : {std::pair{"CUDA_DEVICE_MAX_CONNECTIONS", "32"},
+                                     {"CUDA_MODULE_LOADING", "EAGER"},
+                                     {"CUDA_LAUNCH_BLOCKING", "0"}})
+    if (const char* set = std::getenv(name); set != nullptr && std::string(set) != wanted)
+      std::fprintf(stderr, "stand-in: %s is %s\n", name, set);
   return standin::fault("cudaGetDeviceCount");
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
@@ -317,8 +331,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   STANDIN_CALL("cudaEventRecord");
   CUstream_st* const s = of(stream);
   host += 500;
-  if (standin::asked("STANDIN_OWN_EVENTS") && event->context != s->context)
-    return fails(cudaErrorInvalidResourceHandle);
+  if (const char* code = std::getenv("STANDIN_OWN_EVENTS"); code && event->context != s->context)
+    return fails(static_cast<cudaError_t>(std::atoi(code)));
   event->graph = s->graph;
   event->after = s->after;
   event->at = s->used ? s->ready : std::max(s->ready, s->waits);

@@ -14,8 +14,11 @@
 ///   STANDIN_CALLS=FILE                    at the end the calls made, by name, one a line
 ///   STANDIN_NO_GREEN=1                    green contexts are not supported
 ///   STANDIN_NO_CAPTURE=1                  captures are refused
-///   STANDIN_OWN_EVENTS=1                  a green context's streams refuse events of another
-///   context STANDIN_OVERLAP=1                     all parts have the same multiprocessors
+///   STANDIN_OWN_EVENTS=CODE               a green context's streams refuse events of another
+///                                         context, with CODE
+///   STANDIN_OVERLAP=1                     all parts have the same multiprocessors
+///   STANDIN_SEEN_LESS=1                   a part is told to have one multiprocessor more
+///   STANDIN_CDP=1                         with cuBLAS (cublas.cpp) all parts share two more
 ///   STANDIN_GRANULE=BYTES                 of pools [2 MiB]
 ///   STANDIN_CACHE=BYTES                   a pass over memory whose input is among the last so many
 ///                                         bytes that were touched takes half as long

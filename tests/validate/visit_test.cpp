@@ -180,6 +180,48 @@ TEST_SUITE("visit") {
     CHECK(folder.read("said.txt") == "60\n");
   }
 
+  TEST_CASE("a question that ends its process has no good answer") {
+    const TemporaryFolder folder;
+    write_sets(folder, {"spin"});
+    // Questions 0, 1 and 11 launch no graph.
+    CHECK(visit(folder, "protocol out runs", "STANDIN_FAULT=cudaGraphLaunch:1:kill") == 1);
+    CHECK_FALSE(says(folder, "out/log.txt", "with --no-partitions"));
+    CHECK(says(folder, "out/log.txt", "with --mode stream"));
+    CHECK(says(folder, "out/log.txt", "ok  11 events"));
+  }
+
+  TEST_CASE("whether there is a GPU is asked of the harness alone") {
+    const TemporaryFolder folder;
+    fs::create_directories(folder.file("other/validate/cuda"));
+    fs::create_directories(folder.file("other/build/release"));
+    fs::copy(source_dir() + "/validate/cuda/visit.sh", folder.file("other/validate/cuda/visit.sh"));
+    fs::create_symlink(BAECHI_REPLAY_STANDIN, folder.file("other/build/release/baechi_replay"));
+    const std::string carried = "env -u HARNESS bash other/validate/cuda/visit.sh look ";
+    CHECK(shell(folder, carried + "out") <= 1);  // cuBLAS is not on every machine
+    CHECK(says(folder, "out/log.txt", "335 benchmarks"));
+    CHECK(shell(folder, "STANDIN_FAULT=cudaGetDeviceCount:0:35 " + carried + "none") == 77);
+    CHECK(says(folder, "none/log.txt", "no GPU here that a harness could use"));
+  }
+
+  TEST_CASE("sets share the time that is left") {
+    const TemporaryFolder folder;
+    write_sets(folder, {"a", "b", "c"});
+    // 100 s less a few: (100 - 40) / 3 - 5, then / 2, then / 1: none of it is kept for sets that
+    // are done.
+    CHECK(visit(folder, "protocol out runs", "VISIT_SECONDS=100") == 0);
+    const std::string log = folder.read("out/log.txt");
+    std::vector<int> seconds;
+    for (const char* set : {"a", "b", "c"}) {
+      const std::string begins = std::string("] ") + set + ": at most ";
+      const std::size_t at = log.find(begins);
+      REQUIRE(at != std::string::npos);
+      seconds.push_back(std::stoi(log.substr(at + begins.size())));
+    }
+    CHECK(seconds[0] <= 45);
+    CHECK(seconds[1] > seconds[0]);
+    CHECK(seconds[2] > seconds[1]);
+  }
+
   TEST_CASE("a GPU lost in one phase costs what ran, and the exit code says so") {
     const TemporaryFolder folder;
     write_sets(folder, {"spin"});

@@ -25,9 +25,11 @@ std::string card(const char (&uuid)[16]) {
 
 int open_gpus() {
   // 32 hardware queues, so that fewer streams share one; and all kernels loaded now: a lazy load
-  // may wait for the GPU in the midst of a measurement.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // NOLINT(concurrency-mt-unsafe): one thread
-  setenv("CUDA_MODULE_LOADING", "EAGER", 0);       // NOLINT(concurrency-mt-unsafe)
+  // may wait for the GPU in the midst of a measurement, and behind a closed gate for ever; so may a
+  // launch that blocks. Containers with PyTorch set these otherwise, so what is set does not count.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);  // NOLINT(concurrency-mt-unsafe): one thread
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);       // NOLINT(concurrency-mt-unsafe)
+  setenv("CUDA_LAUNCH_BLOCKING", "0", 1);          // NOLINT(concurrency-mt-unsafe)
   int gpus = 0;
   const cudaError_t error = cudaGetDeviceCount(&gpus);
   if (error != cudaSuccess || gpus == 0)
@@ -157,10 +159,18 @@ void Machine::ask_for_events() {
   const cudaError_t error = cudaEventRecord(ordinary.get(), stream);
   if (error == cudaSuccess) return;
   cudaGetLastError();
-  if (error != cudaErrorInvalidResourceHandle) check(error, "cudaEventRecord");
+  constexpr int of_the_gpu = 700;  // from here on errors are not of the call, whichever it was
+  if (static_cast<int>(error) >= of_the_gpu) check(error, "cudaEventRecord");
   events_of_parts_ = true;
   const Event own = event_of(part);
   REPLAY_CUDA(cudaEventRecord(own.get(), stream));
+}
+
+void Machine::need_cublas(Device& device) {
+  if (device.cublas != nullptr) return;
+  enter(device);
+  device.cublas = std::make_unique<Cublas>(device.compute.sms);
+  look_at_sms();
 }
 
 Event Machine::event_for(const Task& task) const {

@@ -50,6 +50,10 @@ class Machine {
   /// Writes over what earlier runs left in the GPUs' caches: else a small op finds its data there
   /// in a benchmark, and does not in a replay.
   void flush_caches() const;
+  /// Makes the device's handle of cuBLAS, if it has none, and looks again where the parts' kernels
+  /// run: with modules that launch kernels themselves, parts share two more SMs on Hopper. Throws
+  /// Skip or CudaError where there is no cuBLAS.
+  void need_cublas(Device& device);
   /// To be recorded behind `task` in its queue.
   Event event_for(const Task& task) const;
   /// Streams of green contexts refuse events of the GPU's own context, so that each part has its

@@ -16,6 +16,8 @@ namespace baechi::validate::replay {
 namespace {
 
 constexpr int warm_up = 2;  // passes
+/// After so many failures a benchmark is given up: one may be of the host, which was held up.
+constexpr int most_strikes = 3;
 
 /// One measurement: its benchmarks and its files. What fails costs itself and nothing else.
 class Measuring {
@@ -36,7 +38,7 @@ class Measuring {
     for (const Benchmark& b : benchmarks_) {
       if (failed_before.contains(b.row.line())) continue;
       try {
-        prepared_.push_back({&b, std::make_unique<Step>(machine_, b.plan)});
+        prepared_.push_back({.benchmark = &b, .step = std::make_unique<Step>(machine_, b.plan)});
       } catch (const std::runtime_error& error) {
         lose(b, error.what());
       }
@@ -51,7 +53,7 @@ class Measuring {
       try {
         sample(p, round);
       } catch (const std::runtime_error& error) {
-        p.step.reset();
+        if (++p.strikes == most_strikes) p.step.reset();
         lose(*p.benchmark, error.what());
       }
     }
@@ -82,7 +84,8 @@ class Measuring {
  private:
   struct Prepared {
     const Benchmark* benchmark = nullptr;
-    std::unique_ptr<Step> step;
+    std::unique_ptr<Step> step{};  ///< nullptr: given up
+    int strikes = 0;
   };
 
   /// `round` < 0: warm-up.

@@ -82,7 +82,7 @@ class Questions {
       return {false, std::string("no, going on with capped grids: ") + error.what()};
     }
     const Device& device = machine_->device(0);
-    return {machine_->disjoint() && machine_->complete(),
+    return {machine_->disjoint(),
             text("yes: %s; %d devices of %u + %u SMs; %s, %s", machine_->split().text().c_str(),
                  devices_, device.compute.sms, device.link.sms,
                  machine_->disjoint() ? "disjoint" : "NOT DISJOINT",
@@ -108,7 +108,7 @@ class Questions {
 
   Answer events() {
     return {true, machine_->events_of_parts()
-                      ? "no, of the GPU's own context: 400; events of each part's context are taken"
+                      ? "no, not of the GPU's own context; events of each part's context are taken"
                       : "yes, events of the GPU's own context are taken by every part's streams"};
   }
 

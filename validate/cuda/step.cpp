@@ -110,10 +110,7 @@ void Step::lay_out() {
 
 Step::Place Step::place_of_op(const Task& task, std::int64_t& next) {
   Device& device = machine_.device(task.owner());
-  if (task.body.kind == BodyKind::cublas && device.cublas == nullptr) {
-    machine_.enter(device);
-    device.cublas = std::make_unique<Cublas>(device.compute.sms);
-  }
+  if (task.body.kind == BodyKind::cublas) machine_.need_cublas(device);
   const std::int64_t bytes = scratch_of(task);
   const std::int64_t offset = slice(bytes, next);
   return {device.inputs.get() + offset, device.outputs.get() + offset, bytes};

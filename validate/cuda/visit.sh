@@ -33,7 +33,7 @@ if [[ $verb == protocol ]]; then
     exit 2
   fi
 fi
-work=$(mktemp -d)
+work=$(mktemp -d || mktemp -d -p "$root") || exit 2
 began=$SECONDS
 status=0
 smi=
@@ -77,18 +77,17 @@ lasting() {
 pack() { # NAME: also what a killed phase left behind
   [[ -d $work/$1 ]] || mkdir "$work/$1"
   cp "$work/$1"*.log "$work/$1/" 2>/dev/null
-  tar -C "$work" -czf "$out/$1.tgz" "$1"
+  tar -C "$work" -czf "$out/$1.tgz" "$1" && rm -rf "${work:?}/$1"
 }
 
+# Whether there is a GPU, the harness says: nvidia-smi may be missing where CUDA works.
 facts() {
   {
-    date -u; uname -srm; nvidia-smi; lscpu; free -g; ldd --version | head -1; nvcc --version; cmake --version
-    python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)'
+    date -u; uname -srm; timeout -k 5 20 nvidia-smi; lscpu; free -g; df -h "$work" "$out"; ldd --version | head -1
+    nvcc --version; cmake --version
+    timeout -k 5 60 python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)' && touch "$work/torch"
+    env | grep -E '^(CUDA_(MODULE|DEVICE_MAX|LAUNCH)|LD_LIBRARY_PATH)'
   } >"$out/facts.txt" 2>&1
-  if [[ -z ${HARNESS:-} ]] && ! nvidia-smi -L >/dev/null 2>&1; then
-    say "no GPU here"
-    exit 77
-  fi
   nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu --format=csv,noheader \
     -lms 1000 >"$out/clocks.csv" 2>/dev/null &
   smi=$!
@@ -109,45 +108,55 @@ find_harness() {
   for harness in "${HARNESS:-}" "$root"/build/{release,test,quick}/baechi_replay; do
     [[ -n $harness ]] && "$harness" --help >/dev/null 2>&1 && say "harness $harness" && return
   done
+  build_harness
+}
+
+build_harness() {
+  local before=$status
   harness=$work/harness
-  phase build 120 bash -c by_cmake || phase build 150 bash -c by_hand || {
-    say "no harness: none was carried along, and none could be built"
-    exit 1
-  }
-  status=0
+  PATH=$PATH:/usr/local/cuda/bin
+  phase build 120 bash -c by_cmake || phase build 150 bash -c by_hand || return 1
+  status=$before
 }
 
 # cuBLAS may have come with PyTorch's wheels.
 find_cublas() {
   local site library
-  site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
-  for library in "$site"/nvidia/*/lib/libcublas.so.1[23] /usr/local/cuda/lib64/libcublas.so.1[23]; do
-    export LD_LIBRARY_PATH=${library%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-    return
+  for site in $(python3 -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null) /usr/local/cuda; do
+    for library in "$site"/*/lib/libcublas.so.1[23] "$site"/lib64/libcublas.so.1[23]; do
+      export LD_LIBRARY_PATH=${library%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+      return
+    done
   done
 }
 
 parts=() # for measuring and replaying
 mode=()  # for replaying
 
-# Sets `parts` and `mode` by what was answered BAD.
+# Sets `parts` and `mode` by what was not answered well. A question that ended or stopped the process has no answer.
+# Returns 77 where no harness finds a GPU that it can use.
 settle() { # SECONDS
-  local before=$status
-  phase settle "$1" "$harness" --settle -o "$work/settle"
-  [[ -f $work/settle/settled.txt ]] && status=$before # all was asked; an answer may be BAD
-  if grep -q '^BAD 0 ' "$work/settle.log"; then
-    pack settle
-    say "the kernels are wrong: nothing else counts"
-    exit 1
+  local before=$status rc=0
+  phase settle "$1" "$harness" --settle -o "$work/settle" || rc=$?
+  if ((rc == 77)); then # with a driver older than the harness's CUDA; what is built here has the CUDA of here
+    [[ -e /dev/nvidiactl && $harness != "$work/harness" ]] && build_harness || return 77
+    phase settle "$1" "$harness" --settle -o "$work/settle"
+    (($? != 77)) || return 77
   fi
-  if grep -q '^BAD 1 ' "$work/settle.log"; then
+  [[ -f $work/settle/settled.txt ]] && status=$before # all was asked; an answer may be BAD
+  if grep -qs '^BAD 0 ' "$work/settle.log"; then
+    pack settle
+    give_up 1 "the kernels are wrong: nothing else counts"
+  fi
+  if ! grep -qs '^ok  1 ' "$work/settle.log"; then
     parts=(--no-partitions)
     say "no green contexts: from here on with --no-partitions"
   fi
-  if grep -q '^BAD 2 ' "$work/settle.log"; then
+  if ! grep -qs '^ok  2 ' "$work/settle.log"; then
     mode=(--mode stream)
     say "no graphs over parts: from here on with --mode stream"
   fi
+  return 0
 }
 
 measure() { # NAME SECONDS SECONDS_OF_CUBLAS
@@ -170,38 +179,52 @@ replays() { # NAME SECONDS: the plans of RUNS/NAME
   pack "$1"
 }
 
+# Recorded steps of PyTorch, which needs no harness.
+pytorch() {
+  if [[ -e $work/torch ]]; then
+    phase pytorch 150 python3 -u "$root/validate/record_pytorch.py" "$work/pytorch" --seconds 110
+    pack pytorch
+  else
+    say "pytorch: there is none"
+  fi
+}
+
 look() {
   local run
-  settle 90
-  pack settle
   measure measure 90 20
   for run in "$runs"/rehearsal*; do
     [[ -n $runs && -d $run/plans ]] && replays "$(basename "$run")" 40
     (($(find "$out" -type f | wc -l) < 7)) || break
   done
-  if [[ -f $root/validate/record_pytorch.py ]] && python3 -c 'import torch' 2>/dev/null; then
-    phase pytorch 150 python3 -u "$root/validate/record_pytorch.py" "$work/pytorch" --seconds 110
-    pack pytorch
-  fi
 }
 
 protocol() {
-  local run seconds
-  settle 60
+  local seconds todo=${#sets[@]} run
   mkdir -p "$work/control" && cp -r "$work/settle" "$work/control/"
   measure control 35 0
   for run in "${sets[@]}"; do
-    seconds=$((($(left) - 40) / ${#sets[@]} - 5))
+    seconds=$((($(left) - 40) / todo - 5))
     replays "$run" $((seconds < 110 ? seconds : 110))
+    todo=$((todo - 1))
   done
 }
 
+# give_up STATUS WHY: the visit ends; what needs no harness is brought home all the same.
+give_up() {
+  say "$2"
+  [[ $verb == look ]] && pytorch
+  exit "$1"
+}
+
 facts
-find_harness
+find_harness || give_up 1 "no harness: none was carried along, and none could be built"
 find_cublas
+settle 90 || { (($? == 77)) && give_up 77 "no GPU here that a harness could use"; }
+[[ $verb == look ]] && pack settle
 case $verb in
   look) look ;;
   protocol) protocol ;;
 esac
+[[ $verb == look ]] && pytorch
 say "done: $(find "$out" -type f | wc -l) files"
 exit "$status"
