@@ -58,6 +58,7 @@ phase() {
   tail -n 30 "$work/$name.log" | cut -c1-400 | tee -a "$out/log.txt"
   say "$name: exit code $rc"
   ((rc == 0)) || status=1
+  ((rc < 124)) || sleep 2 # what was killed still has the GPU for a while, which may be for one process alone
   return "$rc"
 }
 
