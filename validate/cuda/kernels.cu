@@ -116,6 +116,10 @@ __global__ void __launch_bounds__(gemm_threads)
 }
 
 constexpr Ticks link_chunk = 16384;
+// A thread per 16 bytes of a chunk, so that all of it is on its way at once. A quarter of them would
+// have 4 KiB on the way on each multiprocessor, which at 650 ns a load is 50 GB/s on 8 of them: no
+// more than links are told to take.
+constexpr unsigned link_threads = link_chunk / 16;
 
 __global__ void link_copy(uint4* __restrict__ to, const uint4* __restrict__ from, Ticks bytes,
                           Ticks ns, Stamp* stamp) {
@@ -226,7 +230,7 @@ void launch_link(cudaStream_t stream, unsigned sms, void* to, const void* from, 
                  std::int64_t ns, Stamp* stamp) {
   const std::int64_t chunks =
       (bytes + static_cast<std::int64_t>(link_chunk) - 1) / static_cast<std::int64_t>(link_chunk);
-  link_copy<<<blocks_for(chunks, sms), 256, 0, stream>>>(
+  link_copy<<<blocks_for(chunks, sms), link_threads, 0, stream>>>(
       static_cast<uint4*>(to), static_cast<const uint4*>(from), static_cast<Ticks>(bytes),
       static_cast<Ticks>(ns), stamp);
   REPLAY_CUDA(cudaGetLastError());
