@@ -107,6 +107,7 @@ export work root
 # Sets `harness`: one that was carried along, which knows its commit; else it is built here.
 find_harness() {
   for harness in "${HARNESS:-}" "$root"/build/{release,test,quick}/baechi_replay; do
+    chmod +x "$harness" 2>/dev/null # what carried it may have dropped that
     [[ -n $harness ]] && "$harness" --help >/dev/null 2>&1 && say "harness $harness" && return
   done
   build_harness
