@@ -122,6 +122,10 @@ DeviceModel read_device_kind(Options& o) {
                         "host time of the framework for an op; for the "
                         "transform `host`, not in the op's time");
   model.host_step = o.get("host_step", Duration{}, "host time of a step besides");
+  const std::pair<const char*, Duration> small[] = {
+      {"launch", model.launch}, {"no_kernel", model.no_kernel}, {"host_op", model.host_op}};
+  for (const auto& [key, time] : small)
+    if (time > 60s) o.mistake(key, "at most 60 s");
   model.source = o.get("source", "", "where the figures are from");
   return model;
 }

@@ -116,6 +116,12 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
     if (choice.use == TransformUse::model && !for_placing.empty())
       throw InputError(fmt::format("{}transforms: '{}' changes the step, so it stands before '{}'",
                                    at(choice.where), choice.name, for_placing));
+    for (const TransformChoice& before :
+         choices.first(static_cast<std::size_t>(&choice - choices.data())))
+      if (before.transform->stands_behind(choice.name))
+        throw InputError(
+            fmt::format("{}transforms: '{}' stands before '{}', which divides what it makes",
+                        at(choice.where), choice.name, before.name));
     prepared.step =
         std::make_shared<const OpGraph>(on_cluster(choice, cluster)->apply(*prepared.step).graph);
   }

@@ -9,6 +9,15 @@
 
 namespace baechi {
 
+namespace {
+
+/// Whether `v` is the host's part of a step: its lane is called host, host_backward, host 2, ...
+bool is_on_host(const OpGraph& graph, OpId v) {
+  return graph.lanes()[index(graph.lane(v))].starts_with("host");
+}
+
+}  // namespace
+
 ProfiledCosts::ProfiledCosts(const OpGraph& graph, const Cluster& cluster)
     : graph_(graph), cluster_(cluster), kind_(cluster.num_devices()) {
   const auto& kinds = graph.device_kinds();
@@ -47,7 +56,7 @@ Duration ProfiledCosts::compute(OpId op, DeviceId device) const {
   if (!time) return cannot_run;
   const Duration base = *time;
   const double speed = cluster_.device(device).speed;
-  if (speed == 1.0) return base;
+  if (speed == 1.0 || is_on_host(graph_, op)) return base;
   return Duration{saturated(std::ceil(static_cast<double>(base.count()) / speed))};
 }
 

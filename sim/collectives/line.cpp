@@ -84,6 +84,7 @@ std::map<std::int64_t, LineValues> read_ranks(const Options::Value& value) {
     LineValues& values = ranks[*n];
     values.latency = o.get("latency", Duration{}, "");
     values.bandwidth = o.get("bandwidth", Bandwidth{}, "");
+    if (values.latency > std::chrono::hours(24)) o.mistake("latency", "at most 86400 s");
     if (!(values.bandwidth.bytes_per_second > 0.0)) o.mistake("bandwidth", "not above 0");
     o.finish();
   }
@@ -96,6 +97,9 @@ std::shared_ptr<const CollectiveModel> make_line(Options& o) {
   LineOptions options;
   options.latency = o.get("latency", Duration{}, "of an all_reduce");
   options.per_step = o.get("step_latency", Duration{}, "for each of its 2 (n - 1) steps besides");
+  using namespace std::chrono_literals;
+  if (options.latency > 24h) o.mistake("latency", "at most 86400 s");
+  if (options.per_step > 60s) o.mistake("step_latency", "at most 60 s");
   options.bandwidth = o.get("bandwidth", Bandwidth{}, "of very many ranks");
   options.loss = o.get("loss", 0.0, "the bandwidth of n ranks is bandwidth / (1 + loss / n)", -1.0);
   options.wire = o.get("wire", Bandwidth{},

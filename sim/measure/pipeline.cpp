@@ -47,12 +47,12 @@ class PipelineMeasure final : public Measure {
   }
 
   /// Without a flush the pace is measured between micro-batches in the middle of the run, and
-  /// nothing bounds it exactly. The inference schedule leaves out ops. A group may be on two
-  /// devices (dualpipe).
+  /// nothing bounds it exactly. Updates are once for all micro-batches. The inference schedule
+  /// leaves out ops. A group may be on two devices (dualpipe).
   std::optional<Duration> bound(const LowerBounds& bounds) const override {
     const pipeline::ScheduleEntry& schedule = *pipeline::find_schedule(options_.schedule);
     if (!schedule.flushes || !schedule.training) return std::nullopt;
-    return bounds.work;
+    return bounds.repeated;
   }
 
  private:

@@ -26,16 +26,20 @@ bool takes_turns(const OpGraph& graph, OpId v) {
   return graph.lane(v) == compute_lane;
 }
 
-/// Time in which `cluster` can do all ops if they could be cut at will: in a second, device d does
-/// at most as many seconds of least time as the largest ratio of least to own time among its ops.
-Duration shared_work(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
-                     const IdVector<OpId, Duration>& least) {
+/// Time in which `cluster` can do the ops if they could be cut at will, in ns: in a second, device
+/// d does at most as many seconds of least time as the largest ratio of least to own time among its
+/// ops. All ops, or all `but_updates`.
+double shared_work(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
+                   const IdVector<OpId, Duration>& least, bool but_updates) {
+  const auto counts = [&](OpId v) {
+    return takes_turns(graph, v) && !(but_updates && graph.op(v).phase == Phase::update);
+  };
   double rates = 0.0;
   for (const DeviceId d : cluster.devices()) {
     double rate = 0.0;
     for (const OpId v : graph.ops()) {
       const Duration own = costs.compute(v, d);
-      if (own > Duration::zero() && takes_turns(graph, v))
+      if (own > Duration::zero() && counts(v))
         rate = std::max(rate,
                         static_cast<double>(least[v].count()) / static_cast<double>(own.count()));
     }
@@ -43,12 +47,10 @@ Duration shared_work(const OpGraph& graph, const Cluster& cluster, const CostMod
   }
   Duration total{};
   for (const OpId v : graph.ops())
-    if (takes_turns(graph, v)) total += least[v];
-  if (rates <= 0.0) return Duration{};
-  // A step takes whole nanoseconds, so the share is rounded up; but first reduced by more than the
-  // division's error: a bound must never exceed the truth.
-  const double share = static_cast<double>(total.count()) / rates;
-  return Duration{static_cast<std::int64_t>(std::ceil(share * (1.0 - 1e-12)))};
+    if (counts(v)) total += least[v];
+  if (rates <= 0.0) return 0.0;
+  // Reduced by more than the division's error: a bound must never exceed the truth.
+  return static_cast<double>(total.count()) / rates * (1.0 - 1e-12);
 }
 
 void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bounds) {
@@ -110,7 +112,13 @@ LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const Cos
   const IdVector<TensorId, Duration> free_transfers(graph.num_tensors());
   for (const Duration d : b_levels(graph, least, free_transfers))
     bounds.critical_path = std::max(bounds.critical_path, d);
-  bounds.work = shared_work(graph, cluster, costs, least);
+  // A step takes whole nanoseconds, so its share is rounded up.
+  bounds.work = Duration{
+      static_cast<std::int64_t>(std::ceil(shared_work(graph, cluster, costs, least, false)))};
+  // Rounded down, but not past a whole number that the division missed by less than matters for the
+  // 100 000 micro-batches that a pipeline has at most.
+  bounds.repeated =
+      Duration{static_cast<std::int64_t>(shared_work(graph, cluster, costs, least, true) + 1e-6)};
   for (const GroupId g : graph.groups()) {
     Duration fastest = Duration::max();
     for (const DeviceId d : cluster.devices()) {

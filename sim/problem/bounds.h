@@ -11,11 +11,13 @@ namespace baechi {
 struct LowerBounds {
   Duration critical_path{};  ///< longest path, every op on its fastest device, transfers free
   Duration work{};           ///< all ops' time shared out evenly over the devices, by speed
-  Duration group{};          ///< the longest colocation group on its fastest device
+  /// As `work`, without update ops, rounded down: what a micro-batch takes where updates are once.
+  Duration repeated{};
+  Duration group{};  ///< the longest colocation group on its fastest device
   bool fits_in_memory = true;
   std::string why_not{};  ///< if it does not fit: what needs how much, and what there is
 
-  Duration best() const;             ///< the largest of the three
+  Duration best() const;             ///< the largest of critical_path, work and group
   std::string_view binding() const;  ///< its name; ties: in the order above
 };
 

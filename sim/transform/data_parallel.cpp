@@ -33,8 +33,9 @@ class DataParallel final : public Transform {
                        1e-6, 1.0);
     p.period = o.get("period", p.period, "replicas synchronise every so many steps: bytes / period",
                      1, most);
-    p.gradients = o.get("gradients", p.gradients,
-                        "of a graph without gradients: their share of the bytes of weights");
+    p.gradients =
+        o.get("gradients", p.gradients,
+              "of a graph without gradients: their share of the bytes of weights", 0.0, 1e3);
     p.servers =
         o.get("servers", p.servers,
               "of mode ps, each with a link like a replica's; 0: as many as replicas", 0, most);
@@ -59,6 +60,11 @@ class DataParallel final : public Transform {
     std::vector<OpId> joined;
     PlacedStep one = synchronised(graph, device, options_, joined);
     return options_.simulate_all ? replicated(one, options_.replicas, joined) : std::move(one);
+  }
+
+  /// Updates that hold a share of the optimizer's state would get whole master weights.
+  bool stands_behind(std::string_view other) const override {
+    return other == "precision" && options_.shares_optimizer() > options_.shares_weights();
   }
 
  private:

@@ -4,8 +4,14 @@
 #include <cmath>
 #include <map>
 
+#include "sim/saturated.h"
+#include "sim/transform/micro_batch_copies.h"
+
 namespace baechi {
 namespace {
+
+/// In place of an output's number: the gradient is among the op's persistent bytes.
+constexpr std::size_t held = 0;
 
 /// The update ops that read `t`, ascending.
 std::vector<OpId> updates_by(const OpGraph& graph, TensorId t) {
@@ -21,43 +27,68 @@ std::vector<OpId> updates_by(const OpGraph& graph, TensorId t) {
 }  // namespace
 
 std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards) {
+  const IdVector<OpId, MicroBatchCopy> copies = micro_batch_copies(graph);
   std::vector<Gradient> all;
-  for (const OpId v : graph.ops()) {
-    if (graph.op(v).phase != Phase::backward) continue;
-    bool any_tensor = false;
-    std::vector<OpId> waiting;  // by control edges
-    for (const TensorId t : graph.outputs(v)) {
-      const Tensor& tensor = graph.tensor(t);
-      std::vector<OpId> updates = updates_by(graph, t);
-      if (updates.empty() || tensor.reference) continue;
-      if (tensor.control) {
-        waiting = std::move(updates);
-      } else {
-        any_tensor = true;
-        all.push_back({v, tensor.size, t, std::move(updates)});
+  std::map<std::pair<OpId, std::size_t>, std::size_t> made;  // op and output, into all
+  const auto make = [&](Gradient gradient, std::size_t output) {
+    made.emplace(std::pair(gradient.producer, output), all.size());
+    all.push_back(std::move(gradient));
+  };
+  // Of a copy: adds to what its first copy made, if that made anything.
+  const auto add = [&](OpId v, std::size_t output, std::optional<TensorId> tensor) {
+    const auto it = made.find({copies[v].first, output});
+    if (it != made.end()) all[it->second].added.push_back({v, tensor});
+    return it != made.end();
+  };
+  for (const bool later : {false, true}) {
+    for (const OpId v : graph.ops()) {
+      if (graph.op(v).phase != Phase::backward || (copies[v].number > 0) != later) continue;
+      bool any_tensor = false;
+      std::vector<OpId> waiting;  // by control edges
+      std::size_t output = 0;
+      for (const TensorId t : graph.outputs(v)) {
+        const Tensor& tensor = graph.tensor(t);
+        std::vector<OpId> updates = updates_by(graph, t);
+        ++output;
+        if (updates.empty() || tensor.reference) continue;
+        if (tensor.control) {
+          waiting = std::move(updates);
+        } else {
+          any_tensor = true;
+          if (!later || !add(v, output, t)) make({v, tensor.size, t, std::move(updates)}, output);
+        }
       }
+      if (any_tensor || waiting.empty()) continue;
+      if (later) add(v, held, std::nullopt);
+      const Bytes bytes{shards * graph.op(v).persistent.count};
+      if (bytes > Bytes{}) make({v, bytes, std::nullopt, std::move(waiting)}, held);
     }
-    const Bytes held{shards * graph.op(v).persistent.count};
-    if (!any_tensor && !waiting.empty() && held > Bytes{})
-      all.push_back({v, held, std::nullopt, std::move(waiting)});
   }
+  std::ranges::stable_sort(all, {}, &Gradient::last_producer);
   return all;
 }
 
 std::vector<Gradient> assumed_gradients(const OpGraph& graph, double share) {
-  std::map<OpId, OpId> differentiated;  // forward op, and the last op that differentiates it
+  const IdVector<OpId, MicroBatchCopy> copies = micro_batch_copies(graph);
+  std::map<OpId, std::map<OpId, OpId>>
+      differentiated;  // forward op, its copies, the last op of each
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
-    if (op.phase == Phase::backward && op.forward != no_op) differentiated[op.forward] = v;
+    if (op.phase == Phase::backward && op.forward != no_op)
+      differentiated[copies[op.forward].first][op.forward] = v;
   }
   std::vector<Gradient> all;
   for (const auto& [forward, backward] : differentiated) {
     const double bytes = share * static_cast<double>(graph.op(forward).persistent.count);
-    if (bytes > 0.0)
-      all.push_back(
-          {backward, Bytes{static_cast<std::int64_t>(std::ceil(bytes))}, std::nullopt, {}});
+    if (!(bytes > 0.0)) continue;
+    Gradient gradient{.bytes = Bytes{saturated(std::ceil(bytes))}};
+    for (const auto& [copy, last] : backward) gradient.added.push_back({last, std::nullopt});
+    std::ranges::sort(gradient.added, {}, &AddedGradient::producer);
+    gradient.producer = gradient.added.front().producer;
+    gradient.added.erase(gradient.added.begin());
+    all.push_back(std::move(gradient));
   }
-  std::ranges::stable_sort(all, {}, &Gradient::producer);
+  std::ranges::stable_sort(all, {}, &Gradient::last_producer);
   return all;
 }
 

@@ -1,5 +1,6 @@
 /// The gradients of weights in a step, and the buckets in which replicas add them up.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -7,16 +8,30 @@
 
 namespace baechi {
 
-/// A gradient that a backward op has made when it ends.
+/// What an op of a later micro-batch adds to a gradient.
+struct AddedGradient {
+  OpId producer{};
+  std::optional<TensorId> tensor{};
+};
+
+/// A gradient that a backward op has made when it ends, and to which its copies in later
+/// micro-batches add.
 struct Gradient {
   OpId producer{};
   Bytes bytes{};
-  std::optional<TensorId> tensor{};  ///< nothing: it is among the producer's persistent bytes
-  std::vector<OpId> updates{};       ///< that wait for it, ascending
+  std::optional<TensorId> tensor{};    ///< nothing: it is among the producer's persistent bytes
+  std::vector<OpId> updates{};         ///< that wait for it, ascending
+  std::vector<AddedGradient> added{};  ///< in the order of their producers
+
+  /// The op at whose end it is whole.
+  OpId last_producer() const {
+    return added.empty() ? producer : std::max(producer, added.back().producer);
+  }
 };
 
-/// In the order of their producers: tensors that backward ops pass to update ops; and the
+/// In the order of their last producers: tensors that backward ops pass to update ops; and the
 /// persistent bytes of backward ops that update ops wait for by a control edge, times `shards`.
+/// What the copies of an op (micro_batch_copies.h) make is one gradient.
 std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards = 1);
 
 /// The same for a graph that does not show them: `share` of the persistent bytes of each forward op
@@ -34,7 +49,7 @@ struct Bucket {
   Bytes bytes{};
   std::vector<Gradient> gradients{};  ///< never empty
 
-  OpId last_producer() const { return gradients.back().producer; }
+  OpId last_producer() const { return gradients.back().last_producer(); }
 };
 
 /// For each device the buckets in the order in which they fill: a bucket takes gradients until it

@@ -31,7 +31,7 @@ constexpr auto names_of(HostThreads) {
 ///     which starts after the last launch of a forward op; the launches of updates follow it.
 ///   sync: after an op of one of these kinds the host waits for the device before it goes on.
 ///   graphs: a CUDA graph: one launch for all ops of a device.
-/// Times of lane "host" are divided by a device's `speed`, as all times of ops are.
+/// Times of the host's lanes are not divided by a device's `speed`.
 /// The first device's host op for an op on another device costs no transfer: with `threads: one`,
 /// control edges are free (as with control_edges: {as: free}).
 /// Source: Daydream (Zhu et al., ATC 2020), section 4.2: CUDA launches are tasks of a CPU thread.
@@ -41,6 +41,8 @@ class Host final : public Transform {
     using namespace std::chrono_literals;
     launch_ = o.get("launch", Duration{6us}, "host time of a launch");
     step_ = o.get("step", Duration{}, "host time before the first launch of a step");
+    if (launch_ > 1min) o.mistake("launch", "a launch takes at most 60 s");
+    if (step_ > 24h) o.mistake("step", "it takes at most 86400 s");
     per_ = read_enum(o, "per", LaunchPer::op, "what is launched");
     threads_ = read_enum(o, "threads", HostThreads::device,
                          "who launches: one Python thread launches for all devices in model "

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -80,12 +81,18 @@ class SplitSums final : public Transform {
       }
     }
 
+    /// The tensors that `v` reads.
+    std::size_t terms_of(OpId v) const {
+      return static_cast<std::size_t>(std::ranges::count_if(graph_.in_edges(v), [&](EdgeId e) {
+        return !graph_.tensor(graph_.edge(e).tensor).control;
+      }));
+    }
     /// The share that a sum of `terms` has in the bytes that `v` reads and writes.
     double share(OpId v, std::size_t terms) const {
-      return static_cast<double>(terms + 1) / static_cast<double>(graph_.in_edges(v).size() + 1);
+      return static_cast<double>(terms + 1) / static_cast<double>(terms_of(v) + 1);
     }
     double share_left(OpId v) const {
-      std::size_t terms = graph_.in_edges(v).size();
+      std::size_t terms = terms_of(v);
       for (auto it = parts_.lower_bound({v, DeviceId{0}});
            it != parts_.end() && it->first.first == v; ++it)
         terms -= it->second.terms - 1;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "sim/saturated.h"
 #include "sim/transform/data_parallel.h"
 #include "sim/transform/gradients.h"
 #include "sim/transform/graph_copy.h"
@@ -34,6 +35,8 @@ class Synchronising {
       due_[buckets_[k].last_producer()].push_back(k);
       for (const Gradient& g : buckets_[k].gradients) {
         if (g.tensor) bucket_of_[*g.tensor] = k;
+        for (const AddedGradient& a : g.added)
+          if (a.tensor) bucket_of_[*a.tensor] = k;
       }
     }
   }
@@ -97,10 +100,10 @@ class Synchronising {
 
   std::string name_of(std::size_t bucket) const { return fmt::format("gradients{}", bucket); }
 
-  /// What is sent of a bucket.
-  Bytes sent(Bytes bytes) const {
-    const double share = options_.compress / static_cast<double>(options_.period);
-    return {static_cast<std::int64_t>(std::ceil(share * static_cast<double>(bytes.count)))};
+  /// What is sent of a bucket in the mean step: `share` of its bytes where replicas synchronise.
+  Bytes sent(Bytes bytes, double share) const {
+    return {static_cast<std::int64_t>(std::ceil(share / static_cast<double>(options_.period) *
+                                                static_cast<double>(bytes.count)))};
   }
 
   /// Bucket `k` is put together; its last producer has just been added.
@@ -125,7 +128,7 @@ class Synchronising {
       last = made;
     };
     if (first != no_op) last = first;
-    const Bytes bytes = sent(bucket.bytes);
+    const Bytes bytes = sent(bucket.bytes, options_.compress);
     const auto collective = [&](CollectiveKind kind, Bytes size, const std::string& of) {
       then(add_collective(kind, size, of, d, Phase::update));
     };
@@ -138,8 +141,9 @@ class Synchronising {
         const std::int64_t servers = options_.servers > 0 ? options_.servers : options_.replicas;
         const double busiest =
             std::max(1.0, static_cast<double>(options_.replicas) / static_cast<double>(servers));
-        collective(CollectiveKind::send_recv, busiest * bytes, name + "/push");
-        collective(CollectiveKind::send_recv, busiest * bytes, name + "/pull");
+        const Bytes most{saturated(busiest * static_cast<double>(bytes.count))};
+        collective(CollectiveKind::send_recv, most, name + "/push");
+        collective(CollectiveKind::send_recv, most, name + "/pull");
         break;
       }
       case Synchronisation::zero1:
@@ -158,8 +162,14 @@ class Synchronising {
       } else {
         copy_.builder().add_control(producer, first);
       }
+      for (const AddedGradient& a : g.added) {
+        if (a.tensor)
+          copy_.builder().add_edge(tensors[*a.tensor], first);
+        else
+          copy_.builder().add_control(copy_.copy_of(a.producer), first);
+      }
     }
-    OpId& before = last_of_[d];  // buckets go in order
+    OpId& before = last_of_.try_emplace(d, no_op).first->second;  // buckets go in order
     if (before != no_op) copy_.builder().add_control(before, first);
     before = done_[k] = last;
   }
@@ -194,7 +204,7 @@ class Synchronising {
       }
     }
     if (options_.mode != Synchronisation::zero1 && options_.mode != Synchronisation::zero2) return;
-    const OpId gather = add_collective(CollectiveKind::all_gather, sent(bucket.bytes),
+    const OpId gather = add_collective(CollectiveKind::all_gather, sent(bucket.bytes, 1.0),
                                        fmt::format("weights{}", k), bucket.device, Phase::update);
     copy_.builder().add_control(done_[k], gather);
     for (const OpId u : updates) copy_.builder().add_control(copy_.copy_of(u), gather);

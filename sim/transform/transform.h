@@ -42,6 +42,9 @@ class Transform {
                                    const IdVector<OpId, DeviceId>& device) const {
     return {graph, device};
   }
+  /// Whether the transform called `other` stands before this one, because this one divides what it
+  /// makes.
+  virtual bool stands_behind(std::string_view /*other*/) const { return false; }
 };
 
 /// Applies `second` to the graph of `first`. In the result, `stands_for` leads from the input of

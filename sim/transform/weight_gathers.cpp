@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/transform/micro_batch_copies.h"
+
 namespace baechi {
 namespace {
 
@@ -12,8 +14,9 @@ struct Use {
   std::vector<OpId> users{};
 };
 
-/// Per forward op the backward ops that read its weights. [num_ops]
-IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph) {
+/// Per forward op the backward ops of its micro-batch that read its weights. [num_ops]
+IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph,
+                                                 const IdVector<OpId, MicroBatchCopy>& copies) {
   IdVector<OpId, std::vector<OpId>> users(graph.num_ops());
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
@@ -23,7 +26,8 @@ IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph) {
     const Op& op = graph.op(v);
     if (op.phase != Phase::forward || op.group == no_group || !users[v].empty()) continue;
     for (const OpId w : graph.members(op.group))
-      if (graph.op(w).phase == Phase::backward) users[v].push_back(w);
+      if (graph.op(w).phase == Phase::backward && copies[w].number == copies[v].number)
+        users[v].push_back(w);
   }
   return users;
 }
@@ -46,24 +50,31 @@ void add_buckets(std::vector<WeightGather>& all, DeviceId d, std::vector<Use> us
 std::vector<WeightGather> weight_gathers(const OpGraph& graph,
                                          const IdVector<OpId, DeviceId>& device,
                                          std::int64_t shards, Bytes limit) {
-  const auto backward = backward_users(graph);
-  std::map<DeviceId, std::vector<Use>> forward_uses, backward_uses;
+  const IdVector<OpId, MicroBatchCopy> copies = micro_batch_copies(graph);
+  const auto backward = backward_users(graph, copies);
+  struct Uses {
+    std::vector<Use> forward{}, backward{};
+  };
+  std::map<DeviceId, std::map<std::uint32_t, Uses>> uses;  // by micro-batch
   for (const OpId v : graph.ops()) {
-    const Op& op = graph.op(v);
-    if (op.phase != Phase::forward || op.persistent == Bytes{}) continue;
-    const Bytes weights{shards * op.persistent.count};
+    const Op& held = graph.op(copies[v].first);
+    if (held.phase != Phase::forward || held.persistent == Bytes{}) continue;
+    const Bytes weights{shards * held.persistent.count};
     const DeviceId d = device[v];
-    forward_uses[d].push_back({weights, {v}});
+    Uses& here = uses[d][copies[v].number];
+    here.forward.push_back({weights, {v}});
     Use use{weights, {}};
     for (const OpId w : backward[v])
       if (device[w] == d) use.users.push_back(w);
-    if (!use.users.empty()) backward_uses[d].push_back(std::move(use));
+    if (!use.users.empty()) here.backward.push_back(std::move(use));
   }
   std::vector<WeightGather> all;
-  for (auto& [d, uses] : forward_uses) {
+  for (auto& [d, micro_batches] : uses) {
     std::vector<WeightGather> here;
-    add_buckets(here, d, std::move(uses), limit);
-    add_buckets(here, d, std::move(backward_uses[d]), limit);
+    for (auto& [number, of] : micro_batches) {
+      add_buckets(here, d, std::move(of.forward), limit);
+      add_buckets(here, d, std::move(of.backward), limit);
+    }
     for (WeightGather& gather : here) {
       std::ranges::sort(gather.users);
       const auto twice = std::ranges::unique(gather.users);

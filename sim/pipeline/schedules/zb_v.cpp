@@ -76,8 +76,8 @@ class VeeMaker {
 
 /// Two chunks on each stage: s on the way there, 2p - 1 - s on the way back, so that the stage that
 /// begins a micro-batch also ends it. In flight: 2p chunks, half a stage each, as 1F1B's first
-/// stage keeps. If F, B and W are equally long, stages idle while the pipeline fills and no more,
-/// for p <= 6 and m >= 2p.
+/// stage keeps. If F, B and W are equally long, the run takes at most two passes more than filling
+/// and work for p <= 7 and m >= 2p, and none for p = 2 and 4.
 /// Source: Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 5. Differs: the order
 /// is found greedily for passes of one length, where the paper searches with measured lengths.
 Schedule zb_v(const Shape& shape) {

@@ -98,6 +98,11 @@ std::vector<Rule> read_rules(const Value& list) {
   Mistakes mistakes;
   for (const auto& [none, value] : list.children)
     mistakes.attempt([&] { rules.push_back(read_rule(value)); });
+  for (std::size_t i = 0; i < rules.size(); ++i)
+    for (const Rule& before : std::span(rules).first(i))
+      if (before.transform != nullptr && before.transform->stands_behind(rules[i].name))
+        mistakes.add(fmt::format("{}what_if: '{}' stands before '{}', which divides what it makes",
+                                 at(rules[i].place), rules[i].name, before.name));
   mistakes.throw_if_any();
   return rules;
 }

@@ -69,6 +69,12 @@ Transformed WhatIfRules::apply(const OpGraph& graph) const {
   return result;
 }
 
+bool WhatIfRules::stands_behind(std::string_view other) const {
+  return std::ranges::any_of(*rules_, [&](const Rule& rule) {
+    return rule.transform != nullptr && rule.transform->stands_behind(other);
+  });
+}
+
 PlacedStep WhatIfRules::after_placing(const OpGraph& graph,
                                       const IdVector<OpId, DeviceId>& device) const {
   Step step{graph, device};

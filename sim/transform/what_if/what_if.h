@@ -22,6 +22,7 @@ class WhatIfRules final : public Transform {
   /// Both throw InputError if a rule that is not optional selects no op, or a verb cannot do what
   /// it is told.
   Transformed apply(const OpGraph& graph) const override;
+  bool stands_behind(std::string_view other) const override;
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override;
 

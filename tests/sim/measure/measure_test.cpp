@@ -66,6 +66,12 @@ TEST_SUITE("measures") {
                                     {{"schedule", {.text = "1f1b_flush", .where = {}}},
                                      {"micro_batches", {.text = "4", .where = {}}}});
     CHECK(found.value == 31ns);
+    // The update's 5 ns are once for all micro-batches: no bound on one of them.
+    const LowerBounds bounds = lower_bounds(graph, cluster, costs);
+    CHECK(bounds.work == 35ns);
+    Options none;
+    for (const MeasureEntry& entry : measures())
+      if (entry.name == "pipeline") CHECK(entry.make(none)->bound(bounds) == 30ns);
     // weights and the activation of one micro-batch, its gradient (30 B) and what it reads
     REQUIRE(found.at_peak);
     CHECK(found.at_peak->weights == 40_B);

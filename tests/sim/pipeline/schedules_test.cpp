@@ -41,6 +41,17 @@ TEST_SUITE("pipelines") {
       const auto m = static_cast<std::int64_t>(3 * p);
       CHECK(vee.makespan("zb_v", 3 * p) == m * 60ns + static_cast<std::int64_t>(p - 1) * 10ns);
     }
+    for (const std::size_t p : {3U, 5U, 6U, 7U}) {  // or two passes more
+      const Chain vee(2 * p, {10ns, 10ns, 10ns}, p,
+                      [p](std::size_t c) { return c < p ? c : 2 * p - 1 - c; });
+      for (const std::size_t m : {2 * p, 2 * p + 1, 2 * p + 2}) {
+        const auto alone = static_cast<std::int64_t>(6 * m + p - 1) * 10ns;
+        CAPTURE(p);
+        CAPTURE(m);
+        CHECK(vee.makespan("zb_v", m) >= alone);
+        CHECK(vee.makespan("zb_v", m) <= alone + 20ns);
+      }
+    }
     const Chain line(4, {10ns, 20ns, 0ns}, 4, [](std::size_t c) { return c; });
     CHECK(line.makespan("zb_v", 8) > 0ns);  // a line is half a V
     const Chain loop(8, {10ns, 20ns, 0ns}, 4, [](std::size_t c) { return c % 4; });

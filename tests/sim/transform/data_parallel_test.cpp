@@ -115,6 +115,51 @@ TEST_SUITE("data_parallel") {
     CHECK(trained(with("replicas", "3")).makespan == 30ns + 2 * 136ns + 5ns);
   }
 
+  TEST_CASE("replicas add nothing to what the devices of one send each other") {
+    const OpGraph graph = two_gradients();
+    for (const auto& device :
+         {on({gpu1, gpu0, gpu1, gpu0, gpu1}), on({gpu0, gpu1, gpu1, gpu1, gpu1})}) {
+      const StepResult alone = step_of({graph, device.device}, gpus(2));
+      const PlacedStep step = placed(graph, device.device, {{"replicas", "2"}, {"bucket", "1 B"}});
+      CHECK(step_of(step, gpus(2)).moved == alone.moved);
+    }
+  }
+
+  TEST_CASE("micro-batches add to one gradient, which is sent once it is whole") {
+    // f and f@1 until 20, the four backward ops until 100. 200 B over 2 ranks until 300, u1 and u0.
+    for (const bool tensors : {true, false}) {
+      const OpGraph graph = apply("micro_batches", two_gradients(tensors), {{"count", "2"}}).graph;
+      const IdVector<OpId, DeviceId> device(graph.num_ops(), gpu0);
+      for (const char* mode : {"ddp", "after"}) {
+        const PlacedStep step = placed(graph, device, {{"replicas", "2"}, {"mode", mode}});
+        CHECK(step_of(step, gpus(1)).makespan == 310ns);
+      }
+    }
+    // The same where the sizes are assumed: 1 x 40 B over 2 ranks, 40 ns.
+    const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "2"}}).graph;
+    const PlacedStep assumed = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
+                                      {{"replicas", "2"}, {"gradients", "1"}});
+    CHECK(step_of(assumed, gpus(1)).makespan == 140ns);
+  }
+
+  TEST_CASE("zero3 gathers the weights for each micro-batch, forward and backward") {
+    const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "3"}}).graph;
+    const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
+                                   {{"replicas", "2"}, {"mode", "zero3"}});
+    std::vector<std::int64_t> gathered;
+    for (const Collective& c : step.graph.collectives())
+      if (c.kind == CollectiveKind::all_gather) gathered.push_back(c.bytes.count);
+    CHECK(gathered == std::vector<std::int64_t>(6, 40));
+  }
+
+  TEST_CASE("new weights are gathered whole, however little is sent of gradients") {
+    const PlacedStep step =
+        placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
+               {{"replicas", "2"}, {"mode", "zero1"}, {"compress", "0.1"}, {"period", "2"}});
+    for (const Collective& c : step.graph.collectives())
+      CHECK(c.bytes == (c.kind == CollectiveKind::all_gather ? 100_B : 10_B));
+  }
+
   TEST_CASE("what ZeRO divides") {
     const auto kinds = [](const char* mode) {
       const OpGraph graph = two_gradients(false);
@@ -244,6 +289,12 @@ TEST_SUITE("data_parallel") {
     CHECK(message<InputError>([] { transform("data_parallel", {{"nodes", "3"}}); }) ==
           "x.yaml:1:2: data_parallel.nodes: 8 replicas are not the same number on each of 3 "
           "machines");
+    CHECK(message<InputError>([] { transform("data_parallel", {{"gradients", "1e30"}}); }) ==
+          "x.yaml:1:2: data_parallel.gradients: '1e30' is not a number from 0 to 1000");
+    // Updates of a share would get whole master weights.
+    CHECK(transform("data_parallel", {{"mode", "zero1"}})->stands_behind("precision"));
+    CHECK(!transform("data_parallel", {{"mode", "zero3"}})->stands_behind("precision"));
+    CHECK(!transform("data_parallel", {{"mode", "zero1"}})->stands_behind("recompute"));
     OpGraphBuilder b;
     const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 300_B});
     const OpId g = b.add_op({.name = "g", .compute = 20ns, .phase = Phase::backward});

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/engine/simulation.h"
+#include "tests/message.h"
 #include "tests/sim/transform/transforms.h"
 #include "tests/small_graphs.h"
 
@@ -71,6 +72,25 @@ TEST_SUITE("host") {
     const PlacedStep step = hosted(there_and_back(10us), {{"launch", "6 us"}, {"sync", "Forward"}});
     // f0's launch 0-6, f0 6-16; f1's launch 16-22, f1 22-32; b1's 32-38, b1 38-48, b0 48-58.
     CHECK(step_of(step) == 58us);
+  }
+
+  TEST_CASE("a slower device does not launch more slowly") {
+    // One launch at 20 us, then four ops of 10 us at half of the speed.
+    const PlacedStep step = hosted(there_and_back(10us), {{"launch", "20 us"}, {"graphs", "true"}});
+    IdVector<DeviceId, Device> slow;
+    slow.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB, .speed = 0.5});
+    const Cluster cluster = Cluster::uniform(slow, {.bandwidth = {1e18}, .latency = {}});
+    const ProfiledCosts costs(step.graph, cluster);
+    CHECK(simulate({.graph = step.graph, .cluster = cluster, .costs = costs, .engine = {}},
+                   {.device = step.device})
+              .makespan == 100us);
+  }
+
+  TEST_CASE("times that no step can have are refused") {
+    CHECK(message<InputError>([] { transform("host", {{"launch", "4600000000 s"}}); }) ==
+          "x.yaml:1:2: host.launch: a launch takes at most 60 s");
+    CHECK(message<InputError>([] { transform("host", {{"step", "4600000000 s"}}); }) ==
+          "x.yaml:1:2: host.step: it takes at most 86400 s");
   }
 
   TEST_CASE("a CUDA graph is one launch") {

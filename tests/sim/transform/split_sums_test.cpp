@@ -70,6 +70,21 @@ TEST_SUITE("split_sums") {
     for (const char* name : {"a", "b", "c", "d", "t"}) CHECK(g.find(name).has_value());
   }
 
+  TEST_CASE("a control edge is no term") {
+    OpGraphBuilder g;
+    const OpId before = g.add_op({.name = "before"});
+    std::vector<TensorId> terms;
+    for (const char* name : {"a", "b", "c"})
+      terms.push_back(g.add_tensor(g.add_op({.name = name, .compute = 1ns}), 100_B));
+    const OpId s = g.add_op({.name = "s", .kind = "AddN", .compute = 40ns});
+    for (const TensorId t : terms) g.add_edge(t, s);
+    g.add_control(before, s);
+    // Of 3 terms and the sum, 2 and a sum on gpu1; there remain one, that sum and the whole sum.
+    const OpGraph made = split(std::move(g).build(), {gpu0, gpu1, gpu1, gpu0, gpu0}).graph;
+    CHECK(made.op(made.find("s/on_1").value()).compute == 30ns);
+    CHECK(made.op(made.find("s").value()).compute == 30ns);
+  }
+
   TEST_CASE("where no two terms lie together elsewhere, nothing changes") {
     const OpGraph graph = sum_of_four();
     CHECK(text(split(graph, {gpu0, gpu0, gpu0, gpu0, gpu0, gpu0}).graph) == text(graph));
