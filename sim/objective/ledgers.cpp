@@ -24,7 +24,8 @@ void LoadLedger::place(const Placement& placement) {
 template <int sign>
 void LoadLedger::change(OpId v, DeviceId d) {
   const OpGraph& graph = problem_.graph;
-  part(d, graph.op(v).phase) += sign * problem_.costs.compute(v, d);
+  if (graph.lane(v) == compute_lane)  // other lanes run beside it
+    part(d, graph.op(v).phase) += sign * problem_.costs.compute(v, d);
   for (const TensorId t : graph.outputs(v)) change_pin<sign>(t, d);
   for (const EdgeId e : graph.in_edges(v)) change_pin<sign>(graph.edge(e).tensor, d);
 }

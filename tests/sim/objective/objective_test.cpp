@@ -76,6 +76,23 @@ TEST_SUITE("objectives") {
     CHECK(score("max_load", problem, on({gpu0, gpu1, gpu1})).value == 150ns);
   }
 
+  TEST_CASE("max load: ops of other lanes run beside the device, in a search as in a score") {
+    OpGraphBuilder b;
+    b.add_op({.name = "a", .compute = 10ns});
+    b.add_op({.name = "copy", .compute = 70ns, .lane = "copy"});
+    b.add_op({.name = "c", .compute = 20ns});
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const auto search =
+        make_objective("max_load", Options("max_load"))->on({graph, cluster, costs});
+    const Placement before = on({gpu0, gpu0, gpu0}), after = on({gpu0, gpu1, gpu1});
+    CHECK(search->score(before).value == 30ns);
+    CHECK(search->begin(before).value == 30ns);
+    const std::vector<OpId> moved{OpId{1}, OpId{2}};
+    CHECK(search->attempt(after, moved).value == 20ns);
+  }
+
   TEST_CASE("max load of training: forward and backward together, or their maxima apart") {
     //   a(10) -> b(20);  b'(40) -> a'(5), 100 ns each
     Ops ops{10ns, 20ns};
