@@ -12,6 +12,10 @@ namespace {
 class Replicas {
  public:
   Replicas(const OpGraph& graph, std::uint32_t count) : graph_(graph), count_(count) {
+    const auto has_mark = [&](OpId v) {
+      return graph.name(v).find(mark_) != std::string_view::npos;
+    };
+    while (std::ranges::any_of(graph.ops(), has_mark)) mark_ += '@';
     for (const OpId v : graph.ops())
       for (std::uint32_t r = 0; r < count; ++r) add_op(v, r);
     for (const OpId v : graph.ops())
@@ -47,7 +51,7 @@ class Replicas {
     const Op& op = graph_.op(v);
     const auto& kinds = graph_.device_kinds();
     const std::string name =
-        r == 0 ? std::string(graph_.name(v)) : fmt::format("{}@{}", graph_.name(v), r);
+        r == 0 ? std::string(graph_.name(v)) : fmt::format("{}{}{}", graph_.name(v), mark_, r);
     const OpId made = builder_.add_op({.name = name,
                                        .kind = graph_.kind(v),
                                        .compute = kinds.empty() ? op.compute : Duration{},
@@ -88,6 +92,8 @@ class Replicas {
 
   const OpGraph& graph_;
   const std::uint32_t count_;
+  std::string mark_ =
+      "@";  // in names of copies: one more @ than any name has, such as v@1 of micro_batches
   OpGraphBuilder builder_;
   std::vector<TensorId> tensors_;  // per op, copy and output
 };

@@ -135,11 +135,22 @@ TEST_SUITE("data_parallel") {
         CHECK(step_of(step, gpus(1)).makespan == 310ns);
       }
     }
-    // The same where the sizes are assumed: 1 x 40 B over 2 ranks, 40 ns.
+    // Where sizes are assumed, updates do not wait: u1 is before b0@1, which ends at 105. 1 x 40 B
+    // over 2 ranks take 40 ns.
     const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "2"}}).graph;
     const PlacedStep assumed = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
                                       {{"replicas", "2"}, {"gradients", "1"}});
-    CHECK(step_of(assumed, gpus(1)).makespan == 140ns);
+    CHECK(step_of(assumed, gpus(1)).makespan == 145ns);
+  }
+
+  TEST_CASE("replicas of micro-batches have names of their own") {
+    const OpGraph graph = apply("micro_batches", two_gradients(), {{"count", "2"}}).graph;
+    const IdVector<OpId, DeviceId> device(graph.num_ops(), gpu0);
+    const PlacedStep all = placed(graph, device, {{"replicas", "2"}, {"simulate", "all"}});
+    CHECK(all.graph.find("f@1").has_value());
+    CHECK(all.graph.find("f@@1").has_value());
+    CHECK(all.graph.find("f@1@@1").has_value());
+    CHECK(step_of(all, gpus(2)).makespan == 310ns);
   }
 
   TEST_CASE("zero3 gathers the weights for each micro-batch, forward and backward") {
