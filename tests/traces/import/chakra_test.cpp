@@ -1,11 +1,14 @@
 // The importer `chakra`: two ranks of our own, and public traces.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "sim/error.h"
 #include "tests/shared_data.h"
+#include "tests/temporary_folder.h"
 #include "tests/traces/import/imported.h"
 #include "traces/import/chakra/reduce.h"
 
@@ -47,6 +50,27 @@ TEST_SUITE("chakra") {
     for (const EdgeId e : g.in_edges(receive))
       if (g.name(g.edge(e).src) == "rank0/Send.5") received = g.tensor(g.edge(e).tensor).size;
     CHECK(received == Bytes{2048});
+  }
+
+  // Three ranks: all sum for group "0", the first two alone for group "1".
+  TEST_CASE("a collective of some of the ranks that are here has no others") {
+    const TemporaryFolder folder;
+    for (const int rank : {0, 1, 2}) {
+      const auto node = [](int id, const char* group) {
+        return fmt::format(
+            R"({{"id": {}, "name": "sum{}", "node_type": 7, "ctrl_deps": [], "data_deps": [], )"
+            R"("duration_micros": 1, "comm_type": 0, "comm_size": 1024, "pg_name": "{}"}})",
+            id, id, group);
+      };
+      write_file(folder.file(fmt::format("r{}.json", rank)),
+                 fmt::format(R"({{"workload_graph": [{}{}]}})", node(1, "0"),
+                             rank < 2 ? ", " + node(2, "1") : ""));
+    }
+    const OpGraph g = imported(folder.file("r0.json"), "chakra", {{"ranks", "r*.json"}}).graph;
+    REQUIRE(g.collectives().size() == 2);
+    std::map<std::uint32_t, std::uint32_t> ranks;  // by members
+    for (const Collective& c : g.collectives()) ranks[c.members] = c.ranks;
+    CHECK(ranks == std::map<std::uint32_t, std::uint32_t>{{2, 2}, {3, 3}});
   }
 
   TEST_CASE("the feeder's JSON is read whatever its keys' spelling") {

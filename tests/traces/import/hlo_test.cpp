@@ -2,10 +2,24 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+
 #include "tests/traces/import/imported.h"
 
 using namespace baechi;
 using namespace baechi::testing;
+
+namespace {
+
+Trace parsed(const std::string& text) {
+  TextFile file("t.hlo", text);
+  return read_trace(file, "hlo");
+}
+OpGraph hlo(const std::string& text) {
+  return parsed(text).graph;
+}
+
+}  // namespace
 
 TEST_SUITE("hlo") {
   // dot [8, 16] x [16, 32] - fusion (relu) - all-reduce of 4 - a loop of 5 additions
@@ -62,5 +76,172 @@ TEST_SUITE("hlo") {
     CHECK(g.in_edges(*g.find("3")).size() == 2);
     REQUIRE(g.in_edges(*g.find("4")).size() == 1);
     CHECK(g.tensor(g.edge(g.in_edges(*g.find("4")).front()).tensor).size == Bytes{8 * 32 * 4});
+  }
+
+  TEST_CASE("HLO: a product counts what it contracts, in the precision of what it multiplies") {
+    const OpGraph g = hlo(R"(HloModule m
+ENTRY %main (a: bf16[64,128], b: bf16[128,256], d: f32[8,5,5,7], k: f32[3,3,6,7]) -> f32[] {
+  %a = bf16[64,128]{1,0} parameter(0)
+  %b = bf16[128,256]{1,0} parameter(1)
+  %f8 = f8e4m3fn[64,128]{1,0} parameter(2)
+  %inner = f32[64,256]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %eight = bf16[64,64]{1,0} dot(%f8, %f8), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  %outer = bf16[64,128,128,256]{3,2,1,0} dot(%a, %b), lhs_contracting_dims={}, rhs_contracting_dims={}
+  %escaped = bf16[128,128]{1,0} custom-call(%a, %a), custom_call_target="__cublas$gemm", backend_config="{\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"0\"],\"rhs_contracting_dimensions\":[\"0\"]}}"
+  ROOT %sorted = (bf16[64]{0}, s32[64]{0}) custom-call(%a), custom_call_target="TopK", metadata={op_name="jit(f)/top_k" source_file="/home/me/matmul.py"}
+}
+)");
+    CHECK(g.work(*g.find("inner")).flops == 2 * 64 * 256 * 128);
+    CHECK(g.work(*g.find("inner")).precision == Precision::bf16);
+    CHECK(g.work(*g.find("eight")).precision == Precision::fp16);
+    CHECK(g.work(*g.find("outer")).flops == 2LL * 64 * 128 * 128 * 256);
+    CHECK(g.work(*g.find("escaped")).flops == 2 * 128 * 128 * 64);
+    CHECK(g.work(*g.find("sorted")).flops == 0);  // no product, though a file's name has the word
+  }
+
+  // A layer's forward pass and its two gradients: 8 images, 6 channels of 10 x 10 to 7 of 5 x 5, 3
+  // x 3 of stride 2. Each multiplies 8 x 5 x 5 x 7 x 3 x 3 x 6 times.
+  TEST_CASE("HLO: a convolution and its gradients multiply equally often") {
+    const OpGraph g = hlo(R"(HloModule m
+ENTRY %main (x: f32[8,6,10,10], dy: f32[8,7,5,5], w: f32[7,6,3,3]) -> f32[] {
+  %x = f32[8,6,10,10]{3,2,1,0} parameter(0)
+  %dy = f32[8,7,5,5]{3,2,1,0} parameter(1)
+  %w = f32[7,6,3,3]{3,2,1,0} parameter(2)
+  %y = (f32[8,7,5,5]{3,2,1,0}, u8[0]{0}) custom-call(%x, %w), window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=bf01_oi01->bf01, custom_call_target="__cudnn$convForward"
+  %dx = (f32[8,6,10,10]{3,2,1,0}, u8[0]{0}) custom-call(%dy, %w), window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=bf01_oi01->bf01, custom_call_target="__cudnn$convBackwardInput"
+  %dw = (f32[7,6,3,3]{3,2,1,0}, u8[0]{0}) custom-call(%x, %dy), window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=bf01_oi01->bf01, custom_call_target="__cudnn$convBackwardFilter"
+  %dilated = f32[8,6,10,10]{3,2,1,0} convolution(%dy, %w), window={size=3x3 pad=1_2x1_2 lhs_dilate=2x2}, dim_labels=bf01_io01->bf01
+  ROOT %pool = f32[8,7,2,2]{3,2,1,0} reduce-window(%dy, %x), window={size=1x1x3x3 stride=1x1x2x2}, to_apply=%max
+}
+)");
+    for (const char* pass : {"y", "dx", "dw", "dilated"}) {
+      CAPTURE(pass);
+      CHECK(g.work(*g.find(pass)).flops == 2 * 8 * 5 * 5 * 7 * 3 * 3 * 6);
+    }
+    CHECK(g.work(*g.find("pool")).flops == 8 * 7 * 2 * 2 * 9);
+  }
+
+  // A loop over 24 layers takes a layer's weights of 4 kB, and puts 4 kB into a list of 24.
+  TEST_CASE("HLO: what slices are taken of, and what is written over in part, moves in part") {
+    const OpGraph g = hlo(R"(HloModule m
+%take (p: f32[24,1024], i: s32[]) -> f32[1,1024] {
+  %p = f32[24,1024]{1,0} parameter(0)
+  %i = s32[] parameter(1)
+  %slice = f32[1,1024]{1,0} dynamic-slice(%p, %i, %i), dynamic_slice_sizes={1,1024}
+  ROOT %negated = f32[1,1024]{1,0} negate(%slice)
+}
+%put (p: f32[24,1024], u: f32[1,1024], i: s32[]) -> f32[24,1024] {
+  %p = f32[24,1024]{1,0} parameter(0)
+  %u = f32[1,1024]{1,0} parameter(1)
+  %i = s32[] parameter(2)
+  ROOT %updated = f32[24,1024]{1,0} dynamic-update-slice(%p, %u, %i, %i)
+}
+%both (p: f32[24,1024], i: s32[]) -> f32[24,1024] {
+  %i = s32[] parameter(1)
+  %p = f32[24,1024]{1,0} parameter(0)
+  %slice = f32[1,1024]{1,0} dynamic-slice(%p, %i, %i), dynamic_slice_sizes={1,1024}
+  %wide = f32[24,1024]{1,0} broadcast(%slice), dimensions={0,1}
+  ROOT %sum = f32[24,1024]{1,0} add(%p, %wide)
+}
+ENTRY %main (w: f32[24,1024], u: f32[1,1024], i: s32[]) -> f32[] {
+  %w = f32[24,1024]{1,0} parameter(0)
+  %u = f32[1,1024]{1,0} parameter(1)
+  %i = s32[] parameter(2)
+  %index = s32[3,1]{1,0} parameter(3)
+  %rows = f32[3,1024]{1,0} parameter(4)
+  %taken = f32[1,1024]{1,0} fusion(%w, %i), kind=kLoop, calls=%take
+  %listed = f32[24,1024]{1,0} fusion(%w, %u, %i), kind=kLoop, calls=%put
+  %whole = f32[24,1024]{1,0} fusion(%w, %i), kind=kLoop, calls=%both
+  %alone = f32[24,1024]{1,0} dynamic-update-slice(%w, %u, %i, %i)
+  %added = f32[24,1024]{1,0} scatter(%w, %index, %rows), to_apply=%sum
+  %spread = f32[24,1024]{1,0} broadcast(%u), dimensions={0,1}
+  %narrow = bf16[24,1024]{1,0} convert(%w)
+  ROOT %count = f32[24,1024]{1,0} iota(), iota_dimension=0
+}
+)");
+    const auto moved = [&](const char* op) { return g.work(*g.find(op)).traffic; };
+    CHECK(moved("taken") == Bytes{4096 + 4 + 4096});
+    CHECK(moved("listed") == Bytes{4096 + 4 + 4096});
+    CHECK(moved("whole") == Bytes{2 * 24 * 4096 + 4});
+    CHECK(moved("alone") == Bytes{2 * 4096});
+    CHECK(moved("added") == Bytes{3 * 4 + 3 * (3 * 4096)});  // read, read what it adds to, written
+    CHECK(moved("spread") == Bytes{4096 + 24 * 4096});
+    CHECK(moved("narrow") == Bytes{24 * (4096 + 2048)});
+    CHECK(moved("count") == Bytes{24 * 4096});
+  }
+
+  TEST_CASE("HLO: collectives have the ranks that are stated; a start and its done are one op") {
+    const Trace trace = parsed(R"(HloModule m, replica_count=2, num_partitions=4
+%exchange (x: f32[64,8]) -> f32[64,8] {
+  %x = f32[64,8]{1,0} parameter(0)
+  ROOT %all = f32[64,8]{1,0} all-to-all(%x), replica_groups={{0,1,2,3},{4,5,6,7}}, dimensions={0}
+}
+ENTRY %main (x: f32[64,8]) -> f32[] {
+  %x = f32[64,8]{1,0} parameter(0)
+  %all = f32[64,8]{1,0} all-reduce(%x), replica_groups={}, to_apply=%sum
+  %gather = (f32[64,8]{1,0}, f32[256,8]{1,0}) all-gather-start(%all), replica_groups=[2,4]<=[8], dimensions={0}
+  %gathered = f32[256,8]{1,0} all-gather-done(%gather)
+  %scatter = ((f32[64,8]{1,0}), f32[16,8]{1,0}) reduce-scatter-start(%all), replica_groups=[2,4]<=[8], dimensions={0}, to_apply=%sum
+  %ring = (f32[64,8]{1,0}, f32[64,8]{1,0}, u32[], u32[]) collective-permute-start(%all), source_target_pairs={{0,1},{1,2},{2,3},{3,0}}
+  %stay = f32[64,8]{1,0} collective-permute(%all), source_target_pairs={{0,0},{1,1}}
+  %copy = (f32[64,8]{1,0}, f32[64,8]{1,0}, u32[]) copy-start(%all)
+  %copied = f32[64,8]{1,0} copy-done(%copy)
+  %a2a = ((f32[64,8]{1,0}), f32[64,8]{1,0}) async-start(%all), calls=%exchange
+  %exchanged = f32[64,8]{1,0} async-done(%a2a)
+  %called = f32[64,8]{1,0} call(%all), to_apply=%exchange
+  ROOT %last = f32[256,8]{1,0} negate(%gathered)
+}
+)");
+    const OpGraph& g = trace.graph;
+    std::map<std::string, Collective> found;
+    for (const CollectiveId c : g.collectives().ids())
+      found.emplace(std::string(g.name(g.collectives()[c].first)), g.collectives()[c]);
+    const std::int64_t bytes = 64 * 8 * 4;
+    REQUIRE(found.size() == 5);
+    CHECK(found.at("all").ranks == 8);
+    CHECK(found.at("gather").ranks == 4);
+    CHECK(found.at("gather").bytes == Bytes{4 * bytes});
+    CHECK(found.at("scatter").bytes == Bytes{bytes});
+    CHECK(found.at("ring").kind == CollectiveKind::send_recv);
+    CHECK(found.at("ring").bytes == Bytes{bytes});
+    CHECK(found.at("a2a").kind == CollectiveKind::all_to_all);
+    CHECK(found.at("a2a").bytes == Bytes{bytes});
+    CHECK_FALSE(g.find("gathered"));
+    REQUIRE(g.outputs(*g.find("gather")).size() == 1);  // the operand is no further memory
+    CHECK(g.outputs(*g.find("copy")).size() == 1);
+    CHECK(g.work(*g.find("copy")).traffic == Bytes{2 * bytes});
+    CHECK(g.in_edges(*g.find("last")).size() == 1);
+    CHECK(has_note(trace, "warning: 1 collectives within loops, calls or branches count only"));
+  }
+
+  TEST_CASE("StableHLO: attributes in either form, on one line or several; complex numbers") {
+    const Trace trace = parsed(R"(module @m attributes {mhlo.num_partitions = 4 : i32} {
+  func.func public @main(%arg0: tensor<8x16x32xbf16>, %arg1: tensor<8x32x16xbf16>, %arg2: tensor<4xcomplex<f32>>) -> tensor<8x32x32xf32> {
+    %0 = "stablehlo.dot_general"(%arg0, %arg1) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [2]>}> : (tensor<8x16x32xbf16>, tensor<8x32x16xbf16>) -> tensor<8x32x32xf32>
+    %1 = "stablehlo.dot_general"(%arg0, %arg1) {
+      dot_dimension_numbers = #stablehlo.dot<
+        lhs_batching_dimensions = [0],
+        lhs_contracting_dimensions = [1]
+      >
+    } : (tensor<8x16x32xbf16>, tensor<8x32x16xbf16>) -> tensor<8x32x32xf32>
+    %2 = "stablehlo.all_reduce"(%0) <{replica_groups = dense<"0x00"> : tensor<2x128xi64>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<8x32x32xf32>) -> tensor<8x32x32xf32>
+    %3 = stablehlo.real %arg2 : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
+    return %2 : tensor<8x32x32xf32>
+  }
+}
+)");
+    const OpGraph& g = trace.graph;
+    for (const char* product : {"0", "1"}) {
+      CHECK(g.work(*g.find(product)).flops == 2 * 8 * 32 * 32 * 16);
+      CHECK(g.work(*g.find(product)).precision == Precision::bf16);
+    }
+    REQUIRE(g.collectives().size() == 1);
+    CHECK(g.collectives()[CollectiveId{0}].ranks == 128);
+    CHECK(g.op(*g.find("arg2")).persistent == Bytes{4 * 8});
+    CHECK(g.work(*g.find("3")).traffic == Bytes{4 * 8 + 4 * 4});
   }
 }

@@ -9,11 +9,42 @@
 #include "traces/format/compressed_file.h"
 #include "traces/import/onnx/model.h"
 #include "traces/import/onnx/shapes.h"
+#include "traces/import/onnx/work.h"
 
 using namespace baechi;
 using namespace baechi::testing;
 
 namespace {
+
+using Attributes = std::map<std::string, onnx::Attribute, std::less<>>;
+using Infos = std::vector<const onnx::TensorInfo*>;
+
+onnx::TensorInfo of_type(int type, onnx::Shape shape) {
+  return {.type = static_cast<onnx::ElementType>(type), .shape = std::move(shape)};
+}
+onnx::TensorInfo floats(onnx::Shape shape) {
+  return of_type(1, std::move(shape));
+}
+onnx::Attribute ints(std::vector<std::int64_t> numbers) {
+  return {.ints = std::move(numbers)};
+}
+
+onnx::Node node_of(const std::string& op, const Attributes& attributes, const Infos& in) {
+  onnx::Node node{.op_type = op, .outputs = {"y", "y1", "y2"}, .attributes = attributes};
+  for (const auto* info : in) node.inputs.emplace_back(info == nullptr ? "" : "x");
+  return node;
+}
+/// What the operator is inferred to write.
+onnx::TensorInfo written(const std::string& op, const Attributes& attributes, const Infos& in,
+                         std::size_t which = 0, std::int64_t opset = 17) {
+  return onnx::infer(node_of(op, attributes, in), in, opset).at(which);
+}
+std::optional<std::int64_t> flops(const std::string& op, const Attributes& attributes,
+                                  const Infos& in) {
+  const auto y = written(op, attributes, in);
+  const auto work = onnx::work_of(node_of(op, attributes, in), in, {&y});
+  return work ? std::optional(work->flops) : std::nullopt;
+}
 
 Bytes output(const OpGraph& g, std::string_view op) {
   return g.tensor(*g.outputs(*g.find(op)).begin()).size;
@@ -113,5 +144,88 @@ TEST_SUITE("onnx") {
     // 4.09e9 multiply-adds per image, a batch of 4; other ops add less than 2 %.
     CHECK(static_cast<double>(flops) > 2 * 4 * 4.08e9);
     CHECK(static_cast<double>(flops) < 2 * 4 * 4.17e9);
+  }
+
+  TEST_CASE("elements of 4 and 2 bits are packed") {
+    // uint4, int4, float4e2m1; uint2, int2; float8e5m2; int8
+    for (const auto& [type, bytes] :
+         {std::pair{21, 3}, {22, 3}, {23, 3}, {25, 2}, {26, 2}, {19, 5}, {3, 5}})
+      CHECK(of_type(type, {5}).bytes() == bytes);
+    CHECK(of_type(15, {5}).bytes() == 5 * 16);  // complex128
+  }
+
+  TEST_CASE("types: products of integers are 32 bits wide; what is quantised is 8") {
+    const auto a = of_type(2, {4, 6}), b = of_type(2, {6, 8}), scale = floats({});
+    CHECK(written("MatMulInteger", {}, {&a, &b}).bytes() == 4 * 8 * 4);
+    const auto x = floats({4, 6});
+    CHECK(written("QuantizeLinear", {}, {&x, &scale}).bytes() == 4 * 6);
+    CHECK(written("DynamicQuantizeLinear", {}, {&x}).bytes() == 4 * 6);
+    CHECK(written("DequantizeLinear", {}, {&a, &scale}).bytes() == 4 * 6 * 4);
+  }
+
+  // A pool of 2, stride 2, one pixel around 3: windows begin at -1, 1 and 3; the last, rounded up,
+  // is all padding.
+  TEST_CASE("shapes: windows rounded up, transposed convolutions, statistics, layouts") {
+    using onnx::Shape;
+    const auto image = floats({1, 6, 3, 3});
+    CHECK(written("MaxPool",
+                  {{"kernel_shape", ints({2, 2})},
+                   {"strides", ints({2, 2})},
+                   {"pads", ints({1, 1, 1, 1})},
+                   {"ceil_mode", {.i = 1}}},
+                  {&image})
+              .shape == Shape{1, 6, 2, 2});
+    const auto filter = floats({6, 4, 3, 3});
+    CHECK(written("ConvTranspose", {{"strides", ints({2, 2})}, {"auto_pad", {.s = "SAME_UPPER"}}},
+                  {&image, &filter})
+              .shape == Shape{1, 4, 6, 6});
+    CHECK(written("ConvTranspose", {{"strides", ints({2, 2})}, {"output_shape", ints({8, 8})}},
+                  {&image, &filter})
+              .shape == Shape{1, 4, 8, 8});
+    const auto x = floats({2, 5, 16}), gamma = floats({16}), r = floats({1, 32, 8});
+    CHECK(written("LayerNormalization", {}, {&x, &gamma}, 1).shape == Shape{2, 5, 1});
+    const auto w = floats({1, 32, 16});
+    CHECK(written("LSTM", {{"layout", {.i = 1}}}, {&x, &w, &r}, 1).shape == Shape{2, 1, 8});
+    // -Shape(x) is not Shape(x)
+    auto sides = of_type(7, {2});
+    sides.values = {{2, 3}};
+    CHECK(written("Neg", {}, {&sides}).values == std::vector<std::int64_t>{-2, -3});
+    CHECK_FALSE(written("Sign", {}, {&sides}).values);
+  }
+
+  TEST_CASE("shapes: Resize by scales in each opset, of all sides or of some") {
+    using onnx::Shape;
+    const auto x = floats({1, 3, 5, 7});
+    auto scales = floats({4});
+    scales.floats = {{1, 1, 2, 1.5}};
+    const Shape resized{1, 3, 10, 10};
+    CHECK(written("Resize", {}, {&x, nullptr, &scales}, 0, 13).shape == resized);
+    CHECK(written("Resize", {}, {&x, &scales}, 0, 10).shape == resized);
+    CHECK(written("Upsample", {}, {&x, &scales}, 0, 9).shape == resized);
+    auto lengths = of_type(7, {2});
+    lengths.values = {{8, 9}};
+    CHECK(written("Resize", {{"axes", ints({3, 2})}}, {&x, nullptr, nullptr, &lengths}, 0, 18)
+              .shape == Shape{1, 3, 9, 8});
+    // Lengths that another node computes are not known: neither is the shape.
+    const auto hidden = of_type(7, {2});
+    CHECK_FALSE(written("Split", {}, {&x, &hidden}).shape);
+    CHECK_FALSE(written("Squeeze", {}, {&x, &hidden}).shape);
+  }
+
+  TEST_CASE("work: Einsum, transposed factors, weights of 4 bits") {
+    using onnx::Shape;
+    const auto q = floats({2, 5, 8, 16}), k = floats({2, 7, 8, 16});
+    const Attributes scores{{"equation", {.s = "bqhd, bkhd -> bhqk"}}};
+    CHECK(written("Einsum", scores, {&q, &k}).shape == Shape{2, 8, 5, 7});
+    CHECK(flops("Einsum", scores, {&q, &k}) == 2 * 2 * 8 * 5 * 7 * 16);
+    CHECK_FALSE(flops("Einsum", {{"equation", {.s = "...ij,...jk->...ik"}}}, {&q, &k}));
+    const auto a = floats({6, 4}), b = floats({6, 8});
+    const Attributes turned{{"transA", {.i = 1}}};
+    CHECK(written("FusedMatMul", turned, {&a, &b}).shape == Shape{4, 8});
+    CHECK(flops("FusedMatMul", turned, {&a, &b}) == 2 * 4 * 8 * 6);
+    const auto x = floats({3, 32});
+    CHECK(flops("MatMulNBits", {{"K", {.i = 32}}, {"N", {.i = 10}}}, {&x}) == 2 * 3 * 32 * 10);
+    CHECK(onnx::multiplies_unknown({.op_type = "GroupQueryAttention"}));
+    CHECK_FALSE(onnx::multiplies_unknown({.op_type = "QLinearMatMul"}));
   }
 }

@@ -35,6 +35,32 @@ TEST_SUITE("tensorflow") {
     CHECK(imported(seed("tensorflow/small.pb"), "").graph.num_edges() == 1);
   }
 
+  TEST_CASE("what an op writes need not be of the type that it reads") {
+    const auto node = [](const std::string& name, const std::string& attributes) {
+      return "node { name: \"" + name + "\" op: \"" + name + "\"" +
+             (name == "Placeholder" ? "" : " input: \"Placeholder\"") +
+             " attr { key: \"_output_shapes\" value { list { shape { dim { size: 6 } } } } }" +
+             attributes + " }\n";
+    };
+    const auto type = [](const std::string& key, const std::string& name) {
+      return " attr { key: \"" + key + "\" value { type: " + name + " } }";
+    };
+    const std::string read = type("T", "DT_FLOAT");
+    std::string text = node("Placeholder", type("dtype", "DT_FLOAT"));
+    text += node("Less", read) + node("Shape", read) + node("ArgMax", read);
+    text += node("Cast", type("SrcT", "DT_FLOAT") + type("DstT", "DT_HALF"));
+    text +=
+        "node { name: \"last\" op: \"NoOp\" input: \"Less\" input: \"Shape\" input: "
+        "\"ArgMax\" input: \"Cast\" }\n";
+    TextFile file("t.pbtxt", text);
+    const OpGraph g = read_trace(file, "tensorflow").graph;
+    CHECK(output(g, "Placeholder") == Bytes{6 * 4});
+    CHECK(output(g, "Less") == Bytes{6});
+    CHECK(output(g, "Shape") == Bytes{6 * 4});
+    CHECK(output(g, "ArgMax") == Bytes{6 * 8});
+    CHECK(output(g, "Cast") == Bytes{6 * 2});
+  }
+
   TEST_CASE("functions, which hold a graph of TensorFlow 2, are told") {
     const Trace trace = imported(seed("tensorflow/functions.pbtxt"), "");
     CHECK(trace.graph.num_ops() == 2);

@@ -260,7 +260,11 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
   for (const Meeting& meeting : meetings_) {
     std::vector<OpId> members;
     for (const auto& [rank, node] : meeting.members) members.push_back(ranks_[rank].ids[node]);
-    builder_.add_collective({.kind = meeting.kind, .bytes = meeting.bytes, .ranks = world_},
+    // A group of some of the ranks that are here is whole; else all that are not here take part.
+    const bool some = members.size() > 1 && members.size() < ranks_.size();
+    builder_.add_collective({.kind = meeting.kind,
+                             .bytes = meeting.bytes,
+                             .ranks = some ? static_cast<std::uint32_t>(members.size()) : world_},
                             members);
   }
   for (const Meeting& message : messages_) {

@@ -18,8 +18,12 @@ namespace {
 //   none: who reads them reads what they are of.
 // - Parameters are ops without time; their bytes stay on their devices for the whole step, as XLA's
 //   arguments do.
-// - all-reduce and the like are collectives of as many ranks as their first group has, and one is
-//   simulated; without groups, or of one rank, they are ops.
+// - all-reduce and the like are collectives of as many ranks as their first group has, or, where it
+//   has none, of all devices that the first line states; one rank is simulated. Of one rank they
+//   are ops. A collective-permute is what one device sends to another.
+// - What runs beside others, `X-start` to `X-done`, is one op. Of a start's results its operands,
+// and
+//   the numbers that only the done reads, take no memory.
 
 std::optional<CollectiveKind> collective_kind(std::string_view opcode) {
   if (opcode.ends_with("-start")) opcode.remove_suffix(6);
@@ -28,6 +32,7 @@ std::optional<CollectiveKind> collective_kind(std::string_view opcode) {
       {"all-gather", CollectiveKind::all_gather},
       {"reduce-scatter", CollectiveKind::reduce_scatter},
       {"all-to-all", CollectiveKind::all_to_all},
+      {"collective-permute", CollectiveKind::send_recv},
       {"collective-broadcast", CollectiveKind::broadcast}};
   for (const auto& [name, kind] : kinds)
     if (opcode == name) return kind;
@@ -35,18 +40,46 @@ std::optional<CollectiveKind> collective_kind(std::string_view opcode) {
 }
 
 /// Ranks of a group: "replica_groups={{0,1},{2,3}}", "replica_groups=[2,4]<=[8]", or
-/// "replica_groups = dense<[[0, 1], [2, 3]]>". 0 if it is not said.
-std::int64_t group_size(const std::string& attributes) {
+/// "replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>", whose numbers may be one, or in
+/// hexadecimal. `devices` if no group is listed: "replica_groups={}". 0 if it is not said.
+std::int64_t group_size(const std::string& attributes, std::int64_t devices) {
   const std::size_t at = attributes.find("replica_groups");
-  if (at == std::string::npos) return 0;
+  if (at == std::string::npos) return devices;
   const std::string_view text = std::string_view(attributes).substr(at);
+  if (text.starts_with("replica_groups={}")) return devices;
   if (text.starts_with("replica_groups=[")) {
     const auto sides = numbers_after(text, "replica_groups");
     return sides.size() < 2 ? 0 : sides[1];
   }
+  constexpr std::string_view dense = "replica_groups = dense<", type = " : tensor<";
+  if (const std::size_t end = text.find(type); text.starts_with(dense) && end != text.npos) {
+    const std::string_view sides = text.substr(end + type.size());
+    const std::size_t x = sides.find('x');
+    if (x == std::string_view::npos) return 0;
+    return parse_number<std::int64_t>(sides.substr(x + 1, sides.find('x', x + 1) - x - 1))
+        .value_or(0);
+  }
   const std::size_t inner = std::min(text.find("{{"), text.find("[["));
   if (inner == std::string_view::npos) return 0;
   return static_cast<std::int64_t>(numbers_after(text.substr(inner + 1), "").size());
+}
+
+/// Whether a collective-permute sends anything to another device.
+bool sends(const std::string& attributes) {
+  const std::size_t at = attributes.find("source_target_pairs");
+  if (at == std::string::npos) return false;
+  std::string_view list = std::string_view(attributes).substr(at);
+  const std::size_t begin = std::min(list.find("{{"), list.find("[["));
+  if (begin == std::string_view::npos) return false;
+  list.remove_prefix(begin + 1);
+  for (;;) {
+    const auto pair = numbers_after(list, "");
+    if (pair.size() == 2 && pair[0] != pair[1]) return true;
+    const std::size_t end = list.find_first_of("}]");
+    if (end == std::string_view::npos || end + 1 >= list.size() || list[end + 1] != ',')
+      return false;
+    list.remove_prefix(end + 1);
+  }
 }
 
 /// "layer1.attention" of "jit(f)/jit(main)/layer1/attention/dot_general".
@@ -70,7 +103,9 @@ class GraphMaker {
   void add(const Instruction& instruction, const std::string& path);
   void note_unknown(const std::string& path, Trace& trace) const;
   OpId add_op(const Instruction& instruction);
-  void meet(const Instruction& instruction, OpId op, CollectiveKind kind, std::int64_t ranks);
+  static std::vector<Shape> made_by(const Instruction& instruction, std::size_t operands);
+  const Instruction* collective(const Instruction& instruction) const;
+  void meet(const std::vector<Shape>& made, OpId op, CollectiveKind kind, std::int64_t ranks);
   Tensors read(const Instruction& instruction, const std::string& path) const;
 
   const Module& module_;
@@ -115,14 +150,39 @@ OpId GraphMaker::add_op(const Instruction& instruction) {
                           .module = module});
 }
 
-void GraphMaker::meet(const Instruction& instruction, OpId op, CollectiveKind kind,
+/// The arrays that the instruction makes; `operands` of those that it reads.
+std::vector<Shape> GraphMaker::made_by(const Instruction& instruction, std::size_t operands) {
+  std::vector<Shape> made = instruction.results;
+  const std::string& op = instruction.opcode;
+  if (!op.ends_with("-start") || op == "all-reduce-start" || made.empty()) return made;
+  if (op == "copy-start") return {made.front()};
+  if (made.size() <= operands) return made;
+  made.erase(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(operands));
+  const auto is_number = [](const Shape& s) {
+    return s.sides.empty() && (s.type == "u32" || s.type == "s32");
+  };
+  while (made.size() > 1 && is_number(made.back())) made.pop_back();
+  return made;
+}
+
+/// The collective that the instruction is, or the start of one. A start with a computation of its
+/// own may be any.
+const Instruction* GraphMaker::collective(const Instruction& instruction) const {
+  if (collective_kind(instruction.opcode)) return &instruction;
+  if (instruction.opcode != "async-start" || instruction.calls.empty()) return nullptr;
+  const auto called = module_.computations.find(instruction.calls.front());
+  if (called == module_.computations.end()) return nullptr;
+  for (const Instruction& inside : called->second.instructions)
+    if (collective_kind(inside.opcode)) return &inside;
+  return nullptr;
+}
+
+void GraphMaker::meet(const std::vector<Shape>& made, OpId op, CollectiveKind kind,
                       std::int64_t ranks) {
   ++collectives_;
   Bytes bytes{};
-  for (const Shape& shape : instruction.results) bytes += {shape.bytes()};
-  // An all-gather's start gives its operand and its result; a scatter's result is one rank's part.
-  if (instruction.opcode == "all-gather-start" && instruction.results.size() > 1)
-    bytes = {instruction.results.back().bytes()};
+  for (const Shape& shape : made) bytes += {shape.bytes()};
+  // A scatter's result is one rank's part.
   if (kind == CollectiveKind::reduce_scatter)
     bytes = {std::min(bytes.count, (std::int64_t{1} << 50) / ranks) * ranks};
   builder_.add_collective(
@@ -142,11 +202,17 @@ void GraphMaker::add(const Instruction& instruction, const std::string& path) {
   const OpId op = add_op(instruction);
   ++ops_;
   for (const TensorId tensor : inputs) builder_.add_edge(tensor, op);
-  const auto kind = collective_kind(instruction.opcode);
-  const std::int64_t ranks = kind ? group_size(instruction.attributes) : 0;
+  const std::vector<Shape> made = made_by(instruction, inputs.size());
+  const Instruction* together = collective(instruction);
+  const auto kind = together == nullptr ? std::nullopt : collective_kind(together->opcode);
+  std::int64_t ranks = 0;
+  if (kind == CollectiveKind::send_recv)
+    ranks = sends(together->attributes) ? 2 : 1;
+  else if (kind)
+    ranks = group_size(together->attributes, module_.devices);
   constexpr std::int64_t most_ranks = 1 << 20;
   if (kind && ranks > 1 && ranks <= most_ranks) {
-    meet(instruction, op, *kind, ranks);
+    meet(made, op, *kind, ranks);
   } else if (const OpWork work =
                  works_.of(module_.computations.find(module_.entry)->second, instruction);
              !work.none()) {
@@ -154,7 +220,7 @@ void GraphMaker::add(const Instruction& instruction, const std::string& path) {
     builder_.add_kernel(op, work);
   }
   const bool held = instruction.opcode == "parameter";
-  for (const Shape& shape : instruction.results)
+  for (const Shape& shape : made)
     values_[instruction.name].push_back(builder_.add_tensor(op, {shape.bytes()}, held));
   values_[instruction.name];  // known, also without a result
 }
@@ -206,6 +272,11 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
                         ? fmt::format("first of {} functions", module_.functions)
                         : fmt::format("last of {} computations", module_.computations.size())));
   note_unknown(path, trace);
+  if (works_.inner_collectives() > 0)
+    trace.notes.push_back(fmt::format(
+        "warning: {} collectives within loops, calls or branches count only what they read and "
+        "write",
+        works_.inner_collectives()));
   if (works_.opaque() > 0)
     trace.notes.push_back(fmt::format(
         "warning: {} calls of programs outside (custom-call) count only what they read and write",

@@ -123,6 +123,16 @@ bool has_operation(std::string_view text) {
   return false;
 }
 
+/// The number behind `key`, at most 2^20; 0 if there is none.
+std::int64_t stated_after(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return 0;
+  text.remove_prefix(at + key.size());
+  const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  return std::min<std::int64_t>(parse_number<std::int64_t>(text.substr(0, end)).value_or(0),
+                                std::int64_t{1} << 20);
+}
+
 class HloReader {
  public:
   HloReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -241,6 +251,8 @@ void HloReader::read_statement(std::string_view text) {
     }
     has_module_ = true;
     module_.name = std::string(trimmed(text.substr(9, std::min(text.find(','), text.size()) - 9)));
+    module_.devices = std::max<std::int64_t>(1, stated_after(text, "replica_count=")) *
+                      std::max<std::int64_t>(1, stated_after(text, "num_partitions="));
   } else if (text.starts_with('}')) {
     current_ = nullptr;
   } else if (current_ != nullptr) {
@@ -251,11 +263,13 @@ void HloReader::read_statement(std::string_view text) {
 }
 
 void HloReader::read_instruction(std::string_view line) {
-  if (line.starts_with("ROOT ")) line.remove_prefix(5);
+  const bool root = line.starts_with("ROOT ");
+  if (root) line.remove_prefix(5);
   const std::size_t equals = line.find('=');
   if (equals == std::string_view::npos)
     return mistake("an instruction is 'name = type opcode(operands)'");
-  Instruction made{.name = without_percent(trimmed(line.substr(0, equals))), .line = line_};
+  Instruction made{
+      .name = without_percent(trimmed(line.substr(0, equals))), .line = line_, .root = root};
   std::string_view rest = line.substr(equals + 1);
   made.results = take_shapes(rest);
   const std::size_t bracket = rest.find('(');
@@ -267,6 +281,7 @@ void HloReader::read_instruction(std::string_view line) {
   made.attributes = std::string(rest.substr(end));
   if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().sides.empty())
     made.value = parse_number<std::int64_t>(trimmed(operands));
+  if (made.opcode == "parameter") made.value = parse_number<std::int64_t>(trimmed(operands));
   if (made.opcode == "get-tuple-element" ||
       (made.opcode != "constant" && made.opcode != "parameter"))
     for (std::string_view operand : parts(operands)) {

@@ -33,8 +33,9 @@ struct Instruction {
   std::vector<std::string> calls{};     ///< computations: fusion, call, while (condition, body)
   std::string attributes{};             ///< as written
   std::string scope{};                  ///< metadata's op_name
-  std::optional<std::int64_t> value{};  ///< of a constant that is one whole number
+  std::optional<std::int64_t> value{};  ///< a constant that is a whole number; a parameter's place
   std::size_t line = 0;
+  bool root = false;  ///< marked as its computation's result
 };
 
 struct Computation {
@@ -48,6 +49,7 @@ struct Module {
   std::string entry{};
   bool entry_stated = true;   ///< else it is the last computation, or the first function
   std::size_t functions = 0;  ///< of StableHLO
+  std::int64_t devices = 0;   ///< that run the program together; 0: not said
 };
 
 /// Throw InputError with the line if the text is not of this kind, or has no entry.
@@ -60,26 +62,32 @@ class Works {
   explicit Works(const Module& module) : module_(module) {}
   /// The work of `instruction` of `computation`: multiply-adds of products and convolutions, one
   /// flop per element elsewhere, each operand and result once. A fusion computes what it calls, and
-  /// reads and writes its operands and results alone; a loop's body runs as often as it says.
+  /// reads and writes its operands and results alone, or the slices of them that it takes; a loop's
+  /// body runs as often as it says. What multiplies counts in the precision of what it multiplies,
+  /// what calls in that of most of the flops.
   OpWork of(const Computation& computation, const Instruction& instruction);
 
   std::size_t loops() const { return loops_; }      ///< loops that were met
   std::size_t unknown() const { return unknown_; }  ///< of them, without a known trip count
   std::size_t opaque() const { return opaque_; }    ///< calls of programs whose work is not known
+  std::size_t inner_collectives() const { return inner_collectives_; }  ///< in loops and calls
 
  private:
   OpWork of_computation(std::string_view name);
+  std::int64_t fusion_traffic(const Computation& computation, const Instruction& fusion) const;
   std::int64_t trips(const Instruction& loop);
 
   const Module& module_;
   std::map<std::string, OpWork, std::less<>> done_;
   int depth_ = 0;
-  std::size_t loops_ = 0, unknown_ = 0, opaque_ = 0;
+  std::size_t loops_ = 0, unknown_ = 0, opaque_ = 0, inner_collectives_ = 0;
 };
 
 /// Whether the opcode is one of HLO's or StableHLO's; others are counted by their results'
 /// elements.
 bool is_known(std::string_view opcode);
+/// Whether ranks do it together: all-reduce and the like, also the start of one.
+bool is_collective(std::string_view opcode);
 /// Whether the instruction runs nothing: a parameter, a constant, a tuple, another view.
 bool is_free(std::string_view opcode);
 /// Whether its result is its operands' memory, so that its readers read theirs.

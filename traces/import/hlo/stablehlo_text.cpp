@@ -80,6 +80,15 @@ std::vector<Shape> result_shapes(std::string_view types) {
   return shapes_in(arrow == std::string_view::npos ? types : types.substr(arrow));
 }
 
+/// The number behind `key`, 1 to 2^20; 1 if there is none.
+std::int64_t stated(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return 1;
+  const std::string_view number = name_at(text, at + key.size());
+  return std::clamp<std::int64_t>(parse_number<std::int64_t>(number).value_or(1), 1,
+                                  std::int64_t{1} << 20);
+}
+
 class StableHloReader {
  public:
   StableHloReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -136,10 +145,16 @@ void StableHloReader::read_line(std::string_view line) {
   if (line.starts_with("module")) {
     const std::size_t at = line.find('@');
     if (at != std::string_view::npos) module_.name = std::string(name_at(line, at + 1));
+    module_.devices = stated(line, "num_partitions = ") * stated(line, "num_replicas = ");
     if (line.ends_with('{')) open_.push_back({});
   } else if (line.find("func.func") != std::string_view::npos) {
     begin_function(line);
   } else {
+    // A line of attributes of an operation whose types are still to come.
+    if (!open_.empty() && open_.back().waits && open_.back().computation.empty() &&
+        !line.starts_with('%'))
+      module_.computations[open_.back().owner].instructions[open_.back().instruction].attributes +=
+          line;
     if (line.starts_with('%') || line.find(" = ") != std::string_view::npos) read_operation(line);
     if (line.ends_with('{')) begin_region(line);
   }
@@ -183,7 +198,8 @@ void StableHloReader::begin_region(std::string_view line) {
     Instruction& last = outer->back();
     region.owner = open_.back().computation;
     region.instruction = outer->size() - 1;
-    region.waits = line.find("({") != std::string_view::npos || line.starts_with("}, {");
+    region.waits = line.find("({") != std::string_view::npos || line.starts_with("}, {") ||
+                   last.results.empty();
     if (last.opcode == "while" || last.opcode == "case" || last.opcode == "if") {
       region.computation = fmt::format("{}/{}.{}", open_.back().computation, last.name, ++regions_);
       last.calls.push_back(region.computation);
@@ -216,7 +232,8 @@ void StableHloReader::read_operation(std::string_view line) {
   made.opcode = std::string(dot == std::string_view::npos ? word : word.substr(dot + 1));
   std::ranges::replace(made.opcode, '_', '-');
   rest.remove_prefix(word.size());
-  const std::size_t types = types_at(rest);
+  // Behind `({` a region begins: what looks like a type is in an attribute.
+  const std::size_t types = rest.ends_with('{') ? rest.size() : types_at(rest);
   made.attributes = std::string(rest.substr(0, types));
   made.results = result_shapes(rest.substr(types));
   const bool single = rest.substr(types).find("->") == std::string_view::npos;

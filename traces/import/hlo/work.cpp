@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 
 #include "sim/units.h"
 #include "traces/import/hlo/module.h"
+#include "traces/import/hlo/products.h"
 
 namespace baechi::hlo {
 namespace {
@@ -21,10 +23,30 @@ bool one_of(std::string_view word, std::initializer_list<std::string_view> words
 }
 
 bool moves(std::string_view opcode) {
-  return one_of(opcode,
-                {"copy", "transpose", "broadcast", "broadcast-in-dim", "concatenate", "slice",
-                 "dynamic-slice", "dynamic-update-slice", "gather", "scatter", "pad", "reverse",
-                 "convert", "reshape", "iota", "dynamic-reshape", "copy-start", "slice-start"});
+  return one_of(opcode, {"copy",
+                         "transpose",
+                         "broadcast",
+                         "broadcast-in-dim",
+                         "concatenate",
+                         "slice",
+                         "dynamic-slice",
+                         "dynamic-update-slice",
+                         "gather",
+                         "scatter",
+                         "pad",
+                         "reverse",
+                         "convert",
+                         "reshape",
+                         "iota",
+                         "dynamic-reshape",
+                         "copy-start",
+                         "slice-start",
+                         "real-dynamic-slice",
+                         "dynamic-gather",
+                         "torch-index-select",
+                         "dynamic-broadcast-in-dim",
+                         "dynamic-iota",
+                         "dynamic-pad"});
 }
 
 /// The first result of an operand, looked up among the instructions before it.
@@ -39,49 +61,79 @@ const Shape* shape_of(const Computation& computation, const Instruction& reader,
   return nullptr;
 }
 
-/// Flops of a product: two per result element and contracted element.
-std::int64_t product_flops(const Instruction& dot, const Shape* left) {
-  if (left == nullptr || dot.results.empty()) return 0;
-  std::vector<std::int64_t> sides;
-  for (const char* key :
-       {"lhs_contracting_dims=", "contracting_dims = ", "\"lhs_contracting_dimensions\":"})
-    if (sides.empty()) sides = numbers_after(dot.attributes, key);
-  if (sides.empty() && !left->sides.empty())
-    sides.push_back(static_cast<std::int64_t>(left->sides.size()) - 1);
-  std::int64_t flops = times(2, dot.results.front().elements());
-  for (const std::int64_t side : sides)
-    if (side >= 0 && side < static_cast<std::int64_t>(left->sides.size()))
-      flops = times(flops, left->sides[static_cast<std::size_t>(side)]);
-  return flops;
+/// What reads of its first operand only as much as it writes.
+bool slices(std::string_view opcode) {
+  return one_of(opcode, {"slice", "dynamic-slice", "real-dynamic-slice", "gather", "dynamic-gather",
+                         "torch-index-select"});
 }
 
-/// Position of the filter's output features: of 'o' in "b01f_01io->b01f" or in
-/// "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"; the last side if it is not said.
-std::size_t output_features(std::string_view attributes, std::size_t rank) {
-  std::size_t at = attributes.find("dim_labels=");
-  std::string_view labels;
-  if (at != std::string_view::npos) {
-    labels = attributes.substr(std::min(attributes.find('_', at + 11) + 1, attributes.size()));
-    labels = labels.substr(0, labels.find("->"));
-  } else if (at = attributes.find("]x["); at != std::string_view::npos) {
-    labels = attributes.substr(at + 3);
-    labels = labels.substr(0, labels.find(']'));
-  }
-  std::size_t position = 0;
-  for (const char c : labels) {
-    if (c == 'o' && position < rank) return position;
-    position += c == ',' || c == ' ' ? 0U : 1U;
-  }
-  return rank - 1;
+std::int64_t bytes_of(const Computation& computation, const Instruction& reader, std::size_t i) {
+  const Shape* shape = shape_of(computation, reader, i);
+  return shape == nullptr ? 0 : shape->bytes();
 }
 
-std::int64_t convolution_flops(const Instruction& conv, const Shape* filter) {
-  if (filter == nullptr || filter->sides.empty() || conv.results.empty()) return 0;
-  const std::int64_t features =
-      filter->sides[output_features(conv.attributes, filter->sides.size())];
-  // Per result element: the filter's elements of one output feature.
-  const std::int64_t window = features > 0 ? filter->elements() / features : 0;
-  return times(2, times(conv.results.front().elements(), window));
+const Instruction& root_of(const Computation& computation) {
+  const auto& all = computation.instructions;
+  const auto root = std::ranges::find(all, true, &Instruction::root);
+  return root == all.end() ? all.back() : *root;
+}
+
+const Instruction* find(const Computation& computation, std::string_view name) {
+  const auto& all = computation.instructions;
+  const auto found = std::ranges::find(all, name, &Instruction::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+/// Bytes of `name`, an array of a fused computation, that the fusion reads: all, unless only slices
+/// are taken of it, or it is written over in part.
+std::int64_t read_inside(const Computation& fused, std::string_view name, std::int64_t all,
+                         int depth = 0) {
+  std::int64_t sum = 0;
+  for (const Instruction& user : fused.instructions)
+    for (std::size_t i = 0; i < user.operands.size(); ++i) {
+      if (user.operands[i].name != name) continue;
+      if (user.opcode == "bitcast" && depth < 10)
+        sum = plus(sum, read_inside(fused, user.name, all, depth + 1));
+      else if (i == 0 && slices(user.opcode) && !user.results.empty())
+        sum = plus(sum, user.results.front().bytes());
+      else if (i > 0 || user.opcode != "dynamic-update-slice")
+        return all;
+    }
+  return std::min(sum, all);
+}
+
+/// Bytes of `name` that the fusion writes as a result: all, or the part that is written over.
+std::int64_t written_inside(const Computation& fused, std::string_view name, int depth = 0) {
+  const Instruction* made = find(fused, name);
+  if (made == nullptr) return 0;
+  std::int64_t sum = 0;
+  if (made->opcode == "tuple" && depth < 10) {
+    for (const Operand& part : made->operands)
+      sum = plus(sum, written_inside(fused, part.name, depth + 1));
+    return sum;
+  }
+  if (made->opcode == "bitcast" && depth < 10 && !made->operands.empty())
+    return written_inside(fused, made->operands.front().name, depth + 1);
+  if (made->opcode == "dynamic-update-slice") return bytes_of(fused, *made, 1);
+  for (const Shape& shape : made->results) sum = plus(sum, shape.bytes());
+  return sum;
+}
+
+/// What an instruction that calls nothing reads and writes. What is written over in part, and what
+/// slices are taken of, does not move as a whole.
+std::int64_t traffic_of(const Computation& computation, const Instruction& i, std::int64_t read,
+                        std::int64_t written) {
+  if (i.opcode == "copy-start" || i.opcode == "slice-start")
+    return i.results.empty() ? 0 : 2 * i.results.front().bytes();
+  if (slices(i.opcode)) return plus(written, written);
+  if (i.opcode == "dynamic-update-slice") return 2 * bytes_of(computation, i, 1);
+  if (i.opcode != "scatter" || i.operands.size() < 3) return plus(read, written);
+  // So many inputs, the indices, as many updates; each update is read, and added to an element.
+  const std::size_t inputs = (i.operands.size() - 1) / 2;
+  std::int64_t sum = bytes_of(computation, i, inputs);
+  for (std::size_t u = inputs + 1; u < i.operands.size(); ++u)
+    sum = plus(sum, 3 * bytes_of(computation, i, u));
+  return sum;
 }
 
 }  // namespace
@@ -100,6 +152,8 @@ std::int64_t Shape::bytes() const {
                  type.substr(i, std::min(type.find_first_not_of("0123456789", i), type.size()) - i))
                  .value_or(0);
   if (type == "pred" || type == "i1") bits = 8;
+  if (type == "index") bits = 64;
+  if (type.starts_with("complex<")) bits *= 2;
   if (bits > 1024) bits = 0;
   return elements() > most_size / std::max<std::int64_t>(1, bits) ? most_size
                                                                   : (elements() * bits + 7) / 8;
@@ -125,22 +179,27 @@ std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view 
 }
 
 bool is_transparent(std::string_view opcode) {
-  return one_of(opcode,
+  return opcode.ends_with("-done") || opcode == "async-update" ||
+         one_of(opcode,
                 {"tuple", "get-tuple-element", "bitcast", "optimization-barrier", "opt-barrier"});
 }
 
 bool is_free(std::string_view opcode) {
   return is_transparent(opcode) ||
          one_of(opcode, {"parameter", "constant", "after-all", "partition-id", "replica-id",
-                         "add-dependency", "bitcast-convert"}) ||
-         opcode.ends_with("-done");
+                         "add-dependency", "bitcast-convert"});
+}
+
+bool is_collective(std::string_view opcode) {
+  if (opcode.ends_with("-start")) opcode.remove_suffix(6);
+  return one_of(opcode, {"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
+                         "collective-broadcast", "collective-permute", "ragged-all-to-all"});
 }
 
 bool is_known(std::string_view opcode) {
   if (is_free(opcode) || moves(opcode)) return true;
   // The start of what runs beside others is told by its name.
   if (opcode.ends_with("-start")) opcode.remove_suffix(6);
-  if (opcode.ends_with("-update")) return true;
   return one_of(opcode, {"abs",
                          "acos",
                          "acosh",
@@ -180,11 +239,7 @@ bool is_known(std::string_view opcode) {
                          "domain",
                          "dot",
                          "dot-general",
-                         "dynamic-broadcast-in-dim",
                          "dynamic-conv",
-                         "dynamic-gather",
-                         "dynamic-iota",
-                         "dynamic-pad",
                          "einsum",
                          "erf",
                          "exp",
@@ -217,7 +272,6 @@ bool is_known(std::string_view opcode) {
                          "ragged-all-to-all",
                          "ragged-dot",
                          "real",
-                         "real-dynamic-slice",
                          "recv",
                          "reduce",
                          "reduce-precision",
@@ -249,7 +303,6 @@ bool is_known(std::string_view opcode) {
                          "tan",
                          "tanh",
                          "topk",
-                         "torch-index-select",
                          "triangular-solve",
                          "uniform-dequantize",
                          "uniform-quantize",
@@ -288,11 +341,16 @@ OpWork Works::of_computation(std::string_view name) {
   if (computation == module_.computations.end() || depth_ > 50) return sum;
   done_.emplace(std::string(name), sum);  // a computation that calls itself does nothing more
   ++depth_;
+  std::array<std::int64_t, 4> flops{};  // by precision: that of most of them is the whole's
   for (const Instruction& instruction : computation->second.instructions) {
+    if (is_collective(instruction.opcode)) ++inner_collectives_;
     const OpWork work = of(computation->second, instruction);
+    std::int64_t& same = flops[static_cast<std::size_t>(work.precision)];
+    same = plus(same, work.flops);
     sum.flops = plus(sum.flops, work.flops);
     sum.traffic = {plus(sum.traffic.count, work.traffic.count)};
   }
+  sum.precision = static_cast<Precision>(std::ranges::max_element(flops) - flops.begin());
   --depth_;
   done_.insert_or_assign(std::string(name), sum);
   return sum;
@@ -306,13 +364,16 @@ OpWork Works::of(const Computation& computation, const Instruction& instruction)
     const bool branches = op != "while" && op != "call";
     for (const std::string& name : instruction.calls) {
       const OpWork inner = of_computation(name);
+      if (inner.flops > work.flops) work.precision = inner.precision;
       work.flops = branches ? std::max(work.flops, inner.flops) : plus(work.flops, inner.flops);
       work.traffic = {branches ? std::max(work.traffic.count, inner.traffic.count)
                                : plus(work.traffic.count, inner.traffic.count)};
     }
     if (op != "while") return work;
     const std::int64_t n = trips(instruction);
-    return {.flops = times(n, work.flops), .traffic = {times(n, work.traffic.count)}};
+    return {.flops = times(n, work.flops),
+            .traffic = {times(n, work.traffic.count)},
+            .precision = work.precision};
   }
   std::int64_t written = 0, read = 0, largest = 0;
   for (const Shape& result : instruction.results) {
@@ -324,29 +385,63 @@ OpWork Works::of(const Computation& computation, const Instruction& instruction)
       read = plus(read, shape->bytes());
       largest = std::max(largest, shape->elements());
     }
-  work.traffic = {moves(op) ? plus(written, written) : plus(read, written)};
-  const bool calls_library = op == "custom-call";
-  const std::string& text = instruction.attributes;
-  if (op == "dot" || op == "dot-general" ||
-      (calls_library &&
-       (text.find("gemm") != std::string::npos || text.find("matmul") != std::string::npos))) {
-    work.flops = product_flops(instruction, shape_of(computation, instruction, 0));
-  } else if (op == "convolution" ||
-             (calls_library && text.find("dim_labels=") != std::string::npos)) {
-    work.flops = convolution_flops(instruction, shape_of(computation, instruction, 1));
+  work.traffic = {traffic_of(computation, instruction, read, written)};
+  if (!instruction.results.empty()) work.precision = precision_of(instruction.results.front().type);
+  const Shape *left = shape_of(computation, instruction, 0),
+              *right = shape_of(computation, instruction, 1);
+  if (is_product(instruction) || is_convolution(instruction)) {
+    work.flops = is_product(instruction) ? product_flops(instruction, left)
+                                         : convolution_flops(instruction, left, right);
+    // By what is multiplied: products of bf16 are added up, and written, in f32.
+    if (left != nullptr) work.precision = precision_of(left->type);
+    if (right != nullptr && precision_of(right->type) == Precision::fp32)
+      work.precision = Precision::fp32;
   } else if (op == "fusion" || op == "async-start") {
-    for (const std::string& name : instruction.calls)
-      work.flops = plus(work.flops, of_computation(name).flops);
-  } else if (calls_library) {
+    std::int64_t most = 0;
+    for (const std::string& name : instruction.calls) {
+      const OpWork inner = of_computation(name);
+      if (inner.flops > most) work.precision = inner.precision;
+      most = std::max(most, inner.flops);
+      work.flops = plus(work.flops, inner.flops);
+    }
+    if (op == "fusion") work.traffic = {fusion_traffic(computation, instruction)};
+  } else if (op == "custom-call") {
     ++opaque_;
+  } else if (op == "reduce-window" || op == "select-and-scatter") {
+    // An operation per element of each window: of the result, or of what the windows are from.
+    const Shape* windows = op == "reduce-window" ? nullptr : right;
+    const std::int64_t count = windows != nullptr            ? windows->elements()
+                               : instruction.results.empty() ? 0
+                                                             : instruction.results[0].elements();
+    work.flops = times(count, window_elements(instruction));
   } else if (!moves(op)) {
     work.flops = largest;
   }
-  if (!instruction.results.empty()) {
-    if (instruction.results.front().type == "f16") work.precision = Precision::fp16;
-    if (instruction.results.front().type == "bf16") work.precision = Precision::bf16;
-  }
   return work;
+}
+
+/// What a fusion reads and writes outside.
+std::int64_t Works::fusion_traffic(const Computation& computation,
+                                   const Instruction& fusion) const {
+  const auto called = fusion.calls.empty() ? module_.computations.end()
+                                           : module_.computations.find(fusion.calls.front());
+  const bool known = called != module_.computations.end() && !called->second.instructions.empty();
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < fusion.operands.size(); ++i) {
+    const std::int64_t all = bytes_of(computation, fusion, i);
+    const auto is_it = [&](const Instruction& inside) {
+      return inside.opcode == "parameter" && inside.value == static_cast<std::int64_t>(i);
+    };
+    const Instruction* inside = nullptr;
+    if (known)
+      if (const auto at = std::ranges::find_if(called->second.instructions, is_it);
+          at != called->second.instructions.end())
+        inside = &*at;
+    sum = plus(sum, inside == nullptr ? all : read_inside(called->second, inside->name, all));
+  }
+  if (known) return plus(sum, written_inside(called->second, root_of(called->second).name));
+  for (const Shape& result : fusion.results) sum = plus(sum, result.bytes());
+  return sum;
 }
 
 }  // namespace baechi::hlo

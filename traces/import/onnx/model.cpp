@@ -40,7 +40,12 @@ std::vector<std::int64_t> integers_of(const std::string& raw, ElementType type) 
   return values;
 }
 
-constexpr auto int32 = static_cast<ElementType>(6);
+/// The numbers of TensorProto.raw_data, or of a packed list, in 32 bits.
+std::vector<float> floats_of(const std::string& raw) {
+  std::vector<float> values(raw.size() / sizeof(float));
+  std::memcpy(values.data(), raw.data(), values.size() * sizeof(float));
+  return values;
+}
 
 /// TensorProto: shape and type, and the elements if they are few integers.
 Initializer read_tensor(Wire& wire) {
@@ -48,7 +53,7 @@ Initializer read_tensor(Wire& wire) {
   TensorInfo& info = tensor.info;
   info.shape.emplace();
   std::vector<std::int64_t> listed;
-  std::string raw;
+  std::string raw, floats;
   wire.message([&](std::uint32_t field) {
     if (field == 1) {
       wire.each_whole([&](std::int64_t n) {
@@ -57,6 +62,8 @@ Initializer read_tensor(Wire& wire) {
       });
     } else if (field == 2) {
       info.type = type_of(wire.varint());
+    } else if (field == 4 && wire.length() <= sizeof(float) * most_floats) {
+      floats += wire.bytes();
     } else if ((field == 5 || field == 7) && wire.length() <= 10 * most_values) {
       wire.each_whole([&](std::int64_t n) { listed.push_back(n); });
     } else if (field == 8) {
@@ -67,8 +74,13 @@ Initializer read_tensor(Wire& wire) {
       tensor.external = true;
     }
   });
-  const bool integers = info.type == ElementType::int64 || info.type == int32;
+  const bool integers = info.type == ElementType::int64 || info.type == ElementType::int32;
   const auto elements = info.elements();
+  if (info.type == ElementType::float32 && elements &&
+      *elements <= static_cast<std::int64_t>(most_floats)) {
+    const auto values = floats_of(raw.empty() ? floats : raw);
+    if (values.size() == static_cast<std::size_t>(*elements)) info.floats = values;
+  }
   if (!integers || !elements || *elements > static_cast<std::int64_t>(most_values)) return tensor;
   if (!raw.empty()) listed = integers_of(raw, info.type);
   if (listed.size() == static_cast<std::size_t>(*elements)) info.values = listed;
@@ -134,6 +146,15 @@ Node read_node(Wire& wire) {
   return node;
 }
 
+/// FunctionProto: the operator that it defines.
+std::string read_function(Wire& wire) {
+  std::string name;
+  wire.message([&](std::uint32_t field) {
+    if (field == 1) name = text(wire);
+  });
+  return name;
+}
+
 void read_graph(Wire& wire, Model& model) {
   wire.message([&](std::uint32_t field) {
     if (field == 1) model.nodes.push_back(read_node(wire));
@@ -157,29 +178,36 @@ void read_opset(Wire& wire, Model& model) {
 
 }  // namespace
 
-std::int64_t bytes_of(ElementType type) {
+std::int64_t bits_of(ElementType type) {
   switch (static_cast<int>(type)) {
     case 1:   // float
     case 6:   // int32
     case 12:  // uint32
-      return 4;
+      return 32;
     case 7:   // int64
     case 11:  // double
     case 13:  // uint64
     case 14:  // complex64
-      return 8;
+      return 64;
     case 4:   // uint16
     case 5:   // int16
     case 10:  // float16
     case 16:  // bfloat16
-      return 2;
-    case 15:  // complex128
       return 16;
+    case 15:  // complex128
+      return 128;
+    case 21:  // uint4
+    case 22:  // int4
+    case 23:  // float4e2m1
+      return 4;
+    case 25:  // uint2
+    case 26:  // int2
+      return 2;
     case 0:  // unknown
     case 8:  // string
       return 0;
     default:
-      return 1;
+      return 8;
   }
 }
 
@@ -195,9 +223,9 @@ std::optional<std::int64_t> TensorInfo::elements() const {
 
 std::optional<std::int64_t> TensorInfo::bytes() const {
   const auto n = elements();
-  const std::int64_t width = bytes_of(type);
+  const std::int64_t width = bits_of(type);
   if (!n || width == 0 || *n > most_elements / width) return std::nullopt;
-  return *n * width;
+  return (*n * width + 7) / 8;
 }
 
 std::int64_t Node::integer(std::string_view attribute, std::int64_t fallback) const {
@@ -219,6 +247,7 @@ Model read_model(TextFile& file) {
     if (field == 1) model.ir_version = wire.whole();
     if (field == 2) model.producer = text(wire);
     if (field == 8) read_opset(wire, model);
+    if (field == 25) model.functions.push_back(read_function(wire));
     if (field == 7) {
       has_graph = true;
       read_graph(wire, model);

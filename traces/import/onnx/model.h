@@ -15,6 +15,7 @@ namespace baechi::onnx {
 
 constexpr std::int64_t most_side = std::int64_t{1} << 40;  ///< of a shape
 constexpr std::size_t most_values = 256;                   ///< of a tensor whose elements are kept
+constexpr std::size_t most_floats = 16;                    ///< the same of floats
 
 using Shape = std::vector<std::int64_t>;
 
@@ -22,13 +23,15 @@ using Shape = std::vector<std::int64_t>;
 enum class ElementType : std::uint8_t {
   unknown = 0,
   float32 = 1,
+  uint8 = 2,
+  int32 = 6,
   int64 = 7,
   boolean = 9,
   float16 = 10,
   bfloat16 = 16
 };
-/// Bytes of one element; 0 if not known. Types of less than a byte count as one.
-std::int64_t bytes_of(ElementType type);
+/// Bits of one element; 0 if not known. Elements of less than a byte are packed.
+std::int64_t bits_of(ElementType type);
 
 /// What is known of a tensor.
 struct TensorInfo {
@@ -36,6 +39,7 @@ struct TensorInfo {
   std::optional<Shape> shape{};
   /// The elements of a small tensor of integers, such as a shape.
   std::optional<std::vector<std::int64_t>> values{};
+  std::optional<std::vector<float>> floats{};  ///< the same of 32-bit floats, such as scales
 
   std::optional<std::int64_t> elements() const;  ///< nothing if not known, or over 2^60
   std::optional<std::int64_t> bytes() const;
@@ -58,9 +62,9 @@ struct ValueInfo {
 
 struct Attribute {
   std::int64_t i = 0;
-  std::string s;
-  std::vector<std::int64_t> ints;
-  std::optional<TensorInfo> tensor;
+  std::string s{};
+  std::vector<std::int64_t> ints{};
+  std::optional<TensorInfo> tensor{};
   bool has_graph = false;
 };
 
@@ -81,6 +85,7 @@ struct Model {
   std::vector<Node> nodes;
   std::vector<Initializer> initializers;
   std::vector<ValueInfo> inputs, outputs, values;
+  std::vector<std::string> functions;  ///< operators that the model defines; not read
 };
 
 /// Throws InputError if the file is cut short, is no ONNX model, or has no graph.

@@ -96,7 +96,8 @@ class GraphMaker {
   std::map<std::string, std::size_t> readers_;  // of weights
   std::set<std::string> placed_, names_;        // weights that stand with an op; names of ops
   std::map<std::string, TensorId> produced_;
-  std::map<std::string, std::size_t> unknown_;  // operators without a formula, and how many
+  std::map<std::string, std::size_t> unknown_;    // operators without a formula, and how many
+  std::map<std::string, std::size_t> uncounted_;  // that do more than a flop per element
   std::size_t stated_ = 0, inferred_ = 0, open_ = 0, values_ = 0, shapeless_ = 0, workless_ = 0;
   std::size_t inputs_ = 0, subgraphs_ = 0;
   Bytes weight_bytes_{}, input_bytes_{};
@@ -210,6 +211,9 @@ void GraphMaker::add_node(const Node& node, std::size_t number) {
   } else {
     ++workless_;
   }
+  if (multiplies_unknown(node) ||
+      std::ranges::find(model_.functions, node.op_type) != model_.functions.end())
+    ++uncounted_[node.op_type.substr(0, 60)];
   if (!is_known(node)) ++unknown_[node.op_type.substr(0, 60)];
   for (const std::string& input : node.inputs) {
     if (weights_.contains(input) && readers_[input] > 1) builder_.colocate(op, input);
@@ -234,6 +238,14 @@ void GraphMaker::note(std::vector<std::string>& notes) const {
   for (const auto& [op, count] : unknown_)
     list += fmt::format("{}{} x{}", list.empty() ? "" : ", ", op, count);
   if (!list.empty()) notes.push_back("no formula for the shapes of " + list.substr(0, 300));
+  list.clear();
+  for (const auto& [op, count] : uncounted_)
+    list += fmt::format("{}{} x{}", list.empty() ? "" : ", ", op, count);
+  if (!list.empty())
+    notes.push_back(
+        "warning: products without a formula, or functions of the model's own, by one flop per "
+        "element: " +
+        list.substr(0, 300));
   if (subgraphs_ > 0)
     notes.push_back(fmt::format(
         "warning: {} graphs within nodes (If, Loop, Scan) are not read: such a node is one op",

@@ -36,11 +36,15 @@ struct Inference {
     if (i < in.size() && !node.inputs[i].empty()) return std::nullopt;
     return node.integers(attribute);
   }
+  /// Whether that list is given, but is not known.
+  bool hidden(std::string_view attribute, std::size_t i) const {
+    return i < in.size() && !node.inputs[i].empty() && !list(attribute, i);
+  }
   void set(Shape shape, ElementType type, std::size_t output = 0) {
     if (output >= out.size()) return;
     for (const std::int64_t n : shape)
       if (n < 0 || n > most_side) return;
-    out[output] = {type, std::move(shape), std::nullopt};
+    out[output] = {.type = type, .shape = std::move(shape)};
   }
   void set_values(Values values, ElementType type) {
     if (values.size() <= most_values && !out.empty()) out[0].values = std::move(values);
@@ -73,6 +77,10 @@ void pool(Inference& n);
 void global_pool(Inference& n);
 void matmul(Inference& n);
 void gemm(Inference& n);
+void einsum(Inference& n);
+void quantize(Inference& n);
+void dequantize(Inference& n);
+void dynamic_quantize(Inference& n);
 void recurrent(Inference& n);
 void reduce(Inference& n);
 void loss(Inference& n);

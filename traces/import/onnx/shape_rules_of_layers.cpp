@@ -7,7 +7,13 @@ namespace rules {
 
 void same(Inference& n) {
   if (n.shape(0) != nullptr) n.set(*n.shape(0), n.type(0));
-  if (n.values(0) != nullptr) n.set_values(*n.values(0), n.type(0));
+  if (n.values(0) == nullptr) return;
+  Values values = *n.values(0);
+  if (n.node.op_type == "Neg")
+    for (std::int64_t& value : values) value = -std::clamp(value, -most_side, most_side);
+  else if (n.node.op_type != "Identity" && n.node.op_type != "Dropout")
+    return;
+  n.set_values(std::move(values), n.type(0));
 }
 
 void dropout(Inference& n) {
@@ -64,7 +70,7 @@ void elementwise(Inference& n) {
 void comparison(Inference& n) {
   elementwise(n);
   if (!n.out.empty() && n.out[0].shape)
-    n.out[0] = {ElementType::boolean, n.out[0].shape, std::nullopt};
+    n.out[0] = {.type = ElementType::boolean, .shape = n.out[0].shape};
 }
 
 void where(Inference& n) {
@@ -74,19 +80,54 @@ void where(Inference& n) {
 
 void normalization(Inference& n) {
   same(n);
-  // Statistics: of the channels, as the last inputs are (BatchNormalization in training).
-  for (std::size_t i = 1; i < n.out.size(); ++i)
-    if (n.shape(1) != nullptr) n.set(*n.shape(1), n.type(1), i);
+  // Statistics: of the channels, as the last inputs are (BatchNormalization in training); else one
+  // number for what is normalised together. The last output of SkipLayerNormalization is a sum.
+  const bool batch = n.node.op_type == "BatchNormalization";
+  for (std::size_t i = 1; i < n.out.size(); ++i) {
+    if (batch && n.shape(1) != nullptr) n.set(*n.shape(1), n.type(1), i);
+    if (batch || n.shape(0) == nullptr) continue;
+    Shape y = *n.shape(0);
+    const auto axis = axis_of(n.node.integer("axis", -1), y.size());
+    if (!axis) continue;
+    if (i < 3) std::fill(y.begin() + static_cast<std::ptrdiff_t>(*axis), y.end(), 1);
+    n.set(y, i < 3 ? ElementType::float32 : n.type(0), i);
+  }
+}
+
+void quantize(Inference& n) {
+  const std::int64_t to = n.node.integer("output_dtype", 0);
+  const ElementType type = n.type(2) != ElementType::unknown ? n.type(2)
+                           : to > 0 && to < 32               ? static_cast<ElementType>(to)
+                                                             : ElementType::uint8;
+  if (n.shape(0) != nullptr) n.set(*n.shape(0), type);
+}
+
+void dequantize(Inference& n) {
+  if (n.shape(0) != nullptr) n.set(*n.shape(0), n.type(1));
+}
+
+/// The quantized values, their scale and the zero point.
+void dynamic_quantize(Inference& n) {
+  if (n.shape(0) != nullptr) n.set(*n.shape(0), ElementType::uint8);
+  n.set({}, ElementType::float32, 1);
+  n.set({}, ElementType::uint8, 2);
 }
 namespace {
 
-/// Length of a side after a window of `kernel` moved over it.
+/// Products of integers are 32 bits wide.
+ElementType type_of_product(const Inference& n) {
+  return n.node.op_type.ends_with("Integer") ? ElementType::int32 : n.type(0);
+}
+
+/// Length of a side after a window of `kernel` moved over it. Rounded up, a window that would begin
+/// behind the side, in the padding, is none.
 std::int64_t windows(std::int64_t side, std::int64_t kernel, std::int64_t stride,
-                     std::int64_t dilation, std::int64_t pads, bool ceil) {
+                     std::int64_t dilation, std::int64_t before, std::int64_t after, bool ceil) {
   if (stride < 1 || kernel < 1 || dilation < 1 || kernel > most_side / dilation) return -1;
-  const std::int64_t room = side + pads - ((kernel - 1) * dilation + 1);
+  const std::int64_t room = side + before + after - ((kernel - 1) * dilation + 1);
   if (room < 0) return -1;
-  return (ceil ? (room + stride - 1) / stride : room / stride) + 1;
+  const std::int64_t last = ceil ? (room + stride - 1) / stride : room / stride;
+  return last + (ceil && last * stride >= side + before ? 0 : 1);
 }
 
 /// The sides after the first two of a convolution's or a pool's result.
@@ -105,11 +146,10 @@ void window(Inference& n, const Values& kernel, std::int64_t channels) {
     if (same_size && stride > 0)
       y.push_back((x[i + 2] + stride - 1) / stride);
     else
-      y.push_back(windows(x[i + 2], kernel[i], stride, at_or(dilations, i, 1),
-                          at_or(pads, i, 0) + at_or(pads, rank + i, 0),
-                          n.node.integer("ceil_mode", 0) != 0));
+      y.push_back(windows(x[i + 2], kernel[i], stride, at_or(dilations, i, 1), at_or(pads, i, 0),
+                          at_or(pads, rank + i, 0), n.node.integer("ceil_mode", 0) != 0));
   }
-  n.set(y, n.type(0));
+  n.set(y, type_of_product(n));
   if (n.out.size() > 1 && n.node.op_type == "MaxPool") n.set(y, ElementType::int64, 1);
 }
 
@@ -128,13 +168,25 @@ void conv_transpose(Inference& n) {
   const Shape &x = *n.shape(0), &w = *n.shape(1);
   if (x.size() < 3 || w.size() != x.size()) return;
   const auto strides = n.node.integers("strides"), dilations = n.node.integers("dilations"),
-             pads = n.node.integers("pads"), more = n.node.integers("output_padding");
+             pads = n.node.integers("pads"), more = n.node.integers("output_padding"),
+             stated = n.node.integers("output_shape");
+  const auto padding = n.node.attributes.find("auto_pad");
+  const bool times_stride =
+      padding != n.node.attributes.end() && padding->second.s.starts_with("SAME");
   const std::int64_t group = n.node.integer("group", 1);
   if (group < 1 || group > most_side || w[1] > most_side / group) return;
   Shape y{x[0], w[1] * group};
   for (std::size_t i = 0; i + 2 < x.size(); ++i) {
     const std::int64_t stride = at_or(strides, i, 1), dilation = at_or(dilations, i, 1);
+    if (stated && stated->size() + 2 >= x.size()) {
+      y.push_back(at_or(stated, stated->size() + 2 - x.size() + i, -1));
+      continue;
+    }
     if (product(Values{stride, x[i + 2]}) < 0 || product(Values{dilation, w[i + 2]}) < 0) return;
+    if (times_stride) {
+      y.push_back(x[i + 2] * stride);
+      continue;
+    }
     y.push_back((x[i + 2] - 1) * stride + at_or(more, i, 0) + (w[i + 2] - 1) * dilation + 1 -
                 at_or(pads, i, 0) - at_or(pads, x.size() - 2 + i, 0));
   }
@@ -156,10 +208,20 @@ void global_pool(Inference& n) {
 }
 
 void matmul(Inference& n) {
+  if (n.node.op_type == "MatMulNBits" && n.shape(0) != nullptr && !n.shape(0)->empty()) {
+    Shape y = *n.shape(0);
+    y.back() = n.node.integer("N", -1);
+    return n.set(y, n.type(0));
+  }
   const std::size_t second = n.node.op_type == "QLinearMatMul" ? 3 : 1;
   if (n.shape(0) == nullptr || n.shape(second) == nullptr) return;
   Shape a = *n.shape(0), b = *n.shape(second);
   if (a.empty() || b.empty()) return;
+  if (n.node.op_type == "FusedMatMul") {
+    if (n.node.integer("transBatchA", 0) != 0 || n.node.integer("transBatchB", 0) != 0) return;
+    if (n.node.integer("transA", 0) != 0 && a.size() > 1) std::swap(a.back(), a[a.size() - 2]);
+    if (n.node.integer("transB", 0) != 0 && b.size() > 1) std::swap(b.back(), b[b.size() - 2]);
+  }
   const bool row = a.size() == 1, column = b.size() == 1;
   if (row) a.insert(a.begin(), 1);
   if (column) b.push_back(1);
@@ -168,7 +230,7 @@ void matmul(Inference& n) {
   if (!y) return;
   if (!row) y->push_back(a[a.size() - 2]);
   if (!column) y->push_back(b.back());
-  n.set(*y, n.type(0));
+  n.set(*y, type_of_product(n));
 }
 
 void gemm(Inference& n) {
@@ -180,11 +242,27 @@ void gemm(Inference& n) {
         n.type(0));
 }
 
-/// LSTM, GRU, RNN: [steps, directions, batch, hidden], and the last states.
+/// The shape that the equation's right side states; without one, letters that occur once, in their
+/// order. Nothing with an ellipsis.
+void einsum(Inference& n) {
+  const auto sides = einsum_sides(n.node, n.in);
+  if (!sides) return;
+  Shape y;
+  for (const char letter : sides->written) y.push_back(sides->length.at(letter));
+  n.set(y, n.type(0));
+}
+
+/// LSTM, GRU, RNN: [steps, directions, batch, hidden], and the last states; with layout 1
+/// [batch, steps, directions, hidden].
 void recurrent(Inference& n) {
   if (n.shape(0) == nullptr || n.shape(2) == nullptr) return;
   const Shape &x = *n.shape(0), &r = *n.shape(2);  // [steps, batch, input], [directions, _, hidden]
   if (x.size() != 3 || r.size() != 3) return;
+  if (n.node.integer("layout", 0) != 0) {
+    n.set({x[0], x[1], r[0], r[2]}, n.type(0));
+    for (const std::size_t state : {1U, 2U}) n.set({x[0], r[0], r[2]}, n.type(0), state);
+    return;
+  }
   n.set({x[0], r[0], x[1], r[2]}, n.type(0));
   n.set({r[0], x[1], r[2]}, n.type(0), 1);
   n.set({r[0], x[1], r[2]}, n.type(0), 2);

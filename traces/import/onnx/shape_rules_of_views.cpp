@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "traces/import/onnx/shape_rules.h"
 
@@ -57,6 +58,7 @@ void transpose(Inference& n) {
 void squeeze(Inference& n) {
   if (n.shape(0) == nullptr) return;
   const Shape& x = *n.shape(0);
+  if (n.hidden("axes", 1)) return;
   const auto axes = n.list("axes", 1);
   std::vector<bool> gone(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) gone[i] = !axes && x[i] == 1;
@@ -110,6 +112,7 @@ void split(Inference& n) {
   Shape y = *n.shape(0);
   const auto axis = axis_of(n.node.integer("axis", 0), y.size());
   if (!axis) return;
+  if (n.hidden("split", 1)) return;
   const auto parts = n.list("split", 1);
   const auto count = static_cast<std::int64_t>(n.out.size());
   const std::int64_t whole = y[*axis], part = (whole + count - 1) / count;
@@ -146,6 +149,7 @@ void slice(Inference& n) {
   const auto starts = n.list("starts", 1), ends = n.list("ends", 2);
   const auto axes = n.list("axes", 3), steps = n.list("steps", 4);
   if (!starts || !ends || starts->size() != ends->size()) return;
+  if (n.hidden("axes", 3) || n.hidden("steps", 4)) return;
   for (std::size_t i = 0; i < starts->size(); ++i) {
     const auto axis = axis_of(at_or(axes, i, static_cast<std::int64_t>(i)), y.size());
     const std::int64_t step = at_or(steps, i, 1);
@@ -226,7 +230,29 @@ void pad(Inference& n) {
 }
 
 void resize(Inference& n) {
-  if (n.values(3) != nullptr) n.set(*n.values(3), n.type(0));
+  if (n.shape(0) == nullptr) return;
+  const Shape& x = *n.shape(0);
+  // Of all sides, or of those in `axes`: their lengths, or what they are multiplied by. Opset 10
+  // and Upsample have no region in front of the scales.
+  const auto axes = n.node.integers("axes");
+  const bool early = n.node.op_type == "Upsample" || n.opset < 11;
+  const TensorInfo* scales = n.input(early ? 1 : 2);
+  const std::size_t count = axes ? axes->size() : x.size();
+  Shape y = x;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto axis = axis_of(axes ? (*axes)[i] : static_cast<std::int64_t>(i), x.size());
+    if (!axis) return;
+    if (n.values(3) != nullptr && n.values(3)->size() == count) {
+      y[*axis] = (*n.values(3))[i];
+    } else if (scales != nullptr && scales->floats && scales->floats->size() == count) {
+      const double side = std::floor(static_cast<double>(x[*axis]) * (*scales->floats)[i]);
+      if (!(side >= 0 && side <= static_cast<double>(most_side))) return;
+      y[*axis] = static_cast<std::int64_t>(side);
+    } else {
+      return;
+    }
+  }
+  n.set(y, n.type(0));
 }
 
 void blocks(Inference& n) {

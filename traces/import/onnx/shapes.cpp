@@ -58,7 +58,10 @@ constexpr Row rows[] = {
      "Reciprocal Floor Ceil Round Sign Not Sin Cos Tan Asin Acos Atan Sinh Cosh PRelu LRN Trilu "
      "CumSum LpNormalization MeanVarianceNormalization InstanceNormalization GroupNormalization "
      "Swish FastGelu QuickGelu BiasGelu ScatterND ScatterElements Scatter RandomNormalLike "
-     "RandomUniformLike Bernoulli EyeLike ReverseSequence QuantizeLinear DequantizeLinear"},
+     "RandomUniformLike Bernoulli EyeLike ReverseSequence"},
+    {rules::quantize, "QuantizeLinear"},
+    {rules::dequantize, "DequantizeLinear"},
+    {rules::dynamic_quantize, "DynamicQuantizeLinear"},
     {rules::dropout, "Dropout"},
     {rules::cast, "Cast"},
     {rules::elementwise, "Add Sub Mul Div Pow Min Max Mean Sum Mod And Or Xor BitShift"},
@@ -67,12 +70,13 @@ constexpr Row rows[] = {
     {rules::normalization,
      "BatchNormalization LayerNormalization SimplifiedLayerNormalization RMSNormalization "
      "SkipLayerNormalization"},
-    {rules::conv, "Conv ConvInteger QLinearConv"},
+    {rules::conv, "Conv ConvInteger QLinearConv FusedConv"},
     {rules::conv_transpose, "ConvTranspose"},
     {rules::pool, "MaxPool AveragePool LpPool"},
     {rules::global_pool, "GlobalAveragePool GlobalMaxPool GlobalLpPool"},
-    {rules::matmul, "MatMul MatMulInteger QLinearMatMul FusedMatMul"},
-    {rules::gemm, "Gemm"},
+    {rules::matmul, "MatMul MatMulInteger QLinearMatMul FusedMatMul MatMulNBits"},
+    {rules::gemm, "Gemm FusedGemm"},
+    {rules::einsum, "Einsum"},
     {rules::recurrent, "LSTM GRU RNN"},
     {rules::reshape, "Reshape"},
     {rules::flatten, "Flatten"},
@@ -98,7 +102,7 @@ constexpr Row rows[] = {
      "ReduceLogSumExp ReduceSumSquare ArgMax ArgMin"},
     {rules::top_k, "TopK"},
     {rules::one_hot, "OneHot"},
-    {rules::resize, "Resize"},
+    {rules::resize, "Resize Upsample"},
     {rules::blocks, "DepthToSpace SpaceToDepth"},
     {rules::loss, "SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss"},
 };
@@ -114,6 +118,41 @@ Rule rule_of(std::string_view op) {
 }
 
 }  // namespace
+
+std::optional<EinsumSides> einsum_sides(const Node& node,
+                                        const std::vector<const TensorInfo*>& inputs) {
+  const auto equation = node.attributes.find("equation");
+  if (equation == node.attributes.end()) return std::nullopt;
+  std::string text = equation->second.s;
+  std::erase(text, ' ');
+  const std::size_t arrow = text.find("->");
+  const std::string read = text.substr(0, arrow);
+  EinsumSides sides;
+  std::map<char, int> times;
+  std::size_t input = 0, side = 0;
+  for (const char c : read + ",") {
+    if (input >= inputs.size() || inputs[input] == nullptr || !inputs[input]->shape)
+      return std::nullopt;
+    const Shape& shape = *inputs[input]->shape;
+    if (c == ',') {
+      if (side != shape.size()) return std::nullopt;
+      ++input;
+      side = 0;
+      continue;
+    }
+    if (c == '.' || side >= shape.size()) return std::nullopt;
+    std::int64_t& length = sides.length.emplace(c, 1).first->second;
+    length = std::max(length, shape[side++]);
+    ++times[c];
+  }
+  if (input != inputs.size()) return std::nullopt;
+  if (arrow != std::string::npos) sides.written = text.substr(arrow + 2);
+  for (const auto& [letter, count] : times)
+    if (arrow == std::string::npos && count == 1) sides.written += letter;
+  for (const char letter : sides.written)
+    if (!sides.length.contains(letter)) return std::nullopt;
+  return sides;
+}
 
 bool is_known(const Node& node) {
   return rule_of(node.op_type) != nullptr;

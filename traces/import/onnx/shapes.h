@@ -18,6 +18,15 @@ using Tensors = std::map<std::string, TensorInfo, std::less<>>;
 std::vector<TensorInfo> infer(const Node& node, const std::vector<const TensorInfo*>& inputs,
                               std::int64_t opset);
 
+/// The letters of Einsum's equation.
+struct EinsumSides {
+  std::map<char, std::int64_t> length;
+  std::string written;  ///< of the result, in its order
+};
+/// Nothing if a shape is not known, or does not fit the equation, or if the equation has "...".
+std::optional<EinsumSides> einsum_sides(const Node& node,
+                                        const std::vector<const TensorInfo*>& inputs);
+
 /// Whether infer() knows the operator.
 bool is_known(const Node& node);
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include "traces/import/onnx/shapes.h"
+
 namespace baechi::onnx {
 namespace {
 
@@ -42,17 +44,29 @@ std::optional<std::int64_t> multiply_adds(const Node& node,
                                           const std::vector<const TensorInfo*>& in,
                                           const std::vector<const TensorInfo*>& out) {
   const std::string& op = node.op_type;
+  if (op == "Einsum") {
+    const auto sides = einsum_sides(node, in);
+    if (!sides) return std::nullopt;
+    std::int64_t flops = in.size() > 1 ? 2 : 1;
+    for (const auto& [letter, length] : sides->length) flops = times(flops, length);
+    return flops;
+  }
+  if (op == "MatMulNBits" && shape(out, 0) != nullptr)
+    return times(2,
+                 times(product(*shape(out, 0)), std::max<std::int64_t>(0, node.integer("K", 0))));
   const Shape *x = shape(in, 0), *w = shape(in, op.starts_with("QLinear") ? 3 : 1),
               *y = shape(out, 0);
   if (x == nullptr || w == nullptr || y == nullptr) return std::nullopt;
   if (op == "ConvTranspose" && w->size() > 1)
     return times(2, times(product(*x), product(std::span(*w).subspan(1))));
-  if (one_of(op, {"Conv", "ConvInteger", "QLinearConv"}) && w->size() > 1)
+  if (one_of(op, {"Conv", "ConvInteger", "QLinearConv", "FusedConv"}) && w->size() > 1)
     return times(2, times(product(*y), product(std::span(*w).subspan(1))));
-  if (op == "Gemm" && x->size() == 2)
+  if ((op == "Gemm" || op == "FusedGemm") && x->size() == 2)
     return times(2, times(product(*y), (*x)[node.integer("transA", 0) != 0 ? 0 : 1]));
-  if (one_of(op, {"MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul"}) && !x->empty())
-    return times(2, times(product(*y), x->back()));
+  if (one_of(op, {"MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul"}) && !x->empty()) {
+    const bool turned = node.integer("transA", 0) != 0 && x->size() > 1;
+    return times(2, times(product(*y), turned ? (*x)[x->size() - 2] : x->back()));
+  }
   if (one_of(op, {"LSTM", "GRU", "RNN"}) && x->size() == 3 && shape(in, 2) != nullptr) {
     // Per step and sample: the input and the hidden state, each times its matrix.
     const std::int64_t cells = times((*x)[0], (*x)[1]);
@@ -62,12 +76,19 @@ std::optional<std::int64_t> multiply_adds(const Node& node,
 }
 
 bool multiplies(const Node& node) {
-  return one_of(node.op_type,
-                {"Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "Gemm", "MatMul",
-                 "MatMulInteger", "QLinearMatMul", "FusedMatMul", "LSTM", "GRU", "RNN"});
+  return one_of(node.op_type, {"Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "Gemm",
+                               "MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul", "LSTM",
+                               "GRU", "RNN", "FusedConv", "FusedGemm", "MatMulNBits", "Einsum"});
 }
 
 }  // namespace
+
+bool multiplies_unknown(const Node& node) {
+  if (multiplies(node)) return false;
+  for (const std::string_view part : {"Attention", "MatMul", "Gemm", "Conv", "LSTM", "GRU", "MoE"})
+    if (node.op_type.find(part) != std::string::npos) return true;
+  return false;
+}
 
 bool is_free(const Node& node) {
   return one_of(node.op_type, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Shape",

@@ -17,6 +17,10 @@ namespace baechi::onnx {
 std::optional<OpWork> work_of(const Node& node, const std::vector<const TensorInfo*>& inputs,
                               const std::vector<const TensorInfo*>& outputs);
 
+/// Whether the operator multiplies, by its name, and there is no formula for it: DeformConv,
+/// GroupQueryAttention.
+bool multiplies_unknown(const Node& node);
+
 /// Whether the node runs no kernel: its output is its input's memory, or is a shape or a constant.
 bool is_free(const Node& node);
 

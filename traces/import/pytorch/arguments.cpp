@@ -39,12 +39,23 @@ bool is_tensor(const Value& value, std::string_view type, const Value& shape) {
   return !number;
 }
 
-TensorView tensor_of(const Value& value, const Value& shape) {
+/// Of "Tensor(c10::Half)"; 8-bit floats are multiplied in fp16, the narrowest that devices here
+/// have.
+Precision precision_of(std::string_view type) {
+  if (type.find("BFloat16") != std::string_view::npos) return Precision::bf16;
+  return type.find("Half") != std::string_view::npos ||
+                 type.find("Float8") != std::string_view::npos
+             ? Precision::fp16
+             : Precision::fp32;
+}
+
+TensorView tensor_of(const Value& value, std::string_view type, const Value& shape) {
   TensorView t{.storage = value.items[1].number,
                .offset = value.items[2].number,
                .elements = value.items[3].number,
                .element_bytes = value.items[4].number,
-               .shape = {}};
+               .shape = {},
+               .precision = precision_of(type)};
   for (const Value& side : shape.items) t.shape.push_back(side.number);
   return t;
 }
@@ -53,7 +64,7 @@ const Value no_shape{.text = {}, .is_list = false, .items = {}};
 
 void collect(const Value& value, std::string_view type, const Value& shape, Argument& argument) {
   if (is_tensor(value, type, shape)) {
-    argument.tensors.push_back(tensor_of(value, shape));
+    argument.tensors.push_back(tensor_of(value, type, shape));
     return;
   }
   constexpr std::string_view list = "GenericList[";

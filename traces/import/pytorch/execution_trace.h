@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/graph/op_graph.h"
 #include "traces/importer.h"
 
 namespace baechi::pytorch {
@@ -16,6 +17,7 @@ struct TensorView {
   /// Beginning and length in elements; size of an element.
   std::int64_t offset = 0, elements = 0, element_bytes = 0;
   std::vector<std::int64_t> shape;
+  Precision precision = Precision::fp32;  ///< in which it is multiplied
 
   std::int64_t bytes() const { return elements * element_bytes; }
   /// Bytes of the storage, if the view reaches its end. Too large for an expanded view, which has

@@ -51,16 +51,37 @@ bool has(std::string_view name, std::string_view part) {
   return name.find(part) != std::string_view::npos;
 }
 
-/// Recurrent layers: each matrix among the weights is multiplied once per token and sample.
-std::int64_t recurrent(const std::vector<const TensorView*>& in) {
+/// Whether a convolution with this filter is a transposed one: it writes another number of channels
+/// than the filter's first side. Its multiply-adds are by element of its input.
+bool transposed(std::string_view name, const Shape* weight, const Shape* written) {
+  return has(name, "transpose") || (weight != nullptr && written != nullptr &&
+                                    written->size() > 1 && (*written)[1] != weight->front());
+}
+
+/// Recurrent layers: each matrix among the weights is multiplied once per token and sample; once
+/// more each in the backward pass, for its gradient.
+std::int64_t recurrent(std::string_view name, const std::vector<const TensorView*>& in) {
   const Shape* input = shape(in, 0);
-  if (input == nullptr || input->size() < 2) return 0;
+  if (input == nullptr || input->size() < 2 || has(name, "fused")) return 0;
   const std::int64_t tokens = input->size() > 2 ? times((*input)[0], (*input)[1]) : input->front();
+  const std::int64_t gates = has(name, "lstm") ? 4 : has(name, "gru") ? 3 : 1;
   std::int64_t weights = 0;
   for (std::size_t i = 1; i < in.size(); ++i)
-    if (in[i]->shape.size() == 2 && in[i]->shape.front() % 4 == 0 && in[i]->shape.front() > 1)
+    if (in[i]->shape.size() == 2 && in[i]->shape.front() % gates == 0 && in[i]->shape.front() > 1)
       weights += in[i]->elements;
-  return times(2 * tokens, std::min(weights, std::int64_t{1} << 40));
+  return times((has(name, "backward") ? 4 : 2) * tokens, std::min(weights, std::int64_t{1} << 40));
+}
+
+/// Two products of queries x keys x width; five in the backward pass, which computes the first one
+/// again. Source: FlashAttention (Dao et al., 2022). `in` begins with queries and keys.
+std::int64_t attention(std::string_view name, const Shape* queries, const Shape* keys) {
+  if (queries == nullptr || keys == nullptr || keys->size() < 2) return 0;
+  // [.., heads, length, width], but [batch, length, heads, width] inside of PyTorch's own calls.
+  const bool length_first = keys->size() == 4 && (name.starts_with("_flash_attention") ||
+                                                  name.starts_with("_efficient_attention"));
+  std::int64_t flops = 2 * (*keys)[length_first ? 1 : keys->size() - 2];
+  for (const std::int64_t side : *queries) flops = times(flops, side);
+  return times(flops, has(name, "backward") ? 5 : 2);
 }
 
 /// 0 if the call is none of the named kinds, or its shapes are not known.
@@ -68,24 +89,25 @@ std::int64_t multiply_adds(const Call& call) {
   const auto in = tensors(call.inputs), out = tensors(call.outputs);
   const std::string_view name = call.name;
   const std::int64_t results = elements(out);
-  if (has(name, "convolution_backward") || has(name, "conv_backward"))
+  if (has(name, "convolution_backward") || has(name, "conv_backward")) {
     // For the input and for the weights; inputs are the gradient, the input, the weights.
+    const std::size_t each = transposed(name, shape(in, 2), shape(in, 0)) ? 1 : 0;
     return times(out.size() > 1 ? 2 : 1,
-                 convolution(shape(in, 2), in.empty() ? 0 : in[0]->elements));
-  if (has(name, "conv")) return convolution(shape(in, 1), results);
-  if (name == "mm" || name == "bmm" || name == "matmul" || name == "linear")
-    return product(shape(in, 0), results);
-  if (name == "addmm" || name == "baddbmm" || name == "addmm_")
-    return product(shape(in, 1), results);
-  if (has(name, "attention") && !has(name, "backward")) {
-    const Shape* keys = shape(in, 1);  // two products of queries x keys x width
-    return keys == nullptr || keys->size() < 2
-               ? 0
-               : times(2, product(shape(in, 0),
-                                  times(results / std::max<std::int64_t>(1, keys->back()),
-                                        (*keys)[keys->size() - 2])));
+                 convolution(shape(in, 2), each < in.size() ? in[each]->elements : 0));
   }
-  if (has(name, "lstm") || has(name, "gru") || has(name, "rnn")) return recurrent(in);
+  if (has(name, "conv"))
+    return convolution(shape(in, 1),
+                       transposed(name, shape(in, 1), shape(out, 0)) ? in[0]->elements : results);
+  if (name == "mm" || name == "bmm" || name == "matmul" || name == "linear" || name == "mv" ||
+      name == "_int_mm" || name == "_scaled_mm")
+    return product(shape(in, 0), results);
+  if (name == "addmm" || name == "baddbmm" || name == "addmm_" || name == "addmv")
+    return product(shape(in, 1), results);
+  if (has(name, "attention")) {
+    const std::size_t first = has(name, "backward") ? 1 : 0;  // behind the gradient
+    return attention(name, shape(in, first), shape(in, first + 1));
+  }
+  if (has(name, "lstm") || has(name, "gru") || has(name, "rnn")) return recurrent(name, in);
   return 0;
 }
 
@@ -94,6 +116,7 @@ std::int64_t multiply_adds(const Call& call) {
 OpWork work_of(const Call& call) {
   const auto in = tensors(call.inputs), out = tensors(call.outputs);
   OpWork work{.flops = multiply_adds(call)};
+  if (!in.empty()) work.precision = in.front()->precision;
   if (work.flops == 0) work.flops = std::max(elements(in), elements(out));
   std::set<std::pair<std::int64_t, std::int64_t>> counted;  // storage, offset
   for (const auto* all : {&in, &out})

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <span>
 
 #include "sim/error.h"
@@ -122,10 +123,30 @@ Attr read_attr(Wire& wire) {
   return attr;
 }
 
+/// The type of what the op writes, where it is not that of what it reads (`T`): 0 if it is.
+std::uint64_t written_type(std::string_view op,
+                           const std::map<std::string, std::uint64_t, std::less<>>& stated_types) {
+  const auto stated = [&](std::string_view key, std::uint64_t otherwise) {
+    const auto found = stated_types.find(key);
+    return found == stated_types.end() || found->second == 0 ? otherwise : found->second;
+  };
+  for (const std::string_view name :
+       {"Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "ApproximateEqual",
+        "IsNan", "IsInf", "IsFinite", "InTopK", "InTopKV2"})
+    if (op == name) return word("DT_BOOL");
+  if (op == "Cast") return stated("DstT", 0);
+  if (op == "Shape" || op == "ShapeN" || op == "Size") return stated("out_type", word("DT_INT32"));
+  if (op == "Rank") return word("DT_INT32");
+  if (op == "ArgMax" || op == "ArgMin") return stated("output_type", word("DT_INT64"));
+  if (op == "Where") return word("DT_INT64");
+  return 0;
+}
+
 Node read_node(Wire& wire) {
   Node node;
   std::uint64_t type = 0;
   bool is_dtype = false;
+  std::map<std::string, std::uint64_t, std::less<>> stated_types;
   wire.message([&](std::uint32_t field) {
     if (field == 1) node.name = wire.text();
     if (field == 2) node.op = wire.text();
@@ -139,7 +160,10 @@ Node read_node(Wire& wire) {
     if (attr.key == "_output_shapes") node.output_bytes = attr.shapes;
     if (attr.key == "dtype" || (attr.key == "T" && !is_dtype)) type = attr.type;
     is_dtype = is_dtype || attr.key == "dtype";
+    stated_types[attr.key] = attr.type;
   });
+  if (const std::uint64_t written = written_type(node.op, stated_types); written != 0)
+    type = written;
   const std::int64_t width = bytes_of_type(type);
   for (std::int64_t& n : node.output_bytes) n = n < 0 || width == 0 ? -1 : n * width;
   return node;

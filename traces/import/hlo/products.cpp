@@ -1,0 +1,151 @@
+#include "traces/import/hlo/products.h"
+
+#include <algorithm>
+
+#include "sim/units.h"
+
+namespace baechi::hlo {
+namespace {
+
+constexpr std::int64_t most_flops = std::int64_t{1} << 60;
+
+std::int64_t multiplied(std::int64_t a, std::int64_t b) {
+  return a > 0 && b > most_flops / a ? most_flops : a * b;
+}
+
+std::vector<std::int64_t> whole_numbers(std::string_view text) {
+  std::vector<std::int64_t> found;
+  for (std::size_t at = text.find_first_of("0123456789"); at != std::string_view::npos;
+       at = text.find_first_of("0123456789", at)) {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
+    found.push_back(parse_number<std::int64_t>(text.substr(at, end - at)).value_or(1));
+    at = end;
+  }
+  return found;
+}
+
+/// The list behind the first `key` and its '=': "3x3", "[3, 3]", "array<i64: 3, 3>",
+/// "dense<[3, 3]>", or "dense<3> : tensor<2xi64>".
+std::vector<std::int64_t> list_behind(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  const std::size_t equals = at == std::string_view::npos ? at : text.find('=', at + key.size());
+  if (equals == std::string_view::npos) return {};
+  text.remove_prefix(std::min(text.find_first_not_of(" =", equals), text.size()));
+  if (text.starts_with("array<")) {
+    text.remove_prefix(std::min(text.find(':'), text.size()));
+    return whole_numbers(text.substr(0, text.find('>')));
+  }
+  if (text.starts_with("dense<")) {
+    const auto numbers = whole_numbers(text.substr(0, text.find('>')));
+    const std::size_t type = text.find("tensor<");
+    if (text.starts_with("dense<[") || numbers.size() != 1 || type == std::string_view::npos)
+      return numbers;
+    const auto count = whole_numbers(text.substr(type, text.find('x', type) - type));
+    const std::int64_t sides = count.empty() ? 1 : std::min<std::int64_t>(count[0], 64);
+    return std::vector<std::int64_t>(static_cast<std::size_t>(sides), numbers[0]);
+  }
+  if (text.starts_with('[')) return whole_numbers(text.substr(0, text.find(']')));
+  return whole_numbers(text.substr(0, text.find_first_not_of("0123456789x")));
+}
+
+std::int64_t product_of(const std::vector<std::int64_t>& numbers) {
+  std::int64_t all = 1;
+  for (const std::int64_t n : numbers) all = multiplied(all, std::max<std::int64_t>(1, n));
+  return all;
+}
+
+/// Of a custom-call, the program outside that it calls: "__cublas$gemm".
+std::string_view target_of(std::string_view attributes) {
+  for (const std::string_view key : {"custom_call_target=\"", "call_target_name = \""})
+    if (const std::size_t at = attributes.find(key); at != std::string_view::npos) {
+      attributes.remove_prefix(at + key.size());
+      return attributes.substr(0, attributes.find('"'));
+    }
+  if (!attributes.starts_with(" @")) return {};
+  return attributes.substr(2, attributes.find('(') - 2);
+}
+
+bool target_has(const Instruction& call, std::string_view part) {
+  return call.opcode == "custom-call" &&
+         target_of(call.attributes).find(part) != std::string_view::npos;
+}
+
+/// Position of the filter's output features: of 'o' in "b01f_01io->b01f" or in
+/// "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"; the last side if it is not said.
+std::size_t output_features(std::string_view attributes, std::size_t rank) {
+  std::size_t at = attributes.find("dim_labels=");
+  std::string_view labels;
+  if (at != std::string_view::npos) {
+    labels = attributes.substr(std::min(attributes.find('_', at + 11) + 1, attributes.size()));
+    labels = labels.substr(0, labels.find("->"));
+  } else if (at = attributes.find("]x["); at != std::string_view::npos) {
+    labels = attributes.substr(at + 3);
+    labels = labels.substr(0, labels.find(']'));
+  }
+  std::size_t position = 0;
+  for (const char c : labels) {
+    if (c == 'o' && position < rank) return position;
+    position += c == ',' || c == ' ' ? 0U : 1U;
+  }
+  return rank - 1;
+}
+
+}  // namespace
+
+bool is_product(const Instruction& instruction) {
+  const std::string& op = instruction.opcode;
+  return op == "dot" || op == "dot-general" || op == "ragged-dot" || op == "scaled-dot" ||
+         target_has(instruction, "gemm") || target_has(instruction, "matmul");
+}
+
+bool is_convolution(const Instruction& instruction) {
+  const std::string& op = instruction.opcode;
+  return op == "convolution" || op == "dynamic-conv" ||
+         (op == "custom-call" && instruction.attributes.find("dim_labels=") != std::string::npos);
+}
+
+std::int64_t product_flops(const Instruction& product, const Shape* left) {
+  if (left == nullptr || product.results.empty()) return 0;
+  const auto rank = static_cast<std::int64_t>(left->sides.size());
+  std::vector<std::int64_t> sides;
+  bool stated = false;
+  for (const char* key :
+       {"lhs_contracting_dims=", "lhs_contracting_dimensions", " contracting_dims = "}) {
+    if (stated || product.attributes.find(key) == std::string::npos) continue;
+    stated = true;
+    sides = numbers_after(product.attributes, key);
+  }
+  // A dot_general without a list contracts nothing.
+  if (!stated && rank > 0 && product.opcode != "dot-general") sides.push_back(rank - 1);
+  std::int64_t flops = multiplied(2, product.results.front().elements());
+  for (const std::int64_t side : sides)
+    if (side >= 0 && side < rank)
+      flops = multiplied(flops, left->sides[static_cast<std::size_t>(side)]);
+  return flops;
+}
+
+std::int64_t convolution_flops(const Instruction& conv, const Shape* left, const Shape* right) {
+  if (left == nullptr || right == nullptr || conv.results.empty()) return 0;
+  const Shape *filter = right, *written = &conv.results.front();
+  if (target_has(conv, "convBackwardInput")) written = left;
+  if (target_has(conv, "convBackwardFilter")) std::swap(filter, written);
+  if (filter->sides.empty()) return 0;
+  const std::int64_t features =
+      filter->sides[output_features(conv.attributes, filter->sides.size())];
+  const std::int64_t window = features > 0 ? filter->elements() / features : 0;
+  const std::int64_t zeros = product_of(list_behind(conv.attributes, "lhs_dilat"));
+  return multiplied(2, multiplied(written->elements(), window)) / zeros;
+}
+
+std::int64_t window_elements(const Instruction& instruction) {
+  const std::string& text = instruction.attributes;
+  const std::int64_t hlo = product_of(list_behind(text, "window={size"));
+  return hlo > 1 ? hlo : product_of(list_behind(text, "window_dimensions"));
+}
+
+Precision precision_of(const std::string& type) {
+  if (type == "bf16") return Precision::bf16;
+  return type == "f16" || type.starts_with("f8") ? Precision::fp16 : Precision::fp32;
+}
+
+}  // namespace baechi::hlo

@@ -1,0 +1,28 @@
+/// Flops of what multiplies or slides a window, from the attributes that state how.
+#pragma once
+#include "traces/import/hlo/module.h"
+
+namespace baechi::hlo {
+
+/// Whether the instruction is a product of matrices, or calls a library's.
+bool is_product(const Instruction& instruction);
+/// The same of a convolution.
+bool is_convolution(const Instruction& instruction);
+
+/// Two per element of the result and contracted element. 0 without `left`.
+std::int64_t product_flops(const Instruction& product, const Shape* left);
+
+/// Two per element of the result and of the filter that makes one output feature; zeros that the
+/// dilation of the input puts between its elements (`lhs_dilate`) are not counted. Of cuDNN's
+/// gradients, whose attributes are those of the forward convolution: as many as that one. 0 without
+/// operands. Padding counts.
+std::int64_t convolution_flops(const Instruction& conv, const Shape* left, const Shape* right);
+
+/// Elements of the window that the instruction slides; 1 if it slides none.
+std::int64_t window_elements(const Instruction& instruction);
+
+/// In what the elements of the type are multiplied: 8-bit floats in fp16, which is the narrowest
+/// that devices here have.
+Precision precision_of(const std::string& type);
+
+}  // namespace baechi::hlo
