@@ -229,7 +229,8 @@ ENTRY %main (x: f32[64,8]) -> f32[] {
       %s = stablehlo.add %a, %b : tensor<f32>
       stablehlo.return %s : tensor<f32>
     }) : (tensor<8x32x32xf32>) -> tensor<8x32x32xf32>
-    %3 = stablehlo.real %arg2 : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
+    %4 = stablehlo.custom_call @Sharding(%arg2) {mhlo.sharding = "{replicated}"} : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>
+    %3 = stablehlo.real %4 : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
     return %2 : tensor<8x32x32xf32>
   }
 }
@@ -243,5 +244,7 @@ ENTRY %main (x: f32[64,8]) -> f32[] {
     CHECK(g.collectives()[CollectiveId{0}].ranks == 128);
     CHECK(g.op(*g.find("arg2")).persistent == Bytes{4 * 8});
     CHECK(g.work(*g.find("3")).traffic == Bytes{4 * 8 + 4 * 4});
+    CHECK_FALSE(g.find("4"));  // an annotation moves nothing: what reads it reads its operand
+    CHECK(g.in_edges(*g.find("3")).size() == 1);
   }
 }

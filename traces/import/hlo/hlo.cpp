@@ -7,6 +7,7 @@
 #include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/hlo/module.h"
+#include "traces/import/hlo/products.h"
 #include "traces/importer.h"
 
 namespace baechi::hlo {
@@ -329,8 +330,11 @@ bool looks_like_hlo(std::string_view beginning) {
 Trace read_hlo(TextFile& file, Options& /*options*/) {
   const std::string text = plain_text(file.rest());
   const bool is_hlo = hlo::is_hlo_text(text);
-  const hlo::Module module =
+  hlo::Module module =
       is_hlo ? hlo::read_hlo(text, file.path()) : hlo::read_stablehlo(text, file.path());
+  for (auto& [name, computation] : module.computations)
+    for (hlo::Instruction& instruction : computation.instructions)
+      if (hlo::is_annotation(instruction)) instruction.opcode = "bitcast";
   Trace trace{.name = module.name, .source = is_hlo ? "HLO text of XLA" : "StableHLO"};
   trace.graph = hlo::GraphMaker(module).make(file.path(), trace);
   return trace;

@@ -104,6 +104,13 @@ bool is_convolution(const Instruction& instruction) {
          (op == "custom-call" && instruction.attributes.find("dim_labels=") != std::string::npos);
 }
 
+bool is_annotation(const Instruction& instruction) {
+  if (instruction.opcode != "custom-call") return false;
+  const std::string_view target = target_of(instruction.attributes);
+  return target == "Sharding" || target == "SPMDFullToShardShape" ||
+         target == "SPMDShardToFullShape" || target.starts_with("xla.sdy.");
+}
+
 std::int64_t product_flops(const Instruction& product, const Shape* left) {
   if (left == nullptr || product.results.empty()) return 0;
   const auto rank = static_cast<std::int64_t>(left->sides.size());

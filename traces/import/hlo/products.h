@@ -9,6 +9,10 @@ bool is_product(const Instruction& instruction);
 /// The same of a convolution.
 bool is_convolution(const Instruction& instruction);
 
+/// Whether the instruction calls no program, but tells the compiler how its operand is divided
+/// among devices: "Sharding".
+bool is_annotation(const Instruction& instruction);
+
 /// Two per element of the result and contracted element. 0 without `left`.
 std::int64_t product_flops(const Instruction& product, const Shape* left);
 
