@@ -20,11 +20,10 @@ namespace {
 // - Parameters are ops without time; their bytes stay on their devices for the whole step, as XLA's
 //   arguments do.
 // - all-reduce and the like are collectives of as many ranks as their first group has, or, where it
-//   has none, of all devices that the first line states; one rank is simulated. Of one rank they
-//   are ops. A collective-permute is what one device sends to another.
-// - What runs beside others, `X-start` to `X-done`, is one op. Of a start's results its operands,
-// and
-//   the numbers that only the done reads, take no memory.
+//   has none, of all devices that the first line states; one rank is simulated. They are ops where
+//   they have one rank. A collective-permute is what one device sends to another.
+// - What runs beside others, `X-start` to `X-done`, is one op. Its operands among the results of a
+//   start, and the numbers that only the done reads, take no memory.
 
 std::optional<CollectiveKind> collective_kind(std::string_view opcode) {
   if (opcode.ends_with("-start")) opcode.remove_suffix(6);

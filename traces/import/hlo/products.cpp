@@ -54,7 +54,7 @@ std::int64_t product_of(const std::vector<std::int64_t>& numbers) {
   return all;
 }
 
-/// Of a custom-call, the program outside that it calls: "__cublas$gemm".
+/// The program outside that a custom-call calls: "__cublas$gemm".
 std::string_view target_of(std::string_view attributes) {
   for (const std::string_view key : {"custom_call_target=\"", "call_target_name = \""})
     if (const std::size_t at = attributes.find(key); at != std::string_view::npos) {

@@ -17,8 +17,8 @@ bool is_annotation(const Instruction& instruction);
 std::int64_t product_flops(const Instruction& product, const Shape* left);
 
 /// Two per element of the result and of the filter that makes one output feature; zeros that the
-/// dilation of the input puts between its elements (`lhs_dilate`) are not counted. Of cuDNN's
-/// gradients, whose attributes are those of the forward convolution: as many as that one. 0 without
+/// dilation of the input puts between its elements (`lhs_dilate`) are not counted. cuDNN's
+/// gradients have the attributes of their forward convolution, and count as many as that. 0 without
 /// operands. Padding counts.
 std::int64_t convolution_flops(const Instruction& conv, const Shape* left, const Shape* right);
 

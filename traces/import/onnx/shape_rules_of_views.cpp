@@ -232,7 +232,7 @@ void pad(Inference& n) {
 void resize(Inference& n) {
   if (n.shape(0) == nullptr) return;
   const Shape& x = *n.shape(0);
-  // Of all sides, or of those in `axes`: their lengths, or what they are multiplied by. Opset 10
+  // The lengths of all sides, or of those in `axes`, or what they are multiplied by. Opset 10
   // and Upsample have no region in front of the scales.
   const auto axes = n.node.integers("axes");
   const bool early = n.node.op_type == "Upsample" || n.opset < 11;
