@@ -4,7 +4,7 @@
 #include <cstddef>
 
 extern "C" {
-// Of the program that loads it.
+// From the program that loads it.
 void standin_module_loaded();
 int standin_gemm(cudaStream_t stream, double flops);
 
