@@ -15,7 +15,7 @@ Trace parsed(const std::string& text) {
   TextFile file("t.hlo", text);
   return read_trace(file, "hlo");
 }
-OpGraph hlo(const std::string& text) {
+OpGraph hlo_graph(const std::string& text) {
   return parsed(text).graph;
 }
 
@@ -79,7 +79,7 @@ TEST_SUITE("hlo") {
   }
 
   TEST_CASE("HLO: a product counts what it contracts, in the precision of what it multiplies") {
-    const OpGraph g = hlo(R"(HloModule m
+    const OpGraph g = hlo_graph(R"(HloModule m
 ENTRY %main (a: bf16[64,128], b: bf16[128,256], d: f32[8,5,5,7], k: f32[3,3,6,7]) -> f32[] {
   %a = bf16[64,128]{1,0} parameter(0)
   %b = bf16[128,256]{1,0} parameter(1)
@@ -102,7 +102,7 @@ ENTRY %main (a: bf16[64,128], b: bf16[128,256], d: f32[8,5,5,7], k: f32[3,3,6,7]
   // A layer's forward pass and its two gradients: 8 images, 6 channels of 10 x 10 to 7 of 5 x 5, 3
   // x 3 of stride 2. Each multiplies 8 x 5 x 5 x 7 x 3 x 3 x 6 times.
   TEST_CASE("HLO: a convolution and its gradients multiply equally often") {
-    const OpGraph g = hlo(R"(HloModule m
+    const OpGraph g = hlo_graph(R"(HloModule m
 ENTRY %main (x: f32[8,6,10,10], dy: f32[8,7,5,5], w: f32[7,6,3,3]) -> f32[] {
   %x = f32[8,6,10,10]{3,2,1,0} parameter(0)
   %dy = f32[8,7,5,5]{3,2,1,0} parameter(1)
@@ -123,7 +123,7 @@ ENTRY %main (x: f32[8,6,10,10], dy: f32[8,7,5,5], w: f32[7,6,3,3]) -> f32[] {
 
   // A loop over 24 layers takes a layer's weights of 4 kB, and puts 4 kB into a list of 24.
   TEST_CASE("HLO: what slices are taken of, and what is written over in part, moves in part") {
-    const OpGraph g = hlo(R"(HloModule m
+    const OpGraph g = hlo_graph(R"(HloModule m
 %take (p: f32[24,1024], i: s32[]) -> f32[1,1024] {
   %p = f32[24,1024]{1,0} parameter(0)
   %i = s32[] parameter(1)
