@@ -34,7 +34,7 @@ std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards) {
     made.emplace(std::pair(gradient.producer, output), all.size());
     all.push_back(std::move(gradient));
   };
-  // Of a copy: adds to what its first copy made, if that made anything.
+  // A copy adds to what its first copy made, if that made anything.
   const auto add = [&](OpId v, std::size_t output, std::optional<TensorId> tensor) {
     const auto it = made.find({copies[v].first, output});
     if (it != made.end()) all[it->second].added.push_back({v, tensor});

@@ -79,7 +79,7 @@ TEST_SUITE("split_sums") {
     const OpId s = g.add_op({.name = "s", .kind = "AddN", .compute = 40ns});
     for (const TensorId t : terms) g.add_edge(t, s);
     g.add_control(before, s);
-    // Of 3 terms and the sum, 2 and a sum on gpu1; there remain one, that sum and the whole sum.
+    // 3 terms and the sum: 2 and a sum on gpu1; there remain one, that sum and the whole sum.
     const OpGraph made = split(std::move(g).build(), {gpu0, gpu1, gpu1, gpu0, gpu0}).graph;
     CHECK(made.op(made.find("s/on_1").value()).compute == 30ns);
     CHECK(made.op(made.find("s").value()).compute == 30ns);
