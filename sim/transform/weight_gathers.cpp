@@ -57,9 +57,9 @@ std::vector<WeightGather> weight_gathers(const OpGraph& graph,
   };
   std::map<DeviceId, std::map<std::uint32_t, Uses>> uses;  // by micro-batch
   for (const OpId v : graph.ops()) {
-    const Op& held = graph.op(copies[v].first);
-    if (held.phase != Phase::forward || held.persistent == Bytes{}) continue;
-    const Bytes weights{shards * held.persistent.count};
+    const Op& holder = graph.op(copies[v].first);
+    if (holder.phase != Phase::forward || holder.persistent == Bytes{}) continue;
+    const Bytes weights{shards * holder.persistent.count};
     const DeviceId d = device[v];
     Uses& here = uses[d][copies[v].number];
     here.forward.push_back({weights, {v}});
