@@ -109,8 +109,7 @@ int bound(const Arguments& arguments) {
   const std::optional<std::size_t> needed = bounds::devices_needed(problem);
   if (arguments.format == "json") {
     Json json = json_of(step);
-    if (!experiment.graph().assumed_kind.empty())
-      json["assumed_kind"] = experiment.graph().assumed_kind;
+    add_times(json, experiment);
     json["fits_in_memory"] = quick.fits_in_memory;
     json["why_not"] = quick.why_not;
     json["devices_needed"] = needed ? Json(*needed) : Json();
@@ -120,7 +119,7 @@ int bound(const Arguments& arguments) {
     print_json(json);
     return 0;
   }
-  std::string text = assumed_line(experiment) + table_of(step);
+  std::string text = times_line(experiment) + table_of(step);
   if (needed)
     text += fmt::format("{:<16} {:>12}   of {} devices, for the weights alone\n", "devices needed",
                         *needed, problem.cluster.num_devices());

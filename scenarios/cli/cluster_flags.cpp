@@ -1,5 +1,6 @@
 #include "scenarios/cli/cluster_flags.h"
 
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "scenarios/read/data_folder.h"
@@ -256,9 +257,10 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
   if (transforms) platform->transforms = std::move(*transforms);
   require_times(*trace, platform->cluster, argument.path);
   PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
+  const std::int64_t samples = trace->batch * graph.batches;
   const auto costed = std::make_shared<const CostedGraph>(
       std::make_shared<const PreparedGraph>(std::move(graph)), platform->cluster);
-  return {trace->name, Experiment(costed, platform->engine)};
+  return {trace->name, Experiment(costed, platform->engine), samples};
 }
 
 ClusterChoice read_cluster_flags(const ClusterFlags& flags) {
@@ -266,11 +268,22 @@ ClusterChoice read_cluster_flags(const ClusterFlags& flags) {
                                 : from_scenario(flags.scenario, flags.sets).cluster;
 }
 
-std::string assumed_line(const Experiment& experiment) {
-  const std::string& kind = experiment.graph().assumed_kind;
-  if (kind.empty()) return "";
-  return fmt::format("assumed      {}: no op has a measured time; --kind NAME is another device\n",
-                     kind);
+std::string times_line(const Experiment& experiment) {
+  const PreparedGraph& graph = experiment.graph();
+  if (!graph.assumed_kind.empty())
+    return fmt::format(
+        "assumed      {}: no op has a measured time; --kind NAME is another device\n",
+        graph.assumed_kind);
+  if (graph.kind_without_times.empty()) return "";
+  return fmt::format(
+      "times        those of the trace, which has one per op for every kind; none is of '{}'\n",
+      graph.kind_without_times);
+}
+
+void add_times(nlohmann::ordered_json& json, const Experiment& experiment) {
+  const PreparedGraph& graph = experiment.graph();
+  if (!graph.assumed_kind.empty()) json["assumed_kind"] = graph.assumed_kind;
+  if (!graph.kind_without_times.empty()) json["kind_without_times"] = graph.kind_without_times;
 }
 
 }  // namespace baechi

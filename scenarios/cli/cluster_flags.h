@@ -1,6 +1,7 @@
 /// The CLUSTER flags: the cluster and engine for a graph, typed or taken from a scenario file.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
 struct TraceExperiment {
   std::string graph_name;
   Experiment experiment;
+  std::int64_t samples = 0;  ///< of a step; 0 if the trace does not say
 };
 /// Reads the trace and builds its experiment. The cluster comes from
 /// - the scenario, if --scenario is given, with the scenario's engine and transforms. A sweep gives
@@ -40,7 +42,10 @@ TraceExperiment read_experiment(
 /// wrong flag.
 ClusterChoice read_cluster_flags(const ClusterFlags& flags);
 
-/// The first line of an answer: which device the times are of, if nobody named one; else "".
-std::string assumed_line(const Experiment& experiment);
+/// The first line of an answer: which device the times are of, if nobody named one, or that they
+/// are not of the kind that was named; else "".
+std::string times_line(const Experiment& experiment);
+/// The same as keys of `json`.
+void add_times(nlohmann::ordered_json& json, const Experiment& experiment);
 
 }  // namespace baechi

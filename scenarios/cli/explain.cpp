@@ -79,11 +79,13 @@ int explain_once(const ExplainArguments& arguments) {
   if (as_json) {
     nlohmann::ordered_json json{{"status", "ok"}};
     json.update(explanation_json(explanation, problem));
+    add_times(json, experiment);
     json["utilisation"] = utilisation_json(used, problem);
     print_json(json);
   } else {
     const std::string parts = utilisation_text(used, result.makespan, problem);
-    print_out(explanation_text(explanation, problem) + (parts.empty() ? "" : "\n" + parts));
+    print_out(times_line(experiment) + explanation_text(explanation, problem) +
+              (parts.empty() ? "" : "\n" + parts));
   }
   return 0;
 }

@@ -24,7 +24,7 @@ double per_second(const PipelineResult& result) {
 }  // namespace
 
 std::string pipeline_table(const PipelineResult& r, const PipelineOptions& options,
-                           const Cluster& cluster) {
+                           const Cluster& cluster, std::int64_t samples) {
   std::string text =
       fmt::format("pipeline     {}{}, {} micro-batches, {} stages{}\n", options.schedule,
                   options.recompute ? ", recomputing" : "", options.micro_batches, r.stages.size(),
@@ -40,8 +40,9 @@ std::string pipeline_table(const PipelineResult& r, const PipelineOptions& optio
                         to_text(r.oom->needed), to_text(r.oom->free))) +
         "\n";
   } else {
-    text += fmt::format("per sample   {}, {:.4g} samples/s\n", bold(to_text(r.per_sample)),
-                        per_second(r));
+    text += fmt::format("micro-batch  {} each, {:.4g} {}/s\n", bold(to_text(r.per_sample)),
+                        per_second(r) * static_cast<double>(samples == 0 ? 1 : samples),
+                        samples == 0 ? "micro-batches" : "samples");
     text += fmt::format("max_load     {}; simulated {}\n", to_text(r.max_load), r.difference);
     text += fmt::format("whole run    {}, {:.1f} % of the stages' time is bubble\n",
                         to_text(r.makespan), 100.0 * r.bubble);
@@ -61,7 +62,7 @@ std::string pipeline_table(const PipelineResult& r, const PipelineOptions& optio
 }
 
 nlohmann::ordered_json pipeline_json(const PipelineResult& r, const PipelineOptions& options,
-                                     const Cluster& cluster) {
+                                     const Cluster& cluster, std::int64_t samples) {
   using Json = nlohmann::ordered_json;
   const auto unless_oom = [&](const Json& value) { return r.oom ? Json() : value; };
   Json json{{"scheme", options.schedule},
@@ -69,8 +70,9 @@ nlohmann::ordered_json pipeline_json(const PipelineResult& r, const PipelineOpti
             {"recompute", options.recompute},
             {"status", r.oom ? "oom" : "ok"},
             {"time_us", unless_oom(to_us(r.makespan))},
-            {"per_sample_us", unless_oom(to_us(r.per_sample))},
-            {"samples_per_s", unless_oom(per_second(r))},
+            {"per_micro_batch_us", unless_oom(to_us(r.per_sample))},
+            {"samples_per_s",
+             samples == 0 ? Json() : unless_oom(per_second(r) * static_cast<double>(samples))},
             {"bubble", unless_oom(r.bubble)},
             {"max_load_us", to_us(r.max_load)},
             {"difference", r.difference},

@@ -136,8 +136,7 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
     for (const OpId v : placement_order(*answer.placement, problem.graph))
       json["order"].push_back(problem.graph.name(v));
   }
-  if (!experiment.graph().assumed_kind.empty())
-    json["assumed_kind"] = experiment.graph().assumed_kind;
+  add_times(json, experiment);
   json["placer"] = placer;
   json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
   json["facts"] = answer.placement ? Json(answer.placement->facts) : Json::object();
@@ -226,7 +225,7 @@ int place(const PlaceArguments& arguments) {
     if (!transforms) transforms.emplace();
     transforms->push_back(made_transform(parse_choice(text, "--transform")));
   }
-  const auto [graph_name, experiment] =
+  const auto [graph_name, experiment, samples] =
       read_experiment(arguments.trace, arguments.cluster, std::move(transforms));
   const Problem problem = experiment.problem();
 
@@ -247,7 +246,7 @@ int place(const PlaceArguments& arguments) {
   if (arguments.format == "json")
     print_json(answer_json(answer, simulated, experiment, graph_name, arguments.placer));
   else
-    print_out(assumed_line(experiment) +
+    print_out(times_line(experiment) +
               answer_table(answer, simulated, problem, arguments.placer, counted));
   return answer.interrupted ? 130 : 0;
 }

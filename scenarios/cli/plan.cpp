@@ -220,9 +220,10 @@ void add_plan(CLI::App& app, Verb& chosen) {
   const auto a = std::make_shared<PlanArguments>();
   CLI::App* verb = app.add_subcommand(
       "plan", "Find how data, tensor and pipeline parallelism train a model fastest");
-  verb->add_option("MODEL", a->model,
-                   "A generator that divides its model among ranks (gpt, gpt2, bert, transformer), "
-                   "with options: gpt:layers=96,hidden=12288")
+  verb->add_option(
+          "MODEL", a->model,
+          "A generator of a model, with options: gpt:layers=96,hidden=12288; gpt, gpt2, bert "
+          "and transformer divide theirs among ranks of tensor parallelism, too")
       ->required();
   verb->add_option("--batch", a->batch, "Samples of a step, over all replicas")
       ->required()
@@ -257,7 +258,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
       "Every combination that uses all devices is a plan: 1F1B with a flush over equal stages. "
       "The\n"
       "engine simulates one rank of each stage, until no plan is left whose lower bound is below\n"
-      "the slowest one shown.\n"
+      "the slowest one shown. Unlike 'simulate --pipeline', it counts the time in which the host\n"
+      "launches kernels and gradients of micro-batches are added up.\n"
       "Example: GPT-3 on 512 A100\n"
       "  baechi plan gpt:layers=96,hidden=12288,heads=96,length=2048,vocabulary=51200,tied=false "
       "\\\n"

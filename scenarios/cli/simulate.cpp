@@ -169,7 +169,7 @@ int simulate_once(const SimulateArguments& arguments) {
     choice = parse_choice(arguments.objective, "--objective");
     objective = make_objective(choice.name, std::move(choice.options), choice.where);
   }
-  const Experiment experiment = read_experiment(arguments.trace, arguments.cluster).experiment;
+  const auto [name, experiment, samples] = read_experiment(arguments.trace, arguments.cluster);
   const Problem given = experiment.problem();
   std::optional<Stage> stage("reading " + arguments.placement);
   const ExperimentStep step = experiment.step(read_it(arguments.placement, given));
@@ -196,19 +196,19 @@ int simulate_once(const SimulateArguments& arguments) {
     nlohmann::ordered_json json = step_json(result, bounds, problem, placement);
     json["split_groups"] = split.size();
     if (has_replicas(placement)) json["replicas_left_out"] = true;
-    if (!experiment.graph().assumed_kind.empty())
-      json["assumed_kind"] = experiment.graph().assumed_kind;
+    add_times(json, experiment);
     if (score) json.update(score_json(choice.name, *score));
-    if (streamed) json["pipeline"] = pipeline_json(*streamed, *pipeline, problem.cluster);
+    if (streamed) json["pipeline"] = pipeline_json(*streamed, *pipeline, problem.cluster, samples);
     print_json(json);
   } else {
-    print_out(assumed_line(experiment) + split_line(split, problem, placement) +
-              (has_replicas(placement) ? "replicas     of stages: the step has each on its first "
-                                         "device alone\n"
-                                       : "") +
-              step_table(result, bounds, problem, placement) +
-              (score ? "\n" + score_line(choice.name, *score) : "") +
-              (streamed ? "\n" + pipeline_table(*streamed, *pipeline, problem.cluster) : ""));
+    print_out(
+        times_line(experiment) + split_line(split, problem, placement) +
+        (has_replicas(placement) ? "replicas     of stages: the step has each on its first "
+                                   "device alone\n"
+                                 : "") +
+        step_table(result, bounds, problem, placement) +
+        (score ? "\n" + score_line(choice.name, *score) : "") +
+        (streamed ? "\n" + pipeline_table(*streamed, *pipeline, problem.cluster, samples) : ""));
   }
   return 0;
 }

@@ -34,8 +34,9 @@ std::int64_t devices_of_a_node(const Cluster& cluster) {
 
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   Options options = job.options;
+  Options given = job.options;  // raw() declares: a generator must declare these options itself
   for (const auto& [key, value] : {std::pair{"batch", plan.micro_batch}, {"tensor", plan.tensor}}) {
-    if (options.raw(key, "") != nullptr)
+    if (given.raw(key, "") != nullptr)
       throw InputError(fmt::format("{}.{}: plans choose it", job.generator, key));
     if (key != std::string_view("tensor") || value > 1)
       options.set(key, text(std::to_string(value)));

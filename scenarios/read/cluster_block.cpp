@@ -178,6 +178,11 @@ DeviceChoice read_device_group(const Value& block, const char* owner, const Devi
 }
 
 Link read_link_block(const Value& block, const char* owner, const DeviceTable& kinds) {
+  if (block.children.empty() && !block.text.empty())
+    throw InputError(fmt::format(
+        "{}{}: '{}' is not a mapping of options, such as {{{}}}", at(block.where), owner,
+        block.text,
+        kinds.links.contains(block.text) ? "kind: " + block.text : "bandwidth: 5.7 GB/s"));
   Mistakes mistakes;
   need_speed(block, owner, mistakes);
   mistakes.throw_if_any();

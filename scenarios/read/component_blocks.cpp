@@ -17,6 +17,10 @@ using Value = Options::Value;
 
 /// NAME, or {NAME: {option: value, ...}}, in the list `owner`.
 Choice read_choice(const Value& entry, std::string_view owner, const std::string& base) {
+  const std::size_t colon = entry.text.find(':');
+  if (entry.children.empty() && colon != std::string::npos && !entry.text.starts_with("exec:"))
+    throw InputError(fmt::format("{}{}: '{}': options stand as {{{}: {{option: value, ...}}}}",
+                                 at(entry.where), owner, entry.text, entry.text.substr(0, colon)));
   if (entry.children.empty() && !entry.text.empty())
     return {.name = entry.text, .options = Options(entry.text, {}, base), .where = entry.where};
   if (!is_mapping(entry) || entry.children.size() != 1)

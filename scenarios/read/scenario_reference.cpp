@@ -167,9 +167,9 @@ which lane `compute` runs ops; `flops_utilisation` the time that the flops of al
 share of the step, and `busy_flops_utilisation` as a share of busy time; `memory_utilisation` the time that `traffic_bytes` take at
 full bandwidth, as a share of the step; `compute_bound`, `memory_bound` and `launch_bound` the shares of the ops' time in ops that
 their arithmetic, their traffic or their launches decide. Peaks are those of the devices' kind, whatever its `efficiency` and the
-devices' `speed`. `throughput` is samples of the graph per second (of one replica, under `data_parallel`), `intensity` flops per byte
-of traffic. Cells are empty, never 0, where no op states its work, where a kind of device is in no table, or where the trace
-does not say its batch.
+devices' `speed`. `throughput` is samples of the graph per second (of one replica, under `data_parallel`; of all batches, under
+`micro_batches`), `intensity` flops per byte of traffic. Cells are empty, never 0, where no op states its work, where a kind of
+device is in no table, or where the trace does not say its batch.
 
 The columns of `results.csv` are the following, and after them the swept keys that have no column here:
 

@@ -6,6 +6,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -155,6 +156,26 @@ class TreeBuilder final : public YAML::EventHandler {
   std::size_t values_ = 0;
 };
 
+/// The first of the `most` first lines that has a tab before its text, counted from 1.
+std::optional<int> indented_by_tab(std::string_view text, int most) {
+  for (int line = 1; line <= most && !text.empty(); ++line) {
+    const std::string_view blank = text.substr(0, text.find_first_not_of(" \t"));
+    if (blank.find('\t') != std::string_view::npos) return line;
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  }
+  return std::nullopt;
+}
+
+/// What most often is the cause of the parser's `message`.
+std::string_view hint(std::string_view message) {
+  if (message == "illegal map value")
+    return ": is a space missing behind ':' or '-', or is this line indented too far, or the one "
+           "before?";
+  if (message == "end of map not found" || message == "end of sequence not found")
+    return ": keys of one block begin in one column";
+  return "";
+}
+
 }  // namespace
 
 Options::Value parse_yaml(std::string_view text, const std::string& path) {
@@ -169,9 +190,12 @@ Options::Value parse_yaml(std::string_view text, const std::string& path) {
     if (parser.HandleNextDocument(rest))
       throw InputError(fmt::format("{}: more than one document ('---')", path));
   } catch (const YAML::Exception& e) {
-    throw InputError(e.mark.is_null() ? fmt::format("{}: not YAML: {}", path, e.msg)
-                                      : fmt::format("{}:{}:{}: not YAML: {}", path, e.mark.line + 1,
-                                                    e.mark.column + 1, e.msg));
+    if (e.mark.is_null()) throw InputError(fmt::format("{}: not YAML: {}", path, e.msg));
+    if (const auto line = indented_by_tab(text, e.mark.line + 1))
+      throw InputError(
+          fmt::format("{}:{}:1: not YAML: a tab; lines are indented by spaces", path, *line));
+    throw InputError(fmt::format("{}:{}:{}: not YAML: {}{}", path, e.mark.line + 1,
+                                 e.mark.column + 1, e.msg, hint(e.msg)));
   }
   return std::move(builder).take();
 }

@@ -164,6 +164,14 @@ std::string held_text(const Shown& shown) {
   return text;
 }
 
+/// The same, behind the options of the measure, if it has any.
+std::string title_text(const Shown& shown) {
+  const std::string held = held_text(shown);
+  const std::string& measure = shown.table.measure;
+  if (measure.find(':') == std::string::npos) return held;
+  return measure + (held.empty() ? "" : ", ") + held;
+}
+
 /// Margins in parts of a picture of this height, the key in the lower one, names at the right.
 std::string frame(int height) {
   return fmt::format(
@@ -205,7 +213,7 @@ Plot value_plot(const Shown& shown, const Positions& x, const std::string& name)
   const double top = 0.93;
   const double strip = (18.0 * static_cast<double>(failed.placers) + 4.0) / height;
   std::string body = fmt::format("  set multiplot title {}\n{}{}",
-                                 gnuplot_literal(held_text(shown)), frame(height), x.setup);
+                                 gnuplot_literal(title_text(shown)), frame(height), x.setup);
   body += fmt::format(
       "  set tmargin at screen {}\n  set yrange [0:{}]\n{}  set ylabel {}\n"
       "  set xlabel {}\n  plot {}$bound using 1:2 with lines dt 2 lc rgb '#666666' title 'lower "

@@ -166,12 +166,15 @@ const RunResult* ResultTable::best(std::size_t column) const {
 }
 
 std::string ResultTable::figure() const {
-  return is_step_time() ? "step time"
-                        : measure + unit.substr(std::min(unit.find(' '), unit.size()));
+  return is_step_time() ? "step time" : measure.substr(0, measure.find(':')) + per();
+}
+
+std::string ResultTable::per() const {
+  return unit.substr(std::min(unit.find(' '), unit.size()));
 }
 
 std::string ResultTable::title() const {
-  return is_step_time() ? "" : ", " + figure();
+  return is_step_time() ? "" : ", " + measure + per();
 }
 
 bool ResultTable::has_peaks() const {

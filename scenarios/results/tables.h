@@ -26,9 +26,11 @@ struct ResultTable {
   /// The run with the least value; ties: the first. Null if no run is ok.
   const RunResult* best(std::size_t column) const;
   bool is_step_time() const { return measure == default_measure; }
-  /// What the values are: "step time", "max_load per sample".
+  /// What the values are, without the measure's options: "step time", "pipeline per micro-batch".
   std::string figure() const;
-  /// What follows the graph in a title: ", " and the figure; "" of step times.
+  std::string per() const;  ///< " per micro-batch"
+  /// What follows the graph in a title: ", ", the measure with its options, and per(); "" of step
+  /// times.
   std::string title() const;
   bool has_peaks() const;  ///< whether the measure follows memory
 };

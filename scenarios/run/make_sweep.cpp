@@ -157,6 +157,16 @@ class SweepMaker {
             start.graph + i / file.clusters.size() * start.num_kinds + start.kinds[cluster];
         const auto costed =
             parts_.costed_graph(start.costed + i, parts_.graphs[graph], file.clusters[cluster]);
+        const PreparedGraph& prepared = *parts_.graphs[graph].prepared;
+        const std::string& name = traces_[wanted_[graph].trace]->name;
+        if (!prepared.assumed_kind.empty())
+          warnings[i] = fmt::format(
+              "graph '{}' has no measured times and the devices no kind: times are those of {}\n",
+              name, prepared.assumed_kind);
+        if (!prepared.kind_without_times.empty())
+          warnings[i] = fmt::format(
+              "graph '{}' has one time per op for every kind of device: none is of '{}'\n", name,
+              prepared.kind_without_times);
         if (const auto* costs = dynamic_cast<const CalibratedCosts*>(costed->step_costs.get()))
           warnings[i] = costs->outside();
       });
@@ -205,7 +215,7 @@ class SweepMaker {
                          .hash = hash,
                          .ops = graph.num_ops(),
                          .edges = graph.num_edges(),
-                         .batch = trace.batch,
+                         .batch = trace.batch * parts_.graphs[i].prepared->batches,
                          .source = trace.source,
                          .format = trace.format,
                          .op_names = placements ? op_names(graph) : ""});

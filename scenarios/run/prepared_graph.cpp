@@ -61,6 +61,9 @@ void require_times(const Trace& trace, const ClusterChoice& cluster, std::string
   if (trace.graph.num_ops() == 0)
     throw InputError(fmt::format("{}: the graph has no ops: there is nothing to place", source));
   if (has_times(trace.graph) || cluster.calibration.measured) return;
+  if (std::ranges::all_of(trace.graph.ops(),
+                          [&](OpId v) { return trace.graph.collective_of(v) != no_collective; }))
+    return;  // the cluster says how long collectives take
   const std::string_view elsewhere =
       trace.times_elsewhere ? " (option kineto of the importer pytorch: the file with its times)"
                             : "";
@@ -122,11 +125,15 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
         throw InputError(
             fmt::format("{}transforms: '{}' stands before '{}', which divides what it makes",
                         at(choice.where), choice.name, before.name));
-    prepared.step =
-        std::make_shared<const OpGraph>(on_cluster(choice, cluster)->apply(*prepared.step).graph);
+    Transformed made = on_cluster(choice, cluster)->apply(*prepared.step);
+    prepared.batches *= made.batches;
+    prepared.step = std::make_shared<const OpGraph>(std::move(made.graph));
   }
   // Transforms of the model may change the work of ops, which gives them their times.
   prepared.step = timed(std::move(prepared.step), cluster);
+  if (prepared.step->device_kinds().empty() && !cluster.calibration.measured)
+    for (const DeviceChoice& d : cluster.devices)
+      if (prepared.kind_without_times.empty()) prepared.kind_without_times = d.kind;
   std::optional<Transformed> placed;
   for (const TransformChoice& choice : choices) {
     if (choice.use == TransformUse::placed)

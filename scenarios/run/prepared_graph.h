@@ -21,11 +21,15 @@ struct PreparedGraph {
   IdVector<OpId, OpId> stands_for{};  ///< [step ops]: the op of `placed`; empty if the same graph
   Bytes needs{};                      ///< memory that the largest device must have
   std::string needs_why{};            ///< the message if it has less
+  std::int64_t batches = 1;  ///< of the trace's, in `step`: its samples per step, times this
   std::vector<std::shared_ptr<const Transform>> after_placing{};  ///< of the placed step, in turn
   std::chrono::nanoseconds transforming{};                        ///< wall clock
   std::chrono::nanoseconds transforming_processor{};              ///< processor time
   /// The kind of device that the times are of, where nobody named one; else "".
   std::string assumed_kind{};
+  /// A kind of the cluster that no time depends on: the trace has one time per op, and its ops
+  /// state no work of which another would follow; else "".
+  std::string kind_without_times{};
 };
 
 /// Gives a graph that states the ops' work but no times the roofline times of `default_device`,

@@ -65,12 +65,35 @@ Duration largest_compute(const PipelineResult& result, std::size_t micro_batches
   return most / static_cast<std::int64_t>(micro_batches);
 }
 
+/// max_load if update ops count as often as they run for each micro-batch: once in all, unless the
+/// schedule updates after each.
+Duration load_with_its_updates(const Problem& problem, const Placement& placement,
+                               const Unrolled& unrolled, std::size_t micro_batches) {
+  const auto is_update = [](const OpGraph& graph) {
+    return [&](OpId v) { return graph.op(v).phase == Phase::update; };
+  };
+  const auto once = std::ranges::count_if(problem.graph.ops(), is_update(problem.graph));
+  const auto runs = std::ranges::count_if(unrolled.graph.ops(), is_update(unrolled.graph));
+  const IdVector<DeviceId, DeviceLoad> loads = device_loads(problem, placement);
+  IdVector<DeviceId, Duration> updates(loads.size());
+  for (const OpId v : problem.graph.ops())
+    if (problem.graph.op(v).phase == Phase::update)
+      updates[placement.device[v]] += problem.costs.compute(v, placement.device[v]);
+  const auto share = static_cast<std::int64_t>(runs > once ? 1 : micro_batches);
+  Duration most{};
+  for (const DeviceId d : problem.cluster.devices())
+    most = std::max(most, loads[d].total() - updates[d] + updates[d] / share);
+  return most;
+}
+
 std::string reason(const PipelineResult& r, const ScheduleEntry& schedule, bool recompute,
-                   bool overlap) {
+                   bool overlap, Duration its_updates) {
   if (recompute && r.max_compute > r.max_load) return "forward passes are run twice";
   if (r.per_sample < r.max_load) {
     if (schedule.layout == Layout::two_way)
       return "each device runs its own chunk and the chunk of the opposite device by turns";
+    if (its_updates < r.max_load && r.per_sample >= its_updates)
+      return "updates run once for all micro-batches";
     return overlap ? "devices compute while they send and receive"
                    : "links differ, and the objective takes their mean";
   }
@@ -88,7 +111,7 @@ std::string reason(const PipelineResult& r, const ScheduleEntry& schedule, bool 
 }
 
 std::string difference(const PipelineResult& r, const ScheduleEntry& schedule, bool recompute,
-                       bool overlap) {
+                       bool overlap, Duration its_updates) {
   if (r.oom) return "memory ran out";
   if (r.per_sample == r.max_load) return "as the objective says";
   return fmt::format(
@@ -96,7 +119,7 @@ std::string difference(const PipelineResult& r, const ScheduleEntry& schedule, b
       100.0 * (static_cast<double>(r.per_sample.count()) /
                    static_cast<double>(std::max<std::int64_t>(r.max_load.count(), 1)) -
                1.0),
-      reason(r, schedule, recompute, overlap));
+      reason(r, schedule, recompute, overlap, its_updates));
 }
 
 /// Bytes of one version of the weights, with all other persistent bytes, on each device.
@@ -154,7 +177,6 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
                         .moved = step.moved,
                         .in_line = stages_of(problem, placement).in_line};
   const auto n = static_cast<std::int64_t>(options.micro_batches);
-  result.per_sample = schedule.flushes ? step.makespan / n : passages.pace();
   const IdVector<DeviceId, Bytes> held = persistent_bytes(unrolled, problem.graph, devices);
   Duration busy{};
   for (const DeviceId d : unrolled.stages.devices) {
@@ -175,7 +197,12 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
   for (const DeviceLoad& load : device_loads(problem, placement))
     result.max_load = std::max(result.max_load, schedule.training ? load.total() : load.forward);
   result.max_compute = largest_compute(result, options.micro_batches);
-  result.difference = difference(result, schedule, options.recompute, problem.engine.overlap);
+  // Where nobody waits for the update, the middle of the run does not see it; its device does.
+  result.per_sample =
+      schedule.flushes ? step.makespan / n : std::max(passages.pace(), result.max_compute);
+  result.difference =
+      difference(result, schedule, options.recompute, problem.engine.overlap,
+                 load_with_its_updates(problem, placement, unrolled, options.micro_batches));
   return result;
 }
 

@@ -25,8 +25,9 @@ struct StageUse {
 struct PipelineResult {
   std::optional<OutOfMemory> oom;  ///< of the unrolled graph; then times are up to it
   Duration makespan{};             ///< of the whole run, with filling and draining
-  /// Schedules that flush: makespan / micro-batches. Others: at steady state, from the end of one
-  /// micro-batch to the end of the next, mean of the middle half.
+  /// The time of a micro-batch. Schedules that flush: makespan / micro-batches. Others: at steady
+  /// state, from the end of one micro-batch to the end of the next, mean of the middle half;
+  /// max_compute if that is longer (2bw: the update is at the end, and not in the middle half).
   Duration per_sample{};
   double bubble = 0.0;  ///< the share of the stages' time in which they compute nothing
   Bytes moved{};        ///< between devices, in the whole run

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "sim/graph/analysis.h"
 #include "sim/saturated.h"
@@ -53,6 +54,19 @@ double shared_work(const OpGraph& graph, const Cluster& cluster, const CostModel
   return static_cast<double>(total.count()) / rates * (1.0 - 1e-12);
 }
 
+/// The tensors that `v` reads, each once, which its device holds beside its footprint while it
+/// runs.
+Bytes bytes_read(const OpGraph& graph, OpId v) {
+  std::vector<TensorId> read;
+  for (const EdgeId e : graph.in_edges(v)) read.push_back(graph.edge(e).tensor);
+  std::ranges::sort(read);
+  const auto repeated = std::ranges::unique(read);
+  read.erase(repeated.begin(), repeated.end());
+  Bytes sum;
+  for (const TensorId t : read) sum += std::min(graph.tensor(t).held(), graph.tensor(t).copied());
+  return sum;
+}
+
 void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bounds) {
   Bytes all, largest;
   for (const DeviceId d : cluster.devices()) {
@@ -65,23 +79,32 @@ void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bou
     bounds.why_not = fmt::format("weights need {}, all {} devices together have {}",
                                  to_text(weights), cluster.num_devices(), to_text(all));
   }
+  const auto too_large = [&](const std::string& what, Bytes needed, Bytes read) {
+    bounds.why_not = fmt::format(
+        "{} needs {}{}, the largest device has {}", what, to_text(needed),
+        read > Bytes{} ? fmt::format(", {} of it for what it reads", to_text(read)) : "",
+        to_text(largest));
+  };
   for (const OpId v : graph.ops()) {
     if (!bounds.why_not.empty()) break;
-    if (footprint(graph, v) > largest)
-      bounds.why_not = fmt::format("op '{}' needs {}, the largest device has {}", graph.name(v),
-                                   to_text(footprint(graph, v)), to_text(largest));
+    const Bytes read = bytes_read(graph, v);
+    if (footprint(graph, v) + read > largest)
+      too_large(fmt::format("op '{}'", graph.name(v)), footprint(graph, v) + read, read);
   }
   for (const GroupId g : graph.groups()) {
     if (!bounds.why_not.empty()) break;
-    Bytes persistent, other;
+    Bytes persistent, other, read;
     for (const OpId v : graph.members(g)) {
       persistent += graph.op(v).persistent;
-      other = std::max(other, footprint(graph, v) - graph.op(v).persistent);
+      const Bytes reads = bytes_read(graph, v);
+      const Bytes need = footprint(graph, v) - graph.op(v).persistent + reads;
+      if (need <= other) continue;
+      other = need;
+      read = reads;
     }
     if (persistent + other > largest)
-      bounds.why_not =
-          fmt::format("colocation group '{}' needs {}, the largest device has {}",
-                      graph.group_name(g), to_text(persistent + other), to_text(largest));
+      too_large(fmt::format("colocation group '{}'", graph.group_name(g)), persistent + other,
+                read);
   }
   if (bounds.why_not.empty() && peak_upper_bound(graph) > all) {
     const HeldAtOnce held = held_at_once(graph);

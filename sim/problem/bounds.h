@@ -22,8 +22,9 @@ struct LowerBounds {
 };
 
 /// Bounds of a step under Semantics::event. Memory: the weights of all ops, and what is held beside
-/// them while an op runs (held_at_once), must fit in all devices together; each op's footprint, and
-/// each group's weights with its largest other need, in the largest device.
+/// them while an op runs (held_at_once), must fit in all devices together; each op's footprint with
+/// the tensors that it reads, and each group's weights with its largest other need, in the largest
+/// device.
 LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const CostModel& costs);
 
 }  // namespace baechi

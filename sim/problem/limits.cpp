@@ -146,6 +146,11 @@ void check_limits(const OpGraph& graph, const Cluster& cluster, const CostModel&
   const Sum compute = compute_times(graph, cluster, costs);
   const Sum transfers = transfer_times(graph, cluster, costs);
   const Sum collectives = collective_times(graph, cluster, costs);
+  if (collectives.total >= count_limit && cluster.num_devices() == 1 &&
+      cluster.link(DeviceId{}, DeviceId{}).bandwidth == Bandwidth{})
+    throw InputError(fmt::format(
+        "the cluster has no link (cluster.link) over which replicas could exchange anything: {}",
+        collectives.where));
   if (saturated_sum(saturated_sum(compute.total, transfers.total), collectives.total) < count_limit)
     return;
   const auto by_largest = [](const Sum& a, const Sum& b) { return a.largest < b.largest; };

@@ -20,6 +20,7 @@ Transformed then(Transformed first, const Transform& second) {
     result.needs = first.needs;
     result.needs_why = std::move(first.needs_why);
   }
+  result.batches *= first.batches;
   return result;
 }
 

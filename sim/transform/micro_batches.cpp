@@ -127,7 +127,9 @@ class MicroBatches final : public Transform {
   Transformed apply(const OpGraph& graph) const override {
     if (!graph.collectives().empty())
       throw InputError("micro_batches: the graph has collectives, which cannot be copied here");
-    return Copies(graph, count_, weights_).built();
+    Transformed made = Copies(graph, count_, weights_).built();
+    made.batches = count_;
+    return made;
   }
 
  private:

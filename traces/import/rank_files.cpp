@@ -51,8 +51,12 @@ std::vector<std::string> rank_files(const std::string& path, Options& options) {
     return std::pair(sortable(fs::path(p).filename().string()), p);
   });
   if (std::ranges::find(found, path) == found.end())
-    options.mistake("ranks", fmt::format("'{}' does not describe {} itself", pattern,
-                                         given.filename().string()));
+    options.mistake(
+        "ranks",
+        fmt::format("'{}' does not describe {} itself{}", pattern, given.filename().string(),
+                    pattern.find('/') == std::string::npos
+                        ? ""
+                        : ": give names alone, they are looked for in its folder"));
   return found;
 }
 

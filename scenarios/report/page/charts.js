@@ -143,7 +143,7 @@ class TableCharts {
       this.controls.append(choose(axis, values.map(value => ({value, text: short(value)})),
         this.held[a], v => { this.held[a] = v; }));
     });
-    const views = [['time', 'step time'], ['bound', 'x lower bound'], ['best', 'x best placer']];
+    const views = [['time', this.table.figure], ['bound', 'x lower bound'], ['best', 'x best placer']];
     this.controls.append(choose('show', views.map(([value, text]) => ({value, text})), this.view,
       v => { this.view = v; }));
     if (axes.length > 1)

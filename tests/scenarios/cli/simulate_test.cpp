@@ -39,6 +39,46 @@ TEST_SUITE("cli") {
     CHECK_FALSE(holds(table, "\x1b"));  // not a terminal
   }
 
+  TEST_CASE(
+      "whose times they are is said where nobody named a kind, or the trace does not know it") {
+    const Session session;
+    session.folder().write("work.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+        {"name": "a", "kernels": [{"flops": 1000000, "traffic_bytes": 1000}]},
+        {"name": "b", "kernels": [{"flops": 1000000, "traffic_bytes": 1000}]},
+        {"name": "c", "kernels": [{"flops": 1000000, "traffic_bytes": 1000}]}]})");
+    session.folder().write("run.yaml",
+                           "graph: {import: toy.json}\n"
+                           "cluster: {devices: {count: 1, kind: v100}}\nplacers: [single]\n");
+    for (const char* verb : {"place ", "bound ", "simulate ", "explain "}) {
+      CAPTURE(verb);
+      const std::string placed = *verb == 's' || *verb == 'e' ? " --placement split.json " : " ";
+      const std::string toy = std::string(verb) + "toy.json" + placed + two_gpus;
+      CHECK_FALSE(holds(session.run(toy).out, "every kind"));
+      CHECK(session.run(toy + " --kind v100")
+                .out.starts_with("times        those of the trace, which has one per op for every "
+                                 "kind; none is of 'v100'\n"));
+      CHECK(session.json(toy + " --kind v100")["kind_without_times"] == "v100");
+      const std::string work = std::string(verb) + "work.json" + placed + two_gpus;
+      CHECK(session.run(work).out.starts_with("assumed      rtx_2080: "));
+      CHECK(session.json(work)["assumed_kind"] == "rtx_2080");
+      CHECK_FALSE(holds(session.run(work + " --kind v100").out, "every kind"));
+    }
+    CHECK(holds(session.run("run run.yaml --out results --quiet").err,
+                "has one time per op for every kind of device: none is of 'v100'\n"));
+  }
+
+  TEST_CASE("a trace of collectives alone needs no times: the cluster has them") {
+    const Session session;
+    session.folder().write("sum.json", R"({"format": "baechi-trace", "version": 1,
+        "ops": [{"name": "a"}, {"name": "b"}],
+        "collectives": [{"kind": "all_reduce", "bytes": 2000, "ops": ["a", "b"]}]})");
+    session.folder().write("ranks.json", R"({"format": "baechi-placement", "version": 1,
+        "placement": {"a": 0, "b": 1}})");
+    // A ring of two: half of the bytes, there and back, at 1 GB/s.
+    CHECK(session.json("simulate sum.json --placement ranks.json " + two_gpus)["step_time_us"] ==
+          2.0);
+  }
+
   TEST_CASE("without cache the tensor crosses once per reader") {
     const Json step =
         Session().json("simulate toy.json --placement split.json --no-cache " + two_gpus);
@@ -83,7 +123,7 @@ TEST_SUITE("cli") {
     CHECK(json["scheme"] == "inference");
     CHECK(json["micro_batches"] == 20);
     CHECK(json["status"] == "ok");
-    CHECK(json["per_sample_us"] == 50.0);  // b and c, 20 + 30
+    CHECK(json["per_micro_batch_us"] == 50.0);  // b and c, 20 + 30
     REQUIRE(json["stages"].size() == 2);
     CHECK(json["stages"][1]["busy_us"] == 1000.0);
     const auto refused = session.run(simulate + " --pipeline 1f1b");
@@ -113,8 +153,17 @@ TEST_SUITE("cli") {
         "placement": {"f0": 0, "f1": 1, "b1": 1, "b0": 0}})");
     const std::string simulate = "simulate train.json --placement line.json " + two_gpus;
     const Json json = session.json(simulate + " --pipeline 1f1b --micro-batches 40")["pipeline"];
-    CHECK(json["per_sample_us"] == 33.0);
+    CHECK(json["per_micro_batch_us"] == 33.0);
     CHECK(json["difference"] == "as the objective says");
+    CHECK(json["samples_per_s"].is_null());  // the trace does not say how many a micro-batch has
+    CHECK(holds(session.run(simulate + " --pipeline 1f1b --micro-batches 40").out,
+                "micro-batch  33.000 us each, 3.03e+04 micro-batches/s"));
+    std::string four = session.folder().read("train.json");
+    session.folder().write("four.json", four.insert(1, "\"batch\": 4, "));
+    const std::string of_four = "simulate four.json --placement line.json " + two_gpus +
+                                " --pipeline 1f1b --micro-batches 40";
+    CHECK(session.json(of_four)["pipeline"]["samples_per_s"] == doctest::Approx(4e6 / 33.0));
+    CHECK(holds(session.run(of_four).out, "micro-batch  33.000 us each, 1.212e+05 samples/s"));
     CHECK(json["persistent_of_one_kind"] == true);
     CHECK(json["stages"][0]["in_flight"] == 2);
     const auto table = session.run(simulate + " --pipeline 1f1b");

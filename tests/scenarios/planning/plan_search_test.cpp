@@ -173,6 +173,17 @@ TEST_SUITE("plan search") {
     for (const SimulatedPlan& row : some.fastest) CHECK(row.fullest.peak <= 20_MiB);
   }
 
+  TEST_CASE("a model that ranks cannot share has no tensor parallelism, and none without a batch") {
+    TrainingJob job{.generator = "llama", .options = Options("llama"), .batch = 8};
+    CHECK(message<InputError>([&] {
+            rank_graph(job, {.tensor = 2});
+          }).starts_with("llama has no option 'tensor'"));
+    job = {.generator = "layered", .options = Options("layered"), .batch = 8};
+    CHECK(message<InputError>([&] {
+            rank_graph(job, {});
+          }).starts_with("layered has no option 'batch'"));
+  }
+
   TEST_CASE("what plans choose is not the model's") {
     TrainingJob job = small_gpt(16);
     job.options.set("tensor", {"2", {}, {}});

@@ -6,6 +6,7 @@
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
 #include "scenarios/report/write_results.h"
+#include "scenarios/results/columns.h"
 #include "scenarios/results/csv.h"
 #include "scenarios/results/merge.h"
 #include "scenarios/results/tables.h"
@@ -77,6 +78,33 @@ TEST_SUITE("measure") {
     std::set<std::uint64_t> keys;
     for (const RunResult& row : results.rows) keys.insert(row.key);
     CHECK(keys.size() == runs);
+  }
+
+  TEST_CASE("no pipeline is faster than its bound, which counts updates once") {
+    const TemporaryFolder folder;
+    const Results results = run_all(sweep_in(folder, base + all_measures));
+    // Two devices share the 40 us of all but the update.
+    CHECK(results.rows[3].lower_bound == 20us);
+    CHECK(results.rows[4].lower_bound == 20us);
+    CHECK(results.rows[0].lower_bound == 45us);  // the longest chain of the step
+  }
+
+  TEST_CASE("throughput counts the samples of all batches of the step") {
+    const TemporaryFolder folder;
+    folder.write("batch.json", R"({"format": "baechi-trace", "version": 1, "batch": 3,
+        "ops": [{"name": "f", "compute_us": 10}]})");
+    const std::string text =
+        "name: t\ngraph: {import: batch.json}\n"
+        "cluster: {devices: {count: 1, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}\n"
+        "placers: [single]\n";
+    const std::string path = folder.file("s.yaml");
+    // 3 samples in 10 us; 4 x 3 in 40 us.
+    for (const std::vector<std::string>& sets :
+         {std::vector<std::string>{}, {"transforms=[{micro_batches: {count: 4}}]"}}) {
+      const Sweep sweep = sweep_of(text, sets, path);
+      const Results results = run_all(sweep);
+      CHECK(throughput(results, results.rows[0]) == doctest::Approx(300'000.0));
+    }
   }
 
   TEST_CASE("without the key, and with step_time, the runs and their hashes are the same") {
@@ -151,7 +179,9 @@ TEST_SUITE("measure") {
     const std::vector<ResultTable> tables = result_tables(results);
     REQUIRE(tables.size() == 5);
     CHECK(tables[0].figure() == "step time");
-    CHECK(tables[3].figure() == "pipeline:schedule=1f1b_flush,micro_batches=8 per micro-batch");
+    // Beside an axis there is no room for options; they stand in the title.
+    CHECK(tables[3].figure() == "pipeline per micro-batch");
+    CHECK(tables[3].title() == ", pipeline:schedule=1f1b_flush,micro_batches=8 per micro-batch");
     for (const ResultTable& table : tables) {
       CHECK(table.rows.size() == 2);
       for (const ResultTable::Row& row : table.rows)
@@ -167,7 +197,12 @@ TEST_SUITE("measure") {
     const std::string html = to_html(results);
     CHECK(html.find("\"figure\":\"max_load per sample\",\"peaks\":false") != std::string::npos);
     std::set<std::string> names;
-    for (const Plot& plot : chart_plots(results)) CHECK(names.insert(plot.name).second);
+    for (const Plot& plot : chart_plots(results)) {
+      CHECK(names.insert(plot.name).second);
+      if (plot.name.starts_with("pipeline"))
+        CHECK(plot.script.find("set multiplot title 'pipeline:schedule=") != std::string::npos);
+      CHECK(plot.script.find("set ylabel 'pipeline:") == std::string::npos);
+    }
     CHECK(names.size() == 8);  // 5 values, and peaks of the step and of 2 pipelines
   }
 

@@ -156,6 +156,14 @@ TEST_SUITE("pipelines") {
     CHECK(run("2bw").makespan == 125ns);   // 4 x 30 + 5
     CHECK(run("gpipe").makespan == 125ns);
     CHECK(run("inference").makespan == 40ns);
+    // 125 / 4 = 31: for 2bw, too, whose device has no more time than that for each micro-batch.
+    CHECK(run("gpipe").per_sample == 31ns);
+    CHECK(run("2bw").per_sample == 31ns);
+    CHECK(run("1f1b").per_sample == 35ns);
+    CHECK(run("gpipe").max_load == 35ns);
+    CHECK(run("gpipe").difference == "-11.43 %: updates run once for all micro-batches");
+    CHECK(run("2bw").difference == "-11.43 %: updates run once for all micro-batches");
+    CHECK(run("1f1b").difference == "as the objective says");
     CHECK(run("gpipe").stages[0].at_peak[MemoryKind::weights] == 7_B);
     CHECK(run("inference").stages[0].at_peak[MemoryKind::weights] == 0_B);
   }

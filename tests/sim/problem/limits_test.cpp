@@ -68,6 +68,22 @@ TEST_SUITE("limits") {
           "a step could take more than 146 years: link gpu0-gpu1, 1 B/s");
   }
 
+  TEST_CASE("a collective needs a link, also where one device stands for all that take part") {
+    OpGraphBuilder b;
+    const std::vector<OpId> members{b.add_op({.name = "a"})};
+    b.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 100_B, .ranks = 2}, members);
+    const OpGraph graph = std::move(b).build();
+    const auto with = [](Link link) {
+      IdVector<DeviceId, Device> devices;
+      devices.push_back({.name = "gpu0", .kind = {}, .memory = 1_GiB});
+      return Cluster::uniform(std::move(devices), link);
+    };
+    CHECK(refusal(graph, with({.bandwidth = 1.0_GBps})).empty());
+    CHECK(refusal(graph, with({})) ==
+          "the cluster has no link (cluster.link) over which replicas could exchange anything: "
+          "all_reduce of 'a', 100 B");
+  }
+
   TEST_CASE("so is a latency, and a slow device") {
     // Three transfers of 100 years, 3.15e18 ns each.
     const Duration century = std::chrono::hours(24 * 365 * 100);

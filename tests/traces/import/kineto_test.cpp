@@ -91,6 +91,10 @@ TEST_SUITE("kineto") {
     CHECK_THROWS_WITH_AS(imported(seed("kineto/rank1.json"), "kineto", {{"ranks", "gpu*.json"}}),
                          "kineto.ranks: 'gpu*.json' does not describe rank1.json itself",
                          InputError);
+    CHECK_THROWS_WITH_AS(imported(seed("kineto/rank1.json"), "kineto", {{"ranks", "./rank*.json"}}),
+                         "kineto.ranks: './rank*.json' does not describe rank1.json itself: give "
+                         "names alone, they are looked for in its folder",
+                         InputError);
   }
 
   TEST_CASE("public recordings: all kernels and their times, as counted without this program") {
