@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/output.h"
+#include "sim/graph/analysis.h"
 
 namespace baechi {
 namespace {
@@ -37,9 +38,8 @@ std::string_view verdict_of(const WhatIfRow& row) {
 /// What it is that `op` does.
 PathTime kind_of(const OpGraph& graph, OpId op) {
   if (graph.collective_of(op) != no_collective) return PathTime::collective;
-  const std::string& lane = graph.lanes()[index(graph.lane(op))];
-  if (lane.starts_with("host")) return PathTime::host;
-  return lane == "copy" ? PathTime::transfer : PathTime::compute;
+  if (on_host(graph, op)) return PathTime::host;
+  return graph.lanes()[index(graph.lane(op))] == "copy" ? PathTime::transfer : PathTime::compute;
 }
 
 }  // namespace

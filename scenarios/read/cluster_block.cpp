@@ -18,8 +18,9 @@ DeviceChoice read_device(Options& o) {
             "which of the trace's times apply, its first if empty; or a kind that 'baechi list "
             "devices' knows, for graphs that state the ops' work");
   d.memory = o.get("memory", Bytes{}, "each device's memory; needed unless its kind is known");
-  d.speed =
-      o.get("speed", 1.0, "relative to the device the op times are from; times are divided by it");
+  d.speed = o.get("speed", 1.0,
+                  "relative to the device the op times are from; times are divided by it, but for "
+                  "those in lanes of the host");
   if (d.speed == 0.0) o.mistake("speed", "0 is not above 0");
   return d;
 }

@@ -5,21 +5,16 @@
 
 #include "sim/cluster/collectives.h"
 #include "sim/error.h"
+#include "sim/graph/analysis.h"
 #include "sim/saturated.h"
 
 namespace baechi {
 
-namespace {
-
-/// Whether `v` is the host's part of a step: its lane is called host, host_backward, host 2, ...
-bool is_on_host(const OpGraph& graph, OpId v) {
-  return graph.lanes()[index(graph.lane(v))].starts_with("host");
-}
-
-}  // namespace
-
 ProfiledCosts::ProfiledCosts(const OpGraph& graph, const Cluster& cluster)
-    : graph_(graph), cluster_(cluster), kind_(cluster.num_devices()) {
+    : graph_(graph),
+      cluster_(cluster),
+      has_host_(std::ranges::any_of(graph.lanes(), is_host_lane)),
+      kind_(cluster.num_devices()) {
   const auto& kinds = graph.device_kinds();
   Mistakes mistakes;
   for (const DeviceId d : cluster.devices()) {
@@ -56,7 +51,7 @@ Duration ProfiledCosts::compute(OpId op, DeviceId device) const {
   if (!time) return cannot_run;
   const Duration base = *time;
   const double speed = cluster_.device(device).speed;
-  if (speed == 1.0 || is_on_host(graph_, op)) return base;
+  if (speed == 1.0 || (has_host_ && on_host(graph_, op))) return base;
   return Duration{saturated(std::ceil(static_cast<double>(base.count()) / speed))};
 }
 

@@ -30,10 +30,10 @@ class CostModel {
   virtual bool uniform_transfers() const { return false; }
 };
 
-/// Measured op times scaled by device speed, rounded up to a nanosecond; a transfer costs latency +
-/// size / bandwidth, or the tensor's measured time where the trace has one. An op cannot run on the
-/// device kinds it has no time for.
-/// Source: Baechi (SoCC'20): communication time is linear in size.
+/// Measured op times scaled by device speed, the host's excepted, rounded up to a nanosecond; a
+/// transfer costs latency + size / bandwidth, or the tensor's measured time where the trace has
+/// one. An op cannot run on the device kinds it has no time for. Source: Baechi (SoCC'20):
+/// communication time is linear in size.
 class ProfiledCosts final : public CostModel {
  public:
   /// Throws InputError if the graph has no times for the kind of a device, or an op none for any
@@ -49,6 +49,7 @@ class ProfiledCosts final : public CostModel {
  private:
   const OpGraph& graph_;
   const Cluster& cluster_;
+  const bool has_host_;                   // whether the graph has a lane of the host
   IdVector<DeviceId, std::size_t> kind_;  // column of the graph's times for each device
 };
 

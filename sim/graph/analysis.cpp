@@ -19,6 +19,14 @@ Bytes footprint(const OpGraph& graph, OpId v) {
   return graph.op(v).persistent + graph.op(v).temporary + output_bytes(graph, v);
 }
 
+bool is_host_lane(std::string_view name) {
+  return name.starts_with("host");
+}
+
+bool on_host(const OpGraph& graph, OpId v) {
+  return is_host_lane(graph.lanes()[index(graph.lane(v))]);
+}
+
 Bytes one_device_peak(const OpGraph& graph) {
   Bytes live;
   for (const OpId v : graph.ops()) live += graph.op(v).persistent;

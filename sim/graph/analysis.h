@@ -10,6 +10,10 @@ Bytes output_bytes(const OpGraph& graph, OpId v);
 /// What `v` needs on its device while it runs: persistent + temporary + its outputs.
 Bytes footprint(const OpGraph& graph, OpId v);
 
+/// Whether what runs in the lane is the host's part of a step: host, host_backward, host 2, ...
+bool is_host_lane(std::string_view name);
+bool on_host(const OpGraph& graph, OpId v);
+
 /// The most that is in memory at once if all ops run on one device, in the order of their ids:
 /// weights from the beginning, outputs until their last reader has ended, workspace.
 Bytes one_device_peak(const OpGraph& graph);

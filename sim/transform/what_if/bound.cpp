@@ -1,5 +1,6 @@
 #include "sim/transform/what_if/bound.h"
 
+#include "sim/graph/analysis.h"
 #include "sim/transform/kind_words.h"
 
 namespace baechi::what_if {
@@ -11,7 +12,7 @@ IdVector<OpId, Bound> bounds_of(const Scope& scope) {
   for (const OpId v : graph.ops()) {
     if (!graph.kernels(v).empty() && !scope.devices.models.empty())
       bounds[v] = bound_by_work(graph, v, *scope.devices.models.front());
-    else if (graph.lanes()[index(graph.lane(v))].starts_with("host"))
+    else if (on_host(graph, v))
       bounds[v] = Bound::host;
     else if (computes[graph.op(v).kind])
       bounds[v] = Bound::compute;
