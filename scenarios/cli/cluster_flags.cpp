@@ -1,5 +1,6 @@
 #include "scenarios/cli/cluster_flags.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -257,7 +258,7 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
   if (transforms) platform->transforms = std::move(*transforms);
   require_times(*trace, platform->cluster, argument.path);
   PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
-  const std::int64_t samples = trace->batch * graph.batches;
+  const std::int64_t samples = std::max<std::int64_t>(trace->batch, 1) * graph.batches;
   const auto costed = std::make_shared<const CostedGraph>(
       std::make_shared<const PreparedGraph>(std::move(graph)), platform->cluster);
   return {trace->name, Experiment(costed, platform->engine), samples};

@@ -25,7 +25,7 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
 struct TraceExperiment {
   std::string graph_name;
   Experiment experiment;
-  std::int64_t samples = 0;  ///< of a step; 0 if the trace does not say
+  std::int64_t samples = 1;  ///< of a step; 1 if the trace does not say
 };
 /// Reads the trace and builds its experiment. The cluster comes from
 /// - the scenario, if --scenario is given, with the scenario's engine and transforms. A sweep gives

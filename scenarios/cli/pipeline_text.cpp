@@ -16,9 +16,9 @@ using pipeline::StageUse;
 
 namespace {
 
-double per_second(const PipelineResult& result) {
+double per_second(const PipelineResult& result, std::int64_t samples) {
   const auto ns = static_cast<double>(result.per_sample.count());
-  return ns > 0.0 ? 1e9 / ns : 0.0;
+  return ns > 0.0 ? 1e9 / ns * static_cast<double>(samples) : 0.0;
 }
 
 }  // namespace
@@ -40,9 +40,10 @@ std::string pipeline_table(const PipelineResult& r, const PipelineOptions& optio
                         to_text(r.oom->needed), to_text(r.oom->free))) +
         "\n";
   } else {
-    text += fmt::format("micro-batch  {} each, {:.4g} {}/s\n", bold(to_text(r.per_sample)),
-                        per_second(r) * static_cast<double>(samples == 0 ? 1 : samples),
-                        samples == 0 ? "micro-batches" : "samples");
+    text += fmt::format("per sample   {}, {:.4g} samples/s", bold(to_text(r.per_sample / samples)),
+                        per_second(r, samples));
+    if (samples > 1) text += fmt::format(": {} per micro-batch", to_text(r.per_sample));
+    text += "\n";
     text += fmt::format("max_load     {}; simulated {}\n", to_text(r.max_load), r.difference);
     text += fmt::format("whole run    {}, {:.1f} % of the stages' time is bubble\n",
                         to_text(r.makespan), 100.0 * r.bubble);
@@ -71,8 +72,8 @@ nlohmann::ordered_json pipeline_json(const PipelineResult& r, const PipelineOpti
             {"status", r.oom ? "oom" : "ok"},
             {"time_us", unless_oom(to_us(r.makespan))},
             {"per_micro_batch_us", unless_oom(to_us(r.per_sample))},
-            {"samples_per_s",
-             samples == 0 ? Json() : unless_oom(per_second(r) * static_cast<double>(samples))},
+            {"per_sample_us", unless_oom(to_us(r.per_sample) / static_cast<double>(samples))},
+            {"samples_per_s", unless_oom(per_second(r, samples))},
             {"bubble", unless_oom(r.bubble)},
             {"max_load_us", to_us(r.max_load)},
             {"difference", r.difference},

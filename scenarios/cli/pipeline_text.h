@@ -8,8 +8,8 @@
 
 namespace baechi {
 
-/// The options, the verdict or the times per micro-batch, and one line per stage. `samples`: of a
-/// micro-batch, 0 if unknown.
+/// The options, the verdict or the time per sample, and one line per stage. `samples`: of a
+/// micro-batch, 1 or more; a micro-batch of a trace that does not state its batch is one sample.
 std::string pipeline_table(const pipeline::PipelineResult& result,
                            const pipeline::PipelineOptions& options, const Cluster& cluster,
                            std::int64_t samples);

@@ -123,7 +123,7 @@ TEST_SUITE("cli") {
     CHECK(json["scheme"] == "inference");
     CHECK(json["micro_batches"] == 20);
     CHECK(json["status"] == "ok");
-    CHECK(json["per_micro_batch_us"] == 50.0);  // b and c, 20 + 30
+    CHECK(json["per_sample_us"] == 50.0);  // b and c, 20 + 30
     REQUIRE(json["stages"].size() == 2);
     CHECK(json["stages"][1]["busy_us"] == 1000.0);
     const auto refused = session.run(simulate + " --pipeline 1f1b");
@@ -153,17 +153,22 @@ TEST_SUITE("cli") {
         "placement": {"f0": 0, "f1": 1, "b1": 1, "b0": 0}})");
     const std::string simulate = "simulate train.json --placement line.json " + two_gpus;
     const Json json = session.json(simulate + " --pipeline 1f1b --micro-batches 40")["pipeline"];
+    CHECK(json["per_sample_us"] == 33.0);  // the trace does not say its batch: 1
     CHECK(json["per_micro_batch_us"] == 33.0);
+    CHECK(json["samples_per_s"] == doctest::Approx(1e6 / 33.0));
     CHECK(json["difference"] == "as the objective says");
-    CHECK(json["samples_per_s"].is_null());  // the trace does not say how many a micro-batch has
     CHECK(holds(session.run(simulate + " --pipeline 1f1b --micro-batches 40").out,
-                "micro-batch  33.000 us each, 3.03e+04 micro-batches/s"));
+                "per sample   33.000 us, 3.03e+04 samples/s\n"));
     std::string four = session.folder().read("train.json");
     session.folder().write("four.json", four.insert(1, "\"batch\": 4, "));
     const std::string of_four = "simulate four.json --placement line.json " + two_gpus +
                                 " --pipeline 1f1b --micro-batches 40";
-    CHECK(session.json(of_four)["pipeline"]["samples_per_s"] == doctest::Approx(4e6 / 33.0));
-    CHECK(holds(session.run(of_four).out, "micro-batch  33.000 us each, 1.212e+05 samples/s"));
+    const Json by_four = session.json(of_four)["pipeline"];
+    CHECK(by_four["per_sample_us"] == 8.25);
+    CHECK(by_four["per_micro_batch_us"] == 33.0);
+    CHECK(by_four["samples_per_s"] == doctest::Approx(4e6 / 33.0));
+    CHECK(holds(session.run(of_four).out,
+                "per sample   8.250 us, 1.212e+05 samples/s: 33.000 us per micro-batch\n"));
     CHECK(json["persistent_of_one_kind"] == true);
     CHECK(json["stages"][0]["in_flight"] == 2);
     const auto table = session.run(simulate + " --pipeline 1f1b");
