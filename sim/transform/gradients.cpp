@@ -26,6 +26,10 @@ std::vector<OpId> updates_by(const OpGraph& graph, TensorId t) {
 
 }  // namespace
 
+OpId Gradient::last_producer() const {
+  return added.empty() ? producer : std::max(producer, added.back().producer);
+}
+
 std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards) {
   const IdVector<OpId, MicroBatchCopy> copies = micro_batch_copies(graph);
   std::vector<Gradient> all;

@@ -1,6 +1,5 @@
 /// The gradients of weights in a step, and the buckets in which replicas add them up.
 #pragma once
-#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -24,9 +23,7 @@ struct Gradient {
   std::vector<AddedGradient> added{};  ///< in the order of their producers
 
   /// The op at whose end it is whole.
-  OpId last_producer() const {
-    return added.empty() ? producer : std::max(producer, added.back().producer);
-  }
+  OpId last_producer() const;
 };
 
 /// In the order of their last producers: tensors that backward ops pass to update ops; and the
