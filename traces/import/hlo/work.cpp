@@ -397,11 +397,11 @@ OpWork Works::of(const Computation& computation, const Instruction& instruction)
     if (right != nullptr && precision_of(right->type) == Precision::fp32)
       work.precision = Precision::fp32;
   } else if (op == "fusion" || op == "async-start") {
-    std::int64_t most = 0;
+    std::int64_t most_flops = 0;
     for (const std::string& name : instruction.calls) {
       const OpWork inner = of_computation(name);
-      if (inner.flops > most) work.precision = inner.precision;
-      most = std::max(most, inner.flops);
+      if (inner.flops > most_flops) work.precision = inner.precision;
+      most_flops = std::max(most_flops, inner.flops);
       work.flops = plus(work.flops, inner.flops);
     }
     if (op == "fusion") work.traffic = {fusion_traffic(computation, instruction)};
