@@ -10,6 +10,7 @@
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
 #include "sim/problem/engine_names.h"
+#include "sim/saturated.h"
 
 namespace baechi {
 namespace {
@@ -258,7 +259,8 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
   if (transforms) platform->transforms = std::move(*transforms);
   require_times(*trace, platform->cluster, argument.path);
   PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
-  const std::int64_t samples = std::max<std::int64_t>(trace->batch, 1) * graph.batches;
+  const std::int64_t samples =
+      saturated_product(std::max<std::int64_t>(trace->batch, 1), graph.batches);
   const auto costed = std::make_shared<const CostedGraph>(
       std::make_shared<const PreparedGraph>(std::move(graph)), platform->cluster);
   return {trace->name, Experiment(costed, platform->engine), samples};

@@ -104,8 +104,8 @@ std::optional<PipelineAnswer> best_line(const ExportTask& task, const WholeModul
           why_not = fmt::format("with {} micro-batches it runs out of memory", micro_batches);
           continue;
         }
-        if (!best || result.per_sample < best->per_micro_batch)
-          best = {*cuts, schedule.torch, micro_batches, result.per_sample};
+        if (!best || result.per_micro_batch < best->per_micro_batch)
+          best = {*cuts, schedule.torch, micro_batches, result.per_micro_batch};
         break;
       }
     }

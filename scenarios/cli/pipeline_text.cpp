@@ -17,7 +17,7 @@ using pipeline::StageUse;
 namespace {
 
 double per_second(const PipelineResult& result, std::int64_t samples) {
-  const auto ns = static_cast<double>(result.per_sample.count());
+  const auto ns = static_cast<double>(result.per_micro_batch.count());
   return ns > 0.0 ? 1e9 / ns * static_cast<double>(samples) : 0.0;
 }
 
@@ -40,9 +40,9 @@ std::string pipeline_table(const PipelineResult& r, const PipelineOptions& optio
                         to_text(r.oom->needed), to_text(r.oom->free))) +
         "\n";
   } else {
-    text += fmt::format("per sample   {}, {:.4g} samples/s", bold(to_text(r.per_sample / samples)),
-                        per_second(r, samples));
-    if (samples > 1) text += fmt::format(": {} per micro-batch", to_text(r.per_sample));
+    text += fmt::format("per sample   {}, {:.4g} samples/s",
+                        bold(to_text(r.per_micro_batch / samples)), per_second(r, samples));
+    if (samples > 1) text += fmt::format(": {} per micro-batch", to_text(r.per_micro_batch));
     text += "\n";
     text += fmt::format("max_load     {}; simulated {}\n", to_text(r.max_load), r.difference);
     text += fmt::format("whole run    {}, {:.1f} % of the stages' time is bubble\n",
@@ -71,8 +71,8 @@ nlohmann::ordered_json pipeline_json(const PipelineResult& r, const PipelineOpti
             {"recompute", options.recompute},
             {"status", r.oom ? "oom" : "ok"},
             {"time_us", unless_oom(to_us(r.makespan))},
-            {"per_micro_batch_us", unless_oom(to_us(r.per_sample))},
-            {"per_sample_us", unless_oom(to_us(r.per_sample) / static_cast<double>(samples))},
+            {"per_micro_batch_us", unless_oom(to_us(r.per_micro_batch))},
+            {"per_sample_us", unless_oom(to_us(r.per_micro_batch) / static_cast<double>(samples))},
             {"samples_per_s", unless_oom(per_second(r, samples))},
             {"bubble", unless_oom(r.bubble)},
             {"max_load_us", to_us(r.max_load)},

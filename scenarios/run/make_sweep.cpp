@@ -11,6 +11,7 @@
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/error.h"
 #include "sim/hash.h"
+#include "sim/saturated.h"
 
 namespace baechi {
 namespace {
@@ -160,15 +161,15 @@ class SweepMaker {
         const PreparedGraph& prepared = *parts_.graphs[graph].prepared;
         const std::string& name = traces_[wanted_[graph].trace]->name;
         if (!prepared.assumed_kind.empty())
-          warnings[i] = fmt::format(
+          warnings[i] += fmt::format(
               "graph '{}' has no measured times and the devices no kind: times are those of {}\n",
               name, prepared.assumed_kind);
         if (!prepared.kind_without_times.empty())
-          warnings[i] = fmt::format(
+          warnings[i] += fmt::format(
               "graph '{}' has one time per op for every kind of device: none is of '{}'\n", name,
               prepared.kind_without_times);
         if (const auto* costs = dynamic_cast<const CalibratedCosts*>(costed->step_costs.get()))
-          warnings[i] = costs->outside();
+          warnings[i] += costs->outside();
       });
       for (std::string& warning : warnings) {
         auto& known = parts_.warnings;
@@ -210,15 +211,16 @@ class SweepMaker {
       if (!fresh) continue;
       text.push_back(sources_[of]->text);
       texts[trace.name].insert(text.back());
-      records.push_back({.name = trace.name,
-                         .label = trace.name,
-                         .hash = hash,
-                         .ops = graph.num_ops(),
-                         .edges = graph.num_edges(),
-                         .batch = trace.batch * parts_.graphs[i].prepared->batches,
-                         .source = trace.source,
-                         .format = trace.format,
-                         .op_names = placements ? op_names(graph) : ""});
+      records.push_back(
+          {.name = trace.name,
+           .label = trace.name,
+           .hash = hash,
+           .ops = graph.num_ops(),
+           .edges = graph.num_edges(),
+           .batch = saturated_product(trace.batch, parts_.graphs[i].prepared->batches),
+           .source = trace.source,
+           .format = trace.format,
+           .op_names = placements ? op_names(graph) : ""});
     }
     // Graphs of one name are told apart by the text of their block.
     for (std::size_t i = 0; i < records.size(); ++i)

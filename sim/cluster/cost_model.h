@@ -32,8 +32,8 @@ class CostModel {
 
 /// Measured op times scaled by device speed, the host's excepted, rounded up to a nanosecond; a
 /// transfer costs latency + size / bandwidth, or the tensor's measured time where the trace has
-/// one. An op cannot run on the device kinds it has no time for. Source: Baechi (SoCC'20):
-/// communication time is linear in size.
+/// one. An op cannot run on the device kinds it has no time for.
+/// Source: Baechi (SoCC'20): communication time is linear in size.
 class ProfiledCosts final : public CostModel {
  public:
   /// Throws InputError if the graph has no times for the kind of a device, or an op none for any

@@ -67,7 +67,7 @@ class PipelineMeasure final : public Measure {
     if (run.oom)
       found.why = describe(*run.oom, {stream.graph, problem.cluster, problem.costs});
     else
-      found.value = run.per_sample;
+      found.value = run.per_micro_batch;
     return found;
   }
 

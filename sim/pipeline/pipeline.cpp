@@ -68,16 +68,16 @@ Duration largest_compute(const PipelineResult& result, std::size_t micro_batches
 /// max_load if update ops count as often as they run for each micro-batch: once in all, unless the
 /// schedule updates after each.
 Duration load_with_its_updates(const Problem& problem, const Placement& placement,
+                               const IdVector<DeviceId, DeviceLoad>& loads,
                                const Unrolled& unrolled, std::size_t micro_batches) {
   const auto is_update = [](const OpGraph& graph) {
     return [&](OpId v) { return graph.op(v).phase == Phase::update; };
   };
   const auto once = std::ranges::count_if(problem.graph.ops(), is_update(problem.graph));
   const auto runs = std::ranges::count_if(unrolled.graph.ops(), is_update(unrolled.graph));
-  const IdVector<DeviceId, DeviceLoad> loads = device_loads(problem, placement);
   IdVector<DeviceId, Duration> updates(loads.size());
   for (const OpId v : problem.graph.ops())
-    if (problem.graph.op(v).phase == Phase::update)
+    if (problem.graph.op(v).phase == Phase::update && problem.graph.lane(v) == compute_lane)
       updates[placement.device[v]] += problem.costs.compute(v, placement.device[v]);
   const auto share = static_cast<std::int64_t>(runs > once ? 1 : micro_batches);
   Duration most{};
@@ -89,10 +89,10 @@ Duration load_with_its_updates(const Problem& problem, const Placement& placemen
 std::string reason(const PipelineResult& r, const ScheduleEntry& schedule, bool recompute,
                    bool overlap, Duration its_updates) {
   if (recompute && r.max_compute > r.max_load) return "forward passes are run twice";
-  if (r.per_sample < r.max_load) {
+  if (r.per_micro_batch < r.max_load) {
     if (schedule.layout == Layout::two_way)
       return "each device runs its own chunk and the chunk of the opposite device by turns";
-    if (its_updates < r.max_load && r.per_sample >= its_updates)
+    if (its_updates < r.max_load && r.per_micro_batch >= its_updates)
       return "updates run once for all micro-batches";
     return overlap ? "devices compute while they send and receive"
                    : "links differ, and the objective takes their mean";
@@ -113,10 +113,10 @@ std::string reason(const PipelineResult& r, const ScheduleEntry& schedule, bool 
 std::string difference(const PipelineResult& r, const ScheduleEntry& schedule, bool recompute,
                        bool overlap, Duration its_updates) {
   if (r.oom) return "memory ran out";
-  if (r.per_sample == r.max_load) return "as the objective says";
+  if (r.per_micro_batch == r.max_load) return "as the objective says";
   return fmt::format(
       "{:+.2f} %: {}",
-      100.0 * (static_cast<double>(r.per_sample.count()) /
+      100.0 * (static_cast<double>(r.per_micro_batch.count()) /
                    static_cast<double>(std::max<std::int64_t>(r.max_load.count(), 1)) -
                1.0),
       reason(r, schedule, recompute, overlap, its_updates));
@@ -194,15 +194,19 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
   const double available =
       static_cast<double>(step.makespan.count()) * static_cast<double>(result.stages.size());
   if (available > 0.0) result.bubble = 1.0 - static_cast<double>(busy.count()) / available;
-  for (const DeviceLoad& load : device_loads(problem, placement))
+  const IdVector<DeviceId, DeviceLoad> loads = device_loads(problem, placement);
+  for (const DeviceLoad& load : loads)
     result.max_load = std::max(result.max_load, schedule.training ? load.total() : load.forward);
   result.max_compute = largest_compute(result, options.micro_batches);
   // Where nobody waits for the update, the middle of the run does not see it; its device does.
-  result.per_sample =
+  result.per_micro_batch =
       schedule.flushes ? step.makespan / n : std::max(passages.pace(), result.max_compute);
+  const Duration its_updates =
+      result.per_micro_batch < result.max_load
+          ? load_with_its_updates(problem, placement, loads, unrolled, options.micro_batches)
+          : result.max_load;
   result.difference =
-      difference(result, schedule, options.recompute, problem.engine.overlap,
-                 load_with_its_updates(problem, placement, unrolled, options.micro_batches));
+      difference(result, schedule, options.recompute, problem.engine.overlap, its_updates);
   return result;
 }
 

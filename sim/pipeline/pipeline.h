@@ -25,10 +25,10 @@ struct StageUse {
 struct PipelineResult {
   std::optional<OutOfMemory> oom;  ///< of the unrolled graph; then times are up to it
   Duration makespan{};             ///< of the whole run, with filling and draining
-  /// The time of a micro-batch. Schedules that flush: makespan / micro-batches. Others: at steady
+  /// Schedules that flush: makespan / micro-batches. Others: at steady
   /// state, from the end of one micro-batch to the end of the next, mean of the middle half;
   /// max_compute if that is longer (2bw: the update is at the end, and not in the middle half).
-  Duration per_sample{};
+  Duration per_micro_batch{};
   double bubble = 0.0;  ///< the share of the stages' time in which they compute nothing
   Bytes moved{};        ///< between devices, in the whole run
   bool in_line = true;  ///< no two devices feed each other in the same pass
@@ -39,7 +39,7 @@ struct PipelineResult {
   std::vector<StageUse> stages{};
   Duration max_load{};       ///< of the objective: computing and moving, one after the other
   Duration max_compute{};    ///< of one device and sample; recomputing included
-  std::string difference{};  ///< why per_sample is not max_load: a sentence for people
+  std::string difference{};  ///< why per_micro_batch is not max_load: a sentence for people
 };
 
 /// Under problem.engine. Throws InputError if the graph has no such pipeline (see unroll), or

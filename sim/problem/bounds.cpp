@@ -27,31 +27,47 @@ bool takes_turns(const OpGraph& graph, OpId v) {
   return graph.lane(v) == compute_lane;
 }
 
-/// Time in which `cluster` can do the ops if they could be cut at will, in ns: in a second, device
-/// d does at most as many seconds of least time as the largest ratio of least to own time among its
-/// ops. All ops, or all `but_updates`.
-double shared_work(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
-                   const IdVector<OpId, Duration>& least, bool but_updates) {
-  const auto counts = [&](OpId v) {
-    return takes_turns(graph, v) && !(but_updates && graph.op(v).phase == Phase::update);
-  };
-  double rates = 0.0;
-  for (const DeviceId d : cluster.devices()) {
-    double rate = 0.0;
-    for (const OpId v : graph.ops()) {
-      const Duration own = costs.compute(v, d);
-      if (own > Duration::zero() && counts(v))
-        rate = std::max(rate,
-                        static_cast<double>(least[v].count()) / static_cast<double>(own.count()));
-    }
-    rates += rate;
-  }
+/// Some ops' least times, and what the devices can do of them.
+struct Shared {
   Duration total{};
-  for (const OpId v : graph.ops())
-    if (counts(v)) total += least[v];
-  if (rates <= 0.0) return 0.0;
-  // Reduced by more than the division's error: a bound must never exceed the truth.
-  return static_cast<double>(total.count()) / rates * (1.0 - 1e-12);
+  double rates = 0.0;
+
+  /// Time in which the devices can do the ops if they could be cut at will, in ns.
+  double time() const {
+    if (rates <= 0.0) return 0.0;
+    // Reduced by more than the division's error: a bound must never exceed the truth.
+    return static_cast<double>(total.count()) / rates * (1.0 - 1e-12);
+  }
+};
+
+struct SharedWork {
+  Shared all, but_updates;
+};
+
+/// In a second, device d does at most as many seconds of least time as the largest ratio of least
+/// to own time among its ops.
+SharedWork shared_work(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
+                       const IdVector<OpId, Duration>& least) {
+  SharedWork work;
+  for (const DeviceId d : cluster.devices()) {
+    double passes = 0.0, updates = 0.0;
+    for (const OpId v : graph.ops()) {
+      if (!takes_turns(graph, v)) continue;
+      const Duration own = costs.compute(v, d);
+      if (own <= Duration::zero()) continue;
+      double& rate = graph.op(v).phase == Phase::update ? updates : passes;
+      rate =
+          std::max(rate, static_cast<double>(least[v].count()) / static_cast<double>(own.count()));
+    }
+    work.all.rates += std::max(passes, updates);
+    work.but_updates.rates += passes;
+  }
+  for (const OpId v : graph.ops()) {
+    if (!takes_turns(graph, v)) continue;
+    work.all.total += least[v];
+    if (graph.op(v).phase != Phase::update) work.but_updates.total += least[v];
+  }
+  return work;
 }
 
 /// The tensors that `v` reads, each once, which its device holds beside its footprint while it
@@ -73,6 +89,8 @@ void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bou
     all = saturated_sum(all, cluster.device(d).memory);
     largest = std::max(largest, cluster.device(d).memory);
   }
+  const Bytes most = peak_upper_bound(graph);
+  if (most <= largest) return;
   Bytes weights;
   for (const OpId v : graph.ops()) weights += graph.op(v).persistent;
   if (weights > all) {
@@ -106,7 +124,7 @@ void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bou
       too_large(fmt::format("colocation group '{}'", graph.group_name(g)), persistent + other,
                 read);
   }
-  if (bounds.why_not.empty() && peak_upper_bound(graph) > all) {
+  if (bounds.why_not.empty() && most > all) {
     const HeldAtOnce held = held_at_once(graph);
     if (held.total() > all)
       bounds.why_not = fmt::format(
@@ -135,13 +153,12 @@ LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const Cos
   const IdVector<TensorId, Duration> free_transfers(graph.num_tensors());
   for (const Duration d : b_levels(graph, least, free_transfers))
     bounds.critical_path = std::max(bounds.critical_path, d);
+  const SharedWork work = shared_work(graph, cluster, costs, least);
   // A step takes whole nanoseconds, so its share is rounded up.
-  bounds.work = Duration{
-      static_cast<std::int64_t>(std::ceil(shared_work(graph, cluster, costs, least, false)))};
+  bounds.work = Duration{static_cast<std::int64_t>(std::ceil(work.all.time()))};
   // Rounded down, but not past a whole number that the division missed by less than matters for the
   // 100 000 micro-batches that a pipeline has at most.
-  bounds.repeated =
-      Duration{static_cast<std::int64_t>(shared_work(graph, cluster, costs, least, true) + 1e-6)};
+  bounds.repeated = Duration{static_cast<std::int64_t>(work.but_updates.time() + 1e-6)};
   for (const GroupId g : graph.groups()) {
     Duration fastest = Duration::max();
     for (const DeviceId d : cluster.devices()) {

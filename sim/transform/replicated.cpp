@@ -92,8 +92,8 @@ class Replicas {
 
   const OpGraph& graph_;
   const std::uint32_t count_;
-  std::string mark_ =
-      "@";  // in names of copies: one more @ than any name has, such as v@1 of micro_batches
+  // In names of copies: one more @ than any name has, such as v@1 of micro_batches.
+  std::string mark_ = "@";
   OpGraphBuilder builder_;
   std::vector<TensorId> tensors_;  // per op, copy and output
 };

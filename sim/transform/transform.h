@@ -21,8 +21,8 @@ struct Transformed {
   /// and `needs_why` is the reason that the message gives.
   Bytes needs{};
   std::string needs_why{};
-  std::int64_t batches =
-      1;  ///< so many times the samples of the input's step are in that of `graph`
+  /// So many times the samples of the input's step are in that of `graph`.
+  std::int64_t batches = 1;
 };
 
 /// The result of a transform that keeps the ops and ids of its input: each op stands for itself.

@@ -26,7 +26,7 @@ TEST_SUITE("pipelines") {
       const PipelineResult r = Uniform(k, 0_B).run("gpipe", static_cast<std::size_t>(m));
       CHECK(r.makespan == (m + k - 1) * 30ns);
       CHECK(r.bubble == doctest::Approx((k - 1.0) / (m + k - 1.0)));
-      CHECK(r.per_sample == r.makespan / m);
+      CHECK(r.per_micro_batch == r.makespan / m);
       const auto stages = static_cast<std::size_t>(k);
       CHECK(in_flight(r) == Numbers(stages, static_cast<std::size_t>(m)));
       CHECK(versions(r) == Numbers(stages, 1));
@@ -39,7 +39,7 @@ TEST_SUITE("pipelines") {
   TEST_CASE("1f1b: as long as gpipe, but stage s keeps k - s activations and weights at most") {
     const PipelineResult r = Uniform(4, 0_B).run("1f1b", 8);
     CHECK(r.makespan == 330ns);  // (8 + 4 - 1) * 30
-    CHECK(r.per_sample == 30ns);
+    CHECK(r.per_micro_batch == 30ns);
     CHECK(r.max_load == 30ns);
     CHECK(r.difference == "as the objective says");
     CHECK(in_flight(r) == Numbers{4, 3, 2, 1});
@@ -57,7 +57,7 @@ TEST_SUITE("pipelines") {
     CHECK(versions(kept) == Numbers(4, 2));
     CHECK(at_peak(kept, MemoryKind::outputs) == Sizes{400, 300, 200, 100});
     const PipelineResult again = uniform.run("2bw", 8, true);
-    CHECK(again.per_sample == 40ns);  // 10 + 10 + 20
+    CHECK(again.per_micro_batch == 40ns);  // 10 + 10 + 20
     CHECK(again.max_load == 30ns);
     CHECK(in_flight(again) == Numbers{4, 3, 2, 1});
     // As a forward op runs it writes 100 B, which nobody reads then; what is read is written again.
@@ -68,14 +68,14 @@ TEST_SUITE("pipelines") {
     // 2 ns to cross. A device that computes and moves at once: 10; else the inner one: 2 + 10 + 2.
     const Uniform uniform(3, 2_B, false);
     const PipelineResult overlapping = uniform.run("inference", 20);
-    CHECK(overlapping.per_sample == 10ns);
+    CHECK(overlapping.per_micro_batch == 10ns);
     CHECK(overlapping.max_load == 14ns);
     CHECK(overlapping.difference == "-28.57 %: devices compute while they send and receive");
     const PipelineResult apart = uniform.run("inference", 20, false, {.overlap = false});
-    CHECK(apart.per_sample == 14ns);
+    CHECK(apart.per_micro_batch == 14ns);
     CHECK(apart.difference == "as the objective says");
     // Transfers longer than ops: the channel of the inner device is the slowest, 2 x 15.
-    CHECK(Uniform(3, 15_B, false).run("inference", 40).per_sample == 30ns);
+    CHECK(Uniform(3, 15_B, false).run("inference", 40).per_micro_batch == 30ns);
   }
 
   TEST_CASE("stages of published pipelines take what the max_load objective says, or less") {
@@ -90,8 +90,8 @@ TEST_SUITE("pipelines") {
       const PipelineResult r =
           simulate_pipeline(problem, split, {.schedule = "inference", .micro_batches = 60});
       CHECK(r.in_line);
-      CHECK(r.per_sample <= r.max_load);
-      CHECK(r.per_sample >= r.max_compute);
+      CHECK(r.per_micro_batch <= r.max_load);
+      CHECK(r.per_micro_batch >= r.max_compute);
       CHECK(to_us(r.max_load) == split.facts.at("max_load_us"));
     }
   }
@@ -113,7 +113,7 @@ TEST_SUITE("pipelines") {
         simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu2, gpu3}),
                           {.schedule = "inference", .micro_batches = 20});
     CHECK(r.makespan == 230ns);  // 20 + 4 - 1 slots
-    CHECK(r.per_sample == 10ns);
+    CHECK(r.per_micro_batch == 10ns);
   }
 
   TEST_CASE("a device that is slower than the others sets the pace") {
@@ -131,7 +131,7 @@ TEST_SUITE("pipelines") {
     const ProfiledCosts costs(graph, cluster);
     const PipelineResult r = simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu2}),
                                                {.schedule = "inference", .micro_batches = 10});
-    CHECK(r.per_sample == 30ns);
+    CHECK(r.per_micro_batch == 30ns);
     CHECK(r.makespan == 320ns);  // 10 + 10 x 30 + 10
     // The first runs ahead by three samples, not by all.
     CHECK(r.stages[0].busy == 100ns);
@@ -157,9 +157,9 @@ TEST_SUITE("pipelines") {
     CHECK(run("gpipe").makespan == 125ns);
     CHECK(run("inference").makespan == 40ns);
     // 125 / 4 = 31: for 2bw, too, whose device has no more time than that for each micro-batch.
-    CHECK(run("gpipe").per_sample == 31ns);
-    CHECK(run("2bw").per_sample == 31ns);
-    CHECK(run("1f1b").per_sample == 35ns);
+    CHECK(run("gpipe").per_micro_batch == 31ns);
+    CHECK(run("2bw").per_micro_batch == 31ns);
+    CHECK(run("1f1b").per_micro_batch == 35ns);
     CHECK(run("gpipe").max_load == 35ns);
     CHECK(run("gpipe").difference == "-11.43 %: updates run once for all micro-batches");
     CHECK(run("2bw").difference == "-11.43 %: updates run once for all micro-batches");
@@ -236,7 +236,7 @@ TEST_SUITE("pipelines") {
       const PipelineResult r =
           simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu1, gpu0}),
                             {.schedule = name, .micro_batches = 40});
-      CHECK(r.per_sample == 33ns);
+      CHECK(r.per_micro_batch == 33ns);
       CHECK(r.difference == "as the objective says");
     }
   }
@@ -264,7 +264,7 @@ TEST_SUITE("pipelines") {
                           {.schedule = "1f1b", .micro_batches = 8});
     CHECK(in_flight(r) == Numbers{3, 2, 1});
     CHECK(versions(r) == Numbers{3, 2, 1});
-    CHECK(r.per_sample == 30ns);
+    CHECK(r.per_micro_batch == 30ns);
   }
 
   TEST_CASE("a graph that is not training has no schedule of training") {

@@ -25,20 +25,6 @@ namespace {
 // - What runs beside others, `X-start` to `X-done`, is one op. Its operands among the results of a
 //   start, and the numbers that only the done reads, take no memory.
 
-std::optional<CollectiveKind> collective_kind(std::string_view opcode) {
-  if (opcode.ends_with("-start")) opcode.remove_suffix(6);
-  constexpr std::pair<std::string_view, CollectiveKind> kinds[] = {
-      {"all-reduce", CollectiveKind::all_reduce},
-      {"all-gather", CollectiveKind::all_gather},
-      {"reduce-scatter", CollectiveKind::reduce_scatter},
-      {"all-to-all", CollectiveKind::all_to_all},
-      {"collective-permute", CollectiveKind::send_recv},
-      {"collective-broadcast", CollectiveKind::broadcast}};
-  for (const auto& [name, kind] : kinds)
-    if (opcode == name) return kind;
-  return std::nullopt;
-}
-
 /// Ranks of a group: "replica_groups={{0,1},{2,3}}", "replica_groups=[2,4]<=[8]", or
 /// "replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>", whose numbers may be one, or in
 /// hexadecimal. `devices` if no group is listed: "replica_groups={}". 0 if it is not said.

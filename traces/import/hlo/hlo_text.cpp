@@ -123,16 +123,6 @@ bool has_operation(std::string_view text) {
   return false;
 }
 
-/// The number behind `key`, at most 2^20; 0 if there is none.
-std::int64_t stated_after(std::string_view text, std::string_view key) {
-  const std::size_t at = text.find(key);
-  if (at == std::string_view::npos) return 0;
-  text.remove_prefix(at + key.size());
-  const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
-  return std::min<std::int64_t>(parse_number<std::int64_t>(text.substr(0, end)).value_or(0),
-                                std::int64_t{1} << 20);
-}
-
 class HloReader {
  public:
   HloReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -251,8 +241,7 @@ void HloReader::read_statement(std::string_view text) {
     }
     has_module_ = true;
     module_.name = std::string(trimmed(text.substr(9, std::min(text.find(','), text.size()) - 9)));
-    module_.devices = std::max<std::int64_t>(1, stated_after(text, "replica_count=")) *
-                      std::max<std::int64_t>(1, stated_after(text, "num_partitions="));
+    module_.devices = stated_count(text, "replica_count=") * stated_count(text, "num_partitions=");
   } else if (text.starts_with('}')) {
     current_ = nullptr;
   } else if (current_ != nullptr) {

@@ -86,8 +86,8 @@ class Works {
 /// Whether the opcode is one of HLO's or StableHLO's; others are counted by their results'
 /// elements.
 bool is_known(std::string_view opcode);
-/// Whether ranks do it together: all-reduce and the like, also the start of one.
-bool is_collective(std::string_view opcode);
+/// What ranks do together: all-reduce and the like, also the start of one.
+std::optional<CollectiveKind> collective_kind(std::string_view opcode);
 /// Whether the instruction runs nothing: a parameter, a constant, a tuple, another view.
 bool is_free(std::string_view opcode);
 /// Whether its result is its operands' memory, so that its readers read theirs.
@@ -95,5 +95,11 @@ bool is_transparent(std::string_view opcode);
 
 /// The numbers in the brackets behind `key` in `text`: {1, 0} of "dimensions={1,0}".
 std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view key);
+
+/// The number behind `key`, 1 to 2^20; 1 if there is none.
+std::int64_t stated_count(std::string_view text, std::string_view key);
+
+/// a * b, at most 2^60. Neither is negative.
+std::int64_t times(std::int64_t a, std::int64_t b);
 
 }  // namespace baechi::hlo

@@ -7,12 +7,6 @@
 namespace baechi::hlo {
 namespace {
 
-constexpr std::int64_t most_flops = std::int64_t{1} << 60;
-
-std::int64_t multiplied(std::int64_t a, std::int64_t b) {
-  return a > 0 && b > most_flops / a ? most_flops : a * b;
-}
-
 std::vector<std::int64_t> whole_numbers(std::string_view text) {
   std::vector<std::int64_t> found;
   for (std::size_t at = text.find_first_of("0123456789"); at != std::string_view::npos;
@@ -50,7 +44,7 @@ std::vector<std::int64_t> list_behind(std::string_view text, std::string_view ke
 
 std::int64_t product_of(const std::vector<std::int64_t>& numbers) {
   std::int64_t all = 1;
-  for (const std::int64_t n : numbers) all = multiplied(all, std::max<std::int64_t>(1, n));
+  for (const std::int64_t n : numbers) all = times(all, std::max<std::int64_t>(1, n));
   return all;
 }
 
@@ -124,10 +118,9 @@ std::int64_t product_flops(const Instruction& product, const Shape* left) {
   }
   // A dot_general without a list contracts nothing.
   if (!stated && rank > 0 && product.opcode != "dot-general") sides.push_back(rank - 1);
-  std::int64_t flops = multiplied(2, product.results.front().elements());
+  std::int64_t flops = times(2, product.results.front().elements());
   for (const std::int64_t side : sides)
-    if (side >= 0 && side < rank)
-      flops = multiplied(flops, left->sides[static_cast<std::size_t>(side)]);
+    if (side >= 0 && side < rank) flops = times(flops, left->sides[static_cast<std::size_t>(side)]);
   return flops;
 }
 
@@ -141,7 +134,7 @@ std::int64_t convolution_flops(const Instruction& conv, const Shape* left, const
       filter->sides[output_features(conv.attributes, filter->sides.size())];
   const std::int64_t window = features > 0 ? filter->elements() / features : 0;
   const std::int64_t zeros = product_of(list_behind(conv.attributes, "lhs_dilat"));
-  return multiplied(2, multiplied(written->elements(), window)) / zeros;
+  return times(2, times(written->elements(), window)) / zeros;
 }
 
 std::int64_t window_elements(const Instruction& instruction) {

@@ -80,15 +80,6 @@ std::vector<Shape> result_shapes(std::string_view types) {
   return shapes_in(arrow == std::string_view::npos ? types : types.substr(arrow));
 }
 
-/// The number behind `key`, 1 to 2^20; 1 if there is none.
-std::int64_t stated(std::string_view text, std::string_view key) {
-  const std::size_t at = text.find(key);
-  if (at == std::string_view::npos) return 1;
-  const std::string_view number = name_at(text, at + key.size());
-  return std::clamp<std::int64_t>(parse_number<std::int64_t>(number).value_or(1), 1,
-                                  std::int64_t{1} << 20);
-}
-
 class StableHloReader {
  public:
   StableHloReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -145,7 +136,8 @@ void StableHloReader::read_line(std::string_view line) {
   if (line.starts_with("module")) {
     const std::size_t at = line.find('@');
     if (at != std::string_view::npos) module_.name = std::string(name_at(line, at + 1));
-    module_.devices = stated(line, "num_partitions = ") * stated(line, "num_replicas = ");
+    module_.devices =
+        stated_count(line, "num_partitions = ") * stated_count(line, "num_replicas = ");
     if (line.ends_with('{')) open_.push_back({});
   } else if (line.find("func.func") != std::string_view::npos) {
     begin_function(line);

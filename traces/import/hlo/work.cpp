@@ -11,9 +11,6 @@ namespace {
 
 constexpr std::int64_t most = std::int64_t{1} << 60, most_size = std::int64_t{1} << 50;
 
-std::int64_t times(std::int64_t a, std::int64_t b) {
-  return a > 0 && b > most / a ? most : a * b;
-}
 std::int64_t plus(std::int64_t a, std::int64_t b) {
   return std::min(most, a + b);
 }
@@ -159,6 +156,20 @@ std::int64_t Shape::bytes() const {
                                                                   : (elements() * bits + 7) / 8;
 }
 
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  return a > 0 && b > most / a ? most : a * b;
+}
+
+std::int64_t stated_count(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return 1;
+  text.remove_prefix(at + key.size());
+  const std::string_view digits =
+      text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
+  return std::clamp<std::int64_t>(parse_number<std::int64_t>(digits).value_or(1), 1,
+                                  std::int64_t{1} << 20);
+}
+
 std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view key) {
   std::vector<std::int64_t> found;
   std::size_t at = text.find(key);
@@ -190,10 +201,18 @@ bool is_free(std::string_view opcode) {
                          "add-dependency", "bitcast-convert"});
 }
 
-bool is_collective(std::string_view opcode) {
+std::optional<CollectiveKind> collective_kind(std::string_view opcode) {
   if (opcode.ends_with("-start")) opcode.remove_suffix(6);
-  return one_of(opcode, {"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
-                         "collective-broadcast", "collective-permute", "ragged-all-to-all"});
+  constexpr std::pair<std::string_view, CollectiveKind> kinds[] = {
+      {"all-reduce", CollectiveKind::all_reduce},
+      {"all-gather", CollectiveKind::all_gather},
+      {"reduce-scatter", CollectiveKind::reduce_scatter},
+      {"all-to-all", CollectiveKind::all_to_all},
+      {"collective-permute", CollectiveKind::send_recv},
+      {"collective-broadcast", CollectiveKind::broadcast}};
+  for (const auto& [name, kind] : kinds)
+    if (opcode == name) return kind;
+  return std::nullopt;
 }
 
 bool is_known(std::string_view opcode) {
@@ -343,7 +362,8 @@ OpWork Works::of_computation(std::string_view name) {
   ++depth_;
   std::array<std::int64_t, 4> flops{};  // by precision: that of most of them is the whole's
   for (const Instruction& instruction : computation->second.instructions) {
-    if (is_collective(instruction.opcode)) ++inner_collectives_;
+    if (collective_kind(instruction.opcode) || instruction.opcode == "ragged-all-to-all")
+      ++inner_collectives_;
     const OpWork work = of(computation->second, instruction);
     std::int64_t& same = flops[static_cast<std::size_t>(work.precision)];
     same = plus(same, work.flops);
