@@ -7,7 +7,7 @@
 #include <string>
 
 #include "bench/layered_graph.h"
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/engine/simulation.h"
 
 namespace baechi::bench {

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "bench/layered_graph.h"
+#include "placers/interface/registry.h"
 #include "placers/list/attempts.h"
-#include "placers/registry.h"
 #include "placers/sct/sct_graph.h"
 
 namespace baechi::bench {

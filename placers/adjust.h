@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "placers/placer.h"
+#include "placers/interface/placer.h"
 #include "sim/names.h"
 #include "sim/options.h"
 #include "sim/original/graph.h"

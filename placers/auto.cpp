@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "placers/feasible.h"
+#include "placers/interface/placer.h"
+#include "placers/interface/registry.h"
 #include "placers/list/attempts.h"
-#include "placers/placer.h"
-#include "placers/registry.h"
 #include "placers/sct/sct_solutions.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "placers/colocation.h"
 #include "placers/files/placement_file.h"
 #include "placers/files/split_file.h"
-#include "placers/placer.h"
+#include "placers/interface/colocation.h"
+#include "placers/interface/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
 #include "sim/units.h"

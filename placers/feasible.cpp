@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "placers/colocation.h"
+#include "placers/interface/colocation.h"
+#include "placers/interface/registry.h"
 #include "placers/memory_floor.h"
-#include "placers/registry.h"
 #include "placers/search/space.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"

@@ -3,9 +3,9 @@
 #include <memory>
 #include <optional>
 
-#include "placers/colocation.h"
+#include "placers/interface/colocation.h"
+#include "placers/interface/placer.h"
 #include "placers/memory_floor.h"
-#include "placers/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
 

@@ -1,9 +1,9 @@
 #include <memory>
 #include <optional>
 
+#include "placers/interface/placer.h"
 #include "placers/list/attempts.h"
 #include "placers/original/original.h"
-#include "placers/placer.h"
 #include "sim/options.h"
 
 namespace baechi {

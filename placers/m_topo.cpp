@@ -5,11 +5,11 @@
 #include <optional>
 #include <span>
 
-#include "placers/colocation.h"
 #include "placers/feasible.h"
+#include "placers/interface/colocation.h"
+#include "placers/interface/placer.h"
 #include "placers/memory_floor.h"
 #include "placers/original/original.h"
-#include "placers/placer.h"
 #include "placers/topo_memory.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "placers/colocation.h"
+#include "placers/interface/colocation.h"
 
 namespace baechi {
 

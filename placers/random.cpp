@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "placers/colocation.h"
-#include "placers/placer.h"
+#include "placers/interface/colocation.h"
+#include "placers/interface/placer.h"
 #include "sim/options.h"
 
 namespace baechi {

@@ -1,11 +1,11 @@
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 
 #include <fmt/format.h>
 
 #include <map>
 
 #include "placers/adjust.h"
-#include "placers/exact/planner.h"
+#include "placers/planners/planner.h"
 #include "sim/error.h"
 #include "sim/find_entry.h"
 

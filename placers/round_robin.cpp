@@ -1,7 +1,7 @@
 #include <memory>
 
-#include "placers/colocation.h"
-#include "placers/placer.h"
+#include "placers/interface/colocation.h"
+#include "placers/interface/placer.h"
 #include "sim/options.h"
 
 namespace baechi {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "placers/placer.h"
+#include "placers/interface/placer.h"
 #include "sim/options.h"
 
 namespace baechi {

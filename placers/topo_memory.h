@@ -1,7 +1,7 @@
 /// The memory of the devices as m_topo counts it: nothing is ever freed.
 #pragma once
-#include "placers/colocation.h"
-#include "placers/variant.h"
+#include "placers/interface/colocation.h"
+#include "placers/interface/variant.h"
 
 namespace baechi {
 

@@ -2,7 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "python/graph.h"
 #include "sim/error.h"
 #include "traces/generator.h"

@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "placers/colocation.h"
 #include "placers/files/placement_file.h"
-#include "placers/registry.h"
+#include "placers/interface/colocation.h"
+#include "placers/interface/registry.h"
 #include "scenarios/read/choice_text.h"
 #include "sim/error.h"
 

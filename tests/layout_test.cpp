@@ -27,7 +27,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"sim"},
       {"sim/graph", "validate/plan"},
       {"sim/accelerator", "sim/cluster", "sim/transform"},
-      {"sim/problem", "sim/transform/what_if"},
+      {"sim/problem", "sim/transform/grouping", "sim/transform/training", "sim/transform/what_if"},
       {"sim/original"},
       {"sim/engine"},
       {"sim/objective", "sim/report", "sim/collectives"},
@@ -42,23 +42,23 @@ const std::vector<std::vector<std::string>>& floors() {
       {"traces/import/pytorch", "traces/generate/layers", "traces/generate/tf1"},
       {"traces/generate/models"},
       {"traces/*.cpp"},
-      {"placers"},
+      {"placers/interface"},
       {"placers/files", "placers/learned", "placers/list", "placers/solver", "placers/search"},
       {"placers/external", "placers/sct", "placers/exact"},
-      {"placers/bounds", "placers/original", "placers/partition"},
-      {"placers/*.cpp"},
+      {"placers/bounds", "placers/original", "placers/partition", "placers/planners"},
+      {"placers"},
       {"scenarios/results"},
       {"scenarios/read"},
       {"scenarios/report"},
       {"scenarios/run"},
       {"scenarios/arena", "scenarios/planning"},
-      {"scenarios/codesign"},
+      {"scenarios/studies/codesign", "scenarios/studies/serving"},
       {"scenarios/published"},
       {"validate"},
       {"validate/processor"},
       {"validate/published"},
       {"validate/fit"},
-      {"scenarios/cli"},
+      {"cli"},
       {"bench"},
       {"tests"},
   };
@@ -100,7 +100,7 @@ std::vector<fs::path> sources() {
   const std::set<std::string> endings{".h", ".cpp", ".cu", ".cuh"};
   std::vector<fs::path> files;
   for (const char* folder :
-       {"sim", "traces", "placers", "scenarios", "validate", "bench", "tests"}) {
+       {"sim", "traces", "placers", "scenarios", "validate", "cli", "bench", "python", "tests"}) {
     if (!fs::is_directory(fs::path(source_dir()) / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_dir()) / folder)) {
       if (endings.contains(entry.path().extension().string()))

@@ -6,7 +6,7 @@
 #include <memory>
 #include <set>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/run/build.h"

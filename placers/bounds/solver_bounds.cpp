@@ -5,8 +5,8 @@
 #include <limits>
 #include <tuple>
 
-#include "placers/colocation.h"
 #include "placers/exact/blocks.h"
+#include "placers/interface/colocation.h"
 #include "placers/sct/favourite_child.h"
 #include "placers/solver/clp.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "placers/colocation.h"
 #include "placers/exact/block_order.h"
+#include "placers/interface/colocation.h"
 #include "sim/problem/device_classes.h"
 #include "sim/problem/problem.h"
 

@@ -5,7 +5,7 @@
 
 #include "placers/exact/pipelines.h"
 #include "placers/exact/replicated_stages.h"
-#include "placers/placer.h"
+#include "placers/interface/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
 

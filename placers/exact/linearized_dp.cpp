@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "placers/exact/pipelines.h"
-#include "placers/placer.h"
+#include "placers/interface/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
 

@@ -8,7 +8,7 @@
 #include "placers/exact/line_split.h"
 #include "placers/exact/pipelines.h"
 #include "placers/exact/proof.h"
-#include "placers/placer.h"
+#include "placers/interface/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
 #include "sim/problem/mean_costs.h"

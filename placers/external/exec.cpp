@@ -5,11 +5,11 @@
 #include <mutex>
 #include <vector>
 
-#include "placers/colocation.h"
 #include "placers/external/child_process.h"
 #include "placers/external/line_program.h"
 #include "placers/files/placement_file.h"
-#include "placers/placer.h"
+#include "placers/interface/colocation.h"
+#include "placers/interface/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
 #include "sim/problem/engine_names.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "placers/colocation.h"
+#include "placers/interface/colocation.h"
 
 namespace baechi::learned {
 

@@ -6,9 +6,9 @@
 #include <functional>
 #include <optional>
 
+#include "placers/interface/registry.h"
 #include "placers/learned/blocks.h"
 #include "placers/learned/describe.h"
-#include "placers/registry.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/problem/bounds.h"

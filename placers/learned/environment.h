@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "placers/colocation.h"
+#include "placers/interface/colocation.h"
 #include "placers/learned/network.h"
 #include "sim/objective/objective.h"
 

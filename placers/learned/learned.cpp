@@ -4,13 +4,13 @@
 #include <memory>
 #include <optional>
 
+#include "placers/interface/objective_choice.h"
+#include "placers/interface/placer.h"
 #include "placers/learned/draws.h"
 #include "placers/learned/grouped.h"
 #include "placers/learned/moves.h"
 #include "placers/learned/policy_file.h"
 #include "placers/learned/tables.h"
-#include "placers/objective_choice.h"
-#include "placers/placer.h"
 #include "sim/enum_option.h"
 #include "sim/error.h"
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
+#include "placers/interface/variant.h"
 #include "placers/list/booked_memory.h"
-#include "placers/variant.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::list {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "placers/interface/variant.h"
 #include "placers/sct/favourite_child.h"
-#include "placers/variant.h"
 #include "sim/names.h"
 #include "sim/options.h"
 #include "sim/original/channels.h"

@@ -1,8 +1,8 @@
 #include <memory>
 
 #include "placers/exact/loads.h"
+#include "placers/interface/placer.h"
 #include "placers/partition/partition.h"
-#include "placers/placer.h"
 #include "sim/options.h"
 #include "sim/random.h"
 

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "placers/interface/placer.h"
 #include "placers/partition/partition.h"
-#include "placers/placer.h"
 #include "sim/options.h"
 
 namespace baechi::partition {

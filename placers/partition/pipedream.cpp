@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "placers/exact/pipelines.h"
-#include "placers/placer.h"
+#include "placers/interface/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "placers/interface/placer.h"
 #include "placers/partition/partition.h"
-#include "placers/placer.h"
 #include "sim/options.h"
 
 namespace baechi::partition {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "placers/placer.h"
+#include "placers/interface/placer.h"
 #include "placers/search/move.h"
 #include "placers/search/space.h"
 #include "sim/objective/objective.h"

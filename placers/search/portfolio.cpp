@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/error.h"
 #include "sim/processor_time.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "placers/placer.h"
+#include "placers/interface/placer.h"
 #include "sim/objective/objective.h"
 #include "sim/options.h"
 

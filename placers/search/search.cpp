@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "placers/objective_choice.h"
+#include "placers/interface/objective_choice.h"
 #include "placers/search/annealing.h"
 #include "placers/search/portfolio.h"
 #include "placers/search/trace.h"

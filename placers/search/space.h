@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "placers/colocation.h"
+#include "placers/interface/colocation.h"
 #include "sim/random.h"
 
 namespace baechi::search {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "placers/placer.h"
+#include "placers/interface/placer.h"
 #include "sim/cluster/cluster.h"
 
 namespace baechi {

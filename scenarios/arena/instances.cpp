@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "scenarios/read/load.h"
 #include "scenarios/run/sweep.h"
 #include "sim/engine/simulation.h"

@@ -4,7 +4,7 @@
 
 #include "scenarios/planning/stage_additions.h"
 #include "sim/error.h"
-#include "sim/transform/segments.h"
+#include "sim/transform/training/segments.h"
 #include "sim/transform/transform.h"
 #include "traces/generator.h"
 

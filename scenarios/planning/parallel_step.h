@@ -54,7 +54,8 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan);
 /// updates where what they read is made. [num_ops]
 IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t layers);
 
-/// Layers of the model; 0 if the names of its ops have no numbers (sim/transform/segments.h).
+/// Layers of the model; 0 if the names of its ops have no numbers
+/// (sim/transform/training/segments.h).
 std::int64_t layers_of(const OpGraph& graph);
 
 class ParallelStep {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "sim/graph/phase_names.h"
-#include "sim/transform/gradients.h"
-#include "sim/transform/weight_gathers.h"
+#include "sim/transform/training/gradients.h"
+#include "sim/transform/training/weight_gathers.h"
 
 namespace baechi {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/published/serving.h"
+#include "scenarios/published/serving_tables.h"
 #include "scenarios/read/scenario.h"
 #include "sim/error.h"
 #include "sim/names.h"
@@ -24,7 +24,7 @@ enum class Metric : std::uint8_t {
   slowdown,           ///< step time over that of a profile without error
   max_load,           ///< s, by the objective of that name
   latency,            ///< s, by the objective of that name
-  codesign_step,      ///< s, of the best architecture (scenarios/codesign/)
+  codesign_step,      ///< s, of the best architecture (scenarios/studies/codesign/)
   codesign_gain,      ///< its throughput over the reference's
   codesign_visited,   ///< share of the architectures that the search visited, in percent
   time_per_sample,    ///< s, of the slowest stage by a planner's own formula

@@ -3,11 +3,11 @@
 #include <limits>
 #include <set>
 
-#include "scenarios/codesign/codesign.h"
 #include "scenarios/published/paper.h"
 #include "scenarios/read/load.h"
 #include "scenarios/results/columns.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/studies/codesign/codesign.h"
 #include "sim/objective/objective.h"
 
 namespace baechi {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/measure/measure.h"
 #include "sim/objective/objective.h"

@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "scenarios/read/block.h"
 #include "scenarios/read/blocks.h"
 #include "scenarios/read/tree.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "placers/placer.h"
+#include "placers/interface/placer.h"
 #include "scenarios/read/codesign_choice.h"
 #include "sim/cluster/calibrated_costs.h"
 #include "sim/cluster/collectives.h"

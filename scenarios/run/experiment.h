@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "placers/placer.h"
+#include "placers/interface/placer.h"
 #include "scenarios/read/scenario.h"
 #include "scenarios/run/prepared_graph.h"
 #include "sim/engine/simulation.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/graph/op_graph.h"

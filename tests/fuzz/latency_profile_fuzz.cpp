@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "placers/exact/profile_file.h"
+#include "scenarios/studies/serving/profile_file.h"
 #include "sim/error.h"
 
 /// Any text is latencies within their limits, or an InputError.

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "placers/exact/plan_file.h"
+#include "placers/planners/plan_file.h"
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
 

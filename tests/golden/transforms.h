@@ -1,6 +1,6 @@
 /// Groupers and fusion of the goldens, made by our transforms.
 #pragma once
-#include "sim/transform/fusion.h"
+#include "sim/transform/grouping/fusion.h"
 #include "tests/golden/graph.h"
 
 namespace baechi::golden {

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "placers/feasible.h"
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "tests/random_problems.h"

@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "placers/interface/registry.h"
 #include "placers/list/attempts.h"
-#include "placers/registry.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "tests/message.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/options.h"
 #include "tests/small_graphs.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "placers/colocation.h"
+#include "placers/interface/colocation.h"
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "placers/colocation.h"
-#include "placers/registry.h"
+#include "placers/interface/colocation.h"
+#include "placers/interface/registry.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "tests/random_problems.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "scenarios/read/load.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/experiment.h"

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "placers/adjust.h"
+#include "placers/interface/variant.h"
 #include "placers/original/original.h"
-#include "placers/variant.h"
 #include "scenarios/published/paper.h"
 #include "scenarios/read/blocks.h"
 #include "scenarios/read/scenario.h"

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "sim/enum_option.h"
-#include "sim/transform/fusion.h"
-#include "sim/transform/group_sets.h"
+#include "sim/transform/grouping/fusion.h"
+#include "sim/transform/grouping/group_sets.h"
 #include "sim/transform/merge.h"
 #include "sim/transform/what_if/bound.h"
 #include "sim/transform/what_if/copying.h"

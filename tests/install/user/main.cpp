@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/engine/simulation.h"
 
 int main() {

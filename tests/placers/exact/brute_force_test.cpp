@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/engine/simulation.h"
 #include "sim/problem/bounds.h"
 #include "tests/random_problems.h"

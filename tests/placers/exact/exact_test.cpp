@@ -4,7 +4,7 @@
 
 #include "placers/exact/ideals.h"
 #include "placers/exact/load_program.h"
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/objective/latency.h"
 #include "sim/objective/objective.h"
 #include "sim/random.h"

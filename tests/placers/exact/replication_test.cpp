@@ -7,7 +7,7 @@
 
 #include "placers/exact/replicated_stages.h"
 #include "placers/files/placement_file.h"
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/error.h"
 #include "sim/objective/max_load.h"
 #include "sim/objective/objective.h"

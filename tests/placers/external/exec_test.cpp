@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "placers/external/child_process.h"
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/error.h"
 #include "sim/text.h"
 #include "tests/message.h"

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "tests/placers/learned/kept_problem.h"
 #include "tests/shared_data.h"
 #include "tests/traces/generate/generated_models.h"

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
+#include "placers/interface/registry.h"
 #include "placers/learned/policy_file.h"
 #include "placers/learned/tables.h"
-#include "placers/registry.h"
 #include "sim/engine/simulation.h"
 #include "tests/message.h"
 #include "tests/placers/learned/kept_problem.h"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "tests/random_problems.h"
 
 using namespace baechi;

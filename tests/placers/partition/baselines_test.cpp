@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "placers/files/split_file.h"
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/objective/objective.h"
 #include "tests/message.h"
 #include "tests/shared_data.h"

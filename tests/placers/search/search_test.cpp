@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "placers/files/placement_file.h"
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "placers/search/move.h"
 #include "placers/search/portfolio.h"
 #include "sim/engine/simulation.h"

@@ -6,11 +6,11 @@
 #include <fstream>
 #include <map>
 
-#include "scenarios/codesign/codesign.h"
 #include "scenarios/read/scenario_reference.h"
 #include "scenarios/read/scenario_schema.h"
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
+#include "scenarios/studies/codesign/codesign.h"
 #include "sim/error.h"
 #include "tests/expected_messages.h"
 #include "tests/message.h"

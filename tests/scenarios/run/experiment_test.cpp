@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/original/simulation.h"

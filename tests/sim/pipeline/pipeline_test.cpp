@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "sim/error.h"
 #include "sim/objective/max_load.h"
 #include "tests/random_problems.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "placers/registry.h"
+#include "placers/interface/registry.h"
 #include "tests/small_graphs.h"
 #include "tests/this_build.h"
 #include "tests/traces/generate/generated_models.h"

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "placers/colocation.h"
-#include "placers/registry.h"
+#include "placers/interface/colocation.h"
+#include "placers/interface/registry.h"
 #include "scenarios/run/build.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"

@@ -1,0 +1,292 @@
+#include "cli/cluster_flags.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "scenarios/read/data_folder.h"
+#include "scenarios/read/device_table.h"
+#include "scenarios/read/load.h"
+#include "sim/collectives/collective_models.h"
+#include "sim/error.h"
+#include "sim/problem/engine_names.h"
+#include "sim/saturated.h"
+
+namespace baechi {
+namespace {
+
+// The linear fit that Baechi's authors measured over PCIe: 134 us plus 0.1754 us per kB.
+constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::microseconds(134)};
+
+// Stands for the host's memory: 2^50 bytes, so that a sum over devices does not overflow.
+constexpr Bytes unlimited{std::int64_t{1} << 50};
+
+/// The cluster, engine and transforms that the flags, a scenario or a trace describe.
+struct Platform {
+  ClusterChoice cluster;
+  EngineOptions engine;
+  std::vector<TransformChoice> transforms{};
+};
+
+/// Parses the texts of flags and collects their mistakes.
+class Reader {
+ public:
+  /// Returns the parsed value, or `fallback` if the flag is not given or `parse` rejects its text.
+  template <class T>
+  T read(std::string_view flag, const std::string& text, T fallback,
+         std::optional<T> (*parse)(std::string_view), std::string_view example) {
+    if (text.empty()) return fallback;
+    if (const std::optional<T> value = parse(text)) return *value;
+    mistakes_.add(fmt::format("{}: '{}' is not {}", flag, text, example));
+    return fallback;
+  }
+
+  template <NamedEnum E>
+  E read(std::string_view flag, const std::string& text, E fallback) {
+    if (text.empty()) return fallback;
+    if (const std::optional<E> value = parse<E>(text)) return *value;
+    constexpr auto known = all_words<E>();
+    not_one_of(flag, text, {known.begin(), known.end()});
+    return fallback;
+  }
+
+  template <class T>
+  T one_of(std::string_view flag, const std::string& text, const std::map<std::string, T>& values) {
+    if (const auto it = values.find(text); it != values.end()) return it->second;
+    std::vector<std::string> names;
+    names.reserve(values.size());
+    for (const auto& [name, value] : values) names.push_back(name);
+    not_one_of(flag, text, names);
+    return {};
+  }
+
+  void require(std::string_view flag, const std::string& text, std::string_view example) {
+    if (text.empty())
+      mistakes_.add(fmt::format("{} is missing, such as '{} {}' (or --scenario FILE for all)", flag,
+                                flag, example));
+  }
+
+  void throw_if_any() const { mistakes_.throw_if_any(); }
+
+ private:
+  void not_one_of(std::string_view flag, const std::string& text,
+                  const std::vector<std::string>& known) {
+    mistakes_.add(fmt::format("{}: '{}' is not one of {}{}", flag, text, fmt::join(known, ", "),
+                              did_you_mean(text, known)));
+  }
+
+  Mistakes mistakes_;
+};
+
+/// Reads the scenario's first point. If the scenario has several points that differ in more than
+/// the graph, prints the values of the first point on standard error.
+Platform from_scenario(const std::string& path, const std::vector<std::string>& sets) {
+  const ScenarioFile file = load_scenario(with_data_folder(path), sets);
+  const Scenario& first = file.point(0);
+  std::string left_open;
+  for (std::size_t i = 0; i < file.axes.size(); ++i) {
+    if (!file.axes[i].starts_with("graph"))
+      left_open += fmt::format(" --set '{}={}'", file.axes[i], first.at[i]);
+  }
+  if (!left_open.empty())
+    fmt::print(stderr, "the first point of the sweep in {}:{}\n", path, left_open);
+  return {first.cluster, first.engine, first.transforms};
+}
+
+bool names_cluster(const ClusterFlags& flags) {
+  return !(flags.devices.empty() && flags.kind.empty() && flags.memory.empty() &&
+           flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty());
+}
+
+EngineOptions read_engine(const ClusterFlags& flags, Reader& reader) {
+  EngineOptions engine;
+  engine.transfers = reader.read("--transfers", flags.transfers, engine.transfers);
+  engine.semantics = reader.read("--semantics", flags.semantics, engine.semantics);
+  engine.queue = reader.read("--queue", flags.queue, engine.queue);
+  engine.cache_tensors = !flags.no_cache;
+  engine.overlap = !flags.no_overlap;
+  return engine;
+}
+
+double read_fraction(const ClusterFlags& flags, Reader& reader) {
+  return reader.read<double>("--memory-fraction", flags.memory_fraction, 1.0, parse_number<double>,
+                             "a number in (0, 1]");
+}
+
+/// NAME[:option=value,...], or a kind that 'baechi list collective_kinds' knows.
+void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
+  if (flags.collectives.empty()) return;
+  const auto& kinds = built_in_devices().collectives;
+  const Choice choice = parse_choice(flags.collectives, "--collectives");
+  const auto kind = kinds.find(choice.name);
+  cluster.collectives = kind != kinds.end()
+                            ? make_collectives(kind->second.block)
+                            : make_collectives(choice.name, choice.options, "--collectives");
+}
+
+Platform from_flags(const ClusterFlags& flags) {
+  Reader reader;
+  Platform platform;
+  reader.require("--devices", flags.devices, "4");
+  const DeviceTable& kinds = built_in_devices();
+  const auto known = kinds.devices.find(flags.kind);
+  if (known == kinds.devices.end() && !flags.kind.empty() && flags.memory.empty())
+    reader.one_of("--kind", flags.kind, kinds.devices);  // an unknown kind needs --memory, too
+  else if (known == kinds.devices.end())
+    reader.require("--memory", flags.memory, "'8 GiB'");
+
+  DeviceChoice& devices = platform.cluster.devices.emplace_back();
+  devices.count = reader.read<std::size_t>("--devices", flags.devices, 1, parse_number<std::size_t>,
+                                           "a whole number");
+  devices.kind = flags.kind;
+  if (known != kinds.devices.end()) {
+    devices.model = known->second;
+    devices.memory = known->second->memory;
+  }
+  devices.memory = reader.read<Bytes>("--memory", flags.memory, devices.memory, parse_bytes,
+                                      "a size such as '8 GiB'");
+  platform.cluster.memory_fraction = read_fraction(flags, reader);
+  Link link = default_link;
+  if (!flags.link.empty()) link = reader.one_of("--link", flags.link, kinds.links).link;
+  platform.cluster.link.bandwidth = reader.read<Bandwidth>(
+      "--bandwidth", flags.bandwidth, link.bandwidth, parse_bandwidth, "a rate such as '5.7 GB/s'");
+  platform.cluster.link.latency = reader.read<Duration>("--latency", flags.latency, link.latency,
+                                                        parse_duration, "a time such as '134 us'");
+  platform.engine = read_engine(flags, reader);
+  reader.throw_if_any();
+  read_collectives(flags, platform.cluster);
+  return platform;
+}
+
+/// The cluster that the trace names; flags may still set the engine and the memory fraction.
+Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
+  Reader reader;
+  Platform platform;
+  ClusterChoice& cluster = platform.cluster;
+  if (own.accelerators > 0)
+    cluster.devices.push_back({.count = own.accelerators,
+                               .name = "accelerator",
+                               .kind = "accelerator",
+                               .memory = own.memory});
+  if (own.cpus > 0)
+    cluster.devices.push_back(
+        {.count = own.cpus, .name = "cpu", .kind = "cpu", .memory = unlimited});
+  cluster.link.bandwidth = {0x1p31};  // bytes per second; the authors of such traces assume it
+  cluster.memory_fraction = read_fraction(flags, reader);
+  platform.engine = read_engine(flags, reader);
+  reader.throw_if_any();
+  read_collectives(flags, cluster);
+  return platform;
+}
+
+/// Lists the words of the enum E with their meanings, then the default:
+/// "event (strictly by time, ...), baechi (...) [event]".
+template <NamedEnum E>
+std::string choices(E fallback) {
+  std::string text;
+  for (const E e : all<E>())
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", to_text(e), meaning(e));
+  return fmt::format("{} [{}]", text, to_text(fallback));
+}
+
+}  // namespace
+
+void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
+  const auto add = [&verb](const char* name, std::string& text, const char* type,
+                           const std::string& help) {
+    return verb.add_option(name, text, help)->type_name(type)->group("CLUSTER");
+  };
+  const std::vector<CLI::Option*> options{
+      add("--devices", flags.devices, "N", "Number of devices, all alike"),
+      add("--kind", flags.kind, "NAME",
+          "Kind of the devices: one that TRACE has times for or, if TRACE states the ops' work, "
+          "one of 'baechi list devices' [the first kind in TRACE]"),
+      add("--memory", flags.memory, "SIZE",
+          "Memory of each device, such as '8 GiB' [memory of its kind]"),
+      add("--memory-fraction", flags.memory_fraction, "F",
+          "Fraction of the memory that may be used, in (0, 1] [1]"),
+      add("--link", flags.link, "NAME",
+          "Kind of the link between any two devices ('baechi list links')"),
+      add("--bandwidth", flags.bandwidth, "B/s",
+          "Bandwidth of the link between any two devices [of --link, else 5.7 GB/s, Baechi's fit "
+          "of PCIe]"),
+      add("--latency", flags.latency, "T",
+          "Latency of each transfer [of --link, else 134 us, Baechi's fit]"),
+      add("--transfers", flags.transfers, "M",
+          "Who may send at once: " + choices(Transfers::sequential)),
+      add("--semantics", flags.semantics, "S",
+          "How a step is simulated: " + choices(Semantics::event)),
+      add("--queue", flags.queue, "Q",
+          "Which ready op of a device goes first: " + choices(ReadyOrder::fifo)),
+      add("--collectives", flags.collectives, "NAME",
+          "How long collectives take: NAME[:option=value,...] of 'baechi list collective_models', "
+          "or a kind of 'baechi list collective_kinds' [ring]"),
+      verb.add_flag(
+              "--no-cache", flags.no_cache,
+              "Send a tensor to a device once for each reader, instead of once for all of them")
+          ->group("CLUSTER"),
+      verb.add_flag("--no-overlap", flags.no_overlap,
+                    "A device never computes and transfers at the same time")
+          ->group("CLUSTER")};
+  CLI::Option* scenario =
+      add("--scenario", flags.scenario, "FILE",
+          "Take cluster, engine and transforms from this scenario, in place of the flags above");
+  for (CLI::Option* option : options) scenario->excludes(option);
+  verb.add_option("--set", flags.sets, "Set the dotted KEY of the scenario to VALUE first")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->needs(scenario)
+      ->group("CLUSTER");
+}
+
+TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlags& flags,
+                                std::optional<std::vector<TransformChoice>> transforms) {
+  std::optional<Platform> platform;
+  if (!flags.scenario.empty())
+    platform = from_scenario(flags.scenario, flags.sets);
+  else if (names_cluster(flags))
+    platform = from_flags(flags);
+
+  const auto trace = std::make_shared<Trace>(read_trace(argument));
+  for (const std::string& note : trace->notes)
+    if (note.starts_with("warning: ")) fmt::print(stderr, "{}: {}\n", argument.path, note);
+  if (!platform && trace->cluster) {
+    platform = from_trace(*trace->cluster, flags);
+    trace->graph = trace->graph.with_transfers(trace->cluster->transfer);
+  }
+  if (!platform) platform = from_flags(flags);  // throws: its message names the missing flags
+  if (transforms) platform->transforms = std::move(*transforms);
+  require_times(*trace, platform->cluster, argument.path);
+  PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
+  const std::int64_t samples =
+      saturated_product(std::max<std::int64_t>(trace->batch, 1), graph.batches);
+  const auto costed = std::make_shared<const CostedGraph>(
+      std::make_shared<const PreparedGraph>(std::move(graph)), platform->cluster);
+  return {trace->name, Experiment(costed, platform->engine), samples};
+}
+
+ClusterChoice read_cluster_flags(const ClusterFlags& flags) {
+  return flags.scenario.empty() ? from_flags(flags).cluster
+                                : from_scenario(flags.scenario, flags.sets).cluster;
+}
+
+std::string times_line(const Experiment& experiment) {
+  const PreparedGraph& graph = experiment.graph();
+  if (!graph.assumed_kind.empty())
+    return fmt::format(
+        "assumed      {}: no op has a measured time; --kind NAME is another device\n",
+        graph.assumed_kind);
+  if (graph.kind_without_times.empty()) return "";
+  return fmt::format(
+      "times        those of the trace, which has one per op for every kind; none is of '{}'\n",
+      graph.kind_without_times);
+}
+
+void add_times(nlohmann::ordered_json& json, const Experiment& experiment) {
+  const PreparedGraph& graph = experiment.graph();
+  if (!graph.assumed_kind.empty()) json["assumed_kind"] = graph.assumed_kind;
+  if (!graph.kind_without_times.empty()) json["kind_without_times"] = graph.kind_without_times;
+}
+
+}  // namespace baechi

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/gnuplot.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "scenarios/results/comparison_text.h"
+#include "scenarios/results/results.h"
+#include "sim/error.h"
+#include "sim/file_aside.h"
+
+namespace baechi {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CompareArguments {
+  std::vector<std::string> folders;
+  std::string tolerance, replicate, out, format;
+};
+
+/// "0.5 %" or "0.005", from 0 to 1.
+double read_tolerance(std::string text) {
+  if (text.empty()) return usual_tolerance;
+  const std::string given = text;
+  double unit = 1.0;
+  if (text.ends_with('%')) {
+    unit = 0.01;
+    text.pop_back();
+    while (text.ends_with(' ')) text.pop_back();
+  }
+  const auto number = parse_number<double>(text);
+  if (!number || !(*number >= 0.0) || *number * unit > 1.0)
+    throw InputError(fmt::format(
+        "--tolerance: '{}' is not a share from 0 to 1, such as 0.005 or '0.5 %'", given));
+  return *number * unit;
+}
+
+/// The last parts of the paths, or the paths where two of them are equal.
+std::vector<std::string> short_names(const std::vector<std::string>& folders) {
+  std::vector<std::string> names;
+  for (const std::string& folder : folders) {
+    fs::path path = fs::path(folder).lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();
+    names.push_back(path.filename().string());
+  }
+  std::vector<std::string> sorted = names;
+  std::ranges::sort(sorted);
+  return std::ranges::adjacent_find(sorted) == sorted.end() ? names : folders;
+}
+
+void write_profiles(const std::string& folder, const Contest& contest, const Comparison& c) {
+  const std::vector<Profile> steps = step_profiles(contest, c);
+  const std::vector<Profile> placing = placing_profiles(contest, c);
+  const std::string gnuplot = installed_gnuplot("-o");
+  fs::create_directories(folder);
+  write_aside(folder + "/profiles.csv", profiles_csv(steps, placing));
+  const std::vector<Plot> plots{profile_plot("profile.step_time", "step time", steps),
+                                profile_plot("profile.placing_time", "placing time", placing)};
+  draw_plots(folder, plots, gnuplot);
+  fmt::print(stderr, "{0}/profiles.csv  {0}/profile.step_time.svg  {0}/profile.placing_time.svg\n",
+             folder);
+}
+
+int compare_folders(const CompareArguments& arguments) {
+  const double tolerance = read_tolerance(arguments.tolerance);
+  Mistakes mistakes;
+  std::vector<Results> results;
+  for (const std::string& folder : arguments.folders)
+    mistakes.attempt([&] { results.push_back(read_results(folder)); });
+  mistakes.throw_if_any();
+  const Contest contest =
+      joined_contest(results, short_names(arguments.folders), arguments.replicate);
+  const Comparison comparison = compare(contest, tolerance);
+  if (!arguments.out.empty()) write_profiles(arguments.out, contest, comparison);
+  if (arguments.format == "json")
+    print_json(comparison_json(contest, comparison));
+  else
+    print_out(text_of(score_table(comparison)) + "\n" + text_of(duel_matrix(comparison)) + "\n" +
+              text_of(duel_table(comparison)));
+  return 0;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Verb& chosen) {
+  const auto arguments = std::make_shared<CompareArguments>();
+  CLI::App* verb =
+      app.add_subcommand("compare", "Compare the placers of one or several folders of results");
+  verb->add_option("DIR", arguments->folders, "Folders that 'baechi run' wrote")
+      ->required()
+      ->type_name("");
+  verb->add_option("--tolerance", arguments->tolerance,
+                   "Step times that differ by this share or less are a tie [0.1 %]")
+      ->type_name("SHARE");
+  verb->add_option("--replicate", arguments->replicate,
+                   "Graphs that differ in this swept key alone, such as graph.seed, count as one "
+                   "graph")
+      ->type_name("KEY");
+  verb->add_option("-o", arguments->out,
+                   "Write performance profiles of step time and placing time to this folder: CSV, "
+                   "and SVG and PDF by gnuplot")
+      ->type_name("FOLDER");
+  add_format(*verb, arguments->format, {"table", "json"});
+  verb->footer(
+      "A point is a choice of graph, cluster and engine; placers are compared at equal points, in\n"
+      "several folders where scenario name, graph, devices, memory and swept values are equal. Of\n"
+      "several seeds the middle one counts. A placer that several folders have is compared with\n"
+      "itself: 'm_etf (old)', 'm_etf (new)'.\n"
+      "Examples:\n"
+      "  baechi compare results/first\n"
+      "  baechi compare results/old results/new --tolerance '1 %' -o results/comparison");
+  verb->callback(
+      [&chosen, arguments] { chosen = [arguments] { return compare_folders(*arguments); }; });
+}
+
+}  // namespace baechi

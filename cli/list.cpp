@@ -1,0 +1,215 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "scenarios/read/catalogue.h"
+#include "scenarios/read/data_folder.h"
+#include "scenarios/read/device_table.h"
+#include "scenarios/read/tree.h"
+
+namespace baechi {
+namespace {
+
+struct Section {
+  std::string name;
+  std::vector<Component> items;
+  std::string if_empty{};  ///< text to print if there are no items
+};
+
+/// The peaks by number format; one if it is that of all.
+std::string peaks_of(const DeviceModel& model) {
+  std::vector<std::string> peaks;
+  bool equal = true;
+  for (const Precision p : all<Precision>()) {
+    const FlopRate peak = model.arithmetic[static_cast<std::size_t>(p)].peak;
+    equal = equal && peak == model.arithmetic[0].peak;
+    if (peak > FlopRate{}) peaks.push_back(fmt::format("{} {}", to_text(p), to_text(peak)));
+  }
+  return equal ? to_text(model.arithmetic[0].peak) : fmt::format("{}", fmt::join(peaks, ", "));
+}
+
+Section device_section() {
+  Section section{"devices", {}};
+  for (const auto& [name, model] : built_in_devices().devices)
+    section.items.push_back({name,
+                             fmt::format("{}, {}, {}", peaks_of(*model), to_text(model->bandwidth),
+                                         to_text(model->memory)),
+                             model->source,
+                             {}});
+  return section;
+}
+
+Section link_section() {
+  Section section{"links", {}};
+  for (const auto& [name, model] : built_in_devices().links)
+    section.items.push_back(
+        {name,
+         fmt::format("{}, {}", to_text(model.link.bandwidth), to_text(model.link.latency)),
+         model.source,
+         {}});
+  return section;
+}
+
+Section block_section(std::string name, const std::map<std::string, BlockModel>& kinds) {
+  Section section{std::move(name), {}};
+  for (const auto& [kind, model] : kinds)
+    section.items.push_back({kind, one_line(model.block), model.source, {}});
+  return section;
+}
+
+/// The first line of the comment at the top of a file; skips the line for YAML editors.
+std::string first_comment(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line) && line.starts_with('#');) {
+    if (line.starts_with("# ") && !line.starts_with("# yaml-language-server"))
+      return line.substr(2);
+  }
+  return "";
+}
+
+/// The scenario files below `folder`, which is in the working directory or in data_folder().
+Section scenario_section(std::string name, const std::string& folder) {
+  Section section{std::move(name), {}, "none below ./" + folder};
+  std::vector<std::filesystem::path> paths;
+  std::error_code none;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(with_data_folder(folder), none)) {
+    if (entry.path().extension() == ".yaml") paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths);
+  for (const auto& path : paths)
+    section.items.push_back({path.string(), first_comment(path), {}, {}});
+  return section;
+}
+
+std::vector<Section> sections() {
+  Catalogue all = catalogue();
+  return {{"placers", std::move(all.placers)},
+          {"objectives", std::move(all.objectives)},
+          {"measures", std::move(all.measures)},
+          {"transforms", std::move(all.transforms)},
+          {"generators", std::move(all.generators)},
+          {"importers", std::move(all.importers)},
+          device_section(),
+          link_section(),
+          block_section("nodes", built_in_devices().nodes),
+          block_section("collective_kinds", built_in_devices().collectives),
+          {"collective_models", std::move(all.collectives)},
+          scenario_section("scenarios", "scenarios/examples"),
+          scenario_section("papers", "scenarios/papers")};
+}
+
+std::string table(const std::vector<Section>& chosen) {
+  std::string text;
+  for (const Section& section : chosen) {
+    text += fmt::format("{}{}\n", text.empty() ? "" : "\n", bold(section.name));
+    if (section.items.empty()) text += fmt::format("  {}\n", section.if_empty);
+    std::size_t width = 0;
+    for (const Component& item : section.items) width = std::max(width, item.name.size());
+    for (const Component& item : section.items) {
+      text += fmt::format("  {:<{}}  {}{}\n", item.name, width, item.summary,
+                          item.source.empty() ? "" : " (" + item.source + ")");
+      for (const auto& [key, fallback, help, type, allowed] : item.options)
+        text += fmt::format("    {:<18} {}{}\n", key, help,
+                            fallback.empty() ? "" : " [" + fallback + "]");
+    }
+  }
+  return text;
+}
+
+std::string markdown_cell(std::string_view text) {
+  std::string cell;
+  for (const char c : text) cell += c == '|' ? "\\|" : std::string(1, c);
+  return cell;
+}
+
+std::string markdown(const std::vector<Section>& chosen) {
+  std::string text;
+  for (const Section& section : chosen) {
+    text += fmt::format("{}## {}\n\n", text.empty() ? "" : "\n", section.name);
+    if (section.items.empty()) {
+      text += section.if_empty + "\n";
+      continue;
+    }
+    text += "| name | what | source | options |\n| --- | --- | --- | --- |\n";
+    for (const Component& item : section.items) {
+      std::string options;
+      for (const auto& [key, fallback, help, type, allowed] : item.options)
+        options +=
+            fmt::format("{}`{}` = {}: {}", options.empty() ? "" : "<br>", key,
+                        fallback.empty() ? "-" : markdown_cell(fallback), markdown_cell(help));
+      text += fmt::format("| `{}` | {} | {} | {} |\n", item.name, markdown_cell(item.summary),
+                          markdown_cell(item.source), options);
+    }
+  }
+  return text;
+}
+
+nlohmann::ordered_json json(const std::vector<Section>& chosen) {
+  using Json = nlohmann::ordered_json;
+  Json answer = Json::object();
+  for (const Section& section : chosen) {
+    Json& items = answer[section.name] = Json::array();
+    for (const Component& item : section.items) {
+      Json options = Json::array();
+      for (const auto& [key, fallback, help, type, allowed] : item.options)
+        options.push_back({{"name", key}, {"default", fallback}, {"help", help}});
+      items.push_back({{"name", item.name},
+                       {"summary", item.summary},
+                       {"source", item.source},
+                       {"options", std::move(options)}});
+    }
+  }
+  return answer;
+}
+
+int list(const std::string& what, const std::string& format) {
+  std::vector<Section> chosen = sections();
+  if (!what.empty()) {
+    std::vector<std::string> known;
+    known.reserve(chosen.size());
+    for (const Section& section : chosen) known.push_back(section.name);
+    std::erase_if(chosen, [&what](const Section& section) { return section.name != what; });
+    if (chosen.empty())
+      throw InputError(fmt::format("baechi list: nothing called '{}'{} (there are {})", what,
+                                   did_you_mean(what, known), fmt::join(known, ", ")));
+  }
+  if (format == "json")
+    print_json(json(chosen));
+  else
+    print_out(format == "markdown" ? markdown(chosen) : table(chosen));
+  return 0;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Verb& chosen) {
+  struct Arguments {
+    std::string what, format;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand(
+      "list", "List placers, importers, devices and all else there is to choose from");
+  verb->add_option("WHAT", arguments->what,
+                   "What to list: placers, objectives, measures, transforms, generators, "
+                   "importers, devices, "
+                   "links, "
+                   "nodes, collective_kinds, collective_models, scenarios or papers [all]")
+      ->type_name("");
+  add_format(*verb, arguments->format, {"table", "json", "markdown"});
+  verb->footer(
+      "Examples:\n"
+      "  baechi list placers\n"
+      "  baechi list generators --format markdown");
+  verb->callback([&chosen, arguments] {
+    chosen = [arguments] { return list(arguments->what, arguments->format); };
+  });
+}
+
+}  // namespace baechi

@@ -1,0 +1,263 @@
+/// baechi: reads the command line, runs one verb, and says by its exit code how it went: 0 done, 1
+/// internal failure, 2 the user's mistake, 3 a check found a difference, 130 interrupted.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <new>
+
+#include "cli/commit.h"
+#include "cli/help.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "sim/error.h"
+#include "sim/text.h"
+
+namespace baechi {
+namespace {
+
+constexpr int internal_failure = 1, users_mistake = 2;
+
+/// Sets up signals and standard streams:
+/// - a reader of our output may close its end (SIGPIPE is ignored);
+/// - a file beyond the size limit fails the write, with a message, instead of raising SIGXFSZ;
+/// - a closed standard stream becomes /dev/null, so that no output file gets its number;
+/// - SIGINT and SIGTERM exit with code 130.
+void settle_with_the_system() {
+  for (int stream = 0; stream <= 2; ++stream) {
+    if (fcntl(stream, F_GETFD) == -1) open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  exit_on_interrupt();
+}
+
+/// Stops OpenBLAS, if the linear programs' liblapack is OpenBLAS, from computing in threads of its
+/// own: runs are already spread over all cores, and the solvers' dense parts are small. OpenBLAS
+/// starts its threads when it is loaded, before main() could set OPENBLAS_NUM_THREADS; they stay,
+/// but have no work. The user can avoid these threads with OPENBLAS_NUM_THREADS=1 in the
+/// environment. If the user sets that variable, this function changes nothing.
+void no_blas_threads() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is no other thread of ours yet
+  if (std::getenv("OPENBLAS_NUM_THREADS") != nullptr) return;
+  if (void* found = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"); found != nullptr)
+    reinterpret_cast<void (*)(int)>(found)(1);
+}
+
+/// The verb with all its parents, as typed: "baechi trace info".
+std::string command(const CLI::App& verb) {
+  const CLI::App* parent = verb.get_parent();
+  return (parent == nullptr ? "" : command(*parent) + " ") + verb.get_name();
+}
+
+/// A message about the first leading word that is no verb; "" if all leading words are verbs.
+std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc; ++i) {
+    std::vector<std::string> known;
+    for (const CLI::App* verb : at->get_subcommands({})) known.push_back(verb->get_name());
+    const std::string word = argv[i];
+    if (known.empty() || word.starts_with('-')) return "";
+    if (std::ranges::find(known, word) == known.end())
+      return fmt::format("{}: no verb '{}'{} (verbs: {})\n'{} --help' shows what they do.\n",
+                         command(*at), word, did_you_mean(word, known), fmt::join(known, ", "),
+                         command(*at));
+    at = at->get_subcommand(word);
+  }
+  return "";
+}
+
+/// The innermost verb that the parser reached.
+const CLI::App& reached(const CLI::App& app) {
+  const std::vector<CLI::App*> verbs = app.get_subcommands();
+  return verbs.empty() ? app : reached(*verbs.front());
+}
+
+/// A message about a failed parse. Names mistyped flags first, else surplus words, else the
+/// parser's own error, which may be only a consequence of these.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& verb = reached(app);
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  std::string unknown, surplus;
+  for (const std::string& word : app.remaining(true)) {
+    const std::string flag = word.substr(0, word.find('='));
+    if (word.starts_with('-') && word != "-")
+      unknown +=
+          fmt::format("{}: no flag '{}'{}\n", command(verb), flag, did_you_mean(flag, flags));
+    else
+      surplus += fmt::format(
+          "{}: '{}' is a word too many (one with a space needs quotes, such as "
+          "'8 GiB')\n",
+          command(verb), word);
+  }
+  std::string message = unknown.empty() ? surplus : unknown;
+  if (message.empty()) message = fmt::format("{}: {}\n", command(verb), error.what());
+  return message + fmt::format("'{} --help' shows what there is.\n", command(verb));
+}
+
+void describe(CLI::App& app) {
+  app.description(
+      "baechi " BAECHI_VERSION
+      ": which device runs each op of a model, and how long a training step then takes");
+  app.set_version_flag("--version",
+                       fmt::format("baechi " BAECHI_VERSION "{}",
+                                   *commit == '\0' ? "" : fmt::format(" (commit {})", commit)));
+  app.formatter(std::make_shared<HelpFormat>());
+  app.require_subcommand(1);
+}
+
+void add_verbs(CLI::App& app, Verb& chosen) {
+  add_run(app, chosen);
+  add_merge(app, chosen);
+  add_place(app, chosen);
+  add_simulate(app, chosen);
+  add_bound(app, chosen);
+  add_plan(app, chosen);
+  add_codesign(app, chosen);
+  add_compare(app, chosen);
+  add_duel(app, chosen);
+  add_configure(app, chosen);
+  add_arena(app, chosen);
+  add_explain(app, chosen);
+  add_train(app, chosen);
+  add_what_if(app, chosen);
+  add_trace(app, chosen);
+  add_list(app, chosen);
+  add_paper(app, chosen);
+  add_report(app, chosen);
+  add_schema(app, chosen);
+  add_validate(app, chosen);
+  for (CLI::App* verb : app.get_subcommands({})) verb->group("Verbs");
+  app.footer(
+      "First steps:\n"
+      "  baechi run scenarios/examples/first.yaml --out results\n"
+      "  baechi trace generate layered ops=200 -o graph.json\n"
+      "  baechi place graph.json --placer m_etf --devices 2 --memory '4 GiB' -o placement.json\n"
+      "  baechi simulate graph.json --placement placement.json --devices 2 --memory '4 GiB'\n"
+      "'baechi VERB --help' has more. Quantities are a number and a unit: '8 GiB', '134 us',\n"
+      "'5.7 GB/s'.\n"
+      "Exit codes: 0 done (out of memory and infeasible are results), 1 internal failure,\n"
+      "2 a mistake in files or flags, 3 a check found a difference, 130 interrupted.");
+}
+
+/// Makes an empty value of a flag ('') a mistake: usually a script's variable is not set. An empty
+/// value does not count as a flag that is not given.
+void refuse_empty_values(CLI::App& verb) {
+  for (CLI::Option* option : verb.get_options()) {
+    if (option->get_type_size() == 0) continue;  // it takes no value
+    option->check(CLI::Validator(
+        [](const std::string& text) { return std::string(text.empty() ? "'' is no value" : ""); },
+        ""));
+  }
+  for (CLI::App* inner : verb.get_subcommands({})) refuse_empty_values(*inner);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("", "baechi");
+  Verb chosen;
+  describe(app);
+  add_verbs(app, chosen);
+  refuse_empty_values(app);
+
+  if (const std::string message = unknown_verb(app, argc, argv); !message.empty()) {
+    fmt::print(stderr, "{}", message);
+    return users_mistake;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    print_out(app.help());
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    print_out(fmt::format("{}\n", version.what()));
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    const CLI::App& verb = reached(app);
+    const bool bare = app.remaining(true).empty() && !verb.get_subcommands({}).empty();
+    fmt::print(stderr, "{}", bare ? app.help() : explain(app, error));
+    return users_mistake;
+  }
+  return chosen();
+}
+
+/// "PATH: why": the file or folder that the system refused, and the reason.
+std::string explain(const std::filesystem::filesystem_error& error) {
+  return fmt::format("{}: {}", error.path1().string(), error.code().message());
+}
+
+/// Prints `message` on standard error without control characters: a message may quote a user's
+/// file, which must not control the terminal.
+void complain(std::string_view message) {
+  fmt::print(stderr, "{}\n", plain_text(message));
+}
+
+/// Limits this program's memory, so that it fails with a message when memory runs out. Without a
+/// limit Linux promises more memory than exists and later kills some process without a message. The
+/// limit is the host's memory and swap, or the container's limit if that is smaller.
+void limit_memory() {
+  struct sysinfo host{};
+  if (sysinfo(&host) != 0) return;
+  std::uint64_t most = (std::uint64_t{host.totalram} + host.totalswap) * host.mem_unit;
+  std::uint64_t container = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> container) most = std::min(most, container);
+  // Sanitizers map more memory than any machine has: then there is no limit.
+  std::uint64_t pages = 0, data = 0;
+  std::ifstream usage("/proc/self/statm");
+  for (int field = 0; field < 6 && usage >> pages; ++field) data = pages;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_DATA, &limit) != 0 || limit.rlim_cur <= most) return;
+  if (data * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) > most) return;
+  limit.rlim_cur = most;
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
+}  // namespace
+}  // namespace baechi
+
+namespace {
+
+/// The exit code of a command.
+int answer(int argc, char** argv) {
+  using namespace baechi;
+  try {
+    settle_with_the_system();
+    no_blas_threads();
+    limit_memory();
+    return run(argc, argv);
+  } catch (const InputError& mistake) {
+    complain(mistake.what());
+    return users_mistake;
+  } catch (const std::filesystem::filesystem_error& mistake) {
+    complain(explain(mistake));
+    return users_mistake;
+  } catch (const std::bad_alloc&) {
+    complain("baechi: out of host memory");
+    return internal_failure;
+  } catch (const std::exception& failure) {
+    complain(fmt::format("baechi: {}", failure.what()));
+    return internal_failure;
+  }
+}
+
+}  // namespace
+
+/// Ends without the exit handlers of libraries: where memory is out, OpenBLAS's asks for more, for
+/// ever.
+int main(int argc, char** argv) {
+  const int code = answer(argc, argv);
+  std::fflush(nullptr);
+  std::_Exit(code);
+}

@@ -1,0 +1,44 @@
+#include "scenarios/results/merge.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/verbs.h"
+#include "scenarios/report/write_results.h"
+
+namespace baechi {
+namespace {
+
+struct MergeFlags {
+  std::vector<std::string> folders;
+  std::string out;
+};
+
+int merge(const MergeFlags& flags) {
+  const Results all = merge_results(flags.folders);
+  merge_timelines(flags.folders, flags.out);
+  write_results(flags.out, all);
+  fmt::print(stderr, "{0}/report.html  {0}/results.csv  {0}/results.sqlite: {1} of {2} runs\n",
+             flags.out, all.rows.size(), all.planned);
+  return 0;
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand("merge", "Join the results of shards");
+  const auto flags = std::make_shared<MergeFlags>();
+  verb->add_option("DIR", flags->folders, "Folders that 'baechi run --shard I/N' wrote")
+      ->required()
+      ->type_name("");
+  verb->add_option("--out", flags->out, "Folder of the joined results")
+      ->required()
+      ->type_name("DIR");
+  verb->footer(
+      "The joined results equal those of one run without shards. If shards are missing,\n"
+      "'baechi run SCENARIO --out DIR --resume' does their runs.");
+  verb->callback([flags, &chosen] { chosen = [flags] { return merge(*flags); }; });
+}
+
+}  // namespace baechi

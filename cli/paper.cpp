@@ -1,0 +1,140 @@
+#include "scenarios/published/paper.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/verbs.h"
+#include "scenarios/read/data_folder.h"
+#include "scenarios/results/results.h"
+#include "sim/error.h"
+#include "sim/file_aside.h"
+#include "sim/find_entry.h"
+
+namespace baechi {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PaperArguments {
+  std::string name, out, folder;
+  std::size_t threads = 0;
+  bool check = false, quiet = false;
+};
+
+constexpr int difference_found = 3;
+
+/// The folders in `below` that have a paper.yaml, sorted: the one called `name`, or all if "".
+std::vector<std::string> folders(const std::string& below, const std::string& name) {
+  std::vector<std::string> found, names;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(below, none)) {
+    if (!fs::exists(entry.path() / "paper.yaml")) continue;
+    names.push_back(entry.path().filename().string());
+    if (name.empty() || names.back() == name) found.push_back(entry.path().string());
+  }
+  std::ranges::sort(found);
+  std::ranges::sort(names);
+  if (names.empty())
+    throw InputError(fmt::format("no papers below '{}' (--folder says where)", below));
+  if (found.empty()) throw InputError(no_such("paper", name, names));
+  return found;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The lines that only one of the two texts has; "" if there are none. Ignores the lines' order.
+std::string differences(const std::string& committed, const std::string& now) {
+  const std::vector<std::string> before = lines_of(committed), after = lines_of(now);
+  std::string text;
+  for (const std::string& line : before)
+    if (std::ranges::find(after, line) == after.end()) text += "  - " + line + "\n";
+  for (const std::string& line : after)
+    if (std::ranges::find(before, line) == before.end()) text += "  + " + line + "\n";
+  return text;
+}
+
+/// True if the results equal the results.csv in the paper's folder; prints the difference if not.
+bool check(const Paper& paper, const PaperResult& result) {
+  const std::string path = paper.folder + "/results.csv";
+  std::ifstream file(path);
+  const std::string committed{std::istreambuf_iterator<char>(file), {}};
+  const std::string found = differences(committed, to_csv(paper, result));
+  if (found.empty()) {
+    print_out(fmt::format("{}: as in {}\n", paper.name, path));
+    return true;
+  }
+  print_out(fmt::format("{}: {}\n{}", paper.name, red("not as in " + path), found));
+  return false;
+}
+
+int papers(const PaperArguments& arguments) {
+  const std::size_t threads = arguments.threads != 0
+                                  ? arguments.threads
+                                  : std::max(1U, std::thread::hardware_concurrency());
+  Mistakes mistakes;
+  std::vector<Paper> all;
+  for (const std::string& folder : folders(with_data_folder(arguments.folder), arguments.name))
+    all.push_back(load_paper(folder, mistakes));
+  mistakes.throw_if_any();
+  bool same = true;
+  for (const Paper& paper : all) {
+    if (!paper.missing.empty()) {
+      print_out(fmt::format("{}: skipped: {}\n", paper.name, paper.missing));
+      continue;
+    }
+    const PaperResult result =
+        evaluate(paper, threads, [&](const std::atomic<std::size_t>& done, std::size_t total) {
+          return std::make_shared<Progress>(done, total, arguments.quiet);
+        });
+    if (!arguments.out.empty()) {
+      const std::string folder = arguments.out + "/" + paper.name;
+      fs::create_directories(folder);
+      write_aside(folder + "/results.csv", to_csv(paper, result));
+      write_aside(folder + "/results.md", to_markdown(paper, result));
+    }
+    if (arguments.check)
+      same = check(paper, result) && same;
+    else
+      print_out(to_text(paper, result));
+  }
+  return same ? 0 : difference_found;
+}
+
+}  // namespace
+
+void add_paper(CLI::App& app, Verb& chosen) {
+  const auto arguments = std::make_shared<PaperArguments>();
+  CLI::App* verb =
+      app.add_subcommand("paper", "Compare the tables that papers published with simulated ones");
+  verb->add_option("NAME", arguments->name, "Which paper ('baechi list papers') [all]")
+      ->type_name("");
+  verb->add_option("--out", arguments->out, "Write DIR/NAME/results.csv and results.md")
+      ->type_name("DIR");
+  verb->add_flag("--check", arguments->check,
+                 "Compare with the results.csv in the paper's folder; exit code 3 if it differs");
+  verb->add_option("--folder", arguments->folder, "Folder of all papers [scenarios/papers]")
+      ->type_name("DIR")
+      ->default_str("");
+  arguments->folder = "scenarios/papers";
+  verb->add_option("-j", arguments->threads, "Threads [one per core]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  verb->add_flag("--quiet", arguments->quiet, "No progress");
+  verb->footer(
+      "Examples:\n"
+      "  baechi paper baechi_socc20\n"
+      "  baechi paper --check");
+  verb->callback([&chosen, arguments] { chosen = [arguments] { return papers(*arguments); }; });
+}
+
+}  // namespace baechi

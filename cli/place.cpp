@@ -1,0 +1,303 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/arguments.h"
+#include "cli/cluster_flags.h"
+#include "cli/export.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/place_plan.h"
+#include "cli/progress.h"
+#include "cli/step_text.h"
+#include "cli/verbs.h"
+#include "placers/exact/replicated_stages.h"
+#include "placers/files/placement_file.h"
+#include "placers/interface/registry.h"
+#include "scenarios/read/blocks.h"
+#include "sim/host_memory.h"
+
+namespace baechi {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct PlaceArguments {
+  TraceArgument trace;
+  ClusterFlags cluster;
+  std::string placer = "auto", output, format, exported;
+  std::vector<std::string> transforms;
+  std::uint64_t seed = 0;
+};
+
+/// A placer's answer.
+struct Answer {
+  std::optional<Placement> placement;  ///< empty: infeasible
+  std::string detail;                  ///< why it is infeasible, or the placer's remark
+  std::chrono::nanoseconds placing{};  ///< wall-clock time of transforms and placing
+  bool interrupted = false;
+};
+
+/// Runs the placer. If the placer can stop early, the first Ctrl-C makes it return its best
+/// placement so far. On a terminal, a line on standard error shows the progress.
+Placement watched(const Placer& placer, const Experiment& experiment, std::uint64_t seed,
+                  bool& interrupted) {
+  if (!placer.can_stop()) {
+    const Stage stage("placing");
+    return experiment.place(placer, seed);
+  }
+  const Interrupt interrupt("taking the best placement so far");
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  Watcher watcher{.stop = &interrupt.wanted()};
+  if (terminal) {
+    watcher.progress = [](std::string_view line) {
+      fmt::print(stderr, "\r{:<60}", line);
+      std::fflush(stderr);
+    };
+  }
+  Placement placement = experiment.place(placer, seed, watcher);
+  if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+  interrupted = interrupt.wanted();
+  return placement;
+}
+
+Answer ask(const Placer& placer, const Experiment& experiment, std::uint64_t seed) {
+  Answer answer;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    answer.placement = watched(placer, experiment, seed, answer.interrupted);
+    answer.detail = answer.placement->detail;
+  } catch (const InfeasibleError& infeasible) {
+    answer.detail = infeasible.what();
+  } catch (const std::bad_alloc&) {
+    throw HostMemoryError(fmt::format("placing {} ops", experiment.problem().graph.num_ops()));
+  }
+  answer.placing = experiment.graph().transforming + (std::chrono::steady_clock::now() - start);
+  return answer;
+}
+
+/// The simulated step of a placement.
+struct Simulated {
+  explicit Simulated(ExperimentStep placed) : step(std::move(placed)), result(step.simulate()) {}
+  ExperimentStep step;
+  StepResult result;
+};
+
+/// The `placement` object of a placement file: op name to device number. Appends to the list under
+/// the JSON object: the object's own insertion first searches for an equal name, which takes
+/// quadratic time in all.
+Json devices_of_ops(const Placement& placement, const OpGraph& graph) {
+  Json json = Json::object();
+  auto& list = json.get_ref<Json::object_t&>();
+  list.reserve(graph.num_ops());
+  for (const OpId v : graph.ops()) list.emplace_back(graph.name(v), index(placement.device[v]));
+  return json;
+}
+
+/// Adds the plan, in the form of planners, if the placer gave stages several devices.
+void add_plan(Json& json, const Placement& placement, const Problem& problem) {
+  const auto stages = exact::replicated_stages(problem, placement);
+  if (stages.empty()) return;
+  Json list = Json::array();
+  for (const exact::ReplicatedStage& stage : stages) {
+    Json ops = Json::array(), devices = Json::array();
+    for (const OpId v : stage.ops) ops.push_back(problem.graph.name(v));
+    for (const DeviceId d : stage.devices) devices.push_back(Json::array({index(d)}));
+    list.push_back({{"ops", std::move(ops)},
+                    {"devices", std::move(devices)},
+                    {"recompute", Json::array()},
+                    {"data_parallel", stage.devices.size()},
+                    {"tensor_parallel", 1},
+                    {"memory_bytes", stage.weights.count},
+                    {"time_us", stage.time_us}});
+  }
+  json["time_per_sample_us"] = placement.facts.at("time_per_sample_us");
+  json["plan"] = {{"stages", std::move(list)}};
+}
+
+/// The fields of a placement file, and how the placement was made: placer, time, facts, status.
+Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated,
+                 const Experiment& experiment, const std::string& graph_name,
+                 const std::string& placer) {
+  const Problem problem = experiment.problem();
+  Json json{{"format", "baechi-placement"},
+            {"version", 1},
+            {"graph", graph_name},
+            {"devices", problem.cluster.num_devices()},
+            {"placement", Json::object()}};
+  if (answer.placement) {
+    json["placement"] = devices_of_ops(*answer.placement, problem.graph);
+    if (!answer.placement->priority.empty()) json["order"] = Json::array();
+    for (const OpId v : placement_order(*answer.placement, problem.graph))
+      json["order"].push_back(problem.graph.name(v));
+  }
+  add_times(json, experiment);
+  json["placer"] = placer;
+  json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
+  json["facts"] = answer.placement ? Json(answer.placement->facts) : Json::object();
+  json["status"] = !answer.placement                    ? "infeasible"
+                   : simulated && simulated->result.oom ? "oom"
+                                                        : "ok";
+  json["detail"] = answer.detail;
+  if (answer.placement) add_plan(json, *answer.placement, problem);
+  json["step_time_us"] = Json();
+  json["peak_kinds"] = Json();
+  if (!simulated) return json;
+  const StepResult& result = simulated->result;
+  const auto fullest = std::ranges::max_element(result.devices, {}, &DeviceUse::peak);
+  json["peak_kinds"] = peak_json(
+      peak_memory(simulated->step.problem(), simulated->step.placement(),
+                  static_cast<DeviceId>(fullest - result.devices.begin()), fullest->at_peak));
+  if (result.oom)
+    json["detail"] =
+        fmt::format("{}{}{}", answer.detail, answer.detail.empty() ? "" : "; ",
+                    sentence(*result.oom, simulated->step.problem(), simulated->step.placement()));
+  else
+    json["step_time_us"] = to_us(result.makespan);
+  return json;
+}
+
+std::string answer_table(const Answer& answer, const std::optional<Simulated>& simulated,
+                         const Problem& problem, const std::string& placer, CountedMemory counted) {
+  std::string text = fmt::format("placer       {}, {} for {} ops\n", placer,
+                                 to_text(answer.placing), problem.graph.num_ops());
+  if (!simulated) {
+    const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
+    text += red("infeasible") + fmt::format("   {}\n", answer.detail);
+    if (!bounds.fits_in_memory && answer.detail.find(bounds.why_not) == std::string::npos)
+      text += "no placer could: " + bounds.why_not + "\n";
+    return text;
+  }
+  if (!answer.detail.empty()) text += fmt::format("detail       {}\n", answer.detail);
+  const Problem step = simulated->step.problem();
+  const LowerBounds bounds = lower_bounds(step.graph, step.cluster, step.costs);
+  if (simulated->result.oom && counted == CountedMemory::weights)
+    text += fmt::format(
+        "memory       {} counts weights alone; a step also holds outputs and copies\n", placer);
+  return text + step_table(simulated->result, bounds, step, simulated->step.placement());
+}
+
+int place_as_plan(const PlaceArguments& arguments, Choice choice, const PlacerEntry& entry) {
+  if (!arguments.transforms.empty())
+    throw InputError("--transform: planners see Piper's input as it is");
+  if (!arguments.trace.importer.empty())
+    throw InputError("--importer: planners read Piper's input themselves");
+  if (!arguments.exported.empty() && arguments.exported != to_text(ExportFormat::json))
+    throw InputError("--export: a plan is written as JSON only");
+  return place_plan({.file = arguments.trace.path,
+                     .placer = std::move(choice),
+                     .placer_text = arguments.placer,
+                     .output = arguments.output,
+                     .format = arguments.format},
+                    entry, arguments.cluster);
+}
+
+/// Writes the answer to the file of -o, as --export says.
+void write_answer(const PlaceArguments& arguments, const Answer& answer, const Placer& placer,
+                  const Experiment& experiment, const std::string& graph_name) {
+  if (!answer.placement || arguments.output.empty()) return;
+  const Stage stage("writing " + arguments.output);
+  const ExportTask task{experiment, placer, arguments.seed, graph_name, arguments.output};
+  const auto format = parse<ExportFormat>(arguments.exported);
+  if (format == ExportFormat::accelerate) return export_device_map(task, *answer.placement);
+  if (format == ExportFormat::pipelining) return export_pipeline(task, *answer.placement);
+  const Problem problem = experiment.problem();
+  write_placement(arguments.output, *answer.placement, problem.graph, graph_name,
+                  problem.cluster.num_devices());
+}
+
+int place(const PlaceArguments& arguments) {
+  if (!arguments.exported.empty() && arguments.output.empty())
+    throw InputError("--export writes a file: name it with -o FILE");
+  Choice choice = parse_choice(arguments.placer, "--placer");
+  const PlacerEntry& entry = placer_entry(choice.name, choice.where);
+  if (entry.make_planner != nullptr) return place_as_plan(arguments, std::move(choice), entry);
+  const CountedMemory counted = entry.memory;
+  const std::unique_ptr<Placer> placer =
+      make_placer(choice.name, std::move(choice.options), choice.where);
+  std::optional<std::vector<TransformChoice>> transforms;
+  for (const std::string& text : arguments.transforms) {
+    if (!transforms) transforms.emplace();
+    transforms->push_back(made_transform(parse_choice(text, "--transform")));
+  }
+  const auto [graph_name, experiment, samples] =
+      read_experiment(arguments.trace, arguments.cluster, std::move(transforms));
+  const Problem problem = experiment.problem();
+
+  if (!arguments.exported.empty() && arguments.exported != to_text(ExportFormat::json))
+    require_modules(experiment, arguments.trace.path);
+
+  const Answer answer = ask(*placer, experiment, arguments.seed);
+  write_answer(arguments, answer, *placer, experiment, graph_name);
+  std::optional<Simulated> simulated;
+  if (answer.placement) {
+    const Stage stage("simulating");
+    try {
+      simulated.emplace(experiment.step(*answer.placement));
+    } catch (const std::bad_alloc&) {
+      throw HostMemoryError(fmt::format("simulating {} ops", answer.placement->device.size()));
+    }
+  }
+  if (arguments.format == "json")
+    print_json(answer_json(answer, simulated, experiment, graph_name, arguments.placer));
+  else
+    print_out(times_line(experiment) +
+              answer_table(answer, simulated, problem, arguments.placer, counted));
+  return answer.interrupted ? 130 : 0;
+}
+
+}  // namespace
+
+void add_place(CLI::App& app, Verb& chosen) {
+  const auto arguments = std::make_shared<PlaceArguments>();
+  CLI::App* verb = app.add_subcommand("place", "Decide which device runs each op of a graph");
+  add_trace_argument(*verb, arguments->trace);
+  verb->add_option(
+          "--placer", arguments->placer,
+          "Placer ('baechi list placers') [auto]; exec:PROGRAM runs a program of yours as the "
+          "placer")
+      ->type_name("NAME[:k=v,...]");
+  verb->add_option("--transform", arguments->transforms,
+                   "Transform the graph first ('baechi list transforms'); replaces the scenario's "
+                   "transforms; may be repeated")
+      ->type_name("NAME[:k=v,...]")
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_option("-o,--output", arguments->output,
+                   "Write the placement to FILE if the placer finds one")
+      ->type_name("FILE");
+  verb->add_option("--export", arguments->exported,
+                   "Write FILE for a framework: accelerate (its device_map: each module whole), "
+                   "pipelining (split points, devices and schedule for "
+                   "torch.distributed.pipelining) or json (as without) [json]")
+      ->type_name("accelerate|pipelining|json")
+      ->check(one_of<ExportFormat>());
+  verb->add_option("--seed", arguments->seed, "Seed for placers that use random numbers [0]")
+      ->type_name("N")
+      ->check(is_seed());
+  add_format(*verb, arguments->format, {"table", "json"});
+  add_cluster_flags(*verb, arguments->cluster);
+  verb->footer(
+      "If the placer finds nothing that fits, that is a result: status infeasible, exit code 0.\n"
+      "Examples:\n"
+      "  baechi place graph.json --devices 4 --memory '8 GiB'    the best of the quick placers\n"
+      "  baechi place graph.json --placer m_etf --devices 4 --memory '8 GiB' -o placement.json\n"
+      "  baechi place graph.json --placer search:seconds=10,objective=max_load --devices 4 \\\n"
+      "      --memory '8 GiB'    Ctrl-C takes the best so far\n"
+      "  baechi place graph.json --placer exec:./my_placer.py --devices 2 --memory '4 GiB'\n"
+      "  baechi place graph.json --placer m_etf --devices 4 --memory '16 GiB' --export accelerate "
+      "\\\n"
+      "      -o device_map.json\n"
+      "  baechi place graph.json --placer m_sct --transform baechi --devices 4 --kind v100\n"
+      "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml\n"
+      "  baechi place bert32a100.json --placer piper:micro_batches=1920 --devices 64 \\\n"
+      "      --memory '8 GiB' --bandwidth '26843545600 B/s'");
+  verb->callback([&chosen, arguments] { chosen = [arguments] { return place(*arguments); }; });
+}
+
+}  // namespace baechi

@@ -1,0 +1,88 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace baechi {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+std::string rounded(Seconds time) {
+  const auto s = std::llround(time.count());
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
+}
+
+bool on_terminal() {
+  return isatty(STDERR_FILENO) == 1;
+}
+
+std::string runs_line(std::size_t done, std::size_t total, Seconds elapsed) {
+  const double rate = static_cast<double>(done) / elapsed.count();
+  const std::string left =
+      done == 0 ? ""
+                : fmt::format(
+                      ", {:.3g}/s, {} left", rate,
+                      rounded(Seconds(static_cast<double>(total - std::min(done, total)) / rate)));
+  return fmt::format("{} of {} runs in {}{}", done, total, rounded(elapsed), left);
+}
+
+std::string stage_line(std::string_view what, std::size_t done, std::size_t total,
+                       Seconds elapsed) {
+  if (elapsed < Seconds(1.0)) return "";
+  if (total == 0) return fmt::format("{}, {}", what, rounded(elapsed));
+  return fmt::format("{}, {} % in {}", what, 100 * std::min(done, total) / total, rounded(elapsed));
+}
+
+}  // namespace
+
+Progress::Progress(Line line, bool quiet) : line_(std::move(line)), terminal_(on_terminal()) {
+  if (!quiet) watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
+
+Progress::Progress(const std::atomic<std::size_t>& done, std::size_t total, bool quiet)
+    : Progress([&done, total](Seconds elapsed) { return runs_line(done, total, elapsed); }, quiet) {
+}
+
+Progress::~Progress() {
+  if (!watcher_.joinable()) return;
+  watcher_.request_stop();
+  watcher_.join();
+  if (shown_ > 0) fmt::print(stderr, "\r{:{}}\r", "", shown_);
+}
+
+void Progress::watch(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  const Seconds pause(terminal_ ? 0.1 : 10.0);
+  while (!wake_.wait_for(lock, stop, pause, [&stop] { return stop.stop_requested(); })) show();
+}
+
+void Progress::show() {
+  const std::string line = line_(std::chrono::steady_clock::now() - start_);
+  if (line.empty()) return;
+  if (terminal_) {
+    fmt::print(stderr, "\r{:<{}}", line, shown_);
+    shown_ = line.size();
+    std::fflush(stderr);
+  } else {
+    fmt::print(stderr, "{}\n", line);
+  }
+}
+
+Stage::Stage(std::string what, const std::atomic<std::size_t>* done, std::size_t total)
+    : progress_(
+          [what = std::move(what), done, total](Seconds elapsed) {
+            return stage_line(what, done == nullptr ? 0 : done->load(), total, elapsed);
+          },
+          !on_terminal()) {}
+
+}  // namespace baechi

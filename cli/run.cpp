@@ -1,0 +1,208 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+
+#include "cli/arguments.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/verbs.h"
+#include "scenarios/read/data_folder.h"
+#include "scenarios/read/load.h"
+#include "scenarios/results/csv.h"
+#include "scenarios/results/overview.h"
+#include "scenarios/run/ranks.h"
+#include "scenarios/run/resumable_run.h"
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+struct Shard {
+  std::size_t number = 1, of = 1;
+};
+
+struct RunFlags {
+  std::vector<std::string> scenarios, sets;
+  std::string out, shard, timelines, format = "table";
+  std::size_t threads = 0;
+  bool resume = false, quiet = false;
+};
+
+/// Parses I/N, such as "2/8"; "" is shard 1 of 1. Throws InputError on any other text.
+Shard read_shard(const std::string& text) {
+  Shard shard;
+  if (text.empty()) return shard;
+  const char* last = text.data() + text.size();
+  const auto [slash, ec] = std::from_chars(text.data(), last, shard.number);
+  if (ec == std::errc{} && slash != last && *slash == '/') {
+    const auto [end, ec2] = std::from_chars(slash + 1, last, shard.of);
+    if (ec2 == std::errc{} && end == last && shard.number >= 1 && shard.number <= shard.of)
+      return shard;
+  }
+  throw InputError(fmt::format("--shard: '{}' is not I/N, such as 1/4 ... 4/4", text));
+}
+
+std::size_t terminal_width() {
+  const char* columns = std::getenv("COLUMNS");  // NOLINT(concurrency-mt-unsafe): read only
+  std::size_t width = 100;
+  if (columns != nullptr)
+    std::from_chars(columns, columns + std::char_traits<char>::length(columns), width);
+  return std::max<std::size_t>(width, 40);
+}
+
+void print_results(const ResultsHeader& header, const EachRow& rows, const RunFlags& flags) {
+  if (flags.format == "csv") return print_csv(header, rows, print_out);
+  if (flags.format == "json") return print_json(header, rows, print_out);
+  if (flags.quiet) return;
+  Overview overview(header);
+  rows([&](const RunResult& row) { overview.add(row); });
+  print_out(to_text_tables(overview, coloured(), terminal_width()));
+}
+
+Sweep read_sweep(const RunFlags& flags, std::size_t threads) {
+  Mistakes mistakes;
+  std::vector<std::string> paths = flags.scenarios;
+  for (std::string& path : paths) path = with_data_folder(path);
+  std::vector<ScenarioFile> files = load_scenarios(paths, flags.sets, mistakes);
+  if (!flags.timelines.empty()) {
+    for (ScenarioFile& file : files)
+      file.report.timelines = *parse<Timelines>(flags.timelines);  // checked by the flag
+  }
+  Sweep sweep = make_sweep(std::move(files), threads, mistakes);
+  mistakes.throw_if_any();
+  return sweep;
+}
+
+/// Reads the sweep and checks that all ranks read the same one. If not, throws InputError on
+/// the ranks that report the mistake and returns nothing on the others.
+std::optional<Sweep> agreed_sweep(const RunFlags& flags, std::size_t threads, const Ranks& ranks) {
+  std::optional<Sweep> sweep;
+  std::string mistakes;
+  try {
+    sweep = read_sweep(flags, threads);
+  } catch (const InputError& e) {
+    mistakes = e.what();
+  }
+  std::uint64_t hash = 0;
+  if (sweep) hash = std::stoull(sweep->header().hash, nullptr, 16);
+  const int other = ranks.disagreeing(hash);
+  if (other >= 0 && ranks.rank() == other)
+    throw InputError(sweep
+                         ? fmt::format("rank {} plans other runs than rank 0: do all machines see "
+                                       "the same files?",
+                                       other)
+                         : fmt::format("rank {}: {}", other, mistakes));
+  if (!sweep && ranks.rank() == 0) throw InputError(mistakes);
+  if (other >= 0) return std::nullopt;
+  return sweep;
+}
+
+int report(const ResumableRun::Outcome& outcome, const std::string& folder, const RunFlags& flags) {
+  if (!flags.quiet)
+    fmt::print(stderr, "{0}/report.html  {0}/results.csv  {0}/results.sqlite{1}\n", folder,
+               outcome.timelines > 0
+                   ? fmt::format("  {}/*.trace.json.gz ({})", folder, outcome.timelines)
+                   : "");
+  if (outcome.failed == 0) return 0;
+  fmt::print(stderr, "error in {}\n{} of {} runs ended in an error\n", outcome.first_failure,
+             outcome.failed, outcome.rows);
+  return 1;
+}
+
+int run_sweep(const Sweep& sweep, const RunFlags& flags, const Ranks& ranks, RunSettings settings) {
+  const Shard shard = read_shard(flags.shard);
+  const std::string folder =
+      !flags.out.empty() ? flags.out : "results/" + sweep.header().scenarios.front().name;
+  const std::vector<std::size_t> mine = shard_runs(sweep, shard.number, shard.of);
+  // Waits up to 10 s on --resume: the ranks of a killed job may still be running.
+  ResumableRun run(folder, sweep, mine, flags.resume,
+                   flags.resume ? std::chrono::seconds(10) : std::chrono::seconds(0));
+  const std::vector<std::size_t> ids = run.remaining();
+  std::atomic<std::size_t> done{0};
+  settings.done = &done;
+  {
+    const Progress progress(done, ids.size(), flags.quiet);
+    if (ranks.size() > 1)
+      ranks.deal(sweep, ids, settings, run.journal());
+    else
+      run.run(ids, settings);
+  }
+  const ResumableRun::Outcome outcome = run.finish(settings);
+  print_results(sweep.header(), run.rows(), flags);
+  const int code = report(outcome, folder, flags);
+  if (done == ids.size()) return code;
+  fmt::print(stderr, "interrupted: {} of {} runs are done and kept; --resume goes on from there\n",
+             outcome.rows, mine.size());
+  return 130;
+}
+
+int run_scenarios(const RunFlags& flags) {
+  const Interrupt interrupt("finishing the runs that have begun");
+  const Ranks ranks;
+  const std::size_t threads = flags.threads != 0 ? flags.threads : ranks.cores();
+  const std::optional<Sweep> sweep = agreed_sweep(flags, threads, ranks);
+  if (!sweep) return 0;
+  try {
+    if (ranks.rank() == 0)
+      for (const std::string& warning : sweep->warnings())
+        fmt::print(stderr, "warning: {}", warning);
+    if (ranks.rank() == 0)
+      return run_sweep(*sweep, flags, ranks, {.threads = threads, .stop = &interrupt.wanted()});
+    ranks.work(*sweep, threads);
+    return 0;
+  } catch (const std::exception& e) {
+    if (ranks.size() == 1) throw;
+    // Abort: otherwise the other ranks would wait for this rank for ever.
+    fmt::print(stderr, "{}\n", e.what());
+    ranks.abort(dynamic_cast<const InputError*>(&e) != nullptr ? 2 : 1);
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Verb& chosen) {
+  CLI::App* verb =
+      app.add_subcommand("run", "Run scenarios: each placer at each point of their sweeps");
+  const auto flags = std::make_shared<RunFlags>();
+  verb->add_option("SCENARIO", flags->scenarios, "Scenario files, or names of examples")
+      ->required()
+      ->type_name("");
+  verb->add_option("--out", flags->out,
+                   "Folder of the results [results/NAME of the first scenario]")
+      ->type_name("DIR");
+  verb->add_option("-j", flags->threads, "Threads [one per core]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  verb->add_option(
+          "--set", flags->sets,
+          "Set the dotted KEY of every scenario to VALUE; a swept KEY is then no longer swept")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_flag("--resume", flags->resume, "Keep the runs that DIR already has; do the others");
+  verb->add_option("--shard", flags->shard,
+                   "Run only part I of N; 'baechi merge' joins the folders of all parts")
+      ->type_name("I/N");
+  verb->add_option("--format", flags->format,
+                   "Format of the printed results: table, csv or json [table]")
+      ->type_name("F")
+      ->check(CLI::IsMember({"table", "csv", "json"}));
+  verb->add_option(
+          "--timelines", flags->timelines,
+          "Write DIR/ID.PLACER.trace.json.gz for ui.perfetto.dev: none, best (each point's "
+          "fastest run) or all [the scenario's report block; none]")
+      ->type_name("W")
+      ->check(one_of<Timelines>());
+  verb->add_flag("--quiet", flags->quiet, "Print neither progress nor table");
+  verb->footer(
+      "Results: DIR/results.csv, DIR/results.sqlite and DIR/report.html, equal for every -j.\n"
+      "Ctrl-C or a kill loses no finished run: --resume does the others.\n"
+      "Examples: scenarios/examples/*.yaml");
+  verb->callback([flags, &chosen] { chosen = [flags] { return run_scenarios(*flags); }; });
+}
+
+}  // namespace baechi

@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ranges>
+
+#include "cli/arguments.h"
+#include "cli/cluster_flags.h"
+#include "cli/output.h"
+#include "cli/pipeline_text.h"
+#include "cli/progress.h"
+#include "cli/step_text.h"
+#include "cli/verbs.h"
+#include "placers/files/split_file.h"
+#include "sim/explain/causes.h"
+#include "sim/objective/objective.h"
+#include "sim/objective/replicas.h"
+#include "sim/pipeline/pipeline.h"
+#include "sim/report/timeline.h"
+
+namespace baechi {
+
+using pipeline::PipelineOptions;
+using pipeline::PipelineResult;
+
+namespace {
+
+struct SimulateArguments {
+  TraceArgument trace;
+  ClusterFlags cluster;
+  std::string placement, objective, timeline, format;
+  std::string pipeline, micro_batches;
+  bool recompute = false;
+};
+
+/// The options of --pipeline, --micro-batches and --recompute; nothing if --pipeline is not given.
+/// Throws InputError.
+std::optional<PipelineOptions> read_pipeline(const SimulateArguments& arguments) {
+  Mistakes mistakes;
+  if (arguments.pipeline.empty()) {
+    if (!arguments.micro_batches.empty() || arguments.recompute)
+      mistakes.add("--micro-batches and --recompute are of a pipeline: add --pipeline SCHEDULE");
+    mistakes.throw_if_any();
+    return std::nullopt;
+  }
+  PipelineOptions options{.recompute = arguments.recompute};
+  options.schedule = arguments.pipeline;
+  if (pipeline::find_schedule(options.schedule) == nullptr)
+    mistakes.add(fmt::format("--pipeline: '{}' is not one of {}", options.schedule,
+                             pipeline::schedule_names()));
+  if (!arguments.micro_batches.empty()) {
+    constexpr std::size_t most = 100'000;
+    const auto count = parse_number<std::size_t>(arguments.micro_batches);
+    if (!count || *count == 0 || *count > most)
+      mistakes.add(fmt::format("--micro-batches: '{}' is not a whole number from 1 to {}",
+                               arguments.micro_batches, most));
+    options.micro_batches = count.value_or(1);
+  }
+  mistakes.throw_if_any();
+  return options;
+}
+
+/// The schedules that --pipeline accepts, one line each.
+std::string schedule_table() {
+  std::string text = "Schedules of --pipeline (p devices, v chunks of ops on each):\n";
+  for (const pipeline::ScheduleEntry& entry : pipeline::schedules())
+    text += fmt::format("  {:<12} {}\n", entry.name, entry.summary);
+  return text;
+}
+
+/// The value of the objective, such as "max_load   17.790 ms", and the faults of the placement.
+std::string score_line(const std::string& objective, const Score& score) {
+  std::string line = fmt::format("{:<12} {}", objective,
+                                 score.deadlock ? std::string("none") : bold(to_text(score.value)));
+  if (score.over > Bytes{})
+    line += red(fmt::format(", {} over the memory limits", to_text(score.over)));
+  if (score.misplaced > 0)
+    line += red(fmt::format(", {} ops on devices that cannot run them", score.misplaced));
+  if (score.split_groups > 0)
+    line += red(fmt::format(", {} colocation groups split", score.split_groups));
+  if (score.deadlock)
+    line +=
+        red(": devices wait for each other: an accelerator runs its ops as one part, when "
+            "all that they read from elsewhere is there, and here each of two parts reads what the "
+            "other "
+            "writes");
+  return line + "\n";
+}
+
+nlohmann::ordered_json score_json(const std::string& objective, const Score& score) {
+  using Json = nlohmann::ordered_json;
+  return {{objective + "_us", score.deadlock ? Json() : Json(to_us(score.value))},
+          {"feasible", score.feasible()},
+          {"over_bytes", score.over.count},
+          {"misplaced_ops", score.misplaced},
+          {"split_groups", score.split_groups},
+          {"deadlock", score.deadlock}};
+}
+
+/// Simulates the pipeline and writes its timeline to `file` unless `file` is "".
+PipelineResult stream(const Problem& problem, const Placement& placement,
+                      const PipelineOptions& options, const std::string& file) {
+  const pipeline::Unrolled unrolled = pipeline::unroll(problem, placement, options);
+  Timeline timeline;
+  std::vector<StepObserver*> observers;
+  if (!file.empty()) observers.push_back(&timeline);
+  PipelineResult result =
+      pipeline::simulate_pipeline(problem, placement, options, unrolled, observers);
+  if (file.empty()) return result;
+  const pipeline::UnrolledCosts costs(problem.costs, unrolled);
+  StepResult step;
+  step.oom = result.oom;
+  step.makespan = result.makespan;
+  write_perfetto(file, {unrolled.graph, problem.cluster, costs, problem.engine}, timeline, step);
+  return result;
+}
+
+/// Reads the placement in the file at `path`. Throws InputError if the file is wrong, or says that
+/// the placer found no placement.
+Placement read_it(const std::string& path, const Problem& problem) {
+  try {
+    return read_placement_or_split(path, problem);
+  } catch (const InfeasibleError& e) {
+    throw InputError(fmt::format(
+        "{}: there is nothing to simulate: its placer found no placement: {}", path, e.what()));
+  }
+}
+
+/// A colocation group whose members are on several devices: `first` is its first member, `other`
+/// the first member that is on another device than `first`.
+struct SplitGroup {
+  GroupId group{};
+  OpId first{}, other{};
+};
+
+std::vector<SplitGroup> split_groups(const Placement& placement, const OpGraph& graph) {
+  std::vector<SplitGroup> split;
+  for (const GroupId g : graph.groups()) {
+    const auto members = graph.members(g);
+    const DeviceId device = placement.device[members.front()];
+    const auto other =
+        std::ranges::find_if(members, [&](OpId v) { return placement.device[v] != device; });
+    if (other != members.end()) split.push_back({g, members.front(), *other});
+  }
+  return split;
+}
+
+/// Names the first three split groups; "" if there are none. Example:
+/// "split        2 colocation groups: 'x' ('a' is on gpu0, 'b' on gpu1), 'y' (...)".
+std::string split_line(const std::vector<SplitGroup>& split, const Problem& problem,
+                       const Placement& placement) {
+  if (split.empty()) return "";
+  std::string text = fmt::format("split        {} colocation group{}:", split.size(),
+                                 split.size() == 1 ? "" : "s");
+  constexpr std::size_t listed = 3;
+  for (const SplitGroup& s : split | std::views::take(listed)) {
+    const auto device = [&](OpId v) { return problem.cluster.device(placement.device[v]).name; };
+    text += fmt::format(" '{}' ('{}' is on {}, '{}' on {}){}", problem.graph.group_name(s.group),
+                        problem.graph.name(s.first), device(s.first), problem.graph.name(s.other),
+                        device(s.other), &s == &split.back() ? "" : ",");
+  }
+  return red(text + (split.size() > listed ? " ..." : "")) + "\n";
+}
+
+int simulate_once(const SimulateArguments& arguments) {
+  const std::optional<PipelineOptions> pipeline = read_pipeline(arguments);
+  Choice choice;
+  std::unique_ptr<Objective> objective;
+  if (!arguments.objective.empty()) {
+    choice = parse_choice(arguments.objective, "--objective");
+    objective = make_objective(choice.name, std::move(choice.options), choice.where);
+  }
+  const auto [name, experiment, samples] = read_experiment(arguments.trace, arguments.cluster);
+  const Problem given = experiment.problem();
+  std::optional<Stage> stage("reading " + arguments.placement);
+  const ExperimentStep step = experiment.step(read_it(arguments.placement, given));
+  const Problem problem = step.problem();
+  const Placement& placement = step.placement();
+
+  stage.emplace("simulating");
+  Timeline timeline;
+  std::vector<StepObserver*> observers;
+  if (!arguments.timeline.empty() && !pipeline) observers.push_back(&timeline);
+  const StepResult result = step.simulate(observers);
+  if (!observers.empty())
+    write_perfetto(arguments.timeline, problem, timeline, result,
+                   critical_path_of(problem, placement, timeline, result));
+  std::optional<PipelineResult> streamed;
+  if (pipeline) streamed = stream(problem, placement, *pipeline, arguments.timeline);
+
+  const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
+  const std::vector<SplitGroup> split = split_groups(placement, problem.graph);
+  std::optional<Score> score;
+  if (objective) score = objective->score(problem, placement);
+  stage.reset();
+  if (arguments.format == "json") {
+    nlohmann::ordered_json json = step_json(result, bounds, problem, placement);
+    json["split_groups"] = split.size();
+    if (has_replicas(placement)) json["replicas_left_out"] = true;
+    add_times(json, experiment);
+    if (score) json.update(score_json(choice.name, *score));
+    if (streamed) json["pipeline"] = pipeline_json(*streamed, *pipeline, problem.cluster, samples);
+    print_json(json);
+  } else {
+    print_out(
+        times_line(experiment) + split_line(split, problem, placement) +
+        (has_replicas(placement) ? "replicas     of stages: the step has each on its first "
+                                   "device alone\n"
+                                 : "") +
+        step_table(result, bounds, problem, placement) +
+        (score ? "\n" + score_line(choice.name, *score) : "") +
+        (streamed ? "\n" + pipeline_table(*streamed, *pipeline, problem.cluster, samples) : ""));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, Verb& chosen) {
+  const auto arguments = std::make_shared<SimulateArguments>();
+  CLI::App* verb = app.add_subcommand(
+      "simulate", "Simulate a training step of a placed graph: time, memory, transfers");
+  add_trace_argument(*verb, arguments->trace);
+  verb->add_option("--placement", arguments->placement, "Placement: which device runs each op")
+      ->required()
+      ->type_name("FILE");
+  verb->add_option("--objective", arguments->objective,
+                   "Also print the placement's value by this objective ('baechi list objectives')")
+      ->type_name("NAME[:k=v,...]");
+  verb->add_option("--pipeline", arguments->pipeline,
+                   "Also simulate a pipeline of micro-batches by this schedule: " +
+                       pipeline::schedule_names() + " (explained below)")
+      ->type_name("SCHEDULE");
+  verb->add_option("--micro-batches", arguments->micro_batches, "Number of micro-batches [8]")
+      ->type_name("N");
+  verb->add_flag(
+      "--recompute", arguments->recompute,
+      "A stage keeps only received tensors and repeats the forward pass for the backward pass");
+  verb->add_option("--timeline", arguments->timeline,
+                   "Write the timeline of the step, or of the pipeline with --pipeline, for "
+                   "ui.perfetto.dev: .json or .json.gz")
+      ->type_name("FILE");
+  add_format(*verb, arguments->format, {"table", "json"});
+  add_cluster_flags(*verb, arguments->cluster);
+  verb->footer(
+      schedule_table() +
+      "Out of memory is a result (exit code 0): who asked for how much, and what was live.\n"
+      "Examples:\n"
+      "  baechi simulate graph.json --placement placement.json --devices 4 --memory '8 GiB'\n"
+      "  baechi simulate graph.json --placement placement.json --devices 4 --memory '8 GiB' \\\n"
+      "      --bandwidth '12 GB/s' --transfers duplex --timeline step.json.gz\n"
+      "  baechi simulate bert24_training.json --placement placement.json \\\n"
+      "      --objective max_load:phases=apart    on the cluster that TRACE names\n"
+      "  baechi simulate bert24_training.json --placement placement.json --pipeline 1f1b \\\n"
+      "      --micro-batches 32");
+  verb->callback(
+      [&chosen, arguments] { chosen = [arguments] { return simulate_once(*arguments); }; });
+}
+
+}  // namespace baechi

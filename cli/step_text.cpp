@@ -1,0 +1,159 @@
+#include "cli/step_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/output.h"
+#include "sim/graph/analysis.h"
+
+namespace baechi {
+namespace {
+
+std::string percent(double part, double whole) {
+  return whole > 0.0 ? fmt::format("{:.1f} %", 100.0 * part / whole) : "-";
+}
+std::string percent(Duration part, Duration whole) {
+  return percent(static_cast<double>(part.count()), static_cast<double>(whole.count()));
+}
+std::string percent(Bytes part, Bytes whole) {
+  return percent(static_cast<double>(part.count), static_cast<double>(whole.count));
+}
+
+/// True if memory ran out while the weights were loaded, before the first op.
+bool while_loading(const OutOfMemory& oom, const Problem& problem, const Placement& placement) {
+  Bytes weights;
+  for (const OpId v : problem.graph.ops()) {
+    if (placement.device[v] == oom.device) weights += problem.graph.op(v).persistent;
+  }
+  return oom.live[MemoryKind::weights] < weights;
+}
+
+/// The columns of gradients and optimizer state are there if any device has some.
+std::string device_table(const StepResult& step, const Problem& problem,
+                         const Placement& placement) {
+  const Cluster& cluster = problem.cluster;
+  IdVector<DeviceId, PeakMemory> peaks;
+  for (const DeviceId d : cluster.devices())
+    peaks.push_back(peak_memory(problem, placement, d, step.devices[d].at_peak));
+  const bool training = std::ranges::any_of(peaks, [](const PeakMemory& peak) {
+    return peak.gradients > Bytes{} || peak.optimizer_state > Bytes{};
+  });
+  std::vector<std::string> head{"device", "busy", "", "idle", "peak", "limit", "", "weights"};
+  if (training) head.insert(head.end(), {"gradients", "optimizer"});
+  head.insert(head.end(), {"activations", "copies", "workspace"});
+  Columns columns(std::move(head));
+  for (const DeviceId d : cluster.devices()) {
+    const DeviceUse& use = step.devices[d];
+    const PeakMemory& peak = peaks[d];
+    const Duration idle = std::max(step.makespan - use.busy, Duration::zero());
+    std::vector<std::string> row{cluster.device(d).name,
+                                 to_text(use.busy),
+                                 percent(use.busy, step.makespan),
+                                 percent(idle, step.makespan),
+                                 to_text(use.peak),
+                                 to_text(cluster.device(d).memory),
+                                 percent(use.peak, cluster.device(d).memory)};
+    row.push_back(to_text(peak.weights));
+    if (training) row.insert(row.end(), {to_text(peak.gradients), to_text(peak.optimizer_state)});
+    for (const Bytes part : {peak.activations, peak.copies, peak.workspace})
+      row.push_back(to_text(part));
+    columns.add(std::move(row));
+  }
+  return columns.text();
+}
+
+}  // namespace
+
+std::string sentence(const OutOfMemory& oom, const Problem& problem, const Placement& placement) {
+  const Device& device = problem.cluster.device(oom.device);
+  std::string who = fmt::format("op '{}'", problem.graph.name(oom.op));
+  if (oom.transfer)
+    who = "the copy of an output of " + who;
+  else if (while_loading(oom, problem, placement))
+    who = "the weights of " + who;
+  std::vector<std::string> live;
+  for (const MemoryKind kind : memory_kinds) {
+    if (oom.live[kind] > Bytes{})
+      live.push_back(fmt::format("{} {}", to_text(kind), to_text(oom.live[kind])));
+  }
+  return fmt::format("out of memory on {} at {}: {}: {} needed, of {} only {} are free (live: {})",
+                     device.name, to_text(oom.at.time_since_epoch()), who, to_text(oom.needed),
+                     to_text(device.memory), to_text(oom.free),
+                     live.empty() ? "nothing" : fmt::format("{}", fmt::join(live, ", ")));
+}
+
+std::string step_table(const StepResult& step, const LowerBounds& bounds, const Problem& problem,
+                       const Placement& placement) {
+  std::string text;
+  if (step.oom) {
+    text += red(sentence(*step.oom, problem, placement)) + "\n";
+    if (!bounds.fits_in_memory) text += "no placement would fit: " + bounds.why_not + "\n";
+  } else {
+    text += fmt::format("step time    {}", bold(to_text(step.makespan)));
+    if (bounds.best() > Duration::zero())
+      text +=
+          fmt::format(", {:.2f} x the lower bound", static_cast<double>(step.makespan.count()) /
+                                                        static_cast<double>(bounds.best().count()));
+    text += "\n";
+  }
+  text += fmt::format("lower bound  {} ({})\n", to_text(bounds.best()), bounds.binding());
+  text += fmt::format("moved        {} in {} transfers\n", to_text(step.moved), step.transfers);
+  if (persistent_of_one_kind(problem.graph))
+    text += "weights      with gradients and optimizer state: the graph does not tell them apart\n";
+  return text + "\n" + device_table(step, problem, placement);
+}
+
+nlohmann::ordered_json peak_json(const PeakMemory& peak) {
+  using Json = nlohmann::ordered_json;
+  const auto if_told = [&](Bytes part) { return peak.told_apart ? Json(part.count) : Json(); };
+  return {{"weights", peak.weights.count},
+          {"gradients", if_told(peak.gradients)},
+          {"optimizer_state", if_told(peak.optimizer_state)},
+          {"activations", peak.activations.count},
+          {"workspace", peak.workspace.count},
+          {"copies", peak.copies.count}};
+}
+
+nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& bounds,
+                                 const Problem& problem, const Placement& placement) {
+  using Json = nlohmann::ordered_json;
+  const auto by_kind = [](const MemoryUse& use) {
+    Json json = Json::object();
+    for (const MemoryKind kind : memory_kinds) json[std::string(to_text(kind))] = use[kind].count;
+    return json;
+  };
+
+  Json json;
+  json["status"] = step.oom ? "oom" : "ok";
+  json["step_time_us"] = step.oom ? Json() : Json(to_us(step.makespan));
+  json["lower_bound_us"] = to_us(bounds.best());
+  json["devices"] = Json::array();
+  for (const DeviceId d : problem.cluster.devices()) {
+    const DeviceUse& use = step.devices[d];
+    json["devices"].push_back(
+        {{"name", problem.cluster.device(d).name},
+         {"busy_us", to_us(use.busy)},
+         {"peak_bytes", use.peak.count},
+         {"limit_bytes", problem.cluster.device(d).memory.count},
+         {"at_peak", by_kind(use.at_peak)},
+         {"peak_kinds", peak_json(peak_memory(problem, placement, d, use.at_peak))}});
+  }
+  json["moved_bytes"] = step.moved.count;
+  json["transfers"] = step.transfers;
+  json["events"] = step.events;
+  json["oom"] = nullptr;
+  if (step.oom) {
+    json["oom"] = {{"device", index(step.oom->device)},
+                   {"op", problem.graph.name(step.oom->op)},
+                   {"transfer", step.oom->transfer.has_value()},
+                   {"needed_bytes", step.oom->needed.count},
+                   {"free_bytes", step.oom->free.count},
+                   {"at_us", to_us(step.oom->at.time_since_epoch())},
+                   {"live", by_kind(step.oom->live)}};
+  }
+  return json;
+}
+
+}  // namespace baechi

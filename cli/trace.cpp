@@ -1,0 +1,341 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/arguments.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/verbs.h"
+#include "scenarios/read/device_table.h"
+#include "scenarios/run/build.h"
+#include "scenarios/run/prepared_graph.h"
+#include "sim/cluster/device_model.h"
+#include "sim/error.h"
+#include "sim/graph/analysis.h"
+#include "sim/graph/graph_io.h"
+#include "traces/format/compressed_file.h"
+#include "traces/format/trace_file.h"
+
+namespace baechi {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Sums over a graph's ops; `temporary` is a maximum. Times are those on the first device kind; an
+/// op without such a time counts as 0.
+struct Totals {
+  Duration compute{};
+  Bytes outputs{}, persistent{}, temporary{};
+  std::size_t without_time = 0;
+};
+
+Totals totals(const OpGraph& graph) {
+  Totals sum;
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    const Duration time = graph.compute(v, 0).value_or(Duration::zero());
+    sum.compute += time;
+    sum.outputs += output_bytes(graph, v);
+    sum.persistent += op.persistent;
+    sum.temporary = std::max(sum.temporary, op.temporary);
+    if (time == Duration::zero()) ++sum.without_time;
+  }
+  return sum;
+}
+
+std::string coverage_line(const Coverage& c) {
+  return fmt::format("times {0}/{3}, bytes {1}/{3}, memory {2}/{3}", c.with_time, c.with_bytes,
+                     c.with_memory, c.ops);
+}
+
+Json info_json(const Trace& trace) {
+  const OpGraph& graph = trace.graph;
+  const Totals sum = totals(graph);
+  return {{"name", trace.name},
+          {"source", trace.source},
+          {"format", trace.format},
+          {"batch", trace.batch},
+          {"ops", graph.num_ops()},
+          {"edges", graph.num_edges()},
+          {"tensors", graph.num_tensors()},
+          {"groups", graph.num_groups()},
+          {"critical_path_us", to_us(critical_path(graph))},
+          {"compute_us", to_us(sum.compute)},
+          {"output_bytes", sum.outputs.count},
+          {"persistent_bytes", sum.persistent.count},
+          {"largest_temporary_bytes", sum.temporary.count},
+          {"device_kinds", graph.device_kinds()},
+          {"coverage",
+           {{"ops", trace.coverage.ops},
+            {"with_time", trace.coverage.with_time},
+            {"with_bytes", trace.coverage.with_bytes},
+            {"with_memory", trace.coverage.with_memory}}},
+          {"coverage_line", coverage_line(trace.coverage)},
+          {"notes", trace.notes}};
+}
+
+std::string info_table(const Trace& trace) {
+  const OpGraph& graph = trace.graph;
+  const Totals sum = totals(graph);
+  std::string text;
+  const auto line = [&text](std::string_view label, const std::string& value) {
+    if (!value.empty()) text += fmt::format("{:<15} {}\n", label, value);
+  };
+  line("name", trace.name);
+  line("source", trace.source);
+  line("format", trace.format);
+  if (trace.batch > 0) line("batch", fmt::format("{}", trace.batch));
+  line("ops", fmt::format("{}", graph.num_ops()));
+  line("edges", fmt::format("{}", graph.num_edges()));
+  line("tensors", fmt::format("{}", graph.num_tensors()));
+  line("groups", fmt::format("{}", graph.num_groups()));
+  line("device kinds", fmt::format("{}", fmt::join(graph.device_kinds(), ", ")));
+  const Duration path = critical_path(graph);
+  line("total compute", to_text(sum.compute));
+  line("critical path",
+       to_text(path) + (path > Duration::zero()
+                            ? fmt::format(" (so at most {:.2f} devices keep busy)",
+                                          static_cast<double>(sum.compute.count()) /
+                                              static_cast<double>(path.count()))
+                            : ""));
+  line("weights", to_text(sum.persistent));
+  line("outputs", to_text(sum.outputs));
+  line("workspace", to_text(sum.temporary) + " at most");
+  line("known", coverage_line(trace.coverage));
+  constexpr std::string_view warning = "warning: ";
+  for (const std::string& note : trace.notes)
+    if (note.starts_with(warning))
+      line("warning", note.substr(warning.size()));
+    else
+      line("note", note);
+  return text;
+}
+
+/// The same graph with one time per op, that on devices of `kind`: the trace's own, else the
+/// roofline's. Throws InputError if there is neither.
+OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
+  const auto& own = graph.device_kinds();
+  const auto& known = built_in_devices().devices;
+  const auto model = known.find(kind);
+  const auto place = std::ranges::find(own, kind);
+  std::vector<std::string> allowed = own;
+  if (graph.has_work())
+    for (const auto& [name, unused] : known) allowed.push_back(name);
+  if (std::ranges::find(allowed, kind) == allowed.end())
+    throw InputError(
+        allowed.empty()
+            ? fmt::format("--kind: '{}': the trace has one time per op, for every kind, and does "
+                          "not state the ops' work, of which others would follow",
+                          kind)
+            : fmt::format("--kind: '{}' is not one of {}{}", kind, fmt::join(allowed, ", "),
+                          did_you_mean(kind, allowed)));
+  if (place == own.end())
+    return graph.with_times(own.empty() ? kind : own.front(),
+                            roofline_times(graph, *model->second));
+  IdVector<OpId, Duration> times;
+  for (const OpId v : graph.ops())
+    times.push_back(
+        graph.compute(v, static_cast<std::size_t>(place - own.begin())).value_or(Duration::zero()));
+  return graph.with_times(own.front(), times);
+}
+
+/// The trace; where it has no times but the ops' work, with those of the device that is assumed.
+Trace read_timed(const TraceArgument& argument) {
+  Trace trace = read_trace(argument);
+  give_times(trace);
+  return trace;
+}
+
+int info(const TraceArgument& argument, const std::string& kind, const std::string& format) {
+  Trace trace = kind.empty() ? read_timed(argument) : read_trace(argument);
+  if (!kind.empty()) {
+    trace.graph = on_kind(trace.graph, kind);
+    trace.coverage = coverage(trace.graph);
+    trace.notes.push_back("times are those on " + kind);
+  }
+  if (format == "json")
+    print_json(info_json(trace));
+  else
+    print_out(info_table(trace));
+  return 0;
+}
+
+/// Warnings: facts that the trace lacks. Nothing is wrong, but a simulation says little without
+/// them.
+std::vector<std::string> warnings(const Trace& trace) {
+  const Totals sum = totals(trace.graph);
+  const Coverage& known = trace.coverage;
+  std::vector<std::string> found;
+  if (trace.graph.num_ops() == 0) return {"no ops"};
+  if (known.with_time == 0 || sum.without_time == trace.graph.num_ops())
+    found.emplace_back("no op has a time: every step takes only its transfers");
+  else if (sum.without_time > 0)
+    found.push_back(fmt::format("{} of {} ops take no time", sum.without_time, known.ops));
+  if (known.with_bytes == 0 || sum.outputs == Bytes{})
+    found.emplace_back("no tensor has a size: transfers cost their latency, outputs no memory");
+  for (const std::string& note : trace.notes)
+    if (note.starts_with("warning: ")) found.push_back(note.substr(note.find(' ') + 1));
+  if (known.with_memory == 0)
+    found.emplace_back("no op has weights or workspace: memory is only outputs");
+  return found;
+}
+
+int check(const std::vector<std::string>& paths, const std::string& importer) {
+  std::string mistakes;
+  for (const std::string& path : paths) {
+    try {
+      const Trace trace = read_timed({.path = path, .importer = importer});
+      std::string text = fmt::format("{}: ok, {} ops, {} edges, {}\n", path, trace.graph.num_ops(),
+                                     trace.graph.num_edges(), coverage_line(trace.coverage));
+      for (const std::string& warning : warnings(trace))
+        text += fmt::format("{}: warning: {}\n", path, warning);
+      print_out(text);
+    } catch (const InputError& mistake) {
+      mistakes += fmt::format("{}{}", mistakes.empty() ? "" : "\n", mistake.what());
+    }
+  }
+  if (!mistakes.empty()) throw InputError(mistakes);
+  return 0;
+}
+
+int convert(const TraceArgument& in, const std::string& out) {
+  const Trace trace = read_timed(in);
+  const Stage stage("writing " + out);
+  if (out.ends_with(".dot"))
+    write_file(out, to_dot(trace.graph));
+  else if (out.ends_with(".graphml"))
+    write_file(out, to_graphml(trace.graph));
+  else
+    write_trace(trace, out);
+  return 0;
+}
+
+void check_name(const std::string& out) {
+  for (const char* ending : {".json", ".json.gz", ".json.zst", ".dot", ".graphml"}) {
+    if (out.ends_with(ending)) return;
+  }
+  throw InputError(fmt::format(
+      "'{}' does not say the format (.json, .json.gz, .json.zst: a trace; .dot; .graphml)", out));
+}
+
+int generate(const std::string& name, const std::vector<std::string>& assignments,
+             const std::string& out) {
+  std::optional<Stage> stage("generating");
+  Trace trace = load_generated({.name = name, .options = parse_options(name, assignments, "")});
+  give_times(trace);
+  stage.reset();
+  if (out.empty()) {
+    print_out(trace_json(trace));
+  } else {
+    stage.emplace("writing " + out);
+    write_trace(trace, out);
+  }
+  return 0;
+}
+
+void add_info(CLI::App& trace, Verb& chosen) {
+  struct Arguments {
+    TraceArgument trace;
+    std::string kind, format;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = trace.add_subcommand(
+      "info", "Summarise a graph: ops, sizes, times, and for how many ops they are known");
+  add_trace_argument(*verb, arguments->trace);
+  verb->add_option("--kind", arguments->kind,
+                   "Take times on this kind of device: one that TRACE has times for or, if TRACE "
+                   "states the ops' work, one of 'baechi list devices' [the first kind in TRACE]")
+      ->type_name("NAME");
+  add_format(*verb, arguments->format, {"table", "json"});
+  verb->footer(
+      "Examples:\n"
+      "  baechi trace info graph.json.zst\n"
+      "  baechi trace info graph.json.zst --kind a100");
+  verb->callback([&chosen, arguments] {
+    chosen = [arguments] { return info(arguments->trace, arguments->kind, arguments->format); };
+  });
+}
+
+void add_check(CLI::App& trace, Verb& chosen) {
+  struct Arguments {
+    std::vector<std::string> paths;
+    std::string importer;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = trace.add_subcommand(
+      "check",
+      "List every mistake in graph files by line and column; warn of unknown times and sizes");
+  verb->add_option("TRACE", arguments->paths, "Graph files, in any format that an importer reads")
+      ->required()
+      ->type_name("");
+  verb->add_option("--importer", arguments->importer, "Importer that reads them")
+      ->type_name("NAME[:k=v,...]");
+  verb->footer("Exit code 2 if there is a mistake.\nExample:\n  baechi trace check *.json");
+  verb->callback([&chosen, arguments] {
+    chosen = [arguments] { return check(arguments->paths, arguments->importer); };
+  });
+}
+
+void add_convert(CLI::App& trace, Verb& chosen) {
+  struct Arguments {
+    TraceArgument in;
+    std::string out;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = trace.add_subcommand("convert", "Write a graph in our format, DOT or GraphML");
+  add_trace_argument(*verb, arguments->in);
+  verb->add_option("-o,--output,OUT", arguments->out,
+                   "File to write; its ending is the format: .json, .json.gz, .json.zst (a trace), "
+                   ".dot, .graphml")
+      ->required()
+      ->type_name("");
+  verb->footer(
+      "Examples:\n"
+      "  baechi trace convert resnet50_graph.txt resnet50.json.zst\n"
+      "  baechi trace convert model.et.json model.json.zst --importer "
+      "pytorch:kineto=model.kineto.json\n"
+      "  baechi trace convert graph.json graph.dot && dot -Tsvg graph.dot -o graph.svg");
+  verb->callback([&chosen, arguments] {
+    chosen = [arguments] {
+      check_name(arguments->out);
+      return convert(arguments->in, arguments->out);
+    };
+  });
+}
+
+void add_generate(CLI::App& trace, Verb& chosen) {
+  struct Arguments {
+    std::string name, out;
+    std::vector<std::string> options;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = trace.add_subcommand("generate", "Generate a graph");
+  verb->add_option("NAME", arguments->name, "Generator ('baechi list generators')")
+      ->required()
+      ->type_name("");
+  verb->add_option("OPTION", arguments->options, "Option of the generator: key=value")
+      ->type_name("");
+  verb->add_option(
+          "-o,--output", arguments->out,
+          "Write the graph to FILE, compressed if it ends in .gz or .zst [standard output]")
+      ->type_name("FILE");
+  verb->footer("Example:\n  baechi trace generate layered ops=1000 seed=7 -o graph.json.zst");
+  verb->callback([&chosen, arguments] {
+    chosen = [arguments] { return generate(arguments->name, arguments->options, arguments->out); };
+  });
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, Verb& chosen) {
+  CLI::App* trace =
+      app.add_subcommand("trace", "Summarise, check, convert or generate graph files");
+  trace->require_subcommand(1);
+  add_info(*trace, chosen);
+  add_check(*trace, chosen);
+  add_convert(*trace, chosen);
+  add_generate(*trace, chosen);
+  for (CLI::App* verb : trace->get_subcommands({})) verb->group("Verbs");
+}
+
+}  // namespace baechi

@@ -1,0 +1,320 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "cli/arguments.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "scenarios/read/calibration_file.h"
+#include "scenarios/read/load.h"
+#include "scenarios/results/results.h"
+#include "scenarios/run/runner.h"
+#include "sim/error.h"
+#include "sim/file_aside.h"
+#include "validate/benchmarks.h"
+#include "validate/calibrate.h"
+#include "validate/export.h"
+#include "validate/processor/processor.h"
+#include "validate/replays.h"
+#include "validate/validation_report.h"
+#include "validate/virtual_clock.h"
+
+namespace baechi {
+
+using namespace validate;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PlanFlags {
+  std::vector<std::string> scenarios, sets;
+  std::string out, mode = "graph", bodies = "spin", calibration;
+  std::vector<double> budgets;
+  std::size_t threads = 1, neighbours = 0, at_random = 0, distinct = 0;
+  double least_busy = 0.0;
+};
+
+int write_plans(const PlanFlags& flags) {
+  Mistakes mistakes;
+  std::vector<ScenarioFile> files = load_scenarios(flags.scenarios, flags.sets, mistakes);
+  const Sweep sweep = make_sweep(std::move(files), flags.threads, mistakes);
+  mistakes.throw_if_any();
+  ExportChoice choice;
+  choice.mode = *parse<SubmitMode>(flags.mode);  // checked by the flag
+  choice.bodies = *parse<Bodies>(flags.bodies);
+  choice.budgets = flags.budgets;
+  choice.threads = flags.threads;
+  choice.neighbours = flags.neighbours;
+  choice.least_busy = flags.least_busy;
+  choice.at_random = flags.at_random;
+  choice.distinct = flags.distinct;
+  if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
+  const Exported exported = export_plans(sweep, choice, flags.out);
+  for (const std::string& remark : exported.remarks) fmt::print(stderr, "{}\n", remark);
+  for (const std::string& line : exported.busy.lines()) fmt::print(stderr, "{}\n", line);
+  fmt::print(
+      stderr,
+      "{}/plans: {} plans of {} runs, {:.1f} MB; the steps of one pass over them take {:.2f} s\n",
+      flags.out, exported.plans, sweep.num_runs(), static_cast<double>(exported.bytes) / 1e6,
+      std::chrono::duration<double>(exported.steps).count());
+  return 0;
+}
+
+void add_replay_plans(CLI::App& app, Verb& chosen) {
+  CLI::App* verb =
+      app.add_subcommand("plan", "Write the placed step of each run of scenarios as a plan");
+  const auto flags = std::make_shared<PlanFlags>();
+  verb->add_option("SCENARIO", flags->scenarios, "Scenario files")->required()->type_name("");
+  verb->add_option("-o", flags->out, "Folder of the run; replaces DIR/plans/*")
+      ->required()
+      ->type_name("DIR");
+  verb->add_option("--mode", flags->mode, "How work is submitted: graph, stream, or eager [graph]")
+      ->type_name("M")
+      ->check(one_of<SubmitMode>());
+  verb->add_option("--bodies", flags->bodies,
+                   "What an op becomes: spin (keeps the device busy for exactly the op's time), "
+                   "work (matrix products and passes over memory, as much work as the op's), or "
+                   "timed (the same, sized by the calibration to take the op's time) [spin]")
+      ->type_name("B")
+      ->check(one_of<Bodies>());
+  verb->add_option("--calibration", flags->calibration,
+                   "Predict with this calibration [without overheads]")
+      ->type_name("FILE");
+  verb->add_option(
+          "--budget", flags->budgets,
+          "Also write each plan with an enforced memory limit on one of its devices: this fraction "
+          "of its predicted peak, two granules of the calibration from it or more; may be repeated")
+      ->type_name("F")
+      ->check(CLI::Range(0.01, 10.0))
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_option(
+          "--neighbours", flags->neighbours,
+          "Of each graph also N plans of the placement predicted best with one op moved [0]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000));
+  verb->add_option("--random", flags->at_random, "Of each graph also N random placements [0]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000));
+  verb->add_option("--distinct", flags->distinct,
+                   "Refuse a graph with fewer than N different placements [0]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000));
+  verb->add_option(
+          "--least-busy", flags->least_busy,
+          "Refuse a graph of which fewer than half of the placements keep two devices busy "
+          "for this share of the step [0]")
+      ->type_name("F")
+      ->check(CLI::Range(0.0, 1.0));
+  verb->add_option("--set", flags->sets, "Set the dotted KEY of every scenario to VALUE")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_option("-j", flags->threads, "Threads [1]")->type_name("N")->check(CLI::Range(1, 1024));
+  verb->callback([flags, &chosen] { chosen = [flags] { return write_plans(*flags); }; });
+}
+
+/// What runs the plans.
+enum class Runner : std::uint8_t { virtual_clock, processor };
+constexpr auto names_of(Runner) {
+  return std::to_array<Named<Runner>>(
+      {{Runner::virtual_clock, "virtual"}, {Runner::processor, "processor"}});
+}
+
+struct ReplayFlags {
+  std::string run, on = "virtual";
+  std::optional<int> devices{};
+  bool benchmarks = true;
+  int replays = 30, rounds = 20, timelines = 3;
+  double noise = 0.005, jitter_ns = 40, stretch = 1.0;
+  std::uint64_t seed = 1;
+};
+
+/// Writes what was measured; without benchmarks those of before stay, with their machine.
+void write_measured(const ReplayFlags& flags, const Machine& machine, const ValidationRun& run) {
+  fs::create_directories(flags.run);
+  if (flags.benchmarks) {
+    write_aside(flags.run + "/machine.txt", machine_text(machine));
+    write_aside(flags.run + "/measurements.csv", measurements_csv(run.measurements));
+  }
+  write_aside(flags.run + "/steps.csv", steps_csv(run.steps));
+  write_aside(flags.run + "/timeline.csv", timeline_csv(run.timeline));
+}
+
+int replay(const ReplayFlags& flags) {
+  std::vector<ReplayPlan> plans;
+  const bool real = *parse<Runner>(flags.on) == Runner::processor;  // checked by the flag
+  int devices = flags.devices.value_or(real ? 2 : 4);
+  if (fs::is_directory(flags.run + "/plans")) plans = read_plans(flags.run + "/plans");
+  for (const ReplayPlan& plan : plans) devices = std::max(devices, plan.devices);
+  if (!flags.benchmarks && !fs::exists(flags.run + "/machine.txt"))
+    throw InputError(fmt::format("{}/machine.txt: --no-benchmarks needs it", flags.run));
+  ValidationRun run;
+  const ReplayChoice choice{
+      .replays = flags.replays, .timelines = flags.timelines, .in_turn = real};
+  if (real) {
+    Processor processor(devices);
+    if (flags.benchmarks) run.measurements = run_benchmarks(processor, flags.rounds);
+    replay_plans(processor, plans, choice, run);
+    write_measured(flags, processor.machine(), run);
+  } else {
+    const Unknowns measuring{.noise = flags.noise, .jitter_ns = flags.jitter_ns};
+    VirtualClock clock(virtual_truth(devices), measuring, flags.seed);
+    if (flags.benchmarks) run.measurements = run_benchmarks(clock, flags.rounds);
+    clock.set({.noise = flags.noise, .jitter_ns = flags.jitter_ns, .stretch = flags.stretch});
+    replay_plans(clock, plans, choice, run);
+    write_measured(flags, clock.machine(), run);
+  }
+  fmt::print(stderr, "{}: {} plans on {} of {} devices\n", flags.run, plans.size(),
+             real ? "a processor" : "a virtual clock", devices);
+  return 0;
+}
+
+void add_replay(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand("replay",
+                                      "Run benchmarks and replays on a virtual clock or on this "
+                                      "machine's processor, without a GPU; writes the files of a "
+                                      "harness");
+  const auto flags = std::make_shared<ReplayFlags>();
+  verb->add_option("RUN", flags->run, "Folder of the run")->required()->type_name("");
+  verb->add_option("--on", flags->on,
+                   "What runs them: virtual (a clock whose truth is known; no time passes) or "
+                   "processor (a thread on a core of its own per device) [virtual]")
+      ->type_name("R")
+      ->check(one_of<Runner>());
+  verb->add_flag("!--no-benchmarks", flags->benchmarks,
+                 "Replay only; RUN's machine.txt and measurements.csv stay");
+  verb->add_option("--devices", flags->devices,
+                   "Least number of devices; more if a plan has more [4; 2 of a processor]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64));
+  verb->add_option("--replays", flags->replays, "Replays of each plan in each of two rounds [30]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000));
+  verb->add_option("--timelines", flags->timelines,
+                   "Replays recorded task by task, of each plan in each round [3]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 10000));
+  verb->add_option("--rounds", flags->rounds, "Rounds of the benchmarks [20]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000));
+  verb->add_option("--noise", flags->noise,
+                   "Relative deviation of each task's length, virtual [0.005]")
+      ->type_name("F")
+      ->check(CLI::Range(0.0, 0.5));
+  verb->add_option("--jitter-ns", flags->jitter_ns,
+                   "Deviation of the gaps, drawn for each replay, in ns [40]")
+      ->type_name("NS")
+      ->check(CLI::Range(0.0, 1e6));
+  verb->add_option(
+          "--stretch", flags->stretch,
+          "Factor on lengths in replays, but not in benchmarks: an error for the report to "
+          "find [1]")
+      ->type_name("F")
+      ->check(CLI::Range(0.5, 2.0));
+  verb->add_option("--seed", flags->seed, "Seed of the noise [1]")
+      ->type_name("N")
+      ->check(is_seed());
+  verb->callback([flags, &chosen] { chosen = [flags] { return replay(*flags); }; });
+}
+
+struct CalibrateFlags {
+  std::string run, out;
+};
+
+int calibrate_run(const CalibrateFlags& flags) {
+  const ValidationRun run = read_run(flags.run);
+  Mistakes mistakes;
+  if (!run.machine) mistakes.add(fmt::format("{}: no machine.txt", flags.run));
+  if (run.measurements.empty()) mistakes.add(fmt::format("{}: no measurements.csv", flags.run));
+  mistakes.throw_if_any();
+  const std::string out = flags.out.empty() ? flags.run + "/calibration.yaml" : flags.out;
+  write_aside(out, calibration_yaml(
+                       calibrate(*run.machine, run.measurements, flags.run + "/measurements.csv")));
+  fmt::print(stderr, "{}\n", out);
+  return 0;
+}
+
+void add_calibrate(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand("calibrate", "Fit a calibration to a run's benchmarks");
+  const auto flags = std::make_shared<CalibrateFlags>();
+  verb->add_option("RUN", flags->run, "Folder with machine.txt and measurements.csv")
+      ->required()
+      ->type_name("");
+  verb->add_option("-o", flags->out, "The file to write [RUN/calibration.yaml]")->type_name("FILE");
+  verb->callback([flags, &chosen] { chosen = [flags] { return calibrate_run(*flags); }; });
+}
+
+struct ValidationReportFlags {
+  std::string run, calibration;
+  std::vector<std::string> again;
+};
+
+int report_run(const ValidationReportFlags& flags) {
+  const ValidationRun run = read_run(flags.run);
+  const std::string beside = flags.run + "/calibration.yaml";
+  Calibration calibration;
+  if (!flags.calibration.empty()) {
+    calibration = read_calibration(flags.calibration);
+  } else if (fs::is_regular_file(beside)) {
+    calibration = read_calibration(beside);
+  } else if (run.machine && !run.measurements.empty()) {
+    calibration = calibrate(*run.machine, run.measurements, flags.run + "/measurements.csv");
+  } else {
+    throw InputError(fmt::format(
+        "{}: neither calibration.yaml nor machine.txt and measurements.csv", flags.run));
+  }
+  Validation validation = compare(run, calibration);
+  for (const std::string& other : flags.again)
+    validation.floors.push_back(floor_between(run, read_run(other)));
+  write_aside(flags.run + "/accuracy.csv", accuracy_csv(validation));
+  write_aside(flags.run + "/scores.csv", scores_csv(validation));
+  write_aside(flags.run + "/report.html", to_html(validation));
+  print_out(to_text(validation));
+  fmt::print(stderr, "{0}/report.html  {0}/scores.csv\n", flags.run);
+  return 0;
+}
+
+void add_validation_report(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand("report", "Compare a run's replays with predictions");
+  const auto flags = std::make_shared<ValidationReportFlags>();
+  verb->add_option("RUN", flags->run, "Folder with plans, machine.txt and steps.csv")
+      ->required()
+      ->type_name("");
+  verb->add_option(
+          "--calibration", flags->calibration,
+          "Calibration for the predictions [RUN/calibration.yaml, else fitted to measurements.csv]")
+      ->type_name("FILE");
+  verb->add_option("--again", flags->again,
+                   "A run of the same plans on another visit or card: the noise floor between the "
+                   "two; may be repeated")
+      ->type_name("RUN")
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->callback([flags, &chosen] { chosen = [flags] { return report_run(*flags); }; });
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand("validate", "Check simulated steps against real devices");
+  verb->require_subcommand(1);
+  add_replay_plans(*verb, chosen);
+  add_replay(*verb, chosen);
+  add_calibrate(*verb, chosen);
+  add_validation_report(*verb, chosen);
+  add_validate_published(*verb, chosen);
+  add_validate_fit(*verb, chosen);
+  verb->footer(
+      "validate/FORMATS.md explains the files. Without a GPU, on a virtual clock:\n"
+      "  baechi validate plan scenarios/examples/slow_link.yaml -o results/virtual\n"
+      "  baechi validate replay results/virtual\n"
+      "  baechi validate calibrate results/virtual\n"
+      "  baechi validate report results/virtual\n"
+      "'replay --on processor' does the same on this machine's own cores, and measures.");
+}
+
+}  // namespace baechi

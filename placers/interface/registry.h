@@ -1,0 +1,84 @@
+/// The table of all placers by their YAML names. A new placer takes one file, one row of the table
+/// in registry.cpp and one line of CMake.
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "placers/interface/placer.h"
+#include "sim/names.h"
+#include "sim/options.h"
+
+namespace baechi {
+
+namespace exact {
+class Planner;
+}
+
+/// What a placer counts against the memory of a device. Only the engine decides whether a step
+/// really fits.
+enum class CountedMemory : std::uint8_t {
+  ignored,     ///< nothing: the run may then end out of memory
+  weights,     ///< the persistent bytes of the ops on each accelerator; host cores have no limit
+  floor,       ///< persistent bytes of all ops + outputs and workspace of the largest op
+  footprints,  ///< persistent bytes, outputs and workspace of all ops, never freed
+  planned,     ///< what is live at each time of the placer's planned schedule
+  objective,   ///< what the objective counts that the placer minimises
+  own,         ///< what the external program decides to count
+};
+constexpr auto names_of(CountedMemory) {
+  return std::to_array<Named<CountedMemory>>(
+      {{CountedMemory::ignored, "ignored", "ignores memory"},
+       {CountedMemory::weights, "weights", "counts weights only"},
+       {CountedMemory::floor, "floor", "counts weights and the largest op"},
+       {CountedMemory::footprints, "footprints", "counts footprints, frees nothing"},
+       {CountedMemory::planned, "planned", "plans memory over time"},
+       {CountedMemory::objective, "objective", "counts memory as its objective does"},
+       {CountedMemory::own, "own", "counts memory as the program likes"}});
+}
+
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order in which one reads it
+struct PlacerEntry {
+  std::string_view name;     ///< as written in a scenario
+  std::string_view summary;  ///< one line for `list placers`
+  std::string_view source;   ///< where the algorithm is described
+  std::unique_ptr<Placer> (*make)(Options&);
+  CountedMemory memory;
+  /// The largest number of ops for which the placer, without options, takes at most about two
+  /// seconds. A search begins with the answers of the placers that are quick on its graph. Measured
+  /// on layered graphs, and on GNMT of 18,000 ops.
+  std::size_t quick_ops = 0;
+  std::string_view needs{};  ///< the one option that make() requires; "" for none
+  /// Refuses graphs with lanes or collectives: it proves what holds for devices that run one op at
+  /// a time. The others place such graphs as if there were one lane, for an engine that knows.
+  bool one_lane = false;
+  bool has_fallback = false;    ///< has an option `fallback`, on by default
+  bool any_collective = false;  ///< else refuses collectives of several members
+  /// For a planner: the same placer as make(), with all that it can say. Null: places ops only.
+  std::unique_ptr<exact::Planner> (*make_planner)(Options&) = nullptr;
+};
+std::span<const PlacerEntry> placers();
+
+/// The entry called `name`, or the entry of exec if `name` is exec:PATH. Throws InputError on an
+/// unknown name. `where` says in messages where the name is written.
+const PlacerEntry& placer_entry(std::string_view name, const std::string& where = {});
+
+/// Why a placer of `entry` refuses `graph`; nothing if it does not.
+std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& graph);
+
+/// Makes the placer of `entry`, with the option `adjust`, which all placers have.
+std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options);
+
+/// Makes the placer called `name`: a name of the table, or exec:PATH. Throws one InputError that
+/// lists all mistakes: an unknown name, unknown options, bad values. `where` says in messages where
+/// the name is written.
+std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
+                                    const std::string& where = {});
+
+/// The placer called `name` with default options, but without its fallback, if it has one: for
+/// whoever asks several placers and falls back by itself.
+std::unique_ptr<Placer> make_without_fallback(std::string_view name);
+
+}  // namespace baechi

@@ -1,0 +1,180 @@
+#include "placers/planners/equal_split.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "placers/planners/mode_choice.h"
+#include "placers/planners/plan_program.h"
+#include "placers/planners/plan_simulation.h"
+
+namespace baechi::exact {
+namespace {
+
+using Stages = std::vector<std::vector<BlockId>>;
+
+bool is_transformer(const PlanNode& node) {
+  return node.name == "ParallelTransformerLayer";
+}
+
+/// The nodes between two ends, which are the nodes that lead to some of them, and the others.
+struct Body {
+  std::vector<BlockId> initial, groups, final;
+};
+
+Body body_of(const PlanInput& input) {
+  Body body;
+  const std::vector<BlockId> line = plan_line(input);
+  IdVector<BlockId, char> leads(input.nodes.size(), 0);
+  for (auto b = line.rbegin(); b != line.rend(); ++b)
+    for (const BlockId next : input.order.after(*b))
+      if (leads[next] != 0 || is_transformer(input.nodes[next])) leads[*b] = 1;
+  for (const BlockId b : line) {
+    if (is_transformer(input.nodes[b]))
+      body.groups.push_back(b);
+    else
+      (leads[b] != 0 ? body.initial : body.final).push_back(b);
+  }
+  return body;
+}
+
+/// `count` runs of `line`, the last of which have one more if it does not divide evenly.
+Stages equal_runs(const std::vector<BlockId>& line, std::size_t count) {
+  Stages stages;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t longer = i >= count - line.size() % count ? 1 : 0;
+    const std::size_t end = begin + line.size() / count + longer;
+    stages.emplace_back(line.begin() + static_cast<std::ptrdiff_t>(begin),
+                        line.begin() + static_cast<std::ptrdiff_t>(end));
+    begin = end;
+  }
+  return stages;
+}
+
+void append(std::vector<BlockId>& to, const std::vector<BlockId>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// All nodes recompute, or none does. A node that has one mode only runs in it.
+PlanInput with_one_mode(const PlanInput& input, bool recompute) {
+  PlanInput one = input;
+  for (PlanNode& node : one.nodes)
+    for (auto& modes : node.modes) {
+      const auto wanted = std::ranges::find(modes, recompute, &PlanMode::recomputes);
+      if (wanted != modes.end()) modes = {PlanMode(*wanted)};
+    }
+  return one;
+}
+
+class EqualSplits {
+ public:
+  /// `use` is given each plan that fits and whose stages all are faster than what it returned last.
+  EqualSplits(const PlanInput& input, std::function<double(Plan)> use)
+      : input_(input),
+        plain_(with_one_mode(input, false)),
+        again_(with_one_mode(input, true)),
+        use_(std::move(use)) {}
+
+  void attempt_all(EqualParts parts);
+
+ private:
+  /// All data and tensor parallel degrees on these stages.
+  void attempt(const Stages& stages) {
+    const auto count = static_cast<std::int64_t>(stages.size());
+    const auto& first = input_.nodes[BlockId{0}].modes;
+    for (const std::int64_t d : replica_counts(input_)) {
+      if (count * d > std::min(input_.devices, input_.micro_batches)) break;
+      for (std::size_t t = 0; t < input_.degrees.size(); ++t) {
+        if (first[t].empty() || count * d * input_.degrees[t] > input_.devices) continue;
+        for (const PlanInput* input : {&plain_, &again_}) attempt(*input, stages, d, t);
+      }
+    }
+  }
+
+  void attempt(const PlanInput& input, const Stages& stages, std::int64_t d, std::size_t t) {
+    Plan plan;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const auto in_flight = static_cast<std::int64_t>(stages.size() - s);
+      auto stage = priced(input, stages[s], input.degrees[t], d, in_flight, ModeChoice::greedy);
+      if (!stage) return;
+      plan.time_per_sample = std::max(plan.time_per_sample, stage->time);
+      if (plan.time_per_sample >= limit_) return;
+      plan.stages.push_back(std::move(*stage));
+    }
+    // Modes in the order of the input, which may have two.
+    for (PlanStage& stage : plan.stages)
+      for (std::size_t i = 0; i < stage.nodes.size(); ++i) {
+        const BlockId b = stage.nodes[i];
+        const PlanMode& taken = input.nodes[b].modes[t].front();
+        stage.modes[i] = static_cast<std::size_t>(
+            std::ranges::find(input_.nodes[b].modes[t], taken.id, &PlanMode::id) -
+            input_.nodes[b].modes[t].begin());
+      }
+    limit_ = use_(std::move(plan));
+  }
+
+  const PlanInput& input_;
+  PlanInput plain_, again_;
+  std::function<double(Plan)> use_;
+  double limit_ = std::numeric_limits<double>::infinity();
+};
+
+void EqualSplits::attempt_all(EqualParts parts) {
+  const auto most = static_cast<std::size_t>(input_.devices);
+  if (parts == EqualParts::nodes) {
+    const std::vector<BlockId> line = plan_line(input_);
+    // More stages than nodes would be empty.
+    for (std::size_t count = 1; count <= std::min(most, line.size()); ++count)
+      attempt(equal_runs(line, count));
+    return;
+  }
+  const Body body = body_of(input_);
+  for (std::size_t count = 1; count <= std::min(most, body.groups.size()); ++count) {
+    Stages stages = equal_runs(body.groups, count);
+    Stages apart{body.initial};
+    apart.insert(apart.end(), stages.begin(), stages.end());
+    apart.push_back(body.final);
+    append(stages.front(), body.initial);
+    append(stages.back(), body.final);
+    attempt(stages);
+    if (apart.size() <= most) attempt(apart);
+  }
+}
+
+}  // namespace
+
+bool has_transformers(const PlanInput& input) {
+  return std::ranges::any_of(input.nodes, is_transformer);
+}
+
+std::optional<Plan> best_equal_split(const PlanInput& input, EqualParts parts) {
+  std::optional<Plan> best;
+  EqualSplits(input, [&](Plan plan) {
+    best = std::move(plan);
+    return best->time_per_sample;
+  }).attempt_all(parts);
+  return best;
+}
+
+std::optional<SimulatedSplit> best_simulated_split(const PlanInput& input, EqualParts parts) {
+  std::vector<std::pair<double, Plan>> plans;  // with the least time of their batch
+  EqualSplits(input, [&](Plan plan) {
+    const double least = least_batch(plan, input);
+    plans.emplace_back(least, std::move(plan));
+    return std::numeric_limits<double>::infinity();
+  }).attempt_all(parts);
+  if (plans.empty()) return std::nullopt;
+  std::ranges::stable_sort(plans, {}, &std::pair<double, Plan>::first);
+  SimulatedSplit best{.plan = {}, .fitting = plans.size()};
+  for (const auto& [least, plan] : plans) {
+    if (best.simulated > 0 && least >= best.batch) break;
+    const double batch = simulated_batch(plan, input);
+    if (best.simulated++ > 0 && batch >= best.batch) continue;
+    best.plan = plan;
+    best.batch = batch;
+  }
+  return best;
+}
+
+}  // namespace baechi::exact

@@ -1,0 +1,37 @@
+/// Plans of equal stages, as Piper's authors render PipeDream-2BW, which published no planner.
+#pragma once
+#include <optional>
+
+#include "placers/planners/plan.h"
+
+namespace baechi::exact {
+
+/// What is equal in equal stages.
+enum class EqualParts : std::uint8_t {
+  /// The number of nodes called `ParallelTransformerLayer`, in topological order; the last stages
+  /// may have one more. Nodes that lead to one of them join the first stage, the others the last;
+  /// or, tried as well, both form stages of their own.
+  transformers,
+  /// The number of nodes, in the order of plan_line().
+  nodes,
+};
+
+/// The plan of least time in which every stage has the same degrees of data and tensor parallelism
+/// (of those of the first node) and all nodes recompute, or none does. Ties: the
+/// first, by stages, replicas, degree, without recomputation first. Nothing if none fits.
+/// Source: Narayanan et al., "PipeDream-2BW", ICML 2021, as the program of Tarnawski et al.,
+/// NeurIPS 2021, renders it.
+std::optional<Plan> best_equal_split(const PlanInput& input, EqualParts parts);
+
+/// The same plans by one simulated batch instead of the formula: the one whose batch is shortest.
+struct SimulatedSplit {
+  Plan plan;
+  double batch = 0.0;         ///< simulated_batch()
+  std::size_t fitting = 0;    ///< plans that fit
+  std::size_t simulated = 0;  ///< of these; no other can be shorter, by least_batch()
+};
+std::optional<SimulatedSplit> best_simulated_split(const PlanInput& input, EqualParts parts);
+
+bool has_transformers(const PlanInput& input);
+
+}  // namespace baechi::exact

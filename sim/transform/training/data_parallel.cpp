@@ -1,0 +1,80 @@
+#include "sim/transform/training/data_parallel.h"
+
+#include <memory>
+
+#include "sim/enum_option.h"
+#include "sim/error.h"
+#include "sim/transform/training/gradients.h"
+
+namespace baechi {
+namespace {
+
+/// Data-parallel training: replicas of the placed step, which add up their gradients. One replica
+/// is simulated, which stands for all; or all are.
+/// Sources: DDP: Li et al., VLDB 2020; ZeRO: Rajbhandari et al., SC 2020; parameter servers: Li et
+/// al., OSDI 2014; compression: Lin et al., ICLR 2018.
+class DataParallel final : public Transform {
+ public:
+  explicit DataParallel(Options& o) {
+    constexpr std::int64_t most = 1'000'000;
+    DataParallelOptions& p = options_;
+    p.replicas = o.get("replicas", std::int64_t{8}, "how many train together", 1, most);
+    p.nodes = o.get("nodes", p.nodes, "machines that they are spread over evenly", 1, most);
+    p.mode = read_enum(o, "mode", p.mode, "how gradients are put together");
+    p.bucket = o.get("bucket", p.bucket, "gradients are sent in buckets of at least this size");
+    p.first_bucket = o.get("first_bucket", p.first_bucket, "the same of the first bucket");
+    p.simulate_all =
+        o.get("simulate", {"one", "all"},
+              "one replica, which stands for all; or all, each on devices of its own, which the "
+              "cluster must have") == "all";
+    p.compress = o.get("compress", p.compress,
+                       "share of the bytes that is sent, after an op that reads and writes the "
+                       "gradients twice",
+                       1e-6, 1.0);
+    p.period = o.get("period", p.period, "replicas synchronise every so many steps: bytes / period",
+                     1, most);
+    p.gradients =
+        o.get("gradients", p.gradients,
+              "of a graph without gradients: their share of the bytes of weights", 0.0, 1e3);
+    p.servers =
+        o.get("servers", p.servers,
+              "of mode ps, each with a link like a replica's; 0: as many as replicas", 0, most);
+    p.sharing =
+        o.get("sharing", p.sharing,
+              "collectives like each of these, of devices that are not simulated, which use "
+              "the network of the same machines at the same time",
+              1, most);
+    if (p.replicas % p.nodes != 0)
+      o.mistake("nodes", fmt::format("{} replicas are not the same number on each of {} machines",
+                                     p.replicas, p.nodes));
+  }
+
+  Transformed apply(const OpGraph& graph) const override {
+    if (options_.replicas == 1 || graph.num_ops() == 0) return same_ops(graph);
+    return same_ops(with_shares(graph, options_));
+  }
+
+  PlacedStep after_placing(const OpGraph& graph,
+                           const IdVector<OpId, DeviceId>& device) const override {
+    if (options_.replicas == 1 || graph.num_ops() == 0) return {graph, device};
+    std::vector<OpId> joined;
+    PlacedStep one = synchronised(graph, device, options_, joined);
+    return options_.simulate_all ? replicated(one, options_.replicas, joined) : std::move(one);
+  }
+
+  /// Updates that hold a share of the optimizer's state would get whole master weights.
+  bool stands_behind(std::string_view other) const override {
+    return other == "precision" && options_.shares_optimizer() > options_.shares_weights();
+  }
+
+ private:
+  DataParallelOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_data_parallel(Options& o) {
+  return std::make_unique<DataParallel>(o);
+}
+
+}  // namespace baechi

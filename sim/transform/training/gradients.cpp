@@ -1,0 +1,138 @@
+#include "sim/transform/training/gradients.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "sim/saturated.h"
+#include "sim/transform/training/micro_batch_copies.h"
+
+namespace baechi {
+namespace {
+
+/// In place of an output's number: the gradient is among the op's persistent bytes.
+constexpr std::size_t held = 0;
+
+/// The update ops that read `t`, ascending.
+std::vector<OpId> updates_by(const OpGraph& graph, TensorId t) {
+  std::vector<OpId> updates;
+  for (const EdgeId e : graph.readers(t)) {
+    const OpId reader = graph.edge(e).dst;
+    if (graph.op(reader).phase == Phase::update) updates.push_back(reader);
+  }
+  std::ranges::sort(updates);
+  return updates;
+}
+
+}  // namespace
+
+OpId Gradient::last_producer() const {
+  return added.empty() ? producer : std::max(producer, added.back().producer);
+}
+
+std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards) {
+  const IdVector<OpId, MicroBatchCopy> copies = micro_batch_copies(graph);
+  std::vector<Gradient> all;
+  std::map<std::pair<OpId, std::size_t>, std::size_t> made;  // op and output, into all
+  const auto make = [&](Gradient gradient, std::size_t output) {
+    made.emplace(std::pair(gradient.producer, output), all.size());
+    all.push_back(std::move(gradient));
+  };
+  // A copy adds to what its first copy made, if that made anything.
+  const auto add = [&](OpId v, std::size_t output, std::optional<TensorId> tensor) {
+    const auto it = made.find({copies[v].first, output});
+    if (it != made.end()) all[it->second].added.push_back({v, tensor});
+    return it != made.end();
+  };
+  for (const bool later : {false, true}) {
+    for (const OpId v : graph.ops()) {
+      if (graph.op(v).phase != Phase::backward || (copies[v].number > 0) != later) continue;
+      bool any_tensor = false;
+      std::vector<OpId> waiting;  // by control edges
+      std::size_t output = 0;
+      for (const TensorId t : graph.outputs(v)) {
+        const Tensor& tensor = graph.tensor(t);
+        std::vector<OpId> updates = updates_by(graph, t);
+        ++output;
+        if (updates.empty() || tensor.reference) continue;
+        if (tensor.control) {
+          waiting = std::move(updates);
+        } else {
+          any_tensor = true;
+          if (!later || !add(v, output, t)) make({v, tensor.size, t, std::move(updates)}, output);
+        }
+      }
+      if (any_tensor || waiting.empty()) continue;
+      if (later) add(v, held, std::nullopt);
+      const Bytes bytes{shards * graph.op(v).persistent.count};
+      if (bytes > Bytes{}) make({v, bytes, std::nullopt, std::move(waiting)}, held);
+    }
+  }
+  std::ranges::stable_sort(all, {}, &Gradient::last_producer);
+  return all;
+}
+
+std::vector<Gradient> assumed_gradients(const OpGraph& graph, double share) {
+  const IdVector<OpId, MicroBatchCopy> copies = micro_batch_copies(graph);
+  std::map<OpId, std::map<OpId, OpId>>
+      differentiated;  // forward op, its copies, the last op of each
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    if (op.phase == Phase::backward && op.forward != no_op)
+      differentiated[copies[op.forward].first][op.forward] = v;
+  }
+  std::vector<Gradient> all;
+  for (const auto& [forward, backward] : differentiated) {
+    const double bytes = share * static_cast<double>(graph.op(forward).persistent.count);
+    if (!(bytes > 0.0)) continue;
+    Gradient gradient{.bytes = Bytes{saturated(std::ceil(bytes))}};
+    for (const auto& [copy, last] : backward) gradient.added.push_back({last, std::nullopt});
+    std::ranges::sort(gradient.added, {}, &AddedGradient::producer);
+    gradient.producer = gradient.added.front().producer;
+    gradient.added.erase(gradient.added.begin());
+    all.push_back(std::move(gradient));
+  }
+  std::ranges::stable_sort(all, {}, &Gradient::last_producer);
+  return all;
+}
+
+IdVector<OpId, std::vector<OpId>> updates_of_weights(const OpGraph& graph) {
+  const auto has_weights = [&](OpId v) {
+    return graph.op(v).phase == Phase::forward && graph.op(v).persistent > Bytes{};
+  };
+  IdVector<OpId, std::vector<OpId>> all(graph.num_ops());
+  for (const Gradient& g : gradients_of(graph))
+    if (const OpId v = graph.op(g.producer).forward; v != no_op && has_weights(v))
+      all[v].insert(all[v].end(), g.updates.begin(), g.updates.end());
+  for (const OpId v : graph.ops()) {
+    std::vector<OpId>& updates = all[v];
+    if (updates.empty() && has_weights(v) && graph.op(v).group != no_group)
+      for (const OpId w : graph.members(graph.op(v).group))
+        if (graph.op(w).phase == Phase::update) updates.push_back(w);
+    std::ranges::sort(updates);
+    const auto twice = std::ranges::unique(updates);
+    updates.erase(twice.begin(), twice.end());
+  }
+  return all;
+}
+
+std::vector<Bucket> buckets_of(const std::vector<Gradient>& gradients,
+                               const IdVector<OpId, DeviceId>& device, Bytes first_limit,
+                               Bytes limit) {
+  std::map<DeviceId, std::vector<Bucket>> by_device;
+  for (const Gradient& gradient : gradients) {
+    const DeviceId d = device[gradient.producer];
+    std::vector<Bucket>& buckets = by_device[d];
+    const auto is_full = [&] {
+      return buckets.back().bytes >= (buckets.size() == 1 ? first_limit : limit);
+    };
+    if (buckets.empty() || is_full()) buckets.push_back({.device = d});
+    buckets.back().bytes += gradient.bytes;
+    buckets.back().gradients.push_back(gradient);
+  }
+  std::vector<Bucket> all;
+  for (auto& [d, buckets] : by_device) std::ranges::move(buckets, std::back_inserter(all));
+  return all;
+}
+
+}  // namespace baechi

@@ -1,0 +1,192 @@
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "sim/error.h"
+#include "sim/graph/analysis.h"
+#include "sim/names.h"
+#include "sim/transform/graph_copy.h"
+#include "sim/transform/kind_words.h"
+#include "sim/transform/training/gradients.h"
+
+namespace baechi {
+namespace {
+
+Bytes half(Bytes size) {
+  return {(size.count + 1) / 2};
+}
+
+/// How much shorter a measured time becomes.
+struct Speedup {
+  double compute = 3.0, memory = 2.0;
+};
+
+/// Mixed-precision training. Activations and their gradients take half of their bytes. The forward
+/// and backward ops compute in the new format: their work gets the precision and half of the
+/// traffic, measured times are divided by a factor. Ops of the kinds `except` stay as they are, and
+/// so do the tensors that they write; so do update ops.
+///   fp16, bf16: weights are a half copy, which the op holds and each step casts anew, and a 32-bit
+///     copy, the master weights, which the update op changes and holds (the op itself, if nothing
+///     updates it, or if forward ops hold the optimizer's state, too); gradients of weights take
+///     half. Without master weights there is the half copy alone, and optimizer state takes half.
+///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast).
+///   tf32: all bytes stay; only arithmetic is faster.
+/// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
+/// al., Daydream, ATC 2020.
+class MixedPrecision final : public Transform {
+ public:
+  explicit MixedPrecision(Options& o)
+      : to_(o.get("to", {"amp", "fp16", "bf16", "tf32"}, "the number format of most ops")),
+        except_(KindWords::read(o, "except", {"norm", "softmax", "loss"},
+                                "kinds of ops that stay in 32 bits")),
+        master_weights_(o.get("master_weights", true,
+                              "the update changes 32-bit weights, and each step casts them")) {
+    speedup_.compute = o.get("compute_factor", speedup_.compute,
+                             "measured times of ops bound by arithmetic are divided by this", 1e-3);
+    speedup_.memory = o.get("memory_factor", speedup_.memory,
+                            "the same of other ops; with tf32 these stay as they are", 1e-3);
+    read_kinds(o);
+    if (to_ == "tf32") speedup_.memory = 1.0;
+    if (!halves()) master_weights_ = true;
+    if (to_ == "amp" && !master_weights_)
+      o.mistake("master_weights", "amp keeps 32-bit weights; without them it is fp16 or bf16");
+    precision_ = to_ == "amp" ? Precision::fp16 : *parse<Precision>(to_);
+  }
+
+  Transformed apply(const OpGraph& graph) const override {
+    GraphCopy copy(graph);
+    const std::vector<bool> excepted = except_.of_kinds(graph);
+    const std::vector<bool> computes = compute_bound_kinds().of_kinds(graph);
+    const auto stays = [&](OpId v) {
+      const Op& op = graph.op(v);
+      return excepted[op.kind] || (op.forward != no_op && excepted[graph.op(op.forward).kind]) ||
+             (op.phase == Phase::update && master_weights_);
+    };
+    IdVector<TensorId, TensorId> tensors(graph.num_tensors());
+    const IdVector<OpId, std::vector<OpId>> updates = updates_of_weights(graph);
+    const IdVector<OpId, Bytes> persistent = persistent_bytes(graph, updates);
+    for (const OpId v : graph.ops()) {
+      const bool same = stays(v);
+      OpSpec spec = copy.spec(v);
+      spec.persistent = persistent[v];
+      if (!same && halves()) spec.temporary = half(spec.temporary);
+      const bool by_compute = computes[graph.op(v).kind];
+      const OpId made = copy.add(v, spec, [&](Duration time, std::size_t kind) {
+        return same ? time : shorter(time, by_compute, graph, kind);
+      });
+      copy.add_kernels(v, made, [&](OpWork work) { return same ? work : changed(work); });
+      for (const TensorId t : graph.outputs(v)) {
+        const Tensor& tensor = graph.tensor(t);
+        if (tensor.control) continue;
+        const bool whole = same || !halves() || (to_ == "amp" && is_weight_gradient(graph, t));
+        tensors[t] = copy.add_tensor(t, made, whole ? tensor.size : half(tensor.size));
+      }
+    }
+    copy.add_edges(tensors);
+    copy.change_collectives(
+        [&](const Collective& c) { return stays(c.first) || !halves() ? c.bytes : half(c.bytes); });
+    for (const OpId v : graph.ops())
+      if (casts(graph, v)) add_cast(copy, graph, v, updates[v]);
+    return std::move(copy).built();
+  }
+
+ private:
+  bool halves() const { return to_ != "tf32"; }
+
+  void read_kinds(Options& o) {
+    const Options::Value* given =
+        o.raw("kinds",
+              "{KIND: {compute_factor: F, memory_factor: F}}: other factors on a kind of device");
+    if (given == nullptr) return;
+    for (const auto& [kind, factors] : given->children) {
+      std::map<std::string, Options::Value> values(factors.children.begin(),
+                                                   factors.children.end());
+      Options of_kind("precision.kinds." + kind, std::move(values));
+      Speedup& speedup = kinds_[kind] = speedup_;
+      speedup.compute = of_kind.get("compute_factor", speedup.compute, "", 1e-3);
+      speedup.memory = of_kind.get("memory_factor", speedup.memory, "", 1e-3);
+      of_kind.finish();
+    }
+  }
+
+  Duration shorter(Duration time, bool by_compute, const OpGraph& graph, std::size_t kind) const {
+    Speedup speedup = speedup_;
+    if (kind < graph.device_kinds().size())
+      if (const auto it = kinds_.find(graph.device_kinds()[kind]); it != kinds_.end())
+        speedup = it->second;
+    const double factor = by_compute ? speedup.compute : speedup.memory;
+    return Duration{std::llround(static_cast<double>(time.count()) / factor)};
+  }
+
+  /// Kernels that a recording already has in half precision stay.
+  OpWork changed(OpWork work) const {
+    if (work.precision == Precision::fp16 || work.precision == Precision::bf16) return work;
+    if (halves()) work.traffic = half(work.traffic);
+    work.precision = precision_;
+    return work;
+  }
+
+  static bool is_weight_gradient(const OpGraph& graph, TensorId t) {
+    for (const EdgeId e : graph.readers(t))
+      if (graph.op(graph.edge(e).dst).phase == Phase::update) return true;
+    return false;
+  }
+
+  /// Whether the half copy of the weights of `v` is made by an op of its own: where work is known.
+  bool casts(const OpGraph& graph, OpId v) const {
+    return halves() && master_weights_ && graph.has_work() && graph.op(v).phase == Phase::forward &&
+           graph.op(v).persistent > Bytes{};
+  }
+
+  /// [num_ops], changed for each op.
+  IdVector<OpId, Bytes> persistent_bytes(const OpGraph& graph,
+                                         const IdVector<OpId, std::vector<OpId>>& updates) const {
+    IdVector<OpId, Bytes> bytes;
+    for (const OpId v : graph.ops()) bytes.push_back(graph.op(v).persistent);
+    if (!halves()) return bytes;
+    const bool one_kind = persistent_of_one_kind(graph);
+    for (const OpId v : graph.ops()) {
+      const Bytes given = graph.op(v).persistent;
+      const Phase phase = graph.op(v).phase;
+      if (!master_weights_ || (phase == Phase::backward && to_ != "amp")) {
+        bytes[v] = half(given);
+      } else if (phase == Phase::forward) {
+        const OpId holds_master = one_kind || updates[v].empty() ? v : updates[v].front();
+        bytes[v] = half(given);
+        bytes[holds_master] += given;
+      }
+    }
+    return bytes;
+  }
+
+  /// An op that reads the 32-bit weights of `v` and writes the half copy, which `v` holds: once in
+  /// a step, after the updates of the weights; where there are none, before `v`.
+  static void add_cast(GraphCopy& copy, const OpGraph& graph, OpId v,
+                       const std::vector<OpId>& updates) {
+    const Bytes weights = graph.op(v).persistent;
+    const OpId cast =
+        copy.builder().add_op({.name = fmt::format("{}/half", graph.name(v)),
+                               .kind = "Cast",
+                               .phase = updates.empty() ? Phase::forward : Phase::update});
+    copy.builder().add_kernel(cast, {.traffic = weights + half(weights)});
+    for (const OpId w : updates) copy.builder().add_control(copy.copy_of(w), cast);
+    if (updates.empty()) copy.builder().add_control(cast, copy.copy_of(v));
+    copy.colocate(cast, v);
+  }
+
+  std::string to_;
+  Precision precision_{};
+  KindWords except_;
+  bool master_weights_;
+  Speedup speedup_;
+  std::map<std::string, Speedup, std::less<>> kinds_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_precision(Options& o) {
+  return std::make_unique<MixedPrecision>(o);
+}
+
+}  // namespace baechi

@@ -1,0 +1,289 @@
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "sim/error.h"
+#include "sim/transform/graph_copy.h"
+#include "sim/transform/kind_words.h"
+#include "sim/transform/training/segments.h"
+
+namespace baechi {
+namespace {
+
+/// What is dropped and computed again, of one graph.
+class Recomputing {
+ public:
+  Recomputing(const OpGraph& graph, Segments segments, const std::vector<bool>& keep)
+      : graph_(graph),
+        segment_(std::move(segments)),
+        copy_(graph),
+        again_(graph.num_ops(), no_op),
+        before_(graph.num_ops()) {
+    for (const OpId v : graph.ops())
+      if (keep[graph.op(v).kind]) kept_.insert(v);
+    for (const Collective& c : graph.collectives()) keep_or_drop(c);
+  }
+
+  Transformed run() && {
+    find_needed();
+    find_gates();
+    IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
+    IdVector<TensorId, TensorId> tensors_again(graph_.num_tensors());
+    for (const OpId v : graph_.ops()) {
+      for (const OpId u : before_[v]) add_again(u, tensors_again);
+      const OpId made = copy_.add(v, copy_.spec(v));
+      copy_.add_kernels(v, made);
+      for (const TensorId t : graph_.outputs(v))
+        if (!graph_.tensor(t).control)
+          tensors[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
+    }
+    // A backward op reads what was computed again; all others read as they did.
+    copy_.add_edges(tensors, [&](const Edge& e) { return !reads_again(e); });
+    for (const OpId v : graph_.ops()) {
+      for (const EdgeId e : graph_.out_edges(v)) {
+        const Edge& edge = graph_.edge(e);
+        if (reads_again(edge))
+          copy_.builder().add_edge(tensors_again[edge.tensor], copy_.copy_of(edge.dst));
+      }
+      if (again_[v] != no_op) add_inputs(v, tensors, tensors_again);
+    }
+    for (const Collective& c : graph_.collectives()) {
+      std::vector<OpId> members;
+      for (const OpId v : c.member_ids()) members.push_back(again_[v]);
+      if (members.front() != no_op) copy_.builder().add_collective(c, members);
+    }
+    return std::move(copy_).built();
+  }
+
+ private:
+  /// The members of a collective run again together or not at all.
+  void keep_or_drop(const Collective& c) {
+    const auto members = c.member_ids();
+    const bool together = std::ranges::all_of(
+        members, [&](OpId v) { return segment_[v] == segment_[c.first] && !kept_.contains(v); });
+    if (!together) kept_.insert(members.begin(), members.end());
+  }
+
+  bool is_forward(OpId v) const { return graph_.op(v).phase == Phase::forward; }
+
+  /// Whether after the segment that writes `t` only backward ops read it: it is not kept for them.
+  bool is_dropped(TensorId t) const {
+    return is_inside(t) && std::ranges::any_of(graph_.readers(t), [&](EdgeId e) {
+             return !is_forward(graph_.edge(e).dst);
+           });
+  }
+  /// Whether only its own segment and backward ops read `t`: an op that runs again reads its own.
+  /// What only refers to memory, such as a weight that is read, is there all the time; but not what
+  /// a collective overwrites.
+  bool is_inside(TensorId t) const {
+    const Tensor& tensor = graph_.tensor(t);
+    const std::uint32_t segment = segment_[tensor.producer];
+    if (segment == no_segment || tensor.control || kept_.contains(tensor.producer) ||
+        (tensor.reference && !is_overwritten(t)))
+      return false;
+    return std::ranges::all_of(graph_.readers(t), [&](EdgeId e) {
+      const OpId reader = graph_.edge(e).dst;
+      return graph_.op(reader).phase == Phase::backward || segment_[reader] == segment;
+    });
+  }
+  bool is_overwritten(TensorId t) const {
+    return std::ranges::all_of(graph_.readers(t), [&](EdgeId e) {
+      return graph_.collective_of(graph_.edge(e).dst) != no_collective;
+    });
+  }
+  bool reads_again(const Edge& e) const { return !is_forward(e.dst) && is_dropped(e.tensor); }
+
+  /// Finds the ops to be run again, and for each the first backward op that needs it. An op comes
+  /// before all ops that read what it wrote, so this op's id is above those of all its inputs:
+  /// the new edges close no cycle.
+  void find_needed() {
+    first_use_ = IdVector<OpId, OpId>(graph_.num_ops(), no_op);
+    for (std::size_t i = graph_.num_ops(); i-- > 0;) {
+      const OpId v{static_cast<std::uint32_t>(i)};
+      if (segment_[v] == no_segment || kept_.contains(v)) continue;
+      OpId& use = first_use_[v];
+      for (const TensorId t : graph_.outputs(v)) {
+        if (graph_.tensor(t).control) continue;
+        const bool dropped = is_dropped(t), inside = is_inside(t);
+        for (const EdgeId e : graph_.readers(t)) {
+          const OpId reader = graph_.edge(e).dst;
+          if (dropped && !is_forward(reader)) use = std::min(use, reader);
+          if (inside && is_forward(reader)) use = std::min(use, first_use_[reader]);
+        }
+      }
+      const CollectiveId c = graph_.collective_of(v);
+      if (c == no_collective)
+        run_again(v);
+      else if (graph_.collectives()[c].first == v)
+        run_again_together(graph_.collectives()[c]);
+    }
+  }
+  void run_again(OpId v) {
+    const OpId use = first_use_[v];
+    if (use != no_op) before_[use].insert(before_[use].begin(), v);
+  }
+  void run_again_together(const Collective& c) {
+    OpId use = no_op;
+    for (const OpId v : c.member_ids()) use = std::min(use, first_use_[v]);
+    std::size_t at = 0;
+    for (const OpId v : c.member_ids()) {
+      first_use_[v] = use;
+      if (use != no_op)
+        before_[use].insert(before_[use].begin() + static_cast<std::ptrdiff_t>(at++), v);
+    }
+  }
+
+  /// For each segment: what its backward ops wait for that comes from outside and is there before
+  /// the first of them.
+  void find_gates() {
+    for (const OpId v : graph_.ops()) {
+      if (first_use_[v] == no_op) continue;
+      for (const TensorId t : graph_.outputs(v))
+        for (const EdgeId e : graph_.readers(t))
+          if (reads_again(graph_.edge(e))) backward_[segment_[v]].insert(graph_.edge(e).dst);
+    }
+    for (const OpId b : graph_.ops()) {
+      const OpId f = graph_.op(b).forward;
+      if (graph_.op(b).phase != Phase::backward || f == no_op || segment_[f] == no_segment)
+        continue;
+      const auto of_segment = backward_.find(segment_[f]);
+      if (of_segment != backward_.end()) of_segment->second.insert(b);
+    }
+    for (const auto& [segment, ops] : backward_) {
+      Gate& gate = gates_[segment];
+      const OpId first = *ops.begin();
+      for (const OpId b : ops) {
+        for (const EdgeId e : graph_.in_edges(b)) {
+          const OpId src = graph_.edge(e).src;
+          if (!is_forward(src) && !ops.contains(src) && src < first) gate.gradients.insert(e);
+        }
+      }
+      for (const OpId v : graph_.ops())
+        if (v < first && is_forward(v) && segment_[v] == segment) gate.last_forward = v;
+    }
+  }
+
+  void add_again(OpId v, IdVector<TensorId, TensorId>& tensors) {
+    OpSpec spec = copy_.spec(v);
+    const std::string name = fmt::format("{}/again", graph_.name(v));
+    spec.name = name;
+    spec.phase = Phase::backward;
+    spec.persistent = {};
+    again_[v] = copy_.add(v, spec);
+    copy_.add_kernels(v, again_[v]);
+    copy_.builder().set_forward(again_[v], copy_.copy_of(v));
+    if (graph_.op(v).persistent > Bytes{}) copy_.colocate(again_[v], v);
+    for (const TensorId t : graph_.outputs(v))
+      if (is_dropped(t) || is_inside(t))
+        tensors[t] = copy_.add_tensor(t, again_[v], graph_.tensor(t).size);
+  }
+
+  /// What the second run of `v` reads: what was computed again, or what is kept. The first ops of a
+  /// segment to run again wait for the gradient that enters it.
+  void add_inputs(OpId v, const IdVector<TensorId, TensorId>& tensors,
+                  const IdVector<TensorId, TensorId>& tensors_again) {
+    bool first = true;
+    for (const EdgeId e : graph_.in_edges(v)) {
+      const Edge& edge = graph_.edge(e);
+      if (graph_.tensor(edge.tensor).control) {
+        copy_.builder().add_control(copy_.copy_of(edge.src), again_[v]);
+      } else if (is_inside(edge.tensor) && again_[edge.src] != no_op) {
+        copy_.builder().add_edge(tensors_again[edge.tensor], again_[v]);
+        first = false;
+      } else {
+        copy_.builder().add_edge(tensors[edge.tensor], again_[v]);
+      }
+    }
+    if (!first) return;
+    const Gate& gate = gates_.at(segment_[v]);
+    for (const EdgeId e : gate.gradients) {
+      const Edge& edge = graph_.edge(e);
+      if (graph_.tensor(edge.tensor).control)
+        copy_.builder().add_control(copy_.copy_of(edge.src), again_[v]);
+      else
+        copy_.builder().add_edge(tensors[edge.tensor], again_[v]);
+    }
+    if (gate.gradients.empty() && gate.last_forward != no_op)
+      copy_.builder().add_control(copy_.copy_of(gate.last_forward), again_[v]);
+  }
+
+  struct Gate {
+    std::set<EdgeId> gradients{};  // that enter
+    OpId last_forward = no_op;     // where none does: in the last segment
+  };
+
+  const OpGraph& graph_;
+  Segments segment_;
+  GraphCopy copy_;
+  IdVector<OpId, OpId> again_;                // [num_ops] the second copy, in the builder; or no_op
+  IdVector<OpId, std::vector<OpId>> before_;  // [num_ops] ops to run again just before this one
+  IdVector<OpId, OpId> first_use_;            // [num_ops] by a backward op; no_op: not run again
+  std::set<OpId> kept_;
+  std::map<std::uint32_t, std::set<OpId>> backward_;  // by segment, ops of its backward pass
+  std::map<std::uint32_t, Gate> gates_;
+};
+
+/// Activation recomputation: of each segment of the forward pass only what later segments read is
+/// kept. What the backward pass alone reads is dropped and computed again, by copies of the
+/// segment's ops in the phase backward and the op's group, once the gradient that enters the
+/// segment is there. An op is run again only where something dropped depends on it.
+/// Source: Chen et al., "Training deep nets with sublinear memory cost", 2016; `keep`: Korthikanti
+/// et al., "Reducing activation recomputation in large transformer models", MLSys 2023.
+class Recompute final : public Transform {
+ public:
+  explicit Recompute(Options& o)
+      : keep_(KindWords::read(o, "keep", {}, "kinds of ops whose outputs are kept all the same")),
+        last_(o.get("last", true, "also in the last segment, whose backward pass begins at once")) {
+    const std::string segments = o.get("segments", "layer",
+                                       "layer: ops whose names are alike up to the first part with "
+                                       "a number; or N parts that write "
+                                       "about as many bytes each");
+    if (segments != "layer") {
+      const auto count = parse_number<std::uint32_t>(segments);
+      if (!count || *count == 0)
+        o.mistake("segments",
+                  fmt::format("'{}' is neither layer nor a whole number from 1", segments));
+      count_ = count.value_or(1);
+    }
+    const Options::Value* names =
+        o.raw("names", "[pattern, ...]: instead, a segment of each: forward ops with such names");
+    if (names == nullptr) return;
+    if (!names->text.empty()) names_.push_back(names->text);
+    for (const auto& [key, pattern] : names->children) {
+      if (!key.empty() || pattern.text.empty()) o.mistake("names", "not a list of patterns");
+      names_.push_back(pattern.text);
+    }
+  }
+
+  Transformed apply(const OpGraph& graph) const override {
+    Segments segments = !names_.empty() ? segments_by_names(graph, names_)
+                        : count_ > 0    ? segments_by_bytes(graph, count_)
+                                        : segments_by_layer(graph);
+    if (!last_) leave_out_last(graph, segments);
+    return Recomputing(graph, std::move(segments), keep_.of_kinds(graph)).run();
+  }
+
+ private:
+  /// The segment of the last forward op that is in one.
+  static void leave_out_last(const OpGraph& graph, Segments& segments) {
+    std::uint32_t last = no_segment;
+    for (const OpId v : graph.ops())
+      if (segments[v] != no_segment) last = segments[v];
+    std::ranges::replace(segments, last, no_segment);
+  }
+
+  KindWords keep_;
+  bool last_;
+  std::uint32_t count_ = 0;  // 0: by layer
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_recompute(Options& o) {
+  return std::make_unique<Recompute>(o);
+}
+
+}  // namespace baechi

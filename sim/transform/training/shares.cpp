@@ -1,0 +1,63 @@
+#include <algorithm>
+
+#include "sim/error.h"
+#include "sim/graph/analysis.h"
+#include "sim/transform/graph_copy.h"
+#include "sim/transform/training/data_parallel.h"
+#include "sim/transform/training/gradients.h"
+
+namespace baechi {
+namespace {
+
+std::int64_t share(std::int64_t whole, std::int64_t of) {
+  return (whole + of - 1) / of;
+}
+
+void check(const OpGraph& graph, const DataParallelOptions& options) {
+  const bool given = options.gradients > 0.0;
+  const auto gradients = given ? assumed_gradients(graph, options.gradients) : gradients_of(graph);
+  if (gradients.empty())
+    throw InputError(fmt::format(
+        "data_parallel: {}",
+        given ? "no backward op says which forward op with weights it differentiates"
+              : "no backward op passes gradients to an update op; 'gradients: 0.33' takes them to "
+                "be this share of the weights' bytes"));
+  if (options.shares_optimizer() == 1) return;
+  if (persistent_of_one_kind(graph))
+    throw InputError(fmt::format(
+        "data_parallel: mode {} divides optimizer state, gradients or weights, and this graph does "
+        "not tell them apart: all are at its forward ops",
+        to_text(options.mode)));
+}
+
+}  // namespace
+
+OpGraph with_shares(const OpGraph& graph, const DataParallelOptions& options) {
+  check(graph, options);
+  if (options.shares_optimizer() == 1) return graph;
+  GraphCopy copy(graph);
+  IdVector<TensorId, TensorId> tensors(graph.num_tensors());
+  for (const OpId v : graph.ops()) {
+    const Phase phase = graph.op(v).phase;
+    const std::int64_t of = phase == Phase::forward    ? options.shares_weights()
+                            : phase == Phase::backward ? options.shares_gradients()
+                                                       : options.shares_optimizer();
+    const std::int64_t work_of = phase == Phase::update ? of : 1;
+    OpSpec spec = copy.spec(v);
+    spec.persistent = {share(spec.persistent.count, of)};
+    const OpId made = copy.add(v, spec, [&](Duration time, std::size_t) {
+      return Duration{share(time.count(), work_of)};
+    });
+    copy.add_kernels(v, made, [&](OpWork work) {
+      work.flops = share(work.flops, work_of);
+      work.traffic = {share(work.traffic.count, work_of)};
+      return work;
+    });
+    for (const TensorId t : graph.outputs(v))
+      if (!graph.tensor(t).control) tensors[t] = copy.add_tensor(t, made, graph.tensor(t).size);
+  }
+  copy.add_edges(tensors);
+  return std::move(copy).built().graph;
+}
+
+}  // namespace baechi

@@ -1,0 +1,93 @@
+#include "sim/transform/training/weight_gathers.h"
+
+#include <algorithm>
+#include <map>
+
+#include "sim/transform/training/micro_batch_copies.h"
+
+namespace baechi {
+namespace {
+
+/// The weights of one op, and the ops on its device that read them in one pass.
+struct Use {
+  Bytes weights{};
+  std::vector<OpId> users{};
+};
+
+/// Per forward op the backward ops of its micro-batch that read its weights. [num_ops]
+IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph,
+                                                 const IdVector<OpId, MicroBatchCopy>& copies) {
+  IdVector<OpId, std::vector<OpId>> users(graph.num_ops());
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    if (op.phase == Phase::backward && op.forward != no_op) users[op.forward].push_back(v);
+  }
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    if (op.phase != Phase::forward || op.group == no_group || !users[v].empty()) continue;
+    for (const OpId w : graph.members(op.group))
+      if (graph.op(w).phase == Phase::backward && copies[w].number == copies[v].number)
+        users[v].push_back(w);
+  }
+  return users;
+}
+
+/// Uses in the order of first users, joined until they have `limit` bytes.
+void add_buckets(std::vector<WeightGather>& all, DeviceId d, std::vector<Use> uses, Bytes limit) {
+  std::ranges::stable_sort(uses, {}, [](const Use& u) { return u.users.front(); });
+  bool full = true;
+  for (const Use& use : uses) {
+    if (full) all.push_back({.device = d});
+    WeightGather& gather = all.back();
+    gather.bytes += use.weights;
+    gather.users.insert(gather.users.end(), use.users.begin(), use.users.end());
+    full = gather.bytes >= limit;
+  }
+}
+
+}  // namespace
+
+std::vector<WeightGather> weight_gathers(const OpGraph& graph,
+                                         const IdVector<OpId, DeviceId>& device,
+                                         std::int64_t shards, Bytes limit) {
+  const IdVector<OpId, MicroBatchCopy> copies = micro_batch_copies(graph);
+  const auto backward = backward_users(graph, copies);
+  struct Uses {
+    std::vector<Use> forward{}, backward{};
+  };
+  std::map<DeviceId, std::map<std::uint32_t, Uses>> uses;  // by micro-batch
+  for (const OpId v : graph.ops()) {
+    const Op& holder = graph.op(copies[v].first);
+    if (holder.phase != Phase::forward || holder.persistent == Bytes{}) continue;
+    const Bytes weights{shards * holder.persistent.count};
+    const DeviceId d = device[v];
+    Uses& here = uses[d][copies[v].number];
+    here.forward.push_back({weights, {v}});
+    Use use{weights, {}};
+    for (const OpId w : backward[v])
+      if (device[w] == d) use.users.push_back(w);
+    if (!use.users.empty()) here.backward.push_back(std::move(use));
+  }
+  std::vector<WeightGather> all;
+  for (auto& [d, micro_batches] : uses) {
+    std::vector<WeightGather> here;
+    for (auto& [number, of] : micro_batches) {
+      add_buckets(here, d, std::move(of.forward), limit);
+      add_buckets(here, d, std::move(of.backward), limit);
+    }
+    for (WeightGather& gather : here) {
+      std::ranges::sort(gather.users);
+      const auto twice = std::ranges::unique(gather.users);
+      gather.users.erase(twice.begin(), twice.end());
+    }
+    for (std::size_t k = 2; k < here.size(); ++k) {
+      for (const OpId v : here[k - 2].users)
+        if (v < here[k].first_user()) here[k].waits_for = v;
+    }
+    std::ranges::move(here, std::back_inserter(all));
+  }
+  std::ranges::stable_sort(all, {}, &WeightGather::first_user);
+  return all;
+}
+
+}  // namespace baechi

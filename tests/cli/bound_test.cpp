@@ -1,0 +1,31 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/session.h"
+#include "tests/this_build.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using Json = nlohmann::json;
+
+TEST_SUITE("cli") {
+  TEST_CASE("bound tells which bound binds, and whether memory can suffice") {
+    const Session session;
+    const Json bounds = session.json("bound toy.json " + two_gpus);
+    CHECK(bounds["lower_bound_us"] == 40.0);
+    CHECK(bounds["binding"] == "critical path");
+    CHECK(bounds["critical_path_us"] == 40.0);
+    CHECK(bounds["work_us"] == 30.0);  // 60 us on two devices
+    CHECK(bounds["fits_in_memory"] == true);
+    CHECK(bounds["devices_needed"] == 0);
+    CHECK(bounds["max_load"]["lower_bound_us"] == 30.0);
+    CHECK(bounds["max_load"]["binding"] == "work");
+    CHECK(bounds["latency"]["lower_bound_us"] == 40.0);
+    const Json solved = session.json("bound toy.json --time-limit '1 s' " + two_gpus);
+    CHECK(solved["max_load"]["integer_program_us"] >= 30.0);
+    CHECK(session.run("bound toy.json --time-limit soon " + two_gpus).code == 2);
+    CHECK(holds(session.run("bound toy.json --devices 2 --memory '999 B'").out, "too small"));
+  }
+}

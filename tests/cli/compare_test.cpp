@@ -1,0 +1,41 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/session.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using Json = nlohmann::json;
+
+TEST_SUITE("cli") {
+  TEST_CASE("compare: a placer against itself and others, from folders of results") {
+    const Session session;
+    session.folder().write("s.yaml", R"(
+name: s
+graph: {generate: layered, ops: 40}
+cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
+placers: [single, {name: twin, single: {}}, m_etf]
+sweep: {graph.seed: [1, 2, 3]}
+)");
+    REQUIRE(session.run("run s.yaml --out one --quiet").code == 0);
+    const Json json = session.json("compare one");
+    REQUIRE(json["placers"].size() == 3);
+    CHECK(has_keys(json["placers"][0], {"name", "solved", "oom", "infeasible", "ratio_to_best"}));
+    CHECK(json["graphs"] == 3);
+    for (const Json& pair : json["pairs"]) {
+      if (pair["a"] != "single" || pair["b"] != "twin") continue;
+      CHECK(pair["ties"] == 3);
+      CHECK(pair["ratio"] == 1.0);
+      CHECK(pair["p"] == 1.0);
+    }
+    CHECK(session.json("compare one --replicate graph.seed")["graphs"] == 1);
+    CHECK(session.run("compare one --replicate graph.ops").code == 2);
+    CHECK(session.run("compare one --tolerance much").code == 2);
+    REQUIRE(session.run("run s.yaml --out two --quiet").code == 0);
+    CHECK(holds(session.run("compare one two").out, "m_etf (two)"));
+  }
+}

@@ -1,0 +1,54 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/session.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using Json = nlohmann::json;
+
+TEST_SUITE("cli") {
+  TEST_CASE("explain: the critical path adds up to the step, and says what was waited for") {
+    // a 0-10, its 1000 B 10-11, b 11-31, c 31-61.
+    const Session session;
+    const Json json = session.json("explain toy.json --placement split.json " + two_gpus);
+    CHECK(json["step_time_us"] == 61.0);
+    double sum = 0.0, what_if = 0.0;
+    std::vector<std::string> kinds;
+    for (const Json& part : json["critical_path"]) {
+      sum += part["us"].get<double>();
+      kinds.push_back(part["kind"]);
+    }
+    CHECK(sum == doctest::Approx(61.0));
+    CHECK(kinds == std::vector<std::string>{"compute", "transfer", "wait_device", "compute"});
+    CHECK(json["critical_path"][2]["behind"] == "b");
+    for (const Json& part : json["what_if"]) what_if += part["us"].get<double>();
+    CHECK(what_if == doctest::Approx(61.0));
+    const auto text = session.run("explain toy.json --placement split.json " + two_gpus);
+    CHECK(holds(text.out, "'c', behind 'b' on gpu1"));
+  }
+
+  TEST_CASE("explain: at out of memory, what was live and who keeps it") {
+    // The copy of a's 1000 B does not fit beside the 1.5 MB of workspace that gpu1 holds for x.
+    const Session session;
+    session.folder().write("tight.json",
+                           R"({"format": "baechi-trace", "version": 1, "name": "tight",
+ "ops": [{"name": "x", "compute_us": 50, "temporary_bytes": 999500},
+         {"name": "a", "compute_us": 10, "outputs": [{"bytes": 1000}]},
+         {"name": "b", "compute_us": 20}],
+ "edges": [{"from": "a", "output": 0, "to": "b"}]})");
+    session.folder().write("apart.json",
+                           R"({"format": "baechi-placement", "version": 1, "graph": "tight",
+ "devices": 2, "placement": {"x": 1, "a": 0, "b": 1}})");
+    const Json json = session.json("explain tight.json --placement apart.json " + two_gpus);
+    CHECK(json["status"] == "oom");
+    CHECK(json["step_time_us"].is_null());
+    CHECK(json["without_limit_us"] == 70.0);  // x 0-50, b 50-70
+    REQUIRE(json["oom"]["live"].size() == 1);
+    CHECK(json["oom"]["live"][0]["kind"] == "workspace");
+    CHECK(json["oom"]["live"][0]["name"] == "x");
+  }
+}

@@ -1,0 +1,63 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/cli/session.h"
+#include "traces/importer.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr std::string_view cluster = "--devices 4 --memory '500 MiB' --bandwidth '50 GB/s'";
+
+/// How many keys of `map` are the module or are around it.
+std::size_t keys_for(const Json& map, const std::string& module) {
+  std::size_t n = 0;
+  for (const auto& [key, value] : map.items())
+    n += key.empty() || module == key || module.starts_with(key + ".") ? 1U : 0U;
+  return n;
+}
+
+}  // namespace
+
+TEST_SUITE("cli export") {
+  TEST_CASE("each module of the trace is named once, and no other; the price is told") {
+    const Session session;
+    REQUIRE(session.run("trace generate resnet50 batch=2 -o r.json").code == 0);
+    const auto place = [&](const std::string& format, const std::string& file) {
+      const auto result = session.run("place r.json --placer m_topo " + std::string(cluster) +
+                                      " --export " + format + " -o " + file);
+      CAPTURE(result.err);
+      CHECK(result.code == 0);
+      CHECK(holds(result.err, "step") == (format != "json"));
+      return Json::parse(session.folder().read(file));
+    };
+    const Json map = place("accelerate", "map.json");
+    const Json stages = place("pipelining", "stages.json");
+    const OpGraph graph = read_trace(session.folder().file("r.json")).graph;
+    for (const OpId v : graph.ops()) {
+      CAPTURE(graph.name(v));
+      CHECK(keys_for(map, std::string(graph.module(v))) == 1);
+      CHECK(keys_for(stages["modules"], std::string(graph.module(v))) == 1);
+    }
+    for (const auto& [name, device] : map.items()) CHECK(device.get<std::size_t>() < 4);
+    CHECK(stages["split_spec"].size() + 1 == stages["stages"]);
+    CHECK(stages["stage_devices"].size() == stages["stages"]);
+    for (const auto& [name, where] : stages["split_spec"].items())
+      CHECK(stages["modules"].contains(name));
+    CHECK(place("json", "p.json")["format"] == "baechi-placement");
+    CHECK(session.run("simulate r.json --placement p.json " + std::string(cluster)).code == 0);
+  }
+
+  TEST_CASE("an export needs a file and modules") {
+    const Session session;
+    const std::string place = "place toy.json --placer m_etf " + two_gpus + " --export accelerate";
+    CHECK(holds(session.run(place).err, "-o FILE"));
+    const auto result = session.run(place + " -o map.json");
+    CHECK(result.code == 2);
+    CHECK(holds(result.err, "key `module` of an op"));
+  }
+}

@@ -1,0 +1,96 @@
+#include "cli/interrupt.h"
+
+#include <doctest/doctest.h>
+#include <pthread.h>
+
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "tests/cli/session.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A shell command: runs the program in the background, waits until `ready` succeeds, sends it
+/// `signal`, and ends as it does. Meant for Session::run.
+std::string interrupt_when(const std::string& ready, const std::string& signal) {
+  return "{} & p=$!; while ! { " + ready + "; } && kill -0 $p; do sleep 0.02; done 2>/dev/null; " +
+         "kill -" + signal + " $p; wait $p";
+}
+
+}  // namespace
+
+TEST_SUITE("cli") {
+  TEST_CASE("an interrupt that an older thread receives only sets the flag") {
+    std::promise<void> end;
+    std::jthread older([&end] { end.get_future().wait(); });
+    for (const int signal : {SIGINT, SIGTERM}) {
+      const Interrupt interrupt("going on");
+      CHECK_FALSE(interrupt.wanted());
+      pthread_kill(older.native_handle(), signal);
+      while (!interrupt.wanted()) std::this_thread::sleep_for(1ms);
+    }
+    end.set_value();
+  }
+
+  TEST_CASE("an ignored interrupt stays ignored") {
+    std::signal(SIGTERM, SIG_IGN);
+    {
+      const Interrupt interrupt("going on");
+      raise(SIGTERM);
+      CHECK_FALSE(interrupt.wanted());
+    }
+    CHECK((std::signal(SIGTERM, SIG_DFL) == SIG_IGN));
+  }
+
+  TEST_CASE("SIGTERM, as Slurm sends it, keeps the runs that are done") {
+    const Session session;
+    session.folder().write("slow.sh", "#!/bin/sh\ntouch started\nsleep 1\nexit 3\n");
+    session.folder().write("sweep.yaml",
+                           "name: sweep\ngraph: {import: toy.json}\n"
+                           "cluster: {devices: {count: 2, memory: 1 MB}, link: {bandwidth: 1 GB/s, "
+                           "latency: 0}}\n"
+                           "placers: [round_robin, 'exec:slow.sh', m_topo, m_etf]\n");
+    const auto result =
+        session.run("run sweep.yaml -j 1 --out results",
+                    "chmod +x slow.sh; " + interrupt_when("test -e started", "TERM"));
+    CAPTURE(result.err);
+    CHECK(result.code == 130);
+    CHECK(holds(result.err, "interrupted: finishing the runs that have begun"));
+    CHECK(holds(result.err, "interrupted: 2 of 4 runs are done and kept"));
+    CHECK(holds(session.folder().read("results/results.csv"), "round_robin"));
+  }
+
+  TEST_CASE("SIGTERM ends a search with the best placement so far") {
+    const Session session;
+    // The search has begun once the thread is there that waits for interrupts.
+    const auto result =
+        session.run("place toy.json --placer search:seconds=1000 -o best.json " + two_gpus,
+                    interrupt_when("cat /proc/$p/task/*/comm | grep -q interrupts", "TERM"));
+    CAPTURE(result.err);
+    CHECK(result.code == 130);
+    CHECK(holds(session.folder().read("best.json"), "\"placement\""));
+  }
+
+  TEST_CASE("SIGTERM where there is nothing to keep ends with 130, too") {
+    const Session session;
+    session.folder().write("slow.sh", "#!/bin/sh\ntouch started\nexec sleep 100\n");
+    CHECK(session
+              .run("place toy.json --placer exec:./slow.sh " + two_gpus,
+                   "chmod +x slow.sh; " + interrupt_when("test -e started", "TERM"))
+              .code == 130);
+  }
+
+  TEST_CASE("a file over the limit of the shell is a message, not a signal") {
+    const Session session;
+    const auto result =
+        session.run("trace generate layered ops=20000 -o big.json", "(ulimit -f 8; {})");
+    CHECK(result.code == 2);
+    CHECK(result.err == "big.json: cannot be written: File too large\n");
+    CHECK_FALSE(std::filesystem::exists(session.folder().file("big.json")));
+  }
+}

@@ -1,0 +1,282 @@
+/// What the program answers to files and flags that are broken, endless, too large or odd.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/cli/session.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using Json = nlohmann::json;
+
+namespace {
+
+/// `size` zero bytes as gzip makes of them, about a thousandth.
+std::string gzip_of_nothing(std::size_t size) {
+  z_stream z{};
+  constexpr int gzip_format = 16 + MAX_WBITS;
+  REQUIRE(deflateInit2(&z, 9, Z_DEFLATED, gzip_format, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string zeros(std::size_t{1} << 20U, ' '), out, buffer(std::size_t{1} << 16U, '\0');
+  for (std::size_t done = 0; done <= size; done += zeros.size()) {
+    z.next_in = reinterpret_cast<Bytef*>(zeros.data());
+    z.avail_in = static_cast<uInt>(zeros.size());
+    do {
+      z.next_out = reinterpret_cast<Bytef*>(buffer.data());
+      z.avail_out = static_cast<uInt>(buffer.size());
+      deflate(&z, done + zeros.size() > size ? Z_FINISH : Z_NO_FLUSH);
+      out.append(buffer, 0, buffer.size() - z.avail_out);
+    } while (z.avail_out == 0);
+  }
+  deflateEnd(&z);
+  return out;
+}
+
+const std::string simulate_split = "simulate toy.json --placement split.json " + two_gpus;
+
+}  // namespace
+
+TEST_SUITE("cli") {
+  TEST_CASE("a small file that expands without end is refused by name") {
+    const Session session;
+    session.folder().write("bomb.json.gz", gzip_of_nothing(std::size_t{400} << 20U));
+    const auto result = session.run("trace info bomb.json.gz --importer baechi");
+    CHECK(result.code == 2);
+    CHECK(holds(result.err,
+                "bomb.json.gz: is over 256 MiB once decompressed, more than 300 times the "));
+  }
+
+  TEST_CASE("a file that never ends, or is no text, is refused by name") {
+    const Session session;
+    CHECK(session.run("simulate toy.json --placement /dev/zero " + two_gpus).err ==
+          "/dev/zero: is not text: its byte 1 is zero\n");
+    const auto endless = session.run("simulate toy.json --placement endless " + two_gpus,
+                                     "mkfifo endless; (yes > endless &) ; {}");
+    CHECK(endless.code == 2);
+    CHECK(endless.err == "endless: is over 1024 MiB\n");
+    session.folder().write("wide.json", std::string_view("\xff\xfe{\0}\0", 6));
+    CHECK(session.run("trace info wide.json").err == "wide.json: is UTF-16: save it as UTF-8\n");
+    session.folder().write("empty.json", "");
+    CHECK(session.run("trace info empty.json").err == "empty.json: the file is empty\n");
+  }
+
+  TEST_CASE("a byte order mark and lines that end as in Windows are read") {
+    const Session session;
+    std::string windows = "\xef\xbb\xbf";
+    for (const char c : toy) windows += c == '\n' ? "\r\n" : std::string(1, c);
+    session.folder().write("windows.json", windows);
+    CHECK(session.json("trace info windows.json")["ops"] == 3);
+    session.folder().write("windows_split.json", "\xef\xbb\xbf" + std::string(split));
+    CHECK(session.json("simulate windows.json --placement windows_split.json " +
+                       two_gpus)["step_time_us"] == 61.0);  // 10 + 1 + 20 + 30
+  }
+
+  TEST_CASE("a zstd file may begin with a frame to be skipped, as pzstd writes it") {
+    const Session session;
+    REQUIRE(session.run("trace convert toy.json toy.json.zst").code == 0);
+    // Magic number, four bytes of length, as many bytes.
+    const std::string skipped("\x50\x2a\x4d\x18\x04\x00\x00\x00size", 12);
+    session.folder().write("skip.json.zst", skipped + session.folder().read("toy.json.zst"));
+    CHECK(session.json("trace info skip.json.zst")["ops"] == 3);
+  }
+
+  TEST_CASE("running out of host memory names the step and the file") {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+    MESSAGE("skipped: the address sanitizer itself needs more memory than the limit");
+    return;
+#endif
+#endif
+    const Session session;
+    REQUIRE(session.run("trace generate layered ops=200000 -o big.json").code == 0);
+    const auto result = session.run("trace info big.json", "(ulimit -d 40000; {})");
+    if (result.code == 0) return;  // the system knows no such limit
+    CHECK(result.code == 1);
+    CHECK(holds(result.err, "baechi: out of host memory: reading big.json, "));
+  }
+
+  TEST_CASE("an option that decides how much memory is taken has a limit") {
+    const Session session;
+    const auto result =
+        session.run("place toy.json --placer search:chains=9000000000000000000 " + two_gpus);
+    CHECK(result.code == 2);
+    CHECK(holds(result.err, "search.chains: more than 1024"));
+    CHECK(holds(
+        session.run("place toy.json --placer exact_dp:max_ideals=9000000000000000000 " + two_gpus)
+            .err,
+        "exact_dp.max_ideals: more than 100000000"));
+  }
+
+  TEST_CASE("a seed is a whole number that is not negative") {
+    const Session session;
+    for (const char* seed : {"-1", "99999999999999999999", "1.5", "one"}) {
+      CAPTURE(seed);
+      const auto result =
+          session.run(fmt::format("place toy.json --placer random --seed {} {}", seed, two_gpus));
+      CHECK(result.code == 2);
+      CHECK(holds(result.err, fmt::format("--seed: '{}' is not a whole number from 0 to", seed)));
+    }
+    CHECK(session.run("arena --placer single --hidden -1").code == 2);
+    CHECK(
+        session.run("place toy.json --placer random --seed 9223372036854775807 " + two_gpus).code ==
+        0);
+  }
+
+  TEST_CASE("an option's value may be a list, with blanks after its commas") {
+    const Session session;
+    const auto both = session.json(
+        "place toy.json --placer 'search:portfolio=[single, round_robin],evaluations=0' " +
+        two_gpus);
+    CHECK(both["status"] == "ok");
+    CHECK(
+        holds(session.run("place toy.json --placer 'search:portfolio=[single, x]' " + two_gpus).err,
+              "no placer 'x'"));
+  }
+
+  // An op's weights and its output are 4000 B, and b's copy of a's output 1000 B more.
+  TEST_CASE("a placer that counts weights alone says so where its step runs out of memory") {
+    const Session session;
+    session.folder().write("heavy.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+      {"name": "a", "compute_us": 1, "persistent_bytes": 3000, "outputs": [{"bytes": 1000}]},
+      {"name": "b", "compute_us": 1, "persistent_bytes": 3000, "outputs": [{"bytes": 1000}]}],
+      "edges": [{"from": "a", "to": "b"}]})");
+    const auto placed = [&](const char* memory) {
+      return session
+          .run(
+              fmt::format("place heavy.json --placer exact_dp --devices 2 --memory '{} B'", memory))
+          .out;
+    };
+    CHECK(holds(placed("4500"),
+                "memory       exact_dp counts weights alone; a step also holds outputs and copies\n"
+                "out of memory on gpu1"));
+    CHECK(holds(placed("3000"), "no placement would fit: op 'a' needs 3.91 KiB"));
+    CHECK_FALSE(holds(placed("9000"), "counts weights alone"));
+    CHECK(holds(placed("2999"), "exact_dp: op 'a' has weights of 2.93 KiB, the largest device"));
+  }
+
+  TEST_CASE("--queue and trace convert -o are flags of their own") {
+    const Session session;
+    session.folder().write("split.json", std::string(split));
+    const std::string simulate = "simulate toy.json --placement split.json " + two_gpus;
+    CHECK(session.json(simulate + " --queue program")["step_time_us"] == 61.0);
+    CHECK(session.run(simulate + " --queue last").err ==
+          "--queue: 'last' is not one of fifo, priority, program\n");
+    CHECK(session.run("trace convert toy.json -o copy.json").code == 0);
+    CHECK(session.json("trace info copy.json")["ops"] == 3);
+  }
+
+  TEST_CASE("the name of an op has no zero byte") {
+    const Session session;
+    session.folder().write("zero.json", R"({"format": "baechi-trace", "version": 1,
+      "ops": [{"name": "a\u0000b", "outputs": []}]})");
+    CHECK(session.run("trace info zero.json").err ==
+          "zero.json: graph: the name of op 0, 'a...', has a zero byte\n");
+  }
+
+  TEST_CASE("an answer goes to a device or a pipe as it is, and never takes its place") {
+    const Session session;
+    session.folder().write("split.json", std::string(split));
+    const std::string simulate = "simulate toy.json --placement split.json " + two_gpus;
+    REQUIRE(std::filesystem::is_character_file("/dev/full"));
+    const auto full = session.run(simulate + " --timeline /dev/full");
+    CHECK(full.code == 2);
+    CHECK(full.err == "/dev/full: cannot be written: No space left on device\n");
+    CHECK(std::filesystem::is_character_file("/dev/full"));
+    CHECK(session.run(simulate + " --timeline /dev/null").code == 0);
+    CHECK(std::filesystem::is_character_file("/dev/null"));
+    CHECK(holds(session.run(simulate + " --timeline /nowhere/t.json").err,
+                "/nowhere/t.json: cannot be written: No such file or directory"));
+  }
+
+  TEST_CASE("a cycle of many ops is one line that names the first twenty") {
+    const Session session;
+    std::string ops, edges;
+    for (int i = 0; i < 5000; ++i) {
+      const char* comma = i == 0 ? "" : ",";
+      ops += comma + (R"({"name": "op)" + std::to_string(i) + R"(", "outputs": [{"bytes": 1}]})");
+      edges += comma + (R"({"from": "op)" + std::to_string(i) + R"(", "output": 0, "to": "op)" +
+                        std::to_string((i + 1) % 5000) + R"("})");
+    }
+    session.folder().write("round.json", R"({"format": "baechi-trace", "version": 1, "ops": [)" +
+                                             ops + R"(], "edges": [)" + edges + "]}");
+    const std::string answer = session.run("trace info round.json").err;
+    CHECK(answer.starts_with("round.json: graph: a cycle: op0 -> op1 -> op2 -> "));
+    CHECK(answer.ends_with(" -> op19 -> (4980 more) -> op0\n"));
+  }
+
+  TEST_CASE("a placement file that says infeasible, or is split, is told so") {
+    const Session session;
+    session.folder().write("none.json", R"({"format": "baechi-placement", "version": 1,
+      "status": "infeasible", "detail": "no"})");
+    const auto none = session.run("simulate toy.json --placement none.json " + two_gpus);
+    CHECK(none.code == 2);
+    CHECK(none.err ==
+          "none.json: there is nothing to simulate: its placer found no placement: no\n");
+    CHECK(session.json(simulate_split)["split_groups"] == 0);
+    CHECK_FALSE(holds(session.run(simulate_split).out, "split "));
+    std::string grouped(toy);
+    for (const char* op : {R"("name": "a",)", R"("name": "b",)"})
+      grouped.insert(grouped.find(op), R"("colocation": ["together"], )");
+    session.folder().write("toy.json", grouped);
+    CHECK(session.json(simulate_split)["split_groups"] == 1);
+    CHECK(holds(session.run(simulate_split).out,
+                "split        1 colocation group: 'together' ('a' is on gpu0, 'b' on gpu1)\n"));
+  }
+
+  TEST_CASE("an output that cannot be written is the user's mistake, with path and reason") {
+    const Session session;
+    session.folder().write("s.yaml",
+                           "name: s\ngraph: {import: toy.json}\nplacers: [single]\n"
+                           "cluster: {devices: {count: 1, memory: 1 MB}}\n");
+    const struct {
+      std::string arguments, message;
+    } outputs[] = {
+        {"run s.yaml --quiet --out toy.json/results", "toy.json/results: Not a directory"},
+        {"run s.yaml --quiet --out /proc/results", "/proc/results: No such file or directory"},
+        {"trace generate layered ops=3 -o /nowhere/x.json",
+         "/nowhere/x.json: cannot be written: No such file or directory"},
+        {"place toy.json --placer search:evaluations=9,trace=/nowhere/x " + two_gpus,
+         "/nowhere/x: cannot be written: No such file or directory"},
+    };
+    for (const auto& [arguments, message] : outputs) {
+      CAPTURE(arguments);
+      const auto result = session.run(arguments);
+      CHECK(result.code == 2);
+      CHECK(result.err == message + "\n");
+    }
+  }
+
+  TEST_CASE("a flag without a value is not the same as no flag") {
+    const Session session;
+    for (const char* flag : {"--memory-fraction ''", "--bandwidth ''", "--importer ''"}) {
+      CAPTURE(flag);
+      const auto result = session.run("bound toy.json " + two_gpus + " " + flag);
+      CHECK(result.code == 2);
+      CHECK(holds(result.err, "'' is no value"));
+    }
+  }
+
+  TEST_CASE("an op without a time on the first device kind counts as no time") {
+    const Session session;
+    session.folder().write("kinds.json", R"({"format": "baechi-trace", "version": 1,
+      "ops": [{"name": "a", "compute_us": {"gpu": null, "cpu": 3}},
+              {"name": "b", "compute_us": {"gpu": 2, "cpu": 5}}],
+      "controls": [{"from": "a", "to": "b"}]})");
+    const Json info = session.json("trace info kinds.json");
+    CHECK(info["compute_us"] == 2.0);
+    CHECK(info["critical_path_us"] == 2.0);
+  }
+
+  TEST_CASE("a message that quotes a file does not command the terminal") {
+    const Session session;
+    session.folder().write("escape.json", R"({"format": "baechi-placement", "version": 1,
+      "placement": {"\u001b[2Ja": 0}})");
+    const auto result = session.run("simulate toy.json --placement escape.json " + two_gpus);
+    CHECK(result.code == 2);
+    CHECK(result.err.find('\x1b') == std::string::npos);
+    CHECK(holds(result.err, "the graph has no op 'a'"));
+  }
+}

@@ -1,0 +1,107 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "placers/interface/registry.h"
+#include "tests/cli/session.h"
+#include "tests/this_build.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using Json = nlohmann::json;
+
+TEST_SUITE("cli") {
+  TEST_CASE("place without a placer takes the best of the quick ones, and says which") {
+    const Session session;
+    const Json placed = session.json("place toy.json " + two_gpus);
+    CHECK(placed["placer"] == "auto");
+    CHECK(holds(placed["detail"].get<std::string>(), " asked, "));
+    CHECK(placed["step_time_us"] <=
+          session.json("place toy.json --placer m_etf " + two_gpus)["step_time_us"]);
+  }
+
+  TEST_CASE("place writes a file that simulate reads") {
+    const Session session;
+    const Json placed =
+        session.json("place toy.json --placer single:device=1 -o placed.json " + two_gpus);
+    CHECK(has_keys(placed, {"format", "version", "graph", "devices", "placement", "placer",
+                            "placing_ms", "status", "detail", "step_time_us"}));
+    CHECK(placed["format"] == "baechi-placement");
+    CHECK(placed["graph"] == "toy");
+    CHECK(placed["devices"] == 2);
+    CHECK(placed["placement"] == Json{{"a", 1}, {"b", 1}, {"c", 1}});
+    CHECK(placed["placer"] == "single:device=1");
+    CHECK(placed["status"] == "ok");
+    CHECK(placed["step_time_us"] == 60.0);
+    const Json step = session.json("simulate toy.json --placement placed.json " + two_gpus);
+    CHECK(step["step_time_us"] == placed["step_time_us"]);
+    CHECK(step["devices"][0]["busy_us"] == 0.0);
+  }
+
+  TEST_CASE("what place prints as JSON is a placement file too") {
+    const Session session;
+    for (const PlacerEntry& entry : placers()) {
+      if (entry.name == "exec" || entry.name == "expert") continue;  // they need to be told what
+      if (entry.make_planner) continue;                              // of files of another kind
+      CAPTURE(entry.name);
+      const auto placed = session.run("place toy.json --format json --placer " +
+                                      std::string(entry.name) + " " + two_gpus);
+      REQUIRE(placed.code == 0);
+      session.folder().write("placed.json", placed.out);
+      CHECK(session.json("simulate toy.json --placement placed.json " + two_gpus)["step_time_us"] ==
+            Json::parse(placed.out)["step_time_us"]);
+    }
+  }
+
+  TEST_CASE("that nothing fits is an answer, and no file is written") {
+    const Session session;
+    const std::string tight =
+        "place toy.json --placer m_topo -o placed.json --devices 2 --memory '999 B'";
+    const Json placed = session.json(tight);
+    CHECK(placed["status"] == "infeasible");
+    CHECK(placed["detail"] != "");
+    CHECK(placed["step_time_us"].is_null());
+    CHECK(placed["placement"].empty());
+    CHECK(session.folder().read("placed.json").empty());
+    CHECK(holds(session.run(tight).out, "infeasible"));
+  }
+
+  TEST_CASE("a placement that runs out of memory has no step time and says why") {
+    const Session session;
+    const Json placed = session.json("place toy.json --placer single --devices 2 --memory '999 B'");
+    CHECK(placed["status"] == "oom");
+    CHECK(placed["step_time_us"].is_null());
+    CHECK(holds(placed["detail"].get<std::string>(), "out of memory on gpu0"));
+    session.folder().write("oom.json", placed.dump());  // is a placement file all the same
+    CHECK(session.json("simulate toy.json --placement oom.json " + two_gpus)["status"] == "ok");
+  }
+
+  TEST_CASE("a program of one's own can be the placer") {
+    const Session session;
+    session.folder().write("mine.sh", "#!/bin/sh\ncat >/dev/null\ncat split.json\n");
+    const auto placed =
+        session.run("place toy.json --format json --placer exec:./mine.sh " + two_gpus,
+                    "chmod +x mine.sh && {}");
+    CAPTURE(placed.err);
+    REQUIRE(placed.code == 0);
+    CHECK(Json::parse(placed.out)["placement"] == Json{{"a", 0}, {"b", 1}, {"c", 1}});
+  }
+
+  TEST_CASE("exact_dp with replicas tells its stages, as planners do") {
+    const Session session;
+    // 60 us of ops on three devices.
+    const Json answer = session.json(
+        "place toy.json --placer exact_dp:replicate=true --devices 3 --memory '1 MB' --bandwidth "
+        "'1 GB/s' --latency 0");
+    CHECK(answer["time_per_sample_us"] == 20.0);
+    REQUIRE(answer["plan"]["stages"].size() == 1);
+    CHECK(answer["plan"]["stages"][0]["ops"] == Json::parse(R"(["a", "b", "c"])"));
+    CHECK(answer["plan"]["stages"][0]["devices"] == Json::parse("[[0], [1], [2]]"));
+    CHECK(holds(answer["detail"].get<std::string>(),
+                "1 stage on 3 devices: 20.000 us per sample; the engine knows no replicas"));
+    CHECK_FALSE(session.json("place toy.json --placer exact_dp " + two_gpus).contains("plan"));
+  }
+}

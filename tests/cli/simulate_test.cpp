@@ -1,0 +1,279 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/session.h"
+#include "tests/sim/report/timeline_checks.h"
+#include "traces/format/compressed_file.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using Json = nlohmann::json;
+
+TEST_SUITE("cli") {
+  TEST_CASE("simulate tells time, bound, devices and traffic") {
+    const Session session;
+    const Json step = session.json("simulate toy.json --placement split.json " + two_gpus);
+    CHECK(has_keys(step, {"status", "step_time_us", "lower_bound_us", "devices", "moved_bytes",
+                          "transfers", "events", "oom"}));
+    CHECK(step["status"] == "ok");
+    CHECK(step["step_time_us"] == 61.0);    // a 10, its 1000 B at 1 GB/s 1, then b 20 and c 30
+    CHECK(step["lower_bound_us"] == 40.0);  // a, then c
+    CHECK(step["moved_bytes"] == 1000);
+    CHECK(step["transfers"] == 1);
+    CHECK(step["events"] == 4);
+    CHECK(step["oom"].is_null());
+    REQUIRE(step["devices"].size() == 2);
+    CHECK(step["devices"][0]["busy_us"] == 10.0);
+    CHECK(step["devices"][1]["busy_us"] == 50.0);
+    CHECK(step["devices"][1]["peak_bytes"] == 1000);
+    CHECK(step["devices"][1]["limit_bytes"] == 1000000);
+
+    const std::string table =
+        session.run("simulate toy.json --placement split.json " + two_gpus).out;
+    CHECK(holds(table, "61.000 us, 1.52 x the lower bound"));
+    CHECK(holds(table, "40.000 us (critical path)"));
+    CHECK_FALSE(holds(table, "\x1b"));  // not a terminal
+  }
+
+  TEST_CASE(
+      "whose times they are is said where nobody named a kind, or the trace does not know it") {
+    const Session session;
+    session.folder().write("work.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+        {"name": "a", "kernels": [{"flops": 1000000, "traffic_bytes": 1000}]},
+        {"name": "b", "kernels": [{"flops": 1000000, "traffic_bytes": 1000}]},
+        {"name": "c", "kernels": [{"flops": 1000000, "traffic_bytes": 1000}]}]})");
+    session.folder().write("run.yaml",
+                           "graph: {import: toy.json}\n"
+                           "cluster: {devices: {count: 1, kind: v100}}\nplacers: [single]\n");
+    for (const char* verb : {"place ", "bound ", "simulate ", "explain "}) {
+      CAPTURE(verb);
+      const std::string placed = *verb == 's' || *verb == 'e' ? " --placement split.json " : " ";
+      const std::string toy = std::string(verb) + "toy.json" + placed + two_gpus;
+      CHECK_FALSE(holds(session.run(toy).out, "every kind"));
+      CHECK(session.run(toy + " --kind v100")
+                .out.starts_with("times        those of the trace, which has one per op for every "
+                                 "kind; none is of 'v100'\n"));
+      CHECK(session.json(toy + " --kind v100")["kind_without_times"] == "v100");
+      const std::string work = std::string(verb) + "work.json" + placed + two_gpus;
+      CHECK(session.run(work).out.starts_with("assumed      rtx_2080: "));
+      CHECK(session.json(work)["assumed_kind"] == "rtx_2080");
+      CHECK_FALSE(holds(session.run(work + " --kind v100").out, "every kind"));
+    }
+    CHECK(holds(session.run("run run.yaml --out results --quiet").err,
+                "has one time per op for every kind of device: none is of 'v100'\n"));
+  }
+
+  TEST_CASE("a trace of collectives alone needs no times: the cluster has them") {
+    const Session session;
+    session.folder().write("sum.json", R"({"format": "baechi-trace", "version": 1,
+        "ops": [{"name": "a"}, {"name": "b"}],
+        "collectives": [{"kind": "all_reduce", "bytes": 2000, "ops": ["a", "b"]}]})");
+    session.folder().write("ranks.json", R"({"format": "baechi-placement", "version": 1,
+        "placement": {"a": 0, "b": 1}})");
+    // A ring of two: half of the bytes, there and back, at 1 GB/s.
+    CHECK(session.json("simulate sum.json --placement ranks.json " + two_gpus)["step_time_us"] ==
+          2.0);
+  }
+
+  TEST_CASE("without cache the tensor crosses once per reader") {
+    const Json step =
+        Session().json("simulate toy.json --placement split.json --no-cache " + two_gpus);
+    CHECK(step["transfers"] == 2);
+    CHECK(step["moved_bytes"] == 2000);
+  }
+
+  TEST_CASE("the link's defaults are Baechi's fit") {
+    const Json step =
+        Session().json("simulate toy.json --placement split.json --devices 2 --memory '1 MB'");
+    // 10 + 134 + ceil(1000 / 5.7) ns + 20 + 30
+    CHECK(step["step_time_us"] == 194.176);
+  }
+
+  TEST_CASE("running out of memory is an answer: who asked, and what was live") {
+    const Session session;
+    const std::string tight =
+        "simulate toy.json --placement split.json --devices 2 --memory '999 B'";
+    const Json step = session.json(tight);
+    CHECK(step["status"] == "oom");
+    CHECK(step["step_time_us"].is_null());
+    CHECK(has_keys(step["oom"], {"device", "op", "needed_bytes", "free_bytes", "at_us", "live"}));
+    CHECK(step["oom"]["device"] == 0);
+    CHECK(step["oom"]["op"] == "a");
+    CHECK(step["oom"]["needed_bytes"] == 1000);
+    CHECK(step["oom"]["free_bytes"] == 999);
+    CHECK(step["oom"]["at_us"] == 0.0);
+    CHECK(keys(step["oom"]["live"]) ==
+          std::vector<std::string>{"copies", "outputs", "weights", "workspace"});
+    CHECK(holds(
+        session.run(tight).out,
+        "out of memory on gpu0 at 0 ns: op 'a': 1000 B needed, of 999 B only 999 B are free"));
+  }
+
+  TEST_CASE("simulate streams micro-batches through the stages") {
+    const Session session;
+    session.folder().write("stages.json", R"({"format": "baechi-placement", "version": 1,
+        "devices": 2, "placement": {"a": 0, "b": 1, "c": 1}})");
+    const std::string simulate = "simulate toy.json --placement stages.json " + two_gpus;
+    const Json json =
+        session.json(simulate + " --pipeline inference --micro-batches 20")["pipeline"];
+    CHECK(json["scheme"] == "inference");
+    CHECK(json["micro_batches"] == 20);
+    CHECK(json["status"] == "ok");
+    CHECK(json["per_sample_us"] == 50.0);  // b and c, 20 + 30
+    REQUIRE(json["stages"].size() == 2);
+    CHECK(json["stages"][1]["busy_us"] == 1000.0);
+    const auto refused = session.run(simulate + " --pipeline 1f1b");
+    CHECK(refused.code == 2);
+    CHECK(holds(refused.err, "1f1b is a schedule of training, and this graph is not training"));
+    const auto wrong = session.run(simulate + " --pipeline gpip --micro-batches 0");
+    CHECK(wrong.code == 2);
+    CHECK(holds(wrong.err,
+                "--pipeline: 'gpip' is not one of inference, gpipe, 1f1b, 1f1b_flush, 2bw, "));
+    CHECK(holds(wrong.err, "--micro-batches: '0' is not a whole number"));
+    CHECK(session.run(simulate + " --recompute").code == 2);
+    REQUIRE(session.run(simulate + " --pipeline inference --timeline stages.trace.json").code == 0);
+    CHECK(holds(session.folder().read("stages.trace.json"), "a#7"));
+  }
+
+  TEST_CASE("simulate streams the micro-batches of a training graph, by any schedule") {
+    // Stage 0: f0 11 us, b0 22 us; stage 1: f1 7 us, b1 14 us. Stage 0 is always busy: 33 us.
+    const Session session;
+    session.folder().write("train.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+        {"name": "f0", "compute_us": 11, "persistent_bytes": 10, "outputs": [{"bytes": 0}]},
+        {"name": "f1", "compute_us": 7, "persistent_bytes": 10, "outputs": [{"bytes": 0}]},
+        {"name": "b1", "phase": "backward", "compute_us": 14, "outputs": [{"bytes": 0}]},
+        {"name": "b0", "phase": "backward", "compute_us": 22}],
+        "edges": [{"from": "f0", "to": "f1"}, {"from": "f1", "to": "b1"}, {"from": "b1", "to": "b0"},
+                  {"from": "f0", "to": "b0"}]})");
+    session.folder().write("line.json", R"({"format": "baechi-placement", "version": 1,
+        "placement": {"f0": 0, "f1": 1, "b1": 1, "b0": 0}})");
+    const std::string simulate = "simulate train.json --placement line.json " + two_gpus;
+    const Json json = session.json(simulate + " --pipeline 1f1b --micro-batches 40")["pipeline"];
+    CHECK(json["per_sample_us"] == 33.0);  // the trace does not say its batch: 1
+    CHECK(json["per_micro_batch_us"] == 33.0);
+    CHECK(json["samples_per_s"] == doctest::Approx(1e6 / 33.0));
+    CHECK(json["difference"] == "as the objective says");
+    CHECK(holds(session.run(simulate + " --pipeline 1f1b --micro-batches 40").out,
+                "per sample   33.000 us, 3.03e+04 samples/s\n"));
+    std::string four = session.folder().read("train.json");
+    session.folder().write("four.json", four.insert(1, "\"batch\": 4, "));
+    const std::string of_four = "simulate four.json --placement line.json " + two_gpus +
+                                " --pipeline 1f1b --micro-batches 40";
+    const Json by_four = session.json(of_four)["pipeline"];
+    CHECK(by_four["per_sample_us"] == 8.25);
+    CHECK(by_four["per_micro_batch_us"] == 33.0);
+    CHECK(by_four["samples_per_s"] == doctest::Approx(4e6 / 33.0));
+    CHECK(holds(session.run(of_four).out,
+                "per sample   8.250 us, 1.212e+05 samples/s: 33.000 us per micro-batch\n"));
+    CHECK(json["persistent_of_one_kind"] == true);
+    CHECK(json["stages"][0]["in_flight"] == 2);
+    const auto table = session.run(simulate + " --pipeline 1f1b");
+    CHECK(holds(table.out, "1f1b, 8 micro-batches, 2 stages"));
+    CHECK(holds(table.out, "the graph does not tell weights from gradients"));
+    for (const char* schedule :
+         {"gpipe", "1f1b_flush", "2bw", "zb_h1", "zb_h2", "zb_v", "dualpipe"})
+      CHECK(session.json(simulate + " --pipeline " + schedule)["pipeline"]["scheme"] == schedule);
+    const auto wrong = session.run(simulate + " --pipeline interleaved");
+    CHECK(wrong.code == 2);
+    CHECK(holds(wrong.err, "interleaved needs two chunks or more on each device"));
+    CHECK(holds(session.run("simulate --help").out, "zb_h1"));
+  }
+
+  TEST_CASE("a workload that names its own cluster runs there unless another is given") {
+    //   x(1 ms, a core 5) -2 ms-> y(2 ms, a core 6), sent in 2 ms: one accelerator, one core
+    const Session session;
+    session.folder().write("msr.json", R"({"maxSizePerFPGA": 100, "maxFPGAs": 1, "maxCPUs": 1,
+      "nodes": [{"name": "x", "id": 1, "cpuLatency": 5, "fpgaLatency": 1, "size": 60},
+                {"name": "y", "id": 2, "cpuLatency": 6, "fpgaLatency": 2, "size": 70}],
+      "edges": [{"sourceId": 1, "destId": 2, "cost": 2, "size": 10}]})");
+    session.folder().write("p.json", R"({"format": "baechi-placement", "version": 1,
+      "placement": {"x": 1, "y": 0}})");
+    const Json load = session.json("simulate msr.json --placement p.json --objective max_load");
+    CHECK(load["max_load_us"] == 5000.0);  // the core's; the accelerator has 2 + 2
+    CHECK(load["feasible"] == true);
+    CHECK(load["step_time_us"] == 9000.0);  // 5 + 2 + 2
+    CHECK(load["devices"][0]["name"] == "accelerator0");
+    const Json latency = session.json("simulate msr.json --placement p.json --objective latency");
+    CHECK(latency["latency_us"] == 9000.0);
+    CHECK(session.json("bound msr.json")["work_us"] > 0);
+    CHECK(session.json("place msr.json --placer single")["step_time_us"] ==
+          Json());  // out of memory
+    CHECK(session.json("place msr.json --placer single:device=1")["step_time_us"] == 11000.0);
+    // With flags the devices are those, and so is the link: 10 B in 10 ns.
+    CHECK(session.json("simulate msr.json --placement p.json " + two_gpus)["step_time_us"] ==
+          3000.01);
+    CHECK(holds(session.run("bound msr.json --bandwidth '1 GB/s'").err, "--devices is missing"));
+    CHECK(holds(session.run("bound toy.json").err, "--devices is missing"));
+    CHECK(holds(session.run("simulate msr.json --placement p.json --objective latnecy").err,
+                "no objective 'latnecy' (did you mean 'latency'?)"));
+  }
+
+  TEST_CASE("a scenario's cluster and engine stand in for the flags") {
+    const Session session;
+    session.folder().write("s.yaml",
+                           "graph: {import: toy.json}\n"
+                           "cluster:\n"
+                           "  devices: {count: 2, memory: 1 MB}\n"
+                           "  link: {bandwidth: 1 GB/s, latency: 0}\n"
+                           "placers: [single]\n"
+                           "sweep: {engine.cache_tensors: [false, true]}\n");
+    const std::string simulate = "simulate toy.json --placement split.json --scenario s.yaml";
+    CHECK(session.json(simulate)["transfers"] == 2);
+    CHECK(holds(session.run(simulate).err, "--set 'engine.cache_tensors=false'"));
+    const Json cached = session.json(simulate + " --set engine.cache_tensors=true");
+    CHECK(cached["transfers"] == 1);
+    CHECK(cached["step_time_us"] == 61.0);
+  }
+
+  TEST_CASE("a scenario's transforms hold for place, simulate and bound alike") {
+    // a(10) --> b(20), and c(30) with no edge, which prune drops.
+    const Session session;
+    session.folder().write("loose.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+      {"name": "a", "compute_us": 10, "outputs": [{"bytes": 1}]},
+      {"name": "b", "compute_us": 20}, {"name": "c", "compute_us": 30}],
+      "edges": [{"from": "a", "output": 0, "to": "b"}]})");
+    session.folder().write("s.yaml",
+                           "graph: {import: loose.json}\n"
+                           "transforms: [prune]\n"
+                           "cluster: {devices: {memory: 1 MB}}\n"
+                           "placers: [single]\n");
+    const std::string scenario = " --scenario s.yaml";
+    const Json placed = session.json("place loose.json --placer single -o p.json" + scenario);
+    CHECK(placed["step_time_us"] == 30.0);
+    CHECK_FALSE(placed["placement"].contains("c"));
+    CHECK(session.json("simulate loose.json --placement p.json" + scenario)["step_time_us"] ==
+          30.0);
+    CHECK(session.json("bound loose.json" + scenario)["work_us"] == 30.0);
+    CHECK(session.json("bound loose.json" + scenario + " --set transforms=none")["work_us"] ==
+          60.0);
+    const Json other =
+        session.json("place loose.json --placer single --transform coplace" + scenario);
+    CHECK(other["step_time_us"] == 60.0);  // --transform stands in for the scenario's
+  }
+
+  TEST_CASE("a timeline's op slices add up to busy, and never overlap on a lane") {
+    const Session session;
+    REQUIRE(session.run("trace generate layered ops=200 -o g.json").code == 0);
+    REQUIRE(
+        session.run("place g.json --placer random -o p.json --devices 3 --memory '64 GiB'").code ==
+        0);
+    for (const char* mode :
+         {"sequential", "parallel", "duplex", "shared", "sequential --semantics baechi",
+          "parallel --semantics baechi", "duplex --no-overlap", "parallel --no-cache"}) {
+      CAPTURE(mode);
+      const Json step = session.json(
+          "simulate g.json --placement p.json --timeline t.json.gz --devices 3 --memory '64 GiB' "
+          "--transfers " +
+          std::string(mode));
+      auto computing = check_timeline(read_file(session.folder().file("t.json.gz")));
+      for (std::size_t d = 0; d < 3; ++d) {
+        CHECK(static_cast<double>(computing[static_cast<std::int64_t>(d)]) / 1e3 ==
+              doctest::Approx(step["devices"][d]["busy_us"].get<double>()));
+      }
+    }
+  }
+}

@@ -1,0 +1,203 @@
+#include "scenarios/studies/codesign/design_search.h"
+
+#include <doctest/doctest.h>
+
+#include "scenarios/read/load.h"
+#include "scenarios/studies/codesign/area_file.h"
+#include "scenarios/studies/codesign/codesign.h"
+#include "sim/error.h"
+#include "tests/message.h"
+#include "tests/shared_data.h"
+#include "tests/this_build.h"
+
+using namespace baechi;
+using namespace baechi::literals;
+using namespace baechi::testing;
+
+namespace {
+
+/// 1000 um2 a multiplier and 2000 a lane, 1.5 mm2 a MiB.
+AreaTable round_areas() {
+  AreaTable table;
+  for (std::int64_t n = 1; n <= 1 << 16; n *= 2) {
+    table.tensor_core[n] = 1000.0 * static_cast<double>(n);
+    table.vector_core[n] = 2000.0 * static_cast<double>(n);
+  }
+  for (const std::int64_t mib : {1, 2, 4, 8, 16, 32})
+    table.buffer[Bytes{mib << 20}] = 1.5e6 * static_cast<double>(mib);
+  return table;
+}
+
+TrainingJob small_gpt() {
+  TrainingJob job{.generator = "gpt", .options = Options("gpt"), .batch = 32};
+  for (const auto& [key, value] : {std::pair{"layers", "4"},
+                                   {"hidden", "256"},
+                                   {"heads", "4"},
+                                   {"length", "128"},
+                                   {"vocabulary", "1024"}})
+    job.options.set(key, {value, {}, {}});
+  return job;
+}
+
+Cluster eight_devices(Bytes memory) {
+  return Cluster::uniform(8, memory, Link{.bandwidth = {20e9}, .latency = {}});
+}
+
+/// 5 x 4 x 2 x 1 x 5 = 200 architectures.
+CodesignChoice two_hundred() {
+  CodesignChoice choice;
+  choice.space = {.tensor_cores = {1, 2, 4, 8, 16},
+                  .vector_cores = {1, 2, 4, 8},
+                  .width = {16, 32},
+                  .depth = {32},
+                  .buffer = {1_MiB, 2_MiB, 4_MiB, 8_MiB, 16_MiB}};
+  choice.area = 50e6;
+  choice.batch = 32;
+  choice.micro_batch = {1, 2};
+  choice.tensor = {1, 2};
+  choice.rates = {.clock = 1e9, .memory = {100e9}};
+  return choice;
+}
+
+DesignAnswer searched(const CodesignChoice& choice, Bytes memory = 1_GiB) {
+  const Cluster cluster = eight_devices(memory);
+  const DesignPlanner planner(small_gpt(), choice, cluster);
+  std::atomic<std::size_t> done{0};
+  return search_designs(planner, designs_within(choice, round_areas()), choice, done);
+}
+
+const VisitedDesign& best(const DesignAnswer& answer) {
+  REQUIRE(answer.best);
+  return answer.visited[*answer.best];
+}
+
+}  // namespace
+
+TEST_SUITE("design search") {
+  TEST_CASE("architectures within the limits, the largest first") {
+    CodesignChoice choice = two_hundred();
+    DesignList list = designs_within(choice, round_areas());
+    CHECK(list.combinations == 200);
+    CHECK(list.designs.size() == 200);  // the largest: 16 x 1024, 8 x 32 lanes, 16 MiB = 40.9 mm2
+    CHECK(list.designs.front().design == Accelerator{16, 8, 32, 32, 16_MiB});
+    CHECK(list.designs.front().area == 16 * 1024e3 + 8 * 64e3 + 24e6);
+    choice.reference = Accelerator{1, 1, 16, 32, 1_MiB};  // 512e3 + 32e3 + 1.5e6
+    choice.area.reset();
+    list = designs_within(choice, round_areas());
+    CHECK(list.limit == 2'044e3);
+    CHECK(list.designs.size() == 1);
+    choice.reference->depth = 3;
+    CHECK(message<InputError>([&] {
+            designs_within(choice, round_areas());
+          }).find("has no areas for 1 x 16x3 + 1 x 16 + 1.00 MiB") != std::string::npos);
+  }
+
+  TEST_CASE("both orders find the optimum of 200 architectures, and neither visits all") {
+    for (const CodesignPlanner planner : all<CodesignPlanner>()) {
+      CAPTURE(to_text(planner));
+      CodesignChoice choice = two_hundred();
+      choice.planner = planner;
+      choice.patience = 0;
+      const DesignAnswer exhaustive = searched(choice);
+      CHECK(exhaustive.visited.size() == 200);
+      CHECK(exhaustive.proved);
+      choice.patience = 5;
+      const DesignAnswer by_area = searched(choice);
+      CHECK(best(by_area).plan->seconds == best(exhaustive).plan->seconds);
+      CHECK(by_area.share() <= 0.25);
+      choice.order = CodesignOrder::bound;
+      const DesignAnswer by_bound = searched(choice);
+      CHECK(best(by_bound).plan->seconds == best(exhaustive).plan->seconds);
+      CHECK(best(by_bound).sized.design == best(exhaustive).sized.design);
+      CHECK(by_bound.proved);
+      CHECK(by_bound.share() < 0.75);
+      MESSAGE(to_text(planner), ": visits by area ", by_area.visited.size(), ", by bound ",
+              by_bound.visited.size());
+    }
+  }
+
+  TEST_CASE("no plan is faster than the bound, and more area is not less throughput at the front") {
+    CodesignChoice choice = two_hundred();
+    choice.patience = 0;
+    const Cluster cluster = eight_devices(1_GiB);
+    for (const CodesignPlanner kind : all<CodesignPlanner>()) {
+      choice.planner = kind;
+      const DesignPlanner planner(small_gpt(), choice, cluster);
+      for (const SizedDesign& d : designs_within(choice, round_areas()).designs) {
+        const auto plan = planner.best(d.design);
+        REQUIRE(plan);
+        CHECK(planner.least_seconds(d.design) <= plan->seconds);
+        CHECK(plan->devices <= 8);
+      }
+    }
+    choice.planner = CodesignPlanner::data_pipeline_tensor;
+    const DesignAnswer answer = searched(choice);
+    for (const VisitedDesign& a : answer.visited) {
+      bool beaten = false;
+      for (const VisitedDesign& b : answer.visited)
+        beaten = beaten || (b.sized.area <= a.sized.area && b.plan->seconds < a.plan->seconds);
+      if (beaten) CHECK_FALSE(a.on_front);
+    }
+    CHECK(best(answer).on_front);
+  }
+
+  TEST_CASE("the reference is visited first, so that the best is never worse") {
+    CodesignChoice choice = two_hundred();
+    choice.reference = Accelerator{16, 8, 32, 32, 16_MiB};
+    choice.area.reset();
+    choice.patience = 1;
+    const DesignAnswer answer = searched(choice);
+    REQUIRE(answer.reference == 0);
+    CHECK(answer.visited[0].sized.design == *choice.reference);
+    CHECK(best(answer).plan->seconds <= answer.visited[0].plan->seconds);
+  }
+
+  TEST_CASE("devices that hold nothing give no plan") {
+    CodesignChoice choice = two_hundred();
+    for (const CodesignPlanner planner : all<CodesignPlanner>()) {
+      choice.planner = planner;
+      const DesignAnswer answer = searched(choice, 1_MiB);
+      CHECK_FALSE(answer.best);
+      CHECK_FALSE(answer.visited.empty());
+    }
+  }
+
+  TEST_CASE("a plan of one stage and one replica is the sum of its blocks' passes") {
+    CodesignChoice choice = two_hundred();
+    choice.batch = 4;
+    choice.micro_batch = {1};
+    choice.tensor = {1};
+    const Cluster cluster = Cluster::uniform(1, 1_GiB, Link{.bandwidth = {20e9}, .latency = {}});
+    const Accelerator design{4, 2, 32, 32, 8_MiB};
+    const TrainingWork work = training_work(small_gpt(), 1, 1, cluster);
+    CHECK(work.layers() == 4);
+    // Before, three layers, the last, behind: only the last layer's output has one reader, so that
+    // no gradients are summed behind it.
+    CHECK(work.kinds.size() == 4);
+    Duration passes{}, updates{};
+    for (const std::uint32_t kind : work.blocks)
+      for (std::size_t phase = 0; phase < 3; ++phase) {
+        const auto tasks = pool_tasks(work.kinds[kind].passes[phase], design, choice.rates);
+        (phase == 2 ? updates : passes) += list_schedule(tasks, design, choice.rates).makespan;
+      }
+    const auto plan = DesignPlanner(small_gpt(), choice, cluster).best(design);
+    REQUIRE(plan);
+    CHECK(plan->stages == 1);
+    CHECK(plan->seconds == doctest::Approx((4 * to_us(passes) + to_us(updates)) / 1e6));
+  }
+
+  TEST_CASE("PHAZE's space: visits below a quarter, never worse than a chip like a TPUv3") {
+    const auto data = shared_data("phaze");
+    if (!data) return;
+    setenv("BAECHI_SHARED", data->parent_path().c_str(), 0);  // NOLINT(concurrency-mt-unsafe)
+    const ScenarioFile file = load_scenario(
+        source_dir() + std::string("/scenarios/papers/phaze_icml24/training.yaml"), {});
+    const CodesignResult found =
+        codesign_of(file, [](const auto&, std::size_t) { return nullptr; });
+    // The list has those below 30 % of the area, too.
+    CHECK(found.answer.designs == 23'580);
+    CHECK(found.answer.share() < 0.25);
+    REQUIRE(found.gain());
+    CHECK(*found.gain() >= 1.0);
+  }
+}

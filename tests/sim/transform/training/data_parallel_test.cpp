@@ -1,0 +1,407 @@
+#include "sim/transform/training/data_parallel.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/engine/simulation.h"
+#include "sim/pipeline/pipeline.h"
+#include "sim/transform/training/gradients.h"
+#include "sim/transform/training/weight_gathers.h"
+#include "tests/message.h"
+#include "tests/random_problems.h"
+#include "tests/sim/transform/transforms.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// f(10 ns, 40 B of weights) -> b1 -> b0 (20 ns each), which pass a gradient of 100 B each to u1
+/// and u0 (5 ns, 80 B of optimizer state each). The engine takes 60 ns.
+///   tensors: gradients that updates read; else persistent bytes, and updates wait for them
+OpGraph two_gradients(bool tensors = true) {
+  OpGraphBuilder b;
+  const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B});
+  const TensorId out = b.add_tensor(f, 10_B);
+  std::optional<TensorId> passed;
+  std::vector<OpId> backward;
+  for (const char* name : {"b1", "b0"}) {
+    const OpId v = b.add_op({.name = name,
+                             .compute = 20ns,
+                             .persistent = tensors ? 0_B : 100_B,
+                             .phase = Phase::backward});
+    b.set_forward(v, f);
+    b.add_edge(passed ? *passed : out, v);
+    passed = b.add_tensor(v, 10_B);
+    backward.push_back(v);
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    const OpId u = b.add_op(
+        {.name = i == 0 ? "u1" : "u0", .compute = 5ns, .persistent = 80_B, .phase = Phase::update});
+    if (tensors)
+      b.add_edge(b.add_tensor(backward[i], 100_B), u);
+    else
+      b.add_control(backward[i], u);
+  }
+  return std::move(b).build();
+}
+
+PlacedStep placed(const OpGraph& graph, const IdVector<OpId, DeviceId>& device,
+                  const Values& values) {
+  const auto made = transform("data_parallel", values);
+  return made->after_placing(made->apply(graph).graph, device);
+}
+
+StepResult step_of(const PlacedStep& step, const Cluster& cluster, EngineOptions engine = {}) {
+  const ProfiledCosts costs(step.graph, cluster);
+  Placement placement;
+  placement.device = step.device;
+  return simulate({step.graph, cluster, costs, engine}, placement);
+}
+
+/// The step of two_gradients() on one device; 1 B takes 1 ns, also to the other replica.
+StepResult trained(Values values, bool tensors = true) {
+  values.emplace("replicas", "2");
+  const OpGraph graph = two_gradients(tensors);
+  return step_of(placed(graph, on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, values), gpus(1));
+}
+
+/// Whether the graph has persistent bytes of gradients or optimizer state.
+bool tells_apart(const OpGraph& graph) {
+  return std::ranges::any_of(graph.ops(), [&](OpId v) {
+    return graph.op(v).phase != Phase::forward && graph.op(v).persistent > Bytes{};
+  });
+}
+
+}  // namespace
+
+TEST_SUITE("data_parallel") {
+  TEST_CASE("each mode, by hand: two replicas, a bucket per gradient") {
+    // f until 10, b1 until 30, b0 until 50. An all_reduce of 100 B over 2 ranks takes 2 x 50 ns.
+    const Values each{{"bucket", "1 B"}, {"first_bucket", "1 B"}};
+    const auto with = [&](const char* key, const char* value) {
+      Values values = each;
+      values[key] = value;
+      return values;
+    };
+    // 30 to 130 and 130 to 230; u0 until 235.
+    for (const bool tensors : {true, false}) CHECK(trained(each, tensors).makespan == 235ns);
+    // 200 B from 50 to 250, then both updates. So it is if one bucket takes both.
+    CHECK(trained(with("mode", "after")).makespan == 260ns);
+    CHECK(trained({}).makespan == 260ns);
+    CHECK(trained({{"first_bucket", "1 B"}}).makespan == 235ns);
+    // 100 ns to the servers and 100 ns back: 30, 130, 230, 330, 430; u0 until 435. One server for
+    // both replicas takes twice as long: 30 + 8 x 100 + 5.
+    CHECK(trained(with("mode", "ps")).makespan == 435ns);
+    Values one_server = with("mode", "ps");
+    one_server["servers"] = "1";
+    CHECK(trained(one_server).makespan == 835ns);
+    // Scattered from 30 to 80 and to 130; half of u1 (3 ns) from 80, of u0 from 130; gathered from
+    // 130 to 180 and to 230.
+    for (const char* mode : {"zero1", "zero2"})
+      for (const bool tensors : {true, false})
+        CHECK(trained(with("mode", mode), tensors).makespan == 230ns);
+    // 40 B of weights are gathered in 20 ns before f, from 20 to 40 for b1 and until 60 for b0: f
+    // from 20 to 30, b1 from 40 to 60, b0 until 80. Scattered from 60 to 110 and to 160, u0 until
+    // 163; nothing is gathered at the end.
+    CHECK(trained(with("mode", "zero3"), false).makespan == 163ns);
+    // A tenth of the bytes: 10 ns in place of 100. u1 is ready before b0's gradient is compressed:
+    // b0 until 50, u1 until 55, the sum until 65, u0 until 70.
+    CHECK(trained(with("compress", "0.1")).makespan == 70ns);
+    // A tenth of the synchronisations, and nothing to compress.
+    CHECK(trained(with("period", "10")).makespan == 65ns);
+    // Three ranks: 4 x 34 ns each.
+    CHECK(trained(with("replicas", "3")).makespan == 30ns + 2 * 136ns + 5ns);
+  }
+
+  TEST_CASE("replicas add nothing to what the devices of one send each other") {
+    const OpGraph graph = two_gradients();
+    for (const auto& device :
+         {on({gpu1, gpu0, gpu1, gpu0, gpu1}), on({gpu0, gpu1, gpu1, gpu1, gpu1})}) {
+      const StepResult alone = step_of({graph, device.device}, gpus(2));
+      const PlacedStep step = placed(graph, device.device, {{"replicas", "2"}, {"bucket", "1 B"}});
+      CHECK(step_of(step, gpus(2)).moved == alone.moved);
+    }
+  }
+
+  TEST_CASE("micro-batches add to one gradient, which is sent once it is whole") {
+    // f and f@1 until 20, the four backward ops until 100. 200 B over 2 ranks until 300, u1 and u0.
+    for (const bool tensors : {true, false}) {
+      const OpGraph graph = apply("micro_batches", two_gradients(tensors), {{"count", "2"}}).graph;
+      const IdVector<OpId, DeviceId> device(graph.num_ops(), gpu0);
+      for (const char* mode : {"ddp", "after"}) {
+        const PlacedStep step = placed(graph, device, {{"replicas", "2"}, {"mode", mode}});
+        CHECK(step_of(step, gpus(1)).makespan == 310ns);
+      }
+    }
+    // Where sizes are assumed, updates do not wait: u1 is before b0@1, which ends at 105. 1 x 40 B
+    // over 2 ranks take 40 ns.
+    const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "2"}}).graph;
+    const PlacedStep assumed = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
+                                      {{"replicas", "2"}, {"gradients", "1"}});
+    CHECK(step_of(assumed, gpus(1)).makespan == 145ns);
+  }
+
+  TEST_CASE("replicas of micro-batches have names of their own") {
+    const OpGraph graph = apply("micro_batches", two_gradients(), {{"count", "2"}}).graph;
+    const IdVector<OpId, DeviceId> device(graph.num_ops(), gpu0);
+    const PlacedStep all = placed(graph, device, {{"replicas", "2"}, {"simulate", "all"}});
+    CHECK(all.graph.find("f@1").has_value());
+    CHECK(all.graph.find("f@@1").has_value());
+    CHECK(all.graph.find("f@1@@1").has_value());
+    CHECK(step_of(all, gpus(2)).makespan == 310ns);
+  }
+
+  TEST_CASE("zero3 gathers the weights for each micro-batch, forward and backward") {
+    const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "3"}}).graph;
+    const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
+                                   {{"replicas", "2"}, {"mode", "zero3"}});
+    std::vector<std::int64_t> gathered;
+    for (const Collective& c : step.graph.collectives())
+      if (c.kind == CollectiveKind::all_gather) gathered.push_back(c.bytes.count);
+    CHECK(gathered == std::vector<std::int64_t>(6, 40));
+  }
+
+  TEST_CASE("new weights are gathered whole, however little is sent of gradients") {
+    const PlacedStep step =
+        placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
+               {{"replicas", "2"}, {"mode", "zero1"}, {"compress", "0.1"}, {"period", "2"}});
+    for (const Collective& c : step.graph.collectives())
+      CHECK(c.bytes == (c.kind == CollectiveKind::all_gather ? 100_B : 10_B));
+  }
+
+  TEST_CASE("what ZeRO divides") {
+    const auto kinds = [](const char* mode) {
+      const OpGraph graph = two_gradients(false);
+      const OpGraph result =
+          transform("data_parallel", {{"replicas", "4"}, {"mode", mode}})->apply(graph).graph;
+      std::array<std::int64_t, 3> bytes{};
+      for (const OpId v : result.ops())
+        bytes[static_cast<std::size_t>(result.op(v).phase)] += result.op(v).persistent.count;
+      return bytes;
+    };
+    using Three = std::array<std::int64_t, 3>;  // weights, gradients, optimizer state
+    CHECK(kinds("ddp") == Three{40, 200, 160});
+    CHECK(kinds("zero1") == Three{40, 200, 40});
+    CHECK(kinds("zero2") == Three{40, 50, 40});
+    CHECK(kinds("zero3") == Three{10, 50, 40});
+    // zero2: the whole gradient is there from the start of its op to the end of the scatter:
+    // weights 40, shares 2 x 50 + 2 x 40, b1's tensors 10 + 10 and its gradient 100: at 10 ns.
+    CHECK(trained({{"mode", "zero2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}}, false)
+              .devices[gpu0]
+              .peak >= 40_B + 180_B + 120_B);
+  }
+
+  TEST_CASE("after fp16, replicas divide 32-bit weights and gather half ones") {
+    // f holds 20 B, the half copy; u1 its 32-bit weights, 40 B, beside 80 B of state; u0 80 B;
+    // b1 and b0 50 B of gradients each. Times of f and b are halved.
+    const OpGraph graph = apply("precision", two_gradients(false), {{"to", "fp16"}}).graph;
+    const auto kinds = [&](const char* mode) {
+      const OpGraph result =
+          apply("data_parallel", graph, {{"replicas", "4"}, {"mode", mode}}).graph;
+      std::array<std::int64_t, 3> bytes{};
+      for (const OpId v : result.ops())
+        bytes[static_cast<std::size_t>(result.op(v).phase)] += result.op(v).persistent.count;
+      return bytes;
+    };
+    using Three = std::array<std::int64_t, 3>;  // weights, gradients, optimizer state
+    CHECK(kinds("ddp") == Three{20, 100, 200});
+    CHECK(kinds("zero1") == Three{20, 100, 50});
+    CHECK(kinds("zero2") == Three{20, 2 * 13, 50});
+    CHECK(kinds("zero3") == Three{5, 2 * 13, 50});
+    // Two replicas gather 20 B in 10 ns, for f and again for b1: f from 10 to 15, b1 from 20 to 30,
+    // b0 until 40. 50 B are scattered in 25 ns, from 30 and from 55 to 80; half of u0 takes 3 ns.
+    const PlacedStep step =
+        placed(graph, on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
+               {{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}, {"mode", "zero3"}});
+    std::vector<Bytes> gathered;
+    for (const Collective& c : step.graph.collectives())
+      if (c.kind == CollectiveKind::all_gather) gathered.push_back(c.bytes);
+    CHECK(gathered == std::vector<Bytes>{20_B, 20_B});
+    CHECK(step_of(step, gpus(1)).makespan == 83ns);
+  }
+
+  TEST_CASE("weights of a recomputed segment are gathered one op ahead, not all at once") {
+    // f0 -> f1 -> f2, recomputed as r0 -> r1 -> r2, then b2 -> b1 -> b0. Weights i are read by fi,
+    // and then by ri and bi.
+    OpGraphBuilder b;
+    std::optional<TensorId> passed;
+    const auto add = [&](std::string name, Bytes weights, Phase phase) {
+      const OpId v = b.add_op({.name = name, .persistent = weights, .phase = phase});
+      if (passed) b.add_edge(*passed, v);
+      passed = b.add_tensor(v, 1_B);
+      return v;
+    };
+    std::vector<OpId> forward;
+    for (const int i : {0, 1, 2})
+      forward.push_back(add(fmt::format("f{}", i), 10_B, Phase::forward));
+    for (const int i : {0, 1, 2})
+      b.set_forward(add(fmt::format("r{}", i), 0_B, Phase::backward), forward[std::size_t(i)]);
+    for (const int i : {2, 1, 0})
+      b.set_forward(add(fmt::format("b{}", i), 0_B, Phase::backward), forward[std::size_t(i)]);
+    const OpGraph graph = std::move(b).build();
+    std::vector<std::string> waits;
+    for (const WeightGather& g :
+         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), 1, 1_B))
+      waits.push_back(fmt::format("{} after {}", graph.name(g.first_user()),
+                                  g.waits_for == no_op ? "nothing" : graph.name(g.waits_for)));
+    CHECK(waits == std::vector<std::string>{"f0 after nothing", "f1 after nothing", "f2 after f0",
+                                            "r0 after f1", "r1 after f2", "r2 after r0"});
+  }
+
+  TEST_CASE("buckets fill in the order of the backward pass, on each device by itself") {
+    const auto sizes = [](const std::vector<std::int64_t>& bytes, Bytes first, Bytes limit) {
+      std::vector<Gradient> gradients;
+      IdVector<OpId, DeviceId> device;
+      for (const std::int64_t n : bytes) {
+        gradients.push_back({OpId{static_cast<std::uint32_t>(device.size())}, Bytes{n}, {}, {}});
+        device.push_back(gpu0);
+      }
+      std::vector<std::int64_t> found;
+      for (const Bucket& b : buckets_of(gradients, device, first, limit))
+        found.push_back(b.bytes.count);
+      return found;
+    };
+    using Sizes = std::vector<std::int64_t>;
+    CHECK(sizes({3, 3, 3, 3, 3}, 1_B, 5_B) == Sizes{3, 6, 6});
+    CHECK(sizes({3, 3, 3, 3, 3}, 4_B, 100_B) == Sizes{6, 9});
+    CHECK(sizes({9, 1}, 4_B, 4_B) == Sizes{9, 1});
+    // Two devices: each weight-holding device has collectives of its own.
+    const OpGraph graph = two_gradients();
+    const PlacedStep step =
+        placed(graph, on({gpu0, gpu0, gpu1, gpu0, gpu1}).device, {{"replicas", "4"}});
+    REQUIRE(step.graph.collectives().size() == 2);
+    for (const Collective& c : step.graph.collectives()) {
+      CHECK(c.bytes == 100_B);
+      CHECK(c.ranks == 4);
+      CHECK(c.members == 1);
+    }
+  }
+
+  TEST_CASE("an update on another device receives the sum, not its own gradient") {
+    //   b1 ends at 30; 100 ns of all_reduce, 100 ns of transfer, u1 5 ns
+    const OpGraph graph = two_gradients();
+    const PlacedStep step = placed(graph, on({gpu0, gpu0, gpu0, gpu1, gpu0}).device,
+                                   {{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}});
+    const StepResult result = step_of(step, gpus(2));
+    CHECK(result.moved == 100_B);
+    CHECK(result.devices[gpu1].busy == 5ns);
+    CHECK(result.makespan == 235ns);  // gpu1 is done at the same time: 30 + 100 + 100 + 5
+  }
+
+  TEST_CASE("what cannot be is refused by name") {
+    const OpGraph none = one_tensor_two_readers();
+    CHECK(message<InputError>([&] { apply("data_parallel", none); }) ==
+          "data_parallel: no backward op passes gradients to an update op; 'gradients: 0.33' takes "
+          "them to be this share of the weights' bytes");
+    CHECK(message<InputError>([&] { apply("data_parallel", none, {{"gradients", "0.33"}}); }) ==
+          "data_parallel: no backward op says which forward op with weights it differentiates");
+    CHECK(message<InputError>([] { transform("data_parallel", {{"nodes", "3"}}); }) ==
+          "x.yaml:1:2: data_parallel.nodes: 8 replicas are not the same number on each of 3 "
+          "machines");
+    CHECK(message<InputError>([] { transform("data_parallel", {{"gradients", "1e30"}}); }) ==
+          "x.yaml:1:2: data_parallel.gradients: '1e30' is not a number from 0 to 1000");
+    // Updates of a share would get whole master weights.
+    CHECK(transform("data_parallel", {{"mode", "zero1"}})->stands_behind("precision"));
+    CHECK(!transform("data_parallel", {{"mode", "zero3"}})->stands_behind("precision"));
+    CHECK(!transform("data_parallel", {{"mode", "zero1"}})->stands_behind("recompute"));
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 300_B});
+    const OpId g = b.add_op({.name = "g", .compute = 20ns, .phase = Phase::backward});
+    b.set_forward(g, f);
+    b.add_edge(b.add_tensor(f, 0_B), g);
+    const OpGraph one_kind = std::move(b).build();
+    CHECK(message<InputError>([&] {
+            apply("data_parallel", one_kind, {{"gradients", "0.33"}, {"mode", "zero1"}});
+          }).starts_with("data_parallel: mode zero1 divides optimizer state"));
+    // A third of 300 B over 2 ranks: 2 x 50 ns (99 B rounded up) after 30 ns.
+    const PlacedStep step =
+        placed(one_kind, on({gpu0, gpu0}).device, {{"replicas", "2"}, {"gradients", "0.33"}});
+    CHECK(step_of(step, gpus(1)).makespan == 130ns);
+  }
+
+  TEST_CASE("one replica that stands for all takes as long as all, to the nanosecond") {
+    std::size_t compared = 0;
+    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+      CAPTURE(seed);
+      Random random(seed);
+      const OpGraph graph = training_graph(2 + random.below(15), random);
+      if (gradients_of(graph).empty()) continue;
+      const std::uint32_t devices = 1 + random.below(3), replicas = 2 + random.below(3);
+      IdVector<OpId, DeviceId> device;
+      for (const OpId v : graph.ops())
+        device.push_back(index(v) == 0 ? DeviceId{devices - 1} : DeviceId{random.below(devices)});
+      Values values{{"replicas", std::to_string(replicas)},
+                    {"bucket", fmt::format("{} B", 1 + random.below(200))},
+                    {"first_bucket", fmt::format("{} B", 1 + random.below(100))}};
+      for (const Synchronisation mode : all<Synchronisation>()) {
+        CAPTURE(to_text(mode));
+        if (mode >= Synchronisation::zero1 && !tells_apart(graph)) continue;
+        values["mode"] = to_text(mode);
+        values["simulate"] = "one";
+        const PlacedStep one = placed(graph, device, values);
+        values["simulate"] = "all";
+        const PlacedStep every = placed(graph, device, values);
+        CHECK(every.graph.num_ops() == replicas * one.graph.num_ops());
+        const auto engines = all_engines();
+        const EngineOptions engine =
+            engines[random.below(static_cast<std::uint32_t>(engines.size()))];
+        if (engine.transfers == Transfers::shared) continue;  // one bus for all replicas
+        const StepResult a = step_of(one, gpus(devices), engine);
+        const StepResult b = step_of(every, gpus(replicas * devices), engine);
+        ++compared;
+        CHECK(a.makespan == b.makespan);
+        for (const DeviceId d : b.devices.ids()) {
+          const DeviceUse& same =
+              a.devices[DeviceId{static_cast<std::uint32_t>(index(d)) % devices}];
+          CHECK(b.devices[d].busy == same.busy);
+          CHECK(b.devices[d].peak == same.peak);
+        }
+      }
+    }
+    CHECK(compared > 300);
+  }
+
+  TEST_CASE("in a pipeline the stages synchronise once, after the last micro-batch") {
+    //   Two devices in a line: f0 -> f1 -> b1 -> b0, 10 ns each, no bytes between them, 100 B of
+    //   gradient each. gpipe with 2 micro-batches: f0 0-20, f1 10-30, b1 30-50, b0 40-60; then
+    //   gpu1 adds up from 50 to 150, gpu0 from 60 to 160.
+    OpGraphBuilder b;
+    const OpId f0 = b.add_op({.name = "f0", .compute = 10ns});
+    const OpId f1 = b.add_op({.name = "f1", .compute = 10ns});
+    const OpId b1 =
+        b.add_op({.name = "b1", .compute = 10ns, .persistent = 100_B, .phase = Phase::backward});
+    const OpId b0 =
+        b.add_op({.name = "b0", .compute = 10ns, .persistent = 100_B, .phase = Phase::backward});
+    b.set_forward(b1, f1);
+    b.set_forward(b0, f0);
+    b.add_edge(b.add_tensor(f0, 0_B), f1);
+    b.add_edge(b.add_tensor(f1, 0_B), b1);
+    b.add_edge(b.add_tensor(b1, 0_B), b0);
+    const OpId u1 = b.add_op({.name = "u1", .phase = Phase::update});
+    const OpId u0 = b.add_op({.name = "u0", .phase = Phase::update});
+    b.add_control(b1, u1);
+    b.add_control(b0, u0);
+    const OpGraph graph = std::move(b).build();
+    IdVector<OpId, DeviceId> device;
+    for (const OpId v : graph.ops()) device.push_back(graph.name(v).ends_with('0') ? gpu0 : gpu1);
+    const PlacedStep step = placed(graph, device, {{"replicas", "2"}});
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(step.graph, cluster);
+    Placement placement;
+    placement.device = step.device;
+    const auto result = pipeline::simulate_pipeline({step.graph, cluster, costs}, placement,
+                                                    {.schedule = "gpipe", .micro_batches = 2});
+    CHECK(result.makespan == 160ns);
+    // All replicas would be stages of one pipeline.
+    const PlacedStep all = placed(graph, device, {{"replicas", "2"}, {"simulate", "all"}});
+    const Cluster four = gpus(4);
+    const ProfiledCosts all_costs(all.graph, four);
+    placement.device = all.device;
+    CHECK(message<InputError>([&] {
+            pipeline::simulate_pipeline({all.graph, four, all_costs}, placement,
+                                        {.schedule = "gpipe", .micro_batches = 2});
+          }).ends_with("joins several stages"));
+  }
+}
