@@ -1,15 +1,13 @@
 /// A paper's tables: what it published beside what scenarios of ours give.
 #pragma once
-#include <atomic>
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "scenarios/published/serving_tables.h"
 #include "scenarios/read/scenario.h"
+#include "scenarios/run/watch.h"
 #include "sim/error.h"
 #include "sim/names.h"
 
@@ -160,11 +158,6 @@ struct PaperResult {
   std::map<std::string, double> speeds;  ///< of calibrations
   std::vector<PaperTableResult> tables;  ///< as Paper::tables
 };
-
-/// Told of `total` runs that are about to begin and counted in `done`; what it returns lives until
-/// they have ended.
-using Watch =
-    std::function<std::shared_ptr<void>(const std::atomic<std::size_t>& done, std::size_t total)>;
 
 /// Runs all of it. Throws InputError where a scenario is wrong, std::runtime_error where a run
 /// fails.

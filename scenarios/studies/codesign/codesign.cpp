@@ -15,7 +15,7 @@ std::optional<double> CodesignResult::gain() const {
          answer.visited[*answer.best].plan->seconds;
 }
 
-CodesignResult codesign_of(const ScenarioFile& file, const WatchDesigns& watch) {
+CodesignResult codesign_of(const ScenarioFile& file, const Watch& watch) {
   if (!file.codesign) throw InputError(fmt::format("{}: it has no 'codesign' block", file.path));
   const CodesignChoice& choice = *file.codesign;
   if (file.graphs.size() != 1 || file.clusters.size() != 1)

@@ -1,9 +1,9 @@
 /// What a scenario's `codesign` block asks, answered.
 #pragma once
-#include <functional>
-#include <memory>
+#include <optional>
 
 #include "scenarios/read/scenario.h"
+#include "scenarios/run/watch.h"
 #include "scenarios/studies/codesign/design_search.h"
 
 namespace baechi {
@@ -22,13 +22,8 @@ struct CodesignResult {
   std::optional<double> gain() const;
 };
 
-/// Told of how many architectures there are, and of a counter of those that were looked at; what it
-/// returns lives until the search ends.
-using WatchDesigns =
-    std::function<std::shared_ptr<void>(const std::atomic<std::size_t>& done, std::size_t total)>;
-
 /// Throws InputError if the scenario has no `codesign` block, not one generated graph and one
 /// cluster of equal devices, or as the parts of the search do.
-CodesignResult codesign_of(const ScenarioFile& file, const WatchDesigns& watch);
+CodesignResult codesign_of(const ScenarioFile& file, const Watch& watch);
 
 }  // namespace baechi
