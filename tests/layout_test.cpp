@@ -51,7 +51,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"scenarios/read"},
       {"scenarios/report"},
       {"scenarios/run"},
-      {"scenarios/arena", "scenarios/planning"},
+      {"scenarios/arena", "scenarios/export", "scenarios/learned", "scenarios/planning"},
       {"scenarios/studies/codesign", "scenarios/studies/serving"},
       {"scenarios/published"},
       {"validate"},

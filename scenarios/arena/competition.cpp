@@ -67,9 +67,8 @@ Sweep sweep_of(const Competition& competition, const std::string& folder,
                const std::vector<PlacerChoice>& placers, const Watch& making) {
   Mistakes mistakes;
   std::vector<ScenarioFile> files =
-      competition.hidden
-          ? hidden_files(*competition.hidden, competition.output, making, mistakes)
-          : load_scenarios(scenario_paths(folder), {}, mistakes);
+      competition.hidden ? hidden_files(*competition.hidden, competition.output, making, mistakes)
+                         : load_scenarios(scenario_paths(folder), {}, mistakes);
   for (ScenarioFile& file : files) {
     file.placers = placers;
     file.seeds = {1};

@@ -16,8 +16,8 @@ struct Competition {
   std::string folder;  ///< with instances/*.yaml and known.json
   /// Instances that this seed draws instead of those of `folder`; the rivals run on them, too.
   std::optional<std::uint64_t> hidden{};
-  std::string output{};        ///< folder for the scenario files of hidden instances; "": none
-  bool update_best = false;    ///< known.json gets the placer's values
+  std::string output{};      ///< folder for the scenario files of hidden instances; "": none
+  bool update_best = false;  ///< known.json gets the placer's values
   std::size_t threads = 1;
 };
 

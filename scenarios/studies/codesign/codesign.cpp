@@ -2,11 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "scenarios/run/build.h"
 #include "scenarios/studies/codesign/area_file.h"
 #include "sim/error.h"
 
 namespace baechi {
+
+std::vector<std::size_t> CodesignResult::ranked() const {
+  std::vector<std::size_t> ranks(answer.visited.size());
+  std::iota(ranks.begin(), ranks.end(), std::size_t{0});
+  std::erase_if(ranks, [&](std::size_t i) { return !answer.visited[i].plan; });
+  std::ranges::stable_sort(ranks, {}, [&](std::size_t i) {
+    return std::pair(answer.visited[i].plan->seconds, answer.visited[i].sized.area);
+  });
+  return ranks;
+}
 
 std::optional<double> CodesignResult::gain() const {
   if (!answer.best || !answer.reference || !answer.visited[*answer.reference].plan)

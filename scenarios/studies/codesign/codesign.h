@@ -18,6 +18,9 @@ struct CodesignResult {
   double throughput(const VisitedDesign& v) const {
     return static_cast<double>(batch) / v.plan->seconds;
   }
+  /// The visited designs that have a plan, the fastest first; ties: the smaller, then the first
+  /// visited.
+  std::vector<std::size_t> ranked() const;
   /// The best's throughput over the reference's; nothing without both.
   std::optional<double> gain() const;
 };

@@ -7,7 +7,7 @@
 namespace {
 
 using namespace baechi;
-using namespace baechi::exact;
+using namespace baechi::serving;
 
 constexpr Duration never = Duration::max();
 
