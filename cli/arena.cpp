@@ -125,9 +125,20 @@ void add_arena(CLI::App& app, Verb& chosen) {
       "  baechi arena\n"
       "  baechi arena --placer m_etf\n"
       "  baechi arena --placer exec:./mine.py --json\n"
-      "  baechi arena --placer exec:./mine.py --hidden 7");
-  verb->callback(
-      [&chosen, arguments] { chosen = [arguments] { return compete_in_arena(*arguments); }; });
+      "  baechi arena --placer exec:./mine.py --hidden 7\n"
+      "  baechi arena duel m_etf heft");
+  verb->require_subcommand(0, 1);
+  add_duel(*verb, chosen);
+  for (CLI::App* inner : verb->get_subcommands({})) inner->group("Verbs");
+  verb->callback([&chosen, arguments, verb] {
+    if (verb->get_subcommands().empty()) {
+      chosen = [arguments] { return compete_in_arena(*arguments); };
+      return;
+    }
+    for (const CLI::Option* option : verb->get_options())
+      if (option->count() > 0)
+        throw CLI::ValidationError(option->get_name(), "is no flag of 'arena duel'");
+  });
 }
 
 }  // namespace baechi

@@ -194,8 +194,8 @@ void add_codesign(CLI::App& app, Verb& chosen) {
       "in\n"
       "closed form, and the best plan of data, tensor and pipeline parallelism.\n"
       "Examples:\n"
-      "  baechi codesign scenarios/examples/codesign.yaml\n"
-      "  baechi codesign scenarios/examples/codesign.yaml --set codesign.order=bound -o designs");
+      "  baechi study codesign scenarios/examples/codesign.yaml\n"
+      "  baechi study codesign scenarios/examples/codesign.yaml --set codesign.order=bound -o designs");
   verb->callback([&chosen, a] { chosen = [a] { return codesign(*a); }; });
 }
 

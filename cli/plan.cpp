@@ -162,9 +162,11 @@ void add_plan(CLI::App& app, Verb& chosen) {
           "MODEL", a->model,
           "A generator of a model, with options: gpt:layers=96,hidden=12288; gpt, gpt2, bert "
           "and transformer divide theirs among ranks of tensor parallelism, too")
-      ->required();
+      ->required()
+      ->type_name("");
   verb->add_option("--batch", a->batch, "Samples of a step, over all replicas")
       ->required()
+      ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   verb->add_option("--nodes", a->nodes,
                    "Kind of machine, one of 'baechi list nodes'; --devices says how many GPUs")
@@ -173,23 +175,23 @@ void add_plan(CLI::App& app, Verb& chosen) {
                    "Kind of device whose numbers time the ops, and whose memory counts, such as "
                    "a100_megatron [the cluster's kind]")
       ->type_name("KIND");
-  const auto list = [&](const char* name, auto& values, const char* help) {
-    return verb->add_option(name, values, help)->delimiter(',');
+  const auto list = [&](const char* name, auto& values, const char* type, const char* help) {
+    return verb->add_option(name, values, help)->delimiter(',')->type_name(type);
   };
-  list("--tensor", a->tensor,
+  list("--tensor", a->tensor, "N,...",
        "Ranks of tensor parallelism to try [1, 2, 4, ... in a node that divide the "
        "model evenly]");
-  list("--pipeline", a->pipeline, "Stages to try [1, 2, 4, ...]");
-  list("--micro-batch", a->micro_batch, "Samples of a pass to try [1, 2, 4, ... 64]");
-  list("--recompute", a->recompute, "Whether every layer is computed again [off,on]")
+  list("--pipeline", a->pipeline, "N,...", "Stages to try [1, 2, 4, ...]");
+  list("--micro-batch", a->micro_batch, "N,...", "Samples of a pass to try [1, 2, 4, ... 64]");
+  list("--recompute", a->recompute, "WORD,...", "Whether every layer is computed again: off, on [both]")
       ->check(CLI::IsMember({"on", "off"}));
-  list("--precision", a->precision, "Number formats to try [fp16]")
+  list("--precision", a->precision, "WORD,...", "Number formats to try: fp32, tf32, amp, fp16, bf16 [fp16]")
       ->check(CLI::IsMember({"fp32", "tf32", "amp", "fp16", "bf16"}));
-  list("--zero", a->zero,
-       "Stages of ZeRO to try; replicas divide 1: the optimizer state, 2: gradients, too, 3: "
-       "weights, too [0,1,2,3]")
+  list("--zero", a->zero, "N,...",
+       "Stages of ZeRO to try; replicas divide nothing (0), the optimizer state (1), also "
+       "gradients (2), also weights (3) [0,1,2,3]")
       ->check(CLI::Range(0, 3));
-  verb->add_option("--top", a->top, "Plans to show [10]")->check(CLI::Range(1, 1000));
+  verb->add_option("--top", a->top, "Plans to show [10]")->type_name("N")->check(CLI::Range(1, 1000));
   add_format(*verb, a->format, {"table", "json"});
   add_cluster_flags(*verb, a->cluster);
   verb->footer(

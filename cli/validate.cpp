@@ -93,10 +93,10 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
       ->allow_extra_args(false);
   verb->add_option(
           "--neighbours", flags->neighbours,
-          "Of each graph also N plans of the placement predicted best with one op moved [0]")
+          "Also N plans of each graph: its placement predicted best, with one op moved [0]")
       ->type_name("N")
       ->check(CLI::Range(0, 1000));
-  verb->add_option("--random", flags->at_random, "Of each graph also N random placements [0]")
+  verb->add_option("--random", flags->at_random, "Also N random placements of each graph [0]")
       ->type_name("N")
       ->check(CLI::Range(0, 1000));
   verb->add_option("--distinct", flags->distinct,
@@ -308,6 +308,7 @@ void add_validate(CLI::App& app, Verb& chosen) {
   add_validation_report(*verb, chosen);
   add_validate_published(*verb, chosen);
   add_validate_fit(*verb, chosen);
+  for (CLI::App* inner : verb->get_subcommands({})) inner->group("Verbs");
   verb->footer(
       "validate/FORMATS.md explains the files. Without a GPU, on a virtual clock:\n"
       "  baechi validate plan scenarios/examples/slow_link.yaml -o results/virtual\n"
