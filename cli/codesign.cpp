@@ -182,7 +182,7 @@ void add_codesign(CLI::App& app, Verb& chosen) {
       ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_option("--top", a->top, "Architectures to show [10]")->check(CLI::Range(1, 100'000));
+  verb->add_option("--top", a->top, "Architectures to show [10]")->type_name("N")->check(CLI::Range(1, 100'000));
   verb->add_option("-o", a->out,
                    "Write designs.csv, and throughput over area with its Pareto front as SVG and "
                    "PDF by gnuplot, to this folder")
