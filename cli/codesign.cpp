@@ -7,11 +7,11 @@
 #include <span>
 
 #include "cli/arguments.h"
-#include "cli/gnuplot.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "scenarios/read/load.h"
+#include "scenarios/report/gnuplot.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
 
@@ -152,7 +152,8 @@ void write_folder(const std::string& folder, const CodesignResult& r) {
   std::ranges::stable_sort(plotted, {}, &PlottedDesign::area_mm2);
   std::filesystem::create_directories(folder);
   write_aside(folder + "/designs.csv", csv_of(r));
-  draw_plots(folder, std::vector{design_plot("designs", plotted)}, gnuplot);
+  draw_plots(folder, std::vector{design_plot("designs", plotted)}, gnuplot,
+             stages("drawing plots"));
   fmt::print(stderr, "{0}/designs.csv  {0}/designs.svg  {0}/designs.pdf\n", folder);
 }
 
@@ -182,7 +183,9 @@ void add_codesign(CLI::App& app, Verb& chosen) {
       ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_option("--top", a->top, "Architectures to show [10]")->type_name("N")->check(CLI::Range(1, 100'000));
+  verb->add_option("--top", a->top, "Architectures to show [10]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000));
   verb->add_option("-o", a->out,
                    "Write designs.csv, and throughput over area with its Pareto front as SVG and "
                    "PDF by gnuplot, to this folder")
@@ -195,7 +198,8 @@ void add_codesign(CLI::App& app, Verb& chosen) {
       "closed form, and the best plan of data, tensor and pipeline parallelism.\n"
       "Examples:\n"
       "  baechi study codesign scenarios/examples/codesign.yaml\n"
-      "  baechi study codesign scenarios/examples/codesign.yaml --set codesign.order=bound -o designs");
+      "  baechi study codesign scenarios/examples/codesign.yaml --set codesign.order=bound -o "
+      "designs");
   verb->callback([&chosen, a] { chosen = [a] { return codesign(*a); }; });
 }
 

@@ -183,15 +183,19 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "model evenly]");
   list("--pipeline", a->pipeline, "N,...", "Stages to try [1, 2, 4, ...]");
   list("--micro-batch", a->micro_batch, "N,...", "Samples of a pass to try [1, 2, 4, ... 64]");
-  list("--recompute", a->recompute, "WORD,...", "Whether every layer is computed again: off, on [both]")
+  list("--recompute", a->recompute, "WORD,...",
+       "Whether every layer is computed again: off, on [both]")
       ->check(CLI::IsMember({"on", "off"}));
-  list("--precision", a->precision, "WORD,...", "Number formats to try: fp32, tf32, amp, fp16, bf16 [fp16]")
+  list("--precision", a->precision, "WORD,...",
+       "Number formats to try: fp32, tf32, amp, fp16, bf16 [fp16]")
       ->check(CLI::IsMember({"fp32", "tf32", "amp", "fp16", "bf16"}));
   list("--zero", a->zero, "N,...",
        "Stages of ZeRO to try; replicas divide nothing (0), the optimizer state (1), also "
        "gradients (2), also weights (3) [0,1,2,3]")
       ->check(CLI::Range(0, 3));
-  verb->add_option("--top", a->top, "Plans to show [10]")->type_name("N")->check(CLI::Range(1, 1000));
+  verb->add_option("--top", a->top, "Plans to show [10]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
   add_format(*verb, a->format, {"table", "json"});
   add_cluster_flags(*verb, a->cluster);
   verb->footer(

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "scenarios/run/watch.h"
+#include "sim/watch.h"
 
 namespace baechi {
 

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "cli/arguments.h"
-#include "cli/gnuplot.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -12,6 +11,7 @@
 #include "scenarios/learned/trainer.h"
 #include "scenarios/read/data_folder.h"
 #include "scenarios/read/load.h"
+#include "scenarios/report/gnuplot.h"
 #include "sim/error.h"
 
 namespace baechi {
@@ -31,7 +31,8 @@ void draw_curve(const Trainer& trainer) {
   } catch (const InputError&) {
     return;
   }
-  draw_plots(trainer.plot_folder(), std::vector<Plot>{trainer.curve_plot()}, gnuplot);
+  draw_plots(trainer.plot_folder(), std::vector<Plot>{trainer.curve_plot()}, gnuplot,
+             stages("drawing plots"));
 }
 
 std::string table_of(const std::vector<TrainedGraph>& graphs) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "scenarios/arena/known.h"
-#include "scenarios/run/watch.h"
+#include "sim/watch.h"
 
 namespace baechi {
 

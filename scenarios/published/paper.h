@@ -7,7 +7,7 @@
 
 #include "scenarios/published/serving_tables.h"
 #include "scenarios/read/scenario.h"
-#include "scenarios/run/watch.h"
+#include "sim/watch.h"
 #include "sim/error.h"
 #include "sim/names.h"
 

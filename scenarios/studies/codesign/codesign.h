@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "scenarios/read/scenario.h"
-#include "scenarios/run/watch.h"
+#include "sim/watch.h"
 #include "scenarios/studies/codesign/design_search.h"
 
 namespace baechi {
