@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
 #include "placers/files/placement_file.h"
 #include "placers/pipeline_cuts.h"
@@ -77,16 +78,37 @@ bool trains(const OpGraph& graph) {
   return false;
 }
 
+struct TorchSchedule {
+  const char *ours, *torch;
+};
+
+std::span<const TorchSchedule> schedules_of(const OpGraph& graph) {
+  static constexpr TorchSchedule training[] = {{"1f1b_flush", "Schedule1F1B"},
+                                               {"gpipe", "ScheduleGPipe"}};
+  static constexpr TorchSchedule forward[] = {{"inference", "ScheduleGPipe"}};
+  if (trains(graph)) return training;
+  return forward;
+}
+
+/// The stages under one schedule, with as many micro-batches as fit: fewer leave stages idle for
+/// longer. Nothing if even one per stage runs out of memory.
+std::optional<PipelineAnswer> streamed(const Problem& problem, const PipelineCuts& cuts,
+                                       const Placement& line, const TorchSchedule& schedule,
+                                       std::string& why_not) {
+  for (const std::size_t per_stage : {4U, 2U, 1U}) {
+    const std::size_t micro_batches = per_stage * cuts.first.size();
+    const auto result = pipeline::simulate_pipeline(
+        problem, line, {.schedule = schedule.ours, .micro_batches = micro_batches});
+    if (!result.oom)
+      return PipelineAnswer{cuts, schedule.torch, micro_batches, result.per_micro_batch};
+    why_not = fmt::format("with {} micro-batches it runs out of memory", micro_batches);
+  }
+  return std::nullopt;
+}
+
 std::optional<PipelineAnswer> best_line(const ExportTask& task, const WholeModules& modules,
                                         const Placement& placement, std::string& why_not) {
-  struct Schedule {
-    const char *ours, *torch;
-  };
-  constexpr Schedule training[] = {{"1f1b_flush", "Schedule1F1B"}, {"gpipe", "ScheduleGPipe"}};
-  constexpr Schedule forward[] = {{"inference", "ScheduleGPipe"}};
   const Problem problem = task.experiment.problem();
-  const auto schedules = trains(problem.graph) ? std::span<const Schedule>(training)
-                                               : std::span<const Schedule>(forward);
   std::optional<PipelineAnswer> best;
   for (const CutGoal goal : {CutGoal::nearest, CutGoal::balanced}) {
     const auto cuts = cut_line(problem, modules, placement, goal);
@@ -95,20 +117,9 @@ std::optional<PipelineAnswer> best_line(const ExportTask& task, const WholeModul
       return std::nullopt;
     }
     const Placement line = spread(problem.graph, modules, cuts->of_module);
-    for (const Schedule& schedule : schedules) {
-      // As many micro-batches as fit: fewer leave stages idle for longer.
-      for (const std::size_t per_stage : {4U, 2U, 1U}) {
-        const std::size_t micro_batches = per_stage * cuts->first.size();
-        const auto result = pipeline::simulate_pipeline(
-            problem, line, {.schedule = schedule.ours, .micro_batches = micro_batches});
-        if (result.oom) {
-          why_not = fmt::format("with {} micro-batches it runs out of memory", micro_batches);
-          continue;
-        }
-        if (!best || result.per_micro_batch < best->per_micro_batch)
-          best = {*cuts, schedule.torch, micro_batches, result.per_micro_batch};
-        break;
-      }
+    for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
+      const auto answer = streamed(problem, *cuts, line, schedule, why_not);
+      if (answer && (!best || answer->per_micro_batch < best->per_micro_batch)) best = answer;
     }
   }
   return best;
