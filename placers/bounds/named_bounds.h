@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/problem/bounds.h"
+#include "sim/problem/problem.h"
 
 namespace baechi::bounds {
 

@@ -18,7 +18,7 @@ struct TrainingOrder {
   std::string scenario;  ///< as the policy's file names it
   std::string out;       ///< the policy's file; the others are named after it
   std::size_t evaluations = 4000;
-  /// Of the evaluations, on each point, for a search whose placement is imitated first. Default:
+  /// Those evaluations on each point that a search takes; its placement is imitated first. Default:
   /// half of them, over all points.
   std::optional<std::size_t> teacher{};
   std::uint64_t seed = 0;

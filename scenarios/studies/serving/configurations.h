@@ -10,11 +10,11 @@ namespace baechi::serving {
 
 /// What is asked, in words.
 struct ServingOrder {
-  std::string file;                ///< as read_latency_profiles() takes it
-  std::string threads;             ///< of the machine
-  std::string batch;               ///< "32", "8,16,24", or "8..1024": the batches of the profiles
-  std::string interference;        ///< instances that are not alone take so many times as long; ""
-  std::vector<std::string> where;  ///< COLUMN=WORD: only such profiles
+  std::string file;            ///< as read_latency_profiles() takes it
+  std::string threads;         ///< of the machine
+  std::string batch;           ///< "32", "8,16,24", or "8..1024": the batches of the profiles
+  std::string interference{};  ///< instances that are not alone take so many times as long; ""
+  std::vector<std::string> where{};  ///< COLUMN=WORD: only such profiles
 };
 
 struct Configuration {
