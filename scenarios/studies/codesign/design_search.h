@@ -46,9 +46,9 @@ struct DesignAnswer {
 };
 
 /// The reference first, then the list by `choice.order`. Best is the least time; ties: the smaller
-/// area, then the first. Several designs are computed at once, but none behind the last one counts
-/// as visited: the result is the same for any number of threads. `done` counts the computed
-/// designs.
+/// area, then the first. Several designs are computed at once, but none behind the design that ends
+/// the search counts as visited: the result is the same for any number of threads. `done` counts
+/// the computed designs.
 DesignAnswer search_designs(const DesignPlanner& planner, const DesignList& list,
                             const CodesignChoice& choice, std::atomic<std::size_t>& done);
 
