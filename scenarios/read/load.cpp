@@ -348,11 +348,11 @@ std::span<const TopKey> top_keys() {
       {"placers", "a list of NAME or {NAME: {option: value, ...}}: one run each"},
       {"seeds", "a list of whole numbers: each placer runs once per seed; [0] if not given"},
       {"measure",
-       "a list of NAME or {NAME: {option: value or [value, ...], ...}}: what is found of each "
+       "a list of NAME or {NAME: {option: value or [value, ...], ...}}: the value of each "
        "placement, one row each; [step_time] if not given"},
       {"sweep", "dotted key: [value, ...]; every combination is a point"},
       {"codesign",
-       "for 'baechi codesign': which architecture of an accelerator trains the model fastest; "
+       "for 'baechi codesign': the architecture of an accelerator that trains the model fastest; "
        "`placers` may then be missing"},
       {"report", "what the results hold"},
   };

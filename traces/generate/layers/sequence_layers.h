@@ -18,7 +18,7 @@ std::int64_t read_extent(Options& options, const std::string& key, std::int64_t 
 void limit_work(Options& options, std::int64_t batch, std::int64_t length, std::int64_t from,
                 std::int64_t to);
 
-/// Reads the option `tensor`: ranks of tensor parallelism, of which the graph is one. Adds a
+/// Reads the option `tensor`: ranks of tensor parallelism; the graph is one rank. Adds a
 /// mistake for each of `sizes` that they cannot share evenly. Source: Shoeybi et al., Megatron-LM,
 /// 2019.
 struct SharedSize {
