@@ -1,10 +1,10 @@
-/// What a scenario's `codesign` block asks, answered.
+/// The answer to a scenario's `codesign` block.
 #pragma once
 #include <optional>
 
 #include "scenarios/read/scenario.h"
-#include "sim/watch.h"
 #include "scenarios/studies/codesign/design_search.h"
+#include "sim/watch.h"
 
 namespace baechi {
 
