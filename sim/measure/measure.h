@@ -1,5 +1,6 @@
-/// Measures: each turns a placed step into one number with its unit and its costs. Each has a row
-/// in registry.cpp. Measures are computed after placing; placers do not know them.
+/// Measures: each turns a placed step into one number with its unit, with the memory, busy time and
+/// moved bytes of the devices. Each has a row in registry.cpp. Measures are computed after placing;
+/// placers do not know them.
 #pragma once
 #include <memory>
 #include <optional>
