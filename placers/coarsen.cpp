@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "placers/interface/memory_floor.h"
 #include "placers/interface/placer.h"
-#include "placers/memory_floor.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"

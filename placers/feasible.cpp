@@ -7,8 +7,8 @@
 #include <map>
 
 #include "placers/interface/colocation.h"
+#include "placers/interface/memory_floor.h"
 #include "placers/interface/registry.h"
-#include "placers/memory_floor.h"
 #include "placers/search/space.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "placers/interface/colocation.h"
+#include "placers/interface/memory_floor.h"
 #include "placers/interface/placer.h"
-#include "placers/memory_floor.h"
 #include "placers/original/original.h"
 #include "placers/topo_memory.h"
 #include "sim/error.h"

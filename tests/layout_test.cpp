@@ -27,7 +27,8 @@ const std::vector<std::vector<std::string>>& floors() {
       {"sim"},
       {"sim/graph", "validate/plan"},
       {"sim/accelerator", "sim/cluster", "sim/transform"},
-      {"sim/problem", "sim/transform/grouping", "sim/transform/training", "sim/transform/what_if"},
+      {"sim/problem", "sim/transform/grouping", "sim/transform/training"},
+      {"sim/transform/what_if"},
       {"sim/original"},
       {"sim/engine"},
       {"sim/objective", "sim/report", "sim/collectives"},
@@ -58,7 +59,7 @@ const std::vector<std::vector<std::string>>& floors() {
       {"validate/processor"},
       {"validate/published"},
       {"validate/fit"},
-      {"cli"},
+      {"cli", "python"},
       {"bench"},
       {"tests"},
   };
