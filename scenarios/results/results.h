@@ -63,6 +63,11 @@ struct RunResult {
   bool is_step_time() const { return measure == default_measure; }
 };
 
+/// Marks what RunResult::fell_back() says, and what the mark means.
+inline constexpr const char* fallback_mark = "†";
+inline constexpr const char* fallback_meaning =
+    "†: placed by another algorithm (option fallback), where the placer found nothing that fits";
+
 struct GraphRecord {
   std::string name;   ///< of the trace
   std::string label;  ///< the name; followed by the graph block if several graphs share the name
