@@ -33,7 +33,8 @@ std::optional<Values> usable_options(const PlacerEntry& entry) {
 bool fails_alone(const PlacerEntry& entry, Values options, const Problem& problem) {
   options["fallback"] = value("false");
   try {
-    return simulate(problem, placer(std::string(entry.name), options)->place(problem, 1)).oom;
+    return simulate(problem, placer(std::string(entry.name), options)->place(problem, 1))
+        .oom.has_value();
   } catch (const InfeasibleError&) {
     return true;
   }
