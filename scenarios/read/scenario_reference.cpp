@@ -90,7 +90,7 @@ void append_components(std::string& out, std::string_view title, std::string_vie
         std::ranges::all_of(all, [&](const Component& c) { return has_option(c, option); }))
       shared.push_back(option);
   if (!shared.empty()) {
-    out += "\nAll of them have these options.\n";
+    out += "\nAll have these options. Another default stands at the name.\n";
     append_options(out, shared, {});
   }
   for (const Component& c : all) {

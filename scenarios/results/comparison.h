@@ -95,8 +95,8 @@ struct PlacerScore {
   /// Step time over the fastest placer's and over the lower bound, where every placer has a step
   /// time.
   MeanRatio to_best{}, to_bound{};
-  /// The same where any placer has one; a failure counts as failure_ratio says. Of a placer that
-  /// solves nothing: no points.
+  /// The same where any placer has one; a failure counts as failure_ratio says. A placer that
+  /// solves nothing has no points.
   MeanRatio to_best_or_worst{}, to_bound_or_worst{};
   std::chrono::nanoseconds placing{};  ///< the middle of its points
 };

@@ -49,8 +49,8 @@ TEST_SUITE("experiment") {
     CHECK(p.detail.find("asked 2 times") != std::string::npos);
     CHECK_FALSE(experiment.step(p).simulate().oom);
 
-    // A placer that does not look at memory gives the same answer again. Of the four placements
-    // of two ops, the two that put them apart fit.
+    // A placer that does not look at memory gives the same answer again. Two of the four
+    // placements of two ops put them apart, and fit.
     CHECK(experiment.step(experiment.place(*make_placer("single"), 0)).simulate().oom);
     const Placement apart = experiment.place(*falling_back("single"), 0);
     CHECK(apart.placed_by == "fallback:all");
