@@ -183,6 +183,9 @@ device with the highest peak: persistent bytes of forward ops are weights, of ba
 state. Where a graph has all three at its forward ops, they are all in `weights_bytes`, and the cells of the other two are
 empty.
 
+`placed_by` names the placer whose algorithm gave the placement, such as the placer that `auto` took. `fallback:` before the name says
+that the placer found none, and that its option `fallback` did; `all`, `cuts` and `moves` are steps of this search.
+
 The measure `step_time` also gives the utilisation of all devices of the cluster, as fractions:
 
 - `busy`: time in which lane `compute` runs ops / step;
