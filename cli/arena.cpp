@@ -17,6 +17,11 @@ struct ArenaArguments {
   bool json = false, markdown = false;
 };
 
+Cell score_cell(const ArenaScore& s) {
+  return s.score ? Cell(*s.score, fmt::format("{:.4f}", *s.score))
+                 : Cell(nlohmann::ordered_json(), "-");
+}
+
 Report ranking_report(const CompetitionResult& result, const std::string& placer) {
   Report report({{"name", "placer"},
                  {"", "rank"},
@@ -26,8 +31,7 @@ Report ranking_report(const CompetitionResult& result, const std::string& placer
   std::size_t rank = 0;
   for (const ArenaScore& s : result.ranking)
     report.add({Cell(s.placer, s.placer == placer ? bold(s.placer) : s.placer), ++rank,
-                Cell(s.score, fmt::format("{:.4f}", s.score)), s.solved,
-                result.instances - s.solved});
+                score_cell(s), s.solved, result.instances - s.solved});
   return report;
 }
 
@@ -35,35 +39,51 @@ std::string ranking_text(const CompetitionResult& result, const std::string& pla
   return ranking_report(result, placer).table() +
          fmt::format(
              "score: geometric mean of step time / best known over {} instances; a failure, "
-             "and at most, {:g}\n",
-             result.instances, arena_failure);
+             "and at most, {:g}; placers with failures stand behind those without\n",
+             result.instances, failure_ratio);
 }
 
-std::string ranking_markdown(const std::vector<ArenaScore>& ranking, std::size_t instances) {
+std::string ranking_markdown(const CompetitionResult& result) {
   std::string text =
-      fmt::format("| placer | score | solved of {} |\n| --- | ---: | ---: |\n", instances);
-  for (const ArenaScore& s : ranking)
-    text += fmt::format("| `{}` | {:.4f} | {} |\n", s.placer, s.score, s.solved);
+      fmt::format("| placer | score | solved of {} |\n| --- | ---: | ---: |\n", result.instances);
+  for (const ArenaScore& s : result.ranking)
+    text += fmt::format("| `{}` | {} | {} |\n", s.placer, score_cell(s).text, s.solved);
   return text;
 }
 
+/// A row for each kind of failure.
+Report failures_report(const ArenaOutcome& outcome) {
+  Report report({{"status", ""}, {"count", ""}, {"first", ""}});
+  for (const auto& [status, failure] : outcome.failures)
+    report.add({to_text(status), failure.count, failure.first});
+  return report;
+}
+
 nlohmann::ordered_json result_json(const CompetitionResult& result, const std::string& placer) {
+  const ArenaOutcome& outcome = result.outcome;
   return {{"placer", placer},
-          {"score", result.score().score},
-          {"instances", result.run},
-          {"solved", result.solved},
-          {"failures", result.run - result.solved},
-          {"placing_s", static_cast<double>(result.placing.count()) / 1e9},
+          {"score", score_cell(result.score()).value},
+          {"instances", outcome.instances},
+          {"solved", outcome.solved},
+          {"failures", outcome.instances - outcome.solved},
+          {"failed", failures_report(outcome).json()},
+          {"fell_back", outcome.fell_back},
+          {"placing_s", static_cast<double>(outcome.placing.count()) / 1e9},
           {"rank", result.rank},
           {"improved", result.improved},
           {"ranking", ranking_report(result, placer).json()}};
 }
 
 std::string result_text(const CompetitionResult& result, const Competition& asked) {
+  const ArenaOutcome& outcome = result.outcome;
   std::string text =
-      fmt::format("{}: rank {} of {}, score {:.4f}, {} of {} solved, placed in {}\n", asked.placer,
-                  result.rank, result.ranking.size(), result.score().score, result.solved,
-                  result.run, to_text(result.placing));
+      fmt::format("{}: rank {} of {}, score {}, {} of {} solved, placed in {}\n", asked.placer,
+                  result.rank, result.ranking.size(), score_cell(result.score()).text,
+                  outcome.solved, outcome.instances, to_text(outcome.placing));
+  if (outcome.fell_back > 0)
+    text += fmt::format("{} {}: {} instances\n", asked.placer, fallback_meaning, outcome.fell_back);
+  for (const auto& [status, failure] : outcome.failures)
+    text += fmt::format("{} {}, first: {}\n", failure.count, to_text(status), failure.first);
   if (!result.improved.empty() && !asked.hidden)
     text += fmt::format("better than all known on {} instances{}\n", result.improved.size(),
                         asked.update_best ? "" : " (--update-best keeps them)");
@@ -81,7 +101,7 @@ int compete_in_arena(ArenaArguments arguments) {
   if (arguments.json && result.rank > 0)
     print_json(result_json(result, asked.placer));
   else if (arguments.markdown && result.rank == 0)
-    print_out(ranking_markdown(result.ranking, result.instances));
+    print_out(ranking_markdown(result));
   else
     print_out(ranking_text(result, asked.placer) +
               (result.rank > 0 ? result_text(result, asked) : ""));

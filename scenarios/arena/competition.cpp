@@ -127,12 +127,7 @@ CompetitionResult compete(const Competition& competition, const Watch& making,
   CompetitionResult result;
   if (competition.hidden || !competition.placer.empty()) {
     const Results results = run_placers(competition, folder, making, running);
-    for (const RunResult& row : results.rows) {
-      if (row.placer != competition.placer) continue;
-      ++result.run;
-      result.placing += row.placing;
-      result.solved += row.value ? 1U : 0U;
-    }
+    result.outcome = outcome_of(results, competition.placer);
     result.improved = arena.take(results);
   }
   if (competition.update_best && !competition.placer.empty()) arena.write(known);

@@ -23,11 +23,10 @@ struct Competition {
 
 /// The ranking of all placers, and what became of the runs of the one that competed.
 struct CompetitionResult {
-  std::vector<ArenaScore> ranking;  ///< the best first
-  std::size_t instances = 0;        ///< of the ranking
-  std::size_t rank = 0;             ///< of the placer, from 1; 0: no placer competed
-  std::size_t run = 0, solved = 0;  ///< instances of the placer
-  Duration placing{};
+  std::vector<ArenaScore> ranking;      ///< the best first
+  std::size_t instances = 0;            ///< of the ranking
+  std::size_t rank = 0;                 ///< of the placer, from 1; 0: no placer competed
+  ArenaOutcome outcome{};               ///< of the placer's runs
   std::vector<std::string> improved{};  ///< instances whose best value is new
 
   const ArenaScore& score() const { return ranking.at(rank - 1); }
