@@ -9,8 +9,6 @@
 #include <string>
 #include <thread>
 
-#include "sim/watch.h"
-
 namespace baechi {
 
 class Progress {
@@ -52,8 +50,5 @@ class Stage {
  private:
   Progress progress_;
 };
-
-/// Shows counted work as a Stage named `what`.
-Watch stages(std::string what);
 
 }  // namespace baechi
