@@ -292,9 +292,7 @@ void HloReader::read_instruction(std::string_view line) {
 }  // namespace
 
 Module read_hlo(std::string_view text, const std::string& path) {
-  Module module = HloReader(text, path).read();
-  find_makers(module);
-  return module;
+  return HloReader(text, path).read();
 }
 
 }  // namespace baechi::hlo

@@ -246,9 +246,7 @@ void StableHloReader::read_operation(std::string_view line) {
 }  // namespace
 
 Module read_stablehlo(std::string_view text, const std::string& path) {
-  Module module = StableHloReader(text, path).read();
-  find_makers(module);
-  return module;
+  return StableHloReader(text, path).read();
 }
 
 }  // namespace baechi::hlo
