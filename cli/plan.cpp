@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
@@ -7,12 +8,14 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "scenarios/planning/plan_scenario.h"
 #include "scenarios/planning/plan_search.h"
 #include "scenarios/read/blocks.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"
+#include "traces/format/compressed_file.h"
 
 namespace baechi {
 namespace {
@@ -26,6 +29,7 @@ struct PlanArguments {
   std::vector<std::int64_t> tensor, pipeline, micro_batch;
   std::vector<std::string> recompute{"off", "on"}, precision{"fp16"};
   std::vector<int> zero{0, 1, 2, 3};
+  std::string gradients, scenario;
 };
 
 std::vector<std::int64_t> powers_of_two(std::int64_t most) {
@@ -111,7 +115,24 @@ std::vector<std::int64_t> possible_ranks(const TrainingJob& job, std::int64_t mo
   return ranks;
 }
 
-PlanSpace space_of(const PlanArguments& a, const TrainingJob& job, const Cluster& cluster) {
+/// When gradients are sent with ZeRO 0 and 1: as Megatron-LM or, on other kinds of devices, as
+/// PyTorch's DistributedDataParallel and DeepSpeed.
+std::array<Sending, 2> sending(const PlanArguments& a, const DeviceModel& gpu) {
+  if (const auto given = parse<Sending>(a.gradients)) return {*given, *given};
+  const bool megatron = gpu.name.ends_with("_megatron");
+  return {megatron ? Sending::after : Sending::beside, Sending::after};
+}
+
+/// "after", "beside" or, because nobody keeps whole gradients, "each pass".
+std::string_view sent_text(const ParallelPlan& plan) {
+  if (plan.data == 1) return "-";
+  const DataParallelOptions options = plan.data_parallel(1);
+  if (options.sends_each_pass()) return "each pass";
+  return options.sends_after() ? "after" : "beside";
+}
+
+PlanSpace space_of(const PlanArguments& a, const TrainingJob& job, const Machines& machines) {
+  const Cluster& cluster = machines.cluster;
   const auto devices = static_cast<std::int64_t>(cluster.num_devices());
   const std::int64_t per_node =
       cluster.num_nodes() == 0 ? devices : devices / static_cast<std::int64_t>(cluster.num_nodes());
@@ -126,7 +147,8 @@ PlanSpace space_of(const PlanArguments& a, const TrainingJob& job, const Cluster
                                                : a.micro_batch,
           .recompute = flags(a.recompute, "on"),
           .precision = a.precision,
-          .zero = a.zero};
+          .zero = a.zero,
+          .send = sending(a, *machines.gpu)};
 }
 
 std::string counts_text(const PlanAnswer& answer) {
@@ -138,7 +160,7 @@ std::string counts_text(const PlanAnswer& answer) {
 
 std::string table_of(const PlanAnswer& answer, const TrainingJob& job, const DeviceModel& gpu) {
   Columns columns({"", "tensor", "data", "pipeline", "micro-batch", "recompute", "precision",
-                   "ZeRO", "step", "samples/s", "bubble", "memory", "weights", "gradients",
+                   "ZeRO", "sent", "step", "samples/s", "bubble", "memory", "weights", "gradients",
                    "optimizer", "activations"});
   std::size_t rank = 0;
   for (const SimulatedPlan& row : answer.fastest) {
@@ -147,7 +169,8 @@ std::string table_of(const PlanAnswer& answer, const TrainingJob& job, const Dev
     columns.add({fmt::to_string(++rank), fmt::to_string(p.tensor), fmt::to_string(p.data),
                  fmt::to_string(p.pipeline),
                  fmt::format("{} x {}", p.micro_batches(job.batch), p.micro_batch),
-                 p.recompute ? "on" : "off", p.precision, fmt::to_string(p.zero), to_text(row.step),
+                 p.recompute ? "on" : "off", p.precision, fmt::to_string(p.zero),
+                 std::string(sent_text(p)), to_text(row.step),
                  fmt::format("{:.4g}", static_cast<double>(job.batch) / (to_us(row.step) / 1e6)),
                  fmt::format("{:.1f} %", 100.0 * row.bubble), to_text(memory.total()),
                  to_text(memory.weights), to_text(memory.gradients),
@@ -172,6 +195,7 @@ nlohmann::ordered_json json_of(const PlanAnswer& answer, const TrainingJob& job,
                      {"recompute", p.recompute},
                      {"precision", p.precision},
                      {"zero", p.zero},
+                     {"gradients_sent", sent_text(p)},
                      {"step_time_us", to_us(row.step)},
                      {"samples_per_s", static_cast<double>(job.batch) / (to_us(row.step) / 1e6)},
                      {"bubble", row.bubble},
@@ -193,20 +217,43 @@ nlohmann::ordered_json json_of(const PlanAnswer& answer, const TrainingJob& job,
           {"times_of", {{"kind", gpu.name}, {"source", gpu.source}}}};
 }
 
+/// The fastest plan as a scenario and, with several stages, the placement beside it.
+void write_scenario(const PlanArguments& a, const TrainingJob& job, const ParallelPlan& plan,
+                    const Machines& machines) {
+  const auto devices = static_cast<std::int64_t>(machines.cluster.num_devices()),
+             nodes = static_cast<std::int64_t>(machines.cluster.num_nodes());
+  const std::filesystem::path placement = a.scenario + ".placement.json";
+  write_file(a.scenario,
+             plan_scenario(a.model, job, plan,
+                           {.kind = a.nodes,
+                            .count = nodes,
+                            .devices = devices / nodes,
+                            .gpu = machines.gpu.get(),
+                            .memory = machines.cluster.device(DeviceId{}).memory},
+                           placement.filename().string()));
+  if (plan.pipeline > 1)
+    write_file(placement.string(),
+               placement_of_stages(job, plan, machines.cluster.num_devices()));
+}
+
 int plan(const PlanArguments& a) {
+  if (!a.scenario.empty() && a.nodes.empty())
+    throw InputError("--write-scenario needs --nodes, the machines that the scenario names");
   const Choice model = parse_choice(a.model, "MODEL");
   const TrainingJob job{.generator = model.name, .options = model.options, .batch = a.batch};
   const Machines machines = machines_of(a);
   std::atomic<std::size_t> done = 0;
   PlanAnswer answer;
   {
-    const PlanSpace space = space_of(a, job, machines.cluster);
+    const PlanSpace space = space_of(a, job, machines);
     const std::size_t total =
         plans_of(space, static_cast<std::int64_t>(machines.cluster.num_devices()), job.batch)
             .size();
     const Stage stage("simulating plans", &done, total);
     answer = fastest_plans(job, space, machines.cluster, *machines.gpu, a.top, done);
   }
+  if (!a.scenario.empty() && !answer.fastest.empty())
+    write_scenario(a, job, answer.fastest.front().plan, machines);
   if (a.format == "json")
     print_json(json_of(answer, job, *machines.gpu));
   else
@@ -251,6 +298,14 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "Stages of ZeRO to try; replicas divide 1: the optimizer state, 2: gradients, too, 3: "
        "weights, too [0,1,2,3]")
       ->check(CLI::Range(0, 3));
+  verb->add_option("--gradients", a->gradients,
+                   "When ZeRO 0 and 1 send gradients: after the last backward pass, or beside it in "
+                   "buckets [after, as Megatron-LM; on other kinds ZeRO 0 beside it, as PyTorch]")
+      ->check(CLI::IsMember({"after", "beside"}));
+  verb->add_option("--write-scenario", a->scenario,
+                   "Write the fastest plan to this file, for 'baechi run'; its placement, if it has "
+                   "stages, beside it")
+      ->type_name("FILE");
   verb->add_option("--top", a->top, "Plans to show [10]")->check(CLI::Range(1, 1000));
   add_format(*verb, a->format, {"table", "json"});
   add_cluster_flags(*verb, a->cluster);

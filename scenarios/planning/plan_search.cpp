@@ -45,10 +45,11 @@ std::vector<Candidate> candidates_of(const TrainingJob& job, const std::vector<P
                                      const DeviceModel& gpu) {
   std::vector<Candidate> candidates(plans.size());
   tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
-    const ParallelStep step(graphs.of(plans[i]), job, plans[i], cluster);
+    const OpGraph& rank = graphs.of(plans[i]);
     candidates[i] = {.index = i,
-                     .fits = least_memory(step) <= cluster.device(DeviceId{}).memory,
-                     .least = least_step(step, gpu)};
+                     .fits = least_memory(rank, job, plans[i]) <= cluster.device(DeviceId{}).memory};
+    if (candidates[i].fits)
+      candidates[i].least = least_step(ParallelStep(rank, job, plans[i], cluster), gpu);
   });
   return candidates;
 }
@@ -101,7 +102,9 @@ std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
                                       .micro_batch = micro_batch,
                                       .recompute = recompute,
                                       .precision = precision,
-                                      .zero = zero};
+                                      .zero = zero,
+                                      .send = zero < 2 ? space.send[static_cast<std::size_t>(zero)]
+                                                       : Sending::by_mode};
               if (plan.micro_batches(batch) == 0 || (zero > 0 && plan.data == 1)) continue;
               plans.push_back(plan);
             }
