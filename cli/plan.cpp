@@ -223,17 +223,15 @@ void write_scenario(const PlanArguments& a, const TrainingJob& job, const Parall
   const auto devices = static_cast<std::int64_t>(machines.cluster.num_devices()),
              nodes = static_cast<std::int64_t>(machines.cluster.num_nodes());
   const std::filesystem::path placement = a.scenario + ".placement.json";
-  write_file(a.scenario,
-             plan_scenario(a.model, job, plan,
-                           {.kind = a.nodes,
-                            .count = nodes,
-                            .devices = devices / nodes,
-                            .gpu = machines.gpu.get(),
-                            .memory = machines.cluster.device(DeviceId{}).memory},
-                           placement.filename().string()));
+  write_file(a.scenario, plan_scenario(a.model, job, plan,
+                                       {.kind = a.nodes,
+                                        .count = nodes,
+                                        .devices = devices / nodes,
+                                        .gpu = machines.gpu.get(),
+                                        .memory = machines.cluster.device(DeviceId{}).memory},
+                                       placement.filename().string()));
   if (plan.pipeline > 1)
-    write_file(placement.string(),
-               placement_of_stages(job, plan, machines.cluster.num_devices()));
+    write_file(placement.string(), placement_of_stages(job, plan, machines.cluster.num_devices()));
 }
 
 int plan(const PlanArguments& a) {
@@ -298,13 +296,15 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "Stages of ZeRO to try; replicas divide 1: the optimizer state, 2: gradients, too, 3: "
        "weights, too [0,1,2,3]")
       ->check(CLI::Range(0, 3));
-  verb->add_option("--gradients", a->gradients,
-                   "When ZeRO 0 and 1 send gradients: after the last backward pass, or beside it in "
-                   "buckets [after, as Megatron-LM; on other kinds ZeRO 0 beside it, as PyTorch]")
+  verb->add_option(
+          "--gradients", a->gradients,
+          "When ZeRO 0 and 1 send gradients: after the last backward pass, or beside it in "
+          "buckets [after, as Megatron-LM; on other kinds ZeRO 0 beside it, as PyTorch]")
       ->check(CLI::IsMember({"after", "beside"}));
-  verb->add_option("--write-scenario", a->scenario,
-                   "Write the fastest plan to this file, for 'baechi run'; its placement, if it has "
-                   "stages, beside it")
+  verb->add_option(
+          "--write-scenario", a->scenario,
+          "Write the fastest plan to this file, for 'baechi run'; its placement, if it has "
+          "stages, beside it")
       ->type_name("FILE");
   verb->add_option("--top", a->top, "Plans to show [10]")->check(CLI::Range(1, 1000));
   add_format(*verb, a->format, {"table", "json"});

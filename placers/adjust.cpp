@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "placers/memory_floor.h"
+#include "placers/interface/memory_floor.h"
 #include "placers/original/original.h"
 #include "sim/enum_option.h"
 #include "sim/error.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "placers/interface/colocation.h"
+#include "placers/interface/memory_floor.h"
 #include "placers/interface/placer.h"
-#include "placers/memory_floor.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/options.h"

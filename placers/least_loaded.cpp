@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "placers/interface/colocation.h"
+#include "placers/interface/memory_floor.h"
 #include "placers/interface/placer.h"
-#include "placers/memory_floor.h"
 #include "sim/error.h"
 #include "sim/options.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "placers/memory_floor.h"
+#include "placers/interface/memory_floor.h"
 #include "sim/graph/analysis.h"
 
 namespace baechi {

@@ -6,9 +6,9 @@
 #include <map>
 #include <utility>
 
+#include "placers/interface/memory_floor.h"
 #include "placers/learned/arithmetic.h"
 #include "placers/learned/describe.h"
-#include "placers/memory_floor.h"
 #include "sim/processor_time.h"
 
 namespace baechi::learned {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "placers/interface/memory_floor.h"
 #include "placers/learned/arithmetic.h"
-#include "placers/memory_floor.h"
 
 namespace baechi::learned {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "placers/interface/memory_floor.h"
 #include "placers/learned/environment.h"
-#include "placers/memory_floor.h"
 #include "sim/engine/channels.h"
 
 namespace baechi::learned {

@@ -91,8 +91,7 @@ void add_kept(const OpGraph& graph, const IdVector<OpId, DeviceId>& device, OpId
     }
     const Tensor& tensor = graph.tensor(t);
     for (const DeviceId d : backward)
-      if (forward.contains(d))
-        stages[d].kept += d == device[v] ? tensor.held() : tensor.copied();
+      if (forward.contains(d)) stages[d].kept += d == device[v] ? tensor.held() : tensor.copied();
   }
 }
 

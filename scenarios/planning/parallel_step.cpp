@@ -41,8 +41,8 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
 }
 
 DataParallelOptions ParallelPlan::data_parallel(std::int64_t per_node) const {
-  constexpr std::array modes{Synchronisation::after, Synchronisation::zero1,
-                             Synchronisation::zero2, Synchronisation::zero3};
+  constexpr std::array modes{Synchronisation::after, Synchronisation::zero1, Synchronisation::zero2,
+                             Synchronisation::zero3};
   DataParallelOptions options{.replicas = data,
                               .nodes = (data * tensor + per_node - 1) / per_node,
                               .mode = modes.at(static_cast<std::size_t>(zero)),
@@ -99,8 +99,8 @@ PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device,
   static const std::unique_ptr<Transform> accumulate =
       make_transform("accumulate", Options("accumulate"));
   // 1 ns for each kernel, so that the launches' times count kernels.
-  static const std::unique_ptr<Transform> host = make_transform(
-      "host", Options("host", {{"per", text("pass")}, {"launch", text("1 ns")}}));
+  static const std::unique_ptr<Transform> host =
+      make_transform("host", Options("host", {{"per", text("pass")}, {"launch", text("1 ns")}}));
   const DataParallelOptions options = plan.data_parallel(per_node);
   PlacedStep step = host->after_placing(
       plan.data > 1 && plan.zero > 0 ? with_shares(rank, options) : rank, device);

@@ -64,8 +64,8 @@ IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t lay
 /// (sim/transform/training/segments.h).
 std::int64_t layers_of(const OpGraph& graph);
 
-/// The device of each op of a rank_graph(). Stage s has the layers i with floor(i pipeline / layers)
-/// = s; what no layer precedes is in the first stage, the rest in the last. [num_ops]
+/// The device of each op of a rank_graph(). Stage s has the layers i with floor(i pipeline /
+/// layers) = s; what no layer precedes is in the first stage, the rest in the last. [num_ops]
 IdVector<OpId, DeviceId> devices_of_stages(const OpGraph& graph, const ParallelPlan& plan);
 
 class ParallelStep {
@@ -85,13 +85,13 @@ class ParallelStep {
   /// Ops of graph() that stand for the host's launches, with the number of kernels they launch.
   using Launches = std::vector<std::pair<OpId, std::int64_t>>;
   const Launches& launches() const;
-  /// [num_ops of graph()] `gpu` says what the devices reach; DeviceModel::host_op is the host's time
-  /// to launch a kernel.
+  /// [num_ops of graph()] `gpu` says what the devices reach; DeviceModel::host_op is the host's
+  /// time to launch a kernel.
   IdVector<OpId, Duration> times(const DeviceModel& gpu) const;
   std::int64_t micro_batches() const;
 
-  /// 1F1B with a flush, under times(gpu). Memory is counted only if `memory` says so; then a device that has too
-  /// little ends the step.
+  /// 1F1B with a flush, under times(gpu). Memory is counted only if `memory` says so; then a device
+  /// that has too little ends the step.
   pipeline::PipelineResult simulated(const DeviceModel& gpu, bool memory) const;
 
  private:

@@ -17,8 +17,8 @@ std::string graph_text(std::string_view model) {
 }
 
 std::string data_parallel_text(const DataParallelOptions& o) {
-  std::string text = fmt::format("replicas: {}, nodes: {}, mode: {}", o.replicas, o.nodes,
-                                 to_text(o.mode));
+  std::string text =
+      fmt::format("replicas: {}, nodes: {}, mode: {}", o.replicas, o.nodes, to_text(o.mode));
   if (o.send != Sending::by_mode) text += fmt::format(", send: {}", to_text(o.send));
   if (o.sharing > 1) text += fmt::format(", sharing: {}", o.sharing);
   return text;
@@ -29,11 +29,12 @@ std::string data_parallel_text(const DataParallelOptions& o) {
 std::string plan_scenario(std::string_view model, const TrainingJob& job, const ParallelPlan& plan,
                           const PlanNodes& nodes, std::string_view placement) {
   const std::int64_t micro_batches = plan.micro_batches(job.batch);
-  std::string text = fmt::format("name: plan\ngraph: {{{}, batch: {}", graph_text(model),
-                                 plan.micro_batch);
+  std::string text =
+      fmt::format("name: plan\ngraph: {{{}, batch: {}", graph_text(model), plan.micro_batch);
   if (plan.tensor > 1) text += fmt::format(", tensor: {}", plan.tensor);
   text += "}\ntransforms:\n";
-  if (plan.precision != "fp32") text += fmt::format("  - {{precision: {{to: {}}}}}\n", plan.precision);
+  if (plan.precision != "fp32")
+    text += fmt::format("  - {{precision: {{to: {}}}}}\n", plan.precision);
   if (plan.recompute) text += "  - recompute\n";
   text += fmt::format("  - {{host: {{per: pass, launch: {} ns}}}}\n", nodes.gpu->host_op.count());
   if (micro_batches > 1) text += "  - accumulate\n";

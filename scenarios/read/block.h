@@ -1,4 +1,4 @@
-/// What the readers of blocks share: for the files *_block.cpp alone.
+/// Common functions of the readers of blocks: for the files *_block.cpp alone.
 #pragma once
 #include <initializer_list>
 #include <string_view>

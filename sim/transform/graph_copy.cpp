@@ -76,8 +76,9 @@ TensorId GraphCopy::add_tensor(TensorId t, OpId copy, Bytes size) {
 void GraphCopy::add_all(const std::function<std::optional<Duration>(OpId, Duration)>& timing) {
   IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
   for (const OpId v : graph_.ops()) {
-    const OpId made = timing ? add(v, spec(v), [&](Duration t, std::size_t) { return timing(v, t); })
-                             : add(v, spec(v));
+    const OpId made = timing
+                          ? add(v, spec(v), [&](Duration t, std::size_t) { return timing(v, t); })
+                          : add(v, spec(v));
     add_kernels(v, made);
     for (const TensorId t : graph_.outputs(v))
       if (!graph_.tensor(t).control) tensors[t] = add_tensor(t, made, graph_.tensor(t).size);

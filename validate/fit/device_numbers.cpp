@@ -66,8 +66,7 @@ void FitCase::add(const OpGraph& graph, double times) {
                           .format = unit_of(work.precision),
                           .flops = static_cast<double>(work.flops),
                           .traffic = static_cast<double>(work.traffic.count)};
-      const auto [it, added] =
-          known.emplace(kernel, static_cast<std::uint32_t>(kernels.size()));
+      const auto [it, added] = known.emplace(kernel, static_cast<std::uint32_t>(kernels.size()));
       if (added) kernels.push_back(kernel);
       if (work.flops > 0) formats.insert(kernel.format);
       run.kernels.push_back(it->second);
@@ -109,7 +108,8 @@ DeviceNumbers::DeviceNumbers(std::span<const FitCase> cases) : cases_(cases) {
       all.insert(one->begin(), one->end());
     for (const FitCase::Kernel& k : cases[row].kernels) {
       if (k.flops <= 0.0) continue;
-      for (const Product* one : {&p.format[k.format].share[k.share], &p.format[k.format].half_flops})
+      for (const Product* one :
+           {&p.format[k.format].share[k.share], &p.format[k.format].half_flops})
         all.insert(one->begin(), one->end());
     }
     for (const std::uint32_t n : all) problem_.numbers[n].rows.push_back(row);

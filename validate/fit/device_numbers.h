@@ -22,8 +22,8 @@ inline constexpr std::size_t num_formats = all<Precision>().size();
 /// A measured step, as the fit sees it.
 struct FitCase {
   std::string gpu, framework;
-  double measured = 0.0;                       ///< seconds
-  std::array<double, num_formats> peak{};      ///< flops per second, by format
+  double measured = 0.0;                   ///< seconds
+  std::array<double, num_formats> peak{};  ///< flops per second, by format
   double bandwidth = 0.0;
 
   struct Kernel {
@@ -34,8 +34,8 @@ struct FitCase {
 
     auto operator<=>(const Kernel&) const = default;
   };
-  std::vector<Kernel> kernels{};     ///< all that differ
-  std::set<std::size_t> formats{};   ///< that they compute in
+  std::vector<Kernel> kernels{};    ///< all that differ
+  std::set<std::size_t> formats{};  ///< that they compute in
   /// A graph that runs `times` times: the kernels of each op in turn, as positions in `kernels`.
   struct Run {
     double times = 0.0;

@@ -58,8 +58,7 @@ FittedRow::FittedRow(ExampleRow of) : row(std::move(of)), step(example_step(row)
 }
 
 double engine_error(const FittedRow& row, const DeviceNumbers& numbers) {
-  const DeviceModel device =
-      numbers.device(*row.sheet, row.fit_case.gpu, row.fit_case.framework);
+  const DeviceModel device = numbers.device(*row.sheet, row.fit_case.gpu, row.fit_case.framework);
   return std::abs(simulated_seconds(row.row, row.step, device) / row.fit_case.measured - 1.0);
 }
 
@@ -179,7 +178,8 @@ std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> ca
       "# {} numbers fitted to {} steps, of which {} of training: mean absolute error of these {}, "
       "of "
       "inference\n"
-      "# {}, of the engine. Cross-validated, which is what to expect of others: inference, a sixth of the rows "
+      "# {}, of the engine. Cross-validated, which is what to expect of others: inference, a sixth "
+      "of the rows "
       "left "
       "out at a time,\n"
       "# PyTorch {}, MXNet {}, TensorFlow {}, with XLA {}; a network left out everywhere, "

@@ -18,10 +18,10 @@ class Accumulate final : public Transform {
   explicit Accumulate(Options& /*o*/) {}
 
   Transformed apply(const OpGraph& graph) const override {
-    const bool measured = !graph.device_kinds().empty() ||
-                          std::ranges::any_of(graph.ops(), [&](OpId v) {
-                            return graph.op(v).compute != Duration::zero();
-                          });
+    const bool measured =
+        !graph.device_kinds().empty() || std::ranges::any_of(graph.ops(), [&](OpId v) {
+          return graph.op(v).compute != Duration::zero();
+        });
     if (measured || !graph.has_work())
       throw InputError(
           "accumulate: the time of a sum follows from the work of ops, and this graph has measured "

@@ -46,9 +46,8 @@ struct DataParallelOptions {
   std::int64_t sharing = 1;
 
   bool sends_after() const {
-    return send == Sending::after ||
-           (send == Sending::by_mode &&
-            (mode == Synchronisation::after || mode == Synchronisation::zero1));
+    return send == Sending::after || (send == Sending::by_mode && (mode == Synchronisation::after ||
+                                                                   mode == Synchronisation::zero1));
   }
   /// Whether each micro-batch sends its gradients, because nobody keeps them whole; else they are
   /// sent once a step, behind the last micro-batch.

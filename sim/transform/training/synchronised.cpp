@@ -57,7 +57,8 @@ class Synchronising {
       for (const TensorId t : graph_.outputs(v))
         if (!graph_.tensor(t).control)
           tensors[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
-      if (const auto it = due_.find(v); it != due_.end()) std::ranges::copy(it->second, std::back_inserter(due));
+      if (const auto it = due_.find(v); it != due_.end())
+        std::ranges::copy(it->second, std::back_inserter(due));
     }
     add_due(due, tensors);
     copy_.add_edges(tensors, [&](const Edge& e) { return !goes_by_collective(e); });
@@ -128,7 +129,8 @@ class Synchronising {
     const Phase phase = options_.sends_each_pass() ? Phase::backward : Phase::update;
     OpId first = no_op;
     if (options_.compress < 1.0) {
-      first = copy_.builder().add_op({.name = "compress/" + name, .kind = "Compress", .phase = phase});
+      first =
+          copy_.builder().add_op({.name = "compress/" + name, .kind = "Compress", .phase = phase});
       place(first, d);
       copy_.builder().add_kernel(first, {.traffic = 4 * bucket.bytes});
       for (const std::string& kind : graph_.device_kinds())
@@ -216,7 +218,7 @@ class Synchronising {
         if (!handed)
           handed = copy_.builder().add_tensor(
               whole, Bytes{(g.bytes.count + options_.shares_gradients() - 1) /
-                              options_.shares_gradients()});
+                           options_.shares_gradients()});
         copy_.builder().add_edge(*handed, update);
       }
     }
@@ -248,9 +250,8 @@ class Synchronising {
       if (op.phase == Phase::update) updates[device_[v]].push_back(v);
     }
     for (const auto& [d, bytes] : weights) {
-      const OpId gather =
-          add_collective(CollectiveKind::all_gather, sent(bytes, 1.0),
-                         fmt::format("weights{}", index(d)), d, Phase::update);
+      const OpId gather = add_collective(CollectiveKind::all_gather, sent(bytes, 1.0),
+                                         fmt::format("weights{}", index(d)), d, Phase::update);
       for (const auto& [at, ops] : updates)
         if (at == d || !updates.contains(d))
           for (const OpId u : ops) copy_.builder().add_control(copy_.copy_of(u), gather);
@@ -284,7 +285,7 @@ class Synchronising {
   std::vector<Bucket> buckets_;
   std::map<OpId, std::vector<std::size_t>> due_;  // buckets whose last gradient the op makes
   std::map<TensorId, std::size_t> bucket_of_;
-  std::vector<OpId> done_;            // [buckets] what updates wait for
+  std::vector<OpId> done_;             // [buckets] what updates wait for
   std::map<DeviceId, OpId> first_of_;  // the first op of the first bucket
   std::map<DeviceId, OpId> last_of_;   // the last op of the last bucket so far
   bool updates_early_ = false;         // another pass reads what an update writes

@@ -15,14 +15,18 @@ using namespace baechi::testing;
 
 namespace {
 
-constexpr const char* model = "gpt:layers=4,hidden=512,heads=8,length=256,vocabulary=8192,tied=false";
+constexpr const char* model =
+    "gpt:layers=4,hidden=512,heads=8,length=256,vocabulary=8192,tied=false";
 constexpr std::int64_t batch = 64;
 
 TrainingJob job() {
   TrainingJob job{.generator = "gpt", .options = Options("gpt"), .batch = batch};
-  for (const auto& [key, value] :
-       {std::pair{"layers", "4"}, {"hidden", "512"}, {"heads", "8"}, {"length", "256"},
-        {"vocabulary", "8192"}, {"tied", "false"}})
+  for (const auto& [key, value] : {std::pair{"layers", "4"},
+                                   {"hidden", "512"},
+                                   {"heads", "8"},
+                                   {"length", "256"},
+                                   {"vocabulary", "8192"},
+                                   {"tied", "false"}})
     job.options.set(key, {value, {}, {}});
   return job;
 }

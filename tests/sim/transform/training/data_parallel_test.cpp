@@ -176,21 +176,20 @@ TEST_SUITE("data_parallel") {
     for (const bool control : {false, true}) {
       OpGraphBuilder b;
       const OpId f = b.add_op({.name = "f", .compute = 50ns, .persistent = 40_B});
-      const OpId g = b.add_op(
-          {.name = "g", .persistent = 200_B, .phase = Phase::backward});
+      const OpId g = b.add_op({.name = "g", .persistent = 200_B, .phase = Phase::backward});
       b.set_forward(g, f);
       b.add_edge(b.add_tensor(f, 0_B), g);
       const OpId clip = b.add_op({.name = "clip", .compute = 12ns, .phase = Phase::update});
-      const OpId adam = b.add_op(
-          {.name = "adam", .compute = 50ns, .persistent = 80_B, .phase = Phase::update});
+      const OpId adam =
+          b.add_op({.name = "adam", .compute = 50ns, .persistent = 80_B, .phase = Phase::update});
       b.add_control(g, clip);
       if (control)
         b.add_control(clip, adam);
       else
         b.add_edge(b.add_tensor(clip, 0_B), adam);
       const OpGraph graph = std::move(b).build();
-      const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(4, gpu0),
-                                     {{"replicas", "2"}, {"mode", "zero1"}});
+      const PlacedStep step =
+          placed(graph, IdVector<OpId, DeviceId>(4, gpu0), {{"replicas", "2"}, {"mode", "zero1"}});
       CHECK(step_of(step, gpus(1)).makespan == 201ns);
     }
   }
@@ -261,7 +260,8 @@ TEST_SUITE("data_parallel") {
     CHECK(kinds("zero2") == Three{20, 2 * 13, 50});
     CHECK(kinds("zero3") == Three{5, 2 * 13, 50});
     // Two replicas gather 20 B in 10 ns, for f and again for b1: f from 10 to 15, b1 from 20 to 30,
-    // b0 until 40. 50 B are scattered in 25 ns, from 30 and from 55 to 80; half of both updates takes 6 ns.
+    // b0 until 40. 50 B are scattered in 25 ns, from 30 and from 55 to 80; half of both updates
+    // takes 6 ns.
     const PlacedStep step =
         placed(graph, on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
                {{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}, {"mode", "zero3"}});
@@ -350,11 +350,11 @@ TEST_SUITE("data_parallel") {
     CHECK(message<InputError>([] { transform("data_parallel", {{"nodes", "3"}}); }) ==
           "x.yaml:1:2: data_parallel.nodes: 8 replicas are not the same number on each of 3 "
           "machines");
-    CHECK(message<InputError>([] {
-            transform("data_parallel", {{"mode", "after"}, {"send", "beside"}});
-          }) ==
-          "x.yaml:1:2: data_parallel.send: mode after sends gradients after the backward pass; mode "
-          "ddp beside it");
+    CHECK(
+        message<InputError>(
+            [] { transform("data_parallel", {{"mode", "after"}, {"send", "beside"}}); }) ==
+        "x.yaml:1:2: data_parallel.send: mode after sends gradients after the backward pass; mode "
+        "ddp beside it");
     CHECK(message<InputError>([] { transform("data_parallel", {{"gradients", "1e30"}}); }) ==
           "x.yaml:1:2: data_parallel.gradients: '1e30' is not a number from 0 to 1000");
     // Updates of a share would get whole master weights.

@@ -1,4 +1,4 @@
-#include "placers/memory_floor.h"
+#include "placers/interface/memory_floor.h"
 
 #include <fmt/format.h>
 
