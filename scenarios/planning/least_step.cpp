@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "scenarios/planning/plan_search.h"
@@ -13,6 +14,7 @@ namespace {
 struct PassTimes {
   std::array<Duration, 3> path{};
   std::map<LaneId, std::array<Duration, 3>> lanes{};  // kernels, collectives, launches
+  std::array<std::optional<Duration>, 3> sent{};      // when the pass of another stage may begin
   Duration last{};  // longest path through the backward pass and the update together
 
   Duration pass(Phase phase) const {
@@ -60,6 +62,13 @@ std::map<DeviceId, PassTimes> times_of(const ParallelStep& step, IdVector<OpId, 
       since_backward = std::max(since_backward, last[src]);
     }
     end[v] = start + times[v];
+    const auto of = static_cast<std::size_t>(op.phase);
+    const bool sends = std::ranges::any_of(graph.out_edges(v), [&](EdgeId e) {
+      const OpId reader = graph.edge(e).dst;
+      return graph.op(reader).phase == op.phase && step.device()[reader] != step.device()[v];
+    });
+    auto& sent = stages[step.device()[v]].sent[of];
+    if (sends) sent = std::min(sent.value_or(end[v]), end[v]);
     PassTimes& stage = stages[step.device()[v]];
     const auto phase = static_cast<std::size_t>(op.phase);
     stage.path[phase] = std::max(stage.path[phase], end[v]);
@@ -118,15 +127,16 @@ Bytes least_memory(const OpGraph& rank, const TrainingJob& job, const ParallelPl
 Duration least_step(const ParallelStep& step, const DeviceModel& gpu) {
   const IdVector<OpId, Duration> times = step.times(gpu);
   const auto all = times_of(step, times, true);
-  Duration forward{}, backward{}, least{};  // the first two: of the stages before
+  Duration forward{}, tail{}, least{};
   for (const auto& [device, stage] : times_of(step, times, false)) {
     const Duration f = stage.pass(Phase::forward), b = stage.pass(Phase::backward);
-    least = std::max(least, forward + step.micro_batches() * f + (step.micro_batches() - 1) * b +
-                                std::max(b + backward, stage.end()));
+    // From the start of the stage's last backward pass: its own end, or that of the stages before.
+    tail = std::max(stage.end(), stage.sent[std::size_t{1}].value_or(Duration{}) + tail);
+    least =
+        std::max(least, forward + step.micro_batches() * f + (step.micro_batches() - 1) * b + tail);
     for (const auto& [lane, sums] : all.at(device).lanes)
       least = std::max(least, step.micro_batches() * (sums[0] + sums[1]) + sums[2]);
-    forward += f;
-    backward += b;
+    forward += stage.sent[std::size_t{0}].value_or(f);
   }
   return least;
 }

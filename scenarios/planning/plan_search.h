@@ -51,8 +51,8 @@ std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
 
 /// A time that no simulated step of `step` falls below. On a stage the passes of all micro-batches
 /// follow each other; a pass takes its longest path, its kernels, its collectives, or its launches
-/// at least. Before and behind them the stages before run a pass each, whose weights (ZeRO 3) may
-/// be there before what it reads.
+/// at least. Before and behind them the stages before run a pass each, up to the tensors that they
+/// send. Weights of ZeRO 3 may be there before a pass begins.
 Duration least_step(const ParallelStep& step, const DeviceModel& gpu);
 
 /// Bytes that the fullest stage takes at least: weights, gradients, optimizer state, and what the

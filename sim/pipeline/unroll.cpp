@@ -223,7 +223,7 @@ class Unroller {
     Copy& b = copies_[to];
     if (a.pass == b.pass) {
       a.read_by_own = true;
-      b.reads_own |= !sums_gradients(a.origin);
+      b.reads_own |= !sums_gradients(a.origin) && !gathers_weights(a.origin);
       if (a.last_user == no_op || a.last_user < to) a.last_user = to;
     }
     if (graph_.instant(t)) return builder_.add_control(from, to);
@@ -274,19 +274,28 @@ class Unroller {
     for (std::size_t k = 0; k < passes_.size(); ++k) {
       const bool follows = k > 0 && passes_[k - 1].device == passes_[k].device;
       if (!follows) users.clear();
-      const std::vector<OpId> waiting = gather_ahead(passes_[k], users);
+      const bool ends = follows && ends_with(passes_[k - 1].pass, passes_[k].pass);
+      const std::vector<OpId> waiting = gather_ahead(passes_[k], users, ends);
       if (follows) gate(passes_[k].device, passes_[k - 1].last, waiting);
     }
     if (schedule_.ahead > 0) keep_near();
   }
 
+  /// Whether `update` waits for the gradients of `last`, the pass before it.
+  static bool ends_with(const Pass& last, const Pass& update) {
+    return update.kind == PassKind::update && last.micro_batch == update.micro_batch &&
+           last.chunk == update.chunk;
+  }
+
   /// The first ops of a pass but for those that run ahead of it.
-  std::vector<OpId> gather_ahead(const DevicePass& pass, std::vector<OpId>& users) {
+  std::vector<OpId> gather_ahead(const DevicePass& pass, std::vector<OpId>& users,
+                                 bool sums_ahead) {
     std::vector<OpId> waiting;
     for (const OpId v : pass.all) {
       const Copy& c = copies_[v];
       const bool gathers = c.origin != no_op && c.last_user != no_op && gathers_weights(c.origin);
-      if (!c.reads_own && !gathers && !sums_gradients(c.origin)) waiting.push_back(v);
+      const bool sums = sums_ahead && sums_gradients(c.origin);
+      if (!c.reads_own && !gathers && !sums) waiting.push_back(v);
       if (!gathers) continue;
       if (!c.reads_own && users.size() >= 2) builder_.add_control(users[users.size() - 2], v);
       users.push_back(c.last_user);

@@ -29,7 +29,7 @@ OpGraph small_network(std::int64_t flops, std::int64_t bytes, int relus) {
 }
 
 /// One GPU, 10 TFLOP/s and 1 TB/s, under one framework.
-constexpr double share = 0.8, half = 2e8, bandwidth = 0.6, launch = 4e-6, host_op = 3e-5,
+constexpr double share = 0.8, half = 2e8, bandwidth = 0.6, launch = 4e-6, host_op = 6e-5,
                  host_step = 1e-3;
 
 FitCase on_one_gpu() {
