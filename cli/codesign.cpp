@@ -14,6 +14,7 @@
 #include "scenarios/report/gnuplot.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
+#include "sim/status.h"
 
 namespace baechi {
 namespace {
@@ -75,7 +76,7 @@ Report designs_report(const CodesignResult& r, std::span<const std::size_t> whic
         {fmt::format("{}{}", rank, r.answer.reference == i ? " (reference)" : ""), d.tensor_cores,
          fmt::format("{}x{}", d.width, d.depth), d.vector_cores, d.width, d.depth, d.buffer,
          Cell(v.sized.area, fmt::format("{:.1f}", v.sized.area / 1e6)),
-         v.plan ? "ok" : "infeasible",
+         std::string(to_text(v.plan ? Status::ok : Status::infeasible)),
          if_planned(p.seconds * 1e6, to_text(Duration{static_cast<std::int64_t>(p.seconds * 1e9)})),
          if_planned(rate, fmt::format("{:.4g}", rate)), if_planned(plan_json(p), ""),
          degree(p.tensor), degree(p.data), p.stages, p.micro_batch, p.recompute, p.devices,
@@ -105,7 +106,7 @@ Json json_of(const CodesignResult& r, std::size_t top) {
     return designs_report(r, which, ranks).json();
   };
   const auto gain = r.gain();
-  return {{"status", ranks.empty() ? "infeasible" : "ok"},
+  return {{"status", to_text(ranks.empty() ? Status::infeasible : Status::ok)},
           {"designs", json(std::span(ranks).first(std::min(top, ranks.size())))},
           {"front", json(front)},
           {"reference", r.answer.reference ? json(std::array{*r.answer.reference})[0] : Json()},

@@ -5,19 +5,22 @@
 #include "cli/arguments.h"
 #include "cli/cluster_flags.h"
 #include "cli/output.h"
+#include "cli/place_plan.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "placers/planners/registry.h"
 #include "scenarios/planning/machines.h"
 #include "scenarios/planning/plan_scenario.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"
+#include "sim/status.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {
 namespace {
 
 struct PlanArguments {
-  std::string model, format;
+  std::string model, format, planner, output;
   ClusterFlags cluster;
   std::string nodes, as;
   std::int64_t batch = 0;
@@ -142,7 +145,7 @@ Report report_of(const PlanAnswer& answer, const TrainingJob& job) {
 
 nlohmann::ordered_json json_of(const PlanAnswer& answer, const Report& plans,
                                const DeviceModel& gpu) {
-  return {{"status", answer.fastest.empty() ? "infeasible" : "ok"},
+  return {{"status", to_text(answer.fastest.empty() ? Status::infeasible : Status::ok)},
           {"plans", plans.json()},
           {"considered", answer.considered},
           {"too_large", answer.too_large},
@@ -169,7 +172,20 @@ void write_scenario(const PlanArguments& a, const TrainingJob& job, const Parall
     write_file(placement.string(), placement_of_stages(job, plan, machines.cluster.num_devices()));
 }
 
+int plan_by_planner(const PlanArguments& a) {
+  Choice choice = parse_choice(a.planner, "--planner");
+  const auto& entry = find_entry(planners::planners(), "planner", choice.name, "--planner");
+  return place_plan({.file = a.model,
+                     .planner = std::move(choice),
+                     .planner_text = a.planner,
+                     .output = a.output,
+                     .format = a.format},
+                    entry, a.cluster);
+}
+
 int plan(const PlanArguments& a) {
+  if (!a.planner.empty()) return plan_by_planner(a);
+  if (a.batch == 0) throw InputError("--batch is required");
   if (!a.scenario.empty() && a.nodes.empty())
     throw InputError("--write-scenario needs --nodes, the machines that the scenario names");
   const Choice model = parse_choice(a.model, "MODEL");
@@ -206,11 +222,11 @@ void add_plan(CLI::App& app, Verb& chosen) {
   verb->add_option(
           "MODEL", a->model,
           "A generator of a model, with options: gpt:layers=96,hidden=12288; gpt, gpt2, bert "
-          "and transformer divide theirs among ranks of tensor parallelism, too")
+          "and transformer divide theirs among ranks of tensor parallelism, too; with --planner, "
+          "an input of Piper's program")
       ->required()
       ->type_name("");
-  verb->add_option("--batch", a->batch, "Samples of a step, over all replicas")
-      ->required()
+  verb->add_option("--batch", a->batch, "Samples of a step, over all replicas (needed)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   verb->add_option("--nodes", a->nodes,
@@ -252,6 +268,18 @@ void add_plan(CLI::App& app, Verb& chosen) {
   verb->add_option("--top", a->top, "Plans to show [10]")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
+  const std::vector<CLI::Option*> others = verb->get_options();
+  CLI::Option* planner =
+      verb->add_option("--planner", a->planner,
+                       "Plan MODEL by a published planner, whose stages may differ: piper, "
+                       "pipedream_2bw (placers/README.md)")
+          ->type_name("NAME[:k=v,...]");
+  for (CLI::Option* other : others)
+    if (other->get_name().starts_with("--") && other->get_name() != "--help")
+      planner->excludes(other);
+  verb->add_option("-o,--output", a->output, "Write the planner's plan to FILE")
+      ->type_name("FILE")
+      ->needs(planner);
   add_format(*verb, a->format, {"table", "json"});
   add_cluster_flags(*verb, a->cluster);
   verb->footer(
@@ -263,7 +291,10 @@ void add_plan(CLI::App& app, Verb& chosen) {
       "Example: GPT-3 on 512 A100\n"
       "  baechi plan gpt:layers=96,hidden=12288,heads=96,length=2048,vocabulary=51200,tied=false "
       "\\\n"
-      "    --batch 1536 --nodes dgx_a100 --devices 512 --as a100_megatron");
+      "    --batch 1536 --nodes dgx_a100 --devices 512 --as a100_megatron\n"
+      "Example: Piper's plan of its own input\n"
+      "  baechi plan bert32a100.json --planner piper:micro_batches=1920 --devices 64 \\\n"
+      "    --memory '8 GiB' --bandwidth '26843545600 B/s'");
   verb->callback([&chosen, a] { chosen = [a] { return plan(*a); }; });
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/output.h"
 #include "sim/graph/analysis.h"
+#include "sim/status.h"
 
 namespace baechi {
 namespace {
@@ -124,7 +125,7 @@ nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& boun
                                  const Problem& problem, const Placement& placement) {
   using Json = nlohmann::ordered_json;
   Json json;
-  json["status"] = step.oom ? "oom" : "ok";
+  json["status"] = to_text(step.oom ? Status::oom : Status::ok);
   json["step_time_us"] = step.oom ? Json() : Json(to_us(step.makespan));
   json["lower_bound_us"] = to_us(bounds.best());
   json["devices"] = devices_report(step, problem, placement).json();

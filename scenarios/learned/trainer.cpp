@@ -85,7 +85,7 @@ Trainer::Trainer(TrainingOrder order, std::vector<TrainingGraph> graphs)
                  .imitate = order_.imitate}) {}
 
 bool Trainer::train(const std::atomic<bool>& stop) {
-  const std::size_t each = std::max<std::size_t>(training_.plan().evaluations / 100, 8);
+  const std::size_t each = std::max<std::size_t>(training_.settings().evaluations / 100, 8);
   std::size_t next = training_.state().evaluations / each * each + each;
   auto saved = Clock::now();
   while (!training_.done() && !stop) {
@@ -165,7 +165,7 @@ void Trainer::resume() {
   if (!fs::exists(stopped_file())) return;
   learned::StoppedTraining stopped =
       learned::parse_stopped(read_file(stopped_file()), stopped_file());
-  if (stopped.digest != digest_ || stopped.plan != training_.plan() ||
+  if (stopped.digest != digest_ || stopped.settings != training_.settings() ||
       stopped.samples.size() != graphs_.size())
     throw InputError(fmt::format(
         "{}: this training was of other graphs, evaluations or seed; without --resume a new one "
@@ -193,8 +193,9 @@ void Trainer::add_row() {
 }
 
 void Trainer::save_stopped() const {
-  write_aside(stopped_file(), learned::stopped_text({digest_, training_.plan(), training_.state(),
-                                                     training_.samples(), curve_}));
+  write_aside(stopped_file(),
+              learned::stopped_text(
+                  {digest_, training_.settings(), training_.state(), training_.samples(), curve_}));
 }
 
 double mean_ratio(const std::vector<TrainedGraph>& graphs) {
