@@ -12,7 +12,7 @@ namespace {
 /// Times of the three passes of a stage, by phase.
 struct PassTimes {
   std::array<Duration, 3> path{};
-  std::map<LaneId, std::array<Duration, 3>> lanes{};  // kernels, collectives, launches
+  std::map<LaneKind, std::array<Duration, 3>> lanes{};  // kernels, collectives, launches
 
   Duration pass(Phase phase) const {
     const auto i = static_cast<std::size_t>(phase);
