@@ -19,7 +19,7 @@
 #include "placers/exact/replicated_stages.h"
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
-#include "scenarios/read/blocks.h"
+#include "scenarios/read/sections.h"
 #include "sim/host_memory.h"
 
 namespace baechi {
