@@ -34,7 +34,7 @@ constexpr auto names_of(AdjustPolicy) {
                                              {AdjustPolicy::time_sum, "time_sum"}});
 }
 
-/// A member of a group: what the policies know about the op.
+/// A member of a group, as the policies see it.
 struct AdjustMember {
   DeviceId device{};   ///< where the op was placed
   Bytes memory{};      ///< workspace + persistent bytes of the op
@@ -54,7 +54,7 @@ std::vector<DeviceId> preferred_devices(AdjustPolicy policy, std::span<const Adj
 /// group that fits on none of its members' devices may go elsewhere.
 Placement adjust(const Problem& problem, Placement placement, AdjustPolicy policy);
 
-/// What adjust_compat() returns.
+/// The result of adjust_compat().
 struct CompatAdjusted {
   IdVector<OpId, DeviceId> device;
   /// [num_devices] Bytes by which the moves changed each device's workspace + persistent memory.

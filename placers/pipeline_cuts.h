@@ -14,7 +14,7 @@ struct PipelineCuts {
   std::vector<DeviceId> of_module;   ///< [modules]
 };
 
-/// What a line of stages is to be: near to a placement, or even.
+/// The goal of a line of stages: near to a placement, or even.
 enum class CutGoal : std::uint8_t {
   nearest,   ///< the least compute time on other devices than in the placement
   balanced,  ///< the least compute time of the busiest stage

@@ -5,10 +5,10 @@
 
 namespace baechi {
 
-/// What counts depends on the variant:
+/// The counted bytes depend on the variant:
 /// - standard: the footprint of each unit; copies of tensors take no memory.
 /// - pytorch: the weights and outputs of each unit, the largest workspace of an op on each device,
-///   and copies: a tensor also takes memory on each other device that reads it, once per device, or
+///   and copies. A tensor also takes memory on each other device that reads it, once per device, or
 ///   once per reader if problem.engine.cache_tensors is off.
 class TopoMemory {
  public:

@@ -20,13 +20,13 @@ struct WholeModules {
 };
 
 /// The smallest modules that can be on devices of their own:
-/// - a module with an op right inside that reads both what one of its inner modules wrote and what
-///   came from outside, such as the sum of a residual block, is whole: when it runs, what came from
-///   outside is on the device of whoever made it;
-/// - so is a module with inner modules that holds weights itself;
-/// - modules whose results one op right inside the module around them reads, such as branches that
-///   are concatenated, are together; so are modules that share a colocation group, such as tied
-///   weights.
+/// - a module is whole if an op right inside reads both the output of an inner module and a tensor
+///   from outside, such as the sum of a residual block. When it runs, the tensor from outside is on
+///   its producer's device;
+/// - a module with inner modules is whole if it holds weights itself;
+/// - modules are together if one op right inside the enclosing module reads their results, such as
+///   branches that are concatenated. Modules that share a colocation group, such as tied weights,
+///   are together, too.
 /// Throws InputError if no op has a module.
 WholeModules whole_modules(const OpGraph& graph);
 
@@ -43,8 +43,8 @@ OpGraph grouped(const OpGraph& graph, const WholeModules& modules);
 Placement spread(const OpGraph& graph, const WholeModules& modules,
                  const std::vector<DeviceId>& device);
 
-/// The shortest list of modules, outermost first, that says the same: where all modules inside
-/// another are on one device, that one stands for them. Sorted as the model has them.
+/// The shortest equal list of modules, outermost first: if all inner modules of a module are on one
+/// device, the module stands for them. Sorted in the model's order.
 std::vector<std::pair<std::string, DeviceId>> device_map(const WholeModules& modules,
                                                          const std::vector<DeviceId>& device);
 

@@ -1,4 +1,4 @@
-/// A table of comma-separated values whose first line names the columns, as others publish them.
+/// A table of comma-separated values with column names in the first line.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -22,7 +22,7 @@ class CsvTable {
   const std::string& text(std::size_t row, std::size_t column) const {
     return rows_[row].fields[column].text;
   }
-  /// Throw InputError if the field is no such number, or below `least`.
+  /// Throw InputError if the field is not a number, or below `least`.
   double number(std::size_t row, std::size_t column, double least = 0.0) const;
   std::int64_t whole(std::size_t row, std::size_t column, std::int64_t least = 0) const;
 

@@ -1,4 +1,4 @@
-/// Options whose values are those of an enum with words (sim/names.h).
+/// Options whose values are an enum with words (sim/names.h).
 #pragma once
 #include <optional>
 #include <string>

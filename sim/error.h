@@ -33,7 +33,7 @@ class Mistakes {
   /// sweep repeats is one mistake. A line that begins with a space belongs to the line before it.
   void add(std::string_view messages);
   void add(const Mistakes& others);
-  /// Whether `work` threw no InputError; what it threw is added.
+  /// True if `work` threw no InputError. Mistakes that it threw are added.
   bool attempt(const std::invocable auto& work) {
     try {
       work();
@@ -45,7 +45,7 @@ class Mistakes {
   }
   bool empty() const { return messages_.empty(); }
   std::size_t size() const { return messages_.size(); }
-  /// Orders the messages by path, line and column; those that name no place come first.
+  /// Orders the messages by path, line and column. Messages without a place come first.
   void sort_by_place();
   void throw_if_any() const;  ///< Throws InputError with one line per mistake.
 
@@ -63,8 +63,8 @@ std::string did_you_mean(std::string_view got, std::span<const std::string> know
 [[noreturn]] void check_failed(std::string_view file, int line, const char* condition,
                                const std::string& what);
 
-/// Aborts the program if `cond` is false: for bugs, never for input. The further arguments are
-/// those of fmt::format() and make the message.
+/// Aborts the program if `cond` is false: for bugs, never for input. The further arguments are a
+/// format and its values, as for fmt::format().
 #define BAECHI_CHECK(cond, ...)                                                    \
   do {                                                                             \
     if (!(cond)) [[unlikely]]                                                      \

@@ -7,13 +7,14 @@
 
 namespace baechi {
 
-/// Where the text for a file goes first. A symbolic link stays: the file it leads to is replaced.
-/// What is there and no file, such as a pipe or /dev/stdout, is not replaced but written at once.
+/// A temporary file for text that will replace a file. A symbolic link stays, and the file behind
+/// it is replaced. A path that exists and is no regular file, such as a pipe or /dev/stdout, is
+/// written at once.
 struct Aside {
   explicit Aside(const std::string& given);
-  /// What is in `first` becomes `last`. Throws InputError.
+  /// Renames `first` to `last`. Throws InputError.
   void take_name() const;
-  /// Away with what is in `first`.
+  /// Deletes `first`.
   void drop() const;
 
   std::string path;   ///< as messages call it

@@ -32,7 +32,7 @@ namespace enum_names {
 template <NamedEnum E>
 inline constexpr auto table = names_of(E{});
 
-/// True only if the enum surely has no value `V`: compilers write such a value as a cast.
+/// True only if the enum surely has no value `V`: compilers write an unknown value as a cast.
 template <auto V>
 constexpr bool is_no_value() {
   return std::string_view(__PRETTY_FUNCTION__).find("V = (") != std::string_view::npos;
@@ -83,7 +83,7 @@ constexpr auto all_words() {
   return words;
 }
 
-/// The value whose word is `text`; nothing if there is none.
+/// The value whose word is `text`; nothing if no value has this word.
 template <NamedEnum E>
 constexpr std::optional<E> parse(std::string_view text) {
   for (const Named<E>& n : enum_names::table<E>)

@@ -22,7 +22,7 @@ class Options {
     std::string where;  ///< place in a file, "scenarios/x.yaml:7:5"; "" if unknown
     std::vector<std::pair<std::string, Value>> children{};
   };
-  /// What a value may be.
+  /// The type of a value.
   enum class Type : std::uint8_t {
     boolean,
     whole,
@@ -81,8 +81,8 @@ class Options {
   /// Adds a mistake that the component found in the value of `key`, given or not; finish() throws.
   void mistake(const std::string& key, std::string_view what);
 
-  /// Throws InputError if there are mistakes, and names all of them: those found so far, and every
-  /// key that was given but not declared. Call it once the component is built.
+  /// Throws InputError if there are mistakes, and names all: the recorded mistakes, and every given
+  /// key that was not declared. Call it once the component is built.
   void finish() const;
 
   const std::string& owner() const { return owner_; }

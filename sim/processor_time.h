@@ -9,12 +9,12 @@ namespace baechi {
 /// The processor time that the calling thread has used since it began.
 std::chrono::nanoseconds thread_time();
 
-/// Adds up the processor time of one task. What another process does for it is not counted.
+/// Adds up the processor time of one task. Time of other processes is not counted.
 class ProcessorTime {
  public:
   /// `clock`: how much time the calling thread has used.
   explicit ProcessorTime(std::chrono::nanoseconds (*clock)() = thread_time) : clock_(clock) {}
-  /// What all parts that have ended took.
+  /// The time of all ended parts.
   std::chrono::nanoseconds used() const { return std::chrono::nanoseconds(used_.load()); }
 
  private:
@@ -23,8 +23,8 @@ class ProcessorTime {
   std::atomic<std::int64_t> used_{0};
 };
 
-/// While it lives, what the calling thread does is a part of `task`; null: of none. Parts of a task
-/// may run on any thread and within each other. A part of another task interrupts the outer one.
+/// While it lives, the calling thread's time counts for `task`; null: for none. Parts of a task may
+/// run on any thread and within each other. A part of another task interrupts the outer part.
 class TaskPart {
  public:
   explicit TaskPart(ProcessorTime* task);
@@ -45,8 +45,7 @@ class TaskPart {
   std::chrono::nanoseconds begun_{};
 };
 
-/// `work` as a part of the calling thread's task, whichever thread then does it: for what is given
-/// to other threads.
+/// `work` as a part of the calling thread's task, on any thread: for work given to other threads.
 template <class Work>
 auto part_of_this_task(Work work) {
   return [task = TaskPart::task_here(), work = std::move(work)](const auto&... arguments) {

@@ -1,4 +1,4 @@
-/// What a file may hold.
+/// The content that a file may hold.
 #pragma once
 #include <cstdint>
 

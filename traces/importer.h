@@ -15,12 +15,13 @@ class TextFile;
 struct ImporterEntry {
   std::string_view name;     ///< as written in a scenario or after --importer
   std::string_view summary;  ///< one line for `list importers`
-  std::string_view files;    ///< what a file of this format looks like
+  std::string_view files;    ///< the look of a file of this format
   /// Whether a file with this beginning looks like this format. Cheap; reports no errors.
   bool (*recognises)(std::string_view beginning);
-  /// Throws InputError on what it cannot read, with path:line:column where the format has lines.
+  /// Throws InputError on anything that it cannot read, with path:line:column where the format has
+  /// lines.
   Trace (*read)(TextFile& file, Options& options);
-  Content content = Content::text;  ///< what it reads; only files with Content::any may be binary
+  Content content = Content::text;  ///< only files with Content::any may be binary
 };
 std::span<const ImporterEntry> importers();
 

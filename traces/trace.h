@@ -1,4 +1,4 @@
-/// A trace: an operator graph, and what its source says about it.
+/// A trace: an operator graph with its name, source, coverage and notes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace baechi {
 
-/// How many ops the source gave times and sizes for; what it did not give is zero in the graph. A
-/// given zero cannot be told from a missing value and counts as missing.
+/// How many ops have times and sizes in the source; missing values are zero in the graph. A given
+/// zero cannot be told from a missing value and counts as missing.
 struct Coverage {
   std::size_t ops = 0;          ///< all ops of the graph
   std::size_t with_time = 0;    ///< ops with a time on at least one device kind
@@ -38,7 +38,7 @@ struct Trace {
   /// kind of device.
   bool times_elsewhere = false;
   std::optional<ClusterHint> cluster{};
-  /// What the importer had to decide, one line each. A line that begins with "warning: " says why
+  /// Assumptions made on import, one line each. A line that begins with "warning: " says why
   /// results may be wrong.
   std::vector<std::string> notes{};
 };

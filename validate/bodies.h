@@ -1,4 +1,4 @@
-/// What the ops of a plan become.
+/// The bodies of a plan's ops: the kernels that stand for them.
 #pragma once
 #include "sim/cluster/calibration.h"
 #include "sim/graph/op_graph.h"

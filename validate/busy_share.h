@@ -1,4 +1,4 @@
-/// How much of a step the devices compute at once: what a set of plans can show at all.
+/// The fraction of a step in which several devices compute: a set of idle plans can show nothing.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace baechi::validate {
 
-/// Shares of a step, by what is predicted. Ops are those of lane 0.
+/// Fractions of a step, as predicted. Ops are ops of lane 0.
 struct BusyShare {
   double none = 0.0;  ///< no op runs
   double two = 0.0;   ///< ops of two devices or more run

@@ -1,4 +1,5 @@
-/// Who runs plans: a GPU elsewhere, through files, or here a virtual clock whose truth is known.
+/// Executors run plans: a GPU elsewhere, through files, or here a virtual clock whose truth is
+/// known.
 #pragma once
 #include <vector>
 
@@ -14,7 +15,7 @@ struct Outcome {
   std::vector<Bytes> peaks{};  ///< [devices], or empty
 };
 
-/// What an executor is benchmarked with.
+/// The sizes with which an executor is benchmarked.
 struct BenchmarkScale {
   std::vector<SubmitMode> modes{SubmitMode::graph, SubmitMode::stream};
   std::vector<std::int64_t> gemm{128, 256, 512, 768, 1024, 2048};            ///< n

@@ -15,13 +15,14 @@ struct ExportChoice {
   SubmitMode mode = SubmitMode::graph;
   Bodies bodies = Bodies::spin;
   std::optional<Calibration> calibration{};  ///< to predict with; none: without overheads
-  /// Each plan once more with one device limited to this fraction of its predicted peak, enforced,
-  /// the others to what they have: NAME@0.99. Which device goes by turn among those that need the
-  /// most, half of it or more. A limit is at least two granules of the calibration from the peak.
+  /// Each plan once more with one device limited to this fraction of its predicted peak, enforced;
+  /// the others have all of their memory: NAME@0.99. The limited device goes by turn among the
+  /// devices that need the most, half of it or more. A limit is at least two granules of the
+  /// calibration from the peak.
   std::vector<double> budgets{};
   std::size_t threads = 1;
-  /// As many more placements of each graph: the one predicted best, with one op and its group moved
-  /// to another device. Called GRAPH/near/K.
+  /// The number of further placements of each graph: the placement predicted best, with one op and
+  /// its group moved to another device. Called GRAPH/near/K.
   std::size_t neighbours = 0;
   std::size_t at_random = 0;  ///< of each graph as many random placements: GRAPH/any/K
   /// A graph is refused of which fewer than half of the placements keep two devices busy for this
@@ -38,13 +39,13 @@ struct Exported {
   Duration steps{};                  ///< predicted, one after the other
 };
 
-/// Runs `sweep` and writes FOLDER/plans/ID_NAME.plan and .prediction.csv of every run that was
-/// simulated, in place of the plans that were there. A plan is called GRAPH/PLACER/SEED, GRAPH
-/// being the scenario's name and the swept values. Its tasks have plain lengths, also where the
-/// scenario has a calibration: that decides placements and orders. The calibration to predict with
-/// is written beside them. Throws InputError as plan_of_step() and timing_of(), and where graphs
-/// keep too few devices busy or have too few placements: nothing is written then. Neighbours and
-/// random placements differ from each other and from those of the runs, if the graph has as many.
+/// Runs `sweep` and writes FOLDER/plans/ID_NAME.plan and .prediction.csv of every simulated run, in
+/// place of the old plans. A plan is called GRAPH/PLACER/SEED, GRAPH being the scenario's name and
+/// the swept values. Its tasks have plain lengths, also if the scenario has a calibration: the
+/// calibration decides placements and orders. The calibration for predictions is written beside the
+/// plans. Neighbours and random placements differ from each other and from the placements of the
+/// runs, if the graph has as many. Throws InputError as plan_of_step() and timing_of(), and if
+/// graphs keep too few devices busy or have too few placements; then nothing is written.
 Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder);
 
 }  // namespace baechi::validate

@@ -1,4 +1,4 @@
-/// How far the same plans differ when they are run again: what no claim can be below.
+/// The difference of equal plans that run again: no claim can be below this noise floor.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,8 +15,8 @@ struct Floor {
   double median = 0.0, p95 = 0.0;  ///< of |median step there / median step here - 1|
 };
 
-/// Over the plans that both runs have with equal hashes, in modes in which both replayed them. One
-/// without such a plan has plans == 0. Cards are told apart by the key 'card' of machine.txt.
+/// Over the plans of both runs with equal hashes, in modes that both replayed. A mode without such
+/// a plan has plans == 0. Cards are told apart by the key 'card' of machine.txt.
 Floor floor_between(const ValidationRun& here, const ValidationRun& there);
 
 }  // namespace baechi::validate

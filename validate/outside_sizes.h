@@ -14,7 +14,7 @@ class OutsideSizes {
  public:
   /// Counts the tasks of a plan of `graph`.
   void add(const std::string& graph, const ReplayPlan& plan, const Calibration& calibration);
-  /// A line per graph and kind of task: how many, of which sizes, and what was calibrated.
+  /// A line per graph and kind of task: their number, their sizes, and the calibrated sizes.
   std::vector<std::string> lines() const;
 
  private:

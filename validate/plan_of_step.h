@@ -13,16 +13,16 @@ namespace baechi::validate {
 struct PlanChoice {
   SubmitMode mode = SubmitMode::graph;
   Bodies bodies = Bodies::spin;
-  const CostModel* lengths = nullptr;        ///< of the tasks, where not those of the problem
+  const CostModel* lengths = nullptr;        ///< of the tasks; null: the problem's
   const Calibration* calibration = nullptr;  ///< that sizes bodies; needed by Bodies::timed
 };
 
 /// The step that simulate() makes of `placement`, without memory limits. Each queue has its tasks
-/// in the order the engine realised: replayed without overheads it is the engine's schedule, to the
-/// nanosecond. Budgets are the devices' memory. `salt` goes into the hash: what else decided the
-/// plan. Transfers::staged is way host, all others are way link; Transfers::parallel has as many
+/// in the engine's order. A replay without overheads is the engine's schedule, to the nanosecond.
+/// Budgets are the devices' memory. `salt` goes into the hash: everything else that decided the
+/// plan. Transfers::staged is way host, all others are way link. Transfers::parallel has as many
 /// queues as were busy at once.
-/// Throws InputError on what a plan cannot say: Semantics::baechi, overlap switched off,
+/// Throws InputError on steps that a plan cannot state: Semantics::baechi, overlap switched off,
 /// collectives, staged transfers with a latency, more than 64 devices, 8 lanes or 8 transfers at
 /// once of one device, several lanes of other bodies than spins.
 ReplayPlan plan_of_step(const Problem& problem, const Placement& placement, std::string name,

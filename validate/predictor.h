@@ -1,5 +1,5 @@
-/// When the tasks of a plan run: its queues are first in, first out, so that follows from lengths,
-/// gaps and dependencies alone.
+/// Predicted times of a plan's tasks. Its queues are first in, first out, so lengths, gaps and
+/// dependencies decide the times.
 #pragma once
 #include <optional>
 #include <string>
@@ -20,7 +20,7 @@ struct Replay {
 Replay predict(const ReplayPlan& plan, const Timing& timing);
 
 /// Most bytes alive on each device, resident ones included. [devices]
-/// At one instant what ends is given back before more is taken.
+/// At one instant memory is given back before more is taken.
 std::vector<Bytes> peaks(const ReplayPlan& plan, const Replay& replay);
 
 /// Whether a device's peak is over its budget, where the plan has them enforced.

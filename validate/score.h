@@ -32,7 +32,7 @@ struct PlanScore {
   std::string plan{}, group{}, mode{};  ///< group: the plan's name up to its first '/'
   Layer layer = Layer::queues;
   double predicted = 0.0;
-  /// Where op and link lengths are told to both sides: the step of those lengths alone.
+  /// If op and link lengths are told to both sides: the step of these lengths alone.
   std::optional<double> told{};
   std::size_t replays = 0, failed = 0;  ///< failed: neither ok nor out of memory
   std::uint64_t content = 0;            ///< a hash of the plan but for its name
@@ -48,8 +48,8 @@ struct PlanScore {
 
   bool has_time() const { return !live && measured.value > 0.0; }
   double error() const { return predicted / measured.value - 1.0; }  ///< if has_time()
-  /// The error of what was not told: |predicted - measured| over measured - told; nothing if all
-  /// was.
+  /// The error of the part that was not told: |predicted - measured| over measured - told; nothing
+  /// if all was told.
   std::optional<double> untold_error() const {
     if (!told || !has_time() || measured.value <= *told) return std::nullopt;
     return std::abs(predicted - measured.value) / (measured.value - *told);
@@ -81,12 +81,12 @@ struct Ranking {
   std::vector<Tie> ties{};
   double spread = 0.0;               ///< of measured medians: (90 % - 10 % quantile) / median
   std::optional<double> spearman{};  ///< nothing if one side is constant
-  std::size_t pairs = 0;             ///< whose measured intervals do not overlap
+  std::size_t pairs = 0;             ///< pairs whose measured intervals do not overlap
   std::optional<double> kendall{};   ///< over those pairs
   double regret = 0.0;  ///< measured step of the placement predicted best over the best, - 1
 };
 
-/// What the same data say of another model.
+/// Another model on the same data.
 struct Rival {
   std::string name, what;
   Accuracy accuracy;
@@ -119,13 +119,12 @@ struct Validation {
   std::size_t frozen = 0, frozen_equal = 0;  ///< predictions beside plans; equal to ours
 };
 
-/// Predicts every plan that was replayed anew, with `calibration`, and compares. Throws InputError
-/// if there is no machine.txt, nothing was replayed, or the calibration lacks what a plan needs.
+/// Predicts every replayed plan anew, with `calibration`, and compares. Throws InputError if there
+/// is no machine.txt, nothing was replayed, or the calibration lacks an entry that a plan needs.
 Validation compare(const ValidationRun& run, const Calibration& calibration);
 
-/// 1 - our median error over that of another model: 0 says that what we know besides was worth
-/// nothing, 1 that nothing is left. Nothing if there is no such model or no error to be better
-/// than.
+/// 1 - our median error over the median error of another model. 0: our further knowledge is worth
+/// nothing; 1: no error is left. Nothing if there is no such model or it has no error.
 std::optional<double> skill(const Validation& validation, std::string_view rival);
 
 Accuracy accuracy(const std::vector<PlanScore>& plans);

@@ -1,4 +1,4 @@
-/// What a calibration says of the tasks of a plan: how long they take, and the gaps between them.
+/// A calibration's times of a plan's tasks: their lengths, and the gaps between them.
 #pragma once
 #include <vector>
 
@@ -7,13 +7,13 @@
 
 namespace baechi::validate {
 
-/// The nearest whole number of nanoseconds; what is below 0 is 0.
+/// The nearest whole number of nanoseconds; numbers below 0 give 0.
 Duration rounded(double ns);
 
 /// How the tasks of one plan are timed, resolved from a calibration for its mode and way.
 struct Timing {
   struct Transfer {
-    Duration latency{};    ///< besides the moving; half of it, at most a hop, on either side
+    Duration latency{};    ///< beside moving the bytes; half of it, at most a hop, on either side
     Duration occupancy{};  ///< of its queue besides the moving
     bool shared = false;   ///< one after the other over all devices
   };
@@ -35,7 +35,7 @@ struct Timing {
 /// partitions than the plan has devices. A null calibration knows no overheads.
 Timing timing_of(const ReplayPlan& plan, const Calibration* calibration, const Effects& effects);
 
-/// What the calibration knows of a transfer of the plan's mode and way; null: nothing.
+/// The calibrated transfer of the plan's mode and way; null if there is none.
 const Calibration::Transfer* transfer_of(const ReplayPlan& plan, const Calibration& calibration,
                                          const Task& task);
 

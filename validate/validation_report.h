@@ -8,7 +8,7 @@
 
 namespace baechi::validate {
 
-/// What this project asks of itself (validate/README.md).
+/// Accuracy targets of this project (validate/README.md).
 struct Target {
   std::string what;
   double wanted = 0.0;
@@ -19,7 +19,7 @@ struct Target {
 std::vector<Target> targets(const Validation& validation);
 
 std::string to_text(const Validation& validation);  ///< tables for a terminal
-/// layer,median_percent,p95_percent: what a recorded run is held to.
+/// layer,median_percent,p95_percent: the bounds of a recorded run's accuracy.
 std::string accuracy_csv(const Validation& validation);
 std::string scores_csv(const Validation& validation);  ///< a line per plan
 std::string to_html(const Validation& validation);     ///< a page that needs nothing else

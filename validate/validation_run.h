@@ -1,4 +1,4 @@
-/// A folder of a validation run: plans, their predictions, and what a machine measured.
+/// A folder of a validation run: plans, their predictions, and a machine's measurements.
 #pragma once
 #include <map>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace baechi::validate {
 
-/// What the folder holds. Files may be compressed, with .gz or .zst behind their names or not.
+/// The contents of the folder. Files may be compressed, with .gz or .zst behind their names or not.
 struct ValidationRun {
   std::string path;
   std::vector<ReplayPlan> plans;                  ///< by file name
@@ -20,9 +20,9 @@ struct ValidationRun {
   std::vector<TaskTimes> timeline;
 };
 
-/// Reads the folder at `path`; what is not there is empty. Throws InputError if a file is broken,
-/// two plans have one name, or a replay or prediction names no plan, another hash, or tasks that
-/// its plan does not have.
+/// Reads the folder at `path`; missing files are empty. Throws InputError if a file is broken, two
+/// plans have one name, or a replay or prediction names no plan, another hash, or tasks that its
+/// plan does not have.
 ValidationRun read_run(const std::string& path);
 
 /// The *.plan files of `folder`, by file name. Throws InputError as read_run().

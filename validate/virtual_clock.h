@@ -7,7 +7,7 @@
 
 namespace baechi::validate {
 
-/// What a virtual clock does that no calibration can know.
+/// Effects of a virtual clock that no calibration can know.
 struct Unknowns {
   double noise = 0.0;    ///< lengths are off by a normal factor of this deviation, each task's anew
   double jitter_ns = 0;  ///< and gaps by as much, each replay's anew
@@ -15,7 +15,7 @@ struct Unknowns {
 };
 
 /// Runs plans by the predictor's rules with the gaps, speeds, sharing and slowdowns of `truth`, and
-/// what is unknown. Stamps are cut to truth.timer_tick_ns. Deterministic for a seed.
+/// with the unknowns. Stamps are cut to truth.timer_tick_ns. Deterministic for a seed.
 class VirtualClock final : public Executor {
  public:
   VirtualClock(Calibration truth, Unknowns unknowns, std::uint64_t seed)

@@ -14,7 +14,7 @@ namespace baechi::exact {
 
 /// Which blocks are made of several colocation units.
 struct BlockRules {
-  /// Who comes before whom: as a pipeline needs it (below), or wherever data flows.
+  /// The order of blocks: as a pipeline needs it (below), or wherever data flows.
   enum class Order : std::uint8_t { pipeline, data } order = Order::pipeline;
   /// Units that lead to each other become one block: a pipeline cannot run them apart.
   bool join_cycles = true;
@@ -25,12 +25,14 @@ struct BlockRules {
   bool weights_cost = false;
 };
 
-/// The blocks of one problem. What must not be split is a block: a colocation unit, or several.
+/// The blocks of one problem. A block is a set of ops that must not be split: a colocation unit, or
+/// several.
 ///
-/// Order of a pipeline: block a comes before b if an op of Phase::forward in a writes what one in b
-/// reads. Units without such an op are ordered by the reverse of their edges to other ops of later
-/// phases: as the backward pass mirrors the forward one. All else does not order. Source: Tarnawski
-/// et al., NeurIPS 2020, and its program's preprocessing.
+/// Order of a pipeline: block a comes before b if an op of Phase::forward in a writes a tensor that
+/// such an op in b reads. Units without forward ops are ordered by the reverse of their edges to
+/// other ops of later phases, because the backward pass mirrors the forward pass. Other edges do
+/// not order.
+/// Source: Tarnawski et al., NeurIPS 2020, and its program's preprocessing.
 class Blocks {
  public:
   Blocks(const Problem& problem, const ColocationUnits& units,
@@ -49,11 +51,11 @@ class Blocks {
   Duration later_time(BlockId b, std::size_t cls) const { return later_times_[cls][b]; }
   Bytes weights(BlockId b) const { return weights_[b]; }
 
-  /// What several blocks share: a device pays for a net once if some but not all of its pins are
-  /// there.
+  /// A net joins blocks that share a tensor: a device pays for a net once if some but not all of
+  /// its pins are there.
   struct Net {
     Duration time{};
-    Duration later_time{};      ///< of that, for what ops of later phases write
+    Duration later_time{};      ///< the part of it for outputs of later phases
     std::vector<BlockId> pins;  ///< two or more, ascending
   };
   const std::vector<Net>& nets() const { return nets_; }
@@ -63,8 +65,8 @@ class Blocks {
   std::span<const BlockId> before(BlockId b) const { return order_.before(b); }
   std::span<const BlockId> after(BlockId b) const { return order_.after(b); }
 
-  /// Leaves that BlockRules::Leaves::all would have joined and `safe` did not: without what they
-  /// wait for, and without what waits for them.
+  /// Leaves that BlockRules::Leaves::all would have joined and `safe` did not: leaves without
+  /// predecessors, and leaves without successors.
   std::size_t sources_left() const { return sources_left_; }
   std::size_t sinks_left() const { return sinks_left_; }
 

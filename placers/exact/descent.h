@@ -6,14 +6,14 @@
 
 namespace baechi::exact {
 
-/// A device for each block, and what the busiest has to do.
+/// A device for each block, and the load of the busiest device.
 struct Split {
   Duration load{};
   IdVector<BlockId, DeviceId> device{};  ///< [num_blocks]
 };
 
-/// The first device, in the order of falling weights, that can take each block: with room, and
-/// among these the one with least to do; nothing if a block finds none.
+/// Blocks in the order of falling weights, each on a device that can take it: of the devices with
+/// room, the one with the least load (ties: the first). Nothing if a block finds none.
 std::optional<Split> first_fit(const Blocks& blocks, const std::vector<DeviceClass>& classes);
 
 /// From `start`, feasible: as long as the busiest device can be relieved, the move of a block from

@@ -22,8 +22,8 @@ class ExactDp final : public Placer {
             o.get("max_ideals", std::int64_t{exact_dp_ideals},
                   "of more ideals, only lines of all ops are searched (as linearized_dp)", 1))),
         replicate_(o.get("replicate", false,
-                         "a stage may run on several equal devices, each of which takes its share "
-                         "of the samples; the placement has the first of them")),
+                         "a stage may run on several equal devices, which take its samples in "
+                         "turn; the placement has the first device")),
         micro_batches_(o.get("micro_batches", std::int64_t{0},
                              "with replicate: samples between two exchanges of gradients, a "
                              "multiple of the replicas; 0: as many as a stage has replicas",

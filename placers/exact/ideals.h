@@ -1,5 +1,5 @@
-/// The ideals of a set of blocks: sets that hold, with each block, all that come before it. What a
-/// pipeline's first devices can have done between them.
+/// The ideals of a set of blocks: sets that contain all predecessors of their blocks. The first
+/// devices of a pipeline together hold an ideal.
 #pragma once
 #include <optional>
 #include <span>
@@ -11,7 +11,7 @@ namespace baechi::exact {
 
 enum class IdealId : std::uint32_t {};
 
-/// Ideal 0 is empty, the last is everything; an ideal's id is above those of the ideals in it.
+/// Ideal 0 is empty, the last is everything. An ideal's id is above the ids of the ideals in it.
 class Ideals {
  public:
   /// An ideal with one block less.

@@ -1,4 +1,4 @@
-/// The best placement that a search by bounds has found, and what it knows of better ones.
+/// The best placement that a search by bounds has found, and its bound on better placements.
 #pragma once
 #include <string_view>
 

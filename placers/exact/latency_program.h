@@ -22,15 +22,15 @@ struct Invocations {
 /// parts in turn, of a latency below `below`: by `step` at least. The objective is the latency, in
 /// thousandths of `below`.
 ///
-/// A whole column x[block, slot], or if there are several parts x[op, slot], as a block may be in
-/// several parts of its device; lat[op], start[part], end[part]; in[tensor, part], out[tensor,
-/// part], 1 if the part pays for it; z[op, part], 0 once a path has left the part, so that none
-/// comes back.
-/// Not in the paper, but true of every such placement, so that the relaxation is tighter:
+/// A whole column x[block, slot]; with several parts x[op, slot], because a block may be in several
+/// parts of its device. lat[op], start[part], end[part]; in[tensor, part], out[tensor, part], 1 if
+/// the part pays for it. z[op, part] is 0 once a path has left the part, so that no path comes
+/// back.
+/// Rows that are not in the paper hold for every such placement and tighten the relaxation:
 /// - along a path ops and transfers take their times one after the other, parts or not;
 /// - of equal accelerators, each begins (by block id) behind the one before it.
-/// `strict`: each part takes a hundred-thousandth of `below` more. Parts that take no time could
-/// else wait for each other.
+/// `strict`: each part takes a hundred-thousandth of `below` more. Otherwise parts that take no
+/// time could wait for each other.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for latency.
 struct LatencyProgram : PlacementProgram {
   std::vector<Slot> slots;

@@ -1,5 +1,5 @@
-/// Splits for latency, along a line of blocks: a stretch of it for each accelerator, in turn; cores
-/// of the host run the rest.
+/// Splits for latency, along a line of blocks: each accelerator in turn takes a stretch of the
+/// line; cores of the host run the rest.
 #pragma once
 #include <optional>
 

@@ -14,8 +14,8 @@ std::vector<BlockId> depth_first(const Blocks& blocks, bool reversed);
 /// The same from the end, turned round.
 std::vector<BlockId> depth_last(const Blocks& blocks, bool reversed);
 
-/// As depth_first, but what becomes ready together comes in the reverse of the order in which the
-/// graph's edges were added. For blocks that data orders (BlockRules::Order::data).
+/// As depth_first, but blocks that become ready together come in the reverse of the order in which
+/// the graph's edges were added. For blocks that data orders (BlockRules::Order::data).
 std::vector<BlockId> depth_first_as_added(const OpGraph& graph, const Blocks& blocks);
 
 }  // namespace baechi::exact

@@ -4,21 +4,21 @@
 
 namespace baechi::exact {
 
-/// Which splits are asked for, and of what they are to have least.
+/// The wanted splits, and the load to minimise.
 struct LoadRules {
   bool contiguous = false;  ///< a device's forward ops: no path leaves it and comes back
   bool apart = false;       ///< the largest forward load and the largest other load, added up
 };
 
-/// Splits of `blocks` whose busiest device has less to do than `below`: at least `step` less. Its
+/// Splits of `blocks` whose busiest device has a load below `below`: at least `step` less. The
 /// objective is that device's load (or, `apart`, the two largest), in thousandths of `below`.
 ///
 /// A whole column x[block, device] in 0..1; y[net, accelerator], 1 if some but not all pins of the
-/// net are there; if `contiguous` z[op, device] for ops of Phase::forward, 0 once a path has left
-/// the device, so that no path comes back. Not in the paper, but true of every split that is asked
-/// for, so that the relaxation is tighter:
+/// net are there. If `contiguous`, z[op, device] for ops of Phase::forward is 0 once a path has
+/// left the device, so that no path comes back. Rows that are not in the paper hold for every
+/// wanted split and tighten the relaxation:
 /// - a block too long or too heavy for a device is not there;
-/// - of the n longest blocks a device takes no more than so many as the shortest of them allow;
+/// - of the n longest blocks a device takes at most the number that the shortest of them allow;
 /// - of blocks on one path, each two with too much work between them, a device takes one;
 /// - of equal devices, each begins (by block id) behind the one before it.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for throughput.

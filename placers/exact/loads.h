@@ -1,5 +1,5 @@
-/// What each device of a split has to do (as sim/objective/max_load.h says), kept up to date while
-/// blocks move.
+/// The load of each device of a split (sim/objective/max_load.h), kept up to date while blocks
+/// move.
 #pragma once
 #include <algorithm>
 

@@ -24,7 +24,7 @@ inline std::vector<DeviceShape> shapes_of(const std::vector<DeviceClass>& classe
   return shapes;
 }
 
-/// Blocks taken away from an ideal, and what they are for a device of each class. Times are in
+/// Blocks taken away from an ideal, and their loads on a device of each class. Times are in
 /// nanoseconds.
 class PipelinePart {
  public:

@@ -26,14 +26,14 @@ struct BlockPipeline {
 /// accelerator's weights fit in its memory. With `replication`, a part may run on several devices
 /// of one class.
 ///
-/// least[i][devices used] = over ideals j in i, and the class and number of the devices that take
-/// i \ j, the least of max(least[j][without these devices], load of i \ j there). The parts i \ j
-/// are walked depth-first, taking away one block at a time, their loads kept up to date by the
-/// number of pins in each net; nothing is stored for a pair of ideals. A walk turns back where
-/// neither class of device could take the part; an ideal is passed over if what is left would take
-/// the remaining devices beyond `bound`, even cut at will and moved for nothing. Throws InputError
-/// if the table would need more than 160 MB: too many classes of devices. Source: Tarnawski et al.,
-/// NeurIPS 2020; the walk, the bounds and the replicas are ours.
+/// least[i][devices used] = over ideals j in i, and the class and number of the devices that take i
+/// \ j, the least of max(least[j][without these devices], load of i \ j there). The parts i \ j are
+/// walked depth-first, taking away one block at a time. The number of pins in each net keeps their
+/// loads up to date; nothing is stored for a pair of ideals. A walk turns back where no class of
+/// device could take the part. An ideal is passed over if the rest would take the remaining devices
+/// beyond `bound`, even cut at will and moved for nothing. Throws InputError if the table would
+/// need more than 160 MB: too many classes of devices.
+/// Source: Tarnawski et al., NeurIPS 2020; the walk, the bounds and the replicas are ours.
 std::optional<BlockPipeline> best_pipeline(const Blocks& blocks,
                                            const std::vector<DeviceClass>& classes,
                                            const Ideals& ideals, Duration bound,

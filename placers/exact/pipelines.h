@@ -15,9 +15,9 @@ struct Pipeline {
 };
 Pipeline in_ops(const BlockPipeline& pipeline, const Blocks& blocks, const OpGraph& graph);
 
-/// The best below `bound` over several lines: topological orders in which what became ready last
-/// comes next, from the first or the last block on, with leaves apart and joined; nothing if there
-/// is none. Takes time in the square of the blocks.
+/// The best below `bound` over several lines; nothing if there is none. A line is a topological
+/// order in which the block that became ready last comes next, from the first or the last block on,
+/// with leaves apart and joined. Takes time in the square of the blocks.
 /// Source: Tarnawski et al., NeurIPS 2020, linearization. Differs: several orders, not one.
 std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const ColocationUnits& units,
                                              const std::vector<DeviceClass>& classes,
@@ -26,7 +26,7 @@ std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const Coloc
 /// As many ideals as exact_dp searches unless told otherwise.
 constexpr std::size_t exact_dp_ideals = 100'000;
 
-/// The best of all pipelines, as far as it is known.
+/// The best known of all pipelines.
 struct IdealSearch {
   std::optional<Pipeline> pipeline{};  ///< below the bound; nothing: there is none
   std::size_t ideals = 0;              ///< 0: more than allowed, and nothing was searched
@@ -37,16 +37,16 @@ IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
                           const std::vector<DeviceClass>& classes, Duration bound, std::size_t most,
                           const Replication& replication = {});
 
-/// No split's busiest device has less to do than this: the work of all blocks, shared out at will;
-/// and, for each n, what the busiest has if the n longest blocks are given out, the shortest of
-/// them where several must go together. Transfers and memory are left out.
+/// No split's busiest device has a smaller load: the work of all blocks, shared out at will. Also,
+/// for each n, its load if the n longest blocks are given out: the shortest of them where several
+/// must go together. Transfers and memory are left out.
 Duration load_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes);
 
 /// The first of these two: it holds for parts with replicas, too.
 Duration work_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes);
 
-/// For the InfeasibleError: a unit that no device can take, or that the weights fit in no `what`
-/// ("pipeline", "split").
+/// For the InfeasibleError: names a unit that no device can take, or says that the weights fit in
+/// no `what` ("pipeline", "split").
 std::string why_none_fits(const Problem& problem, const ColocationUnits& units,
                           const std::vector<DeviceClass>& classes, std::string_view what);
 

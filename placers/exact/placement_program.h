@@ -1,5 +1,5 @@
-/// What the integer programs for load and for latency share: the columns that place blocks, and how
-/// a program is written.
+/// Common parts of the integer programs for load and for latency: the columns that place blocks,
+/// and the writing of a program.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -16,15 +16,15 @@ struct PlacementProgram {
   /// Columns whose sum is 1 if the block is on the device, else 0. [num_blocks][num_devices]
   IdVector<BlockId, std::vector<std::vector<std::uint32_t>>> on;
   double unit = 1.0;   ///< value of the objective for one nanosecond
-  double extra = 0.0;  ///< what the objective holds beside the time
+  double extra = 0.0;  ///< part of the objective beside the time
 
   /// The placement that a solution stands for. [num_blocks]
   IdVector<BlockId, DeviceId> split(const std::vector<double>& solution) const;
   /// A value of the objective as a time, rounded up after the solver's tolerance is taken off.
   Duration time(double objective) const;
-  /// Forbids what `split` puts on devices whose memory it exceeds, by exact sums of bytes: each
-  /// device of the class takes one block less than any set of that many blocks as heavy. False if
-  /// all weights fit.
+  /// Forbids the blocks that `split` puts on devices whose memory they exceed, by exact sums of
+  /// bytes. From any set of that many blocks as heavy, each device of the class takes one block
+  /// less. False if all weights fit.
   bool forbid_overloads(const IdVector<BlockId, DeviceId>& split, const Blocks& blocks,
                         const std::vector<DeviceClass>& classes);
 };
@@ -68,10 +68,10 @@ class ProgramWriter {
   }
 
   /// Weights of the blocks that `fits` accepts, on a device of the class, in whole grains of a
-  /// millionth of the memory, rounded down: all placements that fit are kept, and what the row
-  /// forbids exceeds it by a grain at least, which no solver overlooks. A sum of bytes within the
+  /// millionth of the memory, rounded down. All placements that fit are kept. Forbidden placements
+  /// exceed the row by a grain at least, which no solver overlooks. A sum of bytes within the
   /// solver's tolerance of the memory would not do: CBC drops such a solution and all near it.
-  /// What exceeds the memory by less is for PlacementProgram::forbid_overloads.
+  /// PlacementProgram::forbid_overloads forbids smaller excesses.
   template <class Fits>
   void limit_weights(std::size_t cls, DeviceId d, Fits fits) {
     constexpr std::int64_t grains = 1'000'000;

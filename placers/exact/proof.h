@@ -1,5 +1,5 @@
-/// The proving loop of the integer programs: what the solver answers is held against exact
-/// integers before anything is concluded from it.
+/// The proving loop of the integer programs: the solver's answer is checked with exact integers
+/// before anything is concluded from it.
 #pragma once
 #include <functional>
 #include <vector>
@@ -20,11 +20,11 @@ struct Question {
 /// False: it is no placement, for it breaks a limit by less than the solver sees.
 using Offer = std::function<bool(const std::vector<double>& solution)>;
 
-/// Solves `program`; if `offer` refuses the solution for its weights, forbids these and solves
-/// again, until the solution is accepted, there is none, or a limit is reached. Then raises
-/// best.bound to what the last answer proves: with no solution, nothing is better than `below` by
-/// `step`; else nothing is below the solution's objective, less the solver's tolerance. A solution
-/// that was refused proves no more than that. Adds to best.nodes and sets best.finished.
+/// Solves `program`. If `offer` refuses the solution for its weights, forbids these weights and
+/// solves again, until the solution is accepted, there is none, or a limit is reached. Then raises
+/// best.bound to the proof of the last answer. With no solution, nothing is better than `below` by
+/// `step`. Otherwise nothing is below the solution's objective, less the solver's tolerance, also
+/// if the solution was refused. Adds to best.nodes and sets best.finished.
 /// False: the solver has a solution, but none that is better than `below`.
 bool prove(Incumbent& best, PlacementProgram& program, const Question& question,
            solver::MixedLimits limits, const Offer& offer);

@@ -16,12 +16,13 @@ class ReplicatedParts {
   /// Parts of a shape, with their numbers as devices. [shapes]
   const std::vector<DeviceClass>& kinds() const { return kinds_; }
 
-  /// Splits whose busiest device has less to do per sample than `below`: at least `step` less. As
-  /// load_program(), but with a part in place of a device: its work and transfers count divided by
-  /// its replicas, and the exchange of gradients is added; the parts that have blocks take no more
-  /// devices than there are. Columns of that program which speed it up without replicas are left
-  /// out. Source: Tarnawski et al., NeurIPS 2020, integer program for throughput; replicas are
-  /// ours, with the costs of `Replication`.
+  /// Splits whose busiest device has a load per sample below `below`: at least `step` less. As
+  /// load_program(), but with a part in place of a device. A part's work and transfers are divided
+  /// by its replicas, and the exchange of gradients is added. The parts with blocks take no more
+  /// devices than there are. Columns of load_program() that only speed it up without replicas are
+  /// left out.
+  /// Source: Tarnawski et al., NeurIPS 2020, integer program for throughput; replicas are ours,
+  /// with the costs of `Replication`.
   LoadProgram program(Duration below, Duration step, bool contiguous) const;
 
   /// The split as stages on devices, with exact loads, by first device; nothing if weights do not

@@ -19,8 +19,8 @@ struct ReplicatedStage {
 /// `time_per_sample_us`, and `max_load_us`, which is the same.
 void tell_stages(const Pipeline& pipeline, std::int64_t micro_batches, Placement& placement);
 
-/// What tell_stages() wrote, in the order of the pipeline; empty if nothing was, or if an op is
-/// not on the first device of a stage, as it was moved since.
+/// The stages that tell_stages() wrote, in the order of the pipeline. Empty if it wrote none, or if
+/// an op was moved since and is not on the first device of a stage.
 std::vector<ReplicatedStage> replicated_stages(const Problem& problem, const Placement& placement);
 
 }  // namespace baechi::exact

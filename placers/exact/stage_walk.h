@@ -1,5 +1,5 @@
-/// The walk that all planners over ideals share: all stages that may be the last of what an ideal
-/// holds. What a stage costs is the caller's.
+/// The walk over ideals that exact_dp and the planners share: all stages that may be the last of an
+/// ideal. The caller gives the cost of a stage.
 #pragma once
 #include <vector>
 
@@ -18,8 +18,8 @@ class StageWalk {
   StageWalk(const Ideals& ideals, std::size_t blocks, Part& part)
       : ideals_(ideals), part_(part), stays_(blocks, false) {}
 
-  /// visit(ideal) for all ideals within `top` but itself, while the part is what was taken away;
-  /// true ends the walk. The part is empty before and after.
+  /// visit(ideal) for all ideals within `top` except `top`; the part then holds the blocks between.
+  /// True ends the walk. The part is empty before and after.
   template <class Visit>
   void walk(IdealId top, Visit&& visit) {
     frames_.push_back(frame(top));

@@ -9,9 +9,10 @@
 
 namespace baechi::external {
 
-/// Starts with the first question. What ProcessLimits and run_process() say of safety holds: the
-/// program and all that it starts end with this, or with this process, however that ends.
-/// ProcessLimits::time and ::output are of each answer, the other limits of all the time.
+/// Starts with the first question. Safety is as in ProcessLimits and run_process(): the program and
+/// all its descendants end with this object, or with this process, however the process ends.
+/// ProcessLimits::time and ::output are for each answer, the other limits for the whole life of the
+/// program.
 class LineProgram {
  public:
   LineProgram(std::string path, std::vector<std::string> args, ProcessLimits limits);
@@ -19,11 +20,11 @@ class LineProgram {
   LineProgram(const LineProgram&) = delete;
   LineProgram& operator=(const LineProgram&) = delete;
 
-  /// Writes `line`, which has no line break, and reads the next line, which is ProcessResult::out.
-  /// If there is none, the result says why: what was over a limit, or how the program ended; a
-  /// program that ends with status 0 has ended too early. It is then started again with the next
-  /// question. Throws InputError, as "path: why", if the program cannot be started, or if it wrote
-  /// more than one line for the last question. For one thread.
+  /// Writes `line`, which has no line break, and reads the next line into ProcessResult::out.
+  /// Without an answer the result says why: the exceeded limit, or how the program ended. A program
+  /// that ends with status 0 has ended too early. It is started again with the next question.
+  /// Throws InputError, as "path: why", if the program cannot be started, or if it wrote more than
+  /// one line for the last question. For one thread.
   ProcessResult ask(std::string_view line);
 
  private:

@@ -1,4 +1,4 @@
-/// What running another program takes: ends of pipes, and a child with its supervisor.
+/// Tools for running another program: ends of pipes, and a child with its supervisor.
 #pragma once
 #include <sys/wait.h>
 
@@ -76,10 +76,11 @@ class Child {
 /// "no such file", from the errno of execve.
 std::string why_not_started(const std::string& path, int error);
 
-/// Reads what is there into `text`; closes `fd` at its end.
+/// Reads the available bytes into `text`; closes `fd` at its end.
 void read_some(Fd& fd, std::string& text);
 
-/// Writes what the pipe takes of `text` and drops it; closes `fd` if nobody reads.
+/// Writes as much of `text` as the pipe takes, and drops the written part; closes `fd` if nobody
+/// reads.
 void write_some(Fd& fd, std::string_view& text);
 
 /// Forgets the beginning of a text that is much longer than `most`.

@@ -7,7 +7,7 @@
 
 namespace baechi::external {
 
-/// What a program and all processes that it starts may use.
+/// Limits of a program and all processes that it starts.
 struct Limits {
   std::size_t memory = std::size_t{4} << 30U;  ///< bytes: private in each process, resident in all
   std::size_t processes = 256;                 ///< at one instant, the program itself included
@@ -15,7 +15,7 @@ struct Limits {
   std::size_t open_files = 1024;                  ///< in each process
 };
 
-/// What the supervisor reports, through a pipe: at most one report of each event, the cause first.
+/// The supervisor's reports, through a pipe: at most one report of each event, the cause first.
 struct Report {
   enum class Event : int {
     not_started,    ///< `value` is the errno of execve
@@ -27,8 +27,8 @@ struct Report {
   int value = 0;
 };
 
-/// What the supervisor needs, prepared before the fork: behind a fork only async-signal-safe
-/// functions may be called, because other threads may have held any lock.
+/// Data of the supervisor, prepared before the fork. Behind a fork only async-signal-safe functions
+/// may be called, because other threads may have held any lock.
 struct Start {
   const char* path = nullptr;
   char* const* argv = nullptr;
@@ -40,8 +40,8 @@ struct Start {
 };
 
 /// Starts a supervisor, which starts the program. Returns the supervisor's id, a child of this
-/// process; it ends once `lifeline` is closed and no descendant of it is left, and is to be waited
-/// for. Throws std::system_error if there can be no further process.
+/// process. The supervisor ends once `lifeline` is closed and no descendant of it is left; the
+/// caller must wait for it. Throws std::system_error if there can be no further process.
 pid_t start_supervisor(const Start& start);
 
 }  // namespace baechi::external

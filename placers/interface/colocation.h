@@ -12,7 +12,7 @@ namespace baechi {
 
 enum class UnitId : std::uint32_t {};
 
-/// What the members of a unit need together.
+/// Joint needs of the members of a unit.
 struct UnitNeeds {
   Bytes persistent{};  ///< persistent bytes, summed over the members
   Bytes working{};     ///< largest temporary + output bytes of a member: one op runs at a time
@@ -43,7 +43,7 @@ class ColocationUnits {
 };
 
 /// Throws InputError if `placement` splits a group: one line per split group, at most five lines.
-/// `where` says in the messages who made the placement.
+/// `where` names the source of the placement in the messages.
 void require_whole_groups(const Placement& placement, const OpGraph& graph,
                           const std::string& where);
 

@@ -18,8 +18,8 @@ class MemoryFloor {
 
   bool fits(const UnitNeeds& unit, DeviceId d) const { return short_of(unit, d) <= Bytes{}; }
   void add(const UnitNeeds& unit, DeviceId d);
-  /// The text of the InfeasibleError when `unit` fits nowhere: what the unit needs, and how much
-  /// memory each device lacks (only the three devices that lack least).
+  /// The text of the InfeasibleError when `unit` fits nowhere: the needs of the unit, and the
+  /// memory that each device lacks (only the three devices that lack least).
   std::string why_not(const UnitNeeds& unit) const;
 
  private:

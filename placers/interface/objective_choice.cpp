@@ -6,7 +6,7 @@ namespace baechi {
 
 ObjectiveChoice read_objective(Options& options) {
   const Options::Value* given =
-      options.raw("objective", "what to make small ('baechi list objectives')");
+      options.raw("objective", "the objective to minimise ('baechi list objectives')");
   if (given == nullptr) return {"step_time", make_objective("step_time", Options("step_time"))};
   std::string name = given->text;
   std::map<std::string, Options::Value> values;

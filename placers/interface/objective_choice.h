@@ -1,4 +1,4 @@
-/// The objective that a placer is to make small, as an option.
+/// The objective that a placer minimises, as an option.
 #pragma once
 #include <memory>
 #include <string>

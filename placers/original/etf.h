@@ -1,5 +1,5 @@
-/// The original's m_etf and m_sct, one scheduler: what its TensorFlow system and the PyTorch
-/// variant have in common. place() makes one of the two.
+/// The original's m_etf and m_sct: one scheduler with the common parts of its TensorFlow system and
+/// the PyTorch variant. place() makes one of the two.
 #pragma once
 #include <memory>
 

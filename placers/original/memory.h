@@ -5,20 +5,20 @@
 
 namespace baechi::original {
 
-/// Books per device, and per group what is reserved for it. All but room() throw Stop where
-/// the original asserts.
+/// Books per device and, per group, its reserved bytes. All but room() throw Stop where the
+/// original asserts.
 class PlacerMemory {
  public:
   PlacerMemory(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                const PlacerOptions& options);
 
-  /// What `v` needs at its start: temporary + outputs.
+  /// Bytes of `v` at its start: temporary + outputs.
   Bytes need(OpId v) const { return graph_.op(v).temporary + graph_.op(v).outputs; }
-  /// What is checked before a group is placed: its persistent bytes; also the largest temporary and
-  /// outputs if they are to be reserved. Q4: without reservation only the former.
+  /// Bytes checked before a group is placed: its persistent bytes; if they are to be reserved, also
+  /// the largest temporary and outputs. Q4: without reservation only the persistent bytes.
   Bytes need(const Group& group) const;
   Bytes available(DeviceId d) const { return limits_[d] - used_[d]; }
-  /// Whether `v` could start on `d` now; what is reserved there for its group counts.
+  /// Whether `v` could start on `d` now, with the bytes reserved there for its group.
   bool room(OpId v, DeviceId d) const {
     return need(v) <= available(d) + reserved_left(graph_.op(v).group, d);
   }

@@ -50,7 +50,7 @@ struct Failure {
   OpId op = no_op;         ///< that was being started, if any was
 };
 
-/// What an assertion of the original becomes within this folder; place() makes it a result.
+/// An assertion of the original within this folder; place() makes it a result.
 struct Stop {
   Failure failure;
 };
@@ -74,13 +74,13 @@ PlacerResult place(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
 /// The linear program of the original's m_sct is on the same ops and edges.
 SctGraph sct_graph(const Graph& graph);
 
-/// The whole of it on a Problem: graph view, linear program, placing. The favourites come from our
-/// canonical optimum, where the original takes the one its solver happens to return.
-/// Throws InfeasibleError with the original's failure, InputError if the cluster is not uniform
+/// The whole original on a Problem: graph view, linear program, placing. The favourites come from
+/// our canonical optimum; the original takes the optimum that its solver returns. Throws
+/// InfeasibleError with the original's failure, InputError if the cluster is not uniform
 /// (Graph::from).
 Placement place(const Problem& problem, const PlacerOptions& options);
 
-/// What the groupers of the original compute of a group.
+/// The sums and maxima that the groupers of the original compute of a group.
 struct Group {
   std::vector<OpId> members;  ///< ascending
   Bytes temporary_max{};

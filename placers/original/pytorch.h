@@ -5,9 +5,9 @@
 
 namespace baechi::original {
 
-/// What the variant sees of a Problem (PT1, PT8): one tensor per edge, which is its edge's alone,
-/// of the size and time of all that its reader reads of that producer. Persistent bytes are not in
-/// the outputs. Throws InputError if the cluster is not uniform.
+/// The variant's view of a Problem (PT1, PT8): one tensor per edge. Its size and time are of all
+/// tensors of the producer that the reader reads. Persistent bytes are not in the outputs. Throws
+/// InputError if the cluster is not uniform.
 Graph pytorch_graph(const Problem& problem);
 
 /// Books per device (PT3): nothing that was charged is ever freed.
@@ -32,8 +32,8 @@ class PyTorchMemory {
   /// Charges `v`, which is on `d` by now, and all inputs it will receive. Throws Stop as
   /// room().
   void charge(OpId v, DeviceId d);
-  /// The tensor of an edge arrives on `d`; true if it was not there before. PT5: throws Stop
-  /// if what is left, its own charge taken off, would not hold it a second time.
+  /// The tensor of an edge arrives on `d`; true if it was not there before. PT5: throws Stop if the
+  /// free memory, after charging the tensor, would not hold it a second time.
   bool receive(EdgeId e, DeviceId d);
 
   const IdVector<DeviceId, Bytes>& used() const { return used_; }

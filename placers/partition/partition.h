@@ -1,5 +1,5 @@
-/// A problem as general graph partitioners see it: weighted blocks on equal parts, and what cutting
-/// between two of them costs.
+/// A problem as general graph partitioners see it: weighted blocks on equal parts, and the costs of
+/// cutting between two blocks.
 #pragma once
 #include <span>
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace baechi::partition {
 
-/// Blocks are colocation units, those that a pipeline cannot run apart being one. They go to
-/// accelerators (to all devices, if there is none). One that none of these runs, or
-/// not all, is not free: it stays on the first device that runs it.
+/// Blocks are colocation units; units that a pipeline cannot run apart are one block. They go to
+/// accelerators (to all devices, if there is none). A block that not all of these devices can run
+/// is not free: it stays on the first device that runs it.
 /// Source: Tarnawski et al., NeurIPS 2020, the Scotch baseline.
 class Partition {
  public:
@@ -29,7 +29,7 @@ class Partition {
     std::vector<std::int64_t> weight;  ///< ns on the first of devices()
     std::vector<std::size_t> begin{0};
     std::vector<std::uint32_t> neighbour;
-    std::vector<std::int64_t> cost;  ///< ns to move what one writes and the other reads
+    std::vector<std::int64_t> cost;  ///< ns to move the tensors between the two
   };
   Graph graph() const;
 

@@ -25,7 +25,7 @@ class PipeDream final : public Placer {
   explicit PipeDream(Options& o) {
     std::istringstream names(o.get(
         "ignore", "",
-        "ops, by name, whose outputs do not count as ways: inputs and the like, which many read"));
+        "names of ops whose outputs do not count as paths, such as inputs with many readers"));
     for (std::string name; names >> name;) ignore_.push_back(name);
   }
 

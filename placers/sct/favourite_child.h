@@ -63,8 +63,8 @@ struct SctSolution {
 SctSolution solve_sct(const SctGraph& graph, const SctOptions& options = {});
 
 /// The edges whose x is at most `threshold` (to 1e-9), ascending; no two leave or enter the same
-/// op. Where two such edges meet at an op (only possible with thresholds of 0.5 and above), the
-/// edge with more communication stays. Ties: the lower edge position. With `compat`, Baechi's
+/// op. If several of these edges meet at an op (only possible with thresholds of 0.5 and above),
+/// the edge with more communication stays. Ties: the lower edge position. With `compat`, Baechi's
 /// rounding: all edges for which x - threshold + 0.5 rounds to 0 stay.
 std::vector<std::uint32_t> favourite_edges(const SctGraph& graph, std::span<const double> x,
                                            double threshold, bool compat = false);

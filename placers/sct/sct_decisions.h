@@ -24,10 +24,10 @@ enum class SctEdge : std::uint8_t { open, near, far };  // x unknown, 0, 1
 /// The edges decided so far. The rivals of an edge are the other open edges out of its source and
 /// into its target.
 /// - An edge is near if no rival can bind, and it weighs more than the heaviest rival at its source
-///   and the heaviest rival at its target together: any 1 - x of these rivals is worth more at it.
-/// - An edge is far if it cannot bind, and a rival weighs more that has no rivals at its other end.
-/// What is decided once stays true whatever is decided later, so the order of looking does not
-/// matter.
+///   and the heaviest rival at its target together. Any 1 - x of these rivals is then worth more at
+///   the edge.
+/// - An edge is far if it cannot bind, and a heavier rival has no rivals at its other end.
+/// A decision stays true for all later decisions, so the order of looking does not matter.
 class SctDecisions {
  public:
   /// Keeps a reference to `net`, which must outlive this.

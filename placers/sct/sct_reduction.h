@@ -38,7 +38,7 @@ class SctReduction {
   const SctWeight& weight(std::uint32_t e) const { return decisions_.weight(e); }
   const std::vector<SctBlock>& blocks() const { return blocks_; }
   /// [num_edges] Whether a near edge joined two nodes to one. No other edge that can bind leaves
-  /// the source or enters the target of such an edge.
+  /// the source or enters the target of a joined edge.
   const std::vector<bool>& chained() const { return chained_; }
   std::vector<SctPart> parts() const;
 

@@ -16,8 +16,8 @@ struct SctStar {
   double price = 0.0;        // ns; multiplier of the op's degree row
 };
 
-/// Nothing if `part` is not such a star: one block, of which each edge has a node of its own at one
-/// end, and no open edge that touches the star elsewhere. Takes O(E log E) time for E edges.
+/// Nothing if `part` is not a star. A star is one block; each of its edges has a node of its own at
+/// one end, and no open edge touches the star elsewhere. Takes O(E log E) time for E edges.
 std::optional<SctStar> solve_star(const SctReduction& reduction, const SctPart& part);
 
 }  // namespace baechi

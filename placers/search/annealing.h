@@ -14,10 +14,9 @@ class Annealing {
   Annealing(const SearchSpace& space, const Objective& objective, std::span<const Placement> starts,
             std::size_t chains, std::uint64_t seed);
 
-  /// Walks for so many evaluations of the objective, over all chains; or, if `limits` has a time,
-  /// until then, whatever `evaluations` is. After each sixteenth the worse half of the chains goes
-  /// on from the best placements of the better half. Without a time limit the result does not
-  /// depend on the threads.
+  /// Walks for `evaluations` of the objective, over all chains. If `limits` has a time, walks until
+  /// then instead. After each sixteenth the worse half of the chains goes on from the best
+  /// placements of the better half. Without a time limit the result does not depend on the threads.
   void run(std::size_t evaluations, const WalkLimits& limits, const Watcher& watcher = {});
 
   const std::deque<Chain>& chains() const { return chains_; }

@@ -13,7 +13,7 @@
 
 namespace baechi::search {
 
-/// What ends a walk before its evaluations are used up.
+/// Limits that end a walk before its evaluations are used up.
 struct WalkLimits {
   const std::atomic<bool>* stop = nullptr;
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();

@@ -14,8 +14,8 @@ struct Change {
   DeviceId to{};
 };
 
-/// Draws a change of `at` and appends what goes where: no unit twice, each to another device than
-/// it is on, and one that can run it. Nothing: the move makes no sense here. space.movable() is not
+/// Draws a change of `at` and appends the moved units with their new devices: no unit twice, each
+/// to another device that can run it. Nothing: the move makes no sense here. space.movable() is not
 /// empty.
 using Propose = void (*)(const SearchSpace& space, const UnitDevices& at, Random& random,
                          std::vector<Change>& changes);
@@ -27,7 +27,7 @@ struct MoveEntry {
 };
 std::span<const MoveEntry> moves();
 
-/// What moves are made of.
+/// Common parts of moves.
 UnitId draw_movable(const SearchSpace& space, Random& random);
 /// Any device but `not_this` that can run movable `u`.
 DeviceId draw_device(const SearchSpace& space, UnitId u, DeviceId not_this, Random& random);

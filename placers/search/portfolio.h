@@ -1,4 +1,4 @@
-/// The placers whose answers a search begins with.
+/// A search begins with the answers of these placers.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -23,12 +23,12 @@ class Portfolio {
   using Clock = std::chrono::steady_clock;
 
   /// Reads the options `portfolio` and `start`. By default all placers of the registry that are
-  /// quick on the graph; for max_load and latency also those that are made for them.
+  /// quick on the graph; for max_load and latency also placers made for these objectives.
   Portfolio(Options& options, std::string_view objective);
 
   /// All members' answers, in parallel, the best first; ties: in the members' order. Members that
-  /// find the problem infeasible are left out, and those, but for the first, whose turn comes after
-  /// `until`; a member that has begun is not interrupted.
+  /// find the problem infeasible are left out. Members whose turn comes after `until` are left out,
+  /// except the first; a member that has begun is not interrupted.
   std::vector<Candidate> ask(const Problem& problem, const Objective& objective, std::uint64_t seed,
                              Clock::time_point until = Clock::time_point::max()) const;
 

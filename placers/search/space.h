@@ -1,4 +1,4 @@
-/// What a search may change: which device each colocation unit is on.
+/// The space of a search: the device of each colocation unit.
 #pragma once
 #include <span>
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace baechi::search {
 
-/// The units of a problem, what joins them and where they may be. Outlived by the problem.
+/// The units of a problem, the tensors that join them, and their possible devices. The problem must
+/// outlive it.
 class SearchSpace {
  public:
   explicit SearchSpace(const Problem& problem);
@@ -22,7 +23,7 @@ class SearchSpace {
   /// The devices that can run all ops of `u`, ascending.
   std::span<const DeviceId> able(UnitId u) const { return able_[able_of_[u]]; }
   bool can_run(UnitId u, DeviceId d) const;
-  /// Units that write what `u` reads or read what it writes, each once, ascending.
+  /// Units that `u` reads from, and readers of `u`, each once, ascending.
   std::span<const UnitId> neighbours(UnitId u) const {
     return {neighbours_.data() + begin_[index(u)], neighbours_.data() + begin_[index(u) + 1]};
   }

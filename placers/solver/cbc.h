@@ -8,7 +8,7 @@
 
 namespace baechi::solver {
 
-/// A linear program some of whose columns must be whole. It has one objective.
+/// A linear program with columns that must be whole. It has one objective.
 struct MixedProgram {
   LinearProgram relaxation;
   std::vector<std::uint32_t> whole;  ///< columns
@@ -19,11 +19,11 @@ struct MixedLimits {
   std::int64_t nodes = 0;
   std::int64_t iterations = 0;
   std::int64_t terms = 0;  ///< a program with more factors is not begun
-  Duration time{};         ///< of the real world; none if 0: the only limit whose effect may vary
+  Duration time{};         ///< wall clock; none if 0. The only limit whose effect may vary
 };
 
-/// What a placer lets its users set; the defaults are seconds for a small program, a minute or so
-/// for the largest that is begun.
+/// Limits that a placer's users may set. With the defaults a small program takes seconds, the
+/// largest that is begun about a minute.
 MixedLimits mixed_limits(Options& options);
 
 struct MixedOptimum {

@@ -8,8 +8,8 @@
 
 namespace baechi::solver {
 
-/// column_lower <= x <= column_upper and row_lower <= A x <= row_upper. Wanted are the x that
-/// minimise the first objective; among these, those that minimise the second; and so on.
+/// column_lower <= x <= column_upper and row_lower <= A x <= row_upper. The solution minimises the
+/// first objective; among its minima, the second; and so on.
 struct LinearProgram {
   static constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -41,8 +41,8 @@ struct LinearProgram {
   }
 };
 
-/// A vertex, named by what rests at a bound there: as many rows and columns together are `basic` as
-/// there are rows.
+/// A vertex, named by the rows and columns that rest at a bound there. As many rows and columns
+/// together are `basic` as there are rows.
 struct Basis {
   enum class Rest : std::uint8_t { basic, at_lower, at_upper };
   std::vector<Rest> columns;  // [num_columns]

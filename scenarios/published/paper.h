@@ -1,4 +1,4 @@
-/// A paper's tables: what it published beside what scenarios of ours give.
+/// A paper's tables: its published numbers beside the numbers of our scenarios.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -18,8 +18,8 @@ namespace baechi {
 enum class Metric : std::uint8_t {
   step_time,          ///< s
   placing_time,       ///< s, wall clock, transforms included
-  processor_time,     ///< s, of placing: what all its threads used, transforms included
-  placed_ops,         ///< what the placer saw
+  processor_time,     ///< s, of placing: sum over all its threads, transforms included
+  placed_ops,         ///< ops that the placer saw
   peak_memory,        ///< bytes, of the device with the highest, second highest, ... peak
   slowdown,           ///< step time over that of a profile without error
   max_load,           ///< s, by the objective of that name
@@ -29,7 +29,7 @@ enum class Metric : std::uint8_t {
   codesign_visited,   ///< share of the architectures that the search visited, in percent
   time_per_sample,    ///< s, of the slowest stage by a planner's own formula
   simulated_sample,   ///< s, of one simulated batch of a plan, per sample
-  fact,               ///< what the placer says of its placement, by name
+  fact,               ///< a fact of the placement, by name
   throughput,         ///< samples per second
   flops_utilisation,  ///< share of the devices' peak, over the step
   busy,               ///< share of the step in which the devices run ops
@@ -68,10 +68,10 @@ bool is_time_of_placing(Metric metric);
 bool is_codesign(Metric metric);
 /// The name of the objective that a metric is the value of; "" for the other metrics.
 std::string_view objective_of(Metric metric);
-/// What a metric asks of an inference server; nothing for the other metrics.
+/// The figure of an inference server that a metric asks for; nothing for the other metrics.
 std::optional<ServingFigure> serving_figure_of(Metric metric);
 
-/// What stands in a column of every row.
+/// The settings of a column, the same in every row.
 struct PaperColumn {
   std::string name;
   std::string placer;  ///< its label in the row's scenario; "" where is_codesign(metric)
@@ -98,7 +98,7 @@ struct PaperValue {
 
 struct PaperRow {
   std::string label;
-  std::string scenario;                         ///< path; "" for what the paper alone can say
+  std::string scenario;                         ///< path; "" for cells of the paper alone
   std::vector<std::string> sets;                ///< KEY=VALUE into it
   std::string calibration;                      ///< "" for none
   std::optional<double> arithmetic;             ///< the paper's own product, as `ours`
@@ -131,9 +131,10 @@ struct Paper {
   std::vector<PaperTable> tables;
 };
 
-/// FOLDER/paper.yaml. What is wrong is added to `mistakes`. If its `inputs`, folders outside the
-/// repository that may hold what its scenarios read, name one that exists, that replaces every
-/// ${inputs} in `set` and in names of files; else the paper says what is missing.
+/// FOLDER/paper.yaml. Mistakes are added to `mistakes`. `inputs` lists folders outside the
+/// repository that may hold the inputs of its scenarios. The first existing folder replaces every
+/// ${inputs} in `set` and in names of files. If none exists, the paper says which files are
+/// missing.
 Paper load_paper(const std::string& folder, Mistakes& mistakes);
 
 struct PaperCell {
@@ -161,12 +162,12 @@ struct PaperResult {
   std::vector<PaperTableResult> tables;  ///< as Paper::tables
 };
 
-/// Told of `total` runs that are about to begin and counted in `done`; what it returns lives until
-/// they have ended.
+/// Called with the `total` of the runs that are about to begin, and with their counter `done`. Its
+/// result lives until they have ended.
 using Watch =
     std::function<std::shared_ptr<void>(const std::atomic<std::size_t>& done, std::size_t total)>;
 
-/// Runs all of it. Throws InputError where a scenario is wrong, std::runtime_error where a run
+/// Runs all tables. Throws InputError where a scenario is wrong, std::runtime_error where a run
 /// fails.
 PaperResult evaluate(const Paper& paper, std::size_t threads, const Watch& watch);
 

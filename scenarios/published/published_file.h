@@ -13,14 +13,14 @@ struct FileCell {
   std::string value;                         ///< the key of the number
 };
 
-/// What a file says of a cell.
+/// The value of a cell in a file.
 struct FoundCell {
   bool null = false;  ///< JSON's null: nothing fitted into memory
   double number = 0.0;
 };
 
-/// Numbers in `where` are compared as numbers. Nothing if no entry has all of it. Throws InputError
-/// if the file cannot be read, if several entries have it, or if their value is no number.
+/// Numbers in `where` are compared as numbers. Nothing if no entry matches all of `where`. Throws
+/// InputError if the file cannot be read, if several entries match, or if their value is no number.
 std::optional<FoundCell> find_cell(const FileCell& cell);
 
 }  // namespace baechi

@@ -1,4 +1,4 @@
-/// What a table says of an inference server: the configuration that its measured latencies allow.
+/// A paper's figures of an inference server: the best configuration by its measured latencies.
 #pragma once
 #include <map>
 #include <optional>
@@ -15,7 +15,7 @@ struct ServingRow {
   double interference = 1.0;
 };
 
-/// What is asked of it, all at one batch; of several batches the mean.
+/// The figure that is asked for, at one batch; of several batches the mean.
 enum class ServingFigure : std::uint8_t { one_instance, best, speed_up, instances };
 
 /// Latencies in seconds. Nothing if a configuration is not possible. Throws InputError if the file

@@ -1,4 +1,4 @@
-/// Every component that can be chosen by name, with what it says about itself.
+/// Every component that can be chosen by name, with its summary and options.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace baechi {
 struct Component {
   std::string name;
   std::string summary;  ///< one line
-  std::string source;   ///< paper and section; of an importer: what its files look like
+  std::string source;   ///< paper and section; of an importer: the look of its files
   std::vector<Options::Declared> options;
 };
 

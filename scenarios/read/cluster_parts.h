@@ -17,7 +17,7 @@ DeviceChoice read_device_group(const Options::Value& section, const char* owner,
 Link read_link_section(const Options::Value& section, const char* owner, const DeviceTable& kinds);
 
 /// The groups of nodes in `section`, which is one or a list: their devices go to cluster.devices.
-/// Returns what the first kind of nodes says of collectives, if it says something.
+/// Returns the settings of collectives of the first kind of nodes, if it has some.
 std::optional<Options::Value> read_nodes(const Options::Value& section, const DeviceTable& kinds,
                                          ClusterChoice& cluster, Mistakes& mistakes);
 

@@ -1,4 +1,4 @@
-/// What a scenario's `codesign` section says.
+/// The values of a scenario's `codesign` section.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace baechi {
 
-/// Who plans how the accelerators share a training step.
+/// The planner that shares a training step among the accelerators.
 enum class CodesignPlanner : std::uint8_t { data_pipeline_tensor, piper, max_load };
 constexpr auto names_of(CodesignPlanner) {
   return std::to_array<Named<CodesignPlanner>>(
@@ -42,7 +42,7 @@ struct CodesignChoice {
   DesignSpace space;
   std::optional<Accelerator> reference;  ///< visited first, and compared with
   std::optional<double> area;            ///< um2; nothing: the reference's
-  double least_area = 0.0;               ///< share of it
+  double least_area = 0.0;               ///< as a fraction of it
   CodesignOrder order{};
   std::int64_t patience = 5;  ///< 0: all are visited
   CodesignPlanner planner{};

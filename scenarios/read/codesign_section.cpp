@@ -133,10 +133,10 @@ CodesignChoice codesign_options(Options& o, Mistakes& mistakes) {
       o.get("least_area", 0.0, "share of the limit that an architecture takes at least", 0.0, 1.0);
   c.order =
       read_enum(o, "order", c.order,
-                "of visits: by falling area, or by a lower bound of the step, which finds the "
-                "optimum");
-  c.patience = o.get("patience", c.patience,
-                     "order area: ends after so many visits in a row without gain; 0: visits all");
+                "of visits: by falling area, or by a lower bound of the step (finds the optimum)");
+  c.patience =
+      o.get("patience", c.patience,
+            "order area: ends after this number of visits in a row without gain; 0: visits all");
   c.planner = read_enum(o, "planner", c.planner, "who shares a step among the accelerators");
   c.batch = o.get("batch", std::int64_t{1}, "samples of a step, over all replicas", 1,
                   std::int64_t{1} << 40);

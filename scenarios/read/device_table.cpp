@@ -107,14 +107,13 @@ DeviceModel read_device_kind(Options& o) {
     read_peak(*peak, model, o);
   model.bandwidth = o.get("bandwidth", Bandwidth{}, "of the device's memory");
   model.memory = o.get("memory", Bytes{}, "where `cluster.devices.memory` says nothing");
-  model.launch = o.get("launch", Duration{5us}, "what each kernel takes besides its work");
-  model.no_kernel = o.get("no_kernel", Duration{1us}, "what an op that runs no kernel takes");
+  model.launch = o.get("launch", Duration{5us}, "time of each kernel beside its work");
+  model.no_kernel = o.get("no_kernel", Duration{1us}, "time of an op without a kernel");
   model.bandwidth_efficiency =
       o.get("bandwidth_efficiency", 0.75, "share of the bandwidth reached");
-  if (const Value* efficiency =
-          o.raw("efficiency",
-                "share of the peak reached, by kind of op; or such a section by number "
-                "format"))
+  if (const Value* efficiency = o.raw("efficiency",
+                                      "efficiency (achieved / peak rate) by kind of op; or a "
+                                      "section of these by number format"))
     read_efficiency(*efficiency, model, o);
   if (const Value* half = o.raw("half",
                                 "work of a kernel that reaches half of its share, by number "

@@ -19,10 +19,9 @@ EngineOptions engine_options(Options& o) {
   e.enforce_memory =
       o.get("enforce_memory", e.enforce_memory, "stop at the first request over a device's limit");
   e.overlapped = o.get("overlapped", e.overlapped,
-                       "a collective beside an op takes so many times as long", 1.0, 100.0);
-  e.disturbed =
-      o.get("disturbed", e.disturbed,
-            "an op that starts beside a collective takes so many times as long", 1.0, 100.0);
+                       "factor on a collective that starts while a member computes", 1.0, 100.0);
+  e.disturbed = o.get("disturbed", e.disturbed,
+                      "factor on an op that starts while its device runs a collective", 1.0, 100.0);
   return e;
 }
 
@@ -34,7 +33,7 @@ ProfileChoice profile_options(Options& o) {
             "this, other factors for each seed");
   if (profile.error >= 1.0) o.mistake("error", "not below 1");
   profile.transfers = read_enum_unless<Transfers>(o, "transfers", "engine",
-                                                  "what placers take engine.transfers to be");
+                                                  "engine.transfers as placers assume it");
   return profile;
 }
 

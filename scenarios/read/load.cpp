@@ -348,7 +348,7 @@ std::span<const TopKey> top_keys() {
       {"placers", "a list of NAME or {NAME: {option: value, ...}}: one run each"},
       {"seeds", "a list of whole numbers: each placer runs once per seed; [0] if not given"},
       {"measure",
-       "a list of NAME or {NAME: {option: value or [value, ...], ...}}: what is found of each "
+       "a list of NAME or {NAME: {option: value or [value, ...], ...}}: the value of each "
        "placement, one row each; [step_time] if not given"},
       {"sweep", "dotted key: [value, ...]; every combination is a point"},
       {"codesign",

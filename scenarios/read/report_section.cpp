@@ -18,7 +18,7 @@ ReportChoice report_options(Options& o) {
       o.get("placements", report.placements, "keep every placement in results.sqlite");
   report.pictures = static_cast<std::size_t>(
       o.get("pictures", static_cast<std::int64_t>(report.pictures),
-            "how many steps report.html draws, at most: of more runs those of some points"));
+            "most steps that report.html draws; with more runs, it draws some points"));
   report.timelines = read_enum(o, "timelines", report.timelines,
                                "ID.PLACER.trace.json.gz of each point's fastest run, or of all");
   return report;

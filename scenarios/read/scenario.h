@@ -1,4 +1,4 @@
-/// What scenario files say, as plain data.
+/// Scenario files as plain data.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -96,7 +96,7 @@ struct ClusterChoice {
   double memory_fraction = 1.0;   ///< of every device's memory, rounded down to a byte
   Link link{};                    ///< between pairs that `links` does not name
   std::vector<LinkChoice> links;  ///< later ones win
-  /// One for each group of `devices`, whose count is that of all these nodes; or empty. Instead of
+  /// One for each group of `devices`, whose count is over all these nodes; or empty. Instead of
   /// `link` and `links`.
   std::vector<NodeChoice> nodes;
   std::shared_ptr<const CollectiveModel> collectives{};  ///< null: hierarchical
@@ -106,7 +106,7 @@ struct ClusterChoice {
   CalibrationChoice calibration;
 };
 
-/// What placers know of the costs.
+/// Placers' knowledge of the costs.
 struct ProfileChoice {
   std::optional<Transfers> transfers{};  ///< the value that placers assume for engine.transfers
   double error =
@@ -134,7 +134,7 @@ constexpr auto names_of(Timelines) {
       {{Timelines::none, "none"}, {Timelines::best, "best"}, {Timelines::all, "all"}});
 }
 
-/// What the results hold.
+/// The contents of the results.
 struct ReportChoice {
   bool placements = true;                 ///< every placement, in results.sqlite
   std::size_t pictures = 40;              ///< at most so many steps are drawn in report.html

@@ -135,14 +135,12 @@ list of values stands for one measure of each.
 
     measure: [step_time, max_load, {latency: {}}, {pipeline: {schedule: 1f1b_flush, micro_batches: [8, 32]}}]
 
-A measure says what is found of a placement. A placer places once per point and seed, and all measures judge this placement,
-a row of results each. Placers see the same problem whatever is measured: to have one look for a small load or a short
-latency, give it that objective (`{search: {objective: max_load}}`). Each measure has tables and charts of its own: figures
-of two measures do not stand beside each other.
+A measure turns a placement into the value of a row. A placer places once per point and seed, and each measure gives a row for
+this placement. Placers do not know the measures. To minimise load or latency, give the placer this objective
+(`{search: {objective: max_load}}`). Each measure has tables and charts of its own.
 
-`pipeline` makes a stage of each device of the placement and judges the placement by the time per micro-batch, where the
-graph is the work of one micro-batch. A placement that cannot be such a pipeline (`sim/pipeline/README.md`) is `infeasible`,
-and `detail` says why.)";
+`pipeline` makes a stage of each device of the placement. The graph is the work of one micro-batch, and the value is the time
+per micro-batch. A placement that cannot run as a pipeline (`sim/pipeline/README.md`) is `infeasible`, and `detail` says why.)";
 
 constexpr std::string_view about_rows = R"(
 ## Results
@@ -162,14 +160,16 @@ device with the highest peak: persistent bytes of forward ops are weights, of ba
 state. Where a graph has all three at its forward ops, they are all in `weights_bytes`, and the cells of the other two are
 empty.
 
-How much of the devices a step uses, by the measure `step_time`, over all devices of the cluster: `busy` is the share of the step in
-which lane `compute` runs ops; `flops_utilisation` the time that the flops of all ops take at the peak of their number format, as a
-share of the step, and `busy_flops_utilisation` as a share of busy time; `memory_utilisation` the time that `traffic_bytes` take at
-full bandwidth, as a share of the step; `compute_bound`, `memory_bound` and `launch_bound` the shares of the ops' time in ops that
-their arithmetic, their traffic or their launches decide. Peaks are those of the devices' kind, whatever its `efficiency` and the
-devices' `speed`. `throughput` is samples of the graph per second (of one replica, under `data_parallel`; of all batches, under
-`micro_batches`), `intensity` flops per byte of traffic. Cells are empty, never 0, where no op states its work, where a kind of
-device is in no table, or where the trace does not say its batch.
+The measure `step_time` also gives the utilisation of all devices of the cluster, as fractions:
+
+- `busy`: time in which lane `compute` runs ops / step;
+- `flops_utilisation`: time of all flops at the peak of their number format / step; `busy_flops_utilisation`: the same / busy time;
+- `memory_utilisation`: time of `traffic_bytes` at full bandwidth / step;
+- `compute_bound`, `memory_bound`, `launch_bound`: time of ops that arithmetic, traffic or launches decide / time of all ops.
+
+Peaks are the device kind's, without `efficiency` and `speed`. `throughput` is samples of the graph per second (of one replica,
+under `data_parallel`; of all batches, under `micro_batches`). `intensity` is flops per byte of traffic. Cells are empty, never 0,
+if no op states its work, if a kind of device is in no table, or if the trace has no batch.
 
 The columns of `results.csv` are the following, and after them the swept keys that have no column here:
 
@@ -199,9 +199,9 @@ constexpr std::string_view large_sweeps = R"(
 Results depend on the scenario only: `results.*` and `report.html` have the same bytes, except for `placing_ms`, with any
 number of threads, processes and machines. Every finished run is appended to `DIR/runs.journal`, which is removed once the
 results are written. If a run is interrupted or killed, only unfinished runs are lost; if the machine goes down, also the
-last seconds. The same command with `--resume` then runs the rest. It recognises a run by a hash of the program's version,
-the graph's content, cluster, engine, profile, placer, seed and measure, not by its place: in a sweep that has grown it runs what is
-new. The hash does not cover files that a placer's options name.
+last seconds. The same command with `--resume` then runs the rest. A hash identifies a run: the program's version, the graph's
+content, cluster, engine, profile, placer, seed and measure. In a sweep that has grown, only the new runs are made. The hash does not
+cover files that a placer's options name.
 
 One machine: threads.
 
@@ -215,7 +215,7 @@ in where Open MPI is installed (Debian: `libopenmpi-dev`).
     mpirun --bind-to none --map-by ppr:1:node baechi run my.yaml --out results/my --resume
     mpirun --oversubscribe -n 3 baechi run my.yaml --out results/my -j 1      # to try it on a laptop
 
-A Slurm cluster: the same in a job; or, without MPI, an array of shards, which are independent and are merged afterwards.
+A Slurm cluster: the same in a job. Without MPI, an array of independent shards, which are merged afterwards.
 `--shard I/N` takes every N-th point in a shuffled order.
 
     sbatch --nodes 8 scenarios/slurm/mpi.sbatch my.yaml results/my

@@ -1,4 +1,4 @@
-/// The page scenarios/README.md, generated from what the code itself accepts.
+/// The page scenarios/README.md, generated from the keys that the code accepts.
 #pragma once
 #include <string>
 

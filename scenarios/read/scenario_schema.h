@@ -1,4 +1,4 @@
-/// What a scenario file may say, for editors, generated from what the code itself accepts.
+/// The JSON Schema of scenario files, for editors, generated from the keys that the code accepts.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-/// What the readers of sections share: for the files *_section.cpp alone.
+/// Common functions of the readers of sections: for the files *_section.cpp alone.
 #pragma once
 #include <initializer_list>
 #include <string_view>

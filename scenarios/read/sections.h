@@ -15,7 +15,7 @@ namespace baechi {
 Options options_of(const Options::Value& section, std::string owner, const std::string& base,
                    const std::vector<std::string>& except = {});
 
-/// Each adds what is wrong to `mistakes`; what it returns then is not to be used.
+/// Each adds mistakes to `mistakes`. After a mistake its result must not be used.
 GraphChoice read_graph(const Options::Value& section, const std::string& base, Mistakes& mistakes);
 ClusterChoice read_cluster(const Options::Value& section, const std::string& base,
                            const DeviceTable& kinds, Mistakes& mistakes);

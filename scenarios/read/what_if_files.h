@@ -8,15 +8,15 @@
 
 namespace baechi {
 
-/// The file of rules that `name` means, the first of these that exists: the path, from `base`; a
-/// path below the folder of the data, or below `scenarios` there; an entry of the catalogue there,
-/// such as "amp". Returns "" if none exists.
+/// The file of rules called `name`, the first of these that exists: the path, from `base`; a path
+/// below the folder of the data, or below `scenarios` there; an entry of the catalogue there, such
+/// as "amp". Returns "" if none exists.
 std::string find_rules(const std::string& name, const std::string& base);
 
 /// The rules in the file at `path`: a list of rules, or {with: {NAME: default}, rules: [...]}.
-/// Every ${NAME} in them is the value of `with`, a mapping, or else the default; what other files
-/// they use is put in their place. Throws InputError with places: no such file; not rules; a value
-/// that no rule asks for, or that is asked for and not given; files that use each other.
+/// Every ${NAME} is replaced by its value in `with`, a mapping, or else by the default. Rules of
+/// included files are put in place. Throws InputError with places: no such file; not rules; a value
+/// that no rule asks for; a missing value; files that include each other.
 Options::Value read_rule_file(const std::string& path, const Options::Value& with);
 
 /// `entry`, of a list of transforms; if it is {what_if: [...]}, every rule

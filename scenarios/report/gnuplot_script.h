@@ -1,4 +1,4 @@
-/// What the plots' gnuplot scripts share: strings, units, how placers look.
+/// Common parts of the plots' gnuplot scripts: strings, units, looks of placers.
 #pragma once
 #include <string>
 #include <string_view>

@@ -20,7 +20,7 @@ struct Plot {
 /// for every setting of the others.
 std::vector<Plot> chart_plots(const Results& results);
 
-/// What each device did and held over time, of a row that has a picture.
+/// Ops and memory of each device over time, for a row that has a picture.
 Plot step_plot(const RunResult& row, std::string title);
 
 /// An architecture of an accelerator, and how fast it trains.
@@ -33,8 +33,8 @@ struct PlottedDesign {
 /// Throughput over area, with the Pareto front. `designs`: by area.
 Plot design_plot(const std::string& name, std::span<const PlottedDesign> designs);
 
-/// Performance profiles: the share of points within a factor of the least, the factor logarithmic.
-/// `what` is of ("step time").
+/// Performance profiles: the fraction of points within a factor of the least, the factor
+/// logarithmic. `what`: the figure ("step time").
 Plot profile_plot(const std::string& name, std::string_view what,
                   std::span<const Profile> profiles);
 

@@ -13,10 +13,10 @@ struct AxisScale {
   std::vector<double> at{};  ///< [values.size()]; of words 0, 1, 2, ...
 };
 
-/// `values`, each once: numbers, or quantities of one kind (sizes, times, bandwidths), are numeric,
-/// in whatever order they are swept; logarithmic if the largest is at least 8 times the smallest
-/// and their factors are more alike than their differences. All else are words, which have no
-/// order.
+/// The scale of `values`, each once. Numbers, or quantities of one kind (sizes, times, bandwidths),
+/// are numeric, in any swept order. They are logarithmic if the largest is at least 8 times the
+/// smallest and their factors are more alike than their differences. Other values are words, which
+/// have no order.
 AxisScale axis_scale(std::span<const std::string> values);
 
 /// A swept value where there is little room, and different values in different words: paths without

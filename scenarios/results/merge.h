@@ -16,12 +16,12 @@ Results merge_results(std::span<const std::string> folders);
 
 /// The timelines in a folder of results: "12.m_etf.trace.json.gz" is of run 12.
 std::vector<std::string> timelines_in(const std::string& folder);
-/// Removes the timelines that are not among `names`: they are of other runs, whose ids now mean
-/// something else.
+/// Removes the timelines whose names are not in `names`: they are of other runs, whose ids now have
+/// another meaning.
 void remove_other_timelines(const std::string& folder, std::span<const std::string> names);
 
-/// Copies the timelines that stand beside results, and removes those that stood in `to`, unless it
-/// is one of `folders`. Returns how many were copied. Throws std::runtime_error if one cannot be.
+/// Copies the timelines beside the results, and removes old timelines in `to`, unless it is one of
+/// `folders`. Returns the number of copies. Throws std::runtime_error if a copy fails.
 std::size_t merge_timelines(std::span<const std::string> folders, const std::string& to);
 
 }  // namespace baechi

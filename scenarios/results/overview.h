@@ -12,7 +12,7 @@ namespace baechi {
 struct Summary {
   std::vector<std::string> header{};
   std::vector<std::vector<std::string>> rows{};  ///< the best placer first
-  std::string note{};                            ///< what the columns mean and count
+  std::string note{};                            ///< meaning of the columns
 };
 Summary summary_of(const Comparison& comparison);
 

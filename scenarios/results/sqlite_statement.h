@@ -1,5 +1,5 @@
-/// SQLite's connections and statements as C++ values. What goes wrong is a std::runtime_error with
-/// SQLite's words.
+/// SQLite's connections and statements as C++ values. Errors are std::runtime_error with SQLite's
+/// words.
 #pragma once
 #include <fmt/format.h>
 #include <sqlite3.h>

@@ -13,8 +13,8 @@ namespace baechi {
 /// normal approximation with continuity and ties beyond. 1 if nothing is left.
 double signed_rank_p(std::span<const double> differences);
 
-/// The p of several tests, corrected so that the chance of any false finding stays what each p says
-/// (Holm, Scandinavian Journal of Statistics 1979). [p.size()]
+/// The p of several tests, corrected for their number: the chance of any false finding is at most
+/// the corrected p (Holm, Scandinavian Journal of Statistics 1979). [p.size()]
 std::vector<double> holm(std::span<const double> p);
 
 /// The logarithms of some ratios that belong to one graph, as their sum and number.

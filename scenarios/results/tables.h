@@ -7,8 +7,8 @@
 
 namespace baechi {
 
-/// One scenario's runs on one graph, by one measure: a table has no two kinds of figures. What
-/// transforms make of a graph is the same graph here.
+/// One scenario's runs on one graph, by one measure: a table has no two kinds of figures. A
+/// transformed graph is the same graph here.
 struct ResultTable {
   std::size_t scenario = 0;
   std::size_t graph = 0;  ///< the first run's
@@ -26,11 +26,12 @@ struct ResultTable {
   /// The run with the least value; ties: the first. Null if no run is ok.
   const RunResult* best(std::size_t column) const;
   bool is_step_time() const { return measure == default_measure; }
-  /// What the values are, without the measure's options: "step time", "pipeline per micro-batch".
+  /// The name of the values, without the measure's options: "step time", "pipeline per
+  /// micro-batch".
   std::string figure() const;
   std::string per() const;  ///< " per micro-batch"
-  /// What follows the graph in a title: ", ", the measure with its options, and per(); "" of step
-  /// times.
+  /// The end of a title, after the graph: ", ", the measure with its options, and per(); "" for
+  /// step times.
   std::string title() const;
   bool has_peaks() const;  ///< whether the measure follows memory
 };

@@ -1,4 +1,4 @@
-/// From what a scenario says to what a placer and the engine take.
+/// From the values of a scenario to the inputs of a placer and the engine.
 #pragma once
 #include <memory>
 
@@ -21,8 +21,8 @@ std::uint64_t fingerprint(const OpGraph& graph);
 /// partitions.
 Cluster make_cluster(const ClusterChoice& choice);
 
-/// OriginalCosts if the choice has a fit, else ProfiledCosts; CalibratedCosts over those if it has
-/// a calibration. Throws InputError if the graph has no times for a device kind, or the calibration
+/// OriginalCosts if the choice has a fit, else ProfiledCosts; with a calibration, CalibratedCosts
+/// over them. Throws InputError if the graph has no times for a device kind, or the calibration
 /// nothing of its mode or way.
 std::unique_ptr<CostModel> make_costs(const ClusterChoice& choice, const OpGraph& graph,
                                       const Cluster& cluster);

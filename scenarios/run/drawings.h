@@ -9,10 +9,9 @@
 
 namespace baechi {
 
-/// The points, of `points` points with `per_point` runs each, of which the report draws runs, if it
-/// draws at most `most` runs in all: as many points as possible, evenly spaced. All runs of a point
-/// are drawn if `most` >= `per_point`, else the fastest. Independent of the results, so that shards
-/// agree.
+/// The points whose runs the report draws: of `points` points with `per_point` runs each, as many
+/// as possible, evenly spaced, with at most `most` runs in all. All runs of a point are drawn if
+/// `most` >= `per_point`, else the fastest. Independent of the results, so that shards agree.
 std::vector<std::size_t> points_to_draw(std::size_t points, std::size_t per_point,
                                         std::size_t most);
 

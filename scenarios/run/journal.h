@@ -13,20 +13,20 @@
 
 namespace baechi {
 
-/// Appends the record of `row` as a journal has it: length, hash, key, id, and what was found. Left
-/// out are what the sweep knows of the run, its picture and the peaks of single devices.
+/// Appends the record of `row` in the journal's format: length, hash, key, id and results. Left
+/// out: values that the sweep knows, the picture, and the peaks of single devices.
 void append_record(std::string& records, const RunResult& row);
 
 /// Safe from several threads.
 class Journal {
  public:
-  /// Opens the file at `path`, or makes it, and its folder if need be. With `keep`, the rows in it
-  /// stay, up to where the file is torn. If another process has the file open, waits for up to
+  /// Opens the file at `path`, or makes it, and its folder if need be. With `keep`, its rows stay,
+  /// up to the place where the file is torn. If another process has the file open, waits for up to
   /// `wait`, and says so on standard error. Throws InputError
   ///   if the other process does not end in that time,
   ///   if there are rows and `keep` is not set: nobody asked to lose them,
   ///   if there are rows whose keys the sweep does not have;
-  /// then the file is as it was, or is not there.
+  /// then the file is unchanged, or is not there.
   Journal(std::string path, const Sweep& sweep, bool keep, std::chrono::milliseconds wait = {});
   ~Journal();
   Journal(const Journal&) = delete;

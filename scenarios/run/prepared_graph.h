@@ -53,18 +53,18 @@ std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
                       std::span<const TransformChoice> choices);
 
-/// The graph with roofline times for ops of known work that have none on a kind of `cluster`:
+/// The graph with roofline times for ops of known work that have no time on a kind of `cluster`:
 /// transforms of the placed step add such ops.
 OpGraph with_missing_times(OpGraph graph, const ClusterChoice& cluster);
 
-/// What the transforms with TransformUse::placed make of the placed step; nothing if there are
+/// The result of the transforms with TransformUse::placed on the placed step; nothing if there are
 /// none.
 std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placement& placement);
 
 /// The placement of the step's ops, from a placement of the graph that placers see.
 Placement expand(Placement placement, const PreparedGraph& graph);
 
-/// Throws InfeasibleError if no device of `cluster` has what the transforms need.
+/// Throws InfeasibleError if no device of `cluster` has the memory that the transforms need.
 void require_needs(const PreparedGraph& graph, const Cluster& cluster);
 
 }  // namespace baechi

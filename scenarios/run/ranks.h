@@ -35,7 +35,7 @@ class Ranks {
   /// run.
   void deal(const Sweep& sweep, std::span<const std::size_t> ids, const RunSettings& settings,
             Journal& journal) const;
-  /// All other ranks: run what rank 0 hands out, on `threads` threads, and send the rows to it at
+  /// All other ranks: run the ids from rank 0 on `threads` threads, and send the rows to it at
   /// least five times a second.
   void work(const Sweep& sweep, std::size_t threads) const;
 

@@ -13,8 +13,8 @@ namespace baechi {
 template <class T>
 class RecentCache {
  public:
-  /// The value of `key`; if it is not kept, what `make` returns, as std::shared_ptr<const T>. If
-  /// `make` throws, nothing is kept.
+  /// The value of `key`. If it is not kept, calls `make` and returns its result as
+  /// std::shared_ptr<const T>. If `make` throws, nothing is kept.
   std::shared_ptr<const T> of(std::uint64_t key, const auto& make) {
     const std::shared_ptr<Entry> entry = entry_of(key);
     std::call_once(entry->once, [&] { entry->value = make(); });

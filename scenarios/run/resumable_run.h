@@ -1,4 +1,4 @@
-/// A sweep run into a folder: each row is kept there as soon as it is found.
+/// A sweep run into a folder, which keeps each row as soon as it is finished.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -15,10 +15,10 @@ namespace baechi {
 /// the rows.
 class ResumableRun {
  public:
-  /// Is to see `ids` done. With `resume`, the runs stay that the folder has from an earlier process
-  /// that ended, was interrupted or was killed, and `wait` is how long to wait for one that is
-  /// still ending. Throws InputError as Journal does, if DIR/results.sqlite cannot be read, or if
-  /// it has runs that are not of the sweep; then the folder is as it was.
+  /// Runs `ids`. With `resume`, keeps the runs that an earlier process finished in this folder;
+  /// `wait` is how long to wait for a process that is still ending. Throws InputError as Journal
+  /// does, if DIR/results.sqlite cannot be read, or if it has runs that are not of the sweep; then
+  /// the folder is unchanged.
   ResumableRun(std::string folder, const Sweep& sweep, std::vector<std::size_t> ids, bool resume,
                std::chrono::milliseconds wait = {});
 

@@ -9,8 +9,8 @@
 
 namespace baechi {
 
-/// The step of a run, once more. Its placement is the row's where that says all, else the placer's,
-/// made anew. The row must be one whose step was simulated.
+/// The step of a run, once more. Its placement is the row's if the row has all of it, else the
+/// placer's, made anew. The row's step must have been simulated.
 ExperimentStep step_of(const Sweep& sweep, const RunResult& row);
 
 /// Places and simulates. A placer's InfeasibleError becomes Status::infeasible, any other exception
@@ -29,9 +29,9 @@ using NextRun = std::function<std::optional<std::size_t>()>;
 /// Takes finished runs; called by one thread at a time.
 using TakeRows = std::function<void(std::span<const RunResult>)>;
 
-/// Runs what `next` returns, on `threads` threads, until it returns nothing. Finished rows go to
-/// `take` in batches: at the latest when the first run ends that is more than a tenth of a second
-/// after the last batch. If `take` throws, no further run begins and the exception is thrown.
+/// Runs the ids that `next` returns, on `threads` threads, until it returns nothing. Finished rows
+/// go to `take` in batches, at the latest with the first run that ends a tenth of a second after
+/// the last batch. If `take` throws, no further run begins and the exception is thrown.
 void run_each(const Sweep& sweep, std::size_t threads, const NextRun& next, const TakeRows& take);
 
 /// Returns `ids` one after the other, and nothing once `*stop` is set (null: never).

@@ -18,14 +18,14 @@ namespace baechi {
 
 struct SweepParts;
 
-/// A graph of a sweep, as it is on devices of some kinds and after some transforms.
+/// A graph of a sweep on devices of some kinds and after some transforms.
 struct SweepGraph {
   std::shared_ptr<const PreparedGraph> prepared;
   std::uint64_t hash = 0;  ///< of the step and of the transforms' texts
   std::size_t record = 0;  ///< into ResultsHeader::graphs
 };
 
-/// What came of placing.
+/// The outcome of placing.
 struct PlacerAnswer {
   std::optional<Placement> placement{};  ///< nothing: `failure` and `why`
   Status failure = Status::infeasible;
@@ -79,17 +79,17 @@ class Sweep {
   Ids runs_of(std::size_t point) const;
 
   Experiment experiment(const Run& run) const;
-  /// Bounds of the run's graph on its cluster, before transforms rewrite what was placed.
+  /// Bounds of the run's graph on its cluster, before transforms rewrite the placed step.
   LowerBounds lower_bounds(const Run& run) const;
 
-  /// What `place` answers for the run's placer, seed and point. The runs that differ in their
-  /// measures alone have the same answer: `place` is called once for those that run close together.
+  /// The answer of `place` for the run's placer, seed and point. Runs that differ in their measures
+  /// alone have the same answer: `place` is called once for runs that run close together.
   std::shared_ptr<const PlacerAnswer> answer(const Run& run,
                                              const std::function<PlacerAnswer()>& place) const;
 
-  /// A hash of all that decides what the run finds: the program's version, the graph's content,
-  /// the cluster, engine, profile, placer, seed and measure; not the run's number. The content of
-  /// files that a placer's options name is left out.
+  /// A hash of everything that decides the results of the run: the program's version, the graph's
+  /// content, the cluster, engine, profile, placer, seed and measure. Left out: the run's number,
+  /// and the content of files that a placer's options name.
   std::uint64_t key(const Run& run) const;
   /// The columns that are known before the run begins.
   RunResult row(const Run& run) const;

@@ -1,4 +1,4 @@
-/// What a sweep is made of: for sweep.cpp and make_sweep.cpp alone.
+/// The parts of a sweep: for sweep.cpp and make_sweep.cpp alone.
 #pragma once
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-/// An accelerator as the sizes of its parts, and what area they take.
+/// An accelerator: the sizes of its parts, and their area.
 /// Source: Wang et al., "PHAZE", ICML 2024.
 #pragma once
 #include <compare>

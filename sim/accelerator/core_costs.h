@@ -7,7 +7,7 @@
 
 namespace baechi {
 
-/// What cores compute: products of matrices on tensor cores, anything else on vector cores.
+/// Work of a core: a product of matrices on a tensor core, anything else on a vector core.
 struct CoreOp {
   std::int64_t count = 0;  ///< independent products of [m, k] by [k, n]; 0: no products
   std::int64_t m = 0, k = 0, n = 0;
@@ -19,7 +19,7 @@ struct CoreOp {
   friend bool operator==(const CoreOp&, const CoreOp&) = default;
 };
 
-/// What is the same for all accelerators of a search.
+/// Rates that all accelerators of a search share.
 struct AcceleratorRates {
   double clock = 1e9;  ///< cycles per second
   Bandwidth memory{};  ///< of the memory beside the chip
@@ -33,12 +33,12 @@ struct CoreCost {
   Duration time{};          ///< the longer of its cycles and its traffic, rounded up
 };
 
-/// Products are weight-stationary: a core holds a tile of width x depth weights, m rows stream
+/// Products are weight-stationary: a core holds a tile of width x depth weights, and m rows stream
 /// through it in m + width + depth cycles. The ceil(k / width) ceil(n / depth) tiles of all
-/// products are dealt out to the tensor cores; those that would have none in the last round are
-/// left to others where fewer do as well. Traffic is m k + k n + m n numbers a product if these fit
-/// the buffer; else each tile reads its rows and writes its sums: m k ceil(n / depth) + k n +
-/// m n ceil(k / width).
+/// products are dealt out to the tensor cores. A core that would be idle in the last round is left
+/// to other ops if fewer cores take no more rounds. Traffic is m k + k n + m n numbers a product if
+/// these fit the buffer. Else each tile reads its rows and writes its sums: m k ceil(n / depth) + k
+/// n + m n ceil(k / width).
 /// A vector op takes ceil(elements / (width vector_cores)) cycles a pass. Its traffic is `words`.
 CoreCost core_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRates& rates);
 

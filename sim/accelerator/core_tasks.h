@@ -1,4 +1,4 @@
-/// What the cores of an accelerator compute of a graph, from the sizes of its ops.
+/// The tasks of an accelerator's cores for a graph, from the sizes of its ops.
 #pragma once
 #include <span>
 #include <vector>

@@ -8,7 +8,7 @@
 
 namespace baechi {
 
-/// An op of a layer, and what it waits for.
+/// An op of a layer, and the tasks before it.
 struct CoreTask {
   CoreOp op;
   std::vector<std::uint32_t> after{};  ///< tasks of the layer, ascending, all before it
@@ -33,9 +33,9 @@ struct LayerSchedule {
   std::vector<Duration> start{};  ///< [tasks]
 };
 
-/// List scheduling in HEFT's order: of the tasks that are ready, the one with the longest path to
-/// the end goes first (ties: the lower index); a later one may begin before it if cores are free
-/// for it alone. The makespan is at least what the memory takes for the traffic of all tasks.
+/// List scheduling in HEFT's order: of the ready tasks, the one with the longest path to the end
+/// goes first (ties: the lower index). A later task may begin before it if cores are free for that
+/// task alone. The makespan is at least the time of the memory for the traffic of all tasks.
 /// Source: Topcuoglu et al., TPDS 2002, the order; pools of cores are ours.
 LayerSchedule list_schedule(std::span<const PoolTask> tasks, const Accelerator& a,
                             const AcceleratorRates& rates);

@@ -1,4 +1,4 @@
-/// What decides the time of an op.
+/// The bound of an op's time: compute, memory or host.
 #pragma once
 #include "sim/cluster/device_model.h"
 #include "sim/names.h"

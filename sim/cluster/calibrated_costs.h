@@ -15,14 +15,14 @@ struct StandIn {
   std::int64_t argument = 0;  ///< n of a product, bytes of ew, as validate/FORMATS.md has them
   double amount = 0.0;        ///< the same in flops (products) or bytes (ew)
 };
-/// A gemm of as many flops, or an elementwise pass over as many bytes where an H100 needs longer to
-/// move the bytes (3.35 TB/s) than to compute (989 TFLOP/s). Rounded to what can be run: gemm sizes
-/// are multiples of 16, bytes multiples of 32.
+/// A gemm of as many flops, or an elementwise pass over as many bytes: whichever takes an H100
+/// longer (989 TFLOP/s, 3.35 TB/s). Sizes are rounded to sizes that run: gemm to multiples of 16,
+/// bytes to multiples of 32.
 StandIn stand_in(OpWork work);
 
-/// The same decided by what was measured: of the product (by cuBLAS where that was measured) and
-/// the pass over memory the one that takes longer. A part of a GPU has its ridge elsewhere than a
-/// whole H100. As stand_in(work) where not both were measured.
+/// The same by measurements: the product (by cuBLAS if measured) or the pass over memory, whichever
+/// takes longer. A part of a GPU has its ridge elsewhere than a whole H100. If one of the two was
+/// not measured, the same as stand_in(work).
 StandIn stand_in(OpWork work, const Calibration& calibration);
 
 /// Selects a part of a calibration.

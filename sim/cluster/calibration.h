@@ -1,4 +1,4 @@
-/// What was measured of a machine, for simulated steps to be those of that machine.
+/// Measurements of a machine, with which simulated steps are steps of the machine.
 #pragma once
 #include <optional>
 #include <string>
@@ -72,9 +72,9 @@ struct Calibration {
     Estimate per_neighbour{};       ///< slower by this much for each device that runs a neighbour
     friend bool operator==(const Interference&, const Interference&) = default;
   };
-  /// Ops that run at once share what memory can move. An op of a kind wants `bytes_per_ns` when it
-  /// runs alone; ew: as many as it moves in its time. If all together want more than `capacity`,
-  /// times grow by `sensitivity` * (what is wanted / capacity - 1).
+  /// Ops that run at once share the bandwidth of the memory. An undisturbed op of a kind moves
+  /// `bytes_per_ns`; for ew, its bytes over its time. If all together want more than `capacity`,
+  /// times grow by `sensitivity` * (sum of bytes_per_ns / capacity - 1).
   struct Bandwidth {
     struct Demand {
       std::string kind{};
@@ -109,7 +109,7 @@ struct Calibration {
   const OpTime* find_op(std::string_view kind) const;
 };
 
-/// What a calibration knows, each to be switched off.
+/// Effects of a calibration, each to be switched off.
 struct Effects {
   bool op_gap = true;      ///< between ops of one queue
   bool cross_gap = true;   ///< across queues

@@ -38,7 +38,7 @@ enum class NodeId : std::uint32_t {};
 struct Node {
   std::uint32_t devices = 1;
   std::uint32_t nics = 1;
-  /// From one NIC to another node's: what the switches between let through when all NICs send.
+  /// From one NIC to another node's: the bandwidth through the switches when all NICs send.
   Link network{};
   /// Between two devices; with `wires`, of one wire between two devices.
   Link inside{};
@@ -76,7 +76,7 @@ class Cluster {
     collectives_ = std::move(model);
   }
 
-  /// 0 of a cluster that knows no nodes; then nothing is said of who shares which network.
+  /// 0 if the cluster states no nodes. Devices then share no network interface.
   std::size_t num_nodes() const { return nodes_.size(); }
   const Node& node(NodeId n) const { return nodes_[n]; }
   NodeId node_of(DeviceId d) const { return node_of_[d]; }  ///< if there are nodes

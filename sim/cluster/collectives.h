@@ -13,8 +13,9 @@ namespace baechi {
 class CollectiveModel {
  public:
   virtual ~CollectiveModel() = default;
-  /// `devices`: those of the members, in the order of the members. At most 2^62 ns; 0 of less than
-  /// two ranks. Equal arguments give an equal time. Throws InputError where it knows no time.
+  /// `devices`: the members' devices, in the order of the members. At most 2^62 ns; 0 for less than
+  /// two ranks. Equal arguments give an equal time. Throws InputError if the model has no time for
+  /// it.
   virtual Duration time(const Collective& collective, std::span<const DeviceId> devices,
                         const Cluster& cluster) const = 0;
 };
@@ -31,8 +32,8 @@ struct Spread {
   std::int64_t nics = 0;  ///< of the node that has the fewest
   std::int64_t sharing = 1;
 
-  /// What one of `users` ranks of a node has of the network if all of them send at once: an even
-  /// share of the NICs, at most one NIC.
+  /// The part of the network for one of `users` ranks of a node if all send at once: an even part
+  /// of the NICs, at most one NIC.
   Link network(std::int64_t users) const;
   /// The worst link where one rank of each node sends to the next node, and the others inside.
   Link worst() const;

@@ -20,9 +20,10 @@ class CostModel {
   virtual Duration compute(OpId op, DeviceId device) const = 0;
   /// Uncontended; `src` and `dst` differ.
   virtual Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
-  /// The part of it that holds no channel in Transfers::staged.
+  /// The part of a transfer's time that holds no channel in Transfers::staged.
   virtual Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
-  /// Alone on its links. `devices`: those of its members, in the order of the members.
+  /// The time of a collective alone on its links. `devices`: the members' devices, in the order of
+  /// the members.
   virtual Duration collective(const Collective& c, std::span<const DeviceId> devices) const = 0;
   /// Whether every op takes the same time on both devices.
   virtual bool same_compute(DeviceId a, DeviceId b) const { return a == b; }

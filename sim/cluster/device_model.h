@@ -10,9 +10,9 @@
 
 namespace baechi {
 
-/// The share of a peak that kernels reach, by kind of op. The share of a kind holds for all kinds
-/// that begin with it, such as Conv2d for Conv2dBackward and Conv2dBatchNormReLU; the longest such
-/// kind decides.
+/// Efficiency of kernels (achieved rate / peak rate) by kind of op. The efficiency of a kind holds
+/// for all kinds that begin with its name, such as Conv2d for Conv2dBackward and
+/// Conv2dBatchNormReLU. The longest matching name decides.
 struct Efficiency {
   double other = 1.0;  ///< of kinds not below
   std::map<std::string, double, std::less<>> by_kind{};
@@ -20,7 +20,7 @@ struct Efficiency {
   double of(std::string_view kind) const;
 };
 
-/// What a device does with kernels of one number format.
+/// Rates of a device for kernels of one number format.
 struct Arithmetic {
   FlopRate peak{};  ///< 0: the device has no units for the format
   Efficiency efficiency{};
@@ -28,9 +28,9 @@ struct Arithmetic {
 };
 
 /// A roofline (Williams et al., CACM 2009): each kernel of an op takes `launch` and the longer of
-/// its arithmetic and its memory traffic, at the share of the peaks that such kernels reach. A
-/// kernel of f flops reaches f / (f + half_flops) of its share, so its arithmetic takes (f +
-/// half_flops) / (peak x efficiency); traffic the same with `half_traffic`.
+/// its arithmetic and its memory traffic, at its efficiency. A kernel of f flops reaches f / (f +
+/// half_flops) of its efficiency, so its arithmetic takes (f + half_flops) / (peak x efficiency).
+/// Traffic likewise with `half_traffic`.
 struct DeviceModel {
   std::string name;
   std::array<Arithmetic, all<Precision>().size()> arithmetic{};  ///< by Precision

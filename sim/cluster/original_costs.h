@@ -17,7 +17,7 @@ class OriginalCosts final : public CostModel {
     bool whole_us = true;     ///< else whole nanoseconds
     bool empty_free = false;  ///< 0 bytes take no time
   };
-  /// Of PyTorch; its code raises what was measured per byte by the factor.
+  /// PyTorch's. Its code multiplies the measured time per byte by the factor.
   static constexpr Fit pytorch_fit{.us_per_byte = 0.0001788,
                                    .intercept_us = 100.0,
                                    .factor = 1.2,

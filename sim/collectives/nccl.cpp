@@ -138,7 +138,7 @@ class Nccl final : public CollectiveModel {
 std::shared_ptr<const CollectiveModel> make_nccl(Options& o) {
   NcclOptions options;
   options.nvlink =
-      o.get("hardware", {"nvlink", "pcie"}, "what joins the devices of a node") == "nvlink";
+      o.get("hardware", {"nvlink", "pcie"}, "link between the devices of a node") == "nvlink";
   options.inside = o.get("inside", options.inside,
                          "share of the line rate that is reached inside a node", 1e-3, 1.0);
   options.network = o.get("network", options.network,

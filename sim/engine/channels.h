@@ -30,13 +30,13 @@ class ChannelMap {
     return 0;
   }
   bool limited() const { return mode_ != Transfers::parallel; }
-  /// In a limited mode: the channel `d` sends through, and the one it receives through.
+  /// In a limited mode: the channel by which `d` sends, and the channel by which it receives.
   std::size_t sending(DeviceId d) const { return mode_ == Transfers::shared ? 0 : index(d); }
   std::size_t receiving(DeviceId d) const {
     if (mode_ == Transfers::shared) return 0;
     return mode_ == Transfers::sequential ? index(d) : num_devices_ + index(d);
   }
-  /// Whether a transfer holds first the one, then the other.
+  /// Whether a transfer holds first the sender's channel, then the receiver's.
   bool staged() const { return mode_ == Transfers::staged; }
 
  private:

@@ -22,7 +22,7 @@ class EventQueue {
     later_.clear();
   }
 
-  /// `code`: what happens.
+  /// `code`: the event as an integer.
   void push(TimePoint time, std::uint64_t code) {
     if (!later_.empty() && time >= later_.front().time) return push_later({time, code});
     std::size_t place = size_;

@@ -33,8 +33,8 @@ class IdSet {
     first_ = 0;
     for (std::uint64_t& w : rest_) w = 0;
   }
-  /// Calls `visit` for each id, after taking it out; those inserted meanwhile are not promised
-  /// to be visited.
+  /// Calls `visit` for each id, after taking it out. Ids that `visit` inserts may or may not be
+  /// visited.
   void drain(auto visit) {
     drain(first_, 0, visit);
     if (!wide_) return;

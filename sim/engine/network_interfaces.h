@@ -1,4 +1,5 @@
-/// The network interfaces of nodes: how many of them send and receive, and who waits for one.
+/// The network interfaces of nodes: the number in use for sending and receiving, and the waiting
+/// devices.
 #pragma once
 #include <cstdint>
 
@@ -7,9 +8,9 @@
 
 namespace baechi {
 
-/// A transfer from node to node holds one NIC of the first to send and one of the second to
-/// receive, whichever they are, from its start to its end. Within a node, and in a cluster without
-/// nodes, it holds none.
+/// A transfer between nodes holds one free NIC of the first node to send and one of the second to
+/// receive, from its start to its end. Any free NIC will do. Transfers within a node, or in a
+/// cluster without nodes, hold none.
 class NetworkInterfaces {
  public:
   explicit NetworkInterfaces(const Cluster& cluster) : cluster_(cluster) {
@@ -24,8 +25,8 @@ class NetworkInterfaces {
     }
   }
 
-  /// Takes what a transfer from `src` to `dst` holds. Returns false, and remembers that `src`
-  /// waits, if one of the nodes has no free NIC.
+  /// Takes the NICs of a transfer from `src` to `dst`. If one of the nodes has no free NIC, returns
+  /// false and remembers that `src` waits.
   bool take(DeviceId src, DeviceId dst) {
     if (one_node(src, dst)) return true;
     NodeState& from = node_of(src);
@@ -39,7 +40,7 @@ class NetworkInterfaces {
     return true;
   }
 
-  /// The transfer is over: those who waited for a NIC of its nodes are put into `to_try`.
+  /// The transfer is over: devices that waited for a NIC of its nodes are put into `to_try`.
   void give_back(DeviceId src, DeviceId dst, DeviceSet& to_try) {
     if (one_node(src, dst)) return;
     --node_of(src).sending;

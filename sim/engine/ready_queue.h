@@ -8,7 +8,7 @@
 
 namespace baechi {
 
-/// Fifo: by (time it became ready, op id). Ops become ready in time order, so only those of one
+/// Fifo: by (time it became ready, op id). Ops become ready in time order, so only ops of one
 /// instant need sorting. By priority: by (largest priority, op id).
 class ReadyQueue {
   auto runs_later() const {

@@ -29,7 +29,7 @@ namespace baechi {
 StepResult simulate(const Problem& problem, const Placement& placement,
                     std::span<StepObserver* const> observers = {});
 
-/// simulate() for many placements of one problem: what does not depend on the placement is made
+/// simulate() for many placements of one problem. Data that do not depend on the placement are made
 /// once, and memory is used again. For one thread.
 class Simulator {
  public:

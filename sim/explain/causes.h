@@ -1,4 +1,5 @@
-/// Why each op of a simulated step started when it did: the chain of what it waited for.
+/// Why each op of a simulated step started at its time: the chain of ops and transfers that it
+/// waited for.
 #pragma once
 #include <optional>
 #include <vector>
@@ -9,17 +10,17 @@
 
 namespace baechi {
 
-/// Reads causes from the timeline of one step under Semantics::event that completed. Memory delays
-/// nothing there: what does not fit ends the step.
+/// Reads causes from the timeline of one completed step under Semantics::event. Memory delays
+/// nothing there: a request that does not fit ends the step.
 class Causes {
  public:
   /// All must outlive this; `timeline` is of the whole step.
   Causes(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
-  /// The chain that ends where `last` ends, from the time `from` on, in the order of time and
-  /// without gaps: `last`, the input that came last, what made that input, and so on. For
-  /// a collective: the input that came last of all members'. Ties: the first member, the input of
-  /// the smallest edge. Parts of no length are left out, ops apart.
+  /// The chain that ends with `last`, from the time `from` on, in the order of time and without
+  /// gaps. Before `last` comes the input that arrived last, then the cause of this input, and so
+  /// on. For a collective: the last input of all members. Ties: the first member, the input of the
+  /// smallest edge. Parts of no length are left out, except ops.
   std::vector<PathPart> chain(OpId last, TimePoint from = {}) const;
 
   /// The same up to the start of `op`.

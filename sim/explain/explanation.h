@@ -1,4 +1,4 @@
-/// Where the time of a simulated step went, and, if memory ran out, what it was full of.
+/// Causes of a simulated step's time, and, if memory ran out, the contents of the memory.
 #pragma once
 #include <array>
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace baechi {
 
-/// What a device waited for while it computed nothing. All times add up to the step.
+/// Idle time of a device by cause. All times add up to the step.
 struct DeviceIdle {
   Duration busy{};
-  /// By PathKind: what went on meanwhile in the chain before the op that runs next there. `compute`
-  /// is an op on another device, `wait_device` one that waited for its device.
+  /// By PathKind: the activity meanwhile in the chain before the device's next op. `compute` is an
+  /// op on another device, `wait_device` an op that waited for its device.
   std::array<Duration, num_path_kinds> waiting{};
   Duration nothing_left{};  ///< after its last op
 };
@@ -28,8 +28,8 @@ struct BlockingTensor {
 /// The step in parts that add up to it.
 struct WhatIf {
   Duration dependencies{};  ///< the step on as many devices as ops, each as fast, transfers free
-  Duration devices{};       ///< what more it takes on the devices that there are, transfers free
-  Duration transfers{};     ///< what more it takes as it is. Negative if an order got better by it
+  Duration devices{};       ///< added by the number of devices, transfers free
+  Duration transfers{};     ///< added by transfers. Negative if they improve the order
 };
 
 struct Explanation {
@@ -47,15 +47,15 @@ Explanation explain(const Problem& problem, const Placement& placement, const Ti
 /// Something in the memory of a device.
 struct LiveTensor {
   MemoryKind kind{};
-  OpId op{};  ///< whose weights, output or workspace it is
+  OpId op{};  ///< the op that owns the weights, output or workspace
   Bytes size{};
   std::vector<OpId> kept_by{};      ///< readers that have not ended; of weights and workspace: none
   std::vector<DeviceId> leaving{};  ///< receivers whose transfer has not ended
 };
 
-/// What was in the memory of the device that ran out, the largest first; ties by kind, then op.
-/// Copies that are halfway in host memory (Transfers::staged) are not among them. `timeline` is of
-/// the step up to the failure.
+/// The contents of the device's memory when it ran out, the largest first; ties by kind, then op.
+/// Copies that are halfway in host memory (Transfers::staged) are left out. `timeline` is of the
+/// step up to the failure.
 std::vector<LiveTensor> live_tensors(const Problem& problem, const Placement& placement,
                                      const Timeline& timeline, const OutOfMemory& oom);
 

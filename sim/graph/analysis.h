@@ -7,10 +7,10 @@ namespace baechi {
 /// Bytes that `v` writes; control tensors take none.
 Bytes output_bytes(const OpGraph& graph, OpId v);
 
-/// What `v` needs on its device while it runs: persistent + temporary + its outputs.
+/// Memory of `v` on its device while it runs: persistent + temporary + its outputs.
 Bytes footprint(const OpGraph& graph, OpId v);
 
-/// Whether what runs in the lane is the host's part of a step: host, host_backward, host 2, ...
+/// True for lanes of the host's part of a step: host, host_backward, host 2, ...
 bool is_host_lane(std::string_view name);
 bool on_host(const OpGraph& graph, OpId v);
 
@@ -18,11 +18,11 @@ bool on_host(const OpGraph& graph, OpId v);
 /// weights from the beginning, outputs until their last reader has ended, workspace.
 Bytes one_device_peak(const OpGraph& graph);
 
-/// What no device's memory exceeds, whatever the placement and order: all footprints, and a copy of
-/// each edge's tensor. Where a device has as much, its memory need not be counted.
+/// An upper bound of any device's memory, for every placement and order: all footprints, and a copy
+/// of each edge's tensor. A device with this much memory need not be counted.
 Bytes peak_upper_bound(const OpGraph& graph);
 
-/// Memory that every step fills at some instant, whatever the placement and order.
+/// Memory that every step fills at some instant, for every placement and order.
 struct HeldAtOnce {
   Bytes weights;  ///< of all ops
   Bytes live;     ///< see held_at_once

@@ -1,4 +1,4 @@
-/// Collective operations: what several devices do together, such as adding up gradients.
+/// Collective operations: joint operations of several devices, such as adding up gradients.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -40,7 +40,7 @@ struct Collective {
   /// All that take part. More than there are members: the others are replicas of the members that
   /// are not simulated, and arrive when the members do. 0: as many as members.
   std::uint32_t ranks = 0;
-  /// Machines over which the ranks are spread evenly. 0: those of the members' devices.
+  /// Machines over which the ranks are spread evenly. 0: the machines of the members' devices.
   std::uint32_t nodes = 0;
   /// So many collectives like this one, of replicas that are not simulated, use the network of the
   /// same machines at the same time, this one included.

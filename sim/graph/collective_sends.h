@@ -15,9 +15,9 @@ struct CollectiveSend {
   bool is_summed = false;  ///< the receiver adds it to a part of its own
 };
 
-/// The sends of a collective in which `ranks` take part. A ring passes on as many parts as there
-/// are ranks, whose sizes differ by at most a byte.
-/// - all_reduce: 2 (ranks - 1) steps of a ring, in each of which every rank passes a part on;
+/// The sends of a collective of `ranks` ranks. A ring passes on as many parts as there are ranks;
+/// their sizes differ by at most a byte.
+/// - all_reduce: 2 (ranks - 1) steps of a ring; in each step every rank passes a part on.
 ///   reduce_scatter and all_gather: half of them.
 /// - broadcast: the parts go along the ring, one behind the other.
 /// - all_to_all: in step k rank i sends to rank i + k.

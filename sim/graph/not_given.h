@@ -1,4 +1,4 @@
-/// What stands in an OpGraph and its builder for a tensor or a time that is not given.
+/// Values in an OpGraph and its builder for a missing tensor or time.
 #pragma once
 #include "sim/ids.h"
 #include "sim/units.h"

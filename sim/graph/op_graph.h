@@ -65,9 +65,9 @@ struct Tensor {
   Bytes size{};
   OpId producer{};
   bool control = false;  ///< a control edge: `size` bytes are sent, but they take no memory
-  /// The tensor lies in memory that its producer's device counts elsewhere, such as a weight that
-  /// is read, or memory that its one reader overwrites. It takes no further memory on that device;
-  /// a copy on another device does.
+  /// The tensor lies in memory that its producer's device counts elsewhere: a weight that is read,
+  /// or memory that its one reader overwrites. It takes no further memory on the producer's device.
+  /// A copy on another device takes memory.
   bool reference = false;
 
   Bytes held() const { return control || reference ? Bytes{} : size; }  ///< where it is produced
@@ -75,7 +75,7 @@ struct Tensor {
 };
 
 /// `dst` reads `tensor`, which `src` writes. Two readers of one tensor are two edges but one
-/// tensor, so that one transfer can serve all readers on a device.
+/// tensor. One transfer can therefore serve all readers on a device.
 struct Edge {
   OpId src{};
   OpId dst{};
@@ -262,8 +262,8 @@ class OpGraphBuilder {
   void set_compute(OpId op, std::string_view kind, std::optional<Duration> time);
   /// Adds a kernel to `op`; ignored if `work` has neither flops nor traffic.
   void add_kernel(OpId op, OpWork work);
-  /// Makes `members` the members of one collective, in the order of its ranks; those in lane
-  /// "compute" go to lane "comm". `collective` says all but the members.
+  /// Makes `members` the members of one collective, in the order of its ranks. Members in lane
+  /// "compute" go to lane "comm". `collective` has everything but the members.
   void add_collective(const Collective& collective, std::span<const OpId> members);
 
   std::size_t num_ops() const { return ops_.size(); }

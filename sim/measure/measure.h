@@ -1,6 +1,6 @@
-/// Measures, which say what is found of a placed step: one number each, with its unit, and what it
-/// took. Each has a row in registry.cpp. A measure judges what a placer answered; a placer does not
-/// know which measures will judge it.
+/// Measures: each turns a placed step into one number with its unit, with the memory, busy time and
+/// moved bytes of the devices. Each has a row in registry.cpp. Measures are computed after placing;
+/// placers do not know them.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,10 +16,10 @@
 
 namespace baechi {
 
-/// What a measure found of one placement.
+/// The value of a measure for one placement.
 struct Measured {
   std::optional<Duration> value{};      ///< the less, the better; nothing if there is none
-  bool out_of_memory = false;           ///< why there is none: memory, or else what `why` says
+  bool out_of_memory = false;           ///< no value: memory ran out; otherwise see `why`
   std::string why{};                    ///< a line for people; "" if there is a value
   std::vector<Bytes> peaks{};           ///< [num_devices]; empty: the measure follows no memory
   std::optional<PeakMemory> at_peak{};  ///< on the device with the highest peak; ties: the first
@@ -47,7 +47,7 @@ struct MeasureEntry {
 };
 std::span<const MeasureEntry> measures();
 
-/// What is measured unless a scenario says otherwise.
+/// The default measure of a scenario.
 inline constexpr std::string_view default_measure = "step_time";
 
 /// Throws InputError on an unknown name or option, or a bad value; `where` begins the message.

@@ -33,7 +33,7 @@ class PipelineMeasure final : public Measure {
         o.get("micro_batches", std::int64_t{8},
               "how many go through the pipeline; a list: one row each", 1, most));
     options_.recompute = o.get("recompute", options_.recompute,
-                               "a stage keeps only what it received, and repeats its forward pass");
+                               "a stage keeps only its inputs, and repeats its forward pass");
   }
 
   Measured of(const Problem& problem, const Placement& placement) const override {

@@ -11,10 +11,10 @@
 
 namespace baechi {
 
-/// Shares of 1, over devices and time. All but `busy` follow from the work that ops state: they are
-/// empty where no op states any. Those that need the devices' peaks are empty, too, where the model
-/// of a device that runs ops is unknown. Peaks are the data sheet's; a device's `speed` does not
-/// change them. Ops that state no work count as doing none.
+/// Fractions, over devices and time. All but `busy` follow from the work that ops state: they are
+/// empty if no op states any. Fractions of peaks are also empty if the model of a device that runs
+/// ops is unknown. Peaks are the data sheet's; a device's `speed` does not change them. Ops that
+/// state no work count as doing none.
 /// Source: TBD (Zhu et al., IISWC 2018), section 3.4.
 struct Utilisation {
   std::optional<double> busy{};     ///< of the step's time: lane "compute" runs an op
@@ -24,7 +24,7 @@ struct Utilisation {
   std::optional<double> flops_of_step{};
   std::optional<double> flops_of_busy{};    ///< the same, of busy time
   std::optional<double> traffic_of_step{};  ///< the time of the traffic at full bandwidth, so
-  /// Parts of the time of the ops in lane "compute", by what decides it (sim/cluster/bound.h).
+  /// Parts of the time of the ops in lane "compute", by the bound of each op (sim/cluster/bound.h).
   std::optional<double> compute_bound{}, memory_bound{}, launch_bound{};
 
   std::optional<double> intensity() const;  ///< flops per byte of traffic
@@ -48,7 +48,7 @@ struct StepUtilisation {
   IdVector<DeviceId, Utilisation> devices{};  ///< [num_devices]
 };
 
-/// What a step used that took `step`, and in which lane "compute" of each device ran ops for `busy`
+/// Utilisation of a step of length `step`. Lane "compute" of each device ran ops for `busy`
 /// [num_devices]. `models` [num_devices]: null where unknown. All is empty if `step` is 0.
 StepUtilisation utilisation(const Problem& problem, const Placement& placement,
                             std::span<const DeviceModel* const> models, Duration step,

@@ -18,16 +18,15 @@ struct Score {
   std::size_t misplaced = 0;     ///< ops on a device that cannot run them
   std::size_t split_groups = 0;  ///< colocation groups on more than one device
   bool deadlock = false;         ///< devices wait for each other, so there is no value
-  /// What a search minimises in place of the value, of about the size of the value in ns. It also
-  /// falls in changes that lead towards a better value but do not reach it yet. 0: none, use the
-  /// value.
+  /// A value that a search minimises in place of the objective's value, of about its size in ns. It
+  /// also falls in changes that lead towards a better value but do not reach it yet. 0: none, use
+  /// the value.
   double guide = 0.0;
 
   bool feasible() const {
     return over == Bytes{} && misplaced == 0 && split_groups == 0 && !deadlock;
   }
-  /// The less, the better. What makes a placement infeasible counts before the value; the guide
-  /// does not count.
+  /// Less is better. Missing memory counts before the value; the guide does not count.
   friend std::strong_ordering operator<=>(const Score& a, const Score& b);
   friend bool operator==(const Score& a, const Score& b) { return (a <=> b) == 0; }
 };

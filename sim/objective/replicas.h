@@ -12,13 +12,13 @@
 
 namespace baechi {
 
-/// Which numbers of replicas a part may have, and what they cost.
+/// The numbers of replicas that a part may have, and their costs.
 ///
 /// A part on r devices of one class has the load of one device, divided by r and rounded up, plus
-/// the exchange of gradients: each replica moves 4 (r - 1) / r times the part's weights, once in
+/// the exchange of gradients. Each replica moves 4 (r - 1) / r times the part's weights, once in
 /// `micro_batches` samples. Each replica holds all weights of the part. Inference exchanges
-/// nothing. Source: PipeDream (SOSP 2019) and Piper (NeurIPS 2021), with the loads of Tarnawski et
-/// al.
+/// nothing.
+/// Source: PipeDream (SOSP 2019) and Piper (NeurIPS 2021), with the loads of Tarnawski et al.
 struct Replication {
   bool allowed = false;
   /// Samples between two exchanges; replicas must divide it. 0: as many as the part has replicas,
@@ -49,10 +49,10 @@ inline std::int64_t replica_load(std::int64_t whole, std::int64_t weights, std::
   return whole / replicas + (whole % replicas > 0 ? 1 : 0) + std::llround(exchanged);
 }
 
-/// The replicas of a placement. A placement has one device for each op; its facts say which others
-/// run the same ops. `stage_N_first` of part N, counted from 0, is the number of the device that
-/// the placement has, and `stage_N_devices` how many devices of its class, from this one on, run
-/// the part; `micro_batches` is as in Replication, 0 if there is no such fact.
+/// The replicas of a placement. A placement has one device for each op; its facts name the other
+/// devices that run the same ops. `stage_N_first` is the number of the device in the placement for
+/// part N, counted from 0. `stage_N_devices` devices of its class, from this one on, run the part.
+/// `micro_batches` is as in Replication, 0 if there is no such fact.
 struct Replicas {
   std::vector<std::vector<DeviceId>> parts;  ///< devices, ascending; the placement has the first
   std::int64_t micro_batches = 0;

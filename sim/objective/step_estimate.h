@@ -10,15 +10,15 @@
 
 namespace baechi {
 
-/// In the simpler step the order is given. Op after op runs as soon as its device has run those
-/// before it and its inputs are there; then what it writes is sent, reader after reader, each time
-/// as soon as both channels are free (EngineOptions::transfers; staged counts as duplex). Memory is
-/// ample, and a device computes while it sends. With the order in which a simulation started its
-/// ops, it tells what changes if a few of them move.
+/// A simpler step, in a given order of ops. An op runs as soon as its device has run its earlier
+/// ops and its inputs are there. Then its outputs are sent, reader after reader, each as soon as
+/// both channels are free (EngineOptions::transfers; staged counts as duplex). Memory is ample, and
+/// a device computes while it sends. With the start order of a simulation, the estimate shows the
+/// effect of moving a few ops.
 ///
 /// Vectors of the widest kind that the processor has (Highway); 64 B per edge. Times are whole
-/// multiples of unit(), the least power of two in ns of which 2^31 hold all ops and transfers
-/// together, each rounded up: 1 ns if those take less than 2.1 s.
+/// multiples of unit(), each rounded up. unit() is the least power of two in ns of which 2^31 hold
+/// all ops and transfers together: 1 ns if all take less than 2.1 s.
 class StepEstimate {
  public:
   static constexpr std::size_t lanes = 16;
@@ -36,7 +36,7 @@ class StepEstimate {
     device_[index(op) * lanes + lane] = static_cast<std::uint8_t>(index(device));
   }
 
-  /// The step time of each lane, ops in this order: all of them, each behind those it reads from.
+  /// The step time of each vector lane, with all ops in this order: each op behind its inputs.
   Times run(std::span<const OpId> order);
 
   Duration unit() const { return Duration{std::int64_t{1} << shift_}; }
@@ -54,7 +54,7 @@ class StepEstimate {
   struct Reader {
     std::uint32_t op = 0, input = 0;
   };
-  /// What a pass over the graph works on.
+  /// The working memory of a pass over the graph.
   struct Pass {
     std::span<const OpId> order;
     std::span<const Op> ops;          ///< [num_ops + 1]

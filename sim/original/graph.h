@@ -1,6 +1,6 @@
 /// A graph as the original Baechi sees it: one edge per pair of ops, carrying a list of tensors.
-/// Source: Baechi's code (beomyeol/baechi). Section and quirk numbers (Q1..Q25) used here and in
-/// placers/original are those of placers/original/README.md.
+/// Source: Baechi's code (beomyeol/baechi). Section and quirk numbers (Q1..Q25) here and in
+/// placers/original are defined in placers/original/README.md.
 #pragma once
 #include <span>
 #include <vector>
@@ -24,8 +24,8 @@ class Graph {
   /// One tensor on an edge. Two sends of one TensorId to one device are one transfer.
   struct Send {
     TensorId tensor{};
-    /// Number of the tensor among those of its op, from 0; a tensor that several ops send has a
-    /// larger number of its own. So a table of num_slots() suffices while one op sends.
+    /// Number of the tensor among the tensors of its op, from 0. A tensor that several ops send has
+    /// a larger number of its own. A table of num_slots() therefore suffices while one op sends.
     std::uint32_t slot = 0;
     Bytes size{};
     Duration time{};  ///< between any two devices: the original's links are all equal
@@ -34,7 +34,7 @@ class Graph {
     OpId src{};
     OpId dst{};
   };
-  /// `dst` reads a tensor of `src`: what edges are made of.
+  /// `dst` reads a tensor of `src`: edges are made of reads.
   struct Read {
     OpId src{};
     OpId dst{};

@@ -16,12 +16,13 @@ struct Step {
 };
 
 /// One step of `graph` on `devices` devices. Ops are taken in order of (ready, Op::topo) from one
-/// queue; each starts when it is ready and its device is free, and its tensors are booked as it is
-/// taken, for its readers in out-edge order (Q8, Q23: not in order of time). Memory moves as ops
-/// are taken (Q23): outputs and workspace come as an op starts, workspace goes at once, outputs but
-/// for their persistent part go as the last reader is taken (Q6); received copies take none (Q7).
+/// queue. Each starts when it is ready and its device is free. Its tensors are booked as it is
+/// taken, for its readers in out-edge order (Q8, Q23: not in order of time).
+/// Memory moves as ops are taken (Q23). Outputs and workspace come as an op starts, and workspace
+/// goes at once. Outputs, except their persistent part, go as the last reader is taken (Q6).
+/// Received copies take none (Q7).
 /// `placement` covers the graph. `held`: memory in use on each device before the step; may be
-/// negative (Q12: what the original's adjusters leave there). [num_devices], or empty for none.
+/// negative (Q12: left there by the original's adjusters). [num_devices], or empty for none.
 Step simulate(const Graph& graph, const IdVector<OpId, DeviceId>& placement, std::size_t devices,
               Log* log = nullptr, const IdVector<DeviceId, Bytes>& held = {});
 

@@ -10,7 +10,7 @@
 
 namespace baechi::pipeline {
 
-/// What one device of the pipeline did.
+/// Times and memory of one device of the pipeline.
 struct StageUse {
   DeviceId device{};
   Duration busy{};            ///< computing, in the whole run
@@ -33,8 +33,8 @@ struct PipelineResult {
   Bytes moved{};        ///< between devices, in the whole run
   bool in_line = true;  ///< no two devices feed each other in the same pass
   /// Several versions of the weights are kept, and the graph does not tell weights from gradients
-  /// and optimizer state: it has all persistent bytes at forward ops, so that each version is as
-  /// large as all three.
+  /// and optimizer state. All persistent bytes are at forward ops, so each version is as large as
+  /// all three.
   bool one_kind = false;
   std::vector<StageUse> stages{};
   Duration max_load{};       ///< of the objective: computing and moving, one after the other
@@ -42,11 +42,12 @@ struct PipelineResult {
   std::string difference{};  ///< why per_micro_batch is not max_load: a sentence for people
 };
 
-/// Under problem.engine. Throws InputError if the graph has no such pipeline (see unroll), or
-/// under Semantics::baechi.
+/// Under problem.engine. Throws InputError if the graph cannot run as this pipeline (see unroll),
+/// or under Semantics::baechi.
 PipelineResult simulate_pipeline(const Problem& problem, const Placement& placement,
                                  const PipelineOptions& options);
-/// The same for what unroll() returned, with observers, which see the unrolled graph's ids.
+/// The same for the result of unroll(), with observers. Observers see the ids of the unrolled
+/// graph.
 PipelineResult simulate_pipeline(const Problem& problem, const Placement& placement,
                                  const PipelineOptions& options, const Unrolled& unrolled,
                                  std::span<StepObserver* const> observers);

@@ -9,7 +9,7 @@
 
 namespace baechi::pipeline {
 
-/// What a stage does with one micro-batch and one chunk of the model.
+/// The work of a stage on one micro-batch and one chunk of the model.
 enum class PassKind : std::uint8_t {
   forward,    ///< F
   backward,   ///< B: all backward ops, or, if the schedule has W passes, those that chunks wait for
@@ -35,7 +35,7 @@ enum class Layout : std::uint8_t {
 };
 std::size_t home_stage(Layout layout, std::size_t chunk, std::size_t stages);
 
-/// For what a schedule is made.
+/// The sizes for which a schedule is made.
 struct Shape {
   std::size_t stages = 1;
   std::size_t laps = 1;  ///< chunks on each stage, if the layout leaves a choice: v
@@ -77,10 +77,10 @@ Schedule with_recompute(Schedule schedule);
 /// The activations that each stage keeps at most, counted from the passes. [stages]
 std::vector<std::size_t> most_in_flight(const Schedule& schedule);
 
-/// What is wrong with a schedule for `layout`; nothing if it can run. Checked: every chunk has F,
-/// B and, if any has, W of every micro-batch once, on the stage that the layout names, in this
-/// order; no stage waits for ever, where F waits for the F of the chunk before, B for the B of the
-/// chunk behind; no stage keeps more than `in_flight`.
+/// The mistake in a schedule for `layout`; nothing if the schedule can run. Checked: every chunk
+/// has F, B and, if any has, W of every micro-batch once, in this order, on the stage that the
+/// layout names. No stage waits for ever: F waits for the F of the chunk before, B for the B of the
+/// chunk behind. No stage keeps more than `in_flight`.
 std::optional<std::string> mistake_in(const Schedule& schedule, Layout layout, bool training);
 
 }  // namespace baechi::pipeline

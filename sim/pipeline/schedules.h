@@ -1,4 +1,4 @@
-/// The generators of schedules, one file each in schedules/, and what they share.
+/// The generators of schedules, one file each in schedules/, and their common functions.
 #pragma once
 #include "sim/pipeline/schedule.h"
 
@@ -18,7 +18,7 @@ Schedule dualpipe(const Shape& shape);
 Schedule empty_schedule(const Shape& shape, std::size_t chunks);
 /// Pass of a chunk and a micro-batch given as numbers of any type.
 Pass pass(PassKind kind, std::size_t chunk, std::size_t micro_batch);
-/// At the end of each stage: U of each chunk it runs, with the last micro-batch that it runs of it.
+/// At the end of each stage: U of each of its chunks, with the last micro-batch of the chunk.
 void add_updates(Schedule& schedule);
 
 }  // namespace baechi::pipeline

@@ -21,8 +21,8 @@ struct Stages {
 /// One stage per device, in the order of their first forward ops.
 Stages devices_as_stages(const Problem& problem, const Placement& placement);
 
-/// A device is before those that read from it in the forward pass, and behind those that read from
-/// it in the backward pass; ties by first forward ops. Devices that feed each other are one stage.
+/// A device is before its readers in the forward pass, and behind its readers in the backward pass;
+/// ties by first forward ops. Devices that feed each other are one stage.
 Stages stages_of(const Problem& problem, const Placement& placement);
 
 /// Chunk and pass of each op.
@@ -32,17 +32,17 @@ struct Chunks {
   std::size_t laps = 1;                 ///< chunks per stage of Layout::loop
 };
 
-/// Layout::line and two_way: the op's stage. Else a forward op is in the first chunk of its stage
-/// that is not before the chunks it reads from; a backward op in the last chunk of its stage that
-/// is not behind the chunk it differentiates and the chunks it reads from in the backward pass.
-/// The last stage of Layout::vee has two chunks in a row: the later half of its forward ops, by
-/// time, is in the second. Throws InputError if there is no such chunk.
+/// Layout::line and two_way: the op's stage. Otherwise a forward op is in the first chunk of its
+/// stage that is not before the chunks of its inputs. A backward op is in the last chunk of its
+/// stage that is not behind the chunk that it differentiates, nor behind the chunks of its inputs
+/// in the backward pass. The last stage of Layout::vee has two chunks in a row: the later half of
+/// its forward ops, by time, is in the second. Throws InputError if an op has no such chunk.
 Chunks chunks_of(const Problem& problem, const Placement& placement, const Stages& stages,
                  const ScheduleEntry& schedule);
 
 /// Moves ops from B to W: the backward ops from which no data flows to the backward pass of another
-/// chunk. In a chunk that sends no gradients, such as the first one: the ops that no backward op
-/// reads from.
+/// chunk. In a chunk that sends no gradients, such as the first chunk: the ops without backward
+/// readers.
 void split_weights(const OpGraph& graph, Chunks& chunks);
 
 }  // namespace baechi::pipeline

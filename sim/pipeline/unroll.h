@@ -11,8 +11,8 @@ namespace baechi::pipeline {
 struct PipelineOptions {
   std::string schedule = "gpipe";  ///< a name of schedules()
   std::size_t micro_batches = 8;
-  /// A stage runs the forward pass once more before the backward pass, from what it received:
-  /// nothing else is kept meanwhile.
+  /// A stage runs the forward pass once more before the backward pass, from its received inputs. It
+  /// keeps nothing else meanwhile.
   bool recompute = false;
 };
 
@@ -29,15 +29,15 @@ struct Unrolled {
   IdVector<TensorId, TensorId> tensor_origin;  ///< of tensors of copies
 };
 
-/// Each op once per micro-batch, on the device that the schedule names. On a device, a pass begins
-/// when the pass before it has ended; a backward pass without ops ends when the backward passes of
-/// the chunks that read from its chunk have. Persistent bytes come with the first copy on a device:
-/// those of forward ops, which are weights, in as many versions as the schedule keeps; those of
-/// backward ops (gradients) and update ops (optimizer state) once. The control dependencies of the
-/// graph are sent as data.
-/// Throws InputError if a forward op reads what a later phase writes, if a schedule of training is
-/// asked of a graph that is not training (no backward op reads what a forward op writes), or if the
-/// schedule cannot be made for the stages and micro-batches.
+/// Each op once per micro-batch, on the device that the schedule names. A pass begins when the
+/// previous pass of its device has ended. A backward pass without ops ends when the backward passes
+/// of the reading chunks have ended.
+/// Persistent bytes come with the first copy on a device. Forward ops hold weights, in as many
+/// versions as the schedule keeps. Backward ops (gradients) and update ops (optimizer state) hold
+/// theirs once. The control dependencies of the graph are sent as data.
+/// Throws InputError if a forward op reads the output of a later phase, if the schedule is of
+/// training but no backward op reads the output of a forward op, or if the schedule cannot be made
+/// for the stages and micro-batches.
 Unrolled unroll(const Problem& problem, const Placement& placement, const PipelineOptions& options);
 
 /// The costs of the ops and tensors that were copied.

@@ -1,4 +1,4 @@
-/// The devices of a cluster, those that nothing tells apart together.
+/// The classes of a cluster's devices: equal devices are one class.
 #pragma once
 #include <vector>
 

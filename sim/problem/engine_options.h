@@ -1,4 +1,4 @@
-/// How placed graphs are executed: what the engine obeys and the placers plan for.
+/// How placed graphs are executed. The engine obeys these options, and placers plan for them.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace baechi {
 /// `virtual_scheduler`).
 enum class Semantics : std::uint8_t { event, baechi };
 
-/// Who may move tensors at the same time.
+/// The transfers that may run at the same time.
 enum class Transfers : std::uint8_t {
   sequential,  ///< one half-duplex channel per device; a transfer holds both ends' for its length
   parallel,    ///< any number at once, each at full speed
@@ -23,8 +23,8 @@ enum class Transfers : std::uint8_t {
 
 /// Which of a device's ready ops runs next. Ties: the lower op id.
 enum class ReadyOrder : std::uint8_t {
-  fifo,      ///< the one that became ready first
-  priority,  ///< the one with the largest Placement::priority
+  fifo,      ///< in the order of becoming ready
+  priority,  ///< by falling Placement::priority
   /// Each lane runs its ops strictly in the order of their ids, and waits for the next one: a CUDA
   /// stream. A member of a collective holds its lane until the collective ends.
   program,

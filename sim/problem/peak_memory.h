@@ -1,4 +1,4 @@
-/// What the memory of a device is used for at its peak, with the persistent bytes told apart.
+/// The memory of a device at its peak by kind, with the persistent bytes told apart.
 #pragma once
 #include "sim/problem/problem.h"
 #include "sim/problem/step.h"
@@ -22,11 +22,11 @@ struct PeakMemory {
   }
 };
 
-/// `at_peak`, which is in use on `device`, by kind. Persistent bytes do not change during a step:
-/// they are those of the ops on `device` by phase; if memory ran out while they were asked for,
-/// those of the first ops, as many as `at_peak` has. Not told apart: a graph with persistent bytes
-/// of one kind, and a step under Semantics::baechi, which books weights op by op, at a peak that
-/// came before the last of them.
+/// The bytes `at_peak` on `device`, by kind. Persistent bytes do not change during a step: they are
+/// the bytes of the device's ops by phase. If memory ran out during the requests for persistent
+/// bytes, they are those of the first ops, up to the total in `at_peak`. Not told apart: a graph
+/// with persistent bytes of one kind. Also not: a peak under Semantics::baechi before the last
+/// weights, which are booked op by op.
 PeakMemory peak_memory(const Problem& problem, const Placement& placement, DeviceId device,
                        const MemoryUse& at_peak);
 

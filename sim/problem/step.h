@@ -10,7 +10,7 @@
 
 namespace baechi {
 
-/// What memory is used for.
+/// The kinds of memory.
 enum class MemoryKind : std::uint8_t { weights, outputs, copies, workspace };
 inline constexpr std::array memory_kinds{MemoryKind::weights, MemoryKind::outputs,
                                          MemoryKind::copies, MemoryKind::workspace};
@@ -57,9 +57,9 @@ struct StepResult {
   std::size_t events = 0;  ///< number of ends of ops, of transfers and of collectives
 };
 
-/// Is told what happens in a step, and changes nothing. Calls come in the order of the engine's
-/// decisions, never concurrently. An op or transfer is reported when it starts, unless its request
-/// for memory failed. The members of a collective are reported as ops when it starts.
+/// Observes a step without changing it. Calls come in the order of the engine's decisions, never
+/// concurrently. An op or transfer is reported when it starts, unless its request for memory
+/// failed. The members of a collective are reported as ops when it starts.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;

@@ -1,4 +1,4 @@
-/// A part of a step's critical path: an op, a transfer, or what one of them waits for.
+/// A part of a step's critical path: an op, a transfer, or a wait of one of them.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace baechi {
 
-/// What goes on in a part of a chain.
+/// The activity in a part of a chain.
 enum class PathKind : std::uint8_t {
   compute,       ///< an op runs
   transfer,      ///< a tensor is on its way; in Transfers::staged its latency, too

@@ -7,7 +7,7 @@
 
 namespace baechi {
 
-/// A row for what each device computes, and one for what it sends; ops and tensors are named where
+/// A row for the ops of each device, and a row for its transfers. Ops and tensors are named where
 /// there is room. `until`: the end of the time axis, so that two pictures have one scale; at least
 /// the step's length.
 std::string step_svg(const Problem& problem, const Timeline& timeline, std::string_view title,

@@ -9,7 +9,7 @@
 
 namespace baechi {
 
-/// Records what the engine reports, in the order of its calls. Use one per call of simulate().
+/// Records the engine's reports, in the order of its calls. Use one per call of simulate().
 class Timeline final : public StepObserver {
  public:
   struct OpSlice {

@@ -10,20 +10,20 @@
 
 namespace baechi {
 
-/// Ids of copies are those of builder(), until built() says what they have become.
+/// Ids of copies are builder()'s until built() maps them to the new graph.
 class GraphCopy {
  public:
   explicit GraphCopy(const OpGraph& graph);  ///< `graph` outlives this
 
   OpGraphBuilder& builder() { return builder_; }
 
-  /// What an op is, without its times on kinds of devices: for add(), which may be given another.
+  /// The properties of an op without its times on kinds of devices: for add(), with changes.
   OpSpec spec(OpId v) const;
   /// The time of a copy, from the time of the op.
   using Timing = std::function<Duration(Duration, std::size_t kind)>;
-  /// A copy of `v` as `spec` says, in the group of `v`, with the times of `v` on each kind of
-  /// device, changed by `timing` if given (kind 0 also stands for the one time per op). Without
-  /// kernels and outputs. The first copy of an op stands for it.
+  /// A copy of `v` with the properties `spec`, in the group of `v`, with the times of `v` on each
+  /// kind of device, changed by `timing` if given (kind 0 also stands for the one time per op).
+  /// Without kernels and outputs. The first copy of an op stands for it.
   OpId add(OpId v, const OpSpec& spec, const Timing& timing = {});
   /// The first copy of `v`; no_op if there is none.
   OpId copy_of(OpId v) const { return copy_[v]; }
@@ -37,12 +37,12 @@ class GraphCopy {
   /// proportion. Not for control tensors.
   TensorId add_tensor(TensorId t, OpId copy, Bytes size);
 
-  /// The edges of `graph` between first copies, tensors as `tensor` maps them; control edges as
-  /// such. `keep`: false leaves an edge out.
+  /// The edges of `graph` between first copies. `tensor` maps the tensors; control edges stay
+  /// control edges. `keep`: false leaves an edge out.
   void add_edges(const IdVector<TensorId, TensorId>& tensor,
                  const std::function<bool(const Edge&)>& keep = {});
 
-  /// Collectives get the bytes that `bytes` says; otherwise what they had.
+  /// Gives each collective the bytes that `bytes` returns; without this call they keep their bytes.
   void change_collectives(std::function<Bytes(const Collective&)> bytes) {
     collective_bytes_ = std::move(bytes);
   }

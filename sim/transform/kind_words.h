@@ -26,8 +26,8 @@ class KindWords {
   std::vector<std::string> words_;
 };
 
-/// Kinds of ops whose time the arithmetic decides; that of all others, the memory. They stand in
-/// for a roofline where only times are known.
+/// Kinds of ops whose time arithmetic decides; memory decides the time of all others. They replace
+/// a roofline where only times are known.
 const KindWords& compute_bound_kinds();
 
 }  // namespace baechi

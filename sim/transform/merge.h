@@ -4,7 +4,7 @@
 
 namespace baechi {
 
-/// What an op adds to the op that stands for it.
+/// The properties that an op adds to the op that stands for it.
 enum class Share : std::uint8_t {
   whole,    ///< time and memory, and its edges to other ops that share whole
   needs,    ///< time and memory
@@ -12,7 +12,7 @@ enum class Share : std::uint8_t {
   nothing,  ///< nothing
 };
 
-/// What becomes of one op.
+/// The fate of one op.
 struct Part {
   /// The merged op that it goes into, which has this op's name, kind and place in the order. A
   /// leader leads itself and shares whole. no_op: the op is dropped from the graph.

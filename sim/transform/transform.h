@@ -11,7 +11,7 @@
 
 namespace baechi {
 
-/// What a transform makes of its input graph.
+/// The result of a transform.
 struct Transformed {
   OpGraph graph;
   /// [num_ops of the input] For each op of the input, the op of `graph` that stands for it: both
@@ -44,8 +44,8 @@ class Transform {
                                    const IdVector<OpId, DeviceId>& device) const {
     return {graph, device};
   }
-  /// Whether the transform called `other` stands before this one, because this one divides what it
-  /// makes.
+  /// True if the transform called `other` stands before this one, because this one divides its
+  /// results.
   virtual bool stands_behind(std::string_view /*other*/) const { return false; }
 };
 

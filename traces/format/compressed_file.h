@@ -11,8 +11,8 @@
 
 namespace baechi {
 
-/// A text file that is read once, front to back. It is decompressed if its first bytes say gzip or
-/// zstd, whatever its name. A byte order mark at its beginning is skipped.
+/// A text file that is read once, front to back. It is decompressed if its first bytes are gzip's
+/// or zstd's, whatever its name. A byte order mark at its beginning is skipped.
 ///
 /// All members but path(), bytes() and bytes_read() throw InputError if the file
 /// - cannot be read, is cut short or is corrupt,
@@ -30,13 +30,14 @@ class TextFile {
   const std::string& path() const { return path_; }  ///< for messages
   /// At least the first 64 KiB, or the whole text if it is shorter. Does not advance the reading.
   std::string_view beginning() const { return beginning_; }
-  /// Throws InputError if the beginning is no text, and says what it is if that is known.
+  /// Throws InputError if the beginning is no text. The message names the kind of the file, if
+  /// known.
   void require_text() const;
   /// Appends the next piece, about 256 KiB, to `text`; false at the end.
   bool read(std::string& text);
-  /// All text that is not read yet. The string has spare capacity, so that JsonFile need not copy
-  /// it. Throws InputError also if the text is over `most` bytes, and HostMemoryError if this
-  /// machine's memory has no room for it.
+  /// All remaining text. The string has spare capacity, so that JsonFile need not copy it. Throws
+  /// InputError also if the text is over `most` bytes, and HostMemoryError if this machine's memory
+  /// has no room for it.
   std::string rest(std::size_t most = most_text);
 
   std::size_t bytes() const { return bytes_; }         ///< size of the stored file; 0 if unknown

@@ -36,8 +36,8 @@ class JsonFile {
   /// bytes behind it that simdjson needs. Throws InputError if the text is not UTF-8, is empty or
   /// is over 4 GB.
   JsonFile(std::string_view path, const std::string& text);
-  /// Streams `file`, which must outlive this, so it may be of any length; call object(). Throws
-  /// what `file` throws, and what the other constructor throws, for each piece.
+  /// Streams `file`, which must outlive this. It may be of any length; call object(). For each
+  /// piece it throws as `file` and the other constructor do.
   explicit JsonFile(TextFile& file);
   JsonFile(const JsonFile&) = delete;
   JsonFile& operator=(const JsonFile&) = delete;

@@ -1,4 +1,4 @@
-/// Cuts a long JSON text into short JSON texts, so that only one or two must be in memory at once.
+/// Cuts a long JSON text into short JSON texts. Only one or two need to be in memory at once.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -37,7 +37,7 @@ class JsonPieces {
   explicit JsonPieces(TextFile& file, std::size_t least = usual) : file_(file), least_(least) {}
 
   /// Sets `piece` to the next piece, of at least `least` bytes unless it is the last; false at the
-  /// end. Throws what `file` throws, and InputError if a piece would be over `most` bytes.
+  /// end. Throws as `file` does, and InputError if a piece would be over `most` bytes.
   bool next(JsonPiece& piece);
 
  private:

@@ -1,4 +1,4 @@
-/// What every name in a trace must be.
+/// The encoding of every name in a trace.
 #pragma once
 #include <cstddef>
 #include <string>

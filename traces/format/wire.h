@@ -1,6 +1,6 @@
-/// Reads protocol buffers from a file, front to back, without a schema: whoever reads names the
-/// fields that it wants by their numbers, and everything else is skipped. What is skipped is never
-/// in memory as a whole, so a model's weights may be of any size.
+/// Reads protocol buffers from a file, front to back, without a schema. The caller names the wanted
+/// fields by their numbers; all other fields are skipped. Skipped bytes are never in memory as a
+/// whole, so a model's weights may be of any size.
 #pragma once
 #include <cstdint>
 #include <limits>

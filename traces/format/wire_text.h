@@ -10,7 +10,7 @@ namespace baechi {
 /// How a field is written in bytes.
 enum class WireType : std::uint8_t { whole, text, message };
 
-/// One field of a message, of those that are read; others are skipped.
+/// One wanted field of a message; other fields are skipped.
 struct WireField {
   std::string_view message, field;
   std::uint32_t number = 0;

@@ -40,7 +40,7 @@ Expansion read_expansion(Options& options, std::int64_t batch, Optimizer optimiz
 /// The graph of one step. Its ops state their work, not times. Its name is "MODEL-bBATCH".
 Trace expand(const Model& model, const Expansion& expansion);
 
-/// Op::module of what the scope `name` has: "layer1.0.conv1" for "layer1/0/conv1".
+/// Op::module of the ops in the scope `name`: "layer1.0.conv1" for "layer1/0/conv1".
 std::string module_path(std::string_view name);
 
 /// The graph at level module, and at level tf1.

@@ -91,7 +91,7 @@ enum class LayerKind : std::uint8_t {
   transposed_conv2d,  ///< the gradient of a convolution by its input; its weights
   norm_gradient,      ///< the gradient of a layer norm by its input; gamma
   relu_gradient,
-  all_reduce,  ///< sums what the ranks of tensor parallelism have of a value, or of its gradient
+  all_reduce,  ///< sums a value, or its gradient, over the ranks of tensor parallelism
 };
 /// "Conv2d": the kind of its op at module level; a backward op adds "Backward".
 constexpr auto names_of(LayerKind) {

@@ -73,9 +73,8 @@ class DnnPartitioningReader {
                               "backward op reads what its forward op writes; as_given: the file's "
                               "edges, as the paper's programs read them") == "mirrored"),
         by_id_(options.get("names", {"file", "ids"},
-                           "of ops. file: the file's; ids: node<ID> where the file's name is no "
-                           "such, so that splits, which list ids, can be read for graphs of "
-                           "operators") == "ids"),
+                           "of ops. file: the file's; ids: node<ID>, as splits name nodes") ==
+               "ids"),
         text_(file.rest()),
         file_(path_, text_) {}
 

@@ -1,5 +1,5 @@
-/// The micro-benchmarks: small plans, and which of their times are samples. What a sample means,
-/// and the line it becomes in measurements.csv: ../FORMATS.md.
+/// The micro-benchmarks: small plans, and their times that are samples. ../FORMATS.md defines the
+/// samples and their lines in measurements.csv.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,7 +25,7 @@ struct Benchmark {
     gaps,        ///< of each op to the op before it, but for the first two
     submission,  ///< host time of the step; of single tasks, beyond the first, in mode stream
     hand_over,   ///< end of the last producer to the last start of a reader
-    fan_in,      ///< of each reader to the last end of what it comes after
+    fan_in,      ///< of each reader to the last end of its predecessors
     lengths,     ///< of the subjects
   };
   Measurement row{};  ///< all but round and value

@@ -1,5 +1,5 @@
-/// Errors of CUDA calls, and driver functions by name: libcuda is never linked, so that the program
-/// starts, and says what is missing, where there is no driver.
+/// Errors of CUDA calls, and driver functions by name. libcuda is never linked: without a driver
+/// the program starts, and says what is missing.
 #pragma once
 #include <cuda.h>
 #include <cudaTypedefs.h>
@@ -11,7 +11,7 @@
 
 namespace baechi::validate::replay {
 
-/// No usable GPU here, or not what was asked of it: exit code 77.
+/// No usable GPU here, or it lacks a required feature: exit code 77.
 struct Skip : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -42,8 +42,8 @@ inline void check(CUresult error, const char* call) {
 
 #define REPLAY_CUDA(call) ::baechi::validate::replay::check((call), #call)
 
-/// A driver function as it was in CUDA `version` (12050 is 12.5). Throws Skip if the driver lacks
-/// it.
+/// The version of a driver function in CUDA `version` (12050 is 12.5). Throws Skip if the driver
+/// lacks it.
 template <class Function>
 Function driver_function(const char* name, unsigned version) {
   void* found = nullptr;
@@ -94,7 +94,7 @@ inline Event event(unsigned flags = cudaEventDisableTiming) {
   return Event(made);
 }
 
-/// What is queued in `to` from here on waits for what is queued in `from` now.
+/// Later work in `to` waits for all present work in `from`.
 inline void wait_for(cudaStream_t to, cudaStream_t from, cudaEvent_t with) {
   REPLAY_CUDA(cudaEventRecord(with, from));
   REPLAY_CUDA(cudaStreamWaitEvent(to, with, 0));

@@ -1,5 +1,5 @@
-/// The kernels. Each stamps its own start and end by the GPU's global timer, and the SMs it ran on,
-/// so that a replay needs neither a profiler nor events to be timed.
+/// The kernels. Each stamps its own start and end by the global timer of the GPU, and its SMs.
+/// Timing a replay therefore needs neither a profiler nor events.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -18,7 +18,7 @@ struct Stamp {
   SmSet sms{};
 };
 
-/// One block, for `ns`, whatever the clocks or the neighbours do.
+/// One block, for `ns`, at any clock rate and with any neighbours.
 void launch_spin(cudaStream_t stream, std::int64_t ns, Stamp* stamp);
 
 /// As spin, but on `blocks` blocks of 1024 threads.

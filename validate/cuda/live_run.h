@@ -1,4 +1,4 @@
-/// A step driven task by task by the host, which knows what has ended: memory is taken from
+/// A step driven task by task by the host, which sees the ends of tasks. Memory is taken from
 /// budgeted pools when a task starts and given back after its last reader.
 #pragma once
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace baechi::validate::replay {
 
-/// The host notices an end, and starts what follows, some microseconds late: for memory verdicts,
-/// and for times only if ops are long.
+/// The host notices an end, and starts the next task, some microseconds late. Use it for memory
+/// verdicts, and for times only if ops are long.
 class LiveRun {
  public:
   explicit LiveRun(Step& step);

@@ -47,8 +47,8 @@ class Machine {
   cudaStream_t queue(const Task& task);
   void enter(const Device& device) const;  ///< makes its GPU the current one
   void wait() const;                       ///< for all GPUs to be done
-  /// Writes over what earlier runs left in the GPUs' caches: else a small op finds its data there
-  /// in a benchmark, and does not in a replay.
+  /// Writes over the data of earlier runs in the GPUs' caches. Otherwise a small op would find its
+  /// data there in a benchmark, but not in a replay.
   void flush_caches() const;
   /// Makes the device's handle of cuBLAS, if it has none, and looks again where the parts' kernels
   /// run: with modules that launch kernels themselves, parts share two more SMs on Hopper. Throws
@@ -56,8 +56,8 @@ class Machine {
   void need_cublas(Device& device);
   /// To be recorded behind `task` in its queue.
   Event event_for(const Task& task) const;
-  /// Streams of green contexts refuse events of the GPU's own context, so that each part has its
-  /// own.
+  /// True if streams of green contexts refuse events of the GPU's own context. Each part then has
+  /// its own events.
   bool events_of_parts() const { return events_of_parts_; }
 
   /// A flag and its answer in host memory, for the start gate: [open, late].
@@ -86,8 +86,8 @@ class Machine {
   std::int64_t timer_tick_ = 0;
 };
 
-/// Number of GPUs; also sets what must be set before the first CUDA call. Throws Skip if there is
-/// none.
+/// Number of GPUs. Also makes the settings that must precede the first CUDA call. Throws Skip if
+/// there is none.
 int open_gpus();
 
 /// Facts about the GPU that device 0 is on, for machine.txt: "gpu", "driver", "cuda", "sms" and

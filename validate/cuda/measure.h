@@ -18,11 +18,11 @@ struct MeasureOptions {
   bool green_contexts = true;
   bool peer = false;    ///< copies among several GPUs instead
   bool cublas = false;  ///< the benchmarks with cuBLAS instead
-  bool more = false;    ///< adds to the folder's files, and leaves out what failed before
+  bool more = false;    ///< adds to the folder's files, and leaves out earlier failures
 };
 
-/// Exit code: 1 if a benchmark failed; the others are there all the same. Throws Skip where there
-/// is no usable GPU, GpuLost where it is lost underway: what was measured is in the files.
+/// Exit code: 1 if a benchmark failed; the others are there all the same. Throws Skip if there is
+/// no usable GPU, GpuLost if it is lost underway. The files then have all finished measurements.
 int measure(const MeasureOptions& options);
 
 /// Bytes that can be had from a pool of `budget` bytes, in small pieces.

@@ -18,7 +18,7 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  /// Takes the whole budget from the GPU now, if it is there, so that later allocations are quick.
+  /// Takes the whole budget from the GPU now, if the GPU has it. Later allocations are then quick.
   void reserve();
 
   /// nullptr: the budget is used up. 0 bytes: some address.

@@ -17,7 +17,7 @@ struct Part {
   SmSet seen{};  ///< SM ids on which a full load of blocks ran
 };
 
-/// What the driver said about the cut.
+/// The driver's answer about the cut.
 struct Split {
   unsigned total = 0;
   unsigned minimum = 0;    ///< SMs in the smallest part it makes

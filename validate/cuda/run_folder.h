@@ -14,9 +14,9 @@ namespace baechi::validate::replay {
 
 class TextFile {
  public:
-  /// Begins with `header`; or, `more`, with what the file at `path` holds, if there is one. What an
-  /// earlier process left unfinished is never written over: it is PATH.part, the next PATH.2.part.
-  /// Throws BadInput if it cannot be written.
+  /// Begins with `header`; with `more`, with the contents of the file at `path`, if there is one.
+  /// An unfinished file of an earlier process is never written over: it is PATH.part, the next
+  /// PATH.2.part. Throws BadInput if it cannot be written.
   TextFile(std::string path, const std::string& header, bool more = false);
   ~TextFile();  ///< Also after an error the lines are whole: the file gets its name.
   TextFile(const TextFile&) = delete;
@@ -32,8 +32,8 @@ class TextFile {
   bool finished_ = false;
 };
 
-/// What went wrong in a folder, a line each: the names of plans and benchmarks that failed, which a
-/// later process with --more leaves out, and why a process ended.
+/// The failures in a folder, a line each: the names of failed plans and benchmarks, which a later
+/// process with --more leaves out, and the reasons why processes ended.
 class Failures {
  public:
   explicit Failures(const std::string& folder) : path_(folder + "/failed.txt") {}

@@ -1,4 +1,4 @@
-/// Answers, on this GPU, what the design takes for granted and nobody has seen yet.
+/// Tests, on this GPU, the unproven assumptions of the design.
 #pragma once
 #include <string>
 

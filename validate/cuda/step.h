@@ -38,12 +38,12 @@ class Step {
   StepResult run();
 
  private:
-  /// Where a task reads and writes: slices of its device's scratch memory, which rotate so that
-  /// neighbours do not find each other's data in the cache.
+  /// The memory that a task reads and writes: slices of its device's scratch memory. They rotate so
+  /// that neighbours do not find each other's data in the cache.
   struct Place {
     char* from = nullptr;
     char* to = nullptr;
-    std::int64_t bytes = 0;  ///< what a transfer moves; way link: at most the scratch
+    std::int64_t bytes = 0;  ///< bytes of a transfer; way link: at most the scratch
   };
 
   struct Queue {
@@ -78,8 +78,8 @@ class Step {
   const ReplayPlan& plan_;
   std::vector<Place> places_;             ///< [tasks]
   std::vector<std::vector<int>> waits_;   ///< [tasks], the tasks whose events each waits for
-  std::vector<Event> events_;             ///< [tasks], of those that are waited for
-  std::vector<Queue> queues_;             ///< those in use; in the first stands the gate
+  std::vector<Event> events_;             ///< [tasks], of tasks with waiters
+  std::vector<Queue> queues_;             ///< queues in use; the first holds the gate
   std::vector<Stamp> stamps_;             ///< [tasks]
   std::vector<DeviceMemory> gpu_stamps_;  ///< [GPUs] of [tasks]
   GraphExec graph_;

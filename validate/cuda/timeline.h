@@ -1,4 +1,4 @@
-/// When the tasks of a plan ran, and what can be said about that without a GPU.
+/// The times of a plan's tasks, and checks of them that need no GPU.
 #pragma once
 #include <cstdint>
 #include <string>

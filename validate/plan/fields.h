@@ -14,7 +14,7 @@ namespace baechi::validate {
 /// The largest number in a file of a validation run: sums of some thousands stay in 63 bits.
 inline constexpr std::int64_t most_number = std::int64_t{1} << 50;
 
-/// A file is not as FORMATS.md says: one line per mistake, each "path:line:column: what".
+/// A file is not in the format of FORMATS.md: one line per mistake, each "path:line:column: what".
 struct BadInput : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -53,7 +53,8 @@ class Lines {
   /// Throws BadInput with all mistakes, if there are any.
   void finish() const;
 
-  /// `field` as a whole number in [least, most]; a mistake that names `what`, and nothing, if not.
+  /// `field` as a whole number in [least, most]; otherwise a mistake that names `what`, and
+  /// nothing.
   std::optional<std::int64_t> whole(const Field& field, std::string_view what,
                                     std::int64_t least = 0, std::int64_t most = most_number);
 

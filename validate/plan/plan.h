@@ -22,7 +22,7 @@ constexpr auto names_of(SubmitMode) {
   return std::to_array<Named<SubmitMode>>(
       {{SubmitMode::graph, "graph"}, {SubmitMode::stream, "stream"}, {SubmitMode::eager, "eager"}});
 }
-/// What a transfer is: a task of a time told, copies through host memory, or from GPU to GPU.
+/// The way of a transfer: a task of a stated time, copies through host memory, or from GPU to GPU.
 enum class Way : std::uint8_t { link, host, peer };
 constexpr auto names_of(Way) {
   return std::to_array<Named<Way>>({{Way::link, "link"}, {Way::host, "host"}, {Way::peer, "peer"}});
@@ -35,7 +35,7 @@ constexpr auto names_of(BodyKind) {
                                          {BodyKind::cublas, "cublas"}});
 }
 
-/// What an op runs. `args`: spin: ns; gemm: n; ew: bytes; cublas: m, n, k.
+/// The body of an op. `args`: spin: ns; gemm: n; ew: bytes; cublas: m, n, k.
 struct Body {
   BodyKind kind = BodyKind::spin;
   std::int64_t args[3]{};
@@ -53,7 +53,7 @@ struct Task {
   int to = 0;                ///< the receiver of a transfer, or `host`
   int queue = 0;             ///< which transfer queue of its device; of an op: which lane
   std::int64_t bytes = 0;    ///< of a transfer
-  Nanoseconds length{};      ///< what the simulator takes the task to last, undisturbed
+  Nanoseconds length{};      ///< simulated length of the task, undisturbed
   Body body{};               ///< of an op
   std::vector<int> after{};  ///< earlier tasks, ascending
 

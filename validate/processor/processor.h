@@ -6,13 +6,14 @@
 
 namespace baechi::validate {
 
-/// Something physical to predict where no GPU is at hand, and no substitute for one. A device's
-/// thread works on its compute queue and, a few microseconds at a time, on its transfer queues;
-/// tasks wait for each other by flags in memory. Bodies: spin by the clock, ew in single precision
-/// over scratch memory that caches do not hold, gemm in single precision. A link copies real bytes,
-/// no chunk of them before its share of the time told; ways host and peer copy as fast as they can.
-/// Threads run with real-time priority where the system grants it, so that others do not run in
-/// between. Budgets of memory are counted when tasks start, not allocated.
+/// An executor on this machine's cores: real hardware where no GPU is at hand, and no substitute
+/// for one. A device's thread works on its compute queue and, a few microseconds at a time, on its
+/// transfer queues. Tasks wait for each other by flags in memory. Bodies: spin by the clock, ew in
+/// single precision over scratch memory that caches do not hold, gemm in single precision. A link
+/// copies real bytes, no chunk earlier than the stated time of the transfer allows; ways host and
+/// peer copy as fast as they can. Threads run with real-time priority where the system grants it,
+/// so that others do not run in between. Budgets of memory are counted when tasks start, not
+/// allocated.
 class Processor final : public Executor {
  public:
   /// Throws InputError if the process may not run on as many cores.

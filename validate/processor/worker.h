@@ -1,4 +1,4 @@
-/// One device of a processor: what its thread does in one step of a plan.
+/// One device of a processor: the work of its thread in one step of a plan.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct SharedStep {
   std::atomic<bool> stop{false}, full{false};      ///< given up; for want of memory
 };
 
-/// Largest sizes of what a device runs.
+/// Largest sizes of a device's bodies.
 inline constexpr std::int64_t processor_gemm = 512;                   ///< n
 inline constexpr std::int64_t processor_ew = std::int64_t{64} << 20;  ///< bytes
 

@@ -13,7 +13,7 @@ namespace baechi {
 /// - the list of whole accelerators that PHAZE's script makes (JSON, packed or not): an array of
 ///   {num_tc, num_vc, width, depth, width_vc, GLB_Buffer, area}. The parts' areas follow from
 ///   differences between its entries, and give every entry's area again within 10^-9 of it.
-/// Throws InputError for any other content, or a list whose areas are no such sums.
+/// Throws InputError for any other content, or a list whose areas are not these sums.
 AreaTable read_area_table(const std::string& path);
 
 /// An entry of PHAZE's list: an accelerator and its area in um2.

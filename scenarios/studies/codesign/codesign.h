@@ -1,4 +1,4 @@
-/// What a scenario's `codesign` block asks, answered.
+/// The answer to a scenario's `codesign` block.
 #pragma once
 #include <functional>
 #include <memory>
@@ -22,8 +22,8 @@ struct CodesignResult {
   std::optional<double> gain() const;
 };
 
-/// Told of how many architectures there are, and of a counter of those that were looked at; what it
-/// returns lives until the search ends.
+/// Called with the number of architectures and with a counter of the finished ones. Its result
+/// lives until the search ends.
 using WatchDesigns =
     std::function<std::shared_ptr<void>(const std::atomic<std::size_t>& done, std::size_t total)>;
 

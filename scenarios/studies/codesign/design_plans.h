@@ -14,7 +14,7 @@ struct DesignPlan {
   double seconds = 0.0;
   std::int64_t micro_batch = 1;
   std::int64_t stages = 1;
-  std::int64_t devices = 1;           ///< of those there are
+  std::int64_t devices = 1;           ///< of the cluster's devices
   std::int64_t tensor = 1, data = 1;  ///< 0: they differ between stages
   bool recompute = false;             ///< of some layers at least
 };
@@ -34,10 +34,10 @@ class DesignPlanner {
   /// list_schedule() of its tasks with the sums over ranks behind.
   ///
   /// data_pipeline_tensor: flushed_step() of equal stages, all recomputed or none, for each number
-  /// of stages with as many replicas as the devices and the batch allow. A pass takes at least what
-  /// the link takes for what its stage receives: a tensor and a gradient. A stage's memory:
-  /// weights, and of each micro-batch in flight what its layers keep (recomputed: their inputs, and
-  /// once what the fullest layer keeps). piper, max_load: time per micro-batch of the slowest
+  /// of stages with as many replicas as the devices and the batch allow. A pass takes at least the
+  /// link's time for the inputs of its stage: a tensor and a gradient. A stage's memory: weights,
+  /// and per micro-batch in flight the bytes that its layers keep (recomputed: their inputs, and
+  /// once the bytes of the fullest layer). piper, max_load: time per micro-batch of the slowest
   /// stage, times the micro-batches (placers/planners/plan_program.h); the updates of weights are
   /// left out.
   std::optional<DesignPlan> best(const Accelerator& a) const;

@@ -39,15 +39,16 @@ struct DesignAnswer {
   std::size_t designs = 0;                 ///< that could be visited
   bool proved = false;                     ///< none of the others is faster
 
-  /// What was visited, as a share of the designs.
+  /// The visited fraction of the designs.
   double share() const {
     return designs == 0 ? 0.0 : static_cast<double>(visited.size()) / static_cast<double>(designs);
   }
 };
 
 /// The reference first, then the list by `choice.order`. Best is the least time; ties: the smaller
-/// area, then the first. Several are looked at at once, but none counts as visited behind the one
-/// that ends the search: the same for any number of threads. `done` counts what was looked at.
+/// area, then the first. Several designs are computed at once, but none behind the design that ends
+/// the search counts as visited: the result is the same for any number of threads. `done` counts
+/// the computed designs.
 DesignAnswer search_designs(const DesignPlanner& planner, const DesignList& list,
                             const CodesignChoice& choice, std::atomic<std::size_t>& done);
 

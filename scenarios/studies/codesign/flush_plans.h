@@ -1,5 +1,5 @@
-/// Plans of equal stages in data, tensor and pipeline parallelism: what of them no architecture
-/// changes.
+/// Plans of equal stages in data, tensor and pipeline parallelism: the parts that do not depend on
+/// the architecture.
 #pragma once
 #include <optional>
 #include <span>
@@ -23,8 +23,9 @@ class FlushPlans {
   /// `seconds` [works][kinds]
   std::optional<DesignPlan> best(const std::vector<std::vector<BlockSeconds>>& seconds) const;
 
-  /// No plan is faster, if all blocks of a work together take at least `sums` [works]: the longest
-  /// stage takes at least an even share, and what its link takes. Infinite if there is no plan.
+  /// A lower bound of all plans if all blocks of a work together take at least `sums` [works]: the
+  /// longest stage takes at least an even part, and the time of its link. Infinite if there is no
+  /// plan.
   double least(const std::vector<BlockSeconds>& sums) const;
 
  private:

@@ -7,7 +7,8 @@
 
 namespace baechi {
 
-/// A schedule shorter than list_schedule()'s, or that one: what the list schedule loses.
+/// A schedule shorter than list_schedule()'s, or list_schedule()'s: it shows the loss of the list
+/// schedule.
 struct ShortestSchedule {
   Duration makespan{};
   bool proved = false;  ///< no schedule is shorter

@@ -1,4 +1,4 @@
-/// What one rank of a training job computes, as blocks of tasks for an accelerator's cores.
+/// The work of one rank of a training job, as blocks of tasks for an accelerator's cores.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace baechi {
 
-/// A layer, or what stands before or behind all layers; with a micro-batch, on one rank of tensor
+/// A layer, or the part before or behind all layers; with a micro-batch, on one rank of tensor
 /// parallelism.
 struct BlockWork {
   std::array<std::vector<CoreTask>, 3> passes{};  ///< by phase
   std::array<Duration, 2> sums{};                 ///< over the ranks, forward and backward
   Bytes weights{};    ///< with gradients and optimizer state, held for the whole step
   Bytes gradients{};  ///< that replicas add up
-  Bytes kept{};       ///< what the forward pass leaves for the backward pass
-  Bytes input{};      ///< what it reads of the blocks before
+  Bytes kept{};       ///< bytes that the forward pass leaves for the backward pass
+  Bytes input{};      ///< bytes that it reads of the blocks before
 
   friend bool operator==(const BlockWork&, const BlockWork&) = default;
 };

@@ -22,7 +22,7 @@ struct LatencyProfile {
 /// with its line and column.
 std::vector<LatencyProfile> read_latency_profiles(std::string_view text, const std::string& path);
 
-/// The cells of a line, or the words of a list: what stands between commas.
+/// The cells of a line, or the words of a list: the texts between commas.
 std::vector<std::string> comma_separated(std::string_view line);
 
 }  // namespace baechi::exact

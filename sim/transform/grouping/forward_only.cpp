@@ -105,10 +105,9 @@ class Followers {
 class ForwardOnly final : public Transform {
  public:
   explicit ForwardOnly(Options& o)
-      : count_(share(o.get(
-            "count", {"forward", "memory", "all"},
-            "what a placer sees of the backward and update ops that go with an op: nothing; their "
-            "weights and workspace; and their time, too"))),
+      : count_(share(o.get("count", {"forward", "memory", "all"},
+                           "a placer's view of the backward and update ops that go with an op: "
+                           "nothing; their weights and workspace; also their time"))),
         force_(o.get("force", false, "even if no device could hold the whole model")) {}
 
   Transformed apply(const OpGraph& graph) const override {

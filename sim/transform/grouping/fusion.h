@@ -8,8 +8,8 @@
 
 namespace baechi {
 
-/// Fusing a -> b may close a cycle if a has other readers and b has other inputs: such a pair is
-/// refused unless these rules say more.
+/// Fusing a -> b may close a cycle if a has other readers and b has other inputs. These pairs are
+/// refused unless the rules allow more.
 struct FusionRules {
   /// Fuse the pair if a search finds no other path from a to b.
   bool disjoint_paths = false;
@@ -19,8 +19,8 @@ struct FusionRules {
   bool requeue = true;
 };
 
-/// An edge from op to op, whatever the number of tensors that it carries. Edges are given ordered
-/// by src, then as the readers of src are listed; this order breaks ties.
+/// An edge between two ops, for any number of tensors. Edges are ordered by src, then by the order
+/// of the readers of src; this order breaks ties.
 struct FusionEdge {
   OpId src{};
   OpId dst{};

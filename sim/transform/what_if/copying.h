@@ -1,4 +1,4 @@
-/// A copy of a step in the making, with changes op by op: what most verbs are.
+/// A copy of a step in the making, with changes op by op: the base of most verbs.
 #pragma once
 #include <functional>
 #include <optional>
@@ -13,7 +13,8 @@
 
 namespace baechi::what_if {
 
-/// First say what changes, then ops(), edges(), built(). Ids of made things are the builder's.
+/// First declare the changes, then call ops(), edges(), built(). Ids of new ops and tensors are the
+/// builder's.
 class Copying {
  public:
   explicit Copying(const OpGraph& graph);  ///< `graph` outlives this
@@ -26,7 +27,7 @@ class Copying {
   std::function<void(OpId)> before{}, after{};  ///< the copy of an op is made
 
   void ops();
-  /// Edges between kept ops, those apart for which `keep` is false.
+  /// Edges between kept ops, except edges for which `keep` is false.
   void edges(const std::function<bool(const Edge&)>& keep = {});
 
   /// A new op on the device of `beside`, and in its group. With kernels, its time is by its work

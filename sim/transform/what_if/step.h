@@ -1,4 +1,4 @@
-/// What the verbs and selectors of what-if rules work on: a step, and the devices it will run on.
+/// The object of verbs and selectors of what-if rules: a step, and the devices that will run it.
 #pragma once
 #include <functional>
 #include <memory>
@@ -26,7 +26,7 @@ struct Step {
   DeviceId device_of(OpId v) const { return placed() ? device[v] : DeviceId{}; }
 };
 
-/// What a rule may ask: the step, and what is known of its devices.
+/// The data that a rule may ask for: the step, and the known facts of its devices.
 struct Scope {
   const Step& step;
   const StepDevices& devices;
@@ -37,13 +37,13 @@ struct Scope {
 /// Which ops a rule is about. [num_ops]
 using Selection = IdVector<OpId, bool>;
 
-/// What a verb makes of a step.
+/// The result of a verb on a step.
 struct Change {
   OpGraph graph;
   IdVector<OpId, OpId> stands_for{};  ///< [ops of the step] as Transformed::stands_for
   IdVector<OpId, OpId> beside{};      ///< [ops of graph] the op of the step whose device it is on
-  /// [ops of graph] Ops whose work the verb changed, so that their times change in proportion to
-  /// what a roofline says of the work; empty: none.
+  /// [ops of graph] Ops whose work the verb changed. Their times change in proportion to the
+  /// roofline of the work; empty: none.
   IdVector<OpId, bool> reworked{};
 };
 

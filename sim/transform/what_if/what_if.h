@@ -19,8 +19,8 @@ class WhatIfRules final : public Transform {
   /// goes by work.
   std::shared_ptr<const Transform> on(what_if::StepDevices devices) const;
 
-  /// Both throw InputError if a rule that is not optional selects no op, or a verb cannot do what
-  /// it is told.
+  /// Both throw InputError if a rule that is not optional selects no op, or a verb cannot carry out
+  /// its options.
   Transformed apply(const OpGraph& graph) const override;
   bool stands_behind(std::string_view other) const override;
   PlacedStep after_placing(const OpGraph& graph,

@@ -1,4 +1,4 @@
-/// Selects the ops that a what-if rule is about.
+/// Selects the ops of a what-if rule.
 #pragma once
 #include <functional>
 #include <string>

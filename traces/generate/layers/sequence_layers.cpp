@@ -101,8 +101,8 @@ void limit_work(Options& options, std::int64_t batch, std::int64_t length, std::
 }
 
 std::int64_t read_ranks(Options& options, std::initializer_list<SharedSize> sizes) {
-  const std::int64_t ranks = read_extent(
-      options, "tensor", 1, "ranks of tensor parallelism, of which the graph is one", 1024);
+  const std::int64_t ranks =
+      read_extent(options, "tensor", 1, "ranks of tensor parallelism; the graph is one rank", 1024);
   for (const auto& [what, size] : sizes)
     if (size % ranks != 0)
       options.mistake("tensor", fmt::format("{} {} cannot be divided by {}", size, what, ranks));

@@ -18,7 +18,7 @@ std::int64_t read_extent(Options& options, const std::string& key, std::int64_t 
 void limit_work(Options& options, std::int64_t batch, std::int64_t length, std::int64_t from,
                 std::int64_t to);
 
-/// Reads the option `tensor`: ranks of tensor parallelism, of which the graph is one. Adds a
+/// Reads the option `tensor`: ranks of tensor parallelism; the graph is one rank. Adds a
 /// mistake for each of `sizes` that they cannot share evenly. Source: Shoeybi et al., Megatron-LM,
 /// 2019.
 struct SharedSize {
@@ -88,8 +88,8 @@ ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weig
 ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId table,
                     bool bias = false);
 
-/// Tensor parallelism (Megatron-LM, Shoeybi et al. 2019): a model is what one of `ranks` equal
-/// ranks computes. sum_of_ranks() adds up the ranks' values, and passes gradients on;
+/// Tensor parallelism (Megatron-LM, Shoeybi et al. 2019): a model is the computation of one of
+/// `ranks` equal ranks. sum_of_ranks() adds up the ranks' values, and passes gradients on.
 /// split_to_ranks() passes values on, and adds up their gradients. With one rank both return x. Not
 /// inside a module.
 ValueId sum_of_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
@@ -109,7 +109,7 @@ ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t 
 /// For each expert the tokens of x [..., features] that are routed to it: [capacity, features].
 std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, ValueId routes,
                               std::int64_t experts, std::int64_t capacity);
-/// For each token of x the weighted sum of what its experts wrote: the shape of x.
+/// For each token of x the weighted sum of its experts' outputs: the shape of x.
 ValueId combine(Model& model, std::string_view name, ValueId x, ValueId routes,
                 std::span<const ValueId> written);
 

@@ -154,8 +154,8 @@ Trace make_bert(Options& options) {
   s.length = read_extent(options, "length", 128, "tokens of a sample", 512);
   s.words = read_extent(options, "vocabulary", 30'522, "word pieces");
   s.pretraining = options.get("pretraining_heads", true,
-                              "predict words and whether sentences follow each other: what "
-                              "training needs; without, the encoder and pooler alone");
+                              "heads that predict words and the next sentence, for training; "
+                              "without, the encoder and pooler alone");
   s.masked = options.get("masked", std::int64_t{0},
                          "words of a sample that are predicted, 20 of 128 or 80 of 512 in the "
                          "published training; 0: all");

@@ -227,7 +227,7 @@ Trace make_wgan(Options& options) {
   const bool of_critic =
       options.get("step", {"critic", "generator"}, "which of the two it trains") == "critic";
   const bool penalty = options.get(
-      "penalty", true, "the critic's loss has the norm of a gradient, which is differentiated");
+      "penalty", true, "the critic's loss contains the norm of a gradient, differentiated in turn");
   const std::int64_t d = read_extent(options, "filters", 64, "of the first convolution", 4096);
   limit_work(options, 3 * e.batch, 64 * 64, 9 * 8 * d, 8 * d);
   options.finish();

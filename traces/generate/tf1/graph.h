@@ -49,7 +49,7 @@ class Graph {
     std::string name{};
   };
   /// Adds a variable with its initialiser, whose ops do not run in a step and write nothing. `name`
-  /// is used as it is, without the scope.
+  /// is the full name, without the scope.
   Variable variable(std::string_view name, std::int64_t elements, Initializer initializer);
 
   /// States that `gradient` belongs to the rows `rows` of a table, not to all of it: IndexedSlices.
@@ -95,8 +95,8 @@ class Graph {
  private:
   /// Returns which ops run.
   IdVector<NodeId, bool> stop_all_but(std::optional<NodeId> fetch);
-  /// For each op which of its outputs take no memory of their own: those that a reader overwrites
-  /// or passes on as its own output, whose memory is counted there.
+  /// For each op the outputs that take no memory of their own: a reader overwrites the output, or
+  /// passes it on as its own output and counts its memory.
   IdVector<NodeId, std::vector<bool>> passed_on(const IdVector<NodeId, bool>& running) const;
 
   struct State {
@@ -106,8 +106,8 @@ class Graph {
     NodeId forward{};
   };
   std::string unique(std::string_view name);
-  /// The scope of `op`; for a backward op that of its forward op, for an update op that of the
-  /// variable whose device it shares.
+  /// The scope of `op`. A backward op has its forward op's, an update op the scope of the variable
+  /// whose device it shares.
   std::string module_of(NodeId op) const;
   Output initial_value(const std::string& path, std::int64_t n, Initializer initializer);
 

@@ -11,13 +11,13 @@ struct Wait {
   std::int64_t bytes = -1;
 };
 
-/// If the waits have a cycle, as real files do: erases those for nodes with a higher number, and
-/// returns how many. Nodes are numbered by the order in which they began.
+/// If the waits have a cycle, as in real files: erases waits for nodes with a higher number, and
+/// returns their count. Nodes are numbered by the order in which they began.
 std::size_t leave_out_backward(std::vector<Wait>& waits, std::size_t nodes);
 
-/// Erases from `waits` those without bytes that follow from the others, and returns their number.
-/// Leaves all as they are if there is a cycle, or if there are more than 20,000 nodes, where the
-/// sets of what precedes each would take too much memory.
+/// Erases waits without bytes that follow from the others, and returns their number. Leaves all
+/// waits if there is a cycle, or if there are more than 20,000 nodes: the sets of predecessors
+/// would take too much memory.
 std::size_t leave_out_implied(std::vector<Wait>& waits, std::size_t nodes);
 
 }  // namespace baechi::chakra

@@ -1,4 +1,4 @@
-/// A module of XLA, whichever text it was read from: HLO's or StableHLO's.
+/// A module of XLA, read from HLO's text or StableHLO's.
 #pragma once
 #include <cstdint>
 #include <map>

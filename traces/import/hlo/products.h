@@ -1,4 +1,4 @@
-/// Flops of what multiplies or slides a window, from the attributes that state how.
+/// Flops of products and sliding windows, from the attributes that state their shapes.
 #pragma once
 #include "traces/import/hlo/module.h"
 
@@ -25,8 +25,8 @@ std::int64_t convolution_flops(const Instruction& conv, const Shape* left, const
 /// Elements of the window that the instruction slides; 1 if it slides none.
 std::int64_t window_elements(const Instruction& instruction);
 
-/// In what the elements of the type are multiplied: 8-bit floats in fp16, which is the narrowest
-/// that devices here have.
+/// The number format in which elements of the type are multiplied: 8-bit floats in fp16, the
+/// narrowest format of devices here.
 Precision precision_of(const std::string& type);
 
 }  // namespace baechi::hlo

@@ -33,7 +33,7 @@ enum class ElementType : std::uint8_t {
 /// Bits of one element; 0 if not known. Elements of less than a byte are packed.
 std::int64_t bits_of(ElementType type);
 
-/// What is known of a tensor.
+/// The known facts of a tensor.
 struct TensorInfo {
   ElementType type = ElementType::unknown;
   std::optional<Shape> shape{};

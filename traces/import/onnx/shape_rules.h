@@ -1,4 +1,5 @@
-/// The rules by which shapes follow, one function per kind of operator, and what they share.
+/// The rules that give the shapes of outputs, one function per kind of operator, and their common
+/// functions.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -9,11 +9,11 @@
 
 namespace baechi::onnx {
 
-/// What is known of each tensor, by name.
+/// The known facts of each tensor, by name.
 using Tensors = std::map<std::string, TensorInfo, std::less<>>;
 
-/// What `node` writes, per output, given what it reads (null: not given, or not known). What does
-/// not follow stays unknown.
+/// The outputs of `node`, given its inputs (null: not given, or not known). A fact that does not
+/// follow stays unknown.
 /// Source: the operators' pages, onnx/docs/Operators.md (opsets 1 to 21).
 std::vector<TensorInfo> infer(const Node& node, const std::vector<const TensorInfo*>& inputs,
                               std::int64_t opset);

@@ -1,4 +1,4 @@
-/// The work of a node, by formula from the shapes of what it reads and writes.
+/// The work of a node, by formula from the shapes of its inputs and outputs.
 #pragma once
 #include <vector>
 
@@ -10,8 +10,8 @@ namespace baechi::onnx {
 /// Flops, where a multiply-add is two, and bytes read and written. `inputs` and `outputs`: null
 /// where not given.
 /// - Products of matrices, convolutions, recurrent layers: the multiply-adds of the textbook.
-/// - What only renames or reshapes (Reshape, Identity, Shape, constants): none.
-/// - What moves data (Transpose, Concat, Gather): no flops; the bytes of its output twice.
+/// - Ops that only rename or reshape (Reshape, Identity, Shape, constants): none.
+/// - Ops that move data (Transpose, Concat, Gather): no flops; the bytes of the output twice.
 /// - Others: one flop per element of the largest tensor; each tensor is read or written once.
 /// Nothing if a shape that the formula needs is not known.
 std::optional<OpWork> work_of(const Node& node, const std::vector<const TensorInfo*>& inputs,

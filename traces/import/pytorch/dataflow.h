@@ -1,4 +1,4 @@
-/// Finds what each op of a step reads and writes, from the storages of the op's calls.
+/// Finds the inputs and outputs of each op of a step, from the storages of the op's calls.
 #pragma once
 #include <deque>
 #include <map>
@@ -15,7 +15,8 @@ namespace baechi::pytorch {
 struct RecordedOp;
 struct Storage;
 
-/// An output: what one op leaves in one storage. A later write in place makes another output.
+/// An output: the contents that one op leaves in one storage. A later write in place makes another
+/// output.
 struct Contents {
   RecordedOp* producer = nullptr;
   Storage* storage = nullptr;
@@ -37,7 +38,7 @@ struct Storage {
   std::map<std::pair<std::int64_t, std::int64_t>, Elements> views;
 };
 
-/// A future op of the graph: the recorded calls that it stands for, and what they use.
+/// A future op of the graph: its recorded calls, and their inputs and outputs.
 struct RecordedOp {
   std::string kind, name;
   Phase phase = Phase::forward;
@@ -52,7 +53,7 @@ struct RecordedOp {
   RecordedOp* forward = nullptr;   ///< backward ops only: the forward op it differentiates
   RecordedOp* owner = nullptr;     ///< updates only: the op that holds the parameter
   bool collective = false;
-  bool side_effect = false;         ///< nobody reads its results, but it changes what stays
+  bool side_effect = false;         ///< nobody reads its results, but it changes memory that stays
   bool differentiates = false;      ///< backward ops only: autograd's number names a forward call
   std::int64_t persistent = 0;      ///< bytes
   std::vector<RecordedOp*> labels;  ///< ops whose names are its colocation labels
@@ -82,13 +83,13 @@ struct Dataflow {
 /// - backward: the others, or forward if autograd did not run.
 std::vector<std::pair<Call*, Phase>> phases(const std::vector<Call*>& roots);
 
-/// The ops that the calls under `roots` become, with what they read and write. Adds calls to
-/// `trace` where cut() splits one.
+/// The ops made of the calls under `roots`, with their inputs and outputs. Adds calls to `trace`
+/// where cut() splits one.
 Dataflow trace_dataflow(ExecutionTrace& trace, std::vector<std::pair<Call*, Phase>> roots);
 
-/// Fills Contents::readers and drops every op whose results no remaining op reads. Ops of the last
-/// phase are kept, since their results are the purpose of the step; so are collectives and what
-/// writes memory that stood before the step. Returns the dropped ops.
+/// Fills Contents::readers and drops every op whose results no remaining op reads. Kept are ops of
+/// the last phase, because their results are the purpose of the step; collectives; and ops that
+/// write memory from before the step. Returns the dropped ops.
 std::vector<RecordedOp*> drop_unread(Dataflow& flow);
 
 }  // namespace baechi::pytorch

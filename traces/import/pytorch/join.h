@@ -25,7 +25,7 @@ struct Join {
 /// 4. the order of names, without each only child that has its parent's name: the profiler without
 ///    Kineto does not export such a child. A call left out gets the event of its parent. All calls,
 /// 5. the order of names with gaps, by 3 or 4, whichever joins more: 99 calls in 100.
-/// Throws InputError, with what each key found, if no key does: the files are not of one run.
+/// Throws InputError, with the matches of each key, if no key does: the files are of two runs.
 Join join(const ExecutionTrace& trace, const Kineto& kineto, const std::string& trace_path,
           const std::string& kineto_path);
 

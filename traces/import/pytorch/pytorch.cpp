@@ -179,7 +179,8 @@ bool looks_like_pytorch(std::string_view beginning) {
 
 Trace read_pytorch(TextFile& file, Options& options) {
   const std::string path = options.path(
-      "kineto", "the times: what torch.profiler's export_chrome_trace wrote of the same run");
+      "kineto",
+      "the times: the file that torch.profiler's export_chrome_trace wrote for the same run");
   pytorch::Settings settings;
   settings.colocate =
       read_enum(options, "colocate", pytorch::Colocate::readers,
@@ -192,7 +193,7 @@ Trace read_pytorch(TextFile& file, Options& options) {
                 "optimizer is done; or each as soon as its gradient is there");
   settings.step =
       options.get("step", std::int64_t{0},
-                  "which of several steps (ProfilerStep#...), from 1; 0: the last whole one");
+                  "the step among several (ProfilerStep#...), from 1; 0: the last whole step");
   settings.batch = options.get("batch", std::int64_t{0},
                                "samples per step; 0: the first side of the first input");
   if (path.empty()) return pytorch::import_step(file, nullptr, settings);

@@ -1,6 +1,6 @@
-/// Finds what a training step keeps, and how its passes belong together: parameters, optimizer
-/// state, inputs, forward ops of backward ops, names, colocation groups, and what an update waits
-/// for.
+/// Finds the state that a training step keeps, and the relations of its passes: parameters,
+/// optimizer state, inputs, forward ops of backward ops, names, colocation groups, and the waits of
+/// updates.
 #pragma once
 #include <cstdint>
 #include <string>

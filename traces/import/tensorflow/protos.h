@@ -24,7 +24,7 @@ struct Node {
   std::vector<std::int64_t> output_bytes{};
 };
 
-/// What RunMetadata says of one node; sums over its kernels, where it has some.
+/// The costs of one node in RunMetadata; sums over its kernels, if it has some.
 struct Cost {
   std::optional<Duration> kernels{};  ///< on a GPU's streams
   Duration own{};                     ///< of the op itself: to op_end_rel, less op_start_rel

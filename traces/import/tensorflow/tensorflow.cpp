@@ -219,7 +219,7 @@ Trace read_tensorflow(TextFile& file, Options& options) {
                     "an op's time: its kernels' (without kernels its own), as Baechi takes it; "
                     "or from its start to the end of all that it does, as Placeto takes it"),
       .sizes = read_enum(options, "sizes", tensorflow::Sizes::allocated,
-                         "an output's bytes: as allocated, which is rounded up, or as requested")};
+                         "bytes of an output: as allocated (rounded up) or as requested")};
   const auto [nodes, functions] = tensorflow::read_graph(file);
   if (nodes.empty())
     throw InputError(fmt::format("{}: no node in it: not a graph of TensorFlow", file.path()));
