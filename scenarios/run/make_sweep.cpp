@@ -56,7 +56,7 @@ class SweepMaker {
   }
 
  private:
-  /// A graph to make: numbers of a file, of its blocks, and of a trace.
+  /// A graph to make: numbers of a file, of its sections, and of a trace.
   struct Wanted {
     std::size_t file, transforms, cluster, trace;
   };
