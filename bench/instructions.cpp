@@ -33,7 +33,7 @@ int count(const std::string& name) {
       {"simulate_original", [&] { steps({.semantics = Semantics::baechi}); }},
       {"m_etf",
        [&] {
-         const auto placer = make_placer("m_etf", Options("m_etf"));
+         const auto placer = make_placer("m_etf");
          measured([&] { placer->place({graph, eight, costs}, 0); });
        }},
   };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who gives up where memory is tight: m_etf, m_sct, m_topo and auto on published graphs, 4 devices.
+"""Who gives up where memory is tight: m_etf, m_sct, m_topo with fallback, and auto, on published graphs, 4 devices.
 
 tight_memory.py BAECHI [PART | --hidden]: BAECHI is the program; BAECHI_SHARED names the folder that has data/msr-dnn-partitioning
 and data/pipedream. With PART, only graphs whose path holds it.
@@ -7,7 +7,7 @@ and data/pipedream. With PART, only graphs whose path holds it.
 Each device has a fraction of what `single` needs at its peak. Prints a line for each point where one of them finds no
 placement, with what `search` (20,000 evaluations) says; then the counts.
 
-With --hidden, m_etf alone on ten training graphs whose backward ops the transform forward_only hides from it: how many of
+With --hidden, m_etf with fallback on ten training graphs whose backward ops the transform forward_only hides from it: how many of
 120 placements run, run out of memory, or are not found.
 """
 import collections
@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 FRACTIONS = [0.27, 0.28, 0.29, 0.3, 0.32, 0.35, 0.4, 0.5, 0.6]
-PLACERS = ["m_etf", "m_sct", "m_topo", "auto"]
+PLACERS = ["m_etf:fallback=true", "m_sct:fallback=true", "m_topo:fallback=true", "auto"]
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -49,7 +49,7 @@ def hidden():
             more = ["--link", "pcie3_host_pytorch", *(["--kind", "rtx_2080"] if graph.endswith(".json") else [])]
             peak = peak_of(graph, more)
             for fraction in HIDDEN_FRACTIONS:
-                answer = place(graph, "m_etf", int(peak * fraction), [*more, "--transform", "forward_only:force=true"])
+                answer = place(graph, "m_etf:fallback=true", int(peak * fraction), [*more, "--transform", "forward_only:force=true"])
                 answers[answer["status"]] += 1
     print(", ".join(f"{status} {count}" for status, count in sorted(answers.items())))
 

@@ -112,38 +112,40 @@ class EmptyFolder {
   fs::path before_, folder_;
 };
 
+std::string score_text(const ArenaScore& score) {
+  return score.score ? fmt::format("{:.4f}", *score.score) : "-";
+}
+
+nlohmann::ordered_json score_json(const ArenaScore& score) {
+  return score.score ? nlohmann::ordered_json(*score.score) : nlohmann::ordered_json();
+}
+
 std::string ranking_text(const std::vector<ArenaScore>& ranking, std::size_t instances,
                          const std::string& placer) {
   Columns columns({"placer", "rank", "score", "solved", "failures"});
   for (std::size_t i = 0; i < ranking.size(); ++i) {
     const ArenaScore& s = ranking[i];
     columns.add({s.placer == placer ? bold(s.placer) : s.placer, fmt::format("{}", i + 1),
-                 fmt::format("{:.4f}", s.score), fmt::format("{}", s.solved),
+                 score_text(s), fmt::format("{}", s.solved),
                  fmt::format("{}", instances - s.solved)});
   }
   return columns.text() +
          fmt::format(
              "score: geometric mean of step time / best known over {} instances; a failure, "
-             "and at most, {:g}\n",
-             instances, arena_failure);
+             "and at most, {:g}; placers with failures stand behind those without\n",
+             instances, failure_ratio);
 }
 
 std::string ranking_markdown(const std::vector<ArenaScore>& ranking, std::size_t instances) {
   std::string text =
       fmt::format("| placer | score | solved of {} |\n| --- | ---: | ---: |\n", instances);
   for (const ArenaScore& s : ranking)
-    text += fmt::format("| `{}` | {:.4f} | {} |\n", s.placer, s.score, s.solved);
+    text += fmt::format("| `{}` | {} | {} |\n", s.placer, score_text(s), s.solved);
   return text;
 }
 
-/// What became of the placer's runs.
-struct Outcome {
-  std::size_t instances = 0, solved = 0;
-  Duration placing{};
-  std::vector<std::string> improved;
-};
-
-Outcome run_placers(const ArenaArguments& arguments, const std::string& folder, Arena& arena) {
+/// The runs of all placers on all instances.
+Results run_placers(const ArenaArguments& arguments, const std::string& folder) {
   std::vector<PlacerChoice> placers;
   if (arguments.hidden)
     for (const char* rival : rivals)
@@ -152,21 +154,31 @@ Outcome run_placers(const ArenaArguments& arguments, const std::string& folder, 
   const Sweep sweep = sweep_of(arguments, folder, placers);
   std::vector<std::size_t> ids = all_runs(sweep);
   std::atomic<std::size_t> done{0};
-  Results results;
-  {
-    const EmptyFolder elsewhere;
-    const Progress progress(done, ids.size(), arguments.json);
-    results = run(sweep, ids, {.threads = arguments.threads, .done = &done});
-  }
-  Outcome outcome;
-  for (const RunResult& row : results.rows) {
-    if (row.placer != arguments.placer) continue;
-    ++outcome.instances;
-    outcome.placing += row.placing;
-    outcome.solved += row.value ? 1U : 0U;
-  }
-  outcome.improved = arena.take(results);
-  return outcome;
+  const EmptyFolder elsewhere;
+  const Progress progress(done, ids.size(), arguments.json);
+  return run(sweep, ids, {.threads = arguments.threads, .done = &done});
+}
+
+/// "2 infeasible, first: a.v1: m_etf: stuck ...", a line for each kind of failure.
+std::string failures_text(const ArenaOutcome& outcome) {
+  std::string text;
+  for (const auto& [status, failure] : outcome.failures)
+    text += fmt::format("{} {}, first: {}\n", failure.count, to_text(status), failure.first);
+  return text;
+}
+
+nlohmann::ordered_json outcome_json(const ArenaOutcome& outcome) {
+  using Json = nlohmann::ordered_json;
+  Json failures = Json::array();
+  for (const auto& [status, failure] : outcome.failures)
+    failures.push_back(
+        {{"status", to_text(status)}, {"count", failure.count}, {"first", failure.first}});
+  return {{"instances", outcome.instances},
+          {"solved", outcome.solved},
+          {"failures", outcome.instances - outcome.solved},
+          {"failed", std::move(failures)},
+          {"fell_back", outcome.fell_back},
+          {"placing_s", static_cast<double>(outcome.placing.count()) / 1e9}};
 }
 
 int compete(const ArenaArguments& arguments) {
@@ -176,12 +188,14 @@ int compete(const ArenaArguments& arguments) {
   const std::string known = folder + "/known.json";
   Arena arena = arguments.hidden ? Arena{} : Arena::read(known);
   if (arguments.placer.empty()) {
-    if (arguments.hidden) run_placers(arguments, folder, arena);
+    if (arguments.hidden) arena.take(run_placers(arguments, folder));
     print_out(arguments.markdown ? ranking_markdown(arena.ranking(), arena.size())
                                  : ranking_text(arena.ranking(), arena.size(), ""));
     return 0;
   }
-  const Outcome outcome = run_placers(arguments, folder, arena);
+  const Results results = run_placers(arguments, folder);
+  const ArenaOutcome outcome = outcome_of(results, arguments.placer);
+  const std::vector<std::string> improved = arena.take(results);
   if (arguments.update) arena.write(known);
   const ArenaScore score = arena.score(arguments.placer);
   const std::vector<ArenaScore> ranking = arena.ranking();
@@ -190,24 +204,23 @@ int compete(const ArenaArguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json others = nlohmann::ordered_json::array();
     for (const ArenaScore& s : ranking)
-      others.push_back({{"name", s.placer}, {"score", s.score}, {"solved", s.solved}});
-    print_json({{"placer", arguments.placer},
-                {"score", score.score},
-                {"instances", outcome.instances},
-                {"solved", outcome.solved},
-                {"failures", outcome.instances - outcome.solved},
-                {"placing_s", static_cast<double>(outcome.placing.count()) / 1e9},
-                {"rank", rank},
-                {"improved", outcome.improved},
-                {"ranking", std::move(others)}});
+      others.push_back({{"name", s.placer}, {"score", score_json(s)}, {"solved", s.solved}});
+    nlohmann::ordered_json json{{"placer", arguments.placer}, {"score", score_json(score)}};
+    json.update(outcome_json(outcome));
+    json.update({{"rank", rank}, {"improved", improved}, {"ranking", std::move(others)}});
+    print_json(json);
     return 0;
   }
   std::string text = ranking_text(ranking, arena.size(), arguments.placer);
-  text += fmt::format("{}: rank {} of {}, score {:.4f}, {} of {} solved, placed in {}\n",
-                      arguments.placer, rank, ranking.size(), score.score, outcome.solved,
+  text += fmt::format("{}: rank {} of {}, score {}, {} of {} solved, placed in {}\n",
+                      arguments.placer, rank, ranking.size(), score_text(score), outcome.solved,
                       outcome.instances, to_text(outcome.placing));
-  if (!outcome.improved.empty() && !arguments.hidden)
-    text += fmt::format("better than all known on {} instances{}\n", outcome.improved.size(),
+  if (outcome.fell_back > 0)
+    text +=
+        fmt::format("{} {}: {} instances\n", arguments.placer, fallback_meaning, outcome.fell_back);
+  text += failures_text(outcome);
+  if (!improved.empty() && !arguments.hidden)
+    text += fmt::format("better than all known on {} instances{}\n", improved.size(),
                         arguments.update ? "" : " (--update-best keeps them)");
   print_out(text);
   return 0;

@@ -138,6 +138,7 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
   }
   add_times(json, experiment);
   json["placer"] = placer;
+  if (answer.placement) json["placed_by"] = answer.placement->placed_by;
   json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
   json["facts"] = answer.placement ? Json(answer.placement->facts) : Json::object();
   json["status"] = !answer.placement                    ? "infeasible"
@@ -163,7 +164,8 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
 }
 
 std::string answer_table(const Answer& answer, const std::optional<Simulated>& simulated,
-                         const Problem& problem, const std::string& placer, CountedMemory counted) {
+                         const Problem& problem, const std::string& placer, const std::string& name,
+                         CountedMemory counted) {
   std::string text = fmt::format("placer       {}, {} for {} ops\n", placer,
                                  to_text(answer.placing), problem.graph.num_ops());
   if (!simulated) {
@@ -173,6 +175,8 @@ std::string answer_table(const Answer& answer, const std::optional<Simulated>& s
       text += "no placer could: " + bounds.why_not + "\n";
     return text;
   }
+  if (answer.placement->placed_by != name)
+    text += fmt::format("placed by    {}\n", answer.placement->placed_by);
   if (!answer.detail.empty()) text += fmt::format("detail       {}\n", answer.detail);
   const Problem step = simulated->step.problem();
   const LowerBounds bounds = lower_bounds(step.graph, step.cluster, step.costs);
@@ -232,7 +236,9 @@ int place(const PlaceArguments& arguments) {
   if (!arguments.exported.empty() && arguments.exported != to_text(ExportFormat::json))
     require_modules(experiment, arguments.trace.path);
 
-  const Answer answer = ask(*placer, experiment, arguments.seed);
+  Answer answer = ask(*placer, experiment, arguments.seed);
+  if (answer.placement && answer.placement->placed_by.empty())
+    answer.placement->placed_by = choice.name;
   write_answer(arguments, answer, *placer, experiment, graph_name);
   std::optional<Simulated> simulated;
   if (answer.placement) {
@@ -247,7 +253,7 @@ int place(const PlaceArguments& arguments) {
     print_json(answer_json(answer, simulated, experiment, graph_name, arguments.placer));
   else
     print_out(times_line(experiment) +
-              answer_table(answer, simulated, problem, arguments.placer, counted));
+              answer_table(answer, simulated, problem, arguments.placer, choice.name, counted));
   return answer.interrupted ? 130 : 0;
 }
 

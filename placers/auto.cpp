@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "placers/feasible.h"
 #include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
 #include "placers/list/attempts.h"
@@ -29,29 +26,24 @@ class Contest {
         simulator_(problem),
         bound_(lower_bounds(problem.graph, problem.cluster, problem.costs).best()) {}
 
-  /// `answer` makes a placement, or throws InfeasibleError. Returns whether there was an answer.
+  /// `answer` makes a placement, or throws InfeasibleError.
   template <class Answer>
-  bool enter(std::string_view name, Answer answer) {
-    if (done()) return true;
+  void enter(std::string_view name, Answer answer) {
+    if (done()) return;
     ++asked_;
     try {
       consider(name, answer());
-    } catch (const InfeasibleError&) {
-      failed_.push_back(name);
-      return false;
+    } catch (const InfeasibleError&) {  // others may know better
     }
-    return true;
   }
-  /// The placer of the registry, with default options but no fallback, if it suits the graph.
+  /// The placer of the registry, with default options, if it suits the graph.
   void enter(std::string_view name) {
     const PlacerEntry& entry = placer_entry(name);
     if (problem_.graph.num_ops() > entry.quick_ops || refusal(entry, problem_.graph)) return;
-    enter(name, [&] { return make_without_fallback(name)->place(problem_, seed_); });
+    enter(name, [&] { return make_placer(name)->place(problem_, seed_); });
   }
 
   const std::optional<Placement>& best() const { return best_; }
-  /// Those whose answer is known not to fit, or that had none.
-  std::span<const std::string_view> failed() const { return failed_; }
   bool done() const { return best_ && shortest_ <= bound_; }
 
   Placement answer() {
@@ -67,6 +59,7 @@ class Contest {
     best_->detail = fmt::format("{}: {}; {} asked, {}{}{}", winner_, to_text(shortest_), asked_,
                                 why, best_->detail.empty() ? "" : "; ", best_->detail);
     best_->facts["asked"] = static_cast<double>(asked_);
+    best_->placed_by = winner_;
     return *std::move(best_);
   }
 
@@ -77,7 +70,7 @@ class Contest {
       return;
     if (best_ && busiest(placement) >= shortest_) return remember(name, busiest(placement));
     const StepResult& step = simulator_.run(placement);
-    if (step.oom) return failed_.push_back(name);
+    if (step.oom) return;
     if (best_ && step.makespan >= shortest_) return remember(name, step.makespan);
     if (best_) remember(winner_, shortest_);
     best_ = std::move(placement);
@@ -106,12 +99,10 @@ class Contest {
   std::optional<Placement> best_;
   Duration shortest_{}, next_{};
   std::string winner_, next_by_;
-  std::vector<std::string_view> failed_;  // names of the registry, or literals
   std::size_t asked_ = 0;
 };
 
-/// All quick placers, the best of their simulated steps. Where m_etf and m_sct find nothing that
-/// fits, it looks on (feasible.h, fit.h) until something does.
+/// All quick placers, the best of their simulated steps.
 class Auto final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t seed) const override {
@@ -119,39 +110,23 @@ class Auto final : public Placer {
     if (p.engine.semantics != Semantics::event) timed.engine.enforce_memory = false;
     Contest contest(timed, seed);
     contest.enter("single");
-    const bool etf =
-        contest.enter("m_etf", [&] { return list::place(p, {.last_resort = false}, "m_etf"); });
+    contest.enter("m_etf");
     constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's linear program may take seconds
-    const bool sct =
-        p.graph.num_ops() > most_ops || contest.enter("m_sct", [&] { return favouring(p); });
+    if (p.graph.num_ops() <= most_ops) contest.enter("m_sct", [&] { return favouring(p); });
     if (!refusal(placer_entry("coarsen"), p.graph))
-      contest.enter("coarsen", [&] { return make_without_fallback("coarsen")->place(p, seed); });
+      contest.enter("coarsen", [&] { return make_placer("coarsen")->place(p, seed); });
     for (const char* name :
          {"heft", "m_topo", "least_loaded", "round_robin", "random", "metis", "scotch"})
       contest.enter(name);
-    if (!etf || !sct) {
-      Feasible other =
-          find_feasible(p, contest.best() ? Effort::quick : Effort::more, contest.failed());
-      if (!other.placement && !contest.best())
-        throw InfeasibleError(fmt::format("auto: no quick placer's step fits{}{}",
-                                          other.how.empty() ? "" : "; ", other.how));
-      if (other.placement) contest.enter("feasible", [&] { return found(std::move(other)); });
-    }
     if (!contest.best()) throw InfeasibleError("auto: no quick placer's step fits");
     return contest.answer();
   }
 
-  bool falls_back() const override { return true; }
-
  private:
   Placement favouring(const Problem& p) const {
-    list::PlaceOptions options{.last_resort = false};
+    list::PlaceOptions options;
     options.favourite = favourites_of(p, 0.1, solutions_).of;
     return list::place(p, options, "m_sct");
-  }
-  static Placement found(Feasible feasible) {
-    feasible.placement->detail = feasible.how;
-    return *std::move(feasible.placement);
   }
 
   mutable SctSolutions solutions_;

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -11,7 +9,6 @@
 
 #include "placers/interface/memory_floor.h"
 #include "placers/interface/placer.h"
-#include "placers/list/attempts.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
@@ -229,14 +226,11 @@ class Plan {
 
 /// Joins ops along heavy tensors, then places the clusters by earliest finish; several ways of
 /// joining, the shortest plan wins. A step that may run out of memory is simulated; if it does, the
-/// next plan is tried, then m_etf's way.
+/// next plan is tried.
 /// Source: the idea of order-preserving coarsening: Celeritas (arXiv 2208.00184), Mercury. Differs:
 /// clusters hold a device together, not a time; ops are planned one by one.
 class Coarsen final : public Placer {
  public:
-  explicit Coarsen(Options& o)
-      : fallback_(o.get("fallback", true, "where nothing fits, place as m_etf does")) {}
-
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const Costs costs(p);
     std::vector<Planned> plans;
@@ -259,13 +253,8 @@ class Coarsen final : public Placer {
           {"clusters", plan.clusters ? static_cast<double>(plan.clusters->time.size()) : 1.0}};
       return std::move(plan.placement);
     }
-    if (!fallback_) throw InfeasibleError("coarsen: no plan fits");
-    Placement answer = list::place(p, {}, "coarsen");
-    answer.detail = fmt::format("placed as m_etf does: no plan fits{}{}",
-                                answer.detail.empty() ? "" : "; ", answer.detail);
-    return answer;
+    throw InfeasibleError("coarsen: no plan fits");
   }
-  bool falls_back() const override { return fallback_; }
 
  private:
   struct Planned {
@@ -298,14 +287,12 @@ class Coarsen final : public Placer {
     if (const std::optional<Duration> length = plan.make())
       plans.push_back({*length, plan.placement(), std::move(clusters), share});
   }
-
-  bool fallback_;
 };
 
 }  // namespace
 
-std::unique_ptr<Placer> make_coarsen(Options& o) {
-  return std::make_unique<Coarsen>(o);
+std::unique_ptr<Placer> make_coarsen(Options&) {
+  return std::make_unique<Coarsen>();
 }
 
 }  // namespace baechi

@@ -51,17 +51,17 @@ class Attempt {
  public:
   explicit Attempt(const Problem& p) : problem_(p), space_(p), simulator_(problem_) {}
 
-  Feasible find(Effort effort, std::span<const std::string_view> failed) {
+  Feasible find(std::span<const std::string_view> asked) {
     if (const std::string why = hopeless(problem_, space_.units()); !why.empty())
       return {{}, "no placement fits: " + why};
     if (num_placements(space_) <= most_enumerated) return enumerate();
-    if (Feasible found = ask_quick_placers(failed); found.placement) return found;
+    if (Feasible found = ask(asked); found.placement) return found;
     start_simply();
     const UnitDevices simple = least_;
     if (Feasible found = cuts(); found.placement) return found;
     Feasible found = walk(least_, 1);
     if (!found.placement && least_ != simple) found = walk(simple, 1);
-    if (!found.placement && effort == Effort::more) found = walk(least_, 4);
+    if (!found.placement) found = walk(least_, 4);
     return found;
   }
 
@@ -70,8 +70,8 @@ class Attempt {
   /// simulated without limits.
   Bytes missing(const Placement& placement);
   Feasible enumerate();
-  Feasible ask_quick_placers(std::span<const std::string_view> failed);
-  /// The answer of a placer without its fallback, null if it has none. Nobody is asked twice.
+  Feasible ask(std::span<const std::string_view> asked);
+  /// The answer of a placer with default options, null if it has none. Nobody is asked twice.
   const Placement* answer_of(std::string_view name);
   /// Three simple placements, for least_.
   void start_simply();
@@ -164,23 +164,22 @@ Feasible Attempt::enumerate() {
   }
   const std::size_t tried = num_placements(space_);
   if (!best_) return {{}, fmt::format("none of all {} placements fits", tried)};
-  return {std::move(best_), fmt::format("the shortest step of all {} placements", tried)};
+  return {std::move(best_), fmt::format("the shortest step of all {} placements", tried), "all"};
 }
 
 const Placement* Attempt::answer_of(std::string_view name) {
   auto [known, is_new] = answers_.try_emplace(name);
   std::optional<Placement>& answer = known->second;
   try {
-    if (is_new) answer = make_without_fallback(name)->place(problem_, 0);
+    if (is_new) answer = make_placer(name)->place(problem_, 0);
   } catch (const InfeasibleError&) {  // other placers may find a placement
   }
   return answer ? &*answer : nullptr;
 }
 
-Feasible Attempt::ask_quick_placers(std::span<const std::string_view> failed) {
+Feasible Attempt::ask(std::span<const std::string_view> asked) {
   std::string winner;
-  for (const char* name : {"m_etf", "heft", "m_topo", "least_loaded", "round_robin", "single"}) {
-    if (std::ranges::find(failed, name) != failed.end()) continue;
+  for (const std::string_view name : asked) {
     const Placement* answer = answer_of(name);
     if (answer == nullptr) continue;
     const bool had_one = best_.has_value();
@@ -189,7 +188,7 @@ Feasible Attempt::ask_quick_placers(std::span<const std::string_view> failed) {
     if (best_ && (!had_one || shortest_ < before)) winner = name;
   }
   if (!best_) return {};
-  return {std::move(best_), fmt::format("placed by {}", winner)};
+  return {std::move(best_), fmt::format("placed by {}", winner), winner};
 }
 
 UnitDevices Attempt::moved(const UnitDevices& at) {
@@ -265,7 +264,7 @@ Feasible Attempt::cuts() {
       const Bytes over = missing(candidate);
       if (over == Bytes{} && !simulator_.run(candidate).oom)
         return {std::move(candidate),
-                fmt::format("{} cuts of the order of ops", measure * rounds + round + 1)};
+                fmt::format("{} cuts of the order of ops", measure * rounds + round + 1), "cuts"};
       keep_least(at, over);
       for (const DeviceId d : problem_.cluster.devices()) {
         const double room = static_cast<double>(problem_.cluster.device(d).memory.count) + 1.0;
@@ -288,7 +287,8 @@ Feasible Attempt::walk(UnitDevices at, std::size_t times) {
     Placement candidate = placement(next);
     const Bytes over = missing(candidate);
     if (over == Bytes{} && !simulator_.run(candidate).oom)
-      return {std::move(candidate), fmt::format("{} moves that lessen the memory missing", tried)};
+      return {std::move(candidate), fmt::format("{} moves that lessen the memory missing", tried),
+              "moves"};
     const double heat =
         hottest * (1.0 - static_cast<double>(tried) / static_cast<double>(budget)) + 1e-9;
     const double worse = static_cast<double>((over - now).count);
@@ -302,31 +302,16 @@ Feasible Attempt::walk(UnitDevices at, std::size_t times) {
 
 }  // namespace
 
-Feasible find_feasible(const Problem& problem, Effort effort,
-                       std::span<const std::string_view> failed) {
+std::span<const std::string_view> quick_placers() {
+  static constexpr std::string_view names[] = {"m_etf",        "heft",        "m_topo",
+                                               "least_loaded", "round_robin", "single"};
+  return names;
+}
+
+Feasible find_feasible(const Problem& problem, std::span<const std::string_view> asked) {
   Problem timed = problem;
   timed.engine.semantics = Semantics::event;  // the other semantics enforces no limits
-  return Attempt(timed).find(effort, failed);
-}
-
-Placement last_resort(const Problem& problem, std::string_view placer, std::string_view why,
-                      std::span<const std::string_view> failed) {
-  auto [placement, how] = find_feasible(problem, Effort::quick, failed);
-  if (!placement)
-    throw InfeasibleError(fmt::format("{}: {}{}{}", placer, why, how.empty() ? "" : "; ", how));
-  placement->detail = fmt::format("fallback: {}; at first: {}", how, why);
-  return *std::move(placement);
-}
-
-std::string out_of_memory(const Problem& p, const Placement& placement) {
-  const StepResult step = simulate(p, placement);
-  if (!step.oom) return "";
-  return fmt::format(
-      "the placement found runs out of memory when simulated: {} at {}, {} '{}' needs {}, {} are "
-      "free",
-      p.cluster.device(step.oom->device).name, to_text(step.oom->at.time_since_epoch()),
-      step.oom->transfer ? "the copy of an output of op" : "op", p.graph.name(step.oom->op),
-      to_text(step.oom->needed), to_text(step.oom->free));
+  return Attempt(timed).find(asked);
 }
 
 }  // namespace baechi

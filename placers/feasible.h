@@ -1,6 +1,5 @@
 /// Searches for a placement that fits into memory, for placers that have found none.
 #pragma once
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,14 +14,17 @@ struct Feasible {
   /// Which attempt found `placement`, or which attempts failed, or why no placement can fit: a unit
   /// fits on no device, or what a step must hold at once exceeds all memory (lower_bounds).
   std::string how{};
+  std::string by{};  ///< the placer that gave it, or "all", "cuts" or "moves": 1, 3 or 4 to 6 below
 };
+
+/// The placers that find_feasible() asks.
+std::span<const std::string_view> quick_placers();
 
 /// Looks for a placement that fits, in this order:
 ///   1. If there are at most 5,000 placements, all are simulated. The one with the shortest step is
 ///      the answer. If none fits, this proves that none exists.
-///   2. m_etf, heft, m_topo, least_loaded, round_robin and single are asked, without their own
-///      fallbacks, but for those in `failed`. The answer is the placement with the shortest
-///      simulated step among the placements that fit.
+///   2. The placers `asked` answer. The answer is the placement with the shortest simulated step
+///      among the placements that fit.
 ///   3. The units' order is cut into one stretch per device. Stretches whose device lacks memory
 ///      shrink, the others grow, until nothing is missing or 60 cuts, fewer on large graphs, were
 ///      tried for each of three measures of a unit's size. What is missing is the peak beyond the
@@ -31,20 +33,10 @@ struct Feasible {
 ///      are at most 3,000 moves, fewer on large graphs. The first placement that lacks nothing is
 ///      the answer.
 ///   5. The same from the best of three simple placements, which may lead elsewhere.
-///   6. With Effort::more, as 4 with four times as many moves.
-/// `failed` names placers that, as the caller knows, have no answer that fits. Equal problems get
-/// equal answers, whatever of this the caller knows.
+///   6. As 4, with four times as many moves.
+/// Equal problems get equal answers.
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
-enum class Effort : std::uint8_t { quick, more };
-Feasible find_feasible(const Problem& problem, Effort effort = Effort::quick,
-                       std::span<const std::string_view> failed = {});
-
-/// The placement of find_feasible() for a placer whose own attempts failed for the reason `why`.
-/// `detail` says how it was found, and `why`. Throws InfeasibleError, `placer` and `why` first.
-Placement last_resort(const Problem& problem, std::string_view placer, std::string_view why,
-                      std::span<const std::string_view> failed = {});
-
-/// How the simulated step of `placement` runs out of memory, or "" if it does not.
-std::string out_of_memory(const Problem& problem, const Placement& placement);
+Feasible find_feasible(const Problem& problem,
+                       std::span<const std::string_view> asked = quick_placers());
 
 }  // namespace baechi

@@ -13,12 +13,7 @@ namespace {
 /// with the earliest start (list/schedule.h). Source: Baechi (SoCC'20), section 2.2.2.
 class MEtf final : public Placer {
  public:
-  explicit MEtf(Options& o) {
-    options_.variant = read_variant(o);
-    options_.reserve = o.get("reserve", false,
-                             "keep room for a group's most demanding member until all are placed");
-    options_.fallback =
-        o.get("fallback", true, "where stuck or out of memory, try again with tighter memory");
+  explicit MEtf(Options& o) : options_(list::read_place_options(o)) {
     compat_ = original::read_options(o, {.algorithm = original::Algorithm::m_etf,
                                          .variant = options_.variant,
                                          .reserve = options_.reserve});
@@ -27,10 +22,6 @@ class MEtf final : public Placer {
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     if (compat_) return original::place(p, *compat_);
     return list::place(p, options_, "m_etf");
-  }
-
-  bool falls_back() const override {
-    return options_.fallback && options_.variant == Variant::standard && !compat_;
   }
 
  private:

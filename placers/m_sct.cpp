@@ -15,15 +15,10 @@ namespace {
 /// knows no devices, no memory and no groups. Source: Baechi (SoCC'20), section 2.2.3.
 class MSct final : public Placer {
  public:
-  explicit MSct(Options& o) {
-    options_.variant = read_variant(o);
+  explicit MSct(Options& o) : options_(list::read_place_options(o)) {
     threshold_ = o.get("threshold", options_.variant == Variant::pytorch ? 0.5 : 0.1,
                        "an edge is a favourite if the program's x is at most this (pytorch: 0.5)");
     if (threshold_ > 1.0) o.mistake("threshold", "is over 1: then every edge would be a favourite");
-    options_.reserve = o.get("reserve", false,
-                             "keep room for a group's most demanding member until all are placed");
-    options_.fallback =
-        o.get("fallback", true, "where stuck or out of memory, try again with tighter memory");
     compat_ = original::read_options(o, {.algorithm = original::Algorithm::m_sct,
                                          .variant = options_.variant,
                                          .reserve = options_.reserve,
@@ -40,13 +35,10 @@ class MSct final : public Placer {
     placement.facts["favourites"] = static_cast<double>(found.count);
     return placement;
   }
-  bool falls_back() const override {
-    return options_.fallback && options_.variant == Variant::standard && !compat_;
-  }
 
  private:
-  double threshold_;
   list::PlaceOptions options_;
+  double threshold_;
   std::optional<original::PlacerOptions> compat_;
   mutable SctSolutions solutions_;
 };

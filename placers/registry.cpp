@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
 #include "placers/adjust.h"
+#include "placers/fallback.h"
 #include "placers/planners/planner.h"
 #include "sim/error.h"
 #include "sim/find_entry.h"
@@ -77,22 +76,19 @@ std::span<const PlacerEntry> placers() {
        .source = "Baechi, SoCC'20",
        .make = make_m_topo,
        .memory = footprints,
-       .quick_ops = any,
-       .has_fallback = true},
+       .quick_ops = any},
       {.name = "m_etf",
        .summary = "earliest task first, within memory",
        .source = "Baechi, SoCC'20, section 2.2.2",
        .make = make_m_etf,
        .memory = planned,
-       .quick_ops = any,
-       .has_fallback = true},
+       .quick_ops = any},
       {.name = "m_sct",
        .summary = "m_etf, devices wait for favourite children",
        .source = "Baechi, SoCC'20, section 2.2.3",
        .make = make_m_sct,
        .memory = planned,
-       .quick_ops = 5'000,
-       .has_fallback = true},
+       .quick_ops = 5'000},
       {.name = "heft",
        .summary = "decreasing upward rank, earliest finish time with insertion",
        .source = "Topcuoglu et al., TPDS 2002",
@@ -104,13 +100,13 @@ std::span<const PlacerEntry> placers() {
        .source = "Celeritas, Mercury; our own clustering",
        .make = make_coarsen,
        .memory = planned,
-       .one_lane = true,
-       .has_fallback = true},
+       .one_lane = true},
       {.name = "auto",
        .summary = "all quick placers, the best of their simulated steps",
        .source = "our own",
        .make = make_auto,
-       .memory = planned},
+       .memory = planned,
+       .fallback = true},
       {.name = "exact_dp",
        .summary = "the pipeline of least max_load",
        .source = "Tarnawski et al., NeurIPS 2020, throughput",
@@ -188,7 +184,8 @@ std::span<const PlacerEntry> placers() {
        .summary = "moves and swaps from the best answers of the quick placers, for any objective",
        .source = "simulated annealing: Kirkpatrick et al., Science 1983",
        .make = make_search,
-       .memory = objective},
+       .memory = objective,
+       .fallback = true},
       {.name = "learned",
        .summary = "a policy trained on the graph, or on others by 'baechi train'",
        .source = "Mirhoseini et al., ICML 2017; Placeto, NeurIPS 2019; GDP, 2019; DOPPLER, 2026",
@@ -238,7 +235,6 @@ class Suited final : public Placer {
     return placer_->place_watched(problem, seed, watcher);
   }
   bool can_stop() const override { return placer_->can_stop(); }
-  bool falls_back() const override { return placer_->falls_back(); }
 
  private:
   const PlacerEntry& entry_;
@@ -250,7 +246,8 @@ constexpr std::string_view program = "exec:";
 }  // namespace
 
 std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options) {
-  return with_adjuster(std::make_unique<Suited>(entry, entry.make(options)), options);
+  auto placer = with_adjuster(std::make_unique<Suited>(entry, entry.make(options)), options);
+  return with_fallback(std::move(placer), entry, options);
 }
 
 const PlacerEntry& placer_entry(std::string_view name, const std::string& where) {
@@ -267,10 +264,8 @@ std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
   return placer;
 }
 
-std::unique_ptr<Placer> make_without_fallback(std::string_view name) {
-  std::map<std::string, Options::Value> options;
-  if (placer_entry(name).has_fallback) options["fallback"] = {"false", {}, {}};
-  return make_placer(name, Options(std::string(name), std::move(options)));
+std::unique_ptr<Placer> make_placer(std::string_view name) {
+  return make_placer(name, Options(std::string(name)));
 }
 
 }  // namespace baechi

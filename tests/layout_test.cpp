@@ -111,6 +111,20 @@ std::vector<fs::path> sources() {
   return files;
 }
 
+/// The folders that the files of each folder include, headers and sources alike, but their own.
+std::map<std::string, std::set<std::string>> included_folders() {
+  std::map<std::string, std::set<std::string>> included;
+  for (const fs::path& file : sources()) {
+    if (file.begin()->string() == "tests") continue;
+    const std::string folder = file.parent_path().string();
+    for (const std::string& include : quoted_includes(fs::path(source_dir()) / file)) {
+      const std::string other = fs::path(include).parent_path().string();
+      if (other != folder) included[folder].insert(other);
+    }
+  }
+  return included;
+}
+
 /// The name that `line` defines as a type: "Op" of "struct Op {"; "" if it defines none. Types that
 /// are declared only, or are members of another, are none.
 std::string defined_type(std::string_view line) {
@@ -186,6 +200,24 @@ TEST_SUITE("layout") {
                  (file.begin()->string() == "tests" && to.begin()->string() == "tests")));
         }
       }
+    }
+  }
+
+  // Folders whose includes are all gone are taken away, again and again: what is left are circles.
+  TEST_CASE("no folders include each other, in a pair or in a circle") {
+    std::map<std::string, std::set<std::string>> left = included_folders();
+    REQUIRE(left.size() > 30);
+    const auto gone = [&](const std::string& folder) { return !left.contains(folder); };
+    for (std::size_t before = 0; before != left.size();) {
+      before = left.size();
+      std::erase_if(left,
+                    [&](const auto& entry) { return std::ranges::all_of(entry.second, gone); });
+    }
+    for (const auto& [folder, others] : left) {
+      std::string text = folder + " is in a circle, or includes one:";
+      for (const std::string& other : others)
+        if (!gone(other)) text += " " + other;
+      FAIL_CHECK(text);
     }
   }
 

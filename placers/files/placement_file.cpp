@@ -25,7 +25,7 @@ constexpr std::string_view file_keys[] = {
     "format", "version", "graph", "devices", "placement", "order",
     // Keys that `baechi place --format json` and external placers write. All but status, detail
     // and the facts of replicas are skipped.
-    "placer", "placing_ms", "facts", "status", "detail", "step_time_us", "peak_kinds",
+    "placer", "placed_by", "placing_ms", "facts", "status", "detail", "step_time_us", "peak_kinds",
     // Keys that it writes for planners, all skipped.
     "time_per_sample_us", "simulated_us", "simulated_together_us", "simulated_overlap_us",
     "simulated_batch_us", "difference", "plan"};

@@ -3,19 +3,37 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 
+#include "sim/engine/simulation.h"
 #include "sim/problem/problem.h"
 
 namespace baechi {
 
-/// How a caller that waits for a placement follows and stops the placer.
+/// The step that runs, where transforms made another graph of it for the placers to see.
+class StepBehind {
+ public:
+  virtual ~StepBehind() = default;
+  /// The step of a placement of the graph that placers see.
+  virtual StepResult simulate(const Placement& seen, bool enforce_memory) const = 0;
+  /// The step as a problem. The ops behind one op, or one group, that placers see are one group.
+  virtual Problem problem() const = 0;
+  /// The devices of the ops that placers see, of a placement of problem().
+  virtual Placement seen(const Placement& placement) const = 0;
+};
+
+/// What a caller that waits for a placement tells the placer, and how it follows and stops it.
 struct Watcher {
   const std::atomic<bool>* stop = nullptr;  ///< once true: return the best placement so far
   /// Called now and then with one line on the progress; never from two threads at once. May be
   /// empty.
   std::function<void(std::string_view)> progress{};
+  const StepBehind* step = nullptr;  ///< null: the problem's graph is what runs
 };
+
+/// How the simulated step of `placement` runs out of memory, or "" if it does not.
+std::string out_of_memory(const Problem& problem, const Placement& placement);
 
 class Placer {
  public:
@@ -32,9 +50,6 @@ class Placer {
                                   const Watcher& /*watcher*/) const {
     return place(problem, seed);
   }
-  /// Whether place() looks for any placement that fits where its own way finds none. Then its
-  /// caller may do so, too, where more runs than the placer saw.
-  virtual bool falls_back() const { return false; }
   /// Whether place_watched() obeys Watcher::stop.
   virtual bool can_stop() const { return false; }
 };

@@ -54,7 +54,7 @@ struct PlacerEntry {
   /// Refuses graphs with lanes or collectives: it proves what holds for devices that run one op at
   /// a time. The others place such graphs as if there were one lane, for an engine that knows.
   bool one_lane = false;
-  bool has_fallback = false;    ///< has an option `fallback`, on by default
+  bool fallback = false;        ///< the option `fallback`, which all placers have, is on by default
   bool any_collective = false;  ///< else refuses collectives of several members
   /// For a planner: the same placer as make(), with all that it can say. Null: places ops only.
   std::unique_ptr<exact::Planner> (*make_planner)(Options&) = nullptr;
@@ -68,7 +68,11 @@ const PlacerEntry& placer_entry(std::string_view name, const std::string& where 
 /// Why a placer of `entry` refuses `graph`; nothing if it does not.
 std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& graph);
 
-/// Makes the placer of `entry`, with the option `adjust`, which all placers have.
+/// The words of the option `fallback`.
+inline constexpr const char* fallback_help =
+    "where no placement is found whose step fits, take one of another algorithm; placed_by says so";
+
+/// Makes the placer of `entry`, with the options `adjust` and `fallback`, which all placers have.
 std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options);
 
 /// Makes the placer called `name`: a name of the table, or exec:PATH. Throws one InputError that
@@ -77,8 +81,7 @@ std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options);
 std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
                                     const std::string& where = {});
 
-/// The placer called `name` with default options, but without its fallback, if it has one: for
-/// whoever asks several placers and falls back by itself.
-std::unique_ptr<Placer> make_without_fallback(std::string_view name);
+/// The same with default options.
+std::unique_ptr<Placer> make_placer(std::string_view name);
 
 }  // namespace baechi

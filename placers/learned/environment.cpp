@@ -136,9 +136,8 @@ void Environment::ask_heuristics(std::uint64_t seed) {
     const PlacerEntry& entry = placer_entry(name);
     if (problem_.graph.num_ops() > entry.quick_ops || refusal(entry, problem_.graph)) continue;
     try {
-      const auto placer = name == "m_topo"
-                              ? make_without_fallback(name)  // m_etf's would find the same
-                              : make_placer(name, Options(std::string(name)));
+      const Options::Value fallback{name == "m_etf" ? "true" : "false", {}, {}};
+      const auto placer = make_placer(name, Options(std::string(name), {{"fallback", fallback}}));
       const Placement found = placer->place(problem_, seed);
       const Score score = objective_.score(problem_, found);
       if (!score.feasible() || (best && *best <= score)) continue;

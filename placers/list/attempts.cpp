@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "placers/feasible.h"
+#include "placers/interface/placer.h"
 #include "sim/error.h"
 
 namespace baechi::list {
@@ -19,18 +19,24 @@ std::string described(const MemoryMargin& margin) {
   return text;
 }
 
-std::span<const MemoryMargin> margins(Variant variant, bool fallback) {
+std::span<const MemoryMargin> margins(Variant variant) {
   static constexpr MemoryMargin all[] = {
       {}, {.spare = 1}, {.spare = 2}, {0.9, 2}, {.keep_all = true}};
   const std::span<const MemoryMargin> any = all;
-  if (variant == Variant::pytorch) return any.last(1);
-  return fallback ? any : any.first(1);
+  return variant == Variant::pytorch ? any.last(1) : any;
 }
 
 }  // namespace
 
+PlaceOptions read_place_options(Options& options) {
+  PlaceOptions read{.variant = read_variant(options)};
+  read.reserve = options.get("reserve", false,
+                             "keep room for a group's most demanding member until all are placed");
+  return read;
+}
+
 Placement place(const Problem& problem, const PlaceOptions& options, std::string_view name) {
-  const std::span<const MemoryMargin> tried = margins(options.variant, options.fallback);
+  const std::span<const MemoryMargin> tried = margins(options.variant);
   std::string first_failure;
   double attempts = 0;
   for (MemoryMargin margin : tried) {
@@ -42,22 +48,15 @@ Placement place(const Problem& problem, const PlaceOptions& options, std::string
     if (failure.empty()) {
       if (!first_failure.empty()) {
         placement->detail =
-            fmt::format("fallback: placed with {}; at first: {}", described(margin), first_failure);
+            fmt::format("placed with {}; at first: {}", described(margin), first_failure);
       }
       placement->facts["attempts"] = attempts;
       return *std::move(placement);
     }
     if (first_failure.empty()) first_failure = failure;
   }
-  if (tried.size() == 1) throw InfeasibleError(fmt::format("{}: {}", name, first_failure));
-  const std::string why = first_failure + "; nor in a more cautious way";
-  if (!options.last_resort) throw InfeasibleError(fmt::format("{}: {}", name, why));
-  // Then the first attempt was all that m_etf does without its fallback.
-  static constexpr std::string_view m_etf[] = {"m_etf"};
-  const bool is_m_etf = options.favourite.empty() && !options.reserve;
-  Placement placement = last_resort(problem, name, why, std::span(m_etf).first(is_m_etf ? 1 : 0));
-  placement.facts["attempts"] = attempts + 1;
-  return placement;
+  throw InfeasibleError(fmt::format("{}: {}{}", name, first_failure,
+                                    tried.size() > 1 ? "; nor in a more cautious way" : ""));
 }
 
 }  // namespace baechi::list

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "placers/list/schedule.h"
+#include "sim/options.h"
 
 namespace baechi::list {
 
@@ -12,19 +13,20 @@ struct PlaceOptions {
   IdVector<OpId, OpId> favourite{};
   /// Keep room on its device for the most demanding member of a group until all have started.
   bool reserve = false;
-  bool fallback = true;  ///< try again where the first attempt fails
-  /// And, if all attempts fail, look for any placement that fits (placers/feasible.h).
-  bool last_resort = true;
 };
+
+/// Reads the options `variant` and `reserve`.
+PlaceOptions read_place_options(Options& options);
 
 /// A placement by schedule() whose simulated step (problem.engine) does not run out of memory. The
 /// step is not simulated if every device has room for all ops together.
 ///
-/// The first attempt has no margin. If it gets stuck, or its simulation runs out of memory, and
-/// `fallback` is set, others follow: with memory kept free for the members of groups that come
-/// late, with less of each device's memory, and as if nothing were ever freed. The PyTorch variant
-/// makes one attempt only, the last of these. Facts: `attempts`, `planned_step_us`. Throws
-/// InfeasibleError, `name` first, saying what the first attempt failed on.
+/// The first attempt has no margin. If it gets stuck, or its simulation runs out of memory, the
+/// same algorithm plans with less: with memory kept free for the members of groups that come late,
+/// with less of each device's memory, and as if nothing were ever freed. `detail` then says which,
+/// and why. The PyTorch variant makes one attempt only, the last of these. Facts: `attempts`,
+/// `planned_step_us`. Throws InfeasibleError, `name` first, saying what the first attempt failed
+/// on.
 Placement place(const Problem& problem, const PlaceOptions& options, std::string_view name);
 
 }  // namespace baechi::list

@@ -10,7 +10,7 @@
 #include "sim/processor_time.h"
 
 namespace baechi::search {
-Portfolio::Portfolio(Options& options, std::string_view objective) {
+Portfolio::Portfolio(Options& options, std::string_view objective, bool fallback) {
   if (const Options::Value* given = options.raw(
           "portfolio",
           "placers to begin with, a list; by default all that are quick on the graph")) {
@@ -22,7 +22,7 @@ Portfolio::Portfolio(Options& options, std::string_view objective) {
         options.mistake("portfolio", fmt::format("'{}' is not an item of a list", key));
     }
   } else {
-    add_quick(objective);
+    add_quick(objective, fallback);
   }
   const std::string start =
       options.path("start", "a placement file to begin with, beside the portfolio");
@@ -31,13 +31,12 @@ Portfolio::Portfolio(Options& options, std::string_view objective) {
         {"start", make_placer("expert", Options("expert", {{"file", {start, {}, {}}}}))});
 }
 
-void Portfolio::add_quick(std::string_view objective) {
+void Portfolio::add_quick(std::string_view objective, bool fallback) {
   for (const PlacerEntry& entry : placers()) {
     if (entry.quick_ops == 0) continue;
     const std::string name(entry.name);
-    members_.push_back({name,
-                        name == "m_topo" ? make_without_fallback(name)  // m_etf's finds the same
-                                         : make_placer(name, Options(name)),
+    Options::Value other{fallback && name == "m_etf" ? "true" : "false", {}, {}};
+    members_.push_back({name, make_placer(name, Options(name, {{"fallback", std::move(other)}})),
                         entry.quick_ops});
   }
   constexpr std::size_t most_ops = 5'000;
@@ -81,7 +80,8 @@ std::vector<Candidate> Portfolio::ask(const Problem& problem, const Objective& o
           Placement placement = members_[i].placer->place(problem, seed);
           placement.facts.clear();  // replicas: a search has one device for each op
           const Score score = objective.score(problem, placement);
-          answers[i] = {members_[i].name, std::move(placement), score};
+          std::string by = placement.placed_by.empty() ? name : placement.placed_by;
+          answers[i] = {std::move(by), std::move(placement), score};
         } catch (const InfeasibleError&) {  // others may know better
         }
       }));

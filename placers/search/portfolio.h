@@ -13,7 +13,7 @@ namespace baechi::search {
 
 /// An answer and its worth.
 struct Candidate {
-  std::string placer;
+  std::string placer;  ///< whose algorithm gave it
   Placement placement;
   Score score;
 };
@@ -23,8 +23,9 @@ class Portfolio {
   using Clock = std::chrono::steady_clock;
 
   /// Reads the options `portfolio` and `start`. By default all placers of the registry that are
-  /// quick on the graph; for max_load and latency also placers made for these objectives.
-  Portfolio(Options& options, std::string_view objective);
+  /// quick on the graph, m_etf with `fallback`; for max_load and latency also placers made for these
+  /// objectives.
+  Portfolio(Options& options, std::string_view objective, bool fallback);
 
   /// All members' answers, in parallel, the best first; ties: in the members' order. Members that
   /// find the problem infeasible are left out. Members whose turn comes after `until` are left out,
@@ -39,7 +40,7 @@ class Portfolio {
     std::size_t most_ops = ~std::size_t{0};  ///< of a graph that it is asked for
   };
   void add(Options& options, const Options::Value& choice);
-  void add_quick(std::string_view objective);
+  void add_quick(std::string_view objective, bool fallback);
 
   std::vector<Member> members_;
 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "placers/interface/objective_choice.h"
+#include "placers/interface/registry.h"
 #include "placers/search/annealing.h"
 #include "placers/search/portfolio.h"
 #include "placers/search/trace.h"
@@ -28,7 +29,7 @@ class Search final : public Placer {
  public:
   explicit Search(Options& o)
       : choice_(read_objective(o)),
-        portfolio_(o, choice_.name),
+        portfolio_(o, choice_.name, o.get("fallback", true, fallback_help)),
         chains_(static_cast<std::size_t>(
             o.get("chains", std::int64_t{4}, "walks side by side, whatever the threads", 1))),
         evaluations_(static_cast<std::size_t>(
@@ -145,6 +146,7 @@ class Search final : public Placer {
           fmt::format("search: nothing fits of {} answers and {} placements near them",
                       seeds.size(), evaluations));
     Placement result = found.size() > 1 ? best_of(chains) : seed.placement;
+    result.placed_by = found.size() > 1 ? "" : seed.placer;
     result.facts = {{"evaluations", static_cast<double>(evaluations)},
                     {"improvements", static_cast<double>(found.size() - 1)},
                     {"portfolio_us", seed.score.feasible() ? to_us(seed.score.value) : -1.0},

@@ -69,7 +69,7 @@ bool fits(const Problem& problem, double factor) {
   const Problem scaled{problem.graph, cluster, problem.costs, problem.engine};
   for (const char* name : {"m_topo", "least_loaded", "heft", "m_etf"}) {
     try {
-      const Placement answer = make_without_fallback(name)->place(scaled, 0);
+      const Placement answer = make_placer(name)->place(scaled, 0);
       if (!simulate(scaled, answer).oom) return true;
     } catch (const InfeasibleError&) {  // the next
     }

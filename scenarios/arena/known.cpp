@@ -84,7 +84,7 @@ void Arena::write(const std::string& path) const {
 }
 
 std::vector<std::string> Arena::take(const Results& results) {
-  std::vector<std::string> improved;
+  std::set<std::string> improved;
   for (const RunResult& row : results.rows) {
     const std::string name = instance_name(results, row);
     const std::string& graph = results.graphs[row.graph].hash;
@@ -99,27 +99,27 @@ std::vector<std::string> Arena::take(const Results& results) {
     if (!row.value || (instance.best && *row.value >= *instance.best)) continue;
     instance.best = row.value;
     instance.best_by = row.placer;
-    improved.push_back(name);
+    improved.insert(name);
   }
-  return improved;
+  return {improved.begin(), improved.end()};
 }
 
 ArenaScore Arena::score(const std::string& placer) const {
   ArenaScore score{.placer = placer};
   double logs = 0.0;
-  std::size_t counted = 0;
   for (const auto& [name, instance] : instances_) {
     if (!instance.best) continue;
-    ++counted;
-    double ratio = arena_failure;
-    if (const auto it = instance.values.find(placer); it != instance.values.end() && it->second) {
-      ++score.solved;
+    double ratio = failure_ratio;
+    const auto it = instance.values.find(placer);
+    const bool solved = it != instance.values.end() && it->second;
+    ++(solved ? score.solved : score.failures);
+    if (solved)
       ratio = static_cast<double>(it->second->count()) /
               static_cast<double>(std::max<std::int64_t>(1, instance.best->count()));
-    }
-    logs += std::log(std::clamp(ratio, 1.0, arena_failure));
+    logs += std::log(std::clamp(ratio, 1.0, failure_ratio));
   }
-  score.score = counted > 0 ? std::exp(logs / static_cast<double>(counted)) : 0.0;
+  if (score.solved > 0)
+    score.score = std::exp(logs / static_cast<double>(score.solved + score.failures));
   return score;
 }
 
@@ -129,8 +129,28 @@ std::vector<ArenaScore> Arena::ranking() const {
     for (const auto& [placer, value] : instance.values) placers.insert(placer);
   std::vector<ArenaScore> scores;
   for (const std::string& placer : placers) scores.push_back(score(placer));
-  std::ranges::stable_sort(scores, {}, &ArenaScore::score);
+  std::ranges::stable_sort(scores, {}, [](const ArenaScore& s) {
+    return Rank(s.solved, s.failures, s.score.value_or(0.0));
+  });
   return scores;
+}
+
+ArenaOutcome outcome_of(const Results& results, const std::string& placer) {
+  ArenaOutcome outcome;
+  for (const RunResult& row : results.rows) {
+    if (row.placer != placer) continue;
+    ++outcome.instances;
+    outcome.placing += row.placing;
+    outcome.fell_back += row.value && row.fell_back() ? 1U : 0U;
+    if (row.value) {
+      ++outcome.solved;
+      continue;
+    }
+    ArenaOutcome::Failure& failure = outcome.failures[row.status];
+    if (failure.count++ == 0)
+      failure.first = fmt::format("{}: {}", instance_name(results, row), row.detail);
+  }
+  return outcome;
 }
 
 }  // namespace baechi

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/results/results.h"
+#include "scenarios/results/comparison.h"
 
 namespace baechi {
 
@@ -23,12 +23,25 @@ struct ArenaInstance {
 /// How a placer did in the arena.
 struct ArenaScore {
   std::string placer;
-  double score = 0.0;      ///< geometric mean of step time / best known; the less, the better
-  std::size_t solved = 0;  ///< instances
+  /// Geometric mean of step time / best known; the less, the better. A failure counts
+  /// failure_ratio, and so does a step that takes longer than that. Nothing: solves no instance.
+  std::optional<double> score{};
+  std::size_t solved = 0;    ///< instances
+  std::size_t failures = 0;  ///< of the instances that some placer solves
 };
 
-/// What a failure counts in a score, and the most that any instance counts.
-inline constexpr double arena_failure = 10.0;
+/// What became of a placer's runs.
+struct ArenaOutcome {
+  std::size_t instances = 0, solved = 0;
+  std::size_t fell_back = 0;  ///< solved by the option `fallback`
+  Duration placing{};
+  struct Failure {
+    std::size_t count = 0;
+    std::string first;  ///< the instance, and what was said
+  };
+  std::map<Status, Failure> failures{};
+};
+ArenaOutcome outcome_of(const Results& results, const std::string& placer);
 
 class Arena {
  public:
@@ -39,13 +52,13 @@ class Arena {
   /// The values of one placer, run on every instance, in any order: puts them beside the known
   /// ones, lowers best values, and adds instances that are not there yet. Throws InputError if an
   /// instance of this name has another graph. Returns the names of the instances whose best value
-  /// is new.
+  /// is new, each once.
   std::vector<std::string> take(const Results& results);
 
   std::size_t size() const { return instances_.size(); }
   /// The score over the instances that some placer solves. Where a placer was not run, it failed.
   ArenaScore score(const std::string& placer) const;
-  /// All known placers, the best first; ties by name.
+  /// All known placers by Rank; ties by name.
   std::vector<ArenaScore> ranking() const;
 
  private:

@@ -73,12 +73,35 @@ void append_options(std::string& out, const Declared& options,
   }
 }
 
+/// Whether `component` has the option, in the same words; its default may be another.
+bool has_option(const Component& component, const Options::Declared& option) {
+  return std::ranges::any_of(component.options, [&](const Options::Declared& d) {
+    return d.key == option.key && d.help == option.help;
+  });
+}
+
+/// Options that all components have stand once, and again where their default is another.
 void append_components(std::string& out, std::string_view title, std::string_view use,
                        const std::vector<Component>& all) {
   out += fmt::format("\n## {}\n\n{}\n", title, use);
+  Declared shared;
+  for (const Options::Declared& option : all.front().options)
+    if (all.size() > 1 &&
+        std::ranges::all_of(all, [&](const Component& c) { return has_option(c, option); }))
+      shared.push_back(option);
+  if (!shared.empty()) {
+    out += "\nAll have these options. Another default stands at the name.\n";
+    append_options(out, shared, {});
+  }
   for (const Component& c : all) {
     out += fmt::format("\n### `{}`\n\n{} ({}).\n", c.name, c.summary, c.source);
-    if (!c.options.empty()) append_options(out, c.options, {});
+    Declared own = c.options;
+    std::erase_if(own, [&](const Options::Declared& option) {
+      return std::ranges::any_of(shared, [&](const Options::Declared& s) {
+        return s.key == option.key && s.fallback == option.fallback;
+      });
+    });
+    if (!own.empty()) append_options(out, own, {});
   }
 }
 constexpr std::string_view introduction = R"(# Scenarios
@@ -159,6 +182,9 @@ share of the value above this bound: 0 is optimal. `weights_bytes` to `copies_by
 device with the highest peak: persistent bytes of forward ops are weights, of backward ops gradients, of update ops optimizer
 state. Where a graph has all three at its forward ops, they are all in `weights_bytes`, and the cells of the other two are
 empty.
+
+`placed_by` names the placer whose algorithm gave the placement, such as the placer that `auto` took. `fallback:` before the name says
+that the placer found none, and that its option `fallback` did; `all`, `cuts` and `moves` are steps of this search.
 
 The measure `step_time` also gives the utilisation of all devices of the cluster, as fractions:
 

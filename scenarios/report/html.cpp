@@ -57,9 +57,9 @@ void append_cell(std::string& out, const ResultTable& table, const RunResult* r,
         over < 9.995 ? fmt::format("+{:.0f} %", 100.0 * over) : fmt::format("x {:.0f}", over + 1.0);
   }
   const bool best = r->value == table.best(column)->value;
-  out += fmt::format("<td{}{}{}>{}<small>{}</small></td>", best ? " class=\"best\"" : "",
+  out += fmt::format("<td{}{}{}>{}{}<small>{}</small></td>", best ? " class=\"best\"" : "",
                      r->detail.empty() ? "" : fmt::format(" title=\"{}\"", escaped(r->detail)), run,
-                     short_text(*r->value), gap);
+                     short_text(*r->value), r->fell_back() ? fallback_mark : "", gap);
 }
 
 /// The head of the columns [first, last): one line per axis; equal neighbours below equal ones are
@@ -105,6 +105,7 @@ void append_table(std::string& out, const ResultTable& table) {
   for (std::size_t part = 0; part < parts; ++part)
     append_part(out, table, part * columns / parts, (part + 1) * columns / parts);
   out += "</div>\n";
+  if (table.fell_back()) out += fmt::format("<p>{}.</p>\n", fallback_meaning);
 }
 
 void append_summary(std::string& out, const Summary& summary) {

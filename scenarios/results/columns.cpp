@@ -121,6 +121,7 @@ constexpr std::array columns{
            [](const Header&, const Row& r) {
              return r.utilisation ? number(r.utilisation->intensity()) : "";
            }},
+    Column{"placed_by", words, [](const Header&, const Row& r) { return r.placed_by; }},
 };
 
 bool is_shown(std::string_view axis) {

@@ -23,7 +23,7 @@ std::uint32_t placer_of(std::vector<std::string>& placers, const std::string& na
 /// What the placers' costs at every point are in relation to the least of them or to a bound.
 struct Ratios {
   std::vector<std::vector<double>> of{};  ///< [placers, points]; failed, not_run
-  double largest = 1.0;
+  double of_failure = failure_ratio;      ///< what a failure counts
 };
 
 /// `reference(point)` is what costs are divided by: nothing if the point does not count.
@@ -40,7 +40,7 @@ Ratios ratios_of(const Contest& contest, auto reference) {
       // No step takes less than a nanosecond here: one of no length is as good as its bound.
       ratio = static_cast<double>(std::max<std::int64_t>(1, entry.step_time->count())) /
               static_cast<double>(std::max<std::int64_t>(1, unit->count()));
-      ratios.largest = std::max(ratios.largest, ratio);
+      ratios.of_failure = std::max(ratios.of_failure, ratio);
     }
   }
   return ratios;
@@ -119,8 +119,8 @@ class Comparing {
     std::vector<std::size_t> order(scores.size());  // into contest_.placers
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, [&](std::size_t x, std::size_t y) {
-      const auto rank = [&](const PlacerScore& s) {  // one that no point ranks is last
-        return std::tuple(s.to_best_or_worst.points == 0, s.to_best_or_worst.mean,
+      const auto rank = [&](const PlacerScore& s) {
+        return std::tuple(Rank(s.solved, s.failures, s.to_best_or_worst.mean),
                           -static_cast<std::int64_t>(s.solved));
       };
       return rank(scores[x]) < rank(scores[y]);
@@ -146,9 +146,11 @@ class Comparing {
     std::vector<std::chrono::nanoseconds> placing;
     for (std::size_t i = 0; i < contest_.points.size(); ++i) {
       s.best += best_.of[p][i] == 1.0 ? 1U : 0U;
+      s.failures += best_.of[p][i] == failed ? 1U : 0U;
       for (const Entry& entry : contest_.points[i].entries) {
         if (entry.placer != p) continue;
         count(s, entry.status);
+        s.fell_back += entry.fell_back ? 1U : 0U;
         placing.push_back(entry.placing);
       }
     }
@@ -159,8 +161,9 @@ class Comparing {
                      [&](std::size_t i) { return all_solved_[i] ? ratios.of[p][i] : not_run; });
     };
     const auto or_worst = [&](const Ratios& ratios) {
-      return mean_of(contest_, units_,
-                     [&](std::size_t i) { return std::min(ratios.of[p][i], ratios.largest); });
+      return s.solved == 0 ? MeanRatio{} : mean_of(contest_, units_, [&](std::size_t i) {
+        return std::min(ratios.of[p][i], ratios.of_failure);
+      });
     };
     s.to_best = solved(best_);
     s.to_bound = solved(bound_);
@@ -179,7 +182,7 @@ class Comparing {
           (x == failed && y == failed) || std::max(x, y) <= std::min(x, y) * (1.0 + tolerance_);
       ++(equal ? d.ties : x < y ? d.wins : d.losses);
       LogSum& unit = units[contest_.points[i].unit];
-      unit.sum += std::log(std::min(x, best_.largest)) - std::log(std::min(y, best_.largest));
+      unit.sum += std::log(std::min(x, best_.of_failure)) - std::log(std::min(y, best_.of_failure));
       ++unit.count;
     }
     d.ratio = mean_of(contest_, units_, [&](std::size_t i) {
@@ -265,7 +268,8 @@ void ContestBuilder::add(const RunResult& row) {
   runs_.push_back({.placer = placer_of(contest_.placers, row.placer),
                    .status = row.status,
                    .step_time = row.value,
-                   .placing = std::chrono::floor<std::chrono::microseconds>(row.placing)});
+                   .placing = std::chrono::floor<std::chrono::microseconds>(row.placing),
+                   .fell_back = row.fell_back()});
 }
 
 void ContestBuilder::close(Contest& contest) const {

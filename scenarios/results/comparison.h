@@ -1,5 +1,6 @@
 /// Placers against each other: what each did at every point, and what follows from it.
 #pragma once
+#include <compare>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,7 +20,8 @@ struct ContestPoint {
     Status status{};
     std::optional<Duration> step_time{};  ///< or another measure's value; if ok
     std::chrono::nanoseconds
-        placing{};  ///< the middle of its seeds; whole microseconds, as files have it
+        placing{};           ///< the middle of its seeds; whole microseconds, as files have it
+    bool fell_back = false;  ///< RunResult::fell_back()
   };
   std::uint32_t unit = 0;  ///< the graph, as the statistics count graphs
   Duration bound{};
@@ -58,6 +60,25 @@ class ContestBuilder {
 Contest joined_contest(std::span<const Results> folders, std::span<const std::string> names,
                        const std::string& replicate);
 
+/// What a failure counts in a mean of ratios: as much as the largest ratio of any placer, and at
+/// least this.
+inline constexpr double failure_ratio = 10.0;
+
+/// How placers are ranked, by compare, report and arena alike: placers without failures, then those
+/// with some, then those that solve nothing; among equals by the mean ratio, in which a failure
+/// counts failure_ratio. So a failure costs more than any success. Points that nobody solves count
+/// for nobody.
+struct Rank {
+  Rank(std::size_t solved, std::size_t failures, double mean)
+      : tier(solved == 0    ? 2
+             : failures > 0 ? 1
+                            : 0),
+        ratio(mean) {}
+  int tier;
+  double ratio;
+  friend auto operator<=>(const Rank&, const Rank&) = default;
+};
+
 /// A geometric mean of ratios.
 struct MeanRatio {
   std::size_t points = 0;
@@ -68,12 +89,14 @@ struct MeanRatio {
 struct PlacerScore {
   std::string placer;
   std::size_t solved = 0, oom = 0, infeasible = 0, error = 0;  ///< points
-  std::size_t best = 0;  ///< points where no placer was faster
+  std::size_t best = 0;       ///< points where no placer was faster
+  std::size_t failures = 0;   ///< points that another placer solves and this one does not
+  std::size_t fell_back = 0;  ///< points that the option `fallback` solved
   /// Step time over the fastest placer's and over the lower bound, where every placer has a step
   /// time.
   MeanRatio to_best{}, to_bound{};
-  /// The same where any placer has one; a placer without counts with the largest ratio that any
-  /// placer has at any point.
+  /// The same where any placer has one; a failure counts as failure_ratio says. A placer that
+  /// solves nothing has no points.
   MeanRatio to_best_or_worst{}, to_bound_or_worst{};
   std::chrono::nanoseconds placing{};  ///< the middle of its points
 };
@@ -93,7 +116,7 @@ struct Comparison {
   std::size_t points = 0;         ///< where any placer has a step time
   std::size_t solved_by_all = 0;  ///< where every placer has one
   std::size_t graphs = 0;
-  std::vector<PlacerScore> placers{};  ///< by to_best_or_worst, then solved, then first run
+  std::vector<PlacerScore> placers{};  ///< by Rank, then solved, then first run
   std::vector<Duel> duels{};           ///< every pair once, in the order of placers
 };
 

@@ -42,22 +42,34 @@ Ordered profiles_json(std::span<const Profile> profiles) {
 
 }  // namespace
 
+std::string marked(const PlacerScore& score) {
+  return score.fell_back > 0 ? fmt::format("{} {}", score.placer, fallback_mark) : score.placer;
+}
+
+std::string fallback_note(const Comparison& comparison) {
+  std::string text;
+  for (const PlacerScore& s : comparison.placers)
+    if (s.fell_back > 0)
+      text += fmt::format("{} {} at {}", text.empty() ? "" : ",", s.placer, s.fell_back);
+  return text.empty() ? "" : fmt::format(" {}, points:{}.", fallback_meaning, text);
+}
+
 Summary score_table(const Comparison& comparison) {
   Summary table{.header = {"placer", "ok", "OOM", "infeasible", "error", "fastest in",
                            "x best (failed: worst)", "x best", "x bound (failed: worst)", "x bound",
                            "placing"}};
   for (const PlacerScore& s : comparison.placers)
-    table.rows.push_back({s.placer, fmt::format("{}", s.solved), fmt::format("{}", s.oom),
+    table.rows.push_back({marked(s), fmt::format("{}", s.solved), fmt::format("{}", s.oom),
                           fmt::format("{}", s.infeasible), fmt::format("{}", s.error),
                           fmt::format("{}", s.best), ratio_text(s.to_best_or_worst),
                           ratio_text(s.to_best), ratio_text(s.to_bound_or_worst),
                           ratio_text(s.to_bound), short_text(s.placing)});
   table.note = fmt::format(
       "Geometric means over the {} points (graphs: {}) that every placer solves; (failed: worst): "
-      "over the {} that any placer solves, a failure with the largest ratio of all. In brackets: "
-      "95 % "
-      "intervals, graphs drawn anew. Placing: the median.",
-      comparison.solved_by_all, comparison.graphs, comparison.points);
+      "over the {} that any placer solves, {}. In brackets: 95 % intervals, graphs drawn anew. "
+      "Placing: the median.{}",
+      comparison.solved_by_all, comparison.graphs, comparison.points, failure_rule,
+      fallback_note(comparison));
   return table;
 }
 
@@ -91,7 +103,7 @@ Summary duel_table(const Comparison& comparison) {
   table.note =
       "Ratio: step times where both have one (n points). p: Wilcoxon's signed ranks of the graphs "
       "that "
-      "tell the pair apart, a failure with the largest ratio of all; Holm: corrected for all "
+      "tell the pair apart, a failure as above; Holm: corrected for all "
       "pairs.";
   return table;
 }
@@ -123,6 +135,8 @@ nlohmann::ordered_json comparison_json(const Contest& contest, const Comparison&
                        {"infeasible", s.infeasible},
                        {"error", s.error},
                        {"fastest", s.best},
+                       {"failures", s.failures},
+                       {"fell_back", s.fell_back},
                        {"ratio_to_best", ratio_json(s.to_best)},
                        {"ratio_to_best_interval", interval_json(s.to_best)},
                        {"ratio_to_bound", ratio_json(s.to_bound)},

@@ -9,6 +9,15 @@
 
 namespace baechi {
 
+/// Why a ratio counts a failure as it does.
+inline constexpr const char* failure_rule =
+    "a failure with the largest ratio of all, and at least 10; placers with failures stand behind "
+    "those without";
+/// The placer's name, marked if `fallback` placed for it; and what the marks mean, "" if there are
+/// none.
+std::string marked(const PlacerScore& score);
+std::string fallback_note(const Comparison& comparison);
+
 /// Per placer: ratios with their intervals, by what the comparison says of them.
 Summary score_table(const Comparison& comparison);
 /// Wins, ties and losses of each row against each column: "12 / 3 / 0".
@@ -20,8 +29,9 @@ Summary duel_table(const Comparison& comparison);
 std::string text_of(const Summary& table);
 
 /// {"points", "solved_by_all", "graphs", "tolerance",
-///  "placers": [{"name", "solved", "oom", "infeasible", "error", "fastest", "ratio_to_best",
-///               "ratio_to_best_interval", "ratio_to_bound", ..., "placing_ms"}],
+///  "placers": [{"name", "solved", "oom", "infeasible", "error", "fastest", "failures",
+///               "fell_back", "ratio_to_best", "ratio_to_best_interval", "ratio_to_bound", ...,
+///               "placing_ms"}],
 ///  "pairs": [{"a", "b", "wins", "ties", "losses", "ratio", "interval", "p", "p_holm"}],
 ///  "profiles": {"step_time": [{"name", "points", "ratios"}], "placing_time": [...]}}
 /// A ratio over no points and an interval over fewer than two graphs are null.

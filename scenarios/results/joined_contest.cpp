@@ -99,8 +99,11 @@ Contest joined_contest(std::span<const Results> folders, std::span<const std::st
       const auto it = std::ranges::find(contest.placers, name);
       const auto placer = static_cast<std::uint32_t>(it - contest.placers.begin());
       if (it == contest.placers.end()) contest.placers.push_back(name);
-      points[at->second].runs.push_back(
-          {.placer = placer, .status = row.status, .step_time = row.value, .placing = row.placing});
+      points[at->second].runs.push_back({.placer = placer,
+                                         .status = row.status,
+                                         .step_time = row.value,
+                                         .placing = row.placing,
+                                         .fell_back = row.fell_back()});
     }
   }
   std::map<std::string, std::uint32_t> units;

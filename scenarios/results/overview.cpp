@@ -20,15 +20,15 @@ Summary summary_of(const Comparison& comparison) {
   Summary summary{.header = {"placer", "ok", "OOM", "infeasible", "error", "fastest in",
                              "x best (failed: worst)", "x best", "x bound", "placing"}};
   for (const PlacerScore& s : comparison.placers)
-    summary.rows.push_back({s.placer, fmt::format("{}", s.solved), fmt::format("{}", s.oom),
+    summary.rows.push_back({marked(s), fmt::format("{}", s.solved), fmt::format("{}", s.oom),
                             fmt::format("{}", s.infeasible), fmt::format("{}", s.error),
                             fmt::format("{}", s.best), mean_text(s.to_best_or_worst),
                             mean_text(s.to_best), mean_text(s.to_bound), short_text(s.placing)});
   summary.note = fmt::format(
-      "{}Geometric means over the {} points that every placer solves; with failures, over the {} "
-      "that any placer solves. Placing: the median.",
+      "{}Geometric means over the {} points that every placer solves; (failed: worst): over the {} "
+      "that any placer solves, {}. Placing: the median.{}",
       comparison.measure == default_measure ? "" : fmt::format("By {}. ", comparison.measure),
-      comparison.solved_by_all, comparison.points);
+      comparison.solved_by_all, comparison.points, failure_rule, fallback_note(comparison));
   return summary;
 }
 

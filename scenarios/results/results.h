@@ -31,6 +31,9 @@ struct RunResult {
   std::size_t scenario = 0;  ///< into Results::scenarios
   std::size_t graph = 0;     ///< into Results::graphs
   std::string placer;
+  /// The placer whose algorithm gave the placement: the placer's name, or Placement::placed_by; ""
+  /// if there is none.
+  std::string placed_by;
   std::uint64_t seed = 0;
   std::string measure{default_measure};  ///< with its options: "pipeline:micro_batches=8"
   std::string unit;                      ///< of value and lower_bound: "us per step"
@@ -55,8 +58,15 @@ struct RunResult {
   std::string placement;  ///< device per op, a byte each (two, low first, of more than 256 devices)
   std::string picture;    ///< of the step (sim/report/picture.h); "" for most runs
 
+  /// True if the placer found nothing that fits, and the option `fallback` did.
+  bool fell_back() const { return placed_by.starts_with("fallback:"); }
   bool is_step_time() const { return measure == default_measure; }
 };
+
+/// Marks what RunResult::fell_back() says, and what the mark means.
+inline constexpr const char* fallback_mark = "†";
+inline constexpr const char* fallback_meaning =
+    "†: placed by another algorithm (option fallback), where the placer found nothing that fits";
 
 struct GraphRecord {
   std::string name;   ///< of the trace

@@ -24,7 +24,7 @@ using sqlite::Blob;
 using sqlite::Database;
 using sqlite::Statement;
 
-constexpr const char* format_name = "baechi-results 4";
+constexpr const char* format_name = "baechi-results 5";
 
 std::string identifier(std::string_view name) {
   std::string out = "\"";
@@ -119,6 +119,7 @@ RunResult read_row(Statement& in, const Results& results) {
   Utilisation utilisation;
   for (const auto& [word, part] : utilisation_parts) utilisation.*part = in.maybe_number();
   if (utilisation.busy) row.utilisation = utilisation;
+  row.placed_by = in.text();
   row.at.resize(results.axes.size());
   return row;
 }
@@ -132,7 +133,7 @@ void read_rows(Database& db, Results& results) {
       "detail, measure, unit, weights_bytes, gradients_bytes, optimizer_state_bytes, "
       "activations_bytes, workspace_bytes, copies_bytes, busy, flops, traffic_bytes, "
       "flops_utilisation, busy_flops_utilisation, memory_utilisation, compute_bound, memory_bound, "
-      "launch_bound "
+      "launch_bound, placed_by "
       "FROM runs r JOIN results USING (id) ORDER BY r.id");
   std::map<std::size_t, std::size_t> position;  // by id
   while (rows.next()) {

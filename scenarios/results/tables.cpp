@@ -81,7 +81,7 @@ std::string cell_text(const RunResult* r) {
   if (r == nullptr) return "-";
   switch (r->status) {
     case Status::ok:
-      return short_text(r->value.value_or(Duration{}));
+      return short_text(r->value.value_or(Duration{})) + (r->fell_back() ? fallback_mark : "");
     case Status::oom:
       return "OOM";
     case Status::infeasible:
@@ -94,6 +94,12 @@ std::string cell_text(const RunResult* r) {
 
 std::string bound_text(std::optional<Duration> bound) {
   return bound ? short_text(*bound) : "-";
+}
+
+/// In columns of a terminal: bytes that continue a character take none.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }
 
 std::string right(std::string_view text, std::size_t width) {
@@ -140,7 +146,8 @@ void append_table(std::string& out, const ResultTable& table, const Results& res
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     std::size_t w = bound_text(table.bounds[c]).size();
     for (const std::string& value : table.shown[c]) w = std::max(w, value.size());
-    for (const ResultTable::Row& row : table.rows) w = std::max(w, cell_text(row.cells[c]).size());
+    for (const ResultTable::Row& row : table.rows)
+      w = std::max(w, width_of(cell_text(row.cells[c])));
     widths.push_back(w);
   }
   // As few parts as fit, all about as wide.
@@ -154,6 +161,7 @@ void append_table(std::string& out, const ResultTable& table, const Results& res
                    colour);
     out += '\n';
   }
+  if (table.fell_back()) out.insert(out.size() - 1, fmt::format("  {}\n", fallback_meaning));
 }
 
 const RunResult* ResultTable::best(std::size_t column) const {
@@ -181,6 +189,13 @@ bool ResultTable::has_peaks() const {
   return std::ranges::any_of(rows, [](const Row& row) {
     return std::ranges::any_of(row.cells,
                                [](const RunResult* r) { return r != nullptr && r->peak; });
+  });
+}
+
+bool ResultTable::fell_back() const {
+  return std::ranges::any_of(rows, [](const Row& row) {
+    return std::ranges::any_of(row.cells,
+                               [](const RunResult* r) { return r != nullptr && r->fell_back(); });
   });
 }
 

@@ -34,6 +34,7 @@ struct ResultTable {
   /// step times.
   std::string title() const;
   bool has_peaks() const;  ///< whether the measure follows memory
+  bool fell_back() const;  ///< whether another algorithm placed for a placer
 };
 
 /// The graph and the swept values of a column: "gnmt, devices 4, memory fraction 0.4".

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <stdexcept>
 
-#include "placers/feasible.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/run/build.h"
 #include "sim/cluster/perturbed_costs.h"
@@ -45,6 +43,34 @@ OpGraph grouped_as_placed(const PreparedGraph& graph) {
   for (const OpId v : graph.step->ops()) group[v] = seen[graph.stands_for[v]];
   return graph.step->with_groups(group, names);
 }
+
+/// The step of which transforms made the graph that placers see.
+class ExpandedStep final : public StepBehind {
+ public:
+  ExpandedStep(std::shared_ptr<const CostedGraph> costed, const EngineOptions& engine)
+      : costed_(std::move(costed)), engine_(engine) {}
+
+  StepResult simulate(const Placement& seen, bool enforce_memory) const override {
+    EngineOptions engine = engine_;
+    engine.enforce_memory = enforce_memory;
+    return ExperimentStep(costed_, engine, expand(seen, *costed_->graph)).simulate();
+  }
+  Problem problem() const override {
+    if (!grouped_) grouped_.emplace(grouped_as_placed(*costed_->graph));
+    return {*grouped_, costed_->cluster, *costed_->step_costs, engine_};
+  }
+  Placement seen(const Placement& placement) const override {
+    Placement seen{.device = IdVector<OpId, DeviceId>(costed_->graph->placed->num_ops())};
+    for (const OpId v : placement.device.ids())
+      seen.device[costed_->graph->stands_for[v]] = placement.device[v];
+    return seen;
+  }
+
+ private:
+  std::shared_ptr<const CostedGraph> costed_;
+  EngineOptions engine_;
+  mutable std::optional<OpGraph> grouped_;  // made when it is asked for
+};
 
 }  // namespace
 
@@ -126,64 +152,12 @@ Placement Experiment::place(const Placer& placer, std::uint64_t seed,
   const CostModel& known =
       perturbed ? static_cast<const CostModel&>(*perturbed) : *costed_->placed_costs;
   const Problem placed{*graph().placed, costed_->cluster, known, assumed};
-  const auto answer = [&](const Cluster& cluster) {
-    Placement found = placer.place_watched({placed.graph, cluster, known, assumed}, seed, watcher);
-    check_placement(found, placed);
-    return found;
-  };
-  Placement first = answer(costed_->cluster);
-  if (graph().placed == graph().step || perturbed || simulate(placed, first).oom)
-    return expand(std::move(first), graph());
-  return fitting(expand(std::move(first), graph()), answer, placer.falls_back());
-}
-
-/// The placer sees less than what runs: `first`, which fits the graph that it saw, may run out of
-/// memory in the step. Then it is asked again, each time with less memory on the devices that ran
-/// out, by the factor by which their peak was above the limit. If that ends without a placement
-/// that fits and `falls_back`, any that fits is taken.
-Placement Experiment::fitting(const Placement& first,
-                              const std::function<Placement(const Cluster&)>& answer,
-                              bool falls_back) const {
-  constexpr int most_tries = 8;
-  EngineOptions unlimited = engine_;
-  unlimited.enforce_memory = false;
-  Cluster tighter = costed_->cluster;
-  Placement last = first;
-  for (int tries = 1; tries <= most_tries; ++tries) {
-    if (!step(last).simulate().oom) {
-      if (tries > 1)
-        last.detail += fmt::format(
-            "{}asked {} times, with less memory each time: the graph that runs takes more",
-            last.detail.empty() ? "" : "; ", tries);
-      return last;
-    }
-    const StepResult needed = ExperimentStep(costed_, unlimited, last).simulate();
-    for (const DeviceId d : tighter.devices()) {
-      const Bytes limit = costed_->cluster.device(d).memory, peak = needed.devices[d].peak;
-      if (peak > limit)
-        tighter.set_memory(d, static_cast<double>(limit.count) / static_cast<double>(peak.count) *
-                                  tighter.device(d).memory);
-    }
-    try {
-      last = expand(answer(tighter), graph());
-    } catch (const InfeasibleError&) {
-      break;
-    }
-  }
-  std::optional<Placement> other = falls_back ? any_fitting() : std::nullopt;
-  return other ? *std::move(other) : first;
-}
-
-/// A placement whose step fits, in which what the placer sees as one op or one group is together.
-std::optional<Placement> Experiment::any_fitting() const {
-  const OpGraph grouped = grouped_as_placed(graph());
-  auto [placement, how] = find_feasible({grouped, costed_->cluster, *costed_->step_costs, engine_});
-  if (!placement || step(*placement).simulate().oom) return std::nullopt;
-  placement->detail = fmt::format(
-      "fallback: {}; at first: the graph that runs takes more memory than the graph that the "
-      "placer saw",
-      how);
-  return std::move(placement);
+  Watcher told = watcher;
+  std::optional<ExpandedStep> behind;
+  if (graph().placed != graph().step && !perturbed) told.step = &behind.emplace(costed_, engine_);
+  Placement found = placer.place_watched(placed, seed, told);
+  check_placement(found, placed);
+  return expand(std::move(found), graph());
 }
 
 ExperimentStep Experiment::step(Placement placement) const {

@@ -1,7 +1,6 @@
 /// The one way to run a point: place a graph on a cluster, make the step of it, simulate the step.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -65,13 +64,10 @@ class Experiment {
   Problem placed_problem() const;
 
   /// The placement of every op of the step: the placer's answer on the graph that it sees, under
-  /// the costs that the profile lets it see, expanded to the step. If that answer fits the graph
-  /// that the placer sees but the step runs out of memory, the placer is asked again with less
-  /// memory, a few times, and the first answer whose step fits is taken. If none does, and the
-  /// placer falls back, any placement of the ops that it saw is taken whose step fits
-  /// (placers/feasible.h). `watcher` as in Placer::place_watched(). Throws InfeasibleError if no
-  /// device has what the transforms need, std::runtime_error if the placer leaves out ops or names
-  /// devices that are not there, and whatever the placer throws.
+  /// the costs that the profile lets it see, expanded to the step. A placer with `fallback` is told
+  /// of the step, too, unless the profile has an error. `watcher` as in Placer::place_watched().
+  /// Throws InfeasibleError if no device has what the transforms need, std::runtime_error if the
+  /// placer leaves out ops or names devices that are not there, and whatever the placer throws.
   Placement place(const Placer& placer, std::uint64_t seed, const Watcher& watcher = {}) const;
 
   /// Throws std::runtime_error unless `placement` gives each op of the step a device of the
@@ -79,10 +75,6 @@ class Experiment {
   ExperimentStep step(Placement placement) const;
 
  private:
-  Placement fitting(const Placement& first, const std::function<Placement(const Cluster&)>& answer,
-                    bool falls_back) const;
-  std::optional<Placement> any_fitting() const;
-
   std::shared_ptr<const CostedGraph> costed_;
   EngineOptions engine_;
   ProfileChoice profile_;

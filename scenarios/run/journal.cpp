@@ -21,7 +21,7 @@
 namespace baechi {
 namespace {
 
-constexpr std::string_view magic = "baechi journal 3\n";
+constexpr std::string_view magic = "baechi journal 4\n";
 constexpr std::chrono::seconds to_disk_every{5};
 constexpr std::size_t first_window = std::size_t{1} << 20U;  // bytes read at once
 
@@ -129,6 +129,7 @@ void read_into(RunResult& row, std::string_view bytes) {
     for (const auto& [word, part] : utilisation_parts) utilisation.*part = in.maybe_real();
   }
   row.detail = in.text();
+  row.placed_by = in.text();
   row.placement = in.text();
   for (auto facts = in.number<std::uint32_t>(); facts > 0; --facts) {
     std::string name = in.text();
@@ -184,6 +185,7 @@ void append_record(std::string& records, const RunResult& row) {
   if (row.utilisation)
     for (const auto& [word, part] : utilisation_parts) out.maybe_real((*row.utilisation).*part);
   out.text(row.detail);
+  out.text(row.placed_by);
   out.text(row.placement);
   out.number(static_cast<std::uint32_t>(row.facts.size()));
   for (const auto& [name, value] : row.facts) {

@@ -183,7 +183,9 @@ std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placem
 
 Placement expand(Placement placement, const PreparedGraph& graph) {
   if (graph.stands_for.empty()) return placement;
-  Placement expanded{.facts = std::move(placement.facts), .detail = std::move(placement.detail)};
+  Placement expanded{.facts = std::move(placement.facts),
+                     .detail = std::move(placement.detail),
+                     .placed_by = std::move(placement.placed_by)};
   expanded.device.reserve(graph.step->num_ops());
   for (const OpId v : graph.step->ops()) {
     expanded.device.push_back(placement.device[graph.stands_for[v]]);

@@ -124,6 +124,7 @@ RunResult run_one(const Sweep& sweep, std::size_t id) {
   }
   const Placement& placement = *answer->placement;
   row.detail = one_line(placement.detail);
+  row.placed_by = placement.placed_by.empty() ? run.placer.name : placement.placed_by;
   row.facts = placement.facts;
   row.facts["placed_ops"] = static_cast<double>(experiment.graph().placed->num_ops());
   if (run.file.report.placements) row.placement = bytes_of(placement, row.devices);

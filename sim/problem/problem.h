@@ -25,6 +25,9 @@ struct Placement {
   IdVector<OpId, std::int32_t> priority{};  ///< [num_ops], the largest runs first; or empty: by id
   std::map<std::string, double> facts{};    ///< results of the placer: LP bound, retries, ...
   std::string detail{};                     ///< one line for people, "" if there is nothing to say
+  /// The placer whose algorithm gave it, where that is not the placer that was asked: "heft" of
+  /// auto, "fallback:heft" of the option `fallback`. Else "".
+  std::string placed_by{};
 };
 
 }  // namespace baechi

@@ -23,6 +23,25 @@ TEST_SUITE("cli") {
           session.json("place toy.json --placer m_etf " + two_gpus)["step_time_us"]);
   }
 
+  // A recorded step of 755 ops whose weights and activations barely fit two devices.
+  TEST_CASE("a placer that finds nothing says so; with fallback it says whose placement it is") {
+    const Session session;
+    const std::string tight = "place " + source_dir() +
+                              "/traces/data/transformer_small_train.trace.json.zst --devices 2 "
+                              "--memory '115 MiB' --bandwidth '5.7 GB/s' --latency '134 us' ";
+    for (const std::string placer : {"m_etf", "m_sct", "m_topo"}) {
+      CAPTURE(placer);
+      const Json alone = session.json(tight + "--placer " + placer);
+      CHECK(alone["status"] == "infeasible");
+      CHECK_FALSE(alone.contains("placed_by"));
+      const Json other = session.json(tight + "--placer " + placer + ":fallback=true");
+      CHECK(other["status"] == "ok");
+      CHECK(other["placer"] == placer + ":fallback=true");
+      CHECK(other["placed_by"].get<std::string>().starts_with("fallback:"));
+    }
+    CHECK(session.json("place toy.json --placer heft " + two_gpus)["placed_by"] == "heft");
+  }
+
   TEST_CASE("place writes a file that simulate reads") {
     const Session session;
     const Json placed =

@@ -68,9 +68,10 @@ TEST_SUITE("placers") {
     const ProfiledCosts costs(graph, cluster);
     const Placement p = make_placer("auto", Options("auto"))->place({graph, cluster, costs}, 0);
     CHECK(p.detail == "m_etf: 30 ns; 2 asked, no step is shorter");
+    CHECK(p.placed_by == "m_etf");
   }
 
-  TEST_CASE("more effort finds a cut of the order where a quick look finds nothing") {
+  TEST_CASE("a placement of two devices is found where weights and outputs leave little room") {
     // 64 ops of 10 B weights that write 100 B each for the next op, on 2 devices: each cut in one
     // place needs 320 B of weights, 200 B for an op's input and output, 100 B for the copy.
     OpGraphBuilder g;
@@ -85,7 +86,7 @@ TEST_SUITE("placers") {
     const Cluster cluster = gpus(2, 530_B);
     const ProfiledCosts costs(graph, cluster);
     const Problem problem{graph, cluster, costs};
-    const Feasible found = find_feasible(problem, Effort::more);
+    const Feasible found = find_feasible(problem);
     REQUIRE(found.placement);
     CHECK_FALSE(simulate(problem, *found.placement).oom);
   }

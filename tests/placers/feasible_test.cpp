@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
-
 #include "placers/interface/registry.h"
 #include "placers/list/attempts.h"
 #include "sim/engine/simulation.h"
@@ -53,10 +51,6 @@ OpGraph chain(int n, Bytes weights, Bytes output = 1_B) {
   return std::move(g).build();
 }
 
-/// The placers that are asked before anything is searched.
-constexpr std::array<std::string_view, 6> quick{"m_etf",       "heft",   "m_topo",
-                                                "round_robin", "single", "least_loaded"};
-
 }  // namespace
 
 TEST_SUITE("placers") {
@@ -74,46 +68,28 @@ TEST_SUITE("placers") {
 
   // In none of the five ways of list scheduling, the last of which frees nothing, does the copy of
   // b's output fit beside c's input and output at 110 us: 9000 + 8000 + 4000 + 6000 > 24,000.
-  TEST_CASE("all cautious ways are tried before the last resort, none without fallback") {
+  TEST_CASE("m_etf says infeasible when all cautious ways have failed, though placements fit") {
     const OpGraph graph = diamond();
     const Cluster cluster = two_gpus(Bytes{24'000});
     const ProfiledCosts costs(graph, cluster);
     const Problem problem{graph, cluster, costs};
-    CHECK(make_placer("m_etf", Options("m_etf"))->place(problem, 0).facts.at("attempts") == 6);
-    const std::string alone = message<InfeasibleError>([&] {
-      make_placer("m_etf", Options("m_etf", {{"fallback", {"false", {}, {}}}}))->place(problem, 0);
-    });
+    CHECK(find_feasible(problem).placement);
+    const std::string alone =
+        message<InfeasibleError>([&] { make_placer("m_etf")->place(problem, 0); });
     CHECK(alone ==
           "m_etf: the placement found runs out of memory when simulated: gpu1 at 110.000 us, the "
-          "copy of an output of op 'b' needs 5.86 KiB, 2.93 KiB are free");
+          "copy of an output of op 'b' needs 5.86 KiB, 2.93 KiB are free; nor in a more cautious "
+          "way");
   }
 
-  // Not all of the 2^14 placements are tried. What a placer does is counted in the times of ops it
-  // asks for: m_etf asks for those of 14 ops on 2 devices.
-  TEST_CASE("the last resort does not ask the placer again that asked for it") {
+  // Not all of the 2^14 placements are tried.
+  TEST_CASE("of the quick placers' answers the shortest step that fits is taken") {
     const OpGraph graph = diamond(10);
     const Cluster cluster = two_gpus(Bytes{24'000});
-    const CountedCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
-    const auto asks = [&](auto work) {
-      return costs.asked_by([&] { CHECK(work().ends_with("placed by heft")); });
-    };
-    const std::string_view m_etf[] = {"m_etf"};
-    const std::size_t all = asks([&] { return find_feasible(problem).how; });
-    const std::size_t others =
-        asks([&] { return find_feasible(problem, Effort::quick, m_etf).how; });
-    CHECK(all == others + 28);
-    const auto place = [&](list::PlaceOptions options) {
-      return costs.asked_by([&] {
-        try {
-          list::place(problem, options, "m_etf");
-        } catch (const InfeasibleError&) {  // as it does without the last resort
-        }
-      });
-    };
-    CHECK(place({}) == place({.last_resort = false}) + others);
-    // Another placer has failed than the one that is then asked.
-    CHECK(place({.reserve = true}) == place({.reserve = true, .last_resort = false}) + all);
+    const ProfiledCosts costs(graph, cluster);
+    const Feasible found = find_feasible({graph, cluster, costs});
+    CHECK(found.how == "placed by heft");
+    CHECK(found.by == "heft");
   }
 
   // 64 ops of 10 B weights: the device with at least 32 of them needs 320 B, and 200 B for the
@@ -123,13 +99,12 @@ TEST_SUITE("placers") {
     const OpGraph graph = chain(64, 10_B, 100_B);
     const Cluster cluster = gpus(2, 519_B);
     const CountedCosts costs(graph, cluster);
-    const auto asks = [&](std::size_t how_many) {
-      return costs.asked_by([&] {
-        const auto some = std::span(quick).first(how_many);
-        CHECK_FALSE(find_feasible({graph, cluster, costs}, Effort::quick, some).placement);
-      });
+    const auto asks = [&](std::span<const std::string_view> asked) {
+      return costs.asked_by(
+          [&] { CHECK_FALSE(find_feasible({graph, cluster, costs}, asked).placement); });
     };
-    CHECK(asks(5) == asks(6));
+    static constexpr std::string_view some[] = {"least_loaded"};
+    CHECK(asks({}) == asks(some));
   }
 
   // As above, with room for a cut in the middle: 320 + 200 B on both devices.
@@ -137,7 +112,7 @@ TEST_SUITE("placers") {
     const OpGraph graph = chain(64, 10_B, 100_B);
     const Cluster cluster = gpus(2, 520_B);
     const ProfiledCosts costs(graph, cluster);
-    const Feasible found = find_feasible({graph, cluster, costs}, Effort::quick, quick);
+    const Feasible found = find_feasible({graph, cluster, costs}, {});
     CHECK(found.how.ends_with(" cuts of the order of ops"));
   }
 
@@ -157,7 +132,7 @@ TEST_SUITE("placers") {
     const OpGraph graph = std::move(g).build();
     const Cluster cluster = gpus(2, 660_B);
     const ProfiledCosts costs(graph, cluster);
-    const Feasible found = find_feasible({graph, cluster, costs}, Effort::quick, quick);
+    const Feasible found = find_feasible({graph, cluster, costs}, {});
     CHECK(found.how.ends_with(" cuts of the order of ops"));
   }
 
@@ -171,7 +146,7 @@ TEST_SUITE("placers") {
     const OpGraph graph = std::move(g).build();
     const Cluster cluster = gpus(2, 12_B);
     const ProfiledCosts costs(graph, cluster);
-    const Feasible found = find_feasible({graph, cluster, costs}, Effort::quick, quick);
+    const Feasible found = find_feasible({graph, cluster, costs}, {});
     REQUIRE(found.placement);
     CHECK(found.how.ends_with(" moves that lessen the memory missing"));
   }

@@ -55,7 +55,8 @@ void ask(const char* placer, const RandomProblem& random, Bytes memory, Count& c
   const Problem problem = random.under({}, cluster);
   ++count.asked;
   try {
-    if (simulate(problem, make_placer(placer, Options(placer))->place(problem, 0)).oom)
+    const Options options(placer, {{"fallback", {"true", {}, {}}}});
+    if (simulate(problem, make_placer(placer, options)->place(problem, 0)).oom)
       ++count.out_of_memory;
   } catch (const InfeasibleError&) {
     ++count.infeasible;
@@ -65,9 +66,9 @@ void ask(const char* placer, const RandomProblem& random, Bytes memory, Count& c
 }  // namespace
 
 TEST_SUITE("placers") {
-  TEST_CASE("placers seldom give up where a placement fits") {
+  TEST_CASE("placers with fallback seldom give up where a placement fits") {
     const std::uint32_t graphs = thorough() ? 1000 : 60;
-    // 2 devices: at most 512 placements, of which the last resort tries all. 3 devices: up to
+    // 2 devices: at most 512 placements, of which the fallback tries all. 3 devices: up to
     // 19,683, which are too many for it.
     for (const bool large : {false, true}) {
       std::map<std::string, Count> counts;

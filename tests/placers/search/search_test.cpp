@@ -332,7 +332,7 @@ TEST_SUITE("search") {
     const auto asks = [&](const std::map<std::string, Options::Value>& values, const char* placer) {
       Options options("search", values);
       const auto answers =
-          Portfolio(options, "step_time").ask({graph, cluster, costs}, *objective, 0);
+          Portfolio(options, "step_time", true).ask({graph, cluster, costs}, *objective, 0);
       return std::ranges::find(answers, placer, &Candidate::placer) != answers.end();
     };
     CHECK(asks({}, "m_etf"));

@@ -51,13 +51,48 @@ TEST_SUITE("arena") {
     CHECK(arena.take(values("y", {200ns, 100ns, 300ns})) ==
           std::vector<std::string>{"b.v1", "c.v1"});
     // Best: 100, 100, 300. x: 1, 2, failed (10); y: 2, 1, 1.
-    CHECK(arena.score("x").score == doctest::Approx(std::cbrt(20.0)));
+    CHECK(arena.score("x").score.value() == doctest::Approx(std::cbrt(20.0)));
     CHECK(arena.score("x").solved == 2);
-    CHECK(arena.score("y").score == doctest::Approx(std::cbrt(2.0)));
-    CHECK(arena.score("unknown").score == doctest::Approx(arena_failure));
+    CHECK(arena.score("y").score.value() == doctest::Approx(std::cbrt(2.0)));
+    CHECK_FALSE(arena.score("unknown").score);
     const std::vector<ArenaScore> ranking = arena.ranking();
     REQUIRE(ranking.size() == 2);
     CHECK(ranking[0].placer == "y");
+  }
+
+  // Best: 100, 100. "never": no score, the last. fails: 1 and 10, in the mean 3.2; solves: 9 and 9.
+  TEST_CASE("a placer with failures ranks behind all without, one that solves nothing is last") {
+    Arena arena;
+    arena.take(values("best", {100ns, 100ns}));
+    arena.take(values("never", {std::nullopt, std::nullopt}));
+    arena.take(values("fails", {100ns, std::nullopt}));
+    arena.take(values("solves", {900ns, 900ns}));
+    std::string order;
+    for (const ArenaScore& s : arena.ranking()) order += s.placer + (s.score ? " " : " none");
+    CHECK(order == "best solves fails never none");
+  }
+
+  TEST_CASE("an instance that two placers improve at once is named once") {
+    Arena arena;
+    Results both = values("x", {100ns});
+    both.rows.push_back(both.rows.front());
+    both.rows.back().placer = "y";
+    both.rows.back().value = 50ns;
+    CHECK(arena.take(both) == std::vector<std::string>{"a.v1"});
+  }
+
+  TEST_CASE("of each kind of failure the first is told, and how many there are") {
+    Results results = values("x", {100ns, std::nullopt, std::nullopt, std::nullopt});
+    results.rows[1].detail = "gpu0 is full";
+    results.rows[3].status = Status::error;
+    results.rows[3].detail = "it crashed";
+    results.rows[0].placed_by = "fallback:heft";
+    const ArenaOutcome outcome = outcome_of(results, "x");
+    CHECK(std::tuple(outcome.instances, outcome.solved, outcome.fell_back) == std::tuple(4, 1, 1));
+    REQUIRE(outcome.failures.size() == 2);
+    CHECK(outcome.failures.at(Status::oom).count == 2);
+    CHECK(outcome.failures.at(Status::oom).first == "b.v1: gpu0 is full");
+    CHECK(outcome.failures.at(Status::error).first == "d.v1: it crashed");
   }
 
   TEST_CASE("best values only fall, and the file holds all of it") {
@@ -68,7 +103,7 @@ TEST_SUITE("arena") {
     arena.write(folder.file("known.json"));
     const Arena read = Arena::read(folder.file("known.json"));
     CHECK(read.size() == 2);
-    CHECK(read.score("slow").score == doctest::Approx(1.5));  // the second nobody solves
+    CHECK(read.score("slow").score.value() == doctest::Approx(1.5));  // the second nobody solves
     read.write(folder.file("again.json"));
     CHECK(folder.read("again.json") == folder.read("known.json"));
     folder.write("broken.json", "{\"instances\": [{}]}");

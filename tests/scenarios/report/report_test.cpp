@@ -418,6 +418,17 @@ placers: [single]
         std::ranges::find(fixed_columns(), "flops", &Column::name) - fixed_columns().begin());
     for (const RunResult& row : timed.rows)
       for (std::size_t c = first; c < fixed_columns().size(); ++c)
-        CHECK(result_cells(timed, row)[c].empty());
+        CHECK((fixed_columns()[c].name == "placed_by" || result_cells(timed, row)[c].empty()));
+  }
+
+  TEST_CASE("the page marks the step that fallback placed, and says what the mark means") {
+    Results results = run_all(sweep_of(swept_text));
+    CHECK(to_html(results).find(fallback_mark) == std::string::npos);
+    const auto solved = std::ranges::find(results.rows, Status::ok, &RunResult::status);
+    REQUIRE(solved != results.rows.end());
+    solved->placed_by = "fallback:heft";
+    const std::string html = to_html(results);
+    CHECK(html.find(short_text(*solved->value) + fallback_mark) != std::string::npos);
+    CHECK(html.find(fallback_meaning) != std::string::npos);
   }
 }

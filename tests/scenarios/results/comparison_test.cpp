@@ -69,7 +69,7 @@ HandMade three_graphs() {
 }  // namespace
 
 TEST_SUITE("comparison") {
-  TEST_CASE("means over what all solve, and with failures as the largest ratio of all") {
+  TEST_CASE("means over what all solve, and with failures as ten, or the largest ratio of all") {
     const Comparison c = compare(three_graphs().contest(), 0.0);
     CHECK(c.points == 3);
     CHECK(c.solved_by_all == 1);  // g0
@@ -86,14 +86,60 @@ TEST_SUITE("comparison") {
     CHECK(y.to_best.mean == doctest::Approx(2.0));
     CHECK(slow.to_best.mean == doctest::Approx(4.0));
     CHECK(slow.to_bound.mean == doctest::Approx(8.0));  // 400 / 50
-    // x: 1, 2, 1; y: 2, 1, 1; slow: 4, and twice the largest of all ratios, 4.
+    // x: 1, 2, 1; y: 2, 1, 1; slow: 4, and twice 10, for no ratio is larger.
     CHECK(x.to_best_or_worst.points == 3);
     CHECK(x.to_best_or_worst.mean == doctest::Approx(std::cbrt(2.0)));
     CHECK(y.to_best_or_worst.mean == doctest::Approx(std::cbrt(2.0)));
-    CHECK(slow.to_best_or_worst.mean == doctest::Approx(4.0));
-    // To the bound, x: 2, 2, 1; slow: 8, and twice 8.
+    CHECK(slow.to_best_or_worst.mean == doctest::Approx(std::cbrt(400.0)));
+    // To the bound, x: 2, 2, 1; slow: 8, and twice 10.
     CHECK(x.to_bound_or_worst.mean == doctest::Approx(std::cbrt(4.0)));
-    CHECK(slow.to_bound_or_worst.mean == doctest::Approx(8.0));
+    CHECK(slow.to_bound_or_worst.mean == doctest::Approx(std::cbrt(800.0)));
+    CHECK(std::tuple(x.failures, slow.failures) == std::tuple(0, 2));
+  }
+
+  // far: 1 and 25 times the best; x: 1 and failed, which is no less than 25.
+  TEST_CASE("a failure costs at least as much as the largest ratio of any placer") {
+    HandMade set({1ns, 1ns, 1ns});
+    set.run(0, "far", Status::ok, 100ns).run(0, "x", Status::ok, 100ns);
+    set.run(1, "far", Status::ok, 2500ns).run(1, "y", Status::ok, 100ns);
+    set.run(2, "far", Status::ok, 100ns).run(2, "x", Status::oom);
+    const Comparison c = compare(set.contest(), 0.0);
+    for (const PlacerScore& s : c.placers)
+      if (s.placer == "x") CHECK(s.to_best_or_worst.mean == doctest::Approx(5.0));  // 1 and 25
+  }
+
+  TEST_CASE("a placer that solves nothing has no ratio and is last") {
+    HandMade set({1ns, 1ns});
+    for (std::size_t g = 0; g < 2; ++g)
+      set.run(g, "none", Status::infeasible).run(g, "only", Status::ok, 100ns);
+    const Comparison c = compare(set.contest(), 0.0);
+    CHECK(c.placers[0].placer == "only");
+    CHECK(c.placers[1].to_best_or_worst.points == 0);
+    CHECK(c.placers[1].to_bound_or_worst.points == 0);
+    CHECK(summary_of(c).rows[1][6] == "-");
+  }
+
+  // fails: 1.0 at nine points, a failure at the tenth: 10^(1/10) = 1.26. solves: 1.3 at nine, 1.0
+  // at the tenth: 1.3^(9/10) = 1.27, the larger mean.
+  TEST_CASE("a placer with failures ranks behind one without, though its mean is less") {
+    HandMade set(std::vector<Duration>(10, 1ns));
+    for (std::size_t g = 0; g < 9; ++g)
+      set.run(g, "fails", Status::ok, 100ns).run(g, "solves", Status::ok, 130ns);
+    set.run(9, "fails", Status::oom).run(9, "solves", Status::ok, 130ns);
+    const Comparison c = compare(set.contest(), 0.0);
+    CHECK(c.placers[0].placer == "solves");
+    CHECK(c.placers[0].to_best_or_worst.mean > c.placers[1].to_best_or_worst.mean);
+  }
+
+  TEST_CASE("what fallback placed is marked, and the note says at how many points") {
+    HandMade set({1ns, 1ns});
+    for (std::size_t g = 0; g < 2; ++g)
+      set.run(g, "m_etf", Status::ok, 100ns).run(g, "heft", Status::ok, 100ns);
+    set.results.rows[0].placed_by = "fallback:heft";
+    const Summary summary = summary_of(compare(set.contest(), 0.0));
+    CHECK(summary.rows[0][0] == "m_etf †");
+    CHECK(summary.rows[1][0] == "heft");
+    CHECK(summary.note.ends_with("found nothing that fits, points: m_etf at 1."));
   }
 
   TEST_CASE("a placer that fails often is behind one that never beats it where it does not") {
@@ -103,9 +149,9 @@ TEST_SUITE("comparison") {
     for (std::size_t g = 1; g < 4; ++g)
       set.run(g, "one", Status::oom).run(g, "all", Status::ok, 100ns);
     const Comparison c = compare(set.contest(), 0.0);
-    CHECK(c.placers[0].placer == "all");  // 1.1^(1/4) against 1.1^(3/4)
+    CHECK(c.placers[0].placer == "all");
     CHECK(c.placers[1].to_best.mean == doctest::Approx(1.0));
-    CHECK(c.placers[1].to_best_or_worst.mean == doctest::Approx(std::pow(1.1, 0.75)));
+    CHECK(c.placers[1].to_best_or_worst.mean == doctest::Approx(std::pow(10.0, 0.75)));
   }
 
   TEST_CASE("duels: wins, ties and losses, signed ranks of graphs, Holm's correction") {
@@ -267,7 +313,7 @@ TEST_SUITE("comparison") {
   TEST_CASE("the summary of the terminal stands on the page") {
     const Summary summary = summary_of(compare(three_graphs().contest(), usual_tolerance));
     REQUIRE(summary.rows.size() == 3);
-    CHECK(summary.rows[2] == std::vector<std::string>{"slow", "1", "1", "1", "0", "0", "4.000",
+    CHECK(summary.rows[2] == std::vector<std::string>{"slow", "1", "1", "1", "0", "0", "7.368",
                                                       "4.000", "8.000", "1.00 us"});
     CHECK(summary.note.find("1 points that every placer solves") != std::string::npos);
   }

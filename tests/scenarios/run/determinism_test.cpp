@@ -75,10 +75,10 @@ TEST_SUITE("results") {
           "weights_bytes,gradients_bytes,optimizer_state_bytes,activations_bytes,workspace_bytes,"
           "copies_bytes,throughput,busy,flops,traffic_bytes,flops_utilisation,"
           "busy_flops_utilisation,memory_utilisation,compute_bound,memory_bound,launch_bound,"
-          "intensity,graph.seed");
+          "intensity,placed_by,graph.seed");
     // 64 MiB x 0.1, rounded down
     CHECK(result_cells(results, results.rows.front())[8] == "6710886");
-    CHECK(result_cells(results, results.rows.back())[38] == "2");
+    CHECK(result_cells(results, results.rows.back())[39] == "2");
   }
 
   TEST_CASE("out of memory says on which device, who asked, for how much, and what there was") {

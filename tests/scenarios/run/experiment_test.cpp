@@ -19,6 +19,10 @@ std::shared_ptr<const OpGraph> pair_of_ops(Bytes weights) {
   return std::make_shared<const OpGraph>(std::move(g).build());
 }
 
+std::unique_ptr<Placer> falling_back(const std::string& name) {
+  return make_placer(name, Options(name, {{"fallback", {"true", {}, {}}}}));
+}
+
 }  // namespace
 
 TEST_SUITE("experiment") {
@@ -38,14 +42,19 @@ TEST_SUITE("experiment") {
     const auto costed = std::make_shared<const CostedGraph>(
         std::make_shared<const PreparedGraph>(std::move(prepared)), cluster);
     const Experiment experiment(costed, {});
-    const Placement p = experiment.place(*make_placer("m_etf", Options("m_etf")), 0);
+    CHECK(experiment.step(experiment.place(*make_placer("m_etf"), 0)).simulate().oom);
+    const Placement p = experiment.place(*falling_back("m_etf"), 0);
+    CHECK(p.placed_by.empty());  // m_etf itself, on a smaller memory
     CHECK(p.device[OpId{0}] != p.device[OpId{1}]);
     CHECK(p.detail.find("asked 2 times") != std::string::npos);
     CHECK_FALSE(experiment.step(p).simulate().oom);
 
-    // A placer that does not look at memory gives the same answer again, which then runs out of it.
-    const Placement single = experiment.place(*make_placer("single", Options("single")), 0);
-    CHECK(experiment.step(single).simulate().oom);
+    // A placer that does not look at memory gives the same answer again. Two of the four
+    // placements of two ops put them apart, and fit.
+    CHECK(experiment.step(experiment.place(*make_placer("single"), 0)).simulate().oom);
+    const Placement apart = experiment.place(*falling_back("single"), 0);
+    CHECK(apart.placed_by == "fallback:all");
+    CHECK_FALSE(experiment.step(apart).simulate().oom);
   }
 
   // A chain of four ops: the placer sees a of 1 B, b, c and d of 40 B, so m_etf puts all on one
@@ -78,13 +87,14 @@ TEST_SUITE("experiment") {
         {});
     for (const char* name : {"m_etf", "m_topo", "m_sct"}) {
       CAPTURE(name);
-      const Placement p = experiment.place(*make_placer(name, Options(name)), 0);
+      const Placement p = experiment.place(*falling_back(name), 0);
+      CHECK(p.placed_by == "fallback:all");
       CHECK_FALSE(experiment.step(p).simulate().oom);
       const bool a_apart = p.device[OpId{0}] != p.device[OpId{1}];
       CHECK(a_apart);
       CHECK(p.device[OpId{1}] == p.device[OpId{3}]);
     }
-    const Placement alone = experiment.place(*make_without_fallback("m_etf"), 0);
+    const Placement alone = experiment.place(*make_placer("m_etf"), 0);
     CHECK(experiment.step(alone).simulate().oom);
   }
 }

@@ -1,0 +1,106 @@
+#include "placers/fallback.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "placers/feasible.h"
+#include "sim/error.h"
+
+namespace baechi {
+namespace {
+
+class WithFallback final : public Placer {
+ public:
+  /// `judged`: an answer counts only if its step fits. Else the objective that the placer
+  /// minimises has judged it.
+  WithFallback(std::unique_ptr<Placer> placer, bool judged)
+      : placer_(std::move(placer)), judged_(judged) {}
+
+  Placement place(const Problem& p, std::uint64_t seed) const override {
+    return place_watched(p, seed, {});
+  }
+
+  Placement place_watched(const Problem& p, std::uint64_t seed,
+                          const Watcher& watcher) const override {
+    std::string why;
+    try {
+      Placement own = placer_->place_watched(p, seed, watcher);
+      if (judged_) why = out_of_memory(p, own);
+      if (why.empty() && watcher.step != nullptr) {
+        if (std::optional<Placement> fits = with_less_memory(p, std::move(own), seed, watcher))
+          return *std::move(fits);
+        why = "the graph that runs takes more memory than the graph that the placer saw";
+      } else if (why.empty()) {
+        return own;
+      }
+    } catch (const InfeasibleError& error) {
+      why = error.what();
+    }
+    return other(p, watcher.step, why);
+  }
+
+  bool can_stop() const override { return placer_->can_stop(); }
+
+ private:
+  /// The first answer whose step behind the graph fits: `answer`, or what the placer answers when
+  /// it is asked again.
+  std::optional<Placement> with_less_memory(const Problem& p, Placement answer, std::uint64_t seed,
+                                            const Watcher& watcher) const {
+    constexpr int most_tries = 8;
+    Cluster tighter = p.cluster;
+    for (int tries = 1;; ++tries) {
+      if (!watcher.step->simulate(answer, p.engine.enforce_memory).oom) {
+        if (tries > 1)
+          answer.detail += fmt::format(
+              "{}asked {} times, with less memory each time: the graph that runs takes more",
+              answer.detail.empty() ? "" : "; ", tries);
+        return answer;
+      }
+      if (tries == most_tries) return std::nullopt;
+      const StepResult needed = watcher.step->simulate(answer, false);
+      for (const DeviceId d : tighter.devices()) {
+        const Bytes limit = p.cluster.device(d).memory, peak = needed.devices[d].peak;
+        if (peak > limit)
+          tighter.set_memory(d, static_cast<double>(limit.count) / static_cast<double>(peak.count) *
+                                    tighter.device(d).memory);
+      }
+      try {
+        answer = placer_->place_watched({p.graph, tighter, p.costs, p.engine}, seed, watcher);
+      } catch (const InfeasibleError&) {
+        return std::nullopt;
+      }
+    }
+  }
+
+  static Placement other(const Problem& p, const StepBehind* step, const std::string& why) {
+    Feasible found = find_feasible(step != nullptr ? step->problem() : p);
+    if (found.placement && step != nullptr) {
+      found.placement = step->seen(*found.placement);
+      if (step->simulate(*found.placement, p.engine.enforce_memory).oom) {
+        found = {{}, "nor does what else was found fit"};
+      }
+    }
+    if (!found.placement)
+      throw InfeasibleError(fmt::format("{}{}{}", why, found.how.empty() ? "" : "; ", found.how));
+    found.placement->detail = fmt::format("fallback: {}; at first: {}", found.how, why);
+    found.placement->placed_by = "fallback:" + found.by;
+    return *std::move(found.placement);
+  }
+
+  std::unique_ptr<Placer> placer_;
+  bool judged_;
+};
+
+}  // namespace
+
+std::unique_ptr<Placer> with_fallback(std::unique_ptr<Placer> placer, const PlacerEntry& entry,
+                                      Options& options) {
+  if (!options.get("fallback", entry.fallback, fallback_help)) return placer;
+  return std::make_unique<WithFallback>(std::move(placer),
+                                        entry.memory != CountedMemory::objective);
+}
+
+}  // namespace baechi
