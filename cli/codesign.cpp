@@ -13,6 +13,7 @@
 #include "scenarios/read/load.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
+#include "sim/status.h"
 
 namespace baechi {
 namespace {
@@ -85,7 +86,7 @@ Json json_of(const CodesignResult& r, std::size_t i) {
             {"depth", d.depth},
             {"buffer_bytes", d.buffer.count},
             {"area_um2", v.sized.area},
-            {"status", v.plan ? "ok" : "infeasible"}};
+            {"status", to_text(v.plan ? Status::ok : Status::infeasible)}};
   if (v.plan) {
     const DesignPlan& p = *v.plan;
     const auto whole = [](std::int64_t n) { return n == 0 ? Json() : Json(n); };
@@ -106,7 +107,7 @@ Json json_of(const CodesignResult& r, const std::vector<std::size_t>& ranks, std
   for (std::size_t i = 0; i < r.answer.visited.size(); ++i)
     if (r.answer.visited[i].on_front) front.push_back(json_of(r, i));
   const auto gain = r.gain();
-  return {{"status", ranks.empty() ? "infeasible" : "ok"},
+  return {{"status", to_text(ranks.empty() ? Status::infeasible : Status::ok)},
           {"designs", std::move(designs)},
           {"front", std::move(front)},
           {"reference", r.answer.reference ? json_of(r, *r.answer.reference) : Json()},

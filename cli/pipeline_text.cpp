@@ -7,6 +7,7 @@
 
 #include "cli/output.h"
 #include "cli/step_text.h"
+#include "sim/status.h"
 
 namespace baechi {
 
@@ -69,7 +70,7 @@ nlohmann::ordered_json pipeline_json(const PipelineResult& r, const PipelineOpti
   Json json{{"scheme", options.schedule},
             {"micro_batches", options.micro_batches},
             {"recompute", options.recompute},
-            {"status", r.oom ? "oom" : "ok"},
+            {"status", to_text(r.oom ? Status::oom : Status::ok)},
             {"time_us", unless_oom(to_us(r.makespan))},
             {"per_micro_batch_us", unless_oom(to_us(r.per_micro_batch))},
             {"per_sample_us", unless_oom(to_us(r.per_micro_batch) / static_cast<double>(samples))},

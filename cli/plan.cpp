@@ -5,20 +5,23 @@
 #include "cli/arguments.h"
 #include "cli/cluster_flags.h"
 #include "cli/output.h"
+#include "cli/place_plan.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "placers/planners/registry.h"
 #include "scenarios/planning/plan_search.h"
 #include "scenarios/read/blocks.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"
+#include "sim/status.h"
 
 namespace baechi {
 namespace {
 
 struct PlanArguments {
-  std::string model, format;
+  std::string model, format, planner, output;
   ClusterFlags cluster;
   std::string nodes, as;
   std::int64_t batch = 0;
@@ -183,7 +186,7 @@ nlohmann::ordered_json json_of(const PlanAnswer& answer, const TrainingJob& job,
                      {"workspace_bytes", memory.workspace.count},
                      {"copies_bytes", memory.copies.count}});
   }
-  return {{"status", answer.fastest.empty() ? "infeasible" : "ok"},
+  return {{"status", to_text(answer.fastest.empty() ? Status::infeasible : Status::ok)},
           {"plans", std::move(plans)},
           {"considered", answer.considered},
           {"too_large", answer.too_large},
@@ -193,7 +196,20 @@ nlohmann::ordered_json json_of(const PlanAnswer& answer, const TrainingJob& job,
           {"times_of", {{"kind", gpu.name}, {"source", gpu.source}}}};
 }
 
+int plan_by_planner(const PlanArguments& a) {
+  Choice choice = parse_choice(a.planner, "--planner");
+  const auto& entry = find_entry(planners::planners(), "planner", choice.name, "--planner");
+  return place_plan({.file = a.model,
+                     .planner = std::move(choice),
+                     .planner_text = a.planner,
+                     .output = a.output,
+                     .format = a.format},
+                    entry, a.cluster);
+}
+
 int plan(const PlanArguments& a) {
+  if (!a.planner.empty()) return plan_by_planner(a);
+  if (a.batch == 0) throw InputError("--batch is required");
   const Choice model = parse_choice(a.model, "MODEL");
   const TrainingJob job{.generator = model.name, .options = model.options, .batch = a.batch};
   const Machines machines = machines_of(a);
@@ -223,10 +239,10 @@ void add_plan(CLI::App& app, Verb& chosen) {
   verb->add_option(
           "MODEL", a->model,
           "A generator of a model, with options: gpt:layers=96,hidden=12288; gpt, gpt2, bert "
-          "and transformer divide theirs among ranks of tensor parallelism, too")
+          "and transformer divide theirs among ranks of tensor parallelism, too; with --planner, "
+          "an input of Piper's program")
       ->required();
-  verb->add_option("--batch", a->batch, "Samples of a step, over all replicas")
-      ->required()
+  verb->add_option("--batch", a->batch, "Samples of a step, over all replicas (needed)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   verb->add_option("--nodes", a->nodes,
                    "Kind of machine, one of 'baechi list nodes'; --devices says how many GPUs")
@@ -252,6 +268,18 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "weights, too [0,1,2,3]")
       ->check(CLI::Range(0, 3));
   verb->add_option("--top", a->top, "Plans to show [10]")->check(CLI::Range(1, 1000));
+  const std::vector<CLI::Option*> others = verb->get_options();
+  CLI::Option* planner =
+      verb->add_option("--planner", a->planner,
+                       "Plan MODEL by a published planner, whose stages may differ: piper, "
+                       "pipedream_2bw (placers/README.md)")
+          ->type_name("NAME[:k=v,...]");
+  for (CLI::Option* other : others)
+    if (other->get_name().starts_with("--") && other->get_name() != "--help")
+      planner->excludes(other);
+  verb->add_option("-o,--output", a->output, "Write the planner's plan to FILE")
+      ->type_name("FILE")
+      ->needs(planner);
   add_format(*verb, a->format, {"table", "json"});
   add_cluster_flags(*verb, a->cluster);
   verb->footer(
@@ -263,7 +291,10 @@ void add_plan(CLI::App& app, Verb& chosen) {
       "Example: GPT-3 on 512 A100\n"
       "  baechi plan gpt:layers=96,hidden=12288,heads=96,length=2048,vocabulary=51200,tied=false "
       "\\\n"
-      "    --batch 1536 --nodes dgx_a100 --devices 512 --as a100_megatron");
+      "    --batch 1536 --nodes dgx_a100 --devices 512 --as a100_megatron\n"
+      "Example: Piper's plan of its own input\n"
+      "  baechi plan bert32a100.json --planner piper:micro_batches=1920 --devices 64 \\\n"
+      "    --memory '8 GiB' --bandwidth '26843545600 B/s'");
   verb->callback([&chosen, a] { chosen = [a] { return plan(*a); }; });
 }
 

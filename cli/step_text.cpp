@@ -7,6 +7,7 @@
 
 #include "cli/output.h"
 #include "sim/graph/analysis.h"
+#include "sim/status.h"
 
 namespace baechi {
 namespace {
@@ -126,7 +127,7 @@ nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& boun
   };
 
   Json json;
-  json["status"] = step.oom ? "oom" : "ok";
+  json["status"] = to_text(step.oom ? Status::oom : Status::ok);
   json["step_time_us"] = step.oom ? Json() : Json(to_us(step.makespan));
   json["lower_bound_us"] = to_us(bounds.best());
   json["devices"] = Json::array();

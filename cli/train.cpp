@@ -141,7 +141,7 @@ class Trainer {
   /// Whether it came to its end.
   bool train(const std::atomic<bool>& stop) {
     const Progress progress([this](auto) { return line(); }, arguments_.quiet);
-    const std::size_t each = std::max<std::size_t>(training_.plan().evaluations / 100, 8);
+    const std::size_t each = std::max<std::size_t>(training_.settings().evaluations / 100, 8);
     std::size_t next = training_.state().evaluations / each * each + each;
     auto saved = Clock::now();
     while (!training_.done() && !stop) {
@@ -236,14 +236,15 @@ class Trainer {
                        row.evaluations, arguments_.evaluations, row.mean, row.best);
   }
   void save_stopped() const {
-    write_aside(files_.stopped, learned::stopped_text({digest_, training_.plan(), training_.state(),
-                                                       training_.samples(), curve_}));
+    write_aside(files_.stopped,
+                learned::stopped_text({digest_, training_.settings(), training_.state(),
+                                       training_.samples(), curve_}));
   }
   void resume() {
     if (!fs::exists(files_.stopped)) return;
     learned::StoppedTraining stopped =
         learned::parse_stopped(read_file(files_.stopped), files_.stopped);
-    if (stopped.digest != digest_ || stopped.plan != training_.plan() ||
+    if (stopped.digest != digest_ || stopped.settings != training_.settings() ||
         stopped.samples.size() != graphs_.size())
       throw InputError(fmt::format(
           "{}: this training was of other graphs, evaluations or seed; without --resume a new one "

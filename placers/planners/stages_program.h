@@ -3,9 +3,11 @@
 #include <optional>
 
 #include "placers/exact/ideals.h"
-#include "placers/planners/plan.h"
+#include "placers/planners/staged_plan.h"
 
-namespace baechi::exact {
+namespace baechi::planners {
+
+using exact::Ideals;
 
 /// The pipelines whose last stages, taken together, are one of `ideals`: of input.order.reversed().
 ///
@@ -19,21 +21,21 @@ namespace baechi::exact {
 /// Source: Tarnawski, Narayanan, Phanishayee, NeurIPS 2021. Differs: searches by limits, so that
 /// its table has no dimension for devices.
 /// Nothing if no plan is faster than `below` seconds.
-std::optional<Plan> best_plan(const PlanInput& input, const Ideals& ideals, ModeChoice choice,
-                              double below);
+std::optional<StagedPlan> best_plan(const PlannerInput& input, const Ideals& ideals,
+                                    ModeChoice choice, double below);
 
 /// What a search over all ideals found.
-struct PlanSearch {
-  std::optional<Plan> plan;
+struct FoundStages {
+  std::optional<StagedPlan> plan;
   std::size_t ideals = 0;  ///< 0: more than `most`; a line of all nodes was searched instead
 };
-PlanSearch search_plans(const PlanInput& input, ModeChoice choice, std::size_t most);
+FoundStages search_plans(const PlannerInput& input, ModeChoice choice, std::size_t most);
 
 /// Why no plan fits: a node that does not fit alone, or that stages do not.
-std::string why_no_plan(const PlanInput& input);
+std::string why_no_plan(const PlannerInput& input);
 
 /// All nodes, the ones that come before others first. Next is the ready node that became ready
 /// last; sources in the order of the file, the last first; successors in the order of their edges.
-std::vector<BlockId> plan_line(const PlanInput& input);
+std::vector<BlockId> plan_line(const PlannerInput& input);
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

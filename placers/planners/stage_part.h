@@ -7,15 +7,15 @@
 
 #include "placers/planners/mode_choice.h"
 
-namespace baechi::exact {
+namespace baechi::planners {
 
 inline constexpr double no_time = std::numeric_limits<double>::infinity();
 
 /// A stage that a StageWalk changes node by node: the sums of its nodes' fastest modes for each
 /// degree, and, only where they do not fit in memory, the choice of modes.
-class PlanPart {
+class StagePart {
  public:
-  PlanPart(const PlanInput& input, ModeChoice choice);
+  StagePart(const PlannerInput& input, ModeChoice choice);
 
   void add(BlockId b) { change(b, 1.0); }
   void remove(BlockId b) { change(b, -1.0); }
@@ -51,13 +51,13 @@ class PlanPart {
   void change(BlockId b, double sign);
   void cross(BlockId b, double sign);
 
-  const PlanInput& input_;
+  const PlannerInput& input_;
   ModeChoice choice_;
-  const PlanMode* fast(BlockId b, std::size_t t) const { return fast_[b][t]; }
+  const PlannerMode* fast(BlockId b, std::size_t t) const { return fast_[b][t]; }
 
   IdVector<BlockId, char> inside_;
-  IdVector<BlockId, std::vector<const PlanMode*>> fast_;  // [nodes][degrees]; null: none
-  std::vector<std::size_t> in_position_, out_position_;   // [edges], among those of its ends
+  IdVector<BlockId, std::vector<const PlannerMode*>> fast_;  // [nodes][degrees]; null: none
+  std::vector<std::size_t> in_position_, out_position_;      // [edges], among those of its ends
   IdVector<BlockId, double> least_work_;
   std::vector<Sums> sums_;  // [degrees]
   double work_ = 0.0, most_work_ = 0.0;
@@ -66,4 +66,4 @@ class PlanPart {
   std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, ChosenModes> chosen_;
 };
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

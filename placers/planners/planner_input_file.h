@@ -2,18 +2,18 @@
 #pragma once
 #include <string>
 
-#include "placers/planners/plan.h"
+#include "placers/planners/staged_plan.h"
 
 namespace baechi {
 class TextFile;
 }
 
-namespace baechi::exact {
+namespace baechi::planners {
 
 /// The format that traces/import/piper_file.h describes, all degrees and modes of it. Times count
 /// as seconds, whatever they are. Throws InputError with path:line:column and all mistakes at once:
 /// those of read_piper_file(), and a cycle.
-PlanInput read_plan_input(TextFile& file);
-PlanInput read_plan_input(const std::string& path);
+PlannerInput read_planner_input(TextFile& file);
+PlannerInput read_planner_input(const std::string& path);
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

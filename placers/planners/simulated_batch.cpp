@@ -1,4 +1,4 @@
-#include "placers/planners/plan_simulation.h"
+#include "placers/planners/simulated_batch.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "placers/planners/mode_choice.h"
 #include "sim/engine/simulation.h"
 
-namespace baechi::exact {
+namespace baechi::planners {
 namespace {
 
 /// What one device of a stage does.
@@ -24,27 +24,27 @@ Duration seconds(double time) {
   return Duration{std::llround(time * 1e9)};
 }
 
-std::vector<StageWork> work_of(const Plan& plan, const PlanInput& input) {
+std::vector<StageWork> work_of(const StagedPlan& plan, const PlannerInput& input) {
   IdVector<BlockId, std::size_t> stage_of(input.nodes.size(), 0);
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (const BlockId b : plan.stages[s].nodes) stage_of[b] = s;
   std::vector<StageWork> all(plan.stages.size());
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const PlanStage& stage = plan.stages[s];
+    const PlannedStage& stage = plan.stages[s];
     const auto degree = static_cast<std::size_t>(
         std::ranges::find(input.degrees, stage.tensor_parallel) - input.degrees.begin());
     const auto d = static_cast<double>(stage.data_parallel);
     for (std::size_t n = 0; n < stage.nodes.size(); ++n) {
       const BlockId b = stage.nodes[n];
-      const PlanMode& mode = input.nodes[b].modes[degree][stage.modes[n]];
+      const PlannerMode& mode = input.nodes[b].modes[degree][stage.modes[n]];
       double traffic = 0.0;
       for (std::size_t i = 0; i < input.in[b].size(); ++i)
-        if (const PlanEdge& edge = input.edges[input.in[b][i]]; stage_of[edge.from] != s) {
+        if (const PlannerEdge& edge = input.edges[input.in[b][i]]; stage_of[edge.from] != s) {
           traffic += mode.in[i];
           all[s].moves += 2.0 * edge.bytes / input.bandwidth;
         }
       for (std::size_t i = 0; i < input.out[b].size(); ++i) {
-        const PlanEdge& edge = input.edges[input.out[b][i]];
+        const PlannerEdge& edge = input.edges[input.out[b][i]];
         if (stage_of[edge.to] == s) continue;
         traffic += mode.out[i];
         all[s].moves += 2.0 * edge.bytes / input.bandwidth;
@@ -77,14 +77,14 @@ class Ends final : public StepObserver {
 /// The batch as a placed graph.
 class Batch {
  public:
-  Batch(const Plan& plan, const PlanInput& input, std::int64_t micro_batches,
-        PlanTransfers transfers)
-      : overlap_(transfers != PlanTransfers::together) {
-    const bool apart = transfers == PlanTransfers::apart;
+  Batch(const StagedPlan& plan, const PlannerInput& input, std::int64_t micro_batches,
+        StageTransfers transfers)
+      : overlap_(transfers != StageTransfers::together) {
+    const bool apart = transfers == StageTransfers::apart;
     const std::vector<StageWork> work = work_of(plan, input);
     std::vector<std::uint32_t> first;  // device of each stage
     std::uint32_t devices = 0;
-    for (const PlanStage& stage : plan.stages) {
+    for (const PlannedStage& stage : plan.stages) {
       first.push_back(devices);
       devices += static_cast<std::uint32_t>(stage.data_parallel);
     }
@@ -162,7 +162,7 @@ class Batch {
 };
 
 /// The part of the slowest stage's time, per sample, which its exchange of gradients takes.
-double exchange_share(const Plan& plan, const PlanInput& input) {
+double exchange_share(const StagedPlan& plan, const PlannerInput& input) {
   const std::vector<StageWork> work = work_of(plan, input);
   double share = 0.0;
   for (std::size_t s = 0; s < work.size(); ++s)
@@ -171,14 +171,15 @@ double exchange_share(const Plan& plan, const PlanInput& input) {
   return share;
 }
 
-std::string difference(const Plan& plan, const PlanInput& input, const PlanRun& run) {
-  const auto above = [&](PlanTransfers t) {
+std::string difference(const StagedPlan& plan, const PlannerInput& input,
+                       const SimulatedBatch& run) {
+  const auto above = [&](StageTransfers t) {
     const double ratio = run.at(t) / plan.time_per_sample - 1.0;
     return fmt::format("{:.2f} % {}", std::abs(ratio) * 100.0, ratio < 0.0 ? "below" : "above");
   };
   const double exchange = exchange_share(plan, input) / plan.time_per_sample;
-  const double rest = run.at(PlanTransfers::apart) / plan.time_per_sample - 1.0 + exchange;
-  std::string text = fmt::format("{} the formula", above(PlanTransfers::apart));
+  const double rest = run.at(StageTransfers::apart) / plan.time_per_sample - 1.0 + exchange;
+  std::string text = fmt::format("{} the formula", above(StageTransfers::apart));
   if (exchange >= 1e-4)
     text += fmt::format(
         ", of which {:.2f} % is the exchange of gradients, which comes at the end of a batch",
@@ -189,16 +190,16 @@ std::string difference(const Plan& plan, const PlanInput& input, const PlanRun& 
   return text + fmt::format(
                     "; {} if a transfer holds both of its ends, {} if devices compute "
                     "meanwhile",
-                    above(PlanTransfers::together), above(PlanTransfers::overlap));
+                    above(StageTransfers::together), above(StageTransfers::overlap));
 }
 
 }  // namespace
 
-double simulated_batch(const Plan& plan, const PlanInput& input) {
-  return Batch(plan, input, input.micro_batches, PlanTransfers::overlap).run(1).first;
+double simulated_batch(const StagedPlan& plan, const PlannerInput& input) {
+  return Batch(plan, input, input.micro_batches, StageTransfers::overlap).run(1).first;
 }
 
-double least_batch(const Plan& plan, const PlanInput& input) {
+double least_batch(const StagedPlan& plan, const PlannerInput& input) {
   const std::vector<StageWork> work = work_of(plan, input);
   const std::size_t count = work.size();
   std::vector<double> before(count, 0.0), behind(count, 0.0);
@@ -217,19 +218,20 @@ double least_batch(const Plan& plan, const PlanInput& input) {
   return least * (1.0 - 1e-6);  // the engine counts whole nanoseconds
 }
 
-PlanRun simulate(const Plan& plan, const PlanInput& input) {
+SimulatedBatch simulate(const StagedPlan& plan, const PlannerInput& input) {
   constexpr std::int64_t most_ops = 200'000;
   std::int64_t turn = 1;
-  for (const PlanStage& stage : plan.stages) turn = std::max(turn, stage.data_parallel);
+  for (const PlannedStage& stage : plan.stages) turn = std::max(turn, stage.data_parallel);
   const auto stages = static_cast<std::int64_t>(plan.stages.size());
-  PlanRun run{.micro_batches = std::clamp(most_ops / stages, std::int64_t{1}, input.micro_batches)};
-  for (const auto t : {PlanTransfers::apart, PlanTransfers::together, PlanTransfers::overlap}) {
+  SimulatedBatch run{.micro_batches =
+                         std::clamp(most_ops / stages, std::int64_t{1}, input.micro_batches)};
+  for (const auto t : {StageTransfers::apart, StageTransfers::together, StageTransfers::overlap}) {
     const auto [batch, steady] = Batch(plan, input, run.micro_batches, t).run(turn);
-    if (t == PlanTransfers::apart) run.batch = batch;
+    if (t == StageTransfers::apart) run.seconds = batch;
     run.per_sample[static_cast<std::size_t>(t)] = steady;
   }
-  if (run.at(PlanTransfers::apart) > 0.0) run.difference = difference(plan, input, run);
+  if (run.at(StageTransfers::apart) > 0.0) run.difference = difference(plan, input, run);
   return run;
 }
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

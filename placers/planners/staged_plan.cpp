@@ -1,4 +1,4 @@
-#include "placers/planners/plan.h"
+#include "placers/planners/staged_plan.h"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,12 @@
 
 #include "placers/planners/mode_choice.h"
 
-namespace baechi::exact {
+namespace baechi::planners {
 
-PlanInput PlanInput::without_tensor_parallelism() const {
-  PlanInput only = *this;
+PlannerInput PlannerInput::without_tensor_parallelism() const {
+  PlannerInput only = *this;
   only.degrees.clear();
-  for (PlanNode& node : only.nodes) node.modes.clear();
+  for (PlannerNode& node : only.nodes) node.modes.clear();
   const auto one = std::ranges::find(degrees, 1);
   if (one == degrees.end()) return only;
   only.degrees = {1};
@@ -22,21 +22,21 @@ PlanInput PlanInput::without_tensor_parallelism() const {
   return only;
 }
 
-PlanInput PlanInput::without_recomputation() const {
-  PlanInput only = *this;
-  for (PlanNode& node : only.nodes)
-    for (auto& modes : node.modes) std::erase_if(modes, &PlanMode::recomputes);
+PlannerInput PlannerInput::without_recomputation() const {
+  PlannerInput only = *this;
+  for (PlannerNode& node : only.nodes)
+    for (auto& modes : node.modes) std::erase_if(modes, &PlannerMode::recomputes);
   return only;
 }
 
-std::int64_t Plan::devices() const {
+std::int64_t StagedPlan::devices() const {
   return std::accumulate(stages.begin(), stages.end(), std::int64_t{0},
-                         [](std::int64_t sum, const PlanStage& s) { return sum + s.devices(); });
+                         [](std::int64_t sum, const PlannedStage& s) { return sum + s.devices(); });
 }
 
-std::optional<PlanStage> priced(const PlanInput& input, std::vector<BlockId> nodes,
-                                std::int64_t tensor_parallel, std::int64_t data_parallel,
-                                std::int64_t in_flight, ModeChoice choice) {
+std::optional<PlannedStage> priced(const PlannerInput& input, std::vector<BlockId> nodes,
+                                   std::int64_t tensor_parallel, std::int64_t data_parallel,
+                                   std::int64_t in_flight, ModeChoice choice) {
   const auto at = std::ranges::find(input.degrees, tensor_parallel);
   if (at == input.degrees.end()) return std::nullopt;
   const auto degree = static_cast<std::size_t>(at - input.degrees.begin());
@@ -48,26 +48,26 @@ std::optional<PlanStage> priced(const PlanInput& input, std::vector<BlockId> nod
   }
   ChosenModes chosen = choose_modes(input, nodes, degree, data_parallel, in_flight, choice, inside);
   if (!chosen.fits) return std::nullopt;
-  PlanStage stage{.nodes = std::move(nodes),
-                  .modes = std::move(chosen.modes),
-                  .tensor_parallel = tensor_parallel,
-                  .data_parallel = data_parallel,
-                  .in_flight = in_flight};
+  PlannedStage stage{.nodes = std::move(nodes),
+                     .modes = std::move(chosen.modes),
+                     .tensor_parallel = tensor_parallel,
+                     .data_parallel = data_parallel,
+                     .in_flight = in_flight};
   const StageCost cost(input, data_parallel, inside);
   for (std::size_t i = 0; i < stage.nodes.size(); ++i) {
-    const PlanMode& mode = input.nodes[stage.nodes[i]].modes[degree][stage.modes[i]];
+    const PlannerMode& mode = input.nodes[stage.nodes[i]].modes[degree][stage.modes[i]];
     stage.time += cost.time(stage.nodes[i], mode);
     stage.memory += mode.memory(in_flight);
   }
   return stage;
 }
 
-std::optional<std::string> mistake_in(const Plan& plan, const PlanInput& input) {
+std::optional<std::string> mistake_in(const StagedPlan& plan, const PlannerInput& input) {
   IdVector<BlockId, std::size_t> stage_of(input.nodes.size(), plan.stages.size());
   std::int64_t replicas = 0;
   double slowest = 0.0;
   for (std::size_t s = plan.stages.size(); s-- > 0;) {
-    const PlanStage& stage = plan.stages[s];
+    const PlannedStage& stage = plan.stages[s];
     replicas += stage.data_parallel;
     for (const BlockId b : stage.nodes) {
       if (stage_of[b] != plan.stages.size())
@@ -87,14 +87,14 @@ std::optional<std::string> mistake_in(const Plan& plan, const PlanInput& input) 
   for (const BlockId b : input.nodes.ids())
     if (stage_of[b] == plan.stages.size())
       return fmt::format("node {} is in no stage", input.nodes[b].id);
-  for (const PlanEdge& edge : input.edges)
+  for (const PlannerEdge& edge : input.edges)
     if (stage_of[edge.from] > stage_of[edge.to]) return "an edge leads against the pipeline";
   if (plan.devices() > input.devices) return fmt::format("{} devices are used", plan.devices());
   if (std::abs(slowest - plan.time_per_sample) > 1e-9 * slowest) return "another time per sample";
   return std::nullopt;
 }
 
-std::vector<std::int64_t> replica_counts(const PlanInput& input) {
+std::vector<std::int64_t> replica_counts(const PlannerInput& input) {
   std::vector<std::int64_t> counts;
   const std::int64_t most = std::min({input.devices, input.micro_batches, input.most_replicas});
   for (std::int64_t d = 1; d <= most; ++d)
@@ -102,4 +102,23 @@ std::vector<std::int64_t> replica_counts(const PlanInput& input) {
   return counts;
 }
 
-}  // namespace baechi::exact
+std::vector<std::int64_t> first_devices(const StagedPlan& plan) {
+  std::vector<std::int64_t> first;
+  std::int64_t next = 0;
+  for (const PlannedStage& stage : plan.stages) {
+    first.push_back(next);
+    next += stage.devices();
+  }
+  return first;
+}
+
+std::string in_words(const StagedPlan& plan) {
+  std::string text = fmt::format("{} stage{} on {} devices:", plan.stages.size(),
+                                 plan.stages.size() == 1 ? "" : "s", plan.devices());
+  for (const PlannedStage& stage : plan.stages)
+    text += fmt::format(" {} x ({} x {})", stage.nodes.size(), stage.data_parallel,
+                        stage.tensor_parallel);
+  return text + "; nodes x (replicas x tensor parallel)";
+}
+
+}  // namespace baechi::planners

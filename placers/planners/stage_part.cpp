@@ -1,17 +1,17 @@
-#include "placers/planners/plan_part.h"
+#include "placers/planners/stage_part.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace baechi::exact {
-PlanPart::PlanPart(const PlanInput& input, ModeChoice choice)
+namespace baechi::planners {
+StagePart::StagePart(const PlannerInput& input, ModeChoice choice)
     : input_(input),
       choice_(choice),
       inside_(input.nodes.size(), 0),
       least_work_(input.nodes.size(), no_time),
       sums_(input.degrees.size()) {
   for (const BlockId b : input.nodes.ids()) {
-    fast_.push_back(std::vector<const PlanMode*>(input.degrees.size(), nullptr));
+    fast_.push_back(std::vector<const PlannerMode*>(input.degrees.size(), nullptr));
     for (std::size_t t = 0; t < input.degrees.size(); ++t) {
       const auto& modes = input.nodes[b].modes[t];
       if (modes.empty()) continue;
@@ -28,11 +28,11 @@ PlanPart::PlanPart(const PlanInput& input, ModeChoice choice)
   }
 }
 
-void PlanPart::change(BlockId b, double sign) {
+void StagePart::change(BlockId b, double sign) {
   work_ += sign * least_work_[b];
   if (sign < 0.0) cross(b, sign);
   for (std::size_t t = 0; t < sums_.size(); ++t) {
-    const PlanMode* mode = fast(b, t);
+    const PlannerMode* mode = fast(b, t);
     if (mode == nullptr) {
       sums_[t].unable += sign > 0.0 ? 1 : -1;
       continue;
@@ -46,25 +46,25 @@ void PlanPart::change(BlockId b, double sign) {
 }
 
 /// Adds what `b` makes of the edges that are cut, while the others are inside; or takes it away.
-void PlanPart::cross(BlockId b, double sign) {
+void StagePart::cross(BlockId b, double sign) {
   inside_[b] = 0;
   for (std::size_t t = 0; t < sums_.size(); ++t) {
     // The fastest mode's bytes of edge number i of a node; nothing of a node without the degree.
     const auto bytes = [&](BlockId at, double edge, bool incoming, std::size_t i) {
-      const PlanMode* mode = fast(at, t);
+      const PlannerMode* mode = fast(at, t);
       if (mode == nullptr) return 0.0;
       return 2.0 * (edge + (incoming ? mode->in : mode->out)[i]);
     };
     for (std::size_t i = 0; i < input_.in[b].size(); ++i) {
       const std::uint32_t e = input_.in[b][i];
-      const PlanEdge& edge = input_.edges[e];
+      const PlannerEdge& edge = input_.edges[e];
       sums_[t].bytes +=
           sign * (inside_[edge.from] == 0 ? bytes(b, edge.bytes, true, i)
                                           : -bytes(edge.from, edge.bytes, false, out_position_[e]));
     }
     for (std::size_t i = 0; i < input_.out[b].size(); ++i) {
       const std::uint32_t e = input_.out[b][i];
-      const PlanEdge& edge = input_.edges[e];
+      const PlannerEdge& edge = input_.edges[e];
       sums_[t].bytes +=
           sign * (inside_[edge.to] == 0 ? bytes(b, edge.bytes, false, i)
                                         : -bytes(edge.to, edge.bytes, true, in_position_[e]));
@@ -73,7 +73,7 @@ void PlanPart::cross(BlockId b, double sign) {
   inside_[b] = sign > 0.0 ? 1 : 0;
 }
 
-double PlanPart::fast_time(std::size_t degree, std::int64_t data_parallel) const {
+double StagePart::fast_time(std::size_t degree, std::int64_t data_parallel) const {
   const Sums& s = sums_[degree];
   const auto d = static_cast<double>(data_parallel);
   const double exchange =
@@ -81,8 +81,8 @@ double PlanPart::fast_time(std::size_t degree, std::int64_t data_parallel) const
   return s.time / d + (s.bytes / d + exchange) / input_.bandwidth;
 }
 
-PlanPart::Price PlanPart::price(std::size_t degree, std::int64_t data_parallel,
-                                std::int64_t in_flight, double fast, double limit) {
+StagePart::Price StagePart::price(std::size_t degree, std::int64_t data_parallel,
+                                  std::int64_t in_flight, double fast, double limit) {
   // Sums that change node by node are a little off: near the limit, choose_modes() adds up anew.
   const Sums& s = sums_[degree];
   const double needed = s.per_batch * static_cast<double>(in_flight) + s.stays;
@@ -99,4 +99,4 @@ PlanPart::Price PlanPart::price(std::size_t degree, std::int64_t data_parallel,
   return {.time = fast + chosen.extra, .hopeless = fast + chosen.least * (1.0 - 1e-9) >= limit};
 }
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

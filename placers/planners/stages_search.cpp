@@ -3,23 +3,23 @@
 #include <algorithm>
 #include <limits>
 
-#include "placers/planners/plan_program.h"
+#include "placers/planners/stages_program.h"
 
-namespace baechi::exact {
+namespace baechi::planners {
 
 namespace {
 
 /// Whether a stage of one node could hold it.
-bool has_room(const PlanInput& input, const PlanNode& node) {
+bool has_room(const PlannerInput& input, const PlannerNode& node) {
   for (const auto& modes : node.modes)
-    for (const PlanMode& mode : modes)
+    for (const PlannerMode& mode : modes)
       if (mode.memory(1) <= input.memory) return true;
   return false;
 }
 
 }  // namespace
 
-std::vector<BlockId> plan_line(const PlanInput& input) {
+std::vector<BlockId> plan_line(const PlannerInput& input) {
   IdVector<BlockId, std::size_t> missing(input.nodes.size(), 0);
   std::vector<BlockId> ready, line;
   for (const BlockId b : input.nodes.ids()) {
@@ -35,8 +35,8 @@ std::vector<BlockId> plan_line(const PlanInput& input) {
   return line;
 }
 
-PlanSearch search_plans(const PlanInput& input, ModeChoice choice, std::size_t most) {
-  PlanSearch search;
+FoundStages search_plans(const PlannerInput& input, ModeChoice choice, std::size_t most) {
+  FoundStages search;
   std::vector<BlockId> line = plan_line(input);
   std::ranges::reverse(line);
   search.plan =
@@ -51,8 +51,8 @@ PlanSearch search_plans(const PlanInput& input, ModeChoice choice, std::size_t m
   return search;
 }
 
-std::string why_no_plan(const PlanInput& input) {
-  for (const PlanNode& node : input.nodes) {
+std::string why_no_plan(const PlannerInput& input) {
+  for (const PlannerNode& node : input.nodes) {
     if (std::ranges::all_of(node.modes, [](const auto& modes) { return modes.empty(); }))
       return fmt::format("node {} ('{}') has no mode that is allowed", node.id, node.name);
     if (!has_room(input, node))
@@ -62,4 +62,4 @@ std::string why_no_plan(const PlanInput& input) {
   return fmt::format("no plan for {} devices of {:.0f} bytes", input.devices, input.memory);
 }
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

@@ -1,19 +1,21 @@
-#include "placers/planners/plan_program.h"
+#include "placers/planners/stages_program.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "placers/exact/stage_walk.h"
 #include "placers/planners/mode_choice.h"
-#include "placers/planners/plan_part.h"
+#include "placers/planners/stage_part.h"
 #include "sim/error.h"
 
-namespace baechi::exact {
+namespace baechi::planners {
 namespace {
 
-class PlanProgram {
+using exact::IdealId, exact::StageWalk;
+
+class StagesProgram {
  public:
-  PlanProgram(const PlanInput& input, const Ideals& ideals, ModeChoice choice)
+  StagesProgram(const PlannerInput& input, const Ideals& ideals, ModeChoice choice)
       : input_(input),
         ideals_(ideals),
         choice_(choice),
@@ -24,7 +26,7 @@ class PlanProgram {
     IdVector<BlockId, double> least(input.nodes.size(), no_time);
     for (const BlockId b : input.nodes.ids()) {
       for (std::size_t t = 0; t < input.degrees.size(); ++t)
-        for (const PlanMode& mode : input.nodes[b].modes[t])
+        for (const PlannerMode& mode : input.nodes[b].modes[t])
           least[b] = std::min(least[b], mode.time * static_cast<double>(input.degrees[t]));
     }
     work_.assign(ideals.size(), 0.0);
@@ -36,7 +38,7 @@ class PlanProgram {
   double least_time() const { return work_[ideals_.all()] / static_cast<double>(input_.devices); }
 
   /// A plan whose stages all take less than `limit`; nothing if there is none.
-  std::optional<Plan> below(double limit) {
+  std::optional<StagedPlan> below(double limit) {
     if (!(work_[ideals_.all()] < no_time)) return std::nullopt;
     limit_ = limit;
     part_.set_limit(limit * static_cast<double>(input_.devices));
@@ -115,7 +117,7 @@ class PlanProgram {
       std::int64_t in_flight = 1 + (behind.replicas + d - 1) / d;
       next.replicas = behind.replicas + d;
       for (; next.replicas <= most_replicas_; next.replicas = d * in_flight++ + 1) {
-        const PlanPart::Price price = part_.price(degree, d, in_flight, fast, limit_);
+        const StagePart::Price price = part_.price(degree, d, in_flight, fast, limit_);
         if (price.hopeless && price.memory) return;  // states behind have more replicas
         next.in_flight = in_flight;
         next.time = std::max(behind.time, price.time);
@@ -134,8 +136,8 @@ class PlanProgram {
       here = state;
   }
 
-  Plan plan_of(IdealId i, State state) {
-    Plan plan;
+  StagedPlan plan_of(IdealId i, State state) {
+    StagedPlan plan;
     while (i != IdealId{0}) {
       std::vector<BlockId> nodes;
       walk_.walk(i, [&](IdealId rest) {
@@ -153,13 +155,13 @@ class PlanProgram {
     return plan;
   }
 
-  const PlanInput& input_;
+  const PlannerInput& input_;
   const Ideals& ideals_;
   ModeChoice choice_;
   std::vector<std::int64_t> replicas_;
   std::int64_t most_replicas_;
-  PlanPart part_;
-  StageWalk<PlanPart> walk_;
+  StagePart part_;
+  StageWalk<StagePart> walk_;
   IdVector<IdealId, double> work_;  // device-seconds that its nodes take at least
   double limit_ = 0.0;
   std::int64_t most_devices_ = 0;                // for the ideal being filled
@@ -170,11 +172,11 @@ class PlanProgram {
 
 }  // namespace
 
-std::optional<Plan> best_plan(const PlanInput& input, const Ideals& ideals, ModeChoice choice,
-                              double below) {
+std::optional<StagedPlan> best_plan(const PlannerInput& input, const Ideals& ideals,
+                                    ModeChoice choice, double below) {
   constexpr double close = 1e-8, step = 1e-3;
-  PlanProgram program(input, ideals, choice);
-  std::optional<Plan> best = program.below(below);
+  StagesProgram program(input, ideals, choice);
+  std::optional<StagedPlan> best = program.below(below);
   if (!best) return best;
   double low = program.least_time();
   // Limits just below the best so far, to see whether it is the best; then ever larger steps down
@@ -195,4 +197,4 @@ std::optional<Plan> best_plan(const PlanInput& input, const Ideals& ideals, Mode
   return best;
 }
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

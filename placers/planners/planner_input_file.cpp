@@ -1,17 +1,17 @@
-#include "placers/planners/plan_file.h"
+#include "placers/planners/planner_input_file.h"
 
 #include <set>
 
-#include "placers/planners/plan_program.h"
+#include "placers/planners/stages_program.h"
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/import/piper_file.h"
 
-namespace baechi::exact {
+namespace baechi::planners {
 namespace {
 
-PlanMode plan_mode(PiperMode mode) {
+PlannerMode plan_mode(PiperMode mode) {
   return {.id = std::move(mode.id),
           .time = mode.time,
           .weights = mode.weights,
@@ -21,8 +21,8 @@ PlanMode plan_mode(PiperMode mode) {
           .out = std::move(mode.out)};
 }
 
-PlanInput plan_input(PiperFile file) {
-  PlanInput input;
+PlannerInput plan_input(PiperFile file) {
+  PlannerInput input;
   input.devices = file.devices;
   input.memory = file.memory;
   input.bandwidth = file.bandwidth;
@@ -39,7 +39,7 @@ PlanInput plan_input(PiperFile file) {
     for (const auto& [degree, modes] : node.modes) degrees.insert(degree);
   input.degrees.assign(degrees.begin(), degrees.end());
   for (PiperNode& read : file.nodes) {
-    PlanNode node;
+    PlannerNode node;
     node.id = read.id;
     node.name = std::move(read.name);
     node.op = std::move(read.op);
@@ -57,19 +57,19 @@ PlanInput plan_input(PiperFile file) {
 
 }  // namespace
 
-PlanInput read_plan_input(TextFile& file) {
+PlannerInput read_planner_input(TextFile& file) {
   const std::string text = file.rest();
   JsonFile json(file.path(), text);
-  PlanInput input = plan_input(read_piper_file(json));
+  PlannerInput input = plan_input(read_piper_file(json));
   if (plan_line(input).size() != input.nodes.size())
     json.mistake(std::size_t{0}, "the edges form a cycle");
   json.finish();
   return input;
 }
 
-PlanInput read_plan_input(const std::string& path) {
+PlannerInput read_planner_input(const std::string& path) {
   TextFile file(path);
-  return read_plan_input(file);
+  return read_planner_input(file);
 }
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

@@ -8,7 +8,7 @@
 
 #include "placers/interface/memory_floor.h"
 #include "placers/learned/environment.h"
-#include "sim/engine/channels.h"
+#include "placers/list/booked_transfers.h"
 
 namespace baechi::learned {
 
@@ -21,14 +21,12 @@ inline constexpr auto device_feature_names = std::to_array<std::string_view>(
 
 /// Ops are put in the order in which their last inputs are produced, ties by id: the engine's, as
 /// far as it can be known before they are placed. Each runs behind what its device was given
-/// before; its inputs are sent when it is put, in the order in which they were produced, each from
-/// the later of its production and the end of what its channels were given before. Times are in
-/// ns.
-class Plan {
+/// before; the transfers of its inputs are booked when it is put.
+class PartialSchedule {
  public:
-  static constexpr DeviceId nowhere{~0U};
+  static constexpr DeviceId nowhere = list::BookedTransfers::nowhere;
 
-  explicit Plan(const Environment& environment);  ///< outlives this
+  explicit PartialSchedule(const Environment& environment);  ///< outlives this
 
   void clear();
   /// The op to put next; nothing if all are put.
@@ -37,7 +35,7 @@ class Plan {
   /// none; and `also`, if it is a device. Where devices are interchangeable, empty ones count as
   /// one, the first. Valid until the next call.
   std::span<const DeviceId> choices(std::size_t block, DeviceId also = nowhere);
-  bool empty(DeviceId d) const { return count_[index(d)] == 0; }
+  bool empty(DeviceId d) const { return count_[d] == 0; }
   /// [devices, device_feature_names] of a block whose first op to be put is `first`; valid until
   /// the next call.
   std::span<const double> features(std::size_t block, OpId first,
@@ -45,18 +43,16 @@ class Plan {
   void assign(std::size_t block, DeviceId d);  ///< the block's memory and load
   void put(OpId v, DeviceId d);                ///< runs it
   /// When `v`, which is put, ends; and the last of all.
-  double end(OpId v) const { return end_[v]; }
-  double end() const { return last_; }
+  TimePoint end(OpId v) const { return transfers_.end(v); }
+  TimePoint end() const { return last_; }
 
  private:
   struct Ready {
-    double at = 0.0;
+    TimePoint at{};
     OpId op{};
-    friend bool operator>(const Ready& a, const Ready& b) {
-      return a.at != b.at ? a.at > b.at : a.op > b.op;
-    }
+    friend auto operator<=>(const Ready&, const Ready&) = default;
   };
-  /// What the inputs of find_inputs() are in all.
+  /// What the inputs of an op are in all.
   struct Inputs {
     double bytes = 0.0, parents = 0.0;
     DeviceId largest_on = nowhere;
@@ -67,31 +63,23 @@ class Plan {
     double sending = 0.0;                           // times of the transfers that it would wait for
     double bytes_there = 0.0, parents_there = 0.0;  // shares of its inputs
   };
-  double& there(TensorId t, DeviceId d) { return there_[index(t) * devices_ + index(d)]; }
-  Bytes needed(std::size_t block, DeviceId d) const;
-  void find_inputs(OpId v);
-  template <class Sent>
-  double arrival(DeviceId d, const Sent& sent);
   void count_readers_parents(OpId first);
-  double bytes_of(EdgeId e) const;
-  Inputs inputs() const;
-  Outlook outlook(std::size_t block, DeviceId d, const Inputs& inputs);
+  double bytes_of(TensorId t) const;
+  Inputs inputs_of(OpId v) const;
+  Outlook outlook(std::size_t block, OpId first, DeviceId d, const Inputs& inputs);
 
   const Environment* environment_;
   const Problem* problem_;
   std::size_t devices_;
-  ChannelMap channels_;
-  IdVector<OpId, DeviceId> device_;
-  IdVector<OpId, double> end_;
+  list::BookedTransfers transfers_;
   IdVector<OpId, std::uint32_t> missing_;  // inputs whose ops are not put yet
   std::vector<Ready> ready_;               // a heap, the earliest first
-  std::vector<EdgeId> inputs_;             // of one op, in the order in which they are produced
-  std::vector<double> there_;              // [tensors, devices]; < 0: not there
-  std::vector<double> free_at_, channel_free_, load_;
-  std::vector<std::uint32_t> count_;  // blocks on each device
+  IdVector<DeviceId, TimePoint> free_at_;
+  IdVector<DeviceId, double> load_;
+  IdVector<DeviceId, std::uint32_t> count_;  // blocks on each device
   std::size_t placed_ = 0;
-  double now_ = 0.0, last_ = 0.0;
-  IdVector<DeviceId, Bytes> limit_, weights_, working_;  // memory, as MemoryFloor counts it
+  TimePoint now_{}, last_{};
+  MemoryFloor memory_;
   std::vector<DeviceId> choices_;
   std::vector<Outlook> outlooks_;
   std::vector<double> features_, nearby_;
