@@ -9,7 +9,6 @@
 
 #include "cli/arguments.h"
 #include "cli/cluster_flags.h"
-#include "cli/export.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/place_plan.h"
@@ -20,6 +19,7 @@
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
 #include "placers/planners/registry.h"
+#include "scenarios/export/framework_file.h"
 #include "scenarios/read/blocks.h"
 #include "sim/host_memory.h"
 #include "sim/status.h"
@@ -210,12 +210,8 @@ void write_answer(const PlaceArguments& arguments, const Answer& answer, const P
   if (!answer.placement || arguments.output.empty()) return;
   const Stage stage("writing " + arguments.output);
   const ExportTask task{experiment, placer, arguments.seed, graph_name, arguments.output};
-  const auto format = parse<ExportFormat>(arguments.exported);
-  if (format == ExportFormat::accelerate) return export_device_map(task, *answer.placement);
-  if (format == ExportFormat::pipelining) return export_pipeline(task, *answer.placement);
-  const Problem problem = experiment.problem();
-  write_placement(arguments.output, *answer.placement, problem.graph, graph_name,
-                  problem.cluster.num_devices());
+  const auto format = parse<ExportFormat>(arguments.exported).value_or(ExportFormat::json);
+  fmt::print(stderr, "{}", export_placement(format, task, *answer.placement));
 }
 
 int place(const PlaceArguments& arguments) {

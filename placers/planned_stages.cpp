@@ -40,8 +40,8 @@ class PlannedStages final : public Placer {
       for (const exact::BlockId b : planned.plan.stages[s].nodes) {
         const auto v = problem.graph.find(input.nodes[b].op);
         if (!v)
-          throw InputError(fmt::format("{}: the graph has no op '{}': another graph's file?", planner_->file(),
-                                       input.nodes[b].op));
+          throw InputError(fmt::format("{}: the graph has no op '{}': another graph's file?",
+                                       planner_->file(), input.nodes[b].op));
         result.device[*v] = static_cast<DeviceId>(first[s]);
         placed[*v] = 1;
       }

@@ -172,7 +172,7 @@ CodesignChoice read_codesign(const Value& block, const std::string& base, Mistak
 
 BlockKeys codesign_block_keys() {
   return {"codesign",
-          "for `baechi codesign`: which architecture of an accelerator trains the model fastest",
+          "for `baechi study codesign`: which architecture of an accelerator trains the model fastest",
           keys_of_reader([](Options& o) {
             Mistakes none;
             codesign_options(o, none);

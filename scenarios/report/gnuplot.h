@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "scenarios/report/plots.h"
+#include "sim/watch.h"
 
 namespace baechi {
 
@@ -13,7 +14,8 @@ namespace baechi {
 std::string installed_gnuplot(std::string_view what_for);
 
 /// Writes NAME.gp, NAME.svg and NAME.pdf of each plot to `folder`: makes them in `folder`.part, in
-/// one process, then renames them. Shows progress on standard error. Names must differ.
-void draw_plots(const std::string& folder, std::span<const Plot> plots, const std::string& gnuplot);
+/// one process, then renames them. Names must differ. `watch` counts the plots.
+void draw_plots(const std::string& folder, std::span<const Plot> plots, const std::string& gnuplot,
+                const Watch& watch = {});
 
 }  // namespace baechi

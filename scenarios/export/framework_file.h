@@ -1,4 +1,4 @@
-/// Writes a placement as frameworks take it: `place --export`.
+/// Writes a placement as frameworks take it.
 #pragma once
 #include <string>
 
@@ -26,15 +26,16 @@ struct ExportTask {
 /// Throws InputError, which names TRACE, if no op of the graph has a module.
 void require_modules(const Experiment& experiment, const std::string& trace);
 
-/// accelerate: the `device_map` of Hugging Face's accelerate, a JSON object from module to device
-/// number. It is the placement rounded to whole modules or the placer's answer for whole modules,
-/// whichever has the shorter step.
-/// pipelining: split points, devices and schedule for torch.distributed.pipelining, JSON. The
-/// stages are the line nearest to the placement or the most even one, under one of two schedules:
-/// what takes the least time per micro-batch.
-/// Standard error tells what the step costs before and after. If nothing fits in memory, it tells
-/// so and writes nothing.
-void export_device_map(const ExportTask& task, const Placement& placement);
-void export_pipeline(const ExportTask& task, const Placement& placement);
+/// Writes the file and returns lines that say what the step costs before and after:
+/// - accelerate: the `device_map` of Hugging Face's accelerate, a JSON object from module to device
+///   number. It is the placement rounded to whole modules or the placer's answer for whole modules,
+///   whichever has the shorter step.
+/// - pipelining: split points, devices and schedule for torch.distributed.pipelining, JSON. The
+///   stages are the line nearest to the placement or the most even one, under one of two schedules:
+///   the combination with the least time per micro-batch.
+/// - json: the placement file; no lines.
+/// If nothing fits in memory, writes nothing, and the lines say so.
+std::string export_placement(ExportFormat format, const ExportTask& task,
+                             const Placement& placement);
 
 }  // namespace baechi

@@ -1,4 +1,4 @@
-#include "cli/gnuplot.h"
+#include "scenarios/report/gnuplot.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,7 +9,6 @@
 #include <set>
 #include <thread>
 
-#include "cli/progress.h"
 #include "placers/external/child_process.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
@@ -20,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A string as gnuplot reads it.
-std::string quoted(const std::string& text) {
+std::string gnuplot_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
   return out + '\'';
@@ -60,24 +59,24 @@ std::string installed_gnuplot(std::string_view what_for) {
       "{} needs gnuplot, which is not in PATH (Debian: apt install gnuplot-nox)", what_for));
 }
 
-void draw_plots(const std::string& folder, std::span<const Plot> plots,
-                const std::string& gnuplot) {
+void draw_plots(const std::string& folder, std::span<const Plot> plots, const std::string& gnuplot,
+                const Watch& watch) {
   const std::string aside = folder + ".part";
   fs::remove_all(aside);
   fs::create_directories(aside);
   fs::create_directories(folder);
   std::set<std::string> names;
-  std::string all = fmt::format("cd {}\n", quoted(aside));
+  std::string all = fmt::format("cd {}\n", gnuplot_quoted(aside));
   for (const Plot& plot : plots) {
     BAECHI_CHECK(names.insert(plot.name).second, "two plots named {}", plot.name);
     write_aside(aside + "/" + plot.name + ".gp", plot.script);
-    all += fmt::format("load {}\nreset session\n", quoted(plot.name + ".gp"));
+    all += fmt::format("load {}\nreset session\n", gnuplot_quoted(plot.name + ".gp"));
   }
   std::atomic<std::size_t> done{0};
   external::ProcessResult result;
   {
-    const Stage stage("drawing plots", &done, plots.size());
-    const FolderWatch watch(aside, done);
+    const auto shown = begin_watch(watch, done, plots.size());
+    const FolderWatch counting(aside, done);
     result = external::run_process(gnuplot, std::vector<std::string>{"-"}, all,
                                    {.time = std::chrono::minutes(2) * (1 + plots.size() / 20)});
   }

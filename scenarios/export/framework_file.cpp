@@ -1,10 +1,12 @@
-#include "cli/export.h"
+#include "scenarios/export/framework_file.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
+#include "placers/files/placement_file.h"
 #include "placers/pipeline_cuts.h"
 #include "placers/whole_modules.h"
 #include "sim/error.h"
@@ -76,16 +78,37 @@ bool trains(const OpGraph& graph) {
   return false;
 }
 
+struct TorchSchedule {
+  const char *ours, *torch;
+};
+
+std::span<const TorchSchedule> schedules_of(const OpGraph& graph) {
+  static constexpr TorchSchedule training[] = {{"1f1b_flush", "Schedule1F1B"},
+                                               {"gpipe", "ScheduleGPipe"}};
+  static constexpr TorchSchedule forward[] = {{"inference", "ScheduleGPipe"}};
+  if (trains(graph)) return training;
+  return forward;
+}
+
+/// The stages under one schedule, with as many micro-batches as fit: fewer leave stages idle for
+/// longer. Nothing if even one per stage runs out of memory.
+std::optional<PipelineAnswer> streamed(const Problem& problem, const PipelineCuts& cuts,
+                                       const Placement& line, const TorchSchedule& schedule,
+                                       std::string& why_not) {
+  for (const std::size_t per_stage : {4U, 2U, 1U}) {
+    const std::size_t micro_batches = per_stage * cuts.first.size();
+    const auto result = pipeline::simulate_pipeline(
+        problem, line, {.schedule = schedule.ours, .micro_batches = micro_batches});
+    if (!result.oom)
+      return PipelineAnswer{cuts, schedule.torch, micro_batches, result.per_micro_batch};
+    why_not = fmt::format("with {} micro-batches it runs out of memory", micro_batches);
+  }
+  return std::nullopt;
+}
+
 std::optional<PipelineAnswer> best_line(const ExportTask& task, const WholeModules& modules,
                                         const Placement& placement, std::string& why_not) {
-  struct Schedule {
-    const char *ours, *torch;
-  };
-  constexpr Schedule training[] = {{"1f1b_flush", "Schedule1F1B"}, {"gpipe", "ScheduleGPipe"}};
-  constexpr Schedule forward[] = {{"inference", "ScheduleGPipe"}};
   const Problem problem = task.experiment.problem();
-  const auto schedules = trains(problem.graph) ? std::span<const Schedule>(training)
-                                               : std::span<const Schedule>(forward);
   std::optional<PipelineAnswer> best;
   for (const CutGoal goal : {CutGoal::nearest, CutGoal::balanced}) {
     const auto cuts = cut_line(problem, modules, placement, goal);
@@ -94,28 +117,18 @@ std::optional<PipelineAnswer> best_line(const ExportTask& task, const WholeModul
       return std::nullopt;
     }
     const Placement line = spread(problem.graph, modules, cuts->of_module);
-    for (const Schedule& schedule : schedules) {
-      // As many micro-batches as fit: fewer leave stages idle for longer.
-      for (const std::size_t per_stage : {4U, 2U, 1U}) {
-        const std::size_t micro_batches = per_stage * cuts->first.size();
-        const auto result = pipeline::simulate_pipeline(
-            problem, line, {.schedule = schedule.ours, .micro_batches = micro_batches});
-        if (result.oom) {
-          why_not = fmt::format("with {} micro-batches it runs out of memory", micro_batches);
-          continue;
-        }
-        if (!best || result.per_micro_batch < best->per_micro_batch)
-          best = {*cuts, schedule.torch, micro_batches, result.per_micro_batch};
-        break;
-      }
+    for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
+      const auto answer = streamed(problem, *cuts, line, schedule, why_not);
+      if (answer && (!best || answer->per_micro_batch < best->per_micro_batch)) best = answer;
     }
   }
   return best;
 }
 
-/// Modules of the same group in different stages: they share weights.
-void warn_of_shared_weights(const OpGraph& graph, const WholeModules& modules,
-                            const std::vector<DeviceId>& device) {
+/// Lines about modules of the same group in different stages: they share weights.
+std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
+                           const std::vector<DeviceId>& device) {
+  std::string lines;
   for (const GroupId g : graph.groups()) {
     std::optional<std::uint32_t> first;
     for (const OpId v : graph.members(g)) {
@@ -123,27 +136,17 @@ void warn_of_shared_weights(const OpGraph& graph, const WholeModules& modules,
       if (m == WholeModules::none) continue;
       if (!first) first = m;
       if (device[m] == device[*first]) continue;
-      fmt::print(stderr,
-                 "'{}' and '{}' belong together, such as by sharing weights, and are in "
-                 "different stages: untie them, or cut elsewhere\n",
-                 modules.names[*first], modules.names[m]);
+      lines += fmt::format(
+          "'{}' and '{}' belong together, such as by sharing weights, and are in different "
+          "stages: untie them, or cut elsewhere\n",
+          modules.names[*first], modules.names[m]);
       break;
     }
   }
+  return lines;
 }
 
-}  // namespace
-
-void require_modules(const Experiment& experiment, const std::string& trace) {
-  if (experiment.problem().graph.has_modules()) return;
-  throw InputError(
-      fmt::format("{}: no op says which module of the model it belongs to (key `module` of an op), "
-                  "so it cannot "
-                  "be exported by module: tools/baechi_torch.py and generators write it",
-                  trace));
-}
-
-void export_device_map(const ExportTask& task, const Placement& placement) {
+std::string export_device_map(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph);
   WholeAnswer best = whole_answer(task, modules, rounded(problem, modules, placement), "rounded");
@@ -153,27 +156,23 @@ void export_device_map(const ExportTask& task, const Placement& placement) {
     if (other.better_than(best)) best = std::move(other);
   }
   if (best.step.oom) {
-    fmt::print(stderr, "{} whole modules do not fit, although ops do: nothing written to {}\n",
-               modules.names.size(), task.path);
-    return;
+    return fmt::format("{} whole modules do not fit, although ops do: nothing written to {}\n",
+                       modules.names.size(), task.path);
   }
   const auto map = device_map(modules, best.device);
   ExportJson json = ExportJson::object();
   for (const auto& [name, device] : map) json[name] = index(device);
   write_file(task.path, json.dump(1) + "\n");
-  fmt::print(stderr, "{} whole modules, {}: step time {}{}\n", modules.names.size(), best.how,
-             to_text(best.step.makespan), price(task, placement, best.step.makespan));
+  return fmt::format("{} whole modules, {}: step time {}{}\n", modules.names.size(), best.how,
+                     to_text(best.step.makespan), price(task, placement, best.step.makespan));
 }
 
-void export_pipeline(const ExportTask& task, const Placement& placement) {
+std::string export_pipeline(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph);
   std::string why_not;
   const std::optional<PipelineAnswer> line = best_line(task, modules, placement, why_not);
-  if (!line) {
-    fmt::print(stderr, "no pipeline: {}; nothing written to {}\n", why_not, task.path);
-    return;
-  }
+  if (!line) return fmt::format("no pipeline: {}; nothing written to {}\n", why_not, task.path);
   const PipelineCuts& cuts = line->cuts;
   ExportJson json{{"format", "baechi-pipelining"},      {"version", 1},
                   {"graph", task.graph_name},           {"stages", cuts.first.size()},
@@ -190,15 +189,36 @@ void export_pipeline(const ExportTask& task, const Placement& placement) {
   }
   for (const DeviceId d : cuts.device) json["stage_devices"].push_back(index(d));
   write_file(task.path, json.dump(1) + "\n");
-  warn_of_shared_weights(problem.graph, modules, cuts.of_module);
   const StepResult whole =
       task.experiment.step(spread(problem.graph, modules, cuts.of_module)).simulate();
-  fmt::print(stderr,
+  return shared_weights(problem.graph, modules, cuts.of_module) +
+         fmt::format(
              "{} stages of {} whole modules, {} with {} micro-batches: {} per micro-batch; alone a "
              "step takes {}{}\n",
              cuts.first.size(), modules.names.size(), line->schedule, line->micro_batches,
              to_text(line->per_micro_batch), to_text(whole.makespan),
              price(task, placement, whole.makespan));
+}
+
+}  // namespace
+
+void require_modules(const Experiment& experiment, const std::string& trace) {
+  if (experiment.problem().graph.has_modules()) return;
+  throw InputError(
+      fmt::format("{}: no op says which module of the model it belongs to (key `module` of an op), "
+                  "so it cannot "
+                  "be exported by module: tools/baechi_torch.py and generators write it",
+                  trace));
+}
+
+std::string export_placement(ExportFormat format, const ExportTask& task,
+                             const Placement& placement) {
+  if (format == ExportFormat::accelerate) return export_device_map(task, placement);
+  if (format == ExportFormat::pipelining) return export_pipeline(task, placement);
+  const Problem problem = task.experiment.problem();
+  write_placement(task.path, placement, problem.graph, task.graph_name,
+                  problem.cluster.num_devices());
+  return "";
 }
 
 }  // namespace baechi
