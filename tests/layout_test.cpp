@@ -202,36 +202,37 @@ TEST_SUITE("layout") {
     const std::string page{std::istreambuf_iterator<char>(file), {}};
     CHECK_MESSAGE(page.find("<!-- rooms -->\n" + map + "<!-- end -->") != page.npos,
                   "./dev docs writes it again");
+  }
 
-    // Folders whose includes are all gone are taken away, again and again: what is left are
-    // circles.
-    TEST_CASE("no folders include each other, in a pair or in a circle") {
-      std::map<std::string, std::set<std::string>> left = included_folders();
-      REQUIRE(left.size() > 30);
-      const auto gone = [&](const std::string& folder) { return !left.contains(folder); };
-      for (std::size_t before = 0; before != left.size();) {
-        before = left.size();
-        std::erase_if(left,
-                      [&](const auto& entry) { return std::ranges::all_of(entry.second, gone); });
-      }
-      for (const auto& [folder, others] : left) {
-        std::string text = folder + " is in a circle, or includes one:";
-        for (const std::string& other : others)
-          if (!gone(other)) text += " " + other;
-        FAIL_CHECK(text);
-      }
+  // Folders whose includes are all gone are taken away, again and again: what is left are
+  // circles.
+  TEST_CASE("no folders include each other, in a pair or in a circle") {
+    std::map<std::string, std::set<std::string>> left = included_folders();
+    REQUIRE(left.size() > 30);
+    const auto gone = [&](const std::string& folder) { return !left.contains(folder); };
+    for (std::size_t before = 0; before != left.size();) {
+      before = left.size();
+      std::erase_if(left,
+                    [&](const auto& entry) { return std::ranges::all_of(entry.second, gone); });
     }
+    for (const auto& [folder, others] : left) {
+      std::string text = folder + " is in a circle, or includes one:";
+      for (const std::string& other : others)
+        if (!gone(other)) text += " " + other;
+      FAIL_CHECK(text);
+    }
+  }
 
-    TEST_CASE("only one file knows yaml-cpp, and no header knows Boost.Graph but the adapter") {
-      for (const fs::path& file : sources()) {
-        CAPTURE(file.string());
-        std::ifstream text(fs::path(source_dir()) / file);
-        for (std::string line; std::getline(text, line);) {
-          CAPTURE(line);
-          if (line.starts_with("#include <yaml-cpp")) CHECK(file == "scenarios/read/yaml.cpp");
-          if (line.starts_with("#include <boost/graph") && file.extension() == ".h")
-            CHECK(file == "sim/graph/bgl.h");
-        }
+  TEST_CASE("only one file knows yaml-cpp, and no header knows Boost.Graph but the adapter") {
+    for (const fs::path& file : sources()) {
+      CAPTURE(file.string());
+      std::ifstream text(fs::path(source_dir()) / file);
+      for (std::string line; std::getline(text, line);) {
+        CAPTURE(line);
+        if (line.starts_with("#include <yaml-cpp")) CHECK(file == "scenarios/read/yaml.cpp");
+        if (line.starts_with("#include <boost/graph") && file.extension() == ".h")
+          CHECK(file == "sim/graph/bgl.h");
       }
     }
   }
+}
