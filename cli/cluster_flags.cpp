@@ -9,6 +9,7 @@
 #include "scenarios/read/load.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
+#include "sim/find_entry.h"
 #include "sim/problem/engine_names.h"
 #include "sim/saturated.h"
 
@@ -71,8 +72,7 @@ class Reader {
  private:
   void not_one_of(std::string_view flag, const std::string& text,
                   const std::vector<std::string>& known) {
-    mistakes_.add(fmt::format("{}: '{}' is not one of {}{}", flag, text, fmt::join(known, ", "),
-                              did_you_mean(text, known)));
+    mistakes_.add(fmt::format("{}: {}", flag, baechi::not_one_of(text, known)));
   }
 
   Mistakes mistakes_;

@@ -1,18 +1,20 @@
 #include "scenarios/studies/codesign/codesign.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <span>
 
 #include "cli/arguments.h"
-#include "cli/gnuplot.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "scenarios/read/load.h"
+#include "scenarios/report/gnuplot.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
+#include "sim/status.h"
 
 namespace baechi {
 namespace {
@@ -25,25 +27,6 @@ struct CodesignArguments {
   std::size_t top = 10;
 };
 
-/// The visited designs, the fastest first; ties: the smaller, then the first visited.
-std::vector<std::size_t> ranked(const DesignAnswer& answer) {
-  std::vector<std::size_t> ranks(answer.visited.size());
-  std::iota(ranks.begin(), ranks.end(), std::size_t{0});
-  std::erase_if(ranks, [&](std::size_t i) { return !answer.visited[i].plan; });
-  std::ranges::stable_sort(ranks, {}, [&](std::size_t i) {
-    return std::pair(answer.visited[i].plan->seconds, answer.visited[i].sized.area);
-  });
-  return ranks;
-}
-
-std::string degree(std::int64_t n) {
-  return n == 0 ? "mixed" : fmt::to_string(n);
-}
-
-std::string row_name(const DesignAnswer& answer, std::size_t i, std::size_t rank) {
-  return answer.reference == i ? fmt::format("{} (reference)", rank) : fmt::to_string(rank);
-}
-
 std::string counts_text(const CodesignResult& r) {
   const DesignAnswer& a = r.answer;
   return fmt::format("visited {} of {} architectures within {:.4g} mm2 ({:.2f} %), of {} in all{}",
@@ -51,65 +34,82 @@ std::string counts_text(const CodesignResult& r) {
                      a.proved ? "; none of the others is faster" : "");
 }
 
-std::string text_of(const CodesignResult& r, std::size_t top) {
-  const std::vector<std::size_t> ranks = ranked(r.answer);
-  if (ranks.empty()) return bold("no plan fits\n") + counts_text(r) + "\n";
-  Columns columns({"", "tensor cores", "array", "vector cores", "buffer", "area, mm2", "step",
-                   "samples/s", "tensor", "data", "pipeline", "micro-batch", "recompute", "devices",
-                   "front"});
-  for (std::size_t k = 0; k < ranks.size(); ++k) {
-    const VisitedDesign& v = r.answer.visited[ranks[k]];
-    if (k >= top && r.answer.reference != ranks[k]) continue;
+Json plan_json(const DesignPlan& p) {
+  const auto whole = [](std::int64_t n) { return n == 0 ? Json() : Json(n); };
+  return {{"tensor", whole(p.tensor)},    {"data", whole(p.data)},    {"pipeline", p.stages},
+          {"micro_batch", p.micro_batch}, {"recompute", p.recompute}, {"devices", p.devices}};
+}
+
+/// A row for each of `which`, numbers of visited designs. `ranks`: all that have a plan.
+Report designs_report(const CodesignResult& r, std::span<const std::size_t> which,
+                      std::span<const std::size_t> ranks) {
+  Report report({{"", ""},
+                 {"tensor_cores", "tensor cores"},
+                 {"", "array"},
+                 {"vector_cores", "vector cores"},
+                 {"width", {}},
+                 {"depth", {}},
+                 {"buffer_bytes", "buffer"},
+                 {"area_um2", "area, mm2"},
+                 {"status", {}},
+                 {"step_time_us", "step"},
+                 {"samples_per_s", "samples/s"},
+                 {"plan", {}},
+                 {"", "tensor"},
+                 {"", "data"},
+                 {"", "pipeline"},
+                 {"", "micro-batch"},
+                 {"", "recompute"},
+                 {"", "devices"},
+                 {"on_front", "front"}});
+  const auto degree = [](std::int64_t n) { return n == 0 ? "mixed" : fmt::to_string(n); };
+  for (const std::size_t i : which) {
+    const VisitedDesign& v = r.answer.visited[i];
     const Accelerator& d = v.sized.design;
-    const DesignPlan& p = *v.plan;
-    columns.add({row_name(r.answer, ranks[k], k + 1), fmt::to_string(d.tensor_cores),
-                 fmt::format("{}x{}", d.width, d.depth), fmt::to_string(d.vector_cores),
-                 to_text(d.buffer), fmt::format("{:.1f}", v.sized.area / 1e6),
-                 to_text(Duration{static_cast<std::int64_t>(p.seconds * 1e9)}),
-                 fmt::format("{:.4g}", r.throughput(v)), degree(p.tensor), degree(p.data),
-                 fmt::to_string(p.stages), fmt::to_string(p.micro_batch),
-                 p.recompute ? "on" : "off", fmt::to_string(p.devices), v.on_front ? "*" : ""});
+    const DesignPlan p = v.plan.value_or(DesignPlan{});
+    const double rate = v.plan ? r.throughput(v) : 0.0;
+    const auto if_planned = [&](Json value, std::string text) {
+      return v.plan ? Cell(std::move(value), std::move(text)) : Cell(Json(), "-");
+    };
+    const auto rank = std::ranges::find(ranks, i) - ranks.begin() + 1;
+    report.add(
+        {fmt::format("{}{}", rank, r.answer.reference == i ? " (reference)" : ""), d.tensor_cores,
+         fmt::format("{}x{}", d.width, d.depth), d.vector_cores, d.width, d.depth, d.buffer,
+         Cell(v.sized.area, fmt::format("{:.1f}", v.sized.area / 1e6)),
+         std::string(to_text(v.plan ? Status::ok : Status::infeasible)),
+         if_planned(p.seconds * 1e6, to_text(Duration{static_cast<std::int64_t>(p.seconds * 1e9)})),
+         if_planned(rate, fmt::format("{:.4g}", rate)), if_planned(plan_json(p), ""),
+         degree(p.tensor), degree(p.data), p.stages, p.micro_batch, p.recompute, p.devices,
+         Cell(v.on_front, v.on_front ? "*" : "")});
   }
-  std::string text = columns.text() + "\n" + counts_text(r) + "\n";
+  return report;
+}
+
+std::string text_of(const CodesignResult& r, std::size_t top) {
+  const std::vector<std::size_t> ranks = r.ranked();
+  if (ranks.empty()) return bold("no plan fits\n") + counts_text(r) + "\n";
+  std::vector<std::size_t> shown;
+  for (std::size_t k = 0; k < ranks.size(); ++k)
+    if (k < top || r.answer.reference == ranks[k]) shown.push_back(ranks[k]);
+  std::string text = designs_report(r, shown, ranks).table() + "\n" + counts_text(r) + "\n";
   if (const auto gain = r.gain())
     text += fmt::format("the best is {:.3f} times as fast as the reference\n", *gain);
   return text;
 }
 
-Json json_of(const CodesignResult& r, std::size_t i) {
-  const VisitedDesign& v = r.answer.visited[i];
-  const Accelerator& d = v.sized.design;
-  Json json{{"tensor_cores", d.tensor_cores},
-            {"vector_cores", d.vector_cores},
-            {"width", d.width},
-            {"depth", d.depth},
-            {"buffer_bytes", d.buffer.count},
-            {"area_um2", v.sized.area},
-            {"status", v.plan ? "ok" : "infeasible"}};
-  if (v.plan) {
-    const DesignPlan& p = *v.plan;
-    const auto whole = [](std::int64_t n) { return n == 0 ? Json() : Json(n); };
-    json["step_time_us"] = p.seconds * 1e6;
-    json["samples_per_s"] = r.throughput(v);
-    json["plan"] = {{"tensor", whole(p.tensor)}, {"data", whole(p.data)},
-                    {"pipeline", p.stages},      {"micro_batch", p.micro_batch},
-                    {"recompute", p.recompute},  {"devices", p.devices}};
-  }
-  json["on_front"] = v.on_front;
-  return json;
-}
-
-Json json_of(const CodesignResult& r, const std::vector<std::size_t>& ranks, std::size_t top) {
-  Json designs = Json::array(), front = Json::array();
-  for (std::size_t k = 0; k < std::min(top, ranks.size()); ++k)
-    designs.push_back(json_of(r, ranks[k]));
+Json json_of(const CodesignResult& r, std::size_t top) {
+  const std::vector<std::size_t> ranks = r.ranked();
+  std::vector<std::size_t> front;
   for (std::size_t i = 0; i < r.answer.visited.size(); ++i)
-    if (r.answer.visited[i].on_front) front.push_back(json_of(r, i));
+    if (r.answer.visited[i].on_front) front.push_back(i);
+  const auto json = [&](std::span<const std::size_t> which) {
+    return designs_report(r, which, ranks).json();
+  };
   const auto gain = r.gain();
-  return {{"status", ranks.empty() ? "infeasible" : "ok"},
-          {"designs", std::move(designs)},
-          {"front", std::move(front)},
-          {"reference", r.answer.reference ? json_of(r, *r.answer.reference) : Json()},
+  return {{"status", to_text(ranks.empty() ? Status::infeasible : Status::ok)},
+          {"designs", json(std::span(ranks).first(std::min(top, ranks.size())))},
+          {"front", json(front)},
+          {"reference", r.answer.reference ? json(std::array{*r.answer.reference})[0] : Json()},
           {"gain", gain ? Json(*gain) : Json()},
           {"visited", r.answer.visited.size()},
           {"architectures", r.answer.designs},
@@ -153,19 +153,17 @@ void write_folder(const std::string& folder, const CodesignResult& r) {
   std::ranges::stable_sort(plotted, {}, &PlottedDesign::area_mm2);
   std::filesystem::create_directories(folder);
   write_aside(folder + "/designs.csv", csv_of(r));
-  draw_plots(folder, std::vector{design_plot("designs", plotted)}, gnuplot);
+  draw_plots(folder, std::vector{design_plot("designs", plotted)}, gnuplot,
+             stages("drawing plots"));
   fmt::print(stderr, "{0}/designs.csv  {0}/designs.svg  {0}/designs.pdf\n", folder);
 }
 
 int codesign(const CodesignArguments& a) {
   const ScenarioFile file = load_scenario(a.scenario, a.sets);
-  const CodesignResult result =
-      codesign_of(file, [](const std::atomic<std::size_t>& done, std::size_t total) {
-        return std::make_shared<Stage>("architectures", &done, total);
-      });
+  const CodesignResult result = codesign_of(file, stages("architectures"));
   if (!a.out.empty()) write_folder(a.out, result);
   if (a.format == "json")
-    print_json(json_of(result, ranked(result.answer), a.top));
+    print_json(json_of(result, a.top));
   else if (a.format == "csv")
     print_out(csv_of(result));
   else
@@ -186,7 +184,9 @@ void add_codesign(CLI::App& app, Verb& chosen) {
       ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_option("--top", a->top, "Architectures to show [10]")->check(CLI::Range(1, 100'000));
+  verb->add_option("--top", a->top, "Architectures to show [10]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000));
   verb->add_option("-o", a->out,
                    "Write designs.csv, and throughput over area with its Pareto front as SVG and "
                    "PDF by gnuplot, to this folder")
@@ -198,8 +198,9 @@ void add_codesign(CLI::App& app, Verb& chosen) {
       "in\n"
       "closed form, and the best plan of data, tensor and pipeline parallelism.\n"
       "Examples:\n"
-      "  baechi codesign scenarios/examples/codesign.yaml\n"
-      "  baechi codesign scenarios/examples/codesign.yaml --set codesign.order=bound -o designs");
+      "  baechi study codesign scenarios/examples/codesign.yaml\n"
+      "  baechi study codesign scenarios/examples/codesign.yaml --set codesign.order=bound -o "
+      "designs");
   verb->callback([&chosen, a] { chosen = [a] { return codesign(*a); }; });
 }
 

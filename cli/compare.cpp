@@ -3,9 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
-#include "cli/gnuplot.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
+#include "scenarios/report/gnuplot.h"
 #include "scenarios/results/comparison_text.h"
 #include "scenarios/results/results.h"
 #include "sim/error.h"
@@ -59,7 +60,7 @@ void write_profiles(const std::string& folder, const Contest& contest, const Com
   write_aside(folder + "/profiles.csv", profiles_csv(steps, placing));
   const std::vector<Plot> plots{profile_plot("profile.step_time", "step time", steps),
                                 profile_plot("profile.placing_time", "placing time", placing)};
-  draw_plots(folder, plots, gnuplot);
+  draw_plots(folder, plots, gnuplot, stages("drawing plots"));
   fmt::print(stderr, "{0}/profiles.csv  {0}/profile.step_time.svg  {0}/profile.placing_time.svg\n",
              folder);
 }

@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "placers/files/split_file.h"
 #include "sim/error.h"
+#include "sim/status.h"
 
 namespace baechi {
 namespace {
@@ -35,7 +36,7 @@ void print_oom(const Problem& problem, const Placement& placement, const Timelin
                           live_text(live, oom, problem)));
     return;
   }
-  nlohmann::ordered_json json{{"status", "oom"},
+  nlohmann::ordered_json json{{"status", to_text(Status::oom)},
                               {"step_time_us", nullptr},
                               {"without_limit_us", to_us(unlimited)},
                               {"critical_path", nlohmann::ordered_json::array()},

@@ -15,13 +15,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t listed = 12;  // parts, tensors and so on, in tables for people
 
-std::string share_of(Duration part, Duration whole) {
-  return whole > Duration::zero()
-             ? fmt::format("{:.1f} %", 100.0 * static_cast<double>(part.count()) /
-                                           static_cast<double>(whole.count()))
-             : "-";
-}
-
 std::string_view in_words(PathKind kind) {
   return names_of(PathKind{})[static_cast<std::size_t>(kind)].meaning;
 }
@@ -42,7 +35,7 @@ std::string what(const PathPart& part, const Problem& problem) {
 std::string what_if_text(const Explanation& e) {
   Columns columns({"the step is", "", ""});
   const auto line = [&](std::string name, Duration time) {
-    columns.add({std::move(name), to_text(time), share_of(time, e.step_time)});
+    columns.add({std::move(name), to_text(time), percent(time, e.step_time)});
   };
   line("its longest path: unlimited devices, free transfers", e.what_if.dependencies);
   line("+ devices run one op at a time, transfers still free", e.what_if.devices);
@@ -62,7 +55,7 @@ std::string path_text(const Explanation& e, const Problem& problem) {
   for (const auto& [kind, word, meaning] : names_of(PathKind{})) {
     const auto k = static_cast<std::size_t>(kind);
     if (parts[k] == 0) continue;
-    kinds.add({std::string(meaning), to_text(by_kind[k]), share_of(by_kind[k], e.step_time),
+    kinds.add({std::string(meaning), to_text(by_kind[k]), percent(by_kind[k], e.step_time),
                fmt::format("{}", parts[k])});
   }
   std::vector<PathPart> longest = e.critical_path;
@@ -82,12 +75,12 @@ std::string idle_text(const Explanation& e, const Problem& problem) {
   for (const DeviceId d : problem.cluster.devices()) {
     const DeviceIdle& idle = e.devices[d];
     const auto cell = [&](PathKind kind) {
-      return share_of(idle.waiting[static_cast<std::size_t>(kind)], e.step_time);
+      return percent(idle.waiting[static_cast<std::size_t>(kind)], e.step_time);
     };
-    columns.add({problem.cluster.device(d).name, share_of(idle.busy, e.step_time),
+    columns.add({problem.cluster.device(d).name, percent(idle.busy, e.step_time),
                  cell(PathKind::transfer), cell(PathKind::wait_channel), cell(PathKind::compute),
                  cell(PathKind::wait_device), cell(PathKind::collective),
-                 share_of(idle.nothing_left, e.step_time)});
+                 percent(idle.nothing_left, e.step_time)});
   }
   return columns.text() +
          "idle for: what went on before the next op of the device could start. Other ops: an input "

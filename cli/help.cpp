@@ -1,6 +1,7 @@
 #include "cli/help.h"
 
 #include <algorithm>
+#include <sstream>
 
 namespace baechi {
 namespace {
@@ -24,6 +25,19 @@ std::string wrapped(const std::string& text, std::size_t most) {
   return out + line;
 }
 
+/// Each line of `text`, wrapped.
+std::string wrapped_lines(const std::string& text, std::size_t most) {
+  std::string out;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    out += (line.size() <= most ? line : wrapped(line, most)) + "\n";
+    begin = end + 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 HelpFormat::HelpFormat() {
@@ -43,6 +57,33 @@ std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
   if (option->get_expected_max() >= CLI::detail::expected_max_vector_size) text += " ...";
   if (option->get_required() && option->nonpositional()) text += " (needed)";
   return text;
+}
+
+std::string HelpFormat::make_subcommand(const CLI::App* verb) const {
+  std::ostringstream out;
+  CLI::detail::format_help(out, verb->get_name(), wrapped(verb->get_description(), width - column),
+                           column);
+  return out.str();
+}
+
+std::string HelpFormat::make_description(const CLI::App* verb) const {
+  return wrapped_lines(verb->get_description(), width);
+}
+
+std::string HelpFormat::make_footer(const CLI::App* verb) const {
+  const std::string text = wrapped_lines(verb->get_footer(), width);
+  return text.empty() ? "" : "\n" + text;
+}
+
+void plain_types(CLI::App& verb) {
+  for (CLI::Option* option : verb.get_options()) {
+    // CLI11 appends the validators' descriptions to the type: "INT in [1 - 1024]".
+    try {
+      for (int i = 0;; ++i) option->get_validator(i)->description("");
+    } catch (const CLI::OptionNotFound&) {  // that was the last
+    }
+  }
+  for (CLI::App* inner : verb.get_subcommands({})) plain_types(*inner);
 }
 
 }  // namespace baechi

@@ -11,6 +11,13 @@ class HelpFormat final : public CLI::Formatter {
   HelpFormat();
   std::string make_option_desc(const CLI::Option* option) const override;
   std::string make_option_opts(const CLI::Option* option) const override;
+  std::string make_subcommand(const CLI::App* verb) const override;
+  std::string make_description(const CLI::App* verb) const override;
+  std::string make_footer(const CLI::App* verb) const override;
 };
+
+/// Takes what CLI11 says of validators out of the help of the verb and its subcommands: an option's
+/// type is one word, and its description says which values there are.
+void plain_types(CLI::App& verb);
 
 }  // namespace baechi

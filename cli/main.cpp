@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <new>
 
 #include "cli/commit.h"
@@ -64,15 +65,19 @@ std::string command(const CLI::App& verb) {
 std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   for (int i = 1; i < argc; ++i) {
-    std::vector<std::string> known;
-    for (const CLI::App* verb : at->get_subcommands({})) known.push_back(verb->get_name());
     const std::string word = argv[i];
+    std::vector<std::string> known;
+    const CLI::App* next = nullptr;
+    for (const CLI::App* verb : at->get_subcommands([](const CLI::App*) { return true; })) {
+      if (verb->get_name() == word) next = verb;
+      if (!verb->get_group().empty()) known.push_back(verb->get_name());
+    }
     if (known.empty() || word.starts_with('-')) return "";
-    if (std::ranges::find(known, word) == known.end())
+    if (next == nullptr)
       return fmt::format("{}: no verb '{}'{} (verbs: {})\n'{} --help' shows what they do.\n",
                          command(*at), word, did_you_mean(word, known), fmt::join(known, ", "),
                          command(*at));
-    at = at->get_subcommand(word);
+    at = next;
   }
   return "";
 }
@@ -119,28 +124,25 @@ void describe(CLI::App& app) {
   app.require_subcommand(1);
 }
 
+/// Puts the verbs that `add` functions add under a heading of the help. Without a heading they
+/// work, but the help does not list them.
+void add_group(CLI::App& app, Verb& chosen, const char* heading,
+               std::initializer_list<void (*)(CLI::App&, Verb&)> adders) {
+  const std::size_t before = app.get_subcommands({}).size();
+  for (const auto add : adders) add(app, chosen);
+  const std::vector<CLI::App*> verbs = app.get_subcommands({});
+  for (std::size_t i = before; i < verbs.size(); ++i) verbs[i]->group(heading);
+}
+
 void add_verbs(CLI::App& app, Verb& chosen) {
-  add_run(app, chosen);
-  add_merge(app, chosen);
-  add_place(app, chosen);
-  add_simulate(app, chosen);
-  add_bound(app, chosen);
-  add_plan(app, chosen);
-  add_codesign(app, chosen);
-  add_compare(app, chosen);
-  add_duel(app, chosen);
-  add_configure(app, chosen);
-  add_arena(app, chosen);
-  add_explain(app, chosen);
-  add_train(app, chosen);
-  add_what_if(app, chosen);
-  add_trace(app, chosen);
-  add_list(app, chosen);
-  add_paper(app, chosen);
-  add_report(app, chosen);
-  add_schema(app, chosen);
-  add_validate(app, chosen);
-  for (CLI::App* verb : app.get_subcommands({})) verb->group("Verbs");
+  add_group(app, chosen, "Place and simulate",
+            {add_place, add_simulate, add_bound, add_explain, add_what_if, add_plan});
+  add_group(app, chosen, "Sweep and compare",
+            {add_run, add_merge, add_compare, add_report, add_arena});
+  add_group(app, chosen, "Study", {add_study, add_train, add_paper});
+  add_group(app, chosen, "Validate", {add_validate});
+  add_group(app, chosen, "Files and names", {add_trace, add_list, add_schema});
+  add_group(app, chosen, "", {add_duel, add_configure, add_codesign});  // old spellings
   app.footer(
       "First steps:\n"
       "  baechi run scenarios/examples/first.yaml --out results\n"
@@ -171,6 +173,7 @@ int run(int argc, char** argv) {
   describe(app);
   add_verbs(app, chosen);
   refuse_empty_values(app);
+  plain_types(app);
 
   if (const std::string message = unknown_verb(app, argc, argv); !message.empty()) {
     fmt::print(stderr, "{}", message);

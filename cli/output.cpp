@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "sim/error.h"
+
 namespace baechi {
 namespace {
 
@@ -53,6 +55,46 @@ std::string Columns::text() const {
     text += (&row == &rows_.front() ? bold(line) : line) + "\n";
   }
   return text;
+}
+
+std::string percent(double part, double whole) {
+  return whole > 0.0 ? fmt::format("{:.1f} %", 100.0 * part / whole) : "-";
+}
+std::string percent(Duration part, Duration whole) {
+  return percent(static_cast<double>(part.count()), static_cast<double>(whole.count()));
+}
+std::string percent(Bytes part, Bytes whole) {
+  return percent(static_cast<double>(part.count), static_cast<double>(whole.count));
+}
+
+void Report::add(std::vector<Cell> row) {
+  BAECHI_CHECK(row.size() == columns_.size(), "a row of {} cells under {} columns", row.size(),
+               columns_.size());
+  rows_.push_back(std::move(row));
+}
+
+std::string Report::table() const {
+  const auto cells = [this](const auto& text_of) {
+    std::vector<std::string> line;
+    for (std::size_t c = 0; c < columns_.size(); ++c)
+      if (columns_[c].head) line.push_back(text_of(c));
+    return line;
+  };
+  Columns table(cells([this](std::size_t c) { return *columns_[c].head; }));
+  for (const std::vector<Cell>& row : rows_)
+    table.add(cells([&row](std::size_t c) { return row[c].text; }));
+  return table.text();
+}
+
+nlohmann::ordered_json Report::json() const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const std::vector<Cell>& row : rows_) {
+    nlohmann::ordered_json object = nlohmann::ordered_json::object();
+    for (std::size_t c = 0; c < columns_.size(); ++c)
+      if (!columns_[c].key.empty()) object[columns_[c].key] = row[c].value;
+    list.push_back(std::move(object));
+  }
+  return list;
 }
 
 void print_out(std::string_view text) {

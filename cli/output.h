@@ -1,9 +1,13 @@
-/// Prints answers on standard output: columns for people, JSON for programs.
+/// Prints answers on standard output: tables for people, JSON for programs.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
+#include <concepts>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sim/units.h"
 
 namespace baechi {
 
@@ -23,6 +27,45 @@ class Columns {
 
  private:
   std::vector<std::vector<std::string>> rows_;
+};
+
+/// A value of a report: for programs, and as people read it.
+struct Cell {
+  nlohmann::ordered_json value{};
+  std::string text{};
+
+  Cell(nlohmann::ordered_json json, std::string shown)
+      : value(std::move(json)), text(std::move(shown)) {}
+  Cell(std::string_view word) : value(word), text(word) {}
+  Cell(const char* word) : Cell(std::string_view(word)) {}
+  Cell(const std::string& word) : Cell(std::string_view(word)) {}
+  Cell(bool on) : value(on), text(on ? "on" : "off") {}
+  Cell(std::integral auto number) : value(number), text(std::to_string(number)) {}
+  Cell(Duration time) : value(to_us(time)), text(to_text(time)) {}  ///< in JSON in us
+  Cell(Bytes size) : value(size.count), text(to_text(size)) {}
+};
+/// "12.5 %" of part / whole; "-" without a whole. In a table only.
+std::string percent(double part, double whole);
+std::string percent(Duration part, Duration whole);
+std::string percent(Bytes part, Bytes whole);
+
+/// Rows under columns, which a verb prints as a table or as JSON.
+class Report {
+ public:
+  struct Column {
+    std::string key;                  ///< in JSON; "": the column is in the table alone
+    std::optional<std::string> head;  ///< in the table; nothing: the column is in JSON alone
+  };
+  explicit Report(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// One cell for each column.
+  void add(std::vector<Cell> row);
+  std::string table() const;            ///< as Columns has it
+  nlohmann::ordered_json json() const;  ///< an array with an object for each row
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
 };
 
 /// Prints and flushes. Throws std::runtime_error if writing to standard output fails, unless the

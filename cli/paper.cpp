@@ -1,19 +1,13 @@
-#include "scenarios/published/paper.h"
-
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "scenarios/published/committed_results.h"
 #include "scenarios/read/data_folder.h"
-#include "scenarios/results/results.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
-#include "sim/find_entry.h"
 
 namespace baechi {
 namespace {
@@ -28,47 +22,10 @@ struct PaperArguments {
 
 constexpr int difference_found = 3;
 
-/// The folders in `below` that have a paper.yaml, sorted: the one called `name`, or all if "".
-std::vector<std::string> folders(const std::string& below, const std::string& name) {
-  std::vector<std::string> found, names;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(below, none)) {
-    if (!fs::exists(entry.path() / "paper.yaml")) continue;
-    names.push_back(entry.path().filename().string());
-    if (name.empty() || names.back() == name) found.push_back(entry.path().string());
-  }
-  std::ranges::sort(found);
-  std::ranges::sort(names);
-  if (names.empty())
-    throw InputError(fmt::format("no papers below '{}' (--folder says where)", below));
-  if (found.empty()) throw InputError(no_such("paper", name, names));
-  return found;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-/// The lines that only one of the two texts has; "" if there are none. Ignores the lines' order.
-std::string differences(const std::string& committed, const std::string& now) {
-  const std::vector<std::string> before = lines_of(committed), after = lines_of(now);
-  std::string text;
-  for (const std::string& line : before)
-    if (std::ranges::find(after, line) == after.end()) text += "  - " + line + "\n";
-  for (const std::string& line : after)
-    if (std::ranges::find(before, line) == before.end()) text += "  + " + line + "\n";
-  return text;
-}
-
 /// True if the results equal the results.csv in the paper's folder; prints the difference if not.
 bool check(const Paper& paper, const PaperResult& result) {
   const std::string path = paper.folder + "/results.csv";
-  std::ifstream file(path);
-  const std::string committed{std::istreambuf_iterator<char>(file), {}};
-  const std::string found = differences(committed, to_csv(paper, result));
+  const std::string found = difference_from_committed(paper, result);
   if (found.empty()) {
     print_out(fmt::format("{}: as in {}\n", paper.name, path));
     return true;
@@ -83,7 +40,8 @@ int papers(const PaperArguments& arguments) {
                                   : std::max(1U, std::thread::hardware_concurrency());
   Mistakes mistakes;
   std::vector<Paper> all;
-  for (const std::string& folder : folders(with_data_folder(arguments.folder), arguments.name))
+  for (const std::string& folder :
+       paper_folders(with_data_folder(arguments.folder), arguments.name))
     all.push_back(load_paper(folder, mistakes));
   mistakes.throw_if_any();
   bool same = true;

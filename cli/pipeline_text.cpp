@@ -7,6 +7,7 @@
 
 #include "cli/output.h"
 #include "cli/step_text.h"
+#include "sim/status.h"
 
 namespace baechi {
 
@@ -19,6 +20,37 @@ namespace {
 double per_second(const PipelineResult& result, std::int64_t samples) {
   const auto ns = static_cast<double>(result.per_micro_batch.count());
   return ns > 0.0 ? 1e9 / ns * static_cast<double>(samples) : 0.0;
+}
+
+Report stages_report(const PipelineResult& r, const Cluster& cluster) {
+  Report report({{"name", "stage"},
+                 {"busy_us", "busy"},
+                 {"in_flight", "in flight"},
+                 {"weight_versions", "versions"},
+                 {"peak_bytes", "peak"},
+                 {"limit_bytes", "limit"},
+                 {"at_peak", {}},
+                 {"peak_kinds", {}},
+                 {"", "weights"},
+                 {"", "spare versions"},
+                 {"", "gradients"},
+                 {"", "optimizer"},
+                 {"", "activations"},
+                 {"", "copies"},
+                 {"", "workspace"}});
+  for (const StageUse& s : r.stages) {
+    const nlohmann::ordered_json at_peak{{"weights", s.at_peak[MemoryKind::weights].count},
+                                         {"spare_versions", s.spare_versions.count},
+                                         {"activations", s.at_peak[MemoryKind::outputs].count},
+                                         {"copies", s.at_peak[MemoryKind::copies].count},
+                                         {"workspace", s.at_peak[MemoryKind::workspace].count}};
+    report.add({cluster.device(s.device).name, s.busy, s.in_flight, s.versions, s.peak,
+                cluster.device(s.device).memory, Cell(at_peak, ""), Cell(peak_json(s.by_kind), ""),
+                s.by_kind.weights - std::min(s.by_kind.weights, s.spare_versions), s.spare_versions,
+                s.by_kind.gradients, s.by_kind.optimizer_state, s.by_kind.activations,
+                s.by_kind.copies, s.by_kind.workspace});
+  }
+  return report;
 }
 
 }  // namespace
@@ -48,53 +80,27 @@ std::string pipeline_table(const PipelineResult& r, const PipelineOptions& optio
     text += fmt::format("whole run    {}, {:.1f} % of the stages' time is bubble\n",
                         to_text(r.makespan), 100.0 * r.bubble);
   }
-  Columns columns({"stage", "busy", "in flight", "versions", "peak", "limit", "weights",
-                   "spare versions", "gradients", "optimizer", "activations", "copies",
-                   "workspace"});
-  for (const StageUse& s : r.stages)
-    columns.add({cluster.device(s.device).name, to_text(s.busy), fmt::format("{}", s.in_flight),
-                 fmt::format("{}", s.versions), to_text(s.peak),
-                 to_text(cluster.device(s.device).memory),
-                 to_text(s.by_kind.weights - std::min(s.by_kind.weights, s.spare_versions)),
-                 to_text(s.spare_versions), to_text(s.by_kind.gradients),
-                 to_text(s.by_kind.optimizer_state), to_text(s.by_kind.activations),
-                 to_text(s.by_kind.copies), to_text(s.by_kind.workspace)});
-  return text + "\n" + columns.text();
+  return text + "\n" + stages_report(r, cluster).table();
 }
 
 nlohmann::ordered_json pipeline_json(const PipelineResult& r, const PipelineOptions& options,
                                      const Cluster& cluster, std::int64_t samples) {
   using Json = nlohmann::ordered_json;
   const auto unless_oom = [&](const Json& value) { return r.oom ? Json() : value; };
-  Json json{{"scheme", options.schedule},
-            {"micro_batches", options.micro_batches},
-            {"recompute", options.recompute},
-            {"status", r.oom ? "oom" : "ok"},
-            {"time_us", unless_oom(to_us(r.makespan))},
-            {"per_micro_batch_us", unless_oom(to_us(r.per_micro_batch))},
-            {"per_sample_us", unless_oom(to_us(r.per_micro_batch) / static_cast<double>(samples))},
-            {"samples_per_s", unless_oom(per_second(r, samples))},
-            {"bubble", unless_oom(r.bubble)},
-            {"max_load_us", to_us(r.max_load)},
-            {"difference", r.difference},
-            {"in_line", r.in_line},
-            {"persistent_of_one_kind", r.one_kind},
-            {"stages", Json::array()}};
-  for (const StageUse& s : r.stages)
-    json["stages"].push_back({{"name", cluster.device(s.device).name},
-                              {"busy_us", to_us(s.busy)},
-                              {"in_flight", s.in_flight},
-                              {"weight_versions", s.versions},
-                              {"peak_bytes", s.peak.count},
-                              {"limit_bytes", cluster.device(s.device).memory.count},
-                              {"at_peak",
-                               {{"weights", s.at_peak[MemoryKind::weights].count},
-                                {"spare_versions", s.spare_versions.count},
-                                {"activations", s.at_peak[MemoryKind::outputs].count},
-                                {"copies", s.at_peak[MemoryKind::copies].count},
-                                {"workspace", s.at_peak[MemoryKind::workspace].count}}},
-                              {"peak_kinds", peak_json(s.by_kind)}});
-  return json;
+  return {{"scheme", options.schedule},
+          {"micro_batches", options.micro_batches},
+          {"recompute", options.recompute},
+          {"status", to_text(r.oom ? Status::oom : Status::ok)},
+          {"time_us", unless_oom(to_us(r.makespan))},
+          {"per_micro_batch_us", unless_oom(to_us(r.per_micro_batch))},
+          {"per_sample_us", unless_oom(to_us(r.per_micro_batch) / static_cast<double>(samples))},
+          {"samples_per_s", unless_oom(per_second(r, samples))},
+          {"bubble", unless_oom(r.bubble)},
+          {"max_load_us", to_us(r.max_load)},
+          {"difference", r.difference},
+          {"in_line", r.in_line},
+          {"persistent_of_one_kind", r.one_kind},
+          {"stages", stages_report(r, cluster).json()}};
 }
 
 }  // namespace baechi

@@ -9,7 +9,6 @@
 
 #include "cli/arguments.h"
 #include "cli/cluster_flags.h"
-#include "cli/export.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/place_plan.h"
@@ -19,8 +18,11 @@
 #include "placers/exact/replicated_stages.h"
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
+#include "placers/planners/registry.h"
+#include "scenarios/export/framework_file.h"
 #include "scenarios/read/sections.h"
 #include "sim/host_memory.h"
+#include "sim/status.h"
 
 namespace baechi {
 namespace {
@@ -141,9 +143,9 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
   if (answer.placement) json["placed_by"] = answer.placement->placed_by;
   json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
   json["facts"] = answer.placement ? Json(answer.placement->facts) : Json::object();
-  json["status"] = !answer.placement                    ? "infeasible"
-                   : simulated && simulated->result.oom ? "oom"
-                                                        : "ok";
+  json["status"] = to_text(!answer.placement                    ? Status::infeasible
+                           : simulated && simulated->result.oom ? Status::oom
+                                                                : Status::ok);
   json["detail"] = answer.detail;
   if (answer.placement) add_plan(json, *answer.placement, problem);
   json["step_time_us"] = Json();
@@ -170,7 +172,7 @@ std::string answer_table(const Answer& answer, const std::optional<Simulated>& s
                                  to_text(answer.placing), problem.graph.num_ops());
   if (!simulated) {
     const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
-    text += red("infeasible") + fmt::format("   {}\n", answer.detail);
+    text += red(to_text(Status::infeasible)) + fmt::format("   {}\n", answer.detail);
     if (!bounds.fits_in_memory && answer.detail.find(bounds.why_not) == std::string::npos)
       text += "no placer could: " + bounds.why_not + "\n";
     return text;
@@ -186,7 +188,8 @@ std::string answer_table(const Answer& answer, const std::optional<Simulated>& s
   return text + step_table(simulated->result, bounds, step, simulated->step.placement());
 }
 
-int place_as_plan(const PlaceArguments& arguments, Choice choice, const PlacerEntry& entry) {
+int place_as_plan(const PlaceArguments& arguments, Choice choice,
+                  const planners::PlannerEntry& entry) {
   if (!arguments.transforms.empty())
     throw InputError("--transform: planners see Piper's input as it is");
   if (!arguments.trace.importer.empty())
@@ -194,8 +197,8 @@ int place_as_plan(const PlaceArguments& arguments, Choice choice, const PlacerEn
   if (!arguments.exported.empty() && arguments.exported != to_text(ExportFormat::json))
     throw InputError("--export: a plan is written as JSON only");
   return place_plan({.file = arguments.trace.path,
-                     .placer = std::move(choice),
-                     .placer_text = arguments.placer,
+                     .planner = std::move(choice),
+                     .planner_text = arguments.placer,
                      .output = arguments.output,
                      .format = arguments.format},
                     entry, arguments.cluster);
@@ -207,21 +210,17 @@ void write_answer(const PlaceArguments& arguments, const Answer& answer, const P
   if (!answer.placement || arguments.output.empty()) return;
   const Stage stage("writing " + arguments.output);
   const ExportTask task{experiment, placer, arguments.seed, graph_name, arguments.output};
-  const auto format = parse<ExportFormat>(arguments.exported);
-  if (format == ExportFormat::accelerate) return export_device_map(task, *answer.placement);
-  if (format == ExportFormat::pipelining) return export_pipeline(task, *answer.placement);
-  const Problem problem = experiment.problem();
-  write_placement(arguments.output, *answer.placement, problem.graph, graph_name,
-                  problem.cluster.num_devices());
+  const auto format = parse<ExportFormat>(arguments.exported).value_or(ExportFormat::json);
+  fmt::print(stderr, "{}", export_placement(format, task, *answer.placement));
 }
 
 int place(const PlaceArguments& arguments) {
   if (!arguments.exported.empty() && arguments.output.empty())
     throw InputError("--export writes a file: name it with -o FILE");
   Choice choice = parse_choice(arguments.placer, "--placer");
-  const PlacerEntry& entry = placer_entry(choice.name, choice.where);
-  if (entry.make_planner != nullptr) return place_as_plan(arguments, std::move(choice), entry);
-  const CountedMemory counted = entry.memory;
+  if (const planners::PlannerEntry* planner = planners::find_planner(choice.name))
+    return place_as_plan(arguments, std::move(choice), *planner);
+  const CountedMemory counted = placer_entry(choice.name, choice.where).memory;
   const std::unique_ptr<Placer> placer =
       make_placer(choice.name, std::move(choice.options), choice.where);
   std::optional<std::vector<TransformChoice>> transforms;
@@ -300,9 +299,7 @@ void add_place(CLI::App& app, Verb& chosen) {
       "\\\n"
       "      -o device_map.json\n"
       "  baechi place graph.json --placer m_sct --transform baechi --devices 4 --kind v100\n"
-      "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml\n"
-      "  baechi place bert32a100.json --placer piper:micro_batches=1920 --devices 64 \\\n"
-      "      --memory '8 GiB' --bandwidth '26843545600 B/s'");
+      "  baechi place graph.json --placer m_topo:uniform=false --scenario first.yaml");
   verb->callback([&chosen, arguments] { chosen = [arguments] { return place(*arguments); }; });
 }
 

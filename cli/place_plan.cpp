@@ -6,25 +6,25 @@
 
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "placers/interface/registry.h"
-#include "placers/planners/plan_file.h"
-#include "placers/planners/plan_simulation.h"
-#include "placers/planners/planner.h"
+#include "placers/planners/answer.h"
+#include "placers/planners/planner_input_file.h"
+#include "placers/planners/registry.h"
 #include "scenarios/read/device_table.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
+#include "sim/status.h"
 
 namespace baechi {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using exact::Plan;
-using exact::PlanInput;
-using exact::PlanMode;
-using exact::PlanStage;
+using planners::PlannedStage;
+using planners::PlannerAnswer;
+using planners::PlannerInput;
+using planners::StagedPlan;
 
 /// `input` with the devices of the flags in place of its own.
-PlanInput with_flags(PlanInput input, const ClusterFlags& flags) {
+PlannerInput with_flags(PlannerInput input, const ClusterFlags& flags) {
   Mistakes mistakes;
   const auto read = [&](std::string_view flag, const std::string& text, auto parse,
                         std::string_view example, auto use) {
@@ -71,34 +71,12 @@ PlanInput with_flags(PlanInput input, const ClusterFlags& flags) {
   return input;
 }
 
-const PlanMode& mode_of(const PlanInput& input, const PlanStage& stage, std::size_t n) {
-  const auto degree = static_cast<std::size_t>(
-      std::ranges::find(input.degrees, stage.tensor_parallel) - input.degrees.begin());
-  return input.nodes[stage.nodes[n]].modes[degree][stage.modes[n]];
-}
-
-std::vector<std::string> recomputed(const PlanInput& input, const PlanStage& stage) {
-  std::vector<std::string> ops;
-  for (std::size_t n = 0; n < stage.nodes.size(); ++n)
-    if (mode_of(input, stage, n).recomputes()) ops.push_back(input.nodes[stage.nodes[n]].op);
-  return ops;
-}
-
-/// A plan and all that is told of it.
-struct PlannedAnswer {
-  PlanInput input;
-  std::optional<exact::Planned> planned;  ///< nothing: infeasible
-  std::string detail;
-  std::chrono::nanoseconds placing{};
-  std::optional<exact::PlanRun> run;
-};
-
-Json stages_json(const PlannedAnswer& answer) {
+Json stages_json(const PlannerAnswer& answer) {
   Json stages = Json::array();
-  const Plan& plan = answer.planned->plan;
-  const std::vector<std::int64_t> first = exact::first_devices(plan);
+  const StagedPlan& plan = answer.planned->plan;
+  const std::vector<std::int64_t> first = planners::first_devices(plan);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const PlanStage& stage = plan.stages[s];
+    const PlannedStage& stage = plan.stages[s];
     Json ops = Json::array(), replicas = Json::array();
     for (const exact::BlockId b : stage.nodes) ops.push_back(answer.input.nodes[b].op);
     for (std::int64_t r = 0; r < stage.data_parallel; ++r) {
@@ -109,7 +87,7 @@ Json stages_json(const PlannedAnswer& answer) {
     }
     stages.push_back({{"ops", std::move(ops)},
                       {"devices", std::move(replicas)},
-                      {"recompute", recomputed(answer.input, stage)},
+                      {"recompute", planners::recomputed(answer.input, stage)},
                       {"data_parallel", stage.data_parallel},
                       {"tensor_parallel", stage.tensor_parallel},
                       {"micro_batches_in_flight", stage.in_flight},
@@ -120,16 +98,16 @@ Json stages_json(const PlannedAnswer& answer) {
 }
 
 /// A placement file, where each op is on the first device of its stage, and the plan.
-Json answer_json(const PlannedAnswer& answer, const PlanRequest& request) {
+Json answer_json(const PlannerAnswer& answer, const PlanRequest& request) {
   Json json{{"format", "baechi-placement"},
             {"version", 1},
             {"graph", request.file},
             {"devices", answer.input.devices},
             {"placement", Json::object()}};
-  json["placer"] = request.placer_text;
-  json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.placing).count();
+  json["placer"] = request.planner_text;
+  json["placing_ms"] = std::chrono::duration<double, std::milli>(answer.planning).count();
   json["facts"] = Json::object();
-  json["status"] = answer.planned ? "ok" : "infeasible";
+  json["status"] = to_text(answer.planned ? Status::ok : Status::infeasible);
   json["detail"] = answer.detail;
   json["time_per_sample_us"] = Json();
   json["simulated_us"] = Json();
@@ -139,48 +117,50 @@ Json answer_json(const PlannedAnswer& answer, const PlanRequest& request) {
   json["difference"] = Json();
   json["plan"] = Json();
   if (!answer.planned) return json;
-  const Plan& plan = answer.planned->plan;
-  const std::vector<std::int64_t> first = exact::first_devices(plan);
+  const StagedPlan& plan = answer.planned->plan;
+  const std::vector<std::int64_t> first = planners::first_devices(plan);
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (const exact::BlockId b : plan.stages[s].nodes)
       json["placement"][answer.input.nodes[b].op] = first[s];
   json["facts"] = answer.planned->facts;
   json["facts"]["devices_used"] = plan.devices();
   json["facts"]["micro_batches"] = answer.input.micro_batches;
-  json["facts"]["simulated_micro_batches"] = answer.run->micro_batches;
+  json["facts"]["simulated_micro_batches"] = answer.batch->micro_batches;
   json["time_per_sample_us"] = plan.time_per_sample * 1e6;
-  using enum exact::PlanTransfers;
-  if (answer.run->at(apart) > 0.0) {
-    json["simulated_us"] = answer.run->at(apart) * 1e6;
-    json["simulated_together_us"] = answer.run->at(together) * 1e6;
-    json["simulated_overlap_us"] = answer.run->at(overlap) * 1e6;
-    json["difference"] = answer.run->difference;
+  using enum planners::StageTransfers;
+  if (answer.batch->at(apart) > 0.0) {
+    json["simulated_us"] = answer.batch->at(apart) * 1e6;
+    json["simulated_together_us"] = answer.batch->at(together) * 1e6;
+    json["simulated_overlap_us"] = answer.batch->at(overlap) * 1e6;
+    json["difference"] = answer.batch->difference;
   }
-  json["simulated_batch_us"] = answer.run->batch * 1e6;
+  json["simulated_batch_us"] = answer.batch->seconds * 1e6;
   json["plan"] = {{"stages", stages_json(answer)}};
   return json;
 }
 
-std::string answer_table(const PlannedAnswer& answer, const PlanRequest& request) {
-  std::string text = fmt::format("placer       {}, {} for {} nodes\n", request.placer_text,
-                                 to_text(answer.placing), answer.input.nodes.size());
-  if (!answer.planned) return text + red("infeasible") + fmt::format("   {}\n", answer.detail);
-  const Plan& plan = answer.planned->plan;
+std::string answer_table(const PlannerAnswer& answer, const PlanRequest& request) {
+  std::string text = fmt::format("placer       {}, {} for {} nodes\n", request.planner_text,
+                                 to_text(answer.planning), answer.input.nodes.size());
+  if (!answer.planned)
+    return text + red(to_text(Status::infeasible)) + fmt::format("   {}\n", answer.detail);
+  const StagedPlan& plan = answer.planned->plan;
   if (!answer.detail.empty()) text += fmt::format("detail       {}\n", answer.detail);
   const auto us = [](double seconds) { return fmt::format("{:.3f} us", seconds * 1e6); };
   text += fmt::format("per sample   {} by the planner's formula, {} of {} devices\n",
                       bold(us(plan.time_per_sample)), plan.devices(), answer.input.devices);
-  using enum exact::PlanTransfers;
-  if (answer.run->at(apart) > 0.0)
-    text += fmt::format("simulated    {}: {}\n", us(answer.run->at(apart)), answer.run->difference);
-  text += fmt::format("batch        {} for {} micro-batches, simulated\n\n", us(answer.run->batch),
-                      answer.run->micro_batches);
+  using enum planners::StageTransfers;
+  if (answer.batch->at(apart) > 0.0)
+    text +=
+        fmt::format("simulated    {}: {}\n", us(answer.batch->at(apart)), answer.batch->difference);
+  text += fmt::format("batch        {} for {} micro-batches, simulated\n\n",
+                      us(answer.batch->seconds), answer.batch->micro_batches);
   Columns columns({"stage", "nodes", "recompute", "replicas", "tensor parallel", "in flight",
                    "memory", "per sample"});
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const PlanStage& stage = plan.stages[s];
+    const PlannedStage& stage = plan.stages[s];
     columns.add({fmt::format("{}", s), fmt::format("{}", stage.nodes.size()),
-                 fmt::format("{}", recomputed(answer.input, stage).size()),
+                 fmt::format("{}", planners::recomputed(answer.input, stage).size()),
                  fmt::format("{}", stage.data_parallel), fmt::format("{}", stage.tensor_parallel),
                  fmt::format("{}", stage.in_flight),
                  to_text(Bytes{static_cast<std::int64_t>(stage.memory)}), us(stage.time)});
@@ -190,28 +170,20 @@ std::string answer_table(const PlannedAnswer& answer, const PlanRequest& request
 
 }  // namespace
 
-int place_plan(PlanRequest request, const PlacerEntry& entry, const ClusterFlags& flags) {
-  request.placer.options.set("file", {request.file, "", {}});
-  const auto planner = entry.make_planner(request.placer.options);
-  request.placer.options.finish();
-  PlannedAnswer answer;
-  answer.input = planner->prepared(with_flags(exact::read_plan_input(request.file), flags));
-  const auto start = std::chrono::steady_clock::now();
+int place_plan(PlanRequest request, const planners::PlannerEntry& entry,
+               const ClusterFlags& flags) {
+  request.planner.options.set("file", {request.file, "", {}});
+  const auto planner = entry.make(request.planner.options);
+  request.planner.options.finish();
+  PlannerInput input = with_flags(planners::read_planner_input(request.file), flags);
+  PlannerAnswer answer;
   {
     const Stage stage("planning");
-    try {
-      answer.planned = planner->plan(answer.input);
-      answer.detail = answer.planned->detail;
-    } catch (const InfeasibleError& infeasible) {
-      answer.detail = infeasible.what();
-    }
+    answer = planners::ask(*planner, std::move(input));
   }
-  answer.placing = std::chrono::steady_clock::now() - start;
   if (answer.planned) {
-    const auto wrong = exact::mistake_in(answer.planned->plan, answer.input);
-    BAECHI_CHECK(!wrong, "a plan with a mistake: {}", wrong.value_or(""));
     const Stage stage("simulating");
-    answer.run = exact::simulate(answer.planned->plan, answer.input);
+    answer.batch = planners::simulate(answer.planned->plan, answer.input);
   }
   if (answer.planned && !request.output.empty())
     write_aside(request.output, answer_json(answer, request).dump(1) + "\n");

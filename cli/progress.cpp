@@ -85,4 +85,10 @@ Stage::Stage(std::string what, const std::atomic<std::size_t>* done, std::size_t
           },
           !on_terminal()) {}
 
+Watch stages(std::string what) {
+  return [what = std::move(what)](const std::atomic<std::size_t>& done, std::size_t total) {
+    return std::make_shared<Stage>(what, &done, total);
+  };
+}
+
 }  // namespace baechi

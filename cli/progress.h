@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "sim/watch.h"
+
 namespace baechi {
 
 class Progress {
@@ -50,5 +52,8 @@ class Stage {
  private:
   Progress progress_;
 };
+
+/// Shows counted work as a Stage named `what`.
+Watch stages(std::string what);
 
 }  // namespace baechi

@@ -1,15 +1,14 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 #include <memory>
 
-#include "cli/gnuplot.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
+#include "scenarios/report/gnuplot.h"
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
 #include "scenarios/results/results.h"
-#include "scenarios/results/tables.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
 
@@ -21,40 +20,6 @@ struct ReportFlags {
   bool plots = false;
   std::vector<std::size_t> steps;
 };
-
-/// Plots of the steps of the `wanted` runs, or of each graph's fastest run if none is wanted. Only
-/// runs that have a picture can be plotted; throws InputError for other wanted runs.
-std::vector<Plot> step_plots(const Results& results, const std::vector<std::size_t>& wanted) {
-  std::vector<Plot> plots;
-  std::vector<std::size_t> drawn;  // ids of all runs that have a picture
-  for (const ResultTable& table : result_tables(results)) {
-    const RunResult* fastest = nullptr;
-    std::size_t where = 0;
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      for (const ResultTable::Row& row : table.rows) {
-        const RunResult* run = row.cells[c];
-        if (run == nullptr || run->picture.empty()) continue;
-        drawn.push_back(run->id);
-        if (std::ranges::find(wanted, run->id) != wanted.end())
-          plots.push_back(step_plot(*run, row.name + ", " + point_label(results, table, c)));
-        if (!run->value || (fastest != nullptr && *run->value >= *fastest->value)) continue;
-        fastest = run;
-        where = c;
-      }
-    }
-    if (wanted.empty() && fastest != nullptr)
-      plots.push_back(
-          step_plot(*fastest, fastest->placer + ", " + point_label(results, table, where)));
-  }
-  Mistakes mistakes;
-  for (const std::size_t id : wanted) {
-    if (std::ranges::find(drawn, id) != drawn.end()) continue;
-    mistakes.add(fmt::format("--step {}: no run of which there is a picture (those: {})", id,
-                             drawn.empty() ? "none" : fmt::format("{}", fmt::join(drawn, ", "))));
-  }
-  mistakes.throw_if_any();
-  return plots;
-}
 
 int report(const ReportFlags& flags) {
   const Results results = read_results(flags.folder);
@@ -68,7 +33,7 @@ int report(const ReportFlags& flags) {
   write_aside(flags.folder + "/report.html", to_html(results));
   fmt::print(stderr, "{}/report.html\n", flags.folder);
   if (flags.plots) {
-    draw_plots(flags.folder + "/plots", plots, gnuplot);
+    draw_plots(flags.folder + "/plots", plots, gnuplot, stages("drawing plots"));
     fmt::print(stderr, "{0}/plots/*.svg, *.pdf, *.gp ({1} plots)\n", flags.folder, plots.size());
   }
   return 0;

@@ -7,19 +7,10 @@
 
 #include "cli/output.h"
 #include "sim/graph/analysis.h"
+#include "sim/status.h"
 
 namespace baechi {
 namespace {
-
-std::string percent(double part, double whole) {
-  return whole > 0.0 ? fmt::format("{:.1f} %", 100.0 * part / whole) : "-";
-}
-std::string percent(Duration part, Duration whole) {
-  return percent(static_cast<double>(part.count()), static_cast<double>(whole.count()));
-}
-std::string percent(Bytes part, Bytes whole) {
-  return percent(static_cast<double>(part.count), static_cast<double>(whole.count));
-}
 
 /// True if memory ran out while the weights were loaded, before the first op.
 bool while_loading(const OutOfMemory& oom, const Problem& problem, const Placement& placement) {
@@ -30,9 +21,15 @@ bool while_loading(const OutOfMemory& oom, const Problem& problem, const Placeme
   return oom.live[MemoryKind::weights] < weights;
 }
 
-/// The columns of gradients and optimizer state are there if any device has some.
-std::string device_table(const StepResult& step, const Problem& problem,
-                         const Placement& placement) {
+nlohmann::ordered_json by_kind(const MemoryUse& use) {
+  auto json = nlohmann::ordered_json::object();
+  for (const MemoryKind kind : memory_kinds) json[std::string(to_text(kind))] = use[kind].count;
+  return json;
+}
+
+/// A row for each device. In the table, the columns of gradients and optimizer state are there if
+/// any device has some.
+Report devices_report(const StepResult& step, const Problem& problem, const Placement& placement) {
   const Cluster& cluster = problem.cluster;
   IdVector<DeviceId, PeakMemory> peaks;
   for (const DeviceId d : cluster.devices())
@@ -40,28 +37,36 @@ std::string device_table(const StepResult& step, const Problem& problem,
   const bool training = std::ranges::any_of(peaks, [](const PeakMemory& peak) {
     return peak.gradients > Bytes{} || peak.optimizer_state > Bytes{};
   });
-  std::vector<std::string> head{"device", "busy", "", "idle", "peak", "limit", "", "weights"};
-  if (training) head.insert(head.end(), {"gradients", "optimizer"});
-  head.insert(head.end(), {"activations", "copies", "workspace"});
-  Columns columns(std::move(head));
+  const auto if_training = [training](const char* head) {
+    return training ? std::optional<std::string>(head) : std::nullopt;
+  };
+  Report report({{"name", "device"},
+                 {"busy_us", "busy"},
+                 {"", ""},
+                 {"", "idle"},
+                 {"peak_bytes", "peak"},
+                 {"limit_bytes", "limit"},
+                 {"", ""},
+                 {"at_peak", {}},
+                 {"peak_kinds", {}},
+                 {"", "weights"},
+                 {"", if_training("gradients")},
+                 {"", if_training("optimizer")},
+                 {"", "activations"},
+                 {"", "copies"},
+                 {"", "workspace"}});
   for (const DeviceId d : cluster.devices()) {
     const DeviceUse& use = step.devices[d];
     const PeakMemory& peak = peaks[d];
+    const Bytes limit = cluster.device(d).memory;
     const Duration idle = std::max(step.makespan - use.busy, Duration::zero());
-    std::vector<std::string> row{cluster.device(d).name,
-                                 to_text(use.busy),
-                                 percent(use.busy, step.makespan),
-                                 percent(idle, step.makespan),
-                                 to_text(use.peak),
-                                 to_text(cluster.device(d).memory),
-                                 percent(use.peak, cluster.device(d).memory)};
-    row.push_back(to_text(peak.weights));
-    if (training) row.insert(row.end(), {to_text(peak.gradients), to_text(peak.optimizer_state)});
-    for (const Bytes part : {peak.activations, peak.copies, peak.workspace})
-      row.push_back(to_text(part));
-    columns.add(std::move(row));
+    report.add({cluster.device(d).name, use.busy, percent(use.busy, step.makespan),
+                percent(idle, step.makespan), use.peak, limit, percent(use.peak, limit),
+                Cell(by_kind(use.at_peak), ""), Cell(peak_json(peak), ""), peak.weights,
+                peak.gradients, peak.optimizer_state, peak.activations, peak.copies,
+                peak.workspace});
   }
-  return columns.text();
+  return report;
 }
 
 }  // namespace
@@ -102,7 +107,7 @@ std::string step_table(const StepResult& step, const LowerBounds& bounds, const 
   text += fmt::format("moved        {} in {} transfers\n", to_text(step.moved), step.transfers);
   if (persistent_of_one_kind(problem.graph))
     text += "weights      with gradients and optimizer state: the graph does not tell them apart\n";
-  return text + "\n" + device_table(step, problem, placement);
+  return text + "\n" + devices_report(step, problem, placement).table();
 }
 
 nlohmann::ordered_json peak_json(const PeakMemory& peak) {
@@ -119,27 +124,11 @@ nlohmann::ordered_json peak_json(const PeakMemory& peak) {
 nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& bounds,
                                  const Problem& problem, const Placement& placement) {
   using Json = nlohmann::ordered_json;
-  const auto by_kind = [](const MemoryUse& use) {
-    Json json = Json::object();
-    for (const MemoryKind kind : memory_kinds) json[std::string(to_text(kind))] = use[kind].count;
-    return json;
-  };
-
   Json json;
-  json["status"] = step.oom ? "oom" : "ok";
+  json["status"] = to_text(step.oom ? Status::oom : Status::ok);
   json["step_time_us"] = step.oom ? Json() : Json(to_us(step.makespan));
   json["lower_bound_us"] = to_us(bounds.best());
-  json["devices"] = Json::array();
-  for (const DeviceId d : problem.cluster.devices()) {
-    const DeviceUse& use = step.devices[d];
-    json["devices"].push_back(
-        {{"name", problem.cluster.device(d).name},
-         {"busy_us", to_us(use.busy)},
-         {"peak_bytes", use.peak.count},
-         {"limit_bytes", problem.cluster.device(d).memory.count},
-         {"at_peak", by_kind(use.at_peak)},
-         {"peak_kinds", peak_json(peak_memory(problem, placement, d, use.at_peak))}});
-  }
+  json["devices"] = devices_report(step, problem, placement).json();
   json["moved_bytes"] = step.moved.count;
   json["transfers"] = step.transfers;
   json["events"] = step.events;

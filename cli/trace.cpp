@@ -6,42 +6,19 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "scenarios/read/device_table.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/prepared_graph.h"
-#include "sim/cluster/device_model.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/graph/graph_io.h"
 #include "traces/format/compressed_file.h"
+#include "traces/format/trace_facts.h"
 #include "traces/format/trace_file.h"
 
 namespace baechi {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// Sums over a graph's ops; `temporary` is a maximum. Times are those on the first device kind; an
-/// op without such a time counts as 0.
-struct Totals {
-  Duration compute{};
-  Bytes outputs{}, persistent{}, temporary{};
-  std::size_t without_time = 0;
-};
-
-Totals totals(const OpGraph& graph) {
-  Totals sum;
-  for (const OpId v : graph.ops()) {
-    const Op& op = graph.op(v);
-    const Duration time = graph.compute(v, 0).value_or(Duration::zero());
-    sum.compute += time;
-    sum.outputs += output_bytes(graph, v);
-    sum.persistent += op.persistent;
-    sum.temporary = std::max(sum.temporary, op.temporary);
-    if (time == Duration::zero()) ++sum.without_time;
-  }
-  return sum;
-}
 
 std::string coverage_line(const Coverage& c) {
   return fmt::format("times {0}/{3}, bytes {1}/{3}, memory {2}/{3}", c.with_time, c.with_bytes,
@@ -50,7 +27,7 @@ std::string coverage_line(const Coverage& c) {
 
 Json info_json(const Trace& trace) {
   const OpGraph& graph = trace.graph;
-  const Totals sum = totals(graph);
+  const TraceTotals sum = totals(graph);
   return {{"name", trace.name},
           {"source", trace.source},
           {"format", trace.format},
@@ -76,7 +53,7 @@ Json info_json(const Trace& trace) {
 
 std::string info_table(const Trace& trace) {
   const OpGraph& graph = trace.graph;
-  const Totals sum = totals(graph);
+  const TraceTotals sum = totals(graph);
   std::string text;
   const auto line = [&text](std::string_view label, const std::string& value) {
     if (!value.empty()) text += fmt::format("{:<15} {}\n", label, value);
@@ -111,34 +88,6 @@ std::string info_table(const Trace& trace) {
   return text;
 }
 
-/// The same graph with one time per op, that on devices of `kind`: the trace's own, else the
-/// roofline's. Throws InputError if there is neither.
-OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
-  const auto& own = graph.device_kinds();
-  const auto& known = built_in_devices().devices;
-  const auto model = known.find(kind);
-  const auto place = std::ranges::find(own, kind);
-  std::vector<std::string> allowed = own;
-  if (graph.has_work())
-    for (const auto& [name, unused] : known) allowed.push_back(name);
-  if (std::ranges::find(allowed, kind) == allowed.end())
-    throw InputError(
-        allowed.empty()
-            ? fmt::format("--kind: '{}': the trace has one time per op, for every kind, and does "
-                          "not state the ops' work, of which others would follow",
-                          kind)
-            : fmt::format("--kind: '{}' is not one of {}{}", kind, fmt::join(allowed, ", "),
-                          did_you_mean(kind, allowed)));
-  if (place == own.end())
-    return graph.with_times(own.empty() ? kind : own.front(),
-                            roofline_times(graph, *model->second));
-  IdVector<OpId, Duration> times;
-  for (const OpId v : graph.ops())
-    times.push_back(
-        graph.compute(v, static_cast<std::size_t>(place - own.begin())).value_or(Duration::zero()));
-  return graph.with_times(own.front(), times);
-}
-
 /// The trace; where it has no times but the ops' work, with those of the device that is assumed.
 Trace read_timed(const TraceArgument& argument) {
   Trace trace = read_trace(argument);
@@ -158,26 +107,6 @@ int info(const TraceArgument& argument, const std::string& kind, const std::stri
   else
     print_out(info_table(trace));
   return 0;
-}
-
-/// Warnings: facts that the trace lacks. Nothing is wrong, but a simulation says little without
-/// them.
-std::vector<std::string> warnings(const Trace& trace) {
-  const Totals sum = totals(trace.graph);
-  const Coverage& known = trace.coverage;
-  std::vector<std::string> found;
-  if (trace.graph.num_ops() == 0) return {"no ops"};
-  if (known.with_time == 0 || sum.without_time == trace.graph.num_ops())
-    found.emplace_back("no op has a time: every step takes only its transfers");
-  else if (sum.without_time > 0)
-    found.push_back(fmt::format("{} of {} ops take no time", sum.without_time, known.ops));
-  if (known.with_bytes == 0 || sum.outputs == Bytes{})
-    found.emplace_back("no tensor has a size: transfers cost their latency, outputs no memory");
-  for (const std::string& note : trace.notes)
-    if (note.starts_with("warning: ")) found.push_back(note.substr(note.find(' ') + 1));
-  if (known.with_memory == 0)
-    found.emplace_back("no op has weights or workspace: memory is only outputs");
-  return found;
 }
 
 int check(const std::vector<std::string>& paths, const std::string& importer) {

@@ -13,13 +13,10 @@
 #include "scenarios/run/runner.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
-#include "validate/benchmarks.h"
 #include "validate/calibrate.h"
 #include "validate/export.h"
-#include "validate/processor/processor.h"
 #include "validate/replays.h"
 #include "validate/validation_report.h"
-#include "validate/virtual_clock.h"
 
 namespace baechi {
 
@@ -93,10 +90,10 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
       ->allow_extra_args(false);
   verb->add_option(
           "--neighbours", flags->neighbours,
-          "Of each graph also N plans of the placement predicted best with one op moved [0]")
+          "Also N plans of each graph: its placement predicted best, with one op moved [0]")
       ->type_name("N")
       ->check(CLI::Range(0, 1000));
-  verb->add_option("--random", flags->at_random, "Of each graph also N random placements [0]")
+  verb->add_option("--random", flags->at_random, "Also N random placements of each graph [0]")
       ->type_name("N")
       ->check(CLI::Range(0, 1000));
   verb->add_option("--distinct", flags->distinct,
@@ -115,110 +112,6 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
       ->allow_extra_args(false);
   verb->add_option("-j", flags->threads, "Threads [1]")->type_name("N")->check(CLI::Range(1, 1024));
   verb->callback([flags, &chosen] { chosen = [flags] { return write_plans(*flags); }; });
-}
-
-/// What runs the plans.
-enum class Runner : std::uint8_t { virtual_clock, processor };
-constexpr auto names_of(Runner) {
-  return std::to_array<Named<Runner>>(
-      {{Runner::virtual_clock, "virtual"}, {Runner::processor, "processor"}});
-}
-
-struct ReplayFlags {
-  std::string run, on = "virtual";
-  std::optional<int> devices{};
-  bool benchmarks = true;
-  int replays = 30, rounds = 20, timelines = 3;
-  double noise = 0.005, jitter_ns = 40, stretch = 1.0;
-  std::uint64_t seed = 1;
-};
-
-/// Writes what was measured; without benchmarks those of before stay, with their machine.
-void write_measured(const ReplayFlags& flags, const Machine& machine, const ValidationRun& run) {
-  fs::create_directories(flags.run);
-  if (flags.benchmarks) {
-    write_aside(flags.run + "/machine.txt", machine_text(machine));
-    write_aside(flags.run + "/measurements.csv", measurements_csv(run.measurements));
-  }
-  write_aside(flags.run + "/steps.csv", steps_csv(run.steps));
-  write_aside(flags.run + "/timeline.csv", timeline_csv(run.timeline));
-}
-
-int replay(const ReplayFlags& flags) {
-  std::vector<ReplayPlan> plans;
-  const bool real = *parse<Runner>(flags.on) == Runner::processor;  // checked by the flag
-  int devices = flags.devices.value_or(real ? 2 : 4);
-  if (fs::is_directory(flags.run + "/plans")) plans = read_plans(flags.run + "/plans");
-  for (const ReplayPlan& plan : plans) devices = std::max(devices, plan.devices);
-  if (!flags.benchmarks && !fs::exists(flags.run + "/machine.txt"))
-    throw InputError(fmt::format("{}/machine.txt: --no-benchmarks needs it", flags.run));
-  ValidationRun run;
-  const ReplayChoice choice{
-      .replays = flags.replays, .timelines = flags.timelines, .in_turn = real};
-  if (real) {
-    Processor processor(devices);
-    if (flags.benchmarks) run.measurements = run_benchmarks(processor, flags.rounds);
-    replay_plans(processor, plans, choice, run);
-    write_measured(flags, processor.machine(), run);
-  } else {
-    const Unknowns measuring{.noise = flags.noise, .jitter_ns = flags.jitter_ns};
-    VirtualClock clock(virtual_truth(devices), measuring, flags.seed);
-    if (flags.benchmarks) run.measurements = run_benchmarks(clock, flags.rounds);
-    clock.set({.noise = flags.noise, .jitter_ns = flags.jitter_ns, .stretch = flags.stretch});
-    replay_plans(clock, plans, choice, run);
-    write_measured(flags, clock.machine(), run);
-  }
-  fmt::print(stderr, "{}: {} plans on {} of {} devices\n", flags.run, plans.size(),
-             real ? "a processor" : "a virtual clock", devices);
-  return 0;
-}
-
-void add_replay(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand("replay",
-                                      "Run benchmarks and replays on a virtual clock or on this "
-                                      "machine's processor, without a GPU; writes the files of a "
-                                      "harness");
-  const auto flags = std::make_shared<ReplayFlags>();
-  verb->add_option("RUN", flags->run, "Folder of the run")->required()->type_name("");
-  verb->add_option("--on", flags->on,
-                   "What runs them: virtual (a clock whose truth is known; no time passes) or "
-                   "processor (a thread on a core of its own per device) [virtual]")
-      ->type_name("R")
-      ->check(one_of<Runner>());
-  verb->add_flag("!--no-benchmarks", flags->benchmarks,
-                 "Replay only; RUN's machine.txt and measurements.csv stay");
-  verb->add_option("--devices", flags->devices,
-                   "Least number of devices; more if a plan has more [4; 2 of a processor]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 64));
-  verb->add_option("--replays", flags->replays, "Replays of each plan in each of two rounds [30]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 10000));
-  verb->add_option("--timelines", flags->timelines,
-                   "Replays recorded task by task, of each plan in each round [3]")
-      ->type_name("N")
-      ->check(CLI::Range(0, 10000));
-  verb->add_option("--rounds", flags->rounds, "Rounds of the benchmarks [20]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 10000));
-  verb->add_option("--noise", flags->noise,
-                   "Relative deviation of each task's length, virtual [0.005]")
-      ->type_name("F")
-      ->check(CLI::Range(0.0, 0.5));
-  verb->add_option("--jitter-ns", flags->jitter_ns,
-                   "Deviation of the gaps, drawn for each replay, in ns [40]")
-      ->type_name("NS")
-      ->check(CLI::Range(0.0, 1e6));
-  verb->add_option(
-          "--stretch", flags->stretch,
-          "Factor on lengths in replays, but not in benchmarks: an error for the report to "
-          "find [1]")
-      ->type_name("F")
-      ->check(CLI::Range(0.5, 2.0));
-  verb->add_option("--seed", flags->seed, "Seed of the noise [1]")
-      ->type_name("N")
-      ->check(is_seed());
-  verb->callback([flags, &chosen] { chosen = [flags] { return replay(*flags); }; });
 }
 
 struct CalibrateFlags {
@@ -303,11 +196,12 @@ void add_validate(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("validate", "Check simulated steps against real devices");
   verb->require_subcommand(1);
   add_replay_plans(*verb, chosen);
-  add_replay(*verb, chosen);
+  add_validate_replay(*verb, chosen);
   add_calibrate(*verb, chosen);
   add_validation_report(*verb, chosen);
   add_validate_published(*verb, chosen);
   add_validate_fit(*verb, chosen);
+  for (CLI::App* inner : verb->get_subcommands({})) inner->group("Verbs");
   verb->footer(
       "validate/FORMATS.md explains the files. Without a GPU, on a virtual clock:\n"
       "  baechi validate plan scenarios/examples/slow_link.yaml -o results/virtual\n"

@@ -48,7 +48,7 @@ std::string percent(double share) {
   return fmt::format("{:.1f} %", 100.0 * share);
 }
 
-std::string to_text(std::span<const PublishedScore> scores) {
+std::string scores_text(std::span<const PublishedScore> scores) {
   Columns columns({"block", "rows", "mean", "median", "worst", "worst row"});
   for (const PublishedScore& score : scores) {
     const PublishedRow& worst = score.rows[score.worst];
@@ -112,7 +112,7 @@ int published(const PublishedFlags& flags) {
   if (flags.format == "json")
     print_json(to_json(scores));
   else
-    print_out(flags.format == "markdown" ? to_markdown(scores) : to_text(scores));
+    print_out(flags.format == "markdown" ? to_markdown(scores) : scores_text(scores));
   return 0;
 }
 

@@ -1,22 +1,17 @@
-#include <filesystem>
-#include <memory>
-#include <nlohmann/json.hpp>
+#include "scenarios/studies/what_if/what_if.h"
+
+#include <fmt/format.h>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "cli/what_if_text.h"
-#include "scenarios/read/choice_text.h"
 #include "scenarios/read/data_folder.h"
 #include "scenarios/read/load.h"
 #include "scenarios/read/what_if_files.h"
-#include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
-#include "scenarios/run/experiment.h"
+#include "scenarios/run/prepared_graph.h"
 #include "sim/error.h"
-#include "sim/explain/causes.h"
-#include "sim/report/timeline.h"
 
 namespace baechi {
 namespace {
@@ -26,89 +21,83 @@ struct WhatIfArguments {
   std::vector<std::string> rules, sets;
 };
 
-constexpr std::string_view together = "all together";
+/// A cell of CSV: in quotes, with every quote doubled, where it has a comma or a quote.
+std::string quoted_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
+}
 
-/// What is asked, by a name in the table.
-struct Question {
-  std::string name;
-  std::vector<TransformChoice> transforms;
-};
-
-/// "amp" or "data_parallel:replicas=16,mode=zero3".
-Question read_question(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  Options::Value with;
-  if (colon != std::string::npos)
-    for (const std::string& assignment : split_at_commas(text.substr(colon + 1))) {
-      const std::size_t equals = assignment.find('=');
-      if (equals == std::string::npos || equals == 0)
-        throw InputError(fmt::format("RULES {}: '{}' is not key=value", text, assignment));
-      with.children.emplace_back(
-          assignment.substr(0, equals),
-          parse_yaml(assignment.substr(equals + 1), fmt::format("RULES {}", text)));
+std::string what_if_table(const std::vector<WhatIfRow>& rows) {
+  std::vector<std::string> header{"what if", "step", "change", "peak memory", "verdict"};
+  for (const std::string_view word : all_words<PathTime>()) header.emplace_back(word);
+  Columns columns(header);
+  std::string notes;
+  for (const WhatIfRow& row : rows) {
+    const std::optional<double> change = row.change_from(rows.front());
+    std::vector<std::string> cells{row.name};
+    if (!row.has_step()) {
+      cells.insert(cells.end(), {"", "", "", std::string(row.verdict())});
+      notes += fmt::format("{}: {}\n", row.name, row.infeasible + row.refused);
+    } else {
+      cells.push_back(to_text(row.step));
+      cells.push_back(&row == &rows.front() || !change ? ""
+                                                       : fmt::format("{:+.1f} %", 100.0 * *change));
+      cells.push_back(to_text(row.peak));
+      cells.emplace_back(row.verdict());
+      for (const Duration time : row.path)
+        cells.push_back(fmt::format(
+            "{:.1f} %", row.step > Duration{} ? 100.0 * to_us(time) / to_us(row.step) : 0.0));
+      if (!row.fits)
+        notes += fmt::format("{}: {} has {}; the step is that of devices without a limit\n",
+                             row.name, row.device, to_text(row.limit));
     }
-  const std::string file = text.substr(0, colon);
-  std::string name = std::filesystem::path(file).stem().string();
-  if (colon != std::string::npos) name += text.substr(colon);
-  return {name, {what_if_choice(file, with)}};
-}
-
-/// The base, each file of rules alone, and all together.
-std::vector<Question> questions(const Scenario& point, const std::vector<std::string>& rules) {
-  Mistakes mistakes;
-  std::vector<Question> alone;
-  for (const std::string& text : rules)
-    mistakes.attempt([&] { alone.push_back(read_question(text)); });
-  mistakes.throw_if_any();
-  Question all{.name = std::string(together), .transforms = {}};
-  for (const Question& q : alone) all.transforms.push_back(q.transforms.front());
-  if (alone.size() > 1) alone.push_back(std::move(all));
-  alone.insert(alone.begin(), Question{.name = "base", .transforms = {}});
-  for (Question& q : alone)
-    q.transforms.insert(q.transforms.begin(), point.transforms.begin(), point.transforms.end());
-  return alone;
-}
-
-/// The device whose peak is the largest share of its memory; ties: the first.
-DeviceId fullest(const StepResult& result, const Cluster& cluster) {
-  DeviceId most{};
-  const auto share = [&](DeviceId d) {
-    return static_cast<double>(result.devices[d].peak.count) /
-           static_cast<double>(std::max<std::int64_t>(1, cluster.device(d).memory.count));
-  };
-  for (const DeviceId d : cluster.devices())
-    if (share(d) > share(most)) most = d;
-  return most;
-}
-
-WhatIfRow answer(const Question& question, const std::shared_ptr<const Trace>& trace,
-                 const Scenario& point) {
-  WhatIfRow row{.name = question.name};
-  const auto costed = std::make_shared<const CostedGraph>(
-      std::make_shared<const PreparedGraph>(
-          prepare({trace, &trace->graph}, point.cluster, question.transforms)),
-      point.cluster);
-  EngineOptions unlimited = point.engine;
-  unlimited.enforce_memory = false;
-  try {
-    const Placement placement = Experiment(costed, point.engine, point.profile)
-                                    .place(*point.placers.front().placer, point.seeds.front());
-    row.fits = !Experiment(costed, point.engine).step(placement).simulate().oom;
-    const ExperimentStep step = Experiment(costed, unlimited).step(placement);
-    Timeline timeline;
-    std::vector<StepObserver*> observers{&timeline};
-    const StepResult result = step.simulate(observers);
-    const Problem problem = step.problem();
-    row.step = result.makespan;
-    row.path = path_times(Causes(problem, step.placement(), timeline), problem.graph);
-    const DeviceId full = fullest(result, problem.cluster);
-    row.peak = result.devices[full].peak;
-    row.device = problem.cluster.device(full).name;
-    row.limit = problem.cluster.device(full).memory;
-  } catch (const InfeasibleError& e) {
-    row.infeasible = e.what();
+    columns.add(std::move(cells));
   }
-  return row;
+  return columns.text() + (notes.empty() ? "" : "\n" + notes);
+}
+
+std::string what_if_csv(const std::vector<WhatIfRow>& rows) {
+  std::string text = "what_if,step_us,change,peak_bytes,device,limit_bytes,verdict";
+  for (const std::string_view word : all_words<PathTime>()) text += fmt::format(",{}_us", word);
+  text += '\n';
+  for (const WhatIfRow& row : rows) {
+    text += quoted_cell(row.name);
+    if (!row.has_step()) {
+      text += fmt::format(",,,,,,{},,,,,\n", row.verdict());
+      continue;
+    }
+    const std::optional<double> change = row.change_from(rows.front());
+    text += fmt::format(",{},{},{},{},{},{}", to_us(row.step),
+                        change ? fmt::format("{:.6f}", *change) : "", row.peak.count,
+                        quoted_cell(row.device), row.limit.count, row.verdict());
+    for (const Duration time : row.path) text += fmt::format(",{}", to_us(time));
+    text += '\n';
+  }
+  return text;
+}
+
+nlohmann::ordered_json what_if_json(const std::vector<WhatIfRow>& rows) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  for (const WhatIfRow& row : rows) {
+    Json json{{"name", row.name}, {"verdict", row.verdict()}};
+    if (!row.has_step()) {
+      json["why"] = row.infeasible + row.refused;
+    } else {
+      const std::optional<double> change = row.change_from(rows.front());
+      json["step_time_us"] = to_us(row.step);
+      json["change"] = change ? Json(*change) : Json();
+      json["peak_bytes"] = row.peak.count;
+      json["device"] = row.device;
+      json["limit_bytes"] = row.limit.count;
+      for (std::size_t i = 0; i < row.path.size(); ++i)
+        json["critical_path_us"][std::string(all_words<PathTime>()[i])] = to_us(row.path[i]);
+    }
+    list.push_back(std::move(json));
+  }
+  return {{"what_if", std::move(list)}};
 }
 
 int what_if(const WhatIfArguments& arguments) {
@@ -118,19 +107,13 @@ int what_if(const WhatIfArguments& arguments) {
     fmt::print(stderr, "the first of {} points of {}\n", file.num_points(), arguments.scenario);
   if (point.engine.semantics != Semantics::event)
     throw InputError("what-if needs the engine's own semantics, event");
-  const std::vector<Question> asked = questions(point, arguments.rules);
+  const std::vector<WhatIfQuestion> asked = what_if_questions(point, arguments.rules);
   const auto trace = std::make_shared<const Trace>(load_graph(point.graph));
   require_times(*trace, point.cluster, point.graph.text);
   std::vector<WhatIfRow> rows;
-  for (const Question& question : asked) {
+  for (const WhatIfQuestion& question : asked) {
     const Stage stage(question.name);
-    try {
-      rows.push_back(answer(question, trace, point));
-    } catch (const InputError& e) {
-      if (question.name != together) throw;
-      const std::string why = e.what();
-      rows.push_back({.name = question.name, .refused = why.substr(0, why.find('\n'))});
-    }
+    rows.push_back(what_if_row(question, trace, point));
   }
   if (arguments.format == "json")
     print_json(what_if_json(rows));

@@ -18,12 +18,12 @@ _baechi() {
     "$program" "${verb[@]}" "$at" --help >/dev/null 2>&1 || break
     verb+=("$at")
   done
-  local help
+  local help verbs
   help=$("$program" "${verb[@]}" --help 2>/dev/null)
   if [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(grep -oE '^  (-[a-z],)?--[a-z-]+' <<<"$help" | grep -oE -- '--[a-z-]+')" -- "$word")
-  elif [[ ${#verb[@]} -eq 0 || ${verb[*]} == trace || ${verb[*]} == validate ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$(sed -n '/^Verbs:/,/^$/s/^  \([a-z]*\) .*/\1/p' <<<"$help")" -- "$word")
+  elif verbs=$(sed -nE '/^(Place|Sweep|Study|Validate|Files|Verbs).*:$/,/^$/s/^  ([a-z][a-z-]*) .*/\1/p' <<<"$help") && [[ -n $verbs ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$word")
   else
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
   fi

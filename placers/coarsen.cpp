@@ -9,6 +9,7 @@
 
 #include "placers/interface/memory_floor.h"
 #include "placers/interface/placer.h"
+#include "placers/list/booked_transfers.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
@@ -111,13 +112,13 @@ Clusters join(const Costs& costs, const Joining& how) {
   return clusters;
 }
 
-/// A plan: ops in the order of their ids, each where its cluster is. The first op of a cluster
+/// A schedule: ops in the order of their ids, each where its cluster is. The first op of a cluster
 /// decides: where the whole cluster would end first if its other inputs came in time.
-class Plan {
+class Schedule {
  public:
   /// `share`: of each device's memory that footprints may take; 0: only weights and the largest op
   /// count.
-  Plan(const Costs& costs, const Clusters& clusters, double share)
+  Schedule(const Costs& costs, const Clusters& clusters, double share)
       : costs_(costs),
         p_(costs.problem),
         clusters_(clusters),
@@ -125,27 +126,21 @@ class Plan {
         floor_(p_),
         footprint_(p_.cluster.num_devices()),
         home_(clusters.time.size(), unplaced),
-        end_(p_.graph.num_ops()),
-        free_(p_.cluster.num_devices()),
-        channel_(p_.cluster.num_devices()) {
-    constexpr std::size_t most_copies = 1U << 25U;
-    devices_ = p_.cluster.num_devices();
-    if (p_.engine.cache_tensors && devices_ * p_.graph.num_tensors() <= most_copies)
-      arrived_.assign(devices_ * p_.graph.num_tensors(), TimePoint{});
-    limited_ = p_.engine.transfers != Transfers::parallel;
-  }
+        transfers_(p_, p_.engine.transfers),
+        free_(p_.cluster.num_devices()) {}
 
   /// Nothing if a cluster fits unplaced.
   std::optional<Duration> make() {
     TimePoint last{};
     for (const OpId v : p_.graph.ops()) {
       DeviceId& home = home_[clusters_.of[v]];
+      transfers_.find_inputs(v);
       if (home == unplaced) home = best_device(v);
       if (home == unplaced) return std::nullopt;
-      TimePoint start = free_[home];
-      for (const EdgeId e : p_.graph.in_edges(v)) start = std::max(start, send(e, home));
-      end_[v] = free_[home] = start + p_.costs.compute(v, home);
-      last = std::max(last, end_[v]);
+      const TimePoint start = std::max(free_[home], transfers_.book(v, home));
+      free_[home] = start + p_.costs.compute(v, home);
+      transfers_.schedule(v, home, free_[home]);
+      last = std::max(last, free_[home]);
     }
     return last.time_since_epoch();
   }
@@ -165,8 +160,7 @@ class Plan {
       if (!costs_.ample && !fits(c, d)) continue;
       const Duration own = p_.costs.compute(v, d);
       if (own == cannot_run) continue;
-      TimePoint start = free_[d];
-      for (const EdgeId e : p_.graph.in_edges(v)) start = std::max(start, arrival(e, d));
+      const TimePoint start = std::max(free_[d], transfers_.earliest(v, d));
       const TimePoint end = start + clusters_.time[c] - costs_.compute[v] + own;
       if (best != unplaced && end >= best_end) continue;
       best = d;
@@ -183,32 +177,6 @@ class Plan {
     return static_cast<double>((footprint_[d] + clusters_.needs[c].footprint).count) <=
            share_ * static_cast<double>(costs_.limit[d].count);
   }
-  DeviceId device(OpId v) const { return home_[clusters_.of[v]]; }
-  /// When the input is on `d`, if it is sent next.
-  TimePoint arrival(EdgeId e, DeviceId d) const {
-    const Edge& edge = p_.graph.edge(e);
-    const DeviceId from = device(edge.src);
-    if (from == d) return end_[edge.src];
-    if (!arrived_.empty()) {
-      const TimePoint there = arrived_[index(edge.tensor) * devices_ + index(d)];
-      if (there != TimePoint{}) return there;
-    }
-    TimePoint start = end_[edge.src];
-    if (limited_) start = std::max({start, channel_[from], channel_[d]});
-    return start + p_.costs.transfer(edge.tensor, from, d);
-  }
-  TimePoint send(EdgeId e, DeviceId d) {
-    const Edge& edge = p_.graph.edge(e);
-    const DeviceId from = device(edge.src);
-    const TimePoint there = arrival(e, d);
-    if (from == d) return there;
-    if (!arrived_.empty()) {
-      TimePoint& known = arrived_[index(edge.tensor) * devices_ + index(d)];
-      if (std::exchange(known, there) != TimePoint{}) return there;
-    }
-    if (limited_) channel_[from] = channel_[d] = there;
-    return there;
-  }
 
   const Costs& costs_;
   const Problem& p_;
@@ -217,11 +185,8 @@ class Plan {
   MemoryFloor floor_;
   IdVector<DeviceId, Bytes> footprint_;
   std::vector<DeviceId> home_;  // [clusters]
-  IdVector<OpId, TimePoint> end_;
-  IdVector<DeviceId, TimePoint> free_, channel_;
-  std::vector<TimePoint> arrived_;  // [num_tensors, num_devices], or empty
-  std::size_t devices_ = 0;
-  bool limited_ = false;
+  list::BookedTransfers transfers_;
+  IdVector<DeviceId, TimePoint> free_;
 };
 
 /// Joins ops along heavy tensors, then places the clusters by earliest finish; several ways of
@@ -283,9 +248,9 @@ class Coarsen final : public Placer {
   }
   static void add_plan(const Costs& costs, std::shared_ptr<const Clusters> clusters, double share,
                        std::vector<Planned>& plans) {
-    Plan plan(costs, *clusters, share);
-    if (const std::optional<Duration> length = plan.make())
-      plans.push_back({*length, plan.placement(), std::move(clusters), share});
+    Schedule schedule(costs, *clusters, share);
+    if (const std::optional<Duration> length = schedule.make())
+      plans.push_back({*length, schedule.placement(), std::move(clusters), share});
   }
 };
 

@@ -9,6 +9,7 @@
 #include "placers/interface/colocation.h"
 #include "placers/interface/memory_floor.h"
 #include "placers/interface/placer.h"
+#include "placers/list/booked_transfers.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/options.h"
@@ -18,7 +19,7 @@ namespace baechi {
 namespace {
 
 constexpr TimePoint never{Duration::max()};
-constexpr DeviceId nowhere{~std::uint32_t{0}};
+constexpr DeviceId nowhere = list::BookedTransfers::nowhere;
 
 /// The times when one device is idle: slots in order of time, the last one without end.
 class IdleSlots {
@@ -66,9 +67,9 @@ class Schedule {
       : p_(p),
         units_(p.graph),
         memory_(p),
+        transfers_(p, Transfers::parallel),
         device_of_(units_.size(), nowhere),
         start_(p.graph.num_ops()),
-        end_(p.graph.num_ops()),
         idle_(p.cluster.num_devices()) {}
 
   /// Schedules `v` on the device where it ends earliest. All predecessors of `v` must be scheduled.
@@ -78,10 +79,11 @@ class Schedule {
     const DeviceId fixed = device_of_[unit];
     DeviceId best = nowhere;
     TimePoint best_start{}, best_end{};
+    transfers_.find_inputs(v);
     for (const DeviceId d : p_.cluster.devices()) {
       if (fixed != nowhere ? fixed != d : !memory_.fits(units_.needs(unit), d)) continue;
       const Duration length = p_.costs.compute(v, d);
-      const TimePoint start = idle_[d].earliest(ready(v, d), length);
+      const TimePoint start = idle_[d].earliest(transfers_.earliest(v, d), length);
       if (best != nowhere && start + length >= best_end) continue;
       best = d;
       best_start = start;
@@ -95,7 +97,7 @@ class Schedule {
     device_of_[unit] = best;
     idle_[best].fill(best_start, best_end - best_start);
     start_[v] = best_start;
-    end_[v] = best_end;
+    transfers_.schedule(v, best, best_end);  // transfers that do not wait need no booking
   }
 
   /// The placement, with priorities in the planned order of starts. Ties: the lower op id first.
@@ -107,7 +109,7 @@ class Schedule {
     for (const OpId v : p_.graph.ops()) {
       order.push_back(v);
       result.device[v] = device_of_[units_.of(v)];
-      makespan = std::max(makespan, end_[v]);
+      makespan = std::max(makespan, transfers_.end(v));
     }
     std::ranges::stable_sort(order, {}, [&](OpId v) { return start_[v]; });
     auto priority = static_cast<std::int32_t>(order.size());
@@ -117,24 +119,12 @@ class Schedule {
   }
 
  private:
-  /// The time when the last input of `v` arrives on `d`, as if every transfer had its link alone.
-  TimePoint ready(OpId v, DeviceId d) const {
-    TimePoint latest{};
-    for (const EdgeId e : p_.graph.in_edges(v)) {
-      const Edge& edge = p_.graph.edge(e);
-      const DeviceId from = device_of_[units_.of(edge.src)];
-      const Duration transfer =
-          from == d ? Duration::zero() : p_.costs.transfer(edge.tensor, from, d);
-      latest = std::max(latest, end_[edge.src] + transfer);
-    }
-    return latest;
-  }
-
   const Problem& p_;
   const ColocationUnits units_;
   MemoryFloor memory_;
+  list::BookedTransfers transfers_;  // each has its link alone
   IdVector<UnitId, DeviceId> device_of_;
-  IdVector<OpId, TimePoint> start_, end_;
+  IdVector<OpId, TimePoint> start_;
   IdVector<DeviceId, IdleSlots> idle_;
 };
 

@@ -4,7 +4,6 @@
 
 #include "placers/adjust.h"
 #include "placers/fallback.h"
-#include "placers/planners/planner.h"
 #include "sim/error.h"
 #include "sim/find_entry.h"
 
@@ -152,16 +151,14 @@ std::span<const PlacerEntry> placers() {
        .make = make_piper,
        .memory = weights,
        .needs = "file",
-       .one_lane = true,
-       .make_planner = exact::make_piper},
+       .one_lane = true},
       {.name = "pipedream_2bw",
        .summary = "equal stages, replicated and recomputed alike, over Piper's inputs",
        .source = "Narayanan et al., ICML 2021, as Piper's program renders it",
        .make = make_pipedream_2bw,
        .memory = weights,
        .needs = "file",
-       .one_lane = true,
-       .make_planner = exact::make_pipedream_2bw},
+       .one_lane = true},
       {.name = "local_search",
        .summary = "descents of max_load from random splits",
        .source = "Tarnawski et al., NeurIPS 2020, baselines",

@@ -7,6 +7,7 @@
 #include "scenarios/run/build.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
+#include "sim/find_entry.h"
 #include "sim/problem/engine_names.h"
 
 namespace baechi::python {
@@ -43,8 +44,7 @@ void read_word(Mistakes& mistakes, const char* what, const std::string& text, E&
     to = *value;
     return;
   }
-  constexpr auto known = all_words<E>();
-  mistakes.add(fmt::format("{}: '{}' is not one of {}", what, text, fmt::join(known, ", ")));
+  mistakes.add(fmt::format("{}: {}", what, not_one_of<E>(text)));
 }
 
 ClusterSetup cluster_setup(std::int64_t devices, const py::object& memory,

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/names.h"
 #include "sim/options.h"
 
 namespace baechi {
@@ -12,6 +13,15 @@ namespace baechi {
 /// "no placer 'm_eft' (did you mean 'm_etf'?) (placers: m_topo, m_etf)"; `what`: "placer".
 std::string no_such(std::string_view what, std::string_view name,
                     std::span<const std::string> known);
+
+/// "'gpw' is not one of gpu, cpu (did you mean 'gpu'?)".
+std::string not_one_of(std::string_view got, std::span<const std::string> known);
+/// The same of the words of an enum (sim/names.h).
+template <class E>
+std::string not_one_of(std::string_view got) {
+  constexpr auto words = all_words<E>();
+  return not_one_of(got, std::vector<std::string>(words.begin(), words.end()));
+}
 
 std::vector<std::string> entry_names(const auto& entries) {
   std::vector<std::string> names;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,51 +19,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folders from the ground up, a floor per line. A file includes its own folder, the words in
-/// "sim", and folders on lower floors, never one beside or above it. A folder that others are in
-/// has two floors: its headers are what the folders in it build on ("placers"), its sources use
-/// them ("placers/*.cpp").
-const std::vector<std::vector<std::string>>& floors() {
-  static const std::vector<std::vector<std::string>> table{
-      {"sim"},
-      {"sim/graph", "validate/plan"},
-      {"sim/accelerator", "sim/cluster", "sim/transform"},
-      {"sim/problem", "sim/transform/grouping", "sim/transform/training"},
-      {"sim/transform/what_if"},
-      {"sim/original"},
-      {"sim/engine"},
-      {"sim/objective", "sim/report", "sim/collectives"},
-      {"sim/explain", "sim/pipeline"},
-      {"sim/pipeline/schedules"},
-      {"sim/measure"},
-      {"traces"},
-      {"traces/format", "traces/generate"},
-      {"traces/import"},
-      {"traces/import/chakra", "traces/import/hlo", "traces/import/kineto", "traces/import/onnx",
-       "traces/import/tensorflow"},
-      {"traces/import/pytorch", "traces/generate/layers", "traces/generate/tf1"},
-      {"traces/generate/models"},
-      {"traces/*.cpp"},
-      {"placers/interface"},
-      {"placers/files", "placers/learned", "placers/list", "placers/solver", "placers/search"},
-      {"placers/external", "placers/sct", "placers/exact"},
-      {"placers/bounds", "placers/original", "placers/partition", "placers/planners"},
-      {"placers"},
-      {"scenarios/results"},
-      {"scenarios/read"},
-      {"scenarios/report"},
-      {"scenarios/run"},
-      {"scenarios/arena", "scenarios/planning"},
-      {"scenarios/studies/codesign", "scenarios/studies/serving"},
-      {"scenarios/published"},
-      {"validate"},
-      {"validate/processor"},
-      {"validate/published"},
-      {"validate/fit"},
-      {"cli", "python"},
-      {"bench"},
-      {"tests"},
-  };
+/// A folder of tests/house/rooms.txt, which says what its lines mean.
+struct Room {
+  std::string folder;
+  bool core = false;
+  std::string what;
+};
+
+/// The rooms from the ground up, a floor each.
+const std::vector<std::vector<Room>>& floors() {
+  static const std::vector<std::vector<Room>> table = [] {
+    std::vector<std::vector<Room>> all;
+    std::ifstream text(fs::path(source_dir()) / "tests/house/rooms.txt");
+    bool gap = true;
+    for (std::string line; std::getline(text, line);) {
+      if (line.starts_with('#')) continue;
+      if (!line.empty() && gap) all.emplace_back();
+      gap = line.empty();
+      if (gap) continue;
+      std::istringstream words(line);
+      Room room;
+      std::string core;
+      words >> room.folder >> core >> std::ws;
+      std::getline(words, room.what);
+      REQUIRE_MESSAGE((core == "core" || core == "-"), line);
+      room.core = core == "core";
+      all.back().push_back(std::move(room));
+    }
+    return all;
+  }();
   return table;
 }
 
@@ -80,8 +65,8 @@ std::optional<std::size_t> floor_of(const fs::path& path) {
   const std::string sources = folder + "/*" + path.extension().string();
   std::optional<std::size_t> found;
   for (std::size_t floor = 0; floor < floors().size(); ++floor) {
-    for (const std::string& entry : floors()[floor])
-      if (entry == folder || entry == sources) found = floor;
+    for (const Room& entry : floors()[floor])
+      if (entry.folder == folder || entry.folder == sources) found = floor;
   }
   return found;
 }
@@ -203,7 +188,24 @@ TEST_SUITE("layout") {
     }
   }
 
-  // Folders whose includes are all gone are taken away, again and again: what is left are circles.
+  TEST_CASE("the map in ARCHITECTURE.md is that of the rooms, from the roof down") {
+    std::string map = "| folder | what it does |\n|---|---|\n";
+    for (auto floor = floors().rbegin(); floor != floors().rend(); ++floor)
+      for (const Room& room : *floor) {
+        const bool sources = room.folder.ends_with(".cpp");  // their headers have another floor
+        REQUIRE((sources || fs::is_directory(fs::path(source_dir()) / room.folder)));
+        const std::string bold = room.core ? "**" : "";
+        map += "| " + bold + "`" + room.folder + (sources ? "`" : "/`") + bold + " | " + room.what +
+               " |\n";
+      }
+    std::ifstream file(fs::path(source_dir()) / "ARCHITECTURE.md");
+    const std::string page{std::istreambuf_iterator<char>(file), {}};
+    CHECK_MESSAGE(page.find("<!-- rooms -->\n" + map + "<!-- end -->") != page.npos,
+                  "./dev docs writes it again");
+  }
+
+  // Folders whose includes are all gone are taken away, again and again: what is left are
+  // circles.
   TEST_CASE("no folders include each other, in a pair or in a circle") {
     std::map<std::string, std::set<std::string>> left = included_folders();
     REQUIRE(left.size() > 30);

@@ -11,6 +11,7 @@
 
 #include "sim/error.h"
 #include "sim/objective/replicas.h"
+#include "sim/status.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/format/json_string.h"
@@ -119,10 +120,9 @@ class Reader {
   }
 
   bool read_status(Json value) {
-    const std::string_view status = value.string();
-    if (status != "ok" && status != "oom" && status != "infeasible")
-      value.is_not("\"ok\", \"oom\" or \"infeasible\"");
-    return status == "infeasible";
+    const std::optional<Status> status = parse<Status>(value.string());
+    if (!status || status == Status::error) value.is_not("\"ok\", \"oom\" or \"infeasible\"");
+    return status == Status::infeasible;
   }
 
   void read_facts(Json value) {

@@ -18,6 +18,10 @@ class MemoryFloor {
 
   bool fits(const UnitNeeds& unit, DeviceId d) const { return short_of(unit, d) <= Bytes{}; }
   void add(const UnitNeeds& unit, DeviceId d);
+  void clear() { used_.assign(used_.size(), {}); }
+  Bytes limit(DeviceId d) const { return limit_[d]; }
+  /// What the floor leaves free, or how much it is short of, below 0.
+  Bytes left(DeviceId d) const { return Bytes{} - short_of({}, d); }
   /// The text of the InfeasibleError when `unit` fits nowhere: the needs of the unit, and the
   /// memory that each device lacks (only the three devices that lack least).
   std::string why_not(const UnitNeeds& unit) const;

@@ -13,10 +13,6 @@
 
 namespace baechi {
 
-namespace exact {
-class Planner;
-}
-
 /// What a placer counts against the memory of a device. Only the engine decides whether a step
 /// really fits.
 enum class CountedMemory : std::uint8_t {
@@ -56,8 +52,6 @@ struct PlacerEntry {
   bool one_lane = false;
   bool fallback = false;        ///< the option `fallback`, which all placers have, is on by default
   bool any_collective = false;  ///< else refuses collectives of several members
-  /// For a planner: the same placer as make(), with all that it can say. Null: places ops only.
-  std::unique_ptr<exact::Planner> (*make_planner)(Options&) = nullptr;
 };
 std::span<const PlacerEntry> placers();
 

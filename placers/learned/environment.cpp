@@ -15,14 +15,6 @@
 #include "sim/problem/mean_costs.h"
 
 namespace baechi::learned {
-namespace {
-
-double in_ns(Duration d) {
-  return static_cast<double>(d.count());
-}
-
-}  // namespace
-
 Environment::Environment(const Problem& problem, const Objective& objective, std::uint64_t seed)
     : problem_(problem), objective_(objective) {
   const ColocationUnits units(problem.graph);

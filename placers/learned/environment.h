@@ -21,6 +21,10 @@ inline constexpr auto unit_feature_names = std::to_array<std::string_view>(
      "weights", "workspace", "outputs", "forward", "backward", "update", "graph_width",
      "graph_traffic"});
 
+inline double in_ns(Duration d) {
+  return static_cast<double>(d.count());
+}
+
 /// Per block a device.
 using BlockDevices = std::vector<DeviceId>;
 

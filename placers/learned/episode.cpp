@@ -38,7 +38,8 @@ void Episode::pass(std::span<const double> weights, const Embedding& embedding, 
   choices_.clear();
   while (walk_.advance()) {
     const std::size_t block = walk_.block();
-    const DeviceId told = teacher != nullptr ? walk_.stands_for((*teacher)[block]) : Plan::nowhere;
+    const DeviceId told =
+        teacher != nullptr ? walk_.stands_for((*teacher)[block]) : PartialSchedule::nowhere;
     const auto able = walk_.choices(told);
     const auto chances = choices_.offer(weights, embedding, block, walk_.features(able));
     std::size_t choice = 0;

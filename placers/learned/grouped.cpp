@@ -238,7 +238,7 @@ void GroupedEpisode::gradient(std::span<const double> weights, double advantage,
   choices_.network().embed_gradient(of_network, graph_, embedding_, keys, its_gradient);
 }
 
-Found learn_groups(const Environment& environment, const TrainingPlan& plan,
+Found learn_groups(const Environment& environment, const TrainingSettings& settings,
                    const std::atomic<bool>* stop) {
   constexpr double first_rate = 1e-2, last_rate = 1e-3;
   struct Worker {
@@ -253,15 +253,16 @@ Found learn_groups(const Environment& environment, const TrainingPlan& plan,
   std::vector<std::unique_ptr<Worker>> workers;
   for (std::size_t i = 0; i < Training::batch; ++i)
     workers.push_back(std::make_unique<Worker>(environment));
-  Adam adam(workers.front()->episode.initial(plan.seed));
+  Adam adam(workers.front()->episode.initial(settings.seed));
   Keeper keeper(environment);
-  for (std::size_t update = 0; !keeper.over(plan.evaluations, stop); ++update) {
+  for (std::size_t update = 0; !keeper.over(settings.evaluations, stop); ++update) {
     const double progress =
-        static_cast<double>(keeper.evaluations()) / static_cast<double>(plan.evaluations);
-    const std::size_t count = std::min(Training::batch, plan.evaluations - keeper.evaluations());
+        static_cast<double>(keeper.evaluations()) / static_cast<double>(settings.evaluations);
+    const std::size_t count =
+        std::min(Training::batch, settings.evaluations - keeper.evaluations());
     oneapi::tbb::parallel_for(std::size_t{0}, count, part_of_this_task([&](std::size_t i) {
                                 Worker& w = *workers[i];
-                                Random random = random_of(plan.seed, update, i);
+                                Random random = random_of(settings.seed, update, i);
                                 w.devices = w.episode.act(adam.weights, random);
                                 w.score = w.evaluator->score(environment.placement(w.devices));
                               }));

@@ -83,7 +83,7 @@ class GroupedEpisode {
 /// Trains it as Training does, from random weights. `stop`: as Watcher::stop, or null.
 /// Source: ColocRL (Mirhoseini et al., ICML 2017), HierarchicalRL (ICLR 2018): groups, then
 /// devices. Differs: neither LSTMs nor attention; the grouper is linear, the placer our network.
-Found learn_groups(const Environment& environment, const TrainingPlan& plan,
+Found learn_groups(const Environment& environment, const TrainingSettings& settings,
                    const std::atomic<bool>* stop);
 
 }  // namespace baechi::learned

@@ -10,7 +10,6 @@
 #include "placers/learned/grouped.h"
 #include "placers/learned/moves.h"
 #include "placers/learned/policy_file.h"
-#include "placers/learned/tables.h"
 #include "sim/enum_option.h"
 #include "sim/error.h"
 
@@ -21,15 +20,10 @@ enum class Way : std::uint8_t {
   list,     ///< a network places block after block: GDP, DOPPLER's placing half
   placeto,  ///< it moves blocks of a whole placement
   grouped,  ///< groups first: ColocRL, HierarchicalRL
-  logits,   ///< a score of its own for each unit and device
-  cem,      ///< the cross-entropy method
 };
 constexpr auto names_of(Way) {
-  return std::to_array<Named<Way>>({{Way::list, "list"},
-                                    {Way::placeto, "placeto"},
-                                    {Way::grouped, "grouped"},
-                                    {Way::logits, "logits"},
-                                    {Way::cem, "cem"}});
+  return std::to_array<Named<Way>>(
+      {{Way::list, "list"}, {Way::placeto, "placeto"}, {Way::grouped, "grouped"}});
 }
 
 namespace {
@@ -42,27 +36,26 @@ class Learned final : public Placer {
       : way_(read_enum(o, "as", Way::list,
                        "list: a graph network places op after op (GDP, DOPPLER); placeto: it moves "
                        "the ops of a placement; grouped: it groups them first (ColocRL, "
-                       "HierarchicalRL); logits: free scores by REINFORCE; cem: the cross-entropy "
-                       "method")),
+                       "HierarchicalRL)")),
         objective_(read_objective(o)),
         path_(o.path("policy", "a file of 'baechi train', instead of training from nothing")),
         samples_(static_cast<std::size_t>(o.get(
             "samples", std::int64_t{0},
             "placements drawn from the policy after its likeliest one, each near the best so far",
             0, 100'000'000))),
-        plan_{.evaluations = static_cast<std::size_t>(
-                  o.get("evaluations", std::int64_t{path_.empty() ? 4000 : 0},
-                        "of the objective, to train on the graph; with a policy, 0 by default", 0,
-                        1'000'000'000)),
-              .imitate = o.get("imitate", true,
-                               "begin with what the best heuristic does (list, placeto)")},
+        settings_{.evaluations = static_cast<std::size_t>(
+                      o.get("evaluations", std::int64_t{path_.empty() ? 4000 : 0},
+                            "of the objective, to train on the graph; with a policy, 0 by default",
+                            0, 1'000'000'000)),
+                  .imitate = o.get("imitate", true,
+                                   "begin with what the best heuristic does (list, placeto)")},
         refresh_(static_cast<std::size_t>(
             o.get("refresh", std::int64_t{8},
                   "placeto: messages between ops pass again after so many moves; 1: as published",
                   1, 1'000'000))) {
     if (!path_.empty() && way_ != Way::list)
       o.mistake("policy", "only 'as: list' acts by a policy");
-    if (way_ != Way::list && plan_.evaluations == 0)
+    if (way_ != Way::list && settings_.evaluations == 0)
       o.mistake("evaluations", "without any there is nothing to answer");
     if (!path_.empty()) policy_ = read_policy(path_);
   }
@@ -78,22 +71,20 @@ class Learned final : public Placer {
     // Isolated: while it waits for its own threads, this one takes up no other work.
     return oneapi::tbb::this_task_arena::isolate([&] {
       const Environment environment(p, *objective_.objective, seed);
-      TrainingPlan plan = plan_;
-      plan.seed = seed;
-      return answer(environment, find(environment, plan, watcher));
+      TrainingSettings settings = settings_;
+      settings.seed = seed;
+      return answer(environment, find(environment, settings, watcher));
     });
   }
 
  private:
-  Found find(const Environment& environment, const TrainingPlan& plan,
+  Found find(const Environment& environment, const TrainingSettings& settings,
              const Watcher& watcher) const {
-    if (way_ == Way::logits) return learn_scores(environment, plan, watcher.stop);
-    if (way_ == Way::placeto) return learn_moves(environment, plan, refresh_, watcher.stop);
-    if (way_ == Way::grouped) return learn_groups(environment, plan, watcher.stop);
-    if (way_ == Way::cem) return cross_entropy(environment, plan, watcher.stop);
-    Training training({&environment}, plan,
+    if (way_ == Way::placeto) return learn_moves(environment, settings, refresh_, watcher.stop);
+    if (way_ == Way::grouped) return learn_groups(environment, settings, watcher.stop);
+    Training training({&environment}, settings,
                       policy_ ? std::optional(policy_->weights) : std::nullopt);
-    const std::size_t tenth = std::max<std::size_t>(plan.evaluations / 10, Training::batch);
+    const std::size_t tenth = std::max<std::size_t>(settings.evaluations / 10, Training::batch);
     Found found;
     while (!training.done() && !stopped(watcher.stop)) {
       training.update();
@@ -104,14 +95,15 @@ class Learned final : public Placer {
       if (row.mean > 0.0) found.last = row.mean;
       if (watcher.progress)
         watcher.progress(fmt::format("{} of {} evaluations: {:.3f} x {}", row.evaluations,
-                                     plan.evaluations, row.mean, environment.reference_placer()));
+                                     settings.evaluations, row.mean,
+                                     environment.reference_placer()));
     }
     const Samples& seen = training.samples().front();
     found.devices = seen.devices;
     found.settled = settled_after(seen.improvements);
     found.score = seen.score;
     found.evaluations = training.state().evaluations;
-    draw_placements(environment, training.weights(), samples_, plan.seed, watcher.stop, found);
+    draw_placements(environment, training.weights(), samples_, settings.seed, watcher.stop, found);
     return found;
   }
 
@@ -144,7 +136,7 @@ class Learned final : public Placer {
   std::string path_;
   std::optional<Policy> policy_;
   std::size_t samples_;
-  TrainingPlan plan_;
+  TrainingSettings settings_;
   std::size_t refresh_;
 };
 

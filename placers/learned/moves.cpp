@@ -19,7 +19,7 @@ MovingEpisode::MovingEpisode(const Environment& environment, std::size_t refresh
       refresh_(refresh),
       limit_(memory_limits(environment.problem())),
       graph_(environment.graph()),
-      plan_(environment),
+      schedule_(environment),
       choices_(Network({.unit_features = move_unit_width, .device_features = move_device_width})) {}
 
 void MovingEpisode::begin(const BlockDevices& start) {
@@ -75,21 +75,22 @@ double MovingEpisode::share_on(std::span<const std::uint32_t> neighbours, Device
 
 /// To refreshed_, and to graph_.
 void MovingEpisode::add_unit_features() {
-  plan_.clear();
-  while (const std::optional<OpId> v = plan_.next()) plan_.put(*v, at_[environment_.block(*v)]);
+  schedule_.clear();
+  while (const std::optional<OpId> v = schedule_.next())
+    schedule_.put(*v, at_[environment_.block(*v)]);
   const std::vector<double>& fixed = environment_.graph().features;
   const std::size_t width = unit_feature_names.size();
   std::vector<double>& all = graph_.features;
   all.clear();
+  const double end = in_ns(schedule_.end().time_since_epoch());
   for (std::size_t b = 0; b < at_.size(); ++b) {
     const auto own = std::span(fixed).subspan(b * width, width);
     all.insert(all.end(), own.begin(), own.end());
     const OpId first = environment_.members(b).front();
-    const double begin =
-        plan_.end(first) -
-        static_cast<double>(environment_.problem().costs.compute(first, at_[b]).count());
+    const TimePoint begin =
+        schedule_.end(first) - environment_.problem().costs.compute(first, at_[b]);
     all.push_back(b < choices_.size() ? 1.0 : 0.0);
-    all.push_back(plan_.end() > 0.0 ? begin / plan_.end() : 0.0);
+    all.push_back(end > 0.0 ? in_ns(begin.time_since_epoch()) / end : 0.0);
     all.push_back(squashed(0.5 * load_[at_[b]] / environment_.mean_load()));
     all.push_back(share_on(graph_.parents.at(b), at_[b]));
     all.push_back(share_on(graph_.children.at(b), at_[b]));
@@ -160,17 +161,17 @@ void MovingEpisode::gradient(std::span<const double> weights, std::span<const do
   });
 }
 
-Found learn_moves(const Environment& environment, const TrainingPlan& plan, std::size_t refresh,
-                  const std::atomic<bool>* stop) {
+Found learn_moves(const Environment& environment, const TrainingSettings& settings,
+                  std::size_t refresh, const std::atomic<bool>* stop) {
   constexpr double first_rate = 1e-3, last_rate = 1e-4, longest = 1.25;
   constexpr std::size_t remembered = 10;  // episodes
   const std::size_t blocks = environment.num_blocks();
   MovingEpisode episode(environment, refresh);
-  Adam adam(episode.network().initial(plan.seed));
+  Adam adam(episode.network().initial(settings.seed));
   const auto evaluator = environment.objective().on(environment.problem());
   Keeper keeper(environment);
-  const auto over = [&] { return keeper.over(plan.evaluations, stop); };
-  BlockDevices start = plan.imitate ? environment.teacher() : BlockDevices{};
+  const auto over = [&] { return keeper.over(settings.evaluations, stop); };
+  BlockDevices start = settings.imitate ? environment.teacher() : BlockDevices{};
   if (start.empty())
     for (std::size_t b = 0; b < blocks; ++b) start.push_back(environment.able(b).front());
   const auto evaluate = [&](const BlockDevices& devices) {
@@ -183,8 +184,8 @@ Found learn_moves(const Environment& environment, const TrainingPlan& plan, std:
   std::vector<std::vector<double>> before;  // returns of the last episodes
   for (std::size_t number = 0; !over(); ++number) {
     const double progress =
-        static_cast<double>(keeper.evaluations()) / static_cast<double>(plan.evaluations);
-    Random random = random_of(plan.seed, number, 0);
+        static_cast<double>(keeper.evaluations()) / static_cast<double>(settings.evaluations);
+    Random random = random_of(settings.seed, number, 0);
     episode.begin(start);
     std::vector<double> returns;  // first the rewards
     double value = value_of_start;

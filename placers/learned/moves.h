@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "placers/learned/found.h"
-#include "placers/learned/plan.h"
+#include "placers/learned/partial_schedule.h"
 #include "placers/learned/training.h"
 
 namespace baechi::learned {
 
 /// What the network is told of each unit beside unit_feature_names, of the placement as it is:
-/// visited already; when its first op starts, by Plan, over the end; its device's load; the shares
-/// of its inputs and of its readers on its device.
+/// visited already; when its first op starts, by PartialSchedule, over the end; its device's load;
+/// the shares of its inputs and of its readers on its device.
 inline constexpr auto move_unit_features = std::to_array<std::string_view>(
     {"visited", "start", "load_here", "parents_here", "children_here"});
 /// And of each device that the visited unit may go to.
@@ -61,7 +61,7 @@ class MovingEpisode {
   IdVector<DeviceId, Bytes> weights_;
   UnitGraph graph_;  // neighbours, and the features since the last refresh
   Embedding embedding_;
-  Plan plan_;
+  PartialSchedule schedule_;
   std::vector<double> refreshed_;  // [refreshes, blocks, features]: graph_.features of each
   Choices choices_;                // choice i is of block i
   std::vector<DeviceId> able_;     // where the next block may go, and
@@ -69,13 +69,13 @@ class MovingEpisode {
 };
 
 /// Trains it from random weights. An episode begins with the best heuristic's placement, or,
-/// without `plan.imitate`, with each block on the first device that can run it. Each move to
+/// without `settings.imitate`, with each block on the first device that can run it. Each move to
 /// another device is simulated, which counts as an evaluation; what it saves, over the reference,
 /// is its reward. Advantages: the sum of rewards from a move on, less its mean over the last ten
 /// episodes, over the root of their mean square. `stop`: as Watcher::stop, or null. Source: Placeto
 /// (Addanki et al., NeurIPS 2019), with its Adam rate 1e-3 to 1e-4 and longest gradient 1.25.
 /// Differs: our network and features, which hold for any number of devices; blocks are our units.
-Found learn_moves(const Environment& environment, const TrainingPlan& plan, std::size_t refresh,
-                  const std::atomic<bool>* stop);
+Found learn_moves(const Environment& environment, const TrainingSettings& settings,
+                  std::size_t refresh, const std::atomic<bool>* stop);
 
 }  // namespace baechi::learned

@@ -137,7 +137,7 @@ Policy read_policy(const std::string& path) {
 }
 
 std::string stopped_text(const StoppedTraining& stopped) {
-  const auto& [digest, plan, state, samples, curve] = stopped;
+  const auto& [digest, settings, state, samples, curve] = stopped;
   std::string rows, seen;
   for (const Samples& one : samples)
     seen += fmt::format("{}[{},{},{}]", seen.empty() ? "" : ",\n ", one.count, one.sum, one.best);
@@ -149,7 +149,7 @@ std::string stopped_text(const StoppedTraining& stopped) {
       " \"evaluations\": {}, \"seed\": {}, \"imitate\": {}, \"done\": {}, \"updates\": {},\n"
       " \"decays\": [{},{}],\n \"weights\": [\n {}],\n \"first\": [\n {}],\n \"second\": [\n {}],\n"
       " \"samples\": [{}],\n \"curve\": [{}]}}\n",
-      training_format, json_string(digest), plan.evaluations, plan.seed, plan.imitate,
+      training_format, json_string(digest), settings.evaluations, settings.seed, settings.imitate,
       state.evaluations, state.updates, state.adam.decay_first, state.adam.decay_second,
       number_list(state.adam.weights), number_list(state.adam.first),
       number_list(state.adam.second), seen, rows);
@@ -177,9 +177,9 @@ class StoppedReader {
   void counts(std::string_view key, Json& value) {
     const auto whole = [&] { return static_cast<std::size_t>(value.whole()); };
     if (key == "digest") stopped_.digest = value.string();
-    if (key == "evaluations") stopped_.plan.evaluations = whole();
-    if (key == "seed") stopped_.plan.seed = whole();
-    if (key == "imitate") stopped_.plan.imitate = value.boolean();
+    if (key == "evaluations") stopped_.settings.evaluations = whole();
+    if (key == "seed") stopped_.settings.seed = whole();
+    if (key == "imitate") stopped_.settings.imitate = value.boolean();
     if (key == "done") stopped_.state.evaluations = whole();
     if (key == "updates") stopped_.state.updates = whole();
   }

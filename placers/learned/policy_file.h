@@ -28,7 +28,7 @@ Policy read_policy(const std::string& path);
 /// Training that was stopped.
 struct StoppedTraining {
   std::string digest;
-  TrainingPlan plan{};
+  TrainingSettings settings{};
   TrainingState state{};
   std::vector<Samples> samples{};  ///< without devices and scores
   std::vector<CurveRow> curve{};   ///< so far

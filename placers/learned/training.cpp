@@ -42,25 +42,25 @@ struct Training::Worker {
   std::vector<double> gradient, keys;
 };
 
-Training::Training(std::vector<const Environment*> environments, const TrainingPlan& plan,
+Training::Training(std::vector<const Environment*> environments, const TrainingSettings& settings,
                    std::optional<std::vector<double>> begin)
     : environments_(std::move(environments)),
       pace_(environments_.size() == 1 ? Pace{batch, 2e-3, first_entropy} : Pace{16, 1e-3, 0.03}),
-      plan_(plan),
+      settings_(settings),
       begun_elsewhere_(begin.has_value()),
       network_(list_network()),
       samples_(environments_.size()) {
   if (begin)
     state_.adam = Adam(std::move(*begin));
   else
-    state_.adam =
-        Adam(network_.initial(plan.seed, plan.imitate ? list_rule() : std::vector<double>{}));
+    state_.adam = Adam(
+        network_.initial(settings.seed, settings.imitate ? list_rule() : std::vector<double>{}));
 }
 
 Training::~Training() = default;
 
 std::size_t Training::imitation_updates() const {
-  return !plan_.imitate || begun_elsewhere_ ? 0 : imitations + 60 * environments_.size();
+  return !settings_.imitate || begun_elsewhere_ ? 0 : imitations + 60 * environments_.size();
 }
 
 void Training::update() {
@@ -93,10 +93,10 @@ void Training::imitate(const Environment& environment) {
 }
 
 void Training::reinforce(const Environment& environment, std::size_t which) {
-  const std::size_t count = std::min(pace_.batch, plan_.evaluations - state_.evaluations);
+  const std::size_t count = std::min(pace_.batch, settings_.evaluations - state_.evaluations);
   oneapi::tbb::parallel_for(std::size_t{0}, count, part_of_this_task([&](std::size_t i) {
                               Worker& w = *workers_[i];
-                              Random random = random_of(plan_.seed, state_.updates, i);
+                              Random random = random_of(settings_.seed, state_.updates, i);
                               w.devices = w.episode.act(weights(), embedding_, &random);
                               w.score = w.evaluator->score(environment.placement(w.devices));
                               w.value = environment.value(w.score);
@@ -105,7 +105,7 @@ void Training::reinforce(const Environment& environment, std::size_t which) {
   for (std::size_t i = 0; i < count; ++i) values.push_back(workers_[i]->value);
   const std::vector<double> advantages = advantages_of(values);
   const double progress =
-      static_cast<double>(state_.evaluations) / static_cast<double>(plan_.evaluations);
+      static_cast<double>(state_.evaluations) / static_cast<double>(settings_.evaluations);
   const double entropy = pace_.entropy * (1.0 - progress);
   oneapi::tbb::parallel_for(std::size_t{0}, count, part_of_this_task([&](std::size_t i) {
                               Worker& w = *workers_[i];

@@ -15,11 +15,11 @@
 namespace baechi::learned {
 
 /// How a policy is trained. The result follows from this and the environments.
-struct TrainingPlan {
+struct TrainingSettings {
   std::size_t evaluations = 4000;  ///< of the objective, over all environments
   std::uint64_t seed = 0;
   bool imitate = true;  ///< begin with list_rule() and the teacher's choices; else with chance
-  friend bool operator==(const TrainingPlan&, const TrainingPlan&) = default;
+  friend bool operator==(const TrainingSettings&, const TrainingSettings&) = default;
 };
 
 /// All that training goes on from.
@@ -60,16 +60,16 @@ class Training {
 
   /// The environments outlive this; at least one. `begin`: weights to go on from, instead of new
   /// ones; they are not imitated from again.
-  Training(std::vector<const Environment*> environments, const TrainingPlan& plan,
+  Training(std::vector<const Environment*> environments, const TrainingSettings& settings,
            std::optional<std::vector<double>> begin = {});
   ~Training();
 
-  bool done() const { return state_.evaluations >= plan_.evaluations; }
+  bool done() const { return state_.evaluations >= settings_.evaluations; }
   /// One update: of imitation, or of `batch` samples on one environment; environments in turn.
   /// The same for any number of threads.
   void update();
 
-  const TrainingPlan& plan() const { return plan_; }
+  const TrainingSettings& settings() const { return settings_; }
   const TrainingState& state() const { return state_; }
   /// Goes on from there. `samples`: one for each environment.
   void resume(TrainingState state, std::vector<Samples> samples) {
@@ -97,7 +97,7 @@ class Training {
 
   std::vector<const Environment*> environments_;
   Pace pace_;
-  TrainingPlan plan_;
+  TrainingSettings settings_;
   bool begun_elsewhere_;
   Network network_;
   TrainingState state_;

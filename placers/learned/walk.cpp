@@ -2,32 +2,32 @@
 
 namespace baechi::learned {
 
-Walk::Walk(const Environment& environment) : environment_(&environment), plan_(environment) {
+Walk::Walk(const Environment& environment) : environment_(&environment), schedule_(environment) {
   clear();
 }
 
 void Walk::clear() {
-  plan_.clear();
+  schedule_.clear();
   devices_.assign(environment_->num_blocks(), DeviceId{0});
   decided_.assign(environment_->num_blocks(), false);
-  stands_for_.assign(environment_->problem().cluster.num_devices(), Plan::nowhere);
+  stands_for_.assign(environment_->problem().cluster.num_devices(), PartialSchedule::nowhere);
 }
 
 DeviceId Walk::stands_for(DeviceId d) {
   if (!environment_->interchangeable()) return d;
   DeviceId& found = stands_for_[index(d)];
-  if (found == Plan::nowhere)
+  if (found == PartialSchedule::nowhere)
     for (const DeviceId other : environment_->problem().cluster.devices())
-      if (found == Plan::nowhere && plan_.empty(other)) found = other;
+      if (found == PartialSchedule::nowhere && schedule_.empty(other)) found = other;
   return found;
 }
 
 bool Walk::advance() {
-  while (const std::optional<OpId> v = plan_.next()) {
+  while (const std::optional<OpId> v = schedule_.next()) {
     block_ = environment_->block(*v);
     first_ = *v;
     if (!decided_[block_]) return true;
-    plan_.put(*v, devices_[block_]);
+    schedule_.put(*v, devices_[block_]);
   }
   return false;
 }
@@ -35,8 +35,8 @@ bool Walk::advance() {
 void Walk::choose(DeviceId d) {
   devices_[block_] = d;
   decided_[block_] = true;
-  plan_.assign(block_, d);
-  plan_.put(first_, d);
+  schedule_.assign(block_, d);
+  schedule_.put(first_, d);
 }
 
 }  // namespace baechi::learned

@@ -3,12 +3,12 @@
 #include <span>
 #include <vector>
 
-#include "placers/learned/plan.h"
+#include "placers/learned/partial_schedule.h"
 
 namespace baechi::learned {
 
-/// Goes through the ops in the order of a Plan and stops at each block that has no device yet. A
-/// copy goes on from where it is.
+/// Goes through the ops in the order of a PartialSchedule and stops at each block that has no
+/// device yet. A copy goes on from where it is.
 class Walk {
  public:
   explicit Walk(const Environment& environment);  ///< outlives this
@@ -17,23 +17,23 @@ class Walk {
   /// Puts ops until one belongs to a block without a device. False: all blocks have one.
   bool advance();
   std::size_t block() const { return block_; }  ///< the one that waits
-  /// Devices that it may go to, as Plan::choices().
-  std::span<const DeviceId> choices(DeviceId also = Plan::nowhere) {
-    return plan_.choices(block_, also);
+  /// Devices that it may go to, as PartialSchedule::choices().
+  std::span<const DeviceId> choices(DeviceId also = PartialSchedule::nowhere) {
+    return schedule_.choices(block_, also);
   }
   /// The device that stands for `d` of a placement that this walk follows. Where devices are
   /// interchangeable, each stands for the first that was still empty when it was met.
   DeviceId stands_for(DeviceId d);
-  /// What is known of each of `devices`, as Plan::features().
+  /// What is known of each of `devices`, as PartialSchedule::features().
   std::span<const double> features(std::span<const DeviceId> devices) {
-    return plan_.features(block_, first_, devices);
+    return schedule_.features(block_, first_, devices);
   }
   void choose(DeviceId d);
   const BlockDevices& devices() const { return devices_; }
 
  private:
   const Environment* environment_;
-  Plan plan_;
+  PartialSchedule schedule_;
   BlockDevices devices_;
   std::vector<bool> decided_;
   std::vector<DeviceId> stands_for_;

@@ -15,6 +15,13 @@ BookedTransfers::BookedTransfers(const Problem& p, Transfers mode)
       inputs_(graph_.num_edges()),
       last_copy_(cached_ ? graph_.num_tensors() : 0, no_copy) {}
 
+void BookedTransfers::clear() {
+  std::ranges::fill(clock_, TimePoint{});
+  std::ranges::fill(producers_, Producer{});
+  std::ranges::fill(last_copy_, no_copy);
+  copies_.clear();
+}
+
 void BookedTransfers::find_inputs(OpId v) {
   const std::span<Input> found(inputs_.data() + first_input(v), graph_.in_edges(v).size());
   std::size_t i = 0;

@@ -1,4 +1,5 @@
-/// The transfers booked for a schedule: where tensors are, and when they could be elsewhere.
+/// The transfers booked for a schedule: where tensors are, and when they could be elsewhere. For
+/// all placers that plan a schedule.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,8 +12,9 @@
 
 namespace baechi::list {
 
-/// Ops are booked in the order in which they start, each with the transfers of its inputs. The
-/// inputs of an op are sent in the order in which they were produced; each transfer starts when its
+/// Ops are booked one after the other, each with the transfers of its inputs: find_inputs(), then
+/// earliest() of any devices, then book() and schedule() on one of them. The inputs of an op are
+/// sent in the order in which they were produced; each transfer starts when its
 /// tensor is produced, or when the last booking of a channel it needs ends, whichever is later. No
 /// transfer is booked into a gap before an earlier booking.
 class BookedTransfers {
@@ -25,10 +27,13 @@ class BookedTransfers {
     DeviceId src{};  ///< its producer's device; `everywhere` if it needs no transfer
   };
   static constexpr DeviceId everywhere{~std::uint32_t{0}};
+  static constexpr DeviceId nowhere{~std::uint32_t{0} - 1};
   static constexpr std::uint32_t no_copy = ~std::uint32_t{0};
 
   /// `mode` replaces problem.engine.transfers.
   BookedTransfers(const Problem& problem, Transfers mode);
+  /// Forgets all bookings.
+  void clear();
 
   bool cached() const { return cached_; }
   /// Whether transfers wait for channels.
@@ -38,6 +43,7 @@ class BookedTransfers {
 
   void schedule(OpId v, DeviceId d, TimePoint end) { producers_[v] = {end, d}; }
   TimePoint end(OpId v) const { return producers_[v].end; }
+  /// `nowhere` if `v` is not scheduled.
   DeviceId device(OpId v) const { return producers_[v].device; }
 
   /// Makes inputs(v). All that `v` reads has been scheduled.
@@ -54,6 +60,16 @@ class BookedTransfers {
     return c;
   }
   std::size_t num_copies() const { return copies_.size(); }
+  /// Whether `d` needs no transfer of `in`.
+  bool holds(DeviceId d, const Input& in) const {
+    return in.src == d || in.src == everywhere || find_copy(in.tensor, d) != no_copy;
+  }
+  /// When the last channel ends that `d` sends or receives through; the beginning of time if there
+  /// are none.
+  TimePoint channels_free(DeviceId d) const {
+    if (!limited()) return {};
+    return std::max(clock_[channels_.sending(d)], clock_[channels_.receiving(d)]);
+  }
   /// Calls `found` with each device that produced an input of `v`, perhaps more than once.
   template <class Found>
   void for_each_source(OpId v, Found found) const {
@@ -77,14 +93,21 @@ class BookedTransfers {
     channels_.limited() ? for_each_holder(v, found) : for_each_source(v, found);
   }
 
-  /// When the last of the inputs of `v` that are produced on other devices would be on `d`, given
-  /// what is booked; the beginning of time if there are none.
-  TimePoint arrival(OpId v, DeviceId d) {
-    return deliver(v, d, [](const Input&, TimePoint, TimePoint) {});
+  /// The earliest time at which all inputs of `v` are produced and on `d`, given what is booked;
+  /// the beginning of time if there are none. Calls `sent` with each input that would be sent.
+  template <class Sent>
+  TimePoint earliest(OpId v, DeviceId d, Sent sent) {
+    return deliver(v, d, [&](const Input& in, TimePoint, TimePoint) { sent(in); });
   }
-  /// As arrival(), and books the transfers. Calls `sent` with each tensor that is sent.
+  TimePoint earliest(OpId v, DeviceId d) {
+    return earliest(v, d, [](const Input&) {});
+  }
+  /// As earliest(), and books the transfers. Calls `sent` with each tensor that is sent.
   template <class Sent>
   TimePoint book(OpId v, DeviceId d, Sent sent);
+  TimePoint book(OpId v, DeviceId d) {
+    return book(v, d, [](TensorId) {});
+  }
   /// A lower bound on when the inputs of `v` are on a device that has none of them, whatever else
   /// is booked. Needs uniform_links().
   TimePoint earliest_elsewhere(OpId v) const;
@@ -107,7 +130,7 @@ class BookedTransfers {
  private:
   struct Producer {
     TimePoint end{};
-    DeviceId device{};
+    DeviceId device = nowhere;
   };
   /// A tensor on a device other than its producer's.
   struct Copy {
@@ -160,7 +183,8 @@ inline BookedTransfers::Hop BookedTransfers::hop(const Input& in, DeviceId d, Ti
 
 template <class Sent>
 TimePoint BookedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
-  TimePoint ready{};
+  // Inputs are in the order of their production: all are produced when the last one is.
+  TimePoint ready = inputs(v).empty() ? TimePoint{} : inputs(v).back().end;
   const bool limited = channels_.limited();
   TimePoint receiver{};
   if (limited) receiver = clock_[channels_.receiving(d)];

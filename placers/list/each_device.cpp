@@ -152,7 +152,7 @@ class EachDevice final : public Candidates {
     for (; !startable.empty() && startable.top() < bound; startable.pop()) {
       const OpId v = startable.top().op();
       if (!schedule_.may_go(v, d)) continue;
-      if (const TimePoint at = schedule_.transfers.arrival(v, d); at > schedule_.now)
+      if (const TimePoint at = schedule_.transfers.earliest(v, d); at > schedule_.now)
         later.push({at, v});
       else if (schedule_.memory.has_room(v, d))
         return startable.top();

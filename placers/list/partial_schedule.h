@@ -80,7 +80,7 @@ struct PartialSchedule {
   bool idle(DeviceId d) const { return devices[d].running == no_op; }
   /// When the ready op `v` could start on `d`, memory aside.
   TimePoint start_at(OpId v, DeviceId d) {
-    return std::max({transfers.arrival(v, d), devices[d].free_at, now});
+    return std::max({transfers.earliest(v, d), devices[d].free_at, now});
   }
 };
 

@@ -223,7 +223,7 @@ class UniformDevices final : public Candidates {
     for (; !startable.empty() && startable.top() < bound; startable.pop()) {
       const OpId v = startable.top().op();
       if (!schedule_.may_go(v, d)) continue;
-      const TimePoint at = schedule_.transfers.arrival(v, d);
+      const TimePoint at = schedule_.transfers.earliest(v, d);
       if (at <= schedule_.now) return startable.top();
       later_.push({{at, v}, d});
     }

@@ -5,15 +5,15 @@
 #include <limits>
 
 #include "placers/planners/mode_choice.h"
-#include "placers/planners/plan_program.h"
-#include "placers/planners/plan_simulation.h"
+#include "placers/planners/simulated_batch.h"
+#include "placers/planners/stages_program.h"
 
-namespace baechi::exact {
+namespace baechi::planners {
 namespace {
 
 using Stages = std::vector<std::vector<BlockId>>;
 
-bool is_transformer(const PlanNode& node) {
+bool is_transformer(const PlannerNode& node) {
   return node.name == "ParallelTransformerLayer";
 }
 
@@ -22,7 +22,7 @@ struct Body {
   std::vector<BlockId> initial, groups, final;
 };
 
-Body body_of(const PlanInput& input) {
+Body body_of(const PlannerInput& input) {
   Body body;
   const std::vector<BlockId> line = plan_line(input);
   IdVector<BlockId, char> leads(input.nodes.size(), 0);
@@ -57,12 +57,12 @@ void append(std::vector<BlockId>& to, const std::vector<BlockId>& from) {
 }
 
 /// All nodes recompute, or none does. A node that has one mode only runs in it.
-PlanInput with_one_mode(const PlanInput& input, bool recompute) {
-  PlanInput one = input;
-  for (PlanNode& node : one.nodes)
+PlannerInput with_one_mode(const PlannerInput& input, bool recompute) {
+  PlannerInput one = input;
+  for (PlannerNode& node : one.nodes)
     for (auto& modes : node.modes) {
-      const auto wanted = std::ranges::find(modes, recompute, &PlanMode::recomputes);
-      if (wanted != modes.end()) modes = {PlanMode(*wanted)};
+      const auto wanted = std::ranges::find(modes, recompute, &PlannerMode::recomputes);
+      if (wanted != modes.end()) modes = {PlannerMode(*wanted)};
     }
   return one;
 }
@@ -70,7 +70,7 @@ PlanInput with_one_mode(const PlanInput& input, bool recompute) {
 class EqualSplits {
  public:
   /// `use` is given each plan that fits and whose stages all are faster than what it returned last.
-  EqualSplits(const PlanInput& input, std::function<double(Plan)> use)
+  EqualSplits(const PlannerInput& input, std::function<double(StagedPlan)> use)
       : input_(input),
         plain_(with_one_mode(input, false)),
         again_(with_one_mode(input, true)),
@@ -87,13 +87,13 @@ class EqualSplits {
       if (count * d > std::min(input_.devices, input_.micro_batches)) break;
       for (std::size_t t = 0; t < input_.degrees.size(); ++t) {
         if (first[t].empty() || count * d * input_.degrees[t] > input_.devices) continue;
-        for (const PlanInput* input : {&plain_, &again_}) attempt(*input, stages, d, t);
+        for (const PlannerInput* input : {&plain_, &again_}) attempt(*input, stages, d, t);
       }
     }
   }
 
-  void attempt(const PlanInput& input, const Stages& stages, std::int64_t d, std::size_t t) {
-    Plan plan;
+  void attempt(const PlannerInput& input, const Stages& stages, std::int64_t d, std::size_t t) {
+    StagedPlan plan;
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const auto in_flight = static_cast<std::int64_t>(stages.size() - s);
       auto stage = priced(input, stages[s], input.degrees[t], d, in_flight, ModeChoice::greedy);
@@ -103,20 +103,20 @@ class EqualSplits {
       plan.stages.push_back(std::move(*stage));
     }
     // Modes in the order of the input, which may have two.
-    for (PlanStage& stage : plan.stages)
+    for (PlannedStage& stage : plan.stages)
       for (std::size_t i = 0; i < stage.nodes.size(); ++i) {
         const BlockId b = stage.nodes[i];
-        const PlanMode& taken = input.nodes[b].modes[t].front();
+        const PlannerMode& taken = input.nodes[b].modes[t].front();
         stage.modes[i] = static_cast<std::size_t>(
-            std::ranges::find(input_.nodes[b].modes[t], taken.id, &PlanMode::id) -
+            std::ranges::find(input_.nodes[b].modes[t], taken.id, &PlannerMode::id) -
             input_.nodes[b].modes[t].begin());
       }
     limit_ = use_(std::move(plan));
   }
 
-  const PlanInput& input_;
-  PlanInput plain_, again_;
-  std::function<double(Plan)> use_;
+  const PlannerInput& input_;
+  PlannerInput plain_, again_;
+  std::function<double(StagedPlan)> use_;
   double limit_ = std::numeric_limits<double>::infinity();
 };
 
@@ -144,28 +144,28 @@ void EqualSplits::attempt_all(EqualParts parts) {
 
 }  // namespace
 
-bool has_transformers(const PlanInput& input) {
+bool has_transformers(const PlannerInput& input) {
   return std::ranges::any_of(input.nodes, is_transformer);
 }
 
-std::optional<Plan> best_equal_split(const PlanInput& input, EqualParts parts) {
-  std::optional<Plan> best;
-  EqualSplits(input, [&](Plan plan) {
+std::optional<StagedPlan> best_equal_split(const PlannerInput& input, EqualParts parts) {
+  std::optional<StagedPlan> best;
+  EqualSplits(input, [&](StagedPlan plan) {
     best = std::move(plan);
     return best->time_per_sample;
   }).attempt_all(parts);
   return best;
 }
 
-std::optional<SimulatedSplit> best_simulated_split(const PlanInput& input, EqualParts parts) {
-  std::vector<std::pair<double, Plan>> plans;  // with the least time of their batch
-  EqualSplits(input, [&](Plan plan) {
+std::optional<SimulatedSplit> best_simulated_split(const PlannerInput& input, EqualParts parts) {
+  std::vector<std::pair<double, StagedPlan>> plans;  // with the least time of their batch
+  EqualSplits(input, [&](StagedPlan plan) {
     const double least = least_batch(plan, input);
     plans.emplace_back(least, std::move(plan));
     return std::numeric_limits<double>::infinity();
   }).attempt_all(parts);
   if (plans.empty()) return std::nullopt;
-  std::ranges::stable_sort(plans, {}, &std::pair<double, Plan>::first);
+  std::ranges::stable_sort(plans, {}, &std::pair<double, StagedPlan>::first);
   SimulatedSplit best{.plan = {}, .fitting = plans.size()};
   for (const auto& [least, plan] : plans) {
     if (best.simulated > 0 && least >= best.batch) break;
@@ -177,4 +177,4 @@ std::optional<SimulatedSplit> best_simulated_split(const PlanInput& input, Equal
   return best;
 }
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

@@ -2,9 +2,9 @@
 #pragma once
 #include <optional>
 
-#include "placers/planners/plan.h"
+#include "placers/planners/staged_plan.h"
 
-namespace baechi::exact {
+namespace baechi::planners {
 
 /// What is equal in equal stages.
 enum class EqualParts : std::uint8_t {
@@ -15,23 +15,27 @@ enum class EqualParts : std::uint8_t {
   /// The number of nodes, in the order of plan_line().
   nodes,
 };
+constexpr auto names_of(EqualParts) {
+  return std::to_array<Named<EqualParts>>(
+      {{EqualParts::transformers, "transformers"}, {EqualParts::nodes, "nodes"}});
+}
 
 /// The plan of least time in which every stage has the same degrees of data and tensor parallelism
 /// (of those of the first node) and all nodes recompute, or none does. Ties: the
 /// first, by stages, replicas, degree, without recomputation first. Nothing if none fits.
 /// Source: Narayanan et al., "PipeDream-2BW", ICML 2021, as the program of Tarnawski et al.,
 /// NeurIPS 2021, renders it.
-std::optional<Plan> best_equal_split(const PlanInput& input, EqualParts parts);
+std::optional<StagedPlan> best_equal_split(const PlannerInput& input, EqualParts parts);
 
 /// The same plans by one simulated batch instead of the formula: the one whose batch is shortest.
 struct SimulatedSplit {
-  Plan plan;
+  StagedPlan plan;
   double batch = 0.0;         ///< simulated_batch()
   std::size_t fitting = 0;    ///< plans that fit
   std::size_t simulated = 0;  ///< of these; no other can be shorter, by least_batch()
 };
-std::optional<SimulatedSplit> best_simulated_split(const PlanInput& input, EqualParts parts);
+std::optional<SimulatedSplit> best_simulated_split(const PlannerInput& input, EqualParts parts);
 
-bool has_transformers(const PlanInput& input);
+bool has_transformers(const PlannerInput& input);
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-namespace baechi::exact {
+namespace baechi::planners {
 namespace {
 
 constexpr double little = 1e-9;  // bytes that do not count, as in the authors' program
@@ -18,7 +18,7 @@ struct Switch {
 };
 
 /// Those that save memory, by time lost per byte; ties: the first node, the first mode.
-std::vector<Switch> switches(const PlanInput& input, const std::vector<BlockId>& nodes,
+std::vector<Switch> switches(const PlannerInput& input, const std::vector<BlockId>& nodes,
                              std::size_t degree, std::int64_t in_flight,
                              const std::vector<std::size_t>& fastest, const StageCost& cost) {
   std::vector<Switch> found;
@@ -86,31 +86,31 @@ void exact(const std::vector<Switch>& found, double over, ChosenModes& chosen) {
 
 }  // namespace
 
-double StageCost::crossing_bytes(BlockId b, const PlanMode& mode) const {
+double StageCost::crossing_bytes(BlockId b, const PlannerMode& mode) const {
   double bytes = 0.0;
   for (std::size_t i = 0; i < input_.in[b].size(); ++i) {
-    const PlanEdge& edge = input_.edges[input_.in[b][i]];
+    const PlannerEdge& edge = input_.edges[input_.in[b][i]];
     if (inside_[edge.from] == 0) bytes += edge.bytes + mode.in[i];
   }
   for (std::size_t i = 0; i < input_.out[b].size(); ++i) {
-    const PlanEdge& edge = input_.edges[input_.out[b][i]];
+    const PlannerEdge& edge = input_.edges[input_.out[b][i]];
     if (inside_[edge.to] == 0) bytes += edge.bytes + mode.out[i];
   }
   return 2.0 * bytes;
 }
 
-double StageCost::time(BlockId b, const PlanMode& mode) const {
+double StageCost::time(BlockId b, const PlannerMode& mode) const {
   const double exchange =
       4.0 * (d_ - 1.0) * mode.weights / (d_ * static_cast<double>(input_.micro_batches));
   return mode.time / d_ + (crossing_bytes(b, mode) / d_ + exchange) / input_.bandwidth;
 }
 
-std::size_t fastest_mode(const std::vector<PlanMode>& modes) {
-  return static_cast<std::size_t>(std::ranges::min_element(modes, {}, &PlanMode::time) -
+std::size_t fastest_mode(const std::vector<PlannerMode>& modes) {
+  return static_cast<std::size_t>(std::ranges::min_element(modes, {}, &PlannerMode::time) -
                                   modes.begin());
 }
 
-ChosenModes choose_modes(const PlanInput& input, const std::vector<BlockId>& nodes,
+ChosenModes choose_modes(const PlannerInput& input, const std::vector<BlockId>& nodes,
                          std::size_t degree, std::int64_t data_parallel, std::int64_t in_flight,
                          ModeChoice choice, const IdVector<BlockId, char>& inside) {
   ChosenModes chosen;
@@ -119,7 +119,7 @@ ChosenModes choose_modes(const PlanInput& input, const std::vector<BlockId>& nod
     const auto& modes = input.nodes[b].modes[degree];
     chosen.modes.push_back(fastest_mode(modes));
     double least = std::numeric_limits<double>::infinity();
-    for (const PlanMode& mode : modes) least = std::min(least, mode.memory(in_flight));
+    for (const PlannerMode& mode : modes) least = std::min(least, mode.memory(in_flight));
     fast += modes[chosen.modes.back()].memory(in_flight);
     lean += least;
   }
@@ -138,4 +138,4 @@ ChosenModes choose_modes(const PlanInput& input, const std::vector<BlockId>& nod
   return chosen;
 }
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

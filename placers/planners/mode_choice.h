@@ -2,25 +2,25 @@
 #pragma once
 #include <vector>
 
-#include "placers/planners/plan.h"
+#include "placers/planners/staged_plan.h"
 
-namespace baechi::exact {
+namespace baechi::planners {
 
 /// Times of a stage's nodes. `inside` [nodes]: whether a node is in the stage.
 class StageCost {
  public:
-  StageCost(const PlanInput& input, std::int64_t data_parallel,
+  StageCost(const PlannerInput& input, std::int64_t data_parallel,
             const IdVector<BlockId, char>& inside)
       : input_(input), d_(static_cast<double>(data_parallel)), inside_(inside) {}
 
   /// What one node costs in one of its modes, per micro-batch: computing, its edges that are cut,
   /// twice (a tensor and its gradient), and its share of the exchange of gradients, once per batch,
   /// by sharded parameter servers.
-  double time(BlockId b, const PlanMode& mode) const;
-  double crossing_bytes(BlockId b, const PlanMode& mode) const;
+  double time(BlockId b, const PlannerMode& mode) const;
+  double crossing_bytes(BlockId b, const PlannerMode& mode) const;
 
  private:
-  const PlanInput& input_;
+  const PlannerInput& input_;
   double d_;
   const IdVector<BlockId, char>& inside_;
 };
@@ -33,11 +33,11 @@ struct ChosenModes {
   std::vector<std::size_t> modes;  ///< [nodes]
 };
 /// All nodes must have modes of the degree. Ties: the first mode; the first node.
-ChosenModes choose_modes(const PlanInput& input, const std::vector<BlockId>& nodes,
+ChosenModes choose_modes(const PlannerInput& input, const std::vector<BlockId>& nodes,
                          std::size_t degree, std::int64_t data_parallel, std::int64_t in_flight,
                          ModeChoice choice, const IdVector<BlockId, char>& inside);
 
 /// The mode of least time; ties: the first.
-std::size_t fastest_mode(const std::vector<PlanMode>& modes);
+std::size_t fastest_mode(const std::vector<PlannerMode>& modes);
 
-}  // namespace baechi::exact
+}  // namespace baechi::planners

@@ -11,6 +11,7 @@
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
 #include "sim/find_entry.h"
+#include "sim/status.h"
 
 namespace baechi {
 namespace {
@@ -217,8 +218,8 @@ class PaperReader {
       if (std::ranges::find(table.columns, name, &PaperColumn::name) == table.columns.end())
         throw InputError(
             fmt::format("{}table {} has no column '{}'", at(value.where), table.name, name));
-      row.published[name] = value.text == "oom"            ? PaperValue{.oom = true}
-                            : value.text == "not readable" ? PaperValue{.unread = true}
+      row.published[name] = value.text == to_text(Status::oom) ? PaperValue{.oom = true}
+                            : value.text == "not readable"     ? PaperValue{.unread = true}
                                                            : PaperValue{.number = number(value)};
     }
     return row;

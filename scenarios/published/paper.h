@@ -1,9 +1,6 @@
 /// A paper's tables: its published numbers beside the numbers of our scenarios.
 #pragma once
-#include <atomic>
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +9,7 @@
 #include "scenarios/read/scenario.h"
 #include "sim/error.h"
 #include "sim/names.h"
+#include "sim/watch.h"
 
 namespace baechi {
 
@@ -161,11 +159,6 @@ struct PaperResult {
   std::map<std::string, double> speeds;  ///< of calibrations
   std::vector<PaperTableResult> tables;  ///< as Paper::tables
 };
-
-/// Called with the `total` of the runs that are about to begin, and with their counter `done`. Its
-/// result lives until they have ended.
-using Watch =
-    std::function<std::shared_ptr<void>(const std::atomic<std::size_t>& done, std::size_t total)>;
 
 /// Runs all tables. Throws InputError where a scenario is wrong, std::runtime_error where a run
 /// fails.

@@ -13,10 +13,10 @@ double seconds(Duration time) {
   return to_us(time) / 1e6;
 }
 
-exact::LatencyTable latencies_of(const ServingRow& row) {
-  auto profiles = exact::read_latency_profiles(read_file(row.file), row.file);
+serving::LatencyTable latencies_of(const ServingRow& row) {
+  auto profiles = serving::read_latency_profiles(read_file(row.file), row.file);
   for (const auto& [column, word] : row.where)
-    std::erase_if(profiles, [&](const exact::LatencyProfile& p) {
+    std::erase_if(profiles, [&](const serving::LatencyProfile& p) {
       return std::ranges::count(p.of, std::pair(column, word)) == 0;
     });
   if (profiles.size() != 1)
@@ -29,11 +29,11 @@ exact::LatencyTable latencies_of(const ServingRow& row) {
 
 std::optional<double> serving_figure(const ServingRow& row, ServingFigure figure,
                                      const std::vector<std::int64_t>& batches) {
-  const exact::LatencyTable latencies = latencies_of(row);
+  const serving::LatencyTable latencies = latencies_of(row);
   double sum = 0.0;
   for (const std::int64_t batch : batches) {
     const auto one = latencies.find({row.threads, batch});
-    const auto best = exact::best_serving(latencies, row.threads, batch, row.interference);
+    const auto best = serving::best_serving(latencies, row.threads, batch, row.interference);
     if (!best || one == latencies.end()) return std::nullopt;
     switch (figure) {
       case ServingFigure::one_instance:

@@ -7,7 +7,7 @@
 
 namespace baechi {
 
-/// A row's server: `baechi configure FILE --where ... --threads N --interference F`.
+/// A row's server: `baechi study configure FILE --where ... --threads N --interference F`.
 struct ServingRow {
   std::string file;
   std::map<std::string, std::string> where;  ///< column -> word; names one profile

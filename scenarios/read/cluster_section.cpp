@@ -167,12 +167,9 @@ DeviceChoice read_device_group(const Value& section, const char* owner, const De
   }
   Mistakes mistakes;
   if (find(section, "memory") == nullptr && !device.kind.empty())
-    mistakes.add(
-        fmt::format("{}{}.kind: '{}' is not one of {}{}; a kind of the trace's own needs "
-                    "'memory', too",
-                    at(find(section, "kind")->where), owner, device.kind,
-                    fmt::join(keys_of(kinds.devices), ", "),
-                    did_you_mean(device.kind, keys_of(kinds.devices))));
+    mistakes.add(fmt::format("{}{}.kind: {}; a kind of the trace's own needs 'memory', too",
+                             at(find(section, "kind")->where), owner,
+                             not_one_of(device.kind, keys_of(kinds.devices))));
   else
     need(section, owner, {"memory"}, mistakes);
   mistakes.throw_if_any();

@@ -171,13 +171,14 @@ CodesignChoice read_codesign(const Value& section, const std::string& base, Mist
 }
 
 SectionKeys codesign_section_keys() {
-  return {"codesign",
-          "for `baechi codesign`: which architecture of an accelerator trains the model fastest",
-          keys_of_reader([](Options& o) {
-            Mistakes none;
-            codesign_options(o, none);
-          }),
-          {"areas", "space", "batch", "memory_bandwidth"}};
+  return {
+      "codesign",
+      "for `baechi study codesign`: which architecture of an accelerator trains the model fastest",
+      keys_of_reader([](Options& o) {
+        Mistakes none;
+        codesign_options(o, none);
+      }),
+      {"areas", "space", "batch", "memory_bandwidth"}};
 }
 
 }  // namespace baechi

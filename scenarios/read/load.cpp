@@ -352,7 +352,8 @@ std::span<const TopKey> top_keys() {
        "placement, one row each; [step_time] if not given"},
       {"sweep", "dotted key: [value, ...]; every combination is a point"},
       {"codesign",
-       "for 'baechi codesign': which architecture of an accelerator trains the model fastest; "
+       "for 'baechi study codesign': which architecture of an accelerator trains the model "
+       "fastest; "
        "`placers` may then be missing"},
       {"report", "what the results hold"},
   };

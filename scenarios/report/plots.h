@@ -23,6 +23,10 @@ std::vector<Plot> chart_plots(const Results& results);
 /// Ops and memory of each device over time, for a row that has a picture.
 Plot step_plot(const RunResult& row, std::string title);
 
+/// Plots of the steps of the `wanted` runs, or of each graph's fastest run if none is wanted. Only
+/// runs that have a picture can be plotted; throws InputError for other wanted runs.
+std::vector<Plot> step_plots(const Results& results, const std::vector<std::size_t>& wanted);
+
 /// An architecture of an accelerator, and how fast it trains.
 struct PlottedDesign {
   double area_mm2 = 0.0;

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -6,6 +6,8 @@
 #include "scenarios/read/paths.h"
 #include "scenarios/report/gnuplot_script.h"
 #include "scenarios/report/plots.h"
+#include "scenarios/results/tables.h"
+#include "sim/error.h"
 
 namespace baechi {
 namespace {
@@ -130,6 +132,38 @@ Plot step_plot(const RunResult& row, std::string title) {
       gnuplot_literal(title), 120.0 / height, length / unit.scale,
       pitch * static_cast<double>(devices), unit.name, labels, plots, keys);
   return {name, gnuplot_script(name, data, body, height)};
+}
+
+std::vector<Plot> step_plots(const Results& results, const std::vector<std::size_t>& wanted) {
+  std::vector<Plot> plots;
+  std::vector<std::size_t> drawn;  // ids of all runs that have a picture
+  for (const ResultTable& table : result_tables(results)) {
+    const RunResult* fastest = nullptr;
+    std::size_t where = 0;
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      for (const ResultTable::Row& row : table.rows) {
+        const RunResult* run = row.cells[c];
+        if (run == nullptr || run->picture.empty()) continue;
+        drawn.push_back(run->id);
+        if (std::ranges::find(wanted, run->id) != wanted.end())
+          plots.push_back(step_plot(*run, row.name + ", " + point_label(results, table, c)));
+        if (!run->value || (fastest != nullptr && *run->value >= *fastest->value)) continue;
+        fastest = run;
+        where = c;
+      }
+    }
+    if (wanted.empty() && fastest != nullptr)
+      plots.push_back(
+          step_plot(*fastest, fastest->placer + ", " + point_label(results, table, where)));
+  }
+  Mistakes mistakes;
+  for (const std::size_t id : wanted) {
+    if (std::ranges::find(drawn, id) != drawn.end()) continue;
+    mistakes.add(fmt::format("--step {}: no run of which there is a picture (those: {})", id,
+                             drawn.empty() ? "none" : fmt::format("{}", fmt::join(drawn, ", "))));
+  }
+  mistakes.throw_if_any();
+  return plots;
 }
 
 }  // namespace baechi

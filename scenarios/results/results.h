@@ -12,17 +12,10 @@
 #include "sim/names.h"
 #include "sim/problem/engine_names.h"
 #include "sim/problem/engine_options.h"
+#include "sim/status.h"
 #include "sim/units.h"
 
 namespace baechi {
-
-enum class Status : std::uint8_t { ok, oom, infeasible, error };
-constexpr auto names_of(Status) {
-  return std::to_array<Named<Status>>({{Status::ok, "ok"},
-                                       {Status::oom, "oom"},
-                                       {Status::infeasible, "infeasible"},
-                                       {Status::error, "error"}});
-}
 
 /// One (point, placer, seed, measure).
 struct RunResult {

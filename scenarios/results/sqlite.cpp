@@ -15,6 +15,7 @@
 #include "scenarios/results/picture_check.h"
 #include "scenarios/results/sqlite_statement.h"
 #include "sim/error.h"
+#include "sim/find_entry.h"
 #include "sim/hash.h"
 
 namespace baechi {
@@ -67,8 +68,7 @@ std::string places(std::size_t n) {
 template <NamedEnum E>
 E value_called(const std::string& word) {
   if (const auto value = parse<E>(word)) return *value;
-  throw std::runtime_error(
-      fmt::format("'{}' is not one of {}", word, fmt::join(all_words<E>(), ", ")));
+  throw std::runtime_error(not_one_of<E>(word));
 }
 
 std::int64_t times_1000(double thousandths) {

@@ -1,5 +1,7 @@
 #include "scenarios/run/prepared_graph.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "scenarios/read/device_table.h"
@@ -55,6 +57,32 @@ void give_times(Trace& trace) {
   trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
   trace.coverage = coverage(trace.graph);
   trace.notes.push_back(fmt::format("times are the roofline's of {}", model.name));
+}
+
+OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
+  const auto& own = graph.device_kinds();
+  const auto& known = built_in_devices().devices;
+  const auto model = known.find(kind);
+  const auto place = std::ranges::find(own, kind);
+  std::vector<std::string> allowed = own;
+  if (graph.has_work())
+    for (const auto& [name, unused] : known) allowed.push_back(name);
+  if (std::ranges::find(allowed, kind) == allowed.end())
+    throw InputError(
+        allowed.empty()
+            ? fmt::format("--kind: '{}': the trace has one time per op, for every kind, and does "
+                          "not state the ops' work, of which others would follow",
+                          kind)
+            : fmt::format("--kind: '{}' is not one of {}{}", kind, fmt::join(allowed, ", "),
+                          did_you_mean(kind, allowed)));
+  if (place == own.end())
+    return graph.with_times(own.empty() ? kind : own.front(),
+                            roofline_times(graph, *model->second));
+  IdVector<OpId, Duration> times;
+  for (const OpId v : graph.ops())
+    times.push_back(
+        graph.compute(v, static_cast<std::size_t>(place - own.begin())).value_or(Duration::zero()));
+  return graph.with_times(own.front(), times);
 }
 
 void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source) {

@@ -36,6 +36,10 @@ struct PreparedGraph {
 /// unless its times are elsewhere.
 void give_times(Trace& trace);
 
+/// The same graph with one time per op, that on devices of `kind`: the trace's own, else the
+/// roofline's. Throws InputError if there is neither.
+OpGraph on_kind(const OpGraph& graph, const std::string& kind);
+
 /// Throws InputError, with `source` as the place, if a step of `trace` on `cluster` would say
 /// nothing: the graph has no ops, or it has no times and timed() would not give it any.
 void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source);

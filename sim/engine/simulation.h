@@ -11,16 +11,16 @@ namespace baechi {
 /// One step under problem.engine. Deterministic, and free of shared state: call it from as many
 /// threads as there are problems.
 ///
-/// Semantics::event. At one instant, first all that ends then ends (its memory is given back, the
-/// ops it made ready queue up, its outputs' transfers queue up); then transfers start, in the order
-/// of (production time, tensor id, receiving device), skipping those whose channels are taken; then
-/// ops, by device id. Work of no length ends in a further round at the same instant.
-/// Head-of-line blocking: each sender's transfers start in queue order, even if a later could go.
-/// An op that becomes ready in a later round of an instant goes by id among those of the instant
-/// that still wait. Without cache, the copies of one tensor for one device are sent in the order of
-/// their edges and serve them in that order. Weights are requested at time 0, in op id order over
-/// all devices; the first that does not fit is the verdict. Without overlap a transfer waits until
-/// neither end computes, an op until its device moves nothing.
+/// Semantics::event. The contract is the 14 rules of ARCHITECTURE.md, section "What a step means,
+/// to the tie"; tests/sim/engine and tests/checker hold the engine to them. Where rules stand:
+/// - event_engine.cpp: order of one instant (1), overlap (6), weights (7), lanes' program (11);
+/// - transfer_queues.h: senders' queues and their blocked heads (2, 3), no cache (5);
+/// - channels.h: modes of transfers, with `staged` (14);
+/// - ready_queue.h: ready ops (4), lanes (10);
+/// - holdings.h, memory_account.h: how long outputs and copies take memory (8);
+/// - meetings.h: collectives (12);
+/// - network_interfaces.h: nodes (13);
+/// - sim/graph/op_graph.h: control edges (9).
 ///
 /// Semantics::baechi. As sim/original/simulation.h says; memory is counted but no limit is
 /// enforced; of the other options none matters. Throws InputError if the cluster is not uniform.

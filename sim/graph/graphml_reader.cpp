@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "sim/error.h"
+#include "sim/find_entry.h"
 #include "sim/graph/graph_io.h"
 #include "sim/graph/phase_names.h"
 
@@ -283,9 +284,7 @@ void GraphmlReader::read_node(const Element& node, Attributes values) {
   const std::string about = fmt::format("node '{}': ", node.id);
   const Value phase = take(values, "phase");
   const auto known = phase.text.empty() ? Phase::forward : parse<Phase>(phase.text);
-  if (!known)
-    mistake(phase.at, fmt::format("{}phase: '{}' is not one of {}", about, phase.text,
-                                  fmt::join(all_words<Phase>(), ", ")));
+  if (!known) mistake(phase.at, fmt::format("{}phase: {}", about, not_one_of<Phase>(phase.text)));
   const Value compute = take(values, "compute_us");
   const auto time = from_us(number(compute, about + "compute_us"));
   if (!time) mistake(compute.at, about + "compute_us: not a time below 146 years");

@@ -42,7 +42,7 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
 
   TEST_CASE("duel finds an instance, and writes it as a scenario with both steps") {
     const Session session;
-    const Json found = session.json("duel single m_etf --evaluations 60 --seed 2 -o fought");
+    const Json found = session.json("arena duel single m_etf --evaluations 60 --seed 2 -o fought");
     CHECK(found["ratio"] > 1.0);
     CHECK(session.run("run fought/duel.yaml --out again").code == 0);
   }

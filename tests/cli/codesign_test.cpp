@@ -32,7 +32,7 @@ TEST_SUITE("cli") {
     const Session session;
     session.folder().write("areas.csv", areas);
     session.folder().write("s.yaml", scenario);
-    const auto json = session.json("codesign s.yaml --top 3");
+    const auto json = session.json("study codesign s.yaml --top 3");
     CHECK(json["status"] == "ok");
     CHECK(json["combinations"] == 32);
     // 16 x 32 is 512 multipliers, which the table lacks: half of the space is left. With 4 MiB, 2
@@ -45,10 +45,10 @@ TEST_SUITE("cli") {
     CHECK(json["gain"] >= 1.0);
     CHECK(json["reference"]["area_um2"] == 300'000 + 30'000 + 6'000'000);
     CHECK(json["front"].back()["on_front"] == true);
-    const auto csv = session.run("codesign s.yaml --format csv");
+    const auto csv = session.run("study codesign s.yaml --format csv");
     CHECK(csv.code == 0);
     CHECK(std::ranges::count(csv.out, '\n') == 15);
-    CHECK(holds(session.run("codesign s.yaml").out, "times as fast as the reference"));
+    CHECK(holds(session.run("study codesign s.yaml").out, "times as fast as the reference"));
   }
 
   TEST_CASE("codesign says what it lacks") {
@@ -59,7 +59,7 @@ TEST_SUITE("cli") {
                            "graph: {generate: gpt}\nplacers: [single]\n"
                            "cluster: {devices: {count: 1, memory: 1 GiB}}\n");
     const auto told = [&](const std::string& arguments) {
-      const auto result = session.run("codesign " + arguments);
+      const auto result = session.run("study codesign " + arguments);
       CHECK(result.code == 2);
       return result.err;
     };

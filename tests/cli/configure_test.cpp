@@ -16,7 +16,7 @@ TEST_SUITE("cli") {
                            "model,threads,batch,mean_ms\n"
                            "small,1,1,6\nsmall,2,2,9\nlarge,2,2,30\n");
     // Two instances of one thread take 6 ms, one of two threads 9 ms.
-    const Json all = session.json("configure latencies.csv --threads 2 --batch 2");
+    const Json all = session.json("study configure latencies.csv --threads 2 --batch 2");
     REQUIRE(all["profiles"].size() == 2);
     const Json& large = all["profiles"][0]["configurations"][0];
     const Json& small = all["profiles"][1]["configurations"][0];
@@ -26,12 +26,12 @@ TEST_SUITE("cli") {
     CHECK(small["instances"] == Json::parse(R"([{"count": 2, "threads": 1, "batch": 1}])"));
     // Disturbed by each other, the two take 12 ms.
     const Json disturbed = session.json(
-        "configure latencies.csv --threads 2 --batch 2 --interference 2 --where model=small");
+        "study configure latencies.csv --threads 2 --batch 2 --interference 2 --where model=small");
     REQUIRE(disturbed["profiles"].size() == 1);
     CHECK(disturbed["profiles"][0]["configurations"][0]["latency_ms"] == 9.0);
 
     session.folder().write("wrong.csv", "threads,batch,mean_ms\n1,0,6\n1,1,-6\n1,1\n");
-    const auto wrong = session.run("configure wrong.csv --threads 2 --batch 2");
+    const auto wrong = session.run("study configure wrong.csv --threads 2 --batch 2");
     CHECK(wrong.code == 2);
     CHECK(holds(wrong.err, "wrong.csv:2:3: batch: '0' is not a whole number from 1 to 65536"));
     CHECK(holds(wrong.err, "wrong.csv:3:5: mean_ms: '-6' is not a time above 0"));

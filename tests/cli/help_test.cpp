@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,24 +18,121 @@ using namespace baechi;
 using namespace baechi::testing;
 using Json = nlohmann::json;
 
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);) lines.push_back(line);
+  return lines;
+}
+
+struct Help {
+  std::string verb, text;
+};
+
+/// The help of the verb and of all verbs that it lists: names behind two spaces under a heading.
+void add_helps(const Session& session, const std::string& verb, std::vector<Help>& all) {
+  const auto help = session.run(verb + " --help");
+  CAPTURE(verb);
+  REQUIRE(help.code == 0);
+  CHECK(help.err.empty());
+  all.push_back({verb, help.out});
+  bool of_verbs = false;
+  for (const std::string& line : lines_of(help.out)) {
+    if (line.ends_with(':') && !line.starts_with(' '))
+      of_verbs = !holds(line, "Options") && !holds(line, "Positionals") &&
+                 !holds(line, "CLUSTER") && !holds(line, "Example") &&
+                 !holds(line, "First steps") && !holds(line, "Schedules");
+    if (line.empty()) of_verbs = false;
+    if (!of_verbs || !line.starts_with("  ") || line[2] == ' ') continue;
+    const std::string name = line.substr(2, line.find(' ', 2) - 2);
+    if (name == "baechi") continue;  // an example
+    add_helps(session, verb.empty() ? name : verb + " " + name, all);
+  }
+}
+
+std::vector<Help> all_helps() {
+  std::vector<Help> all;
+  add_helps(Session(), "", all);
+  return all;
+}
+
+/// Each option's lines in one.
+std::vector<std::string> options_of(const std::string& help) {
+  std::vector<std::string> options;
+  bool inside = false;
+  for (const std::string& line : lines_of(help)) {
+    if (line.starts_with("  -")) {
+      options.push_back(line);
+      inside = true;
+    } else if (inside && line.starts_with("        ")) {
+      options.back() += " " + line.substr(line.find_first_not_of(' '));
+    } else {
+      inside = false;
+    }
+  }
+  return options;
+}
+
+/// The first list of two or more words, "a,b" or "a|b" or "a, b", that stands twice in `text`, as
+/// "a,b"; "" if there is none.
+std::string listed_twice(const std::string& text) {
+  const std::regex list(R"(\w+(?:(?:\||, ?)\w+)+)"), separator(R"(\||, )");
+  std::set<std::string> seen;
+  for (std::sregex_iterator it(text.begin(), text.end(), list), end; it != end; ++it) {
+    const std::string words = std::regex_replace(it->str(), separator, ",");
+    if (!seen.insert(words).second) return words;
+  }
+  return "";
+}
+
+}  // namespace
+
 TEST_SUITE("cli") {
-  TEST_CASE("every verb explains itself") {
+  TEST_CASE("every verb explains itself in plain words, in lines of 100 characters") {
+    const std::vector<Help> all = all_helps();
+    std::set<std::string> verbs;
+    for (const Help& help : all) verbs.insert(help.verb);
+    for (const char* verb : {"run", "place", "what-if", "trace info", "arena duel",
+                             "study configure", "study codesign", "validate plan"})
+      CHECK(verbs.contains(verb));
+    for (const char* old : {"duel", "configure", "codesign"}) CHECK_FALSE(verbs.contains(old));
+    for (const Help& help : all) {
+      CAPTURE(help.verb);
+      CHECK(help.text.ends_with("\n"));
+      for (const std::string& line : lines_of(help.text)) {
+        CAPTURE(line);
+        CHECK(line.size() <= 100);
+        // CLI11's words for types and checks: "N:INT in [1 - 10]", "TEXT:{a,b}".
+        for (const char* word : {"INT", "FLOAT", "TEXT", "ENUM", ":{", " in ["})
+          CHECK_FALSE(holds(line, word));
+        CHECK_FALSE(holds(line, ". Of "));
+        CHECK_FALSE(holds(line, "  Of "));
+      }
+      for (const std::string& option : options_of(help.text)) {
+        CAPTURE(option);
+        CHECK(listed_twice(option) == "");
+      }
+    }
+  }
+
+  TEST_CASE("a list of values that stands twice in an option's help is found") {
+    CHECK(listed_twice("--format table|json  Format of the answer [table]") == "");
+    CHECK(listed_twice("--export a1|b1|c1:{a1,b1,c1}  What") == "a1,b1,c1");
+    CHECK(listed_twice("--mode on|off  How: on, off") == "on,off");
+  }
+
+  TEST_CASE("old spellings of verbs work, and the help does not list them") {
     const Session session;
-    CHECK(session.run("--help").code == 0);
-    CHECK(session.run("--version").out.starts_with("baechi " + version()));
-    for (const char* verb : {"run", "place", "simulate", "explain", "compare", "duel", "arena",
-                             "train", "bound", "trace", "list", "report", "schema", "trace info",
-                             "trace check", "trace convert", "trace generate"}) {
-      CAPTURE(verb);
-      const auto help = session.run(std::string(verb) + " --help");
-      CHECK(help.code == 0);
-      CHECK(help.err.empty());
-      CHECK(holds(help.out, "baechi"));
+    for (const char* old : {"duel", "configure", "codesign"}) {
+      CAPTURE(old);
+      CHECK(session.run(std::string(old) + " --help").code == 0);
+      CHECK_FALSE(holds(session.run("--help").out, std::string("\n  ") + old));
     }
-    for (const char* verb : {"run", "place", "simulate", "bound", "list"}) {
-      CAPTURE(verb);
-      CHECK(holds(session.run(std::string(verb) + " --help").out, "Example"));
-    }
+    CHECK(session.run("arena --json duel m_etf heft").code == 2);
+    CHECK(holds(session.run("arena --json duel m_etf heft").err, "no flag of 'arena duel'"));
+    CHECK(holds(session.run("arena dule").err, "(did you mean 'duel'?)"));
   }
 
   TEST_CASE("a mistyped verb, flag or value is the user's mistake, with the nearest that exists") {

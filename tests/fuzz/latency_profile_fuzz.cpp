@@ -8,7 +8,7 @@
 
 /// Any text is latencies within their limits, or an InputError.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace baechi::exact;
+  using namespace baechi::serving;
   try {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     for (const LatencyProfile& profile : read_latency_profiles(text, "fuzz.csv"))

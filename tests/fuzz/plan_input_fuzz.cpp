@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "placers/planners/plan_file.h"
+#include "placers/planners/planner_input_file.h"
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
 
@@ -10,7 +10,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     baechi::TextFile file("fuzz.json", std::string_view(reinterpret_cast<const char*>(data), size));
-    baechi::exact::read_plan_input(file);
+    baechi::planners::read_planner_input(file);
   } catch (const baechi::InputError&) {
   }
   return 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs.py BAECHI: writes again what is generated: the schema and reference of scenarios, the tables of READMEs that
+"""docs.py BAECHI: writes again what is generated: the schema and reference of scenarios, ARCHITECTURE's map, tables that
 stand between '<!-- baechi ... -->' and '<!-- end -->', and what the transcripts' commands print."""
 import glob
 import os
@@ -33,6 +33,20 @@ def write_tables(path):
     replace(path, pattern.sub(lambda m: m[1] + printed(m[2].split()) + m[3], text))
 
 
+def write_map(path):
+    """The rooms of tests/house/rooms.txt, from the roof down; the core is bold."""
+    with open(os.path.join(ROOT, "tests/house/rooms.txt")) as file:
+        floors = [part.splitlines() for part in file.read().split("\n\n")[1:]]
+    rows = "| folder | what it does |\n|---|---|\n"
+    for line in (line for floor in reversed(floors) for line in floor):
+        folder, core, what = line.split(None, 2)
+        slash = "" if folder.endswith(".cpp") else "/"
+        rows += "| {0}`{1}{2}`{0} | {3} |\n".format("**" if core == "core" else "", folder, slash, what)
+    with open(path) as file:
+        text = file.read()
+    replace(path, re.sub("(<!-- rooms -->\n).*?(<!-- end -->)", lambda m: m[1] + rows + m[2], text, flags=re.DOTALL))
+
+
 def write_transcript(path):
     """A line '$ COMMAND' is followed by what the command prints. Comments stay, and an empty line before a comment."""
     lines, empty_before = [], False
@@ -51,6 +65,7 @@ def write_transcript(path):
 
 replace(os.path.join(ROOT, "scenarios/scenario.schema.json"), printed(["schema"]))
 replace(os.path.join(ROOT, "scenarios/README.md"), printed(["schema", "--reference"]))
+write_map(os.path.join(ROOT, "ARCHITECTURE.md"))
 for readme in subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, text=True,
                              stdout=subprocess.PIPE).stdout.split():
     write_tables(os.path.join(ROOT, readme))

@@ -103,6 +103,33 @@ TEST_SUITE("placers") {
     CHECK(result.makespan == 80ns);
   }
 
+  //   a1(100) --50 B--> b1(100)     a1 and b2 share a group, a2 and b1 another: each group has a
+  //   a2(100) --50 B--> b2(100)     device, and the two tensors cross at 100 ns, in both directions
+  /// Duplex channels: both b run from 150 to 250. One channel per device: the second tensor waits
+  /// for the first, and b2 runs from 200 to 300. All on one device take 400.
+  TEST_CASE("coarsen plans with the engine's channels") {
+    OpGraphBuilder g;
+    const OpId a1 = g.add_op({.name = "a1", .compute = 100ns});
+    const OpId a2 = g.add_op({.name = "a2", .compute = 100ns});
+    const OpId b1 = g.add_op({.name = "b1", .compute = 100ns});
+    const OpId b2 = g.add_op({.name = "b2", .compute = 100ns});
+    g.add_edge(g.add_tensor(a1, 50_B), b1);
+    g.add_edge(g.add_tensor(a2, 50_B), b2);
+    for (const OpId v : {a1, b2}) g.colocate(v, "one");
+    for (const OpId v : {a2, b1}) g.colocate(v, "two");
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const auto planned = [&](Transfers transfers) {
+      const Problem problem{graph, cluster, costs, {.transfers = transfers}};
+      const Placement p = make_placer("coarsen", Options("coarsen"))->place(problem, 0);
+      CHECK(to_us(simulate(problem, p).makespan) == p.facts.at("planned_step_us"));
+      return p.facts.at("planned_step_us");
+    };
+    CHECK(planned(Transfers::duplex) == 0.25);
+    CHECK(planned(Transfers::sequential) == 0.3);
+  }
+
   TEST_CASE("coarsen stays on one device where transfers cost more than they save") {
     // A chain: no two ops can run at once.
     const OpGraph graph = side_by_side(1, 20, 1000_B);

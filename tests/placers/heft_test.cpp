@@ -114,6 +114,21 @@ TEST_CASE("heft fills a gap to its very end") {
   CHECK(placement.device[s] == gpu1);
 }
 
+//   a(10) --control--> c(10) <--control-- b(10)     a and b on a device each until 10
+// A control edge takes 4 ns to another device, and c ends at 24; where control edges are free,
+// at 20.
+TEST_CASE("heft plans no time for free control edges") {
+  OpGraphBuilder g;
+  const OpId a = g.add_op({.name = "a", .compute = 10ns});
+  const OpId b = g.add_op({.name = "b", .compute = 10ns});
+  const OpId c = g.add_op({.name = "c", .compute = 10ns});
+  g.add_control(a, c);
+  g.add_control(b, c);
+  const OpGraph graph = std::move(g).build();
+  CHECK(place("heft", graph, gpus(2)).facts.at("planned_step_us") == 0.024);
+  CHECK(place("heft", graph.with_free_controls(), gpus(2)).facts.at("planned_step_us") == 0.020);
+}
+
 TEST_CASE("heft passes over a device without room, and says what does not fit") {
   CHECK(devices(place("heft", weights({60, 50, 30}), gpus(2, 90_B))) == "0 1 0");
   CHECK(message<InfeasibleError>([] { place("heft", weights({60, 50}), gpus(1, 100_B)); }) ==

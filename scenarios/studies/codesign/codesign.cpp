@@ -2,11 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "scenarios/run/build.h"
 #include "scenarios/studies/codesign/area_file.h"
 #include "sim/error.h"
 
 namespace baechi {
+
+std::vector<std::size_t> CodesignResult::ranked() const {
+  std::vector<std::size_t> ranks(answer.visited.size());
+  std::iota(ranks.begin(), ranks.end(), std::size_t{0});
+  std::erase_if(ranks, [&](std::size_t i) { return !answer.visited[i].plan; });
+  std::ranges::stable_sort(ranks, {}, [&](std::size_t i) {
+    return std::pair(answer.visited[i].plan->seconds, answer.visited[i].sized.area);
+  });
+  return ranks;
+}
 
 std::optional<double> CodesignResult::gain() const {
   if (!answer.best || !answer.reference || !answer.visited[*answer.reference].plan)
@@ -15,7 +28,7 @@ std::optional<double> CodesignResult::gain() const {
          answer.visited[*answer.best].plan->seconds;
 }
 
-CodesignResult codesign_of(const ScenarioFile& file, const WatchDesigns& watch) {
+CodesignResult codesign_of(const ScenarioFile& file, const Watch& watch) {
   if (!file.codesign) throw InputError(fmt::format("{}: it has no 'codesign' block", file.path));
   const CodesignChoice& choice = *file.codesign;
   if (file.graphs.size() != 1 || file.clusters.size() != 1)

@@ -1,10 +1,10 @@
 /// The answer to a scenario's `codesign` block.
 #pragma once
-#include <functional>
-#include <memory>
+#include <optional>
 
 #include "scenarios/read/scenario.h"
 #include "scenarios/studies/codesign/design_search.h"
+#include "sim/watch.h"
 
 namespace baechi {
 
@@ -18,17 +18,15 @@ struct CodesignResult {
   double throughput(const VisitedDesign& v) const {
     return static_cast<double>(batch) / v.plan->seconds;
   }
+  /// The visited designs that have a plan, the fastest first; ties: the smaller, then the first
+  /// visited.
+  std::vector<std::size_t> ranked() const;
   /// The best's throughput over the reference's; nothing without both.
   std::optional<double> gain() const;
 };
 
-/// Called with the number of architectures and with a counter of the finished ones. Its result
-/// lives until the search ends.
-using WatchDesigns =
-    std::function<std::shared_ptr<void>(const std::atomic<std::size_t>& done, std::size_t total)>;
-
 /// Throws InputError if the scenario has no `codesign` block, not one generated graph and one
 /// cluster of equal devices, or as the parts of the search do.
-CodesignResult codesign_of(const ScenarioFile& file, const WatchDesigns& watch);
+CodesignResult codesign_of(const ScenarioFile& file, const Watch& watch);
 
 }  // namespace baechi

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "placers/planners/plan_program.h"
+#include "placers/planners/stages_program.h"
 #include "scenarios/studies/codesign/flush_plans.h"
 #include "sim/error.h"
 
@@ -28,8 +28,8 @@ BlockSeconds seconds_of(const BlockWork& block, const Accelerator& a, const Acce
           .update = pass[2]};
 }
 
-bool mixed(const exact::Plan& plan, std::int64_t exact::PlanStage::* degree) {
-  return std::ranges::any_of(plan.stages, [&](const exact::PlanStage& stage) {
+bool mixed(const planners::StagedPlan& plan, std::int64_t planners::PlannedStage::* degree) {
+  return std::ranges::any_of(plan.stages, [&](const planners::PlannedStage& stage) {
     return stage.*degree != plan.stages.front().*degree;
   });
 }
@@ -57,15 +57,16 @@ struct DesignPlanner::Parts {
   }
 
   /// The input of planners for one micro-batch: of works [first, last).
-  exact::PlanInput plan_input(std::size_t first, std::size_t last, const Seconds& seconds) const {
+  planners::PlannerInput plan_input(std::size_t first, std::size_t last,
+                                    const Seconds& seconds) const {
     const std::size_t blocks = works[first].blocks.size();
-    exact::PlanInput input;
+    planners::PlannerInput input;
     input.devices = devices();
     input.memory = static_cast<double>(cluster.device(DeviceId{}).memory.count);
     input.bandwidth =
         devices() > 1 ? cluster.link(DeviceId{0}, DeviceId{1}).bandwidth.bytes_per_second : 1.0;
     input.micro_batches = choice.batch / works[first].micro_batch;
-    input.nodes = IdVector<BlockId, exact::PlanNode>(blocks);
+    input.nodes = IdVector<BlockId, planners::PlannerNode>(blocks);
     input.in = input.out = IdVector<BlockId, std::vector<std::uint32_t>>(blocks);
     std::vector<std::pair<BlockId, BlockId>> order;
     for (std::uint32_t b = 0; b + 1 < blocks; ++b) {
@@ -77,7 +78,7 @@ struct DesignPlanner::Parts {
     }
     input.order = exact::BlockOrder(blocks, order);
     for (std::uint32_t b = 0; b < blocks; ++b) {
-      exact::PlanNode& node = input.nodes[BlockId{b}];
+      planners::PlannerNode& node = input.nodes[BlockId{b}];
       node.id = b;
       node.name = node.op = fmt::format("block{}", b);
     }
@@ -87,13 +88,13 @@ struct DesignPlanner::Parts {
         const std::uint32_t kind = works[w].blocks[index(b)];
         const BlockWork& block = works[w].kinds[kind];
         const BlockSeconds& s = seconds[w][kind];
-        exact::PlanMode mode{.id = "vanilla",
-                             .time = s.forward + s.backward,
-                             .weights = static_cast<double>(block.gradients.count),
-                             .per_batch = static_cast<double>(block.kept.count),
-                             .stays = static_cast<double>(block.weights.count),
-                             .in = std::vector<double>(input.in[b].size(), 0.0),
-                             .out = std::vector<double>(input.out[b].size(), 0.0)};
+        planners::PlannerMode mode{.id = "vanilla",
+                                   .time = s.forward + s.backward,
+                                   .weights = static_cast<double>(block.gradients.count),
+                                   .per_batch = static_cast<double>(block.kept.count),
+                                   .stays = static_cast<double>(block.weights.count),
+                                   .in = std::vector<double>(input.in[b].size(), 0.0),
+                                   .out = std::vector<double>(input.out[b].size(), 0.0)};
         auto& modes = input.nodes[b].modes.emplace_back();
         modes.push_back(mode);
         mode.id = "activation recomp";
@@ -156,28 +157,29 @@ struct DesignPlanner::Parts {
     std::optional<DesignPlan> best;
     for (std::size_t first = 0, last = 0; first < works.size(); first = last) {
       while (last < works.size() && works[last].micro_batch == works[first].micro_batch) ++last;
-      exact::PlanInput input = plan_input(first, last, seconds);
+      planners::PlannerInput input = plan_input(first, last, seconds);
       if (choice.planner == CodesignPlanner::max_load) {
         input = input.without_tensor_parallelism();
         input.most_replicas = 1;
       }
-      const auto plan =
-          exact::search_plans(input, exact::ModeChoice::greedy, works[first].blocks.size() + 1)
-              .plan;
+      const auto plan = planners::search_plans(input, planners::ModeChoice::greedy,
+                                               works[first].blocks.size() + 1)
+                            .plan;
       if (!plan) continue;
       const double step = plan->time_per_sample * static_cast<double>(input.micro_batches);
       if (best && step >= best->seconds) continue;
-      const exact::PlanStage& stage = plan->stages.front();
+      const planners::PlannedStage& stage = plan->stages.front();
       bool recompute = false;
-      for (const exact::PlanStage& s : plan->stages)
+      for (const planners::PlannedStage& s : plan->stages)
         recompute = recompute || std::ranges::count(s.modes, std::size_t{1}) > 0;
       best = {
           .seconds = step,
           .micro_batch = works[first].micro_batch,
           .stages = static_cast<std::int64_t>(plan->stages.size()),
           .devices = plan->devices(),
-          .tensor = mixed(*plan, &exact::PlanStage::tensor_parallel) ? 0 : stage.tensor_parallel,
-          .data = mixed(*plan, &exact::PlanStage::data_parallel) ? 0 : stage.data_parallel,
+          .tensor =
+              mixed(*plan, &planners::PlannedStage::tensor_parallel) ? 0 : stage.tensor_parallel,
+          .data = mixed(*plan, &planners::PlannedStage::data_parallel) ? 0 : stage.data_parallel,
           .recompute = recompute};
     }
     return best;

@@ -38,7 +38,7 @@ class DesignPlanner {
   /// link's time for the inputs of its stage: a tensor and a gradient. A stage's memory: weights,
   /// and per micro-batch in flight the bytes that its layers keep (recomputed: their inputs, and
   /// once the bytes of the fullest layer). piper, max_load: time per micro-batch of the slowest
-  /// stage, times the micro-batches (placers/planners/plan_program.h); the updates of weights are
+  /// stage, times the micro-batches (placers/planners/stages_program.h); the updates of weights are
   /// left out.
   std::optional<DesignPlan> best(const Accelerator& a) const;
 

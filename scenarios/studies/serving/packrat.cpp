@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-namespace baechi::exact {
+namespace baechi::serving {
 namespace {
 
 /// Values by threads and batch.
@@ -96,4 +96,4 @@ std::optional<ServingPlan> best_serving(const LatencyTable& table, std::int64_t 
   return best;
 }
 
-}  // namespace baechi::exact
+}  // namespace baechi::serving

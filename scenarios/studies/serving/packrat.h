@@ -8,7 +8,7 @@
 
 #include "sim/units.h"
 
-namespace baechi::exact {
+namespace baechi::serving {
 
 /// Latency of one instance, by its threads and its batch.
 using LatencyTable = std::map<std::pair<std::int64_t, std::int64_t>, Duration>;
@@ -33,4 +33,4 @@ struct ServingPlan {
 std::optional<ServingPlan> best_serving(const LatencyTable& table, std::int64_t threads,
                                         std::int64_t batch, double interference = 1.0);
 
-}  // namespace baechi::exact
+}  // namespace baechi::serving

@@ -8,7 +8,7 @@
 
 #include "sim/error.h"
 
-namespace baechi::exact {
+namespace baechi::serving {
 namespace {
 
 class ProfileReader {
@@ -96,4 +96,4 @@ std::vector<std::string> comma_separated(std::string_view line) {
   return cells;
 }
 
-}  // namespace baechi::exact
+}  // namespace baechi::serving

@@ -1,4 +1,4 @@
-/// The measured latencies of an inference server, as `baechi configure` reads them.
+/// The measured latencies of an inference server, as `baechi study configure` reads them.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 #include "scenarios/studies/serving/packrat.h"
 
-namespace baechi::exact {
+namespace baechi::serving {
 
 inline constexpr std::int64_t most_threads = 1024, most_batch = 65'536;
 
@@ -25,4 +25,4 @@ std::vector<LatencyProfile> read_latency_profiles(std::string_view text, const s
 /// The cells of a line, or the words of a list: the texts between commas.
 std::vector<std::string> comma_separated(std::string_view line);
 
-}  // namespace baechi::exact
+}  // namespace baechi::serving

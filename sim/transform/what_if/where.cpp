@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/error.h"
+#include "sim/find_entry.h"
 #include "sim/graph/phase_names.h"
 #include "sim/transform/kind_words.h"
 #include "sim/transform/what_if/bound.h"
@@ -38,13 +39,11 @@ std::vector<std::string> texts_of(const Value& value, std::string_view key) {
 
 template <NamedEnum E>
 std::vector<E> words_of(const Value& value, std::string_view key) {
-  constexpr auto known = all_words<E>();
   std::vector<E> words;
   for (const std::string& text : texts_of(value, key)) {
     const auto word = parse<E>(text);
     if (!word)
-      throw InputError(fmt::format("{}where.{}: '{}' is not one of {}", at(value.where), key, text,
-                                   fmt::join(known, ", ")));
+      throw InputError(fmt::format("{}where.{}: {}", at(value.where), key, not_one_of<E>(text)));
     words.push_back(*word);
   }
   return words;

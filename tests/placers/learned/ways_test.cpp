@@ -29,7 +29,7 @@ TEST_SUITE("placers/learned") {
   /// b ends at 60, and c's input comes at 110. c was put first, for its input was produced first:
   /// it runs from 110 to 120, and d, which could have run from 60 on, behind it until 130. The
   /// engine lets d go first: 120.
-  TEST_CASE("a plan puts ops in the order in which their inputs are produced") {
+  TEST_CASE("a partial schedule puts ops in the order in which their inputs are produced") {
     OpGraphBuilder g;
     const OpId a = g.add_op({.name = "a", .compute = 10ns});
     const OpId b = g.add_op({.name = "b", .compute = 60ns});
@@ -40,14 +40,36 @@ TEST_SUITE("placers/learned") {
     const Kept k(std::move(g).build(), 2);
     const auto objective = step_time();
     const Environment environment(k.problem(), *objective, 0);
-    Plan plan(environment);
+    PartialSchedule schedule(environment);
     std::string order;
-    while (const std::optional<OpId> v = plan.next()) {
+    while (const std::optional<OpId> v = schedule.next()) {
       order += k.graph.name(*v);
-      plan.put(*v, k.graph.name(*v) == "a" ? gpu0 : gpu1);
+      schedule.put(*v, k.graph.name(*v) == "a" ? gpu0 : gpu1);
     }
     CHECK(order == "abcd");
-    CHECK(plan.end() == 130.0);
+    CHECK(schedule.end() == TimePoint{130ns});
+  }
+
+  //   a(10) --t, 100 B--> c(10)     a on gpu0, c and d on gpu1, staged through host memory: 50 ns
+  //     \-----u, 100 B--> d(10)     out of gpu0, 50 ns into gpu1
+  /// t goes out from 10 to 60 and in until 110; u goes out from 60 to 110 and in until 160. Then d
+  /// runs. If each tensor held both channels at once, u would come at 210.
+  TEST_CASE("a partial schedule books the halves of a staged transfer apart") {
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 10ns});
+    const OpId c = g.add_op({.name = "c", .compute = 10ns});
+    const OpId d = g.add_op({.name = "d", .compute = 10ns});
+    g.add_edge(g.add_tensor(a, 100_B), c);
+    g.add_edge(g.add_tensor(a, 100_B), d);
+    const Kept k(std::move(g).build(), 2);
+    Problem problem = k.problem();
+    problem.engine.transfers = Transfers::staged;
+    const auto objective = step_time();
+    const Environment environment(problem, *objective, 0);
+    PartialSchedule schedule(environment);
+    while (const std::optional<OpId> v = schedule.next()) schedule.put(*v, *v == a ? gpu0 : gpu1);
+    CHECK(schedule.end(c) == TimePoint{120ns});
+    CHECK(schedule.end(d) == TimePoint{170ns});
   }
 
   /// Twelve ops, three devices, so that devices are told apart by what is on them.

@@ -21,7 +21,7 @@ struct Booked {
 
   void start(OpId v, DeviceId d) {
     transfers.find_inputs(v);
-    transfers.book(v, d, [](TensorId) {});
+    transfers.book(v, d);
     memory.start(v, d);
     transfers.schedule(v, d, TimePoint{});
     device[index(v)] = d;

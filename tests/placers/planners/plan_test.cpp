@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "placers/planners/equal_split.h"
-#include "placers/planners/plan_file.h"
-#include "placers/planners/plan_program.h"
-#include "placers/planners/plan_simulation.h"
 #include "placers/planners/planner.h"
+#include "placers/planners/planner_input_file.h"
+#include "placers/planners/simulated_batch.h"
+#include "placers/planners/stages_program.h"
 #include "sim/error.h"
 #include "tests/message.h"
 #include "tests/shared_data.h"
@@ -16,13 +16,13 @@
 namespace {
 
 using namespace baechi;
-using namespace baechi::exact;
+using namespace baechi::planners;
 using nlohmann::json;
 
-PlanInput read(const json& instance) {
+PlannerInput read(const json& instance) {
   const std::string text = instance.dump();
   TextFile file("instance.json", text);
-  return read_plan_input(file);
+  return read_planner_input(file);
 }
 
 json mode(double time, double weights, double a, double b, const json& in, const json& out) {
@@ -59,13 +59,13 @@ std::unique_ptr<Planner> planner_of(const std::string& name, const std::string& 
   return planner;
 }
 
-void check_time(const Planner& planner, PlanInput input, const json& expected) {
+void check_time(const Planner& planner, PlannerInput input, const json& expected) {
   input = planner.prepared(std::move(input));
   if (expected.is_null()) {
     CHECK_THROWS_AS(planner.plan(input), InfeasibleError);
     return;
   }
-  const Plan plan = planner.plan(input).plan;
+  const StagedPlan plan = planner.plan(input).plan;
   CHECK(mistake_in(plan, input).value_or("") == "");
   CHECK(plan.time_per_sample == doctest::Approx(expected.get<double>()).epsilon(1e-6));
 }
@@ -81,14 +81,14 @@ std::vector<json> lines_of(const std::filesystem::path& path) {
 
 TEST_SUITE("plans") {
   TEST_CASE("two replicas of all beat two stages, and a stage pays for its edges") {
-    const PlanInput input = read(two_nodes());
+    const PlannerInput input = read(two_nodes());
     // One stage on one device: 8 + 4 = 12. Two stages: 8 + 2 x 3 = 14. Two replicas of all:
     // (8 + 4) / 2 + 4 x (2 - 1) x 2 / (2 x 4) = 7.
     const auto plan = search_plans(input, ModeChoice::greedy, 100).plan;
     REQUIRE(plan);
     CHECK(plan->stages.size() == 1);
     CHECK(plan->time_per_sample == doctest::Approx(7.0));
-    PlanInput alone = input;
+    PlannerInput alone = input;
     alone.most_replicas = 1;
     CHECK(search_plans(alone, ModeChoice::greedy, 100).plan->time_per_sample ==
           doctest::Approx(12.0));
@@ -98,16 +98,16 @@ TEST_SUITE("plans") {
     json instance = two_nodes();
     instance["mbsInBatch"] = 64;
     instance["edges"][0]["communicationCost"] = 0.5;
-    PlanInput input = read(instance);
+    PlannerInput input = read(instance);
     input.most_replicas = 1;
     // 8 + 2 x 0.5 = 9 against 12 on one device.
     const auto plan = search_plans(input, ModeChoice::greedy, 100).plan;
     REQUIRE(plan);
     CHECK(plan->time_per_sample == doctest::Approx(9.0));
-    const PlanRun run = simulate(*plan, input);
-    CHECK(run.at(PlanTransfers::apart) == doctest::Approx(9.0));
-    CHECK(run.at(PlanTransfers::overlap) == doctest::Approx(8.0));
-    CHECK(run.batch == doctest::Approx(64 * 9.0 + 5.0));  // the last sample's second stage: 4 + 1
+    const SimulatedBatch run = simulate(*plan, input);
+    CHECK(run.at(StageTransfers::apart) == doctest::Approx(9.0));
+    CHECK(run.at(StageTransfers::overlap) == doctest::Approx(8.0));
+    CHECK(run.seconds == doctest::Approx(64 * 9.0 + 5.0));  // the last sample's second stage: 4 + 1
   }
 
   TEST_CASE("simulated batches may choose another plan than the formula") {
@@ -118,7 +118,7 @@ TEST_SUITE("plans") {
     json& modes = instance["nodes"][0]["TMPCs"]["1"][0];
     modes["timePerSample"] = 4;
     modes["parameterSize"] = 3;
-    const PlanInput input = read(instance);
+    const PlannerInput input = read(instance);
     // Two replicas of all: (4 + 4) / 2 + 4 x 3 / (2 x 8) = 4.75. Two stages: 4 + 2 x 0.5 = 5.
     const auto formula = best_equal_split(input, EqualParts::nodes);
     REQUIRE(formula);
@@ -146,13 +146,13 @@ TEST_SUITE("plans") {
     std::size_t better = 0, checked = 0;
     for (const json& line : lines_of(*data / "piper-golden/random.jsonl")) {
       CAPTURE(line["name"]);
-      const PlanInput input = read(line["instance"]);
+      const PlannerInput input = read(line["instance"]);
       const auto formula = best_equal_split(input, EqualParts::nodes);
       const auto found = best_simulated_split(input, EqualParts::nodes);
       REQUIRE(formula.has_value() == found.has_value());
       if (!found) continue;
       CHECK(mistake_in(found->plan, input).value_or("") == "");
-      for (const Plan* plan : {&*formula, &found->plan})
+      for (const StagedPlan* plan : {&*formula, &found->plan})
         CHECK(least_batch(*plan, input) <= simulated_batch(*plan, input));
       CHECK(found->batch <= simulated_batch(*formula, input));
       CHECK(found->batch == simulated_batch(found->plan, input));
@@ -195,7 +195,7 @@ TEST_SUITE("plans") {
     for (const json& line : lines_of(*data / "piper-golden/grid.jsonl")) {
       if (line["devices"] > 32) continue;  // takes longer
       CAPTURE(line.dump());
-      PlanInput input = read_plan_input(
+      PlannerInput input = read_planner_input(
           (*data / "piper/inputs" / (line["input"].get<std::string>() + ".json")).string());
       if (input.nodes.size() > 40 && line["planner"] == "piper") continue;
       input.devices = line["devices"];

@@ -292,7 +292,9 @@ void HloReader::read_instruction(std::string_view line) {
 }  // namespace
 
 Module read_hlo(std::string_view text, const std::string& path) {
-  return HloReader(text, path).read();
+  Module module = HloReader(text, path).read();
+  find_makers(module);
+  return module;
 }
 
 }  // namespace baechi::hlo

@@ -23,6 +23,9 @@ struct Shape {
 struct Operand {
   std::string name;
   std::int64_t part = -1;  ///< which result is read; -1: all
+  /// The place of the instruction that makes it, by find_makers(): the first so called.
+  std::size_t maker = unknown;
+  static constexpr std::size_t unknown = ~std::size_t{0};
 };
 
 struct Instruction {
@@ -51,6 +54,9 @@ struct Module {
   std::size_t functions = 0;  ///< of StableHLO
   std::int64_t devices = 0;   ///< that run the program together; 0: not said
 };
+
+/// Sets Operand::maker of all operands, each by its name within its computation.
+void find_makers(Module& module);
 
 /// Throw InputError with the line if the text is not of this kind, or has no entry.
 Module read_hlo(std::string_view text, const std::string& path);

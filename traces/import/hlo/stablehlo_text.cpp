@@ -246,7 +246,9 @@ void StableHloReader::read_operation(std::string_view line) {
 }  // namespace
 
 Module read_stablehlo(std::string_view text, const std::string& path) {
-  return StableHloReader(text, path).read();
+  Module module = StableHloReader(text, path).read();
+  find_makers(module);
+  return module;
 }
 
 }  // namespace baechi::hlo

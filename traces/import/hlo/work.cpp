@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <array>
-#include <initializer_list>
+#include <unordered_map>
 
 #include "sim/units.h"
 #include "traces/import/hlo/module.h"
@@ -15,53 +15,45 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
   return std::min(most, a + b);
 }
 
-bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
+/// Whether `word` is one of `words`, which spaces separate.
+bool one_of(std::string_view word, std::string_view words) {
+  if (word.empty() || word.find(' ') != word.npos) return false;
+  for (std::size_t at = words.find(word); at != words.npos; at = words.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' '))
+      return true;
+  }
+  return false;
 }
 
+/// Whether the instruction computes nothing, and only moves bytes.
 bool moves(std::string_view opcode) {
-  return one_of(opcode, {"copy",
-                         "transpose",
-                         "broadcast",
-                         "broadcast-in-dim",
-                         "concatenate",
-                         "slice",
-                         "dynamic-slice",
-                         "dynamic-update-slice",
-                         "gather",
-                         "scatter",
-                         "pad",
-                         "reverse",
-                         "convert",
-                         "reshape",
-                         "iota",
-                         "dynamic-reshape",
-                         "copy-start",
-                         "slice-start",
-                         "real-dynamic-slice",
-                         "dynamic-gather",
-                         "torch-index-select",
-                         "dynamic-broadcast-in-dim",
-                         "dynamic-iota",
-                         "dynamic-pad"});
+  return one_of(opcode,
+                "broadcast broadcast-in-dim concatenate convert copy copy-start "
+                "dynamic-broadcast-in-dim dynamic-gather dynamic-iota dynamic-pad "
+                "dynamic-reshape dynamic-slice dynamic-update-slice gather iota pad "
+                "real-dynamic-slice reshape reverse scatter slice slice-start "
+                "torch-index-select transpose");
 }
 
-/// The first result of an operand, looked up among the instructions before it.
+/// The instruction of `computation` that makes `operand`; null if none does.
+const Instruction* maker_of(const Computation& computation, const Operand& operand) {
+  return operand.maker == Operand::unknown ? nullptr : &computation.instructions[operand.maker];
+}
+
+/// The first result of the reader's operand `i`.
 const Shape* shape_of(const Computation& computation, const Instruction& reader, std::size_t i) {
   if (i >= reader.operands.size()) return nullptr;
-  const Operand& operand = reader.operands[i];
-  for (const Instruction& made : computation.instructions) {
-    if (made.name != operand.name) continue;
-    const std::size_t part = operand.part < 0 ? 0 : static_cast<std::size_t>(operand.part);
-    return part < made.results.size() ? &made.results[part] : nullptr;
-  }
-  return nullptr;
+  const Instruction* made = maker_of(computation, reader.operands[i]);
+  const std::int64_t part = std::max(reader.operands[i].part, std::int64_t{0});
+  if (made == nullptr || part >= static_cast<std::int64_t>(made->results.size())) return nullptr;
+  return &made->results[static_cast<std::size_t>(part)];
 }
 
 /// What reads of its first operand only as much as it writes.
 bool slices(std::string_view opcode) {
-  return one_of(opcode, {"slice", "dynamic-slice", "real-dynamic-slice", "gather", "dynamic-gather",
-                         "torch-index-select"});
+  return one_of(opcode,
+                "dynamic-gather dynamic-slice gather real-dynamic-slice slice torch-index-select");
 }
 
 std::int64_t bytes_of(const Computation& computation, const Instruction& reader, std::size_t i) {
@@ -73,12 +65,6 @@ const Instruction& root_of(const Computation& computation) {
   const auto& all = computation.instructions;
   const auto root = std::ranges::find(all, true, &Instruction::root);
   return root == all.end() ? all.back() : *root;
-}
-
-const Instruction* find(const Computation& computation, std::string_view name) {
-  const auto& all = computation.instructions;
-  const auto found = std::ranges::find(all, name, &Instruction::name);
-  return found == all.end() ? nullptr : &*found;
 }
 
 /// Bytes of `name`, an array of a fused computation, that the fusion reads: all, unless only slices
@@ -99,18 +85,18 @@ std::int64_t read_inside(const Computation& fused, std::string_view name, std::i
   return std::min(sum, all);
 }
 
-/// Bytes of `name` that the fusion writes as a result: all, or the part that is written over.
-std::int64_t written_inside(const Computation& fused, std::string_view name, int depth = 0) {
-  const Instruction* made = find(fused, name);
+/// Bytes of what `made` makes that the fusion writes as a result: all, or the part that is written
+/// over. Null makes nothing.
+std::int64_t written_inside(const Computation& fused, const Instruction* made, int depth = 0) {
   if (made == nullptr) return 0;
   std::int64_t sum = 0;
   if (made->opcode == "tuple" && depth < 10) {
     for (const Operand& part : made->operands)
-      sum = plus(sum, written_inside(fused, part.name, depth + 1));
+      sum = plus(sum, written_inside(fused, maker_of(fused, part), depth + 1));
     return sum;
   }
   if (made->opcode == "bitcast" && depth < 10 && !made->operands.empty())
-    return written_inside(fused, made->operands.front().name, depth + 1);
+    return written_inside(fused, maker_of(fused, made->operands.front()), depth + 1);
   if (made->opcode == "dynamic-update-slice") return bytes_of(fused, *made, 1);
   for (const Shape& shape : made->results) sum = plus(sum, shape.bytes());
   return sum;
@@ -134,6 +120,18 @@ std::int64_t traffic_of(const Computation& computation, const Instruction& i, st
 }
 
 }  // namespace
+
+void find_makers(Module& module) {
+  for (auto& [name, computation] : module.computations) {
+    std::unordered_map<std::string_view, std::size_t> makers;
+    for (std::size_t i = 0; i < computation.instructions.size(); ++i)
+      makers.emplace(computation.instructions[i].name, i);
+    for (Instruction& reader : computation.instructions)
+      for (Operand& operand : reader.operands)
+        if (const auto made = makers.find(operand.name); made != makers.end())
+          operand.maker = made->second;
+  }
+}
 
 std::int64_t Shape::elements() const {
   std::int64_t n = 1;
@@ -191,14 +189,14 @@ std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view 
 
 bool is_transparent(std::string_view opcode) {
   return opcode.ends_with("-done") || opcode == "async-update" ||
-         one_of(opcode,
-                {"tuple", "get-tuple-element", "bitcast", "optimization-barrier", "opt-barrier"});
+         one_of(opcode, "bitcast get-tuple-element opt-barrier optimization-barrier tuple");
 }
 
 bool is_free(std::string_view opcode) {
   return is_transparent(opcode) ||
-         one_of(opcode, {"parameter", "constant", "after-all", "partition-id", "replica-id",
-                         "add-dependency", "bitcast-convert"});
+         one_of(opcode,
+                "add-dependency after-all bitcast-convert constant parameter partition-id "
+                "replica-id");
 }
 
 std::optional<CollectiveKind> collective_kind(std::string_view opcode) {
@@ -219,114 +217,21 @@ bool is_known(std::string_view opcode) {
   if (is_free(opcode) || moves(opcode)) return true;
   // The start of what runs beside others is told by its name.
   if (opcode.ends_with("-start")) opcode.remove_suffix(6);
-  return one_of(opcode, {"abs",
-                         "acos",
-                         "acosh",
-                         "add",
-                         "all-gather",
-                         "all-reduce",
-                         "all-to-all",
-                         "and",
-                         "asin",
-                         "asinh",
-                         "async",
-                         "atan",
-                         "atan2",
-                         "atanh",
-                         "batch-norm-grad",
-                         "batch-norm-inference",
-                         "batch-norm-training",
-                         "call",
-                         "case",
-                         "cbrt",
-                         "ceil",
-                         "cholesky",
-                         "clamp",
-                         "collective-broadcast",
-                         "collective-permute",
-                         "compare",
-                         "complex",
-                         "composite",
-                         "conditional",
-                         "convolution",
-                         "cosh",
-                         "cosine",
-                         "count-leading-zeros",
-                         "custom-call",
-                         "custom-jvp-call",
-                         "divide",
-                         "domain",
-                         "dot",
-                         "dot-general",
-                         "dynamic-conv",
-                         "einsum",
-                         "erf",
-                         "exp",
-                         "exponential",
-                         "exponential-minus-one",
-                         "fft",
-                         "floor",
-                         "fusion",
-                         "get-dimension-size",
-                         "if",
-                         "imag",
-                         "infeed",
-                         "is-finite",
-                         "is-inf",
-                         "is-nan",
-                         "log",
-                         "log-plus-one",
-                         "logistic",
-                         "map",
-                         "maximum",
-                         "minimum",
-                         "multiply",
-                         "negate",
-                         "not",
-                         "or",
-                         "outfeed",
-                         "popcnt",
-                         "popcount",
-                         "power",
-                         "ragged-all-to-all",
-                         "ragged-dot",
-                         "real",
-                         "recv",
-                         "reduce",
-                         "reduce-precision",
-                         "reduce-scatter",
-                         "reduce-window",
-                         "remainder",
-                         "rng",
-                         "rng-bit-generator",
-                         "rng-get-and-update-state",
-                         "round-nearest-afz",
-                         "round-nearest-even",
-                         "rsqrt",
-                         "scaled-dot",
-                         "scan",
-                         "select",
-                         "select-and-scatter",
-                         "send",
-                         "set-dimension-size",
-                         "shift-left",
-                         "shift-right-arithmetic",
-                         "shift-right-logical",
-                         "sign",
-                         "sine",
-                         "sinh",
-                         "sort",
-                         "sqrt",
-                         "stochastic-convert",
-                         "subtract",
-                         "tan",
-                         "tanh",
-                         "topk",
-                         "triangular-solve",
-                         "uniform-dequantize",
-                         "uniform-quantize",
-                         "while",
-                         "xor"});
+  return one_of(
+      opcode,
+      "abs acos acosh add all-gather all-reduce all-to-all and asin asinh async atan atan2 "
+      "atanh batch-norm-grad batch-norm-inference batch-norm-training call case cbrt ceil "
+      "cholesky clamp collective-broadcast collective-permute compare complex composite "
+      "conditional convolution cosh cosine count-leading-zeros custom-call custom-jvp-call "
+      "divide domain dot dot-general dynamic-conv einsum erf exp exponential "
+      "exponential-minus-one fft floor fusion get-dimension-size if imag infeed is-finite "
+      "is-inf is-nan log log-plus-one logistic map maximum minimum multiply negate not or "
+      "outfeed popcnt popcount power ragged-all-to-all ragged-dot real recv reduce "
+      "reduce-precision reduce-scatter reduce-window remainder rng rng-bit-generator "
+      "rng-get-and-update-state round-nearest-afz round-nearest-even rsqrt scaled-dot scan "
+      "select select-and-scatter send set-dimension-size shift-left shift-right-arithmetic "
+      "shift-right-logical sign sine sinh sort sqrt stochastic-convert subtract tan tanh topk "
+      "triangular-solve uniform-dequantize uniform-quantize while xor");
 }
 
 /// How often a loop runs: told by XLA, or by the one constant that its condition
@@ -459,7 +364,7 @@ std::int64_t Works::fusion_traffic(const Computation& computation,
         inside = &*at;
     sum = plus(sum, inside == nullptr ? all : read_inside(called->second, inside->name, all));
   }
-  if (known) return plus(sum, written_inside(called->second, root_of(called->second).name));
+  if (known) return plus(sum, written_inside(called->second, &root_of(called->second)));
   for (const Shape& result : fusion.results) sum = plus(sum, result.bytes());
   return sum;
 }

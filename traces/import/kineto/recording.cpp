@@ -4,7 +4,7 @@
 #include <map>
 
 #include "traces/format/json.h"
-#include "traces/import/kineto_file.h"
+#include "traces/import/kineto/events.h"
 
 namespace baechi::kineto {
 namespace {
@@ -12,70 +12,9 @@ namespace {
 // The cat of an event of ph "X" says what it is:
 // - cpu_op, user_annotation or none: a call; python_function: a Python frame, of which those named
 //   "nn.Module: Conv2d_0" are read;
-// - cuda_runtime, cuda_driver, hip...: a call of the driver, with args.correlation;
-// - kernel, gpu_memcpy, gpu_memset: work on a GPU, with args.device, stream and the correlation of
+// - cuda_runtime, cuda_driver, hip...: a call of the driver, with event.correlation;
+// - kernel, gpu_memcpy, gpu_memset: work on a GPU, with event.device, stream and the correlation of
 //   its launch.
-// Source: torch/csrc/distributed/c10d/ParamCommsUtils.hpp for the
-// args of collectives.
-
-constexpr std::int64_t most_number = std::int64_t{1} << 50;
-
-std::optional<std::int64_t> integer(Json value) {
-  const auto n = parse_number<std::int64_t>(value.token());
-  return n && *n >= -most_number && *n <= most_number ? n : std::nullopt;
-}
-
-/// A non-negative number; nothing for -1, which stands for what does not apply.
-std::optional<std::int64_t> count(Json value) {
-  const auto n = integer(value);
-  return n && *n >= 0 ? n : std::nullopt;
-}
-
-std::optional<std::int64_t> bytes_of_type(std::string_view type) {
-  constexpr std::pair<std::string_view, std::int64_t> sizes[] = {
-      {"Byte", 1}, {"Char", 1}, {"Bool", 1},  {"Short", 2},        {"Half", 2},  {"BFloat16", 2},
-      {"Int", 4},  {"Long", 8}, {"Float", 4}, {"ComplexFloat", 8}, {"Double", 8}};
-  for (const auto& [name, bytes] : sizes)
-    if (type == name) return bytes;
-  if (type.starts_with("Float8")) return 1;
-  return std::nullopt;
-}
-
-/// The args of an event that are read.
-struct Arguments {
-  std::optional<std::int64_t> correlation, stream, device, bytes;
-  Communication communication;
-  bool communicates = false;
-};
-
-void read_argument(std::string_view key, Json v, Arguments& args) {
-  Communication& c = args.communication;
-  if (key == "correlation") {
-    args.correlation = integer(v);
-  } else if (key == "stream") {
-    args.stream = integer(v);
-  } else if (key == "device") {
-    args.device = integer(v);
-  } else if (key == "bytes") {
-    args.bytes = count(v);
-    if (!args.bytes) v.is_not("a number of bytes");
-  } else if (key == "Collective name") {
-    c.name = v.string();
-    args.communicates = true;
-  } else if (key == "Process Group Name") {
-    c.group = v.string();
-  } else if (key == "In msg nelems") {
-    c.in_elements = count(v);
-  } else if (key == "Out msg nelems") {
-    c.out_elements = count(v);
-  } else if (key == "Group size") {
-    c.ranks = count(v);
-  } else if (key == "Seq") {
-    c.sequence = count(v);
-  } else if (key == "dtype") {
-    c.element_bytes = bytes_of_type(v.string());
-  }
-}
 
 std::optional<WorkKind> work_kind(std::string_view category) {
   if (category == "kernel") return WorkKind::kernel;
@@ -90,7 +29,7 @@ CallKind call_kind(std::string_view category, std::string_view name) {
   if (category == "python_function")
     return name.starts_with(module_prefix) ? CallKind::module : CallKind::other;
   if (category == "user_annotation") return CallKind::annotation;
-  if (category.empty() || category == "cpu_op" || category == "Operator")
+  if (is_call(category))
     return name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.")
                ? CallKind::annotation
                : CallKind::op;
@@ -103,37 +42,31 @@ class RecordingReader {
   Recording read();
 
  private:
-  void add(const KinetoEvent& event, const Arguments& args);
-  std::size_t thread(const KinetoEvent& event) {
-    return threads_.emplace(std::pair(event.process, event.thread), threads_.size()).first->second;
-  }
+  void add(const Event& event);
   void nest();
 
   const std::string text_;
   JsonFile file_;
   Recording recording_;
-  std::map<std::pair<std::string_view, std::string_view>, std::size_t> threads_;
+  ThreadNumbers threads_;
 };
 
-void RecordingReader::add(const KinetoEvent& event, const Arguments& args) {
+void RecordingReader::add(const Event& event) {
   if (event.phase != "X" || event.name == "[memory]") return;
   const auto work = work_kind(event.category);
   const CallKind call = call_kind(event.category, event.name);
   if (!work && call == CallKind::other) return;
-  if (!event.start || !event.duration)
-    return file_.mistake(event.offset,
-                         fmt::format("an event needs '{}'", event.start ? "dur" : "ts"));
-  const auto communication = args.communicates ? std::optional(args.communication) : std::nullopt;
+  if (!event.is_timed(file_)) return;
   if (work) {
     recording_.work.push_back({.name = std::string(event.name),
                                .kind = *work,
-                               .device = args.device.value_or(0),
-                               .stream = args.stream.value_or(0),
+                               .device = event.device.value_or(0),
+                               .stream = event.stream.value_or(0),
                                .start = *event.start,
                                .duration = *event.duration,
-                               .bytes = {args.bytes.value_or(0)},
-                               .correlation = args.correlation,
-                               .communication = communication});
+                               .bytes = {event.bytes.value_or(0)},
+                               .correlation = event.correlation,
+                               .communication = event.communication});
     return;
   }
   const bool module = call == CallKind::module;
@@ -141,11 +74,11 @@ void RecordingReader::add(const KinetoEvent& event, const Arguments& args) {
   (module ? recording_.modules : recording_.calls)
       .push_back({.name = std::string(name),
                   .kind = call,
-                  .thread = thread(event),
+                  .thread = threads_.of(event),
                   .start = *event.start,
                   .duration = *event.duration,
-                  .correlation = args.correlation,
-                  .communication = communication});
+                  .correlation = event.correlation,
+                  .communication = event.communication});
 }
 
 void RecordingReader::nest() {
@@ -169,10 +102,7 @@ void RecordingReader::nest() {
 }
 
 Recording RecordingReader::read() {
-  Arguments args;
-  KinetoFile file = read_kineto_file(
-      file_, [&](std::string_view key, Json v) { read_argument(key, v, args); },
-      [&](const KinetoEvent& event) { add(event, std::exchange(args, {})); });
+  FileFacts file = read_events(file_, [&](const Event& event) { add(event); });
   recording_.device = std::move(file.device);
   recording_.rank = file.rank;
   recording_.num_threads = threads_.size();

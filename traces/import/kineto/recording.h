@@ -9,18 +9,13 @@
 
 #include "sim/graph/collective.h"
 #include "sim/units.h"
+#include "traces/import/kineto/events.h"
 
 namespace baechi {
 class TextFile;
 }
 
 namespace baechi::kineto {
-
-/// The args of a kernel of NCCL, or of the call record_param_comms that launched it.
-struct Communication {
-  std::string name, group;  ///< "allreduce", "0"
-  std::optional<std::int64_t> in_elements, out_elements, element_bytes, ranks, sequence;
-};
 
 enum class CallKind : std::uint8_t {
   op,          ///< an operator, or a frame of autograd around operators

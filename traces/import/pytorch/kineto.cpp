@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "traces/format/json.h"
-#include "traces/import/kineto_file.h"
+#include "traces/import/kineto/events.h"
 
 namespace baechi::pytorch {
 namespace {
@@ -14,49 +14,18 @@ namespace {
 // The cat of an event of ph "X" says what it is:
 // - cpu_op, user_annotation or none: a call;
 // - cuda_runtime, cuda_driver, hip...: a call of the driver that launches work on a GPU, with
-//   args.correlation;
-// - kernel, gpu_memcpy, gpu_memset: the work on the GPU, with the args.correlation of its launch.
+//   event.correlation;
+// - kernel, gpu_memcpy, gpu_memset: the work on the GPU, with the event.correlation of its launch.
 // Instant events named [memory] are allocations.
-
-constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 
 enum class Kind : std::uint8_t { call, launch, device, memory, other };
 
 Kind kind_of(std::string_view phase, std::string_view category, std::string_view name) {
   if (name == "[memory]" && (phase == "i" || phase == "X")) return Kind::memory;
   if (phase != "X") return Kind::other;
-  if (category.empty() || category == "cpu_op" || category == "user_annotation" ||
-      category == "Operator")
-    return Kind::call;
-  if (is_device_work(category)) return Kind::device;
-  return is_driver_call(category) ? Kind::launch : Kind::other;
-}
-
-/// The args of an event that are read.
-struct Arguments {
-  std::optional<std::int64_t> record_function_id, external_id, sequence, correlation, index, bytes,
-      device_type;
-};
-
-void read_argument(std::string_view key, Json v, Arguments& args) {
-  const auto integer = [](Json value) { return parse_number<std::int64_t>(value.token()); };
-  if (key == "Record function id") {
-    args.record_function_id = integer(v);
-  } else if (key == "External id") {
-    args.external_id = integer(v);
-  } else if (key == "Sequence number") {
-    args.sequence = integer(v);
-  } else if (key == "correlation") {
-    args.correlation = integer(v);
-  } else if (key == "Ev Idx") {
-    args.index = integer(v);
-  } else if (key == "Bytes") {
-    args.bytes = integer(v);
-    if (args.bytes && (*args.bytes > most_bytes || *args.bytes < -most_bytes))
-      v.is_not("a number of bytes");
-  } else if (key == "Device Type") {
-    args.device_type = integer(v);
-  }
+  if (kineto::is_call(category)) return Kind::call;
+  if (kineto::is_device_work(category)) return Kind::device;
+  return kineto::is_driver_call(category) ? Kind::launch : Kind::other;
 }
 
 class KinetoReader {
@@ -75,8 +44,7 @@ class KinetoReader {
     std::optional<std::int64_t> correlation, external_id;
   };
 
-  void add(const KinetoEvent& event, const Arguments& args);
-  std::size_t thread(const KinetoEvent& event);
+  void add(const kineto::Event& event);
   void sort_calls();
   void nest();
   void attribute();
@@ -87,46 +55,32 @@ class KinetoReader {
   std::vector<std::optional<std::int64_t>> index_;  // [calls] position in the profiler's own order
   std::vector<Launch> launches_;
   std::vector<DeviceEvent> device_events_;
-  std::map<std::pair<std::string_view, std::string_view>, std::size_t> threads_;  // as written
-  std::size_t line_ = 0;
+  kineto::ThreadNumbers threads_;
 };
 
-std::size_t KinetoReader::thread(const KinetoEvent& event) {
-  const auto [it, added] =
-      threads_.emplace(std::pair(event.process, event.thread), kineto_.num_threads);
-  if (added) ++kineto_.num_threads;
-  return it->second;
-}
-
-void KinetoReader::add(const KinetoEvent& event, const Arguments& args) {
+void KinetoReader::add(const kineto::Event& event) {
   const Kind kind = kind_of(event.phase, event.category, event.name);
-  if (kind == Kind::other) return;
-  const auto need = [&](bool there, std::string_view key) {
-    if (!there) file_.mistake(event.offset, fmt::format("an event needs '{}'", key));
-    return there;
-  };
-  bool complete = need(event.start.has_value(), "ts");
-  if (kind != Kind::memory) complete = need(event.duration.has_value(), "dur") && complete;
-  if (!complete) return;
+  if (kind == Kind::other || !event.is_timed(file_, kind != Kind::memory)) return;
   if (kind == Kind::call) {
     kineto_.calls.push_back({.name = std::string(event.name),
-                             .thread = thread(event),
+                             .thread = threads_.of(event),
                              .start = *event.start,
                              .duration = *event.duration,
-                             .record_function_id = args.record_function_id,
-                             .external_id = args.external_id,
-                             .sequence = args.sequence});
-    kineto_.line.push_back(line_);
-    index_.push_back(args.index);
+                             .record_function_id = event.record_function_id,
+                             .external_id = event.external_id,
+                             .sequence = event.sequence});
+    kineto_.line.push_back(event.line);
+    index_.push_back(event.index);
   } else if (kind == Kind::launch) {
-    if (args.correlation) launches_.push_back({thread(event), *event.start, *args.correlation});
+    if (event.correlation)
+      launches_.push_back({threads_.of(event), *event.start, *event.correlation});
   } else if (kind == Kind::device) {
-    device_events_.push_back({*event.duration, args.correlation, args.external_id});
-  } else if (args.bytes) {
+    device_events_.push_back({*event.duration, event.correlation, event.external_id});
+  } else if (event.allocated) {
     kineto_.memory.push_back({.at = *event.start,
-                              .line = line_,
-                              .bytes = *args.bytes,
-                              .on_device = args.device_type.value_or(0) != 0});
+                              .line = event.line,
+                              .bytes = *event.allocated,
+                              .on_device = event.device_type.value_or(0) != 0});
   }
 }
 
@@ -211,14 +165,9 @@ void KinetoReader::attribute() {
 }
 
 Kineto KinetoReader::read() {
-  Arguments args;
-  KinetoFile file = read_kineto_file(
-      file_, [&](std::string_view key, Json v) { read_argument(key, v, args); },
-      [&](const KinetoEvent& event) {
-        add(event, std::exchange(args, {}));
-        ++line_;
-      });
-  kineto_.device = std::move(file.device);
+  kineto_.device =
+      kineto::read_events(file_, [&](const kineto::Event& event) { add(event); }).device;
+  kineto_.num_threads = threads_.size();
   sort_calls();
   nest();
   attribute();

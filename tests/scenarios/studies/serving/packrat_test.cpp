@@ -2,12 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include "scenarios/studies/serving/configurations.h"
 #include "sim/random.h"
+#include "tests/temporary_folder.h"
 
 namespace {
 
 using namespace baechi;
-using namespace baechi::exact;
+using namespace baechi::serving;
 
 constexpr Duration never = Duration::max();
 
@@ -61,5 +63,19 @@ TEST_SUITE("packrat") {
       CHECK(threads_used <= threads);
       CHECK(served == batch);
     }
+  }
+
+  TEST_CASE("configurations of a range are of the batches that the profiles have") {
+    const baechi::testing::TemporaryFolder folder;
+    folder.write("l.csv", "model,threads,batch,mean_ms\na,1,1,6\na,2,2,9\na,2,8,20\nb,1,4,5\n");
+    const auto all = configurations(
+        {.file = folder.file("l.csv"), .threads = "2", .batch = "1..4", .where = {"model=a"}});
+    REQUIRE(all.size() == 1);
+    REQUIRE(all[0].batches.size() == 2);  // 1 and 2: 8 is out of the range, 4 is of model b
+    CHECK_FALSE(all[0].batches[0].one_instance);
+    CHECK(all[0].batches[1].one_instance == Duration{9'000'000});
+    // Two instances of one thread and batch 1 take 6 ms, one of two threads 9 ms: 1.5 x.
+    CHECK(all[0].batches[1].speed_up() == 1.5);
+    CHECK(all[0].mean_speed_up() == 1.5);
   }
 }

@@ -1,0 +1,68 @@
+#include "placers/bounds/named_bounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "placers/bounds/solver_bounds.h"
+#include "placers/exact/pipelines.h"
+#include "placers/interface/registry.h"
+
+namespace baechi::bounds {
+namespace {
+
+/// The bound by linear program is left out for graphs with more edges: it would take too long.
+constexpr std::size_t most_edges = 100'000;
+
+}  // namespace
+
+NamedBounds step_bounds(const LowerBounds& quick, const Problem& problem) {
+  NamedBounds bounds{
+      {{"critical path", "critical_path_us", "the longest chain of ops, transfers free",
+        quick.critical_path},
+       {"work", "work_us", "all ops, shared out evenly over the devices", quick.work},
+       {"group", "group_us", "the longest colocation group, on one device", quick.group},
+       {"memory", "memory_us", "all ops, shared out so that the weights fit",
+        shared_bound(problem, Limits::all_devices)}}};
+  if (problem.engine.semantics == Semantics::event && problem.graph.num_edges() <= most_edges)
+    bounds.all.push_back({"communication", "communication_us",
+                          "the longest chain, one neighbour of each op near",
+                          communication_bound(problem)});
+  return bounds;
+}
+
+NamedBounds load_bounds(const LowerBounds& quick, const Problem& problem,
+                        std::optional<Duration> time_limit) {
+  const ColocationUnits units(problem.graph);
+  const std::vector<DeviceClass> classes = device_classes(problem);
+  const exact::Blocks blocks(problem, units, classes, {.join_cycles = false});
+  NamedBounds bounds{
+      {{"work", "work_us", "all ops, shared out evenly over the devices", quick.work},
+       {"group", "group_us", "the longest colocation group, on one device", quick.group},
+       {"memory", "memory_us", "all ops, shared out so that the weights fit",
+        shared_bound(problem, Limits::accelerators)},
+       {"counting", "counting_us", "the longest groups, given out whole",
+        exact::load_bound(blocks, classes)}}};
+  if (!time_limit) return bounds;
+  const std::string limit = fmt::format("{} us", to_us(*time_limit));
+  try {
+    const Placement split =
+        make_placer("mip_max_load", Options("mip_max_load", {{"time_limit", {limit, {}, {}}}}))
+            ->place(problem, 0);
+    bounds.all.push_back({"integer program", "integer_program_us",
+                          "branch and bound, as far as it came in time",
+                          from_us(split.facts.at("bound_us")).value_or(Duration{})});
+  } catch (const InfeasibleError&) {  // no placement fits, so a bound would mean nothing
+  }
+  return bounds;
+}
+
+Duration NamedBounds::best() const {
+  return std::ranges::max(all, {}, &NamedBound::time).time;
+}
+
+std::string_view NamedBounds::binding() const {
+  return std::ranges::max_element(all, {}, &NamedBound::time)->name;
+}
+
+}  // namespace baechi::bounds

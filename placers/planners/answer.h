@@ -1,0 +1,27 @@
+/// A planner's answer to an input, and one simulated batch of it.
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "placers/planners/planner.h"
+#include "placers/planners/simulated_batch.h"
+
+namespace baechi::planners {
+
+/// A plan and all that is told of it.
+struct PlannerAnswer {
+  PlannerInput input;              ///< as the planner prepared it
+  std::optional<Planned> planned;  ///< nothing: infeasible
+  std::string detail;              ///< of the plan, or why there is none
+  std::chrono::nanoseconds planning{};
+  std::optional<SimulatedBatch> batch;  ///< of the plan
+};
+
+/// Without a simulated batch: simulate(*answer.planned, answer.input) makes it.
+PlannerAnswer ask(const Planner& planner, PlannerInput input);
+
+/// The ops of a stage that recompute their activations.
+std::vector<std::string> recomputed(const PlannerInput& input, const PlannedStage& stage);
+
+}  // namespace baechi::planners

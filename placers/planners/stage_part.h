@@ -1,0 +1,69 @@
+/// The policy of plans for the cost of a stage: tensor x data parallel, in modes.
+#pragma once
+#include <limits>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "placers/planners/mode_choice.h"
+
+namespace baechi::planners {
+
+inline constexpr double no_time = std::numeric_limits<double>::infinity();
+
+/// A stage that a StageWalk changes node by node: the sums of its nodes' fastest modes for each
+/// degree, and, only where they do not fit in memory, the choice of modes.
+class StagePart {
+ public:
+  StagePart(const PlannerInput& input, ModeChoice choice);
+
+  void add(BlockId b) { change(b, 1.0); }
+  void remove(BlockId b) { change(b, -1.0); }
+  /// Whether the nodes' work is more than all devices do below the limit.
+  bool hopeless() const { return work_ >= most_work_; }
+  void set_limit(double most_work) { most_work_ = most_work * (1.0 + 1e-9); }
+
+  /// Before price() is asked for a stage.
+  void begin_stage(const std::vector<BlockId>& nodes) {
+    taken_ = &nodes;
+    sorted_.clear();
+    chosen_.clear();
+  }
+  bool able(std::size_t degree) const { return sums_[degree].unable == 0; }
+  /// Time of the stage in its fastest modes.
+  double fast_time(std::size_t degree, std::int64_t data_parallel) const;
+
+  struct Price {
+    double time = 0.0;      ///< infinite if it does not fit
+    bool hopeless = false;  ///< nor would it below the limit with more micro-batches in flight
+    bool memory = false;    ///< as it does not fit
+  };
+  Price price(std::size_t degree, std::int64_t data_parallel, std::int64_t in_flight, double fast,
+              double limit);
+
+ private:
+  /// Sums over the nodes, for one degree.
+  struct Sums {
+    std::int64_t unable = 0;  // nodes without the degree
+    double time = 0.0, weights = 0.0, per_batch = 0.0, stays = 0.0;
+    double bytes = 0.0;  // of the edges that are cut, at the ends inside
+  };
+  void change(BlockId b, double sign);
+  void cross(BlockId b, double sign);
+
+  const PlannerInput& input_;
+  ModeChoice choice_;
+  const PlannerMode* fast(BlockId b, std::size_t t) const { return fast_[b][t]; }
+
+  IdVector<BlockId, char> inside_;
+  IdVector<BlockId, std::vector<const PlannerMode*>> fast_;  // [nodes][degrees]; null: none
+  std::vector<std::size_t> in_position_, out_position_;      // [edges], among those of its ends
+  IdVector<BlockId, double> least_work_;
+  std::vector<Sums> sums_;  // [degrees]
+  double work_ = 0.0, most_work_ = 0.0;
+  const std::vector<BlockId>* taken_ = nullptr;  // the stage, in the order of the walk
+  std::vector<BlockId> sorted_;                  // the same, ascending, once it is needed
+  std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, ChosenModes> chosen_;
+};
+
+}  // namespace baechi::planners

@@ -1,0 +1,114 @@
+/// Plans that combine data, tensor and pipeline parallelism: what a planner is given, what it
+/// answers, and what a stage costs. Times are in seconds, sizes in bytes, both with fractions.
+/// Source: Tarnawski, Narayanan, Phanishayee, "Piper", NeurIPS 2021.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "placers/exact/block_order.h"
+#include "sim/names.h"
+
+namespace baechi::planners {
+
+using exact::BlockId, exact::BlockOrder;
+
+/// One way to run a node on a number of devices that share its tensors.
+struct PlannerMode {
+  std::string id;           ///< "vanilla", "activation recomp"
+  double time = 0.0;        ///< per micro-batch, forward and backward
+  double weights = 0.0;     ///< of one of the devices
+  double per_batch = 0.0;   ///< memory of one device for each micro-batch in flight
+  double stays = 0.0;       ///< memory of one device besides
+  std::vector<double> in;   ///< [PlannerInput::in of the node] more bytes of an edge that is cut
+  std::vector<double> out;  ///< [PlannerInput::out of the node]
+
+  double memory(std::int64_t in_flight) const {
+    return per_batch * static_cast<double>(in_flight) + stays;
+  }
+  bool recomputes() const { return id == "activation recomp"; }
+};
+
+struct PlannerNode {
+  std::int64_t id = 0;  ///< in the file
+  std::string name;
+  std::string op;  ///< unique: the name of its op in the imported graph
+  std::vector<std::vector<PlannerMode>>
+      modes;  ///< [PlannerInput::degrees]; empty: cannot be split so
+};
+
+struct PlannerEdge {
+  BlockId from{}, to{};
+  double bytes = 0.0;
+};
+
+/// Nodes are blocks, in the order of the file.
+struct PlannerInput {
+  std::int64_t devices = 1;        ///< all alike
+  double memory = 0.0;             ///< of each device
+  double bandwidth = 0.0;          ///< of each device to all others together; bytes/s
+  std::int64_t micro_batches = 1;  ///< in a batch
+  static constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  std::int64_t most_replicas = any;   ///< of a stage
+  std::vector<std::int64_t> degrees;  ///< of tensor parallelism, ascending
+  IdVector<BlockId, PlannerNode> nodes;
+  std::vector<PlannerEdge> edges;
+  IdVector<BlockId, std::vector<std::uint32_t>> in, out;  ///< edges of each node
+  BlockOrder order;
+
+  /// Without the degrees above 1, or the modes that recompute.
+  PlannerInput without_tensor_parallelism() const;
+  PlannerInput without_recomputation() const;
+};
+
+/// A number of micro-batches of one stage at once, of which each takes `tensor_parallel` devices.
+struct PlannedStage {
+  std::vector<BlockId> nodes;      ///< ascending
+  std::vector<std::size_t> modes;  ///< of each of them
+  std::int64_t tensor_parallel = 1;
+  std::int64_t data_parallel = 1;
+  std::int64_t in_flight = 1;  ///< micro-batches that a device of the stage keeps at most
+  double time = 0.0;           ///< per micro-batch
+  double memory = 0.0;         ///< of each device
+
+  std::int64_t devices() const { return tensor_parallel * data_parallel; }
+};
+
+struct StagedPlan {
+  std::vector<PlannedStage> stages;  ///< in the order of the pipeline
+  double time_per_sample = 0.0;      ///< of the slowest stage
+  std::int64_t devices() const;
+};
+
+/// The number of the first device of each stage: stages take devices in their order.
+std::vector<std::int64_t> first_devices(const StagedPlan& plan);
+/// "2 stages on 3 devices: 20 x (2 x 1) 17 x (1 x 1); nodes x (replicas x tensor parallel)".
+std::string in_words(const StagedPlan& plan);
+
+/// How the modes of a stage that does not fit in its fastest ones are chosen.
+enum class ModeChoice : std::uint8_t {
+  greedy,  ///< as the authors: switches by time lost per byte saved, until it fits
+  exact,   ///< the least time that fits
+};
+constexpr auto names_of(ModeChoice) {
+  return std::to_array<Named<ModeChoice>>(
+      {{ModeChoice::greedy, "greedy"}, {ModeChoice::exact, "exact"}});
+}
+
+/// The stage with modes, time and memory; nothing if it does not fit or a node lacks the degree.
+std::optional<PlannedStage> priced(const PlannerInput& input, std::vector<BlockId> nodes,
+                                   std::int64_t tensor_parallel, std::int64_t data_parallel,
+                                   std::int64_t in_flight, ModeChoice choice);
+
+/// What is wrong with a plan: not a partition, an edge against the pipeline, more devices than
+/// there are, memory exceeded, a time that is not the sum of its parts. Nothing if it is right.
+std::optional<std::string> mistake_in(const StagedPlan& plan, const PlannerInput& input);
+
+/// Numbers of replicas that a stage may have: divisors of the micro-batches, ascending, up to the
+/// number of devices.
+std::vector<std::int64_t> replica_counts(const PlannerInput& input);
+
+}  // namespace baechi::planners

@@ -1,0 +1,142 @@
+#include "scenarios/arena/competition.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+
+#include "placers/interface/registry.h"
+#include "scenarios/arena/instances.h"
+#include "scenarios/read/choice_text.h"
+#include "scenarios/read/load.h"
+#include "scenarios/run/runner.h"
+#include "sim/error.h"
+#include "sim/file_aside.h"
+
+namespace baechi {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The placers that run on hidden instances beside the one that competes.
+constexpr const char* rivals[] = {"single", "round_robin", "random", "least_loaded", "m_topo",
+                                  "m_etf",  "m_sct",       "heft",   "coarsen",      "auto"};
+
+/// The scenario files of the arena, by name.
+std::vector<std::string> scenario_paths(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder + "/instances", none))
+    if (entry.path().extension() == ".yaml") paths.push_back(entry.path().string());
+  if (paths.empty()) throw InputError(fmt::format("{}/instances: no scenario files", folder));
+  std::ranges::sort(paths);
+  return paths;
+}
+
+PlacerChoice made_placer(const std::string& text) {
+  PlacerChoice placer{parse_choice(text, "--placer")};
+  constexpr std::string_view program = "exec:";
+  if (placer.name.starts_with(program))  // it will run in another folder
+    placer.name =
+        fmt::format("{}{}", program, fs::absolute(placer.name.substr(program.size())).string());
+  placer.text = placer.label = text;
+  placer.placer = make_placer(placer.name, placer.options, placer.where);
+  return placer;
+}
+
+/// The hidden instances of a seed; written to `output`, too, if that is not "".
+std::vector<ScenarioFile> hidden_files(std::uint64_t seed, const std::string& output,
+                                       const Watch& making, Mistakes& mistakes) {
+  const std::atomic<std::size_t> unknown{0};
+  const auto shown = begin_watch(making, unknown, 0);
+  std::vector<ScenarioFile> files;
+  for (const ArenaFile& file : make_arena_files(seed)) {
+    if (!output.empty()) {
+      fs::create_directories(output + "/instances");
+      write_aside(fmt::format("{}/instances/{}.yaml", output, file.name), file.text);
+    }
+    files.push_back(parse_scenario(file.text, file.name + ".yaml", {}, mistakes));
+  }
+  return files;
+}
+
+/// All instances, placed by `placers`.
+Sweep sweep_of(const Competition& competition, const std::string& folder,
+               const std::vector<PlacerChoice>& placers, const Watch& making) {
+  Mistakes mistakes;
+  std::vector<ScenarioFile> files =
+      competition.hidden ? hidden_files(*competition.hidden, competition.output, making, mistakes)
+                         : load_scenarios(scenario_paths(folder), {}, mistakes);
+  for (ScenarioFile& file : files) {
+    file.placers = placers;
+    file.seeds = {1};
+    file.report = {.placements = false, .pictures = 0};
+  }
+  Sweep sweep = make_sweep(std::move(files), competition.threads, mistakes);
+  mistakes.throw_if_any();
+  return sweep;
+}
+
+/// While it lives, the working folder is an empty one.
+class EmptyFolder {
+ public:
+  EmptyFolder() : before_(fs::current_path()) {
+    std::string name = (fs::temp_directory_path() / "baechi-arena-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw InputError(name + ": cannot be made");
+    folder_ = name;
+    fs::current_path(folder_);
+  }
+  ~EmptyFolder() {
+    std::error_code ignored;
+    fs::current_path(before_, ignored);
+    fs::remove_all(folder_, ignored);
+  }
+  EmptyFolder(const EmptyFolder&) = delete;
+  EmptyFolder& operator=(const EmptyFolder&) = delete;
+
+ private:
+  fs::path before_, folder_;
+};
+
+Results run_placers(const Competition& competition, const std::string& folder, const Watch& making,
+                    const Watch& running) {
+  std::vector<PlacerChoice> placers;
+  if (competition.hidden)
+    for (const char* rival : rivals)
+      if (rival != competition.placer) placers.push_back(made_placer(rival));
+  if (!competition.placer.empty()) placers.push_back(made_placer(competition.placer));
+  const Sweep sweep = sweep_of(competition, folder, placers, making);
+  const std::vector<std::size_t> ids = all_runs(sweep);
+  std::atomic<std::size_t> done{0};
+  const EmptyFolder elsewhere;
+  const auto shown = begin_watch(running, done, ids.size());
+  return run(sweep, ids, {.threads = competition.threads, .done = &done});
+}
+
+}  // namespace
+
+CompetitionResult compete(const Competition& competition, const Watch& making,
+                          const Watch& running) {
+  if (competition.hidden && competition.update_best)
+    throw InputError("--update-best: hidden instances have no file of best values");
+  const std::string folder = fs::absolute(competition.folder).string();
+  const std::string known = folder + "/known.json";
+  Arena arena = competition.hidden ? Arena{} : Arena::read(known);
+  CompetitionResult result;
+  if (competition.hidden || !competition.placer.empty()) {
+    const Results results = run_placers(competition, folder, making, running);
+    result.outcome = outcome_of(results, competition.placer);
+    result.improved = arena.take(results);
+  }
+  if (competition.update_best && !competition.placer.empty()) arena.write(known);
+  result.ranking = arena.ranking();
+  result.instances = arena.size();
+  if (competition.placer.empty()) return result;
+  const auto place = std::ranges::find(result.ranking, competition.placer, &ArenaScore::placer);
+  result.rank = static_cast<std::size_t>(place - result.ranking.begin()) + 1;
+  return result;
+}
+
+}  // namespace baechi

@@ -1,0 +1,39 @@
+/// The end of a duel: both placers' steps on the instance that was found, and its files.
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+
+#include "scenarios/arena/duel.h"
+#include "sim/engine/simulation.h"
+#include "sim/report/timeline.h"
+
+namespace baechi {
+
+/// A placer's answer on the instance, simulated.
+struct DuelStep {
+  std::string placer;  ///< as `baechi place --placer` has it
+  std::optional<Placement> placement{};
+  Timeline timeline{};
+  StepResult result{};
+  std::string why{};  ///< why there is no step; "" if there is one
+
+  std::string text() const;  ///< the step time, or why there is none
+};
+
+/// Who fought, and on what.
+struct DuelNames {
+  std::string loser, winner;
+  DuelOptions options;
+};
+
+/// Both steps on the small instance: the loser's, then the winner's.
+std::array<DuelStep, 2> duel_steps(const DuelNames& names, const Placer& loser,
+                                   const Placer& winner, const Problem& problem);
+
+/// Writes duel.trace.json, duel.yaml (a scenario with both placers), and for each placer that has
+/// an answer its placement and the picture of its step (a.*: the loser; b.*: the winner).
+void write_duel(const std::string& folder, const DuelNames& names, const DuelResult& result,
+                const Problem& problem, const std::array<DuelStep, 2>& steps);
+
+}  // namespace baechi

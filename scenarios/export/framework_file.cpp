@@ -1,0 +1,224 @@
+#include "scenarios/export/framework_file.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+
+#include "placers/files/placement_file.h"
+#include "placers/pipeline_cuts.h"
+#include "placers/whole_modules.h"
+#include "sim/error.h"
+#include "sim/pipeline/pipeline.h"
+#include "traces/format/compressed_file.h"
+
+namespace baechi {
+namespace {
+
+using ExportJson = nlohmann::ordered_json;
+
+/// A placement of whole modules and the step that it makes.
+struct WholeAnswer {
+  std::vector<DeviceId> device;  // [modules]
+  std::string how;
+  StepResult step;
+
+  bool better_than(const WholeAnswer& other) const {
+    const bool fits = !step.oom, other_fits = !other.step.oom;
+    return fits != other_fits ? fits : step.makespan < other.step.makespan;
+  }
+};
+
+WholeAnswer whole_answer(const ExportTask& task, const WholeModules& modules,
+                         std::vector<DeviceId> device, std::string how) {
+  Placement placement = spread(task.experiment.problem().graph, modules, device);
+  return {std::move(device), std::move(how), task.experiment.step(std::move(placement)).simulate()};
+}
+
+/// The placer's answer on the same graph, with a group for each module. Nothing if it finds none.
+std::optional<Placement> placed_whole(const ExportTask& task, const WholeModules& modules) {
+  PreparedGraph prepared = task.experiment.graph();
+  prepared.step =
+      std::make_shared<const OpGraph>(grouped(task.experiment.problem().graph, modules));
+  prepared.placed = prepared.step;
+  prepared.stands_for = {};
+  const auto costed = std::make_shared<const CostedGraph>(
+      std::make_shared<const PreparedGraph>(std::move(prepared)), task.experiment.cluster_choice());
+  try {
+    return Experiment(costed, task.experiment.problem().engine).place(task.placer, task.seed);
+  } catch (const InfeasibleError&) {
+    return std::nullopt;
+  }
+}
+
+/// ", 3.1 % longer than 12 ms op by op".
+std::string price(const ExportTask& task, const Placement& placement, Duration whole) {
+  const StepResult before = task.experiment.step(placement).simulate();
+  if (before.oom) return "; op by op it runs out of memory";
+  const double change =
+      100.0 *
+      (static_cast<double>(whole.count()) / static_cast<double>(before.makespan.count()) - 1.0);
+  return fmt::format(", {:.1f} % {} than the {} of the placement op by op",
+                     change < 0 ? -change : change, change < 0 ? "less" : "more",
+                     to_text(before.makespan));
+}
+
+/// One candidate of a pipeline.
+struct PipelineAnswer {
+  PipelineCuts cuts;
+  std::string schedule;  // torch's name
+  std::size_t micro_batches = 0;
+  Duration per_micro_batch{};
+};
+
+bool trains(const OpGraph& graph) {
+  for (const OpId v : graph.ops())
+    if (graph.op(v).phase == Phase::backward) return true;
+  return false;
+}
+
+struct TorchSchedule {
+  const char *ours, *torch;
+};
+
+std::span<const TorchSchedule> schedules_of(const OpGraph& graph) {
+  static constexpr TorchSchedule training[] = {{"1f1b_flush", "Schedule1F1B"},
+                                               {"gpipe", "ScheduleGPipe"}};
+  static constexpr TorchSchedule forward[] = {{"inference", "ScheduleGPipe"}};
+  if (trains(graph)) return training;
+  return forward;
+}
+
+/// The stages under one schedule, with as many micro-batches as fit: fewer leave stages idle for
+/// longer. Nothing if even one per stage runs out of memory.
+std::optional<PipelineAnswer> streamed(const Problem& problem, const PipelineCuts& cuts,
+                                       const Placement& line, const TorchSchedule& schedule,
+                                       std::string& why_not) {
+  for (const std::size_t per_stage : {4U, 2U, 1U}) {
+    const std::size_t micro_batches = per_stage * cuts.first.size();
+    const auto result = pipeline::simulate_pipeline(
+        problem, line, {.schedule = schedule.ours, .micro_batches = micro_batches});
+    if (!result.oom)
+      return PipelineAnswer{cuts, schedule.torch, micro_batches, result.per_micro_batch};
+    why_not = fmt::format("with {} micro-batches it runs out of memory", micro_batches);
+  }
+  return std::nullopt;
+}
+
+std::optional<PipelineAnswer> best_line(const ExportTask& task, const WholeModules& modules,
+                                        const Placement& placement, std::string& why_not) {
+  const Problem problem = task.experiment.problem();
+  std::optional<PipelineAnswer> best;
+  for (const CutGoal goal : {CutGoal::nearest, CutGoal::balanced}) {
+    const auto cuts = cut_line(problem, modules, placement, goal);
+    if (!cuts) {
+      why_not = "the weights of no line of stages fit";
+      return std::nullopt;
+    }
+    const Placement line = spread(problem.graph, modules, cuts->of_module);
+    for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
+      const auto answer = streamed(problem, *cuts, line, schedule, why_not);
+      if (answer && (!best || answer->per_micro_batch < best->per_micro_batch)) best = answer;
+    }
+  }
+  return best;
+}
+
+/// Lines about modules of the same group in different stages: they share weights.
+std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
+                           const std::vector<DeviceId>& device) {
+  std::string lines;
+  for (const GroupId g : graph.groups()) {
+    std::optional<std::uint32_t> first;
+    for (const OpId v : graph.members(g)) {
+      const std::uint32_t m = modules.of[v];
+      if (m == WholeModules::none) continue;
+      if (!first) first = m;
+      if (device[m] == device[*first]) continue;
+      lines += fmt::format(
+          "'{}' and '{}' belong together, such as by sharing weights, and are in different "
+          "stages: untie them, or cut elsewhere\n",
+          modules.names[*first], modules.names[m]);
+      break;
+    }
+  }
+  return lines;
+}
+
+std::string export_device_map(const ExportTask& task, const Placement& placement) {
+  const Problem problem = task.experiment.problem();
+  const WholeModules modules = whole_modules(problem.graph);
+  WholeAnswer best = whole_answer(task, modules, rounded(problem, modules, placement), "rounded");
+  if (const auto again = placed_whole(task, modules)) {
+    WholeAnswer other =
+        whole_answer(task, modules, rounded(problem, modules, *again), "placed module by module");
+    if (other.better_than(best)) best = std::move(other);
+  }
+  if (best.step.oom) {
+    return fmt::format("{} whole modules do not fit, although ops do: nothing written to {}\n",
+                       modules.names.size(), task.path);
+  }
+  const auto map = device_map(modules, best.device);
+  ExportJson json = ExportJson::object();
+  for (const auto& [name, device] : map) json[name] = index(device);
+  write_file(task.path, json.dump(1) + "\n");
+  return fmt::format("{} whole modules, {}: step time {}{}\n", modules.names.size(), best.how,
+                     to_text(best.step.makespan), price(task, placement, best.step.makespan));
+}
+
+std::string export_pipeline(const ExportTask& task, const Placement& placement) {
+  const Problem problem = task.experiment.problem();
+  const WholeModules modules = whole_modules(problem.graph);
+  std::string why_not;
+  const std::optional<PipelineAnswer> line = best_line(task, modules, placement, why_not);
+  if (!line) return fmt::format("no pipeline: {}; nothing written to {}\n", why_not, task.path);
+  const PipelineCuts& cuts = line->cuts;
+  ExportJson json{{"format", "baechi-pipelining"},      {"version", 1},
+                  {"graph", task.graph_name},           {"stages", cuts.first.size()},
+                  {"split_spec", ExportJson::object()}, {"stage_devices", ExportJson::array()},
+                  {"schedule", line->schedule},         {"micro_batches", line->micro_batches},
+                  {"modules", ExportJson::object()}};
+  std::size_t stage = 0;
+  for (std::size_t m = 0; m < modules.names.size(); ++m) {
+    if (stage + 1 < cuts.first.size() && cuts.first[stage + 1] == m) {
+      json["split_spec"][modules.names[m]] = "beginning";
+      ++stage;
+    }
+    json["modules"][modules.names[m]] = stage;
+  }
+  for (const DeviceId d : cuts.device) json["stage_devices"].push_back(index(d));
+  write_file(task.path, json.dump(1) + "\n");
+  const StepResult whole =
+      task.experiment.step(spread(problem.graph, modules, cuts.of_module)).simulate();
+  return shared_weights(problem.graph, modules, cuts.of_module) +
+         fmt::format(
+             "{} stages of {} whole modules, {} with {} micro-batches: {} per micro-batch; alone a "
+             "step takes {}{}\n",
+             cuts.first.size(), modules.names.size(), line->schedule, line->micro_batches,
+             to_text(line->per_micro_batch), to_text(whole.makespan),
+             price(task, placement, whole.makespan));
+}
+
+}  // namespace
+
+void require_modules(const Experiment& experiment, const std::string& trace) {
+  if (experiment.problem().graph.has_modules()) return;
+  throw InputError(
+      fmt::format("{}: no op says which module of the model it belongs to (key `module` of an op), "
+                  "so it cannot "
+                  "be exported by module: tools/baechi_torch.py and generators write it",
+                  trace));
+}
+
+std::string export_placement(ExportFormat format, const ExportTask& task,
+                             const Placement& placement) {
+  if (format == ExportFormat::accelerate) return export_device_map(task, placement);
+  if (format == ExportFormat::pipelining) return export_pipeline(task, placement);
+  const Problem problem = task.experiment.problem();
+  write_placement(task.path, placement, problem.graph, task.graph_name,
+                  problem.cluster.num_devices());
+  return "";
+}
+
+}  // namespace baechi

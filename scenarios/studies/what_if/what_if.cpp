@@ -1,0 +1,121 @@
+#include "scenarios/studies/what_if/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "scenarios/read/choice_text.h"
+#include "scenarios/read/what_if_files.h"
+#include "scenarios/read/yaml.h"
+#include "scenarios/run/experiment.h"
+#include "sim/error.h"
+#include "sim/report/timeline.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::string_view together = "all together";
+
+/// "amp" or "data_parallel:replicas=16,mode=zero3".
+WhatIfQuestion read_question(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  Options::Value with;
+  if (colon != std::string::npos)
+    for (const std::string& assignment : split_at_commas(text.substr(colon + 1))) {
+      const std::size_t equals = assignment.find('=');
+      if (equals == std::string::npos || equals == 0)
+        throw InputError(fmt::format("RULES {}: '{}' is not key=value", text, assignment));
+      with.children.emplace_back(
+          assignment.substr(0, equals),
+          parse_yaml(assignment.substr(equals + 1), fmt::format("RULES {}", text)));
+    }
+  const std::string file = text.substr(0, colon);
+  std::string name = std::filesystem::path(file).stem().string();
+  if (colon != std::string::npos) name += text.substr(colon);
+  return {name, {what_if_choice(file, with)}};
+}
+
+/// The device whose peak is the largest share of its memory; ties: the first.
+DeviceId fullest(const StepResult& result, const Cluster& cluster) {
+  DeviceId most{};
+  const auto share = [&](DeviceId d) {
+    return static_cast<double>(result.devices[d].peak.count) /
+           static_cast<double>(std::max<std::int64_t>(1, cluster.device(d).memory.count));
+  };
+  for (const DeviceId d : cluster.devices())
+    if (share(d) > share(most)) most = d;
+  return most;
+}
+
+WhatIfRow answer(const WhatIfQuestion& question, const std::shared_ptr<const Trace>& trace,
+                 const Scenario& point) {
+  WhatIfRow row{.name = question.name};
+  const auto costed = std::make_shared<const CostedGraph>(
+      std::make_shared<const PreparedGraph>(
+          prepare({trace, &trace->graph}, point.cluster, question.transforms)),
+      point.cluster);
+  EngineOptions unlimited = point.engine;
+  unlimited.enforce_memory = false;
+  try {
+    const Placement placement = Experiment(costed, point.engine, point.profile)
+                                    .place(*point.placers.front().placer, point.seeds.front());
+    row.fits = !Experiment(costed, point.engine).step(placement).simulate().oom;
+    const ExperimentStep step = Experiment(costed, unlimited).step(placement);
+    Timeline timeline;
+    std::vector<StepObserver*> observers{&timeline};
+    const StepResult result = step.simulate(observers);
+    const Problem problem = step.problem();
+    row.step = result.makespan;
+    row.path = path_times(Causes(problem, step.placement(), timeline), problem.graph);
+    const DeviceId full = fullest(result, problem.cluster);
+    row.peak = result.devices[full].peak;
+    row.device = problem.cluster.device(full).name;
+    row.limit = problem.cluster.device(full).memory;
+  } catch (const InfeasibleError& e) {
+    row.infeasible = e.what();
+  }
+  return row;
+}
+
+}  // namespace
+
+std::string_view WhatIfRow::verdict() const {
+  if (!refused.empty()) return "impossible";
+  if (!infeasible.empty()) return "infeasible";
+  return fits ? "fits" : "out of memory";
+}
+
+std::optional<double> WhatIfRow::change_from(const WhatIfRow& base) const {
+  if (!has_step() || !base.has_step() || base.step <= Duration{}) return std::nullopt;
+  return to_us(step) / to_us(base.step) - 1.0;
+}
+
+std::vector<WhatIfQuestion> what_if_questions(const Scenario& point,
+                                              const std::vector<std::string>& rules) {
+  Mistakes mistakes;
+  std::vector<WhatIfQuestion> alone;
+  for (const std::string& text : rules)
+    mistakes.attempt([&] { alone.push_back(read_question(text)); });
+  mistakes.throw_if_any();
+  WhatIfQuestion all{.name = std::string(together), .transforms = {}};
+  for (const WhatIfQuestion& q : alone) all.transforms.push_back(q.transforms.front());
+  if (alone.size() > 1) alone.push_back(std::move(all));
+  alone.insert(alone.begin(), WhatIfQuestion{.name = "base", .transforms = {}});
+  for (WhatIfQuestion& q : alone)
+    q.transforms.insert(q.transforms.begin(), point.transforms.begin(), point.transforms.end());
+  return alone;
+}
+
+WhatIfRow what_if_row(const WhatIfQuestion& question, const std::shared_ptr<const Trace>& trace,
+                      const Scenario& point) {
+  try {
+    return answer(question, trace, point);
+  } catch (const InputError& e) {
+    if (question.name != together) throw;
+    const std::string why = e.what();
+    return {.name = question.name, .refused = why.substr(0, why.find('\n'))};
+  }
+}
+
+}  // namespace baechi

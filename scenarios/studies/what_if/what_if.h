@@ -1,0 +1,49 @@
+/// Predicts a step after files of rules have rewritten it: each alone, and all together.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/read/scenario.h"
+#include "scenarios/studies/what_if/path_times.h"
+#include "traces/trace.h"
+
+namespace baechi {
+
+/// A rewriting to predict, by its name.
+struct WhatIfQuestion {
+  std::string name;
+  std::vector<TransformChoice> transforms;
+};
+
+/// The base, each of `rules` alone ("amp", "data_parallel:replicas=16"), and all together. Throws
+/// InputError that names every mistake.
+std::vector<WhatIfQuestion> what_if_questions(const Scenario& point,
+                                              const std::vector<std::string>& rules);
+
+/// One prediction.
+struct WhatIfRow {
+  std::string name;          ///< "base", of a file of rules, or "all together"
+  std::string infeasible{};  ///< why there is no placement; "": there is one
+  std::string refused{};     ///< why the rules do not go together; "": they do
+  Duration step{};           ///< without memory limits, if it does not fit
+  Bytes peak{};              ///< of the device that is the fullest, by the share of its memory
+  std::string device{};      ///< its name
+  Bytes limit{};             ///< its memory
+  bool fits = true;          ///< no device runs out of memory
+  PathTimes path{};          ///< adds up to `step`
+
+  bool has_step() const { return infeasible.empty() && refused.empty(); }
+  std::string_view verdict() const;  ///< "fits", "out of memory", "infeasible" or "impossible"
+  /// The change of the step against the base's; nothing if one of them has no step.
+  std::optional<double> change_from(const WhatIfRow& base) const;
+};
+
+/// The question's step. `refused` is set only where all rules together contradict each other; other
+/// mistakes are thrown as InputError.
+WhatIfRow what_if_row(const WhatIfQuestion& question, const std::shared_ptr<const Trace>& trace,
+                      const Scenario& point);
+
+}  // namespace baechi

@@ -1,0 +1,215 @@
+#include "traces/import/kineto/events.h"
+
+#include <algorithm>
+
+namespace baechi::kineto {
+namespace {
+
+constexpr Duration longest = std::chrono::seconds(10'000);
+constexpr std::int64_t most_number = std::int64_t{1} << 50;
+
+std::optional<std::int64_t> integer(Json value) {
+  const auto n = parse_number<std::int64_t>(value.token());
+  return n && *n >= -most_number && *n <= most_number ? n : std::nullopt;
+}
+
+/// A non-negative number; nothing for -1, which stands for what does not apply.
+std::optional<std::int64_t> count(Json value) {
+  const auto n = integer(value);
+  return n && *n >= 0 ? n : std::nullopt;
+}
+
+std::optional<std::int64_t> bytes_of_type(std::string_view type) {
+  constexpr std::pair<std::string_view, std::int64_t> sizes[] = {
+      {"Byte", 1}, {"Char", 1}, {"Bool", 1},  {"Short", 2},        {"Half", 2},  {"BFloat16", 2},
+      {"Int", 4},  {"Long", 8}, {"Float", 4}, {"ComplexFloat", 8}, {"Double", 8}};
+  for (const auto& [name, bytes] : sizes)
+    if (type == name) return bytes;
+  if (type.starts_with("Float8")) return 1;
+  return std::nullopt;
+}
+
+/// An arg that is a whole number, and where it goes.
+struct NumberArgument {
+  std::string_view key;
+  std::optional<std::int64_t> Event::* value;
+};
+constexpr NumberArgument numbers[] = {{"Record function id", &Event::record_function_id},
+                                      {"External id", &Event::external_id},
+                                      {"Sequence number", &Event::sequence},
+                                      {"Ev Idx", &Event::index},
+                                      {"correlation", &Event::correlation},
+                                      {"device", &Event::device},
+                                      {"stream", &Event::stream},
+                                      {"Device Type", &Event::device_type}};
+struct CommunicationCount {
+  std::string_view key;
+  std::optional<std::int64_t> Communication::* value;
+};
+constexpr CommunicationCount counts[] = {{"In msg nelems", &Communication::in_elements},
+                                         {"Out msg nelems", &Communication::out_elements},
+                                         {"Group size", &Communication::ranks},
+                                         {"Seq", &Communication::sequence}};
+
+/// `communicates`: whether `communication` is one.
+struct ArgumentReader {
+  Event& event;
+  Communication communication{};
+  bool communicates = false;
+
+  void read(std::string_view key, Json v) {
+    if (const auto known = std::ranges::find(numbers, key, &NumberArgument::key);
+        known != std::end(numbers)) {
+      event.*known->value = integer(v);
+    } else if (key == "bytes") {
+      event.bytes = count(v);
+      if (!event.bytes) v.is_not("a number of bytes");
+    } else if (key == "Bytes") {
+      event.allocated = integer(v);
+      if (!event.allocated && parse_number<std::int64_t>(v.token())) v.is_not("a number of bytes");
+    } else {
+      read_communication(key, v);
+    }
+  }
+  void read_communication(std::string_view key, Json v) {
+    if (const auto known = std::ranges::find(counts, key, &CommunicationCount::key);
+        known != std::end(counts)) {
+      communication.*known->value = count(v);
+    } else if (key == "Collective name") {
+      communication.name = v.string();
+      communicates = true;
+    } else if (key == "Process Group Name") {
+      communication.group = v.string();
+    } else if (key == "dtype") {
+      communication.element_bytes = bytes_of_type(v.string());
+    }
+  }
+};
+
+/// A time written in microseconds, exact to the nanosecond: a double is too coarse for times
+/// counted from 1970. Nothing if `text` is none, or is over 146 years.
+std::optional<Duration> exact_time(std::string_view text) {
+  const std::size_t point = text.find('.');
+  const auto whole = parse_number<std::int64_t>(text.substr(0, point));
+  constexpr std::int64_t most = 4'600'000'000'000'000;
+  if (!whole || *whole > most || *whole < -most) return std::nullopt;
+  std::int64_t ns = 0;
+  if (point != std::string_view::npos) {
+    std::int64_t unit = 100;
+    for (const char c : text.substr(point + 1)) {
+      if (c < '0' || c > '9') return std::nullopt;
+      ns += unit * (c - '0');
+      unit /= 10;
+    }
+  }
+  return Duration{*whole * 1000 + (text.starts_with('-') ? -ns : ns)};
+}
+
+Duration time(Json value) {
+  if (const auto exact = exact_time(value.token())) return *exact;
+  const auto us = parse_number<double>(value.token());  // 1e3
+  const auto time = us ? from_us(*us) : std::nullopt;
+  if (!time) value.is_not("a time in microseconds, below 146 years");
+  return time.value_or(Duration{});
+}
+
+std::string first_name(Json devices) {
+  std::string name;
+  devices.list([&](Json device) {
+    device.entries([&](std::string_view key, Json v) {
+      if (key == "name" && name.empty()) name = v.string();
+    });
+  });
+  return name;
+}
+
+std::optional<std::int64_t> rank_of(Json information) {
+  std::optional<std::int64_t> rank;
+  information.entries([&](std::string_view key, Json v) {
+    if (key == "rank") rank = parse_number<std::int64_t>(v.token());
+  });
+  constexpr std::int64_t most = std::int64_t{1} << 50;
+  return rank && *rank >= 0 && *rank <= most ? rank : std::nullopt;
+}
+
+Event read_event(Json value, std::size_t line) {
+  Event event{.line = line, .offset = value.offset()};
+  ArgumentReader arguments{event};
+  value.entries([&](std::string_view key, Json v) {
+    if (key == "name") {
+      event.name = v.string();
+    } else if (key == "ph") {
+      event.phase = v.string();
+    } else if (key == "cat") {
+      event.category = v.string();
+    } else if (key == "pid") {
+      event.process = v.token();
+    } else if (key == "tid") {
+      event.thread = v.token();
+    } else if (key == "ts") {
+      event.start = time(v);
+    } else if (key == "dur") {
+      event.duration = time(v);
+      if (*event.duration < Duration{} || *event.duration > longest)
+        v.is_not("a duration of at most ten thousand seconds, in microseconds");
+    } else if (key == "args" && v.is_object()) {
+      v.entries([&](std::string_view name, Json argument) { arguments.read(name, argument); });
+    }
+  });
+  if (arguments.communicates) event.communication = std::move(arguments.communication);
+  return event;
+}
+
+}  // namespace
+
+bool Event::is_timed(JsonFile& file, bool lasts) const {
+  if (!start) file.mistake(offset, "an event needs 'ts'");
+  if (lasts && !duration) file.mistake(offset, "an event needs 'dur'");
+  return start && (duration || !lasts);
+}
+
+FileFacts read_events(JsonFile& file, const std::function<void(const Event&)>& use) {
+  FileFacts facts;
+  bool has_events = false;
+  std::size_t line = 0;
+  const auto events = [&](Json list) {
+    has_events = true;
+    list.list([&](Json v) {
+      if (!v.is_object()) return v.is_not("an object");
+      use(read_event(v, line++));
+    });
+  };
+  Json root = file.root();
+  if (root.is_object()) {
+    root.entries([&](std::string_view key, Json v) {
+      if (key == "traceEvents")
+        events(v);
+      else if (key == "deviceProperties")
+        facts.device = first_name(v);
+      else if (key == "distributedInfo" && v.is_object())
+        facts.rank = rank_of(v);
+    });
+  } else {
+    events(root);
+  }
+  if (!has_events) file.mistake(0, "no 'traceEvents': not a Kineto or Chrome trace");
+  file.finish();
+  return facts;
+}
+
+bool is_call(std::string_view category) {
+  return category.empty() || category == "cpu_op" || category == "user_annotation" ||
+         category == "Operator";
+}
+
+bool is_driver_call(std::string_view category) {
+  constexpr std::string_view names[] = {"cuda_runtime", "cuda_driver", "hip_runtime", "Runtime",
+                                        "runtime",      "xpu_runtime", "mtia_runtime"};
+  return std::ranges::find(names, category) != std::end(names);
+}
+
+bool is_device_work(std::string_view category) {
+  return category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset";
+}
+
+}  // namespace baechi::kineto
