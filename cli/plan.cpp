@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "cli/arguments.h"
 #include "cli/cluster_flags.h"
 #include "cli/output.h"
@@ -8,9 +10,11 @@
 #include "cli/verbs.h"
 #include "placers/planners/registry.h"
 #include "scenarios/planning/machines.h"
+#include "scenarios/planning/plan_scenario.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"
 #include "sim/status.h"
+#include "traces/format/compressed_file.h"
 
 namespace baechi {
 namespace {
@@ -24,6 +28,7 @@ struct PlanArguments {
   std::vector<std::int64_t> tensor, pipeline, micro_batch;
   std::vector<std::string> recompute{"off", "on"}, precision{"fp16"};
   std::vector<int> zero{0, 1, 2, 3};
+  std::string gradients, scenario;
 };
 
 struct Machines {
@@ -50,13 +55,30 @@ Machines machines_of(const PlanArguments& a) {
   return {make_cluster(choice), gpu};
 }
 
-PlanSpace space_of(const PlanArguments& a) {
+/// When gradients are sent with ZeRO 0 and 1: as Megatron-LM or, on other kinds of devices, as
+/// PyTorch's DistributedDataParallel and DeepSpeed.
+std::array<Sending, 2> sending(const PlanArguments& a, const DeviceModel& gpu) {
+  if (const auto given = parse<Sending>(a.gradients)) return {*given, *given};
+  const bool megatron = gpu.name.ends_with("_megatron");
+  return {megatron ? Sending::after : Sending::beside, Sending::after};
+}
+
+/// "after", "beside" or, because nobody keeps whole gradients, "each pass".
+std::string sent_text(const ParallelPlan& plan) {
+  if (plan.data == 1) return "-";
+  const DataParallelOptions options = plan.data_parallel(1);
+  if (options.sends_each_pass()) return "each pass";
+  return options.sends_after() ? "after" : "beside";
+}
+
+PlanSpace space_of(const PlanArguments& a, const DeviceModel& gpu) {
   PlanSpace space{.tensor = a.tensor,
                   .pipeline = a.pipeline,
                   .micro_batch = a.micro_batch,
                   .recompute = {},
                   .precision = a.precision,
-                  .zero = a.zero};
+                  .zero = a.zero,
+                  .send = sending(a, gpu)};
   for (const std::string& word : a.recompute) space.recompute.push_back(word == "on");
   return space;
 }
@@ -79,6 +101,7 @@ Report report_of(const PlanAnswer& answer, const TrainingJob& job) {
                  {"recompute", "recompute"},
                  {"precision", "precision"},
                  {"zero", "ZeRO"},
+                 {"gradients_sent", "sent"},
                  {"step_time_us", "step"},
                  {"samples_per_s", "samples/s"},
                  {"bubble", "bubble"},
@@ -105,6 +128,7 @@ Report report_of(const PlanAnswer& answer, const TrainingJob& job) {
                 p.recompute,
                 p.precision,
                 p.zero,
+                sent_text(p),
                 row.step,
                 Cell(samples, fmt::format("{:.4g}", samples)),
                 Cell(row.bubble, fmt::format("{:.1f} %", 100.0 * row.bubble)),
@@ -131,6 +155,23 @@ nlohmann::ordered_json json_of(const PlanAnswer& answer, const Report& plans,
           {"times_of", {{"kind", gpu.name}, {"source", gpu.source}}}};
 }
 
+/// The fastest plan as a scenario and, with several stages, the placement beside it.
+void write_scenario(const PlanArguments& a, const TrainingJob& job, const ParallelPlan& plan,
+                    const Machines& machines) {
+  const auto devices = static_cast<std::int64_t>(machines.cluster.num_devices()),
+             nodes = static_cast<std::int64_t>(machines.cluster.num_nodes());
+  const std::filesystem::path placement = a.scenario + ".placement.json";
+  write_file(a.scenario, plan_scenario(a.model, job, plan,
+                                       {.kind = a.nodes,
+                                        .count = nodes,
+                                        .devices = devices / nodes,
+                                        .gpu = machines.gpu.get(),
+                                        .memory = machines.cluster.device(DeviceId{}).memory},
+                                       placement.filename().string()));
+  if (plan.pipeline > 1)
+    write_file(placement.string(), placement_of_stages(job, plan, machines.cluster.num_devices()));
+}
+
 int plan_by_planner(const PlanArguments& a) {
   Choice choice = parse_choice(a.planner, "--planner");
   const auto& entry = find_entry(planners::planners(), "planner", choice.name, "--planner");
@@ -145,19 +186,23 @@ int plan_by_planner(const PlanArguments& a) {
 int plan(const PlanArguments& a) {
   if (!a.planner.empty()) return plan_by_planner(a);
   if (a.batch == 0) throw InputError("--batch is required");
+  if (!a.scenario.empty() && a.nodes.empty())
+    throw InputError("--write-scenario needs --nodes, the machines that the scenario names");
   const Choice model = parse_choice(a.model, "MODEL");
   const TrainingJob job{.generator = model.name, .options = model.options, .batch = a.batch};
   const Machines machines = machines_of(a);
   std::atomic<std::size_t> done = 0;
   PlanAnswer answer;
   {
-    const PlanSpace space = with_defaults(space_of(a), job, machines.cluster);
+    const PlanSpace space = with_defaults(space_of(a, *machines.gpu), job, machines.cluster);
     const std::size_t total =
         plans_of(space, static_cast<std::int64_t>(machines.cluster.num_devices()), job.batch)
             .size();
     const Stage stage("simulating plans", &done, total);
     answer = fastest_plans(job, space, machines.cluster, *machines.gpu, a.top, done);
   }
+  if (!a.scenario.empty() && !answer.fastest.empty())
+    write_scenario(a, job, answer.fastest.front().plan, machines);
   const Report plans = report_of(answer, job);
   if (a.format == "json")
     print_json(json_of(answer, plans, *machines.gpu));
@@ -209,6 +254,17 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "Stages of ZeRO to try; replicas divide nothing (0), the optimizer state (1), also "
        "gradients (2), also weights (3) [0,1,2,3]")
       ->check(CLI::Range(0, 3));
+  verb->add_option(
+          "--gradients", a->gradients,
+          "When ZeRO 0 and 1 send gradients: after the last backward pass, or beside it in "
+          "buckets [after, as Megatron-LM; on other kinds ZeRO 0 beside it, as PyTorch]")
+      ->type_name("WORD")
+      ->check(CLI::IsMember({"after", "beside"}));
+  verb->add_option(
+          "--write-scenario", a->scenario,
+          "Write the fastest plan to this file, for 'baechi run'; its placement, if it has "
+          "stages, beside it")
+      ->type_name("FILE");
   verb->add_option("--top", a->top, "Plans to show [10]")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));

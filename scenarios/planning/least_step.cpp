@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "scenarios/planning/plan_search.h"
@@ -9,10 +10,12 @@
 namespace baechi {
 namespace {
 
-/// Times of the three passes of a stage, by phase.
+/// The least times of the passes of a stage.
 struct PassTimes {
   std::array<Duration, 3> path{};
   std::map<LaneKind, std::array<Duration, 3>> lanes{};  // kernels, collectives, launches
+  std::array<std::optional<Duration>, 3> sent{};        // when the pass of another stage may begin
+  Duration last{};  // longest path through the backward pass and the update together
 
   Duration pass(Phase phase) const {
     const auto i = static_cast<std::size_t>(phase);
@@ -20,31 +23,59 @@ struct PassTimes {
     for (const auto& [lane, sums] : lanes) longest = std::max(longest, sums[i]);
     return longest;
   }
+  /// The last backward pass and the update, whose sums of gradients may begin before it ends.
+  Duration end() const {
+    Duration longest =
+        std::max(last, pass(Phase::backward) + lanes.at(compute_lane)[std::size_t{2}]);
+    for (const auto& [lane, sums] : lanes) longest = std::max(longest, sums[1] + sums[2]);
+    return longest;
+  }
 };
 
-/// The stages in their order. `gathers`: false takes weights to be there at once.
+/// Whether the all_gather `v` of a pass may run ahead of the pass.
+bool runs_ahead(const ParallelStep& step, OpId v) {
+  const OpGraph& graph = step.graph();
+  return graph.op(v).phase != Phase::update &&
+         std::ranges::none_of(graph.predecessors(v), [&](OpId u) {
+           return graph.op(u).phase == graph.op(v).phase && step.device()[u] == step.device()[v];
+         });
+}
+
+/// The stages in their order. `all`: also what runs ahead of its pass, which paths then do not
+/// bound.
 std::map<DeviceId, PassTimes> times_of(const ParallelStep& step, IdVector<OpId, Duration> times,
-                                       bool gathers) {
+                                       bool all) {
   const OpGraph& graph = step.graph();
   for (const Collective& c : graph.collectives())
-    if (gathers || c.kind != CollectiveKind::all_gather)
+    if (all || c.kind != CollectiveKind::all_gather || !runs_ahead(step, c.first))
       times[c.first] =
           step.cluster().collectives().time(c, std::array{step.device()[c.first]}, step.cluster());
   std::map<DeviceId, PassTimes> stages;
-  IdVector<OpId, Duration> end(graph.num_ops(), Duration{});
+  IdVector<OpId, Duration> end(graph.num_ops(), Duration{}), last = end;
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
-    Duration start{};
+    Duration start{}, since_backward{};
     for (const EdgeId e : graph.in_edges(v)) {
       const OpId src = graph.edge(e).src;
-      if (graph.op(src).phase == op.phase && step.device()[src] == step.device()[v])
-        start = std::max(start, end[src]);
+      if (step.device()[src] != step.device()[v]) continue;
+      if (graph.op(src).phase == op.phase) start = std::max(start, end[src]);
+      since_backward = std::max(since_backward, last[src]);
     }
     end[v] = start + times[v];
-    const auto phase = static_cast<std::size_t>(op.phase);
+    const auto of = static_cast<std::size_t>(op.phase);
+    const bool sends = std::ranges::any_of(graph.out_edges(v), [&](EdgeId e) {
+      const OpId reader = graph.edge(e).dst;
+      return graph.op(reader).phase == op.phase && step.device()[reader] != step.device()[v];
+    });
+    auto& sent = stages[step.device()[v]].sent[of];
+    if (sends) sent = std::min(sent.value_or(end[v]), end[v]);
     PassTimes& stage = stages[step.device()[v]];
+    const auto phase = static_cast<std::size_t>(op.phase);
     stage.path[phase] = std::max(stage.path[phase], end[v]);
     stage.lanes[op.lane][phase] += times[v];
+    if (op.phase == Phase::forward) continue;
+    last[v] = since_backward + times[v];
+    stage.last = std::max(stage.last, last[v]);
   }
   return stages;
 }
@@ -57,54 +88,55 @@ struct StageBytes {
 
 /// Adds what the outputs of `v` take on stages that read them in both passes, or make them in the
 /// first.
-void add_kept(const ParallelStep& step, OpId v, std::map<DeviceId, StageBytes>& stages) {
-  const OpGraph& graph = step.graph();
+void add_kept(const OpGraph& graph, const IdVector<OpId, DeviceId>& device, OpId v,
+              std::map<DeviceId, StageBytes>& stages) {
   for (const TensorId t : graph.outputs(v)) {
     std::set<DeviceId> forward, backward;  // where it is needed
-    if (graph.op(v).phase == Phase::forward) forward.insert(step.device()[v]);
+    if (graph.op(v).phase == Phase::forward) forward.insert(device[v]);
     for (const EdgeId e : graph.readers(t)) {
       const OpId reader = graph.edge(e).dst;
-      if (graph.op(reader).phase == Phase::forward) forward.insert(step.device()[reader]);
-      if (graph.op(reader).phase == Phase::backward) backward.insert(step.device()[reader]);
+      if (graph.op(reader).phase == Phase::forward) forward.insert(device[reader]);
+      if (graph.op(reader).phase == Phase::backward) backward.insert(device[reader]);
     }
     const Tensor& tensor = graph.tensor(t);
     for (const DeviceId d : backward)
-      if (forward.contains(d))
-        stages[d].kept += d == step.device()[v] ? tensor.held() : tensor.copied();
+      if (forward.contains(d)) stages[d].kept += d == device[v] ? tensor.held() : tensor.copied();
   }
 }
 
 }  // namespace
 
-Bytes least_memory(const ParallelStep& step) {
-  const OpGraph& graph = step.graph();
+Bytes least_memory(const OpGraph& rank, const TrainingJob& job, const ParallelPlan& plan) {
+  const IdVector<OpId, DeviceId> device = devices_of_stages(rank, plan);
+  const DataParallelOptions shares = plan.data_parallel(1);
   std::map<DeviceId, StageBytes> stages;  // in their order
-  for (const OpId v : graph.ops()) stages[step.device()[v]].persistent += graph.op(v).persistent;
-  for (const OpId v : graph.ops()) add_kept(step, v, stages);
+  for (const OpId v : rank.ops()) {
+    const std::int64_t of = shares.shares(rank.op(v).phase);
+    stages[device[v]].persistent += Bytes{(rank.op(v).persistent.count + of - 1) / of};
+    add_kept(rank, device, v, stages);
+  }
   Bytes most{};
   auto behind = static_cast<std::int64_t>(stages.size());  // this stage included
   for (const auto& [d, stage] : stages) {
-    const std::int64_t in_flight = std::min(step.micro_batches(), behind--);
+    const std::int64_t in_flight = std::min(plan.micro_batches(job.batch), behind--);
     most = std::max(most, stage.persistent + Bytes{in_flight * stage.kept.count});
   }
   return most;
 }
 
 Duration least_step(const ParallelStep& step, const DeviceModel& gpu) {
-  IdVector<OpId, Duration> times = roofline_times(step.graph(), gpu);
-  for (const auto& [op, kernels] : step.launches()) times[op] = gpu.host_op * kernels;
-  const auto of_data = times_of(step, times, false);
-  Duration forward{}, backward{}, least{};  // the first two: of the stages before
-  for (const auto& [device, stage] : times_of(step, times, true)) {
-    const PassTimes& after_data = of_data.at(device);
-    const Duration f = stage.pass(Phase::forward), b = stage.pass(Phase::backward),
-                   f_of_data = after_data.pass(Phase::forward),
-                   first = forward == Duration{} ? f : f_of_data;
-    least = std::max(least, forward + first + (step.micro_batches() - 1) * f +
-                                step.micro_batches() * b +
-                                std::max(backward, stage.pass(Phase::update)));
-    forward += f_of_data;
-    backward += after_data.pass(Phase::backward);
+  const IdVector<OpId, Duration> times = step.times(gpu);
+  const auto all = times_of(step, times, true);
+  Duration forward{}, tail{}, least{};
+  for (const auto& [device, stage] : times_of(step, times, false)) {
+    const Duration f = stage.pass(Phase::forward), b = stage.pass(Phase::backward);
+    // From the start of the stage's last backward pass: its own end, or that of the stages before.
+    tail = std::max(stage.end(), stage.sent[std::size_t{1}].value_or(Duration{}) + tail);
+    least =
+        std::max(least, forward + step.micro_batches() * f + (step.micro_batches() - 1) * b + tail);
+    for (const auto& [lane, sums] : all.at(device).lanes)
+      least = std::max(least, step.micro_batches() * (sums[0] + sums[1]) + sums[2]);
+    forward += stage.sent[std::size_t{0}].value_or(f);
   }
   return least;
 }

@@ -1,8 +1,8 @@
 #include "scenarios/planning/parallel_step.h"
 
 #include <algorithm>
+#include <array>
 
-#include "scenarios/planning/stage_additions.h"
 #include "sim/error.h"
 #include "sim/transform/training/segments.h"
 #include "sim/transform/transform.h"
@@ -13,16 +13,6 @@ namespace {
 
 Options::Value text(std::string value) {
   return {std::move(value), {}, {}};
-}
-
-IdVector<OpId, DeviceId> devices_of(const OpGraph& graph, const ParallelPlan& plan) {
-  const std::int64_t layers = std::max<std::int64_t>(1, layers_of(graph));
-  IdVector<OpId, DeviceId> device;
-  for (const std::int64_t layer : layer_of_ops(graph, layers)) {
-    const std::int64_t in_a_stage = std::clamp<std::int64_t>(layer, 0, layers - 1);
-    device.push_back(plan.device(in_a_stage * plan.pipeline / layers));
-  }
-  return device;
 }
 
 std::int64_t devices_of_a_node(const Cluster& cluster) {
@@ -47,7 +37,19 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
                 ->apply(graph)
                 .graph;
   if (plan.recompute) graph = make_transform("recompute", Options("recompute"))->apply(graph).graph;
-  return graph.without_groups();
+  return graph;
+}
+
+DataParallelOptions ParallelPlan::data_parallel(std::int64_t per_node) const {
+  constexpr std::array modes{Synchronisation::after, Synchronisation::zero1, Synchronisation::zero2,
+                             Synchronisation::zero3};
+  DataParallelOptions options{.replicas = data,
+                              .nodes = (data * tensor + per_node - 1) / per_node,
+                              .mode = modes.at(static_cast<std::size_t>(zero)),
+                              .send = send,
+                              .sharing = tensor};
+  if (zero == 0 && send == Sending::beside) options.mode = Synchronisation::ddp;
+  return options;
 }
 
 IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t layers) {
@@ -72,6 +74,16 @@ IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t lay
   return layer;
 }
 
+IdVector<OpId, DeviceId> devices_of_stages(const OpGraph& graph, const ParallelPlan& plan) {
+  const std::int64_t layers = std::max<std::int64_t>(1, layers_of(graph));
+  IdVector<OpId, DeviceId> device;
+  for (const std::int64_t layer : layer_of_ops(graph, layers)) {
+    const std::int64_t in_a_stage = std::clamp<std::int64_t>(layer, 0, layers - 1);
+    device.push_back(plan.device(in_a_stage * plan.pipeline / layers));
+  }
+  return device;
+}
+
 std::int64_t layers_of(const OpGraph& graph) {
   std::int64_t layers = 0;
   for (const std::uint32_t s : segments_by_layer(graph))
@@ -79,18 +91,34 @@ std::int64_t layers_of(const OpGraph& graph) {
   return layers;
 }
 
+namespace {
+
+/// A rank of each stage: the transforms of a step in the order in which a scenario has them.
+PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device,
+                const ParallelPlan& plan, bool accumulates, std::int64_t per_node) {
+  static const std::unique_ptr<Transform> accumulate =
+      make_transform("accumulate", Options("accumulate"));
+  // 1 ns for each kernel, so that the launches' times count kernels.
+  static const std::unique_ptr<Transform> host =
+      make_transform("host", Options("host", {{"per", text("pass")}, {"launch", text("1 ns")}}));
+  const DataParallelOptions options = plan.data_parallel(per_node);
+  PlacedStep step = host->after_placing(
+      plan.data > 1 && plan.zero > 0 ? with_shares(rank, options) : rank, device);
+  if (accumulates) step = accumulate->after_placing(step.graph, step.device);
+  if (plan.data == 1) return step;
+  std::vector<OpId> joined;
+  return synchronised(step.graph, step.device, options, joined);
+}
+
+}  // namespace
+
 struct ParallelStep::Parts {
-  StageAdditions::Result made;
+  PlacedStep made;
+  Launches launches;
   Cluster cluster;
   pipeline::PipelineOptions options;
   std::string kind;  // of the devices, for the times
   mutable std::optional<pipeline::Unrolled> unrolled{};
-
-  OpGraph timed(const DeviceModel& gpu) const {
-    IdVector<OpId, Duration> times = roofline_times(made.graph, gpu);
-    for (const auto& [op, kernels] : made.launches) times[op] = gpu.host_op * kernels;
-    return made.graph.with_times(kind, times);
-  }
 };
 
 ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const ParallelPlan& plan,
@@ -103,14 +131,18 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
     throw InputError(fmt::format("{} ranks on {} devices", plan.ranks(), cluster.num_devices()));
   if (plan.pipeline > 1 && layers_of(graph) < plan.pipeline)
     throw InputError(fmt::format("{} stages of {} layers", plan.pipeline, layers_of(graph)));
-  const IdVector<OpId, DeviceId> device = devices_of(graph, plan);
-  parts_ = std::make_unique<Parts>(Parts{
-      .made =
-          StageAdditions(plan, micro_batches, devices_of_a_node(cluster), graph, device).result(),
-      .cluster = std::move(cluster),
-      .options = {.schedule = "1f1b_flush",
-                  .micro_batches = static_cast<std::size_t>(micro_batches)},
-      .kind = {}});
+  PlacedStep step = made(graph, devices_of_stages(graph, plan), plan, micro_batches > 1,
+                         devices_of_a_node(cluster));
+  Launches launches;
+  for (const OpId v : step.graph.ops())
+    if (step.graph.kind(v) == "Launch") launches.emplace_back(v, step.graph.op(v).compute.count());
+  parts_ = std::make_unique<Parts>(
+      Parts{.made = std::move(step),
+            .launches = std::move(launches),
+            .cluster = std::move(cluster),
+            .options = {.schedule = "1f1b_flush",
+                        .micro_batches = static_cast<std::size_t>(micro_batches)},
+            .kind = {}});
   parts_->kind = parts_->cluster.device(DeviceId{}).kind;
 }
 ParallelStep::~ParallelStep() = default;
@@ -126,14 +158,20 @@ const Cluster& ParallelStep::cluster() const {
   return parts_->cluster;
 }
 const ParallelStep::Launches& ParallelStep::launches() const {
-  return parts_->made.launches;
+  return parts_->launches;
 }
 std::int64_t ParallelStep::micro_batches() const {
   return static_cast<std::int64_t>(parts_->options.micro_batches);
 }
 
+IdVector<OpId, Duration> ParallelStep::times(const DeviceModel& gpu) const {
+  IdVector<OpId, Duration> times = roofline_times(graph(), gpu);
+  for (const auto& [op, kernels] : parts_->launches) times[op] = gpu.host_op * kernels;
+  return times;
+}
+
 pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool memory) const {
-  const OpGraph timed = parts_->timed(gpu);
+  const OpGraph timed = parts_->made.graph.with_times(parts_->kind, times(gpu));
   const ProfiledCosts costs(timed, parts_->cluster);
   const Problem problem{
       timed,

@@ -14,6 +14,7 @@
 #include "sim/cluster/device_model.h"
 #include "sim/options.h"
 #include "sim/pipeline/pipeline.h"
+#include "sim/transform/training/data_parallel.h"
 
 namespace baechi {
 
@@ -34,7 +35,12 @@ struct ParallelPlan {
   /// Stage of ZeRO: replicas divide 1: the optimizer's state, 32-bit copies of the weights, and the
   /// updates; 2: gradients, too; 3: weights, too.
   int zero = 0;
+  /// When replicas send gradients; by_mode: ZeRO 0 and 1 after the last backward pass, as
+  /// Megatron-LM, 2 and 3 beside each.
+  Sending send = Sending::by_mode;
 
+  /// What data_parallel is told, on nodes of so many devices.
+  DataParallelOptions data_parallel(std::int64_t per_node) const;
   std::int64_t ranks() const { return tensor * data * pipeline; }
   /// How many a replica has; 0 if the batch cannot be divided so.
   std::int64_t micro_batches(std::int64_t batch) const {
@@ -58,32 +64,34 @@ IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t lay
 /// (sim/transform/training/segments.h).
 std::int64_t layers_of(const OpGraph& graph);
 
+/// The device of each op of a rank_graph(). Stage s has the layers i with floor(i pipeline /
+/// layers) = s; what no layer precedes is in the first stage, the rest in the last. [num_ops]
+IdVector<OpId, DeviceId> devices_of_stages(const OpGraph& graph, const ParallelPlan& plan);
+
 class ParallelStep {
  public:
-  /// `graph` is rank_graph()'s. Stage s has the layers i with floor(i pipeline / layers) = s; what
-  /// no layer precedes is in the first stage, the rest in the last. Throws InputError if the model
-  /// has fewer layers than stages, or the cluster fewer devices than ranks.
+  /// `graph` is rank_graph()'s. Throws InputError if the model has fewer layers than stages, or the
+  /// cluster fewer devices than ranks.
   ParallelStep(const OpGraph& graph, const TrainingJob& job, const ParallelPlan& plan,
                Cluster cluster);
   ~ParallelStep();
   ParallelStep(ParallelStep&&) noexcept;
 
-  /// One micro-batch on one rank of each stage, and besides: a host per stage, which launches the
-  /// kernels of a pass; and what replicas send each other. ZeRO 0 and 1: the sum of the gradients,
-  /// once a step, before the updates. ZeRO 2 and 3: each backward pass scatters its gradients.
-  /// ZeRO 2: the weights are gathered behind the updates; 3: before each op that reads them, in
-  /// each pass.
+  /// One micro-batch on one rank of each stage, as the transforms host (per: pass), data_parallel
+  /// and, if there are several micro-batches, accumulate make it of `graph`.
   const OpGraph& graph() const;
   const IdVector<OpId, DeviceId>& device() const;  ///< [num_ops of graph()]
   const Cluster& cluster() const;
   /// Ops of graph() that stand for the host's launches, with the number of kernels they launch.
   using Launches = std::vector<std::pair<OpId, std::int64_t>>;
   const Launches& launches() const;
+  /// [num_ops of graph()] `gpu` says what the devices reach; DeviceModel::host_op is the host's
+  /// time to launch a kernel.
+  IdVector<OpId, Duration> times(const DeviceModel& gpu) const;
   std::int64_t micro_batches() const;
 
-  /// 1F1B with a flush. `gpu` says what the devices reach; DeviceModel::host_op is the host's time
-  /// to launch a kernel. Memory is counted only if `memory` says so; then a device that has too
-  /// little ends the step.
+  /// 1F1B with a flush, under times(gpu). Memory is counted only if `memory` says so; then a device
+  /// that has too little ends the step.
   pipeline::PipelineResult simulated(const DeviceModel& gpu, bool memory) const;
 
  private:

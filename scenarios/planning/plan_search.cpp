@@ -45,10 +45,11 @@ std::vector<Candidate> candidates_of(const TrainingJob& job, const std::vector<P
                                      const DeviceModel& gpu) {
   std::vector<Candidate> candidates(plans.size());
   tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
-    const ParallelStep step(graphs.of(plans[i]), job, plans[i], cluster);
-    candidates[i] = {.index = i,
-                     .fits = least_memory(step) <= cluster.device(DeviceId{}).memory,
-                     .least = least_step(step, gpu)};
+    const OpGraph& rank = graphs.of(plans[i]);
+    candidates[i] = {
+        .index = i, .fits = least_memory(rank, job, plans[i]) <= cluster.device(DeviceId{}).memory};
+    if (candidates[i].fits)
+      candidates[i].least = least_step(ParallelStep(rank, job, plans[i], cluster), gpu);
   });
   return candidates;
 }
@@ -95,13 +96,15 @@ std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
           for (const bool recompute : space.recompute)
             for (const int zero : space.zero) {
               if (devices % (tensor * stages) != 0) continue;
-              const ParallelPlan plan{.tensor = tensor,
-                                      .data = devices / (tensor * stages),
-                                      .pipeline = stages,
-                                      .micro_batch = micro_batch,
-                                      .recompute = recompute,
-                                      .precision = precision,
-                                      .zero = zero};
+              const ParallelPlan plan{
+                  .tensor = tensor,
+                  .data = devices / (tensor * stages),
+                  .pipeline = stages,
+                  .micro_batch = micro_batch,
+                  .recompute = recompute,
+                  .precision = precision,
+                  .zero = zero,
+                  .send = zero < 2 ? space.send[static_cast<std::size_t>(zero)] : Sending::by_mode};
               if (plan.micro_batches(batch) == 0 || (zero > 0 && plan.data == 1)) continue;
               plans.push_back(plan);
             }

@@ -1,5 +1,6 @@
 /// Which plan of data, tensor and pipeline parallelism trains a model fastest on a cluster.
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -15,6 +16,8 @@ struct PlanSpace {
   std::vector<bool> recompute{false, true};
   std::vector<std::string> precision{"fp16"};
   std::vector<int> zero{0, 1, 2, 3};
+  /// When gradients are sent with ZeRO 0 and 1.
+  std::array<Sending, 2> send{Sending::after, Sending::after};
 };
 
 /// A plan whose step was simulated.
@@ -48,12 +51,13 @@ std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
 
 /// A time that no simulated step of `step` falls below. On a stage the passes of all micro-batches
 /// follow each other; a pass takes its longest path, its kernels, its collectives, or its launches
-/// at least. Before and behind them the stages before run a pass each, whose weights (ZeRO 3) may
-/// be there before what it reads.
+/// at least. Before and behind them the stages before run a pass each, up to the tensors that they
+/// send. Weights of ZeRO 3 may be there before a pass begins.
 Duration least_step(const ParallelStep& step, const DeviceModel& gpu);
 
 /// Bytes that the fullest stage takes at least: weights, gradients, optimizer state, and what the
-/// forward passes keep for the backward passes of all micro-batches that are in flight.
-Bytes least_memory(const ParallelStep& step);
+/// forward passes keep for the backward passes of all micro-batches that are in flight. `rank` is
+/// the plan's rank_graph().
+Bytes least_memory(const OpGraph& rank, const TrainingJob& job, const ParallelPlan& plan);
 
 }  // namespace baechi

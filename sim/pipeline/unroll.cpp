@@ -100,6 +100,7 @@ class Unroller {
     std::size_t pass = no_pass;  // into passes_
     TensorId first_output{};
     bool reads_own = false, read_by_own = false;  // pass
+    OpId last_user = no_op;                       // of its own pass
   };
   using Members = std::vector<std::vector<OpId>>;  // [chunks] ops of one kind of pass
 
@@ -220,7 +221,11 @@ class Unroller {
   void read(TensorId t, OpId from, OpId to) {
     Copy& a = copies_[from];
     Copy& b = copies_[to];
-    if (a.pass == b.pass) a.read_by_own = b.reads_own = true;
+    if (a.pass == b.pass) {
+      a.read_by_own = true;
+      b.reads_own |= !sums_gradients(a.origin) && !gathers_weights(a.origin);
+      if (a.last_user == no_op || a.last_user < to) a.last_user = to;
+    }
     if (graph_.instant(t)) return builder_.add_control(from, to);
     const std::size_t output = index(t) - index(*graph_.outputs(a.origin).begin());
     builder_.add_edge(static_cast<TensorId>(index(a.first_output) + output), to);
@@ -261,11 +266,56 @@ class Unroller {
     for (const OpId v : after) builder_.add_control(op, v);
   }
 
+  /// Collectives of the update pass wait for what they send alone: buckets of gradients go beside
+  /// the last backward pass. An all_gather of weights is one ahead of the ops that read the last
+  /// ones, also where these are of the pass before.
   void keep_order() {
-    for (std::size_t k = 1; k < passes_.size(); ++k)
-      if (passes_[k - 1].device == passes_[k].device)
-        gate(passes_[k].device, passes_[k - 1].last, passes_[k].first);
+    std::vector<OpId> users;  // of the device's gathers so far, the last one of each
+    for (std::size_t k = 0; k < passes_.size(); ++k) {
+      const bool follows = k > 0 && passes_[k - 1].device == passes_[k].device;
+      if (!follows) users.clear();
+      const bool ends = follows && ends_with(passes_[k - 1].pass, passes_[k].pass);
+      const std::vector<OpId> waiting = gather_ahead(passes_[k], users, ends);
+      if (follows) gate(passes_[k].device, passes_[k - 1].last, waiting);
+    }
     if (schedule_.ahead > 0) keep_near();
+  }
+
+  /// Whether `update` waits for the gradients of `last`, the pass before it.
+  static bool ends_with(const Pass& last, const Pass& update) {
+    return update.kind == PassKind::update && last.micro_batch == update.micro_batch &&
+           last.chunk == update.chunk;
+  }
+
+  /// The first ops of a pass but for those that run ahead of it.
+  std::vector<OpId> gather_ahead(const DevicePass& pass, std::vector<OpId>& users,
+                                 bool sums_ahead) {
+    std::vector<OpId> waiting;
+    for (const OpId v : pass.all) {
+      const Copy& c = copies_[v];
+      const bool gathers = c.origin != no_op && c.last_user != no_op && gathers_weights(c.origin);
+      const bool sums = sums_ahead && sums_gradients(c.origin);
+      if (!c.reads_own && !gathers && !sums) waiting.push_back(v);
+      if (!gathers) continue;
+      if (!c.reads_own && users.size() >= 2) builder_.add_control(users[users.size() - 2], v);
+      users.push_back(c.last_user);
+    }
+    return waiting;
+  }
+
+  /// Whether `v` is a collective of the update pass.
+  bool sums_gradients(OpId v) const {
+    return v != no_op && graph_.op(v).phase == Phase::update &&
+           graph_.collective_of(v) != no_collective;
+  }
+  /// Whether `v` is an all_gather of a pass that waits for nothing but its turn.
+  bool gathers_weights(OpId v) const {
+    const CollectiveId c = graph_.collective_of(v);
+    return c != no_collective && graph_.op(v).phase != Phase::update &&
+           graph_.collectives()[c].kind == CollectiveKind::all_gather &&
+           std::ranges::all_of(graph_.in_edges(v), [&](EdgeId e) {
+             return graph_.tensor(graph_.edge(e).tensor).control;
+           });
   }
 
   /// A forward pass waits until the devices that read from its device have done the micro-batch

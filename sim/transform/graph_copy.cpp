@@ -28,15 +28,15 @@ OpSpec GraphCopy::spec(OpId v) const {
 
 OpId GraphCopy::add(OpId v, const OpSpec& spec, const Timing& timing) {
   const auto changed = [&](Duration time, std::size_t kind) {
-    return timing ? timing(time, kind) : time;
+    return timing ? timing(time, kind) : std::optional(time);
   };
   OpSpec timed = spec;
-  timed.compute = changed(spec.compute, 0);
+  timed.compute = changed(spec.compute, 0).value_or(Duration{});
   const OpId copy = builder_.add_op(timed);
   const auto& kinds = graph_.device_kinds();
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     const auto time = graph_.compute(v, k);
-    builder_.set_compute(copy, kinds[k], time ? std::optional(changed(*time, k)) : std::nullopt);
+    builder_.set_compute(copy, kinds[k], time ? changed(*time, k) : std::nullopt);
   }
   join(copy, v);
   if (copy_[v] == no_op) copy_[v] = copy;
@@ -71,6 +71,19 @@ TensorId GraphCopy::add_tensor(TensorId t, OpId copy, Bytes size) {
     builder_.set_transfer(made, Duration{std::llround(share * static_cast<double>(time->count()))});
   }
   return made;
+}
+
+void GraphCopy::add_all(const std::function<std::optional<Duration>(OpId, Duration)>& timing) {
+  IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
+  for (const OpId v : graph_.ops()) {
+    const OpId made = timing
+                          ? add(v, spec(v), [&](Duration t, std::size_t) { return timing(v, t); })
+                          : add(v, spec(v));
+    add_kernels(v, made);
+    for (const TensorId t : graph_.outputs(v))
+      if (!graph_.tensor(t).control) tensors[t] = add_tensor(t, made, graph_.tensor(t).size);
+  }
+  add_edges(tensors);
 }
 
 void GraphCopy::add_edges(const IdVector<TensorId, TensorId>& tensor,

@@ -19,8 +19,8 @@ class GraphCopy {
 
   /// The properties of an op without its times on kinds of devices: for add(), with changes.
   OpSpec spec(OpId v) const;
-  /// The time of a copy, from the time of the op.
-  using Timing = std::function<Duration(Duration, std::size_t kind)>;
+  /// The time of a copy, from the time of the op; nothing: the copy's kernels will say.
+  using Timing = std::function<std::optional<Duration>(Duration, std::size_t kind)>;
   /// A copy of `v` with the properties `spec`, in the group of `v`, with the times of `v` on each
   /// kind of device, changed by `timing` if given (kind 0 also stands for the one time per op).
   /// Without kernels and outputs. The first copy of an op stands for it.
@@ -36,6 +36,9 @@ class GraphCopy {
   /// An output of `copy` like `t`, but of `size` bytes; a measured transfer takes time in
   /// proportion. Not for control tensors.
   TensorId add_tensor(TensorId t, OpId copy, Bytes size);
+
+  /// A copy of every op with kernels, outputs and edges. `timing` as add() has it, with the op.
+  void add_all(const std::function<std::optional<Duration>(OpId, Duration)>& timing = {});
 
   /// The edges of `graph` between first copies. `tensor` maps the tensors; control edges stay
   /// control edges. `keep`: false leaves an edge out.

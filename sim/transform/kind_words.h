@@ -18,6 +18,7 @@ class KindWords {
   static KindWords read(Options& options, const std::string& key, std::vector<std::string> fallback,
                         std::string_view help);
 
+  bool empty() const { return words_.empty(); }
   bool describe(std::string_view kind) const;
   /// Whether they describe each of the graph's kinds. [kinds of the graph]
   std::vector<bool> of_kinds(const OpGraph& graph) const;

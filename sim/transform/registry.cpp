@@ -13,6 +13,7 @@ std::unique_ptr<Transform> make_baechi(Options&);
 std::unique_ptr<Transform> make_prune(Options&);
 std::unique_ptr<Transform> make_split_sums(Options&);
 std::unique_ptr<Transform> make_control_edges(Options&);
+std::unique_ptr<Transform> make_accumulate(Options&);
 std::unique_ptr<Transform> make_data_parallel(Options&);
 std::unique_ptr<Transform> make_micro_batches(Options&);
 std::unique_ptr<Transform> make_precision(Options&);
@@ -47,6 +48,8 @@ std::span<const TransformEntry> transforms() {
       {"data_parallel", "replicas of the placed step that add up their gradients",
        "Li et al., PyTorch Distributed, VLDB 2020; Rajbhandari et al., ZeRO, SC 2020",
        TransformUse::placed, make_data_parallel},
+      {"accumulate", "each micro-batch of a pipeline adds its gradients to those before",
+       "Narayanan et al., Megatron-LM, SC 2021", TransformUse::placed, make_accumulate},
       {"as_sends", "collectives become the sends of a ring, each a tensor over a link",
        "Patarasuk and Yuan, JPDC 2009", TransformUse::placed, make_as_sends},
       {"host", "the host launches each op, one after the other",

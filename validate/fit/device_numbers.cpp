@@ -41,46 +41,54 @@ std::string share_name(std::size_t k) {
   return share_kinds[k].empty() ? "share" : fmt::format("share {}", share_kinds[k]);
 }
 
+/// The format whose units compute: bf16 runs on those of fp16; nobody measured it here.
+std::size_t unit_of(Precision format) {
+  return static_cast<std::size_t>(format == Precision::bf16 ? Precision::fp16 : format);
+}
+
+std::string format_text(std::size_t format) {
+  return std::string(to_text(static_cast<Precision>(format)));
+}
+
 }  // namespace
 
 void FitCase::add(const OpGraph& graph, double times) {
-  std::map<Kernel, double> all;
-  for (const Kernel& k : kernels) {
-    Kernel same = k;
-    same.count = 0.0;
-    all[same] += k.count;
-  }
+  std::map<Kernel, std::uint32_t> known;
+  for (const Kernel& k : kernels) known.emplace(k, static_cast<std::uint32_t>(known.size()));
   std::vector<std::size_t> share;
   const Efficiency kinds{.other = 0.0, .by_kind = {{"Conv2d", 1.0}, {"GroupedConv2d", 2.0}}};
   for (const std::string& kind : graph.kinds())
     share.push_back(static_cast<std::size_t>(kinds.of(kind)));
+  Run& run = runs.emplace_back(Run{.times = times});
   for (const OpId v : graph.ops()) {
-    for (const OpWork& work : graph.kernels(v))
-      all[{.share = share[graph.op(v).kind],
-           .flops = work.precision == format ? static_cast<double>(work.flops) : 0.0,
-           .traffic = static_cast<double>(work.traffic.count)}] += times;
+    for (const OpWork& work : graph.kernels(v)) {
+      const Kernel kernel{.share = share[graph.op(v).kind],
+                          .format = unit_of(work.precision),
+                          .flops = static_cast<double>(work.flops),
+                          .traffic = static_cast<double>(work.traffic.count)};
+      const auto [it, added] = known.emplace(kernel, static_cast<std::uint32_t>(kernels.size()));
+      if (added) kernels.push_back(kernel);
+      if (work.flops > 0) formats.insert(kernel.format);
+      run.kernels.push_back(it->second);
+    }
+    run.ends.push_back(static_cast<std::uint32_t>(run.kernels.size()));
   }
-  kernels.clear();
-  for (const auto& [kernel, count] : all) {
-    kernels.push_back(kernel);
-    kernels.back().count = count;
-  }
-  launches += times * static_cast<double>(graph.num_ops());
-  passes += times;
 }
 
 DeviceNumbers::DeviceNumbers(std::span<const FitCase> cases) : cases_(cases) {
   // Numbers of what is measured; product() leaves out the others.
   for (const FitCase& c : cases) {
-    const std::string format(to_text(c.format));
-    for (std::size_t k = 0; k < share_kinds.size(); ++k)
-      for (const std::string& of : {format, format + "@" + c.gpu, format + "@" + c.framework})
-        id_.try_emplace(share_name(k) + ":" + of);
-    for (const std::string& what :
-         {"half:" + format, std::string("bandwidth"), std::string("launch"), std::string("host_op"),
-          std::string("host_step")}) {
+    for (const std::size_t f : c.formats) {
+      const std::string format = format_text(f);
+      for (std::size_t k = 0; k < share_kinds.size(); ++k)
+        for (const std::string& of : {format, format + "@" + c.gpu, format + "@" + c.framework})
+          id_.try_emplace(share_name(k) + ":" + of);
+      id_.try_emplace("half:" + format);
+    }
+    id_.try_emplace("half@" + c.framework);
+    for (const std::string what : {"bandwidth", "launch", "host_op", "host_step"}) {
       id_.try_emplace(what);
-      id_.try_emplace(what.substr(0, what.find(':')) + "@" + c.framework);
+      id_.try_emplace(what + "@" + c.framework);
     }
     id_.try_emplace("bandwidth@" + c.gpu);
   }
@@ -93,12 +101,17 @@ DeviceNumbers::DeviceNumbers(std::span<const FitCase> cases) : cases_(cases) {
   problem_.rows = cases.size();
   problem_.pull = pull;
   for (std::uint32_t row = 0; row < cases.size(); ++row) {
-    parts_.push_back(parts(cases[row].gpu, cases[row].framework, cases[row].format));
+    parts_.push_back(parts(cases[row].gpu, cases[row].framework));
     const Parts& p = parts_.back();
     std::set<std::uint32_t> all;
-    for (const Product* one : {&p.share[0], &p.share[1], &p.share[2], &p.half_flops, &p.bandwidth,
-                               &p.launch, &p.host_op, &p.host_step})
+    for (const Product* one : {&p.bandwidth, &p.launch, &p.host_op, &p.host_step})
       all.insert(one->begin(), one->end());
+    for (const FitCase::Kernel& k : cases[row].kernels) {
+      if (k.flops <= 0.0) continue;
+      for (const Product* one :
+           {&p.format[k.format].share[k.share], &p.format[k.format].half_flops})
+        all.insert(one->begin(), one->end());
+    }
     for (const std::uint32_t n : all) problem_.numbers[n].rows.push_back(row);
   }
   problem_.loss = [this](std::uint32_t row, std::span<const double> x) {
@@ -113,15 +126,17 @@ DeviceNumbers::Product DeviceNumbers::product(std::initializer_list<std::string>
   return found;
 }
 
-DeviceNumbers::Parts DeviceNumbers::parts(const std::string& gpu, const std::string& framework,
-                                          Precision format) const {
-  const std::string f(to_text(format));
+DeviceNumbers::Parts DeviceNumbers::parts(const std::string& gpu,
+                                          const std::string& framework) const {
   Parts p;
-  for (std::size_t k = 0; k < share_kinds.size(); ++k) {
-    const std::string share = share_name(k) + ":" + f;
-    p.share[k] = product({share, share + "@" + gpu, share + "@" + framework});
+  for (std::size_t i = 0; i < num_formats; ++i) {
+    const std::string format = format_text(i);
+    for (std::size_t k = 0; k < share_kinds.size(); ++k) {
+      const std::string share = share_name(k) + ":" + format;
+      p.format[i].share[k] = product({share, share + "@" + gpu, share + "@" + framework});
+    }
+    p.format[i].half_flops = product({"half:" + format, "half@" + framework});
   }
-  p.half_flops = product({"half:" + f, "half@" + framework});
   p.bandwidth = product({"bandwidth", "bandwidth@" + gpu, "bandwidth@" + framework});
   p.launch = product({"launch", "launch@" + framework});
   p.host_op = product({"host_op", "host_op@" + framework});
@@ -136,20 +151,38 @@ double DeviceNumbers::value(const Product& product, std::span<const double> x) c
 }
 
 double DeviceNumbers::seconds(const FitCase& c, const Parts& p, std::span<const double> x) const {
-  std::array<double, share_kinds.size()> rate{};
-  for (std::size_t k = 0; k < rate.size(); ++k) rate[k] = c.peak * value(p.share[k], x);
-  const double half = value(p.half_flops, x), bandwidth = c.bandwidth * value(p.bandwidth, x),
-               launch = value(p.launch, x);
-  double device = 0.0;
-  for (const FitCase::Kernel& k : c.kernels) {
-    const double arithmetic = k.flops > 0.0 ? (k.flops + half) / rate[k.share] : 0.0;
-    device += k.count * (launch + std::max(arithmetic, k.traffic / bandwidth));
+  std::array<std::array<double, share_kinds.size()>, num_formats> rate{};
+  std::array<double, num_formats> half{};
+  for (const std::size_t f : c.formats) {
+    for (std::size_t k = 0; k < share_kinds.size(); ++k)
+      rate[f][k] = c.peak[f] * std::min(1.0, value(p.format[f].share[k], x));
+    half[f] = value(p.format[f].half_flops, x);
   }
-  return std::max(device, c.passes * value(p.host_step, x) + c.launches * value(p.host_op, x));
+  const double bandwidth = c.bandwidth * std::min(1.0, value(p.bandwidth, x)),
+               launch = value(p.launch, x), host_op = value(p.host_op, x),
+               host_step = value(p.host_step, x);
+  std::vector<double> time;
+  for (const FitCase::Kernel& k : c.kernels) {
+    const double arithmetic =
+        k.flops > 0.0 ? (k.flops + half[k.format]) / rate[k.format][k.share] : 0.0;
+    time.push_back(launch + std::max(arithmetic, k.traffic / bandwidth));
+  }
+  double sum = 0.0;
+  for (const FitCase::Run& run : c.runs) {
+    double launched = host_step, end = 0.0;
+    std::uint32_t k = 0;
+    for (const std::uint32_t until : run.ends) {
+      launched += host_op;
+      end = std::max(end, launched);
+      for (; k < until; ++k) end += time[run.kernels[k]];
+    }
+    sum += run.times * end;
+  }
+  return sum;
 }
 
 double DeviceNumbers::predicted(const FitCase& c) const {
-  return seconds(c, parts(c.gpu, c.framework, c.format), x_);
+  return seconds(c, parts(c.gpu, c.framework), x_);
 }
 
 void DeviceNumbers::fit(const std::vector<bool>& use, int restarts) {
@@ -159,20 +192,19 @@ void DeviceNumbers::fit(const std::vector<bool>& use, int restarts) {
 DeviceModel DeviceNumbers::device(const DeviceModel& sheet, const std::string& gpu,
                                   const std::string& framework) const {
   DeviceModel model = sheet;
-  Parts p;
+  const Parts p = parts(gpu, framework);
   for (const Precision format : all<Precision>()) {
-    // bf16 runs on the units of fp16; nobody measured it here.
-    p = parts(gpu, framework, format == Precision::bf16 ? Precision::fp16 : format);
+    const Parts::Format& own = p.format[unit_of(format)];
     Arithmetic& of = model.at(format);
-    of.efficiency.other = value(p.share[0], x_);
+    of.efficiency.other = std::min(1.0, value(own.share[0], x_));
     for (std::size_t k = 1; k < share_kinds.size(); ++k)
-      of.efficiency.by_kind[std::string(share_kinds[k])] = value(p.share[k], x_);
-    of.half_flops = value(p.half_flops, x_);
+      of.efficiency.by_kind[std::string(share_kinds[k])] = std::min(1.0, value(own.share[k], x_));
+    of.half_flops = value(own.half_flops, x_);
   }
   const auto time = [&](const Product& seconds) {
     return Duration{std::llround(1e9 * value(seconds, x_))};
   };
-  model.bandwidth_efficiency = value(p.bandwidth, x_);
+  model.bandwidth_efficiency = std::min(1.0, value(p.bandwidth, x_));
   model.launch = time(p.launch);
   model.no_kernel = {};
   model.host_op = time(p.host_op);

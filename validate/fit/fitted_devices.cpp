@@ -36,52 +36,49 @@ Kind kind_parts(const std::string& kind) {
   return {gpu, kind.substr(end + 1)};
 }
 
-Precision format_of(const ExampleRow& row) {
-  if (row.mixed()) return Precision::fp16;
-  const auto p = parse<Precision>(row.precision);
-  if (!p) throw InputError(fmt::format("{}: no number format '{}'", row.text(), row.precision));
-  return *p;
-}
-
 }  // namespace
 
-FitCase fit_case(const ExampleRow& row) {
+FittedRow::FittedRow(ExampleRow of) : row(std::move(of)), step(example_step(row)) {
   const std::string kind = kind_of(row).value();
-  const DeviceModel& sheet = *built_in_devices().devices.at(kind);
+  sheet = built_in_devices().devices.at(kind).get();
   const auto [gpu, framework] = kind_parts(kind);
-  FitCase c{.gpu = gpu,
-            .framework = framework,
-            .format = format_of(row),
-            .measured = measured_seconds(row),
-            .bandwidth = sheet.bandwidth.bytes_per_second};
-  c.peak = sheet.at(c.format).peak.flop_per_second;
-  if (!(c.peak > 0.0))
-    throw InputError(fmt::format("{}: {} has no peak in {}", row.text(), kind, row.precision));
-  const ExampleStep step = example_step(row);
-  if (step.update.num_ops() > 0) c.add(step.update, 1.0);
+  fit_case.gpu = gpu;
+  fit_case.framework = framework;
+  fit_case.measured = measured_seconds(row);
+  fit_case.bandwidth = sheet->bandwidth.bytes_per_second;
+  for (const Precision p : all<Precision>())
+    fit_case.peak[static_cast<std::size_t>(p)] = sheet->at(p).peak.flop_per_second;
+  if (step.update.num_ops() > 0) fit_case.add(step.update, 1.0);
   if (step.pass.num_ops() > 0)
-    c.add(step.pass, static_cast<double>(row.training ? row.passes - 1 : 1));
-  return c;
+    fit_case.add(step.pass, static_cast<double>(row.training ? row.passes - 1 : 1));
+  for (const std::size_t format : fit_case.formats)
+    if (!(fit_case.peak[format] > 0.0))
+      throw InputError(fmt::format("{}: {} has no peak in {}", row.text(), kind,
+                                   to_text(static_cast<Precision>(format))));
+}
+
+double engine_error(const FittedRow& row, const DeviceNumbers& numbers) {
+  const DeviceModel device = numbers.device(*row.sheet, row.fit_case.gpu, row.fit_case.framework);
+  return std::abs(simulated_seconds(row.row, row.step, device) / row.fit_case.measured - 1.0);
 }
 
 CrossValidated cross_validate(
-    std::span<const ExampleRow> rows, std::span<const FitCase> cases,
+    std::span<const FittedRow> rows, std::span<const FitCase> cases,
     const std::function<std::string(const ExampleRow&)>& fold,
     const std::function<bool(const ExampleRow&, const std::string&)>& also) {
   std::map<std::string, std::vector<std::size_t>> folds;
   for (std::size_t r = 0; r < rows.size(); ++r)
-    if (const std::string name = fold(rows[r]); !name.empty()) folds[name].push_back(r);
+    if (const std::string name = fold(rows[r].row); !name.empty()) folds[name].push_back(r);
   CrossValidated result{.folds = folds.size()};
   DeviceNumbers numbers(cases);
   for (const auto& [name, members] : folds) {
     std::vector<bool> use(rows.size(), true);
     for (const std::size_t r : members) use[r] = false;
     for (std::size_t r = 0; also && r < rows.size(); ++r)
-      if (also(rows[r], name)) use[r] = false;
+      if (also(rows[r].row, name)) use[r] = false;
     numbers.fit(use, restarts);
     double sum = 0.0;
-    for (const std::size_t r : members)
-      sum += std::abs(numbers.predicted(cases[r]) / cases[r].measured - 1.0);
+    for (const std::size_t r : members) sum += engine_error(rows[r], numbers);
     result.rows += members.size();
     result.mean += sum;
     result.mean_of_folds += sum / static_cast<double>(members.size());
@@ -157,14 +154,13 @@ std::string networks(const ExampleRow& row) {
   return fmt::format("{},{},{}", row.model, row.machine, row.precision);
 }
 
-std::string comment(std::span<const ExampleRow> rows, std::span<const FitCase> cases,
+std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> cases,
                     const DeviceNumbers& numbers) {
   double training = 0.0, inference = 0.0;
   std::size_t trainings = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    const double error = std::abs(numbers.predicted(cases[r]) / cases[r].measured - 1.0);
-    (rows[r].training ? training : inference) += error;
-    trainings += rows[r].training ? 1U : 0U;
+    (rows[r].row.training ? training : inference) += engine_error(rows[r], numbers);
+    trainings += rows[r].row.training ? 1U : 0U;
   }
   const auto of = [&](std::string_view framework) {
     return cross_validate(rows, cases, [framework](const ExampleRow& row) {
@@ -182,7 +178,8 @@ std::string comment(std::span<const ExampleRow> rows, std::span<const FitCase> c
       "# {} numbers fitted to {} steps, of which {} of training: mean absolute error of these {}, "
       "of "
       "inference\n"
-      "# {}. Cross-validated, which is what to expect of others: inference, a sixth of the rows "
+      "# {}, of the engine. Cross-validated, which is what to expect of others: inference, a sixth "
+      "of the rows "
       "left "
       "out at a time,\n"
       "# PyTorch {}, MXNet {}, TensorFlow {}, with XLA {}; a network left out everywhere, "
@@ -198,15 +195,15 @@ std::string comment(std::span<const ExampleRow> rows, std::span<const FitCase> c
 }  // namespace
 
 std::string fit_devices(const std::string& folder) {
-  std::vector<ExampleRow> rows;
+  std::vector<FittedRow> rows;
   for (auto* const read : {inference_rows, training_rows}) {
     auto more = read(folder);
     if (!more) throw InputError(fmt::format("{}: no dlexamples/*.csv", folder));
     for (ExampleRow& row : *more)
-      if (has_known_speed(row)) rows.push_back(std::move(row));
+      if (has_known_speed(row)) rows.emplace_back(std::move(row));
   }
   std::vector<FitCase> cases;
-  for (const ExampleRow& row : rows) cases.push_back(fit_case(row));
+  for (const FittedRow& row : rows) cases.push_back(row.fit_case);
   DeviceNumbers numbers(cases);
   numbers.fit(std::vector<bool>(rows.size(), true), restarts);
   std::string yaml = comment(rows, cases, numbers);

@@ -10,11 +10,23 @@
 
 namespace baechi::validate {
 
-/// What the fit sees of a row with a known speed. Throws InputError if the kind's data sheet, in
-/// `devices.yaml`, has no peak in the row's number format.
-FitCase fit_case(const ExampleRow& row);
+/// A row with a known speed, its step, and what the fit sees of it.
+struct FittedRow {
+  /// Throws InputError if the kind's data sheet, in `devices.yaml`, has no peak in the row's number
+  /// format.
+  explicit FittedRow(ExampleRow row);
 
-/// Errors of rows, each predicted by numbers that were fitted without the rows of its fold.
+  ExampleRow row;
+  ExampleStep step;
+  FitCase fit_case{};
+  const DeviceModel* sheet = nullptr;
+};
+
+/// What the engine simulates of a row on the device that the numbers make, relative to what was
+/// measured, less 1; without its sign.
+double engine_error(const FittedRow& row, const DeviceNumbers& numbers);
+
+/// Errors of the engine on rows, each with numbers that were fitted without the rows of its fold.
 struct CrossValidated {
   std::size_t rows = 0, folds = 0;
   double mean = 0.0;           ///< over the rows, of the absolute errors
@@ -23,7 +35,7 @@ struct CrossValidated {
 /// `fold` gives the row's fold, "" for a row that is in none and always fitted to; `also`, if
 /// given, whether a row is left out of the fit for a fold without being in it.
 CrossValidated cross_validate(
-    std::span<const ExampleRow> rows, std::span<const FitCase> cases,
+    std::span<const FittedRow> rows, std::span<const FitCase> cases,
     const std::function<std::string(const ExampleRow&)>& fold,
     const std::function<bool(const ExampleRow&, const std::string& fold)>& also = {});
 

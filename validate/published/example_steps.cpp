@@ -104,7 +104,11 @@ Duration simulated_step(const OpGraph& graph, const DeviceModel& device) {
 }
 
 double simulated_seconds(const ExampleRow& row, const DeviceModel& device) {
-  const ExampleStep step = example_step(row);
+  return simulated_seconds(row, example_step(row), device);
+}
+
+double simulated_seconds(const ExampleRow& row, const ExampleStep& step,
+                         const DeviceModel& device) {
   const auto seconds = [](Duration time) { return to_us(time) / 1e6; };
   if (!row.training) return seconds(simulated_step(step.pass, device));
   double time = seconds(simulated_step(step.update, device));

@@ -73,5 +73,7 @@ double measured_seconds(const ExampleRow& row);
 Duration simulated_step(const OpGraph& graph, const DeviceModel& device);
 /// All passes of the row, and the update.
 double simulated_seconds(const ExampleRow& row, const DeviceModel& device);
+/// The same for a row whose step is known.
+double simulated_seconds(const ExampleRow& row, const ExampleStep& step, const DeviceModel& device);
 
 }  // namespace baechi::validate

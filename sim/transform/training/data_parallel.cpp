@@ -21,6 +21,9 @@ class DataParallel final : public Transform {
     p.replicas = o.get("replicas", std::int64_t{8}, "how many train together", 1, most);
     p.nodes = o.get("nodes", p.nodes, "machines that they are spread over evenly", 1, most);
     p.mode = read_enum(o, "mode", p.mode, "how gradients are put together");
+    p.send = read_enum(o, "send", p.send, "when gradients are sent");
+    if (p.mode == Synchronisation::after && p.send == Sending::beside)
+      o.mistake("send", "mode after sends gradients after the backward pass; mode ddp beside it");
     p.bucket = o.get("bucket", p.bucket, "gradients are sent in buckets of at least this size");
     p.first_bucket = o.get("first_bucket", p.first_bucket, "the same of the first bucket");
     p.simulate_all =

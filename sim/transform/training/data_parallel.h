@@ -12,19 +12,30 @@ namespace baechi {
 enum class Synchronisation : std::uint8_t { ddp, after, ps, zero1, zero2, zero3 };
 constexpr auto names_of(Synchronisation) {
   return std::to_array<Named<Synchronisation>>(
-      {{Synchronisation::ddp, "ddp", "buckets are added up while the backward pass goes on"},
-       {Synchronisation::after, "after", "all gradients are added up when the last is there"},
+      {{Synchronisation::ddp, "ddp", "gradients are added up"},
+       {Synchronisation::after, "after", "the same, and 'send' is after"},
        {Synchronisation::ps, "ps", "buckets are pushed to parameter servers and pulled from them"},
        {Synchronisation::zero1, "zero1", "each replica updates its share of the weights"},
-       {Synchronisation::zero2, "zero2", "and keeps its share of the gradients only"},
+       {Synchronisation::zero2, "zero2",
+        "and keeps its share of the gradients only, which each micro-batch sends"},
        {Synchronisation::zero3, "zero3",
         "and its share of the weights, gathered where they are read"}});
+}
+
+/// When gradients are sent.
+enum class Sending : std::uint8_t { by_mode, beside, after };
+constexpr auto names_of(Sending) {
+  return std::to_array<Named<Sending>>(
+      {{Sending::by_mode, "by_mode", "after with modes after and zero1, else beside"},
+       {Sending::beside, "beside", "in buckets, beside the backward pass"},
+       {Sending::after, "after", "all at once, when the last is there"}});
 }
 
 struct DataParallelOptions {
   std::int64_t replicas = 1;
   std::int64_t nodes = 1;
   Synchronisation mode = Synchronisation::ddp;
+  Sending send = Sending::by_mode;
   Bytes bucket{25 << 20};
   Bytes first_bucket{1 << 20};
   bool simulate_all = false;
@@ -34,10 +45,25 @@ struct DataParallelOptions {
   std::int64_t servers = 0;
   std::int64_t sharing = 1;
 
-  /// How many replicas share what a mode divides.
+  bool sends_after() const {
+    return send == Sending::after || (send == Sending::by_mode && (mode == Synchronisation::after ||
+                                                                   mode == Synchronisation::zero1));
+  }
+  /// Whether each micro-batch sends its gradients, because nobody keeps them whole; else they are
+  /// sent once a step, behind the last micro-batch.
+  bool sends_each_pass() const {
+    return mode == Synchronisation::zero2 || mode == Synchronisation::zero3;
+  }
+
+  /// How many replicas share what a mode divides, and what the ops of a phase hold.
   std::int64_t shares_optimizer() const { return mode >= Synchronisation::zero1 ? replicas : 1; }
   std::int64_t shares_gradients() const { return mode >= Synchronisation::zero2 ? replicas : 1; }
   std::int64_t shares_weights() const { return mode == Synchronisation::zero3 ? replicas : 1; }
+  std::int64_t shares(Phase of) const {
+    return of == Phase::forward    ? shares_weights()
+           : of == Phase::backward ? shares_gradients()
+                                   : shares_optimizer();
+  }
 };
 
 /// The step of one replica: of what the mode divides by the replicas, one share. Shares are equal,

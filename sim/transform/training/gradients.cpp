@@ -30,17 +30,18 @@ OpId Gradient::last_producer() const {
   return added.empty() ? producer : std::max(producer, added.back().producer);
 }
 
-std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards) {
+std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards, bool each) {
   const IdVector<OpId, MicroBatchCopy> copies = micro_batch_copies(graph);
   std::vector<Gradient> all;
   std::map<std::pair<OpId, std::size_t>, std::size_t> made;  // op and output, into all
   const auto make = [&](Gradient gradient, std::size_t output) {
+    if (each) gradient.micro_batch = copies[gradient.producer].number;
     made.emplace(std::pair(gradient.producer, output), all.size());
     all.push_back(std::move(gradient));
   };
   // A copy adds to what its first copy made, if that made anything.
   const auto add = [&](OpId v, std::size_t output, std::optional<TensorId> tensor) {
-    const auto it = made.find({copies[v].first, output});
+    const auto it = each ? made.end() : made.find({copies[v].first, output});
     if (it != made.end()) all[it->second].added.push_back({v, tensor});
     return it != made.end();
   };
@@ -63,8 +64,8 @@ std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards) {
         }
       }
       if (any_tensor || waiting.empty()) continue;
-      if (later) add(v, held, std::nullopt);
-      const Bytes bytes{shards * graph.op(v).persistent.count};
+      if (later && add(v, held, std::nullopt)) continue;
+      const Bytes bytes{shards * graph.op(each ? copies[v].first : v).persistent.count};
       if (bytes > Bytes{}) make({v, bytes, std::nullopt, std::move(waiting)}, held);
     }
   }
@@ -126,7 +127,9 @@ std::vector<Bucket> buckets_of(const std::vector<Gradient>& gradients,
     const auto is_full = [&] {
       return buckets.back().bytes >= (buckets.size() == 1 ? first_limit : limit);
     };
-    if (buckets.empty() || is_full()) buckets.push_back({.device = d});
+    if (buckets.empty() || is_full() ||
+        buckets.back().gradients.back().micro_batch != gradient.micro_batch)
+      buckets.push_back({.device = d});
     buckets.back().bytes += gradient.bytes;
     buckets.back().gradients.push_back(gradient);
   }

@@ -21,6 +21,7 @@ struct Gradient {
   std::optional<TensorId> tensor{};    ///< nothing: it is among the producer's persistent bytes
   std::vector<OpId> updates{};         ///< that wait for it, ascending
   std::vector<AddedGradient> added{};  ///< in the order of their producers
+  std::uint32_t micro_batch = 0;       ///< of `producer`
 
   /// The op at whose end it is whole.
   OpId last_producer() const;
@@ -28,8 +29,10 @@ struct Gradient {
 
 /// In the order of their last producers: tensors that backward ops pass to update ops; and the
 /// persistent bytes of backward ops that update ops wait for by a control edge, times `shards`.
-/// What the copies of an op (micro_batch_copies.h) make is one gradient.
-std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards = 1);
+/// What the copies of an op (micro_batch_copies.h) make is one gradient, or, if `each`, a gradient
+/// of each micro-batch.
+std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards = 1,
+                                   bool each = false);
 
 /// The same for a graph that does not show them: `share` of the persistent bytes of each forward op
 /// that a backward op differentiates (Op::forward; the last one makes the gradient). No updates.
@@ -50,8 +53,8 @@ struct Bucket {
 };
 
 /// For each device the buckets in the order in which they fill: a bucket takes gradients until it
-/// has `limit` bytes or more, the first on a device `first_limit`. Source: PyTorch's
-/// DistributedDataParallel (Li et al., VLDB 2020).
+/// has `limit` bytes or more, the first on a device `first_limit`; no bucket has gradients of two
+/// micro-batches. Source: PyTorch's DistributedDataParallel (Li et al., VLDB 2020).
 std::vector<Bucket> buckets_of(const std::vector<Gradient>& gradients,
                                const IdVector<OpId, DeviceId>& device, Bytes first_limit,
                                Bytes limit);

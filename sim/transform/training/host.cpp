@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
 
 #include "sim/enum_option.h"
+#include "sim/graph/phase_names.h"
 #include "sim/names.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/kind_words.h"
@@ -10,10 +12,73 @@
 namespace baechi {
 namespace {
 
-enum class LaunchPer : std::uint8_t { op, kernel };
+enum class LaunchPer : std::uint8_t { op, kernel, pass };
 constexpr auto names_of(LaunchPer) {
-  return std::to_array<Named<LaunchPer>>({{LaunchPer::op, "op"}, {LaunchPer::kernel, "kernel"}});
+  return std::to_array<Named<LaunchPer>>(
+      {{LaunchPer::op, "op"},
+       {LaunchPer::kernel, "kernel"},
+       {LaunchPer::pass, "pass", "all kernels of a device's forward or backward pass at once"}});
 }
+
+/// The launches of one phase on one device as one op, for steps whose passes the host begins
+/// together with the device, as in a pipeline.
+class PassLaunches {
+ public:
+  PassLaunches(const OpGraph& graph, const IdVector<OpId, DeviceId>& device)
+      : graph_(graph), device_(device), copy_(graph) {}
+
+  PlacedStep run(Duration launch) && {
+    copy_.add_all();
+    std::map<std::pair<DeviceId, Phase>, std::int64_t> kernels;
+    for (const OpId v : graph_.ops())
+      if (graph_.op(v).phase != Phase::update)
+        kernels[{device_[v], graph_.op(v).phase}] += std::ssize(graph_.kernels(v));
+    IdVector<OpId, DeviceId> on = device_;  // [ops of the builder]
+    std::map<std::pair<DeviceId, Phase>, OpId> launches;
+    for (const auto& [pass, count] : kernels) {
+      launches[pass] = copy_.builder().add_op(
+          {.name = fmt::format("{}/launch/{}", to_text(pass.second), index(pass.first)),
+           .kind = "Launch",
+           .compute = count * launch,
+           .phase = pass.second,
+           .lane = "host"});
+      on.push_back(pass.first);
+    }
+    for (const OpId v : graph_.ops()) {
+      if (graph_.op(v).phase == Phase::update) continue;
+      const OpId launching = launches.at({device_[v], graph_.op(v).phase});
+      if (is_last(v))
+        copy_.builder().add_control(launching, copy_.copy_of(v));
+      else if (receives(v))
+        copy_.builder().add_control(copy_.copy_of(v), launching);
+    }
+    IdVector<OpId, OpId> renumbered;
+    PlacedStep step{.graph = std::move(copy_).built(&renumbered).graph};
+    step.device.assign(on.size(), DeviceId{});
+    for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = on[v];
+    return step;
+  }
+
+ private:
+  bool same_pass(OpId a, OpId b) const {
+    return device_[a] == device_[b] && graph_.op(a).phase == graph_.op(b).phase;
+  }
+  /// Whether `v` is a first op of its pass and reads what another device sent.
+  bool receives(OpId v) const {
+    const auto reads = graph_.predecessors(v);
+    return std::ranges::any_of(reads, [&](OpId u) { return device_[u] != device_[v]; }) &&
+           std::ranges::none_of(reads, [&](OpId u) { return same_pass(u, v); });
+  }
+  /// Whether no other op of its pass reads what `v` writes.
+  bool is_last(OpId v) const {
+    return std::ranges::none_of(graph_.out_edges(v),
+                                [&](EdgeId e) { return same_pass(graph_.edge(e).dst, v); });
+  }
+
+  const OpGraph& graph_;
+  const IdVector<OpId, DeviceId>& device_;
+  GraphCopy copy_;
+};
 
 enum class HostThreads : std::uint8_t { device, one };
 constexpr auto names_of(HostThreads) {
@@ -31,6 +96,10 @@ constexpr auto names_of(HostThreads) {
 ///     which starts after the last launch of a forward op; the launches of updates follow it.
 ///   sync: after an op of one of these kinds the host waits for the device before it goes on.
 ///   graphs: a CUDA graph: one launch for all ops of a device.
+///   per: pass: the launches of a device's forward pass are one op that takes as long as all of
+///     them, and so are those of its backward pass. It begins when the pass has received what other
+///     devices send (Megatron-LM's host waits there for the GPU), and the last ops of the pass wait
+///     for it. Nobody launches updates, which are few kernels.
 /// Times of the host's lanes are not divided by a device's `speed`.
 /// The first device's host op for an op on another device costs no transfer: with `threads: one`,
 /// control edges are free (as with control_edges: {as: free}).
@@ -51,12 +120,18 @@ class Host final : public Transform {
                              "another thread launches the backward pass, as PyTorch's autograd");
     sync_ = KindWords::read(o, "sync", {}, "kinds of ops that the host waits for");
     graphs_ = o.get("graphs", false, "CUDA graphs: one launch per device and step");
+    if (per_ != LaunchPer::pass) return;
+    if (threads_ == HostThreads::one) o.mistake("threads", "with 'per: pass' each device has one");
+    if (graphs_) o.mistake("graphs", "a graph is one launch: drop 'per: pass'");
+    if (step_ > Duration{}) o.mistake("step", "not with 'per: pass'");
+    if (!sync_.empty()) o.mistake("sync", "not with 'per: pass'");
   }
 
   Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
 
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override {
+    if (per_ == LaunchPer::pass) return PassLaunches(graph, device).run(launch_);
     return Launching(*this, graph, device).run();
   }
 

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "sim/error.h"
@@ -160,6 +161,27 @@ class MixedPrecision final : public Transform {
     return bytes;
   }
 
+  /// The last of `updates` and of the update ops behind them, such as Adam behind clipping: those
+  /// in the group of `v`, if there are any, because clipping leads on to the updates of other
+  /// weights.
+  static std::vector<OpId> last_updates(const OpGraph& graph, OpId v,
+                                        const std::vector<OpId>& updates) {
+    std::set<OpId> reached(updates.begin(), updates.end());
+    std::vector<OpId> last, own;
+    for (const OpId u : reached) {  // ids are topological: what is added is still to come
+      bool read = false;
+      for (const EdgeId e : graph.out_edges(u)) {
+        if (graph.op(graph.edge(e).dst).phase != Phase::update) continue;
+        reached.insert(graph.edge(e).dst);
+        read = true;
+      }
+      if (read) continue;
+      last.push_back(u);
+      if (graph.op(v).group != no_group && graph.op(u).group == graph.op(v).group) own.push_back(u);
+    }
+    return own.empty() ? last : own;
+  }
+
   /// An op that reads the 32-bit weights of `v` and writes the half copy, which `v` holds: once in
   /// a step, after the updates of the weights; where there are none, before `v`.
   static void add_cast(GraphCopy& copy, const OpGraph& graph, OpId v,
@@ -170,7 +192,8 @@ class MixedPrecision final : public Transform {
                                .kind = "Cast",
                                .phase = updates.empty() ? Phase::forward : Phase::update});
     copy.builder().add_kernel(cast, {.traffic = weights + half(weights)});
-    for (const OpId w : updates) copy.builder().add_control(copy.copy_of(w), cast);
+    for (const OpId w : last_updates(graph, v, updates))
+      copy.builder().add_control(copy.copy_of(w), cast);
     if (updates.empty()) copy.builder().add_control(cast, copy.copy_of(v));
     copy.colocate(cast, v);
   }

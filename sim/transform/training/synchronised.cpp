@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "sim/saturated.h"
 #include "sim/transform/graph_copy.h"
@@ -23,12 +22,16 @@ class Synchronising {
         options.gradients > 0.0
             ? assumed_gradients(graph,
                                 options.gradients * static_cast<double>(options.shares_weights()))
-            : gradients_of(graph, options.shares_gradients());
-    const bool at_once = options.mode == Synchronisation::after;
+            : gradients_of(graph, options.shares_gradients(), options.sends_each_pass());
     const Bytes unlimited{std::numeric_limits<std::int64_t>::max()};
-    buckets_ = buckets_of(gradients, device, at_once ? unlimited : options.first_bucket,
-                          at_once ? unlimited : options.bucket);
+    buckets_ =
+        buckets_of(gradients, device, options.sends_after() ? unlimited : options.first_bucket,
+                   options.sends_after() ? unlimited : options.bucket);
     done_.resize(buckets_.size(), no_op);
+    updates_early_ = std::ranges::any_of(graph.edges(), [&](EdgeId e) {
+      return graph.op(graph.edge(e).src).phase == Phase::update &&
+             graph.op(graph.edge(e).dst).phase != Phase::update;
+    });
     if (options.mode == Synchronisation::zero3)
       gathers_ = weight_gathers(graph, device, options.replicas, options.bucket);
     for (std::size_t k = 0; k < buckets_.size(); ++k) {
@@ -43,7 +46,10 @@ class Synchronising {
 
   PlacedStep run(std::vector<OpId>& joined) && {
     IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
+    std::vector<std::size_t> due;
     for (const OpId v : graph_.ops()) {
+      // Sums of a tensor-parallel group go first: the next op waits for them.
+      if (graph_.collective_of(v) == no_collective) add_due(due, tensors);
       add_gathers_before(v);
       const OpId made = copy_.add(v, copy_.spec(v));
       place(made, device_[v]);
@@ -51,12 +57,16 @@ class Synchronising {
       for (const TensorId t : graph_.outputs(v))
         if (!graph_.tensor(t).control)
           tensors[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
-      const auto due = due_.find(v);
-      if (due == due_.end()) continue;
-      for (const std::size_t k : due->second) add_collectives(k, tensors);
+      if (const auto it = due_.find(v); it != due_.end())
+        std::ranges::copy(it->second, std::back_inserter(due));
     }
+    add_due(due, tensors);
     copy_.add_edges(tensors, [&](const Edge& e) { return !goes_by_collective(e); });
+    if (options_.sends_after() && !options_.sends_each_pass() && !updates_early_)
+      wait_for_backward();
     for (std::size_t k = 0; k < buckets_.size(); ++k) hand_out(k);
+    if (options_.mode == Synchronisation::zero1 || options_.mode == Synchronisation::zero2)
+      gather_new_weights();
     read_gathered();
     IdVector<OpId, OpId> renumbered;
     PlacedStep step;
@@ -106,15 +116,21 @@ class Synchronising {
                                                 static_cast<double>(bytes.count)))};
   }
 
-  /// Bucket `k` is put together; its last producer has just been added.
+  void add_due(std::vector<std::size_t>& due, const IdVector<TensorId, TensorId>& tensors) {
+    for (const std::size_t k : due) add_collectives(k, tensors);
+    due.clear();
+  }
+
+  /// Bucket `k` is put together; its last producer has been added.
   void add_collectives(std::size_t k, const IdVector<TensorId, TensorId>& tensors) {
     const Bucket& bucket = buckets_[k];
     const DeviceId d = bucket.device;
     const std::string name = name_of(k);
+    const Phase phase = options_.sends_each_pass() ? Phase::backward : Phase::update;
     OpId first = no_op;
     if (options_.compress < 1.0) {
-      first = copy_.builder().add_op(
-          {.name = "compress/" + name, .kind = "Compress", .phase = Phase::update});
+      first =
+          copy_.builder().add_op({.name = "compress/" + name, .kind = "Compress", .phase = phase});
       place(first, d);
       copy_.builder().add_kernel(first, {.traffic = 4 * bucket.bytes});
       for (const std::string& kind : graph_.device_kinds())
@@ -130,7 +146,7 @@ class Synchronising {
     if (first != no_op) last = first;
     const Bytes bytes = sent(bucket.bytes, options_.compress);
     const auto collective = [&](CollectiveKind kind, Bytes size, const std::string& of) {
-      then(add_collective(kind, size, of, d, Phase::update));
+      then(add_collective(kind, size, of, d, phase));
     };
     switch (options_.mode) {
       case Synchronisation::ddp:
@@ -171,6 +187,7 @@ class Synchronising {
     }
     OpId& before = last_of_.try_emplace(d, no_op).first->second;  // buckets go in order
     if (before != no_op) copy_.builder().add_control(before, first);
+    first_of_.try_emplace(d, first);
     before = done_[k] = last;
   }
 
@@ -182,32 +199,63 @@ class Synchronising {
     return options_.shares_gradients() > 1 || device_[e.dst] != device_[e.src];
   }
 
-  /// Updates wait for their bucket. With shares of the optimizer the new weights are then gathered,
-  /// unless they are gathered where they are read.
+  /// An optimizer's step follows the whole backward pass: updates wait for all buckets of the
+  /// device, of which the last is done last. Servers update what they have, so with `ps`, or where
+  /// the graph itself updates before the backward pass ends, they wait for their bucket alone.
   void hand_out(std::size_t k) {
     const Bucket& bucket = buckets_[k];
-    std::set<OpId> updates;
+    const OpId whole = options_.mode == Synchronisation::ps || updates_early_
+                           ? done_[k]
+                           : last_of_.at(bucket.device);
     for (const Gradient& g : bucket.gradients) {
       std::optional<TensorId> handed;
       for (const OpId u : g.updates) {
-        updates.insert(u);
         const OpId update = copy_.copy_of(u);
         if (!g.tensor || !goes_by_collective({g.producer, u, *g.tensor})) {
-          copy_.builder().add_control(done_[k], update);
+          copy_.builder().add_control(whole, update);
           continue;
         }
         if (!handed)
           handed = copy_.builder().add_tensor(
-              done_[k], Bytes{(g.bytes.count + options_.shares_gradients() - 1) /
-                              options_.shares_gradients()});
+              whole, Bytes{(g.bytes.count + options_.shares_gradients() - 1) /
+                           options_.shares_gradients()});
         copy_.builder().add_edge(*handed, update);
       }
     }
-    if (options_.mode != Synchronisation::zero1 && options_.mode != Synchronisation::zero2) return;
-    const OpId gather = add_collective(CollectiveKind::all_gather, sent(bucket.bytes, 1.0),
-                                       fmt::format("weights{}", k), bucket.device, Phase::update);
-    copy_.builder().add_control(done_[k], gather);
-    for (const OpId u : updates) copy_.builder().add_control(copy_.copy_of(u), gather);
+  }
+
+  /// Gradients that go after the backward pass wait for the device's last backward ops, too.
+  void wait_for_backward() {
+    for (const OpId v : graph_.ops()) {
+      const auto first = first_of_.find(device_[v]);
+      if (first == first_of_.end() || graph_.op(v).phase != Phase::backward) continue;
+      const bool last = std::ranges::none_of(graph_.out_edges(v), [&](EdgeId e) {
+        const OpId reader = graph_.edge(e).dst;
+        return graph_.op(reader).phase == Phase::backward && device_[reader] == device_[v];
+      });
+      if (last) copy_.builder().add_control(copy_.copy_of(v), first->second);
+    }
+  }
+
+  /// With shares of the optimizer, each device's new weights are gathered when its updates have
+  /// ended, with whatever follows an update in the phase, such as a cast. Weights whose updates are
+  /// elsewhere wait for all.
+  void gather_new_weights() {
+    std::map<DeviceId, Bytes> weights;
+    std::map<DeviceId, std::vector<OpId>> updates;
+    for (const OpId v : graph_.ops()) {
+      const Op& op = graph_.op(v);
+      if (op.phase == Phase::forward && op.persistent > Bytes{})
+        weights[device_[v]] += op.persistent;
+      if (op.phase == Phase::update) updates[device_[v]].push_back(v);
+    }
+    for (const auto& [d, bytes] : weights) {
+      const OpId gather = add_collective(CollectiveKind::all_gather, sent(bytes, 1.0),
+                                         fmt::format("weights{}", index(d)), d, Phase::update);
+      for (const auto& [at, ops] : updates)
+        if (at == d || !updates.contains(d))
+          for (const OpId u : ops) copy_.builder().add_control(copy_.copy_of(u), gather);
+    }
   }
 
   /// Adds the collectives that gather weights for `v` first.
@@ -237,8 +285,10 @@ class Synchronising {
   std::vector<Bucket> buckets_;
   std::map<OpId, std::vector<std::size_t>> due_;  // buckets whose last gradient the op makes
   std::map<TensorId, std::size_t> bucket_of_;
-  std::vector<OpId> done_;            // [buckets] what updates wait for
-  std::map<DeviceId, OpId> last_of_;  // the last op of the last bucket so far
+  std::vector<OpId> done_;             // [buckets] what updates wait for
+  std::map<DeviceId, OpId> first_of_;  // the first op of the first bucket
+  std::map<DeviceId, OpId> last_of_;   // the last op of the last bucket so far
+  bool updates_early_ = false;         // another pass reads what an update writes
   std::vector<WeightGather> gathers_;
   std::size_t next_gather_ = 0;
   std::vector<std::pair<OpId, TensorId>> gathered_;  // [gathers] the member and what it writes

@@ -85,34 +85,40 @@ TEST_SUITE("data_parallel") {
       values[key] = value;
       return values;
     };
-    // 30 to 130 and 130 to 230; u0 until 235.
-    for (const bool tensors : {true, false}) CHECK(trained(each, tensors).makespan == 235ns);
+    // 30 to 130 and 130 to 230; then both updates, because an optimizer's step follows it all.
+    for (const bool tensors : {true, false}) CHECK(trained(each, tensors).makespan == 240ns);
     // 200 B from 50 to 250, then both updates. So it is if one bucket takes both.
     CHECK(trained(with("mode", "after")).makespan == 260ns);
     CHECK(trained({}).makespan == 260ns);
-    CHECK(trained({{"first_bucket", "1 B"}}).makespan == 235ns);
+    CHECK(trained({{"first_bucket", "1 B"}}).makespan == 240ns);
+    // Buckets are of no use to what is sent behind the backward pass.
+    CHECK(trained(with("send", "after")).makespan == 260ns);
     // 100 ns to the servers and 100 ns back: 30, 130, 230, 330, 430; u0 until 435. One server for
     // both replicas takes twice as long: 30 + 8 x 100 + 5.
     CHECK(trained(with("mode", "ps")).makespan == 435ns);
     Values one_server = with("mode", "ps");
     one_server["servers"] = "1";
     CHECK(trained(one_server).makespan == 835ns);
-    // Scattered from 30 to 80 and to 130; half of u1 (3 ns) from 80, of u0 from 130; gathered from
-    // 130 to 180 and to 230.
-    for (const char* mode : {"zero1", "zero2"})
-      for (const bool tensors : {true, false})
-        CHECK(trained(with("mode", mode), tensors).makespan == 230ns);
+    // Scattered from 30 to 80 and to 130; half of each update (3 ns) until 136; 40 B of weights are
+    // gathered in 20 ns. zero1 sends after the backward pass if nothing else is said: 200 B are
+    // scattered from 50 to 150, updates until 156.
+    for (const bool tensors : {true, false}) {
+      CHECK(trained(with("mode", "zero2"), tensors).makespan == 156ns);
+      CHECK(trained(with("mode", "zero1"), tensors).makespan == 176ns);
+      Values beside = with("mode", "zero1");
+      beside["send"] = "beside";
+      CHECK(trained(beside, tensors).makespan == 156ns);
+    }
     // 40 B of weights are gathered in 20 ns before f, from 20 to 40 for b1 and until 60 for b0: f
-    // from 20 to 30, b1 from 40 to 60, b0 until 80. Scattered from 60 to 110 and to 160, u0 until
-    // 163; nothing is gathered at the end.
-    CHECK(trained(with("mode", "zero3"), false).makespan == 163ns);
-    // A tenth of the bytes: 10 ns in place of 100. u1 is ready before b0's gradient is compressed:
-    // b0 until 50, u1 until 55, the sum until 65, u0 until 70.
+    // from 20 to 30, b1 from 40 to 60, b0 until 80. Scattered from 60 to 110 and to 160, updates
+    // until 166; nothing is gathered at the end.
+    CHECK(trained(with("mode", "zero3"), false).makespan == 166ns);
+    // A tenth of the bytes: 10 ns in place of 100: from 30 to 40 and from 50 to 60.
     CHECK(trained(with("compress", "0.1")).makespan == 70ns);
     // A tenth of the synchronisations, and nothing to compress.
-    CHECK(trained(with("period", "10")).makespan == 65ns);
+    CHECK(trained(with("period", "10")).makespan == 70ns);
     // Three ranks: 4 x 34 ns each.
-    CHECK(trained(with("replicas", "3")).makespan == 30ns + 2 * 136ns + 5ns);
+    CHECK(trained(with("replicas", "3")).makespan == 30ns + 2 * 136ns + 10ns);
   }
 
   TEST_CASE("replicas add nothing to what the devices of one send each other") {
@@ -163,12 +169,55 @@ TEST_SUITE("data_parallel") {
     CHECK(gathered == std::vector<std::int64_t>(6, 40));
   }
 
+  TEST_CASE("new weights are gathered when all that follows an update has ended") {
+    // As two_gradients(), but u1 and u0 clip, and an op of 50 ns follows them, by data or control
+    // edges: gradients are scattered from 50 to 150; halves: clipped until 156, 25 ns more until
+    // 181; weights are gathered in 20 ns.
+    for (const bool control : {false, true}) {
+      OpGraphBuilder b;
+      const OpId f = b.add_op({.name = "f", .compute = 50ns, .persistent = 40_B});
+      const OpId g = b.add_op({.name = "g", .persistent = 200_B, .phase = Phase::backward});
+      b.set_forward(g, f);
+      b.add_edge(b.add_tensor(f, 0_B), g);
+      const OpId clip = b.add_op({.name = "clip", .compute = 12ns, .phase = Phase::update});
+      const OpId adam =
+          b.add_op({.name = "adam", .compute = 50ns, .persistent = 80_B, .phase = Phase::update});
+      b.add_control(g, clip);
+      if (control)
+        b.add_control(clip, adam);
+      else
+        b.add_edge(b.add_tensor(clip, 0_B), adam);
+      const OpGraph graph = std::move(b).build();
+      const PlacedStep step =
+          placed(graph, IdVector<OpId, DeviceId>(4, gpu0), {{"replicas", "2"}, {"mode", "zero1"}});
+      CHECK(step_of(step, gpus(1)).makespan == 201ns);
+    }
+  }
+
+  TEST_CASE("each micro-batch sends what replicas do not keep whole") {
+    // zero2 of f, b1, b0 twice: 200 B are scattered behind either backward pass, once for ddp.
+    const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "2"}}).graph;
+    const auto sent = [&](const char* mode, CollectiveKind kind) {
+      std::vector<std::int64_t> bytes;
+      const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
+                                     {{"replicas", "2"}, {"mode", mode}});
+      for (const Collective& c : step.graph.collectives())
+        if (c.kind == kind) bytes.push_back(c.bytes.count);
+      return bytes;
+    };
+    using Bytes = std::vector<std::int64_t>;
+    CHECK(sent("ddp", CollectiveKind::all_reduce) == Bytes{200});
+    CHECK(sent("zero1", CollectiveKind::reduce_scatter) == Bytes{200});
+    CHECK(sent("zero2", CollectiveKind::reduce_scatter) == Bytes{200, 200});
+  }
+
   TEST_CASE("new weights are gathered whole, however little is sent of gradients") {
     const PlacedStep step =
         placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
                {{"replicas", "2"}, {"mode", "zero1"}, {"compress", "0.1"}, {"period", "2"}});
+    // 40 B of weights, 200 B of gradients, every second step.
     for (const Collective& c : step.graph.collectives())
-      CHECK(c.bytes == (c.kind == CollectiveKind::all_gather ? 100_B : 10_B));
+      CHECK(c.bytes == (c.kind == CollectiveKind::all_gather ? 20_B : 10_B));
   }
 
   TEST_CASE("what ZeRO divides") {
@@ -211,7 +260,8 @@ TEST_SUITE("data_parallel") {
     CHECK(kinds("zero2") == Three{20, 2 * 13, 50});
     CHECK(kinds("zero3") == Three{5, 2 * 13, 50});
     // Two replicas gather 20 B in 10 ns, for f and again for b1: f from 10 to 15, b1 from 20 to 30,
-    // b0 until 40. 50 B are scattered in 25 ns, from 30 and from 55 to 80; half of u0 takes 3 ns.
+    // b0 until 40. 50 B are scattered in 25 ns, from 30 and from 55 to 80; half of both updates
+    // takes 6 ns.
     const PlacedStep step =
         placed(graph, on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
                {{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}, {"mode", "zero3"}});
@@ -219,7 +269,7 @@ TEST_SUITE("data_parallel") {
     for (const Collective& c : step.graph.collectives())
       if (c.kind == CollectiveKind::all_gather) gathered.push_back(c.bytes);
     CHECK(gathered == std::vector<Bytes>{20_B, 20_B});
-    CHECK(step_of(step, gpus(1)).makespan == 83ns);
+    CHECK(step_of(step, gpus(1)).makespan == 86ns);
   }
 
   TEST_CASE("weights of a recomputed segment are gathered one op ahead, not all at once") {
@@ -280,14 +330,14 @@ TEST_SUITE("data_parallel") {
   }
 
   TEST_CASE("an update on another device receives the sum, not its own gradient") {
-    //   b1 ends at 30; 100 ns of all_reduce, 100 ns of transfer, u1 5 ns
+    //   b1 ends at 30; 2 x 100 ns of all_reduce, 100 ns of transfer, u1 5 ns
     const OpGraph graph = two_gradients();
     const PlacedStep step = placed(graph, on({gpu0, gpu0, gpu0, gpu1, gpu0}).device,
                                    {{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}});
     const StepResult result = step_of(step, gpus(2));
     CHECK(result.moved == 100_B);
     CHECK(result.devices[gpu1].busy == 5ns);
-    CHECK(result.makespan == 235ns);  // gpu1 is done at the same time: 30 + 100 + 100 + 5
+    CHECK(result.makespan == 335ns);
   }
 
   TEST_CASE("what cannot be is refused by name") {
@@ -300,6 +350,11 @@ TEST_SUITE("data_parallel") {
     CHECK(message<InputError>([] { transform("data_parallel", {{"nodes", "3"}}); }) ==
           "x.yaml:1:2: data_parallel.nodes: 8 replicas are not the same number on each of 3 "
           "machines");
+    CHECK(
+        message<InputError>(
+            [] { transform("data_parallel", {{"mode", "after"}, {"send", "beside"}}); }) ==
+        "x.yaml:1:2: data_parallel.send: mode after sends gradients after the backward pass; mode "
+        "ddp beside it");
     CHECK(message<InputError>([] { transform("data_parallel", {{"gradients", "1e30"}}); }) ==
           "x.yaml:1:2: data_parallel.gradients: '1e30' is not a number from 0 to 1000");
     // Updates of a share would get whole master weights.

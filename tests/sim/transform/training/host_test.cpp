@@ -68,6 +68,24 @@ TEST_SUITE("host") {
     CHECK(step_of(hosted(there_and_back(10us), {{"launch", "20 us"}, {"per", "kernel"}})) == 170us);
   }
 
+  TEST_CASE("launches of a pass as one op") {
+    // Two kernels of 7 us for each of two ops: launched until 28, when f1 may run, and, in the same
+    // lane, until 56, when b0 may. The device needs 10 us an op: f0 0-10, f1 28-38, b1 38-48,
+    // b0 56-66.
+    CHECK(step_of(hosted(there_and_back(10us), {{"launch", "7 us"}, {"per", "pass"}})) == 66us);
+    // Fast launches: the device decides.
+    CHECK(step_of(hosted(there_and_back(10us), {{"launch", "1 us"}, {"per", "pass"}})) == 40us);
+    // The backward pass on another device is launched when b1, which receives, has run: f1 until
+    // 38, b1 38-48, launched until 76, b0 until 86; a byte takes 1 ns.
+    CHECK(step_of(hosted(there_and_back(10us), {{"launch", "7 us"}, {"per", "pass"}},
+                         {gpu0, gpu0, gpu1, gpu1})) == 86us + 1ns);
+    for (const auto& [key, value] :
+         {std::pair{"threads", "one"}, {"graphs", "true"}, {"step", "1 us"}, {"sync", "Forward"}})
+      CHECK(message<InputError>([&] {
+              transform("host", {{"per", "pass"}, {key, value}});
+            }).starts_with(fmt::format("x.yaml:1:2: host.{}: ", key)));
+  }
+
   TEST_CASE("the host waits for the device after ops that it reads from") {
     const PlacedStep step = hosted(there_and_back(10us), {{"launch", "6 us"}, {"sync", "Forward"}});
     // f0's launch 0-6, f0 6-16; f1's launch 16-22, f1 22-32; b1's 32-38, b1 38-48, b0 48-58.

@@ -177,4 +177,22 @@ TEST_SUITE("precision") {
     CHECK(half.compute(v, 1) == 30ns);
     CHECK(apply("precision", graph, {{"except", "conv"}}).graph.compute(v, 0) == 60ns);
   }
+
+  TEST_CASE("weights are cast when all that follows their update has ended") {
+    // g -> clip -> adam: the cast of the weights follows adam, not clip.
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .persistent = 40_B});
+    const OpId g = b.add_op({.name = "g", .persistent = 40_B, .phase = Phase::backward});
+    b.set_forward(g, f);
+    b.add_edge(b.add_tensor(f, 8_B), g);
+    const OpId clip = b.add_op({.name = "clip", .phase = Phase::update});
+    const OpId adam = b.add_op({.name = "adam", .persistent = 80_B, .phase = Phase::update});
+    for (const OpId v : {f, g, clip, adam}) b.add_kernel(v, {.flops = 1});
+    b.add_control(g, clip);
+    b.add_control(clip, adam);
+    const OpGraph made = apply("precision", std::move(b).build(), {{"to", "fp16"}}).graph;
+    const auto before = made.predecessors(*made.find("f/half"));
+    REQUIRE(before.size() == 1);
+    CHECK(made.name(before[0]) == "adam");
+  }
 }

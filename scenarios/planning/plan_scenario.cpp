@@ -1,0 +1,63 @@
+#include "scenarios/planning/plan_scenario.h"
+
+#include "placers/files/placement_file.h"
+
+namespace baechi {
+namespace {
+
+/// "gpt:layers=4,tied=false" as "generate: gpt, layers: 4, tied: false".
+std::string graph_text(std::string_view model) {
+  const std::size_t colon = model.find(':');
+  std::string text = fmt::format("generate: {}", model.substr(0, colon));
+  if (colon == std::string_view::npos) return text;
+  text += ", ";
+  for (const char c : model.substr(colon + 1))
+    text += c == '=' ? ": " : c == ',' ? ", " : std::string(1, c);
+  return text;
+}
+
+std::string data_parallel_text(const DataParallelOptions& o) {
+  std::string text =
+      fmt::format("replicas: {}, nodes: {}, mode: {}", o.replicas, o.nodes, to_text(o.mode));
+  if (o.send != Sending::by_mode) text += fmt::format(", send: {}", to_text(o.send));
+  if (o.sharing > 1) text += fmt::format(", sharing: {}", o.sharing);
+  return text;
+}
+
+}  // namespace
+
+std::string plan_scenario(std::string_view model, const TrainingJob& job, const ParallelPlan& plan,
+                          const PlanNodes& nodes, std::string_view placement) {
+  const std::int64_t micro_batches = plan.micro_batches(job.batch);
+  std::string text =
+      fmt::format("name: plan\ngraph: {{{}, batch: {}", graph_text(model), plan.micro_batch);
+  if (plan.tensor > 1) text += fmt::format(", tensor: {}", plan.tensor);
+  text += "}\ntransforms:\n";
+  if (plan.precision != "fp32")
+    text += fmt::format("  - {{precision: {{to: {}}}}}\n", plan.precision);
+  if (plan.recompute) text += "  - recompute\n";
+  text += fmt::format("  - {{host: {{per: pass, launch: {} ns}}}}\n", nodes.gpu->host_op.count());
+  if (micro_batches > 1) text += "  - accumulate\n";
+  if (plan.data > 1)
+    text += fmt::format("  - {{data_parallel: {{{}}}}}\n",
+                        data_parallel_text(plan.data_parallel(nodes.devices)));
+  return text +
+         fmt::format(
+             "cluster:\n"
+             "  nodes: {{kind: {}, count: {}, devices: {{count: {}, kind: {}, memory: {} B}}}}\n"
+             "engine: {{transfers: duplex}}\n"
+             "placers: [{}]\n"
+             "measure: {{pipeline: {{schedule: 1f1b_flush, micro_batches: {}}}}}\n",
+             nodes.kind, nodes.count, nodes.devices, nodes.gpu->name, nodes.memory.count,
+             plan.pipeline == 1 ? std::string("single")
+                                : fmt::format("{{expert: {{file: {}}}}}", placement),
+             micro_batches);
+}
+
+std::string placement_of_stages(const TrainingJob& job, const ParallelPlan& plan,
+                                std::size_t num_devices) {
+  const OpGraph graph = rank_graph(job, plan);
+  return placement_json({.device = devices_of_stages(graph, plan)}, graph, "plan", num_devices);
+}
+
+}  // namespace baechi

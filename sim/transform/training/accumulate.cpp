@@ -1,0 +1,56 @@
+#include <algorithm>
+#include <memory>
+
+#include "sim/error.h"
+#include "sim/transform/graph_copy.h"
+#include "sim/transform/training/gradients.h"
+
+namespace baechi {
+namespace {
+
+/// Each micro-batch of a pipeline adds its gradients of the weights to those before it. The op that
+/// makes a gradient gets a kernel that reads both and writes the sum: three times the bytes that
+/// the replica keeps. The sum takes the memory that the gradient has anyway. The kernel is fused
+/// into the one before it: a `host` that stands before launches nothing for it.
+/// Source: Narayanan et al., Megatron-LM, SC 2021; its gradient_accumulation_fusion.
+class Accumulate final : public Transform {
+ public:
+  explicit Accumulate(Options& /*o*/) {}
+
+  Transformed apply(const OpGraph& graph) const override {
+    const bool measured =
+        !graph.device_kinds().empty() || std::ranges::any_of(graph.ops(), [&](OpId v) {
+          return graph.op(v).compute != Duration::zero();
+        });
+    if ((measured || !graph.has_work()) && !gradients_of(graph).empty())
+      throw InputError(
+          "accumulate: the time of a sum follows from the work of ops, and this graph has measured "
+          "times");
+    return same_ops(graph);
+  }
+
+  PlacedStep after_placing(const OpGraph& graph,
+                           const IdVector<OpId, DeviceId>& device) const override {
+    IdVector<OpId, Bytes> made(graph.num_ops());
+    for (const Gradient& g : gradients_of(graph)) made[g.producer] += g.bytes;
+    GraphCopy copy(graph);
+    copy.add_all([&](OpId v, Duration time) {
+      return made[v] == Bytes{} ? std::optional(time) : std::nullopt;
+    });
+    for (const OpId v : graph.ops())
+      if (made[v] > Bytes{}) copy.builder().add_kernel(copy.copy_of(v), {.traffic = 3 * made[v]});
+    IdVector<OpId, OpId> renumbered;
+    PlacedStep step{.graph = std::move(copy).built(&renumbered).graph};
+    step.device.assign(device.size(), DeviceId{});
+    for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = device[v];
+    return step;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_accumulate(Options& o) {
+  return std::make_unique<Accumulate>(o);
+}
+
+}  // namespace baechi

@@ -1,0 +1,85 @@
+#include "scenarios/planning/plan_scenario.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "scenarios/read/device_table.h"
+#include "scenarios/run/build.h"
+#include "tests/scenarios/sweeps.h"
+#include "tests/temporary_folder.h"
+#include "traces/format/compressed_file.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+constexpr const char* model =
+    "gpt:layers=4,hidden=512,heads=8,length=256,vocabulary=8192,tied=false";
+constexpr std::int64_t batch = 64;
+
+TrainingJob job() {
+  TrainingJob job{.generator = "gpt", .options = Options("gpt"), .batch = batch};
+  for (const auto& [key, value] : {std::pair{"layers", "4"},
+                                   {"hidden", "512"},
+                                   {"heads", "8"},
+                                   {"length", "256"},
+                                   {"vocabulary", "8192"},
+                                   {"tied", "false"}})
+    job.options.set(key, {value, {}, {}});
+  return job;
+}
+
+PlanNodes two_nodes() {
+  const DeviceModel& gpu = *built_in_devices().devices.at("a100_megatron");
+  return {.kind = "dgx_a100", .count = 2, .devices = 8, .gpu = &gpu, .memory = gpu.memory};
+}
+
+/// The cluster of the scenario.
+Cluster cluster_in(const std::string& text, const TemporaryFolder& folder) {
+  return make_cluster(scenario_of(text, {}, folder.file("plan.yaml")).clusters.at(0));
+}
+
+/// The one row that the text gives.
+RunResult row_of(const std::string& text, const TemporaryFolder& folder) {
+  const Results results = run_all(sweep_of(text, {}, folder.file("plan.yaml")));
+  REQUIRE(results.rows.size() == 1);
+  CAPTURE(results.rows[0].detail);
+  REQUIRE(results.rows[0].status == Status::ok);
+  return results.rows[0];
+}
+
+}  // namespace
+
+TEST_SUITE("plan scenario") {
+  TEST_CASE("a plan and its scenario take the same time and memory") {
+    const std::vector<ParallelPlan> plans{
+        {.data = 16, .micro_batch = 4, .recompute = false},
+        {.data = 16, .micro_batch = 1, .recompute = true, .send = Sending::beside},
+        {.data = 16, .micro_batch = 2, .recompute = false, .zero = 1},
+        {.data = 16, .micro_batch = 4, .recompute = false, .zero = 1, .send = Sending::beside},
+        {.data = 16, .micro_batch = 2, .recompute = false, .zero = 2},
+        {.data = 16, .micro_batch = 1, .recompute = true, .zero = 3},
+        {.data = 4, .pipeline = 4, .micro_batch = 2, .recompute = true},
+        {.data = 8, .pipeline = 2, .micro_batch = 1, .recompute = false, .zero = 3},
+        {.tensor = 4, .data = 2, .pipeline = 2, .micro_batch = 2, .recompute = true, .zero = 2},
+        {.tensor = 2, .data = 2, .pipeline = 4, .micro_batch = 4, .precision = "fp32", .zero = 1},
+    };
+    const TemporaryFolder folder;
+    for (const ParallelPlan& plan : plans) {
+      CAPTURE(fmt::format("t {} d {} p {} b {} zero {} send {}", plan.tensor, plan.data,
+                          plan.pipeline, plan.micro_batch, plan.zero, to_text(plan.send)));
+      write_file(folder.file("placement.json"), placement_of_stages(job(), plan, 16));
+      const std::string text = plan_scenario(model, job(), plan, two_nodes(), "placement.json");
+      const pipeline::PipelineResult planned =
+          ParallelStep(rank_graph(job(), plan), job(), plan, cluster_in(text, folder))
+              .simulated(*two_nodes().gpu, true);
+      const RunResult run = row_of(text, folder);
+      CHECK(run.value == planned.per_micro_batch);
+      Bytes peak{};
+      for (const pipeline::StageUse& stage : planned.stages) peak = std::max(peak, stage.peak);
+      CHECK(run.peak == peak);
+    }
+  }
+}

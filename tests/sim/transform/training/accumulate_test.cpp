@@ -1,0 +1,65 @@
+#include <doctest/doctest.h>
+
+#include "sim/transform/training/data_parallel.h"
+#include "tests/message.h"
+#include "tests/sim/transform/transforms.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// f -> b, which holds 100 B of gradient that u waits for; each has a kernel.
+OpGraph small_step(Duration measured = {}) {
+  OpGraphBuilder g;
+  const auto add = [&](const char* name, Bytes held, Phase phase) {
+    const OpId v =
+        g.add_op({.name = name, .compute = measured, .persistent = held, .phase = phase});
+    g.add_kernel(v, {.flops = 8, .traffic = 10_B});
+    return v;
+  };
+  const OpId f = add("f", 50_B, Phase::forward), b = add("b", 100_B, Phase::backward),
+             u = add("u", 200_B, Phase::update);
+  g.set_forward(b, f);
+  g.add_edge(g.add_tensor(f, 4_B), b);
+  g.add_control(b, u);
+  return std::move(g).build();
+}
+
+}  // namespace
+
+TEST_SUITE("accumulate") {
+  TEST_CASE("the op that makes a gradient reads two and writes one, of what the replica keeps") {
+    const auto made = transform("accumulate");
+    const OpGraph graph = small_step();
+    const IdVector<OpId, DeviceId> device(3, gpu0);
+    const auto traffic = [&](const OpGraph& of) {
+      const PlacedStep step = made->after_placing(of, device);
+      std::vector<std::int64_t> bytes;
+      for (const OpId v : step.graph.ops()) bytes.push_back(step.graph.work(v).traffic.count);
+      return bytes;
+    };
+    using Sizes = std::vector<std::int64_t>;
+    CHECK(traffic(graph) == Sizes{10, 10 + 3 * 100, 10});
+    // Four replicas keep a quarter of the gradients, and update a quarter of the weights.
+    CHECK(traffic(apply("data_parallel", graph, {{"replicas", "4"}, {"mode", "zero2"}}).graph) ==
+          Sizes{10, 10 + 3 * 25, 3});
+  }
+
+  TEST_CASE("the launches that stand before it are not more") {
+    const OpGraph graph = small_step();
+    const IdVector<OpId, DeviceId> device(3, gpu0);
+    PlacedStep step =
+        transform("host", {{"per", "pass"}, {"launch", "7 us"}})->after_placing(graph, device);
+    step = transform("accumulate")->after_placing(step.graph, step.device);
+    for (const OpId v : step.graph.ops())
+      if (step.graph.kind(v) == "Launch") CHECK(to_us(step.graph.op(v).compute) == 7.0);
+  }
+
+  TEST_CASE("measured times say nothing of a sum") {
+    CHECK(message<InputError>([] { apply("accumulate", small_step(Duration{5})); }) ==
+          "accumulate: the time of a sum follows from the work of ops, and this graph has measured "
+          "times");
+  }
+}
