@@ -19,8 +19,7 @@ namespace {
 /// Options with which `entry` can be made; nothing if it cannot be run here, or if it looks for a
 /// placement that fits by itself.
 std::optional<Values> usable_options(const PlacerEntry& entry) {
-  if (entry.memory == CountedMemory::objective || entry.make_planner != nullptr)
-    return std::nullopt;
+  if (entry.memory == CountedMemory::objective || entry.needs == "file") return std::nullopt;
   if (entry.name == "expert") return Values{{"default", value("0")}};
   if (entry.name.starts_with("mip_")) return Values{{"max_nodes", value("0")}};
   if (entry.name != "exec") return Values{};
