@@ -25,7 +25,7 @@ int shell(const std::string& command) {
 TEST_SUITE("house") {
   TEST_CASE("pages name files, headings, verbs and flags that exist") {
     const TemporaryFolder folder;
-    const std::string faults = folder.file("faults").string();
+    const std::string faults = folder.file("faults");
     const int code = std::system(  // NOLINT
         ("python3 '" + source_dir() + "/tests/house/pages.py' '" + source_dir() + "' '" +
          program() + "' >'" + faults + "' 2>&1")
