@@ -43,7 +43,8 @@ TEST_SUITE("house") {
 
   TEST_CASE("no sentence of a comment or a page begins with a bare 'Of'") {
     const std::regex bare(R"((^|[.:]|//|///|#) *Of [a-z0-9])");
-    for (const char* room : {"sim", "traces", "placers", "scenarios", "validate", "cli", "bench", "tests"})
+    for (const char* room :
+         {"sim", "traces", "placers", "scenarios", "validate", "cli", "bench", "tests"})
       for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_dir()) / room)) {
         const std::string kind = entry.path().extension();
         if (kind != ".h" && kind != ".cpp" && kind != ".md" && kind != ".yaml") continue;
