@@ -120,7 +120,7 @@ void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
   const Choice choice = parse_choice(flags.collectives, "--collectives");
   const auto kind = kinds.find(choice.name);
   cluster.collectives = kind != kinds.end()
-                            ? make_collectives(kind->second.block)
+                            ? make_collectives(kind->second.section)
                             : make_collectives(choice.name, choice.options, "--collectives");
 }
 

@@ -56,10 +56,10 @@ Section link_section() {
   return section;
 }
 
-Section block_section(std::string name, const std::map<std::string, BlockModel>& kinds) {
+Section block_section(std::string name, const std::map<std::string, SectionModel>& kinds) {
   Section section{std::move(name), {}};
   for (const auto& [kind, model] : kinds)
-    section.items.push_back({kind, one_line(model.block), model.source, {}});
+    section.items.push_back({kind, one_line(model.section), model.source, {}});
   return section;
 }
 

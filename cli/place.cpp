@@ -20,7 +20,7 @@
 #include "placers/interface/registry.h"
 #include "placers/planners/registry.h"
 #include "scenarios/export/framework_file.h"
-#include "scenarios/read/blocks.h"
+#include "scenarios/read/sections.h"
 #include "sim/host_memory.h"
 #include "sim/status.h"
 

@@ -1,9 +1,9 @@
 #include <pybind11/stl.h>
 
 #include "python/graph.h"
-#include "scenarios/read/blocks.h"
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/device_table.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/run/build.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
@@ -99,7 +99,7 @@ ClusterSetup cluster_setup(std::int64_t devices, const py::object& memory,
     const auto named = kinds.collectives.find(collectives);
     const Choice choice = parse_choice(collectives, "collectives");
     setup.choice.collectives = named != kinds.collectives.end()
-                                   ? make_collectives(named->second.block)
+                                   ? make_collectives(named->second.section)
                                    : make_collectives(choice.name, choice.options, "collectives");
   }
   make_cluster(setup.choice);  // throws what is wrong with it

@@ -184,12 +184,13 @@ inline BookedTransfers::Hop BookedTransfers::hop(const Input& in, DeviceId d, Ti
 template <class Sent>
 TimePoint BookedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
   // Inputs are in the order of their production: all are produced when the last one is.
-  TimePoint ready = inputs(v).empty() ? TimePoint{} : inputs(v).back().end;
+  const std::span<const Input> read = inputs(v);
+  TimePoint ready = read.empty() ? TimePoint{} : read.back().end;
   const bool limited = channels_.limited();
   TimePoint receiver{};
   if (limited) receiver = clock_[channels_.receiving(d)];
   if (channels_.staged()) sender_clocks_.clear();
-  for (const Input& in : inputs(v)) {
+  for (const Input& in : read) {
     if (in.src == d || in.src == everywhere) continue;
     if (const std::uint32_t c = find_copy(in.tensor, d); c != no_copy) {
       ready = std::max(ready, copies_[c].arrival);

@@ -13,8 +13,8 @@ namespace {
 /// The least times of the passes of a stage.
 struct PassTimes {
   std::array<Duration, 3> path{};
-  std::map<LaneId, std::array<Duration, 3>> lanes{};  // kernels, collectives, launches
-  std::array<std::optional<Duration>, 3> sent{};      // when the pass of another stage may begin
+  std::map<LaneKind, std::array<Duration, 3>> lanes{};  // kernels, collectives, launches
+  std::array<std::optional<Duration>, 3> sent{};        // when the pass of another stage may begin
   Duration last{};  // longest path through the backward pass and the update together
 
   Duration pass(Phase phase) const {

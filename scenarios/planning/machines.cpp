@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "scenarios/read/blocks.h"
 #include "scenarios/read/device_table.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
 

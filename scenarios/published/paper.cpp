@@ -67,9 +67,9 @@ class PaperReader {
     paper_.missing = fmt::format("its inputs are not here (no {})", fmt::join(tried, ", no "));
   }
 
-  static const Value& needed(const Value& block, std::string_view key) {
-    const Value* value = find(block, key);
-    if (value == nullptr) throw InputError(fmt::format("{}it needs '{}'", at(block.where), key));
+  static const Value& needed(const Value& section, std::string_view key) {
+    const Value* value = find(section, key);
+    if (value == nullptr) throw InputError(fmt::format("{}it needs '{}'", at(section.where), key));
     return *value;
   }
 
@@ -87,8 +87,8 @@ class PaperReader {
     return *t;
   }
 
-  std::string scenario(const Value& block) {
-    return paper_.folder + "/" + needed(block, "scenario").text;
+  std::string scenario(const Value& section) {
+    return paper_.folder + "/" + needed(section, "scenario").text;
   }
 
   /// With the folder of the inputs in place of ${inputs}.
@@ -99,45 +99,45 @@ class PaperReader {
     return text;
   }
 
-  std::vector<std::string> sets(const Value& block, std::string_view name = "set") const {
+  std::vector<std::string> sets(const Value& section, std::string_view name = "set") const {
     std::vector<std::string> all;
-    if (const Value* set = find(block, name))
+    if (const Value* set = find(section, name))
       for (const auto& [key, value] : set->children)
         all.push_back(with_inputs(fmt::format("{}={}", key, one_line(value))));
     return all;
   }
 
-  static std::map<std::string, std::string> words(const Value& block, std::string_view name) {
+  static std::map<std::string, std::string> words(const Value& section, std::string_view name) {
     std::map<std::string, std::string> all;
-    if (const Value* where = find(block, name))
+    if (const Value* where = find(section, name))
       for (const auto& [key, value] : where->children) all[key] = value.text;
     return all;
   }
 
-  void calibration(const std::string& name, const Value& block) {
+  void calibration(const std::string& name, const Value& section) {
     paper_.calibrations.push_back({.name = name,
-                                   .scenario = scenario(block),
-                                   .placer = needed(block, "placer").text,
-                                   .sets = sets(block),
-                                   .step_time = time(needed(block, "step_time"))});
+                                   .scenario = scenario(section),
+                                   .placer = needed(section, "placer").text,
+                                   .sets = sets(section),
+                                   .step_time = time(needed(section, "step_time"))});
   }
 
-  void table(const std::string& name, const Value& block) {
+  void table(const std::string& name, const Value& section) {
     PaperTable table;
     table.name = name;
-    table.title = needed(block, "title").text;
-    if (const Value* notes = find(block, "notes")) table.notes = notes->text;
-    if (const Value* unit = find(block, "unit")) read_unit(*unit, table);
-    table.sets = sets(block);
-    if (const Value* factors = find(block, "neighbours"))
+    table.title = needed(section, "title").text;
+    if (const Value* notes = find(section, "notes")) table.notes = notes->text;
+    if (const Value* unit = find(section, "unit")) read_unit(*unit, table);
+    table.sets = sets(section);
+    if (const Value* factors = find(section, "neighbours"))
       for (const auto& [key, factor] : factors->children)
         table.neighbours.push_back(number(factor));
     Metric metric = Metric::step_time;
-    if (const Value* m = find(block, "metric")) metric = read_metric(*m);
-    for (const auto& child : needed(block, "columns").children)
+    if (const Value* m = find(section, "metric")) metric = read_metric(*m);
+    for (const auto& child : needed(section, "columns").children)
       mistakes_.attempt(
           [&] { table.columns.push_back(read_column(child.first, child.second, metric)); });
-    for (const auto& child : needed(block, "rows").children)
+    for (const auto& child : needed(section, "rows").children)
       mistakes_.attempt([&] { table.rows.push_back(read_row(child.second, table)); });
     paper_.tables.push_back(std::move(table));
   }
@@ -164,38 +164,38 @@ class PaperReader {
                                  did_you_mean(value.text, known), fmt::join(known, ", ")));
   }
 
-  PaperColumn read_column(const std::string& name, const Value& block, Metric metric) const {
+  PaperColumn read_column(const std::string& name, const Value& section, Metric metric) const {
     PaperColumn column;
     column.name = name;
     column.metric = metric;
-    if (const Value* m = find(block, "metric")) column.metric = read_metric(*m);
+    if (const Value* m = find(section, "metric")) column.metric = read_metric(*m);
     if (serving_figure_of(column.metric))
-      for (const auto& [key, batch] : needed(block, "batches").children)
+      for (const auto& [key, batch] : needed(section, "batches").children)
         column.batches.push_back(static_cast<std::int64_t>(number(batch)));
     else if (!is_codesign(column.metric))
-      column.placer = needed(block, "placer").text;
-    if (column.metric == Metric::fact) column.fact = needed(block, "fact").text;
-    column.sets = sets(block);
-    column.where = words(block, "where");
-    if (const Value* over = find(block, "over")) column.over = number(*over);
-    if (const Value* d = find(block, "rank")) column.rank = static_cast<std::size_t>(number(*d));
-    if (const Value* of = find(block, "of")) column.of = of->text;
-    if (const Value* counted = find(block, "counted")) column.counted = counted->text != "false";
+      column.placer = needed(section, "placer").text;
+    if (column.metric == Metric::fact) column.fact = needed(section, "fact").text;
+    column.sets = sets(section);
+    column.where = words(section, "where");
+    if (const Value* over = find(section, "over")) column.over = number(*over);
+    if (const Value* d = find(section, "rank")) column.rank = static_cast<std::size_t>(number(*d));
+    if (const Value* of = find(section, "of")) column.of = of->text;
+    if (const Value* counted = find(section, "counted")) column.counted = counted->text != "false";
     return column;
   }
 
-  PaperRow read_row(const Value& block, const PaperTable& table) {
+  PaperRow read_row(const Value& section, const PaperTable& table) {
     PaperRow row;
-    row.label = needed(block, "label").text;
-    if (const Value* product = find(block, "arithmetic")) {
+    row.label = needed(section, "label").text;
+    if (const Value* product = find(section, "arithmetic")) {
       row.arithmetic = 1.0;
       for (const auto& [key, factor] : product->children) *row.arithmetic *= number(factor);
-    } else if (find(block, "scenario") != nullptr) {
-      row.scenario = scenario(block);
+    } else if (find(section, "scenario") != nullptr) {
+      row.scenario = scenario(section);
       row.sets = table.sets;
-      std::ranges::move(sets(block), std::back_inserter(row.sets));
-      row.base = sets(block, "base");
-    } else if (const Value* server = find(block, "server")) {
+      std::ranges::move(sets(section), std::back_inserter(row.sets));
+      row.base = sets(section, "base");
+    } else if (const Value* server = find(section, "server")) {
       row.server =
           ServingRow{.file = with_inputs(needed(*server, "file").text),
                      .where = words(*server, "where"),
@@ -203,13 +203,13 @@ class PaperReader {
       if (const Value* factor = find(*server, "interference"))
         row.server->interference = number(*factor);
     }
-    if (const Value* c = find(block, "calibration")) {
+    if (const Value* c = find(section, "calibration")) {
       row.calibration = c->text;
       if (std::ranges::find(paper_.calibrations, c->text, &PaperCalibration::name) ==
           paper_.calibrations.end())
         throw InputError(fmt::format("{}no calibration '{}'", at(c->where), c->text));
     }
-    const Value& published = needed(block, "published");
+    const Value& published = needed(section, "published");
     if (find(published, "file") != nullptr) {
       read_file_cells(published, table, row);
       return row;

@@ -16,7 +16,7 @@ std::size_t count_combinations(std::span<const Axis> axes, std::size_t most) {
   return n;
 }
 
-void for_each_combination(const std::string& name, const Options::Value& block,
+void for_each_combination(const std::string& name, const Options::Value& section,
                           std::span<const Axis> axes,
                           const std::function<bool(const Options::Value&)>& visit) {
   if (count_combinations(axes, 1) == 0) return;
@@ -26,7 +26,7 @@ void for_each_combination(const std::string& name, const Options::Value& block,
 
   std::vector<std::size_t> digit(axes.size(), 0);  // into each axis's values
   while (true) {
-    Options::Value root{.text = {}, .where = {}, .children = {{name, block}}};
+    Options::Value root{.text = {}, .where = {}, .children = {{name, section}}};
     for (const std::size_t i : widest_first) put(root, axes[i].key, axes[i].values[digit[i]]);
     if (!visit(root.children.front().second)) return;
 

@@ -14,11 +14,11 @@ struct Axis {
   std::vector<Options::Value> values;
 };
 
-/// Calls `visit` with every variant of `block`, whose key is `name`: one for each combination of
-/// the values of `axes`, the last axis varying fastest; without axes, `block` itself. Shorter keys
-/// are put first, so that "cluster" does not undo "cluster.link". Ends early if `visit` returns
-/// false. Throws InputError if a key leads nowhere (see put()).
-void for_each_combination(const std::string& name, const Options::Value& block,
+/// Calls `visit` with every variant of `section`, whose key is `name`: one for each combination of
+/// the values of `axes`, the last axis varying fastest; without axes, `section` itself. Shorter
+/// keys are put first, so that "cluster" does not undo "cluster.link". Ends early if `visit`
+/// returns false. Throws InputError if a key leads nowhere (see put()).
+void for_each_combination(const std::string& name, const Options::Value& section,
                           std::span<const Axis> axes,
                           const std::function<bool(const Options::Value&)>& visit);
 

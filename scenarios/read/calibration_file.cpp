@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "scenarios/read/blocks.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"

@@ -1,35 +1,35 @@
-/// Parts of the block `cluster`, for the files that read them alone.
+/// Parts of the section `cluster`, for the files that read them alone.
 #pragma once
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "scenarios/read/block.h"
 #include "scenarios/read/scenario.h"
+#include "scenarios/read/section.h"
 
 namespace baechi {
 
 /// {count, kind, memory, speed, name}; the memory of a known kind is the table's. Throws
 /// InputError.
-DeviceChoice read_device_group(const Options::Value& block, const char* owner,
+DeviceChoice read_device_group(const Options::Value& section, const char* owner,
                                const DeviceTable& kinds);
 /// {kind, bandwidth, latency}. Throws InputError.
-Link read_link_block(const Options::Value& block, const char* owner, const DeviceTable& kinds);
+Link read_link_section(const Options::Value& section, const char* owner, const DeviceTable& kinds);
 
-/// The groups of nodes in `block`, which is one or a list: their devices go to cluster.devices.
+/// The groups of nodes in `section`, which is one or a list: their devices go to cluster.devices.
 /// Returns the settings of collectives of the first kind of nodes, if it has some.
-std::optional<Options::Value> read_nodes(const Options::Value& block, const DeviceTable& kinds,
+std::optional<Options::Value> read_nodes(const Options::Value& section, const DeviceTable& kinds,
                                          ClusterChoice& cluster, Mistakes& mistakes);
 
 /// NAME, {model: NAME, ...} or {kind: NAME, ...} to `cluster`. Throws InputError.
-void read_collectives(const Options::Value& block, const std::string& base,
+void read_collectives(const Options::Value& section, const std::string& base,
                       const DeviceTable& kinds, ClusterChoice& cluster);
 
-/// The block that `kinds` has under the name at key `kind` of `value`, with the other keys of
+/// The section that `kinds` has under the name at key `kind` of `value`, with the other keys of
 /// `value` in place of its own; `value` if it has no such key. Throws InputError on an unknown
 /// name; `what`: "node kind".
 Options::Value with_kind(const Options::Value& value, std::string_view what,
-                         const std::map<std::string, BlockModel>& kinds);
+                         const std::map<std::string, SectionModel>& kinds);
 
 std::vector<std::string> keys_of(const auto& map) {
   std::vector<std::string> keys;
@@ -37,6 +37,6 @@ std::vector<std::string> keys_of(const auto& map) {
   return keys;
 }
 
-std::vector<BlockKeys> nodes_block_keys();
+std::vector<SectionKeys> nodes_section_keys();
 
 }  // namespace baechi

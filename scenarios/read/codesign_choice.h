@@ -1,4 +1,4 @@
-/// The values of a scenario's `codesign` block.
+/// The values of a scenario's `codesign` section.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -38,7 +38,7 @@ struct DesignSpace {
 
 struct CodesignChoice {
   std::string areas;  ///< path of the table of areas
-  std::string where;  ///< of the block, for messages
+  std::string where;  ///< of the section, for messages
   DesignSpace space;
   std::optional<Accelerator> reference;  ///< visited first, and compared with
   std::optional<double> area;            ///< um2; nothing: the reference's

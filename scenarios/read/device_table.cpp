@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "scenarios/read/blocks.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
@@ -47,9 +47,9 @@ void read_peak(const Value& value, DeviceModel& model, Options& o) {
     o.mistake("peak", fmt::format("not RATE, nor {{FORMAT: RATE, ...}} (formats: {})", formats()));
 }
 
-Efficiency read_shares(const Value& block, Options& o) {
+Efficiency read_shares(const Value& section, Options& o) {
   Efficiency efficiency;
-  for (const auto& [kind, share] : block.children) {
+  for (const auto& [kind, share] : section.children) {
     const auto value = parse_number<double>(share.text);
     if (!value || !(*value > 0.0) || *value > 10.0) {
       o.mistake("efficiency",
@@ -64,23 +64,25 @@ Efficiency read_shares(const Value& block, Options& o) {
 }
 
 /// {KIND: SHARE, default: SHARE} for all number formats, or {FORMAT: {KIND: SHARE, ...}, ...}.
-void read_efficiency(const Value& block, DeviceModel& model, Options& o) {
+void read_efficiency(const Value& section, DeviceModel& model, Options& o) {
   const bool kinds = std::ranges::all_of(
-      block.children, [](const auto& entry) { return entry.second.children.empty(); });
-  const bool known = is_mapping(block) && for_formats(block, kinds, [&](Precision p, auto& shares) {
-                       model.at(p).efficiency = read_shares(shares, o);
-                     });
+      section.children, [](const auto& entry) { return entry.second.children.empty(); });
+  const bool known =
+      is_mapping(section) && for_formats(section, kinds, [&](Precision p, auto& shares) {
+        model.at(p).efficiency = read_shares(shares, o);
+      });
   if (!known)
-    o.mistake("efficiency",
-              fmt::format("not {{KIND OF OP: SHARE, default: SHARE}}, nor such a block for each of "
-                          "the formats {}",
-                          formats()));
+    o.mistake(
+        "efficiency",
+        fmt::format("not {{KIND OF OP: SHARE, default: SHARE}}, nor such a section for each of "
+                    "the formats {}",
+                    formats()));
 }
 
 /// {FORMAT: FLOP, ..., traffic: SIZE}
-void read_half(const Value& block, DeviceModel& model, Options& o) {
-  if (!is_mapping(block)) return o.mistake("half", "not {FORMAT: 60 MFLOP, ..., traffic: 1 MB}");
-  for (const auto& [key, value] : block.children) {
+void read_half(const Value& section, DeviceModel& model, Options& o) {
+  if (!is_mapping(section)) return o.mistake("half", "not {FORMAT: 60 MFLOP, ..., traffic: 1 MB}");
+  for (const auto& [key, value] : section.children) {
     if (key == "traffic") {
       if (const auto size = parse_bytes(value.text))
         model.half_traffic = *size;
@@ -109,9 +111,9 @@ DeviceModel read_device_kind(Options& o) {
   model.no_kernel = o.get("no_kernel", Duration{1us}, "time of an op without a kernel");
   model.bandwidth_efficiency =
       o.get("bandwidth_efficiency", 0.75, "share of the bandwidth reached");
-  if (const Value* efficiency = o.raw(
-          "efficiency",
-          "efficiency (achieved / peak rate) by kind of op; or a block of these by number format"))
+  if (const Value* efficiency = o.raw("efficiency",
+                                      "efficiency (achieved / peak rate) by kind of op; or a "
+                                      "section of these by number format"))
     read_efficiency(*efficiency, model, o);
   if (const Value* half = o.raw("half",
                                 "work of a kernel that reaches half of its share, by number "
@@ -137,14 +139,14 @@ LinkModel read_link_kind(Options& o) {
   return model;
 }
 
-/// Each entry of `block` as `read` takes it; `needed` keys must be there.
+/// Each entry of `section` as `read` takes it; `needed` keys must be there.
 template <class T>
-void read_kinds(const Value& block, const std::string& owner,
+void read_kinds(const Value& section, const std::string& owner,
                 std::initializer_list<std::string_view> needed, T (*read)(Options&),
                 Mistakes& mistakes, auto keep) {
-  if (!is_mapping(block))
-    return mistakes.add(fmt::format("{}{}: not {{NAME: {{...}}, ...}}", at(block.where), owner));
-  for (const auto& [name, entry] : block.children) {
+  if (!is_mapping(section))
+    return mistakes.add(fmt::format("{}{}: not {{NAME: {{...}}, ...}}", at(section.where), owner));
+  for (const auto& [name, entry] : section.children) {
     mistakes.attempt([&, &label = name, &value = entry] {
       for (const std::string_view key : needed)
         if (find(value, key) == nullptr)
@@ -158,29 +160,29 @@ void read_kinds(const Value& block, const std::string& owner,
   }
 }
 
-/// Each entry of `block` as it is.
-void read_blocks(const Value& block, const std::string& owner, Mistakes& mistakes,
-                 std::map<std::string, BlockModel>& into) {
-  if (!is_mapping(block))
-    return mistakes.add(fmt::format("{}{}: not {{NAME: {{...}}, ...}}", at(block.where), owner));
-  for (const auto& [name, entry] : block.children) {
-    BlockModel model{.block = entry, .source = {}};
+/// Each entry of `section` as it is.
+void read_sections(const Value& section, const std::string& owner, Mistakes& mistakes,
+                   std::map<std::string, SectionModel>& into) {
+  if (!is_mapping(section))
+    return mistakes.add(fmt::format("{}{}: not {{NAME: {{...}}, ...}}", at(section.where), owner));
+  for (const auto& [name, entry] : section.children) {
+    SectionModel model{.section = entry, .source = {}};
     if (const Value* source = find(entry, "source")) model.source = source->text;
-    erase(model.block, "source");
+    erase(model.section, "source");
     into[name] = std::move(model);
   }
 }
 
 }  // namespace
 
-void DeviceTable::add(const Value& block, Mistakes& mistakes) {
+void DeviceTable::add(const Value& section, Mistakes& mistakes) {
   mistakes.attempt([&] {
-    Options o = options_of(block, "kinds", "");
+    Options o = options_of(section, "kinds", "");
     const Value* new_devices = o.raw("devices", "{NAME: {peak, bandwidth, ...}}");
     const Value* new_links = o.raw("links", "{NAME: {bandwidth, latency}}");
     const Value* new_nodes = o.raw("nodes", "{NAME: {devices, link, nics, network, ...}}");
     const Value* new_collectives = o.raw("collectives", "{NAME: {model, ...}}");
-    for (const auto& [key, value] : block.children)
+    for (const auto& [key, value] : section.children)
       if (key.starts_with("x-")) o.raw(key, "");
     mistakes.attempt([&] { o.finish(); });
     if (new_devices != nullptr)
@@ -194,9 +196,9 @@ void DeviceTable::add(const Value& block, Mistakes& mistakes) {
       read_kinds<LinkModel>(
           *new_links, "kinds.links", {"bandwidth"}, read_link_kind, mistakes,
           [&](const std::string& name, LinkModel model) { links[name] = std::move(model); });
-    if (new_nodes != nullptr) read_blocks(*new_nodes, "kinds.nodes", mistakes, nodes);
+    if (new_nodes != nullptr) read_sections(*new_nodes, "kinds.nodes", mistakes, nodes);
     if (new_collectives != nullptr)
-      read_blocks(*new_collectives, "kinds.collectives", mistakes, collectives);
+      read_sections(*new_collectives, "kinds.collectives", mistakes, collectives);
   });
 }
 

@@ -17,20 +17,20 @@ struct LinkModel {
   std::string source;
 };
 
-/// A block that `kind: NAME` stands for: a node of `cluster.nodes`, or `cluster.collectives`.
-struct BlockModel {
-  Options::Value block;  ///< without `source`
+/// A section that `kind: NAME` stands for: a node of `cluster.nodes`, or `cluster.collectives`.
+struct SectionModel {
+  Options::Value section;  ///< without `source`
   std::string source;
 };
 
 struct DeviceTable {
   std::map<std::string, std::shared_ptr<const DeviceModel>> devices;
   std::map<std::string, LinkModel> links;
-  std::map<std::string, BlockModel> nodes, collectives;
+  std::map<std::string, SectionModel> nodes, collectives;
 
-  /// Adds the kinds in `block`, {devices: {NAME: {...}}, links: {NAME: {...}}, nodes, collectives};
-  /// they replace kinds of the same name.
-  void add(const Options::Value& block, Mistakes& mistakes);
+  /// Adds the kinds in `section`, {devices: {NAME: {...}}, links: {NAME: {...}}, nodes,
+  /// collectives}; they replace kinds of the same name.
+  void add(const Options::Value& section, Mistakes& mistakes);
 };
 
 /// The kinds in scenarios/devices.yaml.

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "scenarios/read/axes.h"
-#include "scenarios/read/blocks.h"
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/text.h"
@@ -21,8 +21,8 @@ constexpr std::size_t most_text = std::size_t{1} << 20U;
 constexpr std::size_t most_points = 100'000;
 constexpr std::size_t most_copied = 50'000'000;  // values, over all points
 constexpr std::size_t enough_mistakes = 100;     // for one time
-constexpr std::string_view blocks[] = {"graph", "transforms", "cluster", "engine",
-                                       "profile"};  // the slowest first
+constexpr std::string_view sections[] = {"graph", "transforms", "cluster", "engine",
+                                         "profile"};  // the slowest first
 
 /// What is wrong with a scenario's name, which also names the folder of its results; "" if nothing.
 std::string wrong_with_name(const std::string& name) {
@@ -100,11 +100,11 @@ class Loader {
     }
   }
 
-  /// True if the sweep has `block` or a key below it.
-  bool is_swept(std::string_view block) const {
+  /// True if the sweep has `section` or a key below it.
+  bool is_swept(std::string_view section) const {
     const Value* sweep = find(root_, "sweep");
     return sweep != nullptr && std::ranges::any_of(sweep->children, [&](const auto& axis) {
-             return axis.first.substr(0, axis.first.find('.')) == block;
+             return axis.first.substr(0, axis.first.find('.')) == section;
            });
   }
 
@@ -132,7 +132,7 @@ class Loader {
   void read_axis(const std::string& key, const Value& values) {
     static constexpr std::string_view sweepable[] = {"graph",   "transforms", "cluster", "engine",
                                                      "profile", "placers",    "seeds",   "measure"};
-    if (std::ranges::find(blocks, key.substr(0, key.find('.'))) == std::end(blocks)) {
+    if (std::ranges::find(sections, key.substr(0, key.find('.'))) == std::end(sections)) {
       const std::vector<std::string> known(std::begin(sweepable), std::end(sweepable));
       mistakes_.add(
           fmt::format("{}sweep: no '{}' to sweep{} (one of {}, or a dotted key in the first five)",
@@ -173,20 +173,20 @@ class Loader {
     }
   }
 
-  /// Replaces a `block` that is a path by the file's content. False if that is a mistake.
-  bool include(Value& block, std::string_view key) {
-    if (!block.children.empty() || block.text.empty()) return true;
+  /// Replaces a `section` that is a path by the file's content. False if that is a mistake.
+  bool include(Value& section, std::string_view key) {
+    if (!section.children.empty() || section.text.empty()) return true;
     return mistakes_.attempt([&] {
-      const std::string path = resolve_path(block, base_);
+      const std::string path = resolve_path(section, base_);
       std::string text;
       try {
         text = read_small_file(path, most_text);
       } catch (const InputError& e) {
-        throw InputError(fmt::format("{}{}: {}", at(block.where), key, e.what()));
+        throw InputError(fmt::format("{}{}: {}", at(section.where), key, e.what()));
       }
       Value content = parse_yaml(text, path);
-      content.text = block.text;  // its name among a sweep's values
-      block = std::move(content);
+      content.text = section.text;  // its name among a sweep's values
+      section = std::move(content);
     });
   }
 
@@ -195,24 +195,24 @@ class Loader {
     if (kinds != nullptr && include(*kinds, "kinds")) kinds_.add(*kinds, mistakes_);
   }
 
-  std::vector<Axis> axes_below(std::string_view block) const {
+  std::vector<Axis> axes_below(std::string_view section) const {
     std::vector<Axis> axes;
     for (const Axis& axis : axes_)
-      if (axis.key.substr(0, axis.key.find('.')) == block) axes.push_back(axis);
+      if (axis.key.substr(0, axis.key.find('.')) == section) axes.push_back(axis);
     return axes;
   }
 
-  /// Every variant of a block, as `read` reads it.
+  /// Every variant of a section, as `read` reads it.
   template <class T>
-  std::vector<T> read_all(std::string_view block, auto read) {
-    const std::vector<Axis> axes = axes_below(block);
-    const Value* given = find(root_, block);
+  std::vector<T> read_all(std::string_view section, auto read) {
+    const std::vector<Axis> axes = axes_below(section);
+    const Value* given = find(root_, section);
     std::vector<T> all;
-    const bool has_default = block != "graph" && block != "cluster";
+    const bool has_default = section != "graph" && section != "cluster";
     if (given == nullptr && axes.empty() && !has_default) return all;
-    if (block == "cluster" && !clusters_known_) return all;
+    if (section == "cluster" && !clusters_known_) return all;
     mistakes_.attempt([&] {
-      for_each_combination(std::string(block), given == nullptr ? Value{} : *given, axes,
+      for_each_combination(std::string(section), given == nullptr ? Value{} : *given, axes,
                            [&](const Value& variant) {
                              all.push_back(read(variant));
                              return mistakes_.size() < enough_mistakes;
@@ -230,8 +230,8 @@ class Loader {
       for (const Value& value : axis.values) largest = std::max(largest, count_values(value));
       values += largest;
     }
-    for (const std::string_view block : blocks)
-      if (const Value* value = find(root_, block)) values += count_values(*value);
+    for (const std::string_view section : sections)
+      if (const Value* value = find(root_, section)) values += count_values(*value);
     if (points > most_points || points * values > most_copied)
       throw InputError(
           fmt::format("{}sweep: too large ({} points or more, of {} values; at most {} points)",
@@ -258,8 +258,8 @@ class Loader {
     if (const Value* report = find(root_, "report")) file.report = read_report(*report, mistakes_);
 
     check_size();
-    for (const std::string_view block : blocks) {
-      for (const Axis& axis : axes_below(block)) {
+    for (const std::string_view section : sections) {
+      for (const Axis& axis : axes_below(section)) {
         file.axes.push_back(axis.key);
         std::vector<std::string>& written = file.axis_values.emplace_back();
         for (const Value& value : axis.values)
@@ -270,8 +270,8 @@ class Loader {
         "transforms", [&](const Value& v) { return read_transforms(v, base_, mistakes_); });
     file.clusters = read_all<ClusterChoice>(
         "cluster", [&](const Value& v) { return read_cluster(v, base_, kinds_, mistakes_); });
-    if (const Value* block = find(root_, "calibration")) {
-      const CalibrationChoice calibration = read_calibration_block(*block, base_, mistakes_);
+    if (const Value* section = find(root_, "calibration")) {
+      const CalibrationChoice calibration = read_calibration_section(*section, base_, mistakes_);
       for (ClusterChoice& cluster : file.clusters) cluster.calibration = calibration;
     }
     file.engines = read_all<EngineOptions>(
@@ -295,13 +295,13 @@ class Loader {
 
 }  // namespace
 
-PointBlocks ScenarioFile::blocks(std::size_t point) const {
+PointSections ScenarioFile::sections(std::size_t point) const {
   const auto take = [&point](std::size_t count) {
     const std::size_t digit = point % count;
     point /= count;
     return digit;
   };
-  PointBlocks b;
+  PointSections b;
   b.profile = take(profiles.size());
   b.engine = take(engines.size());
   b.cluster = take(clusters.size());
@@ -311,7 +311,7 @@ PointBlocks ScenarioFile::blocks(std::size_t point) const {
 }
 
 Scenario ScenarioFile::point(std::size_t number) const {
-  const PointBlocks b = blocks(number);
+  const PointSections b = sections(number);
   Scenario point{.name = name,
                  .graph = graphs[b.graph],
                  .transforms = transforms[b.transforms],
@@ -335,14 +335,14 @@ std::span<const TopKey> top_keys() {
       {"graph", "`generate: NAME` or `import: FILE`, and the generator's or importer's options"},
       {"transforms",
        "a list of NAME or {NAME: {option: value, ...}}: the graph is rewritten in turn"},
-      {"cluster", "what the graph runs on, or the path of a file with such a block"},
+      {"cluster", "what the graph runs on, or the path of a file with such a section"},
       {"kinds",
        "of devices and links beyond those of 'baechi list devices': {devices: {NAME: {...}}, "
        "links: "
-       "{NAME: {...}}}, or the path of a file with such a block"},
+       "{NAME: {...}}}, or the path of a file with such a section"},
       {"calibration",
        "costs as measured of a machine, instead of plain ones: a file of 'baechi validate "
-       "calibrate', or a block"},
+       "calibrate', or a section"},
       {"engine", "how the step is executed"},
       {"profile", "what placers know of the costs"},
       {"placers", "a list of NAME or {NAME: {option: value, ...}}: one run each"},
@@ -352,7 +352,8 @@ std::span<const TopKey> top_keys() {
        "placement, one row each; [step_time] if not given"},
       {"sweep", "dotted key: [value, ...]; every combination is a point"},
       {"codesign",
-       "for 'baechi study codesign': which architecture of an accelerator trains the model fastest; "
+       "for 'baechi study codesign': which architecture of an accelerator trains the model "
+       "fastest; "
        "`placers` may then be missing"},
       {"report", "what the results hold"},
   };

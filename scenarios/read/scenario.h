@@ -53,7 +53,7 @@ struct GraphChoice {
   std::string importer;  ///< "" lets the file's content choose
   Options import_options;
   std::string where;
-  std::string text;  ///< the block as one line: equal texts, equal graphs
+  std::string text;  ///< the section as one line: equal texts, equal graphs
 };
 
 /// A group of `count` equal devices.
@@ -141,12 +141,12 @@ struct ReportChoice {
   Timelines timelines = Timelines::none;  ///< which runs get ID.PLACER.trace.json.gz
 };
 
-/// The variant of each block that a point is made of.
-struct PointBlocks {
+/// The variant of each section that a point is made of.
+struct PointSections {
   std::size_t graph = 0, transforms = 0, cluster = 0, engine = 0, profile = 0;
 };
 
-/// A scenario file, with all variants of each block that the sweep makes. Every combination of
+/// A scenario file, with all variants of each section that the sweep makes. Every combination of
 /// variants is a point. Points are numbered with graphs varying slowest, then transforms, clusters,
 /// engines and profiles.
 struct ScenarioFile {
@@ -172,7 +172,7 @@ struct ScenarioFile {
   }
   std::size_t placements_per_point() const { return placers.size() * seeds.size(); }
   std::size_t runs_per_point() const { return placements_per_point() * measures.size(); }
-  PointBlocks blocks(std::size_t point) const;
+  PointSections sections(std::size_t point) const;
   Scenario point(std::size_t number) const;
 };
 

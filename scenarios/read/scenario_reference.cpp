@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/read/blocks.h"
 #include "scenarios/read/catalogue.h"
 #include "scenarios/read/load.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/results/columns.h"
 
 namespace baechi {
@@ -136,11 +136,11 @@ A key of `sweep` is
 
 - a dotted key below `graph`, `transforms`, `cluster`, `engine` or `profile`; items of lists go by number:
   `cluster.devices.0.count`;
-- one of these blocks as a whole; or
+- one of these sections as a whole; or
 - `placers`, `seeds` or `measure`.
 
 Its value is the list of values that it takes. Every combination is a point. Points are numbered: graphs vary slowest, then
-transforms, clusters, engines, placers, seeds and measures. Within a block the axis that is written last varies fastest. In
+transforms, clusters, engines, placers, seeds and measures. Within a section the axis that is written last varies fastest. In
 `graph.import`, `*` and `?` stand for the files they match.
 
 ```yaml
@@ -264,10 +264,10 @@ std::string scenario_reference() {
   std::string out(introduction);
   for (const TopKey& k : top_keys()) out += fmt::format("| `{}` | {} |\n", k.key, k.help);
   out += about_sweeps;
-  std::vector<BlockKeys> blocks = block_keys();
-  std::ranges::stable_sort(blocks, {}, [](const BlockKeys& b) { return b.block; });
-  for (const BlockKeys& b : blocks) {
-    out += fmt::format("\n## `{}`\n\n{}\n", b.block, sentence(b.help));
+  std::vector<SectionKeys> sections = section_keys();
+  std::ranges::stable_sort(sections, {}, [](const SectionKeys& b) { return b.section; });
+  for (const SectionKeys& b : sections) {
+    out += fmt::format("\n## `{}`\n\n{}\n", b.section, sentence(b.help));
     append_options(out, b.keys, b.needed);
   }
   append_components(out, "Graphs: generators", "`graph: {generate: NAME, OPTION: VALUE, ...}`",

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/read/blocks.h"
 #include "scenarios/read/catalogue.h"
 #include "scenarios/read/load.h"
+#include "scenarios/read/sections.h"
 
 namespace baechi {
 namespace {
@@ -65,8 +65,8 @@ Json object_of(const Declared& options, const std::vector<std::string>& needed =
   return s;
 }
 
-const BlockKeys& block(const std::vector<BlockKeys>& all, std::string_view name) {
-  return *std::ranges::find(all, name, &BlockKeys::block);
+const SectionKeys& section(const std::vector<SectionKeys>& all, std::string_view name) {
+  return *std::ranges::find(all, name, &SectionKeys::section);
 }
 
 Json graph_schema(const Catalogue& all) {
@@ -110,9 +110,9 @@ Json collectives_schema(const std::vector<Component>& models) {
 }
 
 Json cluster_schema(const Catalogue& components) {
-  const std::vector<BlockKeys> all = block_keys();
+  const std::vector<SectionKeys> all = section_keys();
   const auto of = [&](std::string_view name) {
-    const BlockKeys& b = block(all, name);
+    const SectionKeys& b = section(all, name);
     return object_of(b.keys, b.needed);
   };
   Json cluster = of("cluster");
@@ -132,7 +132,7 @@ Json cluster_schema(const Catalogue& components) {
   p["collectives"] = collectives;
   return {
       {"anyOf",
-       {cluster, {{"type", "string"}, {"description", "path of a file with a cluster block"}}}}};
+       {cluster, {{"type", "string"}, {"description", "path of a file with a cluster section"}}}}};
 }
 
 /// One of `components`: NAME, or {NAME: {option: value, ...}}.
@@ -175,10 +175,10 @@ Json transforms_schema(const Catalogue& all) {
 }
 
 Json kinds_schema() {
-  const std::vector<BlockKeys> all = block_keys();
+  const std::vector<SectionKeys> all = section_keys();
   Json properties = Json::object();
   for (const char* what : {"devices", "links"}) {
-    const BlockKeys& b = block(all, std::string("kinds.") + what);
+    const SectionKeys& b = section(all, std::string("kinds.") + what);
     properties[what] = {{"type", "object"}, {"additionalProperties", object_of(b.keys, b.needed)}};
   }
   for (const char* what : {"nodes", "collectives"})
@@ -188,16 +188,16 @@ Json kinds_schema() {
                       {"properties", properties},
                       {"patternProperties", {{"^x-", Json::object()}}}};
   return {{"anyOf",
-           {kinds, {{"type", "string"}, {"description", "path of a file with such a block"}}}}};
+           {kinds, {{"type", "string"}, {"description", "path of a file with such a section"}}}}};
 }
 
 }  // namespace
 
 std::string scenario_schema() {
   const Catalogue components = catalogue();
-  const std::vector<BlockKeys> all = block_keys();
+  const std::vector<SectionKeys> all = section_keys();
   const auto simple = [&](std::string_view name) {
-    const BlockKeys& b = block(all, name);
+    const SectionKeys& b = section(all, name);
     return object_of(b.keys, b.needed);
   };
   Json properties = Json::object();

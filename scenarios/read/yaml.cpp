@@ -172,7 +172,7 @@ std::string_view hint(std::string_view message) {
     return ": is a space missing behind ':' or '-', or is this line indented too far, or the one "
            "before?";
   if (message == "end of map not found" || message == "end of sequence not found")
-    return ": keys of one block begin in one column";
+    return ": keys of one section begin in one column";
   return "";
 }
 

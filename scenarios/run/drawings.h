@@ -23,7 +23,7 @@ struct DrawnSteps {
 };
 
 /// Draws pictures, and writes ID.PLACER.trace.json.gz into `folder` (made if need be), as each
-/// scenario's report block says, of the runs that have rows. Removes the timelines of other runs
+/// scenario's report section says, of the runs that have rows. Removes the timelines of other runs
 /// from `folder`. `row` must be safe from several threads. `stop`: as in RunSettings. Throws
 /// std::runtime_error if a file cannot be written.
 DrawnSteps draw_steps(const Sweep& sweep, const RowById& row, const std::string& folder,

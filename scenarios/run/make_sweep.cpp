@@ -56,7 +56,7 @@ class SweepMaker {
   }
 
  private:
-  /// A graph to make: numbers of a file, of its blocks, and of a trace.
+  /// A graph to make: numbers of a file, of its sections, and of a trace.
   struct Wanted {
     std::size_t file, transforms, cluster, trace;
   };
@@ -68,7 +68,7 @@ class SweepMaker {
       const std::size_t runs = file.num_points() * file.runs_per_point();
       if (file.num_points() > 0 && file.codesign && file.placers.empty())
         mistakes_.add(
-            fmt::format("{}: it needs 'placers' (its block 'codesign' is for 'baechi "
+            fmt::format("{}: it needs 'placers' (its section 'codesign' is for 'baechi "
                         "codesign')",
                         file.path));
       if (next.run + runs > most_runs)
@@ -222,7 +222,7 @@ class SweepMaker {
            .format = trace.format,
            .op_names = placements ? op_names(graph) : ""});
     }
-    // Graphs of one name are told apart by the text of their block.
+    // Graphs of one name are told apart by the text of their section.
     for (std::size_t i = 0; i < records.size(); ++i)
       if (texts[records[i].name].size() > 1) records[i].label += " " + text[i];
   }

@@ -123,7 +123,7 @@ Run Sweep::run(std::size_t id) const {
   const std::size_t point = in_file / file.runs_per_point();
   const std::size_t rest = in_file % file.runs_per_point();
   const std::size_t answer = rest / file.measures.size();  // of the point
-  const PointBlocks b = file.blocks(point);
+  const PointSections b = file.sections(point);
   const std::size_t graph = start.graph +
                             (b.graph * file.transforms.size() + b.transforms) * start.num_kinds +
                             start.kinds[b.cluster];

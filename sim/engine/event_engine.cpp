@@ -5,11 +5,11 @@
 
 #include "sim/engine/event_queue.h"
 #include "sim/engine/holdings.h"
-#include "sim/engine/meetings.h"
 #include "sim/engine/memory_account.h"
 #include "sim/engine/ready_queue.h"
 #include "sim/engine/step_graph.h"
 #include "sim/engine/transfer_queues.h"
+#include "sim/engine/waiting_collectives.h"
 #include "sim/error.h"
 #include "sim/saturated.h"
 
@@ -32,7 +32,7 @@ class EventEngine final : public Simulator::Engine {
         input_(p.graph.num_edges()) {
     for (const DeviceId d : devices_.ids())
       devices_[d].memory = MemoryAccount(p.cluster.device(d).memory);
-    for (const SlotId s : lanes_.ids())
+    for (const LaneId s : lanes_.ids())
       lanes_[s].device = static_cast<DeviceId>(index(s) / graph_.num_lanes());
   }
 
@@ -59,16 +59,16 @@ class EventEngine final : public Simulator::Engine {
 
  private:
   /// A lane of a device: device * number of lanes + lane.
-  enum class SlotId : std::uint32_t {};
+  enum class LaneId : std::uint32_t {};
 
-  // Event codes: the end of an op is its slot, the end of a transfer the bit and its copy, the end
+  // Event codes: the end of an op is its lane, the end of a transfer the bit and its id, the end
   // of a collective the bit and its id. A staged transfer has two more events: its latency is over,
   // and it has left its sender. (A struct of kind and id, of the same size, takes 25 instructions
   // per op more.)
   static constexpr std::uint64_t transfer_bit = std::uint64_t{1} << 32U;
   static constexpr std::uint64_t posted_bit = std::uint64_t{1} << 33U;
   static constexpr std::uint64_t left_bit = std::uint64_t{1} << 34U;
-  static constexpr std::uint64_t meeting_bit = std::uint64_t{1} << 35U;
+  static constexpr std::uint64_t collective_bit = std::uint64_t{1} << 35U;
 
   struct OpState {
     DeviceId device{};
@@ -84,8 +84,8 @@ class EventEngine final : public Simulator::Engine {
   struct Device {
     Known known{};  // not yet any
     MemoryAccount memory{};
-    std::uint32_t meetings = 0;  // collectives that run on it
-    Duration meeting{};          // time that collectives have run on it
+    std::uint32_t collectives = 0;  // collectives that run on it
+    Duration in_collectives{};      // time that collectives have run on it
   };
   struct Lane {
     DeviceId device{};
@@ -106,8 +106,8 @@ class EventEngine final : public Simulator::Engine {
     for (Device& d : devices_) {
       d.known = {};
       d.memory.reset();
-      d.meetings = 0;
-      d.meeting = {};
+      d.collectives = 0;
+      d.in_collectives = {};
     }
     for (Lane& lane : lanes_) {
       lane.running = no_op;
@@ -122,15 +122,15 @@ class EventEngine final : public Simulator::Engine {
     result_.transfers = result_.events = 0;
     for (const OpId v : ops_.ids()) ops_[v] = {placement.device[v], graph_.num_inputs(v)};
     if (options_.queue == ReadyOrder::program) chain_lanes();
-    meetings_.reset(source_, placement.device);
+    waiting_.reset(source_, placement.device);
   }
 
   /// Each op of a lane waits for the one before.
   void chain_lanes() {
-    IdVector<SlotId, OpId> last(lanes_.size(), no_op);
+    IdVector<LaneId, OpId> last(lanes_.size(), no_op);
     next_.assign(ops_.size(), no_op);
     for (const OpId v : ops_.ids()) {
-      OpId& before = last[slot(v)];
+      OpId& before = last[lane_of(v)];
       if (before != no_op) {
         next_[before] = v;
         ++ops_[v].unmet;
@@ -174,7 +174,7 @@ class EventEngine final : public Simulator::Engine {
   void handle(std::uint64_t code) {
     const auto id = static_cast<std::uint32_t>(code);
     if (code < transfer_bit)
-      end_op(static_cast<SlotId>(id));
+      end_op(static_cast<LaneId>(id));
     else if ((code & transfer_bit) != 0)
       end_transfer(id);
     else if ((code & posted_bit) != 0)
@@ -185,7 +185,7 @@ class EventEngine final : public Simulator::Engine {
       end_collective(static_cast<CollectiveId>(id));
   }
 
-  [[gnu::always_inline]] void end_op(SlotId s) {
+  [[gnu::always_inline]] void end_op(LaneId s) {
     Lane& lane = lanes_[s];
     const OpId v = std::exchange(lane.running, no_op);
     const DeviceId d = lane.device;
@@ -205,8 +205,8 @@ class EventEngine final : public Simulator::Engine {
   [[gnu::noinline]] void end_collective(CollectiveId c) {
     const Collective& collective = source_.collectives()[c];
     for (const OpId v : collective.member_ids()) {
-      --devices_[ops_[v].device].meetings;
-      end_op(slot(v));
+      --devices_[ops_[v].device].collectives;
+      end_op(lane_of(v));
     }
     result_.events += collective.members - 1;
   }
@@ -250,14 +250,14 @@ class EventEngine final : public Simulator::Engine {
       known.tensor = t;
       known.holding = holdings_.next_copy();
       if (options_.count_memory) holdings_.add_copy(graph_.copied(t));
-      send(transfers_.add_copy({.produced = now_,
-                                .time = graph_.transfer(t, src, dst),
-                                .size = graph_.size(t),
-                                .tensor = t,
-                                .src = src,
-                                .dst = dst,
-                                .first_reader = e,
-                                .holding = known.holding}));
+      send(transfers_.add({.produced = now_,
+                           .time = graph_.transfer(t, src, dst),
+                           .size = graph_.size(t),
+                           .tensor = t,
+                           .src = src,
+                           .dst = dst,
+                           .first_reader = e,
+                           .holding = known.holding}));
     }
     known.last_input = input;
     input_[input] = static_cast<std::uint32_t>(index(no_edge));
@@ -266,36 +266,37 @@ class EventEngine final : public Simulator::Engine {
 
   void send(std::uint32_t id) {
     if (!staged()) return transfers_.enqueue(id);
-    const Copy& copy = transfers_.copy(id);
-    events_.push(now_ + costs_.latency(copy.tensor, copy.src, copy.dst), posted_bit | id);
+    const Transfer& transfer = transfers_[id];
+    events_.push(now_ + costs_.latency(transfer.tensor, transfer.src, transfer.dst),
+                 posted_bit | id);
   }
 
   void leave_sender(std::uint32_t id) {
-    const Copy& copy = transfers_.copy(id);
+    const Transfer& transfer = transfers_[id];
     transfers_.leave(id, now_);
-    left(copy.src, copy.tensor);
+    left(transfer.src, transfer.tensor);
   }
 
   void end_transfer(std::uint32_t id) {
-    const Copy& copy = transfers_.copy(id);
+    const Transfer& transfer = transfers_[id];
     if (staged()) {
-      transfers_.arrive(copy.dst);
+      transfers_.arrive(transfer.dst);
     } else {
-      transfers_.end(copy.src, copy.dst);
-      left(copy.src, copy.tensor);
+      transfers_.end(transfer.src, transfer.dst);
+      left(transfer.src, transfer.tensor);
     }
-    if (!options_.overlap) to_start_.insert(computing_slot(copy.dst));
-    for (EdgeId e = copy.first_reader; e != no_edge;) {
+    if (!options_.overlap) to_start_.insert(computing_lane(transfer.dst));
+    for (EdgeId e = transfer.first_reader; e != no_edge;) {
       const auto [reader, input] = graph_.reader(e);
-      e = static_cast<EdgeId>(std::exchange(input_[input], copy.holding));
+      e = static_cast<EdgeId>(std::exchange(input_[input], transfer.holding));
       take_input(reader);
     }
-    transfers_.drop_copy(id);
+    transfers_.drop(id);
   }
 
   /// A transfer of `t` has left its sender, which is free for other work.
   void left(DeviceId src, TensorId t) {
-    if (!options_.overlap) to_start_.insert(computing_slot(src));
+    if (!options_.overlap) to_start_.insert(computing_lane(src));
     if (options_.count_memory) holdings_.drop_use(Holdings::of(t), devices_[src].memory);
     if (!observers_.empty()) memory_changed(src);
   }
@@ -306,8 +307,8 @@ class EventEngine final : public Simulator::Engine {
 
   [[gnu::always_inline]] void make_ready(OpId v) {
     if (const CollectiveId c = graph_.collective(v); c != no_collective)
-      return meetings_.arrive(c, now_);
-    const SlotId s = slot(v);
+      return waiting_.arrive(c, now_);
+    const LaneId s = lane_of(v);
     lanes_[s].ready.push(v, now_);
     graph_.prefetch_start(v);
     if (lanes_[s].running == no_op) to_start_.insert(s);
@@ -319,55 +320,57 @@ class EventEngine final : public Simulator::Engine {
                          [this](std::uint32_t id) { return start_transfer(id); });
   }
 
-  /// Returns false if the copy does not fit, which ends the run.
+  /// Returns false if its copy does not fit, which ends the run.
   bool start_transfer(std::uint32_t id) {
-    const Copy& copy = transfers_.copy(id);
+    const Transfer& transfer = transfers_[id];
     if (options_.count_memory) {
-      const Bytes size = holdings_.size(copy.holding);
-      if (!request(copy.dst, size, no_op, copy.tensor)) return false;
-      devices_[copy.dst].memory.take(MemoryKind::copies, size);
-      memory_changed(copy.dst);
+      const Bytes size = holdings_.size(transfer.holding);
+      if (!request(transfer.dst, size, no_op, transfer.tensor)) return false;
+      devices_[transfer.dst].memory.take(MemoryKind::copies, size);
+      memory_changed(transfer.dst);
     }
-    result_.moved += copy.size;
+    result_.moved += transfer.size;
     ++result_.transfers;
     if (staged()) {
       sent_.resize(std::max<std::size_t>(sent_.size(), id + 1));
       sent_[id] = now_;
-      events_.push(now_ + stages(costs_, copy.tensor, copy.src, copy.dst).out, left_bit | id);
+      events_.push(now_ + stages(costs_, transfer.tensor, transfer.src, transfer.dst).out,
+                   left_bit | id);
       return true;
     }
-    const TimePoint end = now_ + copy.time;
-    for (StepObserver* o : observers_) o->on_transfer(copy.tensor, copy.src, copy.dst, now_, end);
+    const TimePoint end = now_ + transfer.time;
+    for (StepObserver* o : observers_)
+      o->on_transfer(transfer.tensor, transfer.src, transfer.dst, now_, end);
     events_.push(end, transfer_bit | id);
     return true;
   }
 
   /// The second half of a staged transfer.
   void receive(std::uint32_t id) {
-    const Copy& copy = transfers_.copy(id);
-    const TimePoint end = now_ + stages(costs_, copy.tensor, copy.src, copy.dst).in;
+    const Transfer& transfer = transfers_[id];
+    const TimePoint end = now_ + stages(costs_, transfer.tensor, transfer.src, transfer.dst).in;
     for (StepObserver* o : observers_)
-      o->on_transfer(copy.tensor, copy.src, copy.dst, sent_[id], end);
+      o->on_transfer(transfer.tensor, transfer.src, transfer.dst, sent_[id], end);
     events_.push(end, transfer_bit | id);
   }
 
   void start_ops() {
     if (result_.oom) return;
-    to_start_.drain([this](SlotId s) {
+    to_start_.drain([this](LaneId s) {
       Lane& lane = lanes_[s];
       if (lane.running != no_op || lane.ready.empty() || result_.oom) return;
-      if (!options_.overlap && s == computing_slot(lane.device) && transfers_.moving(lane.device))
+      if (!options_.overlap && s == computing_lane(lane.device) && transfers_.moving(lane.device))
         return;
       start_op(s, lane.ready.pop());
     });
   }
 
-  void start_op(SlotId s, OpId v) {
+  void start_op(LaneId s, OpId v) {
     const DeviceId d = lanes_[s].device;
     if (!request_memory(v)) return;
     take_memory(v);
     Duration time = graph_.compute(v, d);
-    if (devices_[d].meetings > 0 && s == computing_slot(d))
+    if (devices_[d].collectives > 0 && s == computing_lane(d))
       time = stretched(time, options_.disturbed);
     run(s, v, time);
     events_.push(lanes_[s].end, index(s));
@@ -388,7 +391,7 @@ class EventEngine final : public Simulator::Engine {
     memory_changed(d);
   }
 
-  void run(SlotId s, OpId v, Duration time) {
+  void run(LaneId s, OpId v, Duration time) {
     Lane& lane = lanes_[s];
     lane.running = v;
     lane.busy += time;
@@ -399,10 +402,10 @@ class EventEngine final : public Simulator::Engine {
   /// Starts the collectives whose members have all arrived and whose lanes are free, in the order
   /// of (arrival of the last member, id).
   void start_collectives() {
-    if (meetings_.none_gathered() || result_.oom) return;
-    meetings_.start_gathered([this](CollectiveId c) {
+    if (waiting_.none_gathered() || result_.oom) return;
+    waiting_.start_gathered([this](CollectiveId c) {
       const auto members = source_.collectives()[c].member_ids();
-      const auto free = [this](OpId v) { return lanes_[slot(v)].running == no_op; };
+      const auto free = [this](OpId v) { return lanes_[lane_of(v)].running == no_op; };
       if (result_.oom || !std::ranges::all_of(members, free)) return false;
       return start_collective(c);
     });
@@ -411,23 +414,23 @@ class EventEngine final : public Simulator::Engine {
   /// Returns false if a member's memory does not fit, which ends the run.
   [[gnu::noinline]] bool start_collective(CollectiveId c) {
     const Collective& collective = source_.collectives()[c];
-    meeting_devices_.clear();
+    member_devices_.clear();
     bool overlaps = false;
     for (const OpId v : collective.member_ids()) {
       if (!request_memory(v)) return false;
-      meeting_devices_.push_back(ops_[v].device);
+      member_devices_.push_back(ops_[v].device);
       overlaps |= computes(ops_[v].device);
     }
-    Duration time = costs_.collective(collective, meeting_devices_);
+    Duration time = costs_.collective(collective, member_devices_);
     if (overlaps) time = stretched(time, options_.overlapped);
     for (const OpId v : collective.member_ids()) {
       Device& device = devices_[ops_[v].device];
-      ++device.meetings;
-      device.meeting += time;
+      ++device.collectives;
+      device.in_collectives += time;
       take_memory(v);
-      run(slot(v), v, time);
+      run(lane_of(v), v, time);
     }
-    events_.push(now_ + time, meeting_bit | index(c));
+    events_.push(now_ + time, collective_bit | index(c));
     return true;
   }
 
@@ -436,16 +439,16 @@ class EventEngine final : public Simulator::Engine {
     return Duration{saturated(std::round(static_cast<double>(time.count()) * factor))};
   }
 
-  SlotId slot(OpId v) const {
+  LaneId lane_of(OpId v) const {
     const DeviceId d = ops_[v].device;
-    if (graph_.num_lanes() == 1) return static_cast<SlotId>(d);
-    return static_cast<SlotId>(index(d) * graph_.num_lanes() + index(graph_.lane(v)));
+    if (graph_.num_lanes() == 1) return static_cast<LaneId>(d);
+    return static_cast<LaneId>(index(d) * graph_.num_lanes() + index(graph_.lane(v)));
   }
-  SlotId computing_slot(DeviceId d) const {
-    return static_cast<SlotId>(index(d) * graph_.num_lanes());
+  LaneId computing_lane(DeviceId d) const {
+    return static_cast<LaneId>(index(d) * graph_.num_lanes());
   }
   /// Whether an op of lane "compute" runs on `d`.
-  bool computes(DeviceId d) const { return lanes_[computing_slot(d)].running != no_op; }
+  bool computes(DeviceId d) const { return lanes_[computing_lane(d)].running != no_op; }
 
   bool staged() const { return options_.transfers == Transfers::staged; }
 
@@ -480,12 +483,12 @@ class EventEngine final : public Simulator::Engine {
       if (lane.running == no_op) continue;  // else out of memory
       lane.busy -= lane.end - now_;
       if (graph_.collective(lane.running) != no_collective)
-        devices_[lane.device].meeting -= lane.end - now_;
+        devices_[lane.device].in_collectives -= lane.end - now_;
     }
     for (const DeviceId id : devices_.ids()) {
       const Device& d = devices_[id];
-      const Duration busy = lanes_[computing_slot(id)].busy;
-      result_.devices.push_back({busy, d.memory.peak(), d.memory.at_peak(), d.meeting});
+      const Duration busy = lanes_[computing_lane(id)].busy;
+      result_.devices.push_back({busy, d.memory.peak(), d.memory.at_peak(), d.in_collectives});
 #ifdef BAECHI_CHECKS
       for (const MemoryKind kind : memory_kinds) {
         BAECHI_CHECK(result_.oom || kind == MemoryKind::weights || d.memory.live()[kind] == Bytes{},
@@ -505,18 +508,18 @@ class EventEngine final : public Simulator::Engine {
   EventQueue events_;
   TransferQueues transfers_;
   IdVector<DeviceId, Device> devices_;
-  IdVector<SlotId, Lane> lanes_;
-  IdSet<SlotId> to_start_;  // lanes that may have an op to start
+  IdVector<LaneId, Lane> lanes_;
+  IdSet<LaneId> to_start_;  // lanes that may have an op to start
   IdVector<OpId, OpState> ops_;
   // [num_edges], by input: the holding that it reads; while its copy is on its way, the EdgeId of
   // the copy's next reader.
   std::vector<std::uint32_t> input_;
   Holdings holdings_;
-  std::vector<TimePoint> sent_;            // of staged transfers, by copy id
+  std::vector<TimePoint> sent_;            // of staged transfers, by transfer id
   IdVector<OpId, std::int32_t> priority_;  // all 0, for a placement without priorities
   IdVector<OpId, OpId> next_;  // the op after it in its lane, in program order; else empty
-  Meetings meetings_;
-  std::vector<DeviceId> meeting_devices_;
+  WaitingCollectives waiting_;
+  std::vector<DeviceId> member_devices_;
   std::size_t finished_ = 0;
   StepResult result_;
 };

@@ -55,7 +55,7 @@ class StepGraph {
     return tensors_[index(t)].is_copied ? tensors_[index(t)].size : Bytes{};
   }
   std::size_t num_lanes() const { return num_lanes_; }
-  LaneId lane(OpId v) const { return lane_.empty() ? compute_lane : lane_[v]; }
+  LaneKind lane(OpId v) const { return lane_.empty() ? compute_lane : lane_[v]; }
   /// The collective that `v` is a member of, or no_collective.
   CollectiveId collective(OpId v) const {
     return collective_.empty() ? no_collective : collective_[v];
@@ -105,7 +105,7 @@ class StepGraph {
   std::vector<Duration> compute_;           // [classes of devices, num_ops]; empty: call costs_
   IdVector<DeviceId, std::size_t> column_;  // where the times for a device begin
   std::size_t num_lanes_ = 1;
-  IdVector<OpId, LaneId> lane_;              // empty: all in lane "compute"
+  IdVector<OpId, LaneKind> lane_;            // empty: all in lane "compute"
   IdVector<OpId, CollectiveId> collective_;  // empty: there are none
   IdVector<TensorId, Duration> transfer_;    // between any two devices; empty: call costs_
 };

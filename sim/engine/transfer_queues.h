@@ -19,7 +19,7 @@ namespace baechi {
 inline constexpr EdgeId no_edge{~std::uint32_t{0}};
 
 /// One transfer: a tensor on its way from its producer's device to another.
-struct Copy {
+struct Transfer {
   TimePoint produced{};
   Duration time{};  ///< length of the transfer
   Bytes size{};
@@ -28,15 +28,15 @@ struct Copy {
   EdgeId first_reader = no_edge;  ///< head of the list of readers it serves
   std::uint32_t holding = 0;      ///< index of the memory it takes on `dst`
 
-  /// Queue order. Several copies of one tensor (no cache) go in the order of their edges.
-  friend bool operator<(const Copy& a, const Copy& b) {
+  /// Queue order. Several transfers of one tensor (no cache) go in the order of their edges.
+  friend bool operator<(const Transfer& a, const Transfer& b) {
     if (a.produced != b.produced) return a.produced < b.produced;
     return std::tie(a.tensor, a.dst, a.first_reader) < std::tie(b.tensor, b.dst, b.first_reader);
   }
 };
 
-/// One queue per sending device, in the order of Copy's operator <. EngineOptions::transfers says
-/// which channels a transfer needs. Ids of copies that have arrived are used again.
+/// One queue per sending device, in the order of Transfer's operator <. EngineOptions::transfers
+/// says which channels a transfer needs. Ids of transfers that have arrived are used again.
 class TransferQueues {
  public:
   /// The cluster outlives this. NICs limit nothing where nothing limits transfers (parallel).
@@ -70,8 +70,8 @@ class TransferQueues {
   void reset() {
     std::ranges::fill(taken_, 0);
     if (nics_) nics_->reset();
-    copies_.clear();
-    free_copies_.clear();
+    transfers_.clear();
+    free_.clear();
     for (Device& d : devices_) {
       d.queue.clear();
       d.head = 0;
@@ -83,45 +83,45 @@ class TransferQueues {
     to_try_.clear();
   }
 
-  std::uint32_t add_copy(const Copy& copy) {
-    if (free_copies_.empty()) {
-      copies_.push_back(copy);
-      return static_cast<std::uint32_t>(copies_.size() - 1);
+  std::uint32_t add(const Transfer& transfer) {
+    if (free_.empty()) {
+      transfers_.push_back(transfer);
+      return static_cast<std::uint32_t>(transfers_.size() - 1);
     }
-    const std::uint32_t id = free_copies_.back();
-    free_copies_.pop_back();
-    copies_[id] = copy;
+    const std::uint32_t id = free_.back();
+    free_.pop_back();
+    transfers_[id] = transfer;
     return id;
   }
-  Copy& copy(std::uint32_t id) { return copies_[id]; }
+  Transfer& operator[](std::uint32_t id) { return transfers_[id]; }
 
-  /// The copy has arrived: its id may be used again.
-  void drop_copy(std::uint32_t id) { free_copies_.push_back(id); }
+  /// The transfer has arrived: its id may be used again.
+  void drop(std::uint32_t id) { free_.push_back(id); }
 
   void enqueue(std::uint32_t id) {
-    const Copy& copy = copies_[id];
-    Device& s = devices_[copy.src];
+    const Transfer& transfer = transfers_[id];
+    Device& s = devices_[transfer.src];
     if (s.idle()) {
       s.queue.clear();
       s.head = 0;
     }
     std::size_t place = s.queue.size();
     s.queue.push_back(id);
-    for (; place > s.head && copy < copies_[s.queue[place - 1]]; --place)
+    for (; place > s.head && transfer < transfers_[s.queue[place - 1]]; --place)
       std::swap(s.queue[place], s.queue[place - 1]);
-    if (!limited_ || (place == s.head && !taken_[s.sending])) to_try_.insert(copy.src);
+    if (!limited_ || (place == s.head && !taken_[s.sending])) to_try_.insert(transfer.src);
   }
 
   /// Whether `d` is sending or receiving.
   bool moving(DeviceId d) const { return devices_[d].moving > 0; }
 
-  /// A staged transfer, copy `id`, has left its sender for the host's memory.
+  /// Staged transfer `id` has left its sender for the host's memory.
   void leave(std::uint32_t id, TimePoint now) {
-    const auto [src, dst] = std::pair(copies_[id].src, copies_[id].dst);
+    const auto [src, dst] = std::pair(transfers_[id].src, transfers_[id].dst);
     --devices_[src].moving;
     taken_[devices_[src].sending] = false;
     wake(src);
-    in_host_[dst].push({now, copies_[id], id});
+    in_host_[dst].push({now, transfers_[id], id});
     to_receive_.insert(dst);
   }
 
@@ -134,7 +134,7 @@ class TransferQueues {
   }
 
   /// Starts the second half of staged transfers: on each device whose receiving channel is free,
-  /// the copy that came into host memory first (ties: queue order). Calls `start(copy id)`.
+  /// the tensor that came into host memory first (ties: queue order). Calls `start(transfer id)`.
   void receive_all(auto start) {
     to_receive_.drain([&](DeviceId dst) {
       char& taken = taken_[devices_[dst].receiving];
@@ -165,18 +165,19 @@ class TransferQueues {
   /// Without overlap: `d` is free to move tensors again.
   void compute_ended(DeviceId d) { wake(d); }
 
-  /// Starts every transfer that can start, in the order of Copy's operator <. `computing(device)`
-  /// says whether an op runs there. If `start(copy id)` returns false, no further transfer is
-  /// started.
+  /// Starts every transfer that can start, in the order of Transfer's operator <.
+  /// `computing(device)` says whether an op runs there. If `start(transfer id)` returns false, no
+  /// further transfer is started.
   void start_all(auto computing, auto start) {
     if (to_try_.empty()) return;
     candidates_.clear();
     to_try_.drain([&](DeviceId s) { add_candidates(s, computing); });
     if (candidates_.size() > 1)
-      std::ranges::sort(candidates_,
-                        [&](std::uint32_t a, std::uint32_t b) { return copies_[a] < copies_[b]; });
+      std::ranges::sort(candidates_, [&](std::uint32_t a, std::uint32_t b) {
+        return transfers_[a] < transfers_[b];
+      });
     for (const std::uint32_t id : candidates_) {
-      const auto [src, dst] = std::pair(copies_[id].src, copies_[id].dst);
+      const auto [src, dst] = std::pair(transfers_[id].src, transfers_[id].dst);
       Device& s = devices_[src];
       Device& r = devices_[dst];
       // If an earlier candidate of the same sender had to wait, this one waits, too.
@@ -197,17 +198,17 @@ class TransferQueues {
   }
 
  private:
-  /// A copy in the host's memory.
+  /// A transfer whose tensor is in the host's memory.
   struct InHost {
     TimePoint since{};
-    Copy copy{};
+    Transfer transfer{};
     std::uint32_t id = 0;
     friend bool operator>(const InHost& a, const InHost& b) {
-      return std::tie(a.since, a.copy) > std::tie(b.since, b.copy);
+      return std::tie(a.since, a.transfer) > std::tie(b.since, b.transfer);
     }
   };
   struct Device {
-    std::vector<std::uint32_t> queue{};  // copy ids, from `head` on
+    std::vector<std::uint32_t> queue{};  // transfer ids, from `head` on
     std::size_t head = 0;
     std::uint32_t moving = 0;                  // transfers it sends or receives
     std::uint32_t sending = 0, receiving = 0;  // its channels
@@ -230,21 +231,21 @@ class TransferQueues {
     if (limited_) return candidates_.push_back(sender.queue[sender.head]);
     for (std::size_t i = sender.head; i < sender.queue.size(); ++i) {
       candidates_.push_back(sender.queue[i]);
-      if (!overlap_ && (computing(s) || computing(copies_[sender.queue[i]].dst))) return;
+      if (!overlap_ && (computing(s) || computing(transfers_[sender.queue[i]].dst))) return;
     }
   }
 
   bool limited_, staged_, shared_, overlap_;
   std::optional<NetworkInterfaces> nics_;  // if they may run out
   std::vector<char> taken_;                // [num_channels]
-  std::vector<Copy> copies_;
-  std::vector<std::uint32_t> free_copies_;  // ids
+  std::vector<Transfer> transfers_;
+  std::vector<std::uint32_t> free_;  // ids
   IdVector<DeviceId, Device> devices_;
   /// By receiver: staged transfers that are in host memory.
   IdVector<DeviceId, std::priority_queue<InHost, std::vector<InHost>, std::greater<>>> in_host_;
   DeviceSet to_receive_;  // devices that may have something to receive from the host
   DeviceSet to_try_;      // senders whose first transfer may have become possible
-  std::vector<std::uint32_t> candidates_;  // copy ids
+  std::vector<std::uint32_t> candidates_;  // transfer ids
 };
 
 }  // namespace baechi

@@ -34,9 +34,9 @@ std::vector<std::uint32_t> stable_order(std::size_t keys, const auto& items, aut
 
 IdVector<OpId, OpId> OpGraphBuilder::first_members() const {
   IdVector<OpId, OpId> first;
-  if (meetings_.empty()) return first;
+  if (collectives_.empty()) return first;
   for (const OpId v : ops_.ids()) first.push_back(v);
-  for (const Meeting& m : meetings_)
+  for (const MembersOf& m : collectives_)
     for (const OpId v : m.members) first[v] = *std::ranges::min_element(m.members);
   return first;
 }
@@ -45,7 +45,7 @@ IdVector<OpId, OpId> OpGraphBuilder::topological_ids() const {
   const std::size_t n = ops_.size();
   IdVector<OpId, OpId> new_id;
   new_id.reserve(n);
-  if (meetings_.empty() &&
+  if (collectives_.empty() &&
       std::ranges::all_of(edges_, [](const Edge& e) { return e.src < e.dst; })) {
     for (const OpId v : ops_.ids()) new_id.push_back(v);
     return new_id;
@@ -57,8 +57,8 @@ IdVector<OpId, OpId> OpGraphBuilder::topological_ids() const {
   if (!first.empty())
     for (const Edge& e : edges_) between_nodes.push_back({node(e.src), node(e.dst), e.tensor});
   const std::vector<Edge>& edges = first.empty() ? edges_ : between_nodes;
-  IdVector<OpId, const Meeting*> meeting(first.size(), nullptr);
-  for (const Meeting& m : meetings_) meeting[node(m.members.front())] = &m;
+  IdVector<OpId, const MembersOf*> members_of(first.size(), nullptr);
+  for (const MembersOf& m : collectives_) members_of[node(m.members.front())] = &m;
 
   new_id.assign(n, no_op);
   const auto begin = run_starts(n, edges, [](const Edge& e) { return e.src; });
@@ -72,10 +72,11 @@ IdVector<OpId, OpId> OpGraphBuilder::topological_ids() const {
   while (!ready.empty()) {
     const OpId v = ready.top();
     ready.pop();
-    if (meeting.empty() || meeting[v] == nullptr) {
+    if (members_of.empty() || members_of[v] == nullptr) {
       new_id[v] = static_cast<OpId>(numbered++);
     } else {
-      for (const OpId member : meeting[v]->members) new_id[member] = static_cast<OpId>(numbered++);
+      for (const OpId member : members_of[v]->members)
+        new_id[member] = static_cast<OpId>(numbered++);
     }
     for (auto i = begin[index(v)]; i < begin[index(v) + 1]; ++i) {
       const OpId reader = edges[by_src[i]].dst;
@@ -93,8 +94,9 @@ void OpGraphBuilder::refuse_cycle(const std::vector<Edge>& edges) const {
   for (const OpId v : cycle | std::views::take(most_named)) names.push_back(name(v));
   const std::string more =
       cycle.size() > most_named ? fmt::format(" -> ({} more)", cycle.size() - most_named) : "";
-  const std::string why =
-      meetings_.empty() ? "" : " (the members of a collective start together and count as one op)";
+  const std::string why = collectives_.empty()
+                              ? ""
+                              : " (the members of a collective start together and count as one op)";
   throw InputError(
       fmt::format("graph: a cycle: {}{} -> {}{}", fmt::join(names, " -> "), more, names[0], why));
 }
@@ -160,7 +162,7 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
     g.modules_ = std::move(modules_);
   }
   g.lanes_ = std::move(lanes_);
-  for (auto& [collective, members] : meetings_) {
+  for (auto& [collective, members] : collectives_) {
     collective.first = new_id[members.front()];
     collective.members = static_cast<std::uint32_t>(members.size());
     if (collective.ranks == 0) collective.ranks = collective.members;

@@ -25,8 +25,8 @@ inline constexpr OpId no_op{~std::uint32_t{0}};
 
 /// A lane of a device runs one op at a time, beside the other lanes, as a CUDA stream does.
 /// OpGraph::lanes() has the names.
-enum class LaneId : std::uint8_t {};
-inline constexpr LaneId compute_lane{0};
+enum class LaneKind : std::uint8_t {};
+inline constexpr LaneKind compute_lane{0};
 inline constexpr std::size_t most_lanes = 64;
 
 /// The properties of an op that the engine and the placers need. OpGraph::name() has its name.
@@ -38,7 +38,7 @@ struct Op {
   std::uint32_t kind = 0;    ///< index into OpGraph::kinds(): "Conv2D", "MatMul", ...
   OpId forward = no_op;      ///< for a backward op, the op that it differentiates
   Phase phase = Phase::forward;
-  LaneId lane = compute_lane;
+  LaneKind lane = compute_lane;
 };
 
 /// The number format in which a kernel computes.
@@ -170,7 +170,7 @@ class OpGraph {
 
   /// The names of the lanes that the ops are in; the first is "compute".
   const std::vector<std::string>& lanes() const { return lanes_; }
-  LaneId lane(OpId v) const { return ops_[v].lane; }
+  LaneKind lane(OpId v) const { return ops_[v].lane; }
   /// Whether all ops are in lane "compute" and none is a member of a collective.
   bool plain() const { return lanes_.size() == 1 && collectives_.empty(); }
   const IdVector<CollectiveId, Collective>& collectives() const {
@@ -285,7 +285,7 @@ class OpGraphBuilder {
   void check_names() const;
   void check_sums() const;
   void check_collectives() const;
-  LaneId intern_lane(std::string_view name);
+  LaneKind intern_lane(std::string_view name);
   void set_module(OpId v, std::string_view module);
   /// Per op the first member of its collective, or the op itself; empty without collectives.
   IdVector<OpId, OpId> first_members() const;
@@ -293,7 +293,7 @@ class OpGraphBuilder {
   void refuse_cycle(const std::vector<Edge>& edges) const;
   void make_groups(OpGraph& graph, const IdVector<OpId, OpId>& new_id) const;
 
-  struct Meeting {
+  struct MembersOf {
     Collective collective;
     std::vector<OpId> members;
   };
@@ -325,7 +325,7 @@ class OpGraphBuilder {
   std::vector<std::string> device_kinds_;
   std::vector<KindTime> kind_times_;
   std::vector<std::string> lanes_{"compute"};
-  std::vector<Meeting> meetings_;
+  std::vector<MembersOf> collectives_;
   std::unordered_map<std::string, std::uint32_t> kind_ids_, label_ids_,
       module_ids_;  // text -> position
 };

@@ -143,10 +143,10 @@ void OpGraphBuilder::set_module(OpId v, std::string_view module) {
   module_[index(v)] = intern(module, modules_, module_ids_);
 }
 
-LaneId OpGraphBuilder::intern_lane(std::string_view name) {
+LaneKind OpGraphBuilder::intern_lane(std::string_view name) {
   if (name == lanes_.front()) return compute_lane;
   const auto known = std::ranges::find(lanes_, name);
-  const auto lane = static_cast<LaneId>(known - lanes_.begin());
+  const auto lane = static_cast<LaneKind>(known - lanes_.begin());
   if (known != lanes_.end()) return lane;
   if (lanes_.size() == most_lanes)
     throw InputError(fmt::format("graph: more than {} lanes: '{}'", most_lanes, name));
@@ -156,15 +156,15 @@ LaneId OpGraphBuilder::intern_lane(std::string_view name) {
 
 void OpGraphBuilder::add_collective(const Collective& collective, std::span<const OpId> members) {
   BAECHI_CHECK(!members.empty(), "a collective without members");
-  meetings_.push_back({collective, {members.begin(), members.end()}});
+  collectives_.push_back({collective, {members.begin(), members.end()}});
   for (const OpId v : members)
     if (ops_[v].lane == compute_lane) ops_[v].lane = intern_lane("comm");
 }
 
 void OpGraphBuilder::check_collectives() const {
   Mistakes mistakes;
-  IdVector<OpId, bool> member(meetings_.empty() ? 0 : ops_.size());
-  for (const auto& [collective, members] : meetings_) {
+  IdVector<OpId, bool> member(collectives_.empty() ? 0 : ops_.size());
+  for (const auto& [collective, members] : collectives_) {
     const std::string_view kind = to_text(collective.kind);
     if (collective.ranks != 0 && collective.ranks < members.size())
       mistakes.add(fmt::format("graph: {} of '{}': {} ranks, but {} members", kind,

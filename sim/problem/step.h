@@ -44,7 +44,8 @@ struct DeviceUse {
   Duration busy{};  ///< time in which lane "compute" ran ops; until the failure if out of memory
   Bytes peak{};     ///< most memory in use at once
   MemoryUse at_peak{};  ///< memory in use when the peak was first reached
-  Duration meeting{};   ///< time in which it ran collectives; until the failure if out of memory
+  Duration
+      in_collectives{};  ///< time in which it ran collectives; until the failure if out of memory
 };
 
 struct StepResult {

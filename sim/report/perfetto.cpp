@@ -101,7 +101,7 @@ class Writer {
     }
     for (const DeviceId d : cluster_.devices()) {
       for (std::size_t lane = 0; lane < graph_.lanes().size(); ++lane)
-        write_lane(d, static_cast<LaneId>(lane));
+        write_lane(d, static_cast<LaneKind>(lane));
       write_transfers(d, true);
       write_transfers(d, false);
     }
@@ -124,7 +124,7 @@ class Writer {
     TimePoint start{};
   };
 
-  void write_lane(DeviceId device, LaneId lane) {
+  void write_lane(DeviceId device, LaneKind lane) {
     std::vector<Slice> slices;
     std::vector<OpId> ops;
     for (const auto& [op, on, start, end] : timeline_.ops()) {

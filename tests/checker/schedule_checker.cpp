@@ -191,7 +191,7 @@ void check_stages(const Matched& m, Faults& faults) {
 void check_overlaps(const Matched& m, Faults& faults) {
   const EngineOptions& engine = m.problem.engine;
   for (const DeviceId d : m.problem.cluster.devices()) {
-    const auto in_lane = [&m, d](LaneId lane) {
+    const auto in_lane = [&m, d](LaneKind lane) {
       return [&m, d, lane](const Work& w) {
         return !w.is_transfer && w.dst == d && m.problem.graph.lane(w.op) == lane;
       };
@@ -201,8 +201,8 @@ void check_overlaps(const Matched& m, Faults& faults) {
     const auto receives = [d](const Work& w) { return w.is_transfer && w.dst == d; };
     const auto moves = [&](const Work& w) { return sends(w) || receives(w); };
     for (std::size_t lane = 0; lane < m.problem.graph.lanes().size(); ++lane)
-      check_apart(m, "lane", in_lane(static_cast<LaneId>(lane)), in_lane(static_cast<LaneId>(lane)),
-                  faults);
+      check_apart(m, "lane", in_lane(static_cast<LaneKind>(lane)),
+                  in_lane(static_cast<LaneKind>(lane)), faults);
     if (engine.transfers == Transfers::sequential) check_apart(m, "channel", moves, moves, faults);
     if (engine.transfers == Transfers::duplex) {
       check_apart(m, "channel", sends, sends, faults);
@@ -232,12 +232,12 @@ void check_busy(const Matched& m, Faults& faults) {
       free_from = std::min(w.end, last);
     }
     idle += last - free_from;
-    Duration meeting{};
+    Duration in_collectives{};
     for (const Work& w : m.run.work)
       if (!w.is_transfer && w.dst == d && m.member(w.op))
-        meeting += std::min(w.end, last) - w.start;
-    if (result.devices[d].meeting != meeting)
-      faults.add("collectives: {} ns on {}", result.devices[d].meeting.count(), index(d));
+        in_collectives += std::min(w.end, last) - w.start;
+    if (result.devices[d].in_collectives != in_collectives)
+      faults.add("collectives: {} ns on {}", result.devices[d].in_collectives.count(), index(d));
     if (result.devices[d].busy + idle != result.makespan)
       faults.add("busy: {} ns + {} ns idle on {}", result.devices[d].busy.count(), idle.count(),
                  index(d));

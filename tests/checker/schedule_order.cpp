@@ -71,7 +71,7 @@ class OrderCheck {
   struct DeviceState {
     std::vector<LaneState> lanes{};
     std::set<Due> due{};
-    int sending = 0, receiving = 0, meeting = 0;
+    int sending = 0, receiving = 0, in_collectives = 0;
     std::set<std::pair<TimePoint, Due>> in_host{};  // staged: by when they came, on their way here
     bool coming_in = false;                         // staged: from host memory
     bool computing() const { return lanes.front().busy; }
@@ -176,7 +176,7 @@ class OrderCheck {
       return;
     }
     lane_of(w.op).busy = false;
-    if (m_.member(w.op)) --devices_[w.dst].meeting;
+    if (m_.member(w.op)) --devices_[w.dst].in_collectives;
     std::set<std::pair<TensorId, DeviceId>> sent;
     for (const EdgeId e : graph_.out_edges(w.op)) {
       const Edge& edge = graph_.edge(e);
@@ -288,8 +288,8 @@ class OrderCheck {
         const OpId v = std::get<OpId>(*lane.ready.begin());
         lane.ready.erase(lane.ready.begin());
         lane.busy = true;
-        const Duration time =
-            stretched(m_.time_of(v), computes && device.meeting > 0 ? engine_.disturbed : 1.0);
+        const Duration time = stretched(
+            m_.time_of(v), computes && device.in_collectives > 0 ? engine_.disturbed : 1.0);
         start({.op = v, .src = d, .dst = d, .start = now_.time, .end = now_.time + time});
       }
     }
@@ -317,7 +317,7 @@ class OrderCheck {
         const DeviceId d = m_.device_of(v);
         if (!going_on()) return;
         lane_of(v).busy = true;
-        ++devices_[d].meeting;
+        ++devices_[d].in_collectives;
         start({.op = v, .src = d, .dst = d, .start = now_.time, .end = end});
       }
       it = gathered_.erase(it);

@@ -10,8 +10,8 @@
 #include "placers/interface/variant.h"
 #include "placers/original/original.h"
 #include "scenarios/published/paper.h"
-#include "scenarios/read/blocks.h"
 #include "scenarios/read/scenario.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/results/results.h"
 #include "sim/enum_option.h"
 #include "sim/graph/phase_names.h"
@@ -83,9 +83,9 @@ TEST_SUITE("names") {
 
   TEST_CASE("a calibration is asked for by the words of the plans that are replayed") {
     const auto allowed = [](std::string_view key) {
-      for (const BlockKeys& block : block_keys())
-        for (const Options::Declared& option : block.keys)
-          if (block.block == "calibration" && option.key == key) return option.allowed;
+      for (const SectionKeys& section : section_keys())
+        for (const Options::Declared& option : section.keys)
+          if (section.section == "calibration" && option.key == key) return option.allowed;
       return std::vector<std::string>{};
     };
     REQUIRE_FALSE(allowed("mode").empty());

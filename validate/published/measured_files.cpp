@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "scenarios/read/blocks.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
 #include "sim/cluster/collectives.h"

@@ -69,7 +69,7 @@ class Merge final : public Verb {
 
  private:
   Merged by_key(const Step& step, const Selection& selected) const {
-    using Key = std::tuple<DeviceId, LaneId, std::string_view, Phase, GroupId>;
+    using Key = std::tuple<DeviceId, LaneKind, std::string_view, Phase, GroupId>;
     const OpGraph& graph = step.graph;
     std::map<Key, OpId> first;
     Merged sets{.leader = {}, .size = IdVector<OpId, std::uint32_t>(graph.num_ops())};
@@ -94,7 +94,7 @@ class Merge final : public Verb {
 
   static Merged chains(const Step& step, const Selection& selected) {
     const OpGraph& graph = step.graph;
-    std::map<std::pair<DeviceId, LaneId>, GroupId> kinds;
+    std::map<std::pair<DeviceId, LaneKind>, GroupId> kinds;
     IdVector<OpId, GroupId> group(graph.num_ops(), no_group);
     for (const OpId v : graph.ops())
       if (selected[v] && graph.collective_of(v) == no_collective)

@@ -90,7 +90,8 @@ TEST_CASE("a placement file is written whole, or not at all") {
 
 TEST_CASE("every mistake in a placement file has its place and message") {
   constexpr const char* keys =
-      "(keys: format, version, graph, devices, placement, order, placer, placing_ms, facts, "
+      "(keys: format, version, graph, devices, placement, order, placer, placed_by, placing_ms, "
+      "facts, "
       "status, "
       "detail, step_time_us, peak_kinds, time_per_sample_us, simulated_us, simulated_together_us, "
       "simulated_overlap_us, simulated_batch_us, difference, plan, or x-...)";

@@ -42,7 +42,7 @@ TEST_SUITE("sweep") {
   }
 
   TEST_CASE(
-      "graphs vary slowest, then clusters, then engines; within a block the last axis fastest") {
+      "graphs vary slowest, then clusters, then engines; within a section the last axis fastest") {
     const ScenarioFile file = scenario_of(R"(
 cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
 placers: [single, m_topo]
@@ -72,7 +72,7 @@ sweep:
     CHECK(file.point(0).seeds == std::vector<std::uint64_t>{7, 8, 9});
   }
 
-  TEST_CASE("an axis of whole blocks does not undo one that reaches into them") {
+  TEST_CASE("an axis of whole sections does not undo one that reaches into them") {
     const ScenarioFile file = scenario_of(R"(
 placers: [single]
 graph: {generate: layered, ops: 10}

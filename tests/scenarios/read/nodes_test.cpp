@@ -14,7 +14,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// A scenario whose cluster block is `cluster`, indented by two.
+/// A scenario whose cluster section is `cluster`, indented by two.
 ScenarioFile with_cluster(const std::string& cluster, const std::vector<std::string>& sets = {},
                           const std::string& path = "test.yaml") {
   return scenario_of("graph: {generate: layered, ops: 10}\nplacers: [single]\ncluster:\n" + cluster,
@@ -36,7 +36,7 @@ Duration all_reduce(const Cluster& cluster, std::uint32_t members) {
 }  // namespace
 
 TEST_SUITE("nodes") {
-  TEST_CASE("a block of nodes: devices, a link inside, NICs of an oversubscribed network") {
+  TEST_CASE("a section of nodes: devices, a link inside, NICs of an oversubscribed network") {
     const ScenarioFile file = with_cluster(R"(
   nodes:
     count: 3

@@ -93,7 +93,7 @@ TEST_SUITE("lanes") {
     CHECK(s.start_of("update0") == 140ns);
     CHECK(s.start_of("update1") == 140ns);
     CHECK(s.result().makespan == 145ns);
-    CHECK(s.result().devices[gpu0].meeting == 100ns);
+    CHECK(s.result().devices[gpu0].in_collectives == 100ns);
     CHECK(s.result().devices[gpu0].busy == 15ns);
   }
 

@@ -78,31 +78,32 @@ class GraphMaker {
   OpGraph make(const std::string& path, Trace& trace);
 
  private:
-  void find_meetings();
+  void find_exchanges();
   void add_rank(Rank& rank);
   void add_waits(const Rank& rank);
   void note(Trace& trace) const;
   std::string lane(const Node& node, bool on_gpu) const;
 
-  /// What several ranks do together: the rank and node of each member, in the order of ranks.
-  struct Meeting {
+  /// A collective, or a message between two ranks: rank and node of each member, in the order of
+  /// ranks.
+  struct Exchange {
     CollectiveKind kind{};
     Bytes bytes{};
     std::vector<std::pair<std::size_t, std::size_t>> members;
   };
   std::vector<Rank>& ranks_;
   std::uint32_t world_;
-  std::vector<Meeting> meetings_;
-  std::vector<Meeting> messages_;                      // sender and receiver
+  std::vector<Exchange> collectives_;
+  std::vector<Exchange> messages_;                     // sender and receiver
   std::set<std::pair<std::size_t, std::size_t>> met_;  // rank and node
   OpGraphBuilder builder_;
   std::size_t waits_ = 0, left_out_ = 0, tensors_ = 0, untimed_ = 0, selves_ = 0, backward_ = 0;
 };
 
-void GraphMaker::find_meetings() {
+void GraphMaker::find_exchanges() {
   if (world_ < 2) return;
   std::map<std::tuple<std::string, CollectiveKind, std::size_t>, std::size_t> collectives;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::size_t>, Meeting> messages;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::size_t>, Exchange> messages;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     std::map<std::pair<std::string, CollectiveKind>, std::size_t> counted;
     std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, std::size_t> sent;
@@ -111,11 +112,11 @@ void GraphMaker::find_meetings() {
       if (const auto kind = kind_of(node)) {
         const std::size_t number = counted[{node.group, *kind}]++;
         const auto [at, added] =
-            collectives.emplace(std::tuple(node.group, *kind, number), meetings_.size());
-        if (added) meetings_.push_back({.kind = *kind, .members = {}});
-        Meeting& meeting = meetings_[at->second];
-        meeting.bytes = std::max(meeting.bytes, Bytes{*node.comm_size});
-        meeting.members.emplace_back(r, i);
+            collectives.emplace(std::tuple(node.group, *kind, number), collectives_.size());
+        if (added) collectives_.push_back({.kind = *kind, .members = {}});
+        Exchange& exchange = collectives_[at->second];
+        exchange.bytes = std::max(exchange.bytes, Bytes{*node.comm_size});
+        exchange.members.emplace_back(r, i);
       } else if ((node.type == NodeType::send || node.type == NodeType::receive) &&
                  node.comm_size) {
         // A sender need not say who it is, nor a receiver.
@@ -125,18 +126,19 @@ void GraphMaker::find_meetings() {
             std::tuple(sends ? self : node.source.value_or(-1),
                        sends ? node.destination.value_or(-1) : self, node.tag.value_or(0));
         const std::size_t number = sent[std::tuple_cat(key, std::tuple(sends))]++;
-        Meeting& meeting = messages[std::tuple_cat(key, std::tuple(number))];
-        meeting.kind = CollectiveKind::send_recv;
-        meeting.bytes = std::max(meeting.bytes, Bytes{*node.comm_size});
-        meeting.members.insert(sends ? meeting.members.begin() : meeting.members.end(), {r, i});
+        Exchange& exchange = messages[std::tuple_cat(key, std::tuple(number))];
+        exchange.kind = CollectiveKind::send_recv;
+        exchange.bytes = std::max(exchange.bytes, Bytes{*node.comm_size});
+        exchange.members.insert(sends ? exchange.members.begin() : exchange.members.end(), {r, i});
       }
     }
   }
   for (auto& [key, message] : messages)
     if (message.members.size() == 2 && message.members[0].first != message.members[1].first)
       messages_.push_back(std::move(message));
-  for (const auto* all : {&meetings_, &messages_})
-    for (const Meeting& meeting : *all) met_.insert(meeting.members.begin(), meeting.members.end());
+  for (const auto* all : {&collectives_, &messages_})
+    for (const Exchange& exchange : *all)
+      met_.insert(exchange.members.begin(), exchange.members.end());
 }
 
 std::string GraphMaker::lane(const Node& node, bool on_gpu) const {
@@ -249,25 +251,25 @@ void GraphMaker::note(Trace& trace) const {
       "{} collectives and {} messages of {} ranks, joined by group, kind and position; {} of {} "
       "nodes "
       "that communicate keep their recorded times{}",
-      meetings_.size(), messages_.size(), world_, comm - met_.size(), comm,
+      collectives_.size(), messages_.size(), world_, comm - met_.size(), comm,
       world_ < 2 ? ": give all ranks' files (option ranks) or their number (option world)"
                  : ", for want of a size or a partner"));
 }
 
 OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
-  find_meetings();
+  find_exchanges();
   for (Rank& rank : ranks_) add_rank(rank);
-  for (const Meeting& meeting : meetings_) {
+  for (const Exchange& exchange : collectives_) {
     std::vector<OpId> members;
-    for (const auto& [rank, node] : meeting.members) members.push_back(ranks_[rank].ids[node]);
+    for (const auto& [rank, node] : exchange.members) members.push_back(ranks_[rank].ids[node]);
     // A group of some of the ranks that are here is whole; else all that are not here take part.
     const bool some = members.size() > 1 && members.size() < ranks_.size();
-    builder_.add_collective({.kind = meeting.kind,
-                             .bytes = meeting.bytes,
+    builder_.add_collective({.kind = exchange.kind,
+                             .bytes = exchange.bytes,
                              .ranks = some ? static_cast<std::uint32_t>(members.size()) : world_},
                             members);
   }
-  for (const Meeting& message : messages_) {
+  for (const Exchange& message : messages_) {
     const auto [from, to] = std::pair(message.members[0], message.members[1]);
     builder_.add_edge(builder_.add_tensor(ranks_[from.first].ids[from.second], message.bytes),
                       ranks_[to.first].ids[to.second]);

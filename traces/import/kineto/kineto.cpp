@@ -30,7 +30,7 @@ struct Rank {
 using Key = std::tuple<std::string, CollectiveKind, std::uint32_t, std::int64_t>;
 
 struct Joined {
-  Meeting meeting;
+  RecordedCollective collective;
   std::vector<OpId> members;
 };
 
@@ -82,8 +82,8 @@ void GraphMaker::add_ops(const Rank& rank) {
 void GraphMaker::meet(const Rank& rank, const std::vector<OpId>& ids) {
   std::map<std::tuple<std::string, CollectiveKind, std::uint32_t>, std::int64_t> position;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (!rank.step.ops[i].meeting) continue;
-    const Meeting& m = *rank.step.ops[i].meeting;
+    if (!rank.step.ops[i].collective) continue;
+    const RecordedCollective& m = *rank.step.ops[i].collective;
     const std::int64_t number = position[{m.group, m.kind, m.ranks}]++;
     const Key key{m.group, m.kind, m.ranks, m.sequence ? -1 - *m.sequence : number};
     auto [at, added] = joined_.emplace(key, collectives_.size());
@@ -94,7 +94,7 @@ void GraphMaker::meet(const Rank& rank, const std::vector<OpId>& ids) {
       collectives_.push_back({m, {}});
     }
     Joined& joined = collectives_[at->second];
-    joined.meeting.bytes = std::max(joined.meeting.bytes, m.bytes);
+    joined.collective.bytes = std::max(joined.collective.bytes, m.bytes);
     joined.members.push_back(ids[i]);
   }
 }
@@ -103,11 +103,12 @@ void GraphMaker::add_collectives(std::vector<std::string>& notes) {
   std::size_t whole = 0;
   Bytes bytes{};
   for (const Joined& joined : collectives_) {
-    whole += joined.members.size() == joined.meeting.ranks ? 1U : 0U;
-    bytes += joined.meeting.bytes;
-    builder_.add_collective(
-        {.kind = joined.meeting.kind, .bytes = joined.meeting.bytes, .ranks = joined.meeting.ranks},
-        joined.members);
+    whole += joined.members.size() == joined.collective.ranks ? 1U : 0U;
+    bytes += joined.collective.bytes;
+    builder_.add_collective({.kind = joined.collective.kind,
+                             .bytes = joined.collective.bytes,
+                             .ranks = joined.collective.ranks},
+                            joined.members);
   }
   if (collectives_.empty()) return;
   notes.push_back(fmt::format(

@@ -67,7 +67,7 @@ class StepMaker {
         .first->second;
   }
   std::size_t hand_over(std::size_t thread, Duration until);
-  std::optional<Meeting> meeting(const DeviceWork& work, const Call* call);
+  std::optional<RecordedCollective> collective(const DeviceWork& work, const Call* call);
   std::size_t add(StepOp op, Duration end);
 
   const Recording& recording_;
@@ -182,7 +182,7 @@ void StepMaker::host_op(const Piece& piece, Duration until) {
 }
 
 /// The collective that the kernel is part of; nothing if it is none, or its size is not known.
-std::optional<Meeting> StepMaker::meeting(const DeviceWork& work, const Call* call) {
+std::optional<RecordedCollective> StepMaker::collective(const DeviceWork& work, const Call* call) {
   const auto kind = collective_kind(work);
   if (!kind || !options_.collectives) return std::nullopt;
   std::optional<Communication> args = work.communication;
@@ -196,11 +196,11 @@ std::optional<Meeting> StepMaker::meeting(const DeviceWork& work, const Call* ca
     ++step_.unsized;
     return std::nullopt;
   }
-  return Meeting{.kind = *kind,
-                 .bytes = {*elements * *args->element_bytes},
-                 .ranks = static_cast<std::uint32_t>(*args->ranks),
-                 .group = args->group,
-                 .sequence = args->sequence};
+  return RecordedCollective{.kind = *kind,
+                            .bytes = {*elements * *args->element_bytes},
+                            .ranks = static_cast<std::uint32_t>(*args->ranks),
+                            .group = args->group,
+                            .sequence = args->sequence};
 }
 
 void StepMaker::launch(const DeviceWork& work, const Call* call, const Piece* piece) {
@@ -220,7 +220,7 @@ void StepMaker::launch(const DeviceWork& work, const Call* call, const Piece* pi
   Duration gap{};
   const bool queued = stream.last != none && (call == nullptr || call->end() < stream.end);
   if (queued && work.start > stream.end) gap = std::min(most_gap, work.start - stream.end);
-  const auto met = meeting(work, call);
+  const auto met = collective(work, call);
   const bool goes_on = options_.level == Level::op && piece != nullptr && stream.piece == piece_ &&
                        !met && work.kind != WorkKind::copy && after.size() <= 2;
   if (!met) step_.gaps += gap;
@@ -245,7 +245,7 @@ void StepMaker::launch(const DeviceWork& work, const Call* call, const Piece* pi
          .phase = piece == nullptr ? Phase::forward : piece->phase,
          .device = work.device,
          .after = std::move(after),
-         .meeting = met},
+         .collective = met},
         work.end());
   }
   stream.piece = met || work.kind == WorkKind::copy || piece == nullptr ? none : piece_;

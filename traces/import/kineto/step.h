@@ -30,8 +30,8 @@ constexpr auto names_of(Level) {
   return std::to_array<Named<Level>>({{Level::kernel, "kernel"}, {Level::op, "op"}});
 }
 
-/// What several ranks do together.
-struct Meeting {
+/// A collective as one rank recorded it.
+struct RecordedCollective {
   CollectiveKind kind{};
   Bytes bytes{};
   std::uint32_t ranks = 0;
@@ -46,7 +46,7 @@ struct StepOp {
   Phase phase = Phase::forward;
   std::optional<std::int64_t> device{};  ///< the GPU's number; nothing: the host
   std::vector<std::size_t> after;        ///< indices of ops that it waits for, all of the same step
-  std::optional<Meeting> meeting{};
+  std::optional<RecordedCollective> collective{};
 };
 
 struct Step {

@@ -1,4 +1,4 @@
-#include "sim/engine/meetings.h"
+#include "sim/engine/waiting_collectives.h"
 
 #include <fmt/format.h>
 
@@ -22,19 +22,19 @@ void refuse_shared_device(const OpGraph& graph, const Collective& c,
 
 }  // namespace
 
-void Meetings::reset(const OpGraph& graph, const IdVector<OpId, DeviceId>& device) {
+void WaitingCollectives::reset(const OpGraph& graph, const IdVector<OpId, DeviceId>& device) {
   gathered_.clear();
-  meetings_.assign(graph.collectives().size(), {});
-  for (const CollectiveId c : meetings_.ids()) {
-    meetings_[c].missing = graph.collectives()[c].members;
+  waiting_.assign(graph.collectives().size(), {});
+  for (const CollectiveId c : waiting_.ids()) {
+    waiting_[c].missing = graph.collectives()[c].members;
     refuse_shared_device(graph, graph.collectives()[c], device);
   }
 }
 
-void Meetings::arrive(CollectiveId c, TimePoint now) {
-  if (--meetings_[c].missing > 0) return;
-  meetings_[c].last = now;
-  const auto earlier = [&](CollectiveId other) { return meetings_[other].last < now || other < c; };
+void WaitingCollectives::arrive(CollectiveId c, TimePoint now) {
+  if (--waiting_[c].missing > 0) return;
+  waiting_[c].last = now;
+  const auto earlier = [&](CollectiveId other) { return waiting_[other].last < now || other < c; };
   gathered_.insert(std::ranges::partition_point(gathered_, earlier), c);
 }
 

@@ -33,19 +33,19 @@ std::string folder_of(const Value& value, const std::string& base) {
              : base;
 }
 
-/// With the kinds' blocks in place of their names, and whole paths, also in `inside`.
+/// With the kinds' sections in place of their names, and whole paths, also in `inside`.
 Value whole(const Value& given, const std::string& base, const DeviceTable& kinds) {
-  Value block = with_kind(given, "collective kind", kinds.collectives);
-  if (Value* file = find(block, "file")) file->text = resolve_path(*file, folder_of(*file, base));
-  if (Value* inside = find(block, "inside"); inside != nullptr && is_mapping(*inside))
+  Value section = with_kind(given, "collective kind", kinds.collectives);
+  if (Value* file = find(section, "file")) file->text = resolve_path(*file, folder_of(*file, base));
+  if (Value* inside = find(section, "inside"); inside != nullptr && is_mapping(*inside))
     *inside = whole(*inside, base, kinds);
-  return block;
+  return section;
 }
 
 }  // namespace
 
 Value with_kind(const Value& value, std::string_view what,
-                const std::map<std::string, BlockModel>& kinds) {
+                const std::map<std::string, SectionModel>& kinds) {
   const Value* kind = find(value, "kind");
   if (kind == nullptr) return value;
   const auto it = kinds.find(kind->text);
@@ -53,14 +53,14 @@ Value with_kind(const Value& value, std::string_view what,
     throw InputError(at(kind->where) + no_such(what, kind->text, keys_of(kinds)));
   Value own = value;
   erase(own, "kind");
-  Value block = is_mapping(own) ? merged(it->second.block, own) : it->second.block;
-  block.where = value.where;
-  return block;
+  Value section = is_mapping(own) ? merged(it->second.section, own) : it->second.section;
+  section.where = value.where;
+  return section;
 }
 
-void read_collectives(const Value& block, const std::string& base, const DeviceTable& kinds,
+void read_collectives(const Value& section, const std::string& base, const DeviceTable& kinds,
                       ClusterChoice& cluster) {
-  const Value made = whole(block, base, kinds);
+  const Value made = whole(section, base, kinds);
   cluster.collectives = make_collectives(made);
   cluster.collectives_text = one_line(made);
 }

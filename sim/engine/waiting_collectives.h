@@ -7,7 +7,7 @@
 
 namespace baechi {
 
-class Meetings {
+class WaitingCollectives {
  public:
   /// No member of any collective of `graph` has arrived. `device` is [num_ops]. Throws InputError
   /// if two members of one collective are on the same device.
@@ -23,12 +23,12 @@ class Meetings {
   void start_gathered(auto start) { std::erase_if(gathered_, start); }
 
  private:
-  struct Meeting {
+  struct Waiting {
     std::uint32_t missing = 0;  // members that have not arrived
     TimePoint last{};           // arrival of the last one
   };
 
-  IdVector<CollectiveId, Meeting> meetings_;
+  IdVector<CollectiveId, Waiting> waiting_;
   std::vector<CollectiveId> gathered_;  // by (last, id)
 };
 

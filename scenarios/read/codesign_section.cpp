@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "scenarios/read/block.h"
-#include "scenarios/read/blocks.h"
+#include "scenarios/read/section.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
 #include "sim/enum_option.h"
 
@@ -47,48 +47,48 @@ std::vector<T> list_of(const Value& value, std::string_view key, auto read) {
   return values;
 }
 
-const Value& needed(const Value& block, std::string_view owner, std::string_view key) {
-  const Value* value = find(block, key);
+const Value& needed(const Value& section, std::string_view owner, std::string_view key) {
+  const Value* value = find(section, key);
   if (value == nullptr)
-    throw InputError(fmt::format("{}{}: it needs '{}'", at(block.where), owner, key));
+    throw InputError(fmt::format("{}{}: it needs '{}'", at(section.where), owner, key));
   return *value;
 }
 
 constexpr std::string_view parameters[] = {"tensor_cores", "vector_cores", "width", "depth",
                                            "buffer"};
 
-void check_parameters(const Value& block, std::string_view owner) {
+void check_parameters(const Value& section, std::string_view owner) {
   const std::vector<std::string> known(std::begin(parameters), std::end(parameters));
-  for (const auto& [key, value] : block.children)
+  for (const auto& [key, value] : section.children)
     if (std::ranges::find(known, key) == known.end())
       throw InputError(fmt::format("{}{}: no parameter '{}'{} (parameters: {})", at(value.where),
                                    owner, key, did_you_mean(key, known), fmt::join(known, ", ")));
 }
 
-DesignSpace read_space(const Value& block) {
-  check_parameters(block, "codesign.space");
+DesignSpace read_space(const Value& section) {
+  check_parameters(section, "codesign.space");
   const auto values = [&](const char* key) {
-    return list_of<std::int64_t>(needed(block, "codesign.space", key), fmt::format("space.{}", key),
-                                 extent);
+    return list_of<std::int64_t>(needed(section, "codesign.space", key),
+                                 fmt::format("space.{}", key), extent);
   };
   return {
       .tensor_cores = values("tensor_cores"),
       .vector_cores = values("vector_cores"),
       .width = values("width"),
       .depth = values("depth"),
-      .buffer = list_of<Bytes>(needed(block, "codesign.space", "buffer"), "space.buffer", size)};
+      .buffer = list_of<Bytes>(needed(section, "codesign.space", "buffer"), "space.buffer", size)};
 }
 
-Accelerator read_reference(const Value& block) {
-  check_parameters(block, "codesign.reference");
+Accelerator read_reference(const Value& section) {
+  check_parameters(section, "codesign.reference");
   const auto value = [&](const char* key) {
-    return extent(needed(block, "codesign.reference", key), fmt::format("reference.{}", key));
+    return extent(needed(section, "codesign.reference", key), fmt::format("reference.{}", key));
   };
   return {.tensor_cores = value("tensor_cores"),
           .vector_cores = value("vector_cores"),
           .width = value("width"),
           .depth = value("depth"),
-          .buffer = size(needed(block, "codesign.reference", "buffer"), "reference.buffer")};
+          .buffer = size(needed(section, "codesign.reference", "buffer"), "reference.buffer")};
 }
 
 /// "278.8 mm2", "278826676 um2".
@@ -154,30 +154,31 @@ CodesignChoice codesign_options(Options& o, Mistakes& mistakes) {
 
 }  // namespace
 
-CodesignChoice read_codesign(const Value& block, const std::string& base, Mistakes& mistakes) {
+CodesignChoice read_codesign(const Value& section, const std::string& base, Mistakes& mistakes) {
   CodesignChoice choice;
-  need(block, "codesign", {"areas", "space", "batch", "memory_bandwidth"}, mistakes);
+  need(section, "codesign", {"areas", "space", "batch", "memory_bandwidth"}, mistakes);
   mistakes.attempt([&] {
-    Options o = options_of(block, "codesign", base);
+    Options o = options_of(section, "codesign", base);
     choice = codesign_options(o, mistakes);
     o.finish();
-    if (find(block, "memory_bandwidth") != nullptr && choice.rates.memory.bytes_per_second <= 0.0)
-      throw InputError(fmt::format("{}codesign.memory_bandwidth: not above 0", at(block.where)));
+    if (find(section, "memory_bandwidth") != nullptr && choice.rates.memory.bytes_per_second <= 0.0)
+      throw InputError(fmt::format("{}codesign.memory_bandwidth: not above 0", at(section.where)));
     if (choice.rates.word <= Bytes{})
-      throw InputError(fmt::format("{}codesign.word: not above 0", at(block.where)));
+      throw InputError(fmt::format("{}codesign.word: not above 0", at(section.where)));
   });
-  choice.where = block.where;
+  choice.where = section.where;
   return choice;
 }
 
-BlockKeys codesign_block_keys() {
-  return {"codesign",
-          "for `baechi study codesign`: which architecture of an accelerator trains the model fastest",
-          keys_of_reader([](Options& o) {
-            Mistakes none;
-            codesign_options(o, none);
-          }),
-          {"areas", "space", "batch", "memory_bandwidth"}};
+SectionKeys codesign_section_keys() {
+  return {
+      "codesign",
+      "for `baechi study codesign`: which architecture of an accelerator trains the model fastest",
+      keys_of_reader([](Options& o) {
+        Mistakes none;
+        codesign_options(o, none);
+      }),
+      {"areas", "space", "batch", "memory_bandwidth"}};
 }
 
 }  // namespace baechi

@@ -1,5 +1,5 @@
-#include "scenarios/read/block.h"
-#include "scenarios/read/blocks.h"
+#include "scenarios/read/section.h"
+#include "scenarios/read/sections.h"
 #include "sim/enum_option.h"
 #include "sim/problem/engine_names.h"
 
@@ -39,22 +39,23 @@ ProfileChoice profile_options(Options& o) {
 
 }  // namespace
 
-EngineOptions read_engine(const Value& block, Mistakes& mistakes) {
+EngineOptions read_engine(const Value& section, Mistakes& mistakes) {
   EngineOptions engine;
-  mistakes.attempt(
-      [&] { engine = read_block(block, "engine", [](Options& o) { return engine_options(o); }); });
+  mistakes.attempt([&] {
+    engine = read_section(section, "engine", [](Options& o) { return engine_options(o); });
+  });
   return engine;
 }
 
-ProfileChoice read_profile(const Value& block, Mistakes& mistakes) {
+ProfileChoice read_profile(const Value& section, Mistakes& mistakes) {
   ProfileChoice profile;
   mistakes.attempt([&] {
-    profile = read_block(block, "profile", [](Options& o) { return profile_options(o); });
+    profile = read_section(section, "profile", [](Options& o) { return profile_options(o); });
   });
   return profile;
 }
 
-std::vector<BlockKeys> engine_block_keys() {
+std::vector<SectionKeys> engine_section_keys() {
   return {{"engine",
            "how the step is executed",
            keys_of_reader([](Options& o) { engine_options(o); }),

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "scenarios/read/block.h"
-#include "scenarios/read/blocks.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/section.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
 #include "sim/find_entry.h"
 #include "traces/generator.h"
@@ -13,15 +13,15 @@ namespace baechi {
 
 using Value = Options::Value;
 
-GraphChoice read_graph(const Value& block, const std::string& base, Mistakes& mistakes) {
+GraphChoice read_graph(const Value& section, const std::string& base, Mistakes& mistakes) {
   GraphChoice graph;
-  graph.where = block.where;
-  graph.text = one_line(block);
-  const Value* generate = find(block, "generate");
-  const Value* import = find(block, "import");
+  graph.where = section.where;
+  graph.text = one_line(section);
+  const Value* generate = find(section, "generate");
+  const Value* import = find(section, "import");
   if ((generate == nullptr) == (import == nullptr)) {
     mistakes.add(fmt::format("{}graph: it needs either 'generate: NAME' or 'import: FILE'",
-                             at(block.where)));
+                             at(section.where)));
     return graph;
   }
   mistakes.attempt([&] {
@@ -29,16 +29,16 @@ GraphChoice read_graph(const Value& block, const std::string& base, Mistakes& mi
       mistakes.attempt(
           [&] { find_entry(generators(), "generator", generate->text, generate->where); });
       graph.generate = {.name = generate->text,
-                        .options = options_of(block, generate->text, base, {"generate"}),
+                        .options = options_of(section, generate->text, base, {"generate"}),
                         .where = generate->where};
       return;
     }
-    if (const Value* importer = find(block, "importer")) {
+    if (const Value* importer = find(section, "importer")) {
       graph.importer = importer->text;
       mistakes.attempt(
           [&] { find_entry(importers(), "importer", importer->text, importer->where); });
     }
-    graph.import_options = options_of(block, "import", base, {"import", "importer"});
+    graph.import_options = options_of(section, "import", base, {"import", "importer"});
     if (is_pattern(import->text))
       throw InputError(fmt::format(
           "{}graph.import: a pattern ('{}') stands in a sweep: sweep: {{graph.import: [...]}}",

@@ -1,8 +1,8 @@
 #include <charconv>
 #include <set>
 
-#include "scenarios/read/block.h"
-#include "scenarios/read/blocks.h"
+#include "scenarios/read/section.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
 #include "sim/enum_option.h"
 #include "sim/problem/engine_names.h"
@@ -26,14 +26,15 @@ ReportChoice report_options(Options& o) {
 
 }  // namespace
 
-ReportChoice read_report(const Value& block, Mistakes& mistakes) {
+ReportChoice read_report(const Value& section, Mistakes& mistakes) {
   ReportChoice report;
-  mistakes.attempt(
-      [&] { report = read_block(block, "report", [](Options& o) { return report_options(o); }); });
+  mistakes.attempt([&] {
+    report = read_section(section, "report", [](Options& o) { return report_options(o); });
+  });
   return report;
 }
 
-std::vector<std::uint64_t> read_seeds(const Value& block, Mistakes& mistakes) {
+std::vector<std::uint64_t> read_seeds(const Value& section, Mistakes& mistakes) {
   std::vector<std::uint64_t> seeds;
   std::set<std::uint64_t> known;
   const auto one = [&](const Value& v) {
@@ -48,15 +49,15 @@ std::vector<std::uint64_t> read_seeds(const Value& block, Mistakes& mistakes) {
     else
       seeds.push_back(seed);
   };
-  if (is_list(block)) {
-    for (const auto& [key, v] : block.children) one(v);
+  if (is_list(section)) {
+    for (const auto& [key, v] : section.children) one(v);
   } else {
-    one(block);
+    one(section);
   }
   return seeds;
 }
 
-BlockKeys report_block_keys() {
+SectionKeys report_section_keys() {
   return {
       "report", "what the results hold", keys_of_reader([](Options& o) { report_options(o); }), {}};
 }

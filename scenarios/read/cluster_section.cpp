@@ -91,22 +91,22 @@ ClusterParts read_parts(Options& o) {
   return parts;
 }
 
-void read_devices(const Value& block, const DeviceTable& kinds, ClusterChoice& cluster,
+void read_devices(const Value& section, const DeviceTable& kinds, ClusterChoice& cluster,
                   Mistakes& mistakes) {
   const auto group = [&](const Value& v) {
     mistakes.attempt(
         [&] { cluster.devices.push_back(read_device_group(v, "cluster.devices", kinds)); });
   };
-  if (!is_list(block)) return group(block);
-  for (const auto& [key, v] : block.children) group(v);
+  if (!is_list(section)) return group(section);
+  for (const auto& [key, v] : section.children) group(v);
 }
 
-/// A link's block says how fast it is.
-void need_speed(const Value& block, std::string_view owner, Mistakes& mistakes) {
-  if (find(block, "kind") == nullptr) need(block, owner, {"bandwidth"}, mistakes);
+/// A link's section says how fast it is.
+void need_speed(const Value& section, std::string_view owner, Mistakes& mistakes) {
+  if (find(section, "kind") == nullptr) need(section, owner, {"bandwidth"}, mistakes);
 }
 
-void read_links(const Value& block, const DeviceTable& kinds, ClusterChoice& cluster,
+void read_links(const Value& section, const DeviceTable& kinds, ClusterChoice& cluster,
                 Mistakes& mistakes) {
   std::vector<std::string> names;
   names.reserve(cluster.devices.size());
@@ -121,17 +121,17 @@ void read_links(const Value& block, const DeviceTable& kinds, ClusterChoice& clu
                                       at(in.where), n, name));
     return 0;
   };
-  if (!is_list(block)) {
+  if (!is_list(section)) {
     mistakes.add(fmt::format("{}cluster.links: not a list of {{from, to, bandwidth, latency}}",
-                             at(block.where)));
+                             at(section.where)));
     return;
   }
-  for (const auto& [key, entry] : block.children) {
+  for (const auto& [key, entry] : section.children) {
     need(entry, "cluster.links", {"from", "to"}, mistakes);
     need_speed(entry, "cluster.links", mistakes);
     mistakes.attempt([&] {
-      const GroupLink g =
-          read_block(entry, "cluster.links", [&](Options& o) { return read_group_link(o, kinds); });
+      const GroupLink g = read_section(entry, "cluster.links",
+                                       [&](Options& o) { return read_group_link(o, kinds); });
       cluster.links.push_back(
           {.from = position(g.from, entry), .to = position(g.to, entry), .link = g.link});
     });
@@ -139,10 +139,10 @@ void read_links(const Value& block, const DeviceTable& kinds, ClusterChoice& clu
 }
 
 /// What does not go together, and what is missing.
-void check_parts(const Value& block, const ClusterParts& parts, Mistakes& mistakes) {
+void check_parts(const Value& section, const ClusterParts& parts, Mistakes& mistakes) {
   if (parts.nodes == nullptr) {
     if (parts.devices == nullptr)
-      mistakes.add(at(block.where) + "cluster: it needs 'devices' or 'nodes'");
+      mistakes.add(at(section.where) + "cluster: it needs 'devices' or 'nodes'");
     return;
   }
   for (const auto& [key, value] : {std::pair("devices", parts.devices),
@@ -157,50 +157,51 @@ void check_parts(const Value& block, const ClusterParts& parts, Mistakes& mistak
 
 }  // namespace
 
-DeviceChoice read_device_group(const Value& block, const char* owner, const DeviceTable& kinds) {
-  DeviceChoice device = read_block(block, owner, read_device);
+DeviceChoice read_device_group(const Value& section, const char* owner, const DeviceTable& kinds) {
+  DeviceChoice device = read_section(section, owner, read_device);
   if (const auto it = kinds.devices.find(device.kind); it != kinds.devices.end())
     device.model = it->second;
-  if (find(block, "memory") == nullptr && device.model != nullptr) {
+  if (find(section, "memory") == nullptr && device.model != nullptr) {
     device.memory = device.model->memory;
     return device;
   }
   Mistakes mistakes;
-  if (find(block, "memory") == nullptr && !device.kind.empty())
+  if (find(section, "memory") == nullptr && !device.kind.empty())
     mistakes.add(fmt::format("{}{}.kind: {}; a kind of the trace's own needs 'memory', too",
-                             at(find(block, "kind")->where), owner,
+                             at(find(section, "kind")->where), owner,
                              not_one_of(device.kind, keys_of(kinds.devices))));
   else
-    need(block, owner, {"memory"}, mistakes);
+    need(section, owner, {"memory"}, mistakes);
   mistakes.throw_if_any();
   return device;
 }
 
-Link read_link_block(const Value& block, const char* owner, const DeviceTable& kinds) {
-  if (block.children.empty() && !block.text.empty())
+Link read_link_section(const Value& section, const char* owner, const DeviceTable& kinds) {
+  if (section.children.empty() && !section.text.empty())
     throw InputError(fmt::format(
-        "{}{}: '{}' is not a mapping of options, such as {{{}}}", at(block.where), owner,
-        block.text,
-        kinds.links.contains(block.text) ? "kind: " + block.text : "bandwidth: 5.7 GB/s"));
+        "{}{}: '{}' is not a mapping of options, such as {{{}}}", at(section.where), owner,
+        section.text,
+        kinds.links.contains(section.text) ? "kind: " + section.text : "bandwidth: 5.7 GB/s"));
   Mistakes mistakes;
-  need_speed(block, owner, mistakes);
+  need_speed(section, owner, mistakes);
   mistakes.throw_if_any();
-  return read_block(block, owner, [&](Options& o) { return read_link(o, kinds); });
+  return read_section(section, owner, [&](Options& o) { return read_link(o, kinds); });
 }
 
-ClusterChoice read_cluster(const Value& block, const std::string& base, const DeviceTable& kinds,
+ClusterChoice read_cluster(const Value& section, const std::string& base, const DeviceTable& kinds,
                            Mistakes& mistakes) {
   ClusterChoice cluster;
   const std::size_t before = mistakes.size();
   mistakes.attempt([&] {
-    Options o = options_of(block, "cluster", "");
+    Options o = options_of(section, "cluster", "");
     const ClusterParts parts = read_parts(o);
     cluster.memory_fraction = parts.memory_fraction;
     mistakes.attempt([&] { o.finish(); });
-    check_parts(block, parts, mistakes);
+    check_parts(section, parts, mistakes);
     if (parts.devices != nullptr) read_devices(*parts.devices, kinds, cluster, mistakes);
     if (parts.link != nullptr)
-      mistakes.attempt([&] { cluster.link = read_link_block(*parts.link, "cluster.link", kinds); });
+      mistakes.attempt(
+          [&] { cluster.link = read_link_section(*parts.link, "cluster.link", kinds); });
     std::optional<Value> collectives;
     if (parts.nodes != nullptr) collectives = read_nodes(*parts.nodes, kinds, cluster, mistakes);
     if (parts.collectives != nullptr) collectives = *parts.collectives;
@@ -214,7 +215,7 @@ ClusterChoice read_cluster(const Value& block, const std::string& base, const De
           cluster.fit =
               parts.fit->text == "pytorch" ? OriginalCosts::pytorch_fit : OriginalCosts::Fit{};
         } else if (is_mapping(*parts.fit)) {
-          cluster.fit = read_block(*parts.fit, "cluster.fit", read_fit);
+          cluster.fit = read_section(*parts.fit, "cluster.fit", read_fit);
         } else {
           throw InputError(at(parts.fit->where) +
                            "cluster.fit: not 'baechi', 'pytorch' or {variant, us_per_byte, "
@@ -232,17 +233,17 @@ ClusterChoice read_cluster(const Value& block, const std::string& base, const De
                                           : fmt::format("{}cluster.nodes: more than {} devices",
                                                         at(parts.nodes->where), most_devices));
     if (count > 1 && parts.link == nullptr && parts.fit == nullptr && parts.nodes == nullptr)
-      mistakes.add(at(block.where) +
+      mistakes.add(at(section.where) +
                    "cluster: several devices need 'link: {bandwidth: ...}', 'link: {kind: ...}' or "
                    "'fit: baechi'");
   });
   return cluster;
 }
 
-std::vector<BlockKeys> cluster_block_keys() {
-  std::vector<BlockKeys> all{
+std::vector<SectionKeys> cluster_section_keys() {
+  std::vector<SectionKeys> all{
       {"cluster.devices",
-       "one such block, or a list of groups of equal devices",
+       "one such section, or a list of groups of equal devices",
        keys_of_reader([](Options& o) { read_device(o); }),
        {}},
       {"cluster.link",
@@ -258,9 +259,9 @@ std::vector<BlockKeys> cluster_block_keys() {
        "alone mean the variants as they are",
        keys_of_reader([](Options& o) { read_fit(o); }),
        {}}};
-  std::ranges::move(nodes_block_keys(), std::back_inserter(all));
+  std::ranges::move(nodes_section_keys(), std::back_inserter(all));
   all.push_back({"cluster",
-                 "what the graph runs on: such a block, or the path of a file with one; it needs "
+                 "what the graph runs on: such a section, or the path of a file with one; it needs "
                  "`devices` or `nodes`",
                  keys_of_reader([](Options& o) { read_parts(o); }),
                  {}});

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "placers/interface/registry.h"
-#include "scenarios/read/block.h"
-#include "scenarios/read/blocks.h"
+#include "scenarios/read/section.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/what_if_files.h"
 #include "sim/measure/measure.h"
@@ -53,17 +53,17 @@ std::string text_with_options(const Value& entry) {
 
 }  // namespace
 
-std::vector<PlacerChoice> read_placers(const Value& block, const std::string& base,
+std::vector<PlacerChoice> read_placers(const Value& section, const std::string& base,
                                        Mistakes& mistakes) {
   std::vector<PlacerChoice> choices;
-  if (!is_list(block)) {
-    mistakes.add(at(block.where) + "placers: not a list of NAME or {NAME: {option: value, ...}}");
+  if (!is_list(section)) {
+    mistakes.add(at(section.where) + "placers: not a list of NAME or {NAME: {option: value, ...}}");
     return choices;
   }
   std::map<std::string, int> uses;
   std::vector<Value> entries;
   std::vector<std::string> names;
-  for (const auto& [key, given] : block.children) {
+  for (const auto& [key, given] : section.children) {
     mistakes.attempt([&] {
       Value entry = given;
       names.push_back(take_name(entry));
@@ -74,7 +74,7 @@ std::vector<PlacerChoice> read_placers(const Value& block, const std::string& ba
       choice.placer = make_placer(choice.name, choice.options, entry.where);
     });
   }
-  if (choices.size() != block.children.size()) return choices;
+  if (choices.size() != section.children.size()) return choices;
   std::set<std::string> labels;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     choices[i].text = text_with_options(entries[i]);
@@ -95,7 +95,7 @@ TransformChoice made_transform(Choice choice) {
   return made;
 }
 
-std::vector<TransformChoice> read_transforms(const Value& block, const std::string& base,
+std::vector<TransformChoice> read_transforms(const Value& section, const std::string& base,
                                              Mistakes& mistakes) {
   std::vector<TransformChoice> choices;
   const auto one = [&](const Value& given) {
@@ -106,13 +106,13 @@ std::vector<TransformChoice> read_transforms(const Value& block, const std::stri
       choices.push_back(made_transform(std::move(choice)));
     });
   };
-  if (block.text.empty() && block.children.empty()) return choices;
-  if (block.text == "none") return choices;  // what a sweep compares with
-  if (!is_list(block)) {
-    one(block);
+  if (section.text.empty() && section.children.empty()) return choices;
+  if (section.text == "none") return choices;  // what a sweep compares with
+  if (!is_list(section)) {
+    one(section);
     return choices;
   }
-  for (const auto& [key, entry] : block.children) one(entry);
+  for (const auto& [key, entry] : section.children) one(entry);
   return choices;
 }
 
@@ -145,15 +145,16 @@ MeasureChoice made_measure(Choice choice) {
 
 }  // namespace
 
-std::vector<MeasureChoice> read_measures(const Value& block, const std::string& base,
+std::vector<MeasureChoice> read_measures(const Value& section, const std::string& base,
                                          Mistakes& mistakes) {
   std::vector<Value> entries;
-  if (block.text.empty() && block.children.empty())
-    entries.push_back({.text = std::string(default_measure), .where = block.where, .children = {}});
-  else if (is_list(block))
-    for (const auto& [key, entry] : block.children) spread(entry, entries);
+  if (section.text.empty() && section.children.empty())
+    entries.push_back(
+        {.text = std::string(default_measure), .where = section.where, .children = {}});
+  else if (is_list(section))
+    for (const auto& [key, entry] : section.children) spread(entry, entries);
   else
-    spread(block, entries);
+    spread(section, entries);
   std::vector<MeasureChoice> choices;
   std::set<std::string> texts;
   for (const Value& entry : entries) {

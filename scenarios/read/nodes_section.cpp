@@ -47,16 +47,16 @@ NodeParts read_parts(Options& o) {
 }
 
 /// Symmetric, without wires from a device to itself. [devices, devices]
-std::vector<std::uint32_t> read_wires(const Value& block, std::size_t devices) {
+std::vector<std::uint32_t> read_wires(const Value& section, std::size_t devices) {
   const auto wrong = [&](const Value& at_value) {
     return InputError(fmt::format(
         "{}cluster.nodes.wires: not {} lists of {} whole numbers, the same both ways, 0 from a "
         "device to itself",
         at(at_value.where), devices, devices));
   };
-  if (block.children.size() != devices) throw wrong(block);
+  if (section.children.size() != devices) throw wrong(section);
   std::vector<std::uint32_t> wires;
-  for (const auto& [key, row] : block.children) {
+  for (const auto& [key, row] : section.children) {
     if (row.children.size() != devices) throw wrong(row);
     for (const auto& [none, cell] : row.children) {
       const auto count = parse_number<std::uint32_t>(cell.text);
@@ -66,32 +66,32 @@ std::vector<std::uint32_t> read_wires(const Value& block, std::size_t devices) {
   }
   for (std::size_t a = 0; a < devices; ++a)
     for (std::size_t b = 0; b <= a; ++b)
-      if (wires[a * devices + b] != (a == b ? 0 : wires[b * devices + a])) throw wrong(block);
+      if (wires[a * devices + b] != (a == b ? 0 : wires[b * devices + a])) throw wrong(section);
   return wires;
 }
 
 void add_group(const Value& given, const DeviceTable& kinds, ClusterChoice& cluster) {
-  const Value block = with_kind(given, "node kind", kinds.nodes);
-  Options o = options_of(block, "cluster.nodes", "");
+  const Value section = with_kind(given, "node kind", kinds.nodes);
+  Options o = options_of(section, "cluster.nodes", "");
   const NodeParts parts = read_parts(o);
   o.finish();
   const auto lacks = [&](std::string_view what) {
-    return InputError(fmt::format("{}cluster.nodes: it needs {}", at(block.where), what));
+    return InputError(fmt::format("{}cluster.nodes: it needs {}", at(section.where), what));
   };
   if (parts.devices == nullptr) throw lacks("'devices' or 'kind'");
   DeviceChoice device = read_device_group(*parts.devices, "cluster.nodes.devices", kinds);
   if (device.count > most_devices / parts.count)
     throw InputError(
-        fmt::format("{}cluster.nodes: more than {} devices", at(block.where), most_devices));
+        fmt::format("{}cluster.nodes: more than {} devices", at(section.where), most_devices));
   Node node{.devices = static_cast<std::uint32_t>(device.count), .nics = parts.nics};
   if (parts.network != nullptr) {
-    node.network = read_link_block(*parts.network, "cluster.nodes.network", kinds);
+    node.network = read_link_section(*parts.network, "cluster.nodes.network", kinds);
     node.network.bandwidth.bytes_per_second /= parts.oversubscription;
   } else if (parts.count > 1) {
     throw lacks("'network', between the nodes");
   }
   if (parts.link != nullptr)
-    node.inside = read_link_block(*parts.link, "cluster.nodes.link", kinds);
+    node.inside = read_link_section(*parts.link, "cluster.nodes.link", kinds);
   else if (device.count > 1)
     throw lacks("'link', between the devices of a node");
   else
@@ -99,7 +99,7 @@ void add_group(const Value& given, const DeviceTable& kinds, ClusterChoice& clus
   if (parts.wires != nullptr) {
     node.wires = read_wires(*parts.wires, device.count);
     if (parts.unwired == nullptr) throw lacks("'unwired' beside 'wires'");
-    node.unwired = read_link_block(*parts.unwired, "cluster.nodes.unwired", kinds);
+    node.unwired = read_link_section(*parts.unwired, "cluster.nodes.unwired", kinds);
   }
   device.count *= parts.count;
   cluster.devices.push_back(std::move(device));
@@ -108,7 +108,7 @@ void add_group(const Value& given, const DeviceTable& kinds, ClusterChoice& clus
 
 }  // namespace
 
-std::optional<Value> read_nodes(const Value& block, const DeviceTable& kinds,
+std::optional<Value> read_nodes(const Value& section, const DeviceTable& kinds,
                                 ClusterChoice& cluster, Mistakes& mistakes) {
   std::optional<Value> collectives;
   const auto group = [&](const Value& given) {
@@ -120,20 +120,20 @@ std::optional<Value> read_nodes(const Value& block, const DeviceTable& kinds,
       if (cluster.nodes.size() > 1) need(whole, "cluster.nodes", {"network"}, mistakes);
     });
   };
-  if (!is_list(block)) {
-    group(block);
+  if (!is_list(section)) {
+    group(section);
   } else {
-    for (const auto& [key, given] : block.children) group(given);
-    if (!block.children.empty() && cluster.nodes.size() > 1)
-      need(with_kind(block.children.front().second, "node kind", kinds.nodes), "cluster.nodes",
+    for (const auto& [key, given] : section.children) group(given);
+    if (!section.children.empty() && cluster.nodes.size() > 1)
+      need(with_kind(section.children.front().second, "node kind", kinds.nodes), "cluster.nodes",
            {"network"}, mistakes);
   }
   return collectives;
 }
 
-std::vector<BlockKeys> nodes_block_keys() {
+std::vector<SectionKeys> nodes_section_keys() {
   return {{"cluster.nodes",
-           "one such block, or a list of groups of equal nodes; instead of `devices` and `link`",
+           "one such section, or a list of groups of equal nodes; instead of `devices` and `link`",
            keys_of_reader([](Options& o) { read_parts(o); }),
            {}}};
 }

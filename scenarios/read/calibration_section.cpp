@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "scenarios/read/block.h"
-#include "scenarios/read/blocks.h"
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/section.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
 #include "sim/find_entry.h"
 
@@ -34,34 +34,34 @@ std::string calibration_options(Options& o, CalibrationChoice& choice) {
 
 }  // namespace
 
-CalibrationChoice read_calibration_block(const Value& block, const std::string& base,
-                                         Mistakes& mistakes) {
+CalibrationChoice read_calibration_section(const Value& section, const std::string& base,
+                                           Mistakes& mistakes) {
   CalibrationChoice choice;
   mistakes.attempt([&] {
-    if (is_mapping(block)) {
-      need(block, "calibration", {"file"}, mistakes);
-      Options o = options_of(block, "calibration", base);
+    if (is_mapping(section)) {
+      need(section, "calibration", {"file"}, mistakes);
+      Options o = options_of(section, "calibration", base);
       choice.file = calibration_options(o, choice);
       o.finish();
-    } else if (!block.children.empty() || block.text.empty()) {
-      throw InputError(at(block.where) + "calibration: not a path or {file, mode, way, off}");
+    } else if (!section.children.empty() || section.text.empty()) {
+      throw InputError(at(section.where) + "calibration: not a path or {file, mode, way, off}");
     } else {
-      choice.file = resolve_path(block, base);
+      choice.file = resolve_path(section, base);
     }
     if (choice.file.empty()) return;
     try {
       choice.measured = std::make_shared<const Calibration>(read_calibration(choice.file));
     } catch (const InputError& e) {
-      throw InputError(fmt::format("{}calibration: {}", at(block.where), e.what()));
+      throw InputError(fmt::format("{}calibration: {}", at(section.where), e.what()));
     }
   });
   return choice;
 }
 
-BlockKeys calibration_block_keys() {
+SectionKeys calibration_section_keys() {
   return {
       "calibration",
-      "costs as measured of a machine: such a block, or the path of the file alone; each op with "
+      "costs as measured of a machine: such a section, or the path of the file alone; each op with "
       "the gap that follows it, each transfer with its latency",
       keys_of_reader([](Options& o) {
         CalibrationChoice choice;

@@ -1,0 +1,51 @@
+/// Reads the sections of a scenario.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "scenarios/read/device_table.h"
+#include "scenarios/read/scenario.h"
+#include "sim/error.h"
+
+namespace baechi {
+
+/// `section` as the options of `owner`, without the keys in `except`, with every ${NAME} in texts
+/// replaced. Relative paths are relative to `base`. Throws InputError if `section` is neither a
+/// mapping nor empty.
+Options options_of(const Options::Value& section, std::string owner, const std::string& base,
+                   const std::vector<std::string>& except = {});
+
+/// Each adds mistakes to `mistakes`. After a mistake its result must not be used.
+GraphChoice read_graph(const Options::Value& section, const std::string& base, Mistakes& mistakes);
+ClusterChoice read_cluster(const Options::Value& section, const std::string& base,
+                           const DeviceTable& kinds, Mistakes& mistakes);
+std::vector<TransformChoice> read_transforms(const Options::Value& section, const std::string& base,
+                                             Mistakes& mistakes);
+ProfileChoice read_profile(const Options::Value& section, Mistakes& mistakes);
+CalibrationChoice read_calibration_section(const Options::Value& section, const std::string& base,
+                                           Mistakes& mistakes);
+EngineOptions read_engine(const Options::Value& section, Mistakes& mistakes);
+std::vector<PlacerChoice> read_placers(const Options::Value& section, const std::string& base,
+                                       Mistakes& mistakes);
+/// NAME, {NAME: {option: value, ...}} or a list of them. An option with a list of values makes a
+/// measure of each value; without a section, the default measure.
+std::vector<MeasureChoice> read_measures(const Options::Value& section, const std::string& base,
+                                         Mistakes& mistakes);
+std::vector<std::uint64_t> read_seeds(const Options::Value& section, Mistakes& mistakes);
+CodesignChoice read_codesign(const Options::Value& section, const std::string& base,
+                             Mistakes& mistakes);
+ReportChoice read_report(const Options::Value& section, Mistakes& mistakes);
+
+/// The transform that `choice` names. Throws InputError as make_transform() does.
+TransformChoice made_transform(Choice choice);
+
+/// The keys of each section that has fixed keys, for the reference and the schema.
+struct SectionKeys {
+  std::string section;  ///< "cluster.devices"
+  std::string help;
+  std::vector<Options::Declared> keys;
+  std::vector<std::string> needed;
+};
+std::vector<SectionKeys> section_keys();
+
+}  // namespace baechi
