@@ -78,7 +78,7 @@ Json stages_json(const PlannerAnswer& answer) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlannedStage& stage = plan.stages[s];
     Json ops = Json::array(), replicas = Json::array();
-    for (const exact::BlockId b : stage.nodes) ops.push_back(answer.input.nodes[b].op);
+    for (const exact::BundleId b : stage.nodes) ops.push_back(answer.input.nodes[b].op);
     for (std::int64_t r = 0; r < stage.data_parallel; ++r) {
       Json group = Json::array();
       for (std::int64_t t = 0; t < stage.tensor_parallel; ++t)
@@ -120,7 +120,7 @@ Json answer_json(const PlannerAnswer& answer, const PlanRequest& request) {
   const StagedPlan& plan = answer.planned->plan;
   const std::vector<std::int64_t> first = planners::first_devices(plan);
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
-    for (const exact::BlockId b : plan.stages[s].nodes)
+    for (const exact::BundleId b : plan.stages[s].nodes)
       json["placement"][answer.input.nodes[b].op] = first[s];
   json["facts"] = answer.planned->facts;
   json["facts"]["devices_used"] = plan.devices();

@@ -37,7 +37,7 @@ class PlannedStages final : public Placer {
     const std::vector<std::int64_t> first = first_devices(planned.plan);
     IdVector<OpId, char> placed(problem.graph.num_ops(), 0);
     for (std::size_t s = 0; s < first.size(); ++s) {
-      for (const exact::BlockId b : planned.plan.stages[s].nodes) {
+      for (const exact::BundleId b : planned.plan.stages[s].nodes) {
         const auto v = problem.graph.find(input.nodes[b].op);
         if (!v)
           throw InputError(fmt::format("{}: the graph has no op '{}': another graph's file?",

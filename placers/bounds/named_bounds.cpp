@@ -35,14 +35,14 @@ NamedBounds load_bounds(const LowerBounds& quick, const Problem& problem,
                         std::optional<Duration> time_limit) {
   const ColocationUnits units(problem.graph);
   const std::vector<DeviceClass> classes = device_classes(problem);
-  const exact::Blocks blocks(problem, units, classes, {.join_cycles = false});
+  const exact::Bundles bundles(problem, units, classes, {.join_cycles = false});
   NamedBounds bounds{
       {{"work", "work_us", "all ops, shared out evenly over the devices", quick.work},
        {"group", "group_us", "the longest colocation group, on one device", quick.group},
        {"memory", "memory_us", "all ops, shared out so that the weights fit",
         shared_bound(problem, Limits::accelerators)},
        {"counting", "counting_us", "the longest groups, given out whole",
-        exact::load_bound(blocks, classes)}}};
+        exact::load_bound(bundles, classes)}}};
   if (!time_limit) return bounds;
   const std::string limit = fmt::format("{} us", to_us(*time_limit));
   try {

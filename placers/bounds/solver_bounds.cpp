@@ -5,7 +5,7 @@
 #include <limits>
 #include <tuple>
 
-#include "placers/exact/blocks.h"
+#include "placers/exact/bundles.h"
 #include "placers/interface/colocation.h"
 #include "placers/sct/favourite_child.h"
 #include "placers/solver/clp.h"

@@ -9,28 +9,29 @@
 namespace baechi::exact {
 namespace {
 
-/// The best way to relieve the busiest device: `block` goes to `to`, `back`, if any, the other way.
+/// The best way to relieve the busiest device: `bundle` goes to `to`, `back`, if any, the other
+/// way.
 struct Relief {
   Duration load{};  // of the busier of the two afterwards
-  BlockId block{};
+  BundleId bundle{};
   Loads::Place to = Loads::nowhere;
-  std::optional<BlockId> back{};
+  std::optional<BundleId> back{};
 };
 
-Relief best_relief(const Blocks& blocks, Loads& loads) {
+Relief best_relief(const Bundles& bundles, Loads& loads) {
   const Loads::Place from = loads.busiest();
   Relief best{.load = loads.load(from)};
-  const auto consider = [&](BlockId b, Loads::Place to, std::optional<BlockId> back) {
+  const auto consider = [&](BundleId b, Loads::Place to, std::optional<BundleId> back) {
     const Duration load = std::max(loads.load(from), loads.load(to));
     if (load < best.load && !loads.over(from) && !loads.over(to)) best = {load, b, to, back};
   };
-  for (const BlockId b : blocks.blocks()) {
+  for (const BundleId b : bundles.bundles()) {
     if (loads.of(b) != from) continue;
     for (Loads::Place to = 0; to < loads.places(); ++to) {
       if (to == from || !loads.can_run(b, to)) continue;
       loads.move(b, to);
       consider(b, to, std::nullopt);
-      for (const BlockId back : blocks.blocks()) {
+      for (const BundleId back : bundles.bundles()) {
         if (loads.of(back) != to || back == b || !loads.can_run(back, from)) continue;
         loads.move(back, from);
         consider(b, to, back);
@@ -42,24 +43,24 @@ Relief best_relief(const Blocks& blocks, Loads& loads) {
   return best;
 }
 
-void descend(const Blocks& blocks, Loads& loads) {
+void descend(const Bundles& bundles, Loads& loads) {
   while (true) {
     const Loads::Place from = loads.busiest();
-    const Relief relief = best_relief(blocks, loads);
+    const Relief relief = best_relief(bundles, loads);
     if (relief.to == Loads::nowhere) return;
-    loads.move(relief.block, relief.to);
+    loads.move(relief.bundle, relief.to);
     if (relief.back) loads.move(*relief.back, from);
   }
 }
 
 }  // namespace
 
-std::optional<Split> first_fit(const Blocks& blocks, const std::vector<DeviceClass>& classes) {
-  Loads loads(blocks, classes);
-  std::vector<BlockId> order;
-  std::ranges::copy(blocks.blocks(), std::back_inserter(order));
-  std::ranges::stable_sort(order, std::greater{}, [&](BlockId b) { return blocks.weights(b); });
-  for (const BlockId b : order) {
+std::optional<Split> first_fit(const Bundles& bundles, const std::vector<DeviceClass>& classes) {
+  Loads loads(bundles, classes);
+  std::vector<BundleId> order;
+  std::ranges::copy(bundles.bundles(), std::back_inserter(order));
+  std::ranges::stable_sort(order, std::greater{}, [&](BundleId b) { return bundles.weights(b); });
+  for (const BundleId b : order) {
     Loads::Place best = Loads::nowhere;
     for (Loads::Place p = 0; p < loads.places(); ++p)
       if (loads.takes(b, p) && (best == Loads::nowhere || loads.load(p) < loads.load(best)))
@@ -68,34 +69,34 @@ std::optional<Split> first_fit(const Blocks& blocks, const std::vector<DeviceCla
     loads.move(b, best);
   }
   Split split{.load = loads.load(loads.busiest())};
-  for (const BlockId b : blocks.blocks()) split.device.push_back(loads.device(loads.of(b)));
+  for (const BundleId b : bundles.bundles()) split.device.push_back(loads.device(loads.of(b)));
   return split;
 }
 
-Split descend(const Blocks& blocks, const std::vector<DeviceClass>& classes, Split start,
+Split descend(const Bundles& bundles, const std::vector<DeviceClass>& classes, Split start,
               std::uint64_t seed) {
-  if (blocks.size() == 0) return start;
+  if (bundles.size() == 0) return start;
   constexpr std::size_t total = 20'000, least = 20;
   constexpr int kick = 3;
   Random random(seed);
-  Loads loads(blocks, classes);
-  for (const BlockId b : blocks.blocks()) loads.move(b, loads.of(start.device[b]));
+  Loads loads(bundles, classes);
+  for (const BundleId b : bundles.bundles()) loads.move(b, loads.of(start.device[b]));
   Split best = std::move(start);
   best.load = loads.load(loads.busiest());
-  for (std::size_t round = 0; round <= std::max(least, total / blocks.size()); ++round) {
+  for (std::size_t round = 0; round <= std::max(least, total / bundles.size()); ++round) {
     if (round > 0) {
-      for (const BlockId b : blocks.blocks()) loads.move(b, loads.of(best.device[b]));
+      for (const BundleId b : bundles.bundles()) loads.move(b, loads.of(best.device[b]));
       for (int i = 0; i < kick; ++i) {
-        const BlockId b{random.below(static_cast<std::uint32_t>(blocks.size()))};
+        const BundleId b{random.below(static_cast<std::uint32_t>(bundles.size()))};
         const Loads::Place p = random.below(loads.places());
         if (loads.of(b) != p && loads.takes(b, p)) loads.move(b, p);
       }
     }
-    descend(blocks, loads);
+    descend(bundles, loads);
     const Duration load = loads.load(loads.busiest());
     if (load >= best.load) continue;
     best.load = load;
-    for (const BlockId b : blocks.blocks()) best.device[b] = loads.device(loads.of(b));
+    for (const BundleId b : bundles.bundles()) best.device[b] = loads.device(loads.of(b));
   }
   return best;
 }

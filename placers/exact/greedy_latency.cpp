@@ -19,9 +19,9 @@ class GreedyLatency final : public Placer {
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     const ColocationUnits units(p.graph);
     const std::vector<DeviceClass> classes = device_classes(p);
-    const Blocks blocks = latency_blocks(p, units, classes);
-    const LineSplit split = fill(p, blocks, classes, depth_first_as_added(p.graph, blocks));
-    auto placement = in_ops(split, p, blocks);
+    const Bundles bundles = latency_bundles(p, units, classes);
+    const LineSplit split = fill(p, bundles, classes, depth_first_as_added(p.graph, bundles));
+    auto placement = in_ops(split, p, bundles);
     const auto latency = make_objective("latency", Options("latency"))->on(p);
     const bool runs = placement && latency->score(*placement).feasible();
     if (!runs)

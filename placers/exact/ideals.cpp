@@ -10,20 +10,20 @@ namespace {
 
 /// An ideal while those of its size are enumerated.
 struct Member {
-  std::vector<std::uint64_t> bits;  // [num_blocks / 64, rounded up]
-  std::vector<BlockId> next{};      // blocks that may be added
+  std::vector<std::uint64_t> bits;  // [num_bundles / 64, rounded up]
+  std::vector<BundleId> next{};     // bundles that may be added
   std::vector<Ideals::Lower> lower;
 };
 
-/// All ideals of one size: of one block more than the last.
+/// All ideals of one size: of one bundle more than the last.
 class Level {
  public:
-  explicit Level(const BlockOrder& blocks) : blocks_(blocks), key_(blocks.size()) {
+  explicit Level(const BundleOrder& bundles) : bundles_(bundles), key_(bundles.size()) {
     Random random(1);
     for (std::uint64_t& key : key_) key = random.next();
-    Member empty{.bits = std::vector<std::uint64_t>((blocks.size() + 63) / 64), .lower = {}};
-    for (const BlockId b : blocks.blocks())
-      if (blocks.before(b).empty()) empty.next.push_back(b);
+    Member empty{.bits = std::vector<std::uint64_t>((bundles.size() + 63) / 64), .lower = {}};
+    for (const BundleId b : bundles.bundles())
+      if (bundles.before(b).empty()) empty.next.push_back(b);
     members_.push_back(std::move(empty));
     hashes_.push_back(0);
   }
@@ -38,7 +38,7 @@ class Level {
     std::unordered_multimap<std::uint64_t, std::size_t> by_hash;
     for (std::size_t i = 0; i < members_.size(); ++i) {
       const Member& member = members_[i];
-      for (const BlockId b : member.next) {
+      for (const BundleId b : member.next) {
         const std::uint64_t hash = hashes_[i] ^ key_[b];
         std::vector<std::uint64_t> bits = member.bits;
         bits[index(b) / 64] |= std::uint64_t{1} << (index(b) % 64);
@@ -64,28 +64,28 @@ class Level {
   }
 
  private:
-  std::vector<BlockId> next_after(const Member& member, BlockId added,
-                                  const std::vector<std::uint64_t>& bits) const {
-    std::vector<BlockId> next;
-    for (const BlockId b : member.next)
+  std::vector<BundleId> next_after(const Member& member, BundleId added,
+                                   const std::vector<std::uint64_t>& bits) const {
+    std::vector<BundleId> next;
+    for (const BundleId b : member.next)
       if (b != added) next.push_back(b);
-    const auto holds = [&bits](BlockId b) {
+    const auto holds = [&bits](BundleId b) {
       return (bits[index(b) / 64] >> (index(b) % 64) & 1U) != 0;
     };
-    for (const BlockId b : blocks_.after(added))
-      if (std::ranges::all_of(blocks_.before(b), holds)) next.push_back(b);
+    for (const BundleId b : bundles_.after(added))
+      if (std::ranges::all_of(bundles_.before(b), holds)) next.push_back(b);
     return next;
   }
 
-  const BlockOrder& blocks_;
-  IdVector<BlockId, std::uint64_t> key_;  // an ideal's hash is the xor of its blocks' keys
+  const BundleOrder& bundles_;
+  IdVector<BundleId, std::uint64_t> key_;  // an ideal's hash is the xor of its bundles' keys
   std::vector<Member> members_;
   std::vector<std::uint64_t> hashes_;  // [members]
 };
 
 }  // namespace
 
-std::optional<Ideals> Ideals::enumerate(const BlockOrder& order, std::size_t most) {
+std::optional<Ideals> Ideals::enumerate(const BundleOrder& order, std::size_t most) {
   Ideals ideals;
   Level level(order);
   for (std::size_t taken = 0;; ++taken) {
@@ -99,7 +99,7 @@ std::optional<Ideals> Ideals::enumerate(const BlockOrder& order, std::size_t mos
   }
 }
 
-Ideals Ideals::chain(std::span<const BlockId> order) {
+Ideals Ideals::chain(std::span<const BundleId> order) {
   Ideals ideals;
   ideals.begin_.push_back(0);
   for (std::uint32_t i = 0; i < order.size(); ++i) {

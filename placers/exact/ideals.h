@@ -1,11 +1,11 @@
-/// The ideals of a set of blocks: sets that contain all predecessors of their blocks. The first
+/// The ideals of a set of bundles: sets that contain all predecessors of their bundles. The first
 /// devices of a pipeline together hold an ideal.
 #pragma once
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "placers/exact/block_order.h"
+#include "placers/exact/bundle_order.h"
 
 namespace baechi::exact {
 
@@ -14,16 +14,16 @@ enum class IdealId : std::uint32_t {};
 /// Ideal 0 is empty, the last is everything. An ideal's id is above the ids of the ideals in it.
 class Ideals {
  public:
-  /// An ideal with one block less.
+  /// An ideal with one bundle less.
   struct Lower {
-    BlockId block;  ///< the one taken away: nothing of the ideal comes after it
+    BundleId bundle;  ///< the one taken away: nothing of the ideal comes after it
     IdealId ideal;
   };
 
   /// All of them; nothing if there are more than `most`.
-  static std::optional<Ideals> enumerate(const BlockOrder& order, std::size_t most);
-  /// The beginnings of `order` only, a topological order of all blocks.
-  static Ideals chain(std::span<const BlockId> order);
+  static std::optional<Ideals> enumerate(const BundleOrder& order, std::size_t most);
+  /// The beginnings of `order` only, a topological order of all bundles.
+  static Ideals chain(std::span<const BundleId> order);
 
   std::size_t size() const { return begin_.size() - 1; }
   auto ideals() const { return id_range<IdealId>(0, size()); }

@@ -9,17 +9,17 @@ namespace {
 
 class Writer : ProgramWriter<LatencyProgram> {
  public:
-  Writer(const Problem& problem, const Blocks& blocks, const std::vector<DeviceClass>& classes,
+  Writer(const Problem& problem, const Bundles& bundles, const std::vector<DeviceClass>& classes,
          std::size_t parts, Duration below, Duration step)
-      : ProgramWriter(blocks, classes, below, step),
+      : ProgramWriter(bundles, classes, below, step),
         problem_(problem),
         graph_(problem.graph),
         parts_(parts),
         transfer_(mean_transfer(problem)),
-        members_(blocks.size()),
+        members_(bundles.size()),
         in_(graph_.num_tensors()),
         out_(graph_.num_tensors()) {
-    for (const OpId v : graph_.ops()) members_[blocks_.of(v)].push_back(v);
+    for (const OpId v : graph_.ops()) members_[bundles_.of(v)].push_back(v);
   }
 
   LatencyProgram write(bool strict) {
@@ -33,7 +33,7 @@ class Writer : ProgramWriter<LatencyProgram> {
     for (std::size_t s = 0; s < classes_.size(); ++s) {
       if (classes_[s].core) continue;
       for (const DeviceId d : classes_[s].devices)
-        limit_weights(s, d, [&](BlockId b) { return blocks_.weights(b) <= classes_[s].memory; });
+        limit_weights(s, d, [&](BundleId b) { return bundles_.weights(b) <= classes_[s].memory; });
       order_equal(s);
     }
     for (std::size_t i = 0; i < graph_.num_ops(); ++i) {
@@ -66,17 +66,18 @@ class Writer : ProgramWriter<LatencyProgram> {
     }
   }
 
-  bool fits(BlockId b, const Slot& slot) const {
-    const auto time = blocks_.time(b, slot.cls);
-    return time && (slot.core || *time <= most_) && blocks_.weights(b) <= classes_[slot.cls].memory;
+  bool fits(BundleId b, const Slot& slot) const {
+    const auto time = bundles_.time(b, slot.cls);
+    return time && (slot.core || *time <= most_) &&
+           bundles_.weights(b) <= classes_[slot.cls].memory;
   }
 
-  /// Ops of a block share their columns, but for those of several parts: these have equal sums.
+  /// Ops of a bundle share their columns, but for those of several parts: these have equal sums.
   void assign() {
     program_.x = IdVector<OpId, std::vector<std::uint32_t>>(graph_.num_ops());
-    program_.on.assign(blocks_.size(),
+    program_.on.assign(bundles_.size(),
                        std::vector<std::vector<std::uint32_t>>(problem_.cluster.num_devices()));
-    for (const BlockId b : blocks_.blocks()) {
+    for (const BundleId b : bundles_.bundles()) {
       const OpId first = members_[b].front();
       for (const Slot& slot : program_.slots) {
         const double most = fits(b, slot) ? 1.0 : 0.0;
@@ -120,7 +121,7 @@ class Writer : ProgramWriter<LatencyProgram> {
     Row row{{start, 1.0}, {end, -1.0}}, work;
     for (const OpId v : graph_.ops())
       if (time(v, s) != cannot_run && time(v, s) > Duration{} &&
-          fits(blocks_.of(v), program_.slots[s]))
+          fits(bundles_.of(v), program_.slots[s]))
         row.push_back({x(v, s), scaled(time(v, s))});
     add_transfers(s, row);
     at_most(row, -extra_);
@@ -176,7 +177,7 @@ class Writer : ProgramWriter<LatencyProgram> {
       Row on_path{{path_[v], -1.0}}, on_cores{{done_[v], -1.0}};
       for (std::size_t s = 0; s < program_.slots.size(); ++s) {
         const Slot& slot = program_.slots[s];
-        if (!fits(blocks_.of(v), slot) || time(v, s) == Duration{}) continue;
+        if (!fits(bundles_.of(v), slot) || time(v, s) == Duration{}) continue;
         on_path.push_back({x(v, s), scaled(time(v, s))});
         if (slot.core) on_cores.push_back({x(v, s), scaled(time(v, s))});
       }
@@ -201,7 +202,7 @@ class Writer : ProgramWriter<LatencyProgram> {
   const OpGraph& graph_;
   std::size_t parts_;
   IdVector<TensorId, Duration> transfer_;
-  IdVector<BlockId, std::vector<OpId>> members_;
+  IdVector<BundleId, std::vector<OpId>> members_;
   double extra_ = 0.0;                         // of each part
   std::uint32_t last_ = 0;                     // the objective's column
   std::uint32_t end_before_ = 0;               // of the part before on the accelerator
@@ -223,10 +224,10 @@ Invocations LatencyProgram::invocations(const std::vector<double>& solution) con
   return result;
 }
 
-LatencyProgram latency_program(const Problem& problem, const Blocks& blocks,
+LatencyProgram latency_program(const Problem& problem, const Bundles& bundles,
                                const std::vector<DeviceClass>& classes, std::size_t parts,
                                Duration below, Duration step, bool strict) {
-  return Writer(problem, blocks, classes, parts, below, step).write(strict);
+  return Writer(problem, bundles, classes, parts, below, step).write(strict);
 }
 
 }  // namespace baechi::exact

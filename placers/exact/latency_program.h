@@ -18,17 +18,17 @@ struct Invocations {
   Parts part;
 };
 
-/// Placements of `blocks` (of BlockRules::Order::data) where each accelerator runs at most `parts`
-/// parts in turn, of a latency below `below`: by `step` at least. The objective is the latency, in
-/// thousandths of `below`.
+/// Placements of `bundles` (of BundleRules::Order::data) where each accelerator runs at most
+/// `parts` parts in turn, of a latency below `below`: by `step` at least. The objective is the
+/// latency, in thousandths of `below`.
 ///
-/// A whole column x[block, slot]; with several parts x[op, slot], because a block may be in several
-/// parts of its device. lat[op], start[part], end[part]; in[tensor, part], out[tensor, part], 1 if
-/// the part pays for it. z[op, part] is 0 once a path has left the part, so that no path comes
-/// back.
-/// Rows that are not in the paper hold for every such placement and tighten the relaxation:
+/// A whole column x[bundle, slot]; with several parts x[op, slot], because a bundle may be in
+/// several parts of its device. lat[op], start[part], end[part]; in[tensor, part], out[tensor,
+/// part], 1 if the part pays for it. z[op, part] is 0 once a path has left the part, so that no
+/// path comes back. Rows that are not in the paper hold for every such placement and tighten the
+/// relaxation:
 /// - along a path ops and transfers take their times one after the other, parts or not;
-/// - of equal accelerators, each begins (by block id) behind the one before it.
+/// - of equal accelerators, each begins (by bundle id) behind the one before it.
 /// `strict`: each part takes a hundred-thousandth of `below` more. Otherwise parts that take no
 /// time could wait for each other.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for latency.
@@ -38,7 +38,7 @@ struct LatencyProgram : PlacementProgram {
 
   Invocations invocations(const std::vector<double>& solution) const;
 };
-LatencyProgram latency_program(const Problem& problem, const Blocks& blocks,
+LatencyProgram latency_program(const Problem& problem, const Bundles& bundles,
                                const std::vector<DeviceClass>& classes, std::size_t parts,
                                Duration below, Duration step, bool strict);
 

@@ -14,23 +14,23 @@ std::vector<DeviceId> accelerators(const Cluster& cluster) {
 
 }  // namespace
 
-Blocks latency_blocks(const Problem& problem, const ColocationUnits& units,
-                      const std::vector<DeviceClass>& classes) {
+Bundles latency_bundles(const Problem& problem, const ColocationUnits& units,
+                        const std::vector<DeviceClass>& classes) {
   return {problem,
           units,
           classes,
-          {.order = BlockRules::Order::data, .leaves = BlockRules::Leaves::apart}};
+          {.order = BundleRules::Order::data, .leaves = BundleRules::Leaves::apart}};
 }
 
-LineSplit fill(const Problem& problem, const Blocks& blocks,
-               const std::vector<DeviceClass>& classes, std::vector<BlockId> line) {
+LineSplit fill(const Problem& problem, const Bundles& bundles,
+               const std::vector<DeviceClass>& classes, std::vector<BundleId> line) {
   const std::vector<DeviceId> devices = accelerators(problem.cluster);
   std::vector<std::size_t> class_of(problem.cluster.num_devices());
   for (std::size_t s = 0; s < classes.size(); ++s)
     for (const DeviceId d : classes[s].devices) class_of[index(d)] = s;
-  const auto takes = [&](std::size_t i, BlockId b, Bytes used) {
+  const auto takes = [&](std::size_t i, BundleId b, Bytes used) {
     const std::size_t cls = class_of[index(devices[i])];
-    return blocks.time(b, cls) && used + blocks.weights(b) <= classes[cls].memory;
+    return bundles.time(b, cls) && used + bundles.weights(b) <= classes[cls].memory;
   };
 
   LineSplit split{.line = std::move(line),
@@ -38,7 +38,7 @@ LineSplit fill(const Problem& problem, const Blocks& blocks,
   std::size_t current = 0;
   Bytes used{};
   for (std::size_t at = 0; at < split.line.size(); ++at) {
-    const BlockId b = split.line[at];
+    const BundleId b = split.line[at];
     std::size_t next = current;  // the first from `current` on that can take it
     while (next < devices.size() && !takes(next, b, next == current ? used : Bytes{})) ++next;
     if (next == devices.size()) {  // to the cores
@@ -50,7 +50,7 @@ LineSplit fill(const Problem& problem, const Blocks& blocks,
     for (std::size_t i = current + 1; i <= next; ++i) split.stretches[i] = {at, at};
     if (next != current) used = {};
     current = next;
-    used += blocks.weights(b);
+    used += bundles.weights(b);
     split.stretches[current].end = at + 1;
     for (std::size_t i = current + 1; i < devices.size(); ++i)
       split.stretches[i] = {at + 1, at + 1};
@@ -59,27 +59,27 @@ LineSplit fill(const Problem& problem, const Blocks& blocks,
 }
 
 std::optional<Placement> in_ops(const LineSplit& split, const Problem& problem,
-                                const Blocks& blocks) {
+                                const Bundles& bundles) {
   const std::vector<DeviceId> devices = accelerators(problem.cluster);
   std::optional<DeviceId> core;
   for (const DeviceId d : problem.cluster.devices())
     if (!core && problem.cluster.device(d).is_core()) core = d;
-  IdVector<BlockId, std::optional<DeviceId>> device(blocks.size(), core);
+  IdVector<BundleId, std::optional<DeviceId>> device(bundles.size(), core);
   for (std::size_t i = 0; i < devices.size(); ++i)
     for (std::size_t at = split.stretches[i].begin; at < split.stretches[i].end; ++at)
       device[split.line[at]] = devices[i];
   Placement placement;
   for (const OpId v : problem.graph.ops()) {
-    const auto d = device[blocks.of(v)];
+    const auto d = device[bundles.of(v)];
     if (!d) return std::nullopt;
     placement.device.push_back(*d);
   }
   return placement;
 }
 
-void improve(LineSplit& split, const Problem& problem, const Blocks& blocks, Evaluator& latency) {
+void improve(LineSplit& split, const Problem& problem, const Bundles& bundles, Evaluator& latency) {
   const auto score = [&]() -> std::optional<Score> {
-    const auto placement = in_ops(split, problem, blocks);
+    const auto placement = in_ops(split, problem, bundles);
     return placement ? std::optional(latency.score(*placement)) : std::nullopt;
   };
   std::optional<Score> best = score();

@@ -1,4 +1,4 @@
-/// Splits for latency, along a line of blocks: each accelerator in turn takes a stretch of the
+/// Splits for latency, along a line of bundles: each accelerator in turn takes a stretch of the
 /// line; cores of the host run the rest.
 #pragma once
 #include <optional>
@@ -9,28 +9,28 @@
 namespace baechi::exact {
 
 struct LineSplit {
-  std::vector<BlockId> line;
+  std::vector<BundleId> line;
   struct Stretch {
     std::size_t begin = 0, end = 0;  ///< of `line`
   };
   std::vector<Stretch> stretches;  ///< [num_accelerators], ascending, apart from each other
 };
 
-/// Blocks that nothing but data orders.
-Blocks latency_blocks(const Problem& problem, const ColocationUnits& units,
-                      const std::vector<DeviceClass>& classes);
+/// Bundles that nothing but data orders.
+Bundles latency_bundles(const Problem& problem, const ColocationUnits& units,
+                        const std::vector<DeviceClass>& classes);
 
-/// Fills one accelerator after the other along `line`, as long as the weights fit. A block that is
+/// Fills one accelerator after the other along `line`, as long as the weights fit. A bundle that is
 /// too large for any, or cannot run there, goes to the cores and ends the accelerator's stretch.
 /// Source: Tarnawski et al., NeurIPS 2020, the greedy baseline.
-LineSplit fill(const Problem& problem, const Blocks& blocks,
-               const std::vector<DeviceClass>& classes, std::vector<BlockId> line);
+LineSplit fill(const Problem& problem, const Bundles& bundles,
+               const std::vector<DeviceClass>& classes, std::vector<BundleId> line);
 
-/// Nothing if the cluster has no core and not all blocks are in stretches.
+/// Nothing if the cluster has no core and not all bundles are in stretches.
 std::optional<Placement> in_ops(const LineSplit& split, const Problem& problem,
-                                const Blocks& blocks);
+                                const Bundles& bundles);
 
 /// Begin or end of one stretch after another goes where latency is least, as long as that helps.
-void improve(LineSplit& split, const Problem& problem, const Blocks& blocks, Evaluator& latency);
+void improve(LineSplit& split, const Problem& problem, const Bundles& bundles, Evaluator& latency);
 
 }  // namespace baechi::exact

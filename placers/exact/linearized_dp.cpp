@@ -21,10 +21,10 @@ class LinearizedDp final : public Placer {
     if (!pipeline)
       throw InfeasibleError(fmt::format("linearized_dp: {}, of those that were searched",
                                         why_none_fits(p, units, classes, "pipeline")));
-    const Blocks blocks(p, units, classes, {});
+    const Bundles bundles(p, units, classes, {});
     return {.device = pipeline->device,
             .facts = {{"max_load_us", to_us(pipeline->load)},
-                      {"bound_us", to_us(load_bound(blocks, classes))}}};
+                      {"bound_us", to_us(load_bound(bundles, classes))}}};
   }
 };
 

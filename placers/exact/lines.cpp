@@ -5,46 +5,46 @@
 
 namespace baechi::exact {
 
-std::vector<BlockId> depth_first(const Blocks& blocks, bool reversed) {
-  std::vector<BlockId> order, stack;
-  IdVector<BlockId, std::size_t> missing(blocks.size());
+std::vector<BundleId> depth_first(const Bundles& bundles, bool reversed) {
+  std::vector<BundleId> order, stack;
+  IdVector<BundleId, std::size_t> missing(bundles.size());
   const auto push = [&](auto first) {  // the last of what was pushed is the next to go
     const auto from = stack.begin() + first;
     std::sort(from, stack.end());
     if (!reversed) std::reverse(from, stack.end());
   };
-  for (const BlockId b : blocks.blocks()) {
-    missing[b] = blocks.before(b).size();
+  for (const BundleId b : bundles.bundles()) {
+    missing[b] = bundles.before(b).size();
     if (missing[b] == 0) stack.push_back(b);
   }
   push(0);
   while (!stack.empty()) {
-    const BlockId b = stack.back();
+    const BundleId b = stack.back();
     stack.pop_back();
     order.push_back(b);
     const auto first = std::ssize(stack);
-    for (const BlockId next : blocks.after(b))
+    for (const BundleId next : bundles.after(b))
       if (--missing[next] == 0) stack.push_back(next);
     push(first);
   }
   return order;
 }
 
-std::vector<BlockId> depth_last(const Blocks& blocks, bool reversed) {
-  std::vector<BlockId> order, stack;
-  IdVector<BlockId, std::size_t> missing(blocks.size());
-  for (const BlockId b : blocks.blocks()) {
-    missing[b] = blocks.after(b).size();
+std::vector<BundleId> depth_last(const Bundles& bundles, bool reversed) {
+  std::vector<BundleId> order, stack;
+  IdVector<BundleId, std::size_t> missing(bundles.size());
+  for (const BundleId b : bundles.bundles()) {
+    missing[b] = bundles.after(b).size();
     if (missing[b] == 0) stack.push_back(b);
   }
   if (reversed) std::ranges::reverse(stack);
   while (!stack.empty()) {
-    const BlockId b = stack.back();
+    const BundleId b = stack.back();
     stack.pop_back();
     order.push_back(b);
-    const auto before = blocks.before(b);
+    const auto before = bundles.before(b);
     for (std::size_t i = 0; i < before.size(); ++i) {
-      const BlockId next = before[reversed ? before.size() - 1 - i : i];
+      const BundleId next = before[reversed ? before.size() - 1 - i : i];
       if (--missing[next] == 0) stack.push_back(next);
     }
   }
@@ -52,22 +52,22 @@ std::vector<BlockId> depth_last(const Blocks& blocks, bool reversed) {
   return order;
 }
 
-std::vector<BlockId> depth_first_as_added(const OpGraph& graph, const Blocks& blocks) {
-  IdVector<BlockId, std::vector<std::pair<std::uint32_t, BlockId>>> after(blocks.size());
-  IdVector<BlockId, std::size_t> missing(blocks.size());
+std::vector<BundleId> depth_first_as_added(const OpGraph& graph, const Bundles& bundles) {
+  IdVector<BundleId, std::vector<std::pair<std::uint32_t, BundleId>>> after(bundles.size());
+  IdVector<BundleId, std::size_t> missing(bundles.size());
   for (const EdgeId e : graph.edges()) {
-    const BlockId a = blocks.of(graph.edge(e).src), b = blocks.of(graph.edge(e).dst);
+    const BundleId a = bundles.of(graph.edge(e).src), b = bundles.of(graph.edge(e).dst);
     if (a == b) continue;
     after[a].emplace_back(graph.added(e), b);
     ++missing[b];
   }
-  std::vector<BlockId> order, stack;
-  for (const BlockId b : blocks.blocks()) {
+  std::vector<BundleId> order, stack;
+  for (const BundleId b : bundles.bundles()) {
     std::ranges::sort(after[b]);
     if (missing[b] == 0) stack.push_back(b);
   }
   while (!stack.empty()) {
-    const BlockId b = stack.back();
+    const BundleId b = stack.back();
     stack.pop_back();
     order.push_back(b);
     for (const auto& [position, next] : after[b])

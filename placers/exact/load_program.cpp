@@ -8,9 +8,9 @@ namespace {
 
 class Writer : ProgramWriter<LoadProgram> {
  public:
-  Writer(const Problem& problem, const Blocks& blocks, const std::vector<DeviceClass>& classes,
+  Writer(const Problem& problem, const Bundles& bundles, const std::vector<DeviceClass>& classes,
          Duration below, Duration step, LoadRules rules)
-      : ProgramWriter(blocks, classes, below, step), problem_(problem), rules_(rules) {}
+      : ProgramWriter(bundles, classes, below, step), problem_(problem), rules_(rules) {}
 
   LoadProgram write() {
     load_ = lp().add_column(0.0, scaled(most_));
@@ -35,18 +35,18 @@ class Writer : ProgramWriter<LoadProgram> {
 
  private:
   /// The column that is 1 if `b` is on `d`.
-  std::uint32_t x(BlockId b, DeviceId d) const { return program_.on[b][index(d)].front(); }
+  std::uint32_t x(BundleId b, DeviceId d) const { return program_.on[b][index(d)].front(); }
 
-  bool fits(BlockId b, std::size_t cls) const {
-    const auto time = blocks_.time(b, cls);
-    return time && *time <= most_ && blocks_.weights(b) <= classes_[cls].memory;
+  bool fits(BundleId b, std::size_t cls) const {
+    const auto time = bundles_.time(b, cls);
+    return time && *time <= most_ && bundles_.weights(b) <= classes_[cls].memory;
   }
 
   void add_assignment() {
     std::vector<std::size_t> class_of(problem_.cluster.num_devices());
     for (std::size_t s = 0; s < classes_.size(); ++s)
       for (const DeviceId d : classes_[s].devices) class_of[index(d)] = s;
-    for (const BlockId b : blocks_.blocks()) {
+    for (const BundleId b : bundles_.bundles()) {
       Row row;
       program_.on.push_back({});
       for (const DeviceId d : problem_.cluster.devices()) {
@@ -62,15 +62,15 @@ class Writer : ProgramWriter<LoadProgram> {
   /// which the solver makes cover cuts), its weights within its memory.
   void add_load(std::size_t cls, DeviceId d) {
     Row work, forward_work, later_work;
-    for (const BlockId b : blocks_.blocks()) {
+    for (const BundleId b : bundles_.bundles()) {
       if (!fits(b, cls)) continue;
-      add(work, x(b, d), *blocks_.time(b, cls));
-      const Duration later = blocks_.later_time(b, cls);
-      add(forward_work, x(b, d), *blocks_.time(b, cls) - later);
+      add(work, x(b, d), *bundles_.time(b, cls));
+      const Duration later = bundles_.later_time(b, cls);
+      add(forward_work, x(b, d), *bundles_.time(b, cls) - later);
       add(later_work, x(b, d), later);
     }
     at_most(work, scaled(most_));
-    limit_weights(cls, d, [&](BlockId b) { return fits(b, cls); });
+    limit_weights(cls, d, [&](BundleId b) { return fits(b, cls); });
     if (!classes_[cls].core) add_transfers(d, work, forward_work, later_work);
     if (!rules_.apart) return limit(std::move(work), load_);
     limit(std::move(forward_work), forward_load_);
@@ -86,13 +86,13 @@ class Writer : ProgramWriter<LoadProgram> {
   }
 
   void add_transfers(DeviceId d, Row& work, Row& forward_work, Row& later_work) {
-    for (const Blocks::Net& net : blocks_.nets()) {
+    for (const Bundles::Net& net : bundles_.nets()) {
       const std::uint32_t y = lp().add_column(0.0, 1.0);
       add(work, y, net.time);
       add(forward_work, y, net.time - net.later_time);
       add(later_work, y, net.later_time);
       const std::uint32_t first = x(net.pins.front(), d);
-      for (const BlockId pin : net.pins) {
+      for (const BundleId pin : net.pins) {
         if (pin == net.pins.front()) continue;
         at_most({{first, 1.0}, {x(pin, d), -1.0}, {y, -1.0}}, 0.0);
         at_most({{first, -1.0}, {x(pin, d), 1.0}, {y, -1.0}}, 0.0);
@@ -101,16 +101,16 @@ class Writer : ProgramWriter<LoadProgram> {
   }
 
   void limit_counts(std::size_t cls) {
-    std::vector<BlockId> longest;
-    for (const BlockId b : blocks_.blocks())
+    std::vector<BundleId> longest;
+    for (const BundleId b : bundles_.bundles())
       if (fits(b, cls)) longest.push_back(b);
     std::ranges::stable_sort(longest, std::greater{},
-                             [&](BlockId b) { return *blocks_.time(b, cls); });
+                             [&](BundleId b) { return *bundles_.time(b, cls); });
     // How many of the `n` longest go together, taking the shortest of them.
     const auto together = [&](std::size_t n) {
       std::size_t count = 0;
       for (Duration sum{}; count < n; ++count) {
-        sum += *blocks_.time(longest[n - 1 - count], cls);
+        sum += *bundles_.time(longest[n - 1 - count], cls);
         if (sum > most_) break;
       }
       return count;
@@ -118,7 +118,7 @@ class Writer : ProgramWriter<LoadProgram> {
     std::size_t count = longest.empty() ? 0 : together(1);
     for (std::size_t n = 1; n <= longest.size(); ++n) {
       const std::size_t next = n < longest.size() ? together(n + 1) : n;
-      // Only the most blocks of a count say something, and only where places are scarce.
+      // Only the most bundles of a count say something, and only where places are scarce.
       if (count < n && next > count && 10 * n >= 9 * count * classes_[cls].devices.size()) {
         for (const DeviceId d : classes_[cls].devices) {
           Row row;
@@ -138,13 +138,13 @@ class Writer : ProgramWriter<LoadProgram> {
     for (const OpId v : graph.ops()) {
       if (!forward(v)) continue;
       z[v] = lp().add_column(0.0, 1.0);
-      const std::uint32_t here = x(blocks_.of(v), d);
+      const std::uint32_t here = x(bundles_.of(v), d);
       at_most({{here, 1.0}, {z[v], -1.0}}, 0.0);
       for (const OpId u : graph.predecessors(v)) {
         if (!forward(u)) continue;
         at_most({{z[v], 1.0}, {z[u], -1.0}}, 0.0);
-        if (blocks_.of(u) != blocks_.of(v))
-          at_most({{z[v], 1.0}, {here, -1.0}, {x(blocks_.of(u), d), 1.0}}, 1.0);
+        if (bundles_.of(u) != bundles_.of(v))
+          at_most({{z[v], 1.0}, {here, -1.0}, {x(bundles_.of(u), d), 1.0}}, 1.0);
       }
     }
   }
@@ -156,19 +156,19 @@ class Writer : ProgramWriter<LoadProgram> {
     if (graph.num_ops() > most_ops) return;
     find_paths();
     for (std::size_t s = 0; s < classes_.size(); ++s) {
-      std::vector<std::vector<BlockId>> known;
+      std::vector<std::vector<BundleId>> known;
       for (const OpId first : graph.ops()) {
         if (!forward(first)) continue;
         std::vector<OpId> apart{first};
         for (const OpId v : graph.ops())
           if (leads(apart.back(), v) && too_far(apart.back(), v, s)) apart.push_back(v);
-        std::vector<BlockId> row;
-        for (const OpId v : apart) row.push_back(blocks_.of(v));
+        std::vector<BundleId> row;
+        for (const OpId v : apart) row.push_back(bundles_.of(v));
         if (row.size() == 1 || std::ranges::find(known, row) != known.end()) continue;
         known.push_back(row);
         for (const DeviceId d : classes_[s].devices) {
           Row terms;
-          for (const BlockId b : row) terms.push_back({x(b, d), 1.0});
+          for (const BundleId b : row) terms.push_back({x(b, d), 1.0});
           at_most(terms, 1.0);
         }
       }
@@ -191,27 +191,27 @@ class Writer : ProgramWriter<LoadProgram> {
   bool leads(OpId from, OpId to) const { return leads_[index(from)][index(to)]; }
 
   /// Whether a contiguous part with `u` and `v`, so all between them, has more to do than the bound
-  /// allows: their work, and either the transfers of just these or one more block's work.
+  /// allows: their work, and either the transfers of just these or one more bundle's work.
   bool too_far(OpId u, OpId v, std::size_t cls) const {
-    IdVector<BlockId, char> inside(blocks_.size(), 0);
+    IdVector<BundleId, char> inside(bundles_.size(), 0);
     for (const OpId w : problem_.graph.ops())
-      if (w == u || w == v || (leads(u, w) && leads(w, v))) inside[blocks_.of(w)] = 1;
-    if (blocks_.of(u) == blocks_.of(v)) return false;
+      if (w == u || w == v || (leads(u, w) && leads(w, v))) inside[bundles_.of(w)] = 1;
+    if (bundles_.of(u) == bundles_.of(v)) return false;
     Duration work{}, least_more = cannot_run, cut{};
-    for (const BlockId b : blocks_.blocks()) {
-      const Duration time = blocks_.time(b, cls).value_or(cannot_run);
+    for (const BundleId b : bundles_.bundles()) {
+      const Duration time = bundles_.time(b, cls).value_or(cannot_run);
       if (inside[b] != 0)
         work += time;
       else if (time > Duration{})
         least_more = std::min(least_more, time);
     }
     if (!classes_[cls].core) {
-      for (const Blocks::Net& net : blocks_.nets()) {
-        bool in = false, out = false;  // `out`: more than blocks of no time
-        for (const BlockId pin : net.pins) {
+      for (const Bundles::Net& net : bundles_.nets()) {
+        bool in = false, out = false;  // `out`: more than bundles of no time
+        for (const BundleId pin : net.pins) {
           in = in || inside[pin] != 0;
-          out =
-              out || (inside[pin] == 0 && blocks_.time(pin, cls).value_or(cannot_run) > Duration{});
+          out = out ||
+                (inside[pin] == 0 && bundles_.time(pin, cls).value_or(cannot_run) > Duration{});
         }
         if (in && out) cut += net.time;
       }
@@ -228,10 +228,10 @@ class Writer : ProgramWriter<LoadProgram> {
 
 }  // namespace
 
-LoadProgram load_program(const Problem& problem, const Blocks& blocks,
+LoadProgram load_program(const Problem& problem, const Bundles& bundles,
                          const std::vector<DeviceClass>& classes, Duration below, Duration step,
                          LoadRules rules) {
-  return Writer(problem, blocks, classes, below, step, rules).write();
+  return Writer(problem, bundles, classes, below, step, rules).write();
 }
 
 bool is_contiguous(const Problem& problem, const Placement& placement) {

@@ -10,20 +10,20 @@ struct LoadRules {
   bool apart = false;       ///< the largest forward load and the largest other load, added up
 };
 
-/// Splits of `blocks` whose busiest device has a load below `below`: at least `step` less. The
+/// Splits of `bundles` whose busiest device has a load below `below`: at least `step` less. The
 /// objective is that device's load (or, `apart`, the two largest), in thousandths of `below`.
 ///
-/// A whole column x[block, device] in 0..1; y[net, accelerator], 1 if some but not all pins of the
+/// A whole column x[bundle, device] in 0..1; y[net, accelerator], 1 if some but not all pins of the
 /// net are there. If `contiguous`, z[op, device] for ops of Phase::forward is 0 once a path has
 /// left the device, so that no path comes back. Rows that are not in the paper hold for every
 /// wanted split and tighten the relaxation:
-/// - a block too long or too heavy for a device is not there;
-/// - of the n longest blocks a device takes at most the number that the shortest of them allow;
-/// - of blocks on one path, each two with too much work between them, a device takes one;
-/// - of equal devices, each begins (by block id) behind the one before it.
+/// - a bundle too long or too heavy for a device is not there;
+/// - of the n longest bundles a device takes at most the number that the shortest of them allow;
+/// - of bundles on one path, each two with too much work between them, a device takes one;
+/// - of equal devices, each begins (by bundle id) behind the one before it.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for throughput.
 struct LoadProgram : PlacementProgram {};
-LoadProgram load_program(const Problem& problem, const Blocks& blocks,
+LoadProgram load_program(const Problem& problem, const Bundles& bundles,
                          const std::vector<DeviceClass>& classes, Duration below, Duration step,
                          LoadRules rules);
 

@@ -1,9 +1,9 @@
-/// The load of each device of a split (sim/objective/max_load.h), kept up to date while blocks
+/// The load of each device of a split (sim/objective/max_load.h), kept up to date while bundles
 /// move.
 #pragma once
 #include <algorithm>
 
-#include "placers/exact/blocks.h"
+#include "placers/exact/bundles.h"
 #include "sim/error.h"
 
 namespace baechi::exact {
@@ -13,16 +13,16 @@ class Loads {
  public:
   using Place = std::uint32_t;
 
-  Loads(const Blocks& blocks, const std::vector<DeviceClass>& classes)
-      : blocks_(blocks), classes_(classes), place_(blocks.size(), nowhere) {
+  Loads(const Bundles& bundles, const std::vector<DeviceClass>& classes)
+      : bundles_(bundles), classes_(classes), place_(bundles.size(), nowhere) {
     for (std::uint32_t s = 0; s < classes.size(); ++s)
       for (const DeviceId d : classes[s].devices) devices_.push_back({.id = d, .cls = s});
-    pins_.assign(blocks.nets().size() * devices_.size(), 0);
+    pins_.assign(bundles.nets().size() * devices_.size(), 0);
   }
 
   static constexpr Place nowhere = ~0U;
   Place places() const { return static_cast<Place>(devices_.size()); }
-  Place of(BlockId b) const { return place_[b]; }
+  Place of(BundleId b) const { return place_[b]; }
   Place of(DeviceId d) const {
     return static_cast<Place>(std::ranges::find(devices_, d, &OneDevice::id) - devices_.begin());
   }
@@ -38,14 +38,14 @@ class Loads {
       if (load(p) > load(most)) most = p;
     return most;
   }
-  bool can_run(BlockId b, Place p) const { return blocks_.time(b, devices_[p].cls).has_value(); }
+  bool can_run(BundleId b, Place p) const { return bundles_.time(b, devices_[p].cls).has_value(); }
   bool over(Place p) const { return devices_[p].weights > classes_[devices_[p].cls].memory; }
-  bool takes(BlockId b, Place p) const {
+  bool takes(BundleId b, Place p) const {
     return can_run(b, p) &&
-           devices_[p].weights + blocks_.weights(b) <= classes_[devices_[p].cls].memory;
+           devices_[p].weights + bundles_.weights(b) <= classes_[devices_[p].cls].memory;
   }
 
-  void move(BlockId b, Place to) {
+  void move(BundleId b, Place to) {
     if (place_[b] != nowhere) change<-1>(b, place_[b]);
     place_[b] = to;
     change<1>(b, to);
@@ -60,14 +60,14 @@ class Loads {
   };
 
   template <int sign>
-  void change(BlockId b, Place p) {
+  void change(BundleId b, Place p) {
     OneDevice& d = devices_[p];
-    const std::optional<Duration> time = blocks_.time(b, d.cls);
+    const std::optional<Duration> time = bundles_.time(b, d.cls);
     BAECHI_CHECK(time.has_value(), "a block where it cannot run");
     d.compute += sign * *time;
-    d.weights += sign * blocks_.weights(b);
-    for (const std::uint32_t n : blocks_.nets_of(b)) {
-      const Blocks::Net& net = blocks_.nets()[n];
+    d.weights += sign * bundles_.weights(b);
+    for (const std::uint32_t n : bundles_.nets_of(b)) {
+      const Bundles::Net& net = bundles_.nets()[n];
       std::uint32_t& pins = pins_[n * devices_.size() + p];
       const auto cut = [&] { return pins > 0 && pins < net.pins.size(); };
       if (cut()) d.cut -= net.time;
@@ -76,9 +76,9 @@ class Loads {
     }
   }
 
-  const Blocks& blocks_;
+  const Bundles& bundles_;
   const std::vector<DeviceClass>& classes_;
-  IdVector<BlockId, Place> place_;
+  IdVector<BundleId, Place> place_;
   std::vector<OneDevice> devices_;
   std::vector<std::uint32_t> pins_;  // [nets, devices]
 };

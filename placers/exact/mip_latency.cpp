@@ -91,14 +91,14 @@ class MipLatency final : public Placer {
                   {.device = IdVector<OpId, DeviceId>(p.graph.num_ops(), cls.devices.front())});
     if (const auto pipeline = best_linear_pipeline(p, units, classes, Duration::max()))
       offer_whole(best, p, {.device = pipeline->device});
-    const Blocks blocks = latency_blocks(p, units, classes);
+    const Bundles bundles = latency_bundles(p, units, classes);
     const auto latency = make_objective("latency", Options("latency"))->on(p);
     for (const auto& line :
-         {depth_first_as_added(p.graph, blocks), depth_first(blocks, false),
-          depth_first(blocks, true), depth_last(blocks, false), depth_last(blocks, true)}) {
-      LineSplit split = fill(p, blocks, classes, line);
-      exact::improve(split, p, blocks, *latency);
-      if (auto placement = in_ops(split, p, blocks)) offer_whole(best, p, std::move(*placement));
+         {depth_first_as_added(p.graph, bundles), depth_first(bundles, false),
+          depth_first(bundles, true), depth_last(bundles, false), depth_last(bundles, true)}) {
+      LineSplit split = fill(p, bundles, classes, line);
+      exact::improve(split, p, bundles, *latency);
+      if (auto placement = in_ops(split, p, bundles)) offer_whole(best, p, std::move(*placement));
     }
   }
 
@@ -113,18 +113,18 @@ class MipLatency final : public Placer {
 
   void improve(Incumbent& best, const Problem& p, const ColocationUnits& units,
                const std::vector<DeviceClass>& classes) const {
-    const Blocks blocks(p, units, classes,
-                        {.order = BlockRules::Order::data, .join_cycles = false});
+    const Bundles bundles(p, units, classes,
+                          {.order = BundleRules::Order::data, .join_cycles = false});
     // Less than a millionth is beyond the solver's tolerance.
     const Duration below = best.known() ? best.value : more_than_all(p);
     const Duration step = std::max(Duration{1}, below / 1'000'000);
     // Parts of no time may wait for each other; then again, none without time.
     for (const bool strict : {false, true}) {
-      LatencyProgram program = latency_program(p, blocks, classes, parts_, below, step, strict);
+      LatencyProgram program = latency_program(p, bundles, classes, parts_, below, step, strict);
       const auto take = [&](const std::vector<double>& x) {
         return offer(best, p, program.invocations(x));
       };
-      if (prove(best, program, {blocks, classes, below, step}, limits_, take)) return;
+      if (prove(best, program, {bundles, classes, below, step}, limits_, take)) return;
     }
   }
 

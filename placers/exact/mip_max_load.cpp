@@ -48,16 +48,17 @@ class MipMaxLoad final : public Placer {
     const ColocationUnits units(p.graph);
     const std::vector<DeviceClass> classes = device_classes(p);
     if (replicate_) return with_replicas(p, units, classes, seed);
-    const Blocks blocks(p, units, classes, {.join_cycles = false});
+    const Bundles bundles(p, units, classes, {.join_cycles = false});
     const auto max_load =
         make_objective("max_load", Options("max_load", {{"phases", {phases_, {}, {}}}}));
     const auto evaluator = max_load->on(p);
-    Incumbent best{.bound = load_bound(blocks, classes)};
-    start(best, p, units, classes, blocks, *evaluator, seed);
+    Incumbent best{.bound = load_bound(bundles, classes)};
+    start(best, p, units, classes, bundles, *evaluator, seed);
     if (!contiguous_ && best.value > best.bound)
       offer(best, search_from(best, p, *max_load, search_, seed), *evaluator);
     best.start = best.value;
-    if (limits_.nodes > 0 && best.value > best.bound) improve(best, p, classes, blocks, *evaluator);
+    if (limits_.nodes > 0 && best.value > best.bound)
+      improve(best, p, classes, bundles, *evaluator);
     if (!best.known())
       throw InfeasibleError(
           fmt::format("mip_max_load: {}{}",
@@ -70,8 +71,8 @@ class MipMaxLoad final : public Placer {
   Placement with_replicas(const Problem& p, const ColocationUnits& units,
                           const std::vector<DeviceClass>& classes, std::uint64_t seed) const {
     const Replication replication = Replication::of(p, classes, micro_batches_);
-    const Blocks blocks(p, units, classes, {.join_cycles = false, .weights_cost = true});
-    Incumbent best{.bound = work_bound(blocks, classes)};
+    const Bundles bundles(p, units, classes, {.join_cycles = false, .weights_cost = true});
+    Incumbent best{.bound = work_bound(bundles, classes)};
     Pipeline stages;
     const auto take = [&](std::optional<Pipeline> found) {
       if (!found || found->load >= best.value) return;
@@ -84,17 +85,17 @@ class MipMaxLoad final : public Placer {
     if (!contiguous_) {
       Incumbent alone;
       const auto evaluator = make_objective("max_load", Options("max_load"))->on(p);
-      start(alone, p, units, classes, Blocks(p, units, classes, {.join_cycles = false}), *evaluator,
-            seed);
+      start(alone, p, units, classes, Bundles(p, units, classes, {.join_cycles = false}),
+            *evaluator, seed);
       if (alone.known()) take(stages_without_replicas(p, alone.placement));
     }
     best.start = best.value;
     if (limits_.nodes > 0 && best.value > best.bound) {
-      const ReplicatedParts parts(p, blocks, classes, replication);
-      const Duration below = best.known() ? best.value : more_than_all(blocks, classes);
+      const ReplicatedParts parts(p, bundles, classes, replication);
+      const Duration below = best.known() ? best.value : more_than_all(bundles, classes);
       const Duration step = std::max(Duration{1}, below / 1'000'000);
       LoadProgram program = parts.program(below, step, contiguous_);
-      prove(best, program, {blocks, parts.kinds(), below, step}, limits_,
+      prove(best, program, {bundles, parts.kinds(), below, step}, limits_,
             [&](const std::vector<double>& x) {
               auto found = parts.stages_of(program.split(x));
               if (!found || (contiguous_ && !is_contiguous(p, {.device = found->device})))
@@ -122,15 +123,15 @@ class MipMaxLoad final : public Placer {
     best.value = score.value;
     best.placement = std::move(placement);
   }
-  static Placement in_ops(const IdVector<BlockId, DeviceId>& device, const Blocks& blocks,
+  static Placement in_ops(const IdVector<BundleId, DeviceId>& device, const Bundles& bundles,
                           const OpGraph& graph) {
     Placement placement;
-    for (const OpId v : graph.ops()) placement.device.push_back(device[blocks.of(v)]);
+    for (const OpId v : graph.ops()) placement.device.push_back(device[bundles.of(v)]);
     return placement;
   }
 
   void start(Incumbent& best, const Problem& p, const ColocationUnits& units,
-             const std::vector<DeviceClass>& classes, const Blocks& blocks, Evaluator& evaluator,
+             const std::vector<DeviceClass>& classes, const Bundles& bundles, Evaluator& evaluator,
              std::uint64_t seed) const {
     if (const auto pipeline = best_linear_pipeline(p, units, classes, Incumbent::unknown))
       offer(best, {.device = pipeline->device}, evaluator);
@@ -140,12 +141,12 @@ class MipMaxLoad final : public Placer {
     if (contiguous_) return;
     std::vector<Split> splits;
     const auto begin_with = [&](const Placement& placement) {
-      Split split{.device = IdVector<BlockId, DeviceId>(blocks.size())};
-      for (const OpId v : p.graph.ops()) split.device[blocks.of(v)] = placement.device[v];
-      if (evaluator.score(in_ops(split.device, blocks, p.graph)).feasible())
+      Split split{.device = IdVector<BundleId, DeviceId>(bundles.size())};
+      for (const OpId v : p.graph.ops()) split.device[bundles.of(v)] = placement.device[v];
+      if (evaluator.score(in_ops(split.device, bundles, p.graph)).feasible())
         splits.push_back(std::move(split));
     };
-    if (auto split = first_fit(blocks, classes)) splits.push_back(std::move(*split));
+    if (auto split = first_fit(bundles, classes)) splits.push_back(std::move(*split));
     if (best.known()) begin_with(best.placement);
     for (const char* other : {"local_search", "metis", "scotch"}) {
       try {
@@ -154,37 +155,38 @@ class MipMaxLoad final : public Placer {
       }
     }
     for (Split& split : splits)
-      offer(best, in_ops(descend(blocks, classes, std::move(split), seed).device, blocks, p.graph),
+      offer(best,
+            in_ops(descend(bundles, classes, std::move(split), seed).device, bundles, p.graph),
             evaluator);
   }
 
   void improve(Incumbent& best, const Problem& p, const std::vector<DeviceClass>& classes,
-               const Blocks& blocks, Evaluator& evaluator) const {
+               const Bundles& bundles, Evaluator& evaluator) const {
     // Less than a millionth is beyond the solver's tolerance.
-    const Duration below = !best.known() ? more_than_all(blocks, classes) : best.value;
+    const Duration below = !best.known() ? more_than_all(bundles, classes) : best.value;
     const Duration step = std::max(Duration{1}, below / 1'000'000);
-    LoadProgram program = load_program(p, blocks, classes, below, step,
+    LoadProgram program = load_program(p, bundles, classes, below, step,
                                        {.contiguous = contiguous_, .apart = phases_ == "apart"});
     const auto take = [&](const std::vector<double>& x) {
-      Placement found = in_ops(program.split(x), blocks, p.graph);
+      Placement found = in_ops(program.split(x), bundles, p.graph);
       const bool allowed =
           evaluator.score(found).feasible() && (!contiguous_ || is_contiguous(p, found));
       if (allowed) offer(best, std::move(found), evaluator);
       return allowed;
     };
-    prove(best, program, {blocks, classes, below, step}, limits_, take);
+    prove(best, program, {bundles, classes, below, step}, limits_, take);
   }
 
   /// Above any load.
-  static Duration more_than_all(const Blocks& blocks, const std::vector<DeviceClass>& classes) {
+  static Duration more_than_all(const Bundles& bundles, const std::vector<DeviceClass>& classes) {
     Duration sum{1};
-    for (const BlockId b : blocks.blocks()) {
+    for (const BundleId b : bundles.bundles()) {
       Duration longest{};
       for (std::size_t s = 0; s < classes.size(); ++s)
-        longest = std::max(longest, blocks.time(b, s).value_or(Duration{}));
+        longest = std::max(longest, bundles.time(b, s).value_or(Duration{}));
       sum += longest;
     }
-    for (const Blocks::Net& net : blocks.nets()) sum += net.time;
+    for (const Bundles::Net& net : bundles.nets()) sum += net.time;
     return sum + sum / 1'000'000 + Duration{1};
   }
 

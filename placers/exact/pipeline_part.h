@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "placers/exact/blocks.h"
+#include "placers/exact/bundles.h"
 #include "sim/objective/replicas.h"
 
 namespace baechi::exact {
@@ -24,40 +24,40 @@ inline std::vector<DeviceShape> shapes_of(const std::vector<DeviceClass>& classe
   return shapes;
 }
 
-/// Blocks taken away from an ideal, and their loads on a device of each class. Times are in
+/// Bundles taken away from an ideal, and their loads on a device of each class. Times are in
 /// nanoseconds.
 class PipelinePart {
  public:
-  PipelinePart(const Blocks& blocks, const std::vector<DeviceClass>& classes,
+  PipelinePart(const Bundles& bundles, const std::vector<DeviceClass>& classes,
                const std::vector<DeviceShape>& shapes, std::int64_t bound)
       : bound_(bound),
-        blocks_(blocks),
+        bundles_(bundles),
         shapes_(shapes),
         classes_(classes.size()),
-        pins_inside_(blocks.nets().size()) {
+        pins_inside_(bundles.nets().size()) {
     for (std::size_t s = 0; s < classes.size(); ++s) {
       classes_[s].core = classes[s].core;
       classes_[s].memory = classes[s].memory.count;
-      for (const BlockId b : blocks.blocks()) {
-        const auto time = blocks.time(b, s);
+      for (const BundleId b : bundles.bundles()) {
+        const auto time = bundles.time(b, s);
         classes_[s].times.push_back(time ? time->count() : -1);
       }
     }
   }
 
-  void add(BlockId b) {
+  void add(BundleId b) {
     change<1>(b);
-    for (const std::uint32_t n : blocks_.nets_of(b)) {
-      const Blocks::Net& net = blocks_.nets()[n];
+    for (const std::uint32_t n : bundles_.nets_of(b)) {
+      const Bundles::Net& net = bundles_.nets()[n];
       const std::uint32_t inside = ++pins_inside_[n];
       if (inside == 1) cut_ += net.time.count();
       if (inside == net.pins.size()) cut_ -= net.time.count();
     }
   }
-  void remove(BlockId b) {
+  void remove(BundleId b) {
     change<-1>(b);
-    for (const std::uint32_t n : blocks_.nets_of(b)) {
-      const Blocks::Net& net = blocks_.nets()[n];
+    for (const std::uint32_t n : bundles_.nets_of(b)) {
+      const Bundles::Net& net = bundles_.nets()[n];
       const std::uint32_t inside = pins_inside_[n]--;
       if (inside == 1) cut_ -= net.time.count();
       if (inside == net.pins.size()) cut_ += net.time.count();
@@ -80,9 +80,9 @@ class PipelinePart {
   struct ClassLoad {
     bool core = false;
     std::int64_t memory = 0;
-    IdVector<BlockId, std::int64_t> times{};  // < 0: cannot run
+    IdVector<BundleId, std::int64_t> times{};  // < 0: cannot run
     std::int64_t compute = 0;
-    std::int64_t unable = 0;  // blocks that cannot run
+    std::int64_t unable = 0;  // bundles that cannot run
   };
 
   /// The load of each device, if one had the load `whole`.
@@ -93,8 +93,8 @@ class PipelinePart {
   }
 
   template <int sign>
-  void change(BlockId b) {
-    weights_ += sign * blocks_.weights(b).count;
+  void change(BundleId b) {
+    weights_ += sign * bundles_.weights(b).count;
     for (ClassLoad& s : classes_) {
       const std::int64_t time = s.times[b];
       if (time < 0)
@@ -105,7 +105,7 @@ class PipelinePart {
   }
 
   std::int64_t bound_;
-  const Blocks& blocks_;
+  const Bundles& bundles_;
   const std::vector<DeviceShape>& shapes_;
   std::vector<ClassLoad> classes_;
   std::int64_t weights_ = 0;

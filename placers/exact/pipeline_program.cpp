@@ -11,27 +11,27 @@ namespace {
 
 class PipelineProgram {
  public:
-  PipelineProgram(const Blocks& blocks, const std::vector<DeviceClass>& classes,
+  PipelineProgram(const Bundles& bundles, const std::vector<DeviceClass>& classes,
                   const Ideals& ideals, Duration bound, const Replication& replication)
-      : blocks_(blocks),
+      : bundles_(bundles),
         classes_(classes),
         shapes_(shapes_of(classes, replication)),
         ideals_(ideals),
         bound_(bound.count()),
-        part_(blocks, classes, shapes_, bound_),
-        walk_(ideals, blocks.size(), part_) {
+        part_(bundles, classes, shapes_, bound_),
+        walk_(ideals, bundles.size(), part_) {
     number_states();
     weigh();
   }
 
-  std::optional<BlockPipeline> run() {
+  std::optional<BundlePipeline> run() {
     least_.assign(ideals_.size() * num_states_, no_load);
     reached_.assign(ideals_.size(), 0);
     for (const IdealId i : ideals_.ideals()) fill(i);
     const std::int64_t load = least_.back();
     if (load >= bound_) return std::nullopt;
-    BlockPipeline pipeline{.load = Duration{load},
-                           .device = IdVector<BlockId, DeviceId>(blocks_.size())};
+    BundlePipeline pipeline{.load = Duration{load},
+                            .device = IdVector<BundleId, DeviceId>(bundles_.size())};
     trace_back(pipeline);
     return pipeline;
   }
@@ -52,7 +52,7 @@ class PipelineProgram {
       throw InputError(fmt::format(
           "{} classes of devices (by kind, memory and speed) of {} blocks are too many for exact "
           "planning",
-          classes_.size(), blocks_.size()));
+          classes_.size(), bundles_.size()));
     num_states_ = static_cast<std::size_t>(states);
     for (std::uint32_t state = 0; state < num_states_; ++state) {
       std::uint32_t stride = 1, rest = state;
@@ -71,19 +71,19 @@ class PipelineProgram {
     }
   }
 
-  /// What the devices of a state can do below the bound, as time of each block on its fastest
+  /// What the devices of a state can do below the bound, as time of each bundle on its fastest
   /// class: in a second, a device does at most as many seconds of it as its best ratio among the
-  /// blocks.
+  /// bundles.
   void weigh() {
-    IdVector<BlockId, double> fastest(blocks_.size(), 0.0);
+    IdVector<BundleId, double> fastest(bundles_.size(), 0.0);
     std::vector<double> rate(classes_.size(), 0.0);
-    for (const BlockId b : blocks_.blocks()) {
+    for (const BundleId b : bundles_.bundles()) {
       std::int64_t least = no_load;
       for (std::size_t s = 0; s < classes_.size(); ++s)
-        if (const auto time = blocks_.time(b, s)) least = std::min(least, time->count());
+        if (const auto time = bundles_.time(b, s)) least = std::min(least, time->count());
       if (least != no_load) fastest[b] = static_cast<double>(least);
       for (std::size_t s = 0; s < classes_.size(); ++s) {
-        const auto time = blocks_.time(b, s);
+        const auto time = bundles_.time(b, s);
         if (time && least > 0)
           rate[s] = std::max(rate[s], fastest[b] / static_cast<double>(time->count()));
       }
@@ -91,7 +91,7 @@ class PipelineProgram {
     work_.assign(ideals_.size(), 0.0);
     for (const IdealId i : ideals_.ideals())
       if (!ideals_.lower(i).empty())
-        work_[i] = work_[ideals_.lower(i)[0].ideal] + fastest[ideals_.lower(i)[0].block];
+        work_[i] = work_[ideals_.lower(i)[0].ideal] + fastest[ideals_.lower(i)[0].bundle];
     // A little more than the truth: sums of doubles are not exact.
     const double most = static_cast<double>(bound_ - 1) * (1.0 + 1e-9) + 1.0;
     for (const auto& used : used_) {
@@ -150,7 +150,7 @@ class PipelineProgram {
   }
 
   /// Gives each part its devices: of each class, the first devices take the first part.
-  void trace_back(BlockPipeline& pipeline) {
+  void trace_back(BundlePipeline& pipeline) {
     IdealId i = ideals_.all();
     auto state = static_cast<std::uint32_t>(num_states_ - 1);
     while (i != IdealId{0}) {
@@ -172,7 +172,7 @@ class PipelineProgram {
           const DeviceShape& shape = shapes_[step.shape];
           const auto end = classes_[shape.cls].devices.begin() + used_[state][shape.cls];
           pipeline.stages.push_back({{end - shape.replicas, end}, Duration{part_.load(shape)}});
-          for (const BlockId b : walk_.taken())
+          for (const BundleId b : walk_.taken())
             pipeline.device[b] = pipeline.stages.back().devices.front();
         }
         return found.has_value();
@@ -184,7 +184,7 @@ class PipelineProgram {
     std::ranges::reverse(pipeline.stages);
   }
 
-  const Blocks& blocks_;
+  const Bundles& bundles_;
   const std::vector<DeviceClass>& classes_;
   std::vector<DeviceShape> shapes_;
   const Ideals& ideals_;
@@ -204,11 +204,11 @@ class PipelineProgram {
 
 }  // namespace
 
-std::optional<BlockPipeline> best_pipeline(const Blocks& blocks,
-                                           const std::vector<DeviceClass>& classes,
-                                           const Ideals& ideals, Duration bound,
-                                           const Replication& replication) {
-  return PipelineProgram(blocks, classes, ideals, bound, replication).run();
+std::optional<BundlePipeline> best_pipeline(const Bundles& bundles,
+                                            const std::vector<DeviceClass>& classes,
+                                            const Ideals& ideals, Duration bound,
+                                            const Replication& replication) {
+  return PipelineProgram(bundles, classes, ideals, bound, replication).run();
 }
 
 }  // namespace baechi::exact

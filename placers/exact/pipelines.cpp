@@ -10,9 +10,9 @@
 
 namespace baechi::exact {
 
-Pipeline in_ops(const BlockPipeline& pipeline, const Blocks& blocks, const OpGraph& graph) {
+Pipeline in_ops(const BundlePipeline& pipeline, const Bundles& bundles, const OpGraph& graph) {
   Pipeline result{.load = pipeline.load, .stages = pipeline.stages};
-  for (const OpId v : graph.ops()) result.device.push_back(pipeline.device[blocks.of(v)]);
+  for (const OpId v : graph.ops()) result.device.push_back(pipeline.device[bundles.of(v)]);
   return result;
 }
 
@@ -20,17 +20,17 @@ std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const Coloc
                                              const std::vector<DeviceClass>& classes,
                                              Duration bound, const Replication& replication) {
   std::optional<Pipeline> best;
-  std::size_t tried = 0;  // blocks of the first round; as many again are the same
-  for (const auto leaves : {BlockRules::Leaves::all, BlockRules::Leaves::safe}) {
-    const Blocks blocks(problem, units, classes,
-                        {.leaves = leaves, .weights_cost = replication.allowed});
-    if (leaves == BlockRules::Leaves::safe && blocks.size() == tried) break;
-    tried = blocks.size();
+  std::size_t tried = 0;  // bundles of the first round; as many again are the same
+  for (const auto leaves : {BundleRules::Leaves::all, BundleRules::Leaves::safe}) {
+    const Bundles bundles(problem, units, classes,
+                          {.leaves = leaves, .weights_cost = replication.allowed});
+    if (leaves == BundleRules::Leaves::safe && bundles.size() == tried) break;
+    tried = bundles.size();
     for (const bool reversed : {false, true}) {
-      for (const auto& order : {depth_first(blocks, reversed), depth_last(blocks, reversed)}) {
-        const auto found = best_pipeline(blocks, classes, Ideals::chain(order),
+      for (const auto& order : {depth_first(bundles, reversed), depth_last(bundles, reversed)}) {
+        const auto found = best_pipeline(bundles, classes, Ideals::chain(order),
                                          best ? best->load : bound, replication);
-        if (found) best = in_ops(*found, blocks, problem.graph);
+        if (found) best = in_ops(*found, bundles, problem.graph);
       }
     }
   }
@@ -40,24 +40,24 @@ std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const Coloc
 IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
                           const std::vector<DeviceClass>& classes, Duration bound, std::size_t most,
                           const Replication& replication) {
-  using enum BlockRules::Leaves;
+  using enum BundleRules::Leaves;
   // With replicas, leaves with weights stay apart; if these are too many, they are joined.
-  std::vector<BlockRules> tries{{.leaves = safe, .weights_cost = replication.allowed},
-                                {.leaves = all, .weights_cost = replication.allowed}};
+  std::vector<BundleRules> tries{{.leaves = safe, .weights_cost = replication.allowed},
+                                 {.leaves = all, .weights_cost = replication.allowed}};
   if (replication.allowed) tries.push_back({.leaves = all});
-  for (const BlockRules& rules : tries) {
-    const Blocks blocks(problem, units, classes, rules);
+  for (const BundleRules& rules : tries) {
+    const Bundles bundles(problem, units, classes, rules);
     // Leaves on one side are independent: each doubles the ideals.
-    if (std::max(blocks.sources_left(), blocks.sinks_left()) >=
+    if (std::max(bundles.sources_left(), bundles.sinks_left()) >=
         static_cast<std::size_t>(std::bit_width(most)))
       continue;
-    const auto ideals = Ideals::enumerate(blocks.order(), most);
-    if (!ideals && (replication.allowed || blocks.sources_left() + blocks.sinks_left() > 0))
+    const auto ideals = Ideals::enumerate(bundles.order(), most);
+    if (!ideals && (replication.allowed || bundles.sources_left() + bundles.sinks_left() > 0))
       continue;
     if (!ideals) return {};
     IdealSearch search{.ideals = ideals->size(), .leaves_joined = &rules != &tries.front()};
-    if (const auto found = best_pipeline(blocks, classes, *ideals, bound, replication))
-      search.pipeline = in_ops(*found, blocks, problem.graph);
+    if (const auto found = best_pipeline(bundles, classes, *ideals, bound, replication))
+      search.pipeline = in_ops(*found, bundles, problem.graph);
     return search;
   }
   return {};
@@ -65,25 +65,25 @@ IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
 
 namespace {
 
-/// The time of each block where it is quickest. [num_blocks]
-IdVector<BlockId, Duration> quickest(const Blocks& blocks, std::size_t classes) {
-  IdVector<BlockId, Duration> quickest(blocks.size(), cannot_run);
-  for (const BlockId b : blocks.blocks())
+/// The time of each bundle where it is quickest. [num_bundles]
+IdVector<BundleId, Duration> quickest(const Bundles& bundles, std::size_t classes) {
+  IdVector<BundleId, Duration> quickest(bundles.size(), cannot_run);
+  for (const BundleId b : bundles.bundles())
     for (std::size_t s = 0; s < classes; ++s)
-      quickest[b] = std::min(quickest[b], blocks.time(b, s).value_or(cannot_run));
+      quickest[b] = std::min(quickest[b], bundles.time(b, s).value_or(cannot_run));
   return quickest;
 }
 
 /// All work, shared out at will: a device does at most as many seconds of quickest time in one as
-/// its best ratio among the blocks.
-Duration share(const Blocks& blocks, const std::vector<DeviceClass>& classes,
-               const IdVector<BlockId, Duration>& quickest) {
+/// its best ratio among the bundles.
+Duration share(const Bundles& bundles, const std::vector<DeviceClass>& classes,
+               const IdVector<BundleId, Duration>& quickest) {
   double rates = 0.0, work = 0.0;
   for (const Duration time : quickest) work += static_cast<double>(time.count());
   for (std::size_t s = 0; s < classes.size(); ++s) {
     double rate = 0.0;
-    for (const BlockId b : blocks.blocks()) {
-      const auto time = blocks.time(b, s);
+    for (const BundleId b : bundles.bundles()) {
+      const auto time = bundles.time(b, s);
       if (time && quickest[b] > Duration{})
         rate = std::max(
             rate, static_cast<double>(quickest[b].count()) / static_cast<double>(time->count()));
@@ -97,13 +97,13 @@ Duration share(const Blocks& blocks, const std::vector<DeviceClass>& classes,
 
 /// Whether for each n the devices have places for the n longest of `longest`, if none works for
 /// longer than `most`: each takes the shortest of them.
-bool has_places(const Blocks& blocks, const std::vector<DeviceClass>& classes,
-                std::span<const BlockId> longest, Duration most) {
+bool has_places(const Bundles& bundles, const std::vector<DeviceClass>& classes,
+                std::span<const BundleId> longest, Duration most) {
   std::vector<std::vector<Duration>> times(classes.size());  // ascending
   for (std::size_t n = 1; n <= longest.size(); ++n) {
     std::size_t places = 0;
     for (std::size_t s = 0; s < classes.size(); ++s) {
-      if (const auto time = blocks.time(longest[n - 1], s))
+      if (const auto time = bundles.time(longest[n - 1], s))
         times[s].insert(std::ranges::upper_bound(times[s], *time), *time);
       std::size_t count = 0;
       for (Duration sum{}; count < times[s].size(); ++count) {
@@ -119,26 +119,26 @@ bool has_places(const Blocks& blocks, const std::vector<DeviceClass>& classes,
 
 }  // namespace
 
-Duration work_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes) {
-  return share(blocks, classes, quickest(blocks, classes.size()));
+Duration work_bound(const Bundles& bundles, const std::vector<DeviceClass>& classes) {
+  return share(bundles, classes, quickest(bundles, classes.size()));
 }
 
-Duration load_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes) {
+Duration load_bound(const Bundles& bundles, const std::vector<DeviceClass>& classes) {
   constexpr std::size_t most_counted = 500;  // takes the square of them
-  const IdVector<BlockId, Duration> times = quickest(blocks, classes.size());
-  Duration low = share(blocks, classes, times);
-  std::vector<BlockId> longest;
+  const IdVector<BundleId, Duration> times = quickest(bundles, classes.size());
+  Duration low = share(bundles, classes, times);
+  std::vector<BundleId> longest;
   Duration high{};  // the load if one device did all
-  for (const BlockId b : blocks.blocks()) {
+  for (const BundleId b : bundles.bundles()) {
     longest.push_back(b);
     high += times[b];
   }
-  std::ranges::stable_sort(longest, std::greater{}, [&](BlockId b) { return times[b]; });
+  std::ranges::stable_sort(longest, std::greater{}, [&](BundleId b) { return times[b]; });
   longest.resize(std::min(longest.size(), most_counted));
-  if (has_places(blocks, classes, longest, low)) return low;
+  if (has_places(bundles, classes, longest, low)) return low;
   while (low + Duration{1} < high) {  // places at `high`, none at `low`
     const Duration middle = low + (high - low) / 2;
-    (has_places(blocks, classes, longest, middle) ? high : low) = middle;
+    (has_places(bundles, classes, longest, middle) ? high : low) = middle;
   }
   return high;
 }

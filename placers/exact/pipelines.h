@@ -1,4 +1,4 @@
-/// Pipelines for a whole problem: over all ideals, or quickly, along lines of all blocks.
+/// Pipelines for a whole problem: over all ideals, or quickly, along lines of all bundles.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -13,12 +13,12 @@ struct Pipeline {
   IdVector<OpId, DeviceId> device{};  ///< [num_ops]; of several replicas, the first
   std::vector<PipelineStage> stages{};
 };
-Pipeline in_ops(const BlockPipeline& pipeline, const Blocks& blocks, const OpGraph& graph);
+Pipeline in_ops(const BundlePipeline& pipeline, const Bundles& bundles, const OpGraph& graph);
 
 /// The best below `bound` over several lines; nothing if there is none. A line is a topological
-/// order in which the block that became ready last comes next, from the first or the last block on,
-/// with leaves apart and joined. Takes time in the square of the blocks.
-/// Source: Tarnawski et al., NeurIPS 2020, linearization. Differs: several orders, not one.
+/// order in which the bundle that became ready last comes next, from the first or the last bundle
+/// on, with leaves apart and joined. Takes time in the square of the bundles. Source: Tarnawski et
+/// al., NeurIPS 2020, linearization. Differs: several orders, not one.
 std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const ColocationUnits& units,
                                              const std::vector<DeviceClass>& classes,
                                              Duration bound, const Replication& replication = {});
@@ -37,13 +37,13 @@ IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
                           const std::vector<DeviceClass>& classes, Duration bound, std::size_t most,
                           const Replication& replication = {});
 
-/// No split's busiest device has a smaller load: the work of all blocks, shared out at will. Also,
-/// for each n, its load if the n longest blocks are given out: the shortest of them where several
+/// No split's busiest device has a smaller load: the work of all bundles, shared out at will. Also,
+/// for each n, its load if the n longest bundles are given out: the shortest of them where several
 /// must go together. Transfers and memory are left out.
-Duration load_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes);
+Duration load_bound(const Bundles& bundles, const std::vector<DeviceClass>& classes);
 
 /// The first of these two: it holds for parts with replicas, too.
-Duration work_bound(const Blocks& blocks, const std::vector<DeviceClass>& classes);
+Duration work_bound(const Bundles& bundles, const std::vector<DeviceClass>& classes);
 
 /// For the InfeasibleError: names a unit that no device can take, or says that the weights fit in
 /// no `what` ("pipeline", "split").

@@ -5,34 +5,34 @@
 namespace baechi::exact {
 namespace {
 
-/// The heaviest blocks of `heavy`, as few as exceed `memory` together, and all blocks that are no
+/// The heaviest bundles of `heavy`, as few as exceed `memory` together, and all bundles that are no
 /// lighter than any of these: no device takes more than `most` of them.
 struct Cover {
-  std::vector<BlockId> blocks;
+  std::vector<BundleId> bundles;
   std::size_t most = 0;
 };
 
-Cover cover_of(std::vector<BlockId> heavy, Bytes memory, const Blocks& blocks) {
-  const auto weight = [&](BlockId b) { return blocks.weights(b); };
+Cover cover_of(std::vector<BundleId> heavy, Bytes memory, const Bundles& bundles) {
+  const auto weight = [&](BundleId b) { return bundles.weights(b); };
   std::ranges::stable_sort(heavy, std::greater{}, weight);
   Cover cover;
   Bytes sum{};
   for (std::size_t i = 0; sum <= memory; ++i) {
-    cover.blocks.push_back(heavy[i]);
+    cover.bundles.push_back(heavy[i]);
     sum += weight(heavy[i]);
   }
-  cover.most = cover.blocks.size() - 1;
-  const Bytes heaviest = weight(cover.blocks.front());
-  for (const BlockId b : blocks.blocks())
-    if (weight(b) >= heaviest && std::ranges::find(cover.blocks, b) == cover.blocks.end())
-      cover.blocks.push_back(b);
+  cover.most = cover.bundles.size() - 1;
+  const Bytes heaviest = weight(cover.bundles.front());
+  for (const BundleId b : bundles.bundles())
+    if (weight(b) >= heaviest && std::ranges::find(cover.bundles, b) == cover.bundles.end())
+      cover.bundles.push_back(b);
   return cover;
 }
 
 }  // namespace
 
-IdVector<BlockId, DeviceId> PlacementProgram::split(const std::vector<double>& solution) const {
-  IdVector<BlockId, DeviceId> device;
+IdVector<BundleId, DeviceId> PlacementProgram::split(const std::vector<double>& solution) const {
+  IdVector<BundleId, DeviceId> device;
   for (const auto& columns_of : on) {
     const auto best = std::ranges::max_element(columns_of, {}, [&](const auto& columns) {
       double sum = 0.0;
@@ -49,25 +49,25 @@ Duration PlacementProgram::time(double objective) const {
   return Duration{static_cast<std::int64_t>(std::ceil((objective - extra - tolerance) / unit))};
 }
 
-bool PlacementProgram::forbid_overloads(const IdVector<BlockId, DeviceId>& split,
-                                        const Blocks& blocks,
+bool PlacementProgram::forbid_overloads(const IdVector<BundleId, DeviceId>& split,
+                                        const Bundles& bundles,
                                         const std::vector<DeviceClass>& classes) {
   bool any = false;
   for (const DeviceClass& cls : classes) {
     for (const DeviceId d : cls.devices) {
-      std::vector<BlockId> here;
+      std::vector<BundleId> here;
       Bytes sum{};
-      for (const BlockId b : blocks.blocks()) {
+      for (const BundleId b : bundles.bundles()) {
         if (split[b] != d) continue;
         here.push_back(b);
-        sum += blocks.weights(b);
+        sum += bundles.weights(b);
       }
       if (sum <= cls.memory) continue;
       any = true;
-      const Cover cover = cover_of(std::move(here), cls.memory, blocks);
+      const Cover cover = cover_of(std::move(here), cls.memory, bundles);
       for (const DeviceId equal : cls.devices) {
         std::vector<solver::LinearProgram::Term> row;
-        for (const BlockId b : cover.blocks)
+        for (const BundleId b : cover.bundles)
           for (const std::uint32_t column : on[b][index(equal)]) row.push_back({column, 1.0});
         program.relaxation.add_row(-solver::LinearProgram::infinity, row,
                                    static_cast<double>(cover.most));

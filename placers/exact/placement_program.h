@@ -1,31 +1,31 @@
-/// Common parts of the integer programs for load and for latency: the columns that place blocks,
+/// Common parts of the integer programs for load and for latency: the columns that place bundles,
 /// and the writing of a program.
 #pragma once
 #include <algorithm>
 #include <optional>
 #include <vector>
 
-#include "placers/exact/blocks.h"
+#include "placers/exact/bundles.h"
 #include "placers/solver/cbc.h"
 
 namespace baechi::exact {
 
-/// A mixed integer program whose solutions are placements of blocks.
+/// A mixed integer program whose solutions are placements of bundles.
 struct PlacementProgram {
   solver::MixedProgram program;
-  /// Columns whose sum is 1 if the block is on the device, else 0. [num_blocks][num_devices]
-  IdVector<BlockId, std::vector<std::vector<std::uint32_t>>> on;
+  /// Columns whose sum is 1 if the bundle is on the device, else 0. [num_bundles][num_devices]
+  IdVector<BundleId, std::vector<std::vector<std::uint32_t>>> on;
   double unit = 1.0;   ///< value of the objective for one nanosecond
   double extra = 0.0;  ///< part of the objective beside the time
 
-  /// The placement that a solution stands for. [num_blocks]
-  IdVector<BlockId, DeviceId> split(const std::vector<double>& solution) const;
+  /// The placement that a solution stands for. [num_bundles]
+  IdVector<BundleId, DeviceId> split(const std::vector<double>& solution) const;
   /// A value of the objective as a time, rounded up after the solver's tolerance is taken off.
   Duration time(double objective) const;
-  /// Forbids the blocks that `split` puts on devices whose memory they exceed, by exact sums of
-  /// bytes. From any set of that many blocks as heavy, each device of the class takes one block
+  /// Forbids the bundles that `split` puts on devices whose memory they exceed, by exact sums of
+  /// bytes. From any set of that many bundles as heavy, each device of the class takes one bundle
   /// less. False if all weights fit.
-  bool forbid_overloads(const IdVector<BlockId, DeviceId>& split, const Blocks& blocks,
+  bool forbid_overloads(const IdVector<BundleId, DeviceId>& split, const Bundles& bundles,
                         const std::vector<DeviceClass>& classes);
 };
 
@@ -38,9 +38,9 @@ class ProgramWriter {
   using Row = std::vector<Term>;
   static constexpr double infinity = solver::LinearProgram::infinity;
 
-  ProgramWriter(const Blocks& blocks, const std::vector<DeviceClass>& classes, Duration below,
+  ProgramWriter(const Bundles& bundles, const std::vector<DeviceClass>& classes, Duration below,
                 Duration step)
-      : blocks_(blocks), classes_(classes), most_(below - step) {
+      : bundles_(bundles), classes_(classes), most_(below - step) {
     program_.unit = 1e3 / static_cast<double>(std::max<std::int64_t>(below.count(), 1));
   }
 
@@ -61,13 +61,13 @@ class ProgramWriter {
   }
 
   /// `factor` if `b` is on `d`, as a sum.
-  Row on(BlockId b, DeviceId d, double factor) const {
+  Row on(BundleId b, DeviceId d, double factor) const {
     Row row;
     for (const std::uint32_t column : program_.on[b][index(d)]) row.push_back({column, factor});
     return row;
   }
 
-  /// Weights of the blocks that `fits` accepts, on a device of the class, in whole grains of a
+  /// Weights of the bundles that `fits` accepts, on a device of the class, in whole grains of a
   /// millionth of the memory, rounded down. All placements that fit are kept. Forbidden placements
   /// exceed the row by a grain at least, which no solver overlooks. A sum of bytes within the
   /// solver's tolerance of the memory would not do: CBC drops such a solution and all near it.
@@ -76,15 +76,15 @@ class ProgramWriter {
   void limit_weights(std::size_t cls, DeviceId d, Fits fits) {
     constexpr std::int64_t grains = 1'000'000;
     Bytes all{};
-    for (const BlockId b : blocks_.blocks()) all += blocks_.weights(b);
+    for (const BundleId b : bundles_.bundles()) all += bundles_.weights(b);
     const Bytes memory = classes_[cls].memory;
     if (all <= memory) return;
     const std::int64_t grain = std::max<std::int64_t>(1, memory.count / grains);
     const std::int64_t whole_grains = memory.count / grain;
     const auto limit = static_cast<double>(whole_grains);
     Row row;
-    for (const BlockId b : blocks_.blocks()) {
-      const std::int64_t weight = blocks_.weights(b).count / grain;
+    for (const BundleId b : bundles_.bundles()) {
+      const std::int64_t weight = bundles_.weights(b).count / grain;
       if (weight == 0 || !fits(b)) continue;
       for (const Term& term : on(b, d, 1e3 * static_cast<double>(weight) / std::max(limit, 1.0)))
         row.push_back(term);
@@ -92,13 +92,13 @@ class ProgramWriter {
     at_most(row, 1e3 * std::min(limit, 1.0));
   }
 
-  /// Equal devices: each begins (by block id) behind the one before it. A column begun[b,
-  /// device] is 1 if the device has a block up to b.
+  /// Equal devices: each begins (by bundle id) behind the one before it. A column begun[b,
+  /// device] is 1 if the device has a bundle up to b.
   void order_equal(std::size_t cls) {
     const std::vector<DeviceId>& devices = classes_[cls].devices;
     for (std::size_t i = 1; i < devices.size(); ++i) {
-      std::optional<std::uint32_t> begun;  // on the device before, with the blocks before b
-      for (const BlockId b : blocks_.blocks()) {
+      std::optional<std::uint32_t> begun;  // on the device before, with the bundles before b
+      for (const BundleId b : bundles_.bundles()) {
         Row row = on(b, devices[i], 1.0);
         if (begun) row.push_back({*begun, -1.0});
         at_most(row, 0.0);
@@ -112,7 +112,7 @@ class ProgramWriter {
     }
   }
 
-  const Blocks& blocks_;
+  const Bundles& bundles_;
   const std::vector<DeviceClass>& classes_;
   Duration most_;
   Program program_;

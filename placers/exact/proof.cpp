@@ -38,7 +38,7 @@ bool prove(Incumbent& best, PlacementProgram& program, const Question& question,
     const bool accepted = offer(found.x);
     const auto time = std::chrono::duration_cast<Duration>(Clock::now() - begin);
     if (!accepted &&
-        program.forbid_overloads(program.split(found.x), question.blocks, question.classes) &&
+        program.forbid_overloads(program.split(found.x), question.bundles, question.classes) &&
         spend(limits, found, time))
       continue;
     best.bound = std::max(best.bound, std::min(best.value, program.time(found.bound)));

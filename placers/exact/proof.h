@@ -11,7 +11,7 @@ namespace baechi::exact {
 
 /// The placements that `program` was asked for: better than `below` by `step` at least.
 struct Question {
-  const Blocks& blocks;
+  const Bundles& bundles;
   const std::vector<DeviceClass>& classes;
   Duration below{}, step{};
 };

@@ -9,10 +9,10 @@ namespace {
 
 class ReplicatedWriter : ProgramWriter<LoadProgram> {
  public:
-  ReplicatedWriter(const Problem& problem, const Blocks& blocks,
+  ReplicatedWriter(const Problem& problem, const Bundles& bundles,
                    const std::vector<DeviceClass>& classes, const std::vector<DeviceShape>& shapes,
                    const std::vector<DeviceClass>& kinds, Duration below, Duration step)
-      : ProgramWriter(blocks, kinds, below, step),
+      : ProgramWriter(bundles, kinds, below, step),
         problem_(problem),
         real_(classes),
         shapes_(shapes) {}
@@ -36,28 +36,28 @@ class ReplicatedWriter : ProgramWriter<LoadProgram> {
   }
 
  private:
-  std::uint32_t x(BlockId b, DeviceId part) const { return program_.on[b][index(part)].front(); }
+  std::uint32_t x(BundleId b, DeviceId part) const { return program_.on[b][index(part)].front(); }
 
   /// What one replica has to do for work of `time` of one device.
   double shared(std::size_t s, Duration time) const {
     return scaled(time) / static_cast<double>(shapes_[s].replicas);
   }
-  double exchange(std::size_t s, BlockId b) const {
-    return shapes_[s].exchange * static_cast<double>(blocks_.weights(b).count) * program_.unit;
+  double exchange(std::size_t s, BundleId b) const {
+    return shapes_[s].exchange * static_cast<double>(bundles_.weights(b).count) * program_.unit;
   }
   /// An exchange is rounded to whole nanoseconds: by half of one, it may count too much here.
   double rounding(std::size_t s) const {
     return shapes_[s].exchange > 0.0 ? 0.5 * program_.unit : 0.0;
   }
 
-  bool fits(BlockId b, std::size_t s) const {
-    const auto time = blocks_.time(b, shapes_[s].cls);
-    return time && blocks_.weights(b) <= classes_[s].memory &&
+  bool fits(BundleId b, std::size_t s) const {
+    const auto time = bundles_.time(b, shapes_[s].cls);
+    return time && bundles_.weights(b) <= classes_[s].memory &&
            shared(s, *time) + exchange(s, b) <= scaled(most_) + rounding(s);
   }
 
   void add_assignment() {
-    for (const BlockId b : blocks_.blocks()) {
+    for (const BundleId b : bundles_.bundles()) {
       Row row;
       program_.on.push_back({});
       for (std::size_t s = 0; s < shapes_.size(); ++s) {
@@ -71,28 +71,28 @@ class ReplicatedWriter : ProgramWriter<LoadProgram> {
     }
   }
 
-  /// A column that is 1 if the part has a block: then it takes its replicas' devices.
+  /// A column that is 1 if the part has a bundle: then it takes its replicas' devices.
   void add_use(std::size_t s, DeviceId part) {
     const std::uint32_t used = lp().add_column(0.0, 1.0);
-    for (const BlockId b : blocks_.blocks())
+    for (const BundleId b : bundles_.bundles())
       if (fits(b, s)) at_most({{x(b, part), 1.0}, {used, -1.0}}, 0.0);
     devices_of_[shapes_[s].cls].push_back({used, static_cast<double>(shapes_[s].replicas)});
   }
 
   void add_load(std::size_t s, DeviceId part) {
     Row load;
-    for (const BlockId b : blocks_.blocks()) {
+    for (const BundleId b : bundles_.bundles()) {
       if (!fits(b, s)) continue;
-      const double time = shared(s, *blocks_.time(b, shapes_[s].cls)) + exchange(s, b);
+      const double time = shared(s, *bundles_.time(b, shapes_[s].cls)) + exchange(s, b);
       if (time > 0.0) load.push_back({x(b, part), time});
     }
     if (!classes_[s].core) {
-      for (const Blocks::Net& net : blocks_.nets()) {
+      for (const Bundles::Net& net : bundles_.nets()) {
         if (net.time == Duration{}) continue;
         const std::uint32_t y = lp().add_column(0.0, 1.0);
         load.push_back({y, shared(s, net.time)});
         const std::uint32_t first = x(net.pins.front(), part);
-        for (const BlockId pin : net.pins) {
+        for (const BundleId pin : net.pins) {
           if (pin == net.pins.front()) continue;
           at_most({{first, 1.0}, {x(pin, part), -1.0}, {y, -1.0}}, 0.0);
           at_most({{first, -1.0}, {x(pin, part), 1.0}, {y, -1.0}}, 0.0);
@@ -101,7 +101,7 @@ class ReplicatedWriter : ProgramWriter<LoadProgram> {
     }
     load.push_back({load_, -1.0});
     at_most(load, rounding(s));
-    limit_weights(s, part, [&](BlockId b) { return fits(b, s); });
+    limit_weights(s, part, [&](BundleId b) { return fits(b, s); });
   }
 
   /// A column per forward op, 0 once a path has left the part: then no path comes back.
@@ -112,13 +112,13 @@ class ReplicatedWriter : ProgramWriter<LoadProgram> {
     for (const OpId v : graph.ops()) {
       if (!forward(v)) continue;
       stays[v] = lp().add_column(0.0, 1.0);
-      const std::uint32_t here = x(blocks_.of(v), part);
+      const std::uint32_t here = x(bundles_.of(v), part);
       at_most({{here, 1.0}, {stays[v], -1.0}}, 0.0);
       for (const OpId u : graph.predecessors(v)) {
         if (!forward(u)) continue;
         at_most({{stays[v], 1.0}, {stays[u], -1.0}}, 0.0);
-        if (blocks_.of(u) != blocks_.of(v))
-          at_most({{stays[v], 1.0}, {here, -1.0}, {x(blocks_.of(u), part), 1.0}}, 1.0);
+        if (bundles_.of(u) != bundles_.of(v))
+          at_most({{stays[v], 1.0}, {here, -1.0}, {x(bundles_.of(u), part), 1.0}}, 1.0);
       }
     }
   }
@@ -132,11 +132,11 @@ class ReplicatedWriter : ProgramWriter<LoadProgram> {
 
 }  // namespace
 
-ReplicatedParts::ReplicatedParts(const Problem& problem, const Blocks& blocks,
+ReplicatedParts::ReplicatedParts(const Problem& problem, const Bundles& bundles,
                                  const std::vector<DeviceClass>& classes,
                                  const Replication& replication)
     : problem_(problem),
-      blocks_(blocks),
+      bundles_(bundles),
       classes_(classes),
       shapes_(shapes_of(classes, replication)) {
   std::uint32_t next = 0;
@@ -151,37 +151,37 @@ ReplicatedParts::ReplicatedParts(const Problem& problem, const Blocks& blocks,
 }
 
 LoadProgram ReplicatedParts::program(Duration below, Duration step, bool contiguous) const {
-  return ReplicatedWriter(problem_, blocks_, classes_, shapes_, kinds_, below, step)
+  return ReplicatedWriter(problem_, bundles_, classes_, shapes_, kinds_, below, step)
       .write(contiguous);
 }
 
 std::optional<Pipeline> ReplicatedParts::stages_of(
-    const IdVector<BlockId, DeviceId>& part_of) const {
+    const IdVector<BundleId, DeviceId>& part_of) const {
   Pipeline result{.device = IdVector<OpId, DeviceId>(problem_.graph.num_ops())};
-  IdVector<BlockId, DeviceId> device(blocks_.size());
+  IdVector<BundleId, DeviceId> device(bundles_.size());
   std::vector<std::size_t> taken(classes_.size(), 0);
-  PipelinePart part(blocks_, classes_, shapes_, no_load);
+  PipelinePart part(bundles_, classes_, shapes_, no_load);
   for (std::size_t s = 0; s < shapes_.size(); ++s) {
     for (const DeviceId number : kinds_[s].devices) {
-      std::vector<BlockId> here;
-      for (const BlockId b : blocks_.blocks())
+      std::vector<BundleId> here;
+      for (const BundleId b : bundles_.bundles())
         if (part_of[b] == number) here.push_back(b);
       if (here.empty()) continue;
-      for (const BlockId b : here) part.add(b);
+      for (const BundleId b : here) part.add(b);
       const std::int64_t load = part.load(shapes_[s]);
-      for (const BlockId b : here) part.remove(b);
+      for (const BundleId b : here) part.remove(b);
       const auto& devices = classes_[shapes_[s].cls].devices;
       std::size_t& first = taken[shapes_[s].cls];
       const std::size_t end = first + shapes_[s].replicas;
       if (load == no_load || end > devices.size()) return std::nullopt;
       PipelineStage stage{.devices = {}, .load = Duration{load}};
       for (; first < end; ++first) stage.devices.push_back(devices[first]);
-      for (const BlockId b : here) device[b] = stage.devices.front();
+      for (const BundleId b : here) device[b] = stage.devices.front();
       result.load = std::max(result.load, stage.load);
       result.stages.push_back(std::move(stage));
     }
   }
-  for (const OpId v : problem_.graph.ops()) result.device[v] = device[blocks_.of(v)];
+  for (const OpId v : problem_.graph.ops()) result.device[v] = device[bundles_.of(v)];
   std::ranges::sort(result.stages, {}, [](const PipelineStage& s) { return s.devices.front(); });
   return result;
 }

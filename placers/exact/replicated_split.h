@@ -7,10 +7,10 @@
 namespace baechi::exact {
 
 /// Parts of a split: of each class and number of replicas as many as the class has devices for. A
-/// part has a number in place of a device: its blocks run on all of its replicas.
+/// part has a number in place of a device: its bundles run on all of its replicas.
 class ReplicatedParts {
  public:
-  ReplicatedParts(const Problem& problem, const Blocks& blocks,
+  ReplicatedParts(const Problem& problem, const Bundles& bundles,
                   const std::vector<DeviceClass>& classes, const Replication& replication);
 
   /// Parts of a shape, with their numbers as devices. [shapes]
@@ -18,7 +18,7 @@ class ReplicatedParts {
 
   /// Splits whose busiest device has a load per sample below `below`: at least `step` less. As
   /// load_program(), but with a part in place of a device. A part's work and transfers are divided
-  /// by its replicas, and the exchange of gradients is added. The parts with blocks take no more
+  /// by its replicas, and the exchange of gradients is added. The parts with bundles take no more
   /// devices than there are. Columns of load_program() that only speed it up without replicas are
   /// left out.
   /// Source: Tarnawski et al., NeurIPS 2020, integer program for throughput; replicas are ours,
@@ -26,12 +26,12 @@ class ReplicatedParts {
   LoadProgram program(Duration below, Duration step, bool contiguous) const;
 
   /// The split as stages on devices, with exact loads, by first device; nothing if weights do not
-  /// fit. `part`: of each block.
-  std::optional<Pipeline> stages_of(const IdVector<BlockId, DeviceId>& part) const;
+  /// fit. `part`: of each bundle.
+  std::optional<Pipeline> stages_of(const IdVector<BundleId, DeviceId>& part) const;
 
  private:
   const Problem& problem_;
-  const Blocks& blocks_;
+  const Bundles& bundles_;
   const std::vector<DeviceClass>& classes_;
   std::vector<DeviceShape> shapes_;
   std::vector<DeviceClass> kinds_;

@@ -8,18 +8,18 @@
 namespace baechi::exact {
 
 /// Walks, depth-first, the ideals within one, so all stages that end a pipeline for it. Each is met
-/// once: at every ideal, each block that may go either goes next or stays for good.
+/// once: at every ideal, each bundle that may go either goes next or stays for good.
 ///
-/// `Part` is the policy for the cost of a stage: add(block) and remove(block) change the stage,
+/// `Part` is the policy for the cost of a stage: add(bundle) and remove(bundle) change the stage,
 /// hopeless() says that neither this stage nor a larger one is of use.
 template <class Part>
 class StageWalk {
  public:
-  StageWalk(const Ideals& ideals, std::size_t blocks, Part& part)
-      : ideals_(ideals), part_(part), stays_(blocks, false) {}
+  StageWalk(const Ideals& ideals, std::size_t bundles, Part& part)
+      : ideals_(ideals), part_(part), stays_(bundles, false) {}
 
-  /// visit(ideal) for all ideals within `top` except `top`; the part then holds the blocks between.
-  /// True ends the walk. The part is empty before and after.
+  /// visit(ideal) for all ideals within `top` except `top`; the part then holds the bundles
+  /// between. True ends the walk. The part is empty before and after.
   template <class Visit>
   void walk(IdealId top, Visit&& visit) {
     frames_.push_back(frame(top));
@@ -36,20 +36,20 @@ class StageWalk {
         continue;
       }
       const Ideals::Lower lower = *f.next++;
-      if (stays_[lower.block]) continue;
-      part_.add(lower.block);
+      if (stays_[lower.bundle]) continue;
+      part_.add(lower.bundle);
       if (part_.hopeless()) {
-        part_.remove(lower.block);
-        keep(lower.block);
+        part_.remove(lower.bundle);
+        keep(lower.bundle);
         continue;
       }
-      taken_.push_back(lower.block);
+      taken_.push_back(lower.bundle);
       done = visit(lower.ideal);
       frames_.push_back(frame(lower.ideal));
     }
   }
 
-  const std::vector<BlockId>& taken() const { return taken_; }  ///< the stage, during visit()
+  const std::vector<BundleId>& taken() const { return taken_; }  ///< the stage, during visit()
 
  private:
   struct Frame {
@@ -61,7 +61,7 @@ class StageWalk {
     const auto lower = ideals_.lower(i);
     return {lower.data(), lower.data() + lower.size(), kept_.size()};
   }
-  void keep(BlockId b) {
+  void keep(BundleId b) {
     stays_[b] = true;
     kept_.push_back(b);
   }
@@ -69,9 +69,9 @@ class StageWalk {
   const Ideals& ideals_;
   Part& part_;
   std::vector<Frame> frames_;
-  std::vector<BlockId> taken_;
-  IdVector<BlockId, char> stays_;
-  std::vector<BlockId> kept_;  // those that stay, as decided
+  std::vector<BundleId> taken_;
+  IdVector<BundleId, char> stays_;
+  std::vector<BundleId> kept_;  // those that stay, as decided
 };
 
 }  // namespace baechi::exact

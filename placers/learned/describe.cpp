@@ -64,7 +64,7 @@ std::vector<double> unit_features(const Environment& environment) {
   const double width_of_graph = squashed(
       work / longest_work / static_cast<double>(std::max<std::size_t>(p.cluster.num_devices(), 1)));
 
-  std::vector<Row> rows(environment.num_blocks());
+  std::vector<Row> rows(environment.num_bundles());
   double longest = 1.0, longest_transfer = 1.0;
   for (std::size_t b = 0; b < rows.size(); ++b) {
     double time = 0.0, sends = 0.0;

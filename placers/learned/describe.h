@@ -8,7 +8,7 @@ namespace baechi::learned {
 
 class Environment;
 
-/// [blocks, unit_feature_names] Asks `environment` for its problem, blocks and able devices.
+/// [bundles, unit_feature_names] Asks `environment` for its problem, bundles and able devices.
 std::vector<double> unit_features(const Environment& environment);
 
 /// What is left of a device's memory, from 0 to 1; 0 where there is none.

@@ -25,7 +25,7 @@ class Drawer {
   }
 
   void likeliest() {
-    const BlockDevices& devices = episode_.act(weights_, embedding_, nullptr);
+    const BundleDevices& devices = episode_.act(weights_, embedding_, nullptr);
     const Score score = evaluator_->score(environment_.placement(devices));
     ++found_.evaluations;
     if (!found_.devices.empty() && !(score < found_.score)) return;
@@ -55,16 +55,16 @@ class Drawer {
 
  private:
   /// Draws a stretch of the best placement anew, into `devices`, and says what differs.
-  void redraw(BlockDevices& devices, std::vector<OpMove>& moves) {
-    const std::size_t blocks = environment_.num_blocks();
+  void redraw(BundleDevices& devices, std::vector<OpMove>& moves) {
+    const std::size_t bundles = environment_.num_bundles();
     const auto length = static_cast<std::size_t>(
-        std::llround(std::pow(static_cast<double>(blocks), random_.uniform())));
-    // Every stretch that has a turn among the blocks', so that the first is in as many as others.
-    const std::size_t end = 1 + random_.below(static_cast<std::uint32_t>(blocks + length - 1));
+        std::llround(std::pow(static_cast<double>(bundles), random_.uniform())));
+    // Every stretch that has a turn among the bundles', so that the first is in as many as others.
+    const std::size_t end = 1 + random_.below(static_cast<std::uint32_t>(bundles + length - 1));
     devices = episode_.redraw(weights_, embedding_, found_.devices, end - std::min(end, length),
                               end, random_);
     moves.clear();
-    for (std::size_t b = 0; b < blocks; ++b)
+    for (std::size_t b = 0; b < bundles; ++b)
       if (devices[b] != found_.devices[b])
         for (const OpId v : environment_.members(b)) moves.push_back({v, devices[b]});
   }
@@ -76,7 +76,7 @@ class Drawer {
   Episode episode_;
   std::unique_ptr<Evaluator> evaluator_;
   Random random_;
-  std::vector<BlockDevices> redrawn_;
+  std::vector<BundleDevices> redrawn_;
   std::vector<std::vector<OpMove>> moves_;  // [as many as are compared]
   std::vector<OpId> moved_;
 };

@@ -9,7 +9,7 @@ namespace baechi::learned {
 
 /// Improves `found`, or, if it has no devices, begins it: by the likeliest placement of the policy,
 /// then by `samples` draws. Each begins with the best so far and draws a stretch of the list order
-/// anew (Episode::redraw()); lengths are as likely on each scale, from one block to all. One draw
+/// anew (Episode::redraw()); lengths are as likely on each scale, from one bundle to all. One draw
 /// in four is taken as it is; else there are Evaluator::estimates(), and the one with the least
 /// estimate is taken. What is taken is simulated: one evaluation each. It becomes the
 /// best unless it is worse. Estimates know values alone, so there are none as long as the best does

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "placers/interface/registry.h"
-#include "placers/learned/blocks.h"
+#include "placers/learned/bundles.h"
 #include "placers/learned/describe.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
@@ -45,19 +45,19 @@ Environment::Environment(const Problem& problem, const Objective& objective, std
 }
 
 void Environment::merge_units(const ColocationUnits& units) {
-  block_of_ = blocks_of(problem_, units, units.size() > most_units ? most_blocks : units.size());
+  bundle_of_ = bundles_of(problem_, units, units.size() > most_units ? most_bundles : units.size());
   std::size_t count = 0;
-  for (const std::uint32_t b : block_of_) count = std::max<std::size_t>(count, b + 1);
+  for (const std::uint32_t b : bundle_of_) count = std::max<std::size_t>(count, b + 1);
   graph_.units = count;
   begin_.assign(count + 1, 0);
-  for (const std::uint32_t b : block_of_) ++begin_[b + 1];
+  for (const std::uint32_t b : bundle_of_) ++begin_[b + 1];
   for (std::size_t b = 0; b < count; ++b) begin_[b + 1] += begin_[b];
-  members_.resize(block_of_.size());
+  members_.resize(bundle_of_.size());
   std::vector<std::size_t> at(begin_.begin(), begin_.end() - 1);
-  for (const OpId v : problem_.graph.ops()) members_[at[block_of_[v]]++] = v;
+  for (const OpId v : problem_.graph.ops()) members_[at[bundle_of_[v]]++] = v;
   needs_.resize(count);
   for (const UnitId u : units.units()) {
-    UnitNeeds& sum = needs_[block_of_[units.members(u).front()]];
+    UnitNeeds& sum = needs_[bundle_of_[units.members(u).front()]];
     sum.persistent += units.needs(u).persistent;
     sum.working = std::max(sum.working, units.needs(u).working);
     sum.footprint += units.needs(u).footprint;
@@ -67,9 +67,9 @@ void Environment::merge_units(const ColocationUnits& units) {
 /// Also sums the times up.
 void Environment::find_able() {
   const std::size_t devices = problem_.cluster.num_devices();
-  time_.assign(num_blocks() * devices, 0.0);
+  time_.assign(num_bundles() * devices, 0.0);
   double least = 0.0;
-  for (std::size_t b = 0; b < num_blocks(); ++b) {
+  for (std::size_t b = 0; b < num_bundles(); ++b) {
     std::vector<DeviceId> able;
     double fastest = 0.0;
     for (const DeviceId d : problem_.cluster.devices()) {
@@ -96,11 +96,11 @@ void Environment::find_able() {
   mean_load_ = std::max(least / static_cast<double>(devices), 1.0);
 }
 
-/// Blocks that write what a block reads, and that read what it writes, each once.
+/// Bundles that write what a bundle reads, and that read what it writes, each once.
 void Environment::find_neighbours() {
   const OpGraph& graph = problem_.graph;
   const auto gather = [&](Neighbours& to, const auto& add) {
-    for (std::size_t b = 0; b < num_blocks(); ++b) {
+    for (std::size_t b = 0; b < num_bundles(); ++b) {
       std::vector<std::uint32_t> found;
       for (const OpId v : members(b)) add(v, found);
       std::ranges::sort(found);
@@ -112,16 +112,16 @@ void Environment::find_neighbours() {
     }
   };
   gather(graph_.parents, [&](OpId v, std::vector<std::uint32_t>& found) {
-    for (const OpId before : graph.predecessors(v)) found.push_back(block_of_[before]);
+    for (const OpId before : graph.predecessors(v)) found.push_back(bundle_of_[before]);
   });
   gather(graph_.children, [&](OpId v, std::vector<std::uint32_t>& found) {
-    for (const EdgeId e : graph.out_edges(v)) found.push_back(block_of_[graph.edge(e).dst]);
+    for (const EdgeId e : graph.out_edges(v)) found.push_back(bundle_of_[graph.edge(e).dst]);
   });
 }
 
 void Environment::ask_heuristics(std::uint64_t seed) {
   double all = 0.0;
-  for (std::size_t b = 0; b < num_blocks(); ++b) all += time(b, able(b).front());
+  for (std::size_t b = 0; b < num_bundles(); ++b) all += time(b, able(b).front());
   reference_ = std::max(2.0 * all, 1.0);
   std::optional<Score> best;
   for (const std::string_view name : {"single", "m_topo", "m_etf", "m_sct", "heft"}) {
@@ -137,7 +137,7 @@ void Environment::ask_heuristics(std::uint64_t seed) {
       reference_placer_ = entry.name;
       reference_ = std::max(in_ns(score.value), 1.0);
       teacher_.clear();
-      for (std::size_t b = 0; b < num_blocks(); ++b)
+      for (std::size_t b = 0; b < num_bundles(); ++b)
         teacher_.push_back(found.device[members(b).front()]);
     } catch (const InfeasibleError&) {  // others may know better
     }
@@ -151,7 +151,7 @@ std::size_t Environment::teach(std::size_t evaluations, std::uint64_t seed) {
       Options("search", {{"evaluations", {.text = std::to_string(evaluations), .where = {}}}}));
   const Placement found = search->place(problem_, seed);
   teacher_.clear();
-  for (std::size_t b = 0; b < num_blocks(); ++b)
+  for (std::size_t b = 0; b < num_bundles(); ++b)
     teacher_.push_back(found.device[members(b).front()]);
   return evaluations;
 }
@@ -161,9 +161,9 @@ double Environment::transfer(TensorId t, DeviceId from, DeviceId to) const {
   return problem_.graph.instant(t) ? 0.0 : in_ns(problem_.costs.transfer(t, from, to));
 }
 
-Placement Environment::placement(const BlockDevices& devices) const {
+Placement Environment::placement(const BundleDevices& devices) const {
   Placement result{.device = IdVector<OpId, DeviceId>(order_.size()), .priority = priority_};
-  for (const OpId v : problem_.graph.ops()) result.device[v] = devices[block_of_[v]];
+  for (const OpId v : problem_.graph.ops()) result.device[v] = devices[bundle_of_[v]];
   return result;
 }
 

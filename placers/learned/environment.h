@@ -25,15 +25,15 @@ inline double in_ns(Duration d) {
   return static_cast<double>(d.count());
 }
 
-/// Per block a device.
-using BlockDevices = std::vector<DeviceId>;
+/// Per bundle a device.
+using BundleDevices = std::vector<DeviceId>;
 
-/// One problem. Blocks are what a policy places as a whole: the colocation units, of which those
+/// One problem. Bundles are what a policy places as a whole: the colocation units, of which those
 /// joined by the heaviest transfers are merged, if there are more than `most_units`, until at most
-/// `most_blocks` are left (heavy-edge matching, as multilevel partitioners do it).
+/// `most_bundles` are left (heavy-edge matching, as multilevel partitioners do it).
 class Environment {
  public:
-  static constexpr std::size_t most_units = 400, most_blocks = 256;
+  static constexpr std::size_t most_units = 400, most_bundles = 256;
 
   /// The parts of `problem` and `objective` outlive this. Asks single, m_topo, m_etf, m_sct and
   /// heft, those that find a placement and do not refuse the graph, for the reference.
@@ -42,20 +42,20 @@ class Environment {
 
   const Problem& problem() const { return problem_; }
   const Objective& objective() const { return objective_; }
-  std::size_t num_blocks() const { return graph_.units; }
+  std::size_t num_bundles() const { return graph_.units; }
   const UnitGraph& graph() const { return graph_; }
-  std::size_t block(OpId v) const { return block_of_[v]; }
-  std::span<const OpId> members(std::size_t block) const {
-    return {members_.data() + begin_[block], members_.data() + begin_[block + 1]};
+  std::size_t bundle(OpId v) const { return bundle_of_[v]; }
+  std::span<const OpId> members(std::size_t bundle) const {
+    return {members_.data() + begin_[bundle], members_.data() + begin_[bundle + 1]};
   }
-  const UnitNeeds& needs(std::size_t block) const { return needs_[block]; }
-  /// Devices that can run all ops of the block, ascending.
-  std::span<const DeviceId> able(std::size_t block) const { return able_[able_of_[block]]; }
+  const UnitNeeds& needs(std::size_t bundle) const { return needs_[bundle]; }
+  /// Devices that can run all ops of the bundle, ascending.
+  std::span<const DeviceId> able(std::size_t bundle) const { return able_[able_of_[bundle]]; }
   /// Whether devices are equal: in times, in links, in memory, and in what they can run.
   bool interchangeable() const { return interchangeable_; }
-  /// The sum of the block's op times there, in ns.
-  double time(std::size_t block, DeviceId d) const {
-    return time_[block * problem_.cluster.num_devices() + index(d)];
+  /// The sum of the bundle's op times there, in ns.
+  double time(std::size_t bundle, DeviceId d) const {
+    return time_[bundle * problem_.cluster.num_devices() + index(d)];
   }
   /// The time of `t` between two devices, in ns; none where its bytes need not move.
   double transfer(TensorId t, DeviceId from, DeviceId to) const;
@@ -66,14 +66,14 @@ class Environment {
   /// none of them fits.
   double reference() const { return reference_; }
   std::string_view reference_placer() const { return reference_placer_; }
-  /// The reference placement, by the first op of each block; empty if there is none.
-  const BlockDevices& teacher() const { return teacher_; }
+  /// The reference placement, by the first op of each bundle; empty if there is none.
+  const BundleDevices& teacher() const { return teacher_; }
   /// Lets a search of so many evaluations look for a better teacher. Returns the evaluations that
   /// it took. The reference stays what it is.
   std::size_t teach(std::size_t evaluations, std::uint64_t seed);
 
   /// The placement in ops, with the order as priorities.
-  Placement placement(const BlockDevices& devices) const;
+  Placement placement(const BundleDevices& devices) const;
   /// The score as one number, in ns: the value; where the placement does not fit, at least twice
   /// the reference, and the more the more bytes it lacks.
   double value(const Score& score) const;
@@ -86,13 +86,13 @@ class Environment {
 
   Problem problem_;
   const Objective& objective_;
-  IdVector<OpId, std::uint32_t> block_of_;
+  IdVector<OpId, std::uint32_t> bundle_of_;
   std::vector<OpId> members_;
   std::vector<std::size_t> begin_;
   std::vector<UnitNeeds> needs_;
   std::vector<std::vector<DeviceId>> able_;  // the distinct ones
   std::vector<std::uint32_t> able_of_;
-  std::vector<double> time_;      // [blocks, devices]
+  std::vector<double> time_;      // [bundles, devices]
   std::vector<double> transfer_;  // [tensors], or empty: links differ
   std::vector<OpId> order_;
   IdVector<OpId, std::int32_t> priority_;
@@ -100,7 +100,7 @@ class Environment {
   bool interchangeable_ = false;
   double mean_load_ = 1.0, lower_bound_ = 1.0, reference_ = 1.0;
   std::string_view reference_placer_;
-  BlockDevices teacher_;
+  BundleDevices teacher_;
 };
 
 }  // namespace baechi::learned

@@ -20,28 +20,28 @@ std::vector<double> list_rule() {
 Episode::Episode(const Environment& environment, Network network)
     : walk_(environment), choices_(std::move(network)) {}
 
-const BlockDevices& Episode::act(std::span<const double> weights, const Embedding& embedding,
-                                 Random* random) {
+const BundleDevices& Episode::act(std::span<const double> weights, const Embedding& embedding,
+                                  Random* random) {
   pass(weights, embedding, random, nullptr);
   return walk_.devices();
 }
 
-const BlockDevices& Episode::follow(std::span<const double> weights, const Embedding& embedding,
-                                    const BlockDevices& teacher) {
+const BundleDevices& Episode::follow(std::span<const double> weights, const Embedding& embedding,
+                                     const BundleDevices& teacher) {
   pass(weights, embedding, nullptr, &teacher);
   return walk_.devices();
 }
 
 void Episode::pass(std::span<const double> weights, const Embedding& embedding, Random* random,
-                   const BlockDevices* teacher) {
+                   const BundleDevices* teacher) {
   walk_.clear();
   choices_.clear();
   while (walk_.advance()) {
-    const std::size_t block = walk_.block();
+    const std::size_t bundle = walk_.bundle();
     const DeviceId told =
-        teacher != nullptr ? walk_.stands_for((*teacher)[block]) : PartialSchedule::nowhere;
+        teacher != nullptr ? walk_.stands_for((*teacher)[bundle]) : PartialSchedule::nowhere;
     const auto able = walk_.choices(told);
-    const auto chances = choices_.offer(weights, embedding, block, walk_.features(able));
+    const auto chances = choices_.offer(weights, embedding, bundle, walk_.features(able));
     std::size_t choice = 0;
     if (teacher != nullptr)
       choice = static_cast<std::size_t>(std::ranges::find(able, told) - able.begin());
@@ -54,22 +54,22 @@ void Episode::pass(std::span<const double> weights, const Embedding& embedding, 
   }
 }
 
-const BlockDevices& Episode::redraw(std::span<const double> weights, const Embedding& embedding,
-                                    const BlockDevices& base, std::size_t begin, std::size_t end,
-                                    Random& random) {
+const BundleDevices& Episode::redraw(std::span<const double> weights, const Embedding& embedding,
+                                     const BundleDevices& base, std::size_t begin, std::size_t end,
+                                     Random& random) {
   walk_.clear();
   choices_.clear();
   bool same = true;
   for (std::size_t turn = 0; walk_.advance(); ++turn) {
-    const std::size_t block = walk_.block();
-    DeviceId to = base[block];
+    const std::size_t bundle = walk_.bundle();
+    DeviceId to = base[bundle];
     if (turn >= begin && turn < end) {
       const auto able = walk_.choices(to);
-      const auto chances = choices_.offer(weights, embedding, block, walk_.features(able));
+      const auto chances = choices_.offer(weights, embedding, bundle, walk_.features(able));
       const auto before = static_cast<std::size_t>(std::ranges::find(able, to) - able.begin());
       to = able[same && able.size() > 1 ? drawn_elsewhere(chances, before, random)
                                         : drawn(chances, random)];
-      same = same && to == base[block];
+      same = same && to == base[bundle];
     }
     walk_.choose(to);
   }

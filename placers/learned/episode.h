@@ -1,4 +1,4 @@
-/// One pass of a policy over a graph: a device for each block, in list order.
+/// One pass of a policy over a graph: a device for each bundle, in list order.
 #pragma once
 #include <optional>
 #include <span>
@@ -13,7 +13,7 @@ namespace baechi::learned {
 /// The network for lists: its shape follows from what it is told.
 Network list_network();
 /// [device_features] The rule that it begins with, in place of a random last layer alone: the
-/// earlier a device would end the block, the likelier.
+/// earlier a device would end the bundle, the likelier.
 std::vector<double> list_rule();
 
 /// Passes over one environment. Keeps what the last pass chose, for its gradient. For one thread.
@@ -21,19 +21,19 @@ class Episode {
  public:
   Episode(const Environment& environment, Network network);  ///< `environment` outlives this
 
-  /// Each block goes where the policy says: drawn by `random`, or, without it, to the device of the
-  /// greatest chance; ties: the first. The devices stay valid until the next pass.
-  const BlockDevices& act(std::span<const double> weights, const Embedding& embedding,
-                          Random* random);
-  /// Each block goes where `base` says, but for those whose turns are from `begin` on and before
+  /// Each bundle goes where the policy says: drawn by `random`, or, without it, to the device of
+  /// the greatest chance; ties: the first. The devices stay valid until the next pass.
+  const BundleDevices& act(std::span<const double> weights, const Embedding& embedding,
+                           Random* random);
+  /// Each bundle goes where `base` says, but for those whose turns are from `begin` on and before
   /// `end`: they are drawn, the first of them that can go elsewhere among its other devices.
   /// Leaves nothing for gradient() and surprise().
-  const BlockDevices& redraw(std::span<const double> weights, const Embedding& embedding,
-                             const BlockDevices& base, std::size_t begin, std::size_t end,
-                             Random& random);
-  /// Each block goes where `teacher` says.
-  const BlockDevices& follow(std::span<const double> weights, const Embedding& embedding,
-                             const BlockDevices& teacher);
+  const BundleDevices& redraw(std::span<const double> weights, const Embedding& embedding,
+                              const BundleDevices& base, std::size_t begin, std::size_t end,
+                              Random& random);
+  /// Each bundle goes where `teacher` says.
+  const BundleDevices& follow(std::span<const double> weights, const Embedding& embedding,
+                              const BundleDevices& teacher);
 
   /// Adds the last pass's gradients of choice_gradient() per choice, over the number of
   /// choices, as Network::score_gradient() does.
@@ -44,7 +44,7 @@ class Episode {
 
  private:
   void pass(std::span<const double> weights, const Embedding& embedding, Random* random,
-            const BlockDevices* teacher);
+            const BundleDevices* teacher);
 
   Walk walk_;
   Choices choices_;

@@ -11,7 +11,7 @@ std::size_t settled_after(std::span<const Improvement> improvements) {
   return 0;
 }
 
-void Keeper::take(const BlockDevices& devices, const Score& score) {
+void Keeper::take(const BundleDevices& devices, const Score& score) {
   ++found_.evaluations;
   values_.push_back(environment_.value(score));
   if (!found_.devices.empty() && !(score < found_.score)) return;

@@ -23,7 +23,7 @@ std::size_t settled_after(std::span<const Improvement> improvements);
 
 /// What was found, and after how many evaluations.
 struct Found {
-  BlockDevices devices{};  ///< the best; empty if nothing was evaluated
+  BundleDevices devices{};  ///< the best; empty if nothing was evaluated
   Score score{};
   std::size_t evaluations = 0;
   std::size_t settled = 0;  ///< settled_after() of the samples
@@ -36,7 +36,7 @@ class Keeper {
  public:
   explicit Keeper(const Environment& environment) : environment_(environment) {}  ///< outlives this
 
-  void take(const BlockDevices& devices, const Score& score);
+  void take(const BundleDevices& devices, const Score& score);
   std::size_t evaluations() const { return found_.evaluations; }
   /// Whether there were so many evaluations, or, with one at least, `stop` says so.
   bool over(std::size_t evaluations, const std::atomic<bool>* stop) const {

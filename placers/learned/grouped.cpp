@@ -21,7 +21,7 @@ constexpr std::size_t group_width = group_device_features.size();
 GroupedEpisode::GroupedEpisode(const Environment& environment)
     : environment_(environment),
       devices_(environment.problem().cluster.num_devices()),
-      groups_(std::min({std::size_t{256}, 20 * devices_, environment.num_blocks()})),
+      groups_(std::min({std::size_t{256}, 20 * devices_, environment.num_bundles()})),
       grouper_(groups_ * unit_feature_names.size()),
       limit_(memory_limits(environment.problem())),
       choices_(
@@ -31,7 +31,7 @@ GroupedEpisode::GroupedEpisode(const Environment& environment)
   for (const OpId v : graph.ops())
     for (const EdgeId e : graph.out_edges(v)) {
       const Edge& edge = graph.edge(e);
-      const std::size_t from = environment.block(v), to = environment.block(edge.dst);
+      const std::size_t from = environment.bundle(v), to = environment.bundle(edge.dst);
       if (from != to)
         bytes[{from, to}] += static_cast<double>(graph.tensor(edge.tensor).size.count);
     }
@@ -49,18 +49,18 @@ std::vector<double> GroupedEpisode::initial(std::uint64_t seed) const {
   return weights;
 }
 
-const BlockDevices& GroupedEpisode::act(std::span<const double> weights, Random& random) {
+const BundleDevices& GroupedEpisode::act(std::span<const double> weights, Random& random) {
   draw_groups(weights, &random);
   describe_groups();
   place_groups(weights, &random);
   result_.clear();
-  for (std::size_t b = 0; b < environment_.num_blocks(); ++b)
+  for (std::size_t b = 0; b < environment_.num_bundles(); ++b)
     result_.push_back(device_of(b, group_device_[group_of_[b]]));
   return result_;
 }
 
-DeviceId GroupedEpisode::device_of(std::size_t block, DeviceId wanted) const {
-  const auto able = environment_.able(block);
+DeviceId GroupedEpisode::device_of(std::size_t bundle, DeviceId wanted) const {
+  const auto able = environment_.able(bundle);
   return std::ranges::binary_search(able, wanted) ? wanted : able.front();
 }
 
@@ -77,12 +77,12 @@ double GroupedEpisode::surprise(std::span<const double> weights) {
 
 /// Without `random` the groups stay as they are, and only the chances are found.
 void GroupedEpisode::draw_groups(std::span<const double> weights, Random* random) {
-  const std::size_t blocks = environment_.num_blocks(), width = unit_width();
+  const std::size_t bundles = environment_.num_bundles(), width = unit_width();
   const std::vector<double>& features = environment_.graph().features;
-  group_chances_.assign(blocks * groups_, 0.0);
-  group_of_.resize(blocks);
+  group_chances_.assign(bundles * groups_, 0.0);
+  group_of_.resize(bundles);
   std::vector<double> scores(groups_);
-  for (std::size_t b = 0; b < blocks; ++b) {
+  for (std::size_t b = 0; b < bundles; ++b) {
     std::ranges::fill(scores, 0.0);
     for (std::size_t i = 0; i < width; ++i)
       for (std::size_t g = 0; g < groups_; ++g)
@@ -145,7 +145,7 @@ void GroupedEpisode::place_groups(std::span<const double> weights, Random* rando
   placed_.assign(groups_, false);
   used_.assign(devices_, UnitNeeds{});
   load_.assign(devices_, 0.0);
-  for (const std::uint32_t first : group_of_) {  // blocks ascend: the order of the first members
+  for (const std::uint32_t first : group_of_) {  // bundles ascend: the order of the first members
     if (placed_[first]) continue;
     find_able(first);
     find_device_features(first);
@@ -218,13 +218,13 @@ void GroupedEpisode::find_device_features(std::size_t group) {
 
 void GroupedEpisode::gradient(std::span<const double> weights, double advantage, double entropy,
                               std::span<double> gradient) {
-  const std::size_t blocks = group_of_.size(), width = unit_width();
+  const std::size_t bundles = group_of_.size(), width = unit_width();
   const std::vector<double>& features = environment_.graph().features;
   std::vector<double> scores(groups_), logs;
-  for (std::size_t b = 0; b < blocks; ++b) {
+  for (std::size_t b = 0; b < bundles; ++b) {
     std::ranges::fill(scores, 0.0);
     choice_gradient(std::span(group_chances_).subspan(b * groups_, groups_), group_of_[b],
-                    advantage, entropy, 1.0 / static_cast<double>(blocks), scores, logs);
+                    advantage, entropy, 1.0 / static_cast<double>(bundles), scores, logs);
     for (std::size_t i = 0; i < width; ++i)
       for (std::size_t g = 0; g < groups_; ++g)
         gradient[i * groups_ + g] += features[b * width + i] * scores[g];
@@ -246,7 +246,7 @@ Found learn_groups(const Environment& environment, const TrainingSettings& setti
         : episode(environment), evaluator(environment.objective().on(environment.problem())) {}
     GroupedEpisode episode;
     std::unique_ptr<Evaluator> evaluator;
-    BlockDevices devices{};
+    BundleDevices devices{};
     Score score{};
     std::vector<double> gradient{};
   };

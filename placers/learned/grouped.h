@@ -1,4 +1,4 @@
-/// First groups, then devices: a linear grouper puts each block into a group, a network places the
+/// First groups, then devices: a linear grouper puts each bundle into a group, a network places the
 /// groups, and one reward trains both.
 #pragma once
 #include <array>
@@ -18,21 +18,21 @@ inline constexpr auto group_device_features = std::to_array<std::string_view>(
 
 /// Draws a grouping and devices for the groups of one environment. For one thread.
 ///
-/// The grouper's score of a group is linear in a block's unit features. The network sees groups as
-/// units: their blocks' features averaged, and two groups are neighbours if a tensor joins them.
-/// Groups are placed in the order of their first blocks, each on a device that can run all of its
-/// blocks and has room by MemoryFloor's count, if there is any; a block that cannot run where its
+/// The grouper's score of a group is linear in a bundle's unit features. The network sees groups as
+/// units: their bundles' features averaged, and two groups are neighbours if a tensor joins them.
+/// Groups are placed in the order of their first bundles, each on a device that can run all of its
+/// bundles and has room by MemoryFloor's count, if there is any; a bundle that cannot run where its
 /// group goes is placed on the first device that can run it.
 class GroupedEpisode {
  public:
   explicit GroupedEpisode(const Environment& environment);  ///< outlives this
 
-  std::size_t groups() const { return groups_; }  ///< 20 for each device, at most 256 and blocks
+  std::size_t groups() const { return groups_; }  ///< 20 for each device, at most 256 and bundles
   std::size_t num_weights() const { return grouper_ + choices_.network().num_weights(); }
   std::vector<double> initial(std::uint64_t seed) const;
 
   /// Valid until the next call.
-  const BlockDevices& act(std::span<const double> weights, Random& random);
+  const BundleDevices& act(std::span<const double> weights, Random& random);
   /// The mean of -log(chance) over the choices of act(), groups and devices apart, were the weights
   /// these.
   double surprise(std::span<const double> weights);
@@ -46,22 +46,22 @@ class GroupedEpisode {
   void draw_groups(std::span<const double> weights, Random* random);
   void describe_groups();
   void place_groups(std::span<const double> weights, Random* random);
-  /// Where `block` runs if its group goes to `wanted`.
-  DeviceId device_of(std::size_t block, DeviceId wanted) const;
+  /// Where `bundle` runs if its group goes to `wanted`.
+  DeviceId device_of(std::size_t bundle, DeviceId wanted) const;
   void find_able(std::size_t group);
   void find_device_features(std::size_t group);
 
   const Environment& environment_;
   std::size_t devices_, groups_, grouper_;
   struct Traffic {
-    std::uint32_t from = 0, to = 0;  // blocks
+    std::uint32_t from = 0, to = 0;  // bundles
     double bytes = 0.0;
   };
   std::vector<Traffic> traffic_;
   IdVector<DeviceId, Bytes> limit_;
   // What the last pass chose:
-  std::vector<std::uint32_t> group_of_;              // [blocks]
-  std::vector<double> group_chances_;                // [blocks, groups]
+  std::vector<std::uint32_t> group_of_;              // [bundles]
+  std::vector<double> group_chances_;                // [bundles, groups]
   std::vector<std::vector<std::uint32_t>> members_;  // [groups]
   std::vector<UnitNeeds> needs_;                     // [groups]
   std::vector<double> between_;                      // [groups, groups] bytes
@@ -72,7 +72,7 @@ class GroupedEpisode {
   std::vector<bool> placed_;
   IdVector<DeviceId, UnitNeeds> used_;
   IdVector<DeviceId, double> load_;
-  BlockDevices result_;
+  BundleDevices result_;
   // For the group that is placed: where it may go, and what is known of each of these devices.
   std::vector<DeviceId> able_, roomy_;
   std::vector<double> features_, time_;

@@ -17,8 +17,8 @@ namespace baechi::learned {
 
 /// What learns, and how it acts.
 enum class Way : std::uint8_t {
-  list,     ///< a network places block after block: GDP, DOPPLER's placing half
-  placeto,  ///< it moves blocks of a whole placement
+  list,     ///< a network places bundle after bundle: GDP, DOPPLER's placing half
+  placeto,  ///< it moves bundles of a whole placement
   grouped,  ///< groups first: ColocRL, HierarchicalRL
 };
 constexpr auto names_of(Way) {
@@ -115,7 +115,7 @@ class Learned final : public Placer {
     const bool known = !environment.teacher().empty();
     result.facts = {{"evaluations", static_cast<double>(found.evaluations)},
                     {"found_us", to_us(found.score.value)},
-                    {"blocks", static_cast<double>(environment.num_blocks())},
+                    {"blocks", static_cast<double>(environment.num_bundles())},
                     {"reference_us", known ? environment.reference() / 1000.0 : -1.0}};
     if (found.settled > 0) result.facts["settled_after"] = static_cast<double>(found.settled);
     if (found.first > 0.0) {

@@ -22,7 +22,7 @@ MovingEpisode::MovingEpisode(const Environment& environment, std::size_t refresh
       schedule_(environment),
       choices_(Network({.unit_features = move_unit_width, .device_features = move_device_width})) {}
 
-void MovingEpisode::begin(const BlockDevices& start) {
+void MovingEpisode::begin(const BundleDevices& start) {
   const std::size_t devices = environment_.problem().cluster.num_devices();
   at_ = start;
   load_.assign(devices, 0.0);
@@ -36,34 +36,34 @@ void MovingEpisode::begin(const BlockDevices& start) {
 }
 
 bool MovingEpisode::move(std::span<const double> weights, Random& random) {
-  const std::size_t block = choices_.size();
-  if (block % refresh_ == 0) {
+  const std::size_t bundle = choices_.size();
+  if (bundle % refresh_ == 0) {
     add_unit_features();
     network().embed(weights, graph_, embedding_);
   }
-  find_able(block);
-  find_device_features(block);
-  const std::size_t choice = drawn(choices_.offer(weights, embedding_, block, features_), random);
+  find_able(bundle);
+  find_device_features(bundle);
+  const std::size_t choice = drawn(choices_.offer(weights, embedding_, bundle, features_), random);
   choices_.take(choice);
-  const DeviceId from = at_[block], to = able_[choice];
+  const DeviceId from = at_[bundle], to = able_[choice];
   if (from == to) return false;
-  load_[from] -= environment_.time(block, from);
-  load_[to] += environment_.time(block, to);
-  weights_[from] -= environment_.needs(block).persistent;
-  weights_[to] += environment_.needs(block).persistent;
-  at_[block] = to;
+  load_[from] -= environment_.time(bundle, from);
+  load_[to] += environment_.time(bundle, to);
+  weights_[from] -= environment_.needs(bundle).persistent;
+  weights_[to] += environment_.needs(bundle).persistent;
+  at_[bundle] = to;
   return true;
 }
 
 /// Where it fits by what the others on the device need; where it is, if it fits nowhere.
-void MovingEpisode::find_able(std::size_t block) {
-  const UnitNeeds& needs = environment_.needs(block);
+void MovingEpisode::find_able(std::size_t bundle) {
+  const UnitNeeds& needs = environment_.needs(bundle);
   able_.clear();
-  for (const DeviceId d : environment_.able(block)) {
-    const Bytes others = d == at_[block] ? weights_[d] - needs.persistent : weights_[d];
+  for (const DeviceId d : environment_.able(bundle)) {
+    const Bytes others = d == at_[bundle] ? weights_[d] - needs.persistent : weights_[d];
     if (others + needs.persistent + needs.working <= limit_[d]) able_.push_back(d);
   }
-  if (able_.empty()) able_.push_back(at_[block]);
+  if (able_.empty()) able_.push_back(at_[bundle]);
 }
 
 /// The share of `neighbours` that is on `d`; 0 if there are none.
@@ -77,7 +77,7 @@ double MovingEpisode::share_on(std::span<const std::uint32_t> neighbours, Device
 void MovingEpisode::add_unit_features() {
   schedule_.clear();
   while (const std::optional<OpId> v = schedule_.next())
-    schedule_.put(*v, at_[environment_.block(*v)]);
+    schedule_.put(*v, at_[environment_.bundle(*v)]);
   const std::vector<double>& fixed = environment_.graph().features;
   const std::size_t width = unit_feature_names.size();
   std::vector<double>& all = graph_.features;
@@ -99,26 +99,26 @@ void MovingEpisode::add_unit_features() {
 }
 
 /// For the devices in able_.
-void MovingEpisode::find_device_features(std::size_t block) {
+void MovingEpisode::find_device_features(std::size_t bundle) {
   std::vector<double>& all = features_;
   all.clear();
-  const UnitNeeds& needs = environment_.needs(block);
+  const UnitNeeds& needs = environment_.needs(bundle);
   const auto others = [&](DeviceId d) {
-    return d == at_[block] ? load_[d] - environment_.time(block, d) : load_[d];
+    return d == at_[bundle] ? load_[d] - environment_.time(bundle, d) : load_[d];
   };
   double least = 1e300, fastest = 1e300;
   for (const DeviceId d : able_) {
     least = std::min(least, others(d));
-    fastest = std::min(fastest, environment_.time(block, d));
+    fastest = std::min(fastest, environment_.time(bundle, d));
   }
   const double scale = 1.0 / (0.25 * environment_.mean_load() + fastest);
   for (const DeviceId d : able_) {
-    const Bytes held = d == at_[block] ? weights_[d] - needs.persistent : weights_[d];
-    const double limit = static_cast<double>(limit_[d].count), time = environment_.time(block, d);
-    all.push_back(d == at_[block] ? 1.0 : 0.0);
+    const Bytes held = d == at_[bundle] ? weights_[d] - needs.persistent : weights_[d];
+    const double limit = static_cast<double>(limit_[d].count), time = environment_.time(bundle, d);
+    all.push_back(d == at_[bundle] ? 1.0 : 0.0);
     all.push_back(squashed((others(d) - least) * scale));
-    all.push_back(share_on(graph_.parents.at(block), d));
-    all.push_back(share_on(graph_.children.at(block), d));
+    all.push_back(share_on(graph_.parents.at(bundle), d));
+    all.push_back(share_on(graph_.children.at(bundle), d));
     all.push_back(limit > 0.0 ? std::clamp(1.0 - static_cast<double>(held.count) / limit, 0.0, 1.0)
                               : 0.0);
     all.push_back(time > 0.0 ? fastest / time : 1.0);
@@ -141,9 +141,9 @@ void MovingEpisode::replay(std::span<const double> weights, const auto& visit) {
 double MovingEpisode::loss(std::span<const double> weights, std::span<const double> advantages,
                            double entropy) {
   double sum = 0.0;
-  replay(weights, [&](std::size_t block) {
-    choices_.score_again(block, weights, embedding_);
-    sum += advantages[block] * choices_.surprise(block) - entropy * choices_.entropy(block);
+  replay(weights, [&](std::size_t bundle) {
+    choices_.score_again(bundle, weights, embedding_);
+    sum += advantages[bundle] * choices_.surprise(bundle) - entropy * choices_.entropy(bundle);
   });
   return sum / static_cast<double>(choices_.size());
 }
@@ -152,10 +152,10 @@ void MovingEpisode::gradient(std::span<const double> weights, std::span<const do
                              double entropy, std::span<double> gradient) {
   const double scale = 1.0 / static_cast<double>(choices_.size());
   std::vector<double> keys(embedding_.keys.size(), 0.0);
-  replay(weights, [&](std::size_t block) {
-    choices_.add_gradient(block, weights, embedding_, advantages[block], entropy, scale, gradient,
+  replay(weights, [&](std::size_t bundle) {
+    choices_.add_gradient(bundle, weights, embedding_, advantages[bundle], entropy, scale, gradient,
                           keys);
-    if ((block + 1) % refresh_ != 0 && block + 1 != choices_.size()) return;
+    if ((bundle + 1) % refresh_ != 0 && bundle + 1 != choices_.size()) return;
     network().embed_gradient(weights, graph_, embedding_, keys, gradient);
     std::ranges::fill(keys, 0.0);
   });
@@ -165,16 +165,16 @@ Found learn_moves(const Environment& environment, const TrainingSettings& settin
                   std::size_t refresh, const std::atomic<bool>* stop) {
   constexpr double first_rate = 1e-3, last_rate = 1e-4, longest = 1.25;
   constexpr std::size_t remembered = 10;  // episodes
-  const std::size_t blocks = environment.num_blocks();
+  const std::size_t bundles = environment.num_bundles();
   MovingEpisode episode(environment, refresh);
   Adam adam(episode.network().initial(settings.seed));
   const auto evaluator = environment.objective().on(environment.problem());
   Keeper keeper(environment);
   const auto over = [&] { return keeper.over(settings.evaluations, stop); };
-  BlockDevices start = settings.imitate ? environment.teacher() : BlockDevices{};
+  BundleDevices start = settings.imitate ? environment.teacher() : BundleDevices{};
   if (start.empty())
-    for (std::size_t b = 0; b < blocks; ++b) start.push_back(environment.able(b).front());
-  const auto evaluate = [&](const BlockDevices& devices) {
+    for (std::size_t b = 0; b < bundles; ++b) start.push_back(environment.able(b).front());
+  const auto evaluate = [&](const BundleDevices& devices) {
     const Score score = evaluator->score(environment.placement(devices));
     keeper.take(devices, score);
     return environment.value(score) / environment.reference();
@@ -199,12 +199,12 @@ Found learn_moves(const Environment& environment, const TrainingSettings& settin
       returns.push_back(old - value);
     }
     if (!episode.done()) break;
-    for (std::size_t b = blocks - 1; b-- > 0;) returns[b] += returns[b + 1];
+    for (std::size_t b = bundles - 1; b-- > 0;) returns[b] += returns[b + 1];
     std::vector<double> advantages = returns;
     double squares = 0.0;
-    for (std::size_t b = 0; b < blocks; ++b) {
+    for (std::size_t b = 0; b < bundles; ++b) {
       for (const auto& r : before) advantages[b] -= r[b] / static_cast<double>(before.size());
-      squares += advantages[b] * advantages[b] / static_cast<double>(blocks);
+      squares += advantages[b] * advantages[b] / static_cast<double>(bundles);
     }
     if (squares > 1e-12)
       for (double& a : advantages) a /= std::sqrt(squares);

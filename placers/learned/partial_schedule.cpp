@@ -45,18 +45,18 @@ std::optional<OpId> PartialSchedule::next() {
   return first.op;
 }
 
-std::span<const DeviceId> PartialSchedule::choices(std::size_t block, DeviceId also) {
+std::span<const DeviceId> PartialSchedule::choices(std::size_t bundle, DeviceId also) {
   choices_.clear();
   const auto gather = [&](const auto& wanted) {
     bool empty_seen = false;
-    for (const DeviceId d : environment_->able(block)) {
+    for (const DeviceId d : environment_->able(bundle)) {
       const bool repeated = environment_->interchangeable() && empty_seen && empty(d);
       if (d != also && (repeated || !wanted(d))) continue;
       empty_seen = empty_seen || empty(d);
       choices_.push_back(d);
     }
   };
-  gather([&](DeviceId d) { return memory_.fits(environment_->needs(block), d); });
+  gather([&](DeviceId d) { return memory_.fits(environment_->needs(bundle), d); });
   if (choices_.empty()) gather([](DeviceId) { return true; });
   return choices_;
 }
@@ -96,10 +96,10 @@ PartialSchedule::Inputs PartialSchedule::inputs_of(OpId v) const {
   return all;
 }
 
-PartialSchedule::Outlook PartialSchedule::outlook(std::size_t block, OpId first, DeviceId d,
+PartialSchedule::Outlook PartialSchedule::outlook(std::size_t bundle, OpId first, DeviceId d,
                                                   const Inputs& inputs) {
   using Input = list::BookedTransfers::Input;
-  Outlook o{.time = environment_->time(block, d), .load = load_[d]};
+  Outlook o{.time = environment_->time(bundle, d), .load = load_[d]};
   const TimePoint ready = transfers_.earliest(first, d, [&](const Input& in) {
     o.sending += environment_->transfer(in.tensor, in.src, d);
   });
@@ -113,12 +113,12 @@ PartialSchedule::Outlook PartialSchedule::outlook(std::size_t block, OpId first,
   return o;
 }
 
-std::span<const double> PartialSchedule::features(std::size_t block, OpId first,
+std::span<const double> PartialSchedule::features(std::size_t bundle, OpId first,
                                                   std::span<const DeviceId> devices) {
   const Inputs all = inputs_of(first);
   count_readers_parents(first);
   outlooks_.clear();
-  for (const DeviceId d : devices) outlooks_.push_back(outlook(block, first, d, all));
+  for (const DeviceId d : devices) outlooks_.push_back(outlook(bundle, first, d, all));
   const auto least = [&](double Outlook::* what) {
     double found = 1e300;
     for (const Outlook& o : outlooks_) found = std::min(found, o.*what);
@@ -145,7 +145,7 @@ std::span<const double> PartialSchedule::features(std::size_t block, OpId first,
         o.time > 0.0 ? fastest / o.time : 1.0,
         empty(d) ? 1.0 : 0.0,
         all.largest_on == d ? 1.0 : 0.0,
-        static_cast<double>(placed_) / static_cast<double>(environment_->num_blocks()),
+        static_cast<double>(placed_) / static_cast<double>(environment_->num_bundles()),
         squashed(from_now(free_at_[d]) * scale),
         now > 0.0 ? std::min(o.load / now, 1.0) : 1.0,
         squashed(from_now(transfers_.channels_free(d)) * scale),
@@ -158,9 +158,9 @@ std::span<const double> PartialSchedule::features(std::size_t block, OpId first,
   return features_;
 }
 
-void PartialSchedule::assign(std::size_t block, DeviceId d) {
-  memory_.add(environment_->needs(block), d);
-  load_[d] += environment_->time(block, d);
+void PartialSchedule::assign(std::size_t bundle, DeviceId d) {
+  memory_.add(environment_->needs(bundle), d);
+  load_[d] += environment_->time(bundle, d);
   ++count_[d];
   ++placed_;
 }

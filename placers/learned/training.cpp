@@ -38,7 +38,7 @@ struct Training::Worker {
   std::unique_ptr<Evaluator> evaluator;
   Score score{};
   double value = 0.0;
-  BlockDevices devices;
+  BundleDevices devices;
   std::vector<double> gradient, keys;
 };
 
@@ -126,7 +126,7 @@ void Training::reinforce(const Environment& environment, std::size_t which) {
   state_.adam.step(gradient_, pace_.rate * exponential(progress * logarithm(0.1)));
 }
 
-void Training::take(std::size_t which, const BlockDevices& devices, const Score& score,
+void Training::take(std::size_t which, const BundleDevices& devices, const Score& score,
                     double value) {
   Samples& s = samples_[which];
   const double ratio = value / environments_[which]->reference();

@@ -37,9 +37,9 @@ std::vector<double> advantages_of(std::span<const double> values);
 /// What the samples of an environment were worth, over its reference.
 struct Samples {
   std::size_t count = 0;
-  double sum = 0.0;        ///< of value / reference since the last row of the curve
-  double best = 0.0;       ///< value / reference of the best so far; 0: none
-  BlockDevices devices{};  ///< of the best
+  double sum = 0.0;         ///< of value / reference since the last row of the curve
+  double best = 0.0;        ///< value / reference of the best so far; 0: none
+  BundleDevices devices{};  ///< of the best
   Score score{};
   std::vector<Improvement> improvements{};
 };
@@ -85,7 +85,7 @@ class Training {
   struct Worker;
   void imitate(const Environment& environment);
   void reinforce(const Environment& environment, std::size_t which);
-  void take(std::size_t which, const BlockDevices& devices, const Score& score, double value);
+  void take(std::size_t which, const BundleDevices& devices, const Score& score, double value);
   std::size_t imitation_updates() const;
 
   /// What one graph learns fast by is too hasty for a family: set on graphs 13 to 16 of each family

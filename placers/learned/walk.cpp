@@ -8,8 +8,8 @@ Walk::Walk(const Environment& environment) : environment_(&environment), schedul
 
 void Walk::clear() {
   schedule_.clear();
-  devices_.assign(environment_->num_blocks(), DeviceId{0});
-  decided_.assign(environment_->num_blocks(), false);
+  devices_.assign(environment_->num_bundles(), DeviceId{0});
+  decided_.assign(environment_->num_bundles(), false);
   stands_for_.assign(environment_->problem().cluster.num_devices(), PartialSchedule::nowhere);
 }
 
@@ -24,18 +24,18 @@ DeviceId Walk::stands_for(DeviceId d) {
 
 bool Walk::advance() {
   while (const std::optional<OpId> v = schedule_.next()) {
-    block_ = environment_->block(*v);
+    bundle_ = environment_->bundle(*v);
     first_ = *v;
-    if (!decided_[block_]) return true;
-    schedule_.put(*v, devices_[block_]);
+    if (!decided_[bundle_]) return true;
+    schedule_.put(*v, devices_[bundle_]);
   }
   return false;
 }
 
 void Walk::choose(DeviceId d) {
-  devices_[block_] = d;
-  decided_[block_] = true;
-  schedule_.assign(block_, d);
+  devices_[bundle_] = d;
+  decided_[bundle_] = true;
+  schedule_.assign(bundle_, d);
   schedule_.put(first_, d);
 }
 

@@ -9,10 +9,10 @@
 namespace baechi::partition {
 namespace {
 
-/// The best of several descents of max_load: from lots drawn for all blocks, always the move of one
-/// block between accelerators that gains most, until none gains.
-/// Source: Tarnawski et al., NeurIPS 2020, the local search baseline. Looks at neither memory nor
-/// contiguity. Differs: what no accelerator runs stays on a core.
+/// The best of several descents of max_load: from lots drawn for all bundles, always the move of
+/// one bundle between accelerators that gains most, until none gains. Source: Tarnawski et al.,
+/// NeurIPS 2020, the local search baseline. Looks at neither memory nor contiguity. Differs: what
+/// no accelerator runs stays on a core.
 class LocalSearch final : public Placer {
  public:
   explicit LocalSearch(Options& o)
@@ -20,13 +20,13 @@ class LocalSearch final : public Placer {
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     const Partition partition(p);
-    const exact::Blocks& blocks = partition.blocks();
+    const exact::Bundles& bundles = partition.bundles();
     Random random(seed);
-    exact::Loads loads(blocks, partition.classes());
-    for (const exact::BlockId b : blocks.blocks())
+    exact::Loads loads(bundles, partition.classes());
+    for (const exact::BundleId b : bundles.bundles())
       if (!partition.free(b)) loads.move(b, loads.of(partition.fixed(b)));
     std::optional<Duration> best;
-    IdVector<exact::BlockId, DeviceId> device(blocks.size());
+    IdVector<exact::BundleId, DeviceId> device(bundles.size());
     for (std::int64_t restart = 0; restart < restarts_; ++restart) {
       draw(loads, partition, random);
       while (move_best(loads, partition)) {
@@ -34,7 +34,7 @@ class LocalSearch final : public Placer {
       const Duration load = loads.load(loads.busiest());
       if (best && load >= *best) continue;
       best = load;
-      for (const exact::BlockId b : blocks.blocks()) device[b] = loads.device(loads.of(b));
+      for (const exact::BundleId b : bundles.bundles()) device[b] = loads.device(loads.of(b));
     }
     Placement placement = partition.in_ops(device);
     placement.facts["max_load_us"] = best ? to_us(*best) : 0.0;
@@ -44,18 +44,18 @@ class LocalSearch final : public Placer {
  private:
   static void draw(exact::Loads& loads, const Partition& partition, Random& random) {
     const auto devices = partition.devices();
-    for (const exact::BlockId b : partition.blocks().blocks())
+    for (const exact::BundleId b : partition.bundles().bundles())
       if (partition.free(b))
         loads.move(b, loads.of(devices[random.below(static_cast<std::uint32_t>(devices.size()))]));
   }
 
   /// False if no move gains. Only what leaves or enters the busiest device can gain. Ties: the
-  /// lower block, then the device listed first.
+  /// lower bundle, then the device listed first.
   static bool move_best(exact::Loads& loads, const Partition& partition) {
     const exact::Loads::Place busiest = loads.busiest();
     Duration least = loads.load(busiest);
-    std::optional<std::pair<exact::BlockId, exact::Loads::Place>> best;
-    const auto consider = [&](exact::BlockId b, exact::Loads::Place to) {
+    std::optional<std::pair<exact::BundleId, exact::Loads::Place>> best;
+    const auto consider = [&](exact::BundleId b, exact::Loads::Place to) {
       const exact::Loads::Place from = loads.of(b);
       if (from == to || !loads.can_run(b, to)) return;
       loads.move(b, to);
@@ -66,7 +66,7 @@ class LocalSearch final : public Placer {
       }
       loads.move(b, from);
     };
-    for (const exact::BlockId b : partition.blocks().blocks()) {
+    for (const exact::BundleId b : partition.bundles().bundles()) {
       if (!partition.free(b)) continue;
       if (loads.of(b) != busiest) {
         consider(b, busiest);

@@ -1,29 +1,29 @@
-/// A problem as general graph partitioners see it: weighted blocks on equal parts, and the costs of
-/// cutting between two blocks.
+/// A problem as general graph partitioners see it: weighted bundles on equal parts, and the costs
+/// of cutting between two bundles.
 #pragma once
 #include <span>
 #include <vector>
 
-#include "placers/exact/blocks.h"
+#include "placers/exact/bundles.h"
 
 namespace baechi::partition {
 
-/// Blocks are colocation units; units that a pipeline cannot run apart are one block. They go to
-/// accelerators (to all devices, if there is none). A block that not all of these devices can run
+/// Bundles are colocation units; units that a pipeline cannot run apart are one bundle. They go to
+/// accelerators (to all devices, if there is none). A bundle that not all of these devices can run
 /// is not free: it stays on the first device that runs it.
 /// Source: Tarnawski et al., NeurIPS 2020, the Scotch baseline.
 class Partition {
  public:
-  /// Throws InfeasibleError if no device runs all ops of a block.
+  /// Throws InfeasibleError if no device runs all ops of a bundle.
   explicit Partition(const Problem& problem);
 
   const std::vector<DeviceClass>& classes() const { return classes_; }
-  const exact::Blocks& blocks() const { return blocks_; }
+  const exact::Bundles& bundles() const { return bundles_; }
   std::span<const DeviceId> devices() const { return devices_; }
-  bool free(exact::BlockId b) const { return vertex_[b] != fixed_vertex; }
-  DeviceId fixed(exact::BlockId b) const { return home_[b]; }
+  bool free(exact::BundleId b) const { return vertex_[b] != fixed_vertex; }
+  DeviceId fixed(exact::BundleId b) const { return home_[b]; }
 
-  /// The graph of the free blocks, undirected: for vertex i the neighbours (ascending) and costs
+  /// The graph of the free bundles, undirected: for vertex i the neighbours (ascending) and costs
   /// from begin[i] to begin[i + 1].
   struct Graph {
     std::vector<std::int64_t> weight;  ///< ns on the first of devices()
@@ -33,8 +33,8 @@ class Partition {
   };
   Graph graph() const;
 
-  /// Each op where its block is, or if that is free, where the part of its vertex is.
-  Placement in_ops(const IdVector<exact::BlockId, DeviceId>& device) const;
+  /// Each op where its bundle is, or if that is free, where the part of its vertex is.
+  Placement in_ops(const IdVector<exact::BundleId, DeviceId>& device) const;
   Placement in_ops(std::span<const std::int64_t> part) const;  ///< [vertices], into devices()
 
  private:
@@ -42,11 +42,11 @@ class Partition {
 
   const Problem& problem_;
   std::vector<DeviceClass> classes_;
-  exact::Blocks blocks_;
+  exact::Bundles bundles_;
   std::size_t class_ = 0;  // of devices_.front()
   std::vector<DeviceId> devices_;
-  IdVector<exact::BlockId, DeviceId> home_;         // of those that are not free
-  IdVector<exact::BlockId, std::uint32_t> vertex_;  // of those that are
+  IdVector<exact::BundleId, DeviceId> home_;         // of those that are not free
+  IdVector<exact::BundleId, std::uint32_t> vertex_;  // of those that are
   std::size_t num_vertices_ = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace baechi::planners {
 namespace {
 
-using Stages = std::vector<std::vector<BlockId>>;
+using Stages = std::vector<std::vector<BundleId>>;
 
 bool is_transformer(const PlannerNode& node) {
   return node.name == "ParallelTransformerLayer";
@@ -19,17 +19,17 @@ bool is_transformer(const PlannerNode& node) {
 
 /// The nodes between two ends, which are the nodes that lead to some of them, and the others.
 struct Body {
-  std::vector<BlockId> initial, groups, final;
+  std::vector<BundleId> initial, groups, final;
 };
 
 Body body_of(const PlannerInput& input) {
   Body body;
-  const std::vector<BlockId> line = plan_line(input);
-  IdVector<BlockId, char> leads(input.nodes.size(), 0);
+  const std::vector<BundleId> line = plan_line(input);
+  IdVector<BundleId, char> leads(input.nodes.size(), 0);
   for (auto b = line.rbegin(); b != line.rend(); ++b)
-    for (const BlockId next : input.order.after(*b))
+    for (const BundleId next : input.order.after(*b))
       if (leads[next] != 0 || is_transformer(input.nodes[next])) leads[*b] = 1;
-  for (const BlockId b : line) {
+  for (const BundleId b : line) {
     if (is_transformer(input.nodes[b]))
       body.groups.push_back(b);
     else
@@ -39,7 +39,7 @@ Body body_of(const PlannerInput& input) {
 }
 
 /// `count` runs of `line`, the last of which have one more if it does not divide evenly.
-Stages equal_runs(const std::vector<BlockId>& line, std::size_t count) {
+Stages equal_runs(const std::vector<BundleId>& line, std::size_t count) {
   Stages stages;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -52,7 +52,7 @@ Stages equal_runs(const std::vector<BlockId>& line, std::size_t count) {
   return stages;
 }
 
-void append(std::vector<BlockId>& to, const std::vector<BlockId>& from) {
+void append(std::vector<BundleId>& to, const std::vector<BundleId>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
@@ -82,7 +82,7 @@ class EqualSplits {
   /// All data and tensor parallel degrees on these stages.
   void attempt(const Stages& stages) {
     const auto count = static_cast<std::int64_t>(stages.size());
-    const auto& first = input_.nodes[BlockId{0}].modes;
+    const auto& first = input_.nodes[BundleId{0}].modes;
     for (const std::int64_t d : replica_counts(input_)) {
       if (count * d > std::min(input_.devices, input_.micro_batches)) break;
       for (std::size_t t = 0; t < input_.degrees.size(); ++t) {
@@ -105,7 +105,7 @@ class EqualSplits {
     // Modes in the order of the input, which may have two.
     for (PlannedStage& stage : plan.stages)
       for (std::size_t i = 0; i < stage.nodes.size(); ++i) {
-        const BlockId b = stage.nodes[i];
+        const BundleId b = stage.nodes[i];
         const PlannerMode& taken = input.nodes[b].modes[t].front();
         stage.modes[i] = static_cast<std::size_t>(
             std::ranges::find(input_.nodes[b].modes[t], taken.id, &PlannerMode::id) -
@@ -123,7 +123,7 @@ class EqualSplits {
 void EqualSplits::attempt_all(EqualParts parts) {
   const auto most = static_cast<std::size_t>(input_.devices);
   if (parts == EqualParts::nodes) {
-    const std::vector<BlockId> line = plan_line(input_);
+    const std::vector<BundleId> line = plan_line(input_);
     // More stages than nodes would be empty.
     for (std::size_t count = 1; count <= std::min(most, line.size()); ++count)
       attempt(equal_runs(line, count));

@@ -18,7 +18,7 @@ struct Switch {
 };
 
 /// Those that save memory, by time lost per byte; ties: the first node, the first mode.
-std::vector<Switch> switches(const PlannerInput& input, const std::vector<BlockId>& nodes,
+std::vector<Switch> switches(const PlannerInput& input, const std::vector<BundleId>& nodes,
                              std::size_t degree, std::int64_t in_flight,
                              const std::vector<std::size_t>& fastest, const StageCost& cost) {
   std::vector<Switch> found;
@@ -86,7 +86,7 @@ void exact(const std::vector<Switch>& found, double over, ChosenModes& chosen) {
 
 }  // namespace
 
-double StageCost::crossing_bytes(BlockId b, const PlannerMode& mode) const {
+double StageCost::crossing_bytes(BundleId b, const PlannerMode& mode) const {
   double bytes = 0.0;
   for (std::size_t i = 0; i < input_.in[b].size(); ++i) {
     const PlannerEdge& edge = input_.edges[input_.in[b][i]];
@@ -99,7 +99,7 @@ double StageCost::crossing_bytes(BlockId b, const PlannerMode& mode) const {
   return 2.0 * bytes;
 }
 
-double StageCost::time(BlockId b, const PlannerMode& mode) const {
+double StageCost::time(BundleId b, const PlannerMode& mode) const {
   const double exchange =
       4.0 * (d_ - 1.0) * mode.weights / (d_ * static_cast<double>(input_.micro_batches));
   return mode.time / d_ + (crossing_bytes(b, mode) / d_ + exchange) / input_.bandwidth;
@@ -110,12 +110,12 @@ std::size_t fastest_mode(const std::vector<PlannerMode>& modes) {
                                   modes.begin());
 }
 
-ChosenModes choose_modes(const PlannerInput& input, const std::vector<BlockId>& nodes,
+ChosenModes choose_modes(const PlannerInput& input, const std::vector<BundleId>& nodes,
                          std::size_t degree, std::int64_t data_parallel, std::int64_t in_flight,
-                         ModeChoice choice, const IdVector<BlockId, char>& inside) {
+                         ModeChoice choice, const IdVector<BundleId, char>& inside) {
   ChosenModes chosen;
   double fast = 0.0, lean = 0.0;
-  for (const BlockId b : nodes) {
+  for (const BundleId b : nodes) {
     const auto& modes = input.nodes[b].modes[degree];
     chosen.modes.push_back(fastest_mode(modes));
     double least = std::numeric_limits<double>::infinity();

@@ -10,19 +10,19 @@ namespace baechi::planners {
 class StageCost {
  public:
   StageCost(const PlannerInput& input, std::int64_t data_parallel,
-            const IdVector<BlockId, char>& inside)
+            const IdVector<BundleId, char>& inside)
       : input_(input), d_(static_cast<double>(data_parallel)), inside_(inside) {}
 
   /// What one node costs in one of its modes, per micro-batch: computing, its edges that are cut,
   /// twice (a tensor and its gradient), and its share of the exchange of gradients, once per batch,
   /// by sharded parameter servers.
-  double time(BlockId b, const PlannerMode& mode) const;
-  double crossing_bytes(BlockId b, const PlannerMode& mode) const;
+  double time(BundleId b, const PlannerMode& mode) const;
+  double crossing_bytes(BundleId b, const PlannerMode& mode) const;
 
  private:
   const PlannerInput& input_;
   double d_;
-  const IdVector<BlockId, char>& inside_;
+  const IdVector<BundleId, char>& inside_;
 };
 
 /// Modes of the nodes of a stage, each fastest as long as they fit.
@@ -33,9 +33,9 @@ struct ChosenModes {
   std::vector<std::size_t> modes;  ///< [nodes]
 };
 /// All nodes must have modes of the degree. Ties: the first mode; the first node.
-ChosenModes choose_modes(const PlannerInput& input, const std::vector<BlockId>& nodes,
+ChosenModes choose_modes(const PlannerInput& input, const std::vector<BundleId>& nodes,
                          std::size_t degree, std::int64_t data_parallel, std::int64_t in_flight,
-                         ModeChoice choice, const IdVector<BlockId, char>& inside);
+                         ModeChoice choice, const IdVector<BundleId, char>& inside);
 
 /// The mode of least time; ties: the first.
 std::size_t fastest_mode(const std::vector<PlannerMode>& modes);

@@ -27,13 +27,13 @@ PlannerInput plan_input(PiperFile file) {
   input.memory = file.memory;
   input.bandwidth = file.bandwidth;
   input.micro_batches = file.micro_batches;
-  std::vector<std::pair<BlockId, BlockId>> pairs;
+  std::vector<std::pair<BundleId, BundleId>> pairs;
   for (const PiperEdge& edge : file.edges) {
-    pairs.emplace_back(static_cast<BlockId>(edge.from), static_cast<BlockId>(edge.to));
+    pairs.emplace_back(static_cast<BundleId>(edge.from), static_cast<BundleId>(edge.to));
     input.edges.push_back({pairs.back().first, pairs.back().second, edge.bytes});
   }
   std::ranges::sort(pairs);
-  input.order = BlockOrder(file.nodes.size(), pairs);
+  input.order = BundleOrder(file.nodes.size(), pairs);
   std::set<std::int64_t> degrees;
   for (const PiperNode& node : file.nodes)
     for (const auto& [degree, modes] : node.modes) degrees.insert(degree);

@@ -25,9 +25,9 @@ Duration seconds(double time) {
 }
 
 std::vector<StageWork> work_of(const StagedPlan& plan, const PlannerInput& input) {
-  IdVector<BlockId, std::size_t> stage_of(input.nodes.size(), 0);
+  IdVector<BundleId, std::size_t> stage_of(input.nodes.size(), 0);
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
-    for (const BlockId b : plan.stages[s].nodes) stage_of[b] = s;
+    for (const BundleId b : plan.stages[s].nodes) stage_of[b] = s;
   std::vector<StageWork> all(plan.stages.size());
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlannedStage& stage = plan.stages[s];
@@ -35,7 +35,7 @@ std::vector<StageWork> work_of(const StagedPlan& plan, const PlannerInput& input
         std::ranges::find(input.degrees, stage.tensor_parallel) - input.degrees.begin());
     const auto d = static_cast<double>(stage.data_parallel);
     for (std::size_t n = 0; n < stage.nodes.size(); ++n) {
-      const BlockId b = stage.nodes[n];
+      const BundleId b = stage.nodes[n];
       const PlannerMode& mode = input.nodes[b].modes[degree][stage.modes[n]];
       double traffic = 0.0;
       for (std::size_t i = 0; i < input.in[b].size(); ++i)

@@ -10,7 +10,7 @@ StagePart::StagePart(const PlannerInput& input, ModeChoice choice)
       inside_(input.nodes.size(), 0),
       least_work_(input.nodes.size(), no_time),
       sums_(input.degrees.size()) {
-  for (const BlockId b : input.nodes.ids()) {
+  for (const BundleId b : input.nodes.ids()) {
     fast_.push_back(std::vector<const PlannerMode*>(input.degrees.size(), nullptr));
     for (std::size_t t = 0; t < input.degrees.size(); ++t) {
       const auto& modes = input.nodes[b].modes[t];
@@ -22,13 +22,13 @@ StagePart::StagePart(const PlannerInput& input, ModeChoice choice)
   }
   in_position_.resize(input.edges.size());
   out_position_.resize(input.edges.size());
-  for (const BlockId b : input.nodes.ids()) {
+  for (const BundleId b : input.nodes.ids()) {
     for (std::size_t i = 0; i < input.in[b].size(); ++i) in_position_[input.in[b][i]] = i;
     for (std::size_t i = 0; i < input.out[b].size(); ++i) out_position_[input.out[b][i]] = i;
   }
 }
 
-void StagePart::change(BlockId b, double sign) {
+void StagePart::change(BundleId b, double sign) {
   work_ += sign * least_work_[b];
   if (sign < 0.0) cross(b, sign);
   for (std::size_t t = 0; t < sums_.size(); ++t) {
@@ -46,11 +46,11 @@ void StagePart::change(BlockId b, double sign) {
 }
 
 /// Adds what `b` makes of the edges that are cut, while the others are inside; or takes it away.
-void StagePart::cross(BlockId b, double sign) {
+void StagePart::cross(BundleId b, double sign) {
   inside_[b] = 0;
   for (std::size_t t = 0; t < sums_.size(); ++t) {
     // The fastest mode's bytes of edge number i of a node; nothing of a node without the degree.
-    const auto bytes = [&](BlockId at, double edge, bool incoming, std::size_t i) {
+    const auto bytes = [&](BundleId at, double edge, bool incoming, std::size_t i) {
       const PlannerMode* mode = fast(at, t);
       if (mode == nullptr) return 0.0;
       return 2.0 * (edge + (incoming ? mode->in : mode->out)[i]);

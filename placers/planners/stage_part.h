@@ -17,14 +17,14 @@ class StagePart {
  public:
   StagePart(const PlannerInput& input, ModeChoice choice);
 
-  void add(BlockId b) { change(b, 1.0); }
-  void remove(BlockId b) { change(b, -1.0); }
+  void add(BundleId b) { change(b, 1.0); }
+  void remove(BundleId b) { change(b, -1.0); }
   /// Whether the nodes' work is more than all devices do below the limit.
   bool hopeless() const { return work_ >= most_work_; }
   void set_limit(double most_work) { most_work_ = most_work * (1.0 + 1e-9); }
 
   /// Before price() is asked for a stage.
-  void begin_stage(const std::vector<BlockId>& nodes) {
+  void begin_stage(const std::vector<BundleId>& nodes) {
     taken_ = &nodes;
     sorted_.clear();
     chosen_.clear();
@@ -48,21 +48,21 @@ class StagePart {
     double time = 0.0, weights = 0.0, per_batch = 0.0, stays = 0.0;
     double bytes = 0.0;  // of the edges that are cut, at the ends inside
   };
-  void change(BlockId b, double sign);
-  void cross(BlockId b, double sign);
+  void change(BundleId b, double sign);
+  void cross(BundleId b, double sign);
 
   const PlannerInput& input_;
   ModeChoice choice_;
-  const PlannerMode* fast(BlockId b, std::size_t t) const { return fast_[b][t]; }
+  const PlannerMode* fast(BundleId b, std::size_t t) const { return fast_[b][t]; }
 
-  IdVector<BlockId, char> inside_;
-  IdVector<BlockId, std::vector<const PlannerMode*>> fast_;  // [nodes][degrees]; null: none
-  std::vector<std::size_t> in_position_, out_position_;      // [edges], among those of its ends
-  IdVector<BlockId, double> least_work_;
+  IdVector<BundleId, char> inside_;
+  IdVector<BundleId, std::vector<const PlannerMode*>> fast_;  // [nodes][degrees]; null: none
+  std::vector<std::size_t> in_position_, out_position_;       // [edges], among those of its ends
+  IdVector<BundleId, double> least_work_;
   std::vector<Sums> sums_;  // [degrees]
   double work_ = 0.0, most_work_ = 0.0;
-  const std::vector<BlockId>* taken_ = nullptr;  // the stage, in the order of the walk
-  std::vector<BlockId> sorted_;                  // the same, ascending, once it is needed
+  const std::vector<BundleId>* taken_ = nullptr;  // the stage, in the order of the walk
+  std::vector<BundleId> sorted_;                  // the same, ascending, once it is needed
   std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, ChosenModes> chosen_;
 };
 

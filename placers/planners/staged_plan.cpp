@@ -17,7 +17,7 @@ PlannerInput PlannerInput::without_tensor_parallelism() const {
   const auto one = std::ranges::find(degrees, 1);
   if (one == degrees.end()) return only;
   only.degrees = {1};
-  for (const BlockId b : nodes.ids())
+  for (const BundleId b : nodes.ids())
     only.nodes[b].modes = {nodes[b].modes[static_cast<std::size_t>(one - degrees.begin())]};
   return only;
 }
@@ -34,15 +34,15 @@ std::int64_t StagedPlan::devices() const {
                          [](std::int64_t sum, const PlannedStage& s) { return sum + s.devices(); });
 }
 
-std::optional<PlannedStage> priced(const PlannerInput& input, std::vector<BlockId> nodes,
+std::optional<PlannedStage> priced(const PlannerInput& input, std::vector<BundleId> nodes,
                                    std::int64_t tensor_parallel, std::int64_t data_parallel,
                                    std::int64_t in_flight, ModeChoice choice) {
   const auto at = std::ranges::find(input.degrees, tensor_parallel);
   if (at == input.degrees.end()) return std::nullopt;
   const auto degree = static_cast<std::size_t>(at - input.degrees.begin());
-  IdVector<BlockId, char> inside(input.nodes.size(), 0);
+  IdVector<BundleId, char> inside(input.nodes.size(), 0);
   std::ranges::sort(nodes);
-  for (const BlockId b : nodes) {
+  for (const BundleId b : nodes) {
     if (input.nodes[b].modes[degree].empty()) return std::nullopt;
     inside[b] = 1;
   }
@@ -63,13 +63,13 @@ std::optional<PlannedStage> priced(const PlannerInput& input, std::vector<BlockI
 }
 
 std::optional<std::string> mistake_in(const StagedPlan& plan, const PlannerInput& input) {
-  IdVector<BlockId, std::size_t> stage_of(input.nodes.size(), plan.stages.size());
+  IdVector<BundleId, std::size_t> stage_of(input.nodes.size(), plan.stages.size());
   std::int64_t replicas = 0;
   double slowest = 0.0;
   for (std::size_t s = plan.stages.size(); s-- > 0;) {
     const PlannedStage& stage = plan.stages[s];
     replicas += stage.data_parallel;
-    for (const BlockId b : stage.nodes) {
+    for (const BundleId b : stage.nodes) {
       if (stage_of[b] != plan.stages.size())
         return fmt::format("node {} is in two stages", input.nodes[b].id);
       stage_of[b] = s;
@@ -84,7 +84,7 @@ std::optional<std::string> mistake_in(const StagedPlan& plan, const PlannerInput
       return fmt::format("stage {} needs {} bytes", s, stage.memory);
     slowest = std::max(slowest, stage.time);
   }
-  for (const BlockId b : input.nodes.ids())
+  for (const BundleId b : input.nodes.ids())
     if (stage_of[b] == plan.stages.size())
       return fmt::format("node {} is in no stage", input.nodes[b].id);
   for (const PlannerEdge& edge : input.edges)

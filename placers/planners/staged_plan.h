@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "placers/exact/block_order.h"
+#include "placers/exact/bundle_order.h"
 #include "sim/names.h"
 
 namespace baechi::planners {
 
-using exact::BlockId, exact::BlockOrder;
+using exact::BundleId, exact::BundleOrder;
 
 /// One way to run a node on a number of devices that share its tensors.
 struct PlannerMode {
@@ -41,11 +41,11 @@ struct PlannerNode {
 };
 
 struct PlannerEdge {
-  BlockId from{}, to{};
+  BundleId from{}, to{};
   double bytes = 0.0;
 };
 
-/// Nodes are blocks, in the order of the file.
+/// Nodes are bundles, in the order of the file.
 struct PlannerInput {
   std::int64_t devices = 1;        ///< all alike
   double memory = 0.0;             ///< of each device
@@ -54,10 +54,10 @@ struct PlannerInput {
   static constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
   std::int64_t most_replicas = any;   ///< of a stage
   std::vector<std::int64_t> degrees;  ///< of tensor parallelism, ascending
-  IdVector<BlockId, PlannerNode> nodes;
+  IdVector<BundleId, PlannerNode> nodes;
   std::vector<PlannerEdge> edges;
-  IdVector<BlockId, std::vector<std::uint32_t>> in, out;  ///< edges of each node
-  BlockOrder order;
+  IdVector<BundleId, std::vector<std::uint32_t>> in, out;  ///< edges of each node
+  BundleOrder order;
 
   /// Without the degrees above 1, or the modes that recompute.
   PlannerInput without_tensor_parallelism() const;
@@ -66,7 +66,7 @@ struct PlannerInput {
 
 /// A number of micro-batches of one stage at once, of which each takes `tensor_parallel` devices.
 struct PlannedStage {
-  std::vector<BlockId> nodes;      ///< ascending
+  std::vector<BundleId> nodes;     ///< ascending
   std::vector<std::size_t> modes;  ///< of each of them
   std::int64_t tensor_parallel = 1;
   std::int64_t data_parallel = 1;
@@ -99,7 +99,7 @@ constexpr auto names_of(ModeChoice) {
 }
 
 /// The stage with modes, time and memory; nothing if it does not fit or a node lacks the degree.
-std::optional<PlannedStage> priced(const PlannerInput& input, std::vector<BlockId> nodes,
+std::optional<PlannedStage> priced(const PlannerInput& input, std::vector<BundleId> nodes,
                                    std::int64_t tensor_parallel, std::int64_t data_parallel,
                                    std::int64_t in_flight, ModeChoice choice);
 

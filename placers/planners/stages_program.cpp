@@ -23,8 +23,8 @@ class StagesProgram {
         most_replicas_(std::min(input.devices, input.micro_batches)),
         part_(input, choice),
         walk_(ideals, input.nodes.size(), part_) {
-    IdVector<BlockId, double> least(input.nodes.size(), no_time);
-    for (const BlockId b : input.nodes.ids()) {
+    IdVector<BundleId, double> least(input.nodes.size(), no_time);
+    for (const BundleId b : input.nodes.ids()) {
       for (std::size_t t = 0; t < input.degrees.size(); ++t)
         for (const PlannerMode& mode : input.nodes[b].modes[t])
           least[b] = std::min(least[b], mode.time * static_cast<double>(input.degrees[t]));
@@ -32,7 +32,7 @@ class StagesProgram {
     work_.assign(ideals.size(), 0.0);
     for (const IdealId i : ideals.ideals())
       if (!ideals.lower(i).empty())
-        work_[i] = work_[ideals.lower(i)[0].ideal] + least[ideals.lower(i)[0].block];
+        work_[i] = work_[ideals.lower(i)[0].ideal] + least[ideals.lower(i)[0].bundle];
   }
 
   double least_time() const { return work_[ideals_.all()] / static_cast<double>(input_.devices); }
@@ -139,7 +139,7 @@ class StagesProgram {
   StagedPlan plan_of(IdealId i, State state) {
     StagedPlan plan;
     while (i != IdealId{0}) {
-      std::vector<BlockId> nodes;
+      std::vector<BundleId> nodes;
       walk_.walk(i, [&](IdealId rest) {
         if (rest == state.rest) nodes = walk_.taken();
         return rest == state.rest;

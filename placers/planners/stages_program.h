@@ -36,6 +36,6 @@ std::string why_no_plan(const PlannerInput& input);
 
 /// All nodes, the ones that come before others first. Next is the ready node that became ready
 /// last; sources in the order of the file, the last first; successors in the order of their edges.
-std::vector<BlockId> plan_line(const PlannerInput& input);
+std::vector<BundleId> plan_line(const PlannerInput& input);
 
 }  // namespace baechi::planners

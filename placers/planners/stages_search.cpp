@@ -19,10 +19,10 @@ bool has_room(const PlannerInput& input, const PlannerNode& node) {
 
 }  // namespace
 
-std::vector<BlockId> plan_line(const PlannerInput& input) {
-  IdVector<BlockId, std::size_t> missing(input.nodes.size(), 0);
-  std::vector<BlockId> ready, line;
-  for (const BlockId b : input.nodes.ids()) {
+std::vector<BundleId> plan_line(const PlannerInput& input) {
+  IdVector<BundleId, std::size_t> missing(input.nodes.size(), 0);
+  std::vector<BundleId> ready, line;
+  for (const BundleId b : input.nodes.ids()) {
     missing[b] = input.in[b].size();
     if (missing[b] == 0) ready.push_back(b);
   }
@@ -37,7 +37,7 @@ std::vector<BlockId> plan_line(const PlannerInput& input) {
 
 FoundStages search_plans(const PlannerInput& input, ModeChoice choice, std::size_t most) {
   FoundStages search;
-  std::vector<BlockId> line = plan_line(input);
+  std::vector<BundleId> line = plan_line(input);
   std::ranges::reverse(line);
   search.plan =
       best_plan(input, Ideals::chain(line), choice, std::numeric_limits<double>::infinity());

@@ -145,7 +145,7 @@ std::vector<TrainedGraph> Trainer::trained() const {
         environment.objective().score(environment.problem(), environment.placement(devices));
     graphs.push_back({.label = graphs_[i].label,
                       .best_heuristic = std::string(environment.reference_placer()),
-                      .units = environment.num_blocks(),
+                      .units = environment.num_bundles(),
                       .reference = Duration{static_cast<std::int64_t>(environment.reference())},
                       .policy = environment.value(score) / environment.reference(),
                       .best_sample = training_.samples()[i].best});

@@ -13,7 +13,7 @@ import sys
 root, program = sys.argv[1], sys.argv[2]
 os.chdir(root)
 # Names of files that commands of the pages write or that readers bring; and one folder of an old release.
-elsewhere = {"step.json", "mine.py", "placement.json", "my.yaml", "sim/scenario/"}
+elsewhere = {"step.json", "mine.py", "placement.json", "my.yaml", "duel.yaml", "sim/scenario/"}
 
 
 def files():

@@ -10,7 +10,7 @@
 namespace baechi {
 namespace {
 
-using exact::BlockId;
+using exact::BundleId;
 using Seconds = std::vector<std::vector<BlockSeconds>>;  // [works][kinds]
 
 double in_seconds(Duration time) {
@@ -66,25 +66,25 @@ struct DesignPlanner::Parts {
     input.bandwidth =
         devices() > 1 ? cluster.link(DeviceId{0}, DeviceId{1}).bandwidth.bytes_per_second : 1.0;
     input.micro_batches = choice.batch / works[first].micro_batch;
-    input.nodes = IdVector<BlockId, planners::PlannerNode>(blocks);
-    input.in = input.out = IdVector<BlockId, std::vector<std::uint32_t>>(blocks);
-    std::vector<std::pair<BlockId, BlockId>> order;
+    input.nodes = IdVector<BundleId, planners::PlannerNode>(blocks);
+    input.in = input.out = IdVector<BundleId, std::vector<std::uint32_t>>(blocks);
+    std::vector<std::pair<BundleId, BundleId>> order;
     for (std::uint32_t b = 0; b + 1 < blocks; ++b) {
-      order.emplace_back(BlockId{b}, BlockId{b + 1});
+      order.emplace_back(BundleId{b}, BundleId{b + 1});
       const BlockWork& next = works[first].kinds[works[first].blocks[b + 1]];
-      input.edges.push_back({BlockId{b}, BlockId{b + 1}, static_cast<double>(next.input.count)});
-      input.out[BlockId{b}] = {b};
-      input.in[BlockId{b + 1}] = {b};
+      input.edges.push_back({BundleId{b}, BundleId{b + 1}, static_cast<double>(next.input.count)});
+      input.out[BundleId{b}] = {b};
+      input.in[BundleId{b + 1}] = {b};
     }
-    input.order = exact::BlockOrder(blocks, order);
+    input.order = exact::BundleOrder(blocks, order);
     for (std::uint32_t b = 0; b < blocks; ++b) {
-      planners::PlannerNode& node = input.nodes[BlockId{b}];
+      planners::PlannerNode& node = input.nodes[BundleId{b}];
       node.id = b;
       node.name = node.op = fmt::format("block{}", b);
     }
     for (std::size_t w = first; w < last; ++w) {
       input.degrees.push_back(works[w].tensor);
-      for (const BlockId b : input.nodes.ids()) {
+      for (const BundleId b : input.nodes.ids()) {
         const std::uint32_t kind = works[w].blocks[index(b)];
         const BlockWork& block = works[w].kinds[kind];
         const BlockSeconds& s = seconds[w][kind];

@@ -118,13 +118,13 @@ TEST_SUITE("exact") {
     CHECK(missed < rounds / 10);
   }
 
-  // Four blocks apart from each other have 2^4 ideals; of five in a line there are six.
+  // Four bundles apart from each other have 2^4 ideals; of five in a line there are six.
   TEST_CASE("ideals are counted up to a limit, and without one") {
-    const BlockOrder apart(4);
-    const auto id = [](std::uint32_t b) { return static_cast<BlockId>(b); };
-    const std::vector<std::pair<BlockId, BlockId>> links{
+    const BundleOrder apart(4);
+    const auto id = [](std::uint32_t b) { return static_cast<BundleId>(b); };
+    const std::vector<std::pair<BundleId, BundleId>> links{
         {id(0), id(1)}, {id(1), id(2)}, {id(2), id(3)}, {id(3), id(4)}};
-    const BlockOrder line(5, links);
+    const BundleOrder line(5, links);
     REQUIRE(Ideals::enumerate(apart, 16));
     CHECK(Ideals::enumerate(apart, 16)->size() == 16);
     CHECK(Ideals::enumerate(line, 6)->size() == 6);
@@ -208,17 +208,17 @@ TEST_SUITE("exact") {
       const auto best = best_placement(problem, *max_load, contiguous ? is_convex : any_placement);
       const ColocationUnits units(problem.graph);
       const std::vector<DeviceClass> classes = device_classes(problem);
-      const Blocks blocks(problem, units, classes, {.join_cycles = false});
+      const Bundles bundles(problem, units, classes, {.join_cycles = false});
       const Duration below = best ? 2 * best->makespan + 2ns : 1000ns;
       const LoadProgram program =
-          load_program(problem, blocks, classes, below, 1ns, {.contiguous = contiguous});
+          load_program(problem, bundles, classes, below, 1ns, {.contiguous = contiguous});
       const solver::MixedOptimum found = solve(program.program, most);
       REQUIRE(found.finished);
       REQUIRE(found.x.empty() == !best.has_value());
       if (!best) continue;
       Placement p;
       const auto device = program.split(found.x);
-      for (const OpId v : problem.graph.ops()) p.device.push_back(device[blocks.of(v)]);
+      for (const OpId v : problem.graph.ops()) p.device.push_back(device[bundles.of(v)]);
       const Score score = max_load->score(problem, p);
       CHECK(score.feasible());
       CHECK(score.value == best->makespan);

@@ -328,7 +328,7 @@ TEST_CASE("killing the program that asks ends the placer and all it started") {
 TEST_CASE("a program and all it starts keep to a memory limit") {
   const Programs programs;
   const Values limit{{"memory_limit", value("64 MiB")}};
-  // A process that allocates too much gets nothing more: dd takes its block size from malloc.
+  // A process that allocates too much gets nothing more: dd takes its bundle size from malloc.
   CHECK(said(programs.script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"), limit)
             .starts_with(": ended with status 1: dd: memory exhausted"));
   // Four of 40 MB each: none is over the limit, together they are. `tail` keeps one long line.
@@ -354,7 +354,7 @@ TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 and inherits 
       "p", fmt::format("ulimit -f; ulimit -n; ulimit -c; ls /proc/$$/fd/{} 2>&1 || :", ours));
   const ProcessResult run = run_process(path, {}, "", {.time = 30s});
   close(ours);
-  CHECK(run.out.starts_with("2097152\n1024\n0\n"));  // blocks of 512 bytes
+  CHECK(run.out.starts_with("2097152\n1024\n0\n"));  // bundles of 512 bytes
   CHECK(run.out.ends_with("No such file or directory\n"));
 }
 

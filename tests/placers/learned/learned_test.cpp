@@ -240,13 +240,13 @@ TEST_SUITE("placers/learned") {
     const Kept k(random_graph({.ops = 900}, random), 3);
     const auto objective = step_time();
     const Environment environment(k.problem(), *objective, 0);
-    CHECK(environment.num_blocks() <= Environment::most_blocks);
+    CHECK(environment.num_bundles() <= Environment::most_bundles);
     std::size_t members = 0;
-    for (std::size_t b = 0; b < environment.num_blocks(); ++b)
+    for (std::size_t b = 0; b < environment.num_bundles(); ++b)
       members += environment.members(b).size();
     CHECK(members == k.graph.num_ops());
     for (const GroupId group : k.graph.groups())
       for (const OpId v : k.graph.members(group))
-        CHECK(environment.block(v) == environment.block(k.graph.members(group).front()));
+        CHECK(environment.bundle(v) == environment.bundle(k.graph.members(group).front()));
   }
 }

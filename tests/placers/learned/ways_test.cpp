@@ -84,7 +84,7 @@ TEST_SUITE("placers/learned") {
     Embedding embedding;
     network.embed(weights, environment.graph(), embedding);
     Episode episode(environment, network);
-    const BlockDevices drawn = episode.act(weights, embedding, &random);
+    const BundleDevices drawn = episode.act(weights, embedding, &random);
     const auto loss = [&] {
       network.embed(weights, environment.graph(), embedding);
       episode.follow(weights, embedding, drawn);
@@ -97,29 +97,29 @@ TEST_SUITE("placers/learned") {
     CHECK(worst(weights, gradient, loss) < 1e-4);
   }
 
-  /// From the third block on there are two devices at least to choose from: one that has blocks,
+  /// From the third bundle on there are two devices at least to choose from: one that has bundles,
   /// and an empty one, or all three.
   TEST_CASE("a stretch that is drawn anew differs from its base, and nothing else does") {
     const Kept k = random_problem(4, 12, 3);
     const auto objective = step_time();
     const Environment environment(k.problem(), *objective, 0);
-    const std::size_t blocks = environment.num_blocks();
+    const std::size_t bundles = environment.num_bundles();
     const Network network = list_network();
     const std::vector<double> weights = network.initial(1);
     Embedding embedding;
     network.embed(weights, environment.graph(), embedding);
     Episode episode(environment, network);
     Random random(2);
-    const BlockDevices base = episode.act(weights, embedding, &random);
+    const BundleDevices base = episode.act(weights, embedding, &random);
     const auto differing = [&](std::size_t begin, std::size_t end) {
-      const BlockDevices& other = episode.redraw(weights, embedding, base, begin, end, random);
+      const BundleDevices& other = episode.redraw(weights, embedding, base, begin, end, random);
       std::size_t count = 0;
-      for (std::size_t b = 0; b < blocks; ++b) count += other[b] != base[b] ? 1U : 0U;
+      for (std::size_t b = 0; b < bundles; ++b) count += other[b] != base[b] ? 1U : 0U;
       return count;
     };
     CHECK(differing(3, 3) == 0);
-    for (std::size_t turn = 2; turn < blocks; ++turn) CHECK(differing(turn, turn + 1) == 1);
-    const std::size_t of_four = differing(blocks - 4, blocks);
+    for (std::size_t turn = 2; turn < bundles; ++turn) CHECK(differing(turn, turn + 1) == 1);
+    const std::size_t of_four = differing(bundles - 4, bundles);
     CHECK(of_four >= 1);
     CHECK(of_four <= 4);
   }

@@ -259,7 +259,7 @@ TEST_SUITE("lp") {
       CAPTURE(i);
       SctGraph g{.compute = {Duration(random.below(50))}, .edges = {}};
       std::vector<std::uint32_t> begins;
-      for (int block = 0; block < 4; ++block) {
+      for (int bundle = 0; bundle < 4; ++bundle) {
         const auto entry = static_cast<std::uint32_t>(g.compute.size() - 1);
         const SctGraph part = random_graph(random, 2 + random.below(4), 6, i % 2 == 0 ? 6 : 1000);
         const auto exit = static_cast<std::uint32_t>(entry + 1 + part.compute.size());
@@ -272,7 +272,7 @@ TEST_SUITE("lp") {
         }
         for (const auto& [u, v, c] : part.edges)
           g.edges.push_back({entry + 1 + u, entry + 1 + v, c});
-        if (block >= 2)
+        if (bundle >= 2)
           g.edges.push_back({begins[begins.size() - 3], exit - 1, Duration(random.below(100))});
       }
       const std::vector<double> expected = canonical_x_the_long_way(g);

@@ -333,7 +333,7 @@ TEST_SUITE("bounds") {
         CHECK(quick.work <= best->makespan);
         CHECK(quick.group <= best->makespan);
         CHECK(shared_bound(problem, Limits::accelerators) <= best->makespan);
-        CHECK(load_bound(Blocks(problem, units, classes, {.join_cycles = false}), classes) <=
+        CHECK(load_bound(Bundles(problem, units, classes, {.join_cycles = false}), classes) <=
               best->makespan);
       }
       if (const auto best = best_placement(problem, *latency, any_placement))

@@ -1,4 +1,4 @@
-#include "placers/learned/blocks.h"
+#include "placers/learned/bundles.h"
 
 #include <algorithm>
 #include <functional>
@@ -73,7 +73,7 @@ class Merger {
 
   Duration share(std::size_t parts) const { return all_ / static_cast<std::int64_t>(parts); }
 
-  IdVector<OpId, std::uint32_t> blocks() {
+  IdVector<OpId, std::uint32_t> bundles() {
     constexpr std::uint32_t none = ~0U;
     std::vector<std::uint32_t> number(root_.size(), none);
     IdVector<OpId, std::uint32_t> of(problem_.graph.num_ops());
@@ -112,8 +112,8 @@ class Merger {
 
 }  // namespace
 
-IdVector<OpId, std::uint32_t> blocks_of(const Problem& problem, const ColocationUnits& units,
-                                        std::size_t most) {
+IdVector<OpId, std::uint32_t> bundles_of(const Problem& problem, const ColocationUnits& units,
+                                         std::size_t most) {
   Merger merger(problem, units);
   Duration limit = 2 * merger.share(most) + Duration{1};
   for (int widened = 0; merger.count() > most && widened < 8;) {
@@ -121,7 +121,7 @@ IdVector<OpId, std::uint32_t> blocks_of(const Problem& problem, const Colocation
     limit *= 2;
     ++widened;
   }
-  return merger.blocks();
+  return merger.bundles();
 }
 
 }  // namespace baechi::learned

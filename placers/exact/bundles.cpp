@@ -1,4 +1,4 @@
-#include "placers/exact/blocks.h"
+#include "placers/exact/bundles.h"
 
 #include <algorithm>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
@@ -9,12 +9,12 @@
 
 namespace baechi::exact {
 
-/// Joins units step by step, tabulating the blocks anew after each.
-class BlockMaker {
+/// Joins units step by step, tabulating the bundles anew after each.
+class BundleMaker {
  public:
-  BlockMaker(Blocks& blocks, const Problem& problem, const ColocationUnits& units,
-             const std::vector<DeviceClass>& classes, BlockRules rules)
-      : blocks_(blocks),
+  BundleMaker(Bundles& bundles, const Problem& problem, const ColocationUnits& units,
+              const std::vector<DeviceClass>& classes, BundleRules rules)
+      : bundles_(bundles),
         rules_(rules),
         graph_(problem.graph),
         units_(units),
@@ -42,8 +42,8 @@ class BlockMaker {
   void make() {
     if (rules_.join_cycles) join_cycles();
     tabulate();
-    if (rules_.leaves == BlockRules::Leaves::apart) return;
-    while (join_leaves(rules_.leaves == BlockRules::Leaves::all)) tabulate();
+    if (rules_.leaves == BundleRules::Leaves::apart) return;
+    while (join_leaves(rules_.leaves == BundleRules::Leaves::all)) tabulate();
   }
 
  private:
@@ -69,7 +69,7 @@ class BlockMaker {
       const UnitId a = units_.of(src), b = units_.of(dst);
       if (forward(src) && !forward(dst)) feeds_backward_[a] = true;
       if (a == b) continue;
-      const bool data = rules_.order == BlockRules::Order::data;
+      const bool data = rules_.order == BundleRules::Order::data;
       if (data || (forward(src) && forward(dst))) edges_.emplace_back(number(a), number(b));
       if (!data && !forward(src) && !forward(dst) && (orphan[a] || orphan[b]))
         edges_.emplace_back(number(b), number(a));
@@ -94,136 +94,137 @@ class BlockMaker {
   }
 
   void tabulate() {
-    IdVector<UnitId, BlockId> block(units_.size());
-    std::vector<BlockId> of_set(units_.size(), none);
+    IdVector<UnitId, BundleId> bundle(units_.size());
+    std::vector<BundleId> of_set(units_.size(), none);
     std::uint32_t count = 0;
     for (const UnitId u : units_.units()) {
-      BlockId& b = of_set[root(number(u))];
-      if (b == none) b = BlockId{count++};
-      block[u] = b;
+      BundleId& b = of_set[root(number(u))];
+      if (b == none) b = BundleId{count++};
+      bundle[u] = b;
     }
-    blocks_.block_ = IdVector<OpId, BlockId>(graph_.num_ops());
-    for (const OpId v : graph_.ops()) blocks_.block_[v] = block[units_.of(v)];
-    add_up(block, count);
-    draw_order(block, count);
+    bundles_.bundle_ = IdVector<OpId, BundleId>(graph_.num_ops());
+    for (const OpId v : graph_.ops()) bundles_.bundle_[v] = bundle[units_.of(v)];
+    add_up(bundle, count);
+    draw_order(bundle, count);
     draw_nets(count);
   }
 
-  void add_up(const IdVector<UnitId, BlockId>& block, std::size_t count) {
-    blocks_.weights_.assign(count, {});
-    for (const UnitId u : units_.units()) blocks_.weights_[block[u]] += units_.needs(u).persistent;
-    blocks_.times_.assign(times_.size(), IdVector<BlockId, Duration>(count));
-    blocks_.later_times_ = blocks_.times_;
+  void add_up(const IdVector<UnitId, BundleId>& bundle, std::size_t count) {
+    bundles_.weights_.assign(count, {});
+    for (const UnitId u : units_.units())
+      bundles_.weights_[bundle[u]] += units_.needs(u).persistent;
+    bundles_.times_.assign(times_.size(), IdVector<BundleId, Duration>(count));
+    bundles_.later_times_ = bundles_.times_;
     for (std::size_t s = 0; s < times_.size(); ++s) {
       for (const UnitId u : units_.units()) {
-        blocks_.later_times_[s][block[u]] += later_times_[s][u];
-        Duration& sum = blocks_.times_[s][block[u]];
+        bundles_.later_times_[s][bundle[u]] += later_times_[s][u];
+        Duration& sum = bundles_.times_[s][bundle[u]];
         sum = times_[s][u] < Duration::zero() || sum < Duration::zero() ? Duration{-1}
                                                                         : sum + times_[s][u];
       }
     }
-    feeds_backward_of_block_.assign(count, false);
+    feeds_backward_of_bundle_.assign(count, false);
     for (const UnitId u : units_.units())
-      if (feeds_backward_[u]) feeds_backward_of_block_[block[u]] = true;
+      if (feeds_backward_[u]) feeds_backward_of_bundle_[bundle[u]] = true;
   }
 
-  void draw_order(const IdVector<UnitId, BlockId>& block, std::size_t count) {
-    std::vector<std::pair<BlockId, BlockId>> pairs;
+  void draw_order(const IdVector<UnitId, BundleId>& bundle, std::size_t count) {
+    std::vector<std::pair<BundleId, BundleId>> pairs;
     for (const auto& [a, b] : edges_)
-      if (block[UnitId{a}] != block[UnitId{b}])
-        pairs.emplace_back(block[UnitId{a}], block[UnitId{b}]);
+      if (bundle[UnitId{a}] != bundle[UnitId{b}])
+        pairs.emplace_back(bundle[UnitId{a}], bundle[UnitId{b}]);
     std::ranges::sort(pairs);
     pairs.erase(std::ranges::unique(pairs).begin(), pairs.end());
-    blocks_.order_ = BlockOrder(count, pairs);
+    bundles_.order_ = BundleOrder(count, pairs);
   }
 
   /// Nets with the same pins are one.
   void draw_nets(std::size_t count) {
-    std::vector<Blocks::Net> all;
+    std::vector<Bundles::Net> all;
     for (const TensorId t : graph_.tensors()) {
       if (transfer_[t] == Duration::zero()) continue;
       const OpId producer = graph_.tensor(t).producer;
-      Blocks::Net net{.time = transfer_[t], .pins = {blocks_.block_[producer]}};
+      Bundles::Net net{.time = transfer_[t], .pins = {bundles_.bundle_[producer]}};
       if (graph_.op(producer).phase != Phase::forward) net.later_time = net.time;
       for (const EdgeId e : graph_.readers(t))
-        net.pins.push_back(blocks_.block_[graph_.edge(e).dst]);
+        net.pins.push_back(bundles_.bundle_[graph_.edge(e).dst]);
       std::ranges::sort(net.pins);
       net.pins.erase(std::ranges::unique(net.pins).begin(), net.pins.end());
       if (net.pins.size() > 1) all.push_back(std::move(net));
     }
-    std::ranges::stable_sort(all, {}, &Blocks::Net::pins);
-    blocks_.nets_.clear();
-    for (Blocks::Net& net : all) {
-      if (blocks_.nets_.empty() || blocks_.nets_.back().pins != net.pins) {
-        blocks_.nets_.push_back(std::move(net));
+    std::ranges::stable_sort(all, {}, &Bundles::Net::pins);
+    bundles_.nets_.clear();
+    for (Bundles::Net& net : all) {
+      if (bundles_.nets_.empty() || bundles_.nets_.back().pins != net.pins) {
+        bundles_.nets_.push_back(std::move(net));
         continue;
       }
-      blocks_.nets_.back().time += net.time;
-      blocks_.nets_.back().later_time += net.later_time;
+      bundles_.nets_.back().time += net.time;
+      bundles_.nets_.back().later_time += net.later_time;
     }
-    blocks_.nets_of_.assign(count, {});
-    for (std::uint32_t n = 0; n < blocks_.nets_.size(); ++n)
-      for (const BlockId b : blocks_.nets_[n].pins) blocks_.nets_of_[b].push_back(n);
+    bundles_.nets_of_.assign(count, {});
+    for (std::uint32_t n = 0; n < bundles_.nets_.size(); ++n)
+      for (const BundleId b : bundles_.nets_[n].pins) bundles_.nets_of_[b].push_back(n);
   }
 
   /// Joins each leaf with its neighbour. False if there was none.
   bool join_leaves(bool all) {
-    blocks_.sources_left_ = blocks_.sinks_left_ = 0;
-    std::vector<std::uint32_t> unit_of_block(blocks_.size());
-    for (const OpId v : graph_.ops()) unit_of_block[index(blocks_.of(v))] = number(units_.of(v));
+    bundles_.sources_left_ = bundles_.sinks_left_ = 0;
+    std::vector<std::uint32_t> unit_of_bundle(bundles_.size());
+    for (const OpId v : graph_.ops()) unit_of_bundle[index(bundles_.of(v))] = number(units_.of(v));
     bool joined = false;
-    for (const BlockId b : blocks_.blocks()) {
-      const auto before = blocks_.before(b), after = blocks_.after(b);
+    for (const BundleId b : bundles_.bundles()) {
+      const auto before = bundles_.before(b), after = bundles_.after(b);
       if (before.size() + after.size() != 1 || !takes_no_time(b)) continue;
-      const BlockId neighbour = before.empty() ? after.front() : before.front();
+      const BundleId neighbour = before.empty() ? after.front() : before.front();
       if (!runs_where(b, neighbour)) continue;
-      if (harmless(b, neighbour) || (all && !feeds_backward_of_block_[b])) {
-        join(unit_of_block[index(b)], unit_of_block[index(neighbour)]);
+      if (harmless(b, neighbour) || (all && !feeds_backward_of_bundle_[b])) {
+        join(unit_of_bundle[index(b)], unit_of_bundle[index(neighbour)]);
         joined = true;
-      } else if (!feeds_backward_of_block_[b]) {
-        ++(before.empty() ? blocks_.sources_left_ : blocks_.sinks_left_);
+      } else if (!feeds_backward_of_bundle_[b]) {
+        ++(before.empty() ? bundles_.sources_left_ : bundles_.sinks_left_);
       }
     }
     return joined;
   }
 
-  bool takes_no_time(BlockId b) const {
-    return std::ranges::all_of(blocks_.times_,
+  bool takes_no_time(BundleId b) const {
+    return std::ranges::all_of(bundles_.times_,
                                [b](const auto& times) { return times[b] <= Duration::zero(); });
   }
-  bool runs_where(BlockId b, BlockId other) const {
-    return std::ranges::all_of(blocks_.times_, [&](const auto& times) {
+  bool runs_where(BundleId b, BundleId other) const {
+    return std::ranges::all_of(bundles_.times_, [&](const auto& times) {
       return times[b] >= Duration::zero() || times[other] < Duration::zero();
     });
   }
   /// Whether `b`, of no time, can go where `neighbour` is in any plan without making it worse: then
   /// each net of `b` has one device less to reach, or the same.
-  bool harmless(BlockId b, BlockId neighbour) const {
-    if (memory_binds_ && blocks_.weights_[b] > Bytes{}) return false;
-    return std::ranges::all_of(blocks_.nets_of_[b], [&](std::uint32_t n) {
-      return std::ranges::binary_search(blocks_.nets_[n].pins, neighbour);
+  bool harmless(BundleId b, BundleId neighbour) const {
+    if (memory_binds_ && bundles_.weights_[b] > Bytes{}) return false;
+    return std::ranges::all_of(bundles_.nets_of_[b], [&](std::uint32_t n) {
+      return std::ranges::binary_search(bundles_.nets_[n].pins, neighbour);
     });
   }
 
-  static constexpr BlockId none{~std::uint32_t{0}};
+  static constexpr BundleId none{~std::uint32_t{0}};
 
-  Blocks& blocks_;
-  BlockRules rules_;
+  Bundles& bundles_;
+  BundleRules rules_;
   const OpGraph& graph_;
   const ColocationUnits& units_;
   IdVector<TensorId, Duration> transfer_;
-  std::vector<std::uint32_t> parent_;              // of units: a forest whose trees are the blocks
+  std::vector<std::uint32_t> parent_;              // of units: a forest whose trees are the bundles
   std::vector<IdVector<UnitId, Duration>> times_;  // [classes][units]; < 0: cannot run
   std::vector<IdVector<UnitId, Duration>> later_times_;
   std::vector<Pair> edges_;  // of units, sorted
   IdVector<UnitId, char> feeds_backward_;
-  IdVector<BlockId, char> feeds_backward_of_block_;
+  IdVector<BundleId, char> feeds_backward_of_bundle_;
   bool memory_binds_ = false;
 };
 
-Blocks::Blocks(const Problem& problem, const ColocationUnits& units,
-               const std::vector<DeviceClass>& classes, BlockRules rules) {
-  BlockMaker(*this, problem, units, classes, rules).make();
+Bundles::Bundles(const Problem& problem, const ColocationUnits& units,
+                 const std::vector<DeviceClass>& classes, BundleRules rules) {
+  BundleMaker(*this, problem, units, classes, rules).make();
 }
 
 }  // namespace baechi::exact

@@ -1,0 +1,85 @@
+/// A problem as the programs of Tarnawski et al. see it: bundles of ops that share a device, nets
+/// that join them, and devices by class.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "placers/exact/bundle_order.h"
+#include "placers/interface/colocation.h"
+#include "sim/problem/device_classes.h"
+#include "sim/problem/problem.h"
+
+namespace baechi::exact {
+
+/// Which bundles are made of several colocation units.
+struct BundleRules {
+  /// The order of bundles: as a pipeline needs it (below), or wherever data flows.
+  enum class Order : std::uint8_t { pipeline, data } order = Order::pipeline;
+  /// Units that lead to each other become one bundle: a pipeline cannot run them apart.
+  bool join_cycles = true;
+  /// A bundle of no time with a single neighbour joins it where that cannot hurt: `safe`; wherever
+  /// the original's program does so, although its weights might fit better elsewhere: `all`.
+  enum class Leaves : std::uint8_t { apart, safe, all } leaves = Leaves::safe;
+  /// A bundle's weights count where memory is ample, too: replicas exchange them.
+  bool weights_cost = false;
+};
+
+/// The bundles of one problem. A bundle is a set of ops that must not be split: a colocation unit,
+/// or several.
+///
+/// Order of a pipeline: bundle a comes before b if an op of Phase::forward in a writes a tensor
+/// that such an op in b reads. Units without forward ops are ordered by the reverse of their edges
+/// to other ops of later phases, because the backward pass mirrors the forward pass. Other edges do
+/// not order.
+/// Source: Tarnawski et al., NeurIPS 2020, and its program's preprocessing.
+class Bundles {
+ public:
+  Bundles(const Problem& problem, const ColocationUnits& units,
+          const std::vector<DeviceClass>& classes, BundleRules rules);
+
+  std::size_t size() const { return weights_.size(); }
+  auto bundles() const { return weights_.ids(); }
+  BundleId of(OpId v) const { return bundle_[v]; }
+
+  /// Sum over its ops; nothing if one of them cannot run there.
+  std::optional<Duration> time(BundleId b, std::size_t cls) const {
+    const Duration time = times_[cls][b];
+    return time < Duration::zero() ? std::nullopt : std::optional(time);
+  }
+  /// The part of that time which ops of later phases than Phase::forward take.
+  Duration later_time(BundleId b, std::size_t cls) const { return later_times_[cls][b]; }
+  Bytes weights(BundleId b) const { return weights_[b]; }
+
+  /// A net joins bundles that share a tensor: a device pays for a net once if some but not all of
+  /// its pins are there.
+  struct Net {
+    Duration time{};
+    Duration later_time{};       ///< the part of it for outputs of later phases
+    std::vector<BundleId> pins;  ///< two or more, ascending
+  };
+  const std::vector<Net>& nets() const { return nets_; }
+  std::span<const std::uint32_t> nets_of(BundleId b) const { return nets_of_[b]; }
+
+  const BundleOrder& order() const { return order_; }
+  std::span<const BundleId> before(BundleId b) const { return order_.before(b); }
+  std::span<const BundleId> after(BundleId b) const { return order_.after(b); }
+
+  /// Leaves that BundleRules::Leaves::all would have joined and `safe` did not: leaves without
+  /// predecessors, and leaves without successors.
+  std::size_t sources_left() const { return sources_left_; }
+  std::size_t sinks_left() const { return sinks_left_; }
+
+ private:
+  friend class BundleMaker;
+  IdVector<OpId, BundleId> bundle_;
+  std::vector<IdVector<BundleId, Duration>> times_;  // [classes][bundles]; < 0: cannot run
+  std::vector<IdVector<BundleId, Duration>> later_times_;
+  IdVector<BundleId, Bytes> weights_;
+  std::vector<Net> nets_;
+  IdVector<BundleId, std::vector<std::uint32_t>> nets_of_;
+  BundleOrder order_;
+  std::size_t sources_left_ = 0, sinks_left_ = 0;
+};
+
+}  // namespace baechi::exact
