@@ -235,4 +235,52 @@ TEST_SUITE("layout") {
       }
     }
   }
+
+  TEST_CASE("a word of GLOSSARY's last table stands in types and files of its rooms only") {
+    // A row: "| **plan** | `validate`: replay plans; `cli`: ... |"
+    std::ifstream page(fs::path(source_dir()) / "GLOSSARY.md");
+    std::map<std::string, std::vector<std::string>> rooms;
+    bool reading = false;
+    for (std::string line; std::getline(page, line);) {
+      if (line.starts_with("## ")) reading = line == "## Words that stand in their rooms only";
+      if (!reading || !line.starts_with("| **")) continue;
+      std::vector<std::string>& of = rooms[line.substr(4, line.find("**", 4) - 4)];
+      for (std::size_t at = line.find('`'); at != line.npos;) {
+        const std::size_t end = line.find('`', at + 1);
+        of.push_back(line.substr(at + 1, end - at - 1));
+        at = line.find('`', end + 1);
+      }
+    }
+    CHECK(rooms.size() == 5);
+    const auto allowed = [&](const std::string& word, const std::string& folder) {
+      return std::ranges::any_of(rooms[word], [&](const std::string& room) {
+        return folder == room || folder.starts_with(room + "/");
+      });
+    };
+    std::size_t seen = 0;
+    for (const fs::path& file : sources()) {
+      const std::string top = file.begin()->string();
+      if (top == "tests" || top == "bench" || is_harness(file)) continue;
+      std::vector<std::string> names{"_" + file.stem().string() + "_"};  // "_plan_search_"
+      if (file.extension() == ".h")
+        for (const std::string& type : types_of(file)) {
+          names.emplace_back();  // "::PlanSearch" is "_plan_search_"
+          for (const char c : type.substr(type.rfind(':') + 1)) {
+            const bool capital = c >= 'A' && c <= 'Z';
+            if (capital) names.back() += '_';
+            names.back() += capital ? static_cast<char>(c - 'A' + 'a') : c;
+          }
+          names.back() += '_';
+        }
+      for (const auto& [word, unused] : rooms)
+        for (const std::string& name : names) {
+          if (name.find("_" + word + "_") == name.npos && name.find("_" + word + "s_") == name.npos)
+            continue;
+          ++seen;
+          CHECK_MESSAGE(allowed(word, file.parent_path().string()), word, " in ", name, " of ",
+                        file.string());
+        }
+    }
+    CHECK(seen > 20);
+  }
 }

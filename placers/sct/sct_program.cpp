@@ -79,7 +79,7 @@ class SctProgram {
   /// The columns and rows of a block's nodes and edges; `none` where there is no column or row. A
   /// node without edges into it has no start column: it starts at time 0.
   struct Times {
-    const SctBlock* block;
+    const SctComponent* block;
     SctNetwork net;
     std::vector<double> good_x;               // [graph.edges]
     std::vector<std::uint32_t> start_column;  // [graph.compute]
@@ -111,7 +111,7 @@ SctProgram::SctProgram(const SctReduction& reduction, const SctPart& part, bool 
     : reduction_(reduction), net_(reduction.net()), part_(part) {
   double about = 0.0;
   for (const std::uint32_t b : part.blocks) {
-    const SctBlock& block = reduction.blocks()[b];
+    const SctComponent& block = reduction.blocks()[b];
     SctNetwork net(block.graph);
     std::vector<double> x = greedy_x(net);
     about = std::max(about, net.paths(x).longest);
@@ -294,7 +294,7 @@ void SctProgram::put(const LinearOptimum& optimum, Answer& answer) const {
   for (const auto& [v, row] : in_rows_) answer.duals.in[v] = dual(row, 1.0 / scale_);
 }
 
-void put(const SctStar& star, const SctNetwork& net, const SctPart& part, const SctBlock& block,
+void put(const SctStar& star, const SctNetwork& net, const SctPart& part, const SctComponent& block,
          Answer& answer) {
   for (std::size_t i = 0; i < part.edges.size(); ++i) answer.x[part.edges[i]] = star.x[i];
   for (std::size_t i = 0; i < block.edge.size(); ++i) {
@@ -353,7 +353,7 @@ Answer decided(const SctReduction& reduction) {
                           .in = std::vector(net.num_ops(), 0.0)}};
   for (std::uint32_t e = 0; e < net.num_edges(); ++e)
     if (reduction.edge(e) == SctEdge::near) answer.x[e] = 0.0;
-  for (const SctBlock& block : reduction.blocks())
+  for (const SctComponent& block : reduction.blocks())
     if (block.last && block.edge.empty() && !block.last_op.empty())
       answer.duals.end[block.last_op[static_cast<std::size_t>(
           std::ranges::max_element(block.graph.compute) - block.graph.compute.begin())]] = 1.0;

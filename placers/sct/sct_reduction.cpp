@@ -62,9 +62,9 @@ constexpr std::uint32_t none = ~std::uint32_t{0};
 
 /// The part of `block` whose nodes are set in `node` and whose edges are set in `edge`; `last`
 /// stays as in `block`.
-SctBlock restricted(const SctBlock& block, const std::vector<bool>& node,
-                    const std::vector<bool>& edge) {
-  SctBlock kept{.graph = {}, .edge = {}, .last_op = {}, .last = block.last};
+SctComponent restricted(const SctComponent& block, const std::vector<bool>& node,
+                        const std::vector<bool>& edge) {
+  SctComponent kept{.graph = {}, .edge = {}, .last_op = {}, .last = block.last};
   std::vector<std::uint32_t> id(node.size(), none);
   for (std::uint32_t v = 0; v < node.size(); ++v) {
     if (!node[v]) continue;
@@ -83,7 +83,7 @@ SctBlock restricted(const SctBlock& block, const std::vector<bool>& node,
 
 /// Splits `block` at the nodes that every path passes. Such a node ends one block, where its time
 /// is not counted, and begins the next block, where it is counted.
-std::vector<SctBlock> split(SctBlock block) {
+std::vector<SctComponent> split(SctComponent block) {
   const SctNetwork net(block.graph);
   std::vector<std::uint32_t> position(net.num_ops());
   for (std::uint32_t i = 0; i < net.num_ops(); ++i) position[net.order()[i]] = i;
@@ -100,8 +100,8 @@ std::vector<SctBlock> split(SctBlock block) {
   }
   if (cuts.empty()) return {std::move(block)};
 
-  std::vector<SctBlock> blocks(cuts.size() + 1);
-  const auto add_node = [&](SctBlock& to, std::uint32_t v, bool counted) {
+  std::vector<SctComponent> blocks(cuts.size() + 1);
+  const auto add_node = [&](SctComponent& to, std::uint32_t v, bool counted) {
     to.graph.compute.push_back(counted ? block.graph.compute[v] : Duration::zero());
     to.last_op.push_back(block.last_op[v]);
     return static_cast<std::uint32_t>(to.last_op.size() - 1);
@@ -139,7 +139,7 @@ std::uint32_t root(std::vector<std::uint32_t>& parent, std::uint32_t i) {
 
 SctReduction::SctReduction(const SctNetwork& net)
     : net_(net), decisions_(net), timed_(net.num_edges(), true), chained_(net.num_edges(), false) {
-  SctBlock whole{.graph = net.graph(), .edge = {}, .last_op = {}};
+  SctComponent whole{.graph = net.graph(), .edge = {}, .last_op = {}};
   whole.edge.resize(net.num_edges());
   whole.last_op.resize(net.num_ops());
   std::iota(whole.edge.begin(), whole.edge.end(), 0U);
@@ -153,15 +153,15 @@ SctReduction::SctReduction(const SctNetwork& net)
 /// Leaves out nodes and edges that cannot bind, until no block gets smaller.
 void SctReduction::tighten() {
   std::fill(timed_.begin(), timed_.end(), false);
-  std::vector<SctBlock> done;
-  std::vector<SctBlock> todo = std::move(blocks_);
+  std::vector<SctComponent> done;
+  std::vector<SctComponent> todo = std::move(blocks_);
   std::ranges::reverse(todo);
   while (!todo.empty()) {
-    SctBlock block = std::move(todo.back());
+    SctComponent block = std::move(todo.back());
     todo.pop_back();
     join_chains(block);
     const std::size_t size = block.edge.size() + block.last_op.size();
-    std::vector<SctBlock> parts = shortened(block);
+    std::vector<SctComponent> parts = shortened(block);
     if (parts.size() == 1 && parts[0].edge.size() + parts[0].last_op.size() == size) {
       done.push_back(std::move(parts[0]));
       continue;
@@ -169,13 +169,13 @@ void SctReduction::tighten() {
     for (std::size_t i = parts.size(); i-- > 0;) todo.push_back(std::move(parts[i]));
   }
   blocks_ = std::move(done);
-  for (const SctBlock& block : blocks_)
+  for (const SctComponent& block : blocks_)
     for (const std::uint32_t e : block.edge) timed_[e] = true;
 }
 
 /// `block` without the nodes and edges whose longest path, at x = 1, is shorter than a lower bound
 /// on w; then split.
-std::vector<SctBlock> SctReduction::shortened(const SctBlock& block) {
+std::vector<SctComponent> SctReduction::shortened(const SctComponent& block) {
   const SctNetwork net(block.graph);
   const double bound = bound_by_degrees(net) * (1.0 - rounding);
   const SctNetwork::Paths with = net.paths(std::vector(net.num_edges(), 1.0));
@@ -186,7 +186,7 @@ std::vector<SctBlock> SctReduction::shortened(const SctBlock& block) {
   return split(restricted(block, node, edge));
 }
 
-void SctReduction::join_chains(SctBlock& block) {
+void SctReduction::join_chains(SctComponent& block) {
   std::vector<std::uint32_t> next(block.last_op.size(), none), previous = next;
   bool any = false;
   for (std::uint32_t i = 0; i < block.edge.size(); ++i) {
@@ -232,7 +232,7 @@ std::vector<SctPart> SctReduction::parts() const {
     link(net_.out_edges(v));
     link(net_.in_edges(v));
   }
-  for (const SctBlock& block : blocks_) link(block.edge);
+  for (const SctComponent& block : blocks_) link(block.edge);
 
   std::vector<std::uint32_t> part(net_.num_edges(), none);  // [num_edges] the part of each root
   std::vector<SctPart> parts;

@@ -12,7 +12,7 @@ namespace baechi {
 
 /// A block: a part of the graph that the longest paths cross from end to end, for every x. The
 /// times of consecutive blocks add up to w. A node of a block is a chain of ops.
-struct SctBlock {
+struct SctComponent {
   SctGraph graph;                      ///< nodes, and the open edges that may lie on a longest path
   std::vector<std::uint32_t> edge;     ///< [graph.edges] the edge's id in the whole graph
   std::vector<std::uint32_t> last_op;  ///< [graph.compute] the last op of the node's chain
@@ -36,7 +36,7 @@ class SctReduction {
   SctEdge edge(std::uint32_t e) const { return decisions_.edge(e); }
   bool timed(std::uint32_t e) const { return timed_[e]; }  ///< may lie on a longest path
   const SctWeight& weight(std::uint32_t e) const { return decisions_.weight(e); }
-  const std::vector<SctBlock>& blocks() const { return blocks_; }
+  const std::vector<SctComponent>& blocks() const { return blocks_; }
   /// [num_edges] Whether a near edge joined two nodes to one. No other edge that can bind leaves
   /// the source or enters the target of a joined edge.
   const std::vector<bool>& chained() const { return chained_; }
@@ -44,14 +44,14 @@ class SctReduction {
 
  private:
   void tighten();
-  std::vector<SctBlock> shortened(const SctBlock& block);
-  void join_chains(SctBlock& block);
+  std::vector<SctComponent> shortened(const SctComponent& block);
+  void join_chains(SctComponent& block);
 
   const SctNetwork& net_;
   SctDecisions decisions_;
   std::vector<bool> timed_;    // [num_edges]
   std::vector<bool> chained_;  // [num_edges]
-  std::vector<SctBlock> blocks_;
+  std::vector<SctComponent> blocks_;
 };
 
 }  // namespace baechi

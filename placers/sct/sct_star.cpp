@@ -22,7 +22,7 @@ struct LeastTime {
 std::optional<SctStar> solve_star(const SctReduction& reduction, const SctPart& part) {
   if (part.blocks.size() != 1) return std::nullopt;
   const SctNetwork& net = reduction.net();
-  const SctBlock& block = reduction.blocks()[part.blocks.front()];
+  const SctComponent& block = reduction.blocks()[part.blocks.front()];
   if (block.last_op.size() != block.edge.size() + 1) return std::nullopt;
   const auto same = [&](auto end) {
     return std::ranges::all_of(

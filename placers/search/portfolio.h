@@ -23,8 +23,8 @@ class Portfolio {
   using Clock = std::chrono::steady_clock;
 
   /// Reads the options `portfolio` and `start`. By default all placers of the registry that are
-  /// quick on the graph, m_etf with `fallback`; for max_load and latency also placers made for these
-  /// objectives.
+  /// quick on the graph, m_etf with `fallback`; for max_load and latency also placers made for
+  /// these objectives.
   Portfolio(Options& options, std::string_view objective, bool fallback);
 
   /// All members' answers, in parallel, the best first; ties: in the members' order. Members that

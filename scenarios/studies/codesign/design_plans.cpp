@@ -11,14 +11,14 @@ namespace baechi {
 namespace {
 
 using exact::BundleId;
-using Seconds = std::vector<std::vector<BlockSeconds>>;  // [works][kinds]
+using Seconds = std::vector<std::vector<LayerSeconds>>;  // [works][kinds]
 
 double in_seconds(Duration time) {
   return static_cast<double>(time.count()) * 1e-9;
 }
 
 /// A pass of a block, by `makespan` of its tasks.
-BlockSeconds seconds_of(const BlockWork& block, const Accelerator& a, const AcceleratorRates& rates,
+LayerSeconds seconds_of(const LayerWork& block, const Accelerator& a, const AcceleratorRates& rates,
                         auto makespan) {
   std::array<double, 3> pass{};
   for (std::size_t phase = 0; phase < pass.size(); ++phase)
@@ -47,8 +47,8 @@ struct DesignPlanner::Parts {
   Seconds times(const Accelerator& a) const {
     Seconds seconds;
     for (const TrainingWork& work : works) {
-      std::vector<BlockSeconds>& kinds = seconds.emplace_back();
-      for (const BlockWork& block : work.kinds)
+      std::vector<LayerSeconds>& kinds = seconds.emplace_back();
+      for (const LayerWork& block : work.kinds)
         kinds.push_back(seconds_of(block, a, choice.rates, [&](const std::vector<PoolTask>& tasks) {
           return list_schedule(tasks, a, choice.rates).makespan;
         }));
@@ -71,7 +71,7 @@ struct DesignPlanner::Parts {
     std::vector<std::pair<BundleId, BundleId>> order;
     for (std::uint32_t b = 0; b + 1 < blocks; ++b) {
       order.emplace_back(BundleId{b}, BundleId{b + 1});
-      const BlockWork& next = works[first].kinds[works[first].blocks[b + 1]];
+      const LayerWork& next = works[first].kinds[works[first].blocks[b + 1]];
       input.edges.push_back({BundleId{b}, BundleId{b + 1}, static_cast<double>(next.input.count)});
       input.out[BundleId{b}] = {b};
       input.in[BundleId{b + 1}] = {b};
@@ -86,8 +86,8 @@ struct DesignPlanner::Parts {
       input.degrees.push_back(works[w].tensor);
       for (const BundleId b : input.nodes.ids()) {
         const std::uint32_t kind = works[w].blocks[index(b)];
-        const BlockWork& block = works[w].kinds[kind];
-        const BlockSeconds& s = seconds[w][kind];
+        const LayerWork& block = works[w].kinds[kind];
+        const LayerSeconds& s = seconds[w][kind];
         planners::PlannerMode mode{.id = "vanilla",
                                    .time = s.forward + s.backward,
                                    .weights = static_cast<double>(block.gradients.count),
@@ -108,9 +108,9 @@ struct DesignPlanner::Parts {
   }
 
   /// The least of each kind. [kinds of the work]
-  std::vector<BlockSeconds> least_of(const TrainingWork& work, const Accelerator& a) const {
-    std::vector<BlockSeconds> kinds;
-    for (const BlockWork& kind : work.kinds)
+  std::vector<LayerSeconds> least_of(const TrainingWork& work, const Accelerator& a) const {
+    std::vector<LayerSeconds> kinds;
+    for (const LayerWork& kind : work.kinds)
       kinds.push_back(seconds_of(kind, a, choice.rates, [&](const std::vector<PoolTask>& tasks) {
         return least_makespan(tasks, a, choice.rates);
       }));
@@ -118,10 +118,10 @@ struct DesignPlanner::Parts {
   }
 
   double least_flushed(const Accelerator& a) const {
-    std::vector<BlockSeconds> sums;
+    std::vector<LayerSeconds> sums;
     for (const TrainingWork& work : works) {
-      const std::vector<BlockSeconds> kinds = least_of(work, a);
-      BlockSeconds& sum = sums.emplace_back();
+      const std::vector<LayerSeconds> kinds = least_of(work, a);
+      LayerSeconds& sum = sums.emplace_back();
       for (const std::uint32_t kind : work.blocks) {
         sum.forward += kinds[kind].forward;
         sum.backward += kinds[kind].backward;
@@ -138,9 +138,9 @@ struct DesignPlanner::Parts {
                                 std::numeric_limits<double>::infinity());
       for (; last < works.size() && works[last].micro_batch == works[first].micro_batch; ++last) {
         const TrainingWork& work = works[last];
-        const std::vector<BlockSeconds> kinds = least_of(work, a);
+        const std::vector<LayerSeconds> kinds = least_of(work, a);
         for (std::size_t b = 0; b < block.size(); ++b) {
-          const BlockSeconds& s = kinds[work.blocks[b]];
+          const LayerSeconds& s = kinds[work.blocks[b]];
           block[b] =
               std::min(block[b], (s.forward + s.backward) * static_cast<double>(work.tensor));
         }
@@ -219,7 +219,7 @@ double DesignPlanner::least_seconds(const Accelerator& a) const {
 std::size_t DesignPlanner::tasks() const {
   std::size_t count = 0;
   for (const TrainingWork& work : parts_->works)
-    for (const BlockWork& block : work.kinds)
+    for (const LayerWork& block : work.kinds)
       for (const auto& pass : block.passes) count += pass.size();
   return count;
 }

@@ -88,7 +88,7 @@ bool FlushPlans::fits(const Candidate& plan, Bytes memory) const {
     const std::int64_t in_flight = std::min(stages - s, plan.micro_batches);
     Bytes once{}, kept{}, fullest{};
     for (std::size_t b = stage.begin; b < stage.end; ++b) {
-      const BlockWork& block = work.kinds[work.blocks[b]];
+      const LayerWork& block = work.kinds[work.blocks[b]];
       once += block.weights;
       fullest = std::max(fullest, block.kept);
       kept += plan.recompute ? block.input : block.kept;
@@ -99,10 +99,10 @@ bool FlushPlans::fits(const Candidate& plan, Bytes memory) const {
   return true;
 }
 
-double FlushPlans::least(const std::vector<BlockSeconds>& sums) const {
+double FlushPlans::least(const std::vector<LayerSeconds>& sums) const {
   double least = std::numeric_limits<double>::infinity();
   for (const Candidate& plan : plans_) {
-    const BlockSeconds& sum = sums[plan.work];
+    const LayerSeconds& sum = sums[plan.work];
     const double all = sum.forward * (plan.recompute ? 2.0 : 1.0) + sum.backward;
     const double longest =
         std::max(all / static_cast<double>(plan.stages.size()), plan.longest_send);
@@ -113,11 +113,11 @@ double FlushPlans::least(const std::vector<BlockSeconds>& sums) const {
 }
 
 std::optional<DesignPlan> FlushPlans::best(
-    const std::vector<std::vector<BlockSeconds>>& seconds) const {
+    const std::vector<std::vector<LayerSeconds>>& seconds) const {
   // Sums of the blocks before each. [works][blocks + 1]
-  std::vector<std::vector<BlockSeconds>> before(works_.size());
+  std::vector<std::vector<LayerSeconds>> before(works_.size());
   for (std::size_t w = 0; w < works_.size(); ++w) {
-    BlockSeconds sum;
+    LayerSeconds sum;
     before[w].push_back(sum);
     for (const std::uint32_t kind : works_[w].blocks) {
       sum.forward += seconds[w][kind].forward;
@@ -131,8 +131,8 @@ std::optional<DesignPlan> FlushPlans::best(
   for (const Candidate& plan : plans_) {
     stages.clear();
     for (const Stage& stage : plan.stages) {
-      const BlockSeconds& from = before[plan.work][stage.begin];
-      const BlockSeconds& to = before[plan.work][stage.end];
+      const LayerSeconds& from = before[plan.work][stage.begin];
+      const LayerSeconds& to = before[plan.work][stage.end];
       const double forward = to.forward - from.forward, backward = to.backward - from.backward;
       stages.push_back(
           {.passes = std::max(forward * (plan.recompute ? 2.0 : 1.0) + backward, stage.send),

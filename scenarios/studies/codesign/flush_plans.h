@@ -9,8 +9,8 @@
 
 namespace baechi {
 
-/// A block on one architecture. [BlockWork::passes], sums over ranks included
-struct BlockSeconds {
+/// A block on one architecture. [LayerWork::passes], sums over ranks included
+struct LayerSeconds {
   double forward = 0.0, backward = 0.0, update = 0.0;
 };
 
@@ -21,12 +21,12 @@ class FlushPlans {
   bool empty() const { return plans_.empty(); }
 
   /// `seconds` [works][kinds]
-  std::optional<DesignPlan> best(const std::vector<std::vector<BlockSeconds>>& seconds) const;
+  std::optional<DesignPlan> best(const std::vector<std::vector<LayerSeconds>>& seconds) const;
 
   /// A lower bound of all plans if all blocks of a work together take at least `sums` [works]: the
   /// longest stage takes at least an even part, and the time of its link. Infinite if there is no
   /// plan.
-  double least(const std::vector<BlockSeconds>& sums) const;
+  double least(const std::vector<LayerSeconds>& sums) const;
 
  private:
   /// Blocks [begin, end) of a work.

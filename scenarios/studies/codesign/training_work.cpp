@@ -18,7 +18,7 @@ IdVector<OpId, std::size_t> block_of_ops(const OpGraph& graph, std::int64_t laye
 }
 
 void add_tasks(const OpGraph& graph, const IdVector<OpId, std::size_t>& block,
-               std::vector<BlockWork>& works) {
+               std::vector<LayerWork>& works) {
   std::vector<std::array<std::vector<OpId>, 3>> ops(works.size());
   for (const OpId v : graph.ops())
     ops[block[v]][static_cast<std::size_t>(graph.op(v).phase)].push_back(v);
@@ -28,7 +28,7 @@ void add_tasks(const OpGraph& graph, const IdVector<OpId, std::size_t>& block,
 }
 
 void add_sums(const OpGraph& graph, const IdVector<OpId, std::size_t>& block,
-              const Cluster& cluster, std::vector<BlockWork>& works) {
+              const Cluster& cluster, std::vector<LayerWork>& works) {
   for (const Collective& c : graph.collectives()) {
     const auto phase = static_cast<std::size_t>(graph.op(c.first).phase);
     works[block[c.first]].sums[std::min<std::size_t>(phase, 1)] +=
@@ -37,10 +37,10 @@ void add_sums(const OpGraph& graph, const IdVector<OpId, std::size_t>& block,
 }
 
 void add_sizes(const OpGraph& graph, const IdVector<OpId, std::size_t>& block,
-               std::vector<BlockWork>& works) {
+               std::vector<LayerWork>& works) {
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
-    BlockWork& work = works[block[v]];
+    LayerWork& work = works[block[v]];
     work.weights += op.persistent;
     if (op.phase == Phase::backward) work.gradients += op.persistent;
     if (op.phase != Phase::forward) continue;
@@ -75,13 +75,13 @@ TrainingWork training_work(const TrainingJob& job, std::int64_t tensor, std::int
   const std::int64_t layers = layers_of(shapes);
   if (layers == 0) throw InputError(fmt::format("{}: it has no layers", job.generator));
 
-  std::vector<BlockWork> works(static_cast<std::size_t>(layers) + 2);
+  std::vector<LayerWork> works(static_cast<std::size_t>(layers) + 2);
   add_tasks(shapes, block_of_ops(shapes, layers), works);
   const IdVector<OpId, std::size_t> block = block_of_ops(sizes, layers);
   add_sums(sizes, block, cluster, works);
   add_sizes(sizes, block, works);
   TrainingWork result{.tensor = tensor, .micro_batch = micro_batch, .kinds = {}, .blocks = {}};
-  for (BlockWork& work : works) {
+  for (LayerWork& work : works) {
     const auto known = std::ranges::find(result.kinds, work);
     result.blocks.push_back(static_cast<std::uint32_t>(known - result.kinds.begin()));
     if (known == result.kinds.end()) result.kinds.push_back(std::move(work));

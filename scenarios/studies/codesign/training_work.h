@@ -11,7 +11,7 @@ namespace baechi {
 
 /// A layer, or the part before or behind all layers; with a micro-batch, on one rank of tensor
 /// parallelism.
-struct BlockWork {
+struct LayerWork {
   std::array<std::vector<CoreTask>, 3> passes{};  ///< by phase
   std::array<Duration, 2> sums{};                 ///< over the ranks, forward and backward
   Bytes weights{};    ///< with gradients and optimizer state, held for the whole step
@@ -19,13 +19,13 @@ struct BlockWork {
   Bytes kept{};       ///< bytes that the forward pass leaves for the backward pass
   Bytes input{};      ///< bytes that it reads of the blocks before
 
-  friend bool operator==(const BlockWork&, const BlockWork&) = default;
+  friend bool operator==(const LayerWork&, const LayerWork&) = default;
 };
 
 /// The blocks of a rank, for one number of ranks of tensor parallelism and one micro-batch.
 struct TrainingWork {
   std::int64_t tensor = 1, micro_batch = 1;
-  std::vector<BlockWork> kinds;       ///< blocks that differ
+  std::vector<LayerWork> kinds;       ///< blocks that differ
   std::vector<std::uint32_t> blocks;  ///< [layers + 2], into kinds: before, layers, behind
 
   std::int64_t layers() const { return static_cast<std::int64_t>(blocks.size()) - 2; }
