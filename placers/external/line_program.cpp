@@ -45,6 +45,10 @@ ProcessResult LineProgram::ask(std::string_view line) {
   if (!running_) running_ = std::make_unique<Running>(path_, args_, limits_.resources);
   // Whatever leaves this function early ends the program: its next line would be no answer.
   std::unique_ptr<Running> now = std::move(running_);
+  // A line that came after the last answer would be taken for the next one.
+  pollfd stray{now->out.read.number(), POLLIN, 0};
+  if (poll(&stray, 1, 0) > 0 && (stray.revents & POLLIN) != 0)
+    read_some(now->out.read, now->written);
   if (!now->written.empty())
     throw InputError(fmt::format("{}: wrote more than one line for one problem", path_));
   const Clock::time_point deadline =

@@ -148,15 +148,19 @@ TEST_CASE("with `persistent` one process answers all problems, a line for a line
   CHECK(ends->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
   CHECK_THROWS_AS(ends->place({graph, cluster, costs}, 0), InputError);
   CHECK(ends->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
+  // Both lines are one write: the second is there when the next problem is asked.
   const std::string twice = programs.script(
-      "twice", fmt::format("while read -r p; do echo '{0}'; echo '{0}'; done", on_0_1_1));
+      "twice", fmt::format("while read -r p; do printf '%s\\n%s\\n' '{0}' '{0}'; done", on_0_1_1));
   const auto talks = make_placer("exec:" + twice, Options("exec", values));
-  talks->place({graph, cluster, costs}, 0);
-  CHECK_THROWS_AS(
-      [&] {
-        for (int i = 0; i < 50; ++i) talks->place({graph, cluster, costs}, 0);
-      }(),
-      InputError);
+  CHECK(talks->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
+  CHECK_THROWS_AS(talks->place({graph, cluster, costs}, 0), InputError);
+  // The second line comes after the first was read. It is no answer to the next problem.
+  const std::string late = programs.script(
+      "late", fmt::format("while read -r p; do echo '{0}'; sleep 0.2; echo '{0}'; done", on_0_1_1));
+  const auto lags = make_placer("exec:" + late, Options("exec", values));
+  CHECK(lags->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  CHECK_THROWS_AS(lags->place({graph, cluster, costs}, 0), InputError);
   CHECK(said(programs.script("dies", "echo why >&2; exit 4"), values) ==
         ": ended with status 4: why");
   values["time_limit"] = value("200 ms");
