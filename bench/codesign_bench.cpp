@@ -32,8 +32,8 @@ Accelerator architecture(std::int64_t i) {
 void core_costs(benchmark::State& state) {
   std::vector<CoreOp> shapes;
   const TrainingWork work = gpt_work();
-  for (const BundleWork& bundle : work.kinds)
-    for (const auto& pass : bundle.passes)
+  for (const LayerWork& layer : work.kinds)
+    for (const auto& pass : layer.passes)
       for (const CoreTask& task : pass)
         if (shapes.size() < 30 && std::ranges::find(shapes, task.op) == shapes.end())
           shapes.push_back(task.op);
@@ -49,7 +49,7 @@ BENCHMARK(core_costs)->Arg(29'360)->Unit(benchmark::kMillisecond);
 /// The forward pass of a layer of GPT, op times included; items: schedules.
 void layer_schedules(benchmark::State& state) {
   const TrainingWork work = gpt_work();
-  const std::vector<CoreTask>& layer = work.kinds[work.bundles[1]].passes[0];
+  const std::vector<CoreTask>& layer = work.kinds[work.blocks[1]].passes[0];
   std::int64_t i = 0;
   for (auto _ : state) {
     const Accelerator a = architecture(i++);
