@@ -68,7 +68,7 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
   verb->add_option("-o", flags->out, "Folder of the run; replaces DIR/plans/*")
       ->required()
       ->type_name("DIR");
-  verb->add_option("--mode", flags->mode, "How work is submitted: graph, stream, or eager [graph]")
+  verb->add_option("--mode", flags->mode, "How work is submitted: graph or stream [graph]")
       ->type_name("M")
       ->check(one_of<SubmitMode>());
   verb->add_option("--bodies", flags->bodies,

@@ -22,7 +22,6 @@ class Predictor {
         unmet_(plan.tasks.size()),
         ready_(plan.tasks.size(), Duration::zero()),
         waiters_(plan.tasks.size()),
-        submitted_(plan.tasks.size(), Duration::zero()),
         more_(plan.tasks.size(), Duration::zero()) {
     result_.start.resize(plan.tasks.size());
     result_.end.resize(plan.tasks.size());
@@ -66,7 +65,6 @@ class Predictor {
   Duration hop(const Task& t) const { return std::min(timing_.cross_gap, transfer(t).latency / 2); }
 
   void load() {
-    Duration host{};
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       const Task& t = plan_.tasks[i];
       queue_[plan_.queue_of(t)].tasks.push_back(static_cast<int>(i));
@@ -77,15 +75,13 @@ class Predictor {
       for (const int before : t.after) queues.insert(plan_.queue_of(task(before)));
       queues.erase(plan_.queue_of(t));
       if (!t.transfer && queues.size() >= 2) more_[i] = timing_.fan_in_more;
-      host += t.transfer ? timing_.transfer_submit : timing_.op_submit;
-      if (plan_.mode == SubmitMode::eager) submitted_[i] = host;
     }
   }
 
   /// When the task could start, all it waits for having ended.
   Duration earliest(const Queue& q, int id) const {
     const auto i = static_cast<std::size_t>(id);
-    Duration at = std::max({q.free, ready_[i], submitted_[i]});
+    Duration at = std::max(q.free, ready_[i]);
     const Task& t = plan_.tasks[i];
     if (t.transfer && transfer(t).shared)
       at = std::max(at, channel_free_[t.device == Task::host ? 1 : 0]);
@@ -211,8 +207,7 @@ class Predictor {
   std::vector<std::size_t> unmet_;         // tasks it waits for
   std::vector<Duration> ready_;            // when those had ended
   std::vector<std::vector<int>> waiters_;  // who waits for it
-  std::vector<Duration> submitted_;
-  std::vector<Duration> more_;  // gaps of ops that wait for several queues
+  std::vector<Duration> more_;             // gaps of ops that wait for several queues
   std::vector<Running> running_;
   Duration channel_free_[2]{};
   Replay result_;

@@ -14,9 +14,9 @@ struct Replay {
   Duration step() const;                 ///< last end; 0 of no tasks
 };
 
-/// A task begins once its queue is free, all it waits for has ended, gaps have passed, and in mode
-/// eager it has been submitted. Without effects this is exactly the schedule of the engine that the
-/// plan was made from. Shared channels serve in order of time, then of submission.
+/// A task begins once its queue is free, all it waits for has ended, and gaps have passed. Without
+/// effects this is exactly the schedule of the engine that the plan was made from. Shared channels
+/// serve in order of time, then of submission.
 Replay predict(const ReplayPlan& plan, const Timing& timing);
 
 /// Most bytes alive on each device, resident ones included. [devices]

@@ -50,9 +50,8 @@ constexpr Datasheet datasheets[]{
 
 }  // namespace
 
-Calibration with_constants(Calibration ours, double gap_ns, double latency_ns, double ns_per_byte) {
+Calibration with_constants(Calibration ours, double latency_ns, double ns_per_byte) {
   ours = without_overheads(std::move(ours));
-  for (auto& mode : ours.modes) mode.same_ns = exactly(gap_ns);
   for (auto& t : ours.transfers) {
     // A way through the host is two transfers of ours, and one of theirs.
     const double part = t.direction.empty() ? 1.0 : 0.5;

@@ -55,7 +55,7 @@ Layer layer_of(const ReplayPlan& plan, const Calibration& calibration, Duration 
   const bool exact = plan.way == Way::link && std::ranges::all_of(plan.tasks, [](const Task& t) {
                        return t.transfer || t.body.kind == BodyKind::spin;
                      });
-  if (exact) return plan.mode == SubmitMode::eager ? Layer::queues_eager : Layer::queues;
+  if (exact) return Layer::queues;
   Effects alone;
   alone.interference = false;
   const double undisturbed = ns(predicted(plan, calibration, alone).step());
@@ -113,7 +113,7 @@ PlanScore score_plan(const Replays& replays, const Calibration& calibration) {
                   .predicted = ns(ours.step()),
                   .replays = replays.rows.size(),
                   .content = content_of(*replays.plan)};
-  if (score.layer == Layer::queues || score.layer == Layer::queues_eager)
+  if (score.layer == Layer::queues)
     score.told = ns(predict(replays.as_run, timing_of(replays.as_run, nullptr, {})).step());
   Samples steps;
   std::map<std::int64_t, Samples> by_round;
@@ -166,13 +166,9 @@ std::vector<Rival> rivals_of(const std::vector<Replays>& replays,
     rivals.push_back({"datasheet roofline",
                       "peak flops of the partition, speed of the memory, no overheads",
                       with(*datasheet, {})});
-  // Placeto's published simulator, tuned for K80 instances: 5.7 us after each op, 25 us per
-  // transfer, 7.6 GB/s.
-  rivals.push_back({"Placeto's constants", "5.7 us after each op, 25 us and 7.6 GB/s per transfer",
-                    with(with_constants(ours, 5700.0, 25'000.0, 1.0 / 7.6), {})});
   // Baechi's TensorFlow fit: 134 us + 0.0001754 us per byte.
   rivals.push_back({"Baechi's fit", "134 us and 5.7 GB/s per transfer, no gaps",
-                    with(with_constants(ours, 0.0, 134'000.0, 0.1754), {})});
+                    with(with_constants(ours, 134'000.0, 0.1754), {})});
   for (const EffectName& effect : effect_names()) {
     Effects without;
     without.*(effect.on) = false;

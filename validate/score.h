@@ -15,14 +15,12 @@ namespace baechi::validate {
 
 /// Which of the questions a plan answers, each with its own targets.
 enum class Layer : std::uint8_t {
-  queues,        ///< ops of exact length, paced links: only queues and gaps can be wrong
-  queues_eager,  ///< the same, submitted as it runs
-  real,          ///< real ops or transfers, hardly slowed by neighbours
-  contended,     ///< slowed by more than 1 %, as predicted
+  queues,     ///< ops of exact length, paced links: only queues and gaps can be wrong
+  real,       ///< real ops or transfers, hardly slowed by neighbours
+  contended,  ///< slowed by more than 1 %, as predicted
 };
 constexpr auto names_of(Layer) {
   return std::to_array<Named<Layer>>({{Layer::queues, "queues", "queues"},
-                                      {Layer::queues_eager, "queues_eager", "queues, eager"},
                                       {Layer::real, "real", "real ops"},
                                       {Layer::contended, "contended", "real ops, contended"}});
 }

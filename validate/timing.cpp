@@ -115,8 +115,6 @@ Timing timing_of(const ReplayPlan& plan, const Calibration* calibration, const E
   if (effects.cross_gap && mode.fan_in_ns != Estimate{})
     timing.fan_in_more =
         std::max(rounded(mode.fan_in_ns.value) - timing.cross_gap, Duration::zero());
-  if (effects.submission && plan.mode == SubmitMode::eager)
-    timing.op_submit = timing.transfer_submit = rounded(mode.submit_ns.value);
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const Task& t = plan.tasks[i];
     if (effects.costs) timing.length[i] = length_of(plan, *calibration, t);

@@ -21,10 +21,8 @@ struct Timing {
   Duration cross_gap{};             ///< from one queue to another
   Duration fan_in_more{};           ///< besides, where an op waits for two other queues or more
   std::vector<Duration> gap_after;  ///< [op kinds] in place of same_gap; or empty
-  Duration op_submit{};             ///< host time per op
-  Duration transfer_submit{};
-  std::vector<Duration> length;  ///< [tasks] undisturbed; of transfers: of the moving
-  Transfer transfers[2];         ///< [0] from a device, [1] from the host
+  std::vector<Duration> length;     ///< [tasks] undisturbed; of transfers: of the moving
+  Transfer transfers[2];            ///< [0] from a device, [1] from the host
   std::vector<std::vector<double>>
       slowdown;                             ///< [op kind][neighbour kind], per neighbour; or empty
   double capacity = 0.0;                    ///< Calibration::Bandwidth; 0: slowdown counts

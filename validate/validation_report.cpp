@@ -270,7 +270,6 @@ std::vector<Target> targets(const Validation& v) {
     all.push_back({fmt::format("{}: p95 |error|, %", meaning(layer)), p95, found(&Accuracy::p95)});
   };
   times(Layer::queues, 1.0, 2.0);
-  times(Layer::queues_eager, 2.0, 5.0);
   times(Layer::real, 2.5, 6.0);
   times(Layer::contended, 5.0, 12.0);
   Target rho{.what = "worst Spearman of a graph with spread >= 25 %, >= 32 placements",

@@ -44,7 +44,6 @@ const std::vector<EffectName>& effect_names() {
   static const std::vector<EffectName> names{
       {"op_gap", "gap between ops of one queue", &Effects::op_gap},
       {"cross_gap", "gap across queues", &Effects::cross_gap},
-      {"submission", "the host's time to submit, in mode eager", &Effects::submission},
       {"latency", "latency of transfers", &Effects::latency},
       {"occupancy", "what a transfer holds its queue; off: its whole latency", &Effects::occupancy},
       {"sharing", "channels shared by all devices", &Effects::sharing},

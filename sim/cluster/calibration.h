@@ -111,12 +111,11 @@ struct Calibration {
 
 /// Effects of a calibration, each to be switched off.
 struct Effects {
-  bool op_gap = true;      ///< between ops of one queue
-  bool cross_gap = true;   ///< across queues
-  bool submission = true;  ///< by the host, where nothing hides it
-  bool latency = true;     ///< of transfers
-  bool occupancy = true;   ///< off: a transfer holds its queue for its whole latency
-  bool sharing = true;     ///< of channels by all devices
+  bool op_gap = true;     ///< between ops of one queue
+  bool cross_gap = true;  ///< across queues
+  bool latency = true;    ///< of transfers
+  bool occupancy = true;  ///< off: a transfer holds its queue for its whole latency
+  bool sharing = true;    ///< of channels by all devices
   bool interference = true;
   bool costs = true;  ///< op and transfer times as measured, not as the plan says
 

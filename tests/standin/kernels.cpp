@@ -88,8 +88,4 @@ void launch_tick(cudaStream_t stream, unsigned long long* ns, int) {
   *ns = 32;
 }
 
-void launch_clock(cudaStream_t, const unsigned*, unsigned*, unsigned long long*, unsigned) {
-  throw CudaError(cudaErrorNotSupported, "the stand-in is one GPU");
-}
-
 }  // namespace baechi::validate::replay

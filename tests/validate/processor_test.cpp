@@ -65,7 +65,7 @@ TEST_SUITE("processor") {
     if (!two_cores()) return;
     Processor processor(2);
     ReplayPlan plan = chain_of_two_devices("p", 1000, {.kind = BodyKind::spin, .args = {1000}});
-    plan.mode = SubmitMode::eager;
+    plan.mode = SubmitMode::stream;
     CHECK(processor.run(plan).verdict == Verdict::failed);
     plan.mode = SubmitMode::graph;
     plan.lanes = 2;

@@ -320,17 +320,6 @@ TEST_CASE("plans of one placement count once in a ranking, by the median of thei
         doctest::Approx((119.2 - 104.8) / 112.0));  // quantiles of 103 and 121, median 112
 }
 
-TEST_CASE("a host that submits as it goes delays the tasks behind it") {
-  ReplayPlan plan = small_plan();
-  plan.mode = SubmitMode::eager;
-  plan.tasks.resize(2);
-  Calibration c = small_truth();
-  c.modes[1].submit_ns = {40'000, 40'000, 40'000};
-  // The second op is submitted 40 us after the first, which by then has ended.
-  CHECK(step(plan, c, {}) == 60us);
-  CHECK(step(plan, c, {.submission = false}) == 31720ns);  // the gap of streams: 1.72 us
-}
-
 TEST_CASE("accuracy, ranking and regret by hand") {
   // Errors +1, -2, +3 % and, of another graph, 0: absolute 0 1 2 3.
   const std::vector<PlanScore> plans{scored("a/x/0", 101, 100), scored("a/y/0", 196, 200),

@@ -195,16 +195,12 @@ std::vector<Body> bodies(bool with_cublas) {
   return all;
 }
 
-std::vector<CopyKind> copy_kinds(bool peer) {
-  if (peer) return {{.way = Way::peer}};
-  return {{.way = Way::link},
-          {.way = Way::host, .subject = "d2h"},
-          {.way = Way::host, .subject = "h2d"}};
-}
+constexpr CopyKind copy_kinds[]{
+    {.way = Way::link}, {.way = Way::host, .subject = "d2h"}, {.way = Way::host, .subject = "h2d"}};
 
 void add_copies(std::vector<Benchmark>& all, const BenchmarkOptions& options) {
   for (const SubmitMode mode : modes) {
-    for (CopyKind kind : copy_kinds(options.peer)) {
+    for (CopyKind kind : copy_kinds) {
       for (std::int64_t bytes = 64; bytes <= large; bytes *= 4) {
         for (const int in_a_row : {1, 4}) all.push_back(copy(mode, kind, bytes, in_a_row));
         if (kind.way != Way::link) continue;
@@ -310,7 +306,6 @@ std::vector<double> Benchmark::samples(const Timeline& times, std::int64_t first
 std::vector<Benchmark> benchmarks(const BenchmarkOptions& options) {
   std::vector<Benchmark> all;
   add_copies(all, options);
-  if (options.peer) return all;
   for (const SubmitMode mode : modes) {
     for (const bool cross : {false, true}) all.push_back(gap(mode, cross));
     for (const Body& body : {gemm(512), ew(4 << 20)}) all.push_back(gap_behind(mode, body));

@@ -45,7 +45,6 @@ struct Benchmark {
 struct BenchmarkOptions {
   int devices = 4;  ///< at least 2
   bool cublas = false;
-  bool peer = false;  ///< copies among several GPUs, and nothing else
 };
 
 std::vector<Benchmark> benchmarks(const BenchmarkOptions& options);

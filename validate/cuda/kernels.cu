@@ -116,9 +116,9 @@ __global__ void __launch_bounds__(gemm_threads)
 }
 
 constexpr Ticks link_chunk = 16384;
-// A thread per 16 bytes of a chunk, so that all of it is on its way at once. A quarter of them would
-// have 4 KiB on the way on each multiprocessor, which at 650 ns a load is 50 GB/s on 8 of them: no
-// more than links are told to take.
+// A thread per 16 bytes of a chunk, so that all of it is on its way at once. A quarter of them
+// would have 4 KiB on the way on each multiprocessor, which at 650 ns a load is 50 GB/s on 8 of
+// them: no more than links are told to take.
 constexpr unsigned link_threads = link_chunk / 16;
 
 __global__ void link_copy(uint4* __restrict__ to, const uint4* __restrict__ from, Ticks bytes,
@@ -173,19 +173,6 @@ __global__ void tick(Ticks* smallest, int reads) {
     before = time;
   }
   *smallest = best == ~Ticks{0} ? 0 : best;
-}
-
-__global__ void clock_answers(const volatile unsigned* question, volatile unsigned* answer,
-                              volatile Ticks* time, unsigned count) {
-  const Ticks begin = now();
-  for (unsigned next = 1; next <= count; ++next) {
-    while (*question != next) {
-      if (now() - begin > 2000000000ULL) return;
-    }
-    *time = now();
-    __threadfence_system();
-    *answer = next;
-  }
 }
 
 /// Blocks for `work` pieces, at most `most`, at least one.
@@ -253,12 +240,6 @@ void launch_fill(cudaStream_t stream, void* halves, std::int64_t count, unsigned
 
 void launch_tick(cudaStream_t stream, unsigned long long* ns, int reads) {
   tick<<<1, 1, 0, stream>>>(ns, reads);
-  REPLAY_CUDA(cudaGetLastError());
-}
-
-void launch_clock(cudaStream_t stream, const unsigned* question, unsigned* answer,
-                  unsigned long long* time, unsigned count) {
-  clock_answers<<<1, 1, 0, stream>>>(question, answer, time, count);
   REPLAY_CUDA(cudaGetLastError());
 }
 

@@ -51,9 +51,4 @@ void launch_fill(cudaStream_t stream, void* halves, std::int64_t count, unsigned
 /// The smallest step of the global timer that is seen in `reads` reads; 0 if it stood still.
 void launch_tick(cudaStream_t stream, unsigned long long* ns, int reads);
 
-/// Answers the host's numbers 1 to `count` in `*question` by the global timer, then `*answer`, all
-/// in mapped host memory. Gives up after 2 s.
-void launch_clock(cudaStream_t stream, const unsigned* question, unsigned* answer,
-                  unsigned long long* time, unsigned count);
-
 }  // namespace baechi::validate::replay

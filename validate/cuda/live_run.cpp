@@ -32,11 +32,9 @@ std::optional<int> LiveRun::start(int task) {
   const auto t = static_cast<std::size_t>(task);
   for (const std::size_t b : taken_by_[t]) {
     const Buffer& buffer = plan_.buffers[b];
-    step_.machine_.enter(step_.machine_.device(buffer.device));
     memory_[b] = pools_[static_cast<std::size_t>(buffer.device)]->allocate(buffer.bytes);
     if (memory_[b] == nullptr) return buffer.device;
   }
-  step_.machine_.enter(step_.machine_.device(plan_.tasks[t].owner()));
   step_.launch(t);
   REPLAY_CUDA(cudaEventRecord(ends_[t].get(), step_.machine_.queue(plan_.tasks[t])));
   return std::nullopt;
@@ -57,7 +55,6 @@ void LiveRun::run(StepResult& result) {
   };
   for (int device = 0; device < plan_.devices; ++device) {
     const auto d = static_cast<std::size_t>(device);
-    step_.machine_.enter(step_.machine_.device(device));
     pools_.push_back(std::make_unique<MemoryPool>(plan_.budget[d]));
     pools_.back()->reserve();
     if (pools_.back()->allocate(plan_.resident[d]) == nullptr)
@@ -86,14 +83,14 @@ void LiveRun::run(StepResult& result) {
       if (running[q] || head[q] == order[q].size() || !is_ready(order[q][head[q]])) continue;
       const int task = order[q][head[q]];
       if (const std::optional<int> full = start(task)) {
-        step_.machine_.wait();
+        REPLAY_CUDA(cudaDeviceSynchronize());
         return out_of_memory(*full, "task " + std::to_string(task));
       }
       running[q] = true;
     }
   }
   result.submit_ns = host_ns() - begin;
-  step_.machine_.wait();
+  REPLAY_CUDA(cudaDeviceSynchronize());
   for (const auto& pool : pools_) result.peak.push_back(pool->most_used());
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 
 #include "validate/cuda/kernels.h"
 
@@ -23,7 +22,7 @@ std::string card(const char (&uuid)[16]) {
 
 }  // namespace
 
-int open_gpus() {
+void open_gpu() {
   // 32 hardware queues, so that fewer streams share one; and all kernels loaded now: a lazy load
   // may wait for the GPU in the midst of a measurement, and behind a closed gate for ever; so may a
   // launch that blocks. Containers with PyTorch set these otherwise, so what is set does not count.
@@ -35,7 +34,6 @@ int open_gpus() {
   if (error != cudaSuccess || gpus == 0)
     throw Skip(std::string("no usable NVIDIA GPU: ") +
                (error != cudaSuccess ? cudaGetErrorString(error) : "the driver lists none"));
-  return gpus;
 }
 
 std::vector<std::pair<std::string, std::string>> gpu_facts() {
@@ -57,29 +55,20 @@ std::vector<std::pair<std::string, std::string>> gpu_facts() {
 }
 
 Machine::Machine(const MachineOptions& options) : options_(options) {
-  const int gpus = open_gpus();
-  if (options_.gpu_per_device && gpus < options_.devices)
-    throw Skip("peer copies among " + std::to_string(options_.devices) +
-               " devices need as many GPUs; " + "there are " + std::to_string(gpus));
+  open_gpu();
   devices_.resize(static_cast<std::size_t>(options_.devices));
   gate_ = pinned_memory(2 * sizeof(unsigned));
   make_parts();
   for (Device& device : devices_) {
-    enter(device);
     make_queues(device);
     make_memory(device);
-    if (flushed_.empty() || options_.gpu_per_device)
-      flushed_.push_back(device_memory(flushed_bytes_));
   }
+  flushed_ = device_memory(flushed_bytes_);
   ask_for_events();
   look_at_sms();
-  enter(devices_.front());
   const DeviceMemory tick = device_memory(sizeof(unsigned long long));
   launch_tick(nullptr, reinterpret_cast<unsigned long long*>(tick.get()), 100000);
   REPLAY_CUDA(cudaMemcpy(&timer_tick_, tick.get(), sizeof timer_tick_, cudaMemcpyDeviceToHost));
-  if (!options_.gpu_per_device) return;
-  const std::int64_t first = clock_against_host(devices_.front());
-  for (Device& device : devices_) device.clock_ahead = clock_against_host(device) - first;
 }
 
 cudaStream_t Machine::queue(const Task& task) {
@@ -88,23 +77,8 @@ cudaStream_t Machine::queue(const Task& task) {
   return queues[static_cast<std::size_t>(task.queue)].get();
 }
 
-void Machine::enter(const Device& device) const {
-  REPLAY_CUDA(cudaSetDevice(device.gpu));
-}
-
-void Machine::wait() const {
-  for (const Device& device : devices_) {
-    enter(device);
-    REPLAY_CUDA(cudaDeviceSynchronize());
-    if (!options_.gpu_per_device) return;
-  }
-}
-
-void Machine::flush_caches() const {
-  for (std::size_t gpu = 0; gpu < flushed_.size(); ++gpu) {
-    enter(devices_[gpu]);
-    REPLAY_CUDA(cudaMemset(flushed_[gpu].get(), 0, flushed_bytes_));
-  }
+void Machine::flush_cache() const {
+  REPLAY_CUDA(cudaMemset(flushed_.get(), 0, flushed_bytes_));
 }
 
 void Machine::make_parts() {
@@ -112,13 +86,6 @@ void Machine::make_parts() {
   REPLAY_CUDA(cudaGetDeviceProperties(&gpu, 0));
   flushed_bytes_ = 2 * static_cast<std::size_t>(std::max(gpu.l2CacheSize, 32 << 20));
   const auto sms = static_cast<unsigned>(gpu.multiProcessorCount);
-  if (options_.gpu_per_device) {
-    for (std::size_t i = 0; i < devices_.size(); ++i) {
-      devices_[i].gpu = static_cast<int>(i);
-      devices_[i].compute.sms = devices_[i].link.sms = sms;
-    }
-    return;
-  }
   REPLAY_CUDA(cudaSetDevice(0));
   REPLAY_CUDA(cudaFree(nullptr));  // green contexts need the GPU's primary context
   split_ = {.total = sms};
@@ -168,20 +135,18 @@ void Machine::ask_for_events() {
 
 void Machine::need_cublas(Device& device) {
   if (device.cublas != nullptr) return;
-  enter(device);
   device.cublas = std::make_unique<Cublas>(device.compute.sms);
   look_at_sms();
 }
 
 Event Machine::event_for(const Task& task) const {
   const Device& owner = device(task.owner());
-  enter(owner);
   return events_of_parts_ ? event_of(task.transfer ? owner.link : owner.compute) : event();
 }
 
 /// Fills every part at once with blocks that stay for a while, and looks where they ran.
 void Machine::look_at_sms() {
-  if (options_.gpu_per_device || !options_.green_contexts) return;
+  if (!options_.green_contexts) return;
   std::vector<Stamp> stamps(2 * devices_.size());
   const std::size_t bytes = stamps.size() * sizeof(Stamp);
   const DeviceMemory memory = device_memory(bytes);
@@ -201,35 +166,6 @@ void Machine::look_at_sms() {
     for (std::size_t j = 0; j < i; ++j)
       disjoint_ = disjoint_ && !overlap(stamps[i].sms, stamps[j].sms);
   }
-}
-
-/// The GPU's timer less the host's clock, from the quickest of many questions and answers.
-std::int64_t Machine::clock_against_host(Device& device) const {
-  constexpr unsigned questions = 200;
-  enter(device);
-  const PinnedMemory shared = pinned_memory(64);
-  auto* question = reinterpret_cast<volatile unsigned*>(shared.get());
-  auto* answer = question + 1;
-  auto* time = reinterpret_cast<volatile unsigned long long*>(shared.get() + 8);
-  *question = 0;
-  *answer = 0;
-  launch_clock(device.lanes.front().get(), const_cast<const unsigned*>(question),
-               const_cast<unsigned*>(answer), const_cast<unsigned long long*>(time), questions);
-  std::int64_t quickest = std::numeric_limits<std::int64_t>::max();
-  std::int64_t ahead = 0;
-  for (unsigned i = 1; i <= questions; ++i) {
-    const std::int64_t asked = host_ns();
-    *question = i;
-    while (*answer != i) {
-      if (host_ns() - asked > 1000000000) throw CudaError(cudaErrorTimeout, "a GPU tells no time");
-    }
-    const std::int64_t answered = host_ns();
-    if (answered - asked >= quickest) continue;
-    quickest = answered - asked;
-    ahead = static_cast<std::int64_t>(*time) - (asked + quickest / 2);
-  }
-  REPLAY_CUDA(cudaDeviceSynchronize());
-  return ahead;
 }
 
 }  // namespace baechi::validate::replay

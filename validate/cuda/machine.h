@@ -1,4 +1,4 @@
-/// The virtual devices that plans run on: parts of one GPU, or several GPUs.
+/// The virtual devices that plans run on: parts of one GPU.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -22,18 +22,15 @@ struct MachineOptions {
       512LL << 20;  ///< bytes that ops read, and as many that they write, per device
   std::int64_t pinned = 256LL << 20;  ///< bytes of host memory per device
   bool green_contexts = true;         ///< else grids are capped, and parts overlap
-  bool gpu_per_device = false;        ///< for peer copies: no partitions
 };
 
 struct Device {
-  int gpu = 0;
   Part compute, link;
   std::vector<Stream> lanes;  ///< compute queues, side by side on the device's multiprocessors
   std::vector<Stream> transfer_queues;
   DeviceMemory inputs, outputs;  ///< scratch; inputs are random halves
   PinnedMemory pinned;
   std::unique_ptr<Cublas> cublas;  ///< made by the first plan that needs it
-  std::int64_t clock_ahead = 0;    ///< ns, of the global timer of its GPU against that of device 0
 };
 
 class Machine {
@@ -45,11 +42,9 @@ class Machine {
   Device& device(int index) { return devices_[static_cast<std::size_t>(index)]; }
   const Device& device(int index) const { return devices_[static_cast<std::size_t>(index)]; }
   cudaStream_t queue(const Task& task);
-  void enter(const Device& device) const;  ///< makes its GPU the current one
-  void wait() const;                       ///< for all GPUs to be done
-  /// Writes over the data of earlier runs in the GPUs' caches. Otherwise a small op would find its
+  /// Writes over the data of earlier runs in the GPU's cache. Otherwise a small op would find its
   /// data there in a benchmark, but not in a replay.
-  void flush_caches() const;
+  void flush_cache() const;
   /// Makes the device's handle of cuBLAS, if it has none, and looks again where the parts' kernels
   /// run: with modules that launch kernels themselves, parts share two more SMs on Hopper. Throws
   /// Skip or CudaError where there is no cuBLAS.
@@ -74,21 +69,19 @@ class Machine {
   void make_memory(Device& device) const;
   void ask_for_events();
   void look_at_sms();
-  std::int64_t clock_against_host(Device& device) const;
 
   MachineOptions options_;
   Split split_;
   std::vector<Device> devices_;
-  std::vector<DeviceMemory> flushed_;  ///< [GPUs], each twice its cache
+  DeviceMemory flushed_;  ///< twice the cache
   std::size_t flushed_bytes_ = 0;
   PinnedMemory gate_;
   bool disjoint_ = false, complete_ = false, events_of_parts_ = false;
   std::int64_t timer_tick_ = 0;
 };
 
-/// Number of GPUs. Also makes the settings that must precede the first CUDA call. Throws Skip if
-/// there is none.
-int open_gpus();
+/// Makes the settings that must precede the first CUDA call. Throws Skip if there is no GPU.
+void open_gpu();
 
 /// Facts about the GPU that device 0 is on, for machine.txt: "gpu", "driver", "cuda", "sms" and
 /// more.

@@ -31,7 +31,6 @@ baechi_replay --settle -o FOLDER       what is not proven yet, on this GPU: sett
   --rounds N       replay all that N times, for the noise floor [2]
   --timelines N    tell the tasks' times of the first N replays of a plan [3]
   --seed N         of the random order [1]
-  --peer           measure copies among several GPUs instead
   --cublas         measure what cuBLAS takes instead
   --no-partitions  cap grids instead of cutting the GPU: where green contexts do not work
   --mode stream    replay plans of mode graph so: where captures fail
@@ -51,7 +50,7 @@ struct Arguments {
   int devices = 4, passes = 30, warm_up = 5, rounds = 2, timelines = 3;
   double seconds = 0;  ///< 0: each verb's own
   std::uint64_t seed = 1;
-  bool peer = false, cublas = false, green_contexts = true, more = false, streams = false;
+  bool cublas = false, green_contexts = true, more = false, streams = false;
 };
 
 template <class Number>
@@ -78,8 +77,6 @@ Arguments parse(std::span<char*> words) {
       a.verb = Verb::measure;
     else if (flag == "--settle")
       a.verb = Verb::settle;
-    else if (flag == "--peer")
-      a.peer = true;
     else if (flag == "--cublas")
       a.cublas = true;
     else if (flag == "--more")
@@ -190,7 +187,6 @@ int run(const Arguments& a) {
                       .seconds = a.seconds > 0 ? a.seconds : 150,
                       .seed = a.seed,
                       .green_contexts = a.green_contexts,
-                      .peer = a.peer,
                       .cublas = a.cublas,
                       .more = a.more});
     case Verb::settle:

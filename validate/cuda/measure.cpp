@@ -152,9 +152,8 @@ std::vector<std::size_t> shuffled(std::size_t n, std::uint64_t seed) {
 int measure(const MeasureOptions& options) {
   const std::int64_t begin = host_ns();
   const auto seconds = [&] { return static_cast<double>(host_ns() - begin) / 1e9; };
-  open_gpus();
-  std::vector<Benchmark> all =
-      benchmarks({.devices = options.devices, .cublas = options.cublas, .peer = options.peer});
+  open_gpu();
+  std::vector<Benchmark> all = benchmarks({.devices = options.devices, .cublas = options.cublas});
   // cuBLAS loads slowly, and may bring kernels that share SMs: its benchmarks have a process of
   // their own, with a canary like the others.
   if (options.cublas)
@@ -167,7 +166,6 @@ int measure(const MeasureOptions& options) {
   for (const Benchmark& b : all) plans.push_back(&b.plan);
   MachineOptions machine_options = machine_for(plans, options.devices);
   machine_options.green_contexts = options.green_contexts;
-  machine_options.gpu_per_device = options.peer;
   Machine machine(machine_options);
   const std::size_t count = all.size();
   Measuring measuring(options, machine);
@@ -175,7 +173,6 @@ int measure(const MeasureOptions& options) {
   int round = -warm_up;
   for (; round < options.rounds && (round <= 0 || seconds() < options.seconds); ++round)
     measuring.pass(round);
-  machine.enter(machine.device(0));
   if (!options.cublas) measuring.granules();
   const int failed = measuring.finish();
   std::printf("%zu benchmarks, %d passes, %d failed, %.0f s: %s\n", count, round, failed, seconds(),

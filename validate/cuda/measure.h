@@ -16,7 +16,6 @@ struct MeasureOptions {
   double seconds = 150;  ///< no pass begins later than this
   std::uint64_t seed = 1;
   bool green_contexts = true;
-  bool peer = false;    ///< copies among several GPUs instead
   bool cublas = false;  ///< the benchmarks with cuBLAS instead
   bool more = false;    ///< adds to the folder's files, and leaves out earlier failures
 };

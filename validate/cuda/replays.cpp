@@ -164,29 +164,17 @@ void replay_on(Machine& machine, Run& run, const std::vector<const ReplayPlan*>&
 }  // namespace
 
 int replay_plans(const std::vector<ReplayPlan>& plans, const ReplayOptions& options) {
-  open_gpus();
-  std::vector<const ReplayPlan*> on_parts;
-  std::vector<const ReplayPlan*> on_gpus;
-  for (const ReplayPlan& plan : plans)
-    (plan.way == Way::peer ? on_gpus : on_parts).push_back(&plan);
+  open_gpu();
+  std::vector<const ReplayPlan*> all;
+  for (const ReplayPlan& plan : plans) all.push_back(&plan);
   Run run(options);
-  if (!on_parts.empty()) {
-    MachineOptions machine_options = machine_for(on_parts, options.devices);
+  if (!all.empty()) {
+    MachineOptions machine_options = machine_for(all, options.devices);
     machine_options.green_contexts = options.green_contexts;
     Machine machine(machine_options);
     if (options.green_contexts && !machine.disjoint())
       std::fprintf(stderr, "the devices' parts of the GPU overlap: machine.txt says so\n");
-    replay_on(machine, run, on_parts);
-  }
-  if (!on_gpus.empty()) {
-    try {
-      MachineOptions machine_options = machine_for(on_gpus, 1);
-      machine_options.gpu_per_device = true;
-      Machine machine(machine_options);
-      replay_on(machine, run, on_gpus);
-    } catch (const Skip& reason) {
-      for (const ReplayPlan* plan : on_gpus) run.fail(*plan, 0, 0, reason.what());
-    }
+    replay_on(machine, run, all);
   }
   run.steps.finish();
   run.timelines.finish();

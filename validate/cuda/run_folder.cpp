@@ -101,7 +101,7 @@ void write_machine(const std::string& folder, const Machine& machine, const Cloc
     file.line("partition " + std::to_string(d) + " " + std::to_string(device.compute.sms) + " " +
               std::to_string(device.link.sms));
   }
-  const bool looked = machine.options().green_contexts && !machine.options().gpu_per_device;
+  const bool looked = machine.options().green_contexts;
   file.line(std::string("disjoint ") + (!looked ? "unknown" : machine.disjoint() ? "yes" : "no"));
   file.line("clock_mhz " + std::to_string(clock.lowest()) + " " + std::to_string(clock.highest()));
   file.line("timer_tick_ns " + std::to_string(machine.timer_tick()));
@@ -112,9 +112,8 @@ void write_machine(const std::string& folder, const Machine& machine, const Cloc
   char date[16];
   std::strftime(date, sizeof date, "%Y-%m-%d", &utc);
   file.line(std::string("date ") + date);
-  file.line(std::string("partitions_by ") + (machine.options().gpu_per_device   ? "gpu"
-                                             : machine.options().green_contexts ? "green contexts"
-                                                                                : "capped grids"));
+  file.line(std::string("partitions_by ") +
+            (machine.options().green_contexts ? "green contexts" : "capped grids"));
   file.line(std::string("events_by ") +
             (machine.events_of_parts() ? "green contexts" : "primary context"));
   file.line("split " + machine.split().text());

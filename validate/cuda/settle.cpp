@@ -279,7 +279,7 @@ class Questions {
 }  // namespace
 
 int settle(const std::string& folder, int devices) {
-  open_gpus();
+  open_gpu();
   TextFile file(folder + "/settled.txt", "baechi-settled 1");
   Questions questions(devices);
   using Ask = Answer (Questions::*)();

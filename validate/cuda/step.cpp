@@ -59,22 +59,16 @@ Step::Step(Machine& machine, const ReplayPlan& plan) : machine_(machine), plan_(
       plan.queues > machine.options().queues)
     throw CudaError(cudaErrorInvalidValue,
                     "the plan has more devices, lanes or queues than the machine");
-  if (plan.way == Way::peer && !machine.options().gpu_per_device)
-    throw CudaError(cudaErrorInvalidValue, "peer copies need a GPU per device");
   lay_out();
   find_waits();
   std::vector<bool> used(static_cast<std::size_t>(plan.num_queues()));
   for (const Task& task : plan.tasks) {
     if (used[static_cast<std::size_t>(plan.queue_of(task))]) continue;
     used[static_cast<std::size_t>(plan.queue_of(task))] = true;
-    queues_.push_back({machine.queue(task), task.owner(), machine.event_for(task)});
+    queues_.push_back({machine.queue(task), machine.event_for(task)});
   }
   stamps_.resize(plan.tasks.size());
-  const int gpus = machine.options().gpu_per_device ? plan.devices : 1;
-  for (int gpu = 0; gpu < gpus; ++gpu) {
-    machine.enter(machine.device(gpu));
-    gpu_stamps_.push_back(device_memory(std::max<std::size_t>(1, stamps_.size()) * sizeof(Stamp)));
-  }
+  gpu_stamps_ = device_memory(std::max<std::size_t>(1, stamps_.size()) * sizeof(Stamp));
   if (plan.mode == SubmitMode::graph && !plan.live_memory) capture();
 }
 
@@ -157,15 +151,13 @@ void Step::find_waits() {
 }
 
 Stamp* Step::stamp(std::size_t task) {
-  const auto gpu = static_cast<std::size_t>(machine_.device(plan_.tasks[task].owner()).gpu);
-  return reinterpret_cast<Stamp*>(gpu_stamps_[gpu].get()) + task;
+  return reinterpret_cast<Stamp*>(gpu_stamps_.get()) + task;
 }
 
 void Step::capture() {
   if (queues_.empty()) return;
   const cudaStream_t first = queues_.front().stream;
   cudaGraph_t graph = nullptr;
-  machine_.enter(machine_.device(queues_.front().device));
   REPLAY_CUDA(cudaStreamBeginCapture(first, cudaStreamCaptureModeRelaxed));
   try {
     fork();
@@ -189,7 +181,6 @@ void Step::capture() {
 /// All queues wait for the gate.
 void Step::fork() {
   const Queue& first = queues_.front();
-  machine_.enter(machine_.device(first.device));
   unsigned* const gate = machine_.gate();
   launch_gate(first.stream, gate, gate + 1, gate_limit(plan_));
   REPLAY_CUDA(cudaEventRecord(first.event.get(), first.stream));
@@ -219,7 +210,6 @@ std::int64_t Step::submit_all() {
 void Step::launch(std::size_t i) {
   const Task& task = plan_.tasks[i];
   Device& device = machine_.device(task.owner());
-  if (machine_.options().gpu_per_device) machine_.enter(device);
   const cudaStream_t stream = machine_.queue(task);
   if (task.transfer)
     launch_transfer(task, device, stream, places_[i], stamp(i));
@@ -259,33 +249,27 @@ void Step::launch_transfer(const Task& task, Device& device, cudaStream_t stream
       REPLAY_CUDA(cudaMemcpyAsync(
           place.to, place.from, bytes,
           task.to == Task::host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice, stream));
-      return;
-    case Way::peer:
-      REPLAY_CUDA(cudaMemcpyPeerAsync(place.to, machine_.device(task.to).gpu, place.from,
-                                      device.gpu, bytes, stream));
   }
 }
 
 void Step::reset_stamps() {
   std::ranges::fill(stamps_, Stamp{});
-  for (const DeviceMemory& memory : gpu_stamps_)
-    REPLAY_CUDA(cudaMemcpy(memory.get(), stamps_.data(), stamps_.size() * sizeof(Stamp),
-                           cudaMemcpyHostToDevice));
-  machine_.flush_caches();
-  machine_.wait();
+  REPLAY_CUDA(cudaMemcpy(gpu_stamps_.get(), stamps_.data(), stamps_.size() * sizeof(Stamp),
+                         cudaMemcpyHostToDevice));
+  machine_.flush_cache();
+  REPLAY_CUDA(cudaDeviceSynchronize());
 }
 
 void Step::submit(StepResult& result) {
   auto* const gate = static_cast<volatile unsigned*>(machine_.gate());
   gate[0] = 0;
   gate[1] = 0;
-  machine_.enter(machine_.device(0));
   const std::int64_t begin = host_ns();
   std::int64_t first = begin;
   if (graph_ != nullptr) {
     REPLAY_CUDA(cudaGraphLaunch(graph_.get(), queues_.front().stream));
   } else {
-    if (plan_.mode == SubmitMode::stream && !queues_.empty()) fork();
+    if (!queues_.empty()) fork();
     first = submit_all();
   }
   const std::int64_t end = host_ns();
@@ -306,7 +290,7 @@ StepResult Step::run() {
       static_cast<volatile unsigned*>(machine_.gate())[0] = 1;
       throw;
     }
-    machine_.wait();
+    REPLAY_CUDA(cudaDeviceSynchronize());
     if (static_cast<volatile unsigned*>(machine_.gate())[1] != 0) {
       result.verdict = StepResult::Verdict::failed;
       result.why = "the gate opened before all was submitted";
@@ -319,28 +303,23 @@ StepResult Step::run() {
 void Step::read_stamps(StepResult& result) {
   result.times.assign(stamps_.size(), {});
   std::string wrong;
-  for (std::size_t gpu = 0; gpu < gpu_stamps_.size(); ++gpu) {
-    REPLAY_CUDA(cudaMemcpy(stamps_.data(), gpu_stamps_[gpu].get(), stamps_.size() * sizeof(Stamp),
-                           cudaMemcpyDeviceToHost));
-    for (std::size_t i = 0; i < stamps_.size(); ++i) {
-      const Task& task = plan_.tasks[i];
-      const Device& device = machine_.device(task.owner());
-      if (static_cast<std::size_t>(device.gpu) != gpu) continue;
-      if (task.transfer && plan_.way != Way::link) continue;
-      const Stamp& stamp = stamps_[i];
-      const SmSet& part = task.transfer ? device.link.seen : device.compute.seen;
-      if (stamp.end == 0)
-        wrong = "task " + std::to_string(i) + " did not run";
-      else if (machine_.disjoint() && machine_.complete() && !within(stamp.sms, part))
-        wrong = "task " + std::to_string(i) + " ran outside its part of the GPU";
-      result.times[i] = {static_cast<std::int64_t>(stamp.begin) - device.clock_ahead,
-                         static_cast<std::int64_t>(stamp.end) - device.clock_ahead};
-    }
+  REPLAY_CUDA(cudaMemcpy(stamps_.data(), gpu_stamps_.get(), stamps_.size() * sizeof(Stamp),
+                         cudaMemcpyDeviceToHost));
+  for (std::size_t i = 0; i < stamps_.size(); ++i) {
+    const Task& task = plan_.tasks[i];
+    const Device& device = machine_.device(task.owner());
+    if (task.transfer && plan_.way != Way::link) continue;
+    const Stamp& stamp = stamps_[i];
+    const SmSet& part = task.transfer ? device.link.seen : device.compute.seen;
+    if (stamp.end == 0)
+      wrong = "task " + std::to_string(i) + " did not run";
+    else if (machine_.disjoint() && machine_.complete() && !within(stamp.sms, part))
+      wrong = "task " + std::to_string(i) + " ran outside its part of the GPU";
+    result.times[i] = {static_cast<std::int64_t>(stamp.begin),
+                       static_cast<std::int64_t>(stamp.end)};
   }
   start_at_zero(result.times);
-  // Clocks of several GPUs agree to a few microseconds at best.
-  const std::int64_t slack = machine_.options().gpu_per_device ? 20'000 : machine_.timer_tick();
-  if (wrong.empty()) wrong = disorder(plan_, result.times, slack);
+  if (wrong.empty()) wrong = disorder(plan_, result.times, machine_.timer_tick());
   if (result.peak.empty()) result.peak = peak_bytes(plan_, result.times);
   if (wrong.empty()) return;
   result.verdict = StepResult::Verdict::failed;

@@ -48,7 +48,6 @@ class Step {
 
   struct Queue {
     cudaStream_t stream = nullptr;
-    int device = 0;
     Event event;  ///< of the first queue: the gate is open; of the others: all was done
   };
 
@@ -76,12 +75,12 @@ class Step {
 
   Machine& machine_;
   const ReplayPlan& plan_;
-  std::vector<Place> places_;             ///< [tasks]
-  std::vector<std::vector<int>> waits_;   ///< [tasks], the tasks whose events each waits for
-  std::vector<Event> events_;             ///< [tasks], of tasks with waiters
-  std::vector<Queue> queues_;             ///< queues in use; the first holds the gate
-  std::vector<Stamp> stamps_;             ///< [tasks]
-  std::vector<DeviceMemory> gpu_stamps_;  ///< [GPUs] of [tasks]
+  std::vector<Place> places_;            ///< [tasks]
+  std::vector<std::vector<int>> waits_;  ///< [tasks], the tasks whose events each waits for
+  std::vector<Event> events_;            ///< [tasks], of tasks with waiters
+  std::vector<Queue> queues_;            ///< queues in use; the first holds the gate
+  std::vector<Stamp> stamps_;            ///< [tasks]
+  DeviceMemory gpu_stamps_;              ///< [tasks]
   GraphExec graph_;
 };
 

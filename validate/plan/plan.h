@@ -17,15 +17,15 @@ using Nanoseconds = std::chrono::duration<std::int64_t, std::nano>;
 
 /// How the host hands the tasks of a step to the GPU: as one graph, as streams behind a gate, or as
 /// it comes to them.
-enum class SubmitMode : std::uint8_t { graph, stream, eager };
+enum class SubmitMode : std::uint8_t { graph, stream };
 constexpr auto names_of(SubmitMode) {
   return std::to_array<Named<SubmitMode>>(
-      {{SubmitMode::graph, "graph"}, {SubmitMode::stream, "stream"}, {SubmitMode::eager, "eager"}});
+      {{SubmitMode::graph, "graph"}, {SubmitMode::stream, "stream"}});
 }
 /// The way of a transfer: a task of a stated time, copies through host memory, or from GPU to GPU.
-enum class Way : std::uint8_t { link, host, peer };
+enum class Way : std::uint8_t { link, host };
 constexpr auto names_of(Way) {
-  return std::to_array<Named<Way>>({{Way::link, "link"}, {Way::host, "host"}, {Way::peer, "peer"}});
+  return std::to_array<Named<Way>>({{Way::link, "link"}, {Way::host, "host"}});
 }
 enum class BodyKind : std::uint8_t { spin, gemm, ew, cublas };
 constexpr auto names_of(BodyKind) {
