@@ -186,7 +186,11 @@ int simulate_once(const SimulateArguments& arguments) {
                    critical_path_of(problem, placement, timeline, result));
   std::optional<PipelineResult> streamed;
   if (pipeline) {
-    pipeline::check_pipeline(problem, *pipeline, experiment.graph().after_placing);
+    try {
+      pipeline::check_pipeline(problem, *pipeline, experiment.graph().after_placing);
+    } catch (const InputError& e) {
+      throw InputError(std::string("--pipeline: ") + e.what());
+    }
     streamed = stream(problem, placement, *pipeline, arguments.timeline);
   }
 
