@@ -70,8 +70,12 @@ class Strict {
     };
     if (pass.kind == PassKind::weights) return end_of('b', c, i);
     if (pass.kind == PassKind::recompute) return end_of('f', c, i);
-    if (pass.kind == PassKind::forward)
-      return c == 0 ? Duration{} : sent('f', c - 1, p_.chunks[c - 1].sends_forward);
+    if (pass.kind == PassKind::forward) {
+      const auto there = c == 0 ? Duration{} : sent('f', c - 1, p_.chunks[c - 1].sends_forward);
+      if (p_.ahead == 0 || c + 1 == p_.chunks.size() || i < p_.ahead) return there;
+      const auto done = end_of('f', c + 1, i - p_.ahead);
+      return there && done ? std::optional(std::max(*there, *done)) : std::nullopt;
+    }
     const auto own = end_of('f', c, i);
     if (!own || c + 1 == p_.chunks.size()) return own;
     const auto behind = sent('b', c + 1, p_.chunks[c + 1].sends_backward);

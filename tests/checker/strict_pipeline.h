@@ -19,16 +19,18 @@ struct StrictPipeline {
   std::vector<Chunk> chunks;
   std::vector<std::vector<pipeline::Pass>> passes;  ///< [stages], in order
   std::vector<std::vector<std::size_t>> homes;      ///< [stages], the chunks whose gradients it has
-  bool split = false;  ///< W is a pass of its own; else it follows B, which sends before W
-  bool pairs = false;  ///< two stages have a chunk: its sum waits for both
-  bool sums = false;   ///< over replicas, chunk by chunk, the last chunk of a stage first
-  Duration launch{};   ///< of each op by the host of its stage, which does not wait for the device
+  std::size_t ahead = 0;  ///< F of a chunk is at most so many micro-batches ahead of the next one
+  bool split = false;     ///< W is a pass of its own; else it follows B, which sends before W
+  bool pairs = false;     ///< two stages have a chunk: its sum waits for both
+  bool sums = false;      ///< over replicas, chunk by chunk, the last chunk of a stage first
+  Duration launch{};  ///< of each op by the host of its stage, which does not wait for the device
 };
 
 /// The rules:
 /// - A stage runs one pass at a time, in order, and a pass begins when its inputs are there: F
 /// needs
-///   the F of the chunk before, B the own F and the B of the chunk behind, W the own B.
+///   the F of the chunk before (and, with `ahead`, the F of the chunk behind that many
+///   micro-batches earlier), B the own F and the B of the chunk behind, W the own B.
 /// - What is sent arrives a time after its op, whatever else is sent.
 /// - A sum starts when the last gradient of the chunk on the stage is made, and the sum before it
 /// on
