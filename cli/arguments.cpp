@@ -9,6 +9,7 @@
 #include "scenarios/read/data_folder.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/prepared_graph.h"
+#include "sim/find_entry.h"
 #include "traces/format/compressed_file.h"
 #include "traces/importer.h"
 
@@ -41,8 +42,7 @@ void add_format(CLI::App& verb, std::string& format, std::vector<std::string> fo
       ->check(CLI::Validator(
           [formats](const std::string& text) {
             if (std::ranges::find(formats, text) != formats.end()) return std::string();
-            return fmt::format("'{}' is not one of {}{}", text, fmt::join(formats, ", "),
-                               did_you_mean(text, formats));
+            return not_one_of(text, formats);
           },
           ""));
 }

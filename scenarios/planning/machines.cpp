@@ -8,6 +8,7 @@
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
+#include "sim/find_entry.h"
 
 namespace baechi {
 namespace {
@@ -24,8 +25,7 @@ const auto& kind_of(const Kinds& kinds, const std::string& name, std::string_vie
   if (const auto found = kinds.find(name); found != kinds.end()) return found->second;
   std::vector<std::string> known;
   for (const auto& [word, unused] : kinds) known.push_back(word);
-  throw InputError(fmt::format("{}: '{}' is not one of {}{}", flag, name, fmt::join(known, ", "),
-                               did_you_mean(name, known)));
+  throw InputError(fmt::format("{}: {}", flag, not_one_of(name, known)));
 }
 
 ClusterChoice nodes_of_kind(const std::string& kind, std::int64_t count) {

@@ -7,6 +7,7 @@
 #include "scenarios/read/device_table.h"
 #include "sim/cluster/device_model.h"
 #include "sim/error.h"
+#include "sim/find_entry.h"
 #include "sim/processor_time.h"
 #include "sim/transform/transform.h"
 #include "sim/transform/what_if/what_if.h"
@@ -73,8 +74,7 @@ OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
             ? fmt::format("--kind: '{}': the trace has one time per op, for every kind, and does "
                           "not state the ops' work, of which others would follow",
                           kind)
-            : fmt::format("--kind: '{}' is not one of {}{}", kind, fmt::join(allowed, ", "),
-                          did_you_mean(kind, allowed)));
+            : fmt::format("--kind: {}", not_one_of(kind, allowed)));
   if (place == own.end())
     return graph.with_times(own.empty() ? kind : own.front(),
                             roofline_times(graph, *model->second));
@@ -109,9 +109,8 @@ void require_times(const Trace& trace, const ClusterChoice& cluster, std::string
           "{}: no op has a time: give measured times{}, or the kind of the devices (--kind, 'kind' "
           "in a scenario) for times by its roofline: one of {}",
           source, elsewhere, fmt::join(kinds, ", ")));
-    throw InputError(
-        fmt::format("{}: no op has a time, and the device kind '{}' is not one of {}{}", source,
-                    d.kind, fmt::join(kinds, ", "), did_you_mean(d.kind, kinds)));
+    throw InputError(fmt::format("{}: no op has a time, and the device kind {}", source,
+                                 not_one_of(d.kind, kinds)));
   }
 }
 

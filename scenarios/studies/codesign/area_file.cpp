@@ -9,6 +9,7 @@
 
 #include "sim/csv_table.h"
 #include "sim/error.h"
+#include "sim/find_entry.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {
@@ -34,8 +35,8 @@ AreaTable table_of_csv(std::string_view text, const std::string& path) {
     } else if (word == "vector_core") {
       first = table.vector_core.emplace(csv.whole(row, size, 1), value).second;
     } else {
-      throw InputError(fmt::format("{}: '{}' is not one of tensor_core, vector_core, buffer",
-                                   csv.where(row, part), word));
+      const std::vector<std::string> parts{"tensor_core", "vector_core", "buffer"};
+      throw InputError(fmt::format("{}: {}", csv.where(row, part), not_one_of(word, parts)));
     }
     if (!first)
       throw InputError(fmt::format("{}: a {} of {} stands there twice", csv.where(row, size), word,
