@@ -234,7 +234,7 @@ class Questions {
     while ((state = cudaEventQuery(copied.get())) == cudaErrorNotReady) continue;
     check(state, "a copy within the GPU");
     const bool still_busy = cudaEventQuery(worked.get()) == cudaErrorNotReady;
-XX
+    REPLAY_CUDA(cudaDeviceSynchronize());
     return {true, still_busy ? "by a copy engine: one ended while all SMs were taken"
                              : "by SMs: one waited until SMs were free"};
   }
