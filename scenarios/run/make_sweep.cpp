@@ -159,7 +159,11 @@ class SweepMaker {
         const auto costed =
             parts_.costed_graph(start.costed + i, parts_.graphs[graph], file.clusters[cluster]);
         const PreparedGraph& prepared = *parts_.graphs[graph].prepared;
-        const std::string& name = traces_[wanted_[graph].trace]->name;
+        const Trace& trace = *traces_[wanted_[graph].trace];
+        const std::string& name = trace.name;
+        for (const std::string& note : trace.notes)
+          if (note.starts_with("warning: "))
+            warnings[i] += fmt::format("graph '{}': {}\n", name, note.substr(note.find(' ') + 1));
         if (!prepared.assumed_kind.empty())
           warnings[i] += fmt::format(
               "graph '{}' has no measured times and the devices no kind: times are those of {}\n",

@@ -88,6 +88,7 @@ OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
 void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source) {
   if (trace.graph.num_ops() == 0)
     throw InputError(fmt::format("{}: the graph has no ops: there is nothing to place", source));
+  trace.untimed.refuse(source, trace.graph.num_ops());
   if (has_times(trace.graph) || cluster.calibration.measured) return;
   if (std::ranges::all_of(trace.graph.ops(),
                           [&](OpId v) { return trace.graph.collective_of(v) != no_collective; }))

@@ -41,7 +41,8 @@ void give_times(Trace& trace);
 OpGraph on_kind(const OpGraph& graph, const std::string& kind);
 
 /// Throws InputError, with `source` as the place, if a step of `trace` on `cluster` would say
-/// nothing: the graph has no ops, or it has no times and timed() would not give it any.
+/// nothing: the graph has no ops, or it has no times and timed() would not give it any; or if a
+/// part of it has none (Untimed).
 void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source);
 
 /// `graph`, if it states the ops' work, with roofline times added
