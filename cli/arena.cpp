@@ -71,6 +71,7 @@ nlohmann::ordered_json result_json(const CompetitionResult& result, const std::s
           {"placing_s", static_cast<double>(outcome.placing.count()) / 1e9},
           {"rank", result.rank},
           {"improved", result.improved},
+          {"unguarded", result.unguarded},
           {"ranking", ranking_report(result, placer).json()}};
 }
 
@@ -82,6 +83,7 @@ std::string result_text(const CompetitionResult& result, const Competition& aske
                   outcome.solved, outcome.instances, to_text(outcome.placing));
   if (outcome.fell_back > 0)
     text += fmt::format("{} {}: {} instances\n", asked.placer, fallback_meaning, outcome.fell_back);
+  if (!result.unguarded.empty()) text += result.unguarded + "\n";
   for (const auto& [status, failure] : outcome.failures)
     text += fmt::format("{} {}, first: {}\n", failure.count, to_text(status), failure.first);
   if (!result.improved.empty() && !asked.hidden)

@@ -75,6 +75,10 @@ int compare_folders(const CompareArguments& arguments) {
   const Contest contest =
       joined_contest(results, short_names(arguments.folders), arguments.replicate);
   const Comparison comparison = compare(contest, tolerance);
+  const auto never_met = [](const Duel& d) { return d.wins + d.ties + d.losses == 0; };
+  if (!comparison.duels.empty() && std::ranges::all_of(comparison.duels, never_met))
+    fmt::print(stderr,
+               "no two placers were run at one point (column 'point'): nothing to compare\n");
   if (!arguments.out.empty()) write_profiles(arguments.out, contest, comparison);
   if (arguments.format == "json")
     print_json(comparison_json(contest, comparison));
@@ -107,9 +111,9 @@ void add_compare(CLI::App& app, Verb& chosen) {
   add_format(*verb, arguments->format, {"table", "json"});
   verb->footer(
       "A point is a choice of graph, cluster and engine; placers are compared at equal points, in\n"
-      "several folders where scenario name, graph, devices, memory and swept values are equal. Of\n"
-      "several seeds the middle one counts. A placer that several folders have is compared with\n"
-      "itself: 'm_etf (old)', 'm_etf (new)'.\n"
+      "several folders where scenario name, swept values and column 'point' are equal: a hash of\n"
+      "graph, cluster and engine. The middle one of several seeds counts. A placer that several\n"
+      "folders have is compared with itself: 'm_etf (old)', 'm_etf (new)'.\n"
       "Examples:\n"
       "  baechi compare results/first\n"
       "  baechi compare results/old results/new --tolerance '1 %' -o results/comparison");

@@ -176,9 +176,10 @@ Placement adjust(const Problem& problem, Placement placement, AdjustPolicy polic
     const auto chosen =
         std::ranges::find_if(devices, [&](DeviceId d) { return holdings.fits(group, device, d); });
     if (chosen == devices.end())
-      throw InfeasibleError(fmt::format(
-          "adjust: group '{}' of {} ops, whose members were placed apart, fits on no device",
-          graph.group_name(g), group.size()));
+      throw InfeasibleError(
+          fmt::format("adjust: no device has room left for group '{}' of {} ops, whose members "
+                      "were placed apart",
+                      graph.group_name(g), group.size()));
     for (const OpId v : group) {
       if (device[v] == *chosen) continue;
       holdings.move(v, device[v], *chosen);

@@ -90,9 +90,8 @@ class Schedule {
       best_end = start + length;
     }
     if (best == nowhere)
-      throw InfeasibleError(fmt::format("heft: {} fits on no device: {}",
-                                        units_.label(unit, p_.graph),
-                                        memory_.why_not(units_.needs(unit))));
+      throw InfeasibleError("heft: " +
+                            memory_.why_not(units_.label(unit, p_.graph), units_.needs(unit)));
     if (fixed == nowhere) memory_.add(units_.needs(unit), best);
     device_of_[unit] = best;
     idle_[best].fill(best_start, best_end - best_start);

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <memory>
 #include <optional>
 
@@ -35,8 +33,8 @@ class LeastLoaded final : public Placer {
         best_load = with;
       }
       if (!best)
-        throw InfeasibleError(fmt::format("least_loaded: {} fits on no device: {}",
-                                          units.label(u, p.graph), memory.why_not(units.needs(u))));
+        throw InfeasibleError("least_loaded: " +
+                              memory.why_not(units.label(u, p.graph), units.needs(u)));
       load[*best] = best_load;
       memory.add(units.needs(u), *best);
       for (const OpId v : units.members(u)) result.device[v] = *best;

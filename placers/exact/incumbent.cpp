@@ -13,16 +13,20 @@ double Incumbent::gap() const {
   return 1.0 - static_cast<double>(bound.count()) / static_cast<double>(value.count());
 }
 
-Placement Incumbent::report(std::string_view objective, std::string_view what) && {
+Placement Incumbent::report(std::string_view objective, std::string_view what,
+                            std::string_view of) && {
   placement.facts = {{"start_us", start == unknown ? -1.0 : to_us(start)},
                      {fmt::format("{}_us", objective), to_us(value)},
-                     {"bound_us", to_us(bound)},
-                     {"gap", gap()},
+                     {fmt::format("bound{}_us", of), to_us(bound)},
+                     {fmt::format("gap{}", of), gap()},
                      {"nodes", static_cast<double>(nodes)}};
   placement.detail = fmt::format("{} {}, ", objective, to_text(value));
-  placement.detail += gap() == 0.0 ? fmt::format("the least that a {} can have", what)
-                                   : fmt::format("and no {}'s {} is below {}, {:.1f} % less", what,
-                                                 objective, to_text(bound), 100.0 * gap());
+  if (gap() > 0.0)
+    placement.detail += fmt::format("and no {}'s {} is below {}, {:.1f} % less", what, objective,
+                                    to_text(bound), 100.0 * gap());
+  else
+    placement.detail += of.empty() ? fmt::format("the least that a {} can have", what)
+                                   : fmt::format("and no {} has less", what);
   return std::move(placement);
 }
 

@@ -12,7 +12,7 @@ struct Incumbent {
 
   Placement placement{};     ///< without devices: none yet
   Duration value = unknown;  ///< of the objective
-  Duration bound{};          ///< no placement is below
+  Duration bound{};          ///< no placement of those searched is below
   Duration start = unknown;  ///< value before the integer program
   bool finished = false;     ///< the integer program has no solution
   std::int64_t nodes = 0;    ///< of branch and bound
@@ -22,7 +22,8 @@ struct Incumbent {
   double gap() const;
   /// With the facts start_us, OBJECTIVE_us, bound_us, gap and nodes, and a line for people that
   /// names the objective, as its value stands beside a step time; `what` was searched ("split").
-  Placement report(std::string_view objective, std::string_view what) &&;
+  /// `of`, where some placements were not searched, ends the names of bound and gap ("_in_parts").
+  Placement report(std::string_view objective, std::string_view what, std::string_view of = {}) &&;
 };
 
 /// The best placement that a search finds in `evaluations` at most (fewer on small graphs, none

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "placers/exact/all_placements.h"
+#include "placers/exact/descent.h"
 #include "placers/exact/incumbent.h"
 #include "placers/exact/latency_program.h"
 #include "placers/exact/line_split.h"
@@ -16,18 +18,23 @@
 namespace baechi::exact {
 namespace {
 
-/// The placement of least latency, by integer programming: started from stretches of lines of all
-/// ops, it asks for something better until there is none.
+/// The placement of least latency. All placements of a small graph are tried. On a larger one
+/// the integer program asks for something better than stretches of lines, until there is none.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for latency.
 class MipLatency final : public Placer {
  public:
   explicit MipLatency(Options& o)
       : parts_(static_cast<std::size_t>(
-            o.get("parts", std::int64_t{1},
-                  "of the graph that an accelerator may run, one after the other", 1))),
+            o.get("parts", std::int64_t{0},
+                  "of the graph that an accelerator may run, one after the other; 0: any number, "
+                  "but one in the integer program",
+                  0))),
         search_(static_cast<std::size_t>(o.get(
             "search", std::int64_t{2'000},
             "evaluations of a search from the best start, before the integer program; 0: none"))),
+        tries_(static_cast<std::size_t>(
+            o.get("tries", std::int64_t{20'000},
+                  "with parts: 0, tries all placements if there are at most so many; 0: none", 0))),
         limits_(solver::mixed_limits(o)) {
     constexpr std::size_t most = 64;
     if (parts_ > most) o.mistake("parts", fmt::format("more than {}", most));
@@ -36,7 +43,13 @@ class MipLatency final : public Placer {
   Placement place(const Problem& p, std::uint64_t seed) const override {
     const ColocationUnits units(p.graph);
     const std::vector<DeviceClass> classes = device_classes(p);
-    Incumbent best{.bound = quickest_path(p, units, classes)};
+    if (std::optional<Incumbent> best = try_all(p, units, classes)) {
+      if (best->known()) return std::move(*best).report("latency", "placement");
+      throw InfeasibleError(
+          fmt::format("mip_latency: {}", why_none_fits(p, units, classes, "split")));
+    }
+    const Duration path = quickest_path(p, units, classes);
+    Incumbent best{.bound = path};
     start(best, p, units, classes);
     if (best.value > best.bound)
       offer_whole(
@@ -45,11 +58,17 @@ class MipLatency final : public Placer {
     best.start = best.value;
     if (limits_.nodes > 0 && best.value > best.bound) improve(best, p, units, classes);
     if (!best.known()) offer_any_split(best, p, units, classes);
+    const auto in_parts = [&](std::string_view what) {
+      return fmt::format("{} whose accelerators run at most {} part{}", what, parts_in_program(),
+                         parts_in_program() == 1 ? "" : "s");
+    };
     if (!best.known())
       throw InfeasibleError(fmt::format("mip_latency: {}{}",
-                                        why_none_fits(p, units, classes, "split"),
+                                        why_none_fits(p, units, classes, in_parts("split")),
                                         best.finished ? "" : ", of those that were searched"));
-    return std::move(best).report("latency", "placement");
+    // The path bounds all placements, the program only those of so many parts.
+    if (best.bound == path) return std::move(best).report("latency", "placement");
+    return std::move(best).report("latency", in_parts("placement"), "_in_parts");
   }
 
  private:
@@ -70,22 +89,50 @@ class MipLatency final : public Placer {
     return last;
   }
 
-  /// False if it breaks a limit, or its parts wait for each other.
-  static bool offer(Incumbent& best, const Problem& p, Invocations found) {
-    if (!constraints(p, found.placement).feasible()) return false;
-    const auto latency = latency_in_turn(p, found.placement, found.part);
-    if (!latency) return false;
-    if (*latency >= best.value) return true;
-    best.value = *latency;
+  std::size_t parts_in_program() const { return std::max<std::size_t>(parts_, 1); }
+
+  /// Nothing if all placements were not tried: there are too many, or `parts` excludes some.
+  std::optional<Incumbent> try_all(const Problem& p, const ColocationUnits& units,
+                                   const std::vector<DeviceClass>& classes) const {
+    if (parts_ > 0 || tries_ == 0) return std::nullopt;
+    Incumbent best;
+    const auto latency = make_objective("latency", Options("latency"))->on(p);
+    const auto visit = [&](const Placement& placement) {
+      const Score score = latency->score(placement);
+      if (!score.feasible() || score.value >= best.value) return;
+      best.value = best.bound = score.value;
+      best.placement = placement;
+    };
+    if (!visit_placements(p, units, classes, tries_, visit)) return std::nullopt;
+    return best;
+  }
+
+  /// The latency that counts: with any number of parts, the objective's. Nothing if the placement
+  /// breaks a limit, or its parts wait for each other.
+  std::optional<Duration> latency(const Problem& p, const Invocations& found) const {
+    if (parts_ > 0) {
+      if (!constraints(p, found.placement).feasible()) return std::nullopt;
+      return latency_in_turn(p, found.placement, found.part);
+    }
+    const Score score = make_objective("latency", Options("latency"))->score(p, found.placement);
+    return score.feasible() ? std::optional(score.value) : std::nullopt;
+  }
+
+  /// False if it is no placement that counts.
+  bool offer(Incumbent& best, const Problem& p, Invocations found) const {
+    const auto value = latency(p, found);
+    if (!value) return false;
+    if (*value >= best.value) return true;
+    best.value = *value;
     best.placement = std::move(found.placement);
     return true;
   }
-  static void offer_whole(Incumbent& best, const Problem& p, Placement placement) {
+  void offer_whole(Incumbent& best, const Problem& p, Placement placement) const {
     offer(best, p, {std::move(placement), Parts(p.graph.num_ops())});
   }
 
-  static void start(Incumbent& best, const Problem& p, const ColocationUnits& units,
-                    const std::vector<DeviceClass>& classes) {
+  void start(Incumbent& best, const Problem& p, const ColocationUnits& units,
+             const std::vector<DeviceClass>& classes) const {
     for (const DeviceClass& cls : classes)
       offer_whole(best, p,
                   {.device = IdVector<OpId, DeviceId>(p.graph.num_ops(), cls.devices.front())});
@@ -103,12 +150,20 @@ class MipLatency final : public Placer {
   }
 
   /// A split into contiguous parts, whose weights are counted exactly: the solver's sums are not.
-  static void offer_any_split(Incumbent& best, const Problem& p, const ColocationUnits& units,
-                              const std::vector<DeviceClass>& classes) {
+  void offer_any_split(Incumbent& best, const Problem& p, const ColocationUnits& units,
+                       const std::vector<DeviceClass>& classes) const {
     constexpr std::size_t most_ideals = 20'000;
     if (const auto found = search_ideals(p, units, classes, Incumbent::unknown, most_ideals);
         found.pipeline)
       offer_whole(best, p, {.device = found.pipeline->device});
+    if (best.known() || parts_ > 0) return;
+    const Bundles bundles(p, units, classes,
+                          {.order = BundleRules::Order::data, .join_cycles = false});
+    if (const auto split = first_fit(bundles, classes)) {
+      Placement placement;
+      for (const OpId v : p.graph.ops()) placement.device.push_back(split->device[bundles.of(v)]);
+      offer_whole(best, p, std::move(placement));
+    }
   }
 
   void improve(Incumbent& best, const Problem& p, const ColocationUnits& units,
@@ -120,7 +175,8 @@ class MipLatency final : public Placer {
     const Duration step = std::max(Duration{1}, below / 1'000'000);
     // Parts of no time may wait for each other; then again, none without time.
     for (const bool strict : {false, true}) {
-      LatencyProgram program = latency_program(p, bundles, classes, parts_, below, step, strict);
+      LatencyProgram program =
+          latency_program(p, bundles, classes, parts_in_program(), below, step, strict);
       const auto take = [&](const std::vector<double>& x) {
         return offer(best, p, program.invocations(x));
       };
@@ -145,7 +201,7 @@ class MipLatency final : public Placer {
   }
 
   std::size_t parts_;
-  std::size_t search_;
+  std::size_t search_, tries_;
   solver::MixedLimits limits_;
 };
 

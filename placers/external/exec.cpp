@@ -89,13 +89,17 @@ class Exec final : public Placer {
                             "of host memory for it and all it starts, beyond which it is ended")),
         persistent_(o.get("persistent", false,
                           "one process for all problems: each is a line on its input, each answer "
-                          "a line on its output")) {
+                          "a line on its output")),
+        hidden_(o.path("hide",
+                       "a file that it and all it starts can neither read nor write; nor can they "
+                       "signal other processes; where the kernel has Landlock")) {
     if (path_.empty()) o.mistake("path", "missing: write exec:PATH");
   }
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     ProcessLimits limits{.time = time_limit_};
     limits.resources.memory = static_cast<std::size_t>(memory_limit_.count);
+    limits.resources.hidden = hidden_;
     const ProcessResult run = persistent_
                                   ? ask_running(problem_json(p, seed), limits)
                                   : run_process(path_, args_, problem_json(p, seed), limits);
@@ -179,6 +183,7 @@ class Exec final : public Placer {
   Duration time_limit_;
   Bytes memory_limit_;
   bool persistent_;
+  std::string hidden_;
   mutable std::mutex waiting_mutex_;
   mutable std::vector<std::unique_ptr<LineProgram>> waiting_;  // processes without a question
 };

@@ -35,7 +35,7 @@ struct LineProgram::Running {
 };
 
 LineProgram::LineProgram(std::string path, std::vector<std::string> args, ProcessLimits limits)
-    : path_(std::move(path)), args_(std::move(args)), limits_(limits) {}
+    : path_(std::move(path)), args_(std::move(args)), limits_(std::move(limits)) {}
 
 LineProgram::~LineProgram() = default;
 

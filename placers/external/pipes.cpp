@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "placers/external/sandbox.h"
+
 namespace baechi::external {
 namespace {
 
@@ -72,12 +74,14 @@ Child::Child(const std::string& path, std::span<const std::string> args, const P
   argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  const Fd rules = sandbox_without(limits.hidden);
   supervisor_ = start_supervisor({.path = path.c_str(),
                                   .argv = argv.data(),
                                   .in = in.read.number(),
                                   .out = out.write.number(),
                                   .err = err.write.number(),
                                   .lifeline = lifeline_.read.number(),
+                                  .rules = rules.number(),
                                   .reports = reports_.write.number(),
                                   .limits = limits});
   lifeline_.read.close();

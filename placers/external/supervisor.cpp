@@ -21,6 +21,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "placers/external/sandbox.h"
+
 namespace baechi::external {
 namespace {
 
@@ -153,14 +155,15 @@ void report(int to, Report::Event event, int value) {
   sigset_t none;
   sigemptyset(&none);
   pthread_sigmask(SIG_SETMASK, &none, nullptr);
-  execve(start.path, start.argv, environ);
+  if (start.rules < 0 || enter_sandbox(start.rules)) execve(start.path, start.argv, environ);
   report(start.reports, Report::Event::not_started, errno);
   _exit(127);
 }
 
 /// Closes every file but the standard streams and those of `start`, which the program does not get.
 void close_others(const Start& start) {
-  std::array<int, 5> keep{start.in, start.out, start.err, start.lifeline, start.reports};
+  std::array<int, 6> keep{start.in,       start.out,     start.err,
+                          start.lifeline, start.reports, std::max(start.rules, start.in)};
   std::ranges::sort(keep);
   unsigned from = 3;
   for (const int fd : keep) {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <string>
 
 namespace baechi::external {
 
@@ -13,6 +14,7 @@ struct Limits {
   std::size_t processes = 256;                 ///< at one instant, the program itself included
   std::size_t file_size = std::size_t{1} << 30U;  ///< bytes of each file that is written
   std::size_t open_files = 1024;                  ///< in each process
+  std::string hidden{};  ///< a file that it cannot read or write (sandbox.h); "": none
 };
 
 /// The supervisor's reports, through a pipe: at most one report of each event, the cause first.
@@ -35,6 +37,7 @@ struct Start {
   int in = -1, out = -1, err = -1;  ///< become the program's standard streams
   int lifeline = -1;  ///< the read end of a pipe whose other end only the caller holds: once that
                       ///< is closed, by the caller or by its death, everything is ended
+  int rules = -1;     ///< of sandbox_without(); -1: none
   int reports = -1;   ///< the write end of a pipe: takes a Report at a time
   Limits limits{};
 };

@@ -27,6 +27,7 @@ constexpr std::string_view file_keys[] = {
     // Keys that `baechi place --format json` and external placers write. All but status, detail
     // and the facts of replicas are skipped.
     "placer", "placed_by", "placing_ms", "facts", "status", "detail", "step_time_us", "peak_kinds",
+    "assumed_kind", "kind_without_times",
     // Keys that it writes for planners, all skipped.
     "time_per_sample_us", "simulated_us", "simulated_together_us", "simulated_overlap_us",
     "simulated_batch_us", "difference", "plan"};
@@ -250,6 +251,12 @@ std::string placement_json(const Placement& placement, const OpGraph& graph,
   for (const OpId v : placement_order(placement, graph))
     put_name(v, std::exchange(separator, ",\n  "));
   if (!placement.priority.empty()) put("]");
+  separator = ",\n \"facts\": {";
+  for (const auto& [name, value] : placement.facts)
+    if (is_replica_fact(name))
+      fmt::format_to(fmt::appender(json), "{}\"{}\": {}", std::exchange(separator, ", "), name,
+                     value);
+  if (separator == ", ") put("}");
   put("}\n");
   return fmt::to_string(json);
 }

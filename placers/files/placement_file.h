@@ -35,7 +35,7 @@ Placement parse_placement(const std::string& text, const std::string& path, cons
 /// The file's `order`: ops by descending priority, ties by id. Empty without priorities.
 std::vector<OpId> placement_order(const Placement& placement, const OpGraph& graph);
 
-/// `placement` as the text of a placement file.
+/// `placement` as the text of a placement file; of its facts those of replicas.
 std::string placement_json(const Placement& placement, const OpGraph& graph,
                            std::string_view graph_name, std::size_t num_devices);
 

@@ -30,11 +30,14 @@ void MemoryFloor::add(const UnitNeeds& unit, DeviceId d) {
   used.footprint += unit.footprint;
 }
 
-std::string MemoryFloor::why_not(const UnitNeeds& unit) const {
+std::string MemoryFloor::why_not(std::string_view label, const UnitNeeds& unit) const {
+  const bool alone = std::ranges::any_of(
+      limit_, [&](Bytes limit) { return unit.persistent + unit.working <= limit; });
   IdVector<DeviceId, Bytes> missing(cluster_.num_devices());
   for (const DeviceId d : cluster_.devices()) missing[d] = short_of(unit, d);
-  return fmt::format("needs {} persistent and {} while running; {}", to_text(unit.persistent),
-                     to_text(unit.working), shortfall(cluster_, missing));
+  return fmt::format("{} {}: needs {} persistent and {} while running; {}", label,
+                     alone ? "has no room left on any device" : "fits on no device",
+                     to_text(unit.persistent), to_text(unit.working), shortfall(cluster_, missing));
 }
 
 std::string shortfall(const Cluster& cluster, const IdVector<DeviceId, Bytes>& missing) {

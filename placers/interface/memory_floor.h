@@ -1,6 +1,7 @@
 /// The least memory that a partial placement needs; for placers that do not plan memory over time.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "placers/interface/colocation.h"
 
@@ -22,9 +23,10 @@ class MemoryFloor {
   Bytes limit(DeviceId d) const { return limit_[d]; }
   /// What the floor leaves free, or how much it is short of, below 0.
   Bytes left(DeviceId d) const { return Bytes{} - short_of({}, d); }
-  /// The text of the InfeasibleError when `unit` fits nowhere: the needs of the unit, and the
-  /// memory that each device lacks (only the three devices that lack least).
-  std::string why_not(const UnitNeeds& unit) const;
+  /// The text of the InfeasibleError when `unit`, called `label`, fits nowhere: whether it would
+  /// fit on an empty device, its needs, and the memory that each device lacks (only the three
+  /// devices that lack least).
+  std::string why_not(std::string_view label, const UnitNeeds& unit) const;
 
  private:
   Bytes short_of(const UnitNeeds& unit, DeviceId d) const;  ///< missing bytes; <= 0: fits

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <filesystem>
 
+#include "placers/external/sandbox.h"
 #include "placers/interface/registry.h"
 #include "scenarios/arena/instances.h"
 #include "scenarios/read/choice_text.h"
@@ -35,12 +36,19 @@ std::vector<std::string> scenario_paths(const std::string& folder) {
   return paths;
 }
 
-PlacerChoice made_placer(const std::string& text) {
+constexpr std::string_view exec = "exec:";
+
+/// `known`: the file of best values, which a program does not see; "": none.
+PlacerChoice made_placer(const std::string& text, const std::string& known) {
   PlacerChoice placer{parse_choice(text, "--placer")};
-  constexpr std::string_view program = "exec:";
-  if (placer.name.starts_with(program))  // it will run in another folder
+  if (placer.name.starts_with(exec)) {  // it will run in another folder
     placer.name =
-        fmt::format("{}{}", program, fs::absolute(placer.name.substr(program.size())).string());
+        fmt::format("{}{}", exec, fs::absolute(placer.name.substr(exec.size())).string());
+    if (fs::exists(known)) placer.options.set("hide", {known, {}, {}});
+  } else if (text.find(exec) != std::string::npos) {
+    throw InputError(
+        "--placer: a program competes by itself (exec:PATH), not within another placer");
+  }
   placer.text = placer.label = text;
   placer.placer = make_placer(placer.name, placer.options, placer.where);
   return placer;
@@ -100,19 +108,33 @@ class EmptyFolder {
   fs::path before_, folder_;
 };
 
-Results run_placers(const Competition& competition, const std::string& folder, const Watch& making,
-                    const Watch& running) {
+Results run_placers(const Competition& competition, const std::string& folder,
+                    const std::string& known, const Watch& making, const Watch& running) {
   std::vector<PlacerChoice> placers;
   if (competition.hidden)
     for (const char* rival : rivals)
-      if (rival != competition.placer) placers.push_back(made_placer(rival));
-  if (!competition.placer.empty()) placers.push_back(made_placer(competition.placer));
+      if (rival != competition.placer) placers.push_back(made_placer(rival, known));
+  if (!competition.placer.empty()) placers.push_back(made_placer(competition.placer, known));
   const Sweep sweep = sweep_of(competition, folder, placers, making);
   const std::vector<std::size_t> ids = all_runs(sweep);
   std::atomic<std::size_t> done{0};
   const EmptyFolder elsewhere;
   const auto shown = begin_watch(running, done, ids.size());
   return run(sweep, ids, {.threads = competition.threads, .done = &done});
+}
+
+/// What the kernel does not keep `placer`, if it is a program, from; "": nothing.
+std::string unguarded(const std::string& placer) {
+  if (!placer.starts_with(exec)) return "";
+  switch (external::kernel_guard()) {
+    case external::Guard::nothing:
+      return "this kernel has no Landlock: the program could read known.json, and send signals";
+    case external::Guard::files:
+      return "this kernel's Landlock is older than version 6: the program could send signals";
+    case external::Guard::files_and_signals:
+      break;
+  }
+  return "";
 }
 
 }  // namespace
@@ -126,9 +148,10 @@ CompetitionResult compete(const Competition& competition, const Watch& making,
   Arena arena = competition.hidden ? Arena{} : Arena::read(known);
   CompetitionResult result;
   if (competition.hidden || !competition.placer.empty()) {
-    const Results results = run_placers(competition, folder, making, running);
+    const Results results = run_placers(competition, folder, known, making, running);
     result.outcome = outcome_of(results, competition.placer);
     result.improved = arena.take(results);
+    result.unguarded = unguarded(competition.placer);
   }
   if (competition.update_best && !competition.placer.empty()) arena.write(known);
   result.ranking = arena.ranking();

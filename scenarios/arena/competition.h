@@ -28,12 +28,14 @@ struct CompetitionResult {
   std::size_t rank = 0;                 ///< of the placer, from 1; 0: no placer competed
   ArenaOutcome outcome{};               ///< of the placer's runs
   std::vector<std::string> improved{};  ///< instances whose best value is new
+  std::string unguarded{};              ///< what a program was not kept from; "" if that is nothing
 
   const ArenaScore& score() const { return ranking.at(rank - 1); }
 };
 
-/// Runs the placer, and on hidden instances its rivals, with an empty folder as the working folder:
-/// a placer that is a program finds no file of the arena by a relative path. Throws InputError.
+/// Runs the placer, and on hidden instances its rivals, with an empty folder as the working folder.
+/// A placer that is a program can neither read nor write known.json, nor signal the arena, where
+/// the kernel has Landlock. Throws InputError.
 CompetitionResult compete(const Competition& competition, const Watch& making = {},
                           const Watch& running = {});
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "scenarios/read/paths.h"
+#include "scenarios/results/columns.h"
 #include "scenarios/results/tables.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
@@ -51,7 +52,7 @@ Arena Arena::read(const std::string& path) {
     const Json json = Json::parse(read_small_file(path, most_bytes));
     for (const Json& entry : json.at("instances")) {
       ArenaInstance instance{.name = entry.at("name"),
-                             .graph = entry.at("graph"),
+                             .point = entry.at("point"),
                              .bound = Duration{entry.at("bound_ns").get<std::int64_t>()},
                              .best = value_of(entry.at("best_ns")),
                              .best_by = entry.at("best_by")};
@@ -72,7 +73,7 @@ void Arena::write(const std::string& path) const {
     Json values = Json::object();
     for (const auto& [placer, value] : instance.values) values[placer] = value_json(value);
     const Json entry{{"name", name},
-                     {"graph", instance.graph},
+                     {"point", instance.point},
                      {"bound_ns", instance.bound.count()},
                      {"best_ns", value_json(instance.best)},
                      {"best_by", instance.best_by},
@@ -87,14 +88,16 @@ std::vector<std::string> Arena::take(const Results& results) {
   std::set<std::string> improved;
   for (const RunResult& row : results.rows) {
     const std::string name = instance_name(results, row);
-    const std::string& graph = results.graphs[row.graph].hash;
+    const std::string point = point_text(row.point);
     const auto [it, is_new] = instances_.try_emplace(name);
     ArenaInstance& instance = it->second;
     if (is_new)
-      instance = {.name = name, .graph = graph, .bound = row.lower_bound.value_or(Duration{})};
-    if (instance.graph != graph)
-      throw InputError(fmt::format(
-          "'{}' has another graph than its best known value: it needs a new version", name));
+      instance = {.name = name, .point = point, .bound = row.lower_bound.value_or(Duration{})};
+    if (instance.point != point)
+      throw InputError(
+          fmt::format("'{}' has another graph, cluster or engine than its best known value: it "
+                      "needs a new version",
+                      name));
     instance.values[row.placer] = row.value;
     if (!row.value || (instance.best && *row.value >= *instance.best)) continue;
     instance.best = row.value;

@@ -12,7 +12,7 @@ namespace baechi {
 /// One instance of the arena: a graph on a cluster with some memory.
 struct ArenaInstance {
   std::string name;
-  std::string graph;               ///< a hash of all of it that a placer or the engine can see
+  std::string point;               ///< a hash of graph, cluster, engine (RunResult::point)
   Duration bound{};                ///< no placement is better
   std::optional<Duration> best{};  ///< of all placers so far; nothing if none has a step time
   std::string best_by{};
@@ -51,8 +51,8 @@ class Arena {
 
   /// The values of one placer, run on every instance, in any order: puts them beside the known
   /// ones, lowers best values, and adds instances that are not there yet. Throws InputError if an
-  /// instance of this name has another graph. Returns the names of the instances whose best value
-  /// is new, each once.
+  /// instance of this name has another graph, cluster or engine. Returns the names of the instances
+  /// whose best value is new, each once.
   std::vector<std::string> take(const Results& results);
 
   std::size_t size() const { return instances_.size(); }

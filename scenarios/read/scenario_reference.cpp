@@ -184,7 +184,9 @@ state. Where a graph has all three at its forward ops, they are all in `weights_
 empty.
 
 `placed_by` names the placer whose algorithm gave the placement, such as the placer that `auto` took. `fallback:` before the name says
-that the placer found none, and that its option `fallback` did; `all`, `cuts` and `moves` are steps of this search.
+that the placer found none, and that its option `fallback` did; `all`, `cuts` and `moves` are steps of this search. `point` is a
+hash of the graph after its transforms, cluster, engine and profile: rows that have it equal were run on the same, and `baechi
+compare` pairs such rows only.
 
 The measure `step_time` also gives the utilisation of all devices of the cluster, as fractions:
 

@@ -122,6 +122,7 @@ constexpr std::array columns{
              return r.utilisation ? number(r.utilisation->intensity()) : "";
            }},
     Column{"placed_by", words, [](const Header&, const Row& r) { return r.placed_by; }},
+    Column{"point", words, [](const Header&, const Row& r) { return point_text(r.point); }},
 };
 
 bool is_shown(std::string_view axis) {
@@ -129,6 +130,10 @@ bool is_shown(std::string_view axis) {
 }
 
 }  // namespace
+
+std::string point_text(std::uint64_t point) {
+  return fmt::format("{:016x}", point);
+}
 
 std::optional<double> throughput(const ResultsHeader& header, const RunResult& row) {
   const std::int64_t batch = header.graphs[row.graph].batch;

@@ -31,6 +31,9 @@ std::vector<ResultColumn> result_columns(const ResultsHeader& header);
 /// One cell per column.
 std::vector<std::string> result_cells(const ResultsHeader& header, const RunResult& row);
 
+/// RunResult::point as 16 digits.
+std::string point_text(std::uint64_t point);
+
 /// Samples of the graph per second; nothing if the row has no step time, or the graph no batch.
 std::optional<double> throughput(const ResultsHeader& header, const RunResult& row);
 

@@ -24,17 +24,11 @@ std::map<std::string, std::string> swept(const Results& results, const RunResult
   return values;
 }
 
-/// What makes a point one and the same in several folders.
-using PointKey = std::tuple<std::string, std::string, std::size_t, std::int64_t, Transfers,
-                            std::map<std::string, std::string>, Duration>;
+/// What makes a point one and the same in several folders: the scenario's name, the hash of the
+/// resolved point, and what is swept, because options of placers are swept, too.
+using PointKey = std::tuple<std::string, std::uint64_t, std::map<std::string, std::string>>;
 PointKey key_of(const Results& results, const RunResult& row) {
-  return {results.scenarios[row.scenario].name,
-          results.graphs[row.graph].hash,
-          row.devices,
-          row.memory.count,
-          row.transfers,
-          swept(results, row, of_graphs),
-          row.lower_bound.value_or(Duration{})};
+  return {results.scenarios[row.scenario].name, row.point, swept(results, row, of_graphs)};
 }
 
 /// The graph as the statistics count graphs: its hash, or what is swept of it but `replicate`.
@@ -83,6 +77,7 @@ Contest joined_contest(std::span<const Results> folders, std::span<const std::st
   check_replicate(folders, replicate);
   struct Joined {
     std::string unit;
+    Duration bound{};
     std::vector<ContestPoint::Entry> runs{};
   };
   Contest contest;
@@ -94,7 +89,9 @@ Contest joined_contest(std::span<const Results> folders, std::span<const std::st
       if (contest.measure.empty()) contest.measure = row.measure;
       if (row.measure != contest.measure) continue;
       const auto [at, is_new] = number.emplace(key_of(folders[f], row), points.size());
-      if (is_new) points.push_back({.unit = unit_of(folders[f], row, replicate)});
+      if (is_new)
+        points.push_back({.unit = unit_of(folders[f], row, replicate),
+                          .bound = row.lower_bound.value_or(Duration{})});
       const std::string& name = named[f].at(row.placer);
       const auto it = std::ranges::find(contest.placers, name);
       const auto placer = static_cast<std::uint32_t>(it - contest.placers.begin());
@@ -108,10 +105,10 @@ Contest joined_contest(std::span<const Results> folders, std::span<const std::st
   }
   std::map<std::string, std::uint32_t> units;
   contest.points.resize(points.size());
-  for (const auto& [key, i] : number) contest.points[i].bound = std::get<Duration>(key);
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto unit = units.emplace(points[i].unit, static_cast<std::uint32_t>(units.size()));
     contest.points[i].unit = unit.first->second;
+    contest.points[i].bound = points[i].bound;
     contest.points[i].entries = middle_runs(std::move(points[i].runs));
   }
   return contest;

@@ -25,7 +25,7 @@ using sqlite::Blob;
 using sqlite::Database;
 using sqlite::Statement;
 
-constexpr const char* format_name = "baechi-results 5";
+constexpr const char* format_name = "baechi-results 6";
 
 std::string identifier(std::string_view name) {
   std::string out = "\"";
@@ -120,6 +120,8 @@ RunResult read_row(Statement& in, const Results& results) {
   for (const auto& [word, part] : utilisation_parts) utilisation.*part = in.maybe_number();
   if (utilisation.busy) row.utilisation = utilisation;
   row.placed_by = in.text();
+  const std::string point = in.text();
+  std::from_chars(point.data(), point.data() + point.size(), row.point, 16);
   row.at.resize(results.axes.size());
   return row;
 }
@@ -133,7 +135,7 @@ void read_rows(Database& db, Results& results) {
       "detail, measure, unit, weights_bytes, gradients_bytes, optimizer_state_bytes, "
       "activations_bytes, workspace_bytes, copies_bytes, busy, flops, traffic_bytes, "
       "flops_utilisation, busy_flops_utilisation, memory_utilisation, compute_bound, memory_bound, "
-      "launch_bound, placed_by "
+      "launch_bound, placed_by, point "
       "FROM runs r JOIN results USING (id) ORDER BY r.id");
   std::map<std::size_t, std::size_t> position;  // by id
   while (rows.next()) {

@@ -84,6 +84,22 @@ Trace load_graph(const GraphChoice& choice) {
   return trace;
 }
 
+namespace {
+
+void add_lanes(Hash& hash, const OpGraph& graph) {
+  for (const std::string& lane : graph.lanes()) hash.add(lane);
+  for (const OpId v : graph.ops()) hash.add(static_cast<std::int64_t>(graph.lane(v)));
+  for (const Collective& c : graph.collectives()) {
+    hash.add(to_text(c.kind));
+    hash.add(c.bytes.count);
+    for (const std::uint32_t n :
+         {c.ranks, c.nodes, c.sharing, static_cast<std::uint32_t>(index(c.first)), c.members})
+      hash.add(std::int64_t{n});
+  }
+}
+
+}  // namespace
+
 std::uint64_t fingerprint(const OpGraph& graph) {
   Hash hash;
   for (const std::string& kind : graph.device_kinds()) hash.add(kind);
@@ -117,6 +133,7 @@ std::uint64_t fingerprint(const OpGraph& graph) {
     hash.add(static_cast<std::int64_t>(index(graph.edge(e).dst)));
     hash.add(std::int64_t{graph.added(e)});
   }
+  if (!graph.plain()) add_lanes(hash, graph);
   return hash.value();
 }
 

@@ -61,6 +61,11 @@ void add(Hash& hash, const EngineOptions& engine) {
                        static_cast<int>(engine.queue), int{engine.cache_tensors},
                        int{engine.overlap}, int{engine.enforce_memory}})
     hash.add(std::int64_t{n});
+  // Only where they are given: the arena keeps hashes of points without them.
+  if (engine.overlapped != 1.0 || engine.disturbed != 1.0) {
+    hash.add(engine.overlapped);
+    hash.add(engine.disturbed);
+  }
 }
 
 void add(Hash& hash, const ProfileChoice& profile) {
@@ -172,13 +177,19 @@ std::shared_ptr<const PlacerAnswer> Sweep::answer(
   return run.file.measures.size() == 1 ? make() : parts_->answers->of(run.placed, make);
 }
 
-std::uint64_t Sweep::key(const Run& run) const {
+std::uint64_t Sweep::point_hash(const Run& run) {
   Hash hash;
-  hash.add(header().version);
   hash.add(static_cast<std::int64_t>(run.graph.hash));
   add(hash, run.cluster);
   add(hash, run.engine);
   add(hash, run.profile);
+  return hash.value();
+}
+
+std::uint64_t Sweep::key(const Run& run) const {
+  Hash hash;
+  hash.add(header().version);
+  hash.add(static_cast<std::int64_t>(point_hash(run)));
   hash.add(run.placer.text);
   hash.add(static_cast<std::int64_t>(run.seed));
   hash.add(std::int64_t{run.file.report.placements});
@@ -190,6 +201,7 @@ RunResult Sweep::row(const Run& run) const {
   RunResult row;
   row.id = run.id;
   row.key = key(run);
+  row.point = point_hash(run);
   row.scenario = run.scenario;
   row.graph = run.graph.record;
   row.placer = run.placer.label;

@@ -87,10 +87,13 @@ class Sweep {
   std::shared_ptr<const PlacerAnswer> answer(const Run& run,
                                              const std::function<PlacerAnswer()>& place) const;
 
-  /// A hash of everything that decides the results of the run: the program's version, the graph's
-  /// content, the cluster, engine, profile, placer, seed and measure. Left out: the run's number,
+  /// A hash of everything that decides the results of the run: the program's version, point_hash(),
+  /// placer, seed and measure. Left out: the run's number,
   /// and the content of files that a placer's options name.
   std::uint64_t key(const Run& run) const;
+  /// A hash of what the run places and runs: the graph's content, the transforms, the cluster, the
+  /// engine and the profile. Runs that have it equal differ in placer, seed and measure alone.
+  static std::uint64_t point_hash(const Run& run);
   /// The columns that are known before the run begins.
   RunResult row(const Run& run) const;
 

@@ -155,6 +155,11 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
     g.name_text_ += name(old);
     g.name_begin_.push_back(g.name_text_.size());
   }
+  if (!micro_batches_.empty()) {
+    for (const OpId v : g.ops()) g.micro_batch_.push_back({v});
+    for (const auto& [op, copy] : micro_batches_)
+      g.micro_batch_[new_id[op]] = {new_id[copy.first], copy.number};
+  }
   g.kinds_ = std::move(kinds_);
   if (!module_.empty()) {
     module_.resize(n, 0);

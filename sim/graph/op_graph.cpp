@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 
 #include "sim/error.h"
 #include "sim/graph/not_given.h"
@@ -73,11 +74,18 @@ OpGraph OpGraph::without_groups() const {
 void OpGraph::set_groups(const IdVector<OpId, GroupId>& group, std::span<const std::string> names) {
   group_names_.clear();
   members_.clear();
+  std::unordered_set<std::string> taken;
+  const auto unique = [&](const std::string& name) {
+    std::string candidate = name;
+    for (int n = 2; !taken.insert(candidate).second; ++n)
+      candidate = name + '@' + std::to_string(n);
+    return candidate;
+  };
   std::vector<GroupId> number(names.size() + 1, no_group);
   for (const OpId v : ops()) {
     GroupId& known = number[index(group[v])];
     if (group[v] != no_group && known == no_group) {
-      group_names_.push_back(names[index(group[v]) - 1]);
+      group_names_.push_back(unique(names[index(group[v]) - 1]));
       known = static_cast<GroupId>(group_names_.size());
     }
     ops_[v].group = known;

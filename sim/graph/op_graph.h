@@ -82,6 +82,12 @@ struct Edge {
   TensorId tensor{};
 };
 
+/// An op as the transform `micro_batches` left it.
+struct MicroBatchCopy {
+  OpId first{};              ///< the copy of the first micro-batch; the op itself, if it is no copy
+  std::uint32_t number = 0;  ///< of the micro-batch
+};
+
 class OpGraph {
  public:
   std::size_t num_ops() const { return ops_.size(); }
@@ -136,11 +142,16 @@ class OpGraph {
     return module_.empty() ? std::string_view() : modules_[module_[index(v)]];
   }
   bool has_modules() const { return !module_.empty(); }
+  /// Of which op `v` is the copy of another micro-batch. Copies with weights of their own (towers)
+  /// count as ops by themselves.
+  MicroBatchCopy micro_batch(OpId v) const {
+    return micro_batch_.empty() ? MicroBatchCopy{v} : micro_batch_[v];
+  }
   /// The id of the op with the name `wanted`. Takes time linear in num_ops(): not for loops.
   std::optional<OpId> find(std::string_view wanted) const;
 
   /// The name of a group: of the labels that were merged into the group, the shortest; ties: the
-  /// first in alphabetical order.
+  /// first in alphabetical order. Unique in the graph.
   const std::string& group_name(GroupId g) const { return group_names_[index(g) - 1]; }
   std::span<const OpId> members(GroupId g) const {  ///< ascending, never empty
     return {members_.data() + members_begin_[index(g) - 1],
@@ -184,7 +195,8 @@ class OpGraph {
   OpGraph with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) const;
   /// The same graph with other groups; op ids are kept. `group` [num_ops]: ops with the same value
   /// are a group, unless it is no_group. names[g - 1] is the name of group g. Groups without ops
-  /// are dropped, and the others are numbered anew in the order of their first members.
+  /// are dropped, and the others are numbered anew in the order of their first members. Of groups
+  /// with one name, all but the first get "@2", "@3", ... behind it.
   OpGraph with_groups(const IdVector<OpId, GroupId>& group,
                       std::span<const std::string> names) const;
   OpGraph without_groups() const;
@@ -215,6 +227,7 @@ class OpGraph {
   std::vector<std::string> kinds_;
   std::vector<std::string> modules_;             // the first is ""
   std::vector<std::uint32_t> module_;            // empty, or [num_ops], into modules_
+  IdVector<OpId, MicroBatchCopy> micro_batch_;   // empty, or [num_ops]
   std::vector<std::string> group_names_;         // [num_groups], of group 1, 2, ...
   std::vector<OpId> members_;                    // sorted by (group, id)
   std::vector<std::uint32_t> members_begin_{0};  // [num_groups + 1], into members_
@@ -256,6 +269,8 @@ class OpGraphBuilder {
   /// Puts `op` into the colocation group `label`. Labels that share an op are one group.
   void colocate(OpId op, std::string_view label);
   void set_forward(OpId backward, OpId forward);
+  /// `copy.first` has another id than `op`.
+  void set_micro_batch(OpId op, MicroBatchCopy copy);
   /// Sets the time of `op` on a device of `kind`; no `time`: `op` was not measured there. The kind
   /// of the first call is the kind of OpSpec::compute. An op without any call has its one time on
   /// all kinds; an op with calls was not measured on the kinds that they leave out.
@@ -322,6 +337,7 @@ class OpGraphBuilder {
   std::vector<std::uint32_t> module_;  // [num_ops or fewer], into modules_
   std::vector<std::string> labels_;
   std::vector<Label> label_uses_;
+  std::vector<std::pair<OpId, MicroBatchCopy>> micro_batches_;
   std::vector<std::string> device_kinds_;
   std::vector<KindTime> kind_times_;
   std::vector<std::string> lanes_{"compute"};

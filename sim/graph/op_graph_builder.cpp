@@ -122,6 +122,11 @@ void OpGraphBuilder::colocate(OpId op, std::string_view label) {
   label_uses_.push_back({op, intern(label, labels_, label_ids_)});
 }
 
+void OpGraphBuilder::set_micro_batch(OpId op, MicroBatchCopy copy) {
+  BAECHI_CHECK(op != copy.first, "'{}' is no copy of itself", name(op));
+  micro_batches_.emplace_back(op, copy);
+}
+
 void OpGraphBuilder::set_forward(OpId backward, OpId forward) {
   ops_[backward].forward = forward;
 }

@@ -43,10 +43,9 @@ class ObjectiveMeasure : public Measure {
 class MaxLoadMeasure final : public ObjectiveMeasure {
  public:
   using ObjectiveMeasure::ObjectiveMeasure;
-  /// A load is at least the time of its ops. So is the sum of the two largest loads by phase.
-  std::optional<Duration> bound(const LowerBounds& bounds) const override {
-    return std::max(bounds.work, bounds.group);
-  }
+  /// A load is at least the time of its ops. So is the sum of the two largest loads by phase. A
+  /// group of a replicated stage is on several devices, so no device has all of its time.
+  std::optional<Duration> bound(const LowerBounds& bounds) const override { return bounds.work; }
 };
 
 class LatencyMeasure final : public ObjectiveMeasure {

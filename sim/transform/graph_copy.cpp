@@ -8,6 +8,13 @@
 
 namespace baechi {
 
+std::string copy_mark(const OpGraph& graph) {
+  std::string mark = "@";
+  const auto has_mark = [&](OpId v) { return graph.name(v).find(mark) != std::string_view::npos; };
+  while (std::ranges::any_of(graph.ops(), has_mark)) mark += '@';
+  return mark;
+}
+
 GraphCopy::GraphCopy(const OpGraph& graph) : graph_(graph), copy_(graph.num_ops(), no_op) {
   group_.reserve(graph.num_ops());
   for (const OpId v : graph.ops()) group_.push_back(graph.op(v).group);
@@ -107,6 +114,11 @@ Transformed GraphCopy::built(IdVector<OpId, OpId>* renumbered) && {
     const OpId forward = graph_.op(v).forward;
     if (forward != no_op && copy_[v] != no_op && copy_[forward] != no_op)
       builder_.set_forward(copy_[v], copy_[forward]);
+  }
+  for (const OpId v : graph_.ops()) {
+    const auto [first, number] = graph_.micro_batch(v);
+    if (first != v && copy_[v] != no_op && copy_[first] != no_op)
+      builder_.set_micro_batch(copy_[v], {copy_[first], number});
   }
   for (const Collective& c : graph_.collectives()) {
     if (!collectives_) break;

@@ -10,6 +10,9 @@
 
 namespace baechi {
 
+/// What stands before the number of a copy in its name: one more @ than any name has.
+std::string copy_mark(const OpGraph& graph);
+
 /// Ids of copies are builder()'s until built() maps them to the new graph.
 class GraphCopy {
  public:

@@ -205,6 +205,11 @@ class Merging {
     for (const Sum& sum : sums_)
       if (sum.made != no_op && sum.phase != Phase::forward && sum.forward != no_op)
         builder_.set_forward(sum.made, sums_[sum.forward].made);
+    for (const OpId v : graph_.ops()) {
+      const auto [first, number] = graph_.micro_batch(v);
+      if (leader(v) == v && leader(first) != no_op && leader(first) != v)
+        builder_.set_micro_batch(sums_[v].made, {sum_of(first).made, number});
+    }
     add_collectives();
     IdVector<OpId, OpId> renumbered;
     OpGraph merged = std::move(builder_).build(&renumbered);

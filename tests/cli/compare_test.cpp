@@ -38,4 +38,19 @@ sweep: {graph.seed: [1, 2, 3]}
     REQUIRE(session.run("run s.yaml --out two --quiet").code == 0);
     CHECK(holds(session.run("compare one two").out, "m_etf (two)"));
   }
+
+  TEST_CASE("compare: folders of one scenario's name on other links have no point in common") {
+    const Session session;
+    for (const std::string speed : {"1", "100"}) {
+      session.folder().write(
+          "s.yaml",
+          "name: s\ngraph: {generate: layered, ops: 40}\nsweep: {graph.seed: [1, 2, 3]}\n"
+          "cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: " +
+              speed + " GB/s}}\nplacers: [" + (speed == "1" ? "single" : "m_etf") + "]\n");
+      REQUIRE(session.run("run s.yaml --out at" + speed + " --quiet").code == 0);
+    }
+    CHECK(session.json("compare at1 at100")["pairs"][0]["ties"] == 0);
+    CHECK(holds(session.run("compare at1 at100").err, "nothing to compare"));
+    CHECK_FALSE(holds(session.run("compare at1 at1").err, "nothing to compare"));
+  }
 }

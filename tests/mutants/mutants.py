@@ -4,6 +4,11 @@
 mutants.py BUILD [N [SEED]] [--file PART]: BUILD is a build folder of the preset `test`. With N, a random N of the
 changes, drawn with SEED. With --file, only changes of files whose path holds PART.
 
+mutants.py BUILD --random N [--seed S] [ROOM]: N changes that are not in the list but drawn (random_mutants.py), in
+equal numbers from the rooms sim, placers, traces and scenarios, or all from ROOM, such as sim/pipeline. A change that
+does not compile is drawn again. The tests next to the file are tried first, then those of its room. The last lines are
+the score of each room. A person must look at the survivors: some change nothing.
+
 The checkout is not touched. A changed file lies in BUILD/mutants; only its compilation (in a unity build, that of its
 folder) and the link are done again, with the commands that BUILD has. A change that does not compile, or whose old
 text does not stand exactly once in its file, is an error of the list. Exit code 1 if a change survives.
@@ -23,6 +28,8 @@ import random
 import shlex
 import subprocess
 import sys
+
+import random_mutants
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -141,31 +148,66 @@ class Build:
         return program
 
 
-def survives(build, change):
-    replaced, by = build.compile(change["file"], changed_text(change))
-    program = build.link_with(replaced, by)
+def passes(program, tests):
+    """Whether `program` passes the tests of the files that begin so; one that hangs does not."""
     try:
-        files = ",".join(f"*tests/{name.strip()}*" for name in change["tests"].split(","))
-        done = subprocess.run([program, "--source-file=" + files, "--abort-after=1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=TIME_LIMIT_S)
+        files = ",".join(f"*tests/{name.strip()}*" for name in tests.split(","))
+        done = subprocess.run([program, "--source-file=" + files, "--abort-after=1"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=TIME_LIMIT_S)
     except subprocess.TimeoutExpired:
         return False
     if done.returncode == 0 and "test cases:    0" in done.stdout:
-        raise ValueError(f"there are no tests in {change['tests']}")
+        raise ValueError(f"there are no tests in {tests}")
     return done.returncode == 0
 
 
-def main():
+def survives(build, change):
+    program = build.link_with(*build.compile(change["file"], changed_text(change)))
+    return passes(program, change["tests"])
+
+
+def try_random(build, given):
+    rooms = [given.room] if given.room else random_mutants.ROOMS
+    noticed, tried = dict.fromkeys(rooms, 0), dict.fromkeys(rooms, 0)
+    for change in random_mutants.draw(ROOT, rooms, given.seed):
+        if sum(tried.values()) == given.random:
+            break
+        room = change["room"]
+        if tried[room] > min(tried.values()):
+            continue  # one that did not compile is drawn again
+        try:
+            program = build.link_with(*build.compile(change["file"], change["text"]))
+        except ValueError:
+            continue
+        tried[room] += 1
+        survived = all(passes(program, tests) for tests in change["tests"])
+        noticed[room] += not survived
+        print(f"{'SURVIVED ' if survived else 'noticed  '} {change['file']}:{change['line']}: {change['why'][0]}: "
+              f"{change['old'][0]}", flush=True)
+    for room in rooms:
+        print(f"{room}: {noticed[room]} of {tried[room]} noticed")
+    return sum(tried.values()) - sum(noticed.values())
+
+
+def main(arguments):
+    if "--random" in arguments:
+        parser = argparse.ArgumentParser()
+        parser.add_argument("build")
+        parser.add_argument("--random", type=int)
+        parser.add_argument("--seed", default="0")
+        parser.add_argument("room", nargs="?")
+        given = parser.parse_args(arguments)
+        sys.exit(1 if try_random(Build(given.build), given) else 0)
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("count", nargs="?", type=int)
-    parser.add_argument("seed", nargs="?", default="0")
+    parser.add_argument("number", nargs="?", default="0", metavar="SEED")
     parser.add_argument("--file", default="")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     changes = [c for c in read_list(os.path.join(HERE, "mutants.txt")) if given.file in c["file"]]
     chosen = changes
     if given.count is not None and given.count < len(changes):
-        chosen = random.Random(given.seed).sample(changes, given.count)
+        chosen = random.Random(given.number).sample(changes, given.count)
     build = Build(given.build)
     survivors, wrong = [], []
     for change in chosen:
@@ -185,4 +227,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

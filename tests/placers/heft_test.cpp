@@ -132,7 +132,11 @@ TEST_CASE("heft plans no time for free control edges") {
 TEST_CASE("heft passes over a device without room, and says what does not fit") {
   CHECK(devices(place("heft", weights({60, 50, 30}), gpus(2, 90_B))) == "0 1 0");
   CHECK(message<InfeasibleError>([] { place("heft", weights({60, 50}), gpus(1, 100_B)); }) ==
-        "heft: op 'b' fits on no device: needs 50 B persistent and 0 B while running; missing: 10 "
+        "heft: op 'b' has no room left on any device: needs 50 B persistent and 0 B while running; "
+        "missing: 10 B on gpu0");
+  // Not on an empty device either: 110 B are more than its 100 B.
+  CHECK(message<InfeasibleError>([] { place("heft", weights({110}), gpus(1, 100_B)); }) ==
+        "heft: op 'a' fits on no device: needs 110 B persistent and 0 B while running; missing: 10 "
         "B on gpu0");
 }
 

@@ -74,8 +74,8 @@ TEST_CASE("least_loaded passes over a full device, and says what does not fit") 
   const std::string what = message<InfeasibleError>(
       [] { place("least_loaded", weights({60, 50, 45}), with_memory({100_B, 90_B})); });
   CHECK(what ==
-        "least_loaded: op 'c' fits on no device: needs 45 B persistent and 0 B while running; "
-        "missing: 5 B on gpu0, 5 B on gpu1");
+        "least_loaded: op 'c' has no room left on any device: needs 45 B persistent and 0 B while "
+        "running; missing: 5 B on gpu0, 5 B on gpu1");
 }
 
 TEST_SUITE_END();

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "sim/saturated.h"
-#include "sim/transform/training/micro_batch_copies.h"
 
 namespace baechi {
 namespace {
@@ -31,23 +30,23 @@ OpId Gradient::last_producer() const {
 }
 
 std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards, bool each) {
-  const IdVector<OpId, MicroBatchCopy> copies = micro_batch_copies(graph);
   std::vector<Gradient> all;
   std::map<std::pair<OpId, std::size_t>, std::size_t> made;  // op and output, into all
   const auto make = [&](Gradient gradient, std::size_t output) {
-    if (each) gradient.micro_batch = copies[gradient.producer].number;
+    if (each) gradient.micro_batch = graph.micro_batch(gradient.producer).number;
     made.emplace(std::pair(gradient.producer, output), all.size());
     all.push_back(std::move(gradient));
   };
   // A copy adds to what its first copy made, if that made anything.
   const auto add = [&](OpId v, std::size_t output, std::optional<TensorId> tensor) {
-    const auto it = each ? made.end() : made.find({copies[v].first, output});
+    const auto it = each ? made.end() : made.find({graph.micro_batch(v).first, output});
     if (it != made.end()) all[it->second].added.push_back({v, tensor});
     return it != made.end();
   };
   for (const bool later : {false, true}) {
     for (const OpId v : graph.ops()) {
-      if (graph.op(v).phase != Phase::backward || (copies[v].number > 0) != later) continue;
+      if (graph.op(v).phase != Phase::backward || (graph.micro_batch(v).number > 0) != later)
+        continue;
       bool any_tensor = false;
       std::vector<OpId> waiting;  // by control edges
       std::size_t output = 0;
@@ -65,7 +64,7 @@ std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards, bo
       }
       if (any_tensor || waiting.empty()) continue;
       if (later && add(v, held, std::nullopt)) continue;
-      const Bytes bytes{shards * graph.op(each ? copies[v].first : v).persistent.count};
+      const Bytes bytes{shards * graph.op(each ? graph.micro_batch(v).first : v).persistent.count};
       if (bytes > Bytes{}) make({v, bytes, std::nullopt, std::move(waiting)}, held);
     }
   }
@@ -74,13 +73,12 @@ std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards, bo
 }
 
 std::vector<Gradient> assumed_gradients(const OpGraph& graph, double share) {
-  const IdVector<OpId, MicroBatchCopy> copies = micro_batch_copies(graph);
   std::map<OpId, std::map<OpId, OpId>>
       differentiated;  // forward op, its copies, the last op of each
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
     if (op.phase == Phase::backward && op.forward != no_op)
-      differentiated[copies[op.forward].first][op.forward] = v;
+      differentiated[graph.micro_batch(op.forward).first][op.forward] = v;
   }
   std::vector<Gradient> all;
   for (const auto& [forward, backward] : differentiated) {

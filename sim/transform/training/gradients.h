@@ -29,7 +29,7 @@ struct Gradient {
 
 /// In the order of their last producers: tensors that backward ops pass to update ops; and the
 /// persistent bytes of backward ops that update ops wait for by a control edge, times `shards`.
-/// What the copies of an op (micro_batch_copies.h) make is one gradient, or, if `each`, a gradient
+/// What the copies of an op (OpGraph::micro_batch) make is one gradient, or, if `each`, a gradient
 /// of each micro-batch.
 std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards = 1,
                                    bool each = false);

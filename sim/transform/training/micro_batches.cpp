@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sim/enum_option.h"
 #include "sim/error.h"
-#include "sim/transform/transform.h"
+#include "sim/transform/graph_copy.h"
 
 namespace baechi {
 namespace {
@@ -28,7 +29,13 @@ std::vector<EdgeId> in_order_added(const OpGraph& graph) {
 class Copies {
  public:
   Copies(const OpGraph& graph, std::int64_t count, Weights weights)
-      : graph_(graph), weights_(weights), made_(static_cast<std::size_t>(count)) {
+      : graph_(graph),
+        weights_(weights),
+        copy_(graph),
+        mark_(copy_mark(graph)),
+        made_(static_cast<std::size_t>(count)) {
+    for (const OpId v : graph.ops())
+      batches_before_ = std::max(batches_before_, graph.micro_batch(v).number + 1);
     for (auto& of_copy : made_) of_copy.assign(graph.num_ops(), no_op);
     tensors_.assign(made_.size(), IdVector<TensorId, TensorId>(graph.num_tensors()));
     for (std::size_t r = 0; r < made_.size(); ++r)
@@ -41,56 +48,57 @@ class Copies {
 
   Transformed built() && {
     IdVector<OpId, OpId> renumbered;
-    Transformed result{.graph = std::move(builder_).build(&renumbered)};
-    if (graph_.free_controls()) result.graph = result.graph.with_free_controls();
-    for (const OpId v : graph_.ops()) result.stands_for.push_back(renumbered[made_[0][v]]);
+    Transformed result = std::move(copy_).built(&renumbered);
+    IdVector<OpId, GroupId> group(renumbered.size(), no_group);
+    for (std::size_t r = 0; r < made_.size(); ++r)
+      for (const OpId v : graph_.ops())
+        if (there(v, r)) group[renumbered[made_[r][v]]] = group_of(v, r);
+    result.graph = result.graph.with_groups(group, group_names());
     return result;
   }
 
  private:
   bool there(OpId v, std::size_t r) const { return r == 0 || graph_.op(v).phase != Phase::update; }
   OpId copy(OpId v, std::size_t r) const { return made_[there(v, r) ? r : 0][v]; }
+  std::string name(std::string_view of, std::size_t r) const {
+    return r == 0 ? std::string(of) : fmt::format("{}{}{}", of, mark_, r);
+  }
 
   void add_op(OpId v, std::size_t r) {
     const Op& op = graph_.op(v);
-    const auto& kinds = graph_.device_kinds();
-    const std::string name(graph_.name(v));
-    const bool holds = r == 0 || weights_ == Weights::own;
-    const OpId made = builder_.add_op({.name = r == 0 ? name : fmt::format("{}@{}", name, r),
-                                       .kind = graph_.kind(v),
-                                       .compute = kinds.empty() ? op.compute : Duration{},
-                                       .persistent = holds ? op.persistent : Bytes{},
-                                       .temporary = op.temporary,
-                                       .phase = op.phase,
-                                       .lane = graph_.lanes()[index(op.lane)],
-                                       .module = graph_.module(v)});
-    made_[r][v] = made;
-    for (std::size_t k = 0; k < kinds.size(); ++k)
-      builder_.set_compute(made, kinds[k], graph_.compute(v, k));
-    for (const OpWork& kernel : graph_.kernels(v)) builder_.add_kernel(made, kernel);
-    if (op.forward != no_op) builder_.set_forward(made, copy(op.forward, r));
-    add_group(v, r, made);
-    for (const TensorId t : graph_.outputs(v)) {
-      const Tensor& tensor = graph_.tensor(t);
-      if (tensor.control) continue;
-      tensors_[r][t] = builder_.add_tensor(made, tensor.size, tensor.reference);
-      if (const auto time = graph_.measured_transfer(t))
-        builder_.set_transfer(tensors_[r][t], *time);
-    }
+    OpSpec spec = copy_.spec(v);
+    const std::string copied = name(spec.name, r);
+    spec.name = copied;
+    if (r > 0 && weights_ == Weights::shared) spec.persistent = {};
+    const OpId made = made_[r][v] = copy_.add(v, spec);
+    copy_.add_kernels(v, made);
+    for (const TensorId t : graph_.outputs(v))
+      if (!graph_.tensor(t).control)
+        tensors_[r][t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
+    if (r == 0) return;
+    if (op.forward != no_op) copy_.builder().set_forward(made, copy(op.forward, r));
+    if (weights_ == Weights::own && (op.persistent > Bytes{} || op.group != no_group)) return;
+    const auto [first, number] = graph_.micro_batch(v);
+    copy_.builder().set_micro_batch(
+        made, {made_[0][first], static_cast<std::uint32_t>(r) * batches_before_ + number});
   }
 
-  void add_group(OpId v, std::size_t r, OpId made) {
-    const GroupId group = graph_.op(v).group;
-    const bool weights = graph_.op(v).persistent > Bytes{};
-    if (weights_ == Weights::own) {
-      if (group == no_group) return;
-      const std::string& name = graph_.group_name(group);
-      builder_.colocate(made, r == 0 ? name : fmt::format("{}@{}", name, r));
-    } else if (group != no_group) {
-      builder_.colocate(made, graph_.group_name(group));
-    } else if (weights && graph_.op(v).phase != Phase::update) {
-      builder_.colocate(made, graph_.name(v));
-    }
+  /// An index into group_names(): the groups of the graph, for each copy if it has its own weights;
+  /// then one for each op.
+  GroupId group_of(OpId v, std::size_t r) const {
+    const Op& op = graph_.op(v);
+    const bool own = weights_ == Weights::own;
+    if (op.group != no_group)
+      return static_cast<GroupId>(index(op.group) + (own ? r : 0) * graph_.num_groups());
+    if (own || op.persistent == Bytes{} || op.phase == Phase::update) return no_group;
+    return static_cast<GroupId>(graph_.num_groups() + index(v) + 1);
+  }
+  std::vector<std::string> group_names() const {
+    std::vector<std::string> names;
+    for (std::size_t r = 0; r < (weights_ == Weights::own ? made_.size() : 1); ++r)
+      for (const GroupId g : graph_.groups()) names.push_back(name(graph_.group_name(g), r));
+    for (const OpId v : graph_.ops()) names.emplace_back(graph_.name(v));
+    return names;
   }
 
   /// Copies do not mix, but for what updates read and what is read of them.
@@ -102,14 +110,16 @@ class Copies {
   void add_edge(EdgeId e, std::size_t from, std::size_t to) {
     const Edge& edge = graph_.edge(e);
     if (graph_.tensor(edge.tensor).control)
-      builder_.add_control(copy(edge.src, from), copy(edge.dst, to));
+      copy_.builder().add_control(copy(edge.src, from), copy(edge.dst, to));
     else
-      builder_.add_edge(tensors_[from][edge.tensor], copy(edge.dst, to));
+      copy_.builder().add_edge(tensors_[from][edge.tensor], copy(edge.dst, to));
   }
 
   const OpGraph& graph_;
   const Weights weights_;
-  OpGraphBuilder builder_;
+  GraphCopy copy_;
+  const std::string mark_;
+  std::uint32_t batches_before_ = 1;                   // micro-batches that the graph has already
   std::vector<IdVector<OpId, OpId>> made_;             // [copies][ops]
   std::vector<IdVector<TensorId, TensorId>> tensors_;  // [copies][tensors]
 };

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "sim/error.h"
+#include "sim/transform/graph_copy.h"
 #include "sim/transform/training/data_parallel.h"
 
 namespace baechi {
@@ -12,10 +13,6 @@ namespace {
 class Replicas {
  public:
   Replicas(const OpGraph& graph, std::uint32_t count) : graph_(graph), count_(count) {
-    const auto has_mark = [&](OpId v) {
-      return graph.name(v).find(mark_) != std::string_view::npos;
-    };
-    while (std::ranges::any_of(graph.ops(), has_mark)) mark_ += '@';
     for (const OpId v : graph.ops())
       for (std::uint32_t r = 0; r < count; ++r) add_op(v, r);
     for (const OpId v : graph.ops())
@@ -65,6 +62,8 @@ class Replicas {
       builder_.set_compute(made, kinds[k], graph_.compute(v, k));
     for (const OpWork& kernel : graph_.kernels(v)) builder_.add_kernel(made, kernel);
     if (op.forward != no_op) builder_.set_forward(made, copy(op.forward, r));
+    if (const auto [first, number] = graph_.micro_batch(v); first != v)
+      builder_.set_micro_batch(made, {copy(first, r), number});
     for (const TensorId t : graph_.outputs(v)) {
       const Tensor& tensor = graph_.tensor(t);
       tensors_.push_back({});  // of a control tensor: none
@@ -92,8 +91,7 @@ class Replicas {
 
   const OpGraph& graph_;
   const std::uint32_t count_;
-  // In names of copies: one more @ than any name has, such as v@1 of micro_batches.
-  std::string mark_ = "@";
+  const std::string mark_ = copy_mark(graph_);
   OpGraphBuilder builder_;
   std::vector<TensorId> tensors_;  // per op, copy and output
 };

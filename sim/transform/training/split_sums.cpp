@@ -37,6 +37,8 @@ class SplitSums final : public Transform {
         add_outputs(v);
         if (graph_.op(v).forward != no_op)
           builder_.set_forward(made_[v], made_[graph_.op(v).forward]);
+        if (const auto [first, number] = graph_.micro_batch(v); first != v)
+          builder_.set_micro_batch(made_[v], {made_[first], number});
         if (graph_.op(v).group != no_group)
           builder_.colocate(made_[v], graph_.group_name(graph_.op(v).group));
       }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/transform/training/micro_batch_copies.h"
-
 namespace baechi {
 namespace {
 
@@ -15,8 +13,7 @@ struct Use {
 };
 
 /// Per forward op the backward ops of its micro-batch that read its weights. [num_ops]
-IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph,
-                                                 const IdVector<OpId, MicroBatchCopy>& copies) {
+IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph) {
   IdVector<OpId, std::vector<OpId>> users(graph.num_ops());
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
@@ -26,7 +23,8 @@ IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph,
     const Op& op = graph.op(v);
     if (op.phase != Phase::forward || op.group == no_group || !users[v].empty()) continue;
     for (const OpId w : graph.members(op.group))
-      if (graph.op(w).phase == Phase::backward && copies[w].number == copies[v].number)
+      if (graph.op(w).phase == Phase::backward &&
+          graph.micro_batch(w).number == graph.micro_batch(v).number)
         users[v].push_back(w);
   }
   return users;
@@ -50,18 +48,17 @@ void add_buckets(std::vector<WeightGather>& all, DeviceId d, std::vector<Use> us
 std::vector<WeightGather> weight_gathers(const OpGraph& graph,
                                          const IdVector<OpId, DeviceId>& device,
                                          std::int64_t shards, Bytes limit) {
-  const IdVector<OpId, MicroBatchCopy> copies = micro_batch_copies(graph);
-  const auto backward = backward_users(graph, copies);
+  const auto backward = backward_users(graph);
   struct Uses {
     std::vector<Use> forward{}, backward{};
   };
   std::map<DeviceId, std::map<std::uint32_t, Uses>> uses;  // by micro-batch
   for (const OpId v : graph.ops()) {
-    const Op& holder = graph.op(copies[v].first);
+    const Op& holder = graph.op(graph.micro_batch(v).first);
     if (holder.phase != Phase::forward || holder.persistent == Bytes{}) continue;
     const Bytes weights{shards * holder.persistent.count};
     const DeviceId d = device[v];
-    Uses& here = uses[d][copies[v].number];
+    Uses& here = uses[d][graph.micro_batch(v).number];
     here.forward.push_back({weights, {v}});
     Use use{weights, {}};
     for (const OpId w : backward[v])

@@ -20,7 +20,7 @@ struct WeightGather {
 };
 
 /// For each device, in the order of first users: weights of forward ops, in buckets of `limit`
-/// bytes or more, in each micro-batch (micro_batch_copies.h) once for the forward ops, and once for
+/// bytes or more, in each micro-batch (OpGraph::micro_batch) once for the forward ops, and once for
 /// the backward ops that differentiate them (Op::forward; else those of the op's group). The
 /// weights of an op are its persistent bytes times `shards`. In all sorted by first user.
 /// Source: ZeRO stage 3, Rajbhandari et al., SC 2020; FSDP, Zhao et al., VLDB 2023, which also

@@ -61,6 +61,11 @@ std::optional<double> fact_of(const Placer& placer, const Problem& problem, cons
   }
 }
 
+/// The bound that a placement of mip_latency states, of all placements or of those of one part.
+double bound_of(const Placement& p) {
+  return p.facts.at(p.facts.contains("bound_us") ? "bound_us" : "bound_in_parts_us");
+}
+
 /// The least latency_in_turn of all that is feasible, each accelerator running up to `parts` parts:
 /// every op on every device in every part.
 std::optional<Duration> best_in_turn(const Problem& problem, std::uint32_t parts) {
@@ -271,7 +276,7 @@ TEST_SUITE("exact") {
         ++solved;
       }
       const auto best = best_placement(problem, *latency, accelerators_are_convex);
-      const auto mip = placer("mip_latency");
+      const auto mip = placer("mip_latency", {{"parts", {"1", "", {}}}});
       if (!best) {
         CHECK_THROWS_AS(mip->place(problem, 0), InfeasibleError);
         continue;
@@ -279,7 +284,7 @@ TEST_SUITE("exact") {
       const Placement p = mip->place(problem, 0);
       // Not always to its end: that takes longer than the limits allow.
       CHECK(p.facts.at("latency_us") >= to_us(best->makespan));
-      CHECK(p.facts.at("bound_us") <= to_us(best->makespan));
+      CHECK(bound_of(p) <= to_us(best->makespan));
     }
     CHECK(solved > 4);
     CHECK(proved > solved / 2);
@@ -287,8 +292,9 @@ TEST_SUITE("exact") {
 
   TEST_CASE(
       "mip_latency finds the placement of least latency, an accelerator's part in one piece") {
-    const auto exact = placer("mip_latency"),
-               start = placer("mip_latency", {{"max_nodes", {"0", "", {}}}});
+    const auto exact = placer("mip_latency", {{"parts", {"1", "", {}}}}),
+               start =
+                   placer("mip_latency", {{"parts", {"1", "", {}}}, {"max_nodes", {"0", "", {}}}});
     const auto latency = objective("latency");
     const std::uint64_t rounds = thorough() ? 4'000 : 100;
     std::size_t infeasible = 0, improved = 0;
@@ -306,7 +312,7 @@ TEST_SUITE("exact") {
       const Placement p = exact->place(problem, 0);
       CHECK(p.device == exact->place(problem, 0).device);
       CHECK(p.facts.at("latency_us") == to_us(*best));
-      CHECK(p.facts.at("bound_us") == to_us(*best));
+      CHECK(bound_of(p) == to_us(*best));
     }
     CHECK(improved > rounds / 20);
     CHECK(infeasible < rounds / 2);
@@ -349,12 +355,82 @@ TEST_SUITE("exact") {
     const ProfiledCosts costs(graph, cluster);
     const Problem problem{graph, cluster, costs};
     // One part: a 10 and 1 to send, b 5, c 100. Two: 10 + 1, 5, 1 to receive + 10.
-    CHECK(fact_of(*placer("mip_latency"), problem, "latency_us") == 0.116);
+    CHECK(fact_of(*placer("mip_latency", {{"parts", {"1", "", {}}}}), problem, "latency_us") ==
+          0.116);
     const auto two = placer("mip_latency", {{"parts", {"2", "", {}}}});
     CHECK(fact_of(*two, problem, "latency_us") == 0.027);
     const Placement p = two->place(problem, 0);
     CHECK(p.device[OpId{0}] == p.device[OpId{2}]);
     CHECK(objective("latency")->score(problem, p).value == 27ns);
+    // Without a limit of parts, all 2^3 placements are tried, and none is better.
+    const Placement all = placer("mip_latency")->place(problem, 0);
+    CHECK(all.detail == "latency 27 ns, the least that a placement can have");
+    CHECK(all.facts.at("bound_us") == 0.027);
+    // With one part the program's bound says nothing of the placement of 27 ns.
+    const Placement one = placer("mip_latency", {{"parts", {"1", "", {}}}})->place(problem, 0);
+    CHECK(one.detail ==
+          "latency 116 ns, and no placement whose accelerators run at most 1 part has less");
+    CHECK(one.facts.at("bound_in_parts_us") == 0.116);
+    CHECK_FALSE(one.facts.contains("bound_us"));
+  }
+
+  TEST_CASE("what mip_latency says of all placements holds for all placements") {
+    const auto tried = placer("mip_latency"),
+               program = placer("mip_latency", {{"tries", {"0", "", {}}}});
+    const auto latency = objective("latency");
+    const std::uint64_t rounds = thorough() ? 4'000 : 200;
+    std::size_t comes_back = 0, in_parts = 0;
+    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+      CAPTURE(seed);
+      const SmallProblem small(7, seed % 2 == 1, 9'000 + seed);
+      const Problem problem = small.problem();
+      const auto best = best_placement(problem, *latency, any_placement);
+      REQUIRE(value_of(*tried, problem, *latency, any_placement) == value_of(best));
+      if (!best) continue;
+      CHECK(fact_of(*tried, problem, "bound_us") == to_us(best->makespan));
+      comes_back += accelerators_are_convex(problem, best->placement) ? 0U : 1U;
+      try {
+        const Placement p = program->place(problem, 0);
+        CHECK(latency->score(problem, p).value >= best->makespan);
+        CHECK(p.facts.at("latency_us") == to_us(latency->score(problem, p).value));
+        if (p.facts.contains("bound_us"))
+          CHECK(p.facts.at("bound_us") <= to_us(best->makespan));
+        else
+          ++in_parts;
+      } catch (const InfeasibleError& e) {
+        CHECK(std::string_view(e.what()).find("whose accelerators run at most 1 part") !=
+              std::string_view::npos);
+      }
+    }
+    CHECK(comes_back > 0);
+    CHECK(in_parts > 0);
+  }
+
+  // Two accelerators of 20 B. a, b and c are a chain with weights of 10 B each; a and c are a
+  // group, so they share a device and b has the other one: a part that leaves and comes back.
+  TEST_CASE("mip_latency says infeasible only of the placements that it has excluded") {
+    OpGraphBuilder builder;
+    std::optional<TensorId> before;
+    for (const char* name : {"a", "b", "c"}) {
+      const OpId v = builder.add_op({.name = name, .compute = 10ns, .persistent = 10_B});
+      if (name[0] != 'b') builder.colocate(v, "g");
+      if (before) builder.add_edge(*before, v);
+      before = builder.add_tensor(v, 1_B);
+    }
+    const OpGraph graph = std::move(builder).build();
+    IdVector<DeviceId, Device> devices;
+    for (const char* name : {"gpu0", "gpu1"})
+      devices.push_back({.name = name, .kind = "gpu", .memory = 20_B});
+    const Cluster cluster =
+        Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    // 3 x 10 ns, and two tensors that both devices pay for with 1 ns.
+    CHECK(fact_of(*placer("mip_latency"), problem, "latency_us") == 0.034);
+    CHECK_THROWS_WITH_AS(
+        placer("mip_latency", {{"parts", {"1", "", {}}}})->place(problem, 0),
+        "mip_latency: the weights fit in no split whose accelerators run at most 1 part",
+        InfeasibleError);
   }
 
   TEST_CASE("exact_dp has the authors' optima, and those they could not compute") {

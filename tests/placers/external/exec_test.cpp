@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "placers/external/child_process.h"
+#include "placers/external/sandbox.h"
 #include "placers/interface/registry.h"
 #include "sim/error.h"
 #include "sim/text.h"
@@ -379,6 +380,44 @@ TEST_CASE("a program's words are valid UTF-8 and do nothing to a terminal") {
   CHECK(plain_text("\xc0\xaf \xed\xa0\x80 \xf5 \xe2\x82") ==
         "\uFFFD\uFFFD \uFFFD\uFFFD\uFFFD \uFFFD \uFFFD\uFFFD");
   CHECK(plain_text("\u009b31mred \x1b(0x \x1b") == "red x ");
+}
+
+TEST_CASE("a hidden file cannot be read, written, cut, replaced or removed; others can") {
+  if (kernel_guard() == Guard::nothing) {
+    MESSAGE("left out: this kernel has no Landlock");
+    return;
+  }
+  const Programs programs;
+  const std::string hidden = programs.file("known.json", "secret", false);
+  programs.file("open.txt", "public", false);
+  programs.file("other.txt", "forged", false);
+  // Each step that succeeds is named. Its standard input holds the test's process id.
+  const std::string path = programs.script("spy", R"(
+exec 2>/dev/null
+read -r arena
+cat open.txt && echo changed > open.txt && echo ' wrote' || echo ' nothing'
+cat known.json && echo read
+echo x >> known.json && echo appended
+: > known.json && echo cut
+mv other.txt known.json && echo replaced
+rm -f known.json && echo removed
+ln known.json link && cat link && echo linked
+cat /proc/$arena/environ && echo traced
+sh -c 'cat known.json' && echo 'read by a child'
+kill -0 $arena && echo signalled
+exit 0)");
+  ProcessLimits limits{.time = std::chrono::seconds(20)};
+  limits.resources.hidden = hidden;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(programs.folder());
+  const ProcessResult run = run_process(path, {}, fmt::format("{}\n", getpid()), limits);
+  const ProcessResult free =
+      run_process(path, {}, fmt::format("{}\n", getpid()), {.time = std::chrono::seconds(20)});
+  std::filesystem::current_path(before);
+  CHECK(run.out ==
+        (kernel_guard() == Guard::files ? "public wrote\nsignalled\n" : "public wrote\n"));
+  CHECK(free.out.find("secretread\nappended\ncut\nreplaced\nremoved") != std::string::npos);
+  CHECK(free.out.find("signalled") != std::string::npos);
 }
 
 TEST_SUITE_END();

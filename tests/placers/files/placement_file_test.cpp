@@ -42,7 +42,8 @@ TEST_CASE("a placement file gives devices, and priorities in its order") {
 TEST_CASE("graph, devices and order may be absent, and what place --format json adds be there") {
   const Placement p = parse(R"({"format": "baechi-placement", "version": 1,
     "placement": {"a": 1, "b": 0, "c": 1}, "placer": "m_etf", "placing_ms": 1.5, "status": "ok",
-    "detail": "second try", "step_time_us": 7})");
+    "detail": "second try", "step_time_us": 7, "assumed_kind": "rtx_2080",
+    "kind_without_times": "v100"})");
   CHECK(p.device == on({gpu1, gpu0, gpu1}).device);
   CHECK(p.priority.empty());
   CHECK(p.detail == "second try");
@@ -93,7 +94,8 @@ TEST_CASE("every mistake in a placement file has its place and message") {
       "(keys: format, version, graph, devices, placement, order, placer, placed_by, placing_ms, "
       "facts, "
       "status, "
-      "detail, step_time_us, peak_kinds, time_per_sample_us, simulated_us, simulated_together_us, "
+      "detail, step_time_us, peak_kinds, assumed_kind, kind_without_times, time_per_sample_us, "
+      "simulated_us, simulated_together_us, "
       "simulated_overlap_us, simulated_batch_us, difference, plan, or x-...)";
   const std::pair<std::string, std::string> expected[] = {
       {"no_such_file", " cannot be read: No such file or directory"},
@@ -130,6 +132,15 @@ TEST_CASE("every mistake in a placement file has its place and message") {
     CAPTURE(name);
     CHECK(said(name) == message);
   }
+}
+
+TEST_CASE("of the facts, replicas are written; they are read back") {
+  const OpGraph graph = one_tensor_two_readers();
+  Placement p = on({gpu0, gpu0, gpu0});
+  p.facts = {{"latency_us", 7.0}, {"stage_0_first", 0.0}, {"stage_0_devices", 2.0}};
+  const Placement read = parse_placement(placement_json(p, graph, "toy", 2), "p.json", graph, 2);
+  CHECK(read.facts ==
+        std::map<std::string, double>{{"stage_0_first", 0.0}, {"stage_0_devices", 2.0}});
 }
 
 TEST_SUITE_END();

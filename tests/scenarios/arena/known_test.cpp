@@ -15,21 +15,18 @@ namespace {
 
 /// The values of one placer on instances "a.v1", "b.v1", ...; nothing: it failed.
 Results values(const std::string& placer, const std::vector<std::optional<Duration>>& times,
-               const std::string& hash = "graph") {
+               std::uint64_t point = 1) {
   Results results;
   for (std::size_t i = 0; i < times.size(); ++i) {
     results.scenarios.push_back({.name = std::string(1, static_cast<char>('a' + i)) + ".v1",
                                  .path = {},
                                  .text = {},
                                  .sets = {}});
-    results.graphs.push_back({.name = "g",
-                              .label = "g",
-                              .hash = hash + std::to_string(i),
-                              .source = {},
-                              .format = {},
-                              .op_names = {}});
+    results.graphs.push_back(
+        {.name = "g", .label = "g", .hash = {}, .source = {}, .format = {}, .op_names = {}});
     RunResult row;
     row.id = row.scenario = row.graph = i;
+    row.point = point + i;
     row.placer = placer;
     row.status = times[i] ? Status::ok : Status::oom;
     row.value = times[i];
@@ -111,11 +108,12 @@ TEST_SUITE("arena") {
                          doctest::Contains("not a file of best known values"), InputError);
   }
 
-  TEST_CASE("an instance whose graph changed needs a new version") {
+  TEST_CASE("an instance whose graph, cluster or engine changed needs a new version") {
     Arena arena;
     arena.take(values("x", {100ns}));
-    CHECK_THROWS_WITH_AS(
-        arena.take(values("x", {100ns}, "other")),
-        "'a.v1' has another graph than its best known value: it needs a new version", InputError);
+    CHECK_THROWS_WITH_AS(arena.take(values("x", {100ns}, 2)),
+                         "'a.v1' has another graph, cluster or engine than its best known value: "
+                         "it needs a new version",
+                         InputError);
   }
 }

@@ -31,6 +31,7 @@ class HandMade {
     RunResult row;
     row.id = results.rows.size();
     row.graph = graph;
+    row.point = graph;
     row.placer = placer;
     row.seed = seed;
     row.status = status;
@@ -291,6 +292,18 @@ TEST_SUITE("comparison") {
     CHECK_THROWS_WITH_AS(joined_contest(folders, names, "graph.seed"),
                          "--replicate: 'graph.seed' is not a swept key of graphs (those: none)",
                          InputError);
+  }
+
+  TEST_CASE("points of one name that were run on other links do not meet") {
+    HandMade slow({50ns}), fast({50ns});
+    slow.run(0, "x", Status::ok, 100ns);
+    fast.run(0, "y", Status::ok, 70ns);
+    fast.results.rows[0].point = 7;
+    const std::vector<Results> folders{slow.results, fast.results};
+    const std::vector<std::string> names{"slow", "fast"};
+    const Contest contest = joined_contest(folders, names, "");
+    REQUIRE(contest.points.size() == 2);
+    CHECK(compare(contest, 0.0).duels[0].p == 1.0);
   }
 
   TEST_CASE("replicates are one graph of the sample") {

@@ -10,6 +10,7 @@
 #include "scenarios/results/results.h"
 #include "scenarios/results/sqlite.h"
 #include "scenarios/results/tables.h"
+#include "scenarios/run/build.h"
 #include "sim/error.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
@@ -64,6 +65,47 @@ TEST_SUITE("determinism") {
   }
 }
 
+TEST_SUITE("point") {
+  /// The point of the only row of a scenario of one run.
+  std::uint64_t point_of(const std::string& cluster, const std::string& rest = "") {
+    const Sweep sweep = sweep_of(
+        "graph: {generate: layered, ops: 5}\nplacers: [single]\ncluster: " + cluster + "\n" + rest);
+    REQUIRE(sweep.num_runs() == 1);
+    return sweep.row(sweep.run(0)).point;
+  }
+
+  TEST_CASE("rows of one point are those that were run on the same") {
+    const std::string link = "{devices: {count: 2, memory: 1 GB}, link: {bandwidth: 1 GB/s}}";
+    CHECK(point_of(link) ==
+          point_of("{devices: {count: 2, memory: 1000 MB}, link: {bandwidth: 1000 MB/s}}"));
+    std::set<std::uint64_t> points{
+        point_of(link),
+        point_of("{devices: {count: 2, memory: 1 GB}, link: {bandwidth: 2 GB/s}}"),
+        point_of("{devices: {count: 2, memory: 1 GB}, link: {bandwidth: 1 GB/s, latency: 1 us}}"),
+        point_of("{devices: {count: 2, memory: 2 GB}, link: {bandwidth: 1 GB/s}}"),
+        point_of(link, "transforms: [{micro_batches: {count: 2}}]\n"),
+        point_of(link, "profile: {error: 0.1}\n")};
+    for (const char* engine : {"overlap: false", "cache_tensors: false", "queue: priority",
+                               "transfers: duplex", "overlapped: 2", "disturbed: 2"})
+      points.insert(point_of(link, std::string("engine: {") + engine + "}\n"));
+    CHECK(points.size() == 12);
+  }
+
+  TEST_CASE("the hash of a graph knows its lanes and collectives") {
+    const auto hash = [](std::string_view lane, Bytes bytes) {
+      OpGraphBuilder builder;
+      const OpId a = builder.add_op({.name = "a", .lane = lane});
+      const std::vector<OpId> members{builder.add_op({.name = "b"}), builder.add_op({.name = "c"})};
+      static_cast<void>(a);
+      builder.add_collective({.bytes = bytes}, members);
+      return fingerprint(std::move(builder).build());
+    };
+    CHECK(hash("host", 1_B) == hash("host", 1_B));
+    CHECK(hash("host", 1_B) != hash("copy", 1_B));
+    CHECK(hash("host", 1_B) != hash("host", 2_B));
+  }
+}
+
 TEST_SUITE("results") {
   TEST_CASE("the columns are those of the contract, then the axes they do not show") {
     const Results results = run_all(sweep_of(swept), {.threads = 1});
@@ -75,10 +117,10 @@ TEST_SUITE("results") {
           "weights_bytes,gradients_bytes,optimizer_state_bytes,activations_bytes,workspace_bytes,"
           "copies_bytes,throughput,busy,flops,traffic_bytes,flops_utilisation,"
           "busy_flops_utilisation,memory_utilisation,compute_bound,memory_bound,launch_bound,"
-          "intensity,placed_by,graph.seed");
+          "intensity,placed_by,point,graph.seed");
     // 64 MiB x 0.1, rounded down
     CHECK(result_cells(results, results.rows.front())[8] == "6710886");
-    CHECK(result_cells(results, results.rows.back())[39] == "2");
+    CHECK(result_cells(results, results.rows.back())[40] == "2");
   }
 
   TEST_CASE("out of memory says on which device, who asked, for how much, and what there was") {

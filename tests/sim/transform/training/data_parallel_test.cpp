@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "sim/engine/simulation.h"
 #include "sim/pipeline/pipeline.h"
@@ -20,13 +21,14 @@ namespace {
 /// f(10 ns, 40 B of weights) -> b1 -> b0 (20 ns each), which pass a gradient of 100 B each to u1
 /// and u0 (5 ns, 80 B of optimizer state each). The engine takes 60 ns.
 ///   tensors: gradients that updates read; else persistent bytes, and updates wait for them
-OpGraph two_gradients(bool tensors = true) {
+///   names: of b1 and b0
+OpGraph two_gradients(bool tensors = true, std::array<const char*, 2> names = {"b1", "b0"}) {
   OpGraphBuilder b;
   const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B});
   const TensorId out = b.add_tensor(f, 10_B);
   std::optional<TensorId> passed;
   std::vector<OpId> backward;
-  for (const char* name : {"b1", "b0"}) {
+  for (const char* name : names) {
     const OpId v = b.add_op({.name = name,
                              .compute = 20ns,
                              .persistent = tensors ? 0_B : 100_B,
@@ -147,6 +149,15 @@ TEST_SUITE("data_parallel") {
     const PlacedStep assumed = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
                                       {{"replicas", "2"}, {"gradients", "1"}});
     CHECK(step_of(assumed, gpus(1)).makespan == 145ns);
+  }
+
+  TEST_CASE("an op called b@1 is no copy of b: each has a gradient of its own") {
+    // 200 B over 2 ranks from 50 to 250, then the updates, as with other names.
+    for (const bool tensors : {true, false}) {
+      const OpGraph graph = two_gradients(tensors, {"b@1", "b"});
+      const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(5, gpu0), {{"replicas", "2"}});
+      CHECK(step_of(step, gpus(1)).makespan == 260ns);
+    }
   }
 
   TEST_CASE("replicas of micro-batches have names of their own") {

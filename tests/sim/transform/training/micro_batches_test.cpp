@@ -63,6 +63,31 @@ TEST_SUITE("micro_batches") {
     CHECK(groups(graph) == "left left left@1 left@1");
   }
 
+  TEST_CASE("a group that is called like an op with weights is another group") {
+    // w, with weights of its own, is in no group; x and y are in group "w", and may be elsewhere.
+    OpGraphBuilder g;
+    g.add_op({.name = "w", .persistent = 100_B});
+    for (const char* name : {"x", "y"}) g.colocate(g.add_op({.name = name}), "w");
+    const OpGraph graph = apply("micro_batches", std::move(g).build(), {{"count", "2"}}).graph;
+    CHECK(groups(graph) == "w w@2 w@2 w w@2 w@2");
+  }
+
+  TEST_CASE("a copy is told by what it is of, whatever ops are called") {
+    // b@1 is an op of the graph: its copies have one more @. Copies of copies are of the first.
+    OpGraphBuilder g;
+    for (const char* name : {"b", "b@1"})
+      g.add_op({.name = name, .compute = 1ns, .phase = Phase::backward});
+    const OpGraph graph = std::move(g).build();
+    for (const OpId v : graph.ops()) CHECK(graph.micro_batch(v).first == v);
+    const OpGraph twice = apply("micro_batches", graph, {{"count", "2"}}).graph;
+    CHECK(twice.find("b@@1").has_value());
+    CHECK(twice.micro_batch(*twice.find("b@1@@1")).first == *twice.find("b@1"));
+    const OpGraph four = apply("micro_batches", twice, {{"count", "2"}}).graph;
+    CHECK(four.micro_batch(*four.find("b@@1@@@1")).first == *four.find("b"));
+    CHECK(four.micro_batch(*four.find("b@@@1")).number == 2);
+    CHECK(four.micro_batch(*four.find("b@@1@@@1")).number == 3);
+  }
+
   TEST_CASE("one copy is the graph, but for groups of weights") {
     CHECK(text(apply("micro_batches", one_layer(), {{"count", "1"}, {"weights", "own"}}).graph) ==
           text(one_layer()));
