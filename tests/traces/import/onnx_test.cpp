@@ -50,6 +50,17 @@ std::optional<std::int64_t> flops(const std::string& op, const Attributes& attri
   return work ? std::optional(work->flops) : std::nullopt;
 }
 
+/// Fields of a protocol buffer: a number below 128, and a text or message below 16 KiB.
+std::string number(int field, int n) {
+  return {static_cast<char>(field * 8), static_cast<char>(n)};
+}
+std::string text(int field, const std::string& value) {
+  return static_cast<char>(field * 8 + 2) +
+         std::string{static_cast<char>(value.size() % 128 + 128),
+                     static_cast<char>(value.size() / 128)} +
+         value;
+}
+
 Bytes output(const OpGraph& g, std::string_view op) {
   return g.tensor(*g.outputs(*g.find(op)).begin()).size;
 }
@@ -226,6 +237,25 @@ TEST_SUITE("onnx") {
     const auto twice = known({2}, {1, 2});
     CHECK(written("Tile", {}, {&rows, &twice}).values ==
           Elements{1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6});
+  }
+
+  // x [2, 4] times a Constant [4, 8]: as some exporters write weights.
+  TEST_CASE("a Constant node of floats is a weight of the node that reads it") {
+    const std::string matrix =
+        number(1, 4) + number(1, 8) + number(2, 1) + text(9, std::string(128, '\0'));
+    const std::string constant =
+        text(2, "w") + text(4, "Constant") + text(5, text(1, "value") + text(5, matrix));
+    const std::string product = text(1, "x") + text(1, "w") + text(2, "y") + text(4, "MatMul");
+    const std::string sides = text(1, number(1, 2)) + text(1, number(1, 4));
+    const std::string x = text(1, "x") + text(2, text(1, number(1, 1) + text(2, sides)));
+    TextFile file("c.onnx",
+                  number(1, 8) + text(8, number(2, 17)) +
+                      text(7, text(1, constant) + text(1, product) + text(11, x)),
+                  Content::any);
+    const OpGraph g = read_trace(file, "onnx").graph;
+    REQUIRE(g.num_ops() == 2);  // x and the product
+    CHECK(g.op(OpId{1}).persistent == Bytes{4 * 8 * 4});
+    CHECK(g.work(OpId{1}).flops == 2 * 2 * 8 * 4);
   }
 
   TEST_CASE("reductions of no axes: all of them, or none where the node says so") {

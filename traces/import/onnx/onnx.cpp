@@ -15,10 +15,10 @@ namespace {
 
 // Decisions:
 // - A node is an op; an input that is no weight is one, too, without time.
-// - Weights are initializers, and inputs that are read as weights: by their place (the filter of
-//   Conv, the matrix of Gemm), or by a name that ends in ".weight", ".bias" and the like. They
-//   stand with the op that reads them first; all readers of one stay together, because no edge
-//   carries it.
+// - Weights are initializers; Constant nodes of floats, or of many elements; and inputs that are
+//   read as weights: by their place (the filter of Conv, the matrix of Gemm), or by a name that
+//   ends in ".weight", ".bias" and the like. They stand with the op that reads them first; all
+//   readers of one stay together, because no edge carries it.
 // - A shape is what the file states; else it is inferred. A side that the file leaves open is
 //   option `batch` if it is an input's first, else option `length`.
 // - The model of one forward pass: ONNX has neither a backward pass nor times.
@@ -46,6 +46,19 @@ bool is_weight_place(const Node& node, std::size_t i) {
   if (op == "BatchNormalization") return i > 0;
   if (op == "LSTM" || op == "GRU" || op == "RNN") return i == 1 || i == 2 || i == 3;
   return false;
+}
+
+/// The tensor of a Constant node that holds weights, rather than a shape or a number; or null.
+const TensorInfo* constant_weight(const Node& node) {
+  const auto value = node.attributes.find("value");
+  if (node.op_type != "Constant" || node.outputs.empty() || value == node.attributes.end() ||
+      !value->second.tensor)
+    return nullptr;
+  const TensorInfo& tensor = *value->second.tensor;
+  const bool floats = tensor.type == ElementType::float32 || tensor.type == ElementType::float16 ||
+                      tensor.type == ElementType::bfloat16 || tensor.type == ElementType::float64;
+  const bool many = tensor.elements().value_or(0) > static_cast<std::int64_t>(most_values);
+  return many || (floats && !tensor.shape->empty()) ? &tensor : nullptr;
 }
 
 /// The module that exporters name a node after: "layer1.conv1" of "/layer1/conv1/Conv".
@@ -131,6 +144,11 @@ void GraphMaker::find_weights() {
     weights_.insert(initializer.name);
     tensors_[initializer.name] = initializer.info;
   }
+  for (const Node& node : model_.nodes)
+    if (const TensorInfo* constant = constant_weight(node)) {
+      weights_.insert(node.outputs.front());
+      tensors_[node.outputs.front()] = *constant;
+    }
   std::set<std::string> given;
   for (const ValueInfo& input : model_.inputs) given.insert(input.name);
   std::map<std::string, bool> always;  // whether all readers read it as a weight
@@ -200,6 +218,7 @@ void GraphMaker::add_inputs() {
 }
 
 void GraphMaker::add_node(const Node& node, std::size_t number) {
+  if (constant_weight(node) != nullptr) return;  // it stands with its reader
   const auto in = known(node.inputs), out = known(node.outputs);
   const std::string name =
       unique(node.name.empty() ? fmt::format("{}.{}", node.op_type, number) : node.name);

@@ -69,6 +69,7 @@ class GraphMaker {
     return cost.kernels.value_or(cost.own);
   }
   std::int64_t bytes(std::size_t node, std::int64_t slot);
+  Bytes persistent(std::size_t node);
   TensorId tensor(std::size_t node, std::int64_t slot);
   const Cost* cost(const std::string& name) const {
     const auto found = costs_.find(name);
@@ -96,14 +97,20 @@ std::int64_t GraphMaker::bytes(std::size_t node, std::int64_t slot) {
                                                          : -1;
 }
 
+/// As recorded; a constant's, such as a frozen graph's weights, as it states them.
+Bytes GraphMaker::persistent(std::size_t node) {
+  const Cost* c = cost(nodes_[node].name);
+  if (c != nullptr && c->persistent > Bytes{}) return c->persistent;
+  return {nodes_[node].op == "Const" ? std::max<std::int64_t>(0, bytes(node, 0)) : 0};
+}
+
 TensorId GraphMaker::tensor(std::size_t node, std::int64_t slot) {
   const auto found = tensors_.find({node, slot});
   if (found != tensors_.end()) return found->second;
   const std::int64_t size = bytes(node, slot);
   sized_ += size >= 0 ? 1U : 0U;
-  // What is in a variable is its persistent bytes: the output is that memory.
-  const Cost* c = cost(nodes_[node].name);
-  const bool reference = c != nullptr && c->persistent > Bytes{};
+  // What is in a variable or a constant is its persistent bytes: the output is that memory.
+  const bool reference = persistent(node) > Bytes{};
   const TensorId made = builder_.add_tensor(static_cast<OpId>(static_cast<std::uint32_t>(node)),
                                             {std::max<std::int64_t>(0, size)}, reference);
   tensors_.emplace(std::pair(node, slot), made);
@@ -118,7 +125,7 @@ void GraphMaker::add_ops() {
     const OpId op = builder_.add_op({.name = node.name,
                                      .kind = node.op,
                                      .compute = c == nullptr ? Duration{} : time(*c),
-                                     .persistent = c == nullptr ? Bytes{} : c->persistent,
+                                     .persistent = persistent(i),
                                      .temporary = c == nullptr ? Bytes{} : c->temporary});
     by_name_.emplace(node.name, i);
     for (const std::string& label : node.classes) {
