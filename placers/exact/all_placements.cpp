@@ -62,7 +62,11 @@ class Walk {
 bool visit_placements(const Problem& problem, const ColocationUnits& units,
                       const std::vector<DeviceClass>& classes, std::size_t most,
                       const std::function<void(const Placement&)>& visit) {
-  return Walk(problem, units, classes, most, visit).from(0);
+  constexpr std::size_t most_units = 64;  // with more, there are hardly few placements
+  if (units.size() > most_units) return false;
+  const std::function<void(const Placement&)> count = [](const Placement&) {};
+  return Walk(problem, units, classes, most, count).from(0) &&
+         Walk(problem, units, classes, most, visit).from(0);
 }
 
 }  // namespace baechi::exact

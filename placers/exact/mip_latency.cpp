@@ -94,7 +94,10 @@ class MipLatency final : public Placer {
   /// Nothing if all placements were not tried: there are too many, or `parts` excludes some.
   std::optional<Incumbent> try_all(const Problem& p, const ColocationUnits& units,
                                    const std::vector<DeviceClass>& classes) const {
+    constexpr std::size_t most_ops = 4'000'000;  // of all placements together: a second or two
     if (parts_ > 0 || tries_ == 0) return std::nullopt;
+    const std::size_t most =
+        std::min(tries_, most_ops / std::max<std::size_t>(1, p.graph.num_ops()));
     Incumbent best;
     const auto latency = make_objective("latency", Options("latency"))->on(p);
     const auto visit = [&](const Placement& placement) {
@@ -103,7 +106,7 @@ class MipLatency final : public Placer {
       best.value = best.bound = score.value;
       best.placement = placement;
     };
-    if (!visit_placements(p, units, classes, tries_, visit)) return std::nullopt;
+    if (!visit_placements(p, units, classes, most, visit)) return std::nullopt;
     return best;
   }
 

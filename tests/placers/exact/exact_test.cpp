@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "placers/exact/all_placements.h"
 #include "placers/exact/ideals.h"
 #include "placers/exact/load_program.h"
 #include "placers/interface/registry.h"
@@ -372,6 +373,34 @@ TEST_SUITE("exact") {
           "latency 116 ns, and no placement whose accelerators run at most 1 part has less");
     CHECK(one.facts.at("bound_in_parts_us") == 0.116);
     CHECK_FALSE(one.facts.contains("bound_us"));
+  }
+
+  // Three ops on two equal accelerators and a class of two cores, where b runs on cores only.
+  // a: one of the accelerators, or a core: 2. b: 1. c: where a is on an accelerator that one, the
+  // other or a core; else an accelerator or a core: 3 + 2 = 5 placements.
+  TEST_CASE("placements that differ in the names of equal devices are visited once") {
+    OpGraphBuilder builder;
+    for (const char* name : {"a", "b", "c"}) {
+      const OpId v = builder.add_op({.name = name});
+      builder.set_compute(v, "acc", name[0] == 'b' ? std::nullopt : std::optional(10ns));
+      builder.set_compute(v, "cpu", 10ns);
+    }
+    const OpGraph graph = std::move(builder).build();
+    IdVector<DeviceId, Device> devices;
+    for (const char* kind : {"acc", "acc", "cpu", "cpu"})
+      devices.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
+    const Cluster cluster =
+        Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const ColocationUnits units(graph);
+    const std::vector<DeviceClass> classes = device_classes(problem);
+    std::size_t visited = 0;
+    const auto visit = [&](const Placement&) { ++visited; };
+    CHECK_FALSE(visit_placements(problem, units, classes, 4, visit));
+    CHECK(visited == 0);
+    CHECK(visit_placements(problem, units, classes, 5, visit));
+    CHECK(visited == 5);
   }
 
   TEST_CASE("what mip_latency says of all placements holds for all placements") {

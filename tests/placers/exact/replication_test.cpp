@@ -140,11 +140,7 @@ void check_objective(const Problem& problem, const Placement& p) {
   CHECK(score.feasible());
   CHECK(to_us(score.value) == p.facts.at("time_per_sample_us"));
   CHECK(to_us(score.value) == p.facts.at("max_load_us"));
-  std::string facts;
-  for (const auto& [name, value] : p.facts)
-    facts += fmt::format("{}\"{}\": {}", facts.empty() ? "" : ", ", name, value);
-  std::string text = placement_json(p, problem.graph, "g", problem.cluster.num_devices());
-  text.insert(text.rfind('}'), fmt::format(", \"facts\": {{{}}}", facts));
+  const std::string text = placement_json(p, problem.graph, "g", problem.cluster.num_devices());
   const Placement read =
       parse_placement(text, "p.json", problem.graph, problem.cluster.num_devices());
   CHECK(max_load->score(problem, read) == score);
