@@ -252,16 +252,16 @@ class SweepMaker {
       if (!fresh) continue;
       text.push_back(sources_[of]->text);
       texts[trace.name].insert(text.back());
-      records.push_back(
-          {.name = trace.name,
-           .label = trace.name,
-           .hash = hash,
-           .ops = graph.num_ops(),
-           .edges = graph.num_edges(),
-           .batch = saturated_product(trace.batch, parts_.graphs[i].prepared->batches),
-           .source = trace.source,
-           .format = trace.format,
-           .op_names = placements ? op_names(graph) : ""});
+      records.push_back({.name = trace.name,
+                         .label = trace.name,
+                         .hash = hash,
+                         .ops = graph.num_ops(),
+                         .edges = graph.num_edges(),
+                         .batch = saturated(parts_.graphs[i].prepared->batches *
+                                            static_cast<double>(trace.batch)),
+                         .source = trace.source,
+                         .format = trace.format,
+                         .op_names = placements ? op_names(graph) : ""});
     }
     // Graphs of one name are told apart by the text of their section.
     for (std::size_t i = 0; i < records.size(); ++i)
