@@ -32,20 +32,16 @@ class Passages final : public StepObserver {
   }
 
   std::size_t most_at_once(DeviceId d) const {
-    std::vector<TimePoint> begins, ends;
+    std::vector<std::pair<TimePoint, int>> changes;  // an end before a beginning
     for (const Span& s : spans_[d]) {
       if (s.begin >= s.end) continue;
-      begins.push_back(s.begin);
-      ends.push_back(s.end);
+      changes.emplace_back(s.begin, 1);
+      changes.emplace_back(s.end, -1);
     }
-    std::ranges::sort(begins);
-    std::ranges::sort(ends);
-    std::size_t most = 0, ended = 0;
-    for (std::size_t begun = 0; begun < begins.size(); ++begun) {
-      while (ends[ended] <= begins[begun]) ++ended;
-      most = std::max(most, begun + 1 - ended);
-    }
-    return most;
+    std::ranges::sort(changes);
+    std::ptrdiff_t now = 0, most = 0;
+    for (const auto& [at, change] : changes) most = std::max(most, now += change);
+    return static_cast<std::size_t>(most);
   }
 
   /// Mean time from the end of one micro-batch to the end of the next, of the middle half: while

@@ -68,6 +68,10 @@ class Unroller {
         options_(options),
         entry_(entry(options)) {
     check_phases(graph_, entry_);
+    for (const OpId v : graph_.ops()) {
+      launches_.push_back(launches(graph_, v));
+      serves_.push_back(serves(graph_, v));
+    }
     stages_ = make_stages(p, placement, entry_);
     chunks_ = chunks_of(p, placement, stages_, entry_);
     if (entry_.splits) split_weights(graph_, chunks_);
@@ -158,7 +162,7 @@ class Unroller {
       if (!adds && adds_up(t)) sums_.emplace(std::pair(t, d), made);
       if (t == *graph_.outputs(v).begin()) c.first_output = made;
     }
-    (launches(graph_, v) ? in.host : in.all).push_back(copy);
+    (launches_[v] ? in.host : in.all).push_back(copy);
     (again ? again_of_ : copy_of_)[pass.micro_batch][index(v)] = copy;
   }
 
@@ -237,14 +241,14 @@ class Unroller {
 
   void read(TensorId t, OpId from, OpId to) {
     Copy &a = c_.copies[from], &b = c_.copies[to];
-    const bool from_host = launches(graph_, a.origin), to_host = launches(graph_, b.origin);
+    const bool from_host = launches_[a.origin], to_host = launches_[b.origin];
     if (a.pass != b.pass && to_host) {  // the host's order across passes is the order of passes
       if (!from_host) c_.passes[a.pass].awaited.push_back(from);
       return;
     }
     if (a.pass == b.pass && from_host == to_host) {
       a.read_by_own = true;
-      b.reads_own |= !sums_gradients(a.origin) && (to_host || !serves(graph_, a.origin));
+      b.reads_own |= !sums_gradients(a.origin) && (to_host || !serves_[a.origin]);
       if (a.last_user == no_op || a.last_user < to) a.last_user = to;
     }
     if (graph_.instant(t)) return c_.builder.add_control(from, to);
@@ -332,6 +336,7 @@ class Unroller {
   const IdVector<OpId, DeviceId>& home_;
   const PipelineOptions options_;
   const ScheduleEntry& entry_;
+  IdVector<OpId, char> launches_, serves_;  // [num_ops]
   Stages stages_;
   Chunks chunks_;
   Schedule schedule_;
