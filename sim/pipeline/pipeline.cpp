@@ -32,13 +32,16 @@ class Passages final : public StepObserver {
   }
 
   std::size_t most_at_once(DeviceId d) const {
-    std::size_t most = 0;
-    for (const Span& at : spans_[d]) {
-      const auto count = std::ranges::count_if(
-          spans_[d], [&](const Span& s) { return s.begin <= at.begin && at.begin < s.end; });
-      most = std::max(most, static_cast<std::size_t>(count));
+    std::vector<std::pair<TimePoint, int>> changes;  // an end before a beginning
+    for (const Span& s : spans_[d]) {
+      if (s.begin >= s.end) continue;
+      changes.emplace_back(s.begin, 1);
+      changes.emplace_back(s.end, -1);
     }
-    return most;
+    std::ranges::sort(changes);
+    std::ptrdiff_t now = 0, most = 0;
+    for (const auto& [at, change] : changes) most = std::max(most, now += change);
+    return static_cast<std::size_t>(most);
   }
 
   /// Mean time from the end of one micro-batch to the end of the next, of the middle half: while

@@ -133,7 +133,7 @@ TEST_SUITE("pipelines") {
     const OpGraph graph = with_updates(2, 4000_B);
     const PipelineResult sums = run(graph, 2, "1f1b_flush", 4, "data_parallel", two_replicas);
     CHECK(sums.makespan == 4155ns);
-    // Of 2 x 4155 ns each device computes 125. Sums: device 0 from 150 to 4150, device 1 from 130
+    // In 2 x 4155 ns each device computes 125. Sums: device 0 from 150 to 4150, device 1 from 130
     // to 4130. The rest is bubble: 30 ns at device 0, and 10 + 20 at device 1.
     CHECK(sums.sending == doctest::Approx(8000.0 / 8310.0));
     CHECK(sums.bubble == doctest::Approx(60.0 / 8310.0));
