@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "scenarios/report/gnuplot.h"
 #include "scenarios/report/html.h"
 #include "scenarios/report/page_data.h"
 #include "scenarios/report/plots.h"
@@ -319,6 +320,13 @@ TEST_SUITE("report") {
     std::set<std::string> names;
     for (const Plot& plot : chart_plots(results)) CHECK(names.insert(plot.name).second);
     CHECK(names.size() == 4);
+  }
+
+  TEST_CASE("a PDF has no date of its own; its bytes stay where they are") {
+    const std::string before = "<< /CreationDate (D:20261123160254+01'00) >> (D:2026)";
+    const std::string after = without_date(before);
+    CHECK(after == "<< /CreationDate (D:19700101000000+00'00) >> (D:2026)");
+    CHECK(after.size() == before.size());
   }
 
   TEST_CASE("gnuplot draws the same as SVG and PDF") {

@@ -45,6 +45,33 @@ TEST_SUITE("determinism") {
     CHECK(seen == std::set<Status>{Status::ok, Status::oom, Status::infeasible});
   }
 
+  // meta holds key and value side by side.
+  TEST_CASE("equal runs have one checksum, however long placing took; times have their own") {
+    const TemporaryFolder folder;
+    const auto checksum = [&](std::chrono::nanoseconds placing, const char* key) {
+      Results results = run_all(sweep_of(swept, {"seeds=[1]"}), {.threads = 1});
+      for (RunResult& row : results.rows) row.placing = placing;
+      write_results(folder.file("r"), results);
+      CHECK(read_results(folder.file("r")).rows.front().placing == placing);
+      const std::string file = folder.read("r/results.sqlite");
+      const std::size_t at = file.rfind(key);
+      REQUIRE(at != std::string::npos);
+      return file.substr(at + std::string_view(key).size(), 16);
+    };
+    using std::chrono::milliseconds;
+    CHECK(checksum(milliseconds(1), "checksum of times") !=
+          checksum(milliseconds(2), "checksum of times"));
+    const auto without_times = [&](int ms) {
+      checksum(milliseconds(ms), "checksum of times");
+      const std::string file = folder.read("r/results.sqlite");
+      std::string found;
+      for (std::size_t at = 0; (at = file.find("checksum", at)) != std::string::npos; ++at)
+        if (file.substr(at, 12) != "checksum of ") found = file.substr(at + 8, 16);
+      return found;
+    };
+    CHECK(without_times(1) == without_times(2));
+  }
+
   TEST_CASE("no run begins once stopping is wanted") {
     const Sweep sweep = sweep_of(swept);
     const std::atomic<bool> stop{true};
