@@ -77,8 +77,11 @@ std::string pipeline_table(const PipelineResult& r, const PipelineOptions& optio
     if (samples > 1) text += fmt::format(": {} per micro-batch", to_text(r.per_micro_batch));
     text += "\n";
     text += fmt::format("max_load     {}; simulated {}\n", to_text(r.max_load), r.difference);
-    text += fmt::format("whole run    {}, {:.1f} % of the stages' time is bubble\n",
+    text += fmt::format("whole run    {}, {:.1f} % of the stages' time is bubble",
                         to_text(r.makespan), 100.0 * r.bubble);
+    if (r.sending > 0.0) text += fmt::format(", {:.1f} % collectives", 100.0 * r.sending);
+    if (r.launching > 0.0) text += fmt::format(", {:.1f} % launches", 100.0 * r.launching);
+    text += "\n";
   }
   return text + "\n" + stages_report(r, cluster).table();
 }
@@ -96,6 +99,8 @@ nlohmann::ordered_json pipeline_json(const PipelineResult& r, const PipelineOpti
           {"per_sample_us", unless_oom(to_us(r.per_micro_batch) / static_cast<double>(samples))},
           {"samples_per_s", unless_oom(per_second(r, samples))},
           {"bubble", unless_oom(r.bubble)},
+          {"sending", unless_oom(r.sending)},
+          {"launching", unless_oom(r.launching)},
           {"max_load_us", to_us(r.max_load)},
           {"difference", r.difference},
           {"in_line", r.in_line},

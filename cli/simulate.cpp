@@ -185,7 +185,14 @@ int simulate_once(const SimulateArguments& arguments) {
     write_perfetto(arguments.timeline, problem, timeline, result,
                    critical_path_of(problem, placement, timeline, result));
   std::optional<PipelineResult> streamed;
-  if (pipeline) streamed = stream(problem, placement, *pipeline, arguments.timeline);
+  if (pipeline) {
+    try {
+      pipeline::check_pipeline(problem, *pipeline, experiment.graph().after_placing);
+    } catch (const InputError& e) {
+      throw InputError(std::string("--pipeline: ") + e.what());
+    }
+    streamed = stream(problem, placement, *pipeline, arguments.timeline);
+  }
 
   const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
   const std::vector<SplitGroup> split = split_groups(placement, problem.graph);

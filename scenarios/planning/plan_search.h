@@ -24,7 +24,7 @@ struct PlanSpace {
 struct SimulatedPlan {
   ParallelPlan plan;
   Duration step{};
-  double bubble = 0.0;           ///< the share of the stages' time in which they compute nothing
+  double bubble = 0.0;  ///< the share of the stages' time in which no lane of theirs is busy
   pipeline::StageUse fullest{};  ///< the stage that takes the most memory
 };
 

@@ -129,7 +129,9 @@ StepResult ExperimentStep::simulate(std::span<StepObserver* const> observers) co
 
 Experiment::Experiment(std::shared_ptr<const CostedGraph> costed, const EngineOptions& engine,
                        const ProfileChoice& profile)
-    : costed_(std::move(costed)), engine_(engine), profile_(profile) {}
+    : costed_(std::move(costed)), engine_(engine), profile_(profile) {
+  check_semantics(graph(), engine_);
+}
 
 Problem Experiment::problem() const {
   return {*graph().step, costed_->cluster, *costed_->step_costs, engine_};

@@ -52,6 +52,7 @@ class ExperimentStep {
 /// A costed graph under an engine, and what placers know of its costs.
 class Experiment {
  public:
+  /// Throws InputError as check_semantics() does.
   Experiment(std::shared_ptr<const CostedGraph> costed, const EngineOptions& engine,
              const ProfileChoice& profile = {});
 

@@ -159,6 +159,8 @@ class SweepMaker {
         const auto costed =
             parts_.costed_graph(start.costed + i, parts_.graphs[graph], file.clusters[cluster]);
         const PreparedGraph& prepared = *parts_.graphs[graph].prepared;
+        check_together(file, file.transforms[wanted_[graph].transforms],
+                       sources_[wanted_[graph].trace]->where, costed);
         const std::string& name = traces_[wanted_[graph].trace]->name;
         if (!prepared.assumed_kind.empty())
           warnings[i] += fmt::format(
@@ -177,6 +179,41 @@ class SweepMaker {
           known.push_back(std::move(warning));
       }
     }
+  }
+
+  /// Adds the mistakes of what each engine, the transforms and each measure do together.
+  static void check_together(const ScenarioFile& file,
+                             const std::vector<TransformChoice>& transforms,
+                             const std::string& graph_at,
+                             const std::shared_ptr<const CostedGraph>& costed) {
+    Mistakes mistakes;
+    const auto attempt = [&](const std::string& where, const auto& check) {
+      try {
+        check();
+      } catch (const InputError& e) {
+        mistakes.add(at(where) + e.what());
+      }
+    };
+    const PreparedGraph& graph = *costed->graph;
+    const std::string& transformed_at =
+        graph.after_placing.empty() ? graph_at : transforms.back().where;
+    attempt(transformed_at, [&] {  // what transforms of the placed step make, on any placement
+      if (graph.after_placing.empty()) return;
+      try {
+        const ExperimentStep step(
+            costed, {}, {.device = IdVector<OpId, DeviceId>(graph.step->num_ops(), DeviceId{})});
+      } catch (const InfeasibleError&) {  // perhaps feasible on another one
+      }
+    });
+    for (const EngineOptions& engine : file.engines) {
+      attempt(transformed_at, [&] { check_semantics(graph, engine); });
+      for (const MeasureChoice& measure : file.measures)
+        attempt(measure.where, [&] {
+          measure.measure->check({*graph.step, costed->cluster, *costed->step_costs, engine},
+                                 graph.after_placing);
+        });
+    }
+    mistakes.throw_if_any();
   }
 
   void describe() {

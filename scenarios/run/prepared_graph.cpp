@@ -209,6 +209,18 @@ std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placem
   return step;
 }
 
+void check_semantics(const PreparedGraph& graph, const EngineOptions& engine) {
+  if (engine.semantics == Semantics::event) return;
+  // Lanes and collectives do not depend on the placement.
+  const auto step =
+      after_placing(graph, {.device = IdVector<OpId, DeviceId>(graph.step->num_ops(), DeviceId{})});
+  if ((step ? step->graph : *graph.step).plain()) return;
+  throw InputError(
+      fmt::format("semantics baechi knows no lanes and no collectives, and {} has them (semantics "
+                  "event does)",
+                  graph.step->plain() ? "the step that the transforms make" : "the graph"));
+}
+
 Placement expand(Placement placement, const PreparedGraph& graph) {
   if (graph.stands_for.empty()) return placement;
   Placement expanded{.facts = std::move(placement.facts),

@@ -65,6 +65,10 @@ OpGraph with_missing_times(OpGraph graph, const ClusterChoice& cluster);
 /// none.
 std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placement& placement);
 
+/// Throws InputError under Semantics::baechi if the step, or what the transforms make of it, has
+/// lanes or collectives, which the original does not know.
+void check_semantics(const PreparedGraph& graph, const EngineOptions& engine);
+
 /// The placement of the step's ops, from a placement of the graph that placers see.
 Placement expand(Placement placement, const PreparedGraph& graph);
 

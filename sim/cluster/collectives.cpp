@@ -44,6 +44,11 @@ Spread spread_of(const Collective& c, std::span<const DeviceId> devices, const C
                 .sharing = std::max<std::int64_t>(c.sharing, 1)};
   spread.per_node = spread.ranks;
   if (cluster.num_nodes() == 0) {
+    if (c.nodes > 1 && c.nodes < spread.ranks)
+      throw InputError(
+          fmt::format("{} of {} ranks on {} machines: the cluster describes no machines with "
+                      "several devices (cluster.nodes)",
+                      to_text(c.kind), spread.ranks, c.nodes));
     spread.inside = worst_link(devices, cluster);
     return spread;
   }

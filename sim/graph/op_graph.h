@@ -142,7 +142,7 @@ class OpGraph {
     return module_.empty() ? std::string_view() : modules_[module_[index(v)]];
   }
   bool has_modules() const { return !module_.empty(); }
-  /// Of which op `v` is the copy of another micro-batch. Copies with weights of their own (towers)
+  /// The op that `v` is the copy of, for another micro-batch. Copies with their own weights (towers)
   /// count as ops by themselves.
   MicroBatchCopy micro_batch(OpId v) const {
     return micro_batch_.empty() ? MicroBatchCopy{v} : micro_batch_[v];
@@ -195,8 +195,8 @@ class OpGraph {
   OpGraph with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) const;
   /// The same graph with other groups; op ids are kept. `group` [num_ops]: ops with the same value
   /// are a group, unless it is no_group. names[g - 1] is the name of group g. Groups without ops
-  /// are dropped, and the others are numbered anew in the order of their first members. Of groups
-  /// with one name, all but the first get "@2", "@3", ... behind it.
+  /// are dropped, and the others are numbered anew in the order of their first members. If groups
+  /// have one name, all but the first get "@2", "@3", ... behind it.
   OpGraph with_groups(const IdVector<OpId, GroupId>& group,
                       std::span<const std::string> names) const;
   OpGraph without_groups() const;

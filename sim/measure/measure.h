@@ -13,6 +13,7 @@
 #include "sim/problem/bounds.h"
 #include "sim/problem/peak_memory.h"
 #include "sim/problem/problem.h"
+#include "sim/transform/transform.h"
 
 namespace baechi {
 
@@ -34,6 +35,10 @@ class Measure {
   virtual ~Measure() = default;
   /// The measure of the placed step, under the engine options of `problem`.
   virtual Measured of(const Problem& problem, const Placement& placement) const = 0;
+  /// Throws InputError if no placement of `step` can have a value, because what was asked for does
+  /// not go together. `transforms`: they change the step once it is placed.
+  virtual void check(const Problem& /*step*/,
+                     std::span<const std::shared_ptr<const Transform>> /*transforms*/) const {}
   /// A value that no placement's is below; nothing if none is known. `bounds`: of the step's graph.
   virtual std::optional<Duration> bound(const LowerBounds& bounds) const = 0;
 };

@@ -36,6 +36,11 @@ class PipelineMeasure final : public Measure {
                                "a stage keeps only its inputs, and repeats its forward pass");
   }
 
+  void check(const Problem& step,
+             std::span<const std::shared_ptr<const Transform>> transforms) const override {
+    pipeline::check_pipeline(step, options_, transforms);
+  }
+
   Measured of(const Problem& problem, const Placement& placement) const override {
     try {
       const pipeline::Unrolled stream = pipeline::unroll(problem, placement, options_);

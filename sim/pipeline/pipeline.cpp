@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/objective/max_load.h"
+#include "sim/problem/limits.h"
 
 namespace baechi::pipeline {
 namespace {
@@ -21,7 +24,7 @@ class Passages final : public StepObserver {
 
   void on_op(OpId v, DeviceId d, TimePoint start, TimePoint end) override {
     const std::uint32_t i = unrolled_.micro_batch[v];
-    if (i == no_micro_batch) return;
+    if (i == no_micro_batch || launches(unrolled_.graph, v)) return;
     Span& span = spans_[d][i];
     span.begin = std::min(span.begin, start);
     span.end = std::max(span.end, end);
@@ -29,13 +32,16 @@ class Passages final : public StepObserver {
   }
 
   std::size_t most_at_once(DeviceId d) const {
-    std::size_t most = 0;
-    for (const Span& at : spans_[d]) {
-      const auto count = std::ranges::count_if(
-          spans_[d], [&](const Span& s) { return s.begin <= at.begin && at.begin < s.end; });
-      most = std::max(most, static_cast<std::size_t>(count));
+    std::vector<std::pair<TimePoint, int>> changes;  // an end before a beginning
+    for (const Span& s : spans_[d]) {
+      if (s.begin >= s.end) continue;
+      changes.emplace_back(s.begin, 1);
+      changes.emplace_back(s.end, -1);
     }
-    return most;
+    std::ranges::sort(changes);
+    std::ptrdiff_t now = 0, most = 0;
+    for (const auto& [at, change] : changes) most = std::max(most, now += change);
+    return static_cast<std::size_t>(most);
   }
 
   /// Mean time from the end of one micro-batch to the end of the next, of the middle half: while
@@ -56,6 +62,37 @@ class Passages final : public StepObserver {
   const Unrolled& unrolled_;
   IdVector<DeviceId, std::vector<Span>> spans_;  // [devices][micro_batches]
   std::vector<TimePoint> done_;                  // [micro_batches]
+};
+
+/// What each device is busy with: its lane "compute", else other lanes, else the host's.
+class LaneTimes final : public StepObserver {
+ public:
+  struct Times {
+    Duration computing{}, sending{}, launching{};
+  };
+  LaneTimes(const OpGraph& graph, std::size_t devices) : graph_(graph), spans_(devices) {}
+
+  void on_op(OpId v, DeviceId d, TimePoint start, TimePoint end) override {
+    if (start == end) return;
+    const std::size_t kind = graph_.lane(v) == compute_lane ? 0 : on_host(graph_, v) ? 2 : 1;
+    for (std::size_t k = kind; k < 3; ++k) spans_[d][k].emplace_back(start, end);
+  }
+  Times of(DeviceId d) {
+    std::array<Duration, 3> all{};  // of the kinds so far
+    for (std::size_t k = 0; k < 3; ++k) {
+      std::ranges::sort(spans_[d][k]);
+      TimePoint until{};
+      for (const auto& [start, end] : spans_[d][k]) {
+        if (end > until) all[k] += end - std::max(start, until);
+        until = std::max(until, end);
+      }
+    }
+    return {all[0], all[1] - all[0], all[2] - all[1]};
+  }
+
+ private:
+  const OpGraph& graph_;
+  IdVector<DeviceId, std::array<std::vector<std::pair<TimePoint, TimePoint>>, 3>> spans_;
 };
 
 /// The most that a device computes per sample.
@@ -97,6 +134,12 @@ std::string reason(const PipelineResult& r, const ScheduleEntry& schedule, bool 
     return overlap ? "devices compute while they send and receive"
                    : "links differ, and the objective takes their mean";
   }
+  if (r.sending + r.launching > r.bubble)
+    return fmt::format(
+        "stages compute nothing for {:.1f} % of the time: collectives {:.1f}, launches {:.1f}, "
+        "bubble {:.1f}",
+        100.0 * (r.sending + r.launching + r.bubble), 100.0 * r.sending, 100.0 * r.launching,
+        100.0 * r.bubble);
   if (schedule.flushes)
     return fmt::format(
         "stages compute nothing for {:.1f} % of the time, as the pipeline fills and "
@@ -151,6 +194,20 @@ StageUse memory_of(const DeviceUse& use, Bytes one_version) {
 
 }  // namespace
 
+void check_pipeline(const Problem& step, const PipelineOptions& options,
+                    std::span<const std::shared_ptr<const Transform>> transforms) {
+  if (step.engine.semantics != Semantics::event)
+    throw InputError("a pipeline needs the engine's own semantics, event");
+  const Layout layout = find_schedule(options.schedule)->layout;
+  const StreamedBy by{.chunks = layout == Layout::loop || layout == Layout::vee,
+                      .both_ways = layout == Layout::two_way};
+  for (const auto& transform : transforms)
+    if (const std::string why = transform->no_pipeline(by); !why.empty())
+      throw InputError(fmt::format("no pipeline by {}: {}", options.schedule, why));
+  check_limits(step.graph, step.cluster, step.costs,
+               static_cast<std::int64_t>(options.micro_batches) * (options.recompute ? 2 : 1));
+}
+
 PipelineResult simulate_pipeline(const Problem& problem, const Placement& placement,
                                  const PipelineOptions& options) {
   return simulate_pipeline(problem, placement, options, unroll(problem, placement, options), {});
@@ -159,16 +216,18 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
 PipelineResult simulate_pipeline(const Problem& problem, const Placement& placement,
                                  const PipelineOptions& options, const Unrolled& unrolled,
                                  std::span<StepObserver* const> observers) {
-  if (problem.engine.semantics != Semantics::event)
-    throw InputError("a pipeline needs the engine's own semantics, event");
+  check_pipeline(problem, options);
   const ScheduleEntry& schedule = *find_schedule(options.schedule);  // unroll() found it
   const UnrolledCosts costs(problem.costs, unrolled);
   EngineOptions engine = problem.engine;
-  engine.queue = ReadyOrder::fifo;  // the schedule orders passes; in a pass: as ops become ready
+  // Passes are in the order of the schedule, with ReadyOrder::program so are their ops.
+  if (engine.queue == ReadyOrder::program) engine.queue = ReadyOrder::fifo;
   const std::size_t devices = problem.cluster.num_devices();
   Passages passages(unrolled, devices, options.micro_batches);
   std::vector<StepObserver*> all(observers.begin(), observers.end());
   all.push_back(&passages);
+  LaneTimes lanes(unrolled.graph, devices);
+  all.push_back(&lanes);
   const Problem stream{unrolled.graph, problem.cluster, costs, engine};
   const StepResult step = simulate(stream, unrolled.placement, all);
 
@@ -178,7 +237,7 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
                         .in_line = stages_of(problem, placement).in_line};
   const auto n = static_cast<std::int64_t>(options.micro_batches);
   const IdVector<DeviceId, Bytes> held = persistent_bytes(unrolled, problem.graph, devices);
-  Duration busy{};
+  LaneTimes::Times times;  // of all stages
   for (const DeviceId d : unrolled.stages.devices) {
     StageUse use = memory_of(step.devices[d], held[d]);
     use.by_kind = peak_memory(stream, unrolled.placement, d, step.devices[d].at_peak);
@@ -187,13 +246,22 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
     use.in_flight = passages.most_at_once(d);
     use.versions = schedule.versions(unrolled.stages.stage[d], unrolled.stages.count);
     result.one_kind |= use.versions > 1 && held[d] > Bytes{};
-    busy += use.busy;
+    const LaneTimes::Times of = lanes.of(d);
+    times.computing += of.computing;
+    times.sending += of.sending;
+    times.launching += of.launching;
     result.stages.push_back(use);
   }
   result.one_kind &= persistent_of_one_kind(problem.graph);
   const double available =
       static_cast<double>(step.makespan.count()) * static_cast<double>(result.stages.size());
-  if (available > 0.0) result.bubble = 1.0 - static_cast<double>(busy.count()) / available;
+  if (available > 0.0) {
+    result.sending = static_cast<double>(times.sending.count()) / available;
+    result.launching = static_cast<double>(times.launching.count()) / available;
+    const Duration idle = step.makespan * static_cast<std::int64_t>(result.stages.size()) -
+                          times.computing - times.sending - times.launching;
+    result.bubble = static_cast<double>(idle.count()) / available;
+  }
   const IdVector<DeviceId, DeviceLoad> loads = device_loads(problem, placement);
   for (const DeviceLoad& load : loads)
     result.max_load = std::max(result.max_load, schedule.training ? load.total() : load.forward);

@@ -1,5 +1,6 @@
 /// A stream of micro-batches through a placed graph, simulated by the engine.
 #pragma once
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -7,6 +8,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/pipeline/unroll.h"
 #include "sim/problem/peak_memory.h"
+#include "sim/transform/transform.h"
 
 namespace baechi::pipeline {
 
@@ -29,9 +31,11 @@ struct PipelineResult {
   /// state, from the end of one micro-batch to the end of the next, mean of the middle half;
   /// max_compute if that is longer (2bw: the update is at the end, and not in the middle half).
   Duration per_micro_batch{};
-  double bubble = 0.0;  ///< the share of the stages' time in which they compute nothing
-  Bytes moved{};        ///< between devices, in the whole run
-  bool in_line = true;  ///< no two devices feed each other in the same pass
+  double bubble = 0.0;     ///< the share of the stages' time in which no lane of theirs is busy
+  double sending = 0.0;    ///< in which they compute nothing, and collectives or other lanes run
+  double launching = 0.0;  ///< in which they do neither, and the host launches
+  Bytes moved{};           ///< between devices, in the whole run
+  bool in_line = true;     ///< no two devices feed each other in the same pass
   /// Several versions of the weights are kept, and the graph does not tell weights from gradients
   /// and optimizer state. All persistent bytes are at forward ops, so each version is as large as
   /// all three.
@@ -42,8 +46,14 @@ struct PipelineResult {
   std::string difference{};  ///< why per_micro_batch is not max_load: a sentence for people
 };
 
-/// Under problem.engine. Throws InputError if the graph cannot run as this pipeline (see unroll),
-/// or under Semantics::baechi.
+/// Throws InputError if no placement of `step` can run as this pipeline: under Semantics::baechi,
+/// where one of `transforms`, which change the placed step, allows no pipeline, or where so many
+/// micro-batches may take longer than a step can (check_limits).
+void check_pipeline(const Problem& step, const PipelineOptions& options,
+                    std::span<const std::shared_ptr<const Transform>> transforms = {});
+
+/// Under problem.engine. Throws InputError as check_pipeline() does, or if the graph cannot run as
+/// this pipeline (see unroll).
 PipelineResult simulate_pipeline(const Problem& problem, const Placement& placement,
                                  const PipelineOptions& options);
 /// The same for the result of unroll(), with observers. Observers see the ids of the unrolled

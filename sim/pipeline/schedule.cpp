@@ -188,7 +188,7 @@ Pass pass(PassKind kind, std::size_t chunk, std::size_t micro_batch) {
 void add_updates(Schedule& schedule) {
   for (std::vector<Pass>& passes : schedule.passes) {
     std::map<std::uint32_t, std::uint32_t> last;  // chunk -> micro-batch
-    for (const Pass& p : passes) last[p.chunk] = std::max(last[p.chunk], p.micro_batch);
+    for (const Pass& p : passes) last[p.chunk] = p.micro_batch;
     for (const auto& [chunk, i] : last) passes.push_back({PassKind::update, chunk, i});
   }
 }

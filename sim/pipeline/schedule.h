@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/units.h"
+
 namespace baechi::pipeline {
 
 /// The work of a stage on one micro-batch and one chunk of the model.
@@ -35,11 +37,18 @@ enum class Layout : std::uint8_t {
 };
 std::size_t home_stage(Layout layout, std::size_t chunk, std::size_t stages);
 
+/// How long the passes of a chunk take, and what they send to the next chunk and the one before.
+struct PassTimes {
+  Duration forward{1}, backward{1}, weights{1};
+  Duration sends_forward{}, sends_backward{};
+};
+
 /// The sizes for which a schedule is made.
 struct Shape {
   std::size_t stages = 1;
   std::size_t laps = 1;  ///< chunks on each stage, if the layout leaves a choice: v
   std::size_t micro_batches = 1;
+  std::vector<PassTimes> times{};  ///< [chunks]; empty: all passes are equally long
 };
 
 struct Schedule {
@@ -61,6 +70,7 @@ struct ScheduleEntry {
   std::string_view source;   ///< paper
   Layout layout = Layout::line;
   bool training = true;  ///< else forward ops only
+  bool splits = false;   ///< it has W passes
   bool flushes = true;   ///< the last update waits for all passes: the next step begins afterwards
   /// Versions of the weights that stage s of p keeps.
   std::size_t (*versions)(std::size_t stage, std::size_t stages);

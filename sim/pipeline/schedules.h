@@ -18,7 +18,8 @@ Schedule dualpipe(const Shape& shape);
 Schedule empty_schedule(const Shape& shape, std::size_t chunks);
 /// Pass of a chunk and a micro-batch given as numbers of any type.
 Pass pass(PassKind kind, std::size_t chunk, std::size_t micro_batch);
-/// At the end of each stage: U of each of its chunks, with the last micro-batch of the chunk.
+/// At the end of each stage: U of each of its chunks, with the micro-batch of the chunk's last
+/// pass.
 void add_updates(Schedule& schedule);
 
 }  // namespace baechi::pipeline

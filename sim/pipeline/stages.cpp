@@ -6,6 +6,7 @@
 #include <set>
 
 #include "sim/error.h"
+#include "sim/graph/analysis.h"
 
 namespace baechi::pipeline {
 namespace {
@@ -88,15 +89,15 @@ class ChunkFinder {
     for (const OpId v : graph.ops()) {
       if (is_forward(graph, v)) chunks_.pass[v] = PassKind::forward;
       if (is_backward(graph, v)) chunks_.pass[v] = PassKind::backward;
-      if (once) chunks_.chunk[v] = stage(v);
+      chunks_.chunk[v] = stage(v);
     }
     if (once) return std::move(chunks_);
     const std::vector<OpId> back = behind_the_turn();
     for (const OpId v : graph.ops())  // ids are topological
-      if (is_forward(graph, v))
+      if (is_forward(graph, v) && !serves(graph, v))
         chunks_.chunk[v] = forward_chunk(v, std::ranges::binary_search(back, v));
     for (const OpId v : graph.ops())
-      if (!is_forward(graph, v)) chunks_.chunk[v] = backward_chunk(v);
+      if (is_backward(graph, v) && !serves(graph, v)) chunks_.chunk[v] = backward_chunk(v);
     chunks_.laps = (last_ + 1) / count_;
     return std::move(chunks_);
   }
@@ -107,20 +108,21 @@ class ChunkFinder {
     return static_cast<std::uint32_t>(home_stage(schedule_.layout, chunk, count_));
   }
 
-  /// The last stage of Layout::vee runs two chunks, one behind the other: of its forward ops, the
-  /// later half by time.
+  /// The last stage of Layout::vee runs two chunks, one behind the other: of its forward ops,
+  /// those whose middle is in the later half of the time.
   std::vector<OpId> behind_the_turn() const {
     std::vector<OpId> ops;
     if (schedule_.layout != Layout::vee) return ops;
     Duration total{}, before{};
     for (const OpId v : p_.graph.ops()) {
-      if (!is_forward(p_.graph, v) || stage(v) + 1 != count_) continue;
+      if (!is_forward(p_.graph, v) || serves(p_.graph, v) || stage(v) + 1 != count_) continue;
       ops.push_back(v);
       total += p_.costs.compute(v, device_[v]);
     }
     const auto first = std::ranges::find_if(ops, [&](OpId v) {
-      const bool later = 2 * before >= total;
-      before += p_.costs.compute(v, device_[v]);
+      const Duration time = p_.costs.compute(v, device_[v]);
+      const bool later = 2 * before + time > total;
+      before += time;
       return later;
     });
     return {first, ops.end()};
@@ -141,7 +143,8 @@ class ChunkFinder {
   std::uint32_t backward_chunk(OpId v) const {
     std::uint32_t chunk = std::min(last_, differentiated(v).value_or(last_));
     for (const OpId u : p_.graph.predecessors(v))
-      if (!is_forward(p_.graph, u)) chunk = std::min(chunk, chunks_.chunk[u]);
+      if (is_backward(p_.graph, u) && !serves(p_.graph, u))
+        chunk = std::min(chunk, chunks_.chunk[u]);
     while (home(chunk) != stage(v) && chunk > 0) --chunk;
     if (home(chunk) != stage(v)) no_chunk(v);
     return chunk;
@@ -179,6 +182,19 @@ class ChunkFinder {
 };
 
 }  // namespace
+
+bool launches(const OpGraph& graph, OpId v) {
+  return on_host(graph, v) && graph.lanes()[index(graph.lane(v))] != host_pass_lane;
+}
+
+bool serves(const OpGraph& graph, OpId v) {
+  if (launches(graph, v)) return true;
+  const CollectiveId c = graph.collective_of(v);
+  return c != no_collective && graph.op(v).phase != Phase::update &&
+         graph.collectives()[c].kind == CollectiveKind::all_gather &&
+         std::ranges::all_of(graph.in_edges(v),
+                             [&](EdgeId e) { return graph.tensor(graph.edge(e).tensor).control; });
+}
 
 Stages devices_as_stages(const Problem& p, const Placement& placement) {
   Stages stages{.devices = used_devices(p, placement),
@@ -224,10 +240,10 @@ void split_weights(const OpGraph& graph, Chunks& chunks) {
   std::set<std::uint32_t> sending;                       // chunks with an awaited op
   for (std::size_t i = graph.num_ops(); i-- > 0;) {
     const auto v = static_cast<OpId>(i);
-    if (!is_backward(graph, v)) continue;
+    if (!is_backward(graph, v) || serves(graph, v)) continue;
     for (const EdgeId e : graph.out_edges(v)) {
       const OpId reader = graph.edge(e).dst;
-      if (!is_backward(graph, reader)) continue;
+      if (!is_backward(graph, reader) || serves(graph, reader)) continue;
       read[v] = true;
       if (chunks.chunk[reader] != chunks.chunk[v] || awaited[reader]) awaited[v] = true;
     }
@@ -236,6 +252,66 @@ void split_weights(const OpGraph& graph, Chunks& chunks) {
   for (const OpId v : graph.ops())
     if (is_backward(graph, v) && !(sending.contains(chunks.chunk[v]) ? awaited[v] : read[v]))
       chunks.pass[v] = PassKind::weights;
+}
+
+std::vector<PassTimes> pass_times(const Problem& p, const Placement& placement,
+                                  const Stages& stages, const Chunks& chunks) {
+  const OpGraph& graph = p.graph;
+  std::vector<PassTimes> times(stages.count * chunks.laps, {Duration{}, Duration{}, Duration{}});
+  const auto device = [&](OpId v) { return placement.device[v]; };
+  const auto add = [&](OpId v, Duration time) {
+    PassTimes& of = times[chunks.chunk[v]];
+    if (chunks.pass[v] == PassKind::forward) of.forward += time;
+    if (chunks.pass[v] == PassKind::backward) of.backward += time;
+    if (chunks.pass[v] == PassKind::weights) of.weights += time;
+  };
+  for (const OpId v : graph.ops())
+    if (graph.lane(v) == compute_lane) add(v, p.costs.compute(v, device(v)));
+  for (const Collective& c : graph.collectives()) {
+    std::vector<DeviceId> devices;
+    for (const OpId v : c.member_ids()) devices.push_back(device(v));
+    add(c.first, p.costs.collective(c, devices));
+  }
+  for (const TensorId t : graph.tensors()) {
+    const OpId from = graph.tensor(t).producer;
+    std::set<DeviceId> sent{device(from)};
+    for (const EdgeId e : graph.readers(t)) {
+      const DeviceId to = device(graph.edge(e).dst);
+      if (!sent.insert(to).second) continue;
+      PassTimes& of = times[chunks.chunk[from]];
+      (is_forward(graph, from) ? of.sends_forward : of.sends_backward) +=
+          p.costs.transfer(t, device(from), to);
+    }
+  }
+  return times;
+}
+
+void join_served(const Problem& p, const Placement& placement, Chunks& chunks) {
+  const OpGraph& graph = p.graph;
+  const auto before = [&](OpId a, OpId b) {
+    if (chunks.pass[a] != chunks.pass[b]) return chunks.pass[a] < chunks.pass[b];
+    return is_forward(graph, a) ? chunks.chunk[a] < chunks.chunk[b]
+                                : chunks.chunk[a] > chunks.chunk[b];
+  };
+  for (const OpId v : graph.ops()) {
+    if (!serves(graph, v)) continue;
+    OpId first = no_op;
+    for (const EdgeId e : graph.out_edges(v)) {
+      const OpId reader = graph.edge(e).dst;
+      if (serves(graph, reader)) continue;  // the next launch
+      if (first == no_op) first = reader;
+      const bool earlier = before(reader, first);
+      if (launches(graph, v) &&
+          (earlier || before(first, reader) || placement.device[reader] != placement.device[v]))
+        throw InputError(
+            fmt::format("no pipeline: '{}' of lane {} launches ops of several passes or devices",
+                        graph.name(v), graph.lanes()[index(graph.lane(v))]));
+      if (earlier) first = reader;
+    }
+    if (first == no_op) continue;
+    chunks.chunk[v] = chunks.chunk[first];
+    chunks.pass[v] = chunks.pass[first];
+  }
 }
 
 }  // namespace baechi::pipeline

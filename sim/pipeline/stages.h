@@ -32,11 +32,18 @@ struct Chunks {
   std::size_t laps = 1;                 ///< chunks per stage of Layout::loop
 };
 
-/// Layout::line and two_way: the op's stage. Otherwise a forward op is in the first chunk of its
-/// stage that is not before the chunks of its inputs. A backward op is in the last chunk of its
-/// stage that is not behind the chunk that it differentiates, nor behind the chunks of its inputs
-/// in the backward pass. The last stage of Layout::vee has two chunks in a row: the later half of
-/// its forward ops, by time, is in the second. Throws InputError if an op has no such chunk.
+/// Whether `v` is of the host, which launches ops of its device ahead of them.
+bool launches(const OpGraph& graph, OpId v);
+/// Whether `v` serves ops of its device, and so runs beside them: it launches them, or it is an
+/// all_gather of weights that they read, outside the update, which waits for nothing but its turn.
+bool serves(const OpGraph& graph, OpId v);
+
+/// Layout::line and two_way: the op's stage. Update ops: the first chunk of their stage; all
+/// updates of a stage run together. Otherwise a forward op is in the first chunk of its stage that
+/// is not before the chunks of its inputs. A backward op is in the last chunk of its stage that is
+/// not behind the chunk that it differentiates, nor behind the chunks of its inputs in the backward
+/// pass. The last stage of Layout::vee has two chunks in a row: the later half of its forward ops,
+/// by time, is in the second. Throws InputError if an op has no such chunk.
 Chunks chunks_of(const Problem& problem, const Placement& placement, const Stages& stages,
                  const ScheduleEntry& schedule);
 
@@ -44,5 +51,14 @@ Chunks chunks_of(const Problem& problem, const Placement& placement, const Stage
 /// chunk. In a chunk that sends no gradients, such as the first chunk: the ops without backward
 /// readers.
 void split_weights(const OpGraph& graph, Chunks& chunks);
+
+/// How long the passes of each chunk take: their ops of lane "compute" and their collectives, and
+/// each tensor that goes to another device once for each of these. [chunks]
+std::vector<PassTimes> pass_times(const Problem& problem, const Placement& placement,
+                                  const Stages& stages, const Chunks& chunks);
+
+/// Puts each op that serves others into the chunk and pass of the first of them. Throws InputError
+/// if the host launches ops of several passes, or of other devices, at once.
+void join_served(const Problem& problem, const Placement& placement, Chunks& chunks);
 
 }  // namespace baechi::pipeline

@@ -104,7 +104,12 @@ Sum transfer_times(const OpGraph& graph, const Cluster& cluster, const CostModel
   return sum;
 }
 
-void check_bytes(const OpGraph& graph) {
+/// "a step", or "a step of 512 micro-batches".
+std::string step_of(std::int64_t times) {
+  return times == 1 ? "a step" : fmt::format("a step of {} micro-batches", times);
+}
+
+void check_bytes(const OpGraph& graph, std::int64_t times) {
   Sum sum;
   for (const OpId v : graph.ops())
     sum.add(footprint(graph, v).count, [&] { return fmt::format("op '{}'", graph.name(v)); });
@@ -118,8 +123,9 @@ void check_bytes(const OpGraph& graph) {
   }
   // List schedulers ask for room beside all that: reserved for groups, and twice as much spare.
   constexpr std::int64_t limit = count_limit / 4;
-  if (sum.total >= limit)
-    throw InputError(fmt::format("a step could move or hold more than 1 EiB: {}", sum.where));
+  if (saturated_product(times, sum.total) >= limit)
+    throw InputError(
+        fmt::format("{} could move or hold more than 1 EiB: {}", step_of(times), sum.where));
 }
 
 /// Each collective over the first devices, and over devices as far apart as it gets.
@@ -141,8 +147,9 @@ Sum collective_times(const OpGraph& graph, const Cluster& cluster, const CostMod
 
 }  // namespace
 
-void check_limits(const OpGraph& graph, const Cluster& cluster, const CostModel& costs) {
-  check_bytes(graph);
+void check_limits(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
+                  std::int64_t times) {
+  check_bytes(graph, times);
   const Sum compute = compute_times(graph, cluster, costs);
   const Sum transfers = transfer_times(graph, cluster, costs);
   const Sum collectives = collective_times(graph, cluster, costs);
@@ -151,10 +158,11 @@ void check_limits(const OpGraph& graph, const Cluster& cluster, const CostModel&
     throw InputError(fmt::format(
         "the cluster has no link (cluster.link) over which replicas could exchange anything: {}",
         collectives.where));
-  if (saturated_sum(saturated_sum(compute.total, transfers.total), collectives.total) < count_limit)
-    return;
+  const std::int64_t once =
+      saturated_sum(saturated_sum(compute.total, transfers.total), collectives.total);
+  if (saturated_product(times, once) < count_limit) return;
   const auto by_largest = [](const Sum& a, const Sum& b) { return a.largest < b.largest; };
-  throw InputError(fmt::format("a step could take more than 146 years: {}",
+  throw InputError(fmt::format("{} could take more than 146 years: {}", step_of(times),
                                std::max({compute, transfers, collectives}, by_largest).where));
 }
 

@@ -12,6 +12,8 @@ namespace baechi {
 /// slowest link. The message names the largest part: "a step could take more than 146 years: link
 /// gpu0-gpu1, 5.7 B/s".
 /// Where some op cannot run on some device, no op may take as long as `cannot_run` stands for.
-void check_limits(const OpGraph& graph, const Cluster& cluster, const CostModel& costs);
+/// `times`: so many passes through the graph, one for each micro-batch, are one step.
+void check_limits(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
+                  std::int64_t times = 1);
 
 }  // namespace baechi

@@ -34,6 +34,12 @@ struct PlacedStep {
   IdVector<OpId, DeviceId> device{};  ///< [num_ops]
 };
 
+/// A pipeline, as far as transforms of the step that it streams ask.
+struct StreamedBy {
+  bool chunks = false;     ///< a device has several parts of the model, one behind the other
+  bool both_ways = false;  ///< micro-batches enter at both ends
+};
+
 class Transform {
  public:
   virtual ~Transform() = default;
@@ -44,6 +50,9 @@ class Transform {
                                    const IdVector<OpId, DeviceId>& device) const {
     return {graph, device};
   }
+  /// Why no pipeline of this kind can stream micro-batches through the step that this makes; "" if
+  /// it can.
+  virtual std::string no_pipeline(StreamedBy /*pipeline*/) const { return ""; }
   /// True if the transform called `other` stands before this one, because this one divides its
   /// results.
   virtual bool stands_behind(std::string_view /*other*/) const { return false; }

@@ -1,87 +1,175 @@
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+#include <queue>
 
 #include "sim/pipeline/schedules.h"
 
 namespace baechi::pipeline {
 namespace {
 
-/// Gives every stage one pass per tick, as if all passes were equally long.
+/// What a stage prefers where several passes are ready.
+struct Preference {
+  std::int64_t thirds = 0;   ///< W waits if B or F comes within so many thirds of its length
+  bool by_turns = false;     ///< F after B, if it is ready; else B goes first
+  bool front_first = false;  ///< of two B, the chunk on the way there
+  std::size_t room = 1;      ///< activations that F on the way there leaves room for
+};
+
+/// Runs the passes in time. Every stage takes the next pass by `preference` when it is free.
 class VeeMaker {
  public:
-  explicit VeeMaker(const Shape& shape)
+  VeeMaker(const Shape& shape, const Preference& preference)
       : p_(shape.stages),
         m_(shape.micro_batches),
+        preference_(preference),
+        times_(shape.times),
         schedule_(empty_schedule(shape, 2 * shape.stages)),
         forward_(schedule_.chunks),
         backward_(schedule_.chunks),
         weights_(schedule_.chunks, 0),
-        kept_(p_, 0) {}
-
-  Schedule make() {
+        kept_(p_, 0),
+        free_(p_),
+        last_(p_, PassKind::forward) {
+    times_.resize(schedule_.chunks);
     for (std::size_t& most : schedule_.in_flight) most = std::min(2 * m_, 2 * p_);
-    for (std::size_t left = 3 * schedule_.chunks * m_; left > 0; ++now_)
-      for (std::size_t s = 0; s < p_; ++s) left -= run_one(s) ? 1U : 0U;
+  }
+
+  /// When the last pass ends; nothing if the stages wait for each other.
+  std::optional<Duration> run() {
+    std::size_t left = 3 * schedule_.chunks * m_;
+    for (instants_.push({}); left > 0 && !instants_.empty();) {
+      now_ = instants_.top();
+      while (!instants_.empty() && instants_.top() == now_) instants_.pop();
+      for (std::size_t s = 0; s < p_; ++s)
+        if (free_[s] <= now_ && run_one(s)) --left;
+    }
+    if (left > 0) return std::nullopt;
+    return std::ranges::max(free_);
+  }
+  Schedule schedule() && {
     add_updates(schedule_);
     return std::move(schedule_);
   }
 
  private:
-  /// B before F before W, of either kind the chunk on the way back first.
+  using Ends = std::vector<Duration>;  // [micro-batches so far], when the other chunk has it
+
   bool run_one(std::size_t s) {
     const std::size_t back = 2 * p_ - 1 - s;
-    for (const std::size_t c : {back, s})
-      if (backward_is_ready(c)) return run(PassKind::backward, s, c, backward_[c]);
-    for (const std::size_t c : {back, s})
-      if (forward_is_ready(c) && kept_[s] + (c == s ? 2 : 1) <= 2 * p_)
-        return run(PassKind::forward, s, c, forward_[c]);
+    const bool turn = preference_.by_turns && last_[s] == PassKind::backward;
+    if (turn && run_forward(s, back)) return true;
+    const std::array<std::size_t, 2> order{preference_.front_first ? s : back,
+                                           preference_.front_first ? back : s};
+    for (const std::size_t c : order)
+      if (const auto ready = backward_ready(c); ready && *ready <= now_) {
+        run(PassKind::backward, s, c, backward_[c], times_[c].backward, times_[c].sends_backward);
+        return true;
+      }
+    if (!turn && run_forward(s, back)) return true;
     for (const std::size_t c : {back, s}) {
-      if (weights_[c] == done_before_now(backward_[c])) continue;
-      schedule_.passes[s].push_back(pass(PassKind::weights, c, weights_[c]++));
-      --kept_[s];
+      if (weights_[c] == backward_[c].size()) continue;
+      const auto soon = next_arrival(s);
+      if (soon && 3 * (*soon - now_) < preference_.thirds * times_[c].weights) return false;
+      run_weights(s, c);
       return true;
     }
     return false;
   }
 
-  using Ticks = std::vector<std::size_t>;  // [micro-batches so far], when each pass was run
+  bool run_forward(std::size_t s, std::size_t back) {
+    for (const std::size_t c : {back, s}) {
+      const auto ready = forward_ready(c);
+      if (!ready || *ready > now_ || kept_[s] + (c == s ? preference_.room : 0) >= 2 * p_) continue;
+      run(PassKind::forward, s, c, forward_[c], times_[c].forward, times_[c].sends_forward);
+      ++kept_[s];
+      return true;
+    }
+    return false;
+  }
 
-  bool run(PassKind kind, std::size_t s, std::size_t chunk, Ticks& ticks) {
-    schedule_.passes[s].push_back(pass(kind, chunk, ticks.size()));
-    ticks.push_back(now_);
-    if (kind == PassKind::forward) ++kept_[s];
-    return true;
+  void run(PassKind kind, std::size_t s, std::size_t chunk, Ends& ends, Duration takes,
+           Duration sends) {
+    schedule_.passes[s].push_back(pass(kind, chunk, ends.size()));
+    last_[s] = kind;
+    free_[s] = now_ + takes;
+    ends.push_back(free_[s] + sends);
+    instants_.push(free_[s]);
+    instants_.push(ends.back());
   }
-  std::size_t done_before_now(const Ticks& ticks) const {
-    return ticks.size() - (!ticks.empty() && ticks.back() == now_ ? 1 : 0);
+  void run_weights(std::size_t s, std::size_t c) {
+    schedule_.passes[s].push_back(pass(PassKind::weights, c, weights_[c]++));
+    --kept_[s];
+    free_[s] = now_ + times_[c].weights;
+    instants_.push(free_[s]);
   }
-  bool forward_is_ready(std::size_t c) const {
+
+  /// When the next pass of the kind can start; nothing if that is not known yet.
+  std::optional<Duration> forward_ready(std::size_t c) const {
     const std::size_t i = forward_[c].size();
-    return i < m_ && (c == 0 || i < done_before_now(forward_[c - 1]));
+    if (i == m_ || (c > 0 && i >= forward_[c - 1].size())) return std::nullopt;
+    return c == 0 ? Duration{} : forward_[c - 1][i];
   }
-  bool backward_is_ready(std::size_t c) const {
+  std::optional<Duration> backward_ready(std::size_t c) const {
     const std::size_t i = backward_[c].size();
-    return i < done_before_now(forward_[c]) &&
-           (c + 1 == schedule_.chunks || i < done_before_now(backward_[c + 1]));
+    const bool first = c + 1 == schedule_.chunks;
+    if (i == m_ || i >= forward_[c].size() || (!first && i >= backward_[c + 1].size()))
+      return std::nullopt;
+    const Duration own = forward_[c][i] - times_[c].sends_forward;
+    return first ? own : std::max(own, backward_[c + 1][i]);
+  }
+  /// When a pass that the stage could start later is there.
+  std::optional<Duration> next_arrival(std::size_t s) const {
+    std::optional<Duration> next;
+    for (const std::size_t c : {s, 2 * p_ - 1 - s}) {
+      auto forward = forward_ready(c);
+      if (kept_[s] >= 2 * p_) forward.reset();
+      for (const auto& ready : {forward, backward_ready(c)})
+        if (ready && *ready > now_) next = next ? std::min(*next, *ready) : *ready;
+    }
+    return next;
   }
 
   const std::size_t p_, m_;
-  std::size_t now_ = 0;
+  const Preference preference_;
+  std::vector<PassTimes> times_;  // [chunks]
+  Duration now_{};
   Schedule schedule_;
-  std::vector<Ticks> forward_, backward_;  // [chunks]
-  std::vector<std::size_t> weights_;       // [chunks], W so far
-  std::vector<std::size_t> kept_;          // [stages], activations of a chunk
+  std::vector<Ends> forward_, backward_;  // [chunks]
+  std::vector<std::size_t> weights_;      // [chunks], W so far
+  std::vector<std::size_t> kept_;         // [stages], activations of a chunk
+  std::vector<Duration> free_;            // [stages]
+  std::vector<PassKind> last_;            // [stages]: F or B
+  std::priority_queue<Duration, std::vector<Duration>, std::greater<>> instants_;
 };
 
 }  // namespace
 
 /// Two chunks on each stage: s on the way there, 2p - 1 - s on the way back, so that the stage that
 /// begins a micro-batch also ends it. In flight: 2p chunks, half a stage each, as 1F1B's first
-/// stage keeps. If F, B and W are equally long, the run takes at most two passes more than filling
-/// and work for p <= 7 and m >= 2p, and none for p = 2 and 4.
-/// Source: Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 5. Differs: the order
-/// is found greedily for passes of one length, where the paper searches with measured lengths.
+/// stage keeps. The order is made from the lengths of the passes: of the runs of 24 preferences,
+/// the shortest; ties: the first.
+/// Source: Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 5, and "Pipeline
+/// Parallelism with Controllable Memory", NeurIPS 2024. Differs: the preferences, where the paper
+/// searches among other heuristics.
 Schedule zb_v(const Shape& shape) {
-  return VeeMaker(shape).make();
+  std::optional<Duration> least;
+  Schedule best;
+  for (const std::int64_t thirds : {0, 1, 2}) {
+    for (const bool by_turns : {false, true}) {
+      for (const bool front_first : {false, true}) {
+        for (const std::size_t room : {1U, 0U}) {
+          VeeMaker maker(shape, {thirds, by_turns, front_first, room});
+          const auto time = maker.run();
+          if (!time || (least && *least <= *time)) continue;
+          least = time;
+          best = std::move(maker).schedule();
+        }
+      }
+    }
+  }
+  return best;
 }
 
 }  // namespace baechi::pipeline

@@ -65,6 +65,13 @@ class DataParallel final : public Transform {
     return options_.simulate_all ? replicated(one, options_.replicas, joined) : std::move(one);
   }
 
+  std::string no_pipeline(StreamedBy pipeline) const override {
+    if (options_.replicas > 1 && pipeline.both_ways)
+      return "data_parallel: a chunk's gradients are added up by its two devices, and not by "
+             "replicas of them";
+    return "";
+  }
+
   /// Updates that hold a share of the optimizer's state would get whole master weights.
   bool stands_behind(std::string_view other) const override {
     return other == "precision" && options_.shares_optimizer() > options_.shares_weights();

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "sim/enum_option.h"
+#include "sim/graph/analysis.h"
 #include "sim/graph/phase_names.h"
 #include "sim/names.h"
 #include "sim/transform/graph_copy.h"
@@ -41,7 +42,7 @@ class PassLaunches {
            .kind = "Launch",
            .compute = count * launch,
            .phase = pass.second,
-           .lane = "host"});
+           .lane = host_pass_lane});
       on.push_back(pass.first);
     }
     for (const OpId v : graph_.ops()) {
@@ -128,6 +129,15 @@ class Host final : public Transform {
   }
 
   Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
+
+  std::string no_pipeline(StreamedBy pipeline) const override {
+    if (threads_ == HostThreads::one) return "host: each stage needs a thread: threads: device";
+    if (graphs_) return "host: a CUDA graph holds a whole step, and a pipeline runs it in passes";
+    if (step_ > Duration{}) return "host: 'step' is once a step, not for each micro-batch";
+    if (per_ == LaunchPer::pass && pipeline.chunks)
+      return "host: per: pass launches all of a device's forward pass, and here it has several";
+    return "";
+  }
 
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override {

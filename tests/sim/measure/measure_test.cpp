@@ -146,6 +146,23 @@ TEST_SUITE("measures") {
     }
   }
 
+  TEST_CASE("a group that two devices share bounds no load") {
+    //   a and b, 40 ns each, one group, are a stage with two replicas: 80 / 2 ns a sample.
+    OpGraphBuilder g;
+    for (const char* name : {"a", "b"})
+      g.colocate(g.add_op({.name = name, .compute = 40ns}), "both");
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    Placement shared = on({gpu0, gpu0});
+    shared.facts = {{"stage_0_first", 0}, {"stage_0_devices", 2}};
+    const LowerBounds bounds = lower_bounds(graph, cluster, costs);
+    CHECK(bounds.group == 80ns);
+    CHECK(measured("max_load", problem, shared).value == 40ns);
+    CHECK(make_measure("max_load", Options("max_load"))->bound(bounds).value() <= 40ns);
+  }
+
   TEST_CASE("of any problem: a value or why there is none, never below the bound") {
     std::size_t values = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {

@@ -70,7 +70,7 @@ TEST_SUITE("pipelines") {
       return text_of(find_schedule(name)->make(shape).passes[s]);
     };
     CHECK(stage("inference", 0) == "F0 F1 F2");
-    CHECK(stage("gpipe", 0) == "F0 F1 F2 B2 B1 B0 U2");
+    CHECK(stage("gpipe", 0) == "F0 F1 F2 B2 B1 B0 U0");
     CHECK(stage("1f1b", 0) == "F0 F1 B0 U0 F2 B1 U1 B2 U2");
     CHECK(stage("1f1b", 1) == "F0 B0 U0 F1 B1 U1 F2 B2 U2");
     CHECK(stage("1f1b_flush", 0) == "F0 F1 B0 F2 B1 B2 U2");

@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "sim/error.h"
 #include "tests/sim/pipeline/small_pipelines.h"
 #include "tests/small_graphs.h"
@@ -7,6 +10,15 @@
 using namespace baechi;
 using namespace baechi::testing;
 using namespace baechi::pipeline;
+
+namespace {
+
+/// Two chunks on each of p devices, the second ones in falling order.
+Chain there_and_back(std::size_t p, Chain::Times times) {
+  return Chain(2 * p, times, p, [p](std::size_t c) { return c < p ? c : 2 * p - 1 - c; });
+}
+
+}  // namespace
 
 TEST_SUITE("pipelines") {
   TEST_CASE("interleaved: with v chunks on each device the bubble is 1 / v of (p - 1)(F + B)") {
@@ -34,28 +46,50 @@ TEST_SUITE("pipelines") {
   }
 
   TEST_CASE("zb_v: if all passes are alike, devices idle while the pipeline fills and no more") {
-    for (const std::size_t p : {2U, 3U, 4U}) {
+    for (const std::size_t p : {2U, 3U, 4U, 5U, 6U, 7U, 8U}) {
       CAPTURE(p);
-      const Chain vee(2 * p, {10ns, 10ns, 10ns}, p,
-                      [p](std::size_t c) { return c < p ? c : 2 * p - 1 - c; });
-      const auto m = static_cast<std::int64_t>(3 * p);
-      CHECK(vee.makespan("zb_v", 3 * p) == m * 60ns + static_cast<std::int64_t>(p - 1) * 10ns);
-    }
-    for (const std::size_t p : {3U, 5U, 6U, 7U}) {  // or two passes more
-      const Chain vee(2 * p, {10ns, 10ns, 10ns}, p,
-                      [p](std::size_t c) { return c < p ? c : 2 * p - 1 - c; });
-      for (const std::size_t m : {2 * p, 2 * p + 1, 2 * p + 2}) {
-        const auto alone = static_cast<std::int64_t>(6 * m + p - 1) * 10ns;
-        CAPTURE(p);
-        CAPTURE(m);
-        CHECK(vee.makespan("zb_v", m) >= alone);
-        CHECK(vee.makespan("zb_v", m) <= alone + 20ns);
-      }
+      const Chain vee = there_and_back(p, {10ns, 10ns, 10ns});
+      for (const std::size_t m : {2 * p, 3 * p, 3 * p + 1})
+        CHECK(vee.makespan("zb_v", m) == static_cast<std::int64_t>(6 * m + p - 1) * 10ns);
     }
     const Chain line(4, {10ns, 20ns, 0ns}, 4, [](std::size_t c) { return c; });
     CHECK(line.makespan("zb_v", 8) > 0ns);  // a line is half a V
     const Chain loop(8, {10ns, 20ns, 0ns}, 4, [](std::size_t c) { return c % 4; });
     CHECK_THROWS_AS(loop.makespan("zb_v", 8), InputError);
+  }
+
+  TEST_CASE("zb_v: passes of any length idle less than in zb_h1, however many micro-batches") {
+    // A chunk is half a stage. Each device works m x 2 (F + B + W). Idle: zb_h1 (p - 1) x 2 (F + B
+    // - W), or F if W is longer than B; 1f1b_flush (p - 1) x 2 (F + B). It is the same whatever m
+    // is: so the bubble shrinks with m.
+    for (const auto& [f, b, w] : {std::tuple(10ns, 11ns, 9ns), std::tuple(10ns, 12ns, 8ns),
+                                  std::tuple(20ns, 25ns, 15ns), std::tuple(10ns, 8ns, 12ns)}) {
+      for (const std::size_t p : {2U, 4U, 8U}) {
+        const Chain vee = there_and_back(p, {f, b, w});
+        const Chain line(p, {2 * f, 2 * b, 2 * w}, p, [](std::size_t c) { return c; });
+        const auto stages = static_cast<std::int64_t>(p);
+        for (const std::size_t m : {2 * p, 8 * p}) {
+          CAPTURE(p);
+          CAPTURE(m);
+          const Duration work = static_cast<std::int64_t>(m) * 2 * (f + b + w);
+          const Duration zb_h1 = (stages - 1) * 2 * (f + std::max(b - w, 0ns));
+          CHECK(line.makespan("1f1b_flush", m) - work == (stages - 1) * 2 * (f + b));
+          CHECK(line.makespan("zb_h1", m) - work == zb_h1);
+          CHECK(vee.makespan("zb_v", m) - work >= (stages - 1) * f);
+          CHECK(vee.makespan("zb_v", m) - work < zb_h1);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("zb_v: no more memory than 1f1b's first stage, and an order by the passes' lengths") {
+    // A chunk is half a stage: 2p of them are what 1f1b keeps of p micro-batches.
+    for (const std::int64_t b : {5, 10, 20}) {
+      const PassTimes times{10ns, Duration{b}, 10ns};
+      const Schedule schedule = find_schedule("zb_v")->make(
+          {.stages = 4, .micro_batches = 32, .times = std::vector<PassTimes>(8, times)});
+      for (const std::size_t kept : most_in_flight(schedule)) CHECK(kept <= 8);
+    }
   }
 
   TEST_CASE("dualpipe: (p / 2 - 1)(F + B - W) of bubble, and two chunks' weights on each device") {

@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "sim/pipeline/passes.h"
+
+namespace baechi::pipeline {
+namespace {
+
+class PassOrder {
+ public:
+  PassOrder(Copies& copies, const Ordered& of) : c_(copies), o_(of), graph_(of.problem.graph) {}
+
+  void keep() {
+    std::vector<OpId> users;   // of the device's gathers so far, the last one of each
+    std::vector<OpId> hosted;  // what the host's next ops of the device wait for
+    for (std::size_t k = 0; k < c_.passes.size(); ++k) {
+      const bool follows = k > 0 && c_.passes[k - 1].device == c_.passes[k].device;
+      if (!follows) users.clear(), hosted.clear();
+      const std::vector<OpId> waiting = gather_ahead(c_.passes[k], users);
+      if (follows) c_.gate(c_.passes[k].device, c_.passes[k - 1].last, waiting);
+      launch(c_.passes[k], hosted);
+    }
+  }
+
+  void keep_program() {
+    std::map<std::pair<DeviceId, LaneKind>, OpId> last;
+    for (const DevicePass& pass : c_.passes) {
+      std::vector<OpId> ops = pass.all;
+      ops.insert(ops.end(), pass.host.begin(), pass.host.end());
+      std::ranges::sort(ops);
+      for (const OpId v : ops) {
+        if (c_.copies[v].origin == no_op) continue;
+        const auto [it, first] =
+            last.try_emplace({pass.device, graph_.lane(c_.copies[v].origin)}, v);
+        if (!first) c_.builder.add_control(it->second, v);
+        it->second = v;
+      }
+    }
+  }
+
+  /// A backward pass without ops waits for the backward passes of the chunks that read from it.
+  void end_empty_passes() {
+    std::vector<std::set<std::uint32_t>> readers(o_.schedule.chunks);
+    for (const EdgeId e : graph_.edges()) {
+      const OpId src = graph_.edge(e).src, dst = graph_.edge(e).dst;
+      if (is_forward(src) && is_forward(dst) && o_.chunks.chunk[src] != o_.chunks.chunk[dst])
+        readers[o_.chunks.chunk[src]].insert(o_.chunks.chunk[dst]);
+    }
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::size_t>> backward;
+    for (std::size_t k = 0; k < c_.passes.size(); ++k)
+      if (c_.passes[k].pass.kind == PassKind::backward)
+        backward[{c_.passes[k].pass.chunk, c_.passes[k].pass.micro_batch}].push_back(k);
+    for (const DevicePass& pass : c_.passes) {
+      if (pass.all.empty() || c_.copies[pass.all.front()].origin != no_op) continue;
+      for (const std::uint32_t chunk : readers[pass.pass.chunk])
+        for (const std::size_t k : backward[{chunk, pass.pass.micro_batch}])
+          for (const OpId v : c_.passes[k].last) c_.builder.add_control(v, pass.all.front());
+    }
+  }
+
+  /// A forward pass waits until the devices that read from its device have done the micro-batch
+  /// that is `ahead` before it for each stage between them; devices that feed each other, as if
+  /// all stages were between them.
+  void keep_near() {
+    std::set<std::pair<DeviceId, DeviceId>> feeds;
+    for (const EdgeId e : graph_.edges()) {
+      const OpId src = graph_.edge(e).src, dst = graph_.edge(e).dst;
+      if (o_.placement.device[src] != o_.placement.device[dst] && is_forward(src) &&
+          is_forward(dst))
+        feeds.emplace(o_.placement.device[src], o_.placement.device[dst]);
+    }
+    std::map<std::pair<DeviceId, std::uint32_t>, std::size_t> pass_of;
+    for (std::size_t k = 0; k < c_.passes.size(); ++k)
+      pass_of[{c_.passes[k].device, c_.passes[k].pass.micro_batch}] = k;
+    for (const DevicePass& pass : c_.passes) {
+      std::vector<OpId> before;
+      for (auto it = feeds.lower_bound({pass.device, DeviceId{0}});
+           it != feeds.end() && it->first == pass.device; ++it) {
+        const std::uint32_t here = o_.stages.stage[pass.device],
+                            there = o_.stages.stage[it->second];
+        const auto apart =
+            static_cast<std::uint32_t>(there > here ? there - here : o_.stages.devices.size());
+        const std::uint32_t i = pass.pass.micro_batch;
+        if (i < o_.schedule.ahead * apart) continue;
+        const auto& last = c_.passes[pass_of.at({it->second, i - o_.schedule.ahead * apart})].last;
+        before.insert(before.end(), last.begin(), last.end());
+      }
+      c_.gate(pass.device, before, pass.first);
+    }
+  }
+
+ private:
+  bool is_forward(OpId v) const { return graph_.op(v).phase == Phase::forward; }
+
+  /// The first ops of a pass but for those that run ahead of it.
+  std::vector<OpId> gather_ahead(const DevicePass& pass, std::vector<OpId>& users) {
+    std::vector<OpId> waiting;
+    for (const OpId v : pass.all) {
+      const Copy& c = c_.copies[v];
+      const bool gathers = c.origin != no_op && c.last_user != no_op && serves(graph_, c.origin);
+      if (!c.reads_own && !gathers && !sums_gradients(c.origin)) waiting.push_back(v);
+      if (!gathers) continue;
+      if (!c.reads_own && users.size() >= 2) c_.builder.add_control(users[users.size() - 2], v);
+      users.push_back(c.last_user);
+    }
+    return waiting;
+  }
+
+  /// Whether `v` is a collective that sends gradients.
+  bool sums_gradients(OpId v) const {
+    return v != no_op && graph_.op(v).phase == Phase::update &&
+           graph_.collective_of(v) != no_collective && !graph_.in_edges(v).empty();
+  }
+
+  void launch(const DevicePass& pass, std::vector<OpId>& before) {
+    for (const OpId v : pass.host) {
+      if (c_.copies[v].reads_own) continue;
+      for (const OpId u : before) c_.builder.add_control(u, v);
+    }
+    if (!pass.host.empty()) before.clear();
+    for (const OpId v : pass.host)
+      if (!c_.copies[v].read_by_own) before.push_back(v);
+    before.insert(before.end(), pass.awaited.begin(), pass.awaited.end());
+  }
+
+  Copies& c_;
+  const Ordered& o_;
+  const OpGraph& graph_;
+};
+
+}  // namespace
+
+OpId Copies::add_order(DeviceId device) {
+  builder.add_op({.name = fmt::format("order#{}", copies.size())});
+  return copies.push_back({.device = device});
+}
+
+void Copies::gate(DeviceId device, const std::vector<OpId>& before,
+                  const std::vector<OpId>& after) {
+  if (before.empty() || after.empty()) return;
+  const OpId op = add_order(device);
+  for (const OpId v : before) builder.add_control(v, op);
+  for (const OpId v : after) builder.add_control(op, v);
+}
+
+void keep_order(Copies& copies, const Ordered& of) {
+  PassOrder order(copies, of);
+  order.end_empty_passes();
+  order.keep();
+  if (of.problem.engine.queue == ReadyOrder::program) order.keep_program();
+  if (of.schedule.ahead > 0) order.keep_near();
+}
+
+}  // namespace baechi::pipeline

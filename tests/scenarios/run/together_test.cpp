@@ -1,0 +1,62 @@
+#include <doctest/doctest.h>
+
+#include "sim/error.h"
+#include "tests/message.h"
+#include "tests/scenarios/sweeps.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+const std::string base = R"(name: together
+graph: {generate: layered, ops: 6, width: 2, seed: 1, training: true}
+cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
+placers: [single]
+)";
+
+/// What making a sweep of base and `lines` says; line 5 is the first of these.
+std::string said(const std::string& lines) {
+  return message<InputError>([&] { sweep_of(base + lines); });
+}
+
+}  // namespace
+
+TEST_SUITE("runner") {
+  TEST_CASE("what does not go together is a mistake with its place, before anything runs") {
+    CHECK(said("") == "no error");
+    // The original's simulation has neither lanes nor collectives.
+    CHECK(said("transforms:\n  - host\n") == "no error");
+    CHECK(said("engine: {semantics: baechi}\n") == "no error");
+    CHECK(
+        said("engine: {semantics: baechi}\ntransforms:\n  - host\n") ==
+        "test.yaml:7:5: semantics baechi knows no lanes and no collectives, and the step that the "
+        "transforms make has them (semantics event does)");
+    CHECK(said("engine: {semantics: baechi}\nmeasure: [{pipeline: {}}]\n") ==
+          "test.yaml:6:11: a pipeline needs the engine's own semantics, event");
+    CHECK(said("transforms:\n  - host: {threads: one}\nmeasure: [{pipeline: {}}]\n") ==
+          "test.yaml:7:11: no pipeline by gpipe: host: each stage needs a thread: threads: device");
+    // 1 B in 10 s: a step fits into 146 years, and so do few micro-batches.
+    const std::string slow =
+        "measure: [{pipeline: {micro_batches: [1, 100000]}}]\n"
+        "sweep: {cluster.link.bandwidth: [0.1 B/s]}\n";
+    const std::string told = said(slow);
+    CHECK(
+        told.starts_with("test.yaml:5:11: a step of 100000 micro-batches could take more than "
+                         "146 years: link gpu0-gpu1"));
+    CHECK(told.find('\n') == std::string::npos);
+  }
+
+  TEST_CASE("machines of a collective need a cluster that describes them") {
+    // 8 replicas on 8 machines have a link each; on 2 machines, 4 of them share what nobody says.
+    const auto replicas = [](const char* nodes) {
+      return said(
+          fmt::format("transforms:\n  - data_parallel: {{gradients: 1, nodes: {}}}\n", nodes));
+    };
+    CHECK(replicas("1") == "no error");
+    CHECK(replicas("8") == "no error");
+    CHECK(replicas("2") ==
+          "test.yaml:6:5: all_reduce of 8 ranks on 2 machines: the cluster describes no machines "
+          "with several devices (cluster.nodes)");
+  }
+}
