@@ -260,7 +260,7 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
   require_times(*trace, platform->cluster, argument.path);
   PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
   const std::int64_t samples =
-      saturated_product(std::max<std::int64_t>(trace->batch, 1), graph.batches);
+      saturated(graph.batches * static_cast<double>(std::max<std::int64_t>(trace->batch, 1)));
   const auto costed = std::make_shared<const CostedGraph>(
       std::make_shared<const PreparedGraph>(std::move(graph)), platform->cluster);
   return {trace->name, Experiment(costed, platform->engine), samples};

@@ -46,7 +46,8 @@ Json info_json(const Trace& trace) {
            {{"ops", trace.coverage.ops},
             {"with_time", trace.coverage.with_time},
             {"with_bytes", trace.coverage.with_bytes},
-            {"with_memory", trace.coverage.with_memory}}},
+            {"with_memory", trace.coverage.with_memory},
+            {"untimed", trace.untimed.ops}}},
           {"coverage_line", coverage_line(trace.coverage)},
           {"notes", trace.notes}};
 }
@@ -79,6 +80,9 @@ std::string info_table(const Trace& trace) {
   line("outputs", to_text(sum.outputs));
   line("workspace", to_text(sum.temporary) + " at most");
   line("known", coverage_line(trace.coverage));
+  if (trace.untimed.ops > 0)
+    line("untimed", fmt::format("{} ops have neither a time nor known work; the first is {}",
+                                trace.untimed.ops, trace.untimed.first));
   constexpr std::string_view warning = "warning: ";
   for (const std::string& note : trace.notes)
     if (note.starts_with(warning))
@@ -129,6 +133,7 @@ int check(const std::vector<std::string>& paths, const std::string& importer) {
 
 int convert(const TraceArgument& in, const std::string& out) {
   const Trace trace = read_timed(in);
+  trace.untimed.refuse(in.path, trace.graph.num_ops());
   const Stage stage("writing " + out);
   if (out.ends_with(".dot"))
     write_file(out, to_dot(trace.graph));

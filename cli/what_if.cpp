@@ -30,7 +30,8 @@ std::string quoted_cell(const std::string& text) {
 }
 
 std::string what_if_table(const std::vector<WhatIfRow>& rows) {
-  std::vector<std::string> header{"what if", "step", "change", "peak memory", "verdict"};
+  std::vector<std::string> header{"what if",   "step",        "change",
+                                  "samples/s", "peak memory", "verdict"};
   for (const std::string_view word : all_words<PathTime>()) header.emplace_back(word);
   Columns columns(header);
   std::string notes;
@@ -38,12 +39,13 @@ std::string what_if_table(const std::vector<WhatIfRow>& rows) {
     const std::optional<double> change = row.change_from(rows.front());
     std::vector<std::string> cells{row.name};
     if (!row.has_step()) {
-      cells.insert(cells.end(), {"", "", "", std::string(row.verdict())});
+      cells.insert(cells.end(), {"", "", "", "", std::string(row.verdict())});
       notes += fmt::format("{}: {}\n", row.name, row.infeasible + row.refused);
     } else {
       cells.push_back(to_text(row.step));
       cells.push_back(&row == &rows.front() || !change ? ""
                                                        : fmt::format("{:+.1f} %", 100.0 * *change));
+      cells.push_back(fmt::format("{:.1f}", row.samples_per_second()));
       cells.push_back(to_text(row.peak));
       cells.emplace_back(row.verdict());
       for (const Duration time : row.path)
@@ -61,11 +63,11 @@ std::string what_if_table(const std::vector<WhatIfRow>& rows) {
 std::string what_if_csv(const std::vector<WhatIfRow>& rows) {
   std::string text = "what_if,step_us,change,peak_bytes,device,limit_bytes,verdict";
   for (const std::string_view word : all_words<PathTime>()) text += fmt::format(",{}_us", word);
-  text += '\n';
+  text += ",samples\n";
   for (const WhatIfRow& row : rows) {
     text += quoted_cell(row.name);
     if (!row.has_step()) {
-      text += fmt::format(",,,,,,{},,,,,\n", row.verdict());
+      text += fmt::format(",,,,,,{},,,,,,\n", row.verdict());
       continue;
     }
     const std::optional<double> change = row.change_from(rows.front());
@@ -73,7 +75,7 @@ std::string what_if_csv(const std::vector<WhatIfRow>& rows) {
                         change ? fmt::format("{:.6f}", *change) : "", row.peak.count,
                         quoted_cell(row.device), row.limit.count, row.verdict());
     for (const Duration time : row.path) text += fmt::format(",{}", to_us(time));
-    text += '\n';
+    text += fmt::format(",{}\n", row.samples);
   }
   return text;
 }
@@ -89,6 +91,7 @@ nlohmann::ordered_json what_if_json(const std::vector<WhatIfRow>& rows) {
       const std::optional<double> change = row.change_from(rows.front());
       json["step_time_us"] = to_us(row.step);
       json["change"] = change ? Json(*change) : Json();
+      json["samples"] = row.samples;
       json["peak_bytes"] = row.peak.count;
       json["device"] = row.device;
       json["limit_bytes"] = row.limit.count;

@@ -106,6 +106,10 @@ ClusterSetup cluster_setup(std::int64_t devices, const py::object& memory,
   return setup;
 }
 
+void warn(const std::string& text) {
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw py::error_already_set();
+}
+
 }  // namespace
 
 Experiment ClusterSetup::experiment(const Graph& graph,
@@ -117,6 +121,17 @@ Experiment ClusterSetup::experiment(const Graph& graph,
   require_times(*graph.trace, choice, graph.trace->name);
   auto prepared = std::make_shared<const PreparedGraph>(
       prepare({graph.trace, &graph.trace->graph}, choice, made));
+  // What the command line says in its answer.
+  if (const std::string& kind = prepared->kind_without_times; !kind.empty())
+    warn(
+        fmt::format("times are those of the graph, which has one per op for every kind; none is "
+                    "of '{}'",
+                    kind));
+  if (!prepared->assumed_kind.empty())
+    warn(
+        fmt::format("no op has a measured time: times are those of {}; kind='NAME' is another "
+                    "device",
+                    prepared->assumed_kind));
   auto result = std::make_shared<const CostedGraph>(std::move(prepared), choice);
   if (transforms.empty()) {
     last = graph.trace;

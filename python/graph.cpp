@@ -46,6 +46,18 @@ std::vector<std::string> texts(const py::object& values, const char* what, std::
   return result;
 }
 
+/// The labels of groups, as texts() gives them. The number 0 is no group, as in Graph.groups.
+std::vector<std::string> group_labels(const py::object& values, std::size_t size) {
+  std::vector<std::string> labels = texts(values, "groups", size);
+  if (labels.empty()) return labels;
+  std::size_t i = 0;
+  for (const py::handle value : values) {
+    if (!py::isinstance<py::str>(value) && value.equal(py::int_(0))) labels[i].clear();
+    ++i;
+  }
+  return labels;
+}
+
 Bytes size_at(const std::vector<std::int64_t>& sizes, std::size_t i, const char* what) {
   if (sizes.empty()) return {};
   if (sizes[i] < 0) throw InputError(fmt::format("{}: {} of op {} is below 0", what, sizes[i], i));
@@ -108,7 +120,7 @@ Graph graph_of_arrays(const py::object& compute_us, const py::object& edges,
   given.kinds = texts(kinds, "kinds", n);
   given.phases = texts(phases, "phases", n);
   given.modules = texts(modules, "modules", n);
-  given.groups = texts(groups, "groups", n);
+  given.groups = group_labels(groups, n);
   if (!edges.is_none()) {
     if (py::len(edges) != 2)
       throw InputError("edges: not two lists or arrays, of sources and of readers");
@@ -213,7 +225,8 @@ void define_graph(py::module_& m) {
            py::arg("phases") = py::none(), py::arg("modules") = py::none(),
            py::arg("groups") = py::none(), py::arg("name") = "",
            "A graph of arrays: op i takes compute_us[i] and writes output_bytes[i], which edges =\n"
-           "(sources, readers) read. If the ops are not in topological order they are sorted:\n"
+           "(sources, readers) read. Ops of one of `groups` share a device; None, '' and 0 are in\n"
+           "none. If the ops are not in topological order they are sorted:\n"
            "`names` says how.")
       .def_property_readonly("name", [](const Graph& g) { return g.trace->name; })
       .def_property_readonly("batch", [](const Graph& g) { return g.trace->batch; })

@@ -3,6 +3,8 @@
 #include <pybind11/stl.h>
 
 #include <optional>
+#include <string_view>
+#include <unordered_set>
 
 #include "placers/files/placement_file.h"
 #include "placers/interface/colocation.h"
@@ -158,6 +160,13 @@ Placement placement_of(const py::object& answer, const Problem& problem, const s
   std::vector<std::int64_t> devices;
   if (py::isinstance<py::dict>(answer)) {
     const auto by_name = answer.cast<py::dict>();
+    std::unordered_set<std::string_view> known;
+    for (const OpId v : problem.graph.ops()) known.insert(problem.graph.name(v));
+    Mistakes mistakes;
+    for (const auto& [key, device] : by_name)
+      if (const auto name = py::str(key).cast<std::string>(); !known.contains(name))
+        mistakes.add(fmt::format("{}: {}: the graph has no op '{}'", where, name, name));
+    mistakes.throw_if_any();
     for (const OpId v : problem.graph.ops()) {
       const py::str name{std::string(problem.graph.name(v))};
       if (!by_name.contains(name))

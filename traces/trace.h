@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/graph/op_graph.h"
+#include "traces/untimed.h"
 
 namespace baechi {
 
@@ -34,6 +35,7 @@ struct Trace {
   std::string format{};    ///< the importer's or generator's name
   std::int64_t batch = 0;  ///< samples per step; 0 if unknown
   Coverage coverage{};
+  Untimed untimed{};
   /// The source measures times, but not in this file: none may be assumed unless the user names a
   /// kind of device.
   bool times_elsewhere = false;

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "placers/external/child_process.h"
@@ -25,11 +27,12 @@ namespace {
 constexpr int infeasible_status = 3;
 
 /// What the placer reads: the trace, the cluster, how the step will be executed, and the seed.
-std::string problem_json(const Problem& p, std::uint64_t seed) {
+/// A persistent program also reads the problem's `id`.
+std::string problem_json(const Problem& p, std::uint64_t seed, std::optional<std::int64_t> id) {
   std::string json = fmt::format(
-      "{{\"format\": \"baechi-problem\", \"version\": 1,\n \"trace\": {},\n \"cluster\": "
+      "{{\"format\": \"baechi-problem\", \"version\": 1,{}\n \"trace\": {},\n \"cluster\": "
       "{{\"devices\": [",
-      trace_json({.graph = p.graph}));
+      id ? fmt::format(" \"id\": {},", *id) : "", trace_json({.graph = p.graph}));
   std::string_view separator;
   for (const DeviceId d : p.cluster.devices()) {
     const Device& device = p.cluster.device(d);
@@ -100,9 +103,28 @@ class Exec final : public Placer {
     ProcessLimits limits{.time = time_limit_};
     limits.resources.memory = static_cast<std::size_t>(memory_limit_.count);
     limits.resources.hidden = hidden_;
-    const ProcessResult run = persistent_
-                                  ? ask_running(problem_json(p, seed), limits)
-                                  : run_process(path_, args_, problem_json(p, seed), limits);
+    if (!persistent_)
+      return answer(p, run_process(path_, args_, problem_json(p, seed, {}), limits), {});
+    std::unique_ptr<LineProgram> program = take_waiting();
+    if (!program) program = std::make_unique<LineProgram>(path_, args_, limits);
+    const std::int64_t id = next_id_++;
+    std::string problem = problem_json(p, seed, id);
+    std::ranges::replace(problem, '\n', ' ');  // in JSON, only between values
+    // After an answer that is none, the program may be a line behind: it ends with `program`.
+    try {
+      Placement placement = answer(p, program->ask(problem), id);
+      put_back(std::move(program));
+      return placement;
+    } catch (const InfeasibleError&) {
+      put_back(std::move(program));
+      throw;
+    }
+  }
+
+ private:
+  /// The placement that the program answered; `id`: of the problem, where the answer has it.
+  Placement answer(const Problem& p, const ProcessResult& run,
+                   std::optional<std::int64_t> id) const {
     const auto failed = [&](std::string_view what) {
       throw InputError(fmt::format("{}: {}{}", path_, what, last_words(run.error_tail, 3)));
     };
@@ -120,7 +142,8 @@ class Exec final : public Placer {
                            to_text(memory_limit_)));
         break;
       case Stopped::processes:
-        failed(fmt::format("had more than {} processes at once", limits.resources.processes));
+        failed(
+            fmt::format("had more than {} processes at once", ProcessLimits().resources.processes));
         break;
     }
     if (run.signal != 0)
@@ -135,7 +158,7 @@ class Exec final : public Placer {
                          : "wrote nothing to its standard output");
     const std::string where = fmt::format("output of {}", path_);
     try {
-      Placement result = parse_placement(run.out, where, p.graph, p.cluster.num_devices());
+      Placement result = parse_placement(run.out, where, p.graph, p.cluster.num_devices(), id);
       require_whole_groups(result, p.graph, where);
       result.detail = plain_text(result.detail);
       return result;
@@ -146,23 +169,17 @@ class Exec final : public Placer {
     }
   }
 
- private:
-  /// Asks a process that waits for problems; there are as many as threads that ask at once.
-  ProcessResult ask_running(std::string problem, const ProcessLimits& limits) const {
-    std::ranges::replace(problem, '\n', ' ');  // in JSON, only between values
-    std::unique_ptr<LineProgram> program;
-    {
-      const std::lock_guard lock(waiting_mutex_);
-      if (!waiting_.empty()) {
-        program = std::move(waiting_.back());
-        waiting_.pop_back();
-      }
-    }
-    if (!program) program = std::make_unique<LineProgram>(path_, args_, limits);
-    ProcessResult result = program->ask(problem);
+  /// A process that waits for problems, or null; there are as many as threads that ask at once.
+  std::unique_ptr<LineProgram> take_waiting() const {
+    const std::lock_guard lock(waiting_mutex_);
+    if (waiting_.empty()) return nullptr;
+    std::unique_ptr<LineProgram> program = std::move(waiting_.back());
+    waiting_.pop_back();
+    return program;
+  }
+  void put_back(std::unique_ptr<LineProgram> program) const {
     const std::lock_guard lock(waiting_mutex_);
     waiting_.push_back(std::move(program));
-    return result;
   }
 
   static std::vector<std::string> read_args(Options& o) {
@@ -184,6 +201,7 @@ class Exec final : public Placer {
   Bytes memory_limit_;
   bool persistent_;
   std::string hidden_;
+  mutable std::atomic<std::int64_t> next_id_ = 1;
   mutable std::mutex waiting_mutex_;
   mutable std::vector<std::unique_ptr<LineProgram>> waiting_;  // processes without a question
 };

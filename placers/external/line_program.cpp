@@ -47,7 +47,8 @@ ProcessResult LineProgram::ask(std::string_view line) {
   std::unique_ptr<Running> now = std::move(running_);
   // A line that came after the last answer would be taken for the next one.
   pollfd stray{now->out.read.number(), POLLIN, 0};
-  if (poll(&stray, 1, 0) > 0 && (stray.revents & POLLIN) != 0)
+  while (now->out.read.open() && now->written.size() <= limits_.output && poll(&stray, 1, 0) > 0 &&
+         (stray.revents & POLLIN) != 0)
     read_some(now->out.read, now->written);
   if (!now->written.empty())
     throw InputError(fmt::format("{}: wrote more than one line for one problem", path_));
@@ -59,13 +60,14 @@ ProcessResult LineProgram::ask(std::string_view line) {
   ProcessResult result;
   bool ended = false;
   std::size_t searched = 0, end = std::string::npos;
-  while (end == std::string::npos) {
+  // An answer that comes before the whole question is read does not keep the rest of it back.
+  const auto writes = [&] { return !left_to_write.empty() && now->in.write.open(); };
+  while (end == std::string::npos || (writes() && !ended)) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) result.stopped = Stopped::time;
     if (now->written.size() > limits_.output) result.stopped = Stopped::output;
     if (result.stopped != Stopped::no || (ended && !now->out.read.open())) break;
-    const bool writes = !left_to_write.empty() && now->in.write.open();
-    std::array<pollfd, 4> waiting{{{writes ? now->in.write.number() : -1, POLLOUT, 0},
+    std::array<pollfd, 4> waiting{{{writes() ? now->in.write.number() : -1, POLLOUT, 0},
                                    {now->out.read.number(), POLLIN, 0},
                                    {now->err.read.number(), POLLIN, 0},
                                    {ended ? -1 : now->child.reports(), POLLIN, 0}}};
@@ -74,9 +76,9 @@ ProcessResult LineProgram::ask(std::string_view line) {
     if (waiting[1].revents != 0) read_some(now->out.read, now->written);
     if (waiting[2].revents != 0) read_some(now->err.read, now->error_tail);
     keep_tail(now->error_tail, words_kept);
-    end = now->written.find('\n', searched);
+    if (end == std::string::npos) end = now->written.find('\n', searched);
     searched = now->written.size();
-    if (end != std::string::npos || waiting[3].revents == 0) continue;
+    if (waiting[3].revents == 0 || (end != std::string::npos && !writes())) continue;
     const std::optional<Report> report = now->child.report();
     if (!report) throw std::runtime_error(fmt::format("{}: its supervisor was killed", path_));
     if (report->event == Report::Event::not_started)
@@ -92,7 +94,7 @@ ProcessResult LineProgram::ask(std::string_view line) {
   result.out = now->written.substr(0, end);
   now->written.erase(0, end + 1);
   now->error_tail.clear();
-  running_ = std::move(now);
+  if (!ended) running_ = std::move(now);
   return result;
 }
 

@@ -23,7 +23,7 @@ constexpr std::string_view format_name = "baechi-placement";
 constexpr DeviceId unplaced{~std::uint32_t{0}};
 
 constexpr std::string_view file_keys[] = {
-    "format", "version", "graph", "devices", "placement", "order",
+    "format", "version", "id", "graph", "devices", "placement", "order",
     // Keys that `baechi place --format json` and external placers write. All but status, detail
     // and the facts of replicas are skipped.
     "placer", "placed_by", "placing_ms", "facts", "status", "detail", "step_time_us", "peak_kinds",
@@ -65,19 +65,24 @@ class OpNames {
 class Reader {
  public:
   Reader(const std::string& text, const std::string& path, const OpGraph& graph,
-         std::size_t num_devices)
-      : file_(path, text), graph_(graph), num_devices_(num_devices), ops_(graph) {}
+         std::size_t num_devices, std::optional<std::int64_t> problem)
+      : file_(path, text),
+        graph_(graph),
+        num_devices_(num_devices),
+        problem_(problem),
+        ops_(graph) {}
 
   Placement read() {
     Json root = file_.root();
     const std::size_t start = root.offset();
     const bool is_object = root.is_object();
     std::optional<std::size_t> placement_at;
-    bool infeasible = false;
+    bool infeasible = false, identified = !problem_;
     result_.device.assign(graph_.num_ops(), unplaced);
     root.object({"a placement", file_keys, 2}, [&](std::string_view key, Json value) {
       if (key == "format") check_format(value);
       if (key == "version") check_version(value);
+      if (key == "id" && problem_) identified = check_id(value);
       if (key == "devices") read_devices(value);
       if (key == "order") read_order(value);
       if (key == "detail") result_.detail = value.string();
@@ -88,6 +93,11 @@ class Reader {
         read_devices_of_ops(value);
       }
     });
+    if (is_object && !identified)
+      file_.mistake(
+          start,
+          "an answer of a persistent program repeats the problem's \"id\", so that a late "
+          "line is not taken for it");
     if (is_object && !placement_at && !infeasible)
       file_.mistake(start, "a placement needs a key 'placement'");
     if (placement_at) check_complete(*placement_at);
@@ -111,6 +121,13 @@ class Reader {
     if (value.whole() == 1) return;
     value.is_not("a version that can be read here: 1");
     file_.throw_if_any();
+  }
+
+  bool check_id(Json value) {
+    if (const std::int64_t id = value.whole(); id != *problem_)
+      value.mistake(fmt::format("the answer to problem {}; asked was {}", id, *problem_));
+    file_.throw_if_any();  // another problem's answer has other mistakes
+    return true;
   }
 
   void read_devices(Json value) {
@@ -198,6 +215,7 @@ class Reader {
   JsonFile file_;
   const OpGraph& graph_;
   std::size_t num_devices_;
+  std::optional<std::int64_t> problem_;
   OpNames ops_;
   std::vector<std::string> names_;  // names of all ops; filled for the first suggestion
   std::size_t suggestions_ = 0;
@@ -214,8 +232,8 @@ Placement read_placement(const std::string& path, const OpGraph& graph, std::siz
 }
 
 Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,
-                          std::size_t num_devices) {
-  return Reader(text, path, graph, num_devices).read();
+                          std::size_t num_devices, std::optional<std::int64_t> problem) {
+  return Reader(text, path, graph, num_devices, problem).read();
 }
 
 std::vector<OpId> placement_order(const Placement& placement, const OpGraph& graph) {

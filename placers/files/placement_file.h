@@ -4,9 +4,11 @@
 ///  "placement": {"a": 0, "b": 1}, "order": ["a", "b"]}
 ///
 /// Optional keys: `graph`, `devices`, `order`, and the keys that `baechi place --format json` adds.
-/// Of `facts` those that name replicas are read (sim/objective/replicas.h). Any other key must
-/// begin with x-.
+/// `id` is the problem's that a program answers. Of `facts` those that name replicas are read
+/// (sim/objective/replicas.h). Any other key must begin with x-.
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,9 +30,11 @@ inline constexpr std::size_t most_placement_bytes = std::size_t{1} << 30U;
 /// Throws InfeasibleError if `status` says that the placer found no placement.
 Placement read_placement(const std::string& path, const OpGraph& graph, std::size_t num_devices);
 
-/// The same from a text in memory; `path` is the name in messages.
+/// The same from a text in memory; `path` is the name in messages. With `problem`, the text is the
+/// answer to the problem of this id and must repeat it, as `id`.
 Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,
-                          std::size_t num_devices);
+                          std::size_t num_devices,
+                          std::optional<std::int64_t> problem = std::nullopt);
 
 /// The file's `order`: ops by descending priority, ties by id. Empty without priorities.
 std::vector<OpId> placement_order(const Placement& placement, const OpGraph& graph);

@@ -29,5 +29,6 @@ def place(problem):
 
 
 for line in sys.stdin:
-    answer = {"format": "baechi-placement", "version": 1, **place(json.loads(line))}
+    problem = json.loads(line)
+    answer = {"format": "baechi-placement", "version": 1, "id": problem["id"], **place(problem)}
     print(json.dumps(answer), flush=True)  # without flush the program waits for more

@@ -80,25 +80,44 @@ class Substitution {
 
 Value with_files(const Value& list, const std::string& base, int depth);
 
-Value read_file(const std::string& path, const Value& with, int depth) {
+/// "8" of the key 'every'.
+std::int64_t read_every(const Value& value) {
+  constexpr std::int64_t most = 1'000'000;
+  const auto every = parse_number<std::int64_t>(value.text);
+  if (!every || *every < 1 || *every > most)
+    throw InputError(fmt::format("{}every: '{}' is not a whole number from 1 to {}",
+                                 at(value.where), value.text, most));
+  return *every;
+}
+
+RuleFile read_file(const std::string& path, const Value& with, int depth) {
   Value content = parse_yaml(read_small_file(path, most_rule_text), path);
   Value rules = content;
   const Value* defaults = nullptr;
+  const Value* every = nullptr;
   if (is_mapping(content)) {
     for (const auto& [key, value] : content.children)
-      if (key != "with" && key != "rules")
-        throw InputError(fmt::format("{}a file of rules has no key '{}' (keys: with, rules)",
+      if (key != "with" && key != "rules" && key != "every")
+        throw InputError(fmt::format("{}a file of rules has no key '{}' (keys: with, every, rules)",
                                      at(value.where), key));
     const Value* found = find(content, "rules");
     if (found == nullptr) throw InputError(path + ": it needs 'rules'");
     rules = *found;
     defaults = find(content, "with");
+    every = find(content, "every");
   }
   if (!is_list(rules)) throw InputError(at(rules.where) + "not a list of rules");
   Substitution substitution(with, defaults);
   substitution.in(rules);
+  RuleFile file;
+  if (every != nullptr) {
+    Value number = *every;
+    substitution.in(number);
+    file.every = read_every(number);
+  }
   substitution.finish();
-  return with_files(rules, fs::path(path).parent_path().string(), depth);
+  file.rules = with_files(rules, fs::path(path).parent_path().string(), depth);
+  return file;
 }
 
 /// What {use: FILE, with: {...}} stands for.
@@ -116,7 +135,13 @@ Value used(const Value& rule, const std::string& base, int depth) {
         "{}use: no file '{}'{}, and no entry of the catalogue ({})", at(use.where), use.text,
         did_you_mean(use.text, catalogue_of_rules()), fmt::join(catalogue_of_rules(), ", ")));
   const Value* with = find(rule, "with");
-  return read_file(path, with == nullptr ? Value{} : *with, depth + 1);
+  RuleFile file = read_file(path, with == nullptr ? Value{} : *with, depth + 1);
+  if (file.every > 1)
+    throw InputError(
+        fmt::format("{}use: '{}' is about one step in {}, and a scenario has one step: the verb "
+                    "what-if takes the mean",
+                    at(use.where), use.text, file.every));
+  return std::move(file.rules);
 }
 
 Value with_files(const Value& list, const std::string& base, int depth) {
@@ -153,7 +178,7 @@ std::string find_rules(const std::string& name, const std::string& base) {
   return "";
 }
 
-Value read_rule_file(const std::string& path, const Value& with) {
+RuleFile read_rule_file(const std::string& path, const Value& with) {
   return read_file(path, with, 0);
 }
 
@@ -171,20 +196,20 @@ Value with_included_rules(const Value& entry, const std::string& base) {
   return included;
 }
 
-TransformChoice what_if_choice(const std::string& name, const Value& with) {
+WhatIfChoice what_if_choice(const std::string& name, const Value& with) {
   const std::string path = find_rules(name, "");
   if (path.empty())
     throw InputError(fmt::format("'{}' is no file of rules{}, nor an entry of the catalogue ({})",
                                  name, did_you_mean(name, catalogue_of_rules()),
                                  fmt::join(catalogue_of_rules(), ", ")));
-  Value rules = read_rule_file(path, with);
+  RuleFile file = read_rule_file(path, with);
   Choice choice;
   choice.name = "what_if";
   choice.where = path;
-  choice.text = one_line(rules);
+  choice.text = one_line(file.rules);
   choice.options =
-      Options("what_if", {{"rules", std::move(rules)}}, fs::path(path).parent_path().string());
-  return made_transform(std::move(choice));
+      Options("what_if", {{"rules", std::move(file.rules)}}, fs::path(path).parent_path().string());
+  return {made_transform(std::move(choice)), file.every};
 }
 
 std::vector<std::string> catalogue_of_rules() {

@@ -161,7 +161,11 @@ class SweepMaker {
         const PreparedGraph& prepared = *parts_.graphs[graph].prepared;
         check_together(file, file.transforms[wanted_[graph].transforms],
                        sources_[wanted_[graph].trace]->where, costed);
-        const std::string& name = traces_[wanted_[graph].trace]->name;
+        const Trace& trace = *traces_[wanted_[graph].trace];
+        const std::string& name = trace.name;
+        for (const std::string& note : trace.notes)
+          if (note.starts_with("warning: "))
+            warnings[i] += fmt::format("graph '{}': {}\n", name, note.substr(note.find(' ') + 1));
         if (!prepared.assumed_kind.empty())
           warnings[i] += fmt::format(
               "graph '{}' has no measured times and the devices no kind: times are those of {}\n",
@@ -248,16 +252,16 @@ class SweepMaker {
       if (!fresh) continue;
       text.push_back(sources_[of]->text);
       texts[trace.name].insert(text.back());
-      records.push_back(
-          {.name = trace.name,
-           .label = trace.name,
-           .hash = hash,
-           .ops = graph.num_ops(),
-           .edges = graph.num_edges(),
-           .batch = saturated_product(trace.batch, parts_.graphs[i].prepared->batches),
-           .source = trace.source,
-           .format = trace.format,
-           .op_names = placements ? op_names(graph) : ""});
+      records.push_back({.name = trace.name,
+                         .label = trace.name,
+                         .hash = hash,
+                         .ops = graph.num_ops(),
+                         .edges = graph.num_edges(),
+                         .batch = saturated(parts_.graphs[i].prepared->batches *
+                                            static_cast<double>(trace.batch)),
+                         .source = trace.source,
+                         .format = trace.format,
+                         .op_names = placements ? op_names(graph) : ""});
     }
     // Graphs of one name are told apart by the text of their section.
     for (std::size_t i = 0; i < records.size(); ++i)

@@ -49,6 +49,30 @@ std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
   return rules == nullptr ? choice.transform : rules->on(devices_of(cluster));
 }
 
+/// Throws InputError if one of the transforms `before` divides what `choice` makes.
+void check_order(const TransformChoice& choice, std::span<const TransformChoice> before) {
+  for (const TransformEntry& entry : transforms()) {
+    if (entry.name != choice.name && !choice.transform->applies(entry.name)) continue;
+    for (const TransformChoice& earlier : before)
+      if (earlier.transform->stands_behind(entry.name))
+        throw InputError(
+            fmt::format("{}transforms: '{}' stands before '{}', which changes what it makes",
+                        at(choice.where), entry.name, earlier.name));
+  }
+}
+
+/// Throws InputError if `cluster` has fewer devices than the step of `choice` is on at least.
+void check_devices(const TransformChoice& choice, const ClusterChoice& cluster) {
+  std::size_t devices = 0;
+  for (const DeviceChoice& group : cluster.devices) devices += group.count;
+  if (const std::int64_t needed = choice.transform->devices();
+      needed > static_cast<std::int64_t>(devices))
+    throw InputError(fmt::format(
+        "{}transforms: '{}' needs {} devices, one for each replica, and the cluster has {} "
+        "(simulate: one needs those of one replica)",
+        at(choice.where), choice.name, needed, devices));
+}
+
 }  // namespace
 
 void give_times(Trace& trace) {
@@ -88,6 +112,7 @@ OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
 void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source) {
   if (trace.graph.num_ops() == 0)
     throw InputError(fmt::format("{}: the graph has no ops: there is nothing to place", source));
+  trace.untimed.refuse(source, trace.graph.num_ops());
   if (has_times(trace.graph) || cluster.calibration.measured) return;
   if (std::ranges::all_of(trace.graph.ops(),
                           [&](OpId v) { return trace.graph.collective_of(v) != no_collective; }))
@@ -147,12 +172,8 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
     if (choice.use == TransformUse::model && !for_placing.empty())
       throw InputError(fmt::format("{}transforms: '{}' changes the step, so it stands before '{}'",
                                    at(choice.where), choice.name, for_placing));
-    for (const TransformChoice& before :
-         choices.first(static_cast<std::size_t>(&choice - choices.data())))
-      if (before.transform->stands_behind(choice.name))
-        throw InputError(
-            fmt::format("{}transforms: '{}' stands before '{}', which divides what it makes",
-                        at(choice.where), choice.name, before.name));
+    check_order(choice, choices.first(static_cast<std::size_t>(&choice - choices.data())));
+    check_devices(choice, cluster);
     Transformed made = on_cluster(choice, cluster)->apply(*prepared.step);
     prepared.batches *= made.batches;
     prepared.step = std::make_shared<const OpGraph>(std::move(made.graph));

@@ -21,7 +21,7 @@ struct PreparedGraph {
   IdVector<OpId, OpId> stands_for{};  ///< [step ops]: the op of `placed`; empty if the same graph
   Bytes needs{};                      ///< memory that the largest device must have
   std::string needs_why{};            ///< the message if it has less
-  std::int64_t batches = 1;  ///< of the trace's, in `step`: its samples per step, times this
+  double batches = 1.0;  ///< of the trace's, in `step`: its samples per step, times this
   std::vector<std::shared_ptr<const Transform>> after_placing{};  ///< of the placed step, in turn
   std::chrono::nanoseconds transforming{};                        ///< wall clock
   std::chrono::nanoseconds transforming_processor{};              ///< processor time
@@ -41,7 +41,8 @@ void give_times(Trace& trace);
 OpGraph on_kind(const OpGraph& graph, const std::string& kind);
 
 /// Throws InputError, with `source` as the place, if a step of `trace` on `cluster` would say
-/// nothing: the graph has no ops, or it has no times and timed() would not give it any.
+/// nothing: the graph has no ops, or it has no times and timed() would not give it any; or if a
+/// part of it has none (Untimed).
 void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source);
 
 /// `graph`, if it states the ops' work, with roofline times added

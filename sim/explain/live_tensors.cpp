@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "sim/engine/channels.h"
@@ -11,21 +12,38 @@ namespace {
 /// The memory of one device at the time of the failure. Requests come after all that ended then.
 class Memory {
  public:
+  /// `going_on`: of the ops without time that started on the device at the failure the last ones,
+  /// which have still to end.
   Memory(const Problem& problem, const Placement& placement, const Timeline& timeline,
-         const OutOfMemory& oom)
+         const OutOfMemory& oom, std::span<const OpId> going_on)
       : problem_(problem), placement_(placement), oom_(oom), end_(problem.graph.num_ops()) {
     for (const OpId v : problem.graph.ops()) end_[v] = TimePoint::max();
     for (const auto& [op, device, start, end] : timeline.ops()) end_[op] = end;
+    for (const OpId v : going_on) end_[v] = TimePoint::max();
     for (const Timeline::TransferSlice& t : timeline.transfers())
       sent_[{t.tensor, t.dst}].push_back(t);
     for (const auto& [op, device, start, end] : timeline.ops()) {
       if (device == oom.device) add_outputs(op);
-      if (device == oom.device && end > oom.at)
+      if (device == oom.device && end_[op] > oom.at)
         add({.kind = MemoryKind::workspace, .op = op, .size = problem.graph.op(op).temporary});
     }
     for (const auto& [key, transfers] : sent_)
       if (key.second == oom.device) add_copies(key.first, transfers.size());
     add_weights();
+  }
+
+  /// All but the kinds that no op of this device decides.
+  Bytes of_ops() const {
+    Bytes sum;
+    for (const LiveTensor& t : live_)
+      if (is_of_ops(t.kind)) sum += t.size;
+    return sum;
+  }
+  Bytes of_ops_at_failure() const {
+    Bytes sum;
+    for (const MemoryKind kind : memory_kinds)
+      if (is_of_ops(kind)) sum += oom_.live[kind];
+    return sum;
   }
 
   std::vector<LiveTensor> live() {
@@ -36,6 +54,12 @@ class Memory {
   }
 
  private:
+  /// Copies halfway in host memory are left out here, and not in the verdict.
+  bool is_of_ops(MemoryKind kind) const {
+    return kind != MemoryKind::weights &&
+           (kind != MemoryKind::copies || problem_.engine.transfers != Transfers::staged);
+  }
+
   void add(LiveTensor tensor) {
     if (tensor.size > Bytes{}) live_.push_back(std::move(tensor));
   }
@@ -130,7 +154,23 @@ class Memory {
 
 std::vector<LiveTensor> live_tensors(const Problem& problem, const Placement& placement,
                                      const Timeline& timeline, const OutOfMemory& oom) {
-  return Memory(problem, placement, timeline, oom).live();
+  std::vector<OpId> without_time;
+  for (const auto& [op, device, start, end] : timeline.ops())
+    if (device == oom.device && start == oom.at && end == oom.at) without_time.push_back(op);
+  const auto memory = [&](std::size_t going_on) {
+    return Memory(problem, placement, timeline, oom, std::span(without_time).last(going_on));
+  };
+  // The timeline does not say which of them began in the last round of the instant, and have not
+  // ended. The more of them, the more memory their outputs take: as much as the verdict says.
+  std::size_t least = 0, most = without_time.size();
+  while (least < most) {
+    const std::size_t middle = (least + most) / 2;
+    if (const Memory tried = memory(middle); tried.of_ops() < tried.of_ops_at_failure())
+      least = middle + 1;
+    else
+      most = middle;
+  }
+  return memory(least).live();
 }
 
 }  // namespace baechi

@@ -133,6 +133,27 @@ void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id)
   g.set_groups(group, names);
 }
 
+namespace {
+
+/// Lane "compute", then the others in the order of their first ops, whatever the order in which ops
+/// were added: a copy of a graph has the same lanes.
+std::vector<std::string> number_lanes(IdVector<OpId, Op>& ops,
+                                      const std::vector<std::string>& lanes) {
+  std::vector<std::string> names{lanes.front()};
+  std::vector<LaneKind> number(lanes.size(), compute_lane);
+  for (Op& op : ops) {
+    LaneKind& now = number[index(op.lane)];
+    if (op.lane != compute_lane && now == compute_lane) {
+      now = static_cast<LaneKind>(names.size());
+      names.push_back(lanes[index(op.lane)]);
+    }
+    op.lane = now;
+  }
+  return names;
+}
+
+}  // namespace
+
 OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
   check_names();
   name_slots_ = {};
@@ -166,7 +187,7 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
     for (const OpId old : old_id) g.module_.push_back(module_[index(old)]);
     g.modules_ = std::move(modules_);
   }
-  g.lanes_ = std::move(lanes_);
+  g.lanes_ = number_lanes(g.ops_, lanes_);
   for (auto& [collective, members] : collectives_) {
     collective.first = new_id[members.front()];
     collective.members = static_cast<std::uint32_t>(members.size());

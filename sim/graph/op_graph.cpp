@@ -20,6 +20,7 @@ OpWork OpGraph::work(OpId v) const {
   for (const OpWork& kernel : kernels(v)) {
     sum.flops += kernel.flops;
     sum.traffic += kernel.traffic;
+    sum.weights += kernel.weights;
   }
   if (!kernels(v).empty()) sum.precision = kernels(v).front().precision;
   return sum;

@@ -56,6 +56,7 @@ struct OpWork {
   std::int64_t flops = 0;  ///< floating-point operations; a multiply-add is two
   Bytes traffic{};         ///< bytes read from and written to device memory
   Precision precision = Precision::fp32;
+  Bytes weights{};  ///< of `traffic`: weights and their gradients, whatever the batch
 
   bool none() const { return flops == 0 && traffic == Bytes{}; }
   friend bool operator==(const OpWork&, const OpWork&) = default;

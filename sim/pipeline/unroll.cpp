@@ -127,6 +127,7 @@ class Unroller {
         if (runs_on(v, s, d)) copy_op(v, pass);
       if (pass.kind == PassKind::backward && c_.passes.back().all.empty()) add_empty(pass);
       const bool empty = c_.passes.back().all.empty() && c_.passes.back().host.empty();
+      if (updates && !empty) read_sums(c_.passes.back());
       if (empty) c_.passes.pop_back();
       updated = updates && !empty;
     }
@@ -137,7 +138,9 @@ class Unroller {
     DevicePass& in = c_.passes.back();
     const DeviceId d = in.device;
     const bool again = pass.kind == PassKind::recompute;
-    Bytes persistent;
+    Bytes persistent, added;
+    for (const TensorId t : graph_.outputs(v))
+      if (sums_.contains({t, d})) added += graph_.tensor(t).size;
     if (!again && held_.emplace(v, d).second)
       persistent = op.persistent + static_cast<int>(spare_versions(d)) * weights_of(op);
     const OpId copy = c_.builder.add_op(
@@ -145,7 +148,7 @@ class Unroller {
          .kind = graph_.kind(v),
          .compute = op.compute,
          .persistent = persistent,
-         .temporary = op.temporary,
+         .temporary = op.temporary + added,
          .phase = op.phase,
          .lane = graph_.lanes()[index(op.lane)],
          .module = graph_.module(v)});
@@ -153,12 +156,37 @@ class Unroller {
     for (const TensorId t : graph_.outputs(v)) {
       if (graph_.instant(t)) continue;
       const Tensor& tensor = graph_.tensor(t);
+      const bool adds = sums_.contains({t, d});
       const TensorId made =
-          c_.builder.add_tensor(copy, tensor.size, tensor.reference || tensor.control);
+          c_.builder.add_tensor(copy, tensor.size, tensor.reference || tensor.control || adds);
+      if (!adds && adds_up(t)) sums_.emplace(std::pair(t, d), made);
       if (t == *graph_.outputs(v).begin()) c.first_output = made;
     }
     (launches_[v] ? in.host : in.all).push_back(copy);
     (again ? again_of_ : copy_of_)[pass.micro_batch][index(v)] = copy;
+  }
+
+  /// Whether `t` is a gradient of which a device keeps one, that of the first micro-batch since the
+  /// last update: later ones are made in workspace and added to it.
+  bool adds_up(TensorId t) const {
+    return is_weight_gradient(graph_, t) && std::ranges::all_of(graph_.readers(t), [&](EdgeId e) {
+             return home_[graph_.edge(e).dst] == home_[graph_.edge(e).src];
+           });
+  }
+
+  /// The updates of a pass read the sums of their gradients.
+  void read_sums(const DevicePass& pass) {
+    std::vector<std::pair<TensorId, DeviceId>> read;
+    for (const OpId copy : pass.all) {
+      if (c_.copies[copy].origin == no_op) continue;
+      for (const EdgeId e : graph_.in_edges(c_.copies[copy].origin)) {
+        const auto sum = sums_.find({graph_.edge(e).tensor, pass.device});
+        if (sum == sums_.end()) continue;
+        c_.builder.add_edge(sum->second, copy);
+        read.push_back(sum->first);
+      }
+    }
+    for (const auto& sum : read) sums_.erase(sum);
   }
 
   void add_empty(const Pass& pass) {
@@ -314,8 +342,9 @@ class Unroller {
   Schedule schedule_;
   std::array<Members, 5> members_;  // by PassKind
   Copies c_;
-  std::set<std::pair<OpId, DeviceId>> held_;           // persistent bytes that are counted
-  std::vector<std::vector<OpId>> copy_of_, again_of_;  // [micro_batches][num_ops] or no_op
+  std::set<std::pair<OpId, DeviceId>> held_;                // persistent bytes that are counted
+  std::map<std::pair<TensorId, DeviceId>, TensorId> sums_;  // of gradients, by what they are of
+  std::vector<std::vector<OpId>> copy_of_, again_of_;       // [micro_batches][num_ops] or no_op
 };
 
 }  // namespace

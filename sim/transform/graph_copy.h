@@ -37,8 +37,9 @@ class GraphCopy {
   /// Gives `copy` the kernels of `v`, changed by `change` if given.
   void add_kernels(OpId v, OpId copy, const std::function<OpWork(OpWork)>& change = {});
   /// An output of `copy` like `t`, but of `size` bytes; a measured transfer takes time in
-  /// proportion. Not for control tensors.
-  TensorId add_tensor(TensorId t, OpId copy, Bytes size);
+  /// proportion. Not for control tensors. `added`: it is added to memory that is counted elsewhere,
+  /// so that it is a reference.
+  TensorId add_tensor(TensorId t, OpId copy, Bytes size, bool added = false);
 
   /// A copy of every op with kernels, outputs and edges. `timing` as add() has it, with the op.
   void add_all(const std::function<std::optional<Duration>(OpId, Duration)>& timing = {});

@@ -22,7 +22,7 @@ struct Transformed {
   Bytes needs{};
   std::string needs_why{};
   /// So many times the samples of the input's step are in that of `graph`.
-  std::int64_t batches = 1;
+  double batches = 1.0;
 };
 
 /// The result of a transform that keeps the ops and ids of its input: each op stands for itself.
@@ -53,9 +53,13 @@ class Transform {
   /// Why no pipeline of this kind can stream micro-batches through the step that this makes; "" if
   /// it can.
   virtual std::string no_pipeline(StreamedBy /*pipeline*/) const { return ""; }
-  /// True if the transform called `other` stands before this one, because this one divides its
+  /// True if the transform called `other` stands before this one, because this one changes its
   /// results.
   virtual bool stands_behind(std::string_view /*other*/) const { return false; }
+  /// Whether it applies the transform called `other`, as rules of a what-if may.
+  virtual bool applies(std::string_view /*other*/) const { return false; }
+  /// The step that it makes is on at least so many devices.
+  virtual std::int64_t devices() const { return 1; }
 };
 
 /// Applies `second` to the graph of `first`. In the result, `stands_for` leads from the input of

@@ -391,15 +391,19 @@ TEST_SUITE("checker") {
     CHECK(tally.failed_in_transfers > rounds);
   }
 
-  TEST_CASE("random runs on nodes that share NICs are what the engine promises") {
+  TEST_CASE("random runs with lanes, collectives and nodes that share NICs are as promised") {
     Random random(5);
     Tally tally;
     std::size_t slower = 0;
     const std::uint64_t rounds = thorough() ? 600 : 100;
     for (std::uint64_t seed = 0; seed < rounds; ++seed) {
       CAPTURE(seed);
-      const RandomProblem p({.ops = 1 + random.below(60), .reach = 1 + random.below(60)},
-                            2 + random.below(7), seed, true);
+      const std::uint32_t count = 2 + random.below(7);
+      const RandomProblem p({.ops = 1 + random.below(60),
+                             .reach = 1 + random.below(60),
+                             .lanes = 1 + random.below(3),
+                             .ranks = random.below(count + 1)},
+                            count, seed, true);
       std::vector<Node> nodes;
       IdVector<DeviceId, Device> devices;
       for (const NodeId n : id_range<NodeId>(0, p.cluster.num_nodes())) {

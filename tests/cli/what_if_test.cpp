@@ -47,9 +47,9 @@ TEST_SUITE("cli what-if") {
           std::string::npos);
     CHECK(session.run("what-if toy.yaml large.yaml --format csv").out ==
           "what_if,step_us,change,peak_bytes,device,limit_bytes,verdict,compute_us,host_us,"
-          "collective_us,transfer_us,waiting_us\n"
-          "base,60,0.000000,1000,gpu0,1000000,fits,60,0,0,0,0\n"
-          "large,60,0.000000,2000000,gpu0,1000000,out of memory,60,0,0,0,0\n");
+          "collective_us,transfer_us,waiting_us,samples\n"
+          "base,60,0.000000,1000,gpu0,1000000,fits,60,0,0,0,0,1\n"
+          "large,60,0.000000,2000000,gpu0,1000000,out of memory,60,0,0,0,0,1\n");
   }
 
   TEST_CASE("mistakes in rules end with 2 and their place") {

@@ -46,15 +46,17 @@ struct Predicted {
   Bytes peak_before{}, peak_after{};
 };
 
-Predicted predicted(const std::string& name, const std::string& model) {
-  const bool hosted = name == "cuda_graphs" || name == "no_host" || name == "fused_optimizer";
+Predicted predicted(const std::string& name, const std::string& model,
+                    const std::string& transforms = "") {
+  const bool hosted = transforms.empty() &&
+                      (name == "cuda_graphs" || name == "no_host" || name == "fused_optimizer");
   const auto step = [&](bool changed) {
     const std::string text = fmt::format(
         "graph: {{generate: {}}}\ncluster: {{devices: {{count: 1, kind: v100_pytorch}}, link: "
         "{{kind: "
         "nvlink2}}}}\nengine: {{enforce_memory: false, queue: program}}\nplacers: "
-        "[single]\ntransforms: [{}{}]\n",
-        model, hosted ? "{host: {launch: 2 ms}}, " : "",
+        "[single]\ntransforms: [{}{}{}]\n",
+        model, transforms, hosted ? "{host: {launch: 2 ms}}, " : "",
         changed ? fmt::format("{{what_if: [{{use: {}}}]}}", name) : "{what_if: []}");
     Mistakes mistakes;
     const ScenarioFile file = parse_scenario(text, "x.yaml", {}, mistakes);
@@ -143,10 +145,10 @@ TEST_SUITE("whatif") {
   // conv_grad ends at 116 ns; the update takes 14.
   TEST_CASE("data parallel, by hand: 100 B of gradients over two or four replicas") {
     CHECK(step_of("data_parallel", "{replicas: 2}").makespan == 230ns);  // 2 x 50 B
-    CHECK(step_of("local_sgd", "{replicas: 2, period: 2}").makespan == 180ns);
     CHECK(step_of("gradient_compression", "{replicas: 2, compress: 0.1}").makespan == 140ns);
-    // To the servers and back.
-    CHECK(step_of("p3", "{replicas: 2, nodes: 1, slice: 50 B}").makespan == 330ns);
+    // Two slices to the servers until 166 and 216, and back, each while the next one leaves, until
+    // 216 and 266.
+    CHECK(step_of("p3", "{replicas: 2, nodes: 1, slice: 50 B}").makespan == 280ns);
     const PlacedStep slices =
         rewritten({six_ops()}, entry("p3", "{replicas: 2, nodes: 1, slice: 50 B}"));
     CHECK(slices.graph.collectives().size() == 4);
@@ -164,12 +166,24 @@ TEST_SUITE("whatif") {
     CHECK(run(rewritten({graph}, entry("zero3", "{replicas: 2}"))).makespan == 223ns);
   }
 
-  // t0 leaves from 40 to 41 ns, and comes back after relu_grad, from 56 to 57: conv_grad a
-  // nanosecond later, and relu_grad runs with 40 B less.
+  // t0 leaves beside relu, from 30 to 31 ns, and comes back after relu_grad, from 56 to 57:
+  // conv_grad a nanosecond later, and relu_grad runs with 40 B less.
   TEST_CASE("vdnn, by hand: what conv writes is not there while relu_grad runs") {
     const StepResult result = step_of("vdnn", "{link: 40 GB/s, back: 1}");
     CHECK(result.makespan == 131ns);
     CHECK(result.devices[gpu0].peak == 320_B);
+  }
+
+  // At 1 GB/s t0 leaves from 30 to 70 ns, and the loss waits for it: until 76, relu_grad until 86.
+  // Asked for behind relu_grad, t0 is back at 126: conv_grad until 186, update until 200. An op
+  // ahead, behind the loss, at 116: 190.
+  TEST_CASE("vdnn, by hand: the forward pass waits for the copy, the backward pass asks ahead") {
+    CHECK(step_of("vdnn", "{link: 1 GB/s, back: 1}").makespan == 200ns);
+    CHECK(step_of("vdnn", "{link: 1 GB/s}").makespan == 190ns);
+  }
+
+  TEST_CASE("vdnn: placers see the copies") {
+    CHECK(entry("vdnn").apply(six_ops()).graph.find("conv/to_host").has_value());
   }
 
   TEST_CASE("gist, by hand: half of what a ReLU writes is kept for the backward pass") {
@@ -208,18 +222,93 @@ TEST_SUITE("whatif") {
     const StepResult twice = step_of("larger_batch");
     CHECK(twice.makespan == 246ns);            // 2 x 116 + 14
     CHECK(twice.devices[gpu0].peak == 620_B);  // 100 + 4 x 80 + 200
+    CHECK(entry("larger_batch", "{factor: 1.5}").apply(six_ops()).batches == 1.5);
+  }
+
+  // The steps of an LSTM read the same weights, which a larger batch does not change, and so do
+  // convolutions of few pixels. Generators make the same models at the larger batch. 18 models and
+  // factors: no step is off by more than 1 % (GNMT and the like were by 38 and 92 %), no peak by 2.
+  TEST_CASE("larger_batch is the generator's larger batch") {
+    for (const auto& [name, batch] : {std::pair{"gnmt, length: 4", 8},
+                                      {"deep_speech_2", 2},
+                                      {"resnet50", 8},
+                                      {"vgg16", 8},
+                                      {"gpt2, length: 128", 2},
+                                      {"bert, length: 64", 2}})
+      for (const int factor : {2, 4}) {
+        CAPTURE(name);
+        CAPTURE(factor);
+        const Predicted at = predicted(fmt::format("larger_batch, with: {{factor: {}}}", factor),
+                                       fmt::format("{}, batch: {}", name, batch));
+        const Predicted made =
+            predicted("faster_gpu", fmt::format("{}, batch: {}", name, factor * batch));
+        const auto off = [](auto what, auto truth) {
+          return std::abs(static_cast<double>(what) / static_cast<double>(truth) - 1.0);
+        };
+        CHECK(off(at.after.count(), made.before.count()) < 0.01);
+        CHECK(off(at.peak_after.count, made.peak_before.count) < 0.02);
+      }
+  }
+
+  // LLaMA is generated with attention that writes its scores, and with a kernel that does not. At
+  // 64 tokens the weights are most of what attention reads; at 2048 the scores are.
+  TEST_CASE("flash_attention is the generator's fused attention, at short lengths and long") {
+    for (const int length : {64, 512, 2048}) {
+      CAPTURE(length);
+      const auto model = [&](bool fused) {
+        return fmt::format(
+            "llama, layers: 4, hidden: 1024, heads: 16, key_value_heads: 16, inner: 2816, "
+            "vocabulary: "
+            "1000, batch: 2, length: {}, fused_attention: {}",
+            length, fused);
+      };
+      const Predicted written = predicted("flash_attention", model(false));
+      const Predicted fused = predicted("faster_gpu", model(true));
+      const double off = to_us(written.after) / to_us(fused.before) - 1.0;
+      CHECK(std::abs(off) < 0.05);
+    }
+  }
+
+  TEST_CASE("cuda_graphs and fused_optimizer are never slower than the step they change") {
+    for (const char* per : {"op", "kernel"})
+      for (const bool thread : {false, true})
+        for (const char* name : {"cuda_graphs", "fused_optimizer"}) {
+          CAPTURE(name);
+          const Predicted p =
+              predicted(name, "bert, batch: 1, length: 32",
+                        fmt::format("{{host: {{launch: 10 us, per: {}, backward_thread: {}}}}}, ",
+                                    per, thread));
+          CHECK(p.after <= p.before);
+        }
+  }
+
+  // 200 updates of a few us each have a launch on the device of their own; one kernel has one.
+  TEST_CASE("fused_optimizer leaves one kernel, and one launch also where the host comes behind") {
+    OpGraphBuilder b;
+    const OpId g = b.add_op({.name = "g", .phase = Phase::backward});
+    b.add_kernel(g, {.flops = 100});
+    for (const char* name : {"u0", "u1", "u2"}) {
+      const OpId u = b.add_op({.name = name, .phase = Phase::update});
+      b.add_kernel(u, {.flops = 10, .traffic = 40_B});
+      b.add_control(g, u);
+    }
+    const PlacedStep step = rewritten({std::move(b).build()}, entry("fused_optimizer"));
+    REQUIRE(step.graph.num_ops() == 2);
+    REQUIRE(step.graph.kernels(OpId{1}).size() == 1);
+    CHECK(step.graph.kernels(OpId{1})[0] == OpWork{.flops = 30, .traffic = 120_B});
   }
 
   TEST_CASE("every entry runs on three models, and moves what it is meant to move") {
     const std::set<std::string> faster{
         "amp",     "fused_optimizer", "batchnorm_restructured", "fused_pointwise", "cuda_graphs",
         "no_host", "faster_gpu"};
-    const std::set<std::string> slower{"data_parallel",        "local_sgd",    "p3",  "blueconnect",
+    const std::set<std::string> slower{"data_parallel",        "p3",           "blueconnect",
                                        "gradient_compression", "larger_batch", "gist"};
     const std::set<std::string> smaller{"zero3", "vdnn", "flash_attention"};
     const std::vector<std::string> names = catalogue_of_rules();
     CHECK(names.size() == 18);
     for (const std::string& name : names) {
+      if (name == "local_sgd") continue;  // a mean of steps, not a step
       for (const std::string& model : models_for(name)) {
         CAPTURE(name);
         CAPTURE(model);

@@ -33,6 +33,9 @@ std::vector<std::string> warnings(const Trace& trace) {
     found.push_back(fmt::format("{} of {} ops take no time", sum.without_time, known.ops));
   if (known.with_bytes == 0 || sum.outputs == Bytes{})
     found.emplace_back("no tensor has a size: transfers cost their latency, outputs no memory");
+  if (trace.untimed.ops > 0)
+    found.push_back(fmt::format("{} ops have neither a time nor known work; the first is {}",
+                                trace.untimed.ops, trace.untimed.first));
   for (const std::string& note : trace.notes)
     if (note.starts_with("warning: ")) found.push_back(note.substr(note.find(' ') + 1));
   if (known.with_memory == 0)

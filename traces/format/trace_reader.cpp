@@ -21,7 +21,7 @@ constexpr std::string_view op_names[] = {
     "module",     "compute_us", "temporary_bytes", "persistent_bytes", "kernels",
     "colocation", "outputs"};
 constexpr JsonKeys op_keys{"an op", op_names, 1};
-constexpr std::string_view kernel_names[] = {"flops", "traffic_bytes", "precision"};
+constexpr std::string_view kernel_names[] = {"flops", "traffic_bytes", "weight_bytes", "precision"};
 constexpr JsonKeys kernel_keys{"a kernel", kernel_names, 0};
 constexpr std::string_view output_names[] = {"bytes", "transfer_us", "reference"};
 constexpr JsonKeys output_keys{"an output", output_names, 1};
@@ -155,9 +155,13 @@ void TraceReader::read_kernel(Json value) {
       kernel.flops = v.whole();
     else if (key == "traffic_bytes")
       kernel.traffic = {v.whole()};
+    else if (key == "weight_bytes")
+      kernel.weights = {v.whole()};
     else
       kernel.precision = v.one_of<Precision>();
   });
+  if (kernel.weights > kernel.traffic)
+    value.mistake("'weight_bytes' are a part of 'traffic_bytes', and these are fewer");
   kernels_.push_back(kernel);
 }
 

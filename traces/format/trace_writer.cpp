@@ -66,6 +66,10 @@ void put_kernels(fmt::memory_buffer& out, std::span<const OpWork> kernels) {
     put(out, kernel.flops);
     put(out, ", \"traffic_bytes\": ");
     put(out, kernel.traffic.count);
+    if (kernel.weights > Bytes{}) {
+      put(out, ", \"weight_bytes\": ");
+      put(out, kernel.weights.count);
+    }
     if (kernel.precision != Precision::fp32) {
       put(out, ", \"precision\": ");
       append_json_string(out, to_text(kernel.precision));

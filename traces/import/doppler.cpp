@@ -19,7 +19,8 @@ namespace {
 // Decisions:
 // - The authors name no unit and divide compute and comm alike. 1e-8 us per unit meets what they
 //   measured; option `unit_us`. comm becomes the measured time of the op's transfer.
-// - comm is 4 x the output's floats, so its bytes, too.
+// - comm is no size: of `formation` ops it is 4 x the output's floats, of a product 4 x its
+//   multiply-adds. Outputs have no known size, and take no memory.
 // - Files without `gdp_` in their names have a comma within a number of line 4, which makes two
 //   numbers of one: the two lists then differ in length, and the file is refused.
 
@@ -127,7 +128,7 @@ void DopplerReader::read_op(const Line& line) {
   const OpId op = builder_.add_op({.name = name,
                                    .kind = has_kind ? trimmed(line.text.substr(second + 1)) : "",
                                    .compute = time(*compute, line)});
-  output_.push_back(builder_.add_tensor(op, {static_cast<std::int64_t>(*comm)}));
+  output_.push_back(builder_.add_tensor(op, {}));
   builder_.set_transfer(output_.back(), time(*comm, line));
 }
 
@@ -162,8 +163,8 @@ Trace DopplerReader::read() {
     builder_.add_edge(output_[static_cast<std::size_t>(sources[i].value)],
                       static_cast<OpId>(static_cast<std::uint32_t>(destinations[i].value)));
   trace.notes.push_back(fmt::format(
-      "times and transfer times are the file's costs x {} us: the file names no unit; it names no "
-      "memory",
+      "times and transfer times are the file's costs x {} us: the file names no unit; it states no "
+      "sizes, so that no memory is counted",
       unit_us_));
   trace.graph = build_graph(std::move(builder_), path_);
   return trace;

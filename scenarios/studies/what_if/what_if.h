@@ -16,6 +16,8 @@ namespace baechi {
 struct WhatIfQuestion {
   std::string name;
   std::vector<TransformChoice> transforms;
+  std::int64_t every = 1;  ///< the transforms are of one step in so many, and the row of the mean
+  std::vector<TransformChoice> otherwise{};  ///< of the other steps
 };
 
 /// The base, each of `rules` alone ("amp", "data_parallel:replicas=16"), and all together. Throws
@@ -29,6 +31,7 @@ struct WhatIfRow {
   std::string infeasible{};  ///< why there is no placement; "": there is one
   std::string refused{};     ///< why the rules do not go together; "": they do
   Duration step{};           ///< without memory limits, if it does not fit
+  double samples = 0.0;      ///< of a step
   Bytes peak{};              ///< of the device that is the fullest, by the share of its memory
   std::string device{};      ///< its name
   Bytes limit{};             ///< its memory
@@ -39,6 +42,7 @@ struct WhatIfRow {
   std::string_view verdict() const;  ///< "fits", "out of memory", "infeasible" or "impossible"
   /// The change of the step against the base's; nothing if one of them has no step.
   std::optional<double> change_from(const WhatIfRow& base) const;
+  double samples_per_second() const;
 };
 
 /// The question's step. `refused` is set only where all rules together contradict each other; other

@@ -32,13 +32,18 @@ class Accumulate final : public Transform {
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override {
     IdVector<OpId, Bytes> made(graph.num_ops());
-    for (const Gradient& g : gradients_of(graph)) made[g.producer] += g.bytes;
+    for (const Gradient& g : gradients_of(graph)) {
+      made[g.producer] += g.bytes;
+      for (const AddedGradient& a : g.added) made[a.producer] += g.bytes;  // of micro_batches
+    }
     GraphCopy copy(graph);
     copy.add_all([&](OpId v, Duration time) {
       return made[v] == Bytes{} ? std::optional(time) : std::nullopt;
     });
     for (const OpId v : graph.ops())
-      if (made[v] > Bytes{}) copy.builder().add_kernel(copy.copy_of(v), {.traffic = 3 * made[v]});
+      if (made[v] > Bytes{})
+        copy.builder().add_kernel(copy.copy_of(v),
+                                  {.traffic = 3 * made[v], .weights = 3 * made[v]});
     IdVector<OpId, OpId> renumbered;
     PlacedStep step{.graph = std::move(copy).built(&renumbered).graph};
     step.device.assign(device.size(), DeviceId{});

@@ -123,6 +123,8 @@ class Unrolling {
 /// Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 2009.
 class AsSends final : public Transform {
  public:
+  bool stands_behind(std::string_view other) const override { return other == "data_parallel"; }
+
   Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override {

@@ -34,8 +34,6 @@ class DataParallel final : public Transform {
                        "share of the bytes that is sent, after an op that reads and writes the "
                        "gradients twice",
                        1e-6, 1.0);
-    p.period = o.get("period", p.period, "replicas synchronise every so many steps: bytes / period",
-                     1, most);
     p.gradients =
         o.get("gradients", p.gradients,
               "of a graph without gradients: their share of the bytes of weights", 0.0, 1e3);
@@ -76,6 +74,8 @@ class DataParallel final : public Transform {
   bool stands_behind(std::string_view other) const override {
     return other == "precision" && options_.shares_optimizer() > options_.shares_weights();
   }
+
+  std::int64_t devices() const override { return options_.simulate_all ? options_.replicas : 1; }
 
  private:
   DataParallelOptions options_;

@@ -40,7 +40,6 @@ struct DataParallelOptions {
   Bytes first_bucket{1 << 20};
   bool simulate_all = false;
   double compress = 1.0;
-  std::int64_t period = 1;
   double gradients = 0.0;  ///< share of the weights; 0: as the graph has them
   std::int64_t servers = 0;
   std::int64_t sharing = 1;

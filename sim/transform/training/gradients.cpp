@@ -12,6 +12,16 @@ namespace {
 /// In place of an output's number: the gradient is among the op's persistent bytes.
 constexpr std::size_t held = 0;
 
+/// Whether the tensor that `t` is a copy of, in the first micro-batch, lies in memory that is
+/// counted elsewhere. A later copy does so, too, where it is added to the first.
+bool first_is_reference(const OpGraph& graph, TensorId t) {
+  const OpId v = graph.tensor(t).producer;
+  const auto of_first = graph.outputs(graph.micro_batch(v).first);
+  const std::size_t place = index(t) - index(*graph.outputs(v).begin());
+  if (place >= of_first.size()) return graph.tensor(t).reference;
+  return graph.tensor(of_first[place]).reference;
+}
+
 /// The update ops that read `t`, ascending.
 std::vector<OpId> updates_by(const OpGraph& graph, TensorId t) {
   std::vector<OpId> updates;
@@ -24,6 +34,25 @@ std::vector<OpId> updates_by(const OpGraph& graph, TensorId t) {
 }
 
 }  // namespace
+
+bool is_weight_gradient(const OpGraph& graph, TensorId t) {
+  const Tensor& tensor = graph.tensor(t);
+  const auto readers = graph.readers(t);
+  return graph.op(tensor.producer).phase == Phase::backward && !tensor.control &&
+         !tensor.reference && !readers.empty() && std::ranges::all_of(readers, [&](EdgeId e) {
+           return graph.op(graph.edge(e).dst).phase == Phase::update;
+         });
+}
+
+Bytes gradient_workspace(const OpGraph& graph, OpId v) {
+  Bytes bytes;
+  if (graph.micro_batch(v).number == 0) return bytes;
+  for (const TensorId t : graph.outputs(v)) {
+    const Tensor& tensor = graph.tensor(t);
+    if (tensor.reference && !tensor.control && !first_is_reference(graph, t)) bytes += tensor.size;
+  }
+  return bytes;
+}
 
 OpId Gradient::last_producer() const {
   return added.empty() ? producer : std::max(producer, added.back().producer);
@@ -54,7 +83,7 @@ std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards, bo
         const Tensor& tensor = graph.tensor(t);
         std::vector<OpId> updates = updates_by(graph, t);
         ++output;
-        if (updates.empty() || tensor.reference) continue;
+        if (updates.empty() || first_is_reference(graph, t)) continue;
         if (tensor.control) {
           waiting = std::move(updates);
         } else {

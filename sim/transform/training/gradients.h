@@ -27,6 +27,13 @@ struct Gradient {
   OpId last_producer() const;
 };
 
+/// Whether `t` is a gradient of weights: a backward op hands it to update ops alone, and it takes
+/// memory of its own.
+bool is_weight_gradient(const OpGraph& graph, TensorId t);
+
+/// The workspace in which `v`, of a later micro-batch, makes gradients that it adds to the first's.
+Bytes gradient_workspace(const OpGraph& graph, OpId v);
+
 /// In the order of their last producers: tensors that backward ops pass to update ops; and the
 /// persistent bytes of backward ops that update ops wait for by a control edge, times `shards`.
 /// What the copies of an op (OpGraph::micro_batch) make is one gradient, or, if `each`, a gradient

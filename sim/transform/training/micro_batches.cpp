@@ -6,6 +6,7 @@
 #include "sim/enum_option.h"
 #include "sim/error.h"
 #include "sim/transform/graph_copy.h"
+#include "sim/transform/training/gradients.h"
 
 namespace baechi {
 namespace {
@@ -25,7 +26,8 @@ std::vector<EdgeId> in_order_added(const OpGraph& graph) {
 
 /// Copies of a graph beside each other. Forward and backward ops are there `count` times, one copy
 /// of all before the next, and copy r of v is called v@r but for the first. Updates are there once,
-/// and read what all copies write.
+/// and read what all copies write. A gradient of shared weights is one tensor: copies but for the
+/// first make theirs in workspace and add it to the first, so that theirs is a reference.
 class Copies {
  public:
   Copies(const OpGraph& graph, std::int64_t count, Weights weights)
@@ -69,12 +71,17 @@ class Copies {
     OpSpec spec = copy_.spec(v);
     const std::string copied = name(spec.name, r);
     spec.name = copied;
+    const auto added = [&](TensorId t) {
+      return r > 0 && weights_ == Weights::shared && is_weight_gradient(graph_, t);
+    };
     if (r > 0 && weights_ == Weights::shared) spec.persistent = {};
+    for (const TensorId t : graph_.outputs(v))
+      if (added(t)) spec.temporary += graph_.tensor(t).size;
     const OpId made = made_[r][v] = copy_.add(v, spec);
     copy_.add_kernels(v, made);
     for (const TensorId t : graph_.outputs(v))
       if (!graph_.tensor(t).control)
-        tensors_[r][t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
+        tensors_[r][t] = copy_.add_tensor(t, made, graph_.tensor(t).size, added(t));
     if (r == 0) return;
     if (op.forward != no_op) copy_.builder().set_forward(made, copy(op.forward, r));
     if (weights_ == Weights::own && (op.persistent > Bytes{} || op.group != no_group)) return;
@@ -90,7 +97,10 @@ class Copies {
     const bool own = weights_ == Weights::own;
     if (op.group != no_group)
       return static_cast<GroupId>(index(op.group) + (own ? r : 0) * graph_.num_groups());
-    if (own || op.persistent == Bytes{} || op.phase == Phase::update) return no_group;
+    const bool makes_gradient = std::ranges::any_of(
+        graph_.outputs(v), [&](TensorId t) { return is_weight_gradient(graph_, t); });
+    if (own || op.phase == Phase::update || (op.persistent == Bytes{} && !makes_gradient))
+      return no_group;
     return static_cast<GroupId>(graph_.num_groups() + index(v) + 1);
   }
   std::vector<std::string> group_names() const {
@@ -138,8 +148,14 @@ class MicroBatches final : public Transform {
     if (!graph.collectives().empty())
       throw InputError("micro_batches: the graph has collectives, which cannot be copied here");
     Transformed made = Copies(graph, count_, weights_).built();
-    made.batches = count_;
+    made.batches = static_cast<double>(count_);
     return made;
+  }
+
+  /// Segments are of one batch, and towers share 32-bit weights.
+  bool stands_behind(std::string_view other) const override {
+    return count_ > 1 &&
+           (other == "recompute" || (other == "precision" && weights_ == Weights::own));
   }
 
  private:

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -26,11 +27,14 @@ struct Speedup {
 /// Mixed-precision training. Activations and their gradients take half of their bytes. The forward
 /// and backward ops compute in the new format: their work gets the precision and half of the
 /// traffic, measured times are divided by a factor. Ops of the kinds `except` stay as they are, and
-/// so do the tensors that they write; so do update ops.
+/// so do their weights, gradients and optimizer state, and the tensors that they write; so do
+/// update ops.
 ///   fp16, bf16: weights are a half copy, which the op holds and each step casts anew, and a 32-bit
 ///     copy, the master weights, which the update op changes and holds (the op itself, if nothing
 ///     updates it, or if forward ops hold the optimizer's state, too); gradients of weights take
-///     half. Without master weights there is the half copy alone, and optimizer state takes half.
+///     half. Where forward ops hold all, the weights are as large as their gradients, if these are
+///     tensors. Without master weights there is the half copy alone, and optimizer state takes
+///     half.
 ///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast).
 ///   tf32: all bytes stay; only arithmetic is faster.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
@@ -57,21 +61,19 @@ class MixedPrecision final : public Transform {
 
   Transformed apply(const OpGraph& graph) const override {
     GraphCopy copy(graph);
-    const std::vector<bool> excepted = except_.of_kinds(graph);
     const std::vector<bool> computes = compute_bound_kinds().of_kinds(graph);
-    const auto stays = [&](OpId v) {
-      const Op& op = graph.op(v);
-      return excepted[op.kind] || (op.forward != no_op && excepted[graph.op(op.forward).kind]) ||
-             (op.phase == Phase::update && master_weights_);
-    };
     IdVector<TensorId, TensorId> tensors(graph.num_tensors());
     const IdVector<OpId, std::vector<OpId>> updates = updates_of_weights(graph);
-    const IdVector<OpId, Bytes> persistent = persistent_bytes(graph, updates);
+    const IdVector<OpId, bool> stays = what_stays(graph, updates);
+    const IdVector<OpId, Bytes> weights = weights_of(graph);
+    const IdVector<OpId, Bytes> persistent = persistent_bytes(graph, updates, weights, stays);
     for (const OpId v : graph.ops()) {
-      const bool same = stays(v);
+      const bool same = stays[v];
       OpSpec spec = copy.spec(v);
       spec.persistent = persistent[v];
-      if (!same && halves()) spec.temporary = half(spec.temporary);
+      if (const Bytes whole = to_ == "amp" ? gradient_workspace(graph, v) : Bytes{};
+          !same && halves())
+        spec.temporary = whole + half(spec.temporary - whole);
       const bool by_compute = computes[graph.op(v).kind];
       const OpId made = copy.add(v, spec, [&](Duration time, std::size_t kind) {
         return same ? time : shorter(time, by_compute, graph, kind);
@@ -80,15 +82,15 @@ class MixedPrecision final : public Transform {
       for (const TensorId t : graph.outputs(v)) {
         const Tensor& tensor = graph.tensor(t);
         if (tensor.control) continue;
-        const bool whole = same || !halves() || (to_ == "amp" && is_weight_gradient(graph, t));
+        const bool whole = same || !halves() || (to_ == "amp" && is_for_updates(graph, t));
         tensors[t] = copy.add_tensor(t, made, whole ? tensor.size : half(tensor.size));
       }
     }
     copy.add_edges(tensors);
     copy.change_collectives(
-        [&](const Collective& c) { return stays(c.first) || !halves() ? c.bytes : half(c.bytes); });
+        [&](const Collective& c) { return stays[c.first] || !halves() ? c.bytes : half(c.bytes); });
     for (const OpId v : graph.ops())
-      if (casts(graph, v)) add_cast(copy, graph, v, updates[v]);
+      if (casts(graph, v) && !stays[v]) add_cast(copy, graph, v, weights[v], updates[v]);
     return std::move(copy).built();
   }
 
@@ -123,12 +125,15 @@ class MixedPrecision final : public Transform {
   /// Kernels that a recording already has in half precision stay.
   OpWork changed(OpWork work) const {
     if (work.precision == Precision::fp16 || work.precision == Precision::bf16) return work;
-    if (halves()) work.traffic = half(work.traffic);
+    if (halves()) {
+      work.traffic = half(work.traffic);
+      work.weights = half(work.weights);
+    }
     work.precision = precision_;
     return work;
   }
 
-  static bool is_weight_gradient(const OpGraph& graph, TensorId t) {
+  static bool is_for_updates(const OpGraph& graph, TensorId t) {
     for (const EdgeId e : graph.readers(t))
       if (graph.op(graph.edge(e).dst).phase == Phase::update) return true;
     return false;
@@ -140,9 +145,45 @@ class MixedPrecision final : public Transform {
            graph.op(v).persistent > Bytes{};
   }
 
+  /// The ops that stay in 32 bits: of the kinds `except`, the backward ops of these, and the ops
+  /// that update their weights alone; with master weights all updates.
+  IdVector<OpId, bool> what_stays(const OpGraph& graph,
+                                  const IdVector<OpId, std::vector<OpId>>& updates) const {
+    const std::vector<bool> excepted = except_.of_kinds(graph);
+    IdVector<OpId, bool> stays;
+    std::set<OpId> of_others;
+    for (const OpId v : graph.ops()) {
+      const Op& op = graph.op(v);
+      stays.push_back(excepted[op.kind] ||
+                      (op.forward != no_op && excepted[graph.op(op.forward).kind]) ||
+                      (op.phase == Phase::update && master_weights_));
+      if (!stays[v]) of_others.insert(updates[v].begin(), updates[v].end());
+    }
+    for (const OpId v : graph.ops())
+      for (const OpId u : updates[v])
+        if (stays[v] && !of_others.contains(u)) stays[u] = true;
+    return stays;
+  }
+
+  /// The persistent bytes of each op. Of forward ops that hold weights and optimizer state in one:
+  /// as many as the gradients that their backward ops hand to updates, if there are such tensors.
+  static IdVector<OpId, Bytes> weights_of(const OpGraph& graph) {
+    IdVector<OpId, Bytes> weights, gradients(graph.num_ops());
+    for (const OpId v : graph.ops()) weights.push_back(graph.op(v).persistent);
+    if (!persistent_of_one_kind(graph)) return weights;
+    for (const Gradient& g : gradients_of(graph))
+      if (const OpId v = graph.op(g.producer).forward; g.tensor && v != no_op)
+        gradients[v] += g.bytes;
+    for (const OpId v : graph.ops())
+      if (gradients[v] > Bytes{}) weights[v] = std::min(weights[v], gradients[v]);
+    return weights;
+  }
+
   /// [num_ops], changed for each op.
   IdVector<OpId, Bytes> persistent_bytes(const OpGraph& graph,
-                                         const IdVector<OpId, std::vector<OpId>>& updates) const {
+                                         const IdVector<OpId, std::vector<OpId>>& updates,
+                                         const IdVector<OpId, Bytes>& weights,
+                                         const IdVector<OpId, bool>& stays) const {
     IdVector<OpId, Bytes> bytes;
     for (const OpId v : graph.ops()) bytes.push_back(graph.op(v).persistent);
     if (!halves()) return bytes;
@@ -150,11 +191,12 @@ class MixedPrecision final : public Transform {
     for (const OpId v : graph.ops()) {
       const Bytes given = graph.op(v).persistent;
       const Phase phase = graph.op(v).phase;
+      if (stays[v]) continue;
       if (!master_weights_ || (phase == Phase::backward && to_ != "amp")) {
         bytes[v] = half(given);
       } else if (phase == Phase::forward) {
         const OpId holds_master = one_kind || updates[v].empty() ? v : updates[v].front();
-        bytes[v] = half(given);
+        bytes[v] = half(weights[v]);
         bytes[holds_master] += given;
       }
     }
@@ -184,14 +226,14 @@ class MixedPrecision final : public Transform {
 
   /// An op that reads the 32-bit weights of `v` and writes the half copy, which `v` holds: once in
   /// a step, after the updates of the weights; where there are none, before `v`.
-  static void add_cast(GraphCopy& copy, const OpGraph& graph, OpId v,
+  static void add_cast(GraphCopy& copy, const OpGraph& graph, OpId v, Bytes weights,
                        const std::vector<OpId>& updates) {
-    const Bytes weights = graph.op(v).persistent;
     const OpId cast =
         copy.builder().add_op({.name = fmt::format("{}/half", graph.name(v)),
                                .kind = "Cast",
                                .phase = updates.empty() ? Phase::forward : Phase::update});
-    copy.builder().add_kernel(cast, {.traffic = weights + half(weights)});
+    const Bytes moved = weights + half(weights);
+    copy.builder().add_kernel(cast, {.traffic = moved, .weights = moved});
     for (const OpId w : last_updates(graph, v, updates))
       copy.builder().add_control(copy.copy_of(w), cast);
     if (updates.empty()) copy.builder().add_control(cast, copy.copy_of(v));

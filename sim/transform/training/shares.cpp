@@ -49,6 +49,7 @@ OpGraph with_shares(const OpGraph& graph, const DataParallelOptions& options) {
     copy.add_kernels(v, made, [&](OpWork work) {
       work.flops = share(work.flops, work_of);
       work.traffic = {share(work.traffic.count, work_of)};
+      work.weights = {share(work.weights.count, work_of)};
       return work;
     });
     for (const TensorId t : graph.outputs(v))

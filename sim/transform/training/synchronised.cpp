@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 
+#include "sim/graph/analysis.h"
 #include "sim/saturated.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/training/data_parallel.h"
@@ -29,8 +30,9 @@ class Synchronising {
                    options.sends_after() ? unlimited : options.bucket);
     done_.resize(buckets_.size(), no_op);
     updates_early_ = std::ranges::any_of(graph.edges(), [&](EdgeId e) {
-      return graph.op(graph.edge(e).src).phase == Phase::update &&
-             graph.op(graph.edge(e).dst).phase != Phase::update;
+      const OpId src = graph.edge(e).src, dst = graph.edge(e).dst;
+      return graph.op(src).phase == Phase::update && graph.op(dst).phase != Phase::update &&
+             !on_host(graph, src);
     });
     if (options.mode == Synchronisation::zero3)
       gathers_ = weight_gathers(graph, device, options.replicas, options.bucket);
@@ -51,12 +53,18 @@ class Synchronising {
       // Sums of a tensor-parallel group go first: the next op waits for them.
       if (graph_.collective_of(v) == no_collective) add_due(due, tensors);
       add_gathers_before(v);
-      const OpId made = copy_.add(v, copy_.spec(v));
+      OpSpec spec = copy_.spec(v);
+      for (const TensorId t : graph_.outputs(v))
+        if (is_sent_whole(t)) spec.temporary -= graph_.tensor(t).size;
+      const OpId made = copy_.add(v, spec);
       place(made, device_[v]);
       copy_.add_kernels(v, made);
-      for (const TensorId t : graph_.outputs(v))
+      for (const TensorId t : graph_.outputs(v)) {
+        const Bytes size = graph_.tensor(t).size;
         if (!graph_.tensor(t).control)
-          tensors[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
+          tensors[t] = is_sent_whole(t) ? copy_.builder().add_tensor(made, size)
+                                        : copy_.add_tensor(t, made, size);
+      }
       if (const auto it = due_.find(v); it != due_.end())
         std::ranges::copy(it->second, std::back_inserter(due));
     }
@@ -84,8 +92,10 @@ class Synchronising {
   }
 
   /// An op that takes no time of its own.
-  OpId add_op(const std::string& name, DeviceId d, Phase phase, std::string_view kind) {
-    const OpId made = copy_.builder().add_op({.name = name, .kind = kind, .phase = phase});
+  OpId add_op(const std::string& name, DeviceId d, Phase phase, std::string_view kind,
+              std::string_view lane) {
+    const OpId made =
+        copy_.builder().add_op({.name = name, .kind = kind, .phase = phase, .lane = lane});
     for (const std::string& device_kind : graph_.device_kinds())
       copy_.builder().set_compute(made, device_kind, Duration{});
     place(made, d);
@@ -94,8 +104,9 @@ class Synchronising {
 
   /// A collective of this device and those that are at its place in the other replicas.
   OpId add_collective(CollectiveKind kind, Bytes bytes, const std::string& of, DeviceId d,
-                      Phase phase) {
-    const OpId made = add_op(fmt::format("{}/{}", to_text(kind), of), d, phase, to_text(kind));
+                      Phase phase, std::string_view lane = "comm") {
+    const OpId made =
+        add_op(fmt::format("{}/{}", to_text(kind), of), d, phase, to_text(kind), lane);
     const bool pair = kind == CollectiveKind::send_recv;
     copy_.builder().add_collective(
         {.kind = kind,
@@ -109,12 +120,6 @@ class Synchronising {
   }
 
   std::string name_of(std::size_t bucket) const { return fmt::format("gradients{}", bucket); }
-
-  /// What is sent of a bucket in the mean step: `share` of its bytes where replicas synchronise.
-  Bytes sent(Bytes bytes, double share) const {
-    return {static_cast<std::int64_t>(std::ceil(share / static_cast<double>(options_.period) *
-                                                static_cast<double>(bytes.count)))};
-  }
 
   void add_due(std::vector<std::size_t>& due, const IdVector<TensorId, TensorId>& tensors) {
     for (const std::size_t k : due) add_collectives(k, tensors);
@@ -144,10 +149,13 @@ class Synchronising {
       last = made;
     };
     if (first != no_op) last = first;
-    const Bytes bytes = sent(bucket.bytes, options_.compress);
-    const auto collective = [&](CollectiveKind kind, Bytes size, const std::string& of) {
-      then(add_collective(kind, size, of, d, phase));
+    const Bytes bytes{static_cast<std::int64_t>(
+        std::ceil(options_.compress * static_cast<double>(bucket.bytes.count)))};
+    const auto collective = [&](CollectiveKind kind, Bytes size, const std::string& of,
+                                std::string_view lane = "comm") {
+      then(add_collective(kind, size, of, d, phase, lane));
     };
+    OpId sent_last = no_op;  // the next bucket is sent behind it
     switch (options_.mode) {
       case Synchronisation::ddp:
       case Synchronisation::after:
@@ -159,7 +167,8 @@ class Synchronising {
             std::max(1.0, static_cast<double>(options_.replicas) / static_cast<double>(servers));
         const Bytes most{saturated(busiest * static_cast<double>(bytes.count))};
         collective(CollectiveKind::send_recv, most, name + "/push");
-        collective(CollectiveKind::send_recv, most, name + "/pull");
+        sent_last = last;
+        collective(CollectiveKind::send_recv, most, name + "/pull", "comm_back");
         break;
       }
       case Synchronisation::zero1:
@@ -188,7 +197,14 @@ class Synchronising {
     OpId& before = last_of_.try_emplace(d, no_op).first->second;  // buckets go in order
     if (before != no_op) copy_.builder().add_control(before, first);
     first_of_.try_emplace(d, first);
-    before = done_[k] = last;
+    done_[k] = last;
+    before = sent_last != no_op ? sent_last : last;
+  }
+
+  /// Whether `t` is a gradient of a later micro-batch that is sent by itself: it is whole until
+  /// then, and not in workspace to be added to the first (micro_batches).
+  bool is_sent_whole(TensorId t) const {
+    return options_.sends_each_pass() && graph_.tensor(t).reference && bucket_of_.contains(t);
   }
 
   /// Whether what `e` hands to an update op comes from the collective instead: the update is on
@@ -216,9 +232,11 @@ class Synchronising {
           continue;
         }
         if (!handed)
-          handed = copy_.builder().add_tensor(
-              whole, Bytes{(g.bytes.count + options_.shares_gradients() - 1) /
-                           options_.shares_gradients()});
+          handed =
+              copy_.builder().add_tensor(whole,
+                                         Bytes{(g.bytes.count + options_.shares_gradients() - 1) /
+                                               options_.shares_gradients()},
+                                         g.micro_batch > 0);  // added to the share of the first
         copy_.builder().add_edge(*handed, update);
       }
     }
@@ -250,7 +268,7 @@ class Synchronising {
       if (op.phase == Phase::update) updates[device_[v]].push_back(v);
     }
     for (const auto& [d, bytes] : weights) {
-      const OpId gather = add_collective(CollectiveKind::all_gather, sent(bytes, 1.0),
+      const OpId gather = add_collective(CollectiveKind::all_gather, bytes,
                                          fmt::format("weights{}", index(d)), d, Phase::update);
       for (const auto& [at, ops] : updates)
         if (at == d || !updates.contains(d))

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 
 namespace baechi {
 namespace {
@@ -30,6 +32,39 @@ IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph) {
   return users;
 }
 
+/// The whole weights that forward ops read, with the ops that read them one after the other: those
+/// of one micro-batch, kind and group, such as the steps of a cell. An op that holds none reads as
+/// many as its kernels say, if its group holds some: its own gather, where no op of its kind holds
+/// them, such as the last layer's of a table of embeddings.
+std::vector<Use> weights_read(const OpGraph& graph, std::int64_t shards) {
+  std::vector<Use> all;
+  std::map<std::tuple<GroupId, std::uint32_t, std::uint32_t>, std::size_t> of_kind;  // into all
+  std::set<GroupId> holding;
+  const auto key = [&](OpId v) {
+    return std::tuple(graph.op(v).group, graph.op(v).kind, graph.micro_batch(v).number);
+  };
+  for (const OpId v : graph.ops()) {
+    const Op& holder = graph.op(graph.micro_batch(v).first);
+    if (holder.phase != Phase::forward || holder.persistent == Bytes{}) continue;
+    of_kind.emplace(key(v), all.size());
+    holding.insert(holder.group);
+    all.push_back({Bytes{shards * holder.persistent.count}, {v}});
+  }
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    if (op.phase != Phase::forward || op.group == no_group || !holding.contains(op.group) ||
+        graph.op(graph.micro_batch(v).first).persistent > Bytes{} ||
+        graph.work(v).weights == Bytes{})
+      continue;
+    if (const auto held = of_kind.find(key(v)); held != of_kind.end())
+      all[held->second].users.push_back(v);
+    else
+      all.push_back({graph.work(v).weights, {v}});
+  }
+  for (Use& use : all) std::ranges::sort(use.users);
+  return all;
+}
+
 /// Uses in the order of first users, joined until they have `limit` bytes.
 void add_buckets(std::vector<WeightGather>& all, DeviceId d, std::vector<Use> uses, Bytes limit) {
   std::ranges::stable_sort(uses, {}, [](const Use& u) { return u.users.front(); });
@@ -53,16 +88,15 @@ std::vector<WeightGather> weight_gathers(const OpGraph& graph,
     std::vector<Use> forward{}, backward{};
   };
   std::map<DeviceId, std::map<std::uint32_t, Uses>> uses;  // by micro-batch
-  for (const OpId v : graph.ops()) {
-    const Op& holder = graph.op(graph.micro_batch(v).first);
-    if (holder.phase != Phase::forward || holder.persistent == Bytes{}) continue;
-    const Bytes weights{shards * holder.persistent.count};
-    const DeviceId d = device[v];
-    Uses& here = uses[d][graph.micro_batch(v).number];
-    here.forward.push_back({weights, {v}});
+  for (const auto& [weights, readers] : weights_read(graph, shards)) {
+    const DeviceId d = device[readers.front()];
+    Uses& here = uses[d][graph.micro_batch(readers.front()).number];
     Use use{weights, {}};
-    for (const OpId w : backward[v])
-      if (device[w] == d) use.users.push_back(w);
+    for (const OpId v : readers)
+      for (const OpId w : backward[v])
+        if (device[w] == d) use.users.push_back(w);
+    here.forward.push_back({weights, readers});
+    std::ranges::sort(use.users);
     if (!use.users.empty()) here.backward.push_back(std::move(use));
   }
   std::vector<WeightGather> all;

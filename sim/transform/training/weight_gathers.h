@@ -22,7 +22,9 @@ struct WeightGather {
 /// For each device, in the order of first users: weights of forward ops, in buckets of `limit`
 /// bytes or more, in each micro-batch (OpGraph::micro_batch) once for the forward ops, and once for
 /// the backward ops that differentiate them (Op::forward; else those of the op's group). The
-/// weights of an op are its persistent bytes times `shards`. In all sorted by first user.
+/// weights of an op are its persistent bytes times `shards`. An op without persistent bytes whose
+/// kernels read weights (OpWork::weights) reads those of its group: with the op of its kind that
+/// holds them, or in a gather of its own. In all sorted by first user.
 /// Source: ZeRO stage 3, Rajbhandari et al., SC 2020; FSDP, Zhao et al., VLDB 2023, which also
 /// gathers one unit ahead.
 std::vector<WeightGather> weight_gathers(const OpGraph& graph,

@@ -74,7 +74,13 @@ Change with_attributes(const Scope& scope, const Selection& selected, const Attr
     copying.rework = [&](OpId v, OpWork work) {
       if (!selected[v]) return work;
       if (changed.flops) work.flops = changed.flops(work.flops);
-      if (changed.traffic) work.traffic = changed.traffic(work.traffic);
+      if (changed.traffic) {
+        const Bytes before = work.traffic;
+        work.traffic = changed.traffic(before);
+        if (work.weights > Bytes{})  // the same share of it
+          work.weights = static_cast<double>(work.traffic.count) /
+                         static_cast<double>(before.count) * work.weights;
+      }
       return work;
     };
   if (changed.bytes) {

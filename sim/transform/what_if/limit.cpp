@@ -13,7 +13,8 @@ namespace {
 class Limit final : public Verb {
  public:
   explicit Limit(Options& o)
-      : traffic_(read_amount(o, "traffic", "bytes that each kernel reads and writes, at most")),
+      : traffic_(read_amount(o, "traffic",
+                             "bytes that each kernel reads and writes beside weights, at most")),
         bytes_(read_amount(o, "bytes", "size of each tensor that is written, at most")),
         workspace_(read_amount(o, "workspace", "temporary bytes, at most")),
         to_(read_to(o)) {}
@@ -35,7 +36,7 @@ class Limit final : public Verb {
       return tensors[t] ? at_most(bytes_, tensor.producer, tensor.size) : tensor.size;
     };
     copying.rework = [&](OpId v, OpWork work) {
-      work.traffic = at_most(traffic_, v, work.traffic);
+      work.traffic = work.weights + at_most(traffic_, v, work.traffic - work.weights);
       return work;
     };
     copying.ops();

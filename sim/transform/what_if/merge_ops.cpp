@@ -24,11 +24,12 @@ constexpr auto names_of(MergeBy) {
        {MergeBy::group, "group", "ops of one colocation group"}});
 }
 
-enum class MergedTime : std::uint8_t { sum, max, work };
+enum class MergedTime : std::uint8_t { sum, max, least, work };
 constexpr auto names_of(MergedTime) {
   return std::to_array<Named<MergedTime>>(
       {{MergedTime::sum, "sum"},
        {MergedTime::max, "max"},
+       {MergedTime::least, "least", "of the ops that take time"},
        {MergedTime::work, "work", "of one kernel that does not write and read what stays inside"}});
 }
 
@@ -49,7 +50,9 @@ class Merge final : public Verb {
       : by_(read_enum(o, "by", MergeBy::all, "which ops are merged with each other")),
         time_(read_enum(o, "time", MergedTime::sum, "time of a merged op")) {}
 
-  bool needs_times() const override { return time_ == MergedTime::max; }
+  bool needs_times() const override {
+    return time_ == MergedTime::max || time_ == MergedTime::least;
+  }
 
   Change apply(const Scope& scope, const Selection& selected) const override {
     const OpGraph& graph = scope.graph();
@@ -62,7 +65,7 @@ class Merge final : public Verb {
     change.beside.assign(change.graph.num_ops(), OpId{});
     for (const OpId v : graph.ops())
       if (sets.leader[v] == v) change.beside[change.stands_for[v]] = v;
-    if (time_ == MergedTime::max) change = with_longest(graph, sets, std::move(change));
+    if (needs_times()) change = with_one_of(graph, sets, std::move(change));
     if (time_ == MergedTime::work) change = with_one_kernel(scope, sets, std::move(change));
     return change;
   }
@@ -141,19 +144,23 @@ class Merge final : public Verb {
     return second;
   }
 
-  static Change with_longest(const OpGraph& graph, const Merged& sets, Change change) {
+  /// Merged ops with the longest time of their parts, or with the least above 0.
+  Change with_one_of(const OpGraph& graph, const Merged& sets, Change change) const {
     const std::size_t kinds = std::max<std::size_t>(1, graph.device_kinds().size());
-    std::vector<IdVector<OpId, Duration>> longest(kinds,
-                                                  IdVector<OpId, Duration>(change.graph.num_ops()));
+    std::vector<IdVector<OpId, Duration>> one(kinds,
+                                              IdVector<OpId, Duration>(change.graph.num_ops()));
     for (const OpId v : graph.ops())
       for (std::size_t k = 0; k < kinds; ++k) {
-        Duration& most = longest[k][change.stands_for[v]];
-        most = std::max(most, graph.compute(v, k).value_or(Duration{}));
+        Duration& chosen = one[k][change.stands_for[v]];
+        const Duration time = graph.compute(v, k).value_or(Duration{});
+        const bool less = time > Duration{} && time < chosen;
+        if (chosen == Duration{} || (time_ == MergedTime::max ? time > chosen : less))
+          chosen = time;
       }
     const OpGraph merged = change.graph;
     Copying copying(merged);
     copying.retime = [&](OpId v, Duration time, std::size_t k) {
-      return sets.size[change.beside[v]] > 1 ? longest[k][v] : time;
+      return sets.size[change.beside[v]] > 1 ? one[k][v] : time;
     };
     return copied(std::move(copying), change);
   }
@@ -190,7 +197,7 @@ class Merge final : public Verb {
       if (v == last) return OpWork{};  // only the first of its kernels stays
       last = v;
       OpWork all = merged.work(v);
-      all.traffic = std::max(Bytes{}, all.traffic - saved[change.beside[v]]);
+      all.traffic = std::max(all.weights, all.traffic - saved[change.beside[v]]);
       return all;
     };
     copying.retime = [&](OpId v, Duration time, std::size_t) {

@@ -9,11 +9,13 @@
 namespace baechi::what_if {
 namespace {
 
-/// Copies what the selected ops write to the memory of the host once no forward op needs it any
-/// more, and back before the first op of `to` (backward ops, if not given) reads it; in between it
-/// takes no memory of the device. Copies are ops of lane "copy", one after the other: bytes / link.
-/// A copy back starts when the op of lane compute that is `back` ops before the first reader, in
-/// the order of ids on its device, has ended. Source: vDNN (Rhu et al., MICRO 2016).
+/// Copies what the selected ops write to the memory of the host while the last forward op reads it,
+/// and back before the first op of `to` (backward ops, if not given) reads it; in between it takes
+/// no memory of the device. Copies are ops of lane "copy", one after the other: bytes / link. They
+/// are timed by the ops of lane compute in the order of ids on the device: a copy to the host
+/// starts when the op before the last forward reader has ended, and the op behind that reader waits
+/// for it; a copy back starts when the op that is `back` ops before the first reader has ended.
+/// Source: vDNN (Rhu et al., MICRO 2016), section 3.2.
 class Offload final : public Verb {
  public:
   explicit Offload(Options& o)
@@ -47,7 +49,8 @@ class Offload final : public Verb {
       const OpId out = copy("to_host", Phase::forward), in = copy("from_host", Phase::backward);
       OpGraphBuilder& builder = copying.builder();
       builder.add_edge(copying.tensor(t), out);
-      for (const OpId r : p.early) builder.add_control(copying.made(r), out);
+      if (p.out_after != no_op) builder.add_control(copying.made(p.out_after), out);
+      if (p.waits != no_op) builder.add_control(out, copying.made(p.waits));
       builder.add_control(out, in);
       if (p.start_after != no_op) builder.add_control(copying.made(p.start_after), in);
       const TensorId again = builder.add_tensor(in, tensor.size);
@@ -58,8 +61,10 @@ class Offload final : public Verb {
 
  private:
   struct Plan {
-    std::vector<OpId> early, late;  ///< readers
-    OpId start_after = no_op;
+    std::vector<OpId> early, late;  ///< readers, ascending
+    OpId out_after = no_op;         ///< the copy to the host starts behind it
+    OpId waits = no_op;             ///< starts behind the copy to the host
+    OpId start_after = no_op;       ///< the copy back starts behind it
   };
 
   Selection readers(const Scope& scope) const {
@@ -70,7 +75,8 @@ class Offload final : public Verb {
     return late;
   }
 
-  /// Tensors of selected ops that early and late ops read, all on one device.
+  /// Tensors of selected ops that late ops read, and perhaps early ones before them, all on one
+  /// device.
   std::map<TensorId, Plan> plan(const Step& step, const Selection& selected,
                                 const Selection& late) const {
     const OpGraph& graph = step.graph;
@@ -83,16 +89,23 @@ class Offload final : public Verb {
       if (tensor.control || tensor.reference || !selected[tensor.producer]) continue;
       Plan p;
       bool here = true;
-      for (const EdgeId e : graph.readers(t)) {
-        const OpId r = graph.edge(e).dst;
+      std::vector<OpId> readers;
+      for (const EdgeId e : graph.readers(t)) readers.push_back(graph.edge(e).dst);
+      std::ranges::sort(readers);
+      for (const OpId r : readers) {
         here = here && step.device_of(r) == step.device_of(tensor.producer);
-        (late[r] ? p.late : p.early).push_back(r);
+        (late[r] || !p.late.empty() ? p.late : p.early).push_back(r);
       }
       if (!here || p.late.empty() || tensor.size <= Bytes{}) continue;
       const std::vector<OpId>& ops = order[step.device_of(tensor.producer)];
-      const auto first = std::ranges::lower_bound(ops, std::ranges::min(p.late));
-      if (first - ops.begin() >= back_) p.start_after = *(first - back_);
-      if (p.start_after != no_op && p.start_after < tensor.producer) p.start_after = no_op;
+      const auto first = std::ranges::lower_bound(ops, p.late.front());
+      const auto back = first - ops.begin() >= back_ ? first - back_ : first;
+      if (back < first && *back >= tensor.producer) p.start_after = *back;
+      const auto reads = p.early.empty() ? std::ranges::upper_bound(ops, tensor.producer)
+                                         : std::ranges::lower_bound(ops, p.early.back());
+      if (reads < first && reads + 1 != ops.end()) p.waits = *(reads + 1);
+      if (reads > ops.begin() && reads <= first && *(reads - 1) > tensor.producer)
+        p.out_after = *(reads - 1);
       plans.emplace(t, std::move(p));
     }
     return plans;

@@ -84,6 +84,10 @@ Rule read_rule(const Value& value) {
           value.children.end())
         options.mistake(std::string(key),
                         fmt::format("'{}' is a transform, of all ops", rule.name));
+  if (rule.verb != nullptr && rule.verb->samples() != 1.0 &&
+      (where != nullptr || rule.after_placing))
+    options.mistake(where != nullptr ? "where" : "after_placing",
+                    "a batch is of all ops, and placers see it");
   mistakes.attempt([&] { options.finish(); });
   mistakes.throw_if_any();
   return rule;
@@ -101,7 +105,7 @@ std::vector<Rule> read_rules(const Value& list) {
   for (std::size_t i = 0; i < rules.size(); ++i)
     for (const Rule& before : std::span(rules).first(i))
       if (before.transform != nullptr && before.transform->stands_behind(rules[i].name))
-        mistakes.add(fmt::format("{}what_if: '{}' stands before '{}', which divides what it makes",
+        mistakes.add(fmt::format("{}what_if: '{}' stands before '{}', which changes what it makes",
                                  at(rules[i].place), rules[i].name, before.name));
   mistakes.throw_if_any();
   return rules;

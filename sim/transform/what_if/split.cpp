@@ -93,6 +93,7 @@ class Split final : public Verb {
     OpWork part(OpId v, OpWork work, std::int64_t k) const {
       work.flops = part_of(work.flops, k, parts_[v]);
       work.traffic = {part_of(work.traffic.count, k, parts_[v])};
+      work.weights = std::min(work.traffic, {part_of(work.weights.count, k, parts_[v])});
       return work;
     }
 

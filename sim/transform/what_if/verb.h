@@ -16,6 +16,9 @@ class Verb {
   virtual Change apply(const Scope& scope, const Selection& selected) const = 0;
   /// Whether it reads or changes times, which the graph must then have.
   virtual bool needs_times() const { return false; }
+  /// So many times the samples of the step are in the step that it makes. Other than 1: it is about
+  /// all ops, before placing.
+  virtual double samples() const { return 1.0; }
 };
 
 struct VerbEntry {

@@ -5,6 +5,7 @@ namespace baechi::what_if {
 std::unique_ptr<Verb> make_scale(Options&);
 std::unique_ptr<Verb> make_set(Options&);
 std::unique_ptr<Verb> make_limit(Options&);
+std::unique_ptr<Verb> make_batch(Options&);
 std::unique_ptr<Verb> make_remove(Options&);
 std::unique_ptr<Verb> make_merge(Options&);
 std::unique_ptr<Verb> make_insert(Options&);
@@ -19,6 +20,7 @@ std::span<const VerbEntry> verbs() {
       {"scale", "multiplies times, bytes or work", make_scale},
       {"set", "sets times, bytes, work or the lane", make_set},
       {"limit", "bytes and traffic, at most so many times what an op reads", make_limit},
+      {"batch", "so many times the samples: all but weights and updates grows", make_batch},
       {"remove", "what an op waited for is what its readers wait for", make_remove},
       {"merge", "several ops become one", make_merge},
       {"insert", "a new op before or after each selected op, or one for all", make_insert},

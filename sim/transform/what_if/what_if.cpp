@@ -64,6 +64,7 @@ Transformed WhatIfRules::apply(const OpGraph& graph) const {
       Step step{.graph = std::move(result.graph)};
       apply_verb(rule, step, devices_, &result.stands_for);
       result.graph = std::move(step.graph);
+      result.batches *= rule.verb->samples();
     }
   }
   return result;
@@ -73,6 +74,25 @@ bool WhatIfRules::stands_behind(std::string_view other) const {
   return std::ranges::any_of(*rules_, [&](const Rule& rule) {
     return rule.transform != nullptr && rule.transform->stands_behind(other);
   });
+}
+
+bool WhatIfRules::applies(std::string_view other) const {
+  return std::ranges::any_of(
+      *rules_, [&](const Rule& rule) { return rule.transform != nullptr && rule.name == other; });
+}
+
+std::string WhatIfRules::no_pipeline(StreamedBy pipeline) const {
+  for (const Rule& rule : *rules_)
+    if (rule.transform != nullptr)
+      if (std::string why = rule.transform->no_pipeline(pipeline); !why.empty()) return why;
+  return "";
+}
+
+std::int64_t WhatIfRules::devices() const {
+  std::int64_t most = 1;
+  for (const Rule& rule : *rules_)
+    if (rule.transform != nullptr) most = std::max(most, rule.transform->devices());
+  return most;
 }
 
 PlacedStep WhatIfRules::after_placing(const OpGraph& graph,

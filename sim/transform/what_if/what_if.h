@@ -23,6 +23,9 @@ class WhatIfRules final : public Transform {
   /// its options.
   Transformed apply(const OpGraph& graph) const override;
   bool stands_behind(std::string_view other) const override;
+  bool applies(std::string_view other) const override;
+  std::string no_pipeline(StreamedBy pipeline) const override;
+  std::int64_t devices() const override;
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override;
 

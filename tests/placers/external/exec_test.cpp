@@ -125,51 +125,107 @@ TEST_CASE("a program's path is relative to the scenario's folder; it gets its ar
   CHECK(placer->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
 }
 
+namespace {
+
+/// Lines of a shell: a loop over problems that reads each one's id; `then` may use $id, and
+/// `answer` is the answer to it.
+std::string serve(const std::string& then) {
+  return fmt::format(
+      "answer() {{ echo '{{\"format\": \"baechi-placement\", \"version\": 1, \"id\": '$1', "
+      "\"placement\": {{\"a\": 0, \"b\": 1, \"c\": 1}}}}'; }}\n"
+      "while read -r problem; do\n"
+      "id=${{problem#*\\\"id\\\": }}; id=${{id%%,*}}\n{}\ndone",
+      then);
+}
+
+/// Asks for a placement again and again.
+struct Asked {
+  OpGraph graph = one_tensor_two_readers();
+  Cluster cluster = gpus(2);
+  ProfiledCosts costs{graph, cluster};
+  std::unique_ptr<Placer> placer;
+  std::string path;
+
+  explicit Asked(const std::string& program, Values values = {}) : path(program) {
+    values["persistent"] = value("true");
+    placer = make_placer("exec:" + path, Options("exec", values));
+  }
+  bool answers() {
+    return placer->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device;
+  }
+  std::string said() {
+    return without(message<InputError>([&] { answers(); }), path);
+  }
+};
+
+}  // namespace
+
 TEST_CASE("with `persistent` one process answers all problems, a line for a line") {
   const Programs programs;
-  Values values;
-  values["persistent"] = value("true");
-  // Each start is noted; 'stop' is what it does when its input ends.
-  const std::string path = programs.script(
-      "serve", fmt::format("echo start >> {0}\nwhile read -r problem; do echo '{1}'; done",
-                           programs.path("starts"), on_0_1_1));
-  const OpGraph graph = one_tensor_two_readers();
-  const Cluster cluster = gpus(2);
-  const ProfiledCosts costs(graph, cluster);
-  const auto placer = make_placer("exec:" + path, Options("exec", values));
-  for (std::uint64_t seed = 0; seed < 20; ++seed)
-    CHECK(placer->place({graph, cluster, costs}, seed).device == on({gpu0, gpu1, gpu1}).device);
+  Asked good(programs.script(
+      "serve", fmt::format("echo start >> {}\n{}", programs.path("starts"), serve("answer $id"))));
+  for (int i = 0; i < 20; ++i) CHECK(good.answers());
   std::stringstream starts;
   starts << std::ifstream(programs.path("starts")).rdbuf();
   CHECK(starts.str() == "start\n");
 
-  // A process that ends, or writes what is no answer, is told; the next problem gets a new one.
-  const std::string once = programs.script("once", fmt::format("read -r p; echo '{}'", on_0_1_1));
-  const auto ends = make_placer("exec:" + once, Options("exec", values));
-  CHECK(ends->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
-  CHECK_THROWS_AS(ends->place({graph, cluster, costs}, 0), InputError);
-  CHECK(ends->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
+  // A process that ends is told; the next problem gets a new one.
+  Asked once(programs.script("once", serve("answer $id; exit")));
+  CHECK(once.answers());
+  CHECK(once.said() == ": ended, or wrote an empty line, in place of an answer");
+  CHECK(once.answers());
+  Asked dies(programs.script("dies", "echo why >&2; exit 4"));
+  CHECK(dies.said() == ": ended with status 4: why");
+  Asked sleeps(programs.script("sleeps", "sleep 60"), {{"time_limit", value("200 ms")}});
+  CHECK(sleeps.said() == ": still running after 200.000 ms (option time_limit)");
+  Asked none(programs.script(
+      "none", serve(R"(echo '{"format": "baechi-placement", "version": 1, "id": '$id', "status": )"
+                    R"("infeasible", "detail": "no room"}')")));
+  CHECK_THROWS_WITH_AS(none.answers(), "no room", InfeasibleError);
+  CHECK_THROWS_WITH_AS(none.answers(), "no room", InfeasibleError);
+}
+
+TEST_CASE("with `persistent` no line is taken for the answer to another problem") {
+  const Programs programs;
   // Both lines are one write: the second is there when the next problem is asked.
-  const std::string twice = programs.script(
-      "twice", fmt::format("while read -r p; do printf '%s\\n%s\\n' '{0}' '{0}'; done", on_0_1_1));
-  const auto talks = make_placer("exec:" + twice, Options("exec", values));
-  CHECK(talks->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
-  CHECK_THROWS_AS(talks->place({graph, cluster, costs}, 0), InputError);
-  // The second line comes after the first was read. It is no answer to the next problem.
-  const std::string late = programs.script(
-      "late", fmt::format("while read -r p; do echo '{0}'; sleep 0.2; echo '{0}'; done", on_0_1_1));
-  const auto lags = make_placer("exec:" + late, Options("exec", values));
-  CHECK(lags->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
-  std::this_thread::sleep_for(std::chrono::seconds(1));
-  CHECK_THROWS_AS(lags->place({graph, cluster, costs}, 0), InputError);
-  CHECK(said(programs.script("dies", "echo why >&2; exit 4"), values) ==
-        ": ended with status 4: why");
-  values["time_limit"] = value("200 ms");
-  CHECK(said(programs.script("sleeps", "sleep 60"), values) ==
-        ": still running after 200.000 ms (option time_limit)");
-  CHECK(said<InfeasibleError>(programs.script("none", R"(read -r p
-echo '{"format": "baechi-placement", "version": 1, "status": "infeasible", "detail": "no room"}')"),
-                              values) == "no room");
+  Asked twice(
+      programs.script("twice", serve("printf '%s\\n%s\\n' \"$(answer $id)\" \"$(answer $id)\"")));
+  CHECK(twice.answers());
+  CHECK(twice.said() == ": wrote more than one line for one problem");
+  CHECK(twice.answers());  // by a new process
+  // Answers each problem with the answer to the one before, as after a stray line.
+  Asked behind(programs.script("behind", serve("answer $((id - 1))")));
+  CHECK(behind.said().ends_with("the answer to problem 0; asked was 1"));
+  CHECK(behind.said().ends_with("the answer to problem 1; asked was 2"));
+  // A line before the first answer: no problem is answered by another's line.
+  Asked banner(programs.script("banner", "echo loading\n" + serve("answer $id")));
+  CHECK(banner.said().find("not JSON") != std::string::npos);
+  CHECK(banner.said().find("not JSON") != std::string::npos);
+  Asked silent(programs.script("silent",
+                               fmt::format("while read -r problem; do echo '{}'; done", on_0_1_1)));
+  CHECK(silent.said().find("repeats the problem's \"id\"") != std::string::npos);
+}
+
+// The pipe holds 64 KiB; the answer comes after the first bytes of a larger problem.
+TEST_CASE("with `persistent` a program may answer before it has read the whole problem") {
+  const Programs programs;
+  OpGraphBuilder builder;
+  std::string placed;
+  for (int i = 0; i < 3000; ++i) {
+    builder.add_op({.name = fmt::format("op{}", i), .compute = std::chrono::microseconds(1)});
+    placed += fmt::format("{}\"op{}\": 0", i == 0 ? "" : ", ", i);
+  }
+  const OpGraph graph = std::move(builder).build();
+  const Cluster cluster = gpus(2);
+  const ProfiledCosts costs(graph, cluster);
+  const std::string path = programs.script(
+      "early", fmt::format("while id=$(head -c 60 | sed 's/.*\"id\": \\([0-9]*\\).*/\\1/'); test "
+                           "\"$id\"; do\necho '{{\"format\": \"baechi-placement\", \"version\": 1, "
+                           "\"id\": '$id', \"placement\": {{{}}}}}'\nread -r rest\ndone",
+                           placed));
+  const auto placer = make_placer("exec:" + path, Options("exec", {{"persistent", value("true")}}));
+  for (int i = 0; i < 3; ++i)
+    CHECK(placer->place({graph, cluster, costs}, 0).device.size() == 3000);
 }
 
 TEST_CASE("a program may say that nothing fits, by status 3 or in its output") {

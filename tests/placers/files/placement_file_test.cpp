@@ -91,7 +91,8 @@ TEST_CASE("a placement file is written whole, or not at all") {
 
 TEST_CASE("every mistake in a placement file has its place and message") {
   constexpr const char* keys =
-      "(keys: format, version, graph, devices, placement, order, placer, placed_by, placing_ms, "
+      "(keys: format, version, id, graph, devices, placement, order, placer, placed_by, "
+      "placing_ms, "
       "facts, "
       "status, "
       "detail, step_time_us, peak_kinds, assumed_kind, kind_without_times, time_per_sample_us, "

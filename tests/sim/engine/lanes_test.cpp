@@ -55,6 +55,22 @@ TEST_SUITE("lanes") {
     CHECK(s.result().devices[gpu0].peak == 18_B);
   }
 
+  // b is added first, and a has the smaller id: lane "second" goes before lane "first", and what is
+  // asked for first is a's workspace. A copy of the graph, whose ops are added by id, is the same.
+  TEST_CASE("at a tie lanes go by the least ids of their ops") {
+    OpGraphBuilder b;
+    const OpId z = b.add_op({.name = "z"});
+    const OpId late = b.add_op({.name = "b", .temporary = 6_B, .lane = "first"});
+    const OpId early = b.add_op({.name = "a", .temporary = 6_B, .lane = "second"});
+    const OpId between = b.add_op({.name = "y"});
+    b.add_control(z, between);
+    b.add_control(between, late);
+    b.add_control(z, early);
+    const OpGraph graph = std::move(b).build();
+    REQUIRE(graph.name(OpId{1}) == "a");
+    CHECK(graph.lanes() == std::vector<std::string>{"compute", "second", "first"});
+  }
+
   TEST_CASE("in program order a lane waits for its next op though a later one is ready") {
     OpGraphBuilder b;
     const OpId slow = b.add_op({.name = "slow", .compute = 50ns, .lane = "host"});

@@ -194,7 +194,7 @@ TEST_SUITE("explain") {
   }
 
   TEST_CASE("any failure: the live tensors add up to what the verdict says, kind by kind") {
-    std::size_t failures = 0;
+    std::size_t failures = 0, with_instant_ops = 0;
     const std::vector<EngineOptions> engines = all_engines();
     for (std::uint64_t seed = 0; seed < 600; ++seed) {
       CAPTURE(seed);
@@ -210,13 +210,12 @@ TEST_SUITE("explain") {
       const Seen seen(problem, random.placement);
       if (!seen.step.oom) continue;
       const OutOfMemory& oom = *seen.step.oom;
-      // Ops and transfers that take no time at the moment of the failure are not told apart.
+      // Transfers that take no time at the moment of the failure are not told apart.
       const auto instantly = [&](const auto& slice) {
         return slice.start == oom.at && slice.end == oom.at;
       };
-      if (std::ranges::any_of(seen.timeline.ops(), instantly) ||
-          std::ranges::any_of(seen.timeline.transfers(), instantly))
-        continue;
+      if (std::ranges::any_of(seen.timeline.transfers(), instantly)) continue;
+      with_instant_ops += std::ranges::any_of(seen.timeline.ops(), instantly) ? 1U : 0U;
       ++failures;
       MemoryUse sum;
       for (const LiveTensor& tensor : live_tensors(problem, random.placement, seen.timeline, oom))
@@ -224,5 +223,31 @@ TEST_SUITE("explain") {
       CHECK(sum == oom.live);
     }
     CHECK(failures > 200);
+    CHECK(with_instant_ops > 10);
+  }
+
+  // Without time a and b start one after the other, each with 4 B of workspace, in the same round:
+  // a in lane compute, b beside it; neither has ended when c asks for memory. d ended a round
+  // before.
+  TEST_CASE("ops without time that have not ended hold their outputs and workspace") {
+    OpGraphBuilder g;
+    const OpId d = g.add_op({.name = "d"});
+    const OpId a = g.add_op({.name = "a", .temporary = 4_B});
+    const OpId b = g.add_op({.name = "b", .temporary = 4_B, .lane = "beside"});
+    const OpId c = g.add_op({.name = "c", .temporary = 9_B, .lane = "third"});
+    for (const OpId v : {a, b, c}) g.add_edge(g.add_tensor(d, 1_B), v);
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(1, 16_B);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const Placement placement = on({gpu0, gpu0, gpu0, gpu0});
+    const Seen seen(problem, placement);
+    REQUIRE(seen.step.oom.has_value());
+    CHECK(seen.step.oom->op == c);
+    MemoryUse sum;
+    for (const LiveTensor& t : live_tensors(problem, placement, seen.timeline, *seen.step.oom))
+      sum[t.kind] += t.size;
+    CHECK(sum == seen.step.oom->live);  // 3 B of outputs, 8 B of workspace
+    CHECK(sum[MemoryKind::workspace] == 8_B);
   }
 }

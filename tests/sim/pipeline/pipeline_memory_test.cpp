@@ -11,6 +11,36 @@ using namespace baechi::testing;
 using namespace baechi::pipeline;
 
 TEST_SUITE("pipelines") {
+  // f holds 4 B, u 16 B. b makes a gradient of 8 B, which u reads: 28 B with one micro-batch. With
+  // more, the later ones make theirs in workspace, beside the sum: 36 B. 1f1b updates after each
+  // micro-batch, and has nothing to add up.
+  TEST_CASE("a stage holds the sum of gradients that are tensors, and the one that it makes") {
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 4_B});
+    const OpId g = b.add_op({.name = "b", .compute = 20ns, .phase = Phase::backward});
+    const OpId u =
+        b.add_op({.name = "u", .compute = 5ns, .persistent = 16_B, .phase = Phase::update});
+    b.set_forward(g, f);
+    b.add_edge(b.add_tensor(f, 0_B), g);
+    b.add_edge(b.add_tensor(g, 8_B), u);
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(1);
+    const ProfiledCosts costs(graph, cluster);
+    const auto peak = [&](const char* schedule, std::size_t micro_batches) {
+      return simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu0, gpu0}),
+                               {.schedule = schedule, .micro_batches = micro_batches})
+          .stages[0]
+          .peak;
+    };
+    for (const char* schedule : {"gpipe", "1f1b_flush", "zb_h1"}) {
+      CAPTURE(schedule);
+      CHECK(peak(schedule, 1) == 28_B);
+      CHECK(peak(schedule, 2) == 36_B);
+      CHECK(peak(schedule, 9) == 36_B);
+    }
+    CHECK(peak("1f1b", 9) == 28_B);
+  }
+
   TEST_CASE("memory that does not hold what is in flight runs out") {
     const OpGraph graph = uniform_graph(4, 0_B, true);
     const Cluster cluster = gpus(4, 300_B);

@@ -27,7 +27,8 @@ inline WhatIfRules rules(const std::string& yaml) {
 inline WhatIfRules entry(const std::string& name, const std::string& with = "{}") {
   Options options("what_if",
                   {{"rules", read_rule_file(source_dir() + "/scenarios/whatif/" + name + ".yaml",
-                                            parse_yaml(with, "with"))}});
+                                            parse_yaml(with, "with"))
+                                 .rules}});
   return WhatIfRules(options);
 }
 

@@ -73,6 +73,41 @@ TEST_SUITE("chakra") {
     CHECK(ranks == std::map<std::uint32_t, std::uint32_t>{{2, 2}, {3, 3}});
   }
 
+  // A gather of what four ranks put in, 1000 bytes each, has 4000; its group is four ranks here, or
+  // is listed, or has its size stated.
+  TEST_CASE("a gather's bytes are those of all ranks of its group, however the group is stated") {
+    const auto gathered = [](const std::string& keys,
+                             std::map<std::string, Options::Value> options = {}) {
+      TextFile file("x.json", R"({"workload_graph": [{"id": 1, "name": "g", "node_type": 7, )"
+                              R"("comm_type": 2, "comm_size": 1000, )" +
+                                  keys + R"("pg_name": "0"}]})");
+      const OpGraph g = read_trace(file, "chakra", Options("chakra", std::move(options))).graph;
+      REQUIRE(g.collectives().size() == 1);
+      return g.collectives()[CollectiveId{0}];
+    };
+    for (const char* keys :
+         {R"("group_size": 4, )", R"("ranks": [0, 2, 4, 6], )", R"("ranks": "[0, 2, 4, 6]", )"}) {
+      CAPTURE(keys);
+      CHECK(gathered(keys).ranks == 4);
+      CHECK(gathered(keys).bytes == Bytes{4000});
+    }
+    CHECK(gathered("", {{"world", {"8", ""}}}).bytes == Bytes{8000});
+    CHECK(gathered(R"("group_size": 4, )", {{"world", {"8", ""}}}).ranks == 4);
+  }
+
+  TEST_CASE("what has neither a duration nor work is not placed, but on the host") {
+    const auto untimed = [](const std::string& node) {
+      TextFile file("x.json", R"({"workload_graph": [{"id": 1, "name": "g", )" + node + "}]}");
+      return read_trace(file, "chakra").untimed;
+    };
+    CHECK(untimed(R"("node_type": 7, "comm_type": 0, "comm_size": 8)").first ==
+          "g 'g.1': its partners are in other files");
+    CHECK(untimed(R"("node_type": 4)").ops == 1);
+    CHECK(untimed(R"("node_type": 4, "num_ops": 5)").ops == 0);
+    CHECK(untimed(R"("node_type": 4, "duration_micros": 5)").ops == 0);
+    CHECK(untimed(R"("node_type": 4, "is_cpu_op": true)").ops == 0);  // less than 1 us
+  }
+
   TEST_CASE("the feeder's JSON is read whatever its keys' spelling") {
     const OpGraph g = imported(seed("chakra/two.json"), "").graph;
     REQUIRE(g.num_ops() == 2);

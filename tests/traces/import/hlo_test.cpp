@@ -44,6 +44,42 @@ TEST_SUITE("hlo") {
     CHECK(has_note(trace, "1 loops are an op each, 0 of them without"));
   }
 
+  // [8, 4096] x [4096, 4096] of bf16, with 32 MiB of scratch as a second result.
+  TEST_CASE("the scratch of cuBLAS is workspace: it is neither moved nor kept") {
+    const OpGraph g = hlo_graph(
+        "HloModule t\n\nENTRY main {\n  a = bf16[8,4096]{1,0} parameter(0)\n"
+        "  w = bf16[4096,4096]{1,0} parameter(1)\n"
+        "  g0 = (bf16[8,4096]{1,0}, s8[33554432]{0}) custom-call(a, w), "
+        "custom_call_target=\"__cublas$lt$matmul\", backend_config={\"gemm_backend_config\":{"
+        "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"1\"],"
+        "\"rhs_contracting_dimensions\":[\"0\"],\"lhs_batch_dimensions\":[],"
+        "\"rhs_batch_dimensions\":[]}}}\n"
+        "  ROOT o = bf16[8,4096]{1,0} get-tuple-element(g0), index=0\n}\n");
+    const OpId product = *g.find("g0");
+    CHECK(g.work(product).flops == std::int64_t{2} * 8 * 4096 * 4096);
+    CHECK(g.work(product).traffic == Bytes{2 * (8 * 4096 + 4096 * 4096 + 8 * 4096)});
+    CHECK(g.op(product).temporary == Bytes{33554432});
+    Bytes kept{};
+    for (const TensorId t : g.outputs(product)) kept += g.tensor(t).size;
+    CHECK(kept == Bytes{2 * 8 * 4096});
+  }
+
+  TEST_CASE("a constant stays for the whole step, as a parameter does") {
+    const OpGraph g = hlo_graph(
+        "module @m {\n  func.func public @main(%arg0: tensor<2x4xf32>) -> tensor<2x8xf32> {\n"
+        "    %w = stablehlo.constant dense<1.0> : tensor<4x8xf32>\n"
+        "    %0 = stablehlo.dot_general %arg0, %w, contracting_dims = [1] x [0] : "
+        "(tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>\n"
+        "    return %0 : tensor<2x8xf32>\n  }\n}\n");
+    Bytes weights{};
+    for (const OpId v : g.ops())
+      if (g.kind(v) == "constant") {
+        weights += g.op(v).persistent;
+        for (const TensorId t : g.outputs(v)) CHECK(g.tensor(t).reference);
+      }
+    CHECK(weights == Bytes{4 * 8 * 4});
+  }
+
   // six parameters of 4 - concatenate to 24 - a barrier - an unknown operation; and a loop
   TEST_CASE("HLO as XLA's own tests write it: comments, long instructions, no entry named") {
     const Trace trace = imported(seed("hlo/wide.hlo"), "");

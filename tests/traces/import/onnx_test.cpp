@@ -25,6 +25,10 @@ onnx::TensorInfo of_type(int type, onnx::Shape shape) {
 onnx::TensorInfo floats(onnx::Shape shape) {
   return of_type(1, std::move(shape));
 }
+/// Integers whose elements are known.
+onnx::TensorInfo known(onnx::Shape shape, std::vector<double> values) {
+  return {.type = onnx::ElementType::int64, .shape = std::move(shape), .values = std::move(values)};
+}
 onnx::Attribute ints(std::vector<std::int64_t> numbers) {
   return {.ints = std::move(numbers)};
 }
@@ -44,6 +48,17 @@ std::optional<std::int64_t> flops(const std::string& op, const Attributes& attri
   const auto y = written(op, attributes, in);
   const auto work = onnx::work_of(node_of(op, attributes, in), in, {&y});
   return work ? std::optional(work->flops) : std::nullopt;
+}
+
+/// Fields of a protocol buffer: a number below 128, and a text or message below 16 KiB.
+std::string number(int field, int n) {
+  return {static_cast<char>(field * 8), static_cast<char>(n)};
+}
+std::string text(int field, const std::string& value) {
+  return static_cast<char>(field * 8 + 2) +
+         std::string{static_cast<char>(value.size() % 128 + 128),
+                     static_cast<char>(value.size() / 128)} +
+         value;
 }
 
 Bytes output(const OpGraph& g, std::string_view op) {
@@ -189,15 +204,113 @@ TEST_SUITE("onnx") {
     // -Shape(x) is not Shape(x)
     auto sides = of_type(7, {2});
     sides.values = {{2, 3}};
-    CHECK(written("Neg", {}, {&sides}).values == std::vector<std::int64_t>{-2, -3});
+    CHECK(written("Neg", {}, {&sides}).values == std::vector<double>{-2, -3});
     CHECK_FALSE(written("Sign", {}, {&sides}).values);
+  }
+
+  // As PyTorch exports x.expand(2, -1, -1) and the windows of a shifted attention.
+  TEST_CASE("elements of small tensors are computed in any rank: chosen, moved, joined") {
+    using onnx::Shape;
+    using Elements = std::vector<double>;
+    const auto asked = known({3}, {2, -1, -1}), minus = known({1}, {-1}), ones = known({1}, {1});
+    const auto unset = written("Equal", {}, {&asked, &minus});
+    CHECK(unset.type == onnx::ElementType::boolean);
+    CHECK(unset.values == Elements{0, 1, 1});
+    const auto sides = written("Where", {}, {&unset, &ones, &asked});
+    CHECK(sides.values == Elements{2, 1, 1});
+    const auto token = floats({1, 1, 64});
+    CHECK(written("Expand", {}, {&token, &sides}).shape == Shape{2, 1, 64});
+    // [[1 2] [3 4] [5 6]], its rows from the last to the first, then its columns as rows.
+    const auto rows = known({3, 2}, {1, 2, 3, 4, 5, 6});
+    const auto first = known({1}, {-1}), end = known({1}, {-4}), zero = known({1}, {0});
+    const auto turned = written("Slice", {}, {&rows, &first, &end, &zero, &minus});
+    CHECK(turned.shape == Shape{3, 2});
+    CHECK(turned.values == Elements{5, 6, 3, 4, 1, 2});
+    CHECK(written("Transpose", {{"perm", ints({1, 0})}}, {&turned}).values ==
+          Elements{5, 3, 1, 6, 4, 2});
+    CHECK(written("Concat", {{"axis", {.i = 1}}}, {&rows, &rows}).values ==
+          Elements{1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6});
+    CHECK(written("Gather", {{"axis", {.i = 1}}}, {&rows, &minus}).values == Elements{2, 4, 6});
+    const auto seven = known({}, {7}), minus_three = known({}, {-3});
+    CHECK(written("Mod", {}, {&minus_three, &seven}).values == Elements{4});  // 7's sign
+    CHECK(written("Div", {}, {&seven, &minus_three}).values == Elements{-2});
+    const auto twice = known({2}, {1, 2});
+    CHECK(written("Tile", {}, {&rows, &twice}).values ==
+          Elements{1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6});
+  }
+
+  // x [2, 4] times a Constant [4, 8]: as some exporters write weights.
+  TEST_CASE("a Constant node of floats is a weight of the node that reads it") {
+    const std::string matrix =
+        number(1, 4) + number(1, 8) + number(2, 1) + text(9, std::string(128, '\0'));
+    const std::string constant =
+        text(2, "w") + text(4, "Constant") + text(5, text(1, "value") + text(5, matrix));
+    const std::string product = text(1, "x") + text(1, "w") + text(2, "y") + text(4, "MatMul");
+    const std::string sides = text(1, number(1, 2)) + text(1, number(1, 4));
+    const std::string x = text(1, "x") + text(2, text(1, number(1, 1) + text(2, sides)));
+    TextFile file("c.onnx",
+                  number(1, 8) + text(8, number(2, 17)) +
+                      text(7, text(1, constant) + text(1, product) + text(11, x)),
+                  Content::any);
+    const OpGraph g = read_trace(file, "onnx").graph;
+    REQUIRE(g.num_ops() == 2);  // x and the product
+    CHECK(g.op(OpId{1}).persistent == Bytes{4 * 8 * 4});
+    CHECK(g.work(OpId{1}).flops == 2 * 2 * 8 * 4);
+  }
+
+  TEST_CASE("reductions of no axes: all of them, or none where the node says so") {
+    const auto x = floats({2, 3});
+    auto none = known({0}, {});
+    CHECK(written("ReduceSum", {}, {&x, &none}).shape == onnx::Shape{1, 1});
+    CHECK(written("ReduceSum", {{"noop_with_empty_axes", {.i = 1}}}, {&x, &none}).shape ==
+          onnx::Shape{2, 3});
+    CHECK(written("ReduceSum", {{"noop_with_empty_axes", {.i = 1}}}, {&x}).shape ==
+          onnx::Shape{2, 3});
+  }
+
+  // A class token before 16 patches of 64 numbers, for 2 images; 64 windows of 7 x 7 pixels.
+  TEST_CASE("what PyTorch exports for expand and for windows has its work") {
+    const auto data = shared_data();
+    if (!data) return;
+    for (const auto& [name, work] :
+         {std::pair<std::string, std::int64_t>{"p_expand", 2 * 2 * 17 * 64 * 64},
+          {"p_windows", 2 * 64 * 49 * 64 * 64}}) {
+      CAPTURE(name);
+      const Trace trace = imported((*data / "checks/inputs" / (name + ".onnx")).string(), "");
+      CHECK(trace.untimed.ops == 0);
+      std::int64_t flops = 0;
+      for (const OpId v : trace.graph.ops())
+        if (trace.graph.kind(v) == "MatMul") flops += trace.graph.work(v).flops;
+      CHECK(flops == work);
+    }
+  }
+
+  // Reshape to a shape that an input states: not known, nor the work of what reads the result.
+  TEST_CASE("a model of which a part has no time is refused, unless the user accepts it") {
+    Trace trace = imported(seed("onnx/small.onnx"), "");
+    trace.untimed.refuse("small.onnx", 11);  // all ops have their work: says nothing
+    trace.untimed.add("MatMul", "fc", "a shape is not known");
+    trace.untimed.add("Relu", "relu", "a shape is not known");
+    trace.untimed.instead = "shapes";
+    CHECK_THROWS_WITH_AS(
+        trace.untimed.refuse("small.onnx", 11),
+        "small.onnx: 2 of 11 ops have no time, and no work of which a time would follow, so a step "
+        "would seem too short; the first is MatMul 'fc': a shape is not known; give shapes, or let "
+        "these ops take no time: option untimed=zero of the importer",
+        InputError);
+    CHECK(imported(seed("onnx/small.onnx"), "onnx", {{"untimed", "zero"}}).untimed.accepted);
+    const auto x = floats({2, 3}), empty = floats({0, 3});
+    const onnx::TensorInfo unknown;
+    CHECK_FALSE(onnx::work_of({.op_type = "Relu"}, {&unknown}, {&unknown}));
+    CHECK(onnx::work_of({.op_type = "Relu"}, {&empty}, {&empty}));  // of nothing: no work, known
+    CHECK(onnx::work_of({.op_type = "Relu"}, {&x}, {&x})->flops == 6);
   }
 
   TEST_CASE("shapes: Resize by scales in each opset, of all sides or of some") {
     using onnx::Shape;
     const auto x = floats({1, 3, 5, 7});
     auto scales = floats({4});
-    scales.floats = {{1, 1, 2, 1.5}};
+    scales.values = {{1, 1, 2, 1.5}};
     const Shape resized{1, 3, 10, 10};
     CHECK(written("Resize", {}, {&x, nullptr, &scales}, 0, 13).shape == resized);
     CHECK(written("Resize", {}, {&x, &scales}, 0, 10).shape == resized);

@@ -61,6 +61,20 @@ TEST_SUITE("tensorflow") {
     CHECK(output(g, "Cast") == Bytes{6 * 2});
   }
 
+  // 3 x 5 floats that a frozen graph holds.
+  TEST_CASE("a constant stays on its device, as a variable does") {
+    TextFile file(
+        "t.pbtxt",
+        "node { name: \"w\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } "
+        "attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 "
+        "} dim { size: 5 } } } } } }\nnode { name: \"y\" op: \"Relu\" input: \"w\" }\n");
+    const OpGraph g = read_trace(file, "tensorflow").graph;
+    CHECK(op(g, "w").persistent == Bytes{60});
+    CHECK(output(g, "w") == Bytes{60});
+    CHECK(g.tensor(*g.outputs(*g.find("w")).begin()).reference);
+    CHECK(op(g, "y").persistent == Bytes{});
+  }
+
   TEST_CASE("functions, which hold a graph of TensorFlow 2, are told") {
     const Trace trace = imported(seed("tensorflow/functions.pbtxt"), "");
     CHECK(trace.graph.num_ops() == 2);

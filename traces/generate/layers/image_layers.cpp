@@ -61,7 +61,7 @@ Shape pooled(const Shape& in, const Pool& o) {
 /// The work of a matrix product. The backward pass is two of equal size: dx = dy w, dw = x dy.
 void work_of_product(Layer& l, Bytes x, Bytes w, Bytes y, std::int64_t multiply_adds) {
   l.multiply_adds = multiply_adds;
-  l.forward = {.flops = 2 * multiply_adds, .traffic = x + w + y};
+  l.forward = {.flops = 2 * multiply_adds, .traffic = x + w + y, .weights = w};
   l.input_gradient = l.forward;
   l.variable_gradient = l.forward;
 }

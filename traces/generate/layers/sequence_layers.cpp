@@ -41,7 +41,7 @@ ValueId per_element(Model& model, Layer l, std::int64_t flops, bool saves_output
 /// The work of y = x w. The backward pass is two products of equal size.
 void work_of_product(Layer& l, Bytes x, Bytes w, Bytes y, std::int64_t multiply_adds) {
   l.multiply_adds = multiply_adds;
-  l.forward = {.flops = 2 * multiply_adds, .traffic = x + w + y};
+  l.forward = {.flops = 2 * multiply_adds, .traffic = x + w + y, .weights = w};
   l.input_gradient = l.forward;
   l.variable_gradient = l.forward;
 }
@@ -117,7 +117,9 @@ ValueId embedding(Model& model, std::string_view name, ValueId ids, VariableId t
   l.variables = {table};
   l.forward.traffic = bytes_of(2 * n) + model.value(ids).size();
   // The gradient of the table begins as zeros; the gradients of the rows are added to it.
-  l.variable_gradient = {.flops = n, .traffic = model.variable(table).size() + bytes_of(3 * n)};
+  l.variable_gradient = {.flops = n,
+                         .traffic = model.variable(table).size() + bytes_of(3 * n),
+                         .weights = model.variable(table).size()};
   l.saved = {ids};
   return finish(model, std::move(l), std::move(shape));
 }

@@ -85,7 +85,8 @@ ValueId conv_gradient(Model& m, std::string_view name, ValueId dy, VariableId we
   l.variables = {weights};
   l.multiply_adds = elements(in.shape) * w[0] * w[1] * w[2];
   l.forward = {.flops = 2 * l.multiply_adds,
-               .traffic = in.size() + m.variable(weights).size() + bytes_of(elements(out))};
+               .traffic = in.size() + m.variable(weights).size() + bytes_of(elements(out)),
+               .weights = m.variable(weights).size()};
   l.input_gradient = l.variable_gradient = l.forward;
   l.saved = {dy};
   return added(m, std::move(l), out);

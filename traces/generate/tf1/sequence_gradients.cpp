@@ -219,7 +219,8 @@ void lstm_block_cell(Graph& g, NodeId op, Arriving dy, Sent& sent) {
                           .op;
   const Output d{cell, 1};
   const OpWork product{.flops = 2 * (both.count / word.count) * 4 * units,
-                       .traffic = gates + g.size(w) + both};
+                       .traffic = gates + g.size(w) + both,
+                       .weights = g.size(w)};
   const Output dx_dh =
       g.add({.kind = "MatMul", .inputs = {d, w}, .outputs = {both}, .work = product});
   const auto slice = [&](Bytes size) {

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "sim/saturated.h"
 #include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/chakra/nodes.h"
@@ -74,7 +75,8 @@ std::string kind_name(const Node& node) {
 
 class GraphMaker {
  public:
-  GraphMaker(std::vector<Rank>& ranks, std::uint32_t world) : ranks_(ranks), world_(world) {}
+  GraphMaker(std::vector<Rank>& ranks, std::uint32_t world, Untimed& untimed)
+      : ranks_(ranks), world_(world), untimed_(untimed) {}
   OpGraph make(const std::string& path, Trace& trace);
 
  private:
@@ -82,43 +84,54 @@ class GraphMaker {
   void add_rank(Rank& rank);
   void add_waits(const Rank& rank);
   void note(Trace& trace) const;
+  std::uint32_t size_of_group(const Node& node) const;
   std::string lane(const Node& node, bool on_gpu) const;
 
   /// A collective, or a message between two ranks: rank and node of each member, in the order of
   /// ranks.
   struct Exchange {
     CollectiveKind kind{};
-    Bytes bytes{};
+    Bytes bytes{};        ///< of the whole buffer
+    std::uint32_t ranks;  ///< stated by the group, or 0
     std::vector<std::pair<std::size_t, std::size_t>> members;
   };
   std::vector<Rank>& ranks_;
   std::uint32_t world_;
+  Untimed& untimed_;
   std::vector<Exchange> collectives_;
   std::vector<Exchange> messages_;                     // sender and receiver
   std::set<std::pair<std::size_t, std::size_t>> met_;  // rank and node
   OpGraphBuilder builder_;
-  std::size_t waits_ = 0, left_out_ = 0, tensors_ = 0, untimed_ = 0, selves_ = 0, backward_ = 0;
+  std::size_t waits_ = 0, left_out_ = 0, tensors_ = 0, timeless_ = 0, selves_ = 0, backward_ = 0;
 };
 
+/// Ranks of the node's group, as it states them; 0 if it does not.
+std::uint32_t GraphMaker::size_of_group(const Node& node) const {
+  const auto listed = static_cast<std::int64_t>(node.ranks.size());
+  return static_cast<std::uint32_t>(node.group_size.value_or(listed));
+}
+
 void GraphMaker::find_exchanges() {
-  if (world_ < 2) return;
-  std::map<std::tuple<std::string, CollectiveKind, std::size_t>, std::size_t> collectives;
+  using Group = std::pair<std::string, std::vector<std::int64_t>>;  // its name, its ranks
+  std::map<std::tuple<Group, CollectiveKind, std::size_t>, std::size_t> collectives;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::size_t>, Exchange> messages;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    std::map<std::pair<std::string, CollectiveKind>, std::size_t> counted;
+    std::map<std::pair<Group, CollectiveKind>, std::size_t> counted;
     std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, std::size_t> sent;
     for (std::size_t i = 0; i < ranks_[r].trace.nodes.size(); ++i) {
       const Node& node = ranks_[r].trace.nodes[i];
-      if (const auto kind = kind_of(node)) {
-        const std::size_t number = counted[{node.group, *kind}]++;
+      const std::uint32_t stated = size_of_group(node);
+      if (const auto kind = kind_of(node); kind && std::max(stated, world_) > 1 && stated != 1) {
+        const Group group(node.group, node.ranks);
+        const std::size_t number = counted[{group, *kind}]++;
         const auto [at, added] =
-            collectives.emplace(std::tuple(node.group, *kind, number), collectives_.size());
-        if (added) collectives_.push_back({.kind = *kind, .members = {}});
+            collectives.emplace(std::tuple(group, *kind, number), collectives_.size());
+        if (added) collectives_.push_back({.kind = *kind, .ranks = stated, .members = {}});
         Exchange& exchange = collectives_[at->second];
         exchange.bytes = std::max(exchange.bytes, Bytes{*node.comm_size});
         exchange.members.emplace_back(r, i);
       } else if ((node.type == NodeType::send || node.type == NodeType::receive) &&
-                 node.comm_size) {
+                 node.comm_size && world_ > 1) {
         // A sender need not say who it is, nor a receiver.
         const bool sends = node.type == NodeType::send;
         const auto self = static_cast<std::int64_t>(r);
@@ -161,10 +174,18 @@ void GraphMaker::add_rank(Rank& rank) {
                                      .compute = meets ? Duration{} : node.duration,
                                      .lane = lane(node, on_gpu)});
     rank.ids.push_back(id);
-    if (!meets && node.duration == Duration{}) ++untimed_;
-    if (!meets && node.duration == Duration{} && (node.operations || node.tensor_size))
-      builder_.add_kernel(
-          id, {.flops = node.operations.value_or(0), .traffic = {node.tensor_size.value_or(0)}});
+    if (!meets && node.duration == Duration{}) {
+      ++timeless_;
+      // What the host does in less than a microsecond is 0 in the file, too.
+      if (node.operations || node.tensor_size)
+        builder_.add_kernel(
+            id, {.flops = node.operations.value_or(0), .traffic = {node.tensor_size.value_or(0)}});
+      else if (communicates(node) || !node.on_host)
+        untimed_.add(kind_name(node), name,
+                     communicates(node) && node.comm_size ? "its partners are in other files"
+                     : communicates(node)                 ? "no size (comm_size), no duration"
+                                                          : "no duration, num_ops or tensor_size");
+    }
     if (ranks_.size() > 1) builder_.colocate(id, rank.label.substr(0, rank.label.size() - 1));
   }
   add_waits(rank);
@@ -235,7 +256,7 @@ void GraphMaker::note(Trace& trace) const {
     comm += static_cast<std::size_t>(std::ranges::count_if(rank.trace.nodes, communicates));
   }
   trace.notes.push_back(fmt::format("{} nodes of {} ranks, {} of them communicate; {} have no time",
-                                    nodes, ranks_.size(), comm, untimed_));
+                                    nodes, ranks_.size(), comm, timeless_));
   trace.notes.push_back(fmt::format(
       "{} waits, of which {} follow from others and are left out; {} tensors with a size", waits_,
       left_out_, tensors_));
@@ -263,11 +284,15 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
     std::vector<OpId> members;
     for (const auto& [rank, node] : exchange.members) members.push_back(ranks_[rank].ids[node]);
     // A group of some of the ranks that are here is whole; else all that are not here take part.
-    const bool some = members.size() > 1 && members.size() < ranks_.size();
-    builder_.add_collective({.kind = exchange.kind,
-                             .bytes = exchange.bytes,
-                             .ranks = some ? static_cast<std::uint32_t>(members.size()) : world_},
-                            members);
+    const auto here = static_cast<std::uint32_t>(members.size());
+    const bool some = here > 1 && here < ranks_.size();
+    const std::uint32_t ranks = std::max(here, exchange.ranks > 0 ? exchange.ranks
+                                               : some             ? here
+                                                                  : world_);
+    Bytes bytes = exchange.bytes;  // what a rank puts in, of which a gather makes more
+    if (exchange.kind == CollectiveKind::all_gather)
+      bytes = {saturated_product(bytes.count, ranks)};
+    builder_.add_collective({.kind = exchange.kind, .bytes = bytes, .ranks = ranks}, members);
   }
   for (const Exchange& message : messages_) {
     const auto [from, to] = std::pair(message.members[0], message.members[1]);
@@ -292,6 +317,8 @@ Trace read_chakra(TextFile& file, Options& options) {
   const std::int64_t world =
       options.get("world", std::int64_t{0},
                   "how many ranks a collective has; 0: as many as there are files", 0, most_ranks);
+  const Untimed untimed = no_untimed_ops(
+      options, "the files of all ranks (option ranks) or their number (option world)");
   const std::vector<std::string> paths = rank_files(file.path(), options);
   if (world != 0 && world < static_cast<std::int64_t>(paths.size()))
     options.mistake("world", fmt::format("{} files are more ranks", paths.size()));
@@ -308,9 +335,12 @@ Trace read_chakra(TextFile& file, Options& options) {
   }
   const std::string schema = ranks.front().trace.schema;
   Trace trace{.source = "Chakra execution trace" + (schema.empty() ? "" : " " + schema)};
+  trace.untimed = untimed;
   trace.graph =
-      chakra::GraphMaker(ranks, static_cast<std::uint32_t>(
-                                    world == 0 ? static_cast<std::int64_t>(paths.size()) : world))
+      chakra::GraphMaker(
+          ranks,
+          static_cast<std::uint32_t>(world == 0 ? static_cast<std::int64_t>(paths.size()) : world),
+          trace.untimed)
           .make(file.path(), trace);
   return trace;
 }

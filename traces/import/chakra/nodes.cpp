@@ -16,6 +16,7 @@ namespace {
 // are read whatever integer type they have: writers differ.
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
+constexpr std::int64_t most_ranks = 1 << 20;
 constexpr std::int64_t longest_us = 10'000'000'000;
 
 std::optional<std::int64_t> size(std::int64_t n) {
@@ -26,6 +27,7 @@ void set_attribute(Node& node, std::string_view name, std::int64_t value) {
   if (name == "is_cpu_op") node.on_host = value != 0;
   if (name == "comm_type") node.comm_type = value;
   if (name == "comm_size") node.comm_size = size(value);
+  if (name == "group_size" && value > 0 && value <= most_ranks) node.group_size = value;
   if (name == "comm_src") node.source = value;
   if (name == "comm_dst") node.destination = value;
   if (name == "comm_tag") node.tag = value;
@@ -33,8 +35,21 @@ void set_attribute(Node& node, std::string_view name, std::int64_t value) {
   if (name == "tensor_size") node.tensor_size = size(value);
 }
 
+/// The whole numbers of a text such as "[0, 2]".
+std::vector<std::int64_t> numbers_in(std::string_view text) {
+  constexpr std::string_view digits = "0123456789";
+  std::vector<std::int64_t> found;
+  for (std::size_t at = 0; (at = text.find_first_of(digits, at)) != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find_first_not_of(digits, at), text.size());
+    found.push_back(parse_number<std::int64_t>(text.substr(at, end - at)).value_or(-1));
+    at = end;
+  }
+  return found;
+}
+
 void read_attribute(Wire& wire, Node& node) {
   std::string name, text;
+  std::vector<std::int64_t> list;
   std::optional<std::int64_t> number;
   wire.message([&](std::uint32_t field) {
     if (field == 1) name = wire.text();
@@ -42,9 +57,14 @@ void read_attribute(Wire& wire, Node& node) {
     if (wire.is_varint() && (field == 7 || field == 9 || field == 11 || field == 13 || field == 27))
       number = wire.whole();
     if (wire.is_varint() && (field == 15 || field == 17)) number = wire.zigzag();
+    if (field == 8 || field == 10 || field == 12 || field == 14)
+      wire.message([&](std::uint32_t values) {
+        if (values == 1) wire.each_whole([&](std::int64_t n) { list.push_back(n); });
+      });
     if (field == 29) text = wire.text();
   });
   if (number) set_attribute(node, name, *number);
+  if (name == "ranks") node.ranks = list.empty() ? numbers_in(text) : list;
   if (name == "pg_name") node.group = text;
 }
 
@@ -172,6 +192,11 @@ void read_json_node(JsonFile& file, Json value, Nodes& all) {
       node.duration = std::chrono::microseconds(us);
     } else if (word == "iscpuop") {
       node.on_host = v.boolean();
+    } else if (word == "ranks") {
+      if (v.token().starts_with('"'))
+        node.ranks = numbers_in(v.string());
+      else
+        v.list([&](Json rank) { node.ranks.push_back(rank.whole()); });
     } else if (word == "pgname" && v.token().starts_with('"')) {
       node.group = v.string();
     } else if (const auto n = parse_number<std::int64_t>(v.token())) {

@@ -38,6 +38,9 @@ struct Node {
   std::vector<std::uint64_t> data, controls;  ///< ids of the nodes that it waits for
   std::vector<Tensor> inputs, outputs;        ///< where the file states them
   bool on_host = false;                       ///< is_cpu_op
+  std::vector<std::int64_t> ranks{};          ///< of a collective: its group, where that is listed
+  std::optional<std::int64_t> group_size{};   ///< of a collective
+  /// comm_size: what a rank puts in.
   std::optional<std::int64_t> comm_type, comm_size, source, destination, tag, operations,
       tensor_size;
 };

@@ -17,8 +17,9 @@ namespace {
 // - An op is an instruction of the entry: a fusion, a call or a loop is one op. Tuples and views
 // are
 //   none: who reads them reads what they are of.
-// - Parameters are ops without time; their bytes stay on their devices for the whole step, as XLA's
-//   arguments do.
+// - Parameters and constants are ops without time; their bytes stay on their devices for the whole
+//   step, as XLA's arguments do. Exporters write weights as constants, too.
+// - The scratch of a library's call, its last result, is workspace: neither moved nor kept.
 // - all-reduce and the like are collectives of as many ranks as their first group has, or, where it
 //   has none, of all devices that the first line states; one rank is simulated. They are ops where
 //   they have one rank. A collective-permute is what one device sends to another.
@@ -100,7 +101,7 @@ class GraphMaker {
   std::map<std::string, Tensors, std::less<>> values_;
   std::set<std::string> names_;
   std::size_t ops_ = 0, worked_ = 0, parameters_ = 0, collectives_ = 0;
-  Bytes parameter_bytes_{};
+  Bytes parameter_bytes_{}, constant_bytes_{};
 };
 
 /// What the instruction reads.
@@ -129,10 +130,13 @@ OpId GraphMaker::add_op(const Instruction& instruction) {
     ++parameters_;
     parameter_bytes_ += bytes;
   }
+  const bool constant = instruction.opcode == "constant";
+  if (constant) constant_bytes_ += bytes;
   const std::string module = module_of(instruction.scope);
   return builder_.add_op({.name = instruction.name,
                           .kind = instruction.opcode,
-                          .persistent = parameter ? bytes : Bytes{},
+                          .persistent = parameter || constant ? bytes : Bytes{},
+                          .temporary = {scratch_bytes(instruction)},
                           .module = module});
 }
 
@@ -140,6 +144,7 @@ OpId GraphMaker::add_op(const Instruction& instruction) {
 std::vector<Shape> GraphMaker::made_by(const Instruction& instruction, std::size_t operands) {
   std::vector<Shape> made = instruction.results;
   const std::string& op = instruction.opcode;
+  if (scratch_bytes(instruction) > 0) made.back().sides = {0};
   if (!op.ends_with("-start") || op == "all-reduce-start" || made.empty()) return made;
   if (op == "copy-start") return {made.front()};
   if (made.size() <= operands) return made;
@@ -205,7 +210,7 @@ void GraphMaker::add(const Instruction& instruction, const std::string& path) {
     ++worked_;
     builder_.add_kernel(op, work);
   }
-  const bool held = instruction.opcode == "parameter";
+  const bool held = instruction.opcode == "parameter" || instruction.opcode == "constant";
   for (const Shape& shape : made)
     values_[instruction.name].push_back(builder_.add_tensor(op, {shape.bytes()}, held));
   values_[instruction.name];  // known, also without a result
@@ -247,6 +252,9 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
       entry.instructions.size(), ops_, worked_, collectives_, free));
   trace.notes.push_back(fmt::format("{} parameters of {} stay for the whole step", parameters_,
                                     to_text(parameter_bytes_)));
+  if (constant_bytes_ > Bytes{})
+    trace.notes.push_back(
+        fmt::format("constants of {} stay for the whole step", to_text(constant_bytes_)));
   if (works_.loops() > 0)
     trace.notes.push_back(
         fmt::format("{}{} loops are an op each, {} of them without a known number of runs: once",

@@ -86,6 +86,15 @@ std::size_t output_features(std::string_view attributes, std::size_t rank) {
 
 }  // namespace
 
+std::int64_t scratch_bytes(const Instruction& instruction) {
+  if (instruction.opcode != "custom-call" || instruction.results.size() < 2) return 0;
+  if (!target_has(instruction, "__cublas") && !target_has(instruction, "__cudnn")) return 0;
+  const Shape& last = instruction.results.back();
+  const bool bytes =
+      last.type == "u8" || last.type == "s8" || last.type == "ui8" || last.type == "i8";
+  return bytes && last.sides.size() == 1 ? last.bytes() : 0;
+}
+
 bool is_product(const Instruction& instruction) {
   const std::string& op = instruction.opcode;
   return op == "dot" || op == "dot-general" || op == "ragged-dot" || op == "scaled-dot" ||

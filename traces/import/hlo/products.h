@@ -13,6 +13,10 @@ bool is_convolution(const Instruction& instruction);
 /// among devices: "Sharding".
 bool is_annotation(const Instruction& instruction);
 
+/// Bytes of the scratch memory of a call of cuBLAS or cuDNN: its last result, a list of bytes
+/// behind what it computes. 0 if it has none.
+std::int64_t scratch_bytes(const Instruction& instruction);
+
 /// Two per element of the result and contracted element. 0 without `left`.
 std::int64_t product_flops(const Instruction& product, const Shape* left);
 

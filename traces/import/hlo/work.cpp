@@ -305,6 +305,7 @@ OpWork Works::of(const Computation& computation, const Instruction& instruction)
     written = plus(written, result.bytes());
     largest = std::max(largest, result.elements());
   }
+  written -= std::min(written, scratch_bytes(instruction));
   for (std::size_t i = 0; i < instruction.operands.size(); ++i)
     if (const Shape* shape = shape_of(computation, instruction, i)) {
       read = plus(read, shape->bytes());

@@ -8,8 +8,12 @@ namespace {
 constexpr Duration longest = std::chrono::seconds(10'000);
 constexpr std::int64_t most_number = std::int64_t{1} << 50;
 
+/// Also of a text, "256", as the profiler of ROCm writes numbers.
 std::optional<std::int64_t> integer(Json value) {
-  const auto n = parse_number<std::int64_t>(value.token());
+  std::string_view token = value.token();
+  if (token.size() > 2 && token.starts_with('"') && token.ends_with('"'))
+    token = token.substr(1, token.size() - 2);
+  const auto n = parse_number<std::int64_t>(token);
   return n && *n >= -most_number && *n <= most_number ? n : std::nullopt;
 }
 

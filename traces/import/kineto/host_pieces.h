@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "traces/import/kineto/step.h"
+#include "traces/import/kineto/surroundings.h"
 
 namespace baechi::kineto {
 
@@ -29,8 +30,9 @@ bool waits(const Call& call);
 bool records_event(const Call& call);
 bool awaits_event(const Call& call);
 
-/// The pieces that begin in `window`, by their start.
-std::vector<Piece> host_pieces(const Recording& recording, const Window& window,
-                               const Launched& launched, Level level);
+/// The pieces of `window` by their start, and those before it: what they launched may run in it.
+/// Without a GPU only those of the window.
+std::vector<Piece> host_pieces(const Recording& recording, const std::vector<Surroundings>& around,
+                               const Window& window, const Launched& launched, Level level);
 
 }  // namespace baechi::kineto

@@ -141,11 +141,15 @@ Window chosen(const Recording& recording, const std::string& path, std::int64_t 
                                  steps.size(), steps.front().name, steps.back().name));
   if (!same.empty() && steps.front().name.starts_with("ProfilerStep#")) {
     const auto found = std::ranges::find(steps, same, &Window::name);
-    if (found != steps.end()) return *found;
+    if (found != steps.end())
+      return period_of(steps, static_cast<std::size_t>(found - steps.begin()), recording);
     throw InputError(fmt::format("{}: has no {}, which the first rank's step is: it has {} to {}",
                                  path, same, steps.front().name, steps.back().name));
   }
-  return steps[wanted > 0 ? static_cast<std::size_t>(wanted - 1) : last_whole(steps, recording)];
+  return period_of(steps,
+                   wanted > 0 ? static_cast<std::size_t>(wanted - 1)
+                              : last_held(steps, last_whole(steps, recording), recording),
+                   recording);
 }
 
 void note_step(const Rank& rank, const Window& window, const Recording& recording,
@@ -167,6 +171,19 @@ void note_step(const Rank& rank, const Window& window, const Recording& recordin
                   "of gaps between queued ones are in their times",
                   10 * step.joined < 9 * step.work ? "warning: " : "", who, step.joined, step.work,
                   to_text(step.joined_time), to_text(step.work_time), to_text(step.gaps)));
+  // A step's length is known exactly: what its ops do not explain is not understood.
+  if (const Duration off = step.replayed - step.recorded;
+      step.replayed > Duration{} && 50 * std::max(off, -off) > step.recorded)
+    notes.push_back(fmt::format(
+        "warning: {}replayed, the step takes {}, {:+.1f} % of the recorded period: the recording "
+        "does not show all that its ops wait for",
+        who, to_text(step.replayed),
+        100.0 * static_cast<double>(off.count()) / static_cast<double>(step.recorded.count())));
+  if (step.idle > Duration{})
+    notes.push_back(
+        fmt::format("{}{} in which streams waited for nothing that was recorded are ops "
+                    "of kind Idle",
+                    who, to_text(step.idle)));
   if (step.hand_overs > 0)
     notes.push_back(
         fmt::format("{}{} times a thread goes on where another one stopped", who, step.hand_overs));

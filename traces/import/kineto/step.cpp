@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
+#include <tuple>
+#include <unordered_map>
 
 #include "traces/import/kineto/host_pieces.h"
 #include "traces/import/kineto/lanes.h"
+#include "traces/import/kineto/streams.h"
 
 namespace baechi::kineto {
 namespace {
@@ -18,71 +22,24 @@ using namespace std::chrono_literals;
 // - The host's time is cut at each call of the driver that launches work or waits for it. A piece,
 //   with the pause before it, is an op in its thread's lane, and follows the piece before it.
 // - Work waits for its launch, and for the work before it in its stream. Work that was queued when
-//   the work before it ended takes the gap between the two, up to 10 us: a GPU needs it.
-// - A call that waits (cudaStreamSynchronize, a copy to pageable memory) is an op of the time that
-//   it took beyond the work for which it waited: the last work of each stream that was launched
-//   before and had ended when the call did.
+//   the work before it ended takes the gap between the two, up to 10 us: a GPU needs it. After a
+//   longer gap it waits for what ended just before it began, in another stream; if nothing did, the
+//   gap is an op of kind Idle.
+// - Where the GPU lags behind the host, what it runs in the step may be launched before: it then
+//   waits for no launch.
+// - A call that waits (cudaStreamSynchronize, a copy to pageable memory, a launch while the queue
+// is
+//   full) is an op of the time that it took beyond the work for which it waited: the last work of
+//   each stream that had ended when the call did.
 // - cudaStreamWaitEvent: what is launched next, in another stream, waits for the work before the
 //   thread's last cudaEventRecord, where the recorded times agree.
 // - A thread that goes on after another thread did a whole piece in its pause waits for that piece:
 //   so autograd's thread and the main one hand over.
 // All waits go from an earlier launch to a later one, so there is no cycle.
 
-constexpr Duration most_gap = 10us, rounding = 1us;
-constexpr std::size_t none = ~std::size_t{0};
-
-class StepMaker {
- public:
-  StepMaker(const Recording& recording, const Window& window, const StepOptions& options)
-      : recording_(recording),
-        window_(window),
-        options_(options),
-        lanes_(recording, window),
-        launched_(by_correlation(recording)) {}
-  Step make();
-
- private:
-  struct Thread {
-    Duration start{}, end{};                       // of its last piece
-    std::size_t last = none;                       // its last op
-    std::size_t launched = none, recorded = none;  // its last work; before its last EventRecord
-    std::vector<std::size_t> awaited{};            // what its next work waits for
-  };
-  struct Stream {
-    std::size_t last = none;   // its last op
-    std::size_t piece = none;  // that launched it
-    Duration end{};            // of its last work
-  };
-
-  void find_unlaunched();
-  void run(const Piece& piece);
-  void host_op(const Piece& piece, Duration until);
-  Duration busy_until(const Call& call) const;
-  void launch(const DeviceWork& work, const Call* call, const Piece* piece);
-  void wait(const Call& call, const Piece& piece);
-  void unlaunched_before(Duration at);
-  void end_of_step();
-  Thread& thread(std::size_t t) {
-    return threads_.try_emplace(t, Thread{.start = window_.start, .end = window_.start})
-        .first->second;
-  }
-  std::size_t hand_over(std::size_t thread, Duration until);
-  std::optional<RecordedCollective> collective(const DeviceWork& work, const Call* call);
-  std::size_t add(StepOp op, Duration end);
-
-  const Recording& recording_;
-  const Window& window_;
-  StepOptions options_;
-  Lanes lanes_;
-  Launched launched_;
-  Step step_;
-  std::vector<Duration> end_;  // [step_.ops] the recorded end
-  std::map<std::size_t, Thread> threads_;
-  std::map<std::pair<std::int64_t, std::int64_t>, Stream> streams_;
-  std::vector<std::size_t> unlaunched_;  // work without a known launch, by start
-  std::size_t next_unlaunched_ = 0;
-  std::size_t piece_ = 0;  // number of the current piece
-};
+constexpr Duration most_gap = 10us, most_wake = 30us, rounding = 1us;
+// A launch that takes longer, and ten times as long as the median, waits for room in the queue.
+constexpr Duration least_blocked = 50us;
 
 /// "gemm_64x64" of "void ns::gemm_64x64<float, 4>(float*)".
 std::string kernel_name(std::string_view name) {
@@ -96,6 +53,20 @@ std::string kernel_name(std::string_view name) {
   return std::string(name.empty() ? "kernel" : name);
 }
 
+/// The median time of the calls of the driver, by name.
+std::unordered_map<std::string_view, Duration> usual_times(const Recording& recording) {
+  std::unordered_map<std::string_view, std::vector<Duration>> times;
+  for (const Call& call : recording.calls)
+    if (call.kind == CallKind::runtime) times[call.name].push_back(call.duration);
+  std::unordered_map<std::string_view, Duration> usual;
+  for (auto& [name, all] : times) {
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    std::ranges::nth_element(all, middle);
+    usual.emplace(name, *middle);
+  }
+  return usual;
+}
+
 std::string joined(std::initializer_list<std::string_view> parts) {
   std::string name;
   for (const std::string_view part : parts)
@@ -103,13 +74,74 @@ std::string joined(std::initializer_list<std::string_view> parts) {
   return name;
 }
 
-std::size_t StepMaker::add(StepOp op, Duration end) {
+class StepMaker {
+ public:
+  StepMaker(const Recording& recording, const Window& window, const StepOptions& options)
+      : recording_(recording),
+        window_(window),
+        options_(options),
+        lanes_(recording, window),
+        launched_(by_correlation(recording)),
+        around_(surroundings_of(recording)),
+        usual_(usual_times(recording)) {}
+  Step make();
+
+ private:
+  struct Thread {
+    Duration start{}, end{};                       // of its last piece
+    std::size_t last = none;                       // its last op
+    std::size_t launched = none, recorded = none;  // its last work; before its last EventRecord
+    std::vector<std::size_t> awaited{};            // what its next work waits for
+  };
+  void find_unlaunched();
+  bool is_before(const Piece& piece) const;
+  void run_backlog(const std::vector<Piece>& pieces);
+  void run(const Piece& piece);
+  void host_op(const Piece& piece, Duration until);
+  Duration busy_until(const Call& call) const;
+  void launch(const DeviceWork& work, const Call* call, const Piece* piece);
+  Duration idle(const DeviceWork& work, const Piece* piece, Stream& stream,
+                std::vector<std::size_t>& after);
+  void wait(const Call& call, const Piece& piece);
+  void unlaunched_before(Duration at, const DeviceWork* on = nullptr);
+  void end_of_step();
+  Thread& thread(std::size_t t) {
+    return threads_.try_emplace(t, Thread{.start = window_.start, .end = window_.start})
+        .first->second;
+  }
+  std::size_t hand_over(std::size_t thread, Duration until);
+  std::optional<RecordedCollective> collective(const DeviceWork& work, const Call* call);
+  std::size_t add(StepOp op, Duration end, Duration took);
+  std::size_t add(StepOp op, Duration end) {
+    const Duration took = op.compute;
+    return add(std::move(op), end, took);
+  }
+
+  const Recording& recording_;
+  const Window& window_;
+  StepOptions options_;
+  Lanes lanes_;
+  Launched launched_;
+  std::vector<Surroundings> around_;
+  std::unordered_map<std::string_view, Duration> usual_;
+  Step step_;
+  std::vector<Duration> end_;  // [step_.ops] the recorded end
+  std::map<std::size_t, Thread> threads_;
+  Streams streams_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::deque<std::size_t>>
+      unlaunched_;              // by stream: work without a known launch, by start
+  std::vector<Duration> took_;  // [step_.ops] as recorded, collectives too
+  std::size_t piece_ = 0;       // number of the current piece
+};
+
+std::size_t StepMaker::add(StepOp op, Duration end, Duration took) {
   std::erase(op.after, none);
   std::ranges::sort(op.after);
   op.after.erase(std::ranges::unique(op.after).begin(), op.after.end());
   op.name = fmt::format("{}.{}", op.name, step_.ops.size());
   step_.ops.push_back(std::move(op));
   end_.push_back(end);
+  took_.push_back(took);
   return step_.ops.size() - 1;
 }
 
@@ -121,10 +153,10 @@ void StepMaker::find_unlaunched() {
   for (std::size_t i = 0; i < recording_.work.size(); ++i) {
     const DeviceWork& work = recording_.work[i];
     if (window_.holds(work.start) && (!work.correlation || !known.contains(*work.correlation)))
-      unlaunched_.push_back(i);
+      unlaunched_[{work.device, work.stream}].push_back(i);
   }
-  std::ranges::stable_sort(unlaunched_, {},
-                           [&](std::size_t i) { return recording_.work[i].start; });
+  for (auto& [stream, work] : unlaunched_)
+    std::ranges::stable_sort(work, {}, [&](std::size_t i) { return recording_.work[i].start; });
 }
 
 /// The last op of another thread that did a whole piece since `thread` stopped, or none.
@@ -144,9 +176,14 @@ Duration StepMaker::busy_until(const Call& call) const {
   const auto found = call.correlation ? launched_.find(*call.correlation) : launched_.end();
   if (found == launched_.end()) return call.end();
   const DeviceWork& work = recording_.work[found->second.back()];
-  if (work.kind != WorkKind::copy) return call.end();
-  const auto stream = streams_.find({work.device, work.stream});
-  const bool idle = stream == streams_.end() || stream->second.end <= call.start;
+  const Stream* stream = streams_.find(work);
+  if (work.kind != WorkKind::copy) {
+    const Duration usual = usual_.at(call.name);
+    const bool full = stream != nullptr && stream->end > call.end() &&
+                      call.duration > std::max(least_blocked, 10 * usual);
+    return full ? call.start + usual : call.end();
+  }
+  const bool idle = stream == nullptr || stream->end <= call.start;
   if (idle) return std::clamp(work.start, call.start, call.end());
   return work.start > call.end() ? call.end() : call.start;
 }
@@ -186,8 +223,11 @@ std::optional<RecordedCollective> StepMaker::collective(const DeviceWork& work, 
   const auto kind = collective_kind(work);
   if (!kind || !options_.collectives) return std::nullopt;
   std::optional<Communication> args = work.communication;
-  for (; !args && call != nullptr; call = call->parent ? &recording_.calls[*call->parent] : nullptr)
-    args = call->communication;
+  if (!args && call != nullptr) {
+    const auto caller = static_cast<std::size_t>(call - recording_.calls.data());
+    if (const std::size_t c = around_[caller].communication; c != none)
+      args = recording_.calls[c].communication;
+  }
   const bool gathers = *kind == CollectiveKind::all_gather;
   const auto elements = !args ? std::nullopt : gathers ? args->out_elements : args->in_elements;
   constexpr std::int64_t most_ranks = 1 << 20;
@@ -203,14 +243,49 @@ std::optional<RecordedCollective> StepMaker::collective(const DeviceWork& work, 
                             .sequence = args->sequence};
 }
 
+/// Adds to `after` what else `work` waited for, if it began late; the time that it then took to
+/// begin.
+Duration StepMaker::idle(const DeviceWork& work, const Piece* piece, Stream& stream,
+                         std::vector<std::size_t>& after) {
+  Duration ready = window_.start;
+  for (const std::size_t a : after)
+    if (a != none) ready = std::max(ready, end_[a]);
+  if (work.start - ready <= most_gap) return {};
+  std::pair<Duration, std::size_t> cause{ready, none};
+  for (const auto& ended : streams_.ended(work.start + rounding, &stream))
+    cause = std::max(cause, ended);
+  if (cause.second != none && work.start - cause.first <= most_wake) {
+    after.push_back(cause.second);
+    return std::max(Duration{}, work.start - cause.first);
+  }
+  step_.idle += work.start - ready;
+  after = {add({.name = joined({piece == nullptr ? "" : piece->module, "idle"}),
+                .kind = "Idle",
+                .lane = lanes_.of_stream(work.device, work.stream),
+                .module = piece == nullptr ? "" : piece->module,
+                .compute = work.start - ready,
+                .phase = piece == nullptr ? Phase::forward : piece->phase,
+                .device = work.device,
+                .after = std::move(after)},
+               work.start)};
+  stream.last = after.front();
+  stream.piece = none;
+  return {};
+}
+
 void StepMaker::launch(const DeviceWork& work, const Call* call, const Piece* piece) {
+  if (!window_.holds(work.start)) return;
+  const bool before = call != nullptr && call->start < window_.start;
+  if (call != nullptr) unlaunched_before(work.start, &work);
   ++step_.work;
   step_.work_time += work.duration;
-  Stream& stream = streams_[{work.device, work.stream}];
+  Stream& stream = streams_.of(work);
   std::vector<std::size_t> after{stream.last};
   if (call != nullptr) {
     ++step_.joined;
     step_.joined_time += work.duration;
+  }
+  if (call != nullptr && !before) {
     Thread& t = thread(call->thread);
     if (options_.host) after.push_back(t.last);
     for (const std::size_t a : t.awaited)
@@ -218,8 +293,11 @@ void StepMaker::launch(const DeviceWork& work, const Call* call, const Piece* pi
     t.awaited.clear();
   }
   Duration gap{};
-  const bool queued = stream.last != none && (call == nullptr || call->end() < stream.end);
-  if (queued && work.start > stream.end) gap = std::min(most_gap, work.start - stream.end);
+  const bool queued =
+      stream.last != none && (call == nullptr || before || call->end() < stream.end);
+  if (queued && work.start > stream.end && work.start - stream.end <= most_gap)
+    gap = work.start - stream.end;
+  if (queued || (options_.host && call != nullptr)) gap += idle(work, piece, stream, after);
   const auto met = collective(work, call);
   const bool goes_on = options_.level == Level::op && piece != nullptr && stream.piece == piece_ &&
                        !met && work.kind != WorkKind::copy && after.size() <= 2;
@@ -231,6 +309,7 @@ void StepMaker::launch(const DeviceWork& work, const Call* call, const Piece* pi
                                                          : kernel_name(work.name);
   if (goes_on) {
     step_.ops[stream.last].compute += work.duration + gap;
+    took_[stream.last] += work.duration + gap;
     end_[stream.last] = work.end();
   } else {
     const bool by_op = options_.level == Level::op && work.kind != WorkKind::copy && !met;
@@ -246,47 +325,80 @@ void StepMaker::launch(const DeviceWork& work, const Call* call, const Piece* pi
          .device = work.device,
          .after = std::move(after),
          .collective = met},
-        work.end());
+        work.end(), work.duration + gap);
   }
   stream.piece = met || work.kind == WorkKind::copy || piece == nullptr ? none : piece_;
   stream.end = std::max(stream.end, work.end());
-  if (call != nullptr) thread(call->thread).launched = stream.last;
+  stream.ran.emplace_back(stream.end, stream.last);
+  if (call != nullptr && !before) thread(call->thread).launched = stream.last;
 }
 
 void StepMaker::wait(const Call& call, const Piece& piece) {
   Thread& t = thread(piece.thread);
+  unlaunched_before(call.end());
   std::vector<std::size_t> after{t.last};
-  Duration latest = busy_until(call);
-  for (const auto& [key, stream] : streams_) {
-    if (stream.last == none || stream.end > call.end() + rounding) continue;
-    after.push_back(stream.last);
-    latest = std::max(latest, stream.end);
+  Duration latest = std::max(busy_until(call), t.end);
+  const Duration end = std::min(call.end(), window_.end);
+  for (const auto& [ended, op] : streams_.ended(end + rounding)) {
+    after.push_back(op);
+    latest = std::max(latest, ended);
   }
   if (options_.host)
     t.last = add({.name = joined({piece.module, piece.op, "wait"}),
                   .kind = "Wait",
                   .lane = lanes_.of_thread(piece.thread),
                   .module = piece.module,
-                  .compute = std::max(Duration{}, call.end() - latest),
+                  .compute = std::max(Duration{}, end - latest),
                   .phase = piece.phase,
                   .after = std::move(after)},
-                 call.end());
-  t.end = std::max(t.end, call.end());
+                 end);
+  t.end = std::max(t.end, end);
 }
 
-void StepMaker::unlaunched_before(Duration at) {
-  for (; next_unlaunched_ < unlaunched_.size(); ++next_unlaunched_) {
-    const DeviceWork& work = recording_.work[unlaunched_[next_unlaunched_]];
-    if (work.start >= at) return;
-    launch(work, nullptr, nullptr);
+/// Adds the work without a known launch that began before `at`: of one stream, or of all.
+void StepMaker::unlaunched_before(Duration at, const DeviceWork* on) {
+  for (auto& [stream, waiting] : unlaunched_) {
+    if (on != nullptr && stream != std::pair(on->device, on->stream)) continue;
+    while (!waiting.empty() && recording_.work[waiting.front()].start < at) {
+      const std::size_t next = waiting.front();
+      waiting.pop_front();
+      launch(recording_.work[next], nullptr, nullptr);
+    }
   }
 }
 
+/// Whether the host had launched, or begun to wait, before the step.
+bool StepMaker::is_before(const Piece& piece) const {
+  return recording_.calls[piece.calls.back()].start < window_.start;
+}
+
+/// What the GPUs run in the step though it was launched before.
+void StepMaker::run_backlog(const std::vector<Piece>& pieces) {
+  std::vector<std::tuple<const DeviceWork*, const Call*, const Piece*>> backlog;
+  for (const Piece& piece : pieces)
+    for (const std::size_t c : piece.calls) {
+      const Call& call = recording_.calls[c];
+      const auto found = is_before(piece) && call.correlation ? launched_.find(*call.correlation)
+                                                              : launched_.end();
+      if (found == launched_.end()) continue;
+      for (const std::size_t w : found->second)
+        backlog.emplace_back(&recording_.work[w], &call, &piece);
+    }
+  std::ranges::stable_sort(backlog, {}, [](const auto& b) { return std::get<0>(b)->start; });
+  for (const auto& [work, call, piece] : backlog) launch(*work, call, piece);
+}
+
 void StepMaker::run(const Piece& piece) {
-  unlaunched_before(piece.start);
+  if (is_before(piece)) {
+    const Call& last = recording_.calls[piece.calls.back()];
+    if (last.end() > window_.start && (waits(last) || busy_until(last) < last.end()))
+      wait(last, piece);
+    return;
+  }
   ++piece_;
-  Duration until = piece.end;
-  if (!recording_.work.empty()) until = busy_until(recording_.calls[piece.calls.back()]);
+  Duration until = std::min(piece.end, window_.end);
+  if (!recording_.work.empty())
+    until = std::min(busy_until(recording_.calls[piece.calls.back()]), window_.end);
   host_op(piece, until);
   for (const std::size_t c : piece.calls) {
     const Call& call = recording_.calls[c];
@@ -304,29 +416,43 @@ void StepMaker::run(const Piece& piece) {
 
 /// What the main thread does after its last piece.
 void StepMaker::end_of_step() {
-  step_.recorded = window_.end - window_.start;
-  for (const auto& [key, stream] : streams_)
-    step_.recorded = std::max(step_.recorded, stream.end - window_.start);
   if (!options_.host) return;
   const std::size_t main = lanes_.main_thread();
   Thread& t = thread(main);
-  const std::size_t from = hand_over(main, window_.end);
+  const Duration end = std::min(window_.end, window_.host_end);
+  const std::size_t from = hand_over(main, end);
   const Duration since = from == none ? t.end : std::max(t.end, end_[from]);
-  if (since >= window_.end) return;
+  if (since >= end) return;
   add({.name = "end of the step",
        .kind = "Host",
        .lane = lanes_.of_thread(main),
-       .compute = window_.end - since,
+       .compute = end - since,
        .phase = Phase::update,
        .after = {t.last, from}},
-      window_.end);
+      end);
+}
+
+/// The length of the longest chain of waits, with the times that were recorded.
+Duration longest_chain(const std::vector<StepOp>& ops, const std::vector<Duration>& took) {
+  std::vector<Duration> end(ops.size());
+  Duration longest{};
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    for (const std::size_t before : ops[i].after) end[i] = std::max(end[i], end[before]);
+    longest = std::max(longest, end[i] += took[i]);
+  }
+  return longest;
 }
 
 Step StepMaker::make() {
+  step_.recorded = window_.end - window_.start;
   find_unlaunched();
-  for (const Piece& piece : host_pieces(recording_, window_, launched_, options_.level)) run(piece);
+  const std::vector<Piece> pieces =
+      host_pieces(recording_, around_, window_, launched_, options_.level);
+  run_backlog(pieces);
+  for (const Piece& piece : pieces) run(piece);
   unlaunched_before(Duration::max());
   if (!step_.ops.empty()) end_of_step();
+  if (options_.host) step_.replayed = longest_chain(step_.ops, took_);
   return std::move(step_);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <unordered_map>
 
 #include "traces/import/kineto/step.h"
 
@@ -52,6 +54,50 @@ std::vector<Window> steps_of(const Recording& recording) {
   steps = by_optimizer(recording, whole.start);
   if (steps.size() < 2) return {whole};
   return steps;
+}
+
+Window period_of(const std::vector<Window>& steps, std::size_t k, const Recording& recording) {
+  std::unordered_map<std::int64_t, Duration> launched;  // by correlation
+  for (const Call& call : recording.calls)
+    if (call.kind == CallKind::runtime && call.correlation)
+      launched.emplace(*call.correlation, call.start);
+  const auto launch_of = [&](const DeviceWork& work) -> std::optional<Duration> {
+    const auto found = work.correlation ? launched.find(*work.correlation) : launched.end();
+    return found == launched.end() ? std::nullopt : std::optional(found->second);
+  };
+  // What runs before the first work with a known launch was launched before the recording.
+  std::map<std::pair<std::int64_t, std::int64_t>, Duration> first;  // by stream
+  for (const DeviceWork& work : recording.work)
+    if (launch_of(work)) {
+      Duration& start = first.try_emplace({work.device, work.stream}, work.start).first->second;
+      start = std::min(start, work.start);
+    }
+  // When the GPUs have ended what was launched before `t`.
+  const auto settled = [&](Duration t) {
+    Duration end = t;
+    for (const DeviceWork& work : recording.work) {
+      const auto known = first.find({work.device, work.stream});
+      const bool backlog = known != first.end() && work.start < known->second;
+      if (backlog || launch_of(work).value_or(work.start) < t) end = std::max(end, work.end());
+    }
+    return end;
+  };
+  const Window& step = steps[k];
+  const bool last = k + 1 == steps.size();
+  if (last && k == 0 && !step.name.starts_with("ProfilerStep#")) return step;  // all there is
+  return {.name = step.name,
+          .start = settled(step.start),
+          .end = settled(last ? step.end : steps[k + 1].start),
+          .host_end = std::max(steps.back().end, step.end)};
+}
+
+std::size_t last_held(const std::vector<Window>& steps, std::size_t k, const Recording& recording) {
+  for (std::size_t i = k + 1; i-- > 0;) {
+    const Window period = period_of(steps, i, recording);
+    if (20 * (period.end - steps.back().end) <= period.end - period.start) return i;
+    if (k - i > 20) break;
+  }
+  return k;
 }
 
 std::size_t last_whole(const std::vector<Window>& steps, const Recording& recording) {

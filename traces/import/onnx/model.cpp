@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <bit>
 
 #include "sim/error.h"
 #include "traces/format/wire.h"
@@ -26,34 +26,40 @@ ElementType type_of(std::uint64_t number) {
   return number < 32 ? static_cast<ElementType>(number) : ElementType::unknown;
 }
 
-/// The integers of TensorProto.raw_data, which is little-endian.
-std::vector<std::int64_t> integers_of(const std::string& raw, ElementType type) {
-  std::vector<std::int64_t> values;
-  const std::size_t width = type == ElementType::int64 ? 8 : 4;
-  for (std::size_t at = 0; at + width <= raw.size(); at += width) {
-    std::uint64_t n = 0;
-    for (std::size_t b = 0; b < width; ++b)
-      n |= std::uint64_t{static_cast<std::uint8_t>(raw[at + b])} << (8 * b);
-    values.push_back(width == 8 ? static_cast<std::int64_t>(n)
-                                : static_cast<std::int32_t>(static_cast<std::uint32_t>(n)));
+/// Bytes of an element whose value is read; 0 for other types.
+std::size_t width_of(ElementType type) {
+  switch (type) {
+    case ElementType::int64:
+    case ElementType::float64:
+      return 8;
+    case ElementType::int32:
+    case ElementType::float32:
+      return 4;
+    case ElementType::boolean:
+      return 1;
+    default:
+      return 0;
   }
-  return values;
 }
 
-/// The numbers of TensorProto.raw_data, or of a packed list, in 32 bits.
-std::vector<float> floats_of(const std::string& raw) {
-  std::vector<float> values(raw.size() / sizeof(float));
-  std::memcpy(values.data(), raw.data(), values.size() * sizeof(float));
-  return values;
+/// The number at `bytes`, which is little-endian, as TensorProto.raw_data is.
+double number_at(const char* bytes, ElementType type) {
+  std::uint64_t n = 0;
+  for (std::size_t b = width_of(type); b-- > 0;) n = n << 8U | static_cast<std::uint8_t>(bytes[b]);
+  const auto half = static_cast<std::uint32_t>(n);
+  if (type == ElementType::float64) return std::bit_cast<double>(n);
+  if (type == ElementType::float32) return std::bit_cast<float>(half);
+  if (type == ElementType::int32) return static_cast<std::int32_t>(half);
+  return static_cast<double>(static_cast<std::int64_t>(n));
 }
 
-/// TensorProto: shape and type, and the elements if they are few integers.
+/// TensorProto: shape and type, and the elements if they are few.
 Initializer read_tensor(Wire& wire) {
   Initializer tensor;
   TensorInfo& info = tensor.info;
   info.shape.emplace();
-  std::vector<std::int64_t> listed;
-  std::string raw, floats;
+  std::vector<double> listed;
+  std::string raw;  // raw_data, or a packed list of floats, which is as raw
   wire.message([&](std::uint32_t field) {
     if (field == 1) {
       wire.each_whole([&](std::int64_t n) {
@@ -62,27 +68,21 @@ Initializer read_tensor(Wire& wire) {
       });
     } else if (field == 2) {
       info.type = type_of(wire.varint());
-    } else if (field == 4 && wire.length() <= sizeof(float) * most_floats) {
-      floats += wire.bytes();
     } else if ((field == 5 || field == 7) && wire.length() <= 10 * most_values) {
-      wire.each_whole([&](std::int64_t n) { listed.push_back(n); });
+      wire.each_whole([&](std::int64_t n) { listed.push_back(static_cast<double>(n)); });
     } else if (field == 8) {
       tensor.name = text(wire);
-    } else if (field == 9 && wire.length() <= 8 * most_values) {
-      raw = wire.bytes();
+    } else if ((field == 4 || field == 9 || field == 10) && wire.length() <= 8 * most_values) {
+      raw += wire.bytes();
     } else if (field == 13) {
       tensor.external = true;
     }
   });
-  const bool integers = info.type == ElementType::int64 || info.type == ElementType::int32;
   const auto elements = info.elements();
-  if (info.type == ElementType::float32 && elements &&
-      *elements <= static_cast<std::int64_t>(most_floats)) {
-    const auto values = floats_of(raw.empty() ? floats : raw);
-    if (values.size() == static_cast<std::size_t>(*elements)) info.floats = values;
-  }
-  if (!integers || !elements || *elements > static_cast<std::int64_t>(most_values)) return tensor;
-  if (!raw.empty()) listed = integers_of(raw, info.type);
+  const std::size_t width = width_of(info.type);
+  if (width == 0 || !elements || *elements > static_cast<std::int64_t>(most_values)) return tensor;
+  for (std::size_t at = 0; at + width <= raw.size(); at += width)
+    listed.push_back(number_at(raw.data() + at, info.type));
   if (listed.size() == static_cast<std::size_t>(*elements)) info.values = listed;
   return tensor;
 }

@@ -15,7 +15,6 @@ namespace baechi::onnx {
 
 constexpr std::int64_t most_side = std::int64_t{1} << 40;  ///< of a shape
 constexpr std::size_t most_values = 256;                   ///< of a tensor whose elements are kept
-constexpr std::size_t most_floats = 16;                    ///< the same of floats
 
 using Shape = std::vector<std::int64_t>;
 
@@ -28,6 +27,7 @@ enum class ElementType : std::uint8_t {
   int64 = 7,
   boolean = 9,
   float16 = 10,
+  float64 = 11,
   bfloat16 = 16
 };
 /// Bits of one element; 0 if not known. Elements of less than a byte are packed.
@@ -37,9 +37,9 @@ std::int64_t bits_of(ElementType type);
 struct TensorInfo {
   ElementType type = ElementType::unknown;
   std::optional<Shape> shape{};
-  /// The elements of a small tensor of integers, such as a shape.
-  std::optional<std::vector<std::int64_t>> values{};
-  std::optional<std::vector<float>> floats{};  ///< the same of 32-bit floats, such as scales
+  /// The elements of a small tensor, in C order: of a shape, of scales. Integers are exact to 2^53;
+  /// larger ones stand for "to the end".
+  std::optional<std::vector<double>> values{};
 
   std::optional<std::int64_t> elements() const;  ///< nothing if not known, or over 2^60
   std::optional<std::int64_t> bytes() const;

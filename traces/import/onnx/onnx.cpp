@@ -15,10 +15,10 @@ namespace {
 
 // Decisions:
 // - A node is an op; an input that is no weight is one, too, without time.
-// - Weights are initializers, and inputs that are read as weights: by their place (the filter of
-//   Conv, the matrix of Gemm), or by a name that ends in ".weight", ".bias" and the like. They
-//   stand with the op that reads them first; all readers of one stay together, because no edge
-//   carries it.
+// - Weights are initializers; Constant nodes of floats, or of many elements; and inputs that are
+//   read as weights: by their place (the filter of Conv, the matrix of Gemm), or by a name that
+//   ends in ".weight", ".bias" and the like. They stand with the op that reads them first; all
+//   readers of one stay together, because no edge carries it.
 // - A shape is what the file states; else it is inferred. A side that the file leaves open is
 //   option `batch` if it is an input's first, else option `length`.
 // - The model of one forward pass: ONNX has neither a backward pass nor times.
@@ -48,6 +48,19 @@ bool is_weight_place(const Node& node, std::size_t i) {
   return false;
 }
 
+/// The tensor of a Constant node that holds weights, rather than a shape or a number; or null.
+const TensorInfo* constant_weight(const Node& node) {
+  const auto value = node.attributes.find("value");
+  if (node.op_type != "Constant" || node.outputs.empty() || value == node.attributes.end() ||
+      !value->second.tensor)
+    return nullptr;
+  const TensorInfo& tensor = *value->second.tensor;
+  const bool floats = tensor.type == ElementType::float32 || tensor.type == ElementType::float16 ||
+                      tensor.type == ElementType::bfloat16 || tensor.type == ElementType::float64;
+  const bool many = tensor.elements().value_or(0) > static_cast<std::int64_t>(most_values);
+  return many || (floats && !tensor.shape->empty()) ? &tensor : nullptr;
+}
+
 /// The module that exporters name a node after: "layer1.conv1" of "/layer1/conv1/Conv".
 std::string module_of(std::string_view name) {
   const std::size_t last = name.rfind('/');
@@ -60,7 +73,8 @@ std::string module_of(std::string_view name) {
 
 class GraphMaker {
  public:
-  GraphMaker(const Model& model, const Settings& settings) : model_(model), settings_(settings) {}
+  GraphMaker(const Model& model, const Settings& settings, Untimed& untimed)
+      : model_(model), settings_(settings), untimed_(untimed) {}
   OpGraph make(const std::string& path, Trace& trace);
 
  private:
@@ -90,6 +104,7 @@ class GraphMaker {
 
   const Model& model_;
   Settings settings_;
+  Untimed& untimed_;
   Tensors tensors_;
   std::map<std::string, std::int64_t> symbols_;  // lengths of named sides
   std::set<std::string> weights_;
@@ -98,7 +113,7 @@ class GraphMaker {
   std::map<std::string, TensorId> produced_;
   std::map<std::string, std::size_t> unknown_;    // operators without a formula, and how many
   std::map<std::string, std::size_t> uncounted_;  // that do more than a flop per element
-  std::size_t stated_ = 0, inferred_ = 0, open_ = 0, values_ = 0, shapeless_ = 0, workless_ = 0;
+  std::size_t stated_ = 0, inferred_ = 0, open_ = 0, values_ = 0, shapeless_ = 0;
   std::size_t inputs_ = 0, subgraphs_ = 0;
   Bytes weight_bytes_{}, input_bytes_{};
   OpGraphBuilder builder_;
@@ -129,6 +144,11 @@ void GraphMaker::find_weights() {
     weights_.insert(initializer.name);
     tensors_[initializer.name] = initializer.info;
   }
+  for (const Node& node : model_.nodes)
+    if (const TensorInfo* constant = constant_weight(node)) {
+      weights_.insert(node.outputs.front());
+      tensors_[node.outputs.front()] = *constant;
+    }
   std::set<std::string> given;
   for (const ValueInfo& input : model_.inputs) given.insert(input.name);
   std::map<std::string, bool> always;  // whether all readers read it as a weight
@@ -166,7 +186,10 @@ void GraphMaker::infer_all() {
         TensorInfo from_file = stated(*value->second, false);
         const bool whole = from_file.elements().has_value();
         if (out[i].type == ElementType::unknown || whole) out[i].type = from_file.type;
-        if (whole) out[i].shape = from_file.shape;
+        if (whole && out[i].shape != from_file.shape) {
+          out[i].shape = from_file.shape;
+          out[i].values.reset();
+        }
         if (whole) ++stated_;
         if (!whole && out[i].elements()) ++inferred_;
       } else if (out[i].elements()) {
@@ -195,6 +218,7 @@ void GraphMaker::add_inputs() {
 }
 
 void GraphMaker::add_node(const Node& node, std::size_t number) {
+  if (constant_weight(node) != nullptr) return;  // it stands with its reader
   const auto in = known(node.inputs), out = known(node.outputs);
   const std::string name =
       unique(node.name.empty() ? fmt::format("{}.{}", node.op_type, number) : node.name);
@@ -209,7 +233,8 @@ void GraphMaker::add_node(const Node& node, std::size_t number) {
   if (const auto work = work_of(node, in, out)) {
     builder_.add_kernel(op, *work);
   } else {
-    ++workless_;
+    untimed_.add(node.op_type, name,
+                 is_known(node) ? "a shape is not known" : "no formula for its shapes");
   }
   if (multiplies_unknown(node) ||
       std::ranges::find(model_.functions, node.op_type) != model_.functions.end())
@@ -232,8 +257,8 @@ void GraphMaker::note(std::vector<std::string>& notes) const {
   const std::size_t ops = model_.nodes.size();
   notes.push_back(fmt::format(
       "{}shapes of {} of {} values: {} stated, {} inferred; work by formula for {} of {} nodes",
-      10 * (shapeless_ + workless_) > ops ? "warning: " : "", stated_ + inferred_, values_, stated_,
-      inferred_, ops - workless_, ops));
+      10 * shapeless_ > ops ? "warning: " : "", stated_ + inferred_, values_, stated_, inferred_,
+      ops - untimed_.ops, ops));
   std::string list;
   for (const auto& [op, count] : unknown_)
     list += fmt::format("{}{} x{}", list.empty() ? "" : ", ", op, count);
@@ -316,12 +341,15 @@ Trace read_onnx(TextFile& file, Options& options) {
                       "the first side of inputs, where the file leaves it open", 1, most_length),
       .length = options.get("length", std::int64_t{128},
                             "the other sides of inputs that the file leaves open", 1, most_length)};
+  const Untimed untimed =
+      no_untimed_ops(options, "a file with their shapes (onnx.shape_inference.infer_shapes)");
   const onnx::Model model = onnx::read_model(file);
   onnx::check_order(model, file.path());
   Trace trace{.name = model.name,
               .source = fmt::format("ONNX, opset {}{}", model.opset,
                                     model.producer.empty() ? "" : ", by " + model.producer)};
-  trace.graph = onnx::GraphMaker(model, settings).make(file.path(), trace);
+  trace.untimed = untimed;
+  trace.graph = onnx::GraphMaker(model, settings, trace.untimed).make(file.path(), trace);
   return trace;
 }
 

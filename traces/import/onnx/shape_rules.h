@@ -11,7 +11,24 @@
 
 namespace baechi::onnx {
 
-using Values = std::vector<std::int64_t>;
+using Values = std::vector<double>;
+using Integers = std::vector<std::int64_t>;
+
+/// `n` without its fraction, within most_side of 0.
+std::int64_t whole(double n);
+
+/// Calls `use` with each place in a tensor of shape `y`, in C order.
+template <class Use>
+void each_place(const Shape& y, Use use) {
+  std::int64_t count = 1;
+  for (const std::int64_t side : y) count *= side;
+  for (Shape place(y.size()); count > 0; --count) {
+    use(place);
+    for (std::size_t i = y.size(); i-- > 0 && ++place[i] == y[i];) place[i] = 0;
+  }
+}
+/// Where `place` of a result is in C order, in a tensor of shape `x` that is broadcast to it.
+std::size_t position(const Shape& x, const Shape& place);
 
 /// A node on its way to the shapes of its outputs. Functions return nothing where a shape does not
 /// follow.
@@ -32,8 +49,12 @@ struct Inference {
     return input(i) != nullptr ? input(i)->type : ElementType::unknown;
   }
   /// Integers of an attribute or, in newer opsets, of an input.
-  std::optional<Values> list(std::string_view attribute, std::size_t i) const {
-    if (values(i) != nullptr) return *values(i);
+  std::optional<Integers> list(std::string_view attribute, std::size_t i) const {
+    if (values(i) != nullptr) {
+      Integers numbers;
+      for (const double n : *values(i)) numbers.push_back(whole(n));
+      return numbers;
+    }
     if (i < in.size() && !node.inputs[i].empty()) return std::nullopt;
     return node.integers(attribute);
   }
@@ -47,17 +68,35 @@ struct Inference {
       if (n < 0 || n > most_side) return;
     out[output] = {.type = type, .shape = std::move(shape)};
   }
-  void set_values(Values values, ElementType type) {
-    if (values.size() <= most_values && !out.empty()) out[0].values = std::move(values);
-    if (!out.empty()) out[0].type = type;
+  /// The elements of the first output, whose shape is set.
+  void set_values(Values values) {
+    if (!out.empty() && values.size() <= most_values &&
+        out[0].elements() == static_cast<std::int64_t>(values.size()))
+      out[0].values = std::move(values);
+  }
+  /// Gives each element of the first output, whose shape is set, the element of input `i` at
+  /// `source(place)`; nothing if one of them has many elements, or input `i` is not known.
+  template <class Source>
+  void take(std::size_t i, Source source) {
+    if (out.empty() || values(i) == nullptr || shape(i) == nullptr) return;
+    const std::int64_t count = out[0].elements().value_or(-1);
+    if (count < 0 || count > static_cast<std::int64_t>(most_values)) return;
+    Values taken;
+    each_place(*out[0].shape, [&](const Shape& place) {
+      const std::size_t at = position(*shape(i), source(place));
+      if (at < values(i)->size()) taken.push_back((*values(i))[at]);
+    });
+    set_values(std::move(taken));
   }
 };
 
 /// `axis` of `rank` sides, counted from the end if it is negative; nothing if there is none.
 std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t rank);
 
-std::int64_t at_or(const std::optional<Values>& list, std::size_t i, std::int64_t fallback);
+std::int64_t at_or(const std::optional<Integers>& list, std::size_t i, std::int64_t fallback);
 std::int64_t product(std::span<const std::int64_t> sides);
+/// How many elements of [0, side) Slice takes; `first` becomes the first of them.
+std::int64_t sliced(std::int64_t& first, std::int64_t end, std::int64_t step, std::int64_t side);
 /// NumPy's broadcasting; nothing if the shapes do not fit.
 std::optional<Shape> broadcast(const Shape& a, const Shape& b);
 
@@ -105,6 +144,8 @@ void resize(Inference& n);
 void blocks(Inference& n);
 void top_k(Inference& n);
 void one_hot(Inference& n);
+
+// values.cpp
 void shape_of(Inference& n);
 void size_of(Inference& n);
 void constant(Inference& n);

@@ -1,19 +1,13 @@
 #include <algorithm>
 
-#include "traces/import/onnx/shape_rules.h"
+#include "traces/import/onnx/values.h"
 
 namespace baechi::onnx {
 namespace rules {
 
 void same(Inference& n) {
   if (n.shape(0) != nullptr) n.set(*n.shape(0), n.type(0));
-  if (n.values(0) == nullptr) return;
-  Values values = *n.values(0);
-  if (n.node.op_type == "Neg")
-    for (std::int64_t& value : values) value = -std::clamp(value, -most_side, most_side);
-  else if (n.node.op_type != "Identity" && n.node.op_type != "Dropout")
-    return;
-  n.set_values(std::move(values), n.type(0));
+  each_value(n);
 }
 
 void dropout(Inference& n) {
@@ -25,36 +19,8 @@ void cast(Inference& n) {
   const std::int64_t to = n.node.integer("to", 0);
   const auto type = to > 0 && to < 32 ? static_cast<ElementType>(to) : ElementType::unknown;
   if (n.shape(0) != nullptr) n.set(*n.shape(0), type);
-  if (n.values(0) != nullptr && type == ElementType::int64) n.set_values(*n.values(0), type);
+  each_value(n);
 }
-namespace {
-
-/// The result of an operator on two small lists of integers; one of them may be a single number.
-void combine(Inference& n) {
-  const Values *a = n.values(0), *b = n.values(1);
-  if (a == nullptr || b == nullptr || a->empty() || b->empty()) return;
-  if (a->size() != b->size() && a->size() != 1 && b->size() != 1) return;
-  Values result(std::max(a->size(), b->size()));
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    const std::int64_t x = std::clamp((*a)[a->size() == 1 ? 0 : i], -most_side, most_side);
-    const std::int64_t y = std::clamp((*b)[b->size() == 1 ? 0 : i], -most_side, most_side);
-    const std::string_view op = n.node.op_type;
-    if (op == "Add") {
-      result[i] = x + y;
-    } else if (op == "Sub") {
-      result[i] = x - y;
-    } else if (op == "Mul" && std::max(std::abs(x), std::abs(y)) < (std::int64_t{1} << 31)) {
-      result[i] = x * y;
-    } else if (op == "Div" && y != 0) {
-      result[i] = x / y;
-    } else {
-      return;
-    }
-  }
-  n.set_values(std::move(result), n.type(0));
-}
-
-}  // namespace
 
 void elementwise(Inference& n) {
   std::optional<Shape> all;
@@ -64,18 +30,19 @@ void elementwise(Inference& n) {
     if (!all) return;
   }
   if (all) n.set(*all, n.type(0));
-  if (n.in.size() == 2) combine(n);
+  if (n.in.size() == 2) each_pair(n);
 }
 
 void comparison(Inference& n) {
   elementwise(n);
-  if (!n.out.empty() && n.out[0].shape)
-    n.out[0] = {.type = ElementType::boolean, .shape = n.out[0].shape};
+  if (!n.out.empty() && n.out[0].shape) n.out[0].type = ElementType::boolean;
 }
 
 void where(Inference& n) {
   elementwise(n);
-  if (!n.out.empty()) n.out[0].type = n.type(1);
+  if (n.out.empty() || !n.out[0].shape || n.in.size() != 3) return;
+  n.out[0].type = n.type(1);
+  choose(n);
 }
 
 void normalization(Inference& n) {
@@ -131,7 +98,7 @@ std::int64_t windows(std::int64_t side, std::int64_t kernel, std::int64_t stride
 }
 
 /// The sides after the first two of a convolution's or a pool's result.
-void window(Inference& n, const Values& kernel, std::int64_t channels) {
+void window(Inference& n, const Integers& kernel, std::int64_t channels) {
   const Shape& x = *n.shape(0);
   const std::size_t rank = x.size() - 2;
   if (kernel.size() != rank) return;
@@ -160,7 +127,7 @@ void conv(Inference& n) {
   if (n.shape(0) == nullptr || n.shape(weight) == nullptr) return;
   const Shape& w = *n.shape(weight);
   if (n.shape(0)->size() < 3 || w.size() != n.shape(0)->size()) return;
-  window(n, Values(w.begin() + 2, w.end()), w[0]);
+  window(n, Integers(w.begin() + 2, w.end()), w[0]);
 }
 
 void conv_transpose(Inference& n) {
@@ -182,7 +149,7 @@ void conv_transpose(Inference& n) {
       y.push_back(at_or(stated, stated->size() + 2 - x.size() + i, -1));
       continue;
     }
-    if (product(Values{stride, x[i + 2]}) < 0 || product(Values{dilation, w[i + 2]}) < 0) return;
+    if (product(Shape{stride, x[i + 2]}) < 0 || product(Shape{dilation, w[i + 2]}) < 0) return;
     if (times_stride) {
       y.push_back(x[i + 2] * stride);
       continue;
@@ -272,12 +239,13 @@ void reduce(Inference& n) {
   if (n.shape(0) == nullptr) return;
   const Shape& x = *n.shape(0);
   const bool arg = n.node.op_type.starts_with("Arg");
-  std::optional<Values> axes = n.list("axes", 1);
-  if (arg) axes = Values{n.node.integer("axis", 0)};
+  std::optional<Integers> axes = n.list("axes", 1);
+  if (arg) axes = Integers{n.node.integer("axis", 0)};
   if (!arg && !axes && n.in.size() > 1 && !n.node.inputs[1].empty()) return;  // not known yet
   const bool keep = n.node.integer("keepdims", 1) != 0;
-  std::vector<bool> gone(x.size(), !axes || (axes->empty() && !arg));
-  for (const std::int64_t a : axes.value_or(Values{}))
+  const bool all = n.node.integer("noop_with_empty_axes", 0) == 0;
+  std::vector<bool> gone(x.size(), !axes || axes->empty() ? all : false);
+  for (const std::int64_t a : axes.value_or(Integers{}))
     if (const auto axis = axis_of(a, x.size())) gone[*axis] = true;
   Shape y;
   for (std::size_t i = 0; i < x.size(); ++i)

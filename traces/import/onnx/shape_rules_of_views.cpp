@@ -4,6 +4,31 @@
 #include "traces/import/onnx/shape_rules.h"
 
 namespace baechi::onnx {
+namespace {
+
+/// The elements of the input, in their order.
+void keep(Inference& n) {
+  if (n.values(0) != nullptr) n.set_values(*n.values(0));
+}
+
+}  // namespace
+
+std::int64_t sliced(std::int64_t& first, std::int64_t end, std::int64_t step, std::int64_t side) {
+  const auto place = [side](std::int64_t i, std::int64_t least, std::int64_t most) {
+    return std::clamp(i < 0 ? i + side : i, least, most);
+  };
+  if (side <= 0) return first = 0;
+  first = std::clamp(first, -most_side, most_side);
+  end = std::clamp(end, -most_side, most_side);
+  step = std::clamp(step, -most_side, most_side);
+  if (step > 0) {
+    first = place(first, 0, side);
+    return std::max<std::int64_t>(0, (place(end, 0, side) - first + step - 1) / step);
+  }
+  first = place(first, 0, side - 1);
+  return std::max<std::int64_t>(0, (first - place(end, -1, side - 1) - step - 1) / -step);
+}
+
 namespace rules {
 
 void reshape(Inference& n) {
@@ -29,7 +54,7 @@ void reshape(Inference& n) {
     return;
   }
   n.set(y, n.type(0));
-  if (n.values(0) != nullptr) n.set_values(*n.values(0), n.type(0));
+  keep(n);
 }
 
 void flatten(Inference& n) {
@@ -40,6 +65,7 @@ void flatten(Inference& n) {
   if (axis < -rank || axis > rank) return;
   const auto cut = x.begin() + (axis < 0 ? axis + rank : axis);
   n.set({product({x.begin(), cut}), product({cut, x.end()})}, n.type(0));
+  keep(n);
 }
 
 void transpose(Inference& n) {
@@ -47,12 +73,19 @@ void transpose(Inference& n) {
   const Shape& x = *n.shape(0);
   const auto order = n.node.integers("perm");
   Shape y;
+  std::vector<std::size_t> side_of;  // [y]
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::int64_t from = at_or(order, i, static_cast<std::int64_t>(x.size() - 1 - i));
     if (from < 0 || from >= static_cast<std::int64_t>(x.size())) return;
-    y.push_back(x[static_cast<std::size_t>(from)]);
+    side_of.push_back(static_cast<std::size_t>(from));
+    y.push_back(x[side_of.back()]);
   }
   n.set(y, n.type(0));
+  n.take(0, [&](const Shape& place) {
+    Shape source(place.size());
+    for (std::size_t i = 0; i < place.size(); ++i) source[side_of[i]] = place[i];
+    return source;
+  });
 }
 
 void squeeze(Inference& n) {
@@ -62,13 +95,13 @@ void squeeze(Inference& n) {
   const auto axes = n.list("axes", 1);
   std::vector<bool> gone(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) gone[i] = !axes && x[i] == 1;
-  for (const std::int64_t a : axes.value_or(Values{}))
+  for (const std::int64_t a : axes.value_or(Integers{}))
     if (const auto axis = axis_of(a, x.size())) gone[*axis] = true;
   Shape y;
   for (std::size_t i = 0; i < x.size(); ++i)
     if (!gone[i]) y.push_back(x[i]);
   n.set(y, n.type(0));
-  if (n.values(0) != nullptr) n.set_values(*n.values(0), n.type(0));
+  keep(n);
 }
 
 void unsqueeze(Inference& n) {
@@ -86,25 +119,44 @@ void unsqueeze(Inference& n) {
   }
   if (next != x.end()) return;
   n.set(y, n.type(0));
-  if (n.values(0) != nullptr) n.set_values(*n.values(0), n.type(0));
+  keep(n);
 }
+
+namespace {
+
+/// The elements of Concat: a row of each input after the other, and so for each row.
+void join(Inference& n, std::size_t axis) {
+  std::size_t rows = 1, count = 0;
+  for (std::size_t i = 0; i < n.in.size(); ++i) {
+    if (n.values(i) == nullptr) return;
+    count += n.values(i)->size();
+  }
+  if (count > most_values) return;
+  for (std::size_t i = 0; i < axis; ++i) rows *= static_cast<std::size_t>((*n.shape(0))[i]);
+  Values joined;
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t i = 0; i < n.in.size(); ++i) {
+      const std::size_t length = n.values(i)->size() / rows;
+      const auto begin = n.values(i)->begin() + static_cast<std::ptrdiff_t>(row * length);
+      joined.insert(joined.end(), begin, begin + static_cast<std::ptrdiff_t>(length));
+    }
+  n.set_values(std::move(joined));
+}
+
+}  // namespace
 
 void concat(Inference& n) {
   if (n.in.empty() || n.shape(0) == nullptr) return;
   Shape y = *n.shape(0);
   const auto axis = axis_of(n.node.integer("axis", 1), y.size());
   if (!axis) return;
-  bool known = n.values(0) != nullptr;
-  Values values = known ? *n.values(0) : Values{};
   for (std::size_t i = 1; i < n.in.size(); ++i) {
     if (n.shape(i) == nullptr || n.shape(i)->size() != y.size()) return;
     y[*axis] += (*n.shape(i))[*axis];
     if (y[*axis] > most_side) return;
-    known = known && n.values(i) != nullptr;
-    if (known) values.insert(values.end(), n.values(i)->begin(), n.values(i)->end());
   }
   n.set(y, n.type(0));
-  if (known) n.set_values(std::move(values), n.type(0));
+  join(n, *axis);
 }
 
 void split(Inference& n) {
@@ -115,34 +167,13 @@ void split(Inference& n) {
   if (n.hidden("split", 1)) return;
   const auto parts = n.list("split", 1);
   const auto count = static_cast<std::int64_t>(n.out.size());
-  const std::int64_t whole = y[*axis], part = (whole + count - 1) / count;
+  const std::int64_t length = y[*axis], part = (length + count - 1) / count;
   for (std::size_t i = 0; i < n.out.size(); ++i) {
     const std::int64_t before = part * static_cast<std::int64_t>(i);
-    y[*axis] = at_or(parts, i, std::clamp<std::int64_t>(whole - before, 0, part));
+    y[*axis] = at_or(parts, i, std::clamp<std::int64_t>(length - before, 0, part));
     n.set(y, n.type(0), i);
   }
 }
-namespace {
-
-/// The elements of [0, side) that first, end and step of Slice take.
-std::int64_t sliced(std::int64_t& first, std::int64_t end, std::int64_t step, std::int64_t side) {
-  const auto place = [side](std::int64_t i, std::int64_t least, std::int64_t most) {
-    return std::clamp(i < 0 ? i + side : i, least, most);
-  };
-  if (side <= 0) return first = 0;
-  first = std::clamp(first, -most_side, most_side);
-  end = std::clamp(end, -most_side, most_side);
-  step = std::clamp(step, -most_side, most_side);
-  if (step > 0) {
-    first = place(first, 0, side);
-    return std::max<std::int64_t>(0, (place(end, 0, side) - first + step - 1) / step);
-  }
-  first = place(first, 0, side - 1);
-  return std::max<std::int64_t>(0, (first - place(end, -1, side - 1) - step - 1) / -step);
-}
-
-}  // namespace
-
 void slice(Inference& n) {
   if (n.shape(0) == nullptr) return;
   Shape y = *n.shape(0);
@@ -150,25 +181,19 @@ void slice(Inference& n) {
   const auto axes = n.list("axes", 3), steps = n.list("steps", 4);
   if (!starts || !ends || starts->size() != ends->size()) return;
   if (n.hidden("axes", 3) || n.hidden("steps", 4)) return;
+  Shape first(y.size()), step(y.size(), 1);
   for (std::size_t i = 0; i < starts->size(); ++i) {
     const auto axis = axis_of(at_or(axes, i, static_cast<std::int64_t>(i)), y.size());
-    const std::int64_t step = at_or(steps, i, 1);
-    if (!axis || step == 0) return;
-    std::int64_t first = (*starts)[i];
-    const std::int64_t count = sliced(first, (*ends)[i], step, y[*axis]);
-    y[*axis] = count;
-    if (y.size() != 1 || n.values(0) == nullptr) continue;
-    Values values;
-    for (std::int64_t k = 0; k < count; ++k)
-      if (const std::int64_t at = first + k * step;
-          at >= 0 && at < static_cast<std::int64_t>(n.values(0)->size()))
-        values.push_back((*n.values(0))[static_cast<std::size_t>(at)]);
-    if (static_cast<std::int64_t>(values.size()) == count)
-      n.set_values(std::move(values), n.type(0));
+    if (!axis || at_or(steps, i, 1) == 0) return;
+    step[*axis] = at_or(steps, i, 1);
+    first[*axis] = (*starts)[i];
+    y[*axis] = sliced(first[*axis], (*ends)[i], step[*axis], y[*axis]);
   }
-  const auto values = n.out.empty() ? std::nullopt : n.out[0].values;
   n.set(y, n.type(0));
-  if (values && !n.out.empty()) n.out[0].values = values;
+  n.take(0, [&](Shape place) {
+    for (std::size_t i = 0; i < place.size(); ++i) place[i] = first[i] + place[i] * step[i];
+    return place;
+  });
 }
 
 void gather(Inference& n) {
@@ -181,14 +206,18 @@ void gather(Inference& n) {
   y.insert(y.end(), indices.begin(), indices.end());
   y.insert(y.end(), x.begin() + cut + 1, x.end());
   n.set(y, n.type(0));
-  if (n.values(0) == nullptr || n.values(1) == nullptr || x.size() != 1) return;
-  Values values;
-  for (const std::int64_t i : *n.values(1)) {
-    const auto at = axis_of(i, n.values(0)->size());
-    if (!at) return;
-    values.push_back((*n.values(0))[*at]);
-  }
-  n.set_values(std::move(values), n.type(0));
+  if (n.values(1) == nullptr) return;
+  for (const double i : *n.values(1))
+    if (!axis_of(whole(i), static_cast<std::size_t>(x[*axis]))) return;
+  n.take(0, [&](const Shape& place) {
+    const auto begin = place.begin() + cut;
+    const auto end = begin + static_cast<std::ptrdiff_t>(indices.size());
+    const std::int64_t index = whole((*n.values(1))[position(indices, {begin, end})]);
+    Shape source(place.begin(), begin);
+    source.push_back(index < 0 ? index + x[*axis] : index);
+    source.insert(source.end(), end, place.end());
+    return source;
+  });
 }
 
 void gather_elements(Inference& n) {
@@ -208,16 +237,25 @@ void gather_nd(Inference& n) {
 }
 
 void expand(Inference& n) {
-  if (n.shape(0) == nullptr || n.values(1) == nullptr) return;
-  if (const auto y = broadcast(*n.shape(0), *n.values(1))) n.set(*y, n.type(0));
+  const auto sides = n.list("", 1);
+  if (n.shape(0) == nullptr || !sides) return;
+  const auto y = broadcast(*n.shape(0), *sides);
+  if (!y) return;
+  n.set(*y, n.type(0));
+  n.take(0, [](const Shape& place) { return place; });
 }
 
 void tile(Inference& n) {
-  if (n.shape(0) == nullptr || n.values(1) == nullptr) return;
+  const auto times = n.list("", 1);
+  if (n.shape(0) == nullptr || !times) return;
   Shape y = *n.shape(0);
-  if (n.values(1)->size() != y.size()) return;
-  for (std::size_t i = 0; i < y.size(); ++i) y[i] = product(Values{y[i], (*n.values(1))[i]});
+  if (times->size() != y.size()) return;
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = product(Shape{y[i], (*times)[i]});
   n.set(y, n.type(0));
+  n.take(0, [&](Shape place) {
+    for (std::size_t i = 0; i < place.size(); ++i) place[i] %= (*n.shape(0))[i];
+    return place;
+  });
 }
 
 void pad(Inference& n) {
@@ -238,14 +276,15 @@ void resize(Inference& n) {
   const bool early = n.node.op_type == "Upsample" || n.opset < 11;
   const TensorInfo* scales = n.input(early ? 1 : 2);
   const std::size_t count = axes ? axes->size() : x.size();
+  const auto lengths = n.list("", 3);
   Shape y = x;
   for (std::size_t i = 0; i < count; ++i) {
     const auto axis = axis_of(axes ? (*axes)[i] : static_cast<std::int64_t>(i), x.size());
     if (!axis) return;
-    if (n.values(3) != nullptr && n.values(3)->size() == count) {
-      y[*axis] = (*n.values(3))[i];
-    } else if (scales != nullptr && scales->floats && scales->floats->size() == count) {
-      const double side = std::floor(static_cast<double>(x[*axis]) * (*scales->floats)[i]);
+    if (lengths && lengths->size() == count) {
+      y[*axis] = (*lengths)[i];
+    } else if (scales != nullptr && scales->values && scales->values->size() == count) {
+      const double side = std::floor(static_cast<double>(x[*axis]) * (*scales->values)[i]);
       if (!(side >= 0 && side <= static_cast<double>(most_side))) return;
       y[*axis] = static_cast<std::int64_t>(side);
     } else {
@@ -271,7 +310,7 @@ void top_k(Inference& n) {
   Shape y = *n.shape(0);
   const auto axis = axis_of(n.node.integer("axis", -1), y.size());
   if (!axis) return;
-  y[*axis] = n.values(1)->front();
+  y[*axis] = whole(n.values(1)->front());
   n.set(y, n.type(0));
   n.set(y, ElementType::int64, 1);
 }
@@ -281,69 +320,8 @@ void one_hot(Inference& n) {
   Shape y = *n.shape(0);
   const auto axis = axis_of(n.node.integer("axis", -1), y.size() + 1);
   if (!axis) return;
-  y.insert(y.begin() + static_cast<std::ptrdiff_t>(*axis), n.values(1)->front());
+  y.insert(y.begin() + static_cast<std::ptrdiff_t>(*axis), whole(n.values(1)->front()));
   n.set(y, n.type(2));
-}
-
-void shape_of(Inference& n) {
-  if (n.shape(0) == nullptr) return;
-  const Shape& x = *n.shape(0);
-  const auto rank = static_cast<std::int64_t>(x.size());
-  std::int64_t start = n.node.integer("start", 0);
-  const std::int64_t count = sliced(start, n.node.integer("end", rank), 1, rank);
-  n.set({count}, ElementType::int64);
-  n.set_values(Values(x.begin() + start, x.begin() + start + count), ElementType::int64);
-}
-
-void size_of(Inference& n) {
-  n.set({}, ElementType::int64);
-  if (n.shape(0) != nullptr && product(*n.shape(0)) >= 0)
-    n.set_values({product(*n.shape(0))}, ElementType::int64);
-}
-
-void constant(Inference& n) {
-  if (n.out.empty()) return;
-  const auto tensor = n.node.attributes.find("value");
-  if (tensor != n.node.attributes.end() && tensor->second.tensor) {
-    n.out[0] = *tensor->second.tensor;
-  } else if (n.node.attributes.contains("value_int")) {
-    n.set({}, ElementType::int64);
-    n.set_values({n.node.integer("value_int", 0)}, ElementType::int64);
-  } else if (const auto ints = n.node.integers("value_ints")) {
-    n.set({static_cast<std::int64_t>(ints->size())}, ElementType::int64);
-    n.set_values(*ints, ElementType::int64);
-  } else if (n.node.attributes.contains("value_float")) {
-    n.set({}, ElementType::float32);
-  }
-}
-
-void constant_of_shape(Inference& n) {
-  if (n.values(0) == nullptr) return;
-  const auto value = n.node.attributes.find("value");
-  const bool given = value != n.node.attributes.end() && value->second.tensor;
-  n.set(*n.values(0), given ? value->second.tensor->type : ElementType::float32);
-  if (given && value->second.tensor->values && value->second.tensor->values->size() == 1 &&
-      n.values(0)->size() == 1 && n.values(0)->front() <= static_cast<std::int64_t>(most_values) &&
-      n.values(0)->front() >= 0)
-    n.set_values(Values(static_cast<std::size_t>(n.values(0)->front()),
-                        value->second.tensor->values->front()),
-                 value->second.tensor->type);
-}
-
-void range(Inference& n) {
-  for (std::size_t i = 0; i < 3; ++i)
-    if (n.values(i) == nullptr || n.values(i)->size() != 1) return;
-  std::int64_t first = std::clamp(n.values(0)->front(), -most_side, most_side);
-  const std::int64_t end = std::clamp(n.values(1)->front(), -most_side, most_side);
-  const std::int64_t step = std::clamp(n.values(2)->front(), -most_side, most_side);
-  if (step == 0) return;
-  const std::int64_t room = step > 0 ? end - first : first - end, size = std::abs(step);
-  const std::int64_t count = std::max<std::int64_t>(0, (room + size - 1) / size);
-  n.set({count}, n.type(0));
-  if (count > static_cast<std::int64_t>(most_values)) return;
-  Values values;
-  for (std::int64_t i = 0; i < count; ++i, first += step) values.push_back(first);
-  n.set_values(std::move(values), n.type(0));
 }
 
 }  // namespace rules

@@ -14,7 +14,22 @@ std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + n : axis);
 }
 
-std::int64_t at_or(const std::optional<Values>& list, std::size_t i, std::int64_t fallback) {
+std::int64_t whole(double n) {
+  constexpr auto most = static_cast<double>(most_side);
+  return n < most ? n > -most ? static_cast<std::int64_t>(n) : -most_side : most_side;
+}
+
+std::size_t position(const Shape& x, const Shape& place) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t side = x.size() > place.size() ? i : place.size() - x.size() + i;
+    at = at * static_cast<std::size_t>(x[i]) +
+         (x[i] == 1 || side >= place.size() ? 0 : static_cast<std::size_t>(place[side]));
+  }
+  return at;
+}
+
+std::int64_t at_or(const std::optional<Integers>& list, std::size_t i, std::int64_t fallback) {
   return list && i < list->size() ? std::clamp((*list)[i], -most_side, most_side) : fallback;
 }
 

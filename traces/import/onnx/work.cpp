@@ -112,7 +112,7 @@ std::optional<OpWork> work_of(const Node& node, const std::vector<const TensorIn
       largest = std::max(largest, *elements);
       if (tensors == &outputs) written = std::min(most, written + *bytes);
     }
-  if (written == 0) return std::nullopt;
+  if (outputs.empty()) return std::nullopt;
   work.traffic = {moves(node) ? std::min(most, 2 * written) : traffic};
   if (multiplies(node)) {
     const auto flops = multiply_adds(node, inputs, outputs);

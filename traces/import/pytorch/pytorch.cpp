@@ -138,7 +138,7 @@ Trace import_step(TextFile& execution, TextFile* kineto, const Settings& setting
         path));
   ExecutionTrace calls = read_execution_trace(execution);
   const std::size_t recorded = calls.calls.size();
-  Trace trace{.name = name_of(path)};
+  Trace trace{.name = name_of(path), .untimed = settings.untimed};
   const Times times = kineto != nullptr ? Times(calls, path, *kineto) : Times();
   trace.source = fmt::format("PyTorch execution trace {}", calls.schema);
   if (times.known())
@@ -196,6 +196,8 @@ Trace read_pytorch(TextFile& file, Options& options) {
                   "the step among several (ProfilerStep#...), from 1; 0: the last whole step");
   settings.batch = options.get("batch", std::int64_t{0},
                                "samples per step; 0: the first side of the first input");
+  settings.untimed =
+      no_untimed_ops(options, "the Kineto trace of the same run, with all its steps");
   if (path.empty()) return pytorch::import_step(file, nullptr, settings);
   if (!std::filesystem::exists(path)) {
     options.mistake("kineto", fmt::format("no file '{}'", path));

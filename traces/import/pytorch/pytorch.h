@@ -14,6 +14,7 @@ struct Settings {
   UpdateOrder optimizer = UpdateOrder::after_backward;
   std::int64_t step = 0;   ///< which step of the recording, from 1; 0: the last whole one
   std::int64_t batch = 0;  ///< samples per step; 0: the first dimension of the first input
+  Untimed untimed{};       ///< none yet: what the user says of ops without a time
 };
 
 /// The recorded step: its calls from `execution`, its times from `kineto` unless that is null.

@@ -87,16 +87,16 @@ void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
     trace.notes.emplace_back(
         "warning: the Kineto trace has a call of the optimizer, the execution trace has none: it "
         "does not hold the whole step");
-  std::size_t unmeasured = 0, on_host = 0, run = 0;
+  std::size_t on_host = 0, run = 0;
   Duration sum{};
   for (const RecordedOp* op : flow.ops) {
     if (op->calls.empty()) continue;
     ++run;
-    unmeasured += measured(*op) ? 0U : 1U;
+    if (!measured(*op))
+      trace.untimed.add(op->kind, op->name, "its call is not in the Kineto trace");
     sum += compute(*op);
     on_host += compute(*op) == Duration{} ? 1U : 0U;
   }
-  if (unmeasured > 0) trace.notes.push_back(fmt::format("{} ops have no time", unmeasured));
   if (!on_gpu()) return;
   Duration of_calls{};
   for (const auto& [root, phase] : flow.roots) of_calls += calls_[root->index].device;

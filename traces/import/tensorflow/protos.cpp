@@ -33,6 +33,8 @@ constexpr WireField schema[] = {
     {"Attr", "value", 2, WireType::message, "AttrValue"},
     {"AttrValue", "list", 1, WireType::message, "ListValue"},
     {"AttrValue", "type", 6, WireType::whole},
+    {"AttrValue", "tensor", 8, WireType::message, "Tensor"},
+    {"Tensor", "tensor_shape", 2, WireType::message, "Shape"},
     {"ListValue", "s", 2, WireType::text},
     {"ListValue", "shape", 7, WireType::message, "Shape"},
     {"Shape", "dim", 2, WireType::message, "Dim"},
@@ -113,6 +115,10 @@ Attr read_attr(Wire& wire) {
     if (field != 2) return;
     wire.message([&](std::uint32_t value) {
       if (value == 6) attr.type = wire.varint();
+      if (value == 8 && attr.key == "value")
+        wire.message([&](std::uint32_t f) {
+          if (f == 2) attr.shapes.push_back(read_shape(wire));
+        });
       if (value != 1 || (attr.key != "_class" && attr.key != "_output_shapes")) return;
       wire.message([&](std::uint32_t f) {
         if (f == 2) attr.texts.push_back(wire.text());
@@ -157,7 +163,8 @@ Node read_node(Wire& wire) {
     if (attr.key == "_class")
       for (const std::string& text : attr.texts)
         if (text.starts_with(prefix)) node.classes.push_back(text.substr(prefix.size()));
-    if (attr.key == "_output_shapes") node.output_bytes = attr.shapes;
+    if (attr.key == "_output_shapes" || (attr.key == "value" && node.output_bytes.empty()))
+      node.output_bytes = attr.shapes;
     if (attr.key == "dtype" || (attr.key == "T" && !is_dtype)) type = attr.type;
     is_dtype = is_dtype || attr.key == "dtype";
     stated_types[attr.key] = attr.type;

@@ -69,6 +69,7 @@ class GraphMaker {
     return cost.kernels.value_or(cost.own);
   }
   std::int64_t bytes(std::size_t node, std::int64_t slot);
+  Bytes persistent(std::size_t node);
   TensorId tensor(std::size_t node, std::int64_t slot);
   const Cost* cost(const std::string& name) const {
     const auto found = costs_.find(name);
@@ -96,14 +97,20 @@ std::int64_t GraphMaker::bytes(std::size_t node, std::int64_t slot) {
                                                          : -1;
 }
 
+/// As recorded; a constant's, such as a frozen graph's weights, as it states them.
+Bytes GraphMaker::persistent(std::size_t node) {
+  const Cost* c = cost(nodes_[node].name);
+  if (c != nullptr && c->persistent > Bytes{}) return c->persistent;
+  return {nodes_[node].op == "Const" ? std::max<std::int64_t>(0, bytes(node, 0)) : 0};
+}
+
 TensorId GraphMaker::tensor(std::size_t node, std::int64_t slot) {
   const auto found = tensors_.find({node, slot});
   if (found != tensors_.end()) return found->second;
   const std::int64_t size = bytes(node, slot);
   sized_ += size >= 0 ? 1U : 0U;
-  // What is in a variable is its persistent bytes: the output is that memory.
-  const Cost* c = cost(nodes_[node].name);
-  const bool reference = c != nullptr && c->persistent > Bytes{};
+  // What is in a variable or a constant is its persistent bytes: the output is that memory.
+  const bool reference = persistent(node) > Bytes{};
   const TensorId made = builder_.add_tensor(static_cast<OpId>(static_cast<std::uint32_t>(node)),
                                             {std::max<std::int64_t>(0, size)}, reference);
   tensors_.emplace(std::pair(node, slot), made);
@@ -118,7 +125,7 @@ void GraphMaker::add_ops() {
     const OpId op = builder_.add_op({.name = node.name,
                                      .kind = node.op,
                                      .compute = c == nullptr ? Duration{} : time(*c),
-                                     .persistent = c == nullptr ? Bytes{} : c->persistent,
+                                     .persistent = persistent(i),
                                      .temporary = c == nullptr ? Bytes{} : c->temporary});
     by_name_.emplace(node.name, i);
     for (const std::string& label : node.classes) {
@@ -153,12 +160,20 @@ void GraphMaker::add_inputs(const std::string& path) {
   if (!missing.empty()) throw InputError(missing);
 }
 
+/// Whether the node runs a function of the graph's library, whose nodes are not in the graph.
+bool calls_function(const Node& node) {
+  return node.op == "PartitionedCall" || node.op == "StatefulPartitionedCall";
+}
+
 void GraphMaker::note(Trace& trace) const {
   if (costs_.empty()) {
     trace.notes.emplace_back(
         "no times: option costs takes a RunMetadata of the same graph (tf.RunOptions, FULL_TRACE)");
     return;
   }
+  for (const Node& node : nodes_)
+    if (calls_function(node) && cost(node.name) == nullptr)
+      trace.untimed.add(node.op, node.name, "what the function runs is recorded under other names");
   std::size_t records = 0, matched = 0;
   Duration all{}, taken{};
   std::set<std::string_view> names;
@@ -192,9 +207,7 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
 
 /// What a graph of TensorFlow 2 keeps out of sight: its nodes call functions.
 std::string note_on_functions(const std::vector<Node>& nodes, std::size_t functions) {
-  const auto calls = std::ranges::count_if(nodes, [](const Node& node) {
-    return node.op == "PartitionedCall" || node.op == "StatefulPartitionedCall";
-  });
+  const auto calls = std::ranges::count_if(nodes, calls_function);
   return fmt::format(
       "{}{} functions are not read: {} nodes that call one are an op each; freeze the graph "
       "(convert_variables_to_constants_v2) to have the ops in them",
@@ -220,6 +233,8 @@ Trace read_tensorflow(TextFile& file, Options& options) {
                     "or from its start to the end of all that it does, as Placeto takes it"),
       .sizes = read_enum(options, "sizes", tensorflow::Sizes::allocated,
                          "bytes of an output: as allocated (rounded up) or as requested")};
+  const Untimed untimed =
+      no_untimed_ops(options, "a frozen graph (convert_variables_to_constants_v2)");
   const auto [nodes, functions] = tensorflow::read_graph(file);
   if (nodes.empty())
     throw InputError(fmt::format("{}: no node in it: not a graph of TensorFlow", file.path()));
@@ -234,7 +249,7 @@ Trace read_tensorflow(TextFile& file, Options& options) {
     if (costs.empty())
       throw InputError(fmt::format("{}: no record of a node in it: not a RunMetadata", path));
   }
-  Trace trace{.source = "TensorFlow GraphDef"};
+  Trace trace{.source = "TensorFlow GraphDef", .untimed = untimed};
   if (functions > 0) trace.notes.push_back(tensorflow::note_on_functions(nodes, functions));
   if (!path.empty()) trace.source += " and RunMetadata";
   trace.graph = tensorflow::GraphMaker(nodes, costs, settings).make(file.path(), trace);

@@ -47,6 +47,15 @@ TEST_SUITE("accumulate") {
           Sizes{10, 10 + 3 * 25, 3});
   }
 
+  TEST_CASE("the copies of micro_batches each add to the sum") {
+    const OpGraph graph = apply("micro_batches", small_step(), {{"count", "2"}}).graph;
+    const PlacedStep step =
+        transform("accumulate")->after_placing(graph, IdVector<OpId, DeviceId>(5, gpu0));
+    std::int64_t bytes = 0;
+    for (const OpId v : step.graph.ops()) bytes += step.graph.work(v).traffic.count;
+    CHECK(bytes == 2 * (10 + 10 + 3 * 100) + 10);
+  }
+
   TEST_CASE("the launches that stand before it are not more") {
     const OpGraph graph = small_step();
     const IdVector<OpId, DeviceId> device(3, gpu0);

@@ -45,13 +45,33 @@ TEST_SUITE("micro_batches") {
   TEST_CASE("shared weights are held once, and keep their ops on one device; own ones are not") {
     const OpGraph shared = apply("micro_batches", one_layer(), {{"count", "2"}}).graph;
     CHECK(totals(shared).persistent == 100_B);
-    CHECK(shared.num_groups() == 1);
+    CHECK(shared.num_groups() == 2);  // and so are the copies that add to one gradient
     CHECK(shared.members(GroupId{1}).size() == 2);
     CHECK(shared.op(*shared.find("a")).group == shared.op(*shared.find("a@1")).group);
     const OpGraph own =
         apply("micro_batches", one_layer(), {{"count", "2"}, {"weights", "own"}}).graph;
     CHECK(totals(own).persistent == 200_B);
     CHECK(own.num_groups() == 0);
+  }
+
+  // g@1 makes its gradient of 100 B in workspace while the sum of 100 B is there, and adds it: with
+  // weights of 100 B and b's tensor of 8 B 308 B, in two micro-batches as in 16. In one 208 B.
+  TEST_CASE("gradients that are tensors add up in one") {
+    const auto peak = [](const char* count, const char* weights) {
+      const OpGraph graph =
+          apply("micro_batches", one_layer(), {{"count", count}, {"weights", weights}}).graph;
+      const Cluster cluster = gpus(1);
+      const ProfiledCosts costs(graph, cluster);
+      Placement placement;
+      placement.device = IdVector<OpId, DeviceId>(graph.num_ops());
+      return simulate({graph, cluster, costs, {.queue = ReadyOrder::program}}, placement)
+          .devices[gpu0]
+          .peak;
+    };
+    CHECK(peak("1", "shared") == 208_B);
+    CHECK(peak("2", "shared") == 308_B);
+    CHECK(peak("16", "shared") == 308_B);
+    CHECK(peak("2", "own") == 408_B);  // towers have gradients of their own: two of each
   }
 
   TEST_CASE("towers have groups of their own") {

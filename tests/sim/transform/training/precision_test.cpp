@@ -178,6 +178,47 @@ TEST_SUITE("precision") {
     CHECK(apply("precision", graph, {{"except", "conv"}}).graph.compute(v, 0) == 60ns);
   }
 
+  // f holds 40 B of weights and 80 B of Adam's, as its gradient of 40 B tells: the half copy is 20
+  // B.
+  TEST_CASE("weights and optimizer state in one: the weights are as large as their gradient") {
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .persistent = 120_B});
+    const OpId g = b.add_op({.name = "g", .phase = Phase::backward});
+    const OpId u = b.add_op({.name = "u", .phase = Phase::update});
+    b.set_forward(g, f);
+    for (const OpId v : {f, g, u}) b.add_kernel(v, {.traffic = 100_B});
+    b.add_edge(b.add_tensor(f, 8_B), g);
+    b.add_edge(b.add_tensor(g, 40_B), u);
+    const OpGraph graph = std::move(b).build();
+    for (const char* to : {"amp", "bf16"}) {
+      const OpGraph half = apply("precision", graph, {{"to", to}}).graph;
+      CHECK(op(half, "f").persistent == 120_B + 20_B);
+      CHECK(work(half, "f/half").traffic == 60_B);  // 40 B read, 20 B written
+    }
+  }
+
+  TEST_CASE("what is excepted keeps its weights, gradients and optimizer state, and is not cast") {
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .kind = "LayerNorm", .persistent = 40_B});
+    const OpId g =
+        b.add_op({.name = "g", .kind = "Back", .persistent = 40_B, .phase = Phase::backward});
+    const OpId u = b.add_op({.name = "u", .persistent = 80_B, .phase = Phase::update});
+    b.set_forward(g, f);
+    for (const OpId v : {f, g, u}) b.add_kernel(v, {.traffic = 100_B});
+    b.add_edge(b.add_tensor(f, 8_B), g);
+    b.add_control(g, u);
+    const OpGraph graph = std::move(b).build();
+    for (const char* master : {"true", "false"}) {
+      const OpGraph half =
+          apply("precision", graph, {{"to", "bf16"}, {"master_weights", master}}).graph;
+      CHECK(half.num_ops() == 3);
+      CHECK(op(half, "f").persistent == 40_B);
+      CHECK(op(half, "g").persistent == 40_B);
+      CHECK(op(half, "u").persistent == 80_B);
+      CHECK(work(half, "u").traffic == 100_B);
+    }
+  }
+
   TEST_CASE("weights are cast when all that follows their update has ended") {
     // g -> clip -> adam: the cast of the weights follows adam, not clip.
     OpGraphBuilder b;
