@@ -11,6 +11,7 @@
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/graph/graph_io.h"
+#include "sim/text.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/trace_facts.h"
 #include "traces/format/trace_file.h"
@@ -57,7 +58,7 @@ std::string info_table(const Trace& trace) {
   const TraceTotals sum = totals(graph);
   std::string text;
   const auto line = [&text](std::string_view label, const std::string& value) {
-    if (!value.empty()) text += fmt::format("{:<15} {}\n", label, value);
+    if (!value.empty()) text += fmt::format("{:<15} {}\n", label, plain_text(value));
   };
   line("name", trace.name);
   line("source", trace.source);

@@ -79,6 +79,14 @@ std::string last_words(std::string_view written, std::size_t lines) {
   return last.empty() ? "" : fmt::format(": {}", fmt::join(last, " | "));
 }
 
+/// Whether `answer` begins as a JSON object, and does not end as one.
+bool is_cut_off(std::string_view answer) {
+  constexpr std::string_view blank = " \t\r\n";
+  const std::size_t first = answer.find_first_not_of(blank);
+  return first != std::string_view::npos && answer[first] == '{' &&
+         answer[answer.find_last_not_of(blank)] != '}';
+}
+
 /// A placer that is a program of its own, in any language: the problem on its standard input, a
 /// placement file on its standard output. With `persistent`, problem after problem.
 class Exec final : public Placer {
@@ -156,6 +164,11 @@ class Exec final : public Placer {
     if (run.out.empty())
       failed(persistent_ ? "ended, or wrote an empty line, in place of an answer"
                          : "wrote nothing to its standard output");
+    if (is_cut_off(run.out))
+      failed(
+          fmt::format("its answer is cut off: {} bytes that begin with '{{' and do not end with "
+                      "'}}'",
+                      run.out.size()));
     const std::string where = fmt::format("output of {}", path_);
     try {
       Placement result = parse_placement(run.out, where, p.graph, p.cluster.num_devices(), id);

@@ -150,7 +150,9 @@ class Loader {
       }
     }
     for (const Value& value : axis.values) {
-      if (!seen.insert(one_line(value)).second)
+      // 1.0 and 1 are one value.
+      const auto number = value.children.empty() ? parse_number<double>(value.text) : std::nullopt;
+      if (!seen.insert(number ? fmt::to_string(*number) : one_line(value)).second)
         mistakes_.add(fmt::format("{}sweep.{}: {} stands there twice", at(value.where), key,
                                   one_line(value)));
     }

@@ -168,8 +168,9 @@ per micro-batch. A placement that cannot run as a pipeline (`sim/pipeline/README
 constexpr std::string_view about_rows = R"(
 ## Results
 
-`baechi run` writes `report.html`, `results.csv` and `results.sqlite` into `--out` (or `results/NAME`). They have the same
-bytes for any `-j`, except for `placing_ms`. A row is one placer on one point with one seed, by one measure. Its `status` is
+`baechi run` writes `report.html`, `results.csv` and `results.sqlite` into `--out` (or `results/NAME`). For any
+`-j`, and in each repetition, `results.csv` has the same bytes except for its column `placing_ms`, and so has `results.sqlite`, whose
+`checksum` does not cover this column. `report.html` is the same except for times of placing, which it shows. A row is one placer on one point with one seed, by one measure. Its `status` is
 
 - `ok`;
 - `oom`: the step ran out of memory, and `detail` says where;
@@ -224,8 +225,7 @@ and leaves the scripts there for changes.
 constexpr std::string_view large_sweeps = R"(
 ## Large sweeps
 
-Results depend on the scenario only: `results.*` and `report.html` have the same bytes, except for `placing_ms`, with any
-number of threads, processes and machines. Every finished run is appended to `DIR/runs.journal`, which is removed once the
+Results depend on the scenario only: `results.*` and `report.html` are the same, except for times of placing, with any number of threads, processes and machines. Every finished run is appended to `DIR/runs.journal`, which is removed once the
 results are written. If a run is interrupted or killed, only unfinished runs are lost; if the machine goes down, also the
 last seconds. The same command with `--resume` then runs the rest. A hash identifies a run: the program's version, the graph's
 content, cluster, engine, profile, placer, seed and measure. In a sweep that has grown, only the new runs are made. The hash does not

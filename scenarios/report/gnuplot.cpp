@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -59,6 +60,16 @@ std::string installed_gnuplot(std::string_view what_for) {
       "{} needs gnuplot, which is not in PATH (Debian: apt install gnuplot-nox)", what_for));
 }
 
+std::string without_date(std::string pdf) {
+  constexpr std::string_view key = "/CreationDate (D:", some_date = "19700101000000";
+  for (std::size_t at = 0; (at = pdf.find(key, at)) != std::string::npos;) {
+    at += key.size();
+    for (std::size_t i = 0; at < pdf.size() && pdf[at] != ')'; ++at, ++i)
+      if (pdf[at] >= '0' && pdf[at] <= '9') pdf[at] = i < some_date.size() ? some_date[i] : '0';
+  }
+  return pdf;
+}
+
 void draw_plots(const std::string& folder, std::span<const Plot> plots, const std::string& gnuplot,
                 const Watch& watch) {
   const std::string aside = folder + ".part";
@@ -82,6 +93,11 @@ void draw_plots(const std::string& folder, std::span<const Plot> plots, const st
   }
   if (result.exit_code != 0 || result.signal != 0 || result.stopped != external::Stopped::no)
     throw std::runtime_error(fmt::format("gnuplot failed in {}: {}", aside, result.error_tail));
+  for (const Plot& plot : plots) {
+    const std::string pdf = aside + "/" + plot.name + ".pdf";
+    std::ifstream drawn(pdf, std::ios::binary);
+    write_aside(pdf, without_date({std::istreambuf_iterator<char>(drawn), {}}));
+  }
   for (const Plot& plot : plots)
     for (const char* ending : {".gp", ".svg", ".pdf"})
       fs::rename(aside + "/" + plot.name + ending, folder + "/" + plot.name + ending);

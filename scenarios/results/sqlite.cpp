@@ -210,16 +210,39 @@ void fill_header(Database& db, const ResultsHeader& header) {
   for (std::size_t i = 0; i < header.axes.size(); ++i) axes.insert(i, header.axes[i]);
 }
 
-/// A hash of every value of every table, except the checksum itself.
-std::string checksum(Database& db) {
+/// A hash of the values of `rows`, "columns FROM table ...".
+void add_rows(Database& db, const std::string& rows, Hash& hash) {
+  Statement all(db, "SELECT " + rows);
+  while (all.next()) all.add_to(hash);
+}
+
+/// A hash of every value of every table, except the checksums themselves and the times of placing:
+/// equal runs have equal checksums. `with_times`: as files of older versions have it.
+std::string checksum(Database& db, bool with_times = false) {
+  std::string columns = "*";
+  if (!with_times) {
+    Statement names(db,
+                    "SELECT group_concat(name) FROM pragma_table_info('results') "
+                    "WHERE name <> 'placing_ms'");
+    names.next();
+    columns = names.text();
+  }
   Hash hash;
   for (const char* rows :
-       {"meta WHERE key <> 'checksum' ORDER BY key", "scenarios ORDER BY id", "graphs ORDER BY id",
-        "axes ORDER BY id", "runs ORDER BY id", "results ORDER BY id", "run_axes ORDER BY rowid",
-        "facts ORDER BY rowid", "placements ORDER BY id", "pictures ORDER BY id"}) {
-    Statement all(db, fmt::format("SELECT * FROM {}", rows));
-    while (all.next()) all.add_to(hash);
-  }
+       {"* FROM meta WHERE key NOT IN ('checksum', 'checksum of times') ORDER BY key",
+        "* FROM scenarios ORDER BY id", "* FROM graphs ORDER BY id", "* FROM axes ORDER BY id",
+        "* FROM runs ORDER BY id"})
+    add_rows(db, rows, hash);
+  add_rows(db, columns + " FROM results ORDER BY id", hash);
+  for (const char* rows : {"* FROM run_axes ORDER BY rowid", "* FROM facts ORDER BY rowid",
+                           "* FROM placements ORDER BY id", "* FROM pictures ORDER BY id"})
+    add_rows(db, rows, hash);
+  return fmt::format("{:016x}", hash.value());
+}
+
+std::string checksum_of_times(Database& db) {
+  Hash hash;
+  add_rows(db, "placing_ms FROM results ORDER BY id", hash);
   return fmt::format("{:016x}", hash.value());
 }
 
@@ -233,8 +256,10 @@ void read_meta(Database& db, Results& results) {
   if (values["format"] != format_name)
     throw std::runtime_error(
         fmt::format("its format is '{}', not '{}'", values["format"], format_name));
-  // Files of older versions have no checksum.
-  if (values.contains("checksum") && values["checksum"] != checksum(db))
+  // Files of older versions have no checksum, or one for all.
+  const bool two = values.contains("checksum of times");
+  if ((values.contains("checksum") && values["checksum"] != checksum(db, !two)) ||
+      (two && values["checksum of times"] != checksum_of_times(db)))
     throw std::runtime_error("it is damaged: its checksum is another");
   results.version = values["version"];
   results.hash = values["hash"];
@@ -327,7 +352,9 @@ void SqliteRows::add(const RunResult& row, const std::vector<std::string>& cells
 
 void SqliteRows::end() {
   Database& db = tables_->db;
+  const std::string times = checksum_of_times(db);
   Statement(db, "INSERT INTO meta VALUES (?, ?)").insert(std::string("checksum"), checksum(db));
+  Statement(db, "INSERT INTO meta VALUES (?, ?)").insert(std::string("checksum of times"), times);
   db.run("COMMIT");
 }
 

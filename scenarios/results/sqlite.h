@@ -10,7 +10,8 @@
 namespace baechi {
 
 /// A new file, row by row; one that is there is replaced. Throws std::runtime_error if anything
-/// goes wrong. end() adds a checksum of the whole content; without it the file is not to be used.
+/// goes wrong. end() adds a checksum of the content, and another of the times of placing; without
+/// them the file is not to be used.
 class SqliteRows {
  public:
   SqliteRows(const std::string& path, const ResultsHeader& header);

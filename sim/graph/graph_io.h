@@ -15,7 +15,7 @@ std::string to_dot(const OpGraph& graph, const IdVector<OpId, DeviceId>& device 
 /// GraphML: one edge per (tensor, reader). Nodes carry name, kind, phase, forward, colocation,
 /// compute_us (on the first device kind), persistent_bytes and temporary_bytes; edges carry output
 /// (which of its source's), bytes and control. Outputs nobody reads, measured transfer times and
-/// which tensors are references are left out.
+/// which tensors are references are left out. Control characters of names become their pictures.
 std::string to_graphml(const OpGraph& graph);
 
 /// Adds the graph in `text`, GraphML with the attributes that to_graphml() writes. All are

@@ -7,6 +7,26 @@
 #include "sim/graph/phase_names.h"
 
 namespace baechi {
+namespace {
+
+/// `text` as XML can hold it: a control character, other than a line break or a tab, becomes its
+/// picture (ESC is U+241B).
+std::string xml_text(std::string_view text) {
+  std::string fit;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code == 0x7F)
+      fit += "\u2421";
+    else if (code >= 0x20 || c == '\n' || c == '\t')
+      fit += c;
+    else  // U+2400 is E2 90 80
+      fit += {'\xE2', '\x90', static_cast<char>(0x80 + code)};
+  }
+  return fit;
+}
+
+}  // namespace
+
 std::string to_graphml(const OpGraph& graph) {
   boost::dynamic_properties properties;
   const auto of_op = [&](const char* name, auto value) {
@@ -16,16 +36,16 @@ std::string to_graphml(const OpGraph& graph) {
     properties.property(name, boost::make_function_property_map<EdgeId>(value));
   };
   const auto tensor = [&](EdgeId e) -> const Tensor& { return graph.tensor(graph.edge(e).tensor); };
-  of_op("name", [&](OpId v) { return std::string(graph.name(v)); });
-  of_op("kind", [&](OpId v) { return std::string(graph.kind(v)); });
+  of_op("name", [&](OpId v) { return xml_text(graph.name(v)); });
+  of_op("kind", [&](OpId v) { return xml_text(graph.kind(v)); });
   of_op("phase", [&](OpId v) { return std::string(to_text(graph.op(v).phase)); });
   of_op("forward", [&](OpId v) {
     const OpId f = graph.op(v).forward;
-    return f == no_op ? std::string() : std::string(graph.name(f));
+    return f == no_op ? std::string() : xml_text(graph.name(f));
   });
   of_op("colocation", [&](OpId v) {
     const GroupId g = graph.op(v).group;
-    return g == no_group ? std::string() : graph.group_name(g);
+    return g == no_group ? std::string() : xml_text(graph.group_name(g));
   });
   of_op("compute_us", [&](OpId v) { return to_us(graph.compute(v, 0).value_or(Duration{})); });
   of_op("persistent_bytes", [&](OpId v) { return graph.op(v).persistent.count; });

@@ -17,7 +17,7 @@ The list, mutants.txt: a block per change, blocks apart by empty lines.
   # what the change breaks
   file placers/list/booked_memory.cpp
   tests placers/list, placers/heft_test
-  - text as it stands, a line or several
+  - text as it stands: whole lines, or what stands once in the file
   + text that takes its place
 `tests` are the beginnings of test files below tests/: those that must notice.
 """
@@ -65,10 +65,14 @@ def read_list(path):
 
 
 def changed_text(change):
-    """The file with the change in it; lines are compared without their indentation."""
-    lines = open(os.path.join(ROOT, change["file"])).read().split("\n")
+    """The file with the change in it. Whole lines are compared without their indentation; else the text is a part."""
+    text = open(os.path.join(ROOT, change["file"])).read()
+    lines = text.split("\n")
     old = [text.strip() for text in change["old"]]
     places = [i for i in range(len(lines)) if [line.strip() for line in lines[i:i + len(old)]] == old]
+    part = "\n".join(change["old"])
+    if not places and text.count(part) == 1:
+        return text.replace(part, "\n".join(change["new"]))
     if len(places) != 1:
         raise ValueError(f"the old text stands {len(places)} times in {change['file']}")
     at = places[0]

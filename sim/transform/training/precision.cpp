@@ -165,7 +165,7 @@ class MixedPrecision final : public Transform {
     return stays;
   }
 
-  /// The persistent bytes of each op. Of forward ops that hold weights and optimizer state in one:
+  /// The persistent bytes of each op. Forward ops that hold weights and optimizer state in one have
   /// as many as the gradients that their backward ops hand to updates, if there are such tensors.
   static IdVector<OpId, Bytes> weights_of(const OpGraph& graph) {
     IdVector<OpId, Bytes> weights, gradients(graph.num_ops());

@@ -273,6 +273,12 @@ TEST_CASE("a program's placement is read as strictly as a file") {
         "output of :1:81: c: there is no device 2; the cluster has 0 to 1");
 }
 
+TEST_CASE("an answer that is cut off is told as that") {
+  const Programs programs;
+  CHECK(said(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
+        ": its answer is cut off: 35 bytes that begin with '{' and do not end with '}'");
+}
+
 TEST_CASE("a program may not split a group") {
   const Programs programs;
   OpGraphBuilder g;

@@ -85,6 +85,21 @@ sweep:
     CHECK(file.point(3).cluster.devices.front().memory.count == std::int64_t{2} << 30U);
   }
 
+  TEST_CASE("1.0 and 1 are one value of an axis") {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("s.yaml", R"(
+graph: {generate: layered, ops: 10}
+cluster: {devices: {memory: 1 GiB}}
+placers: [single]
+sweep: {cluster.memory_fraction: [1.0, 1]}
+)");
+    Mistakes mistakes;
+    const ScenarioFile file = load_scenario(path, {}, mistakes);
+    CHECK_THROWS_WITH_AS(mistakes.throw_if_any(),
+                         doctest::Contains("sweep.cluster.memory_fraction: 1 stands there twice"),
+                         InputError);
+  }
+
   TEST_CASE("a pattern is the files it matches, sorted, as it would have written them") {
     const TemporaryFolder folder;
     const std::string trace =

@@ -45,6 +45,26 @@ TEST_SUITE("determinism") {
     CHECK(seen == std::set<Status>{Status::ok, Status::oom, Status::infeasible});
   }
 
+  // meta holds key and value side by side; an index has the key alone.
+  TEST_CASE("equal runs have one checksum, however long placing took; times have their own") {
+    const TemporaryFolder folder;
+    const auto checksum = [&](int ms, const std::string& key) {
+      Results results = run_all(sweep_of(swept, {"seeds=[1]"}), {.threads = 1});
+      for (RunResult& row : results.rows) row.placing = std::chrono::milliseconds(ms);
+      write_results(folder.file("r"), results);
+      CHECK(read_results(folder.file("r")).rows.front().placing == std::chrono::milliseconds(ms));
+      const std::string file = folder.read("r/results.sqlite");
+      for (std::size_t at = 0; (at = file.find(key, at)) != std::string::npos; ++at)
+        if (const std::string value = file.substr(at + key.size(), 16);
+            value.size() == 16 && value.find_first_not_of("0123456789abcdef") == std::string::npos)
+          return value;
+      return std::string();
+    };
+    CHECK(checksum(1, "checksum") != "");
+    CHECK(checksum(1, "checksum") == checksum(2, "checksum"));
+    CHECK(checksum(1, "checksum of times") != checksum(2, "checksum of times"));
+  }
+
   TEST_CASE("no run begins once stopping is wanted") {
     const Sweep sweep = sweep_of(swept);
     const std::atomic<bool> stop{true};

@@ -150,11 +150,11 @@ TEST_SUITE("measure") {
     CHECK(csv.find("gap,measure,value,unit,weights_bytes,gradients_bytes,optimizer_state_bytes,"
                    "activations_bytes,workspace_bytes,copies_bytes,throughput,busy,flops,"
                    "traffic_bytes,flops_utilisation,busy_flops_utilisation,memory_utilisation,"
-                   "compute_bound,memory_bound,launch_bound,intensity,placed_by\n") !=
+                   "compute_bound,memory_bound,launch_bound,intensity,placed_by,point\n") !=
           std::string::npos);
     // step_time_us is empty where no step time was measured; so are peaks of objectives.
     CHECK(csv.find("1,measured,training,4,single,0,2,0.5,536870912,sequential,ok,,22.500,0.000,,,,"
-                   "0.5,max_load,45.000,us per sample,,,,,,,,,,,,,,,,,,single\n") !=
+                   "0.5,max_load,45.000,us per sample,,,,,,,,,,,,,,,,,,single,") !=
           std::string::npos);
     write_results(folder.file("whole"), whole);
     CHECK(to_csv(read_results(folder.file("whole"))) == csv);

@@ -148,6 +148,35 @@ TEST_SUITE("collectives") {
     CHECK(model_->time(away, std::vector{gpu0, gpu1}, two) == 1001ns);
   }
 
+  TEST_CASE("hierarchical: parts are rounded up to bytes") {
+    const auto model_ = model("hierarchical");
+    const Cluster two = machines(2, 2, 2);
+    // Inside a part of 4001 B is 2001 B, which take 501 ns at 4 B/ns and 1. Between, 2001 B go in
+    // parts of 1001 B, of 1001 + 10 ns each.
+    CHECK(time_of(*model_, Kind::all_reduce, 4001_B, two, 4) == 2 * 502ns + 2 * 1011ns);
+    // 1001 B to each of two ranks away; 2002 B among the two inside, a part of 1001 B in 251 + 1.
+    CHECK(time_of(*model_, Kind::all_to_all, 4001_B, two, 4) == 2 * 1011ns + 252ns);
+  }
+
+  TEST_CASE("hierarchical: the slowest node decides what is inside, wherever it stands") {
+    for (const bool slow_first : {false, true}) {
+      CAPTURE(slow_first);
+      const Node fast{.devices = 2,
+                      .nics = 2,
+                      .network = {.bandwidth = 1.0_GBps, .latency = 10ns},
+                      .inside = {.bandwidth = 4.0_GBps, .latency = 1ns}};
+      Node slow = fast;
+      slow.inside = {.bandwidth = 1.0_GBps, .latency = 1ns};
+      IdVector<DeviceId, Device> all;
+      for (int i = 0; i < 4; ++i) all.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB});
+      const Cluster cluster = Cluster::of_nodes(
+          std::move(all), slow_first ? std::vector{slow, fast} : std::vector{fast, slow});
+      // 2000 B inside the slow node take 2000 + 1 ns; between 2 x (1000 + 10)
+      CHECK(time_of(*model("hierarchical"), Kind::all_reduce, 4000_B, cluster, 4) ==
+            2 * 2001ns + 2 * 1010ns);
+    }
+  }
+
   TEST_CASE("one member that stands for replicas takes the time of all of them") {
     for (const char* name : {"ring", "tree", "hierarchical", "nccl"}) {
       CAPTURE(name);
@@ -260,6 +289,47 @@ TEST_SUITE("collectives") {
     // a second one beside it: half of the network
     CHECK(time_of(*model("nccl"), Kind::all_reduce, 1_GiB, four, 16, {.sharing = 2}) ==
           280440ns + 211922729ns);
+  }
+
+  TEST_CASE("nccl: trees of Simple for a large buffer of two nodes") {
+    // Nodes of 2 with a NIC of 10 B/ns, 95 % of it; inside 100 B/ns.
+    const Node node{.devices = 2,
+                    .nics = 1,
+                    .network = {.bandwidth = 10.0_GBps},
+                    .inside = {.bandwidth = 100.0_GBps}};
+    IdVector<DeviceId, Device> all;
+    for (int i = 0; i < 4; ++i) all.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB});
+    const Cluster two = Cluster::of_nodes(std::move(all), std::vector<Node>(2, node));
+    // Latency 2 x (28 + 50) us. Two trees: 0.92 x 2 x 9.5 B/ns, half of it each way; 2^30 bytes
+    // take 2^30 / 8.74 = 122853755.6 ns. LL128 reaches 120/128 of it; a ring takes 1.5 x 2^30 / 9.5
+    // ns.
+    CHECK(time_of(*model("nccl"), Kind::all_reduce, 1_GiB, two, 4) == 156000ns + 122853756ns);
+  }
+
+  // Three devices, one wire between each two: two circles, one each way, of 3 B/ns each.
+  TEST_CASE("line: the wires of a node give the bandwidth, and are needed for it") {
+    const auto cluster = [](std::size_t nodes, std::vector<std::uint32_t> wires) {
+      IdVector<DeviceId, Device> all;
+      for (std::size_t i = 0; i < 3 * nodes; ++i)
+        all.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB});
+      return Cluster::of_nodes(std::move(all),
+                               std::vector<Node>(nodes, {.devices = 3,
+                                                         .network = {.bandwidth = 1.0_GBps},
+                                                         .inside = {.bandwidth = 3.0_GBps},
+                                                         .wires = std::move(wires)}));
+    };
+    const std::vector<std::uint32_t> triangle{0, 1, 1, 1, 0, 1, 1, 1, 0};
+    const auto line = model("line", {{"latency", value("100 ns")}, {"wire", value("3 GB/s")}});
+    // 2 x 2 / 3 of 9000 B at 6 B/ns
+    CHECK(time_of(*line, Kind::all_reduce, 9000_B, cluster(1, triangle), 3) == 100ns + 2000ns);
+    const auto refused = [&](const Cluster& on, std::size_t members) {
+      return message<InputError>([&] { time_of(*line, Kind::all_reduce, 9000_B, on, members); });
+    };
+    const std::string needs_wires =
+        "collectives: line with 'wire' needs a cluster of nodes with wires";
+    CHECK(refused(cluster(1, {}), 3) == needs_wires);
+    CHECK(refused(flat(3), 3) == needs_wires);
+    CHECK(refused(cluster(2, triangle), 6).starts_with("collectives: line with 'wire' is of one"));
   }
 
   TEST_CASE("line: a latency and a bandwidth by number of ranks") {

@@ -145,6 +145,25 @@ TEST_SUITE("forward_only") {
     CHECK(leaders(graph, apply("forward_only", graph)) == "f0 f1 f0 f0 f1");
   }
 
+  // f0 sends 1 B to s; f1 and f2 say only when s, t and u may start. s has a data edge, t and u
+  // none: t goes where its first control edge comes from, u where the only one goes.
+  TEST_CASE("control edges count where an op has no data edges") {
+    OpGraphBuilder g;
+    const OpId f0 = g.add_op({.name = "f0"});
+    const OpId f1 = g.add_op({.name = "f1"});
+    const OpId u = g.add_op({.name = "u", .phase = Phase::update});
+    const OpId f2 = g.add_op({.name = "f2"});
+    const OpId s = g.add_op({.name = "s", .phase = Phase::update});
+    const OpId t = g.add_op({.name = "t", .phase = Phase::update});
+    g.add_control(u, f2);
+    g.add_control(f1, s);
+    g.add_edge(g.add_tensor(f0, 1_B), s);  // fewer bytes than a control edge has
+    g.add_control(f1, t);
+    g.add_control(f2, t);
+    const OpGraph graph = std::move(g).build();
+    CHECK(leaders(graph, apply("forward_only", graph)) == "f0 f1 f2 f2 f0 f1");
+  }
+
   TEST_CASE("what nothing joins to a forward op is placed as it is") {
     OpGraphBuilder g;
     const OpId f = g.add_op({.name = "f"});

@@ -93,6 +93,10 @@ TEST_SUITE("traces") {
     CHECK(t.graph.kernels(OpId{1})[0] == OpWork{.flops = 150});
     CHECK(
         std::ranges::equal(parse(trace_json(t)).graph.kernels(OpId{1}), t.graph.kernels(OpId{1})));
+    const Trace weights = parse(
+        R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a", "kernels": [{"flops": 1, "traffic_bytes": 48, "weight_bytes": 40}]}]})");
+    CHECK(parse(trace_json(weights)).graph.work(OpId{0}) ==
+          OpWork{.flops = 1, .traffic = 48_B, .weights = 40_B});
     CHECK_FALSE(parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a"}]})")
                     .graph.has_work());
   }

@@ -64,6 +64,13 @@ TEST_SUITE("hlo") {
     CHECK(kept == Bytes{2 * 8 * 4096});
   }
 
+  TEST_CASE("an array of 2^120 elements is refused, with its line") {
+    CHECK_THROWS_WITH_AS(
+        hlo_graph("HloModule t\n\nENTRY main {\n  ROOT a = f32[1099511627776,1099511627776,"
+                  "1099511627776]{2,1,0} parameter(0)\n}\n"),
+        "t.hlo:4:1: 'a' is an array of 2^50 bytes or more", InputError);
+  }
+
   TEST_CASE("a constant stays for the whole step, as a parameter does") {
     const OpGraph g = hlo_graph(
         "module @m {\n  func.func public @main(%arg0: tensor<2x4xf32>) -> tensor<2x8xf32> {\n"

@@ -185,6 +185,10 @@ void GraphMaker::add(const Instruction& instruction, const std::string& path) {
   if (!names_.insert(instruction.name).second)
     throw InputError(fmt::format("{}:{}:1: a second instruction '{}'", path, instruction.line,
                                  instruction.name));
+  for (const Shape& shape : instruction.results)
+    if (shape.bytes() >= std::int64_t{1} << 50)
+      throw InputError(fmt::format("{}:{}:1: '{}' is an array of 2^50 bytes or more", path,
+                                   instruction.line, instruction.name));
   const Tensors inputs = read(instruction, path);
   if (is_transparent(instruction.opcode)) {
     values_[instruction.name] = inputs;

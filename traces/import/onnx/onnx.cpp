@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -300,6 +300,14 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
   return build_graph(std::move(builder_), path);
 }
 
+/// A shape is known, but there is no such memory: the file is damaged.
+void check_sizes(const Model& model, const std::string& path) {
+  for (const Initializer& weight : model.initializers)
+    if (bits_of(weight.info.type) > 0 && weight.info.bytes().value_or(most_bytes) >= most_bytes)
+      throw InputError(fmt::format("{}: weight '{}' has sides {}, which are 2^50 bytes or more",
+                                   path, weight.name, fmt::join(*weight.info.shape, " x ")));
+}
+
 /// ONNX states nodes in an order in which each follows what it reads.
 void check_order(const Model& model, const std::string& path) {
   std::set<std::string> written;
@@ -345,6 +353,7 @@ Trace read_onnx(TextFile& file, Options& options) {
       no_untimed_ops(options, "a file with their shapes (onnx.shape_inference.infer_shapes)");
   const onnx::Model model = onnx::read_model(file);
   onnx::check_order(model, file.path());
+  onnx::check_sizes(model, file.path());
   Trace trace{.name = model.name,
               .source = fmt::format("ONNX, opset {}{}", model.opset,
                                     model.producer.empty() ? "" : ", by " + model.producer)};
