@@ -222,7 +222,8 @@ std::string checksum(Database& db, bool with_times = false) {
   std::string columns = "*";
   if (!with_times) {
     Statement names(db,
-                    "SELECT group_concat(name) FROM pragma_table_info('results') "
+                    "SELECT group_concat('\"' || replace(name, '\"', '\"\"') || '\"') FROM "
+                    "pragma_table_info('results') "
                     "WHERE name <> 'placing_ms'");
     names.next();
     columns = names.text();
