@@ -170,7 +170,7 @@ class Reader {
     Options o = options_of(v, "transfers", "");
     Calibration::Transfer t;
     t.mode = o.get("mode", {"graph", "stream"}, "");
-    t.way = o.get("way", {"link", "host", "peer"}, "");
+    t.way = o.get("way", {"link", "host"}, "");
     t.direction = o.get("direction", "", "");
     t.paced = o.get("paced", false, "");
     t.latency_ns = estimate(o, "latency_ns");

@@ -16,7 +16,7 @@ using Value = Options::Value;
 std::string calibration_options(Options& o, CalibrationChoice& choice) {
   const std::string file = o.path("file", "that 'baechi validate calibrate' wrote");
   choice.use.mode = o.get("mode", {"graph", "stream"}, "how work is submitted");
-  choice.use.way = o.get("way", {"link", "host", "peer"}, "how tensors move");
+  choice.use.way = o.get("way", {"link", "host"}, "how tensors move");
   const Value* off = o.raw("off", "a list of effects to leave out: op_gap, latency, costs");
   if (off == nullptr) return file;
   static const std::vector<std::string> known{"op_gap", "latency", "costs"};
