@@ -42,8 +42,7 @@ constexpr std::string_view exec = "exec:";
 PlacerChoice made_placer(const std::string& text, const std::string& known) {
   PlacerChoice placer{parse_choice(text, "--placer")};
   if (placer.name.starts_with(exec)) {  // it will run in another folder
-    placer.name =
-        fmt::format("{}{}", exec, fs::absolute(placer.name.substr(exec.size())).string());
+    placer.name = fmt::format("{}{}", exec, fs::absolute(placer.name.substr(exec.size())).string());
     if (fs::exists(known)) placer.options.set("hide", {known, {}, {}});
   } else if (text.find(exec) != std::string::npos) {
     throw InputError(

@@ -199,9 +199,10 @@ std::optional<PaperValue> worth(const PaperColumn& column, const PaperTable& tab
     const auto it = row.facts.find(name);
     return it == row.facts.end() ? otherwise : it->second;
   };
-  return PaperValue{.number = one_number(column, table, row),
-                    .over = fact("objective_feasible", 1.0) == 0.0,
-                    .unfinished = fact("gap", fact("gap_in_parts", 0.0)) > 0.0 || fact("optimal", 1.0) == 0.0};
+  return PaperValue{
+      .number = one_number(column, table, row),
+      .over = fact("objective_feasible", 1.0) == 0.0,
+      .unfinished = fact("gap", fact("gap_in_parts", 0.0)) > 0.0 || fact("optimal", 1.0) == 0.0};
 }
 
 /// The fact that a column shows, whatever the step would do; "" if it shows none.

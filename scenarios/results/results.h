@@ -19,8 +19,8 @@ namespace baechi {
 
 /// One (point, placer, seed, measure).
 struct RunResult {
-  std::size_t id = 0;        ///< number among all runs of the sweep, also in a shard
-  std::uint64_t key = 0;     ///< Sweep::key(): a hash of all that decides the row
+  std::size_t id = 0;     ///< number among all runs of the sweep, also in a shard
+  std::uint64_t key = 0;  ///< Sweep::key(): a hash of all that decides the row
   /// Sweep::point_hash(): a hash of what is placed and run: graph, cluster, engine and profile.
   std::uint64_t point = 0;
   std::size_t scenario = 0;  ///< into Results::scenarios

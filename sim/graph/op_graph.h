@@ -143,8 +143,8 @@ class OpGraph {
     return module_.empty() ? std::string_view() : modules_[module_[index(v)]];
   }
   bool has_modules() const { return !module_.empty(); }
-  /// The op that `v` is the copy of, for another micro-batch. Copies with their own weights (towers)
-  /// count as ops by themselves.
+  /// The op that `v` is the copy of, for another micro-batch. Copies with their own weights
+  /// (towers) count as ops by themselves.
   MicroBatchCopy micro_batch(OpId v) const {
     return micro_batch_.empty() ? MicroBatchCopy{v} : micro_batch_[v];
   }
