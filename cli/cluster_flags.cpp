@@ -273,20 +273,29 @@ ClusterChoice read_cluster_flags(const ClusterFlags& flags) {
 
 std::string times_line(const Experiment& experiment) {
   const PreparedGraph& graph = experiment.graph();
+  std::string text;
   if (!graph.assumed_kind.empty())
-    return fmt::format(
-        "assumed      {}: no op has a measured time; --kind NAME is another device\n",
-        graph.assumed_kind);
-  if (graph.kind_without_times.empty()) return "";
-  return fmt::format(
-      "times        those of the trace, which has one per op for every kind; none is of '{}'\n",
-      graph.kind_without_times);
+    text =
+        fmt::format("assumed      {}: no op has a measured time; --kind NAME is another device\n",
+                    graph.assumed_kind);
+  else if (!graph.kind_without_times.empty())
+    text = fmt::format(
+        "times        those of the trace, which has one per op for every kind; none is of '{}'\n",
+        graph.kind_without_times);
+  return text + evidence_line(evidence_of(graph, experiment.cluster_choice()));
+}
+
+nlohmann::ordered_json evidence_json(const std::vector<Evidence>& evidence) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Evidence& e : evidence) list.push_back({{"of", e.of}, {"fitted", e.fitted}});
+  return list;
 }
 
 void add_times(nlohmann::ordered_json& json, const Experiment& experiment) {
   const PreparedGraph& graph = experiment.graph();
   if (!graph.assumed_kind.empty()) json["assumed_kind"] = graph.assumed_kind;
   if (!graph.kind_without_times.empty()) json["kind_without_times"] = graph.kind_without_times;
+  json["evidence"] = evidence_json(evidence_of(graph, experiment.cluster_choice()));
 }
 
 }  // namespace baechi

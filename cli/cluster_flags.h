@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/arguments.h"
+#include "scenarios/run/evidence.h"
 #include "scenarios/run/experiment.h"
 
 namespace baechi {
@@ -42,10 +43,13 @@ TraceExperiment read_experiment(
 /// wrong flag.
 ClusterChoice read_cluster_flags(const ClusterFlags& flags);
 
-/// The first line of an answer: which device the times are of, if nobody named one, or that they
-/// are not of the kind that was named; else "".
+/// The first lines of an answer: which device the times are of, if nobody named one, or that they
+/// are not of the kind that was named; and what the kinds were fitted to.
 std::string times_line(const Experiment& experiment);
 /// The same as keys of `json`.
 void add_times(nlohmann::ordered_json& json, const Experiment& experiment);
+
+/// [{of, fitted}, ...]
+nlohmann::ordered_json evidence_json(const std::vector<Evidence>& evidence);
 
 }  // namespace baechi

@@ -34,14 +34,20 @@ std::string peaks_of(const DeviceModel& model) {
   return equal ? to_text(model.arithmetic[0].peak) : fmt::format("{}", fmt::join(peaks, ", "));
 }
 
+std::string fitted_text(const std::string& fitted) {
+  if (fitted.empty()) return "unfitted";
+  return fitted.starts_with("unfitted") ? fitted : "fitted to " + fitted;
+}
+
 Section device_section() {
   Section section{"devices", {}};
   for (const auto& [name, model] : built_in_devices().devices)
-    section.items.push_back({name,
-                             fmt::format("{}, {}, {}", peaks_of(*model), to_text(model->bandwidth),
-                                         to_text(model->memory)),
-                             model->source,
-                             {}});
+    section.items.push_back(
+        {name,
+         fmt::format("{}, {}, {}; {}", peaks_of(*model), to_text(model->bandwidth),
+                     to_text(model->memory), fitted_text(model->fitted)),
+         model->source,
+         {}});
   return section;
 }
 
@@ -58,8 +64,13 @@ Section link_section() {
 
 Section block_section(std::string name, const std::map<std::string, SectionModel>& kinds) {
   Section section{std::move(name), {}};
-  for (const auto& [kind, model] : kinds)
-    section.items.push_back({kind, one_line(model.section), model.source, {}});
+  constexpr std::size_t most = 300;  // characters: a table of measured times is longer
+  for (const auto& [kind, model] : kinds) {
+    std::string text = one_line(model.section);
+    if (text.size() > most) text = text.substr(0, text.find("times")) + "times: ...}";
+    if (!model.fitted.empty()) text += "; " + fitted_text(model.fitted);
+    section.items.push_back({kind, std::move(text), model.source, {}});
+  }
   return section;
 }
 

@@ -34,6 +34,7 @@ struct PlanArguments {
 struct Machines {
   Cluster cluster;
   std::shared_ptr<const DeviceModel> gpu;
+  std::vector<Evidence> evidence{};  ///< of links and collectives
 };
 
 /// The devices' memory is what --memory says, else that of --as, else their kind's.
@@ -52,7 +53,17 @@ Machines machines_of(const PlanArguments& a) {
           fmt::format("--memory: '{}' is not a size such as '80 GB'", a.cluster.memory));
     devices.memory = *memory;
   }
-  return {make_cluster(choice), gpu};
+  return {make_cluster(choice), gpu, choice.evidence};
+}
+
+/// What the answer rests on; number formats are those of the fastest plan.
+std::vector<Evidence> evidence_of(const PlanAnswer& answer, const TrainingJob& job,
+                                  const Machines& machines) {
+  std::vector<Evidence> all = baechi::evidence_of(
+      answer.fastest.empty() ? OpGraph{} : rank_graph(job, answer.fastest.front().plan),
+      *machines.gpu);
+  std::ranges::copy(machines.evidence, std::back_inserter(all));
+  return all;
 }
 
 /// When gradients are sent with ZeRO 0 and 1: as Megatron-LM or, on other kinds of devices, as
@@ -144,7 +155,7 @@ Report report_of(const PlanAnswer& answer, const TrainingJob& job) {
 }
 
 nlohmann::ordered_json json_of(const PlanAnswer& answer, const Report& plans,
-                               const DeviceModel& gpu) {
+                               const DeviceModel& gpu, const std::vector<Evidence>& evidence) {
   return {{"status", to_text(answer.fastest.empty() ? Status::infeasible : Status::ok)},
           {"plans", plans.json()},
           {"considered", answer.considered},
@@ -152,7 +163,8 @@ nlohmann::ordered_json json_of(const PlanAnswer& answer, const Report& plans,
           {"simulated", answer.simulated},
           {"out_of_memory", answer.out_of_memory},
           {"slower", answer.slower},
-          {"times_of", {{"kind", gpu.name}, {"source", gpu.source}}}};
+          {"times_of", {{"kind", gpu.name}, {"source", gpu.source}}},
+          {"evidence", evidence_json(evidence)}};
 }
 
 /// The fastest plan as a scenario and, with several stages, the placement beside it.
@@ -204,12 +216,14 @@ int plan(const PlanArguments& a) {
   if (!a.scenario.empty() && !answer.fastest.empty())
     write_scenario(a, job, answer.fastest.front().plan, machines);
   const Report plans = report_of(answer, job);
+  const std::vector<Evidence> evidence = evidence_of(answer, job, machines);
   if (a.format == "json")
-    print_json(json_of(answer, plans, *machines.gpu));
+    print_json(json_of(answer, plans, *machines.gpu, evidence));
   else
-    print_out(fmt::format("{}\n{}\ntimes of {}: {}\n",
+    print_out(fmt::format("{}\n{}\ntimes of {}: {}\n{}",
                           answer.fastest.empty() ? bold("no plan fits\n") : plans.table(),
-                          counts_text(answer), machines.gpu->name, machines.gpu->source));
+                          counts_text(answer), machines.gpu->name, machines.gpu->source,
+                          evidence_line(evidence)));
   return 0;
 }
 

@@ -155,6 +155,25 @@ void check_parts(const Value& section, const ClusterParts& parts, Mistakes& mist
   }
 }
 
+/// Adds what the kinds that `section` names were fitted to, and the kinds that they name.
+void add_evidence(const Value& section, const DeviceTable& kinds, std::vector<Evidence>& evidence) {
+  const auto add = [&](std::string_view what, const std::string& kind, const std::string& fitted) {
+    const std::string of = fmt::format("{} {}", what, kind);
+    if (std::ranges::find(evidence, of, &Evidence::of) == evidence.end())
+      evidence.push_back({of, fitted.empty() ? "unfitted" : fitted});
+  };
+  for (const auto& [key, value] : section.children) {
+    add_evidence(value, kinds, evidence);
+    if (key != "kind") continue;
+    if (const auto it = kinds.links.find(value.text); it != kinds.links.end())
+      add("link", value.text, it->second.fitted);
+    if (const auto it = kinds.collectives.find(value.text); it != kinds.collectives.end())
+      add("collectives", value.text, it->second.fitted);
+    if (const auto it = kinds.nodes.find(value.text); it != kinds.nodes.end())
+      add_evidence(it->second.section, kinds, evidence);
+  }
+}
+
 }  // namespace
 
 DeviceChoice read_device_group(const Value& section, const char* owner, const DeviceTable& kinds) {
@@ -224,6 +243,7 @@ ClusterChoice read_cluster(const Value& section, const std::string& base, const 
       });
     }
     if (mistakes.size() != before) return;
+    add_evidence(section, kinds, cluster.evidence);
     if (parts.links != nullptr) read_links(*parts.links, kinds, cluster, mistakes);
     std::size_t count = 0;
     for (const DeviceChoice& d : cluster.devices) count += std::min(d.count, most_devices + 1);

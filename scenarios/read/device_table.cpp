@@ -98,6 +98,54 @@ void read_half(const Value& section, DeviceModel& model, Options& o) {
   }
 }
 
+template <class Numbers>
+Numbers read_numbers(const Value& section, const std::string& owner,
+                     std::span<const MeasuredNumber<Numbers>> fields) {
+  Options o = options_of(section, owner, "");
+  Numbers numbers;
+  for (const auto& [key, member, unit, least, most, help] : fields) {
+    const std::string name(key);
+    double& value = numbers.*member;
+    if (unit == NumberUnit::us)
+      value = to_us(o.get(name, from_us(value).value_or(Duration{}), help));
+    else if (unit == NumberUnit::bytes)
+      value = static_cast<double>(o.get(name, Bytes{}, help).count);
+    else
+      value = o.get(name, value, help, 0.0, most);
+    if ((value < least && value != 0.0) || value > most)
+      o.mistake(name, fmt::format("not from {:g} to {:g}", least, most));
+  }
+  if (!(numbers.efficiency > 0.0)) o.mistake("efficiency", "not above 0");
+  o.finish();
+  return numbers;
+}
+
+/// {FORMAT: {efficiency, launch, ...}, default: {...}}
+void read_products(const Value& section, DeviceModel& model, Options& o) {
+  if (!is_mapping(section)) return o.mistake("products", "not {FORMAT: {efficiency, ...}}");
+  for (const auto& [format, value] : section.children) {
+    const auto numbers = read_numbers(value, "products." + format, product_numbers());
+    const auto p = parse<Precision>(format);
+    if (!p && format != "default")
+      o.mistake("products",
+                fmt::format("'{}' is neither default nor one of {}", format, formats()));
+    for (const Precision q : all<Precision>())
+      if (p ? q == *p : !find(section, to_text(q))) model.at(q).products = numbers;
+  }
+}
+
+/// {SIZE OF A HEAD: {efficiency, launch, ...}}
+void read_attention(const Value& section, DeviceModel& model, Options& o) {
+  if (!is_mapping(section)) return o.mistake("attention", "not {HEAD: {efficiency, ...}}");
+  for (const auto& [head, value] : section.children) {
+    const auto size = parse_number<std::int64_t>(head);
+    if (!size || *size < 1)
+      o.mistake("attention", fmt::format("'{}' is not the size of a head", head));
+    else
+      model.attention[*size] = read_numbers(value, "attention." + head, attention_numbers());
+  }
+}
+
 DeviceModel read_device_kind(Options& o) {
   using namespace std::chrono_literals;
   DeviceModel model;
@@ -119,6 +167,22 @@ DeviceModel read_device_kind(Options& o) {
                                 "work of a kernel that reaches half of its share, by number "
                                 "format: {fp32: 60 MFLOP, traffic: 1 MB}"))
     read_half(*half, model, o);
+  model.processors =
+      o.get("processors", std::int64_t{0}, "SMs or CUs, for products and attention", 0, 1'000'000);
+  if (const Value* products = o.raw("products",
+                                    "times of matrix products by tiles and waves, by number "
+                                    "format or {default: {...}}; instead of the roofline"))
+    read_products(*products, model, o);
+  if (const Value* attention = o.raw("attention",
+                                     "times of fused attention in 16 bits by size of head, {128: "
+                                     "{...}}; instead of the roofline"))
+    read_attention(*attention, model, o);
+  const bool measured =
+      !model.attention.empty() || std::ranges::any_of(model.arithmetic, [](const Arithmetic& a) {
+        return a.products.efficiency > 0.0;
+      });
+  if (measured && model.processors == 0)
+    o.mistake("processors", "missing, with products or attention");
   model.host_op = o.get("host_op", Duration{},
                         "host time of the framework for an op; for the "
                         "transform `host`, not in the op's time");
@@ -128,6 +192,8 @@ DeviceModel read_device_kind(Options& o) {
   for (const auto& [key, time] : small)
     if (time > 60s) o.mistake(key, "at most 60 s");
   model.source = o.get("source", "", "where the figures are from");
+  model.fitted =
+      o.get("fitted", "", "what the numbers were fitted to, and the error on other rows");
   return model;
 }
 
@@ -136,6 +202,8 @@ LinkModel read_link_kind(Options& o) {
   model.link.bandwidth = o.get("bandwidth", Bandwidth{}, "of one direction");
   model.link.latency = o.get("latency", Duration{}, "what each transfer takes besides");
   model.source = o.get("source", "", "where the figures are from");
+  model.fitted =
+      o.get("fitted", "", "what the numbers were fitted to, and the error on other rows");
   return model;
 }
 
@@ -166,9 +234,12 @@ void read_sections(const Value& section, const std::string& owner, Mistakes& mis
   if (!is_mapping(section))
     return mistakes.add(fmt::format("{}{}: not {{NAME: {{...}}, ...}}", at(section.where), owner));
   for (const auto& [name, entry] : section.children) {
-    SectionModel model{.section = entry, .source = {}};
-    if (const Value* source = find(entry, "source")) model.source = source->text;
-    erase(model.section, "source");
+    SectionModel model{.section = entry, .source = {}, .fitted = {}};
+    for (const auto& [key, text] :
+         {std::pair("source", &model.source), {"fitted", &model.fitted}}) {
+      if (const Value* own = find(entry, key)) *text = own->text;
+      erase(model.section, key);
+    }
     into[name] = std::move(model);
   }
 }

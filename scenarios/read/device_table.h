@@ -14,13 +14,13 @@ namespace baechi {
 
 struct LinkModel {
   Link link{};
-  std::string source;
+  std::string source, fitted;
 };
 
 /// A section that `kind: NAME` stands for: a node of `cluster.nodes`, or `cluster.collectives`.
 struct SectionModel {
-  Options::Value section;  ///< without `source`
-  std::string source;
+  Options::Value section;  ///< without `source` and `fitted`
+  std::string source, fitted;
 };
 
 struct DeviceTable {

@@ -91,6 +91,12 @@ struct CalibrationChoice {
 
 inline constexpr std::size_t most_devices = 1024;  ///< of a cluster; it has a link per pair
 
+/// What a kind's numbers were fitted to, with the error on rows that were not fitted.
+struct Evidence {
+  std::string of;      ///< "h100", "collectives h100_nccl"
+  std::string fitted;  ///< begins with "unfitted" where there is nothing
+};
+
 struct ClusterChoice {
   std::vector<DeviceChoice> devices;
   double memory_fraction = 1.0;   ///< of every device's memory, rounded down to a byte
@@ -104,6 +110,7 @@ struct ClusterChoice {
   std::optional<OriginalCosts::Fit>
       fit;  ///< transfer times by Baechi's rounded fit instead of `link`
   CalibrationChoice calibration;
+  std::vector<Evidence> evidence{};  ///< of the kinds of nodes, links and collectives
 };
 
 /// Placers' knowledge of the costs.

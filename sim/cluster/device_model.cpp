@@ -2,28 +2,51 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "sim/error.h"
+#include "sim/saturated.h"
 
 namespace baechi {
 namespace {
 
-/// The peaks that the kernels of one kind of op reach, in flops and bytes per second.
-struct Reached {
-  std::array<double, all<Precision>().size()> flops{};
-  double traffic = 0.0;
-};
-
-double seconds_of(const OpWork& kernel, const DeviceModel& model, const Reached& reached) {
+double roofline_seconds(const OpWork& kernel, const DeviceModel& model, std::string_view kind) {
   double seconds = 0.0;
+  const Arithmetic& units = model.at(kernel.precision);
   if (kernel.flops > 0)
-    seconds = (static_cast<double>(kernel.flops) + model.at(kernel.precision).half_flops) /
-              reached.flops[static_cast<std::size_t>(kernel.precision)];
+    seconds = (static_cast<double>(kernel.flops) + units.half_flops) /
+              (units.peak.flop_per_second * units.efficiency.of(kind));
   if (kernel.traffic > Bytes{})
-    seconds = std::max(seconds, static_cast<double>((kernel.traffic + model.half_traffic).count) /
-                                    reached.traffic);
+    seconds =
+        std::max(seconds, static_cast<double>((kernel.traffic + model.half_traffic).count) /
+                              (model.bandwidth.bytes_per_second * model.bandwidth_efficiency));
   return seconds;
+}
+
+/// Microseconds of a kernel of a shape for which the device has measured numbers.
+std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model) {
+  const auto traffic = static_cast<double>(kernel.traffic.count);
+  const MatrixShape shape = kernel.matrix.filled(kernel.flops);
+  const DeviceRates rates = rates_of(model, kernel.precision);
+  switch (shape.kind) {
+    case MatrixKind::none:
+      break;
+    case MatrixKind::product:
+      if (const ProductNumbers& numbers = model.at(kernel.precision).products;
+          numbers.efficiency > 0.0)
+        return product_us(numbers, rates, shape, traffic);
+      break;
+    case MatrixKind::attention:
+    case MatrixKind::causal_attention:
+      if (model.attention.empty() ||
+          (kernel.precision != Precision::fp16 && kernel.precision != Precision::bf16))
+        break;
+      auto numbers = model.attention.lower_bound(shape.columns);
+      if (numbers == model.attention.end()) --numbers;
+      return attention_us(numbers->second, rates, shape, traffic);
+  }
+  return std::nullopt;
 }
 
 void check_format(const DeviceModel& model, Precision p, std::string_view op) {
@@ -58,14 +81,19 @@ std::array<Arithmetic, all<Precision>().size()> in_every_format(const Arithmetic
   return same;
 }
 
+DeviceRates rates_of(const DeviceModel& model, Precision p) {
+  return {.flops = model.at(p).peak.flop_per_second / 1e6,
+          .bytes = model.bandwidth.bytes_per_second / 1e6,
+          .processors = static_cast<double>(model.processors)};
+}
+
+Duration kernel_time(const OpWork& kernel, const DeviceModel& model, std::string_view kind) {
+  const std::optional<double> measured = measured_us(kernel, model);
+  const double ns = measured ? 1e3 * *measured : 1e9 * roofline_seconds(kernel, model, kind);
+  return saturated_sum(measured ? Duration{} : model.launch, Duration{saturated(std::ceil(ns))});
+}
+
 IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel& model) {
-  std::vector<Reached> reached(graph.kinds().size());
-  for (std::size_t k = 0; k < reached.size(); ++k) {
-    for (const Precision p : all<Precision>())
-      reached[k].flops[static_cast<std::size_t>(p)] =
-          model.at(p).peak.flop_per_second * model.at(p).efficiency.of(graph.kinds()[k]);
-    reached[k].traffic = model.bandwidth.bytes_per_second * model.bandwidth_efficiency;
-  }
   IdVector<OpId, Duration> times(graph.num_ops(), model.no_kernel);
   for (const Collective& c : graph.collectives())
     for (const OpId member : c.member_ids()) times[member] = Duration::zero();
@@ -74,13 +102,13 @@ IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel&
     if (!kernels.empty()) times[v] = Duration::zero();
     for (const OpWork& kernel : kernels) {
       if (kernel.flops > 0) check_format(model, kernel.precision, graph.name(v));
-      const double seconds = seconds_of(kernel, model, reached[graph.op(v).kind]);
-      constexpr double most = 4.6e9;  // seconds: 146 years
-      if (!(to_us(times[v]) / 1e6 + seconds < most))
+      times[v] =
+          saturated_sum(times[v], kernel_time(kernel, model, graph.kinds()[graph.op(v).kind]));
+      constexpr Duration most = std::chrono::hours(24 * 365 * 146);
+      if (times[v] >= most)
         throw InputError(fmt::format(
             "op '{}' takes more than 146 years on {}: a kernel of {} flops and {} bytes",
             graph.name(v), model.name, kernel.flops, kernel.traffic.count));
-      times[v] += model.launch + Duration{static_cast<std::int64_t>(std::ceil(seconds * 1e9))};
     }
   }
   return times;

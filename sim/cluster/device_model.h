@@ -3,9 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "sim/cluster/measured_kernels.h"
 #include "sim/graph/op_graph.h"
 
 namespace baechi {
@@ -25,12 +27,15 @@ struct Arithmetic {
   FlopRate peak{};  ///< 0: the device has no units for the format
   Efficiency efficiency{};
   double half_flops = 0.0;  ///< work of a kernel that reaches half of its share of the peak
+  /// Instead of the roofline for kernels that are products of matrices.
+  ProductNumbers products{};
 };
 
 /// A roofline (Williams et al., CACM 2009): each kernel of an op takes `launch` and the longer of
 /// its arithmetic and its memory traffic, at its efficiency. A kernel of f flops reaches f / (f +
 /// half_flops) of its efficiency, so its arithmetic takes (f + half_flops) / (peak x efficiency).
-/// Traffic likewise with `half_traffic`.
+/// Traffic likewise with `half_traffic`. Kernels of a shape for which the device has measured
+/// numbers take the time of sim/cluster/measured_kernels.h.
 struct DeviceModel {
   std::string name;
   std::array<Arithmetic, all<Precision>().size()> arithmetic{};  ///< by Precision
@@ -40,9 +45,14 @@ struct DeviceModel {
   Duration no_kernel{};               ///< time of an op without kernels
   double bandwidth_efficiency = 1.0;  ///< share of the bandwidth
   Bytes half_traffic{};               ///< of a kernel that reaches half of that share
-  Duration host_op{};                 ///< the framework's host time for an op; not in op times
-  Duration host_step{};               ///< and for a step besides
+  std::int64_t processors = 0;        ///< SMs or CUs, where kernels were measured
+  /// Fused attention in 16 bits by size of head: the numbers of the least size that is as large,
+  /// else of the largest.
+  std::map<std::int64_t, AttentionNumbers> attention{};
+  Duration host_op{};    ///< the framework's host time for an op; not in op times
+  Duration host_step{};  ///< and for a step besides
   std::string source;
+  std::string fitted;  ///< what its numbers were fitted to, and the error on other rows
 
   Arithmetic& at(Precision p) { return arithmetic[static_cast<std::size_t>(p)]; }
   /// Where the device has no TF32 units, its FP32 units compute.
@@ -51,6 +61,13 @@ struct DeviceModel {
 
 /// A device whose peak and efficiency are the same in every number format.
 std::array<Arithmetic, all<Precision>().size()> in_every_format(const Arithmetic& one);
+
+/// What the device could do at most with kernels of that number format.
+DeviceRates rates_of(const DeviceModel& model, Precision p);
+
+/// The time of a kernel of an op of `kind` with its launch, rounded up to a nanosecond; at most 146
+/// years. The device has a peak in the kernel's number format.
+Duration kernel_time(const OpWork& kernel, const DeviceModel& model, std::string_view kind);
 
 /// Time of every op of `graph` on such a device, rounded up to a nanosecond. [num_ops] Throws
 /// InputError if a kernel's number format is not the device's, or a time is above 146 years.

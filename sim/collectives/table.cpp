@@ -8,52 +8,68 @@
 #include "sim/cluster/collectives.h"
 #include "sim/csv_table.h"
 #include "sim/error.h"
+#include "sim/find_entry.h"
 #include "sim/options.h"
 #include "sim/saturated.h"
 
 namespace baechi {
 namespace {
 
-/// Measured all_reduces by number of ranks. Between two sizes on a straight line of the logarithms;
-/// below the least its time, above the largest in proportion. Between two numbers of ranks n on a
-/// straight line over 2 (n - 1) / n; beyond them in proportion to that. Half of an all_reduce for
-/// every other kind.
+/// Times of one kind of collective by number of ranks n. Between two sizes on a straight line of
+/// the logarithms; below the least its time, above the largest in proportion. Between two numbers
+/// of ranks the time of the least size, which is latency, is on a straight line over n, and what
+/// larger sizes take besides over 1 / n, as the bytes (n - 1) / n that a rank sends. Beyond the
+/// numbers of ranks in proportion to these bytes.
+class RankTimes {
+ public:
+  std::map<std::int64_t, FittedTime> times{};
+
+  double operator()(std::int64_t n, double bytes) const {
+    const auto after = times.lower_bound(n);
+    if (after != times.end() && after->first == n) return after->second(bytes);
+    if (after == times.begin()) return after->second(bytes) * sent(n) / sent(after->first);
+    const auto before = std::prev(after);
+    const double low = before->second(bytes);
+    if (after == times.end()) return low * sent(n) / sent(before->first);
+    const double low_latency = before->second(0.0), high_latency = after->second(0.0);
+    const double way = (static_cast<double>(n - before->first)) /
+                       static_cast<double>(after->first - before->first);
+    const double way_sent =
+        (sent(n) - sent(before->first)) / (sent(after->first) - sent(before->first));
+    return std::lerp(low_latency, high_latency, way) +
+           std::lerp(low - low_latency, after->second(bytes) - high_latency, way_sent);
+  }
+
+ private:
+  static double sent(std::int64_t n) { return static_cast<double>(n - 1) / static_cast<double>(n); }
+};
+
+/// Measured times by kind. A kind without own times takes half of an all_reduce; a broadcast takes
+/// an all_gather's time if there is one, as its bytes are the same.
 class TableModel final : public CollectiveModel {
  public:
-  explicit TableModel(std::map<std::int64_t, FittedTime> times) : times_(std::move(times)) {}
+  explicit TableModel(std::map<CollectiveKind, RankTimes> kinds) : kinds_(std::move(kinds)) {}
 
   Duration time(const Collective& c, std::span<const DeviceId> devices,
                 const Cluster& cluster) const override {
     const std::int64_t n = spread_of(c, devices, cluster).ranks;
     if (n < 2) return Duration{};
-    const double all_reduce = of_ranks(n, static_cast<double>(c.bytes.count));
-    const double parts = c.kind == CollectiveKind::all_reduce ? 1.0 : 0.5;
-    return Duration{saturated(std::round(parts * all_reduce))};
+    const auto bytes = static_cast<double>(c.bytes.count);
+    auto own = kinds_.find(c.kind);
+    if (own == kinds_.end() && c.kind == CollectiveKind::broadcast)
+      own = kinds_.find(CollectiveKind::all_gather);
+    if (own != kinds_.end()) return Duration{saturated(std::round(own->second(n, bytes)))};
+    return Duration{saturated(std::round(0.5 * kinds_.at(CollectiveKind::all_reduce)(n, bytes)))};
   }
 
  private:
-  static double moved(std::int64_t n) {
-    return 2.0 * static_cast<double>(n - 1) / static_cast<double>(n);
-  }
-
-  double of_ranks(std::int64_t n, double bytes) const {
-    const auto after = times_.lower_bound(n);
-    if (after != times_.end() && after->first == n) return after->second(bytes);
-    if (after == times_.begin()) return after->second(bytes) * moved(n) / moved(after->first);
-    const auto before = std::prev(after);
-    const double low = before->second(bytes);
-    if (after == times_.end()) return low * moved(n) / moved(before->first);
-    const double way =
-        (moved(n) - moved(before->first)) / (moved(after->first) - moved(before->first));
-    return low + way * (after->second(bytes) - low);
-  }
-
-  std::map<std::int64_t, FittedTime> times_;
+  std::map<CollectiveKind, RankTimes> kinds_;
 };
 
-std::map<std::int64_t, FittedTime> read_times(const CsvTable& csv) {
+RankTimes read_times(const CsvTable& csv) {
   const std::size_t ranks = csv.column("ranks"), bytes = csv.column("bytes"), us = csv.column("us");
-  std::map<std::int64_t, FittedTime> times;
+  RankTimes read;
+  auto& times = read.times;
   for (std::size_t row = 0; row < csv.num_rows(); ++row) {
     const std::int64_t size = csv.whole(row, bytes, 1);
     times[csv.whole(row, ranks, 2)].table.emplace_back(static_cast<double>(size),
@@ -66,27 +82,62 @@ std::map<std::int64_t, FittedTime> read_times(const CsvTable& csv) {
       throw InputError(fmt::format("{}: two times of {} ranks and {} bytes", csv.where(0, ranks), n,
                                    twice->first));
   }
-  return times;
+  return read;
+}
+
+/// {KIND: {RANKS: [us, ...]}}: times of the sizes first, 2 first, 4 first, ...
+std::map<CollectiveKind, RankTimes> read_kinds(const Options::Value& section, double first) {
+  std::map<CollectiveKind, RankTimes> kinds;
+  for (const auto& [word, of_ranks] : section.children) {
+    const auto kind = parse<CollectiveKind>(word);
+    if (!kind)
+      throw InputError(
+          fmt::format("{}table: times: {}", at(of_ranks.where), not_one_of<CollectiveKind>(word)));
+    for (const auto& [ranks, list] : of_ranks.children) {
+      const auto n = parse_number<std::int64_t>(ranks);
+      if (!n || *n < 2 || list.children.empty())
+        throw InputError(
+            fmt::format("{}table: times: {}: not {{RANKS: [us, ...]}}", at(list.where), word));
+      double bytes = first;
+      for (const auto& [unused, item] : list.children) {
+        const auto us = parse_number<double>(item.text);
+        if (!us || !(*us > 0.0) || *us > 1e12)
+          throw InputError(fmt::format("{}table: times: '{}' is not a time in us above 0",
+                                       at(item.where), item.text));
+        kinds[*kind].times[*n].table.emplace_back(bytes, *us * 1e3);
+        bytes *= 2.0;
+      }
+    }
+  }
+  return kinds;
 }
 
 }  // namespace
 
 std::shared_ptr<const CollectiveModel> make_table(Options& o) {
-  const std::string path = o.path("file", "CSV with the columns ranks, bytes, us");
-  if (path.empty()) {
+  const std::string path = o.path("file", "CSV with the columns ranks, bytes, us: all_reduces");
+  const Bytes first =
+      o.get("first", Bytes{512}, "the least size of `times`; each next is twice as large");
+  const Options::Value* times =
+      o.raw("times", "instead of a file: {all_reduce: {8: [us, ...]}, all_gather: ...}");
+  std::map<CollectiveKind, RankTimes> kinds;
+  if (times != nullptr) {
+    kinds = read_kinds(*times, static_cast<double>(first.count));
+    if (!path.empty()) o.mistake("file", "does not go with 'times'");
+    if (first.count < 1) o.mistake("first", "not above 0");
+    if (!kinds.contains(CollectiveKind::all_reduce)) o.mistake("times", "it needs all_reduce");
+  } else if (path.empty()) {
     o.mistake("file", "missing: the CSV with the columns ranks, bytes, us");
-    return nullptr;
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
+  } else if (std::ifstream file(path, std::ios::binary); !file) {
     o.mistake("file", fmt::format("'{}' cannot be read", path));
-    return nullptr;
+  } else {
+    std::ostringstream text;
+    text << file.rdbuf();
+    RankTimes& all_reduce = kinds[CollectiveKind::all_reduce];
+    all_reduce = read_times(CsvTable(std::move(text).str(), path));
+    if (all_reduce.times.empty()) o.mistake("file", fmt::format("'{}' has no row", path));
   }
-  std::ostringstream text;
-  text << file.rdbuf();
-  auto times = read_times(CsvTable(std::move(text).str(), path));
-  if (times.empty()) o.mistake("file", fmt::format("'{}' has no row", path));
-  return std::make_shared<const TableModel>(std::move(times));
+  return std::make_shared<const TableModel>(std::move(kinds));
 }
 
 }  // namespace baechi

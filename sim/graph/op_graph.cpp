@@ -15,6 +15,22 @@ std::optional<OpId> OpGraph::find(std::string_view wanted) const {
   return std::nullopt;
 }
 
+MatrixShape MatrixShape::filled(std::int64_t flops) const {
+  MatrixShape whole = *this;
+  double known = 2.0;
+  std::int64_t* missing = nullptr;
+  for (std::int64_t* extent : {&whole.count, &whole.rows, &whole.columns, &whole.inner}) {
+    if (*extent == 0)
+      missing = extent;
+    else
+      known *= static_cast<double>(*extent);
+  }
+  if (missing != nullptr)
+    *missing =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(flops) / known));
+  return whole;
+}
+
 OpWork OpGraph::work(OpId v) const {
   OpWork sum;
   for (const OpWork& kernel : kernels(v)) {

@@ -42,13 +42,36 @@ struct Op {
 };
 
 /// The number format in which a kernel computes.
-enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16 };
+enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, fp4 };
 constexpr auto names_of(Precision) {
   return std::to_array<Named<Precision>>({{Precision::fp32, "fp32"},
                                           {Precision::tf32, "tf32"},
                                           {Precision::fp16, "fp16"},
-                                          {Precision::bf16, "bf16"}});
+                                          {Precision::bf16, "bf16"},
+                                          {Precision::fp8, "fp8"},
+                                          {Precision::fp4, "fp4"}});
 }
+
+/// What a kernel that multiplies matrices does.
+enum class MatrixKind : std::uint8_t { none, product, attention, causal_attention };
+constexpr auto names_of(MatrixKind) {
+  return std::to_array<Named<MatrixKind>>({{MatrixKind::none, "none"},
+                                           {MatrixKind::product, "product"},
+                                           {MatrixKind::attention, "attention"},
+                                           {MatrixKind::causal_attention, "causal_attention"}});
+}
+
+/// The shape of `count` products of matrices [rows, inner] x [inner, columns]. Fused attention has
+/// two for each head of each sample: rows are queries, inner keys, and columns the size of a head.
+/// One of the four may be 0: it follows from the kernel's flops and grows with the batch.
+struct MatrixShape {
+  MatrixKind kind = MatrixKind::none;
+  std::int64_t count = 0, rows = 0, columns = 0, inner = 0;
+
+  /// With the one that was 0; at least 1.
+  MatrixShape filled(std::int64_t flops) const;
+  friend bool operator==(const MatrixShape&, const MatrixShape&) = default;
+};
 
 /// The work of one kernel, or of all kernels of an op, independent of the device. A roofline model
 /// computes times from it.
@@ -57,6 +80,7 @@ struct OpWork {
   Bytes traffic{};         ///< bytes read from and written to device memory
   Precision precision = Precision::fp32;
   Bytes weights{};  ///< of `traffic`: weights and their gradients, whatever the batch
+  MatrixShape matrix{};
 
   bool none() const { return flops == 0 && traffic == Bytes{}; }
   friend bool operator==(const OpWork&, const OpWork&) = default;

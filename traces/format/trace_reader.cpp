@@ -21,8 +21,11 @@ constexpr std::string_view op_names[] = {
     "module",     "compute_us", "temporary_bytes", "persistent_bytes", "kernels",
     "colocation", "outputs"};
 constexpr JsonKeys op_keys{"an op", op_names, 1};
-constexpr std::string_view kernel_names[] = {"flops", "traffic_bytes", "weight_bytes", "precision"};
+constexpr std::string_view kernel_names[] = {"flops", "traffic_bytes", "weight_bytes", "precision",
+                                             "matrix"};
 constexpr JsonKeys kernel_keys{"a kernel", kernel_names, 0};
+constexpr std::string_view matrix_names[] = {"kind", "count", "rows", "columns", "inner"};
+constexpr JsonKeys matrix_keys{"a matrix", matrix_names, 1};
 constexpr std::string_view output_names[] = {"bytes", "transfer_us", "reference"};
 constexpr JsonKeys output_keys{"an output", output_names, 1};
 constexpr std::string_view edge_names[] = {"from", "to", "output"};
@@ -90,6 +93,7 @@ class TraceReader {
   void read_op(Json value);
   void read_compute(Json value, OpSpec& op);
   void read_output(Json value);
+  static MatrixShape read_matrix(Json value);
   void read_kernel(Json value);
   void read_edge(Json value, bool control);
   void read_collective(Json value);
@@ -148,6 +152,26 @@ void TraceReader::read_output(Json value) {
   outputs_.push_back(output);
 }
 
+MatrixShape TraceReader::read_matrix(Json value) {
+  MatrixShape shape;
+  int missing = 4;
+  value.object(matrix_keys, [&](std::string_view key, Json v) {
+    if (key == "kind") {
+      shape.kind = v.one_of<MatrixKind>();
+      return;
+    }
+    std::int64_t& extent = key == "count"     ? shape.count
+                           : key == "rows"    ? shape.rows
+                           : key == "columns" ? shape.columns
+                                              : shape.inner;
+    extent = v.whole();
+    if (extent > 0) --missing;
+  });
+  if (missing > 1)
+    value.mistake("of 'count', 'rows', 'columns' and 'inner' at most one may be missing or 0");
+  return shape;
+}
+
 void TraceReader::read_kernel(Json value) {
   OpWork kernel;
   value.object(kernel_keys, [&](std::string_view key, Json v) {
@@ -157,8 +181,10 @@ void TraceReader::read_kernel(Json value) {
       kernel.traffic = {v.whole()};
     else if (key == "weight_bytes")
       kernel.weights = {v.whole()};
-    else
+    else if (key == "precision")
       kernel.precision = v.one_of<Precision>();
+    else
+      kernel.matrix = read_matrix(v);
   });
   if (kernel.weights > kernel.traffic)
     value.mistake("'weight_bytes' are a part of 'traffic_bytes', and these are fewer");

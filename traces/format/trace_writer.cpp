@@ -58,6 +58,22 @@ void put_outputs(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   put(out, "]");
 }
 
+void put_matrix(fmt::memory_buffer& out, const MatrixShape& shape) {
+  if (shape.kind == MatrixKind::none) return;
+  put(out, ", \"matrix\": {\"kind\": ");
+  append_json_string(out, to_text(shape.kind));
+  const std::pair<std::string_view, std::int64_t> extents[] = {{", \"count\": ", shape.count},
+                                                               {", \"rows\": ", shape.rows},
+                                                               {", \"columns\": ", shape.columns},
+                                                               {", \"inner\": ", shape.inner}};
+  for (const auto& [key, extent] : extents) {
+    if (extent == 0) continue;
+    put(out, key);
+    put(out, extent);
+  }
+  put(out, "}");
+}
+
 void put_kernels(fmt::memory_buffer& out, std::span<const OpWork> kernels) {
   if (kernels.empty()) return;
   put(out, ", \"kernels\": [");
@@ -74,6 +90,7 @@ void put_kernels(fmt::memory_buffer& out, std::span<const OpWork> kernels) {
       put(out, ", \"precision\": ");
       append_json_string(out, to_text(kernel.precision));
     }
+    put_matrix(out, kernel.matrix);
     put(out, "}");
   }
   put(out, "]");

@@ -4,6 +4,17 @@
 
 namespace baechi::generate {
 
+void Layer::multiplies(const MatrixShape& product, Bytes x, Bytes w, Bytes y) {
+  const std::int64_t count = product.count, columns = product.columns, inner = product.inner;
+  multiply_adds = count * product.rows * columns * inner;
+  forward = {.flops = 2 * multiply_adds, .traffic = x + w + y, .weights = w};
+  input_gradient = variable_gradient = forward;
+  // The rows are the batch's, so these are what the flops say.
+  forward.matrix = {MatrixKind::product, count, 0, columns, inner};
+  input_gradient.matrix = {MatrixKind::product, count, 0, inner, columns};
+  variable_gradient.matrix = {MatrixKind::product, count, inner, columns, 0};
+}
+
 std::int64_t elements(const Shape& shape) {
   std::int64_t n = 1;
   for (const std::int64_t d : shape) n *= d;

@@ -161,6 +161,10 @@ struct Layer {
   std::int64_t ranks = 0;        ///< of an all_reduce
   bool sums_forward = false;     ///< of an all_reduce: of values; else of gradients
   ModuleId module{};             ///< set by Model::add
+
+  /// The work of y = x w, which is `count` products [rows, inner] x [inner, columns]. The backward
+  /// pass is two products of equal size: dx = dy w, dw = x dy.
+  void multiplies(const MatrixShape& product, Bytes x, Bytes w, Bytes y);
 };
 
 /// Layers that are one op at level module, such as a convolution with its batch norm and ReLU.

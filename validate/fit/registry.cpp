@@ -5,6 +5,7 @@ namespace baechi::validate {
 std::string fit_collectives(const std::string& folder);
 std::string fit_megatron(const std::string& folder);
 std::string fit_devices(const std::string& folder);
+std::string fit_kernels(const std::string& folder);
 
 std::span<const FitEntry> fits() {
   static constexpr FitEntry table[] = {
@@ -14,6 +15,9 @@ std::span<const FitEntry> fits() {
        fit_megatron},
       {"devices", "kinds of devices under four frameworks: shares of peaks, launches, host times",
        "dlexamples/", fit_devices},
+      {"kernels", "matrix products, attention and other kernels of nine GPUs, and of any other",
+       "measured/aiconfigurator/gemm.csv, attention_forward.csv, measured/vidur/ops.csv",
+       fit_kernels},
   };
   return table;
 }

@@ -58,14 +58,6 @@ Shape pooled(const Shape& in, const Pool& o) {
           extent(in[3], o.kernel.width, o.stride, o.padding)};
 }
 
-/// The work of a matrix product. The backward pass is two of equal size: dx = dy w, dw = x dy.
-void work_of_product(Layer& l, Bytes x, Bytes w, Bytes y, std::int64_t multiply_adds) {
-  l.multiply_adds = multiply_adds;
-  l.forward = {.flops = 2 * multiply_adds, .traffic = x + w + y, .weights = w};
-  l.input_gradient = l.forward;
-  l.variable_gradient = l.forward;
-}
-
 void add_bias(Layer& l, VariableId bias, std::int64_t outputs) {
   l.variables.push_back(bias);
   l.forward.flops += outputs;
@@ -95,8 +87,11 @@ ValueId conv2d(Model& model, std::string_view name, ValueId x, const Conv2d& o) 
   l.variables = {weights};
   const ValueId y = model.output(l, out);
   const std::int64_t per_output = channels * o.kernel.height * o.kernel.width;
-  work_of_product(l, in.size(), model.variable(weights).size(), model.value(y).size(),
-                  elements(out) * per_output);
+  const MatrixShape product{.count = o.groups,
+                            .rows = elements(out) / o.filters,
+                            .columns = o.filters / o.groups,
+                            .inner = per_output};
+  l.multiplies(product, in.size(), model.variable(weights).size(), model.value(y).size());
   if (o.bias) add_bias(l, model.variable("biases", {o.filters}, Initializer::zeros), elements(out));
   l.saved = {x};
   l.workspace = convolution_workspace(o, channels, in, model.value(y));
@@ -235,8 +230,8 @@ ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units
   Shape out = in.shape;
   out.back() = units;
   const ValueId y = model.output(l, std::move(out));
-  work_of_product(l, in.size(), model.variable(weights).size(), model.value(y).size(),
-                  rows * in.shape.back() * units);
+  l.multiplies({.count = 1, .rows = rows, .columns = units, .inner = in.shape.back()}, in.size(),
+               model.variable(weights).size(), model.value(y).size());
   if (bias) add_bias(l, model.variable("biases", {units}, Initializer::zeros), rows * units);
   l.saved = {x};
   model.add(std::move(l));

@@ -38,21 +38,13 @@ ValueId per_element(Model& model, Layer l, std::int64_t flops, bool saves_output
   return y;
 }
 
-/// The work of y = x w. The backward pass is two products of equal size.
-void work_of_product(Layer& l, Bytes x, Bytes w, Bytes y, std::int64_t multiply_adds) {
-  l.multiply_adds = multiply_adds;
-  l.forward = {.flops = 2 * multiply_adds, .traffic = x + w + y, .weights = w};
-  l.input_gradient = l.forward;
-  l.variable_gradient = l.forward;
-}
-
 ValueId product(Model& model, Layer l, VariableId weights, std::int64_t units, bool bias) {
   const Value x = model.value(l.inputs[0]);
   const std::int64_t rows = elements(x.shape) / x.shape.back();
   Shape shape = x.shape;
   shape.back() = units;
-  work_of_product(l, x.size(), model.variable(weights).size(), bytes_of(rows * units),
-                  rows * x.shape.back() * units);
+  l.multiplies({.count = 1, .rows = rows, .columns = units, .inner = x.shape.back()}, x.size(),
+               model.variable(weights).size(), bytes_of(rows * units));
   l.variables = {weights};
   if (bias) {
     const auto scope = model.scope(l.name.substr(model.scoped("").size()));
@@ -216,8 +208,8 @@ LstmState lstm_cell(Model& model, std::string_view name, ValueId x, LstmState be
   const LstmState after{.cell = model.output(l, state.shape),
                         .output = model.output(l, state.shape)};
   const Bytes kernel = model.variable(variables.kernel).size();
-  work_of_product(l, bytes_of(n * features), kernel, bytes_of(4 * outputs),
-                  n * features * 4 * units);
+  l.multiplies({.count = 1, .rows = n, .columns = 4 * units, .inner = features},
+               bytes_of(n * features), kernel, bytes_of(4 * outputs));
   // The gates: three sigmoids, two tanh, and the operations that join them.
   constexpr std::int64_t gate_flops = 24;
   l.forward.flops += gate_flops * outputs;
@@ -286,6 +278,11 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
     // Kept are the output and a sum of exponentials per row. Source: FlashAttention (Dao et al.,
     // 2022).
     l.input_gradient.flops = 5 * l.multiply_adds + 8 * scores;
+    l.forward.matrix = {.kind = o.causal ? MatrixKind::causal_attention : MatrixKind::attention,
+                        .rows = length,
+                        .columns = per_head,
+                        .inner = others};
+    l.input_gradient.matrix = l.forward.matrix;
     l.kept = bytes_of(n * o.heads * length);
     const ValueId y = model.output(l, in);
     l.saved.push_back(y);

@@ -76,9 +76,10 @@ struct Attention {
   std::int64_t key_value_heads = 0;  ///< 0: as many as heads; fewer: several heads share one
   bool dropout = false;              ///< on the probabilities
   bool fused = false;                ///< one kernel that does not write the probabilities
+  bool causal = true;                ///< a fused kernel leaves out what the mask hides
 };
 /// Scaled dot-product attention of q [N, L, d] over k, v [N, T, d']: [N, L, d]. A causal mask does
-/// not reduce the work.
+/// not reduce the work that is counted.
 ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, ValueId v,
                   const Attention& options);
 

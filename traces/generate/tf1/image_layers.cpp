@@ -14,8 +14,8 @@ constexpr Bytes shape_of_matrix{8};
 void write_product(Writer& m, const Layer& l, NodeSpec product) {
   const Bytes size = m.model.value(l.outputs[0]).size();
   product.outputs = {size};
-  product.work = {
-      .flops = 2 * l.multiply_adds, .traffic = l.forward.traffic, .weights = l.forward.weights};
+  product.work = l.forward;
+  product.work.flops = 2 * l.multiply_adds;
   Output y{};
   if (l.variables.size() == 1) {
     y = m.graph.add(product);

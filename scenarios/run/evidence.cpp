@@ -1,0 +1,64 @@
+#include "scenarios/run/evidence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "scenarios/read/device_table.h"
+
+namespace baechi {
+namespace {
+
+/// Whether products of matrices in that format were measured on the kind.
+bool is_measured(const DeviceModel& device, Precision format) {
+  const Arithmetic& units = device.at(format);
+  return units.products.efficiency > 0.0 && format != Precision::fp32 && format != Precision::tf32;
+}
+
+bool is_timed_by(const OpGraph& graph, const DeviceModel& device) {
+  return graph.has_work() &&
+         std::ranges::find(graph.device_kinds(), device.name) != graph.device_kinds().end();
+}
+
+}  // namespace
+
+std::vector<Evidence> evidence_of(const OpGraph& graph, const DeviceModel& device) {
+  std::vector<Evidence> evidence{
+      {device.name, device.fitted.empty() ? "unfitted: the data sheet's rates" : device.fitted}};
+  // Kinds of frameworks are fitted in all of their formats.
+  if (device.fitted.empty() || device.processors == 0) return evidence;
+  std::set<Precision> formats;
+  for (const OpId v : graph.ops())
+    for (const OpWork& kernel : graph.kernels(v))
+      if (kernel.matrix.kind != MatrixKind::none) formats.insert(kernel.precision);
+  for (const Precision format : formats)
+    if (!is_measured(device, format))
+      evidence.push_back({fmt::format("{} in {}", device.name, to_text(format)),
+                          "unfitted: 16-bit products' numbers at this format's peak"});
+  return evidence;
+}
+
+std::vector<Evidence> evidence_of(const PreparedGraph& graph, const ClusterChoice& cluster) {
+  std::vector<Evidence> all;
+  std::set<std::string> seen;
+  const auto add = [&](const DeviceModel& device) {
+    if (!seen.insert(device.name).second) return;
+    std::ranges::move(evidence_of(*graph.step, device), std::back_inserter(all));
+  };
+  for (const DeviceChoice& d : cluster.devices)
+    if (d.model != nullptr && is_timed_by(*graph.step, *d.model)) add(*d.model);
+  if (!graph.assumed_kind.empty()) add(*built_in_devices().devices.at(graph.assumed_kind));
+  for (const Evidence& e : cluster.evidence)
+    if (!e.of.starts_with("collectives") || !graph.step->collectives().empty()) all.push_back(e);
+  return all;
+}
+
+std::string evidence_line(const std::vector<Evidence>& evidence) {
+  std::string text;
+  for (const Evidence& e : evidence)
+    text += fmt::format("{}{}: {}", text.empty() ? "evidence     " : "; ", e.of, e.fitted);
+  return text.empty() ? "" : text + "\n";
+}
+
+}  // namespace baechi

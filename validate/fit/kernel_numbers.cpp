@@ -1,0 +1,177 @@
+#include "validate/fit/kernel_numbers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "scenarios/read/device_table.h"
+
+namespace baechi::validate {
+namespace {
+
+std::span<const MeasuredNumber<ProductNumbers>> fields_of(const ProductNumbers&) {
+  return product_numbers();
+}
+std::span<const MeasuredNumber<AttentionNumbers>> fields_of(const AttentionNumbers&) {
+  return attention_numbers();
+}
+
+std::string text_of(double value, NumberUnit unit) {
+  switch (unit) {
+    case NumberUnit::us:
+      return fmt::format("{:.0f} ns", 1e3 * value);
+    case NumberUnit::bytes:
+      return fmt::format("{:.3g} MB", value / 1e6);
+    case NumberUnit::number:
+      break;
+  }
+  return fmt::format("{:.3g}", value);
+}
+
+double rounded(double value, NumberUnit unit) {
+  if (unit == NumberUnit::us) return std::round(1e3 * value) / 1e3;
+  if (unit == NumberUnit::bytes) return 1e6 * std::stod(fmt::format("{:.3g}", value / 1e6));
+  return std::stod(fmt::format("{:.3g}", value));
+}
+
+template <class Numbers>
+double loss_of(std::span<const KernelRow<Numbers>> rows, const Numbers& numbers) {
+  double sum = 0.0;
+  for (const KernelRow<Numbers>& row : rows) sum += std::abs(std::log1p(row.error(numbers)));
+  return sum / static_cast<double>(rows.size());
+}
+
+PassNumbers fitted_passes(std::span<const MeasuredKernel* const> rows, const DeviceModel& gpu) {
+  PassNumbers best;
+  double least = 0.0;
+  // A grid: a share of 0.30 to 1.00, a launch of 0.5 to 6 us.
+  for (int share = 30; share <= 100; share += 2) {
+    for (int launch = 2; launch <= 24; ++launch) {
+      PassNumbers at{.launch = launch / 4.0, .share = share / 100.0};
+      double sum = 0.0;
+      for (const MeasuredKernel* row : rows) sum += std::abs(std::log(at.us(*row, gpu) / row->us));
+      if (best.rows == 0 || sum < least) {
+        least = sum;
+        best = at;
+        best.rows = rows.size();
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+double PassNumbers::us(const MeasuredKernel& kernel, const DeviceModel& gpu) const {
+  return launch + static_cast<double>(kernel.work.traffic.count) * 1e6 /
+                      (gpu.bandwidth.bytes_per_second * share);
+}
+
+template <class Numbers>
+Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& start) {
+  constexpr int sweeps = 20;
+  const auto fields = fields_of(start);
+  std::vector<double> step(fields.size(), 0.2);  // of logarithms
+  Numbers best = start;
+  double least = loss_of(rows, best);
+  for (int sweep = 0; sweep < sweeps; ++sweep) {
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const auto& field = fields[i];
+      const double at = best.*field.member;
+      if (at == 0.0) continue;
+      bool better = false;
+      for (const double way : {step[i], -step[i]}) {
+        if (better) break;
+        Numbers next = best;
+        next.*field.member =
+            std::clamp(at * std::exp(way), std::max(field.least, 1e-3), field.most);
+        if (const double loss = loss_of(rows, next); loss < least - 1e-6) {
+          best = next;
+          least = loss;
+          better = true;
+        }
+      }
+      step[i] *= better ? 1.5 : 0.5;
+    }
+  }
+  for (const auto& field : fields) best.*field.member = rounded(best.*field.member, field.unit);
+  return best;
+}
+
+template <>
+ProductNumbers start_of(const std::string& group) {
+  ProductNumbers x{.efficiency = 0.8,
+                   .bandwidth = 0.8,
+                   .overlap = 3.0,
+                   .streaming = 0.5,
+                   .launch = 2.2,
+                   .tile = 0.5,
+                   .tile_area = 0.3,
+                   .split = 2.9,
+                   .step = 0.085,
+                   .split_bandwidth = 1.3,
+                   .cache = 5e6,
+                   .cached = 1.5};
+  if (group != "bf16") {
+    x.launch = 12.0;
+    x.quantise = 8.0;
+  }
+  return x;
+}
+
+template <>
+AttentionNumbers start_of(const std::string&) {
+  return {.efficiency = 0.7,
+          .exponential = 0.3,
+          .tile = 1.0,
+          .launch = 10.0,
+          .uneven = 1.5,
+          .traffic = 3.0,
+          .cache = 5e6,
+          .cached = 1.5};
+}
+
+template <class Numbers>
+std::string numbers_yaml(const Numbers& numbers) {
+  std::string text;
+  for (const auto& field : fields_of(numbers))
+    if (numbers.*field.member != 0.0)
+      text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", field.key,
+                          text_of(numbers.*field.member, field.unit));
+  return "{" + text + "}";
+}
+
+std::map<std::string, PassNumbers> fit_passes(std::span<const MeasuredKernel> passes) {
+  std::map<std::string, std::vector<const MeasuredKernel*>> of_kind;
+  for (const MeasuredKernel& pass : passes) of_kind[pass.kind].push_back(&pass);
+  std::map<std::string, PassNumbers> numbers;
+  for (const auto& [kind, rows] : of_kind) {
+    const DeviceModel& gpu = *built_in_devices().devices.at(kind);
+    PassNumbers fitted = fitted_passes(rows, gpu);
+    std::set<std::string> models;
+    for (const MeasuredKernel* row : rows) models.insert(row->key);
+    for (const std::string& model : models) {
+      std::vector<const MeasuredKernel*> others;
+      for (const MeasuredKernel* row : rows)
+        if (row->key != model) others.push_back(row);
+      if (others.empty()) continue;
+      const PassNumbers without = fitted_passes(others, gpu);
+      for (const MeasuredKernel* row : rows)
+        if (row->key == model)
+          fitted.error +=
+              std::abs(without.us(*row, gpu) / row->us - 1.0) / static_cast<double>(rows.size());
+    }
+    numbers[kind] = fitted;
+  }
+  return numbers;
+}
+
+template ProductNumbers fitted_numbers(std::span<const KernelRow<ProductNumbers>>,
+                                       const ProductNumbers&);
+template AttentionNumbers fitted_numbers(std::span<const KernelRow<AttentionNumbers>>,
+                                         const AttentionNumbers&);
+template std::string numbers_yaml(const ProductNumbers&);
+template std::string numbers_yaml(const AttentionNumbers&);
+
+}  // namespace baechi::validate

@@ -1,0 +1,52 @@
+/// A search for the numbers of measured kernels (sim/cluster/measured_kernels.h).
+#pragma once
+#include <cmath>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/device_model.h"
+#include "validate/published/kernel_files.h"
+
+namespace baechi::validate {
+
+template <class Numbers>
+struct KernelRow {
+  DeviceRates rates{};
+  MatrixShape shape{};
+  double traffic = 0.0;   ///< bytes
+  double measured = 0.0;  ///< us
+  double (*us)(const Numbers&, const DeviceRates&, const MatrixShape&, double traffic) = nullptr;
+
+  double error(const Numbers& numbers) const {
+    return us(numbers, rates, shape, traffic) / measured - 1.0;
+  }
+};
+
+/// The numbers for which the mean of |log(simulated / measured)| is least, searched one at a time
+/// from `start`, where a number that is 0 stays 0. Times are whole nanoseconds, other numbers have
+/// three digits, as devices.yaml has them.
+template <class Numbers>
+Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& start);
+
+/// Where the search begins, for a number format or a size of head.
+template <class Numbers>
+Numbers start_of(const std::string& group);
+
+/// {efficiency: 0.8, launch: 2.3 us, ...}
+template <class Numbers>
+std::string numbers_yaml(const Numbers& numbers);
+
+/// Kernels that are no products, as DeviceModel has them: launch + traffic / (bandwidth x share).
+struct PassNumbers {
+  double launch = 0.0;  ///< us
+  double share = 1.0;
+  std::size_t rows = 0;
+  double error = 0.0;  ///< mean, fitted to the rows of other models
+
+  double us(const MeasuredKernel& kernel, const DeviceModel& gpu) const;
+};
+std::map<std::string, PassNumbers> fit_passes(std::span<const MeasuredKernel> passes);
+
+}  // namespace baechi::validate
