@@ -34,14 +34,14 @@ constexpr std::string_view cluster_names[] = {"uniform", "nodes", "mixed"};
 std::string cluster_text(std::size_t kind, std::int64_t kib) {
   if (kind == 0)
     return fmt::format(
-        "  devices: {{count: 4, kind: v100, memory: {} KiB}}\n"
+        "  devices: {{count: 4, kind: v100_fp32, memory: {} KiB}}\n"
         "  link: {{bandwidth: 16 GB/s, latency: 10 us}}\n",
         kib);
   if (kind == 1)
     return fmt::format(
         "  devices:\n"
-        "    - {{name: left, count: 2, kind: v100, memory: {0} KiB}}\n"
-        "    - {{name: right, count: 2, kind: v100, memory: {0} KiB}}\n"
+        "    - {{name: left, count: 2, kind: v100_fp32, memory: {0} KiB}}\n"
+        "    - {{name: right, count: 2, kind: v100_fp32, memory: {0} KiB}}\n"
         "  link: {{bandwidth: 16 GB/s, latency: 30 us}}\n"
         "  links:\n"
         "    - {{from: left, to: left, bandwidth: 100 GB/s, latency: 10 us}}\n"
@@ -49,8 +49,8 @@ std::string cluster_text(std::size_t kind, std::int64_t kib) {
         kib);
   return fmt::format(
       "  devices:\n"
-      "    - {{name: fast, count: 2, kind: v100, memory: {} KiB}}\n"
-      "    - {{name: slow, count: 2, kind: v100, memory: {} KiB, speed: 0.5}}\n"
+      "    - {{name: fast, count: 2, kind: v100_fp32, memory: {} KiB}}\n"
+      "    - {{name: slow, count: 2, kind: v100_fp32, memory: {} KiB, speed: 0.5}}\n"
       "  link: {{bandwidth: 16 GB/s, latency: 10 us}}\n",
       kib, kib / 2);
 }

@@ -36,9 +36,13 @@ double rounded(double value, NumberUnit unit) {
 }
 
 template <class Numbers>
-double loss_of(std::span<const KernelRow<Numbers>> rows, const Numbers& numbers) {
+double loss_of(std::span<const KernelRow<Numbers>> rows, const Numbers& numbers,
+               const Numbers& start) {
   double sum = 0.0;
   for (const KernelRow<Numbers>& row : rows) sum += std::abs(std::log1p(row.error(numbers)));
+  for (const auto& field : fields_of(start))
+    if (start.*field.member > 0.0)
+      sum += std::abs(std::log(numbers.*field.member / start.*field.member));
   return sum / static_cast<double>(rows.size());
 }
 
@@ -74,7 +78,7 @@ Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& 
   const auto fields = fields_of(start);
   std::vector<double> step(fields.size(), 0.2);  // of logarithms
   Numbers best = start;
-  double least = loss_of(rows, best);
+  double least = loss_of(rows, best, start);
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       const auto& field = fields[i];
@@ -86,7 +90,7 @@ Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& 
         Numbers next = best;
         next.*field.member =
             std::clamp(at * std::exp(way), std::max(field.least, 1e-3), field.most);
-        if (const double loss = loss_of(rows, next); loss < least - 1e-6) {
+        if (const double loss = loss_of(rows, next, start); loss < least - 1e-6) {
           best = next;
           least = loss;
           better = true;
@@ -100,7 +104,7 @@ Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& 
 }
 
 template <>
-ProductNumbers start_of(const std::string& group) {
+ProductNumbers start_of(const std::string& group, bool cache) {
   ProductNumbers x{.efficiency = 0.8,
                    .bandwidth = 0.8,
                    .overlap = 3.0,
@@ -110,33 +114,32 @@ ProductNumbers start_of(const std::string& group) {
                    .tile_area = 0.3,
                    .split = 2.9,
                    .step = 0.085,
-                   .split_bandwidth = 1.3,
-                   .cache = 5e6,
-                   .cached = 1.5};
+                   .split_bandwidth = 1.3};
   if (group != "bf16") {
     x.launch = 12.0;
     x.quantise = 8.0;
   }
+  if (cache) x.cache = 2e7, x.cached = 2.0;
   return x;
 }
 
 template <>
-AttentionNumbers start_of(const std::string&) {
+AttentionNumbers start_of(const std::string&, bool cache) {
   return {.efficiency = 0.7,
           .exponential = 0.3,
           .tile = 1.0,
           .launch = 10.0,
           .uneven = 1.5,
           .traffic = 3.0,
-          .cache = 5e6,
-          .cached = 1.5};
+          .cache = cache ? 5e7 : 0.0,
+          .cached = cache ? 4.0 : 1.0};
 }
 
 template <class Numbers>
 std::string numbers_yaml(const Numbers& numbers) {
   std::string text;
   for (const auto& field : fields_of(numbers))
-    if (numbers.*field.member != 0.0)
+    if (numbers.*field.member != Numbers{}.*field.member)
       text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", field.key,
                           text_of(numbers.*field.member, field.unit));
   return "{" + text + "}";

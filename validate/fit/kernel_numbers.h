@@ -24,15 +24,17 @@ struct KernelRow {
   }
 };
 
-/// The numbers for which the mean of |log(simulated / measured)| is least, searched one at a time
-/// from `start`, where a number that is 0 stays 0. Times are whole nanoseconds, other numbers have
+/// The numbers for which the mean of |log(simulated / measured)|, and the sum of |log(number /
+/// start)| divided by the number of rows, is least, searched one at a time from `start`, where a
+/// number that is 0 stays 0: few rows move the numbers little. Times are whole nanoseconds, other numbers have
 /// three digits, as devices.yaml has them.
 template <class Numbers>
 Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& start);
 
-/// Where the search begins, for a number format or a size of head.
+/// Where the search begins, for a number format or a size of head. `cache`: the benchmark finds its
+/// data in the cache of the device.
 template <class Numbers>
-Numbers start_of(const std::string& group);
+Numbers start_of(const std::string& group, bool cache);
 
 /// {efficiency: 0.8, launch: 2.3 us, ...}
 template <class Numbers>

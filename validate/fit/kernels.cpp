@@ -50,6 +50,24 @@ struct KernelFit {
 template <class Numbers>
 using KernelFits = std::map<std::pair<std::string, std::string>, KernelFit<Numbers>>;
 
+/// GPUs with slow memory have large caches, in which a benchmark finds its data.
+bool has_large_cache(const std::string& kind) {
+  return built_in_devices().devices.at(kind)->bandwidth.bytes_per_second < 1.7e12;
+}
+
+/// Every seventh row of the kinds of `group` without large caches, but for `without`.
+template <class Numbers>
+std::vector<KernelRow<Numbers>> sample_of(const KernelFits<Numbers>& fits, const std::string& group,
+                                          const std::string& without) {
+  std::vector<KernelRow<Numbers>> rows;
+  for (const auto& [name, fit] : fits) {
+    if (name.second != group || name.first == without || has_large_cache(name.first)) continue;
+    for (std::size_t row = 0; row < fit.rows.size(); row += 7) rows.push_back(fit.rows[row]);
+  }
+  return rows;
+}
+
+/// The numbers of all kinds together are where those of a kind begin.
 template <class Numbers>
 KernelFits<Numbers> fits_of(const std::vector<MeasuredKernel>& kernels, auto us) {
   KernelFits<Numbers> fits;
@@ -57,18 +75,23 @@ KernelFits<Numbers> fits_of(const std::vector<MeasuredKernel>& kernels, auto us)
     fits[{kernel.kind, kernel.group}].add(
         kernel, rates_of(*built_in_devices().devices.at(kernel.kind), kernel.work.precision), us);
   std::vector<KernelFit<Numbers>*> jobs;
-  std::vector<std::string> groups;
-  for (auto& [name, fit] : fits) jobs.push_back(&fit), groups.push_back(name.second);
+  std::vector<Numbers> starts;
+  for (auto& [name, fit] : fits) {
+    const bool cache = has_large_cache(name.first);
+    const Numbers start = start_of<Numbers>(name.second, cache);
+    jobs.push_back(&fit);
+    starts.push_back(cache ? start
+                           : fitted_numbers<Numbers>(sample_of(fits, name.second, ""), start));
+  }
   tbb::parallel_for(std::size_t{0}, jobs.size() * (num_folds + 1), [&](std::size_t job) {
-    jobs[job / (num_folds + 1)]->fit(job % (num_folds + 1),
-                                     start_of<Numbers>(groups[job / (num_folds + 1)]));
+    jobs[job / (num_folds + 1)]->fit(job % (num_folds + 1), starts[job / (num_folds + 1)]);
   });
   for (auto& [name, fit] : fits) fit.cross_validate();
   return fits;
 }
 
-/// Numbers for devices that nobody measured: of all devices together, a seventh of their rows.
-/// `error`: that of each device, fitted to the others.
+/// Numbers for devices that nobody measured: of all devices together. `error`: that of each device,
+/// fitted to the others.
 template <class Numbers>
 struct KernelRule {
   Numbers numbers{};
@@ -77,24 +100,15 @@ struct KernelRule {
 
 template <class Numbers>
 KernelRule<Numbers> rule_of(const KernelFits<Numbers>& fits, const std::string& group) {
-  constexpr std::size_t every = 7;
-  std::vector<const KernelFit<Numbers>*> fit;
-  std::vector<std::string> kinds;
-  for (const auto& [name, one] : fits)
-    if (name.second == group) fit.push_back(&one), kinds.push_back(name.first);
-  std::vector<Numbers> without(kinds.size() + 1);
-  tbb::parallel_for(std::size_t{0}, without.size(), [&](std::size_t left_out) {
-    std::vector<KernelRow<Numbers>> rows;
-    for (std::size_t i = 0; i < fit.size(); ++i)
-      for (std::size_t row = 0; i != left_out && row < fit[i]->rows.size(); row += every)
-        rows.push_back(fit[i]->rows[row]);
-    without[left_out] = fitted_numbers<Numbers>(rows, start_of<Numbers>(group));
-  });
-  KernelRule<Numbers> rule{.numbers = without.back()};
-  for (std::size_t i = 0; i < fit.size(); ++i)
-    for (const KernelRow<Numbers>& row : fit[i]->rows)
-      rule.error[kinds[i]] +=
-          std::abs(row.error(without[i])) / static_cast<double>(fit[i]->rows.size());
+  const Numbers start = start_of<Numbers>(group, false);
+  KernelRule<Numbers> rule{.numbers = fitted_numbers<Numbers>(sample_of(fits, group, ""), start)};
+  for (const auto& [name, fit] : fits) {
+    if (name.second != group) continue;
+    const Numbers others = fitted_numbers<Numbers>(sample_of(fits, group, name.first), start);
+    double& error = rule.error[name.first];
+    for (const KernelRow<Numbers>& row : fit.rows)
+      error += std::abs(row.error(others)) / static_cast<double>(fit.rows.size());
+  }
   return rule;
 }
 
@@ -217,10 +231,12 @@ std::string fit_kernels(const std::string& folder) {
     KindText products = measured_text(of_products, chip, "products"),
              heads = measured_text(of_attention, chip, "attention");
     if (products.yaml.empty()) {
-      products.add(
-          "default", "*products",
-          fmt::format("unfitted: products by the rule for other GPUs, error {} on one left out",
-                      percent_text(mean_error(rule))));
+      const ProductNumbers best = as_best_product(rule.numbers, *gpu, folder);
+      const bool is_rule = best.efficiency == rule.numbers.efficiency;
+      products.add("default", is_rule ? "*products" : numbers_yaml(best),
+                   fmt::format("{}: products by the rule for other GPUs, error {} on one left out",
+                               is_rule ? "unfitted" : "unfitted but for the best product, 1 row",
+                               percent_text(mean_error(rule))));
       if (gpu->at(Precision::fp8).peak > FlopRate{})
         products.add("fp8", "*products_fp8", "fp8 likewise");
     } else if (chip != kind) {
