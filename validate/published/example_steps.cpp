@@ -103,6 +103,17 @@ Duration simulated_step(const OpGraph& graph, const DeviceModel& device) {
       .makespan;
 }
 
+double flops_of(const ExampleRow& row, const ExampleStep& step) {
+  const auto flops = [](const OpGraph& graph) {
+    double sum = 0.0;
+    for (const OpId v : graph.ops())
+      for (const OpWork& work : graph.kernels(v)) sum += static_cast<double>(work.flops);
+    return sum;
+  };
+  return flops(step.update) +
+         static_cast<double>(row.training ? row.passes - 1 : 1) * flops(step.pass);
+}
+
 double simulated_seconds(const ExampleRow& row, const DeviceModel& device) {
   return simulated_seconds(row, example_step(row), device);
 }

@@ -30,13 +30,14 @@ std::string table_of(std::span<const PublishedScore> scores) {
       "<th>median</th><th>worst</th><th>worst row</th><th>measured</th><th>fitted to</th>"
       "<th>published simulators</th></tr></thead>\n";
   for (const PublishedScore& s : scores) {
-    const PublishedRow& worst = s.rows[s.worst];
     out += fmt::format(
         "<tr><th>{}</th><td>{}</td><td>{:.1f} %</td><td>{:.1f} %</td><td>{:+.1f} %</td>",
-        s.block->name, s.errors.rows, 100.0 * s.errors.mape, 100.0 * s.errors.median,
-        100.0 * worst.error());
+        s.block->name, s.errors.rows, 100.0 * s.errors.mean, 100.0 * s.errors.median,
+        100.0 * s.errors.worst);
     for (const std::string_view text :
-         {std::string_view(worst.what), s.block->summary, s.block->fitted, s.block->published})
+         {std::string_view(s.rows.empty() ? std::string_view()
+                                          : std::string_view(s.rows[s.worst].what)),
+          s.block->summary, std::string_view(s.fitted), s.block->published})
       out += fmt::format("<td style=\"text-align:left;white-space:normal\">{}</td>", escaped(text));
     out += "</tr>\n";
   }
@@ -62,7 +63,8 @@ std::string data_of(std::span<const PublishedScore> scores) {
 
 }  // namespace
 
-std::string to_html(std::span<const PublishedScore> scores) {
+std::string to_html(const ScoreBoard& board) {
+  const std::span<const PublishedScore> scores = board.scores;
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<title>Simulated against published measurements</title>\n<style>{}</style></head>\n<body>\n"
