@@ -201,7 +201,7 @@ std::string fit_devices(const std::string& folder) {
     auto more = read(folder, left);
     if (!more) throw InputError(fmt::format("{}: no dlexamples/*.csv", folder));
     for (ExampleRow& row : *more)
-      if (unknown_speed(row).empty()) rows.emplace_back(std::move(row));
+      if (row.gpus == 1 && unknown_speed(row).empty()) rows.emplace_back(std::move(row));
   }
   left.throw_if_any();
   std::vector<FitCase> cases;

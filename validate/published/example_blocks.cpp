@@ -59,6 +59,18 @@ std::optional<Comparison> compare_training(const std::string& folder) {
       [](const ExampleRow& row) { return row.framework; });
 }
 
+/// Rows of several GPUs, but for those of bert_data_parallel. Where images are decoded, or
+/// sentences are of unequal length, more than the sum of gradients slows them; nothing here knows
+/// of it.
+std::optional<Comparison> compare_training_parallel(const std::string& folder) {
+  return milliseconds(
+      folder, training_rows,
+      [](const ExampleRow& row) {
+        return row.gpus > 1 && !(is_pytorch(row) && row.model.starts_with("bert-large"));
+      },
+      [](const ExampleRow& row) { return row.framework; });
+}
+
 /// Per sample, how much faster mixed precision is than the other format on the same machine. Of
 /// PyTorch's BERT pretraining, too: it skips the same padding in both.
 std::optional<Comparison> compare_mixed_precision(const std::string& folder) {

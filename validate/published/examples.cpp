@@ -106,11 +106,22 @@ std::optional<std::string> kind_of(const ExampleRow& row) {
   return kind;
 }
 
+std::string nodes_of(const ExampleRow& row) {
+  static constexpr std::array<Words, 4> machines{
+      {{"dgx-a100", "{kind: dgx_a100, "},
+       {"dgx1-v100", "{kind: dgx1_v100, "},
+       {"dgx2-v100", "{devices: {count: 16, kind: v100}, link: {kind: nvlink2}, "},
+       {"h100", "{kind: dgx_h100, "}}};
+  const auto machine = ours(row.machine, machines);
+  return machine ? fmt::format("{}count: {}}}", *machine, row.nodes) : "";
+}
+
 std::string unknown_speed(const ExampleRow& row) {
   if (!has_model(row)) return fmt::format("no generator makes the model '{}'", row.model);
   if (!kind_of(row))
     return fmt::format("no kind of device is '{}' under '{}'", row.machine, row.framework);
-  if (row.gpus != 1) return "several GPUs wait for the input pipeline";
+  if (row.gpus > 1 && nodes_of(row).empty())
+    return fmt::format("no kind of node is '{}'", row.machine);
   if (row.training && row.framework == "pytorch" && row.model == "bert-large-pretrain")
     return "its flops are unknown: it probably skips padding";
   if (!row.training && row.framework == "mxnet" && !row.mixed())

@@ -43,11 +43,15 @@ std::optional<std::vector<ExampleRow>> training_rows(const std::string& folder, 
 /// "v100_pytorch"; nothing if there is none.
 std::optional<std::string> kind_of(const ExampleRow& row);
 
+/// The devices of so many GPUs of the row's machine, as a block `nodes` of a scenario; "" if the
+/// machine is not known.
+std::string nodes_of(const ExampleRow& row);
+
 /// Whether a generator makes the row's model.
 bool has_model(const ExampleRow& row);
 
 /// Why no fit may use the row, and no block may count its speed; "" if they may. A model or kind of
-/// device that is not known, more than one GPU, and what dlexamples/README.md says is not what it
+/// device that is not known, and what dlexamples/README.md says is not what it
 /// seems.
 std::string unknown_speed(const ExampleRow& row);
 
@@ -71,9 +75,11 @@ double flops_of(const ExampleRow& row, const ExampleStep& step);
 /// What the row measured, in seconds: a latency, or a step (passes and update).
 double measured_seconds(const ExampleRow& row);
 
-/// A step on one device of that kind, its ops launched one by one by the framework's thread: the
-/// graph, its roofline times, the transform `host`, and the engine with `queue: program`.
-Duration simulated_step(const OpGraph& graph, const DeviceModel& device);
+/// A step on each of the row's GPUs, its ops launched one by one by the framework's thread: the
+/// graph, its roofline times, the transforms `host` and, on several GPUs, `data_parallel`, and the
+/// engine with `queue: program`. Gradients of several passes are summed after the last; of one, as
+/// they come.
+Duration simulated_step(const ExampleRow& row, const OpGraph& graph, const DeviceModel& device);
 /// All passes of the row, and the update.
 double simulated_seconds(const ExampleRow& row, const DeviceModel& device);
 /// The same for a row whose step is known.

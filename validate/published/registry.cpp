@@ -12,7 +12,11 @@ std::optional<Comparison> compare_bert_data_parallel(const std::string& folder);
 std::optional<Comparison> compare_inference(const std::string& folder);
 std::optional<Comparison> compare_other_inference(const std::string& folder);
 std::optional<Comparison> compare_training(const std::string& folder);
+std::optional<Comparison> compare_training_parallel(const std::string& folder);
 std::optional<Comparison> compare_mixed_precision(const std::string& folder);
+std::optional<Comparison> compare_lambda(const std::string& folder);
+std::optional<Comparison> compare_flagperf(const std::string& folder);
+std::optional<Comparison> compare_korthikanti(const std::string& folder);
 
 namespace {
 
@@ -65,6 +69,9 @@ std::span<const PublishedBlock> published_blocks() {
       {"training", "training throughput of image networks, GNMT, Transformer, BERT (NVIDIA)",
        "kinds of devices under frameworks, to dlexamples/", one_mfu, "", compare_training,
        examples},
+      {"training_parallel", "the same on 2-16 GPUs of a machine (NVIDIA)",
+       "kinds of devices under frameworks, to rows of one GPU", one_mfu, "",
+       compare_training_parallel, examples},
       {"mixed_precision", "what mixed precision gains in the same trainings",
        "kinds of devices under frameworks, to throughputs, not to ratios",
        "one gain for each machine and format", "Daydream: below 13 %", compare_mixed_precision,
@@ -75,6 +82,13 @@ std::span<const PublishedBlock> published_blocks() {
       {"bert_data_parallel", "steps of BERT-large, PyTorch, on 8 V100 and 8-256 A100 (NVIDIA)",
        "nothing but the step of one GPU", "the step of one GPU, times one factor", "",
        compare_bert_data_parallel},
+      {"lambda", "training throughput of ResNet-50 and BERT-base on 2-8 V100, A100, H100 (Lambda)",
+       "nothing", one_mfu, "", compare_lambda},
+      {"flagperf", "memory of training ResNet-50 on A100 (FlagPerf)", "nothing",
+       "one GB per billion parameters and sample", "", compare_flagperf},
+      {"korthikanti", "steps of GPTs of 22-1000 B on 8-512 A100, table 5 (MLSys 2023)",
+       "nothing; pipelines with several parts a stage by formula", one_mfu, "Calculon: 3.7 % on 8",
+       compare_korthikanti},
   };
   return table;
 }
