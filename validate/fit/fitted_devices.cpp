@@ -196,12 +196,14 @@ std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> ca
 
 std::string fit_devices(const std::string& folder) {
   std::vector<FittedRow> rows;
+  Leftovers left;
   for (auto* const read : {inference_rows, training_rows}) {
-    auto more = read(folder);
+    auto more = read(folder, left);
     if (!more) throw InputError(fmt::format("{}: no dlexamples/*.csv", folder));
     for (ExampleRow& row : *more)
-      if (has_known_speed(row)) rows.emplace_back(std::move(row));
+      if (row.gpus == 1 && unknown_speed(row).empty()) rows.emplace_back(std::move(row));
   }
+  left.throw_if_any();
   std::vector<FitCase> cases;
   for (const FittedRow& row : rows) cases.push_back(row.fit_case);
   DeviceNumbers numbers(cases);

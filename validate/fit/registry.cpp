@@ -3,6 +3,7 @@
 namespace baechi::validate {
 
 std::string fit_collectives(const std::string& folder);
+std::string fit_collective_tables(const std::string& folder);
 std::string fit_megatron(const std::string& folder);
 std::string fit_devices(const std::string& folder);
 std::string fit_kernels(const std::string& folder);
@@ -11,6 +12,10 @@ std::span<const FitEntry> fits() {
   static constexpr FitEntry table[] = {
       {"collectives", "latencies and bandwidths of all_reduce inside a node",
        "vtrain/allreduce: A100 of 2, 4, 8, V100 of 2, 8", fit_collectives},
+      {"collective_tables",
+       "times of collectives by number of ranks and size, of six kinds of links",
+       "measured/aiconfigurator/nccl.csv, measured/public_logs/allreduce.csv",
+       fit_collective_tables},
       {"megatron", "what A100s reach in training GPTs: a100_megatron", "vtrain/measured_*.csv",
        fit_megatron},
       {"devices", "kinds of devices under four frameworks: shares of peaks, launches, host times",

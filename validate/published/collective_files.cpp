@@ -44,7 +44,7 @@ std::string MeasuredCollective::key() const {
 
 std::vector<MeasuredCollective> measured_collectives(const std::string& folder, Leftovers& left) {
   std::vector<MeasuredCollective> rows;
-  const auto table = read_measured(folder, "measured/aiconfigurator/nccl.csv", left);
+  const auto table = read_packed(folder, "measured/aiconfigurator/nccl.csv", left);
   if (!table) return rows;
   const std::size_t system = table->column("system"), op = table->column("op"),
                     gpus = table->column("gpus"), bytes = table->column("bytes"),

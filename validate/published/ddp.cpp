@@ -53,33 +53,44 @@ double simulated_seconds(const OpGraph& graph, std::int64_t gpus, std::int64_t n
 }  // namespace
 
 /// What PyTorch's DDP adds to the step of one GPU, whose time without DDP is taken from the file.
-std::optional<std::vector<PublishedRow>> compare_ddp(const std::string& folder) {
-  const auto table = read_measured(folder, "papers/ddp_measured.csv");
+std::optional<Comparison> compare_ddp(const std::string& folder) {
+  Comparison all;
+  const auto table = read_measured(folder, "papers/ddp_measured.csv", all.left);
   if (!table) return std::nullopt;
   const std::size_t model = table->column("model"), mode = table->column("mode"),
                     gpus = table->column("gpus"), nodes = table->column("nodes"),
                     batch = table->column("batch_per_gpu"),
                     seconds = table->column("seconds_per_step");
-  std::map<std::string, OpGraph> alone;
-  for (std::size_t row = 0; row < table->num_rows(); ++row)
-    if (table->text(row, mode) == "none")
-      alone.emplace(table->text(row, model),
-                    step_of(table->text(row, model), table->whole(row, batch, 1),
-                            Duration{std::llround(1e9 * table->number(row, seconds))}));
-  std::vector<PublishedRow> rows;
-  for (std::size_t row = 0; row < table->num_rows(); ++row) {
-    if (table->text(row, mode) != "ddp") continue;
-    const std::string name = table->text(row, model);
-    if (!alone.contains(name))
-      throw InputError(table->where(row, model) + name + " has no row of mode none");
+  struct Alone {
+    OpGraph graph;
+    double seconds = 0.0;
+    std::string line;
+  };
+  std::map<std::string, Alone> alone;
+  each_row(*table, all.left, [&](std::size_t row) {
+    if (table->text(row, mode) != "none") return;
+    const double time = table->number(row, seconds, 1e-9);
+    const std::string& name = table->text(row, model);
+    alone.emplace(
+        name, Alone{step_of(name, table->whole(row, batch, 1), Duration{std::llround(1e9 * time)}),
+                    time, line_of(*table, row)});
+  });
+  each_row(*table, all.left, [&](std::size_t row) {
+    const std::string& name = table->text(row, model);
+    if (table->text(row, mode) == "none") return;
+    if (table->text(row, mode) != "ddp")
+      throw InputError(fmt::format("mode '{}' is not none or ddp", table->text(row, mode)));
+    if (!alone.contains(name)) throw InputError(name + " has no row of mode none");
     const std::int64_t n = table->whole(row, gpus, 1);
-    rows.push_back(
-        {.what = fmt::format("{}, {} GPUs", name, n),
-         .group = name,
-         .measured = table->number(row, seconds),
-         .simulated = simulated_seconds(alone.at(name), n, table->whole(row, nodes, 1))});
-  }
-  return rows;
+    const Alone& one = alone.at(name);
+    all.rows.push_back({.what = fmt::format("{}, {} GPUs", name, n),
+                        .group = name,
+                        .measured = table->number(row, seconds),
+                        .simulated = simulated_seconds(one.graph, n, table->whole(row, nodes, 1)),
+                        .work = one.seconds,
+                        .lines = {line_of(*table, row), one.line}});
+  });
+  return all;
 }
 
 }  // namespace baechi::validate

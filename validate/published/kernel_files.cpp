@@ -38,7 +38,7 @@ const Format& format_of(std::string_view name) {
 
 std::vector<MeasuredKernel> measured_products(const std::string& folder, Leftovers& left) {
   std::vector<MeasuredKernel> kernels;
-  const auto table = read_measured(folder, "measured/aiconfigurator/gemm.csv", left);
+  const auto table = read_packed(folder, "measured/aiconfigurator/gemm.csv", left);
   if (!table) return kernels;
   const std::size_t system = table->column("system"), dtype = table->column("dtype"),
                     rows = table->column("m"), columns = table->column("n"),
@@ -65,7 +65,7 @@ std::vector<MeasuredKernel> measured_products(const std::string& folder, Leftove
 
 std::vector<MeasuredKernel> measured_attention(const std::string& folder, Leftovers& left) {
   std::vector<MeasuredKernel> kernels;
-  const auto table = read_measured(folder, "measured/aiconfigurator/attention_forward.csv", left);
+  const auto table = read_packed(folder, "measured/aiconfigurator/attention_forward.csv", left);
   if (!table) return kernels;
   const std::size_t system = table->column("system"), batch = table->column("batch"),
                     sequence = table->column("sequence"), heads = table->column("heads"),
@@ -93,7 +93,7 @@ std::vector<MeasuredKernel> measured_attention(const std::string& folder, Leftov
 
 std::vector<MeasuredKernel> measured_passes(const std::string& folder, Leftovers& left) {
   std::vector<MeasuredKernel> kernels;
-  const auto table = read_measured(folder, "measured/vidur/ops.csv", left);
+  const auto table = read_packed(folder, "measured/vidur/ops.csv", left);
   if (!table) return kernels;
   const std::size_t gpu = table->column("gpu"), tokens = table->column("tokens"),
                     hidden = table->column("hidden"), ffn = table->column("ffn"),
