@@ -18,8 +18,13 @@ namespace {
 class KernelOps {
  public:
   OpId op(std::string_view kind, const OpWork& work) {
-    const auto [it, added] = ops_.try_emplace(
-        {std::string(kind), work.flops, work.traffic.count, work.precision}, OpId{});
+    const MatrixShape& m = work.matrix;
+    const auto [it, added] = ops_.try_emplace({std::string(kind),
+                                               work.flops,
+                                               work.traffic.count,
+                                               work.precision,
+                                               {m.kind, m.count, m.rows, m.columns, m.inner}},
+                                              OpId{});
     if (added) {
       it->second = builder_.add_op({.name = fmt::format("{}", ops_.size()), .kind = kind});
       builder_.add_kernel(it->second, work);
@@ -31,7 +36,8 @@ class KernelOps {
   }
 
  private:
-  std::map<std::tuple<std::string, std::int64_t, std::int64_t, Precision>, OpId> ops_;
+  using Shape = std::tuple<MatrixKind, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  std::map<std::tuple<std::string, std::int64_t, std::int64_t, Precision, Shape>, OpId> ops_;
   OpGraphBuilder builder_;
 };
 

@@ -62,6 +62,12 @@ TEST_SUITE("cli") {
       CHECK(session.run(work).out.starts_with("assumed      rtx_2080: "));
       CHECK(session.json(work)["assumed_kind"] == "rtx_2080");
       CHECK_FALSE(holds(session.run(work + " --kind v100").out, "every kind"));
+      // What the numbers rest on: nothing rests on a kind where the trace has the times.
+      CHECK(session.json(toy)["evidence"].empty());
+      CHECK(holds(session.run(work).out, "\nevidence     rtx_2080: unfitted"));
+      const auto evidence = session.json(work + " --kind h100")["evidence"];
+      CHECK(evidence[0]["of"] == "h100");
+      CHECK(holds(evidence[0]["fitted"], "products bf16 2886 rows, error 5.6 %"));
     }
     CHECK(holds(session.run("run run.yaml --out results --quiet").err,
                 "has one time per op for every kind of device: none is of 'v100'\n"));

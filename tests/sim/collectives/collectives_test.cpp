@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "scenarios/read/yaml.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
 #include "sim/saturated.h"
@@ -355,7 +356,8 @@ TEST_SUITE("collectives") {
           "collectives: line has no values for 3 ranks");
   }
 
-  TEST_CASE("table: exact at its points, lines of logarithms between, in n over 2 (n - 1) / n") {
+  TEST_CASE(
+      "table: exact at its points, lines of logarithms between, and of latency and bytes in n") {
     const TemporaryFolder folder;
     const auto table = model("table", {{"file", value(folder.write("t.csv", small_table))}});
     CHECK(time_of(*table, Kind::all_reduce, 1000_B, flat(2), 2) == 10us);
@@ -363,10 +365,30 @@ TEST_SUITE("collectives") {
     CHECK(time_of(*table, Kind::all_reduce, 10000_B, flat(2), 2) == 20us);  // sqrt(10 x 40)
     CHECK(time_of(*table, Kind::all_reduce, 1_B, flat(2), 2) == 10us);      // below the least
     CHECK(time_of(*table, Kind::all_reduce, 300000_B, flat(2), 2) == 120us);
-    // 2 (n - 1) / n: 1 of 2, 4/3 of 3, 3/2 of 4, 7/4 of 8
-    CHECK(time_of(*table, Kind::all_reduce, 1000_B, flat(3), 3) == 16667ns);
+    // The least size is latency: half way between 2 and 4 ranks.
+    CHECK(time_of(*table, Kind::all_reduce, 1000_B, flat(3), 3) == 15us);
+    // What 100 kB take besides, 30 and 60 us, over (n - 1) / n: 1/2 of 2, 2/3 of 3, 3/4 of 4.
+    CHECK(time_of(*table, Kind::all_reduce, 100000_B, flat(3), 3) == 65us);   // 15 + 30 + 2/3 x 30
     CHECK(time_of(*table, Kind::all_reduce, 1000_B, flat(8), 8) == 23333ns);  // 20 x 7/6
     CHECK(time_of(*table, Kind::all_gather, 1000_B, flat(2), 2) == 5us);
+  }
+
+  TEST_CASE("a table of times has its own time for each kind") {
+    const auto table = make_collectives(parse_yaml(
+        "{model: table, first: 1000 B, times: {all_reduce: {2: [10, 12, 20]}, all_gather: {2: [4, "
+        "6, 9]}}}",
+        "table"));
+    CHECK(time_of(*table, Kind::all_reduce, 2000_B, flat(2), 2) == 12us);  // sizes double
+    CHECK(time_of(*table, Kind::all_gather, 4000_B, flat(2), 2) == 9us);
+    CHECK(time_of(*table, Kind::broadcast, 4000_B, flat(2), 2) == 9us);        // the same bytes
+    CHECK(time_of(*table, Kind::reduce_scatter, 4000_B, flat(2), 2) == 10us);  // half of 20
+    const auto wrong = [](const std::string& text) {
+      return message<InputError>([&] { make_collectives(parse_yaml(text, "t")); });
+    };
+    CHECK(wrong("{model: table, times: {all_reduce: {2: [1, x]}}}") ==
+          "t:1:45: table: times: 'x' is not a time in us above 0");
+    CHECK(wrong("{model: table, times: {all_gather: {2: [1]}}}") ==
+          "table.times: it needs all_reduce");
   }
 
   TEST_CASE("what is wrong with a table is told with its place") {

@@ -141,6 +141,21 @@ TEST_SUITE("traces") {
     CHECK(trace_json(parse(trace_json(t))) == trace_json(t));
   }
 
+  TEST_CASE("shapes of matrix products are kept; one extent may be missing") {
+    const Trace t = parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a",
+      "kernels": [{"flops": 480, "precision": "fp8", "matrix": {"kind": "product", "count": 1,
+                   "columns": 6, "inner": 8}}]}]})");
+    const MatrixShape shape = t.graph.kernels(OpId{0})[0].matrix;
+    CHECK(shape == MatrixShape{MatrixKind::product, 1, 0, 6, 8});
+    CHECK(shape.filled(480).rows == 5);  // 480 / (2 x 6 x 8)
+    CHECK(parse(trace_json(t)).graph.kernels(OpId{0})[0].matrix == shape);
+    CHECK(holds(message<InputError>([] {
+                  parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a",
+                    "kernels": [{"matrix": {"kind": "product", "columns": 6, "inner": 8}}]}]})");
+                }),
+                "at most one may be missing or 0"));
+  }
+
   TEST_CASE("lanes, collectives and precisions are kept") {
     const Trace t = parse(R"({"format": "baechi-trace", "version": 1,
       "collectives": [{"kind": "all_gather", "bytes": 64, "ops": ["b", "a"], "ranks": 8, "nodes": 2,

@@ -1,0 +1,136 @@
+#include "sim/cluster/measured_kernels.h"
+
+#include <doctest/doctest.h>
+
+#include "scenarios/read/device_table.h"
+#include "sim/cluster/device_model.h"
+
+using namespace baechi;
+using namespace baechi::literals;
+
+namespace {
+
+/// A tile of 128 x 128 takes 1 us for each 64 of its sums; memory takes no time.
+DeviceRates rates_of_processors(double processors) {
+  return {.flops = 2.0 * 128 * 128 * 64 * processors, .bytes = 1e12, .processors = processors};
+}
+
+/// Tiles take 0.5 us beside their sums, a split product 0.1 us.
+ProductNumbers plain_numbers() {
+  return {.efficiency = 1.0, .overlap = 1.0, .launch = 2.0, .tile = 0.5, .split = 0.1};
+}
+
+MatrixShape product_of(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {.kind = MatrixKind::product, .count = 1, .rows = m, .columns = n, .inner = k};
+}
+
+}  // namespace
+
+TEST_SUITE("measured_kernels") {
+  TEST_CASE("a product takes the tiles that are fastest") {
+    // 128 x 128 x 128 on 4 processors: one tile takes 2 x 1 + 0.5 us. Four tiles of 64 x 64 run
+    // side by side: 2 x 0.25 + 0.5 = 1 us, and eight of 64 x 32 in two waves 2 x (2 x 0.125 + 0.5).
+    CHECK(product_us(plain_numbers(), rates_of_processors(4), product_of(128, 128, 128), 0.0) ==
+          doctest::Approx(2.0 + 1.0));
+    // 5 tiles of 64 x 64 or more smaller ones: the fifth is a wave of its own.
+    ProductNumbers large_tiles = plain_numbers();
+    large_tiles.tile = 100.0;  // so the fewest tiles win: two of 256 x 256 on one processor
+    CHECK(product_us(large_tiles, rates_of_processors(1), product_of(512, 256, 64), 0.0) ==
+          doctest::Approx(2.0 + 2 * (4.0 + 100.0)));
+  }
+
+  TEST_CASE("the last wave takes as long as a full one, or its share") {
+    // 768 x 256 x 64 on 2 processors with dear tiles: 3 tiles of 256 x 256, each 4 + 100 us.
+    ProductNumbers numbers = plain_numbers();
+    numbers.tile = 100.0;
+    const auto us = [&] {
+      return product_us(numbers, rates_of_processors(2), product_of(768, 256, 64), 0.0);
+    };
+    CHECK(us() == doctest::Approx(2.0 + 2 * 104.0));
+    numbers.streaming = 1.0;
+    CHECK(us() == doctest::Approx(2.0 + 1.5 * 104.0));
+  }
+
+  TEST_CASE("long sums of a small product are split") {
+    // 64 x 32 x 256 on 8 processors: one tile of 64 x 32 has 4 steps of 0.125 us, and 0.5 us: 1 us.
+    // Two halves have 2 steps each, and 0.1 us to add them: 0.25 + 0.5 + 0.1.
+    CHECK(product_us(plain_numbers(), rates_of_processors(8), product_of(64, 32, 256), 0.0) ==
+          doctest::Approx(2.0 + 0.85));
+    // Parts of fewer than 128 sums are not made.
+    CHECK(product_us(plain_numbers(), rates_of_processors(8), product_of(64, 32, 128), 0.0) ==
+          doctest::Approx(2.0 + 0.75));
+  }
+
+  TEST_CASE("traffic, the cache and what makes small numbers of large ones add their time") {
+    ProductNumbers numbers = plain_numbers();
+    numbers.bandwidth = 0.5;
+    const DeviceRates rates{.flops = 2.0 * 128 * 128 * 64, .bytes = 1000.0, .processors = 1.0};
+    const MatrixShape shape = product_of(128, 128, 64);  // 1.5 us of tiles
+    // overlap 1: one after the other. 5000 bytes at 500 per us.
+    CHECK(product_us(numbers, rates, shape, 5000.0) == doctest::Approx(2.0 + 1.5 + 10.0));
+    numbers.cache = 4000.0;
+    numbers.cached = 4.0;  // 4000 bytes as if they were 1000
+    CHECK(product_us(numbers, rates, shape, 5000.0) == doctest::Approx(2.0 + 1.5 + 4.0));
+    numbers.quantise = 2.0;  // bytes for each of 128 x 64 numbers, at the whole bandwidth
+    CHECK(product_us(numbers, rates, shape, 0.0) == doctest::Approx(2.0 + 1.5 + 16.384));
+  }
+
+  TEST_CASE("fused attention shares its blocks, and takes the longest at least") {
+    // One head of 64, 128 queries and keys: 4 x 64 x 128 x 128 flops in 1 us, exponentials in 0.5.
+    const AttentionNumbers numbers{.efficiency = 1.0,
+                                   .exponential = 0.5,
+                                   .tile = 0.25,
+                                   .launch = 1.0,
+                                   .uneven = 1.0,
+                                   .traffic = 2.0};
+    DeviceRates rates{.flops = 4.0 * 64 * 128 * 128, .bytes = 1000.0, .processors = 1.0};
+    MatrixShape shape{
+        .kind = MatrixKind::attention, .count = 2, .rows = 128, .columns = 64, .inner = 128};
+    CHECK(attention_us(numbers, rates, shape, 0.0) == doctest::Approx(1.0 + 1.75 + 1.75));
+    CHECK(attention_us(numbers, rates, shape, 500.0) == doctest::Approx(1.0 + 3.5 + 1.0));
+    // Causal, 256 queries: 3 of 4 blocks of scores; the second block of queries reads two.
+    shape = {
+        .kind = MatrixKind::causal_attention, .count = 2, .rows = 256, .columns = 64, .inner = 256};
+    CHECK(attention_us(numbers, rates, shape, 0.0) ==
+          doctest::Approx(1.0 + (3 * 1.5 + 2 * 0.25) + (2 * 1.5 + 0.25)));
+  }
+
+  TEST_CASE("the extent that is missing follows from the flops") {
+    const MatrixShape rows = MatrixShape{MatrixKind::product, 1, 0, 16, 8}.filled(2 * 10 * 16 * 8);
+    CHECK(rows.rows == 10);
+    CHECK(MatrixShape{MatrixKind::product, 1, 4, 4, 0}.filled(1).inner == 1);  // at least 1
+  }
+
+  TEST_CASE("a device's kernels take measured times where it has numbers, else the roofline") {
+    DeviceModel model{.name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}};
+    model.processors = 1;
+    for (const Precision p : {Precision::fp32, Precision::bf16})
+      model.at(p) = {.peak = {2.0 * 128 * 128 * 64 * 1e6}, .efficiency = {.other = 0.5}};
+    model.at(Precision::bf16).products = plain_numbers();
+    OpWork kernel{.flops = 2 * 128 * 128 * 64,
+                  .precision = Precision::bf16,
+                  .matrix = {MatrixKind::product, 1, 0, 128, 64}};
+    CHECK(kernel_time(kernel, model, "MatMul") == Duration{3500});  // 2 + 1 + 0.5 us
+    kernel.precision = Precision::fp32;
+    CHECK(kernel_time(kernel, model, "MatMul") == Duration{2007});  // half of the peak; the launch
+    kernel.precision = Precision::bf16;
+    kernel.matrix = {};
+    CHECK(kernel_time(kernel, model, "MatMul") == Duration{2007});
+  }
+
+  TEST_CASE("no kind reaches more than its peak or bandwidth, and fp32 never takes tensor peaks") {
+    for (const auto& [name, model] : built_in_devices().devices) {
+      CAPTURE(name);
+      if (model->processors == 0) continue;
+      for (const Precision p : all<Precision>()) {
+        const ProductNumbers& x = model->at(p).products;
+        CHECK((x.efficiency > 0.0 && x.efficiency <= 1.0 && x.bandwidth <= 1.0));
+      }
+      for (const auto& [head, x] : model->attention) CHECK(x.efficiency <= 1.0);
+      CHECK(model->bandwidth_efficiency <= 1.0);
+      CHECK(model->at(Precision::fp32).peak.flop_per_second <
+            model->at(Precision::fp16).peak.flop_per_second / 3.9);
+      CHECK_FALSE(model->fitted.empty());
+    }
+  }
+}
