@@ -89,7 +89,7 @@ RankTimes read_times(const CsvTable& csv) {
 std::map<CollectiveKind, RankTimes> read_kinds(const Options::Value& section, double first) {
   std::map<CollectiveKind, RankTimes> kinds;
   for (const auto& [word, of_ranks] : section.children) {
-    const auto kind = parse<CollectiveKind>(word);
+    const auto kind = baechi::parse<CollectiveKind>(word);
     if (!kind)
       throw InputError(
           fmt::format("{}table: times: {}", at(of_ranks.where), not_one_of<CollectiveKind>(word)));

@@ -104,7 +104,7 @@ Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& 
 }
 
 template <>
-ProductNumbers start_of(const std::string& group, bool cache) {
+ProductNumbers first_numbers(const std::string& group, bool cache) {
   ProductNumbers x{.efficiency = 0.8,
                    .bandwidth = 0.8,
                    .overlap = 3.0,
@@ -124,7 +124,7 @@ ProductNumbers start_of(const std::string& group, bool cache) {
 }
 
 template <>
-AttentionNumbers start_of(const std::string&, bool cache) {
+AttentionNumbers first_numbers(const std::string&, bool cache) {
   return {.efficiency = 0.7,
           .exponential = 0.3,
           .tile = 1.0,

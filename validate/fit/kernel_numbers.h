@@ -34,7 +34,7 @@ Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& 
 /// Where the search begins, for a number format or a size of head. `cache`: the benchmark finds its
 /// data in the cache of the device.
 template <class Numbers>
-Numbers start_of(const std::string& group, bool cache);
+Numbers first_numbers(const std::string& group, bool cache);
 
 /// {efficiency: 0.8, launch: 2.3 us, ...}
 template <class Numbers>

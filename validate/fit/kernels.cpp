@@ -78,7 +78,7 @@ KernelFits<Numbers> fits_of(const std::vector<MeasuredKernel>& kernels, auto us)
   std::vector<Numbers> starts;
   for (auto& [name, fit] : fits) {
     const bool cache = has_large_cache(name.first);
-    const Numbers start = start_of<Numbers>(name.second, cache);
+    const Numbers start = first_numbers<Numbers>(name.second, cache);
     jobs.push_back(&fit);
     starts.push_back(cache ? start
                            : fitted_numbers<Numbers>(sample_of(fits, name.second, ""), start));
@@ -100,7 +100,7 @@ struct KernelRule {
 
 template <class Numbers>
 KernelRule<Numbers> rule_of(const KernelFits<Numbers>& fits, const std::string& group) {
-  const Numbers start = start_of<Numbers>(group, false);
+  const Numbers start = first_numbers<Numbers>(group, false);
   KernelRule<Numbers> rule{.numbers = fitted_numbers<Numbers>(sample_of(fits, group, ""), start)};
   for (const auto& [name, fit] : fits) {
     if (name.second != group) continue;

@@ -27,7 +27,7 @@ const PublishedErrors* group_of(const PublishedScore& score, std::string_view na
 TEST_SUITE("kernels") {
   TEST_CASE("the search finds the numbers that made the rows") {
     const DeviceRates rates{.flops = 1e9, .bytes = 3e6, .processors = 100};
-    ProductNumbers truth = start_of<ProductNumbers>("bf16", false);
+    ProductNumbers truth = first_numbers<ProductNumbers>("bf16", false);
     truth.efficiency = 0.6;
     truth.launch = 4.0;
     truth.bandwidth = 0.5;
@@ -41,7 +41,7 @@ TEST_SUITE("kernels") {
               {rates, shape, traffic, product_us(truth, rates, shape, traffic), product_us});
         }
     const auto fitted =
-        fitted_numbers<ProductNumbers>(rows, start_of<ProductNumbers>("bf16", false));
+        fitted_numbers<ProductNumbers>(rows, first_numbers<ProductNumbers>("bf16", false));
     CHECK(fitted.efficiency == doctest::Approx(0.6).epsilon(0.05));
     double mean = 0.0;
     for (const auto& row : rows)
@@ -52,7 +52,7 @@ TEST_SUITE("kernels") {
   TEST_CASE("few rows move the numbers little") {
     // One row says nothing of most numbers: those stay where they begin.
     const DeviceRates rates{.flops = 1e9, .bytes = 3e6, .processors = 100};
-    const ProductNumbers start = start_of<ProductNumbers>("bf16", false);
+    const ProductNumbers start = first_numbers<ProductNumbers>("bf16", false);
     const MatrixShape shape{MatrixKind::product, 1, 4096, 4096, 4096};
     const std::vector<KernelRow<ProductNumbers>> rows{{rates, shape, 1e8, 400.0, product_us}};
     CHECK(fitted_numbers<ProductNumbers>(rows, start).split == doctest::Approx(start.split));
