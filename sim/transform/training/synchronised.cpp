@@ -132,7 +132,7 @@ class Synchronising {
     const DeviceId d = bucket.device;
     const std::string name = name_of(k);
     const Phase phase = options_.sends_each_pass() ? Phase::backward : Phase::update;
-    OpId first = no_op;
+    OpId first = no_op, last_filled = no_op;
     if (options_.compress < 1.0) {
       first =
           copy_.builder().add_op({.name = "compress/" + name, .kind = "Compress", .phase = phase});
@@ -142,13 +142,22 @@ class Synchronising {
         copy_.builder().set_compute(first, kind,
                                     graph_.has_work() ? std::nullopt : std::optional(Duration{}));
     }
+    if (options_.per_gradient > Duration{}) {
+      const OpId fill = add_op("bucket/" + name, d, phase, "Bucket", "compute");
+      for (const std::string& kind : graph_.device_kinds())
+        copy_.builder().set_compute(fill, kind,
+                                    options_.per_gradient * std::ssize(bucket.gradients));
+      if (first != no_op) copy_.builder().add_control(first, fill);
+      if (first == no_op) first = fill;
+      last_filled = fill;
+    }
     OpId last = no_op;
     const auto then = [&](OpId made) {
       if (last != no_op) copy_.builder().add_control(last, made);
       if (first == no_op) first = made;
       last = made;
     };
-    if (first != no_op) last = first;
+    if (first != no_op) last = last_filled != no_op ? last_filled : first;
     const Bytes bytes{static_cast<std::int64_t>(
         std::ceil(options_.compress * static_cast<double>(bucket.bytes.count)))};
     const auto collective = [&](CollectiveKind kind, Bytes size, const std::string& of,
