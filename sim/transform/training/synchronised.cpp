@@ -91,13 +91,13 @@ class Synchronising {
     new_device_.push_back(d);
   }
 
-  /// An op that takes no time of its own.
+  /// An op that takes `time` on every kind of device.
   OpId add_op(const std::string& name, DeviceId d, Phase phase, std::string_view kind,
-              std::string_view lane) {
-    const OpId made =
-        copy_.builder().add_op({.name = name, .kind = kind, .phase = phase, .lane = lane});
+              std::string_view lane, Duration time = {}) {
+    const OpId made = copy_.builder().add_op(
+        {.name = name, .kind = kind, .compute = time, .phase = phase, .lane = lane});
     for (const std::string& device_kind : graph_.device_kinds())
-      copy_.builder().set_compute(made, device_kind, Duration{});
+      copy_.builder().set_compute(made, device_kind, time);
     place(made, d);
     return made;
   }
@@ -143,18 +143,18 @@ class Synchronising {
                                     graph_.has_work() ? std::nullopt : std::optional(Duration{}));
     }
     if (options_.per_gradient > Duration{}) {
-      const OpId fill = add_op("bucket/" + name, d, phase, "Bucket", "compute");
-      for (const std::string& kind : graph_.device_kinds())
-        copy_.builder().set_compute(fill, kind,
-                                    options_.per_gradient * std::ssize(bucket.gradients));
-      if (first != no_op) copy_.builder().add_control(first, fill);
-      if (first == no_op) first = fill;
-      last_filled = fill;
+      last_filled = add_op("bucket/" + name, d, phase, "Bucket", "compute",
+                           options_.per_gradient * std::ssize(bucket.gradients));
+      if (first == no_op)
+        first = last_filled;
+      else
+        copy_.builder().add_control(first, last_filled);
     }
-    OpId last = no_op;
+    OpId last = no_op, sent_first = no_op;
     const auto then = [&](OpId made) {
       if (last != no_op) copy_.builder().add_control(last, made);
       if (first == no_op) first = made;
+      if (sent_first == no_op) sent_first = made;
       last = made;
     };
     if (first != no_op) last = last_filled != no_op ? last_filled : first;
@@ -204,7 +204,8 @@ class Synchronising {
       }
     }
     OpId& before = last_of_.try_emplace(d, no_op).first->second;  // buckets go in order
-    if (before != no_op) copy_.builder().add_control(before, first);
+    if (before != no_op)
+      copy_.builder().add_control(before, last_filled != no_op ? sent_first : first);
     first_of_.try_emplace(d, first);
     done_[k] = last;
     before = sent_last != no_op ? sent_last : last;

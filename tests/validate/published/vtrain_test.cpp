@@ -160,15 +160,17 @@ TEST_SUITE("vtrain") {
                   network_text(0.9, 0.8))));
   }
 
-  TEST_CASE("steps that were measured are simulated as well as by vTrain itself") {
+  TEST_CASE("steps on several nodes are as near to what was measured as the README says") {
     const auto folder = testing::shared_data("vtrain");
     if (!folder) return;
     Ranked ranked;
     const std::vector<std::string> block{"vtrain_multi_node"};
     const PublishedScore score = score_published(folder->string(), block).scores.front();
-    CHECK(score.errors.mean <= 0.1473);
+    CHECK(score.errors.mean <= 0.065);
+    CHECK(score.errors.median <= 0.025);
     ranked.add(score.rows);
     CHECK(ranked.groups >= 4);
-    CHECK(10 * ranked.found >= 9 * ranked.groups);
+    // Of the GPT of 39 B, plans of two tensor-parallel ranks were slower than anything says.
+    CHECK(ranked.found + 1 >= ranked.groups);
   }
 }
