@@ -45,7 +45,7 @@ constexpr std::array<std::array<double, 23>, 3> tree_by_size{
 
 struct NcclOptions {
   bool nvlink = true;
-  double inside = 0.8, network = 0.95;  // shares of the line rates
+  double inside = 0.8, network = 1.0;  // shares of the links' rates
 };
 
 /// NCCL chooses the algorithm and the protocol by a model of its own: latency + size / bandwidth.

@@ -5,6 +5,7 @@ namespace baechi::validate {
 std::string fit_collectives(const std::string& folder);
 std::string fit_collective_tables(const std::string& folder);
 std::string fit_megatron(const std::string& folder);
+std::string fit_network(const std::string& folder);
 std::string fit_devices(const std::string& folder);
 std::string fit_kernels(const std::string& folder);
 
@@ -18,6 +19,8 @@ std::span<const FitEntry> fits() {
        fit_collective_tables},
       {"megatron", "what A100s reach in training GPTs: a100_megatron", "vtrain/measured_*.csv",
        fit_megatron},
+      {"network", "what DGX A100s reach between nodes: network_efficiency, nics_per_group",
+       "vtrain/measured_multi_node.csv", fit_network},
       {"devices", "kinds of devices under four frameworks: shares of peaks, launches, host times",
        "dlexamples/", fit_devices},
       {"kernels", "matrix products, attention and other kernels of nine GPUs, and of any other",

@@ -20,10 +20,10 @@ constexpr const char* gpu = "h100";  // a GH200's GPU
 /// A step of `model` on one GPU that takes `alone`: the roofline's times, all scaled alike.
 OpGraph step_of(const std::string& model, std::int64_t batch, Duration alone) {
   const Options::Value samples{std::to_string(batch), {}, {}};
-  const OpGraph graph =
-      generate_trace(model,
-                     Options(model, {{"batch", samples}, {"optimizer", {"momentum", {}, {}}}}))
-          .graph;
+  const OpGraph graph = generate_trace(model, Options(model, {{"batch", samples},
+                                                              {"optimizer", {"momentum", {}, {}}},
+                                                              {"fuse_modules", {"false", {}, {}}}}))
+                            .graph;
   IdVector<OpId, Duration> times = roofline_times(graph, *built_in_devices().devices.at(gpu));
   Duration total{};
   for (const Duration time : times) total += time;
@@ -35,9 +35,10 @@ OpGraph step_of(const std::string& model, std::int64_t batch, Duration alone) {
 
 double simulated_seconds(const OpGraph& graph, std::int64_t gpus, std::int64_t nodes) {
   const auto text = [](std::int64_t n) { return Options::Value{std::to_string(n), {}, {}}; };
-  const auto parallel =
-      make_transform("data_parallel",
-                     Options("data_parallel", {{"replicas", text(gpus)}, {"nodes", text(nodes)}}));
+  const auto parallel = make_transform(
+      "data_parallel", Options("data_parallel", {{"replicas", text(gpus)},
+                                                 {"nodes", text(nodes)},
+                                                 {"per_gradient", {"15 us", {}, {}}}}));
   const OpGraph replica = parallel->apply(graph).graph;
   const PlacedStep step =
       parallel->after_placing(replica, IdVector<OpId, DeviceId>(replica.num_ops()));

@@ -64,6 +64,8 @@ OpGraph graph_of(const ExampleRow& row, Settings extra) {
   Generated made = generated(row);
   made.settings.merge(extra);
   made.settings["fuse_modules"] = "false";
+  const bool fuses = row.base_framework() == "mxnet" || row.base_framework() == "tensorflow+xla";
+  if (fuses && !made.settings.contains("level")) made.settings["fuse_relu"] = "true";
   made.settings["training"] = row.training ? "true" : "false";
   OpGraph graph = generate_trace(made.generator, options_of(made.generator, made.settings)).graph;
   if (row.precision == "fp32") return graph;

@@ -27,13 +27,13 @@ double peak_gib(const OpGraph& graph, const DeviceModel& device) {
   const OpGraph timed = graph.with_times("", roofline_times(graph, device));
   const Cluster cluster = Cluster::uniform(1, device.memory, Link{});
   const ProfiledCosts costs(timed, cluster);
-  const SimulationResult result =
+  const StepResult result =
       simulate({.graph = timed,
                 .cluster = cluster,
                 .costs = costs,
                 .engine = {.queue = ReadyOrder::program, .enforce_memory = false}},
                {.device = IdVector<OpId, DeviceId>(timed.num_ops(), DeviceId{0})});
-  return static_cast<double>(result.devices[DeviceId{0}].peak_memory.count) / double(1U << 30U);
+  return static_cast<double>(result.devices[DeviceId{0}].peak.count) / double(1U << 30U);
 }
 
 }  // namespace

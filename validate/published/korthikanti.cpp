@@ -13,15 +13,15 @@ namespace baechi::validate {
 namespace {
 
 /// The models of its table 3.
-struct Model {
+struct PaperModel {
   std::string_view name;
   std::int64_t hidden = 0, layers = 0, heads = 0;
 };
-constexpr std::array<Model, 4> models{{{"megatron-22B", 6144, 48, 64},
-                                       {"gpt3-175B", 12'288, 96, 96},
-                                       {"turing-530B", 20'480, 105, 128},
-                                       {"megatron-1T", 25'600, 128, 160}}};
-constexpr std::int64_t length = 2048;
+constexpr std::array<PaperModel, 4> paper_models{{{"megatron-22B", 6144, 48, 64},
+                                                  {"gpt3-175B", 12'288, 96, 96},
+                                                  {"turing-530B", 20'480, 105, 128},
+                                                  {"megatron-1T", 25'600, 128, 160}}};
+constexpr std::int64_t paper_length = 2048;
 
 /// Stages with several parts each wait a part of the time for the first micro-batch (Narayanan et
 /// al., SC 2021): of M + p - 1 times of a micro-batch, M + (p - 1) / parts are left.
@@ -47,8 +47,8 @@ std::optional<Comparison> compare_korthikanti(const std::string& folder) {
       throw InputError("memory by the paper's formulas, not measured");
     if (table->text(row, how) != "full recompute")
       throw InputError("no plan has sequence parallelism or recomputes parts of a layer");
-    const auto model = std::ranges::find(models, table->text(row, name), &Model::name);
-    if (model == models.end())
+    const auto model = std::ranges::find(paper_models, table->text(row, name), &PaperModel::name);
+    if (model == paper_models.end())
       throw InputError(fmt::format("no model '{}'", table->text(row, name)));
     const GptStep step{.gpus = table->whole(row, gpus, 1),
                        .batch = table->whole(row, batch, 1),
@@ -56,7 +56,7 @@ std::optional<Comparison> compare_korthikanti(const std::string& folder) {
                        .hidden = model->hidden,
                        .heads = model->heads,
                        .layers = model->layers,
-                       .length = length,
+                       .length = paper_length,
                        .tensor = table->whole(row, tensor, 1),
                        .data = table->whole(row, data, 1),
                        .pipeline = table->whole(row, pipeline, 1)};

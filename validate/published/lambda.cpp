@@ -10,21 +10,21 @@
 namespace baechi::validate {
 namespace {
 
-struct Name {
+struct LambdaName {
   std::string_view theirs, ours;
 };
 /// Machines with a kind of device and of node. PCIe variants and the others have none.
-constexpr std::array<Name, 5> machines{{{"V100 16GB", "dgx1-v100-16g"},
-                                        {"A100 80GB SXM4", "dgx-a100-80g"},
-                                        {"H100 80GB SXM5", "h100"},
-                                        {"H100_80GB_SXM5", "h100"},
-                                        {"A100 40GB SXM4", "dgx-a100-40g"}}};
-constexpr std::array<Name, 3> networks{{{"resnet50", "resnet50"},
-                                        {"bert_base_squad", "bert-base-squad"},
-                                        {"bert_large_squad", "bert-large-squad"}}};
+constexpr std::array<LambdaName, 5> lambda_machines{{{"V100 16GB", "dgx1-v100-16g"},
+                                                     {"A100 80GB SXM4", "dgx-a100-80g"},
+                                                     {"H100 80GB SXM5", "h100"},
+                                                     {"H100_80GB_SXM5", "h100"},
+                                                     {"A100 40GB SXM4", "dgx-a100-40g"}}};
+constexpr std::array<LambdaName, 3> lambda_networks{{{"resnet50", "resnet50"},
+                                                     {"bert_base_squad", "bert-base-squad"},
+                                                     {"bert_large_squad", "bert-large-squad"}}};
 
-std::string ours(std::span<const Name> names, std::string_view text, std::string_view what) {
-  for (const Name& name : names)
+std::string ours(std::span<const LambdaName> names, std::string_view text, std::string_view what) {
+  for (const LambdaName& name : names)
     if (text.find(name.theirs) != std::string_view::npos) return std::string(name.ours);
   throw InputError(fmt::format("no {} is '{}'", what, text));
 }
@@ -52,8 +52,8 @@ std::optional<Comparison> compare_lambda(const std::string& folder) {
   std::map<std::string, std::pair<double, double>> known;  // simulated ms and flops, by row
   each_row(*table, all.left, [&](std::size_t r) {
     ExampleRow row{.framework = "pytorch",
-                   .model = ours(networks, table->text(r, network), "generator's network"),
-                   .machine = ours(machines, table->text(r, machine), "kind of node"),
+                   .model = ours(lambda_networks, table->text(r, network), "generator's network"),
+                   .machine = ours(lambda_machines, table->text(r, machine), "kind of node"),
                    .precision = table->text(r, precision) == "fp16" ? "amp" : "fp32",
                    .training = true,
                    .gpus = table->whole(r, gpus, 1),
@@ -62,7 +62,8 @@ std::optional<Comparison> compare_lambda(const std::string& folder) {
                    .line = line_of(*table, r)};
     if (row.batch % row.gpus != 0) throw InputError("the batch is not the same on each GPU");
     row.batch /= row.gpus;
-    if (row.precision == "fp32" && !row.machine.contains("v100")) row.precision = "tf32";
+    if (row.precision == "fp32" && row.machine.find("v100") == std::string::npos)
+      row.precision = "tf32";
     const auto [found, added] = known.try_emplace(row.text());
     if (added) {
       const ExampleStep step = example_step(row);

@@ -7,7 +7,7 @@
 namespace baechi::validate {
 namespace {
 
-std::string quoted(std::string_view cell) {
+std::string quoted_cell(std::string_view cell) {
   return csv_cell(std::string(cell), ColumnType::text);
 }
 
@@ -30,8 +30,8 @@ std::string blocks_csv(std::span<const PublishedScore> scores) {
                         s.left.skipped.size(), share(s.errors.mean), share(s.errors.median),
                         s.errors.log_mean ? share(*s.errors.log_mean) : "", share(s.errors.bias),
                         s.baseline.rows > 0 ? share(s.baseline.mean) : "",
-                        s.rows.empty() ? "" : quoted(s.rows[s.worst].what), share(s.errors.worst),
-                        quoted(s.fitted), quoted(s.block->published));
+                        s.rows.empty() ? "" : quoted_cell(s.rows[s.worst].what), share(s.errors.worst),
+                        quoted_cell(s.fitted), quoted_cell(s.block->published));
   return text;
 }
 
@@ -42,8 +42,8 @@ std::string rows_csv(std::span<const PublishedScore> scores) {
     auto next = baseline.begin();
     for (const PublishedRow& row : score.rows)
       text +=
-          fmt::format("{},{},{},{:.6g},{:.6g},{:.4f},{}\n", score.block->name, quoted(row.group),
-                      quoted(row.what), row.measured, row.simulated, row.error(),
+          fmt::format("{},{},{},{:.6g},{:.6g},{:.4f},{}\n", score.block->name, quoted_cell(row.group),
+                      quoted_cell(row.what), row.measured, row.simulated, row.error(),
                       row.work > 0.0 ? fmt::format("{:.6g}", (next++)->simulated) : "");
   }
   return text;

@@ -42,14 +42,22 @@ std::vector<GptStep> read_steps(const CsvTable& table, Leftovers& left) {
   return steps;
 }
 
-Cluster cluster_for(const GptStep& s) {
+Cluster cluster_for(const GptStep& s, const std::string& network) {
   const std::int64_t nodes = (s.tensor * s.data * s.pipeline + per_node - 1) / per_node;
-  return cluster_of(fmt::format("nodes: {{kind: dgx_a100, nics: 4, count: {}}}", nodes));
+  return cluster_of(fmt::format("nodes: {{kind: dgx_a100, nics: 4, count: {}{}{}}}", nodes,
+                                network.empty() ? "" : ", ", network));
 }
 
 }  // namespace
 
-ParallelStep parallel_step(const GptStep& s) {
+std::string network_text(double efficiency, double nics_per_group) {
+  return fmt::format(
+      "network_efficiency: {:g}, collectives: {{model: hierarchical, nics_per_group: {:g}, inside: "
+      "{{kind: a100_nvlink}}}}",
+      efficiency, nics_per_group);
+}
+
+ParallelStep parallel_step(const GptStep& s, const std::string& network) {
   const auto text = [](std::int64_t n) { return Options::Value{std::to_string(n), {}, {}}; };
   const TrainingJob job{.generator = "gpt",
                         .options = Options("gpt", {{"layers", text(s.layers)},
@@ -62,7 +70,7 @@ ParallelStep parallel_step(const GptStep& s) {
                         .batch = s.batch};
   const ParallelPlan plan{
       .tensor = s.tensor, .data = s.data, .pipeline = s.pipeline, .micro_batch = s.micro_batch};
-  return {rank_graph(job, plan), job, plan, cluster_for(s)};
+  return {rank_graph(job, plan), job, plan, cluster_for(s, network)};
 }
 
 double simulated_ms(const ParallelStep& step, const DeviceModel& gpu) {

@@ -39,8 +39,11 @@ std::optional<std::vector<GptStep>> vtrain_multi_node(const std::string& folder,
 double layer_flops(const GptStep& step);
 double head_flops(const GptStep& step);
 
-/// The step on DGX A100.
-ParallelStep parallel_step(const GptStep& step);
+/// Keys of the nodes: the share of the NICs' line rate that is reached, and the NICs that groups of
+/// several ranks per node use; 0: all.
+std::string network_text(double efficiency, double nics_per_group);
+/// The step on DGX A100 with four NICs. `network`: other keys of the nodes.
+ParallelStep parallel_step(const GptStep& step, const std::string& network = "");
 /// `gpu` says what the GPUs reach.
 double simulated_ms(const ParallelStep& step, const DeviceModel& gpu);
 /// The built-in kind of device that is fitted to the steps on one node.

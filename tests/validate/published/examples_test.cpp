@@ -58,7 +58,7 @@ TEST_SUITE("examples") {
     CHECK(half);
     CHECK(kind_of(rows->at(1)) == "a100_40gb_xla");
     CHECK(measured_seconds(rows->at(1)) == doctest::Approx(0.5));  // 8 x 32 / 512
-    CHECK(unknown_speed(rows->at(1)) == "several GPUs wait for the input pipeline");
+    CHECK(nodes_of(rows->at(1)) == "{kind: dgx_a100, count: 1}");
   }
 
   TEST_CASE("rows whose speed is not what it seems do not count") {
@@ -125,10 +125,10 @@ TEST_SUITE("examples") {
 
   TEST_CASE("rows that no block asks are counted, and a fit is said to be to other files") {
     const TemporaryFolder folder;
-    // One GPU: training. Eight: nobody, because BERT alone is compared on several GPUs.
+    // One GPU: training. Eight: nobody, because bert_data_parallel has no DGX-2.
     write_training(folder,
                    "tensorflow+xla,resnet50,dgx-a100-40g,1,1,tf32,32,,1,512,images/s\n"
-                   "mxnet,resnet50,dgx1-v100-16g,1,8,amp,4,,1,64,images/s\n");
+                   "pytorch,bert-large-squad,dgx2-v100-32g,1,8,amp,4,384,1,64,sequences/s\n");
     const ScoreBoard board = score_published(folder.file(""), {});
     REQUIRE(board.unasked.size() == 1);
     CHECK(board.unasked[0].rows == 1);
