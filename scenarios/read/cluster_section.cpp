@@ -169,8 +169,10 @@ void add_evidence(const Value& section, const DeviceTable& kinds, std::vector<Ev
       add("link", value.text, it->second.fitted);
     if (const auto it = kinds.collectives.find(value.text); it != kinds.collectives.end())
       add("collectives", value.text, it->second.fitted);
-    if (const auto it = kinds.nodes.find(value.text); it != kinds.nodes.end())
+    if (const auto it = kinds.nodes.find(value.text); it != kinds.nodes.end()) {
+      if (!it->second.fitted.empty()) add("nodes", value.text, it->second.fitted);
       add_evidence(it->second.section, kinds, evidence);
+    }
   }
 }
 

@@ -240,6 +240,9 @@ void read_sections(const Value& section, const std::string& owner, Mistakes& mis
       if (const Value* own = find(entry, key)) *text = own->text;
       erase(model.section, key);
     }
+    constexpr std::string_view says = "fitted to ";
+    if (model.fitted.empty() && model.source.starts_with(says))
+      model.fitted = model.source.substr(says.size());
     into[name] = std::move(model);
   }
 }

@@ -112,7 +112,8 @@ std::string by_format(const DeviceModel& model, const std::string& separator,
   return text;
 }
 
-std::string kind_yaml(const DeviceModel& m) {
+/// `steps`: of the kind itself.
+std::string kind_yaml(const DeviceModel& m, std::int64_t steps, double error) {
   const std::string peaks = by_format(m, ", ", [](const Arithmetic& a) {
     return fmt::format("{:g} TFLOP/s", a.peak.flop_per_second / 1e12);
   });
@@ -129,10 +130,16 @@ std::string kind_yaml(const DeviceModel& m) {
       "     half: {{{}}},\n"
       "     bandwidth_efficiency: {}, launch: {} us, no_kernel: {} us, host_op: {} us, "
       "host_step: {} us,\n"
-      "     source: \"{}\"}}\n",
+      "     fitted: \"{}\",\n     source: \"{}\"}}\n",
       m.name, peaks, m.bandwidth.bytes_per_second / 1e9, static_cast<double>(m.memory.count) / 1e9,
       shares, half, number(m.bandwidth_efficiency), us(m.launch), us(m.no_kernel), us(m.host_op),
-      us(m.host_step), m.source);
+      us(m.host_step),
+      steps == 0
+          ? "unfitted: no step of this kind; numbers of its GPU and its framework"
+          : fmt::format("steps of networks, {} of this kind and others that share its numbers, "
+                        "error of inference {:.1f} %",
+                        steps, 100.0 * error),
+      m.source);
 }
 
 std::string percent(double share) {
@@ -154,6 +161,17 @@ std::string networks(const ExampleRow& row) {
   return fmt::format("{},{},{}", row.model, row.machine, row.precision);
 }
 
+/// Rows of inference under a framework, "pytorch" or "xla", a sixth left out at a time.
+CrossValidated of_framework(std::span<const FittedRow> rows, std::span<const FitCase> cases,
+                            std::string_view framework) {
+  return cross_validate(rows, cases, [framework](const ExampleRow& row) {
+    const std::string_view base = row.base_framework();
+    return (base == "tensorflow+xla" ? std::string_view("xla") : base) == framework
+               ? single_rows(row)
+               : std::string();
+  });
+}
+
 std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> cases,
                     const DeviceNumbers& numbers) {
   double training = 0.0, inference = 0.0;
@@ -162,13 +180,10 @@ std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> ca
     (rows[r].row.training ? training : inference) += engine_error(rows[r], numbers);
     trainings += rows[r].row.training ? 1U : 0U;
   }
-  const auto of = [&](std::string_view framework) {
-    return cross_validate(rows, cases, [framework](const ExampleRow& row) {
-      return row.base_framework() == framework ? single_rows(row) : std::string();
-    });
-  };
-  const CrossValidated pytorch = of("pytorch"), tensorflow = of("tensorflow"),
-                       xla = of("tensorflow+xla"), mxnet = of("mxnet"),
+  const CrossValidated pytorch = of_framework(rows, cases, "pytorch"),
+                       tensorflow = of_framework(rows, cases, "tensorflow"),
+                       xla = of_framework(rows, cases, "xla"),
+                       mxnet = of_framework(rows, cases, "mxnet"),
                        block = cross_validate(rows, cases, blocks),
                        network = cross_validate(rows, cases, networks,
                                                 [](const ExampleRow& row, const std::string& fold) {
@@ -209,13 +224,16 @@ std::string fit_devices(const std::string& folder) {
   DeviceNumbers numbers(cases);
   numbers.fit(std::vector<bool>(rows.size(), true), restarts);
   std::string yaml = comment(rows, cases, numbers);
+  std::map<std::string, std::int64_t> steps;
+  for (const FittedRow& row : rows) ++steps[*kind_of(row.row)];
   for (const std::string_view framework : frameworks) {
     for (const Gpu& gpu : gpus) {
       const std::string name = fmt::format("{}_{}", gpu.name, framework);
       const auto sheet = built_in_devices().devices.find(name);
       if (sheet != built_in_devices().devices.end())
         yaml += kind_yaml(
-            numbers.device(*sheet->second, std::string(gpu.fitted), std::string(framework)));
+            numbers.device(*sheet->second, std::string(gpu.fitted), std::string(framework)),
+            steps[name], of_framework(rows, cases, framework).mean);
     }
   }
   return yaml;
