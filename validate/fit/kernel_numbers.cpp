@@ -29,7 +29,7 @@ std::string text_of(double value, NumberUnit unit) {
   return fmt::format("{:.3g}", value);
 }
 
-double rounded(double value, NumberUnit unit) {
+double as_printed(double value, NumberUnit unit) {
   if (unit == NumberUnit::us) return std::round(1e3 * value) / 1e3;
   if (unit == NumberUnit::bytes) return 1e6 * std::stod(fmt::format("{:.3g}", value / 1e6));
   return std::stod(fmt::format("{:.3g}", value));
@@ -99,7 +99,7 @@ Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& 
       step[i] *= better ? 1.5 : 0.5;
     }
   }
-  for (const auto& field : fields) best.*field.member = rounded(best.*field.member, field.unit);
+  for (const auto& field : fields) best.*field.member = as_printed(best.*field.member, field.unit);
   return best;
 }
 

@@ -10,12 +10,12 @@
 namespace baechi::validate {
 namespace {
 
-constexpr std::int64_t least_bytes = std::int64_t{1} << 20;
+constexpr std::int64_t fewest_bytes = std::int64_t{1} << 20;
 
 void compare_rows(const std::vector<MeasuredCollective>& measured, Comparison& all) {
   std::map<std::string, Cluster> clusters;
   for (const MeasuredCollective& m : measured) {
-    if (m.bytes.count < least_bytes) {
+    if (m.bytes.count < fewest_bytes) {
       all.left.skip(m.line, "below 1 MiB, where the start decides");
       continue;
     }
