@@ -117,7 +117,7 @@ TEST_CASE("each effect adds what it says, and is gone when switched off") {
   const Calibration c = small_truth();
   // 10 + 20 + 5 + 30 us, 1 us between the first two, 4 us with the transfer.
   CHECK(step(plan, c, {}) == 70us);
-  CHECK(step(plan, c, Effects::none()) == 65us);
+  CHECK(step(plan, c, Effects::bare()) == 65us);
   CHECK(step(plan, c, {.op_gap = false}) == 69us);
   CHECK(step(plan, c, {.latency = false}) == 66us);
   const Replay replay = predict(plan, timing_of(plan, &c, {}));
