@@ -153,9 +153,6 @@ std::vector<Rival> rivals_of(const std::vector<Replays>& replays,
     rivals.push_back({"datasheet roofline",
                       "peak flops of the partition, speed of the memory, no overheads",
                       with(*datasheet, {})});
-  // Baechi's TensorFlow fit: 134 us + 0.0001754 us per byte.
-  rivals.push_back({"Baechi's fit", "134 us and 5.7 GB/s per transfer, no gaps",
-                    with(with_constants(ours, 134'000.0, 0.1754), {})});
   for (const EffectName& effect : effect_names()) {
     Effects without;
     without.*(effect.on) = false;
