@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/cli/session.h"
+#include "tests/temporary_folder.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -101,11 +102,12 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
 )");
     REQUIRE(session.run("arena --instances mine --placer single --update-best").code == 0);
     const std::string known = session.folder().read("mine/known.json");
-    const std::string started = session.folder().file("started");
+    const TemporaryFolder beside;  // beside known.json, a program may write nothing
+    const std::string started = beside.file("started");
     session.folder().write("slow.sh", "#!/bin/sh\ntouch " + started + "\nsleep 1\nexit 3\n");
     const auto result =
         session.run("arena --instances mine --placer exec:./slow.sh --update-best --json",
-                    "chmod +x slow.sh; " + interrupt_when("test -e started", "TERM"));
+                    "chmod +x slow.sh; " + interrupt_when("test -e " + started, "TERM"));
     CAPTURE(result.err);
     CHECK(result.code == 130);
     CHECK(holds(result.err, "interrupted: runs that are missing: 1;"));
