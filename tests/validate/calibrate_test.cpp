@@ -7,7 +7,6 @@
 #include "sim/error.h"
 #include "validate/benchmarks.h"
 #include "validate/fits.h"
-#include "validate/fits.h"
 #include "validate/replays.h"
 #include "validate/statistics.h"
 #include "validate/virtual_clock.h"
