@@ -125,15 +125,14 @@ std::string kind_yaml(const DeviceModel& m, std::int64_t steps, double error) {
   const auto us = [](Duration time) { return number(to_us(time)); };
   return fmt::format(
       "  {}:\n"
-      "    {{peak: {{{}}}, bandwidth: {:g} GB/s, memory: {:g} GB,\n"
+      "    {{peak: {{{}}}, bandwidth: {:g} GB/s, memory: {} MiB,\n"
       "     efficiency: {{{}}},\n"
       "     half: {{{}}},\n"
       "     bandwidth_efficiency: {}, launch: {} us, no_kernel: {} us, host_op: {} us, "
       "host_step: {} us,\n"
       "     fitted: \"{}\",\n     source: \"{}\"}}\n",
-      m.name, peaks, m.bandwidth.bytes_per_second / 1e9, static_cast<double>(m.memory.count) / 1e9,
-      shares, half, number(m.bandwidth_efficiency), us(m.launch), us(m.no_kernel), us(m.host_op),
-      us(m.host_step),
+      m.name, peaks, m.bandwidth.bytes_per_second / 1e9, m.memory.count >> 20U, shares, half,
+      number(m.bandwidth_efficiency), us(m.launch), us(m.no_kernel), us(m.host_op), us(m.host_step),
       steps == 0
           ? "unfitted: no step of this kind; numbers of its GPU and its framework"
           : fmt::format("steps of networks, {} of this kind and others that share its numbers, "

@@ -29,10 +29,16 @@ void compare_kernels_alone(const std::vector<MeasuredKernel>& kernels, bool by_w
 
 std::optional<Comparison> compare_kernels(const std::string& folder) {
   Comparison all;
-  const auto products = measured_products(folder, all.left),
-             passes = measured_passes(folder, all.left);
+  const auto products = measured_products(folder, all.left);
   if (all.left.files.empty()) return std::nullopt;
   compare_kernels_alone(products, true, all);
+  return all;
+}
+
+std::optional<Comparison> compare_passes(const std::string& folder) {
+  Comparison all;
+  const auto passes = measured_passes(folder, all.left);
+  if (all.left.files.empty()) return std::nullopt;
   compare_kernels_alone(passes, false, all);
   return all;
 }

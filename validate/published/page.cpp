@@ -44,10 +44,8 @@ std::string table_of(std::span<const PublishedScore> scores) {
     out += percent(e.rows > 0, e.mean) + percent(e.rows > 0, e.median) +
            percent(e.log_mean.has_value(), e.log_mean.value_or(0.0)) +
            percent(s.baseline.rows > 0, s.baseline.mean) + percent(e.rows > 0, e.worst);
-    for (const std::string_view text :
-         {s.rows.empty() ? std::string_view() : std::string_view(s.rows[s.worst].what),
-          s.block->summary, std::string_view(s.fitted), s.block->baseline})
-      out += fmt::format("<td style=\"text-align:left;white-space:normal\">{}</td>", escaped(text));
+    out += fmt::format("<td style=\"text-align:left;white-space:normal\">{}</td>",
+                       s.rows.empty() ? "" : escaped(s.rows[s.worst].what));
     out += "</tr>\n";
   }
   return out + "</table></div>\n";
@@ -74,16 +72,22 @@ std::string data_of(std::span<const PublishedScore> scores) {
   return text;
 }
 
-/// What the board could not use.
-std::string rest_of(const ScoreBoard& board) {
+/// What each block is, and what the board could not use.
+std::string notes_of(const ScoreBoard& board) {
   std::string out;
+  for (const PublishedScore& s : board.scores)
+    out += fmt::format("<li>{}: {}. Fitted to: {}. Baseline: {}.{}</li>\n", s.block->name,
+                       escaped(s.block->summary), escaped(s.fitted), escaped(s.block->baseline),
+                       s.block->published.empty()
+                           ? ""
+                           : fmt::format(" Published: {}.", escaped(s.block->published)));
   for (const Unasked& file : board.unasked)
     out += fmt::format("<li>{} rows of {} are in no block</li>\n", file.rows, escaped(file.file));
   for (const PublishedScore& s : board.scores)
     if (!s.left.skipped.empty())
       out += fmt::format("<li>{}: {} rows skipped, the first: {}</li>\n", s.block->name,
                          s.left.skipped.size(), escaped(s.left.skipped.front().why));
-  return out.empty() ? "" : fmt::format("<ul>\n{}</ul>\n", out);
+  return fmt::format("<ul>\n{}</ul>\n", out);
 }
 
 }  // namespace
@@ -99,7 +103,7 @@ std::string to_html(const ScoreBoard& board) {
       "error says little. On the dashed lines, simulated and measured are equal. Charts draw at "
       "most {} rows of a block.</p>\n",
       page_css, most_points);
-  out += table_of(board.scores) + rest_of(board) + "<div class=\"charts\">\n";
+  out += table_of(board.scores) + notes_of(board) + "<div class=\"charts\">\n";
   for (std::size_t i = 0; i < board.scores.size(); ++i)
     if (!board.scores[i].rows.empty())
       for (const char* chart : {"block", "errors"})

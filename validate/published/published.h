@@ -36,7 +36,7 @@ struct PublishedBlock {
 };
 std::span<const PublishedBlock> published_blocks();
 
-/// Of the file's bytes; nothing if it is not there.
+/// A hash of the file's bytes; nothing if it is not there.
 std::optional<std::uint64_t> checksum_of(const std::string& folder, std::string_view file);
 
 /// Absolute errors, relative to what was measured.

@@ -8,6 +8,7 @@ std::optional<Comparison> compare_nccl_unfitted(const std::string& folder);
 std::optional<Comparison> compare_vtrain_pieces(const std::string& folder);
 std::optional<Comparison> compare_vtrain_multi_node(const std::string& folder);
 std::optional<Comparison> compare_kernels(const std::string& folder);
+std::optional<Comparison> compare_passes(const std::string& folder);
 std::optional<Comparison> compare_attention(const std::string& folder);
 std::optional<Comparison> compare_collectives(const std::string& folder);
 std::optional<Comparison> compare_ddp(const std::string& folder);
@@ -34,11 +35,12 @@ constexpr FittedFile examples[] = {inference, training};
 constexpr FittedFile a100[] = {{"vtrain/allreduce/a100_gpu2.csv", 0xfc9cb4272cfab2c5U},
                                {"vtrain/allreduce/a100_gpu4.csv", 0xc15c9294563f2e4aU},
                                {"vtrain/allreduce/a100_gpu8.csv", 0x1b9455258dcaaedaU}};
+constexpr FittedFile ddp[] = {{"papers/ddp_measured.csv", 0x8e64f5ab4728e331U}};
 constexpr FittedFile v100[] = {{"vtrain/allreduce/v100_gpu2.csv", 0x2b2a31c0c50e59caU},
                                {"vtrain/allreduce/v100_gpu8.csv", 0xe7440056290abe39U}};
 
-constexpr FittedFile kernels[] = {{"measured/aiconfigurator/gemm.csv.zst", 0xb9724fb0c4c377f0U},
-                                  {"measured/vidur/ops.csv.zst", 0x9d7ff7aabccd8c98U}};
+constexpr FittedFile kernels[] = {{"measured/aiconfigurator/gemm.csv.zst", 0xb9724fb0c4c377f0U}};
+constexpr FittedFile passes[] = {{"measured/vidur/ops.csv.zst", 0x9d7ff7aabccd8c98U}};
 constexpr FittedFile attention[] = {
     {"measured/aiconfigurator/attention_forward.csv.zst", 0x0b2d2c0fc3027c11U}};
 constexpr FittedFile collectives[] = {
@@ -57,7 +59,9 @@ std::span<const PublishedBlock> published_blocks() {
        "five numbers of a100_megatron, to sums of these pieces and to steps on several nodes",
        one_mfu, "", compare_vtrain_pieces, vtrain},
       {"vtrain_multi_node", "steps of GPTs of 3.6-175 B on 64-512 A100 (vTrain, MICRO 2024)",
-       "the same five numbers", one_mfu, "", compare_vtrain_multi_node, vtrain},
+       "the same five numbers, and two of the network of dgx_a100; with the network of the other "
+       "models 6.2 %",
+       one_mfu, "", compare_vtrain_multi_node, vtrain},
       {"allreduce_a100", "all-reduce alone, 2-8 A100 of a DGX, 1 MiB-1 GiB (vTrain, MICRO 2024)",
        "four numbers, to 2, 4 and 8 GPUs", one_bus,
        "ASTRA-sim 2.2's documentation: 20.6, 12.0, 9.7 % with 2, 4, 8 H100 of a node",
@@ -87,8 +91,8 @@ std::span<const PublishedBlock> published_blocks() {
        "one gain for each machine and format", "Daydream: below 13 %", compare_mixed_precision,
        examples},
       {"ddp", "steps of ResNet-50 and -101 with DDP on 1-8 GH200 of 1-2 nodes (HPE)",
-       "nothing but the step of one GPU without DDP", "the step of one GPU, times one factor", "",
-       compare_ddp},
+       "the step of one GPU without DDP, and DDP's time for each gradient",
+       "the step of one GPU, times one factor", "", compare_ddp, ddp},
       {"bert_data_parallel", "steps of BERT-large, PyTorch, on 8 V100 and 8-256 A100 (NVIDIA)",
        "nothing but the step of one GPU", "the step of one GPU, times one factor", "",
        compare_bert_data_parallel},
@@ -99,11 +103,11 @@ std::span<const PublishedBlock> published_blocks() {
       {"korthikanti", "steps of GPTs of 22-1000 B on 8-512 A100, table 5 (MLSys 2023)",
        "nothing; pipelines with several parts a stage by formula", one_mfu, "Calculon: 3.7 % on 8",
        compare_korthikanti},
-      {"kernels",
-       "matrix products on A100 to GB300, L40S and RTX PRO 6000 (AIConfigurator); norms, "
-       "activations, positions and sums on A100 and H100 (Vidur)",
-       "9 to 11 numbers for each GPU and format, 2 for its other kernels", one_mfu, "",
-       compare_kernels, kernels},
+      {"kernels", "matrix products on A100 to GB300, L40S and RTX PRO 6000 (AIConfigurator)",
+       "9 to 12 numbers for each GPU and format", one_mfu, "", compare_kernels, kernels},
+      {"passes", "norms, activations, rotary positions and sums on A100 and H100 (Vidur)",
+       "two numbers for each GPU", "one bandwidth for each machine and op", "", compare_passes,
+       passes},
       {"attention", "fused causal attention in bf16 on A100 to GB200 and L40S (AIConfigurator)",
        "6 to 8 numbers for each GPU and size of head", one_mfu, "", compare_attention, attention},
       {"collectives",

@@ -35,7 +35,7 @@ bool apart(std::span<const GptStep* const> rows) {
 struct Pieces {
   double layer = 0.0, head = 0.0;
 };
-/// Of rows with `pipeline` stages, of which each has its part of the layers.
+/// The pieces of rows with `pipeline` stages, of which each has its part of the layers.
 Pieces taken_apart(std::span<const GptStep* const> rows, std::span<const double> ms) {
   std::vector<FitRow> fit;
   for (std::size_t i = 0; i < rows.size(); ++i) {
