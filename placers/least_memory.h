@@ -16,9 +16,9 @@ struct Fitting {
 };
 
 /// The first placement whose step fits, unit after unit from the largest footprint on. What
-/// cannot fit is left out: a device whose weights, and the largest op with what it reads, exceed its
-/// memory, or weights that exceed what is left of all devices. Of equal devices the first is taken.
-/// Ends after as many steps as `most_ops` ops have, and at once if there are over 64 units.
+/// cannot fit is left out: a device whose weights, and the largest op with what it reads, exceed
+/// its memory, or weights that exceed what is left of all devices. Ends after as many steps as
+/// `most_ops` ops have, and at once if there are over 64 units.
 Fitting first_that_fits(const Problem& problem, std::size_t most_ops);
 
 struct LeastMemory {

@@ -117,8 +117,8 @@ bool Chain::accepts(const Score& next, double temperature) {
   return worse <= 0.0 || random_.uniform() < std::exp(-worse / (temperature * height(score_)));
 }
 
-/// Of placements that lack memory the one that lacks less is better, whatever its value. From one
-/// that fits a walk leaves seldom: the more units there are, the more tries the way back takes.
+/// Among placements that lack memory the one that lacks less is better, whatever its value. From
+/// one that fits a walk leaves seldom: the more units there are, the more tries the way back takes.
 bool Chain::accepts_missing(Bytes over) {
   constexpr double hottest = 0.3;               // of the mean change
   constexpr double leaves = 0.3, units = 16.0;  // the chance to leave, with so few units

@@ -80,7 +80,7 @@ OpGraph eleven_ops(std::uint64_t seed) {
   return std::move(b).build();
 }
 
-/// Of all placements the fullest device's peak, and the step time.
+/// The fullest device's peak and the step time of each placement.
 std::vector<std::pair<Bytes, Duration>> all_steps(const Problem& problem) {
   std::vector<std::pair<Bytes, Duration>> all;
   Simulator simulator(problem);
@@ -96,8 +96,7 @@ std::vector<std::pair<Bytes, Duration>> all_steps(const Problem& problem) {
 }  // namespace
 
 TEST_SUITE("search") {
-  // Going down alone in missing memory ends in nine of twenty at the least memory, and in three of
-  // twenty short of the shortest step at a tenth more.
+  // A walk that only goes down in missing memory finds nothing for the third graph.
   TEST_CASE("a walk gets out of placements that lack memory, and through them to better ones") {
     const auto placer = searcher({{"evaluations", value("8000")}, {"fallback", value("false")}});
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
