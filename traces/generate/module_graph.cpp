@@ -284,6 +284,8 @@ class ModuleGraph {
       const Layer& layer = model_.layer(l);
       if (differentiates_inputs(layer) && !has_no_kernel(units_[u], l))
         graph_.add_kernel(op, layer.input_gradient);
+      if (layer.kind == LayerKind::add && options_.copy_sums)
+        graph_.add_kernel(op, {.traffic = 3 * model_.value(layer.inputs[0]).size()});
       if (trains(layer)) graph_.add_kernel(op, layer.variable_gradient);
       for (const ValueId v : layer.outputs) {  // gradients from several readers are summed
         std::int64_t arriving = 0;

@@ -210,6 +210,17 @@ TEST_SUITE("models") {
         CHECK(apart.kernels(v).empty());
       }
     CHECK(sums == 16);
+    // Told to, the sum copies it: two reads and a write of 16 outputs of a block, in 32 bits.
+    Settings copies = layers;
+    copies["copy_sums"] = "true";
+    std::int64_t outputs = 0, more = 0;
+    for (const auto& [c, side, blocks] :
+         {std::array<std::int64_t, 3>{64, 56, 3}, {128, 28, 4}, {256, 14, 6}, {512, 7, 3}})
+      outputs += blocks * 4 * c * side * side;
+    const OpGraph copied = generate("resnet50", copies);
+    for (const OpId v : copied.ops()) more += copied.work(v).traffic.count;
+    for (const OpId v : apart.ops()) more -= apart.work(v).traffic.count;
+    CHECK(more == 3 * 4 * outputs);
   }
 
   TEST_CASE("ResNeXt-101 32x4d, with and without squeeze-and-excitation") {
