@@ -67,7 +67,8 @@ TEST_SUITE("cli") {
       CHECK(holds(session.run(work).out, "\nevidence     rtx_2080: unfitted"));
       const auto evidence = session.json(work + " --kind h100")["evidence"];
       CHECK(evidence[0]["of"] == "h100");
-      CHECK(holds(evidence[0]["fitted"], "products bf16 2886 rows, error 5.6 %"));
+      CHECK(
+          holds(evidence[0]["fitted"].get<std::string>(), "products bf16 2886 rows, error 5.6 %"));
     }
     CHECK(holds(session.run("run run.yaml --out results --quiet").err,
                 "has one time per op for every kind of device: none is of 'v100'\n"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/random.h"
+#include "tests/message.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/traces/import/imported.h"
@@ -149,11 +150,10 @@ TEST_SUITE("traces") {
     CHECK(shape == MatrixShape{MatrixKind::product, 1, 0, 6, 8});
     CHECK(shape.filled(480).rows == 5);  // 480 / (2 x 6 x 8)
     CHECK(parse(trace_json(t)).graph.kernels(OpId{0})[0].matrix == shape);
-    CHECK(holds(message<InputError>([] {
-                  parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a",
-                    "kernels": [{"matrix": {"kind": "product", "columns": 6, "inner": 8}}]}]})");
-                }),
-                "at most one may be missing or 0"));
+    CHECK(message<InputError>([] {
+            parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a",
+              "kernels": [{"matrix": {"kind": "product", "columns": 6, "inner": 8}}]}]})");
+          }).ends_with("at most one may be missing or 0"));
   }
 
   TEST_CASE("lanes, collectives and precisions are kept") {
