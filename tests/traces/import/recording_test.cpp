@@ -206,7 +206,7 @@ TEST_SUITE("recordings") {
     const std::string text = replaced(read_file((recordings() / "layer.et.json").string()),
                                       "Optimizer.step#SGD.step", "my own update");
     TextFile calls("e.json", text);
-    const OpGraph g = pytorch::import_step(calls, nullptr, {}).graph;
+    const OpGraph g = pytorch::import_step(calls, {}, {}).graph;
     CHECK(g.op(op(g, "linear_1")).persistent == Bytes{64});
     CHECK(g.num_groups() == 0);
     // The calls are there, by tensor, as part of the backward pass.
