@@ -13,6 +13,7 @@
 #include "scenarios/planning/plan_scenario.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"
+#include "sim/find_entry.h"
 #include "sim/status.h"
 #include "traces/format/compressed_file.h"
 
