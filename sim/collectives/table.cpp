@@ -14,21 +14,24 @@
 namespace baechi {
 namespace {
 
-/// Measured all_reduces by number of ranks. Between two sizes on a straight line of the logarithms;
-/// below the least its time, above the largest in proportion. Between two numbers of ranks n on a
-/// straight line over 2 (n - 1) / n; beyond them in proportion to that. Half of an all_reduce for
-/// every other kind.
+/// Measured collectives by kind and number of ranks. Between two sizes on a straight line of the
+/// logarithms; below the least its time, above the largest in proportion. Between two numbers of
+/// ranks n on a straight line over 2 (n - 1) / n; beyond them in proportion to that. Half of an
+/// all_reduce for every kind that was not measured.
 class TableModel final : public CollectiveModel {
  public:
-  explicit TableModel(std::map<std::int64_t, FittedTime> times) : times_(std::move(times)) {}
+  using Times = std::map<std::int64_t, FittedTime>;  // by ranks
+  explicit TableModel(std::map<CollectiveKind, Times> times) : times_(std::move(times)) {}
 
   Duration time(const Collective& c, std::span<const DeviceId> devices,
                 const Cluster& cluster) const override {
     const std::int64_t n = spread_of(c, devices, cluster).ranks;
     if (n < 2) return Duration{};
-    const double all_reduce = of_ranks(n, static_cast<double>(c.bytes.count));
-    const double parts = c.kind == CollectiveKind::all_reduce ? 1.0 : 0.5;
-    return Duration{saturated(std::round(parts * all_reduce))};
+    const auto own = times_.find(c.kind);
+    const bool measured = own != times_.end();
+    const Times& times = measured ? own->second : times_.at(CollectiveKind::all_reduce);
+    const double taken = of_ranks(times, n, static_cast<double>(c.bytes.count));
+    return Duration{saturated(std::round((measured ? 1.0 : 0.5) * taken))};
   }
 
  private:
@@ -36,43 +39,57 @@ class TableModel final : public CollectiveModel {
     return 2.0 * static_cast<double>(n - 1) / static_cast<double>(n);
   }
 
-  double of_ranks(std::int64_t n, double bytes) const {
-    const auto after = times_.lower_bound(n);
-    if (after != times_.end() && after->first == n) return after->second(bytes);
-    if (after == times_.begin()) return after->second(bytes) * moved(n) / moved(after->first);
+  static double of_ranks(const Times& times, std::int64_t n, double bytes) {
+    const auto after = times.lower_bound(n);
+    if (after != times.end() && after->first == n) return after->second(bytes);
+    if (after == times.begin()) return after->second(bytes) * moved(n) / moved(after->first);
     const auto before = std::prev(after);
     const double low = before->second(bytes);
-    if (after == times_.end()) return low * moved(n) / moved(before->first);
+    if (after == times.end()) return low * moved(n) / moved(before->first);
     const double way =
         (moved(n) - moved(before->first)) / (moved(after->first) - moved(before->first));
     return low + way * (after->second(bytes) - low);
   }
 
-  std::map<std::int64_t, FittedTime> times_;
+  std::map<CollectiveKind, Times> times_;
 };
 
-std::map<std::int64_t, FittedTime> read_times(const CsvTable& csv) {
+std::map<CollectiveKind, TableModel::Times> read_times(const CsvTable& csv) {
   const std::size_t ranks = csv.column("ranks"), bytes = csv.column("bytes"), us = csv.column("us");
-  std::map<std::int64_t, FittedTime> times;
+  const bool told = csv.has("kind");
+  const std::size_t kinds = told ? csv.column("kind") : 0;
+  std::map<CollectiveKind, TableModel::Times> times;
   for (std::size_t row = 0; row < csv.num_rows(); ++row) {
     const std::int64_t size = csv.whole(row, bytes, 1);
-    times[csv.whole(row, ranks, 2)].table.emplace_back(static_cast<double>(size),
-                                                       csv.number(row, us, 1e-3) * 1e3);
+    const auto kind =
+        told ? parse<CollectiveKind>(csv.text(row, kinds)) : CollectiveKind::all_reduce;
+    if (!kind)
+      throw InputError(fmt::format("{}: '{}' is no kind of collective ({})", csv.where(row, kinds),
+                                   csv.text(row, kinds),
+                                   fmt::join(all_words<CollectiveKind>(), ", ")));
+    times[*kind][csv.whole(row, ranks, 2)].table.emplace_back(static_cast<double>(size),
+                                                              csv.number(row, us, 1e-3) * 1e3);
   }
-  for (auto& [n, time] : times) {
-    std::ranges::sort(time.table);
-    const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
-    if (const auto twice = std::ranges::adjacent_find(time.table, same); twice != time.table.end())
-      throw InputError(fmt::format("{}: two times of {} ranks and {} bytes", csv.where(0, ranks), n,
-                                   twice->first));
+  for (auto& [kind, of_kind] : times) {
+    for (auto& [n, time] : of_kind) {
+      std::ranges::sort(time.table);
+      const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+      const auto twice = std::ranges::adjacent_find(time.table, same);
+      if (twice != time.table.end())
+        throw InputError(fmt::format("{}: two times of {} ranks and {} bytes", csv.where(0, ranks),
+                                     n, twice->first));
+    }
   }
+  if (!times.empty() && !times.contains(CollectiveKind::all_reduce))
+    throw InputError(fmt::format("{}: no all_reduce", csv.where(0, ranks)));
   return times;
 }
 
 }  // namespace
 
 std::shared_ptr<const CollectiveModel> make_table(Options& o) {
-  const std::string path = o.path("file", "CSV with the columns ranks, bytes, us");
+  const std::string path =
+      o.path("file", "CSV with the columns ranks, bytes, us, and kind if all_reduce is not alone");
   if (path.empty()) {
     o.mistake("file", "missing: the CSV with the columns ranks, bytes, us");
     return nullptr;

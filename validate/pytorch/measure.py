@@ -20,7 +20,7 @@ class Stages:
     """Chunks of layers on ranks, and the passes of micro-batches through them."""
 
     def __init__(self, models, case, rank):
-        self.rank, self.count, name = rank, case["micro_batches"], case["model"]
+        self.rank, self.count, name, self.device = rank, case["micro_batches"], case["model"], case.get("device", "cpu")
         self.chunks = case["chunks"]  # (rank, first layer, the layer behind the last)
         size = models.batch_of(name) // self.count
         whole = models.input_of(name, size * self.count)
@@ -32,7 +32,8 @@ class Stages:
                 self.like[c] = rebuilt(x, iter([torch.empty_like(t, device="meta") for t in tensors_of(x)]))
                 x = Layers(layers[first:end])(x)
         layers = models.layers_of(name)  # as they were before they ran
-        self.own = {c: Layers(layers[a:b]) for c, (r, a, b) in enumerate(self.chunks) if r == rank}
+        self.own = {c: Layers(layers[a:b]).to(self.device) for c, (r, a, b) in enumerate(self.chunks) if r == rank}
+        self.inputs = [rebuilt(x, iter([t.to(self.device) for t in tensors_of(x)])) for x in self.inputs]
         if self.chunks[0][0] != rank:
             self.inputs = whole = None
         parameters = [p for part in self.own.values() for p in part.parameters()]
@@ -43,10 +44,10 @@ class Stages:
         tensors = [torch.empty(t.shape, dtype=t.dtype) for t in tensors_of(like)]
         for t in tensors:
             dist.recv(t, self.chunks[chunk][0])
-        return tensors
+        return [t.to(self.device) for t in tensors]  # gloo sends what is in the host's memory
 
     def send(self, tensors, chunk):
-        for t in tensors:
+        for t in (t.to("cpu") for t in tensors):
             self.pending.append((dist.isend(t, self.chunks[chunk][0]), t))
 
     def forward(self, c, i):
@@ -107,11 +108,11 @@ class Replicas:
     """Each rank trains on its part of the batch."""
 
     def __init__(self, models, case, rank):
-        name, ranks = case["model"], dist.get_world_size()
+        name, ranks, device = case["model"], dist.get_world_size(), case.get("device", "cpu")
         size = models.batch_of(name) // ranks
         whole = models.input_of(name, size * ranks)
-        self.input = rebuilt(whole, iter([t[rank * size : (rank + 1) * size].clone() for t in tensors_of(whole)]))
-        self.model, self.flat = Layers(models.layers_of(name)), case["way"] == "all_reduce"
+        self.input = rebuilt(whole, iter([t[rank * size : (rank + 1) * size].to(device, copy=True) for t in tensors_of(whole)]))
+        self.model, self.flat = Layers(models.layers_of(name)).to(device), case["way"] == "all_reduce"
         if not self.flat:
             self.model = DistributedDataParallel(self.model)
         if case["way"] == "zero1":
@@ -142,6 +143,8 @@ def timed(step, count):
         dist.barrier()
         begin = now()
         step()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
         spans.append((begin, now()))
     return spans
 

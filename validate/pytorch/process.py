@@ -14,6 +14,8 @@ now = time.perf_counter  # one clock for all processes of a machine
 def settle(core):
     """One thread on one core, ahead of other programs where that is allowed."""
     torch.set_num_threads(1)
+    if torch.cuda.is_available():
+        torch.cuda.set_device(core % torch.cuda.device_count())
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[core % len(cores)]})
     try:
@@ -91,6 +93,10 @@ def peak_of(step, optimizer):
     Gradients of the step before are dropped first, because the profiler does not see the end of what it did not see begin."""
     if optimizer:
         optimizer.zero_grad(set_to_none=True)
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+        step()
+        return torch.cuda.max_memory_allocated()
     before = live_bytes()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as recorded:
         step()

@@ -1,9 +1,9 @@
 """The recipe of a recording: the calls of one step, the times of others, and steps without a profiler between them.
 
-One process: python3 record.py MODELS.py NAME OUT BATCH...   writes, for each batch, OUT/NAME_BATCH with the endings
+One process: python3 record.py MODELS.py NAME OUT cpu|cuda BATCH...   writes, for each batch, OUT/NAME_BATCH with the endings
     .et.json          the calls and tensors of one step (ExecutionTraceObserver)
     .K.kineto.json    the times of another step (Kineto), K = 0, 1, ...
-    .json             what the steps took without a profiler, and the peak of memory
+    .json             what the steps took without a profiler
 An observer and a profiler over the same step would lengthen its operations, by up to 41 % on a processor.
 """
 import gc
@@ -13,7 +13,7 @@ import sys
 
 import torch
 
-from process import Layers, loss_of, models_of, now, peak_of, settle, sgd
+from process import Layers, loss_of, models_of, now, rebuilt, settle, sgd, tensors_of
 
 
 def profiler(device, **more):
@@ -34,9 +34,9 @@ def record_calls(step, path):
     observer.unregister_callback()
 
 
-def record_times(step, path, device="cpu"):
-    """The Kineto trace of one step."""
-    with profiler(device) as recorded:
+def record_times(step, path, device="cpu", memory=False):
+    """The Kineto trace of one step, with its allocations if asked for."""
+    with profiler(device, profile_memory=memory) as recorded:
         step()
     recorded.export_chrome_trace(path)
 
@@ -54,9 +54,8 @@ class Training:
     """The step of a whole model in one process."""
 
     def __init__(self, models, name, batch, device="cpu"):
-        to = lambda t: t.to(device)
         whole = models.input_of(name, batch)
-        self.input = whole.to(device) if isinstance(whole, torch.Tensor) else type(whole)(map(to, whole))
+        self.input = rebuilt(whole, iter([t.to(device) for t in tensors_of(whole)]))
         self.model, self.device = Layers(models.layers_of(name), frames=True).to(device), device
         self.optimizer = sgd(self.model.parameters())
 
@@ -81,7 +80,7 @@ def record(models, name, batches, out, device="cpu", rounds=3, each=3):
             seconds_of(training.step, 1)
             for k in range(each):
                 plain[batch] += seconds_of(training.step, 2)
-                record_times(training.step, f"{out}/{name}_{batch}.{r * each + k}.kineto.json", device)
+                record_times(training.step, f"{out}/{name}_{batch}.{r * each + k}.kineto.json", device, r + k == 0)
             gc.collect()
     for batch in batches:
         with open(f"{out}/{name}_{batch}.json", "w") as file:
@@ -89,9 +88,9 @@ def record(models, name, batches, out, device="cpu", rounds=3, each=3):
 
 
 def main():
-    models, name, out, *batches = sys.argv[1:]
+    models, name, out, device, *batches = sys.argv[1:]
     settle(0)
-    record(models_of(models), name, [int(b) for b in batches], out)
+    record(models_of(models), name, [int(b) for b in batches], out, device)
 
 
 if __name__ == "__main__":
