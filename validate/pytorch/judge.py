@@ -16,6 +16,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STAGES = ["record", "benchmark", "predict", "measure"]
+REPLICAS = ("all_reduce", "ddp", "zero1")
 
 
 def python(script, *arguments):
@@ -63,7 +64,7 @@ class Judge:
         self.path = os.path.abspath(arguments.models_py or f"{HERE}/models.py")
         self.models = models_of(self.path)
         self.names = arguments.models.split(",") if arguments.models else list(self.models.names())
-        for folder in ("recorded", "predicted", "measured"):
+        for folder in ("recorded", "beside0", "beside1", "predicted", "measured"):
             os.makedirs(f"{self.out}/{folder}", exist_ok=True)
         os.environ["JUDGE_LOG"] = f"{self.out}/log.txt"
 
@@ -77,7 +78,12 @@ class Judge:
     def record(self):
         for name in self.names:
             batches = sorted({case["batch"] for case in self.cases(name)}, reverse=True)
-            done = python("record.py", self.path, name, f"{self.out}/recorded", self.given.device, *batches).wait()
+            done = python("record.py", 0, self.path, name, f"{self.out}/recorded", self.given.device, *batches).wait()
+            # Replicas compute all the time: their step is recorded while the other core runs the same recording.
+            replicas = sorted({case["batch"] for case in self.cases(name) if "chunks" not in case and case["cut"] == ""
+                               and case["way"] in REPLICAS})  # fmt: skip
+            busy = [python("record.py", core, self.path, name, f"{self.out}/beside{core}", self.given.device, *replicas) for core in (0, 1)]
+            done += sum(process.wait() for process in busy)
             say(f"{name}: recorded with batches {batches}" if done == 0 else f"{name}: not recorded, see {self.out}/log.txt")
 
     def benchmark(self):
@@ -155,7 +161,7 @@ class Judge:
                 score.write(f"{key},{case['predicted_us']:.1f},{middle:.1f},{noise:.4f},{counts},"
                             f"{case['no_transfers_us']:.1f},{case['baechi_us']:.1f}\n")  # fmt: skip
                 for rank, peak in enumerate(peaks.get(case["id"], [])):
-                    if rank < len(case["peaks"]):
+                    if rank < len(case["peaks"]) and peak > 0:
                         memory.write(f"{key},{rank},{case['peaks'][rank]},{peak}\n")
 
 

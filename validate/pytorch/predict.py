@@ -50,6 +50,22 @@ class Machine:
             file.write("kind,ranks,bytes,us\n")
             for size, row in sorted(rows.items()):
                 file.write(f"all_reduce,2,{size},{row['all_reduce_us']:.1f}\n")
+        self.broadcast = {size: row["broadcast_us"] for size, row in rows.items()}
+        self.free = f"{folder}/free.csv"
+        with open(self.free, "w") as file:
+            file.write("ranks,bytes,us\n2,1,0.001\n2,1000000000000,0.001\n")
+
+    def zero_table(self, path, parameters):
+        """ZeroRedundancyOptimizer of PyTorch sums all gradients, and then sends each new weight by itself."""
+        with open(self.table) as file:
+            rows = [line.strip().split(",") for line in file][1:]
+        with open(path, "w") as file:
+            file.write("kind,ranks,bytes,us\n")
+            for kind in ("all_reduce", "reduce_scatter"):
+                file.writelines(f"{kind},{ranks},{size},{us}\n" for _, ranks, size, us in rows)
+            for size, us in sorted(self.broadcast.items()):
+                file.write(f"all_gather,2,{size},{us + (parameters - 1) * min(self.broadcast.values()):.1f}\n")
+        return path
 
     def copy_us(self, what, size):
         """Microseconds to copy `size` bytes: between two benchmarked sizes on a line."""
@@ -73,23 +89,24 @@ class Predictor:
             raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")
         return done.stdout
 
-    def trace(self, name, batch):
-        """The step as a trace: where its file is, and its content."""
-        if (name, batch) not in self.traces:
-            prefix, path = f"{self.folder}/recorded/{name}_{batch}", f"{self.folder}/predicted/{name}_{batch}.trace.json"
+    def trace(self, case):
+        """The step as a trace: where its file is, and its content. Of replicas: as recorded beside a busy core."""
+        name, batch, where = case["model"], case["batch"], "beside0" if case["way"] in ("all_reduce", "ddp", "zero1") else "recorded"
+        if (name, batch, where) not in self.traces:
+            prefix, path = f"{self.folder}/{where}/{name}_{batch}", f"{self.folder}/predicted/{where}_{name}_{batch}.trace.json"
             with open(prefix + ".json") as file:
                 step = json.load(file)["step_seconds"]
             options = f"kineto={prefix}.*.kineto.json,step_time={1e6 * step:.0f} us,optimizer=as_ready"
             self.run("trace", "convert", prefix + ".et.json", path, "--importer", "pytorch:" + options)
             with open(path) as file:
-                self.traces[name, batch] = path, json.load(file)
-        return self.traces[name, batch]
+                self.traces[name, batch, where] = path, json.load(file)
+        return self.traces[name, batch, where]
 
     def scenario(self, case, rules=True, free=False):
         """The machine as a scenario. Without `rules`: as Baechi has it, a link and nothing else."""
         m = self.machine
         link = {"bandwidth": "1000 GB/s", "latency": "0 us"} if free else {"bandwidth": f"{m.bandwidth:.4f} GB/s", "latency": f"{m.latency:.1f} us"}
-        said = {"graph": {"import": self.trace(case["model"], case["batch"])[0]},
+        said = {"graph": {"import": self.trace(case)[0]},
                 "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link, "collectives": {"model": "table", "file": m.table}},
                 "engine": {"transfers": "duplex", "queue": "program", "overlap": not rules} if rules or free else {},
                 "transforms": [], "placers": ["single"]}  # fmt: skip
@@ -102,7 +119,11 @@ class Predictor:
                 mode["fill"] = m.rate(size, "flatten" if flat else "fill")
                 mode["empty"] = m.rate(size, "unflatten" if flat else "empty")
             if free:
-                said["cluster"]["collectives"] = {"kind": "nvlink_v100"}
+                said["cluster"]["collectives"]["file"] = m.free
+            elif case["way"] == "zero1":
+                updates = sum(op["phase"] == "update" for op in self.trace(case)[1]["ops"])
+                said["cluster"]["collectives"]["file"] = m.zero_table(f"{self.folder}/predicted/zero.csv", updates)
+            mode["stateless"] = True
             said["transforms"] = [{"data_parallel": mode}]
         elif rules:
             said["transforms"] = ["send_after_pass"]
@@ -113,7 +134,7 @@ class Predictor:
         return said
 
     def gradient_bytes(self, case):
-        _, trace = self.trace(case["model"], case["batch"])
+        _, trace = self.trace(case)
         updates = {o["name"] for o in trace["ops"] if o["phase"] == "update"}
         outputs = {(e["from"], e.get("output", 0)) for e in trace["edges"] if e["to"] in updates}
         ops = {o["name"]: o for o in trace["ops"]}
@@ -147,12 +168,12 @@ class Predictor:
         return {name: last if device is None else device for name, device in found.items()}
 
     def place(self, case):
-        """The chunks that a placer makes, where a device has room for 0.7 of the step."""
-        path, trace = self.trace(case["model"], case["batch"])
+        """The chunks that a placer makes, where a device has room for 0.55 of the step."""
+        path, trace = self.trace(case)
         peak = max(d["peak_bytes"] for d in self.simulate(dict(case, chunks=[[0, 0, 1 << 20]]))["devices"])
         self.write("machine.yaml", dict(self.scenario(dict(case, chunks=[]))))
         answer = json.loads(self.run("place", path, "--placer", PLACERS[case["way"]], "--transform", "by_module:depth=2", "--devices", 2,
-                                     "--memory", f"{int(0.7 * peak)} B", "--bandwidth", f"{self.machine.bandwidth:.4f} GB/s",
+                                     "--memory", f"{int(0.55 * peak)} B", "--bandwidth", f"{self.machine.bandwidth:.4f} GB/s",
                                      "--latency", f"{self.machine.latency:.1f} us", "--format", "json"))  # fmt: skip
         devices, chunks = {}, []
         for op in trace["ops"]:
@@ -174,7 +195,7 @@ class Predictor:
         return path
 
     def simulate(self, case, **how):
-        path, trace = self.trace(case["model"], case["batch"])
+        path, trace = self.trace(case)
         placed = self.device_of_layers(case, trace) if "chunks" in case else {o["name"]: 0 for o in trace["ops"]}
         scenario = self.write("scenario.yaml", self.scenario(case, **how))
         placement = self.write("placement.json", {"format": "baechi-placement", "version": 1, "graph": trace["name"],

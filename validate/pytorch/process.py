@@ -80,7 +80,7 @@ def live_bytes():
     found = {}
     for thing in gc.get_objects():
         try:
-            if isinstance(thing, torch.Tensor):
+            if isinstance(thing, torch.Tensor) and thing.device.type != "meta":
                 storage = thing.storage()
                 found[storage.data_ptr()] = storage.nbytes()
         except Exception:  # some objects cannot be looked at

@@ -1,6 +1,6 @@
 """The recipe of a recording: the calls of one step, the times of others, and steps without a profiler between them.
 
-One process: python3 record.py MODELS.py NAME OUT cpu|cuda BATCH...   writes, for each batch, OUT/NAME_BATCH with the endings
+One process: python3 record.py CORE MODELS.py NAME OUT cpu|cuda BATCH...   writes, for each batch, OUT/NAME_BATCH with the endings
     .et.json          the calls and tensors of one step (ExecutionTraceObserver)
     .K.kineto.json    the times of another step (Kineto), K = 0, 1, ...
     .json             what the steps took without a profiler
@@ -88,8 +88,8 @@ def record(models, name, batches, out, device="cpu", rounds=3, each=3):
 
 
 def main():
-    models, name, out, device, *batches = sys.argv[1:]
-    settle(0)
+    core, models, name, out, device, *batches = sys.argv[1:]
+    settle(int(core))
     record(models_of(models), name, [int(b) for b in batches], out, device)
 
 

@@ -47,6 +47,9 @@ class DataParallel final : public Transform {
     p.gradients =
         o.get("gradients", p.gradients,
               "of a graph without gradients: their share of the bytes of weights", 0.0, 1e3);
+    p.stateless = o.get("stateless", p.stateless,
+                        "the optimizer keeps no state: of a graph that does not tell weights from "
+                        "state, all is weights");
     p.servers =
         o.get("servers", p.servers,
               "of mode ps, each with a link like a replica's; 0: as many as replicas", 0, most);

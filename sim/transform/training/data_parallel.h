@@ -42,6 +42,7 @@ struct DataParallelOptions {
   double compress = 1.0;
   Bandwidth fill{}, empty{};  ///< 0: buckets are not copied
   double gradients = 0.0;     ///< share of the weights; 0: as the graph has them
+  bool stateless = false;
   std::int64_t servers = 0;
   std::int64_t sharing = 1;
 
