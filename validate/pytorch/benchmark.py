@@ -50,6 +50,18 @@ def exchanges(rank, size):
             "broadcast_us": spread, "broadcast_busy_us": spread_busy}  # fmt: skip
 
 
+def each_of_many(rank, count=32):
+    """Microseconds of a broadcast of a small tensor, of many that are sent at once from either rank in turn."""
+    tensors = [torch.zeros(1024) for _ in range(count)]
+
+    def all_at_once():
+        works = [dist.broadcast(t, i % 2, async_op=True) for i, t in enumerate(tensors)]
+        for work in works:
+            work.wait()
+
+    return taken(all_at_once, 15)[0] / count
+
+
 def alone(size):
     """Microseconds that a process alone takes for gradients of `size` bytes in all."""
     count = max(1, min(16, size >> 18))
@@ -86,13 +98,14 @@ def main():
                             timeout=datetime.timedelta(seconds=60))  # fmt: skip
     dist.barrier()
     rows = [exchanges(rank, size) for size in SIZES] if ranks == 2 else []
+    each = each_of_many(rank)
     of_all = [None] * ranks
     dist.all_gather_object(of_all, rows)
     dist.barrier()
     if rank == 0:
         copies = [alone(size) for size in SIZES[4:]]
         with open(out, "w") as file:
-            json.dump({"ranks": ranks, "rows": of_all, "copies": copies}, file, indent=1)
+            json.dump({"ranks": ranks, "rows": of_all, "each_of_many_us": each, "copies": copies}, file, indent=1)
     dist.barrier()
 
 

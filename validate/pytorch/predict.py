@@ -41,15 +41,16 @@ class Machine:
             found = json.load(file)
         rows = {row["bytes"]: row for row in found["rows"][0]}
         self.copies = found["copies"]
-        small, large = min(rows), 1 << 22
+        large = 1 << 22
         middle = 1 << 18
-        self.latency = rows[small]["send_us"]
+        self.latency = min(row["send_us"] for size, row in rows.items() if size <= 1 << 14)
         self.bandwidth = (large - middle) / max(1e-9, rows[large]["send_us"] - rows[middle]["send_us"]) / 1e3  # GB/s
         self.table = f"{folder}/collectives.csv"
         with open(self.table, "w") as file:
             file.write("kind,ranks,bytes,us\n")
             for size, row in sorted(rows.items()):
                 file.write(f"all_reduce,2,{size},{row['all_reduce_us']:.1f}\n")
+        self.each_of_many = found["each_of_many_us"]
         self.broadcast = {size: row["broadcast_us"] for size, row in rows.items()}
         self.free = f"{folder}/free.csv"
         with open(self.free, "w") as file:
@@ -64,7 +65,7 @@ class Machine:
             for kind in ("all_reduce", "reduce_scatter"):
                 file.writelines(f"{kind},{ranks},{size},{us}\n" for _, ranks, size, us in rows)
             for size, us in sorted(self.broadcast.items()):
-                file.write(f"all_gather,2,{size},{us + (parameters - 1) * min(self.broadcast.values()):.1f}\n")
+                file.write(f"all_gather,2,{size},{us + parameters * self.each_of_many:.1f}\n")
         return path
 
     def copy_us(self, what, size):
@@ -168,13 +169,17 @@ class Predictor:
         return {name: last if device is None else device for name, device in found.items()}
 
     def place(self, case):
-        """The chunks that a placer makes, where a device has room for 0.55 of the step."""
+        """The chunks that a placer makes, where a device has room for 0.55 of the step, or, if none fits, for 0.7 or 0.85."""
         path, trace = self.trace(case)
         peak = max(d["peak_bytes"] for d in self.simulate(dict(case, chunks=[[0, 0, 1 << 20]]))["devices"])
-        self.write("machine.yaml", dict(self.scenario(dict(case, chunks=[]))))
-        answer = json.loads(self.run("place", path, "--placer", PLACERS[case["way"]], "--transform", "by_module:depth=2", "--devices", 2,
-                                     "--memory", f"{int(0.55 * peak)} B", "--bandwidth", f"{self.machine.bandwidth:.4f} GB/s",
-                                     "--latency", f"{self.machine.latency:.1f} us", "--format", "json"))  # fmt: skip
+        for share in (0.55, 0.7, 0.85):
+            answer = json.loads(self.run("place", path, "--placer", PLACERS[case["way"]], "--transform", "by_module:depth=2", "--devices", 2,
+                                         "--memory", f"{int(share * peak)} B", "--bandwidth", f"{self.machine.bandwidth:.4f} GB/s",
+                                         "--latency", f"{self.machine.latency:.1f} us", "--format", "json"))  # fmt: skip
+            if answer["status"] == "ok":
+                break
+        else:
+            raise RuntimeError("no placement fits")
         devices, chunks = {}, []
         for op in trace["ops"]:
             parts = op.get("module", "").split(".")

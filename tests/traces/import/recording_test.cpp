@@ -196,9 +196,9 @@ TEST_SUITE("recordings") {
       CHECK(median.graph.op(v).compute == middle.graph.op(v).compute);
     CHECK(median.graph.op(op(median.graph, "linear_1")).compute == 22500ns);  // 0.75 x 30 us
     const auto sum = [](const Trace& trace) {
-      Duration all{};
-      for (const OpId v : trace.graph.ops()) all += trace.graph.op(v).compute;
-      return all;
+      Duration total{};
+      for (const OpId v : trace.graph.ops()) total += trace.graph.op(v).compute;
+      return total;
     };
     settings.step_time = 2 * sum(middle);
     TextFile filled("2.json", step(0.75));

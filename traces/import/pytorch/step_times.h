@@ -15,7 +15,8 @@ namespace baechi::pytorch {
 class Times {
  public:
   /// The times of `trace` in the files `kineto`, each a step of the same run; `path` is the trace's
-  /// own file. Of several steps the median counts for each op, and the first for memory.
+  /// own file. Of several steps the median counts for each op, and the first for memory. Less than
+  /// half of the files may not join.
   Times(const ExecutionTrace& trace, const std::string& path, std::span<TextFile* const> kineto);
 
   bool known() const { return !steps_.empty(); }
@@ -51,6 +52,7 @@ class Times {
   std::vector<Taken> taken(const Dataflow& flow, const Step& step) const;
 
   std::vector<Step> steps_;
+  std::size_t left_out_ = 0;         // files that do not join
   std::vector<MemoryEvent> memory_;  // on the device that ran the step, by time
   std::vector<std::int64_t> live_;   // [memory_] bytes allocated after the event, since the first
   std::map<const RecordedOp*, Duration> filled_;  // looked up only
