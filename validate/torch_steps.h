@@ -33,7 +33,7 @@ struct TorchErrors {
   double median = 0.0, worst = 0.0;
 };
 
-/// Of the cases that count; of all peaks.
+/// Errors of the cases that count, and of all peaks.
 struct TorchScore {
   std::vector<TorchCase> cases{};
   std::vector<TorchPeak> peaks{};

@@ -1,6 +1,6 @@
 """./dev torch OUT [MODELS.py]: records, benchmarks, predicts and freezes, then measures with two processes.
 
-usage: judge.py BAECHI OUT [MODELS.py] [--models NAME,...] [--ways NAME,...] [--rounds 3] [--device cpu] [--only record,benchmark,...]
+usage: judge.py BAECHI OUT [MODELS.py] [--models NAME,...] [--ways NAME,...] [--rounds 3] [--device cpu] [--quick] [--only record,benchmark,...]
 
 `baechi validate torch OUT` scores what this leaves in OUT.
 """
@@ -118,19 +118,20 @@ class Judge:
         results = [f"{self.out}/measured/{name}.{rank}.jsonl" for rank in (0, 1)]
         for path in results:
             open(path, "w").close()
-        waiting = [dict(case, round=r) for r in range(self.given.rounds) for case in cases]
+        waiting, failures = [dict(case, round=r) for r in range(self.given.rounds) for case in cases], []
         while waiting:
             job = f"{self.out}/measured/job.json"
             with open(job, "w") as file:
                 json.dump(waiting, file)
-            before = len(lines_of(results[0]))
             good = together("measure.py", 2, self.path, job, lambda rank: results[rank], watch=results[0])
             done = {(line["case"], line["round"]) for line in lines_of(results[0]) if "spans" in line}
             if good:
                 break
             failed = next(c for c in waiting if (c["id"], c["round"]) not in done)
-            say(f"{failed['id']}: round {failed['round']} failed: left out, see {self.out}/log.txt")
-            waiting = [c for c in waiting if (c["id"], c["round"]) not in done and c["id"] != failed["id"]]
+            failures.append(failed["id"])
+            left_out = failures.count(failed["id"]) > 1
+            say(f"{failed['id']}: round {failed['round']} failed{': left out' if left_out else ''}, see {self.out}/log.txt")
+            waiting = [c for c in waiting if (c["id"], c["round"]) not in done and not (left_out and c["id"] == failed["id"])]
         say(f"{name}: measured {len(cases)} cases")
 
     def score(self):
@@ -176,8 +177,11 @@ def main():
     parser.add_argument("--ways")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))  # cuda was never tried
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true")  # a few steps of each: to try the machinery
     parser.add_argument("--only", default=",".join(STAGES))
     judge = Judge(parser.parse_args())
+    if judge.given.quick:
+        os.environ["JUDGE_QUICK"] = "1"
     for stage in judge.given.only.split(","):
         getattr(judge, stage)()
     judge.score()

@@ -47,7 +47,7 @@ class Stages:
         return [t.to(self.device) for t in tensors]  # gloo sends what is in the host's memory
 
     def send(self, tensors, chunk):
-        for t in (t.to("cpu") for t in tensors):
+        for t in (t.to("cpu").contiguous() for t in tensors):
             self.pending.append((dist.isend(t, self.chunks[chunk][0]), t))
 
     def forward(self, c, i):
@@ -72,7 +72,8 @@ class Stages:
             made = [t for t in tensors_of(y) if t.is_floating_point()]
             received = self.receive(c + 1, made)
             wanted = [(t, g) for t, g in zip(made, received) if t.requires_grad]
-            torch.autograd.backward([t for t, _ in wanted], [g for _, g in wanted])
+            if wanted:
+                torch.autograd.backward([t for t, _ in wanted], [g for _, g in wanted])
         if c > 0:
             taken = [t for t in tensors_of(x) if t.is_floating_point()]
             self.send([torch.zeros_like(t) if t.grad is None else t.grad for t in taken], c - 1)
@@ -165,6 +166,8 @@ def measured(models, case, rank):
     if case["round"] == 0:
         dist.barrier()
         result["peak"] = peak_of(runs.step, runs.optimizer)
+        if isinstance(getattr(runs, "model", None), DistributedDataParallel):  # its buckets, which Python cannot see
+            result["peak"] += sum(p.numel() * p.element_size() for p in runs.model.parameters())
     return result
 
 

@@ -25,6 +25,8 @@ class PassSends {
       if (!in_pass(v)) continue;
       PassOf& pass = passes_[key_of(v)];
       pass.last = v;
+      OpId& end = end_of_.try_emplace({device_[v], graph.micro_batch(v).number}, v).first->second;
+      if (key_of(v) >= key_of(end)) end = v;
       const auto edges = graph.out_edges(v);
       if (std::ranges::none_of(edges, [&](EdgeId e) {
             return in_pass(graph.edge(e).dst) && key_of(graph.edge(e).dst) == key_of(v);
@@ -41,8 +43,11 @@ class PassSends {
     }
     copy_.add_edges(kept, [&](const Edge& e) { return !leaves(e); });
     for (const EdgeId e : graph_.edges())
-      if (const Edge& edge = graph_.edge(e); leaves(edge))
+      if (const Edge& edge = graph_.edge(e); leaves(edge)) {
         copy_.builder().add_edge(sent[edge.tensor], copy_.copy_of(edge.dst));
+        keep(kept[edge.tensor], edge.src, edge.src);
+        if (in_pass(edge.dst)) keep(sent[edge.tensor], edge.src, edge.dst);
+      }
     IdVector<OpId, OpId> renumbered;
     PlacedStep step{.graph = std::move(copy_).built(&renumbered).graph};
     step.device.assign(on_.size(), DeviceId{});
@@ -83,6 +88,13 @@ class PassSends {
     }
   }
 
+  /// The tensor of `from` stays on the device of `at` until its last pass of the micro-batch ends.
+  void keep(TensorId tensor, OpId from, OpId at) {
+    const OpId end = end_of_.at({device_[at], graph_.micro_batch(from).number});
+    if (end != from && key_of(end) >= key_of(at))
+      copy_.builder().add_edge(tensor, copy_.copy_of(end));
+  }
+
   void send(const PassOf& pass, const IdVector<TensorId, TensorId>& kept,
             IdVector<TensorId, TensorId>& sent) {
     for (const TensorId t : pass.leaving) {
@@ -108,13 +120,15 @@ class PassSends {
   GraphCopy copy_;
   IdVector<OpId, std::uint32_t> receipts_;  // [num_ops] most transfers on a path to it
   std::map<Key, PassOf> passes_;
-  IdVector<OpId, DeviceId> on_;  // [ops of the builder]
+  std::map<std::pair<DeviceId, std::uint32_t>, OpId> end_of_;  // of a device's last pass
+  IdVector<OpId, DeviceId> on_;                                // [ops of the builder]
 };
 
 /// What an op writes for another device leaves when the device's whole pass has ended: all that it
 /// runs forward, or backward, after the same receipt. PyTorch sends so, because what crosses is the
 /// result of a call: of a stage's forward(), or of its backward(), which first ends all gradients.
-/// The tensor stays where it was made until it leaves. Control edges do not wait.
+/// Both ends keep the tensor until their last pass of the micro-batch has ended, because its caller
+/// holds what forward() took and gave back. Control edges do not wait.
 class SendAfterPass final : public Transform {
  public:
   explicit SendAfterPass(Options& /*o*/) {}

@@ -182,16 +182,17 @@ class Synchronising {
     if (first != no_op) last = first;
     const Bytes bytes{static_cast<std::int64_t>(
         std::ceil(options_.compress * static_cast<double>(bucket.bytes.count)))};
+    OpId sent_first = no_op, sent_last = no_op;  // the next bucket is sent behind the last
     const auto collective = [&](CollectiveKind kind, Bytes size, const std::string& of,
                                 std::string_view lane = "comm") {
       then(add_collective(kind, size, of, d, phase, lane));
+      if (sent_first == no_op) sent_first = last;
     };
     if (options_.fill > Bandwidth{}) {
       then(add_copy("fill/" + name, bucket.bytes / options_.fill, d,
                     options_.sends_after() ? Bytes{} : bucket.bytes));
       filled_[k] = last;
     }
-    OpId sent_last = no_op;  // the next bucket is sent behind it
     switch (options_.mode) {
       case Synchronisation::ddp:
       case Synchronisation::after:
@@ -231,7 +232,8 @@ class Synchronising {
       }
     }
     OpId& before = last_of_.try_emplace(d, no_op).first->second;  // buckets go in order
-    if (before != no_op) copy_.builder().add_control(before, first);
+    if (before != no_op)
+      copy_.builder().add_control(before, filled_[k] != no_op ? sent_first : first);
     first_of_.try_emplace(d, first);
     done_[k] = last;
     before = sent_last != no_op ? sent_last : last;

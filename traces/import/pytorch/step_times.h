@@ -15,8 +15,8 @@ namespace baechi::pytorch {
 class Times {
  public:
   /// The times of `trace` in the files `kineto`, each a step of the same run; `path` is the trace's
-  /// own file. Of several steps the median counts for each op, and the first for memory. Less than
-  /// half of the files may not join.
+  /// own file. An op takes the median of the steps; memory is told by the first. Less than half of
+  /// the files may not join.
   Times(const ExecutionTrace& trace, const std::string& path, std::span<TextFile* const> kineto);
 
   bool known() const { return !steps_.empty(); }
