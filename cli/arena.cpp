@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -95,6 +96,8 @@ std::string result_text(const CompetitionResult& result, const Competition& aske
 int compete_in_arena(ArenaArguments arguments) {
   Competition& asked = arguments.competition;
   asked.folder = with_data_folder(asked.folder);
+  const Interrupt interrupt("finishing the runs that have begun");
+  asked.stop = &interrupt.wanted();
   const CompetitionResult result =
       compete(asked, stages("making instances"),
               [&](const std::atomic<std::size_t>& done, std::size_t total) {
@@ -107,7 +110,11 @@ int compete_in_arena(ArenaArguments arguments) {
   else
     print_out(ranking_text(result, asked.placer) +
               (result.rank > 0 ? result_text(result, asked) : ""));
-  return 0;
+  if (result.missing == 0) return 0;
+  fmt::print(stderr,
+             "interrupted: runs that are missing: {}; figures are of the other instances{}\n",
+             result.missing, asked.update_best ? "; known.json stays as it was" : "");
+  return 130;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "cli/verbs.h"
 #include "placers/bounds/named_bounds.h"
 #include "placers/bounds/solver_bounds.h"
+#include "placers/least_memory.h"
 #include "sim/problem/bounds.h"
 
 namespace baechi {
@@ -18,6 +19,7 @@ struct Arguments {
   TraceArgument trace;
   ClusterFlags cluster;
   std::string time_limit, format;
+  bool least_memory = false;
 };
 
 Json json_of(const bounds::NamedBounds& all_bounds) {
@@ -35,7 +37,54 @@ std::string table_of(const bounds::NamedBounds& all_bounds) {
   return text;
 }
 
+/// What the least memory is asked of: devices alike in memory, under an engine that enforces it.
+Experiment read_for_memory(Arguments arguments) {
+  ClusterFlags& cluster = arguments.cluster;
+  if (!cluster.devices.empty() && cluster.kind.empty() && cluster.memory.empty())
+    cluster.memory = "1 TiB";  // it makes no difference
+  const Experiment experiment = read_experiment(arguments.trace, cluster).experiment;
+  const Problem problem = experiment.problem();
+  if (problem.engine.semantics != Semantics::event)
+    throw InputError("--least-memory: only the engine's semantics 'event' limits memory");
+  for (const DeviceId d : problem.cluster.devices())
+    if (problem.cluster.device(d).memory != problem.cluster.device(DeviceId{0}).memory)
+      throw InputError("--least-memory: the devices need equal memory, these have not");
+  return experiment;
+}
+
+int bound_memory(const Arguments& arguments) {
+  const Experiment experiment = read_for_memory(arguments);
+  const std::size_t devices = experiment.problem().cluster.num_devices();
+  try {
+    const LeastMemory least = find_least_memory(experiment.problem());
+    if (arguments.format == "json") {
+      Json json{{"least_memory_bytes", least.bytes.count},
+                {"proved", least.proved()},
+                {"lower_bound_bytes", least.bound.count},
+                {"devices", devices}};
+      add_times(json, experiment);
+      print_json(json);
+      return 0;
+    }
+    print_out(times_line(experiment) +
+              fmt::format("least memory     {:>12}   of each of {} devices: a placement fits\n{}",
+                          to_text(least.bytes), devices,
+                          least.proved()
+                              ? std::string("with less, no placement fits (proved)\n")
+                              : fmt::format("lower bound      {:>12}   with less, no placement "
+                                            "fits; between the two, none is known\n",
+                                            to_text(least.bound))));
+  } catch (const InfeasibleError& error) {
+    if (arguments.format == "json")
+      print_json({{"least_memory_bytes", Json()}, {"proved", false}, {"why_not", error.what()}});
+    else
+      print_out(fmt::format("{}\n", error.what()));
+  }
+  return 0;
+}
+
 int bound(const Arguments& arguments) {
+  if (arguments.least_memory) return bound_memory(arguments);
   std::optional<Duration> time_limit;
   if (!arguments.time_limit.empty()) {
     time_limit = parse_duration(arguments.time_limit);
@@ -81,15 +130,21 @@ void add_bound(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand(
       "bound", "Lower bounds for any placement: on step time, max_load and latency");
   add_trace_argument(*verb, arguments->trace);
-  verb->add_option("--time-limit", arguments->time_limit,
-                   "Also bound max_load by an integer program that runs for at most T")
-      ->type_name("T");
+  CLI::Option* time_limit =
+      verb->add_option("--time-limit", arguments->time_limit,
+                       "Also bound max_load by an integer program that runs for at most T")
+          ->type_name("T");
+  verb->add_flag("--least-memory", arguments->least_memory,
+                 "Instead: the least memory of each device with which a placement fits, and "
+                 "whether that is proved; --memory makes no difference")
+      ->excludes(time_limit);
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(
       "A TRACE that names its own cluster needs no CLUSTER flags.\n"
       "Examples:\n"
       "  baechi bound graph.json --devices 4 --memory '8 GiB'\n"
+      "  baechi bound graph.json --devices 4 --least-memory\n"
       "  baechi bound bert24_inference.json --time-limit '10 s'    on the cluster TRACE names");
   verb->callback([&chosen, arguments] { chosen = [arguments] { return bound(*arguments); }; });
 }

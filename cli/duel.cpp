@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -26,11 +27,16 @@ std::unique_ptr<Placer> made(const std::string& text, const std::string& where) 
 int fight(const DuelArguments& a) {
   const std::unique_ptr<Placer> loser = made(a.names.loser, "A"),
                                 winner = made(a.names.winner, "B");
+  const Interrupt interrupt("taking the worst instance so far");
+  DuelOptions options = a.names.options;
+  options.stop = &interrupt.wanted();
   DuelResult result;
   {
     const Stage stage("annealing instances");
-    result = duel(*loser, *winner, a.names.options);
+    result = duel(*loser, *winner, options);
   }
+  const int code = interrupt.wanted() ? 130 : 0;
+  if (code != 0 && result.found_ratio <= 0.0) return code;
   if (result.found_ratio <= 0.0)
     throw InputError(fmt::format("no instance of {} was found that {} solves",
                                  a.names.options.evaluations, a.names.winner));
@@ -55,7 +61,7 @@ int fight(const DuelArguments& a) {
                 {"a_step_us", us(steps[0])},
                 {"b", steps[1].placer},
                 {"b_step_us", us(steps[1])}});
-    return 0;
+    return code;
   }
   print_out(fmt::format(
       "{} {}\n{} {}\nratio {:.4f} on {} ops, {} edges and {} devices; {:.4f} on {} ops before it "
@@ -67,7 +73,7 @@ int fight(const DuelArguments& a) {
     print_out(fmt::format(
         "wrote {0}/duel.yaml (baechi run {0}/duel.yaml), duel.trace.json, a.svg and b.svg\n",
         a.output));
-  return 0;
+  return code;
 }
 
 }  // namespace

@@ -123,6 +123,10 @@ Json answer_json(const PlannerAnswer& answer, const PlanRequest& request) {
     for (const exact::BundleId b : plan.stages[s].nodes)
       json["placement"][answer.input.nodes[b].op] = first[s];
   json["facts"] = answer.planned->facts;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {  // as Replicas reads it
+    json["facts"][fmt::format("stage_{}_first", s)] = first[s];
+    json["facts"][fmt::format("stage_{}_devices", s)] = plan.stages[s].data_parallel;
+  }
   json["facts"]["devices_used"] = plan.devices();
   json["facts"]["micro_batches"] = answer.input.micro_batches;
   json["facts"]["simulated_micro_batches"] = answer.batch->micro_batches;

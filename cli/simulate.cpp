@@ -12,6 +12,7 @@
 #include "cli/verbs.h"
 #include "placers/files/split_file.h"
 #include "sim/explain/causes.h"
+#include "sim/find_entry.h"
 #include "sim/objective/objective.h"
 #include "sim/objective/replicas.h"
 #include "sim/pipeline/pipeline.h"
@@ -45,8 +46,7 @@ std::optional<PipelineOptions> read_pipeline(const SimulateArguments& arguments)
   PipelineOptions options{.recompute = arguments.recompute};
   options.schedule = arguments.pipeline;
   if (pipeline::find_schedule(options.schedule) == nullptr)
-    mistakes.add(fmt::format("--pipeline: '{}' is not one of {}", options.schedule,
-                             pipeline::schedule_names()));
+    mistakes.add("--pipeline: " + not_one_of(options.schedule, entry_names(pipeline::schedules())));
   if (!arguments.micro_batches.empty()) {
     constexpr std::size_t most = 100'000;
     const auto count = parse_number<std::size_t>(arguments.micro_batches);
@@ -234,8 +234,9 @@ void add_simulate(CLI::App& app, Verb& chosen) {
                    "Also print the placement's value by this objective ('baechi list objectives')")
       ->type_name("NAME[:k=v,...]");
   verb->add_option("--pipeline", arguments->pipeline,
-                   "Also simulate a pipeline of micro-batches by this schedule: " +
-                       pipeline::schedule_names() + " (explained below)")
+                   fmt::format("Also simulate a pipeline of micro-batches by this schedule: {} "
+                               "(explained below)",
+                               fmt::join(entry_names(pipeline::schedules()), ", ")))
       ->type_name("SCHEDULE");
   verb->add_option("--micro-batches", arguments->micro_batches, "Number of micro-batches [8]")
       ->type_name("N");

@@ -15,6 +15,7 @@
 #include "sim/file_aside.h"
 #include "validate/calibrate.h"
 #include "validate/export.h"
+#include "validate/fits.h"
 #include "validate/replays.h"
 #include "validate/validation_report.h"
 
@@ -31,7 +32,7 @@ struct PlanFlags {
   std::string out, mode = "graph", bodies = "spin", calibration;
   std::vector<double> budgets;
   std::size_t threads = 1, neighbours = 0, at_random = 0, distinct = 0;
-  double least_busy = 0.0;
+  double least_busy = 0.0, overheads = 0.0;
 };
 
 int write_plans(const PlanFlags& flags) {
@@ -45,13 +46,13 @@ int write_plans(const PlanFlags& flags) {
   choice.budgets = flags.budgets;
   choice.threads = flags.threads;
   choice.neighbours = flags.neighbours;
-  choice.least_busy = flags.least_busy;
   choice.at_random = flags.at_random;
-  choice.distinct = flags.distinct;
+  choice.least = {
+      .busy = flags.least_busy, .overheads = flags.overheads, .distinct = flags.distinct};
   if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
   const Exported exported = export_plans(sweep, choice, flags.out);
   for (const std::string& remark : exported.remarks) fmt::print(stderr, "{}\n", remark);
-  for (const std::string& line : exported.busy.lines()) fmt::print(stderr, "{}\n", line);
+  for (const std::string& line : exported.worth.lines()) fmt::print(stderr, "{}\n", line);
   fmt::print(
       stderr,
       "{}/plans: {} plans of {} runs, {:.1f} MB; the steps of one pass over them take {:.2f} s\n",
@@ -106,6 +107,12 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
           "for this share of the step [0]")
       ->type_name("F")
       ->check(CLI::Range(0.0, 1.0));
+  verb->add_option("--overheads", flags->overheads,
+                   "Refuse a graph on which a model without overheads is predicted to be off by "
+                   "less than N times the layer's target, in the median: its plans could not tell "
+                   "a model from none; 5 is a fair test [0]")
+      ->type_name("N")
+      ->check(CLI::Range(0.0, 1000.0));
   verb->add_option("--set", flags->sets, "Set the dotted KEY of every scenario to VALUE")
       ->type_name("KEY=VALUE")
       ->take_all()
@@ -116,7 +123,22 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
 
 struct CalibrateFlags {
   std::string run, out;
+  bool accept = false;
 };
+
+/// Prints each fit. Throws InputError if one makes no sense, unless it is accepted.
+void check_fits(const Calibration& calibration, const std::string& run, bool accept) {
+  Columns columns({"fitted", "", "error", ""});
+  Mistakes mistakes;
+  for (const Fit& fit : fits_of(calibration)) {
+    columns.add({fit.what, fit.value, fit.error, red(fit.wrong)});
+    if (!fit.wrong.empty() && !accept)
+      mistakes.add(fmt::format("{}/measurements.csv: {}: {}: {} (--accept takes it)", run, fit.what,
+                               fit.value, fit.wrong));
+  }
+  print_out(columns.text());
+  mistakes.throw_if_any();
+}
 
 int calibrate_run(const CalibrateFlags& flags) {
   const ValidationRun run = read_run(flags.run);
@@ -125,8 +147,10 @@ int calibrate_run(const CalibrateFlags& flags) {
   if (run.measurements.empty()) mistakes.add(fmt::format("{}: no measurements.csv", flags.run));
   mistakes.throw_if_any();
   const std::string out = flags.out.empty() ? flags.run + "/calibration.yaml" : flags.out;
-  write_aside(out, calibration_yaml(
-                       calibrate(*run.machine, run.measurements, flags.run + "/measurements.csv")));
+  const Calibration calibration =
+      calibrate(*run.machine, run.measurements, flags.run + "/measurements.csv");
+  check_fits(calibration, flags.run, flags.accept);
+  write_aside(out, calibration_yaml(calibration));
   fmt::print(stderr, "{}\n", out);
   return 0;
 }
@@ -138,6 +162,7 @@ void add_calibrate(CLI::App& app, Verb& chosen) {
       ->required()
       ->type_name("");
   verb->add_option("-o", flags->out, "The file to write [RUN/calibration.yaml]")->type_name("FILE");
+  verb->add_flag("--accept", flags->accept, "Write fits that make no sense, too");
   verb->callback([flags, &chosen] { chosen = [flags] { return calibrate_run(*flags); }; });
 }
 

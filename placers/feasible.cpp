@@ -9,6 +9,7 @@
 #include "placers/interface/colocation.h"
 #include "placers/interface/memory_floor.h"
 #include "placers/interface/registry.h"
+#include "placers/least_memory.h"
 #include "placers/search/space.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
@@ -53,7 +54,7 @@ class Attempt {
 
   Feasible find(std::span<const std::string_view> asked) {
     if (const std::string why = hopeless(problem_, space_.units()); !why.empty())
-      return {{}, "no placement fits: " + why};
+      return {{}, "no placement fits: " + why, {}, true};
     if (num_placements(space_) <= most_enumerated) return enumerate();
     if (Feasible found = ask(asked); found.placement) return found;
     start_simply();
@@ -62,6 +63,11 @@ class Attempt {
     Feasible found = walk(least_, 1);
     if (!found.placement && least_ != simple) found = walk(simple, 1);
     if (!found.placement) found = walk(least_, 4);
+    if (found.placement) return found;
+    Fitting any = first_that_fits(problem_, most_simulated);
+    if (any.placement)
+      return {std::move(any.placement), "a walk over all placements that may fit", "all"};
+    if (any.all) return {{}, "none of all placements fits", {}, true};
     return found;
   }
 
@@ -163,7 +169,7 @@ Feasible Attempt::enumerate() {
     i = choice[i] == 0 ? i + 1 : 0;  // a carry, as when counting
   }
   const std::size_t tried = num_placements(space_);
-  if (!best_) return {{}, fmt::format("none of all {} placements fits", tried)};
+  if (!best_) return {{}, fmt::format("none of all {} placements fits", tried), {}, true};
   return {std::move(best_), fmt::format("the shortest step of all {} placements", tried), "all"};
 }
 

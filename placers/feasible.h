@@ -14,7 +14,9 @@ struct Feasible {
   /// Which attempt found `placement`, or which attempts failed, or why no placement can fit: a unit
   /// fits on no device, or what a step must hold at once exceeds all memory (lower_bounds).
   std::string how{};
-  std::string by{};  ///< the placer that gave it, or "all", "cuts" or "moves": 1, 3 or 4 to 6 below
+  /// The placer that gave it, or "all", "cuts" or "moves": 1 and 7, 3 or 4 to 6 below.
+  std::string by{};
+  bool proved = false;  ///< no placement fits, for sure
 };
 
 /// The placers that find_feasible() asks.
@@ -34,6 +36,8 @@ std::span<const std::string_view> quick_placers();
 ///      the answer.
 ///   5. The same from the best of three simple placements, which may lead elsewhere.
 ///   6. As 4, with four times as many moves.
+///   7. All placements are tried that may fit (first_that_fits), as far as the moves' budget goes.
+///      If none fits, this is a proof, too.
 /// Equal problems get equal answers.
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
 Feasible find_feasible(const Problem& problem,

@@ -32,6 +32,7 @@ std::unique_ptr<Placer> make_metis(Options&);
 std::unique_ptr<Placer> make_search(Options&);
 std::unique_ptr<Placer> make_learned(Options&);
 std::unique_ptr<Placer> make_auto(Options&);
+std::unique_ptr<Placer> make_refine(Options&);
 std::unique_ptr<Placer> make_coarsen(Options&);
 std::unique_ptr<Placer> make_exec(Options&);
 
@@ -105,6 +106,12 @@ std::span<const PlacerEntry> placers() {
        .source = "our own",
        .make = make_auto,
        .memory = planned,
+       .fallback = true},
+      {.name = "refine",
+       .summary = "auto's answer, and a few dozen simulated steps near it",
+       .source = "our own; annealing as search",
+       .make = make_refine,
+       .memory = objective,
        .fallback = true},
       {.name = "exact_dp",
        .summary = "the pipeline of least max_load",

@@ -22,8 +22,8 @@ Body body_of_stand_in(const StandIn& work, Duration length) {
   return kind ? body_of_size(*kind, work.argument) : spin(length);
 }
 
-/// The largest size of `kind` that takes no longer than `length`, among those that were measured or
-/// lie between; a spin if none does.
+/// The size of `kind` whose time is nearest to `length`, among those that were measured or lie
+/// between; a spin if `length` is outside of their times.
 Body sized(const Calibration::OpTime& op, BodyKind kind, Duration length) {
   const std::int64_t step = kind == BodyKind::ew ? 32 : 16;
   const double least = kind == BodyKind::ew ? op.time.least : std::cbrt(op.time.least / 2.0);
@@ -39,7 +39,7 @@ Body sized(const Calibration::OpTime& op, BodyKind kind, Duration length) {
     const std::int64_t middle = low + (high - low) / 2;
     (takes(middle) <= wanted ? low : high) = middle;
   }
-  return body_of_size(kind, low * step);
+  return body_of_size(kind, (takes(high) - wanted < wanted - takes(low) ? high : low) * step);
 }
 
 Body timed(OpWork work, Duration length, const Calibration& calibration, std::size_t turn) {

@@ -11,7 +11,8 @@ enum class Bodies : std::uint8_t {
   spin,   ///< all of exactly their simulated length
   work,   ///< what stand_in() says of their work, by the calibration if there is one; spin, where
           ///< no work is stated
-  timed,  ///< measured kinds, of the size that takes as long as the op was simulated to take
+  timed,  ///< measured kinds, of the size whose time is nearest to what the op was simulated to
+          ///< take
 };
 constexpr auto names_of(Bodies) {
   return std::to_array<Named<Bodies>>(

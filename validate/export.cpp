@@ -182,7 +182,7 @@ Duration Exporter::add(const RunResult& row, const Problem& problem, const Place
   const std::string stem = plain_file_name(name);
   const Replay replay = add_file(fmt::format("{}_{}", prefix, stem), whole);
   known_[graph].insert(hash_of(placement));
-  exported_.busy.add(graph, busy_share(whole, replay), hash_of(placement));
+  exported_.worth.add(graph, worth_of(whole, replay, calibration_), hash_of(placement));
   const std::size_t turn = placements_++;
   for (const double fraction : choice_.budgets)
     add_file(fmt::format("{}b{}_{}", prefix, fraction, stem),
@@ -233,7 +233,7 @@ void Exporter::add_others() {
 }
 
 Exported Exporter::write(const std::string& folder) {
-  const std::string lacking = exported_.busy.lacking(choice_.least_busy, choice_.distinct);
+  const std::string lacking = exported_.worth.lacking(choice_.least);
   if (!lacking.empty()) throw InputError(lacking);
   empty_plans(folder + "/plans");
   for (const File& file : files_) {
@@ -253,6 +253,8 @@ Exported Exporter::write(const std::string& folder) {
 Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder) {
   if (choice.bodies == Bodies::timed && !choice.calibration)
     throw InputError("bodies 'timed' need a calibration that says how long sizes take");
+  if (choice.least.overheads > 0.0 && !choice.calibration)
+    throw InputError("without a calibration there are no overheads that a set could show");
   RunSettings settings;
   settings.threads = choice.threads;
   const Results results = run(sweep, all_runs(sweep), settings);

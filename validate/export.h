@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "scenarios/run/runner.h"
-#include "validate/busy_share.h"
 #include "validate/plan_of_step.h"
 #include "validate/predictor.h"
+#include "validate/set_worth.h"
 
 namespace baechi::validate {
 
@@ -25,16 +25,13 @@ struct ExportChoice {
   /// its group moved to another device. Called GRAPH/near/K.
   std::size_t neighbours = 0;
   std::size_t at_random = 0;  ///< of each graph as many random placements: GRAPH/any/K
-  /// A graph is refused of which fewer than half of the placements keep two devices busy for this
-  /// share of the step: its plans would test nothing but the lengths they are told.
-  double least_busy = 0.0;
-  std::size_t distinct = 0;  ///< a graph is refused that has fewer different placements
+  LeastWorth least{};         ///< what a graph needs so that its plans are not refused
 };
 
 struct Exported {
   std::size_t plans = 0;
   std::vector<std::string> remarks;  ///< of runs without a plan, and of sizes not calibrated
-  BusyShares busy;                   ///< of all plans
+  SetWorth worth;                    ///< of all plans
   std::uintmax_t bytes = 0;          ///< of their files
   Duration steps{};                  ///< predicted, one after the other
 };
@@ -44,8 +41,8 @@ struct Exported {
 /// the swept values. Its tasks have plain lengths, also if the scenario has a calibration: the
 /// calibration decides placements and orders. The calibration for predictions is written beside the
 /// plans. Neighbours and random placements differ from each other and from the placements of the
-/// runs, if the graph has as many. Throws InputError as plan_of_step() and timing_of(), and if
-/// graphs keep too few devices busy or have too few placements; then nothing is written.
+/// runs, if the graph has as many. Throws InputError as plan_of_step() and timing_of(), and if a
+/// graph has less than the least worth; then nothing is written.
 Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder);
 
 }  // namespace baechi::validate

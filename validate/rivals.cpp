@@ -50,18 +50,6 @@ constexpr Datasheet datasheets[]{
 
 }  // namespace
 
-Calibration with_constants(Calibration ours, double latency_ns, double ns_per_byte) {
-  ours = without_overheads(std::move(ours));
-  for (auto& t : ours.transfers) {
-    // A way through the host is two transfers of ours, and one of theirs.
-    const double part = t.direction.empty() ? 1.0 : 0.5;
-    t.paced = t.shared = false;
-    t.latency_ns = t.occupancy_ns = exactly(part * latency_ns);
-    t.time = {.ns_per_unit = exactly(part * ns_per_byte)};
-  }
-  return ours;
-}
-
 Calibration as_baechi(Calibration ours, const std::vector<Measurement>& rows) {
   ours = without_overheads(std::move(ours));
   for (auto& t : ours.transfers) {

@@ -8,9 +8,6 @@
 
 namespace baechi::validate {
 
-/// `ours` without gaps, and with the transfers of another; op times stay.
-Calibration with_constants(Calibration ours, double latency_ns, double ns_per_byte);
-
 /// Baechi's procedure (SoCC'20, section 4.1) on these measurements: ops as profiled, transfers by
 /// ordinary least squares of time on bytes, nothing else. A paced link's length is stated; its
 /// latency is then the intercept of the time beyond this length. A transfer that was not measured

@@ -51,17 +51,6 @@ Replay predicted(const ReplayPlan& plan, const Calibration& calibration, const E
   return predict(plan, timing_of(plan, &calibration, effects));
 }
 
-Layer layer_of(const ReplayPlan& plan, const Calibration& calibration, Duration step) {
-  const bool exact = plan.way == Way::link && std::ranges::all_of(plan.tasks, [](const Task& t) {
-                       return t.transfer || t.body.kind == BodyKind::spin;
-                     });
-  if (exact) return Layer::queues;
-  Effects alone;
-  alone.interference = false;
-  const double undisturbed = ns(predicted(plan, calibration, alone).step());
-  return ns(step) > 1.01 * undisturbed ? Layer::contended : Layer::real;
-}
-
 double start_error(const Replays& replays, const Replay& ours, double step) {
   Samples off;
   for (const TaskTimes* times : replays.timelines)
@@ -155,10 +144,8 @@ std::vector<Rival> rivals_of(const std::vector<Replays>& replays,
     return accuracy_of(replays, scores, calibration, effects);
   };
   std::vector<Rival> rivals{{"calibrated", "all effects", with(ours, {})}};
-  Effects only_costs = Effects::none();
-  only_costs.costs = true;
   rivals.push_back({"no overheads", "op times and bandwidths as measured, nothing else",
-                    with(ours, only_costs)});
+                    with(ours, Effects::bare())});
   rivals.push_back({"Baechi's procedure",
                     "op times as measured, transfers by ordinary least squares, no gaps",
                     with(as_baechi(ours, measurements), {})});
@@ -166,9 +153,6 @@ std::vector<Rival> rivals_of(const std::vector<Replays>& replays,
     rivals.push_back({"datasheet roofline",
                       "peak flops of the partition, speed of the memory, no overheads",
                       with(*datasheet, {})});
-  // Baechi's TensorFlow fit: 134 us + 0.0001754 us per byte.
-  rivals.push_back({"Baechi's fit", "134 us and 5.7 GB/s per transfer, no gaps",
-                    with(with_constants(ours, 134'000.0, 0.1754), {})});
   for (const EffectName& effect : effect_names()) {
     Effects without;
     without.*(effect.on) = false;

@@ -8,22 +8,11 @@
 
 #include "sim/names.h"
 #include "validate/floors.h"
+#include "validate/set_worth.h"
 #include "validate/statistics.h"
 #include "validate/validation_run.h"
 
 namespace baechi::validate {
-
-/// Which of the questions a plan answers, each with its own targets.
-enum class Layer : std::uint8_t {
-  queues,     ///< ops of exact length, paced links: only queues and gaps can be wrong
-  real,       ///< real ops or transfers, hardly slowed by neighbours
-  contended,  ///< slowed by more than 1 %, as predicted
-};
-constexpr auto names_of(Layer) {
-  return std::to_array<Named<Layer>>({{Layer::queues, "queues", "queues"},
-                                      {Layer::real, "real", "real ops"},
-                                      {Layer::contended, "contended", "real ops, contended"}});
-}
 
 /// A plan in one mode. Times in ns.
 struct PlanScore {

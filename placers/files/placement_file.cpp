@@ -28,7 +28,7 @@ constexpr std::string_view file_keys[] = {
     // and the facts of replicas are skipped.
     "placer", "placed_by", "placing_ms", "facts", "status", "detail", "step_time_us", "peak_kinds",
     "assumed_kind", "kind_without_times",
-    // Keys that it writes for planners, all skipped.
+    // Keys that it writes for planners. All but plan are skipped.
     "time_per_sample_us", "simulated_us", "simulated_together_us", "simulated_overlap_us",
     "simulated_batch_us", "difference", "plan"};
 
@@ -88,6 +88,7 @@ class Reader {
       if (key == "detail") result_.detail = value.string();
       if (key == "status") infeasible = read_status(value);
       if (key == "facts" && value.is_object()) read_facts(value);
+      if (key == "plan" && value.is_object()) check_plan(value);
       if (key == "placement") {
         placement_at = value.offset();
         read_devices_of_ops(value);
@@ -146,6 +147,24 @@ class Reader {
   void read_facts(Json value) {
     value.entries([&](std::string_view name, Json fact) {
       if (is_replica_fact(name)) result_.facts[std::string(name)] = fact.number();
+    });
+  }
+
+  /// The replicas of a plan are among the facts; other parts of it have no place in a placement.
+  void check_plan(Json plan) {
+    plan.entries([&](std::string_view part, Json stages) {
+      if (part != "stages") return;
+      stages.list([&](Json stage) {
+        stage.entries([&](std::string_view name, Json value) {
+          if (name == "tensor_parallel" && value.whole() > 1)
+            value.mistake("a placement cannot say that devices divide ops");
+          bool again = false;
+          if (name != "recompute") return;
+          const std::size_t at = value.offset();
+          value.list([&](Json op) { again = again || !op.string().empty(); });
+          if (again) file_.mistake(at, "a placement cannot say that ops run again");
+        });
+      });
     });
   }
 

@@ -92,7 +92,8 @@ bool Chain::try_changes(double temperature) {
     return false;
   }
   evaluator_->keep();
-  score_ = next;
+  const bool leaves = score_.feasible() && !next.feasible();
+  score_ = leaves ? evaluator_->attempt(placement_, {}) : next;  // of the whole step
   return true;
 }
 
@@ -108,10 +109,27 @@ void Chain::apply() {
 }
 
 bool Chain::accepts(const Score& next, double temperature) {
-  if (next.feasible() != score_.feasible()) return next.feasible();
-  if (!next.feasible()) return next <= score_;
+  if (next.deadlock != score_.deadlock) return !next.deadlock;
+  const auto broken = [](const Score& s) { return s.misplaced + s.split_groups; };
+  if (broken(next) != broken(score_)) return broken(next) < broken(score_);
+  if (next.over > Bytes{} || score_.over > Bytes{}) return accepts_missing(next.over);
   const double worse = height(next) - height(score_);
   return worse <= 0.0 || random_.uniform() < std::exp(-worse / (temperature * height(score_)));
+}
+
+/// Among placements that lack memory the one that lacks less is better, whatever its value. From
+/// one that fits a walk leaves seldom: the more units there are, the more tries the way back takes.
+bool Chain::accepts_missing(Bytes over) {
+  constexpr double hottest = 0.3;               // of the mean change
+  constexpr double leaves = 0.3, units = 16.0;  // the chance to leave, with so few units
+  constexpr double memory = 0.98;               // of the mean, per try
+  const double more = static_cast<double>((over - score_.over).count);
+  if (more != 0.0)
+    change_ = change_ == 0.0 ? std::abs(more) : memory * change_ + (1.0 - memory) * std::abs(more);
+  double chance = more > 0.0 ? std::exp(-more / (hottest * change_)) : 1.0;
+  if (score_.over == Bytes{})
+    chance *= leaves * std::min(1.0, units / static_cast<double>(space_.movable().size()));
+  return chance >= 1.0 || random_.uniform() < chance;
 }
 
 }  // namespace baechi::search

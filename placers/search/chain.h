@@ -53,6 +53,7 @@ class Chain {
   bool try_changes(double temperature);
   void apply();
   bool accepts(const Score& next, double temperature);
+  bool accepts_missing(Bytes over);
 
   const SearchSpace& space_;
   std::unique_ptr<Evaluator> evaluator_;
@@ -60,6 +61,7 @@ class Chain {
   Placement placement_;  // where it stands
   UnitDevices at_;       // the same by units
   Score score_;
+  double change_ = 0.0;  // of the missing bytes: a mean, of late tries more
   Placement best_;
   Score best_score_;
   std::size_t evaluations_ = 0;

@@ -107,19 +107,27 @@ class EmptyFolder {
   fs::path before_, folder_;
 };
 
-Results run_placers(const Competition& competition, const std::string& folder,
-                    const std::string& known, const Watch& making, const Watch& running) {
+std::vector<PlacerChoice> placers_of(const Competition& competition, const std::string& known) {
   std::vector<PlacerChoice> placers;
   if (competition.hidden)
     for (const char* rival : rivals)
       if (rival != competition.placer) placers.push_back(made_placer(rival, known));
   if (!competition.placer.empty()) placers.push_back(made_placer(competition.placer, known));
+  return placers;
+}
+
+Results run_placers(const Competition& competition, const std::string& folder,
+                    const std::vector<PlacerChoice>& placers, const Watch& making,
+                    const Watch& running) {
   const Sweep sweep = sweep_of(competition, folder, placers, making);
   const std::vector<std::size_t> ids = all_runs(sweep);
   std::atomic<std::size_t> done{0};
   const EmptyFolder elsewhere;
   const auto shown = begin_watch(running, done, ids.size());
-  return run(sweep, ids, {.threads = competition.threads, .done = &done});
+  Results results =
+      run(sweep, ids, {.threads = competition.threads, .stop = competition.stop, .done = &done});
+  results.missing = ids.size() - results.rows.size();
+  return results;
 }
 
 /// What the kernel does not keep `placer`, if it is a program, from; "": nothing.
@@ -147,12 +155,16 @@ CompetitionResult compete(const Competition& competition, const Watch& making,
   Arena arena = competition.hidden ? Arena{} : Arena::read(known);
   CompetitionResult result;
   if (competition.hidden || !competition.placer.empty()) {
-    const Results results = run_placers(competition, folder, known, making, running);
+    const std::vector<PlacerChoice> placers = placers_of(competition, known);
+    const Results results = run_placers(competition, folder, placers, making, running);
     result.outcome = outcome_of(results, competition.placer);
     result.improved = arena.take(results);
     result.unguarded = unguarded(competition.placer);
+    result.missing = results.missing;
+    if (result.missing > 0) arena.keep_run(results, placers.size());
   }
-  if (competition.update_best && !competition.placer.empty()) arena.write(known);
+  if (competition.update_best && !competition.placer.empty() && result.missing == 0)
+    arena.write(known);
   result.ranking = arena.ranking();
   result.instances = arena.size();
   if (competition.placer.empty()) return result;

@@ -1,6 +1,7 @@
 /// Lets a placer compete in the arena: on the committed instances beside the known placers, or on
 /// hidden instances beside its rivals.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ struct Competition {
   std::string output{};      ///< folder for the scenario files of hidden instances; "": none
   bool update_best = false;  ///< known.json gets the placer's values
   std::size_t threads = 1;
+  const std::atomic<bool>* stop = nullptr;  ///< once set, no further run begins
 };
 
 /// The ranking of all placers, and what became of the runs of the one that competed.
@@ -29,13 +31,14 @@ struct CompetitionResult {
   ArenaOutcome outcome{};               ///< of the placer's runs
   std::vector<std::string> improved{};  ///< instances whose best value is new
   std::string unguarded{};              ///< what a program was not kept from; "" if that is nothing
+  std::size_t missing = 0;  ///< runs that did not begin; the rest is of the instances without them
 
   const ArenaScore& score() const { return ranking.at(rank - 1); }
 };
 
 /// Runs the placer, and on hidden instances its rivals, with an empty folder as the working folder.
 /// A placer that is a program can neither read nor write known.json, nor signal the arena, where
-/// the kernel has Landlock. Throws InputError.
+/// the kernel has Landlock. If stopped, known.json stays as it is. Throws InputError.
 CompetitionResult compete(const Competition& competition, const Watch& making = {},
                           const Watch& running = {});
 

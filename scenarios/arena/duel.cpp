@@ -226,13 +226,14 @@ DuelResult duel(const Placer& loser, const Placer& winner, const DuelOptions& op
     ++result.evaluations;
     return duel_steps(instance, loser, winner).ratio(options.failures);
   };
+  const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
   constexpr std::size_t walks = 4;
   for (std::size_t walk = 0; walk < walks; ++walk) {
     Mutator mutator(options.seed * walks + walk);
     DuelInstance at = mutator.fresh();
     double height = ratio(at);
     const std::size_t steps = std::max<std::size_t>(options.evaluations / walks, 2) - 1;
-    for (std::size_t i = 0; i < steps; ++i) {
+    for (std::size_t i = 0; i < steps && !stopped(); ++i) {
       if (height > result.found_ratio) {
         result.found = at;
         result.found_ratio = height;
@@ -255,6 +256,7 @@ DuelResult duel(const Placer& loser, const Placer& winner, const DuelOptions& op
   for (bool smaller = result.found_ratio > 1.0; smaller;) {
     smaller = false;
     for (DuelInstance& candidate : simpler(result.small)) {
+      if (stopped()) break;
       const double there = ratio(candidate);
       if (there < enough) continue;
       result.small = std::move(candidate);

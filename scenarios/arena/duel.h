@@ -3,6 +3,7 @@
 /// Task Graph Scheduling Algorithms", 2024). Differs: memory is part of an instance, and what is
 /// found is made small.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -44,7 +45,8 @@ DuelSteps duel_steps(const DuelInstance& instance, const Placer& loser, const Pl
 struct DuelOptions {
   std::size_t evaluations = 1000;  ///< of both placers, to find; making it small takes more
   std::uint64_t seed = 1;
-  bool failures = false;  ///< a failure counts as a step 10 times as long
+  bool failures = false;                    ///< a failure counts as a step 10 times as long
+  const std::atomic<bool>* stop = nullptr;  ///< once set, what was found so far is the result
 };
 
 struct DuelResult {
@@ -55,7 +57,7 @@ struct DuelResult {
 
 /// Anneals four times from random instances: times, sizes, edges, ops, memory, link, devices and
 /// their speeds. Then removes ops, edges, devices and weights as long as the loss stays within a
-/// hundredth. Same arguments, same result. `progress` gets the best ratio so far.
+/// hundredth. Same arguments, same result, unless stopped. `progress` gets the best ratio so far.
 DuelResult duel(const Placer& loser, const Placer& winner, const DuelOptions& options,
                 const std::function<void(double)>& progress = {});
 

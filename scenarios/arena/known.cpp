@@ -107,6 +107,15 @@ std::vector<std::string> Arena::take(const Results& results) {
   return {improved.begin(), improved.end()};
 }
 
+void Arena::keep_run(const Results& results, std::size_t placers) {
+  std::map<std::string, std::size_t> rows;
+  for (const RunResult& row : results.rows) ++rows[instance_name(results, row)];
+  std::erase_if(instances_, [&](const auto& named) {
+    const auto it = rows.find(named.first);
+    return it == rows.end() || it->second < placers;
+  });
+}
+
 ArenaScore Arena::score(const std::string& placer) const {
   ArenaScore score{.placer = placer};
   double logs = 0.0;

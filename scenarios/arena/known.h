@@ -55,6 +55,8 @@ class Arena {
   /// whose best value is new, each once.
   std::vector<std::string> take(const Results& results);
 
+  /// Forgets the instances on which `results` have fewer than `placers` rows.
+  void keep_run(const Results& results, std::size_t placers);
   std::size_t size() const { return instances_.size(); }
   /// The score over the instances that some placer solves. Where a placer was not run, it failed.
   ArenaScore score(const std::string& placer) const;

@@ -217,24 +217,19 @@ void add_rows(Database& db, const std::string& rows, Hash& hash) {
 }
 
 /// A hash of every value of every table, except the checksums themselves and the times of placing:
-/// equal runs have equal checksums. `with_times`: as files of older versions have it.
-std::string checksum(Database& db, bool with_times = false) {
-  std::string columns = "*";
-  if (!with_times) {
-    Statement names(db,
+/// equal runs have equal checksums.
+std::string checksum(Database& db) {
+  Statement columns(db,
                     "SELECT group_concat('\"' || replace(name, '\"', '\"\"') || '\"') FROM "
-                    "pragma_table_info('results') "
-                    "WHERE name <> 'placing_ms'");
-    names.next();
-    columns = names.text();
-  }
+                    "pragma_table_info('results') WHERE name <> 'placing_ms'");
+  columns.next();
   Hash hash;
   for (const char* rows :
        {"* FROM meta WHERE key NOT IN ('checksum', 'checksum of times') ORDER BY key",
         "* FROM scenarios ORDER BY id", "* FROM graphs ORDER BY id", "* FROM axes ORDER BY id",
         "* FROM runs ORDER BY id"})
     add_rows(db, rows, hash);
-  add_rows(db, columns + " FROM results ORDER BY id", hash);
+  add_rows(db, columns.text() + " FROM results ORDER BY id", hash);
   for (const char* rows : {"* FROM run_axes ORDER BY rowid", "* FROM facts ORDER BY rowid",
                            "* FROM placements ORDER BY id", "* FROM pictures ORDER BY id"})
     add_rows(db, rows, hash);
@@ -257,10 +252,7 @@ void read_meta(Database& db, Results& results) {
   if (values["format"] != format_name)
     throw std::runtime_error(
         fmt::format("its format is '{}', not '{}'", values["format"], format_name));
-  // Files of older versions have no checksum, or one for all.
-  const bool two = values.contains("checksum of times");
-  if ((values.contains("checksum") && values["checksum"] != checksum(db, !two)) ||
-      (two && values["checksum of times"] != checksum_of_times(db)))
+  if (values["checksum"] != checksum(db) || values["checksum of times"] != checksum_of_times(db))
     throw std::runtime_error("it is damaged: its checksum is another");
   results.version = values["version"];
   results.hash = values["hash"];

@@ -34,9 +34,9 @@ const Calibration::OpTime* Calibration::find_op(std::string_view kind) const {
   return it == ops.end() ? nullptr : &*it;
 }
 
-Effects Effects::none() {
+Effects Effects::bare() {
   Effects e;
-  for (const EffectName& effect : effect_names()) e.*(effect.on) = false;
+  for (const EffectName& effect : effect_names()) e.*(effect.on) = effect.on == &Effects::costs;
   return e;
 }
 

@@ -119,7 +119,7 @@ struct Effects {
   bool interference = true;
   bool costs = true;  ///< op and transfer times as measured, not as the plan says
 
-  static Effects none();
+  static Effects bare();  ///< no overheads: costs alone
 };
 struct EffectName {
   std::string_view name, help;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "sim/pipeline/passes.h"
+#include "sim/pipeline/roles.h"
 
 namespace baechi::pipeline {
 namespace {
@@ -46,7 +47,8 @@ class PassOrder {
     std::vector<std::set<std::uint32_t>> readers(o_.schedule.chunks);
     for (const EdgeId e : graph_.edges()) {
       const OpId src = graph_.edge(e).src, dst = graph_.edge(e).dst;
-      if (is_forward(src) && is_forward(dst) && o_.chunks.chunk[src] != o_.chunks.chunk[dst])
+      if (is_forward(graph_, src) && is_forward(graph_, dst) &&
+          o_.chunks.chunk[src] != o_.chunks.chunk[dst])
         readers[o_.chunks.chunk[src]].insert(o_.chunks.chunk[dst]);
     }
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::size_t>> backward;
@@ -68,8 +70,8 @@ class PassOrder {
     std::set<std::pair<DeviceId, DeviceId>> feeds;
     for (const EdgeId e : graph_.edges()) {
       const OpId src = graph_.edge(e).src, dst = graph_.edge(e).dst;
-      if (o_.placement.device[src] != o_.placement.device[dst] && is_forward(src) &&
-          is_forward(dst))
+      if (o_.placement.device[src] != o_.placement.device[dst] && is_forward(graph_, src) &&
+          is_forward(graph_, dst))
         feeds.emplace(o_.placement.device[src], o_.placement.device[dst]);
     }
     std::map<std::pair<DeviceId, std::uint32_t>, std::size_t> pass_of;
@@ -93,26 +95,20 @@ class PassOrder {
   }
 
  private:
-  bool is_forward(OpId v) const { return graph_.op(v).phase == Phase::forward; }
-
   /// The first ops of a pass but for those that run ahead of it.
   std::vector<OpId> gather_ahead(const DevicePass& pass, std::vector<OpId>& users) {
     std::vector<OpId> waiting;
     for (const OpId v : pass.all) {
       const Copy& c = c_.copies[v];
-      const bool gathers = c.origin != no_op && c.last_user != no_op && serves(graph_, c.origin);
-      if (!c.reads_own && !gathers && !sums_gradients(c.origin)) waiting.push_back(v);
+      const bool copies_op = c.origin != no_op;
+      const bool gathers = copies_op && c.last_user != no_op && serves(graph_, c.origin);
+      const bool sums = copies_op && sums_gradients(graph_, c.origin);
+      if (!c.reads_own && !gathers && !sums) waiting.push_back(v);
       if (!gathers) continue;
       if (!c.reads_own && users.size() >= 2) c_.builder.add_control(users[users.size() - 2], v);
       users.push_back(c.last_user);
     }
     return waiting;
-  }
-
-  /// Whether `v` is a collective that sends gradients.
-  bool sums_gradients(OpId v) const {
-    return v != no_op && graph_.op(v).phase == Phase::update &&
-           graph_.collective_of(v) != no_collective && !graph_.in_edges(v).empty();
   }
 
   void launch(const DevicePass& pass, std::vector<OpId>& before) {

@@ -9,6 +9,7 @@
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/objective/max_load.h"
+#include "sim/pipeline/roles.h"
 #include "sim/problem/limits.h"
 
 namespace baechi::pipeline {

@@ -55,11 +55,4 @@ const ScheduleEntry* find_schedule(std::string_view name) {
   return it == schedules().end() ? nullptr : &*it;
 }
 
-std::string schedule_names() {
-  std::string names;
-  for (const ScheduleEntry& entry : schedules())
-    names.append(names.empty() ? "" : ", ").append(entry.name);
-  return names;
-}
-
 }  // namespace baechi::pipeline

@@ -79,7 +79,6 @@ struct ScheduleEntry {
 };
 std::span<const ScheduleEntry> schedules();
 const ScheduleEntry* find_schedule(std::string_view name);  ///< null if there is none
-std::string schedule_names();                               ///< "inference, gpipe, ..."
 
 /// The same schedule with an R before each B.
 Schedule with_recompute(Schedule schedule);

@@ -7,16 +7,10 @@
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
+#include "sim/pipeline/roles.h"
 
 namespace baechi::pipeline {
 namespace {
-
-bool is_forward(const OpGraph& graph, OpId v) {
-  return graph.op(v).phase == Phase::forward;
-}
-bool is_backward(const OpGraph& graph, OpId v) {
-  return graph.op(v).phase == Phase::backward;
-}
 
 /// Devices with ops, by first forward ops, then by first ops.
 std::vector<DeviceId> used_devices(const Problem& p, const Placement& placement) {
@@ -182,19 +176,6 @@ class ChunkFinder {
 };
 
 }  // namespace
-
-bool launches(const OpGraph& graph, OpId v) {
-  return on_host(graph, v) && graph.lanes()[index(graph.lane(v))] != host_pass_lane;
-}
-
-bool serves(const OpGraph& graph, OpId v) {
-  if (launches(graph, v)) return true;
-  const CollectiveId c = graph.collective_of(v);
-  return c != no_collective && graph.op(v).phase != Phase::update &&
-         graph.collectives()[c].kind == CollectiveKind::all_gather &&
-         std::ranges::all_of(graph.in_edges(v),
-                             [&](EdgeId e) { return graph.tensor(graph.edge(e).tensor).control; });
-}
 
 Stages devices_as_stages(const Problem& p, const Placement& placement) {
   Stages stages{.devices = used_devices(p, placement),

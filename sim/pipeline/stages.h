@@ -32,12 +32,6 @@ struct Chunks {
   std::size_t laps = 1;                 ///< chunks per stage of Layout::loop
 };
 
-/// Whether `v` is of the host, which launches ops of its device ahead of them.
-bool launches(const OpGraph& graph, OpId v);
-/// Whether `v` serves ops of its device, and so runs beside them: it launches them, or it is an
-/// all_gather of weights that they read, outside the update, which waits for nothing but its turn.
-bool serves(const OpGraph& graph, OpId v);
-
 /// Layout::line and two_way: the op's stage. Update ops: the first chunk of their stage; all
 /// updates of a stage run together. Otherwise a forward op is in the first chunk of its stage that
 /// is not before the chunks of its inputs. A backward op is in the last chunk of its stage that is

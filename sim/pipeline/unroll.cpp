@@ -10,14 +10,11 @@
 #include "sim/error.h"
 #include "sim/objective/replicas.h"
 #include "sim/pipeline/passes.h"
+#include "sim/pipeline/roles.h"
 #include "sim/transform/training/gradients.h"
 
 namespace baechi::pipeline {
 namespace {
-
-bool is_forward(const OpGraph& graph, OpId v) {
-  return graph.op(v).phase == Phase::forward;
-}
 
 void check_phases(const OpGraph& graph, const ScheduleEntry& schedule) {
   bool linked = false;
@@ -28,11 +25,10 @@ void check_phases(const OpGraph& graph, const ScheduleEntry& schedule) {
       throw InputError(fmt::format(
           "no pipeline: forward op '{}' reads from '{}', which is not of the forward pass",
           graph.name(edge.dst), graph.name(edge.src)));
-    linked |= from && graph.op(edge.dst).phase == Phase::backward && !serves(graph, edge.src);
+    linked |= from && is_backward(graph, edge.dst) && !serves(graph, edge.src);
   }
   if (linked || !schedule.training) return;
-  const bool any = std::ranges::any_of(
-      graph.ops(), [&](OpId v) { return graph.op(v).phase == Phase::backward; });
+  const bool any = std::ranges::any_of(graph.ops(), [&](OpId v) { return is_backward(graph, v); });
   throw InputError(fmt::format(
       "{} is a schedule of training, and this graph is not training: {}", schedule.name,
       any ? "no backward op reads what a forward op writes (the importer dnn_partitioning joins "
@@ -248,16 +244,12 @@ class Unroller {
     }
     if (a.pass == b.pass && from_host == to_host) {
       a.read_by_own = true;
-      b.reads_own |= !sums_gradients(a.origin) && (to_host || !serves_[a.origin]);
+      b.reads_own |= !sums_gradients(graph_, a.origin) && (to_host || !serves_[a.origin]);
       if (a.last_user == no_op || a.last_user < to) a.last_user = to;
     }
     if (graph_.instant(t)) return c_.builder.add_control(from, to);
     const std::size_t output = index(t) - index(*graph_.outputs(a.origin).begin());
     c_.builder.add_edge(static_cast<TensorId>(index(a.first_output) + output), to);
-  }
-  /// Whether `v` is a collective of the update pass.
-  bool sums_gradients(OpId v) const {
-    return graph_.op(v).phase == Phase::update && graph_.collective_of(v) != no_collective;
   }
 
   /// The two devices that train a chunk from either end add up its gradients before they update:

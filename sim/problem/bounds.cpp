@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/graph/analysis.h"
+#include "sim/problem/bytes_read.h"
 #include "sim/saturated.h"
 
 namespace baechi {
@@ -68,19 +69,6 @@ SharedWork shared_work(const OpGraph& graph, const Cluster& cluster, const CostM
     if (graph.op(v).phase != Phase::update) work.but_updates.total += least[v];
   }
   return work;
-}
-
-/// The tensors that `v` reads, each once, which its device holds beside its footprint while it
-/// runs.
-Bytes bytes_read(const OpGraph& graph, OpId v) {
-  std::vector<TensorId> read;
-  for (const EdgeId e : graph.in_edges(v)) read.push_back(graph.edge(e).tensor);
-  std::ranges::sort(read);
-  const auto repeated = std::ranges::unique(read);
-  read.erase(repeated.begin(), repeated.end());
-  Bytes sum;
-  for (const TensorId t : read) sum += std::min(graph.tensor(t).held(), graph.tensor(t).copied());
-  return sum;
 }
 
 void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bounds) {

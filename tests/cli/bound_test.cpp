@@ -28,4 +28,24 @@ TEST_SUITE("cli") {
     CHECK(session.run("bound toy.json --time-limit soon " + two_gpus).code == 2);
     CHECK(holds(session.run("bound toy.json --devices 2 --memory '999 B'").out, "too small"));
   }
+
+  // All three ops on one device: their tensor of 1000 B is held once. Or a on one device, with it,
+  // and its copy on the other.
+  TEST_CASE("bound tells the least memory of each device, and whether it is proved") {
+    const Session session;
+    for (const char* devices : {"--devices 1", "--devices 2"}) {
+      const Json least = session.json("bound toy.json --least-memory " + std::string(devices));
+      CHECK(least["least_memory_bytes"] == 1000);
+      CHECK(least["lower_bound_bytes"] == 1000);
+      CHECK(least["proved"] == true);
+    }
+    CHECK(holds(session.run("bound toy.json --least-memory --devices 2").out,
+                "with less, no placement fits (proved)"));
+    CHECK(session.run("bound toy.json --devices 2 --memory '1000 B'").code == 0);
+    const std::string asked = "bound toy.json --least-memory --devices 2 ";
+    CHECK(session.run(asked + "--time-limit '1 s'").code == 2);
+    const Session::Result other = session.run(asked + "--semantics baechi");
+    CHECK(other.code == 2);
+    CHECK(holds(other.err, "only the engine's semantics 'event' limits memory"));
+  }
 }

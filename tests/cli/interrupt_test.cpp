@@ -4,10 +4,13 @@
 #include <pthread.h>
 
 #include <chrono>
+#include <filesystem>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "tests/cli/session.h"
+#include "tests/temporary_folder.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -74,6 +77,45 @@ TEST_SUITE("cli") {
     CAPTURE(result.err);
     CHECK(result.code == 130);
     CHECK(holds(session.folder().read("best.json"), "\"placement\""));
+  }
+
+  TEST_CASE("SIGTERM ends a duel with the worst instance so far, and keeps it") {
+    const Session session;
+    // One device loses to m_etf from the first instances on; a million instances take minutes.
+    const auto result =
+        session.run("arena duel single m_etf --evaluations 1000000 -o worst",
+                    interrupt_when("cat /proc/$p/task/*/comm | grep -q interrupts", "TERM"));
+    CAPTURE(result.err);
+    CHECK(result.code == 130);
+    CHECK(holds(result.err, "interrupted: taking the worst instance so far"));
+  }
+
+  TEST_CASE("SIGTERM ends the arena with the instances that are done; known.json stays") {
+    const Session session;
+    std::filesystem::create_directories(session.folder().file("mine/instances"));
+    session.folder().write("mine/instances/a.yaml", R"(
+name: a.v1
+graph: {generate: layered, ops: 40}
+cluster: {devices: {count: 2, memory: 1 GiB}}
+placers: [single]
+sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
+)");
+    REQUIRE(session.run("arena --instances mine --placer single --update-best").code == 0);
+    const std::string known = session.folder().read("mine/known.json");
+    const TemporaryFolder beside;  // beside known.json, a program may write nothing
+    const std::string started = beside.file("started");
+    session.folder().write("slow.sh", "#!/bin/sh\ntouch " + started + "\nsleep 1\nexit 3\n");
+    const auto result =
+        session.run("arena --instances mine --placer exec:./slow.sh --update-best --json",
+                    "chmod +x slow.sh; " + interrupt_when("test -e " + started, "TERM"));
+    CAPTURE(result.err);
+    CHECK(result.code == 130);
+    CHECK(holds(result.err, "interrupted: runs that are missing: 1;"));
+    const auto answer = nlohmann::json::parse(result.out);
+    CHECK(answer["instances"] == 1);
+    CHECK(answer["failures"] == 1);
+    CHECK(answer["ranking"][0]["name"] == "single");
+    CHECK(session.folder().read("mine/known.json") == known);
   }
 
   TEST_CASE("SIGTERM where there is nothing to keep ends with 130, too") {

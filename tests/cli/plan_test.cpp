@@ -35,9 +35,31 @@ TEST_SUITE("cli") {
     Json placed = session.json("place two.json --placer piper");
     for (Json* answer : {&plan, &placed}) answer->erase("placing_ms");
     CHECK(plan == placed);
+    // The file is a placement, too: its replicas share the 12 s.
+    CHECK(session.json(
+              "simulate two.json --objective max_load --placement plan.json")["max_load_us"] ==
+          doctest::Approx(6e6));
+    CHECK(holds(session.run("simulate two.json --placement plan.json").out, "replicas"));
     // One device: 8 + 4.
     CHECK(session.json("plan two.json --planner piper:data_parallel=false --devices 1")
               ["time_per_sample_us"] == doctest::Approx(12e6));
+  }
+
+  TEST_CASE("a plan that divides ops or runs them again is refused as a placement") {
+    const Session session;
+    session.folder().write("two.json", two_nodes);
+    const Json plan = session.json("plan two.json --planner piper");
+    const auto refused = [&](const char* key, const Json& value, std::string_view said) {
+      Json other = plan;
+      other["plan"]["stages"][0][key] = value;
+      session.folder().write("plan.json", other.dump(1));
+      const auto result = session.run("simulate two.json --placement plan.json");
+      CHECK(result.code == 2);
+      CHECK_MESSAGE(holds(result.err, said), result.err);
+    };
+    refused("tensor_parallel", 2,
+            "tensor_parallel: a placement cannot say that devices divide ops");
+    refused("recompute", {"1"}, "a placement cannot say that ops run again");
   }
 
   TEST_CASE("plan says what a planner does not know, and what it needs without one") {

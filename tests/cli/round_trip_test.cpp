@@ -132,5 +132,7 @@ TEST_SUITE("cli") {
     runs(session, "run plan.yaml --out planned --quiet");
     runs(session, "arena duel single m_etf --evaluations 40 -o duel");
     runs(session, "run duel/duel.yaml --out fought --quiet");
+    runs(session, "arena --placer single --hidden 3 -o hidden");
+    runs(session, "arena --placer single --instances hidden");
   }
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Applies small changes to the program, one by one, and says which of them no test notices.
 
-mutants.py BUILD [N [SEED]] [--file PART]: BUILD is a build folder of the preset `test`. With N, a random N of the
+mutants.py BUILD [N [SEED]] [--file PART]: BUILD is a build folder of the preset `quick` (or `test`). With N, a random N of the
 changes, drawn with SEED. With --file, only changes of files whose path holds PART.
 
 mutants.py BUILD --random N [--seed S] [ROOM]: N changes that are not in the list but drawn (random_mutants.py), in
@@ -10,7 +10,7 @@ does not compile is drawn again. The tests next to the file are tried first, the
 the score of each room. A person must look at the survivors: some change nothing.
 
 The checkout is not touched. A changed file lies in BUILD/mutants; only its compilation (in a unity build, that of its
-folder) and the link are done again, with the commands that BUILD has. A change that does not compile, or whose old
+library) and the link are done again, with the commands that BUILD has. A change that does not compile, or whose old
 text does not stand exactly once in its file, is an error of the list. Exit code 1 if a change survives.
 
 The list, mutants.txt: a block per change, blocks apart by empty lines.
@@ -93,7 +93,7 @@ class Build:
                               stdout=subprocess.PIPE).stdout.replace(f"ninja: Entering directory `{self.folder}'\n", "")
 
     def compilation(self, file):
-        """Command and source of the compilation that holds `file`: its own, or its folder's."""
+        """Command and source of the compilation that holds `file`: its own, or its library's."""
         path = os.path.join(ROOT, file)
         for command in self.commands:
             if command["file"] == path:

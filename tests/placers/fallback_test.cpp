@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "placers/feasible.h"
@@ -76,10 +78,11 @@ TEST_CASE("with fallback every placer places what it cannot place alone, and say
   }
 }
 
-TEST_CASE("fallback is off by default, but in auto and search") {
+TEST_CASE("fallback is off by default, but in auto, refine and search") {
+  constexpr std::array<std::string_view, 3> on{"auto", "refine", "search"};
   for (const PlacerEntry& entry : placers()) {
     CAPTURE(entry.name);
-    CHECK(entry.fallback == (entry.name == "auto" || entry.name == "search"));
+    CHECK(entry.fallback == (std::ranges::count(on, entry.name) == 1));
   }
 }
 

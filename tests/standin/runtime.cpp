@@ -134,7 +134,7 @@ struct Calls {
   ~Calls() {
     if (const char* file = std::getenv("STANDIN_CALLS")) {
       std::ofstream out(file);
-      for (const auto& [name, count] : made) out << name << '\n';
+      for (const auto& [name, count] : made) out << name << ' ' << count << '\n';
     }
   }
 } calls;

@@ -11,7 +11,7 @@
 ///   sticky:
 ///                                         and everything after it. CODE kill: the process is
 ///                                         killed
-///   STANDIN_CALLS=FILE                    at the end the calls made, by name, one a line
+///   STANDIN_CALLS=FILE                    at the end, a line per call: its name, how often
 ///   STANDIN_NO_GREEN=1                    green contexts are not supported
 ///   STANDIN_NO_CAPTURE=1                  captures are refused
 ///   STANDIN_OWN_EVENTS=CODE               a green context's streams refuse events of another

@@ -6,6 +6,7 @@
 
 #include "sim/error.h"
 #include "validate/benchmarks.h"
+#include "validate/fits.h"
 #include "validate/replays.h"
 #include "validate/statistics.h"
 #include "validate/virtual_clock.h"
@@ -173,6 +174,26 @@ TEST_CASE("where no line fits, a table is kept, and what was left out of it is t
   CHECK(ew->time(1 << 26) == doctest::Approx(4.0 * (1 << 26)));
   CHECK(ew->time(1 << 28) == doctest::Approx(4.0 * (1 << 28)));  // above: in proportion
   CHECK(ew->left_out_error > 0.3);
+}
+
+TEST_CASE("fits that no machine can have are told from those that it can") {
+  const Calibration good = virtual_truth(2);
+  for (const Fit& fit : fits_of(good)) {
+    CAPTURE(fit.what);
+    CHECK(fit.wrong.empty());
+  }
+  Calibration bad = good;
+  bad.transfers[0].occupancy_ns = {-7000, -7100, -6900};
+  bad.ops[0].time.table = {{1024, 1}, {2048, 500}};
+  bad.ops[1].left_out_error = 0.34;
+  bad.modes[0].same_ns = {-10, -90, 70};  // 0 is within its interval
+  std::vector<std::string> wrong;
+  for (const Fit& fit : fits_of(bad))
+    if (!fit.wrong.empty()) wrong.push_back(fit.what);
+  const auto& t = good.transfers[0];
+  CHECK(wrong == std::vector<std::string>{fmt::format("{} {}{}{}: occupancy", t.mode, t.way,
+                                                      t.direction.empty() ? "" : " ", t.direction),
+                                          good.ops[0].kind, good.ops[1].kind});
 }
 
 TEST_CASE("measurements that make no sense are refused by line") {

@@ -11,6 +11,7 @@
 #include "tests/this_build.h"
 #include "validate/export.h"
 #include "validate/validation_run.h"
+#include "validate/virtual_clock.h"
 
 using namespace baechi;
 using namespace baechi::validate;
@@ -42,7 +43,7 @@ std::set<std::vector<std::int64_t>> graphs_of(const TemporaryFolder& folder) {
 }
 
 ExportChoice held_out() {
-  return {.neighbours = 9, .at_random = 20, .least_busy = 0.6, .distinct = 32};
+  return {.neighbours = 9, .at_random = 20, .least = {.busy = 0.6, .distinct = 32}};
 }
 
 }  // namespace
@@ -67,6 +68,33 @@ TEST_SUITE("protocol") {
     CHECK(all.size() == 5 + 7 + 2);
   }
 
+  // Products have sizes in steps of 16, so that one op may be a fifth too short or too long.
+  TEST_CASE("ops of bodies 'timed' are as long as simulated, all in all") {
+    const TemporaryFolder folder;
+    const Calibration c = virtual_truth(4);
+    exported({"protocol/layers.yaml"}, {.bodies = Bodies::timed, .calibration = c}, folder);
+    for (const ReplayPlan& plan : read_plans(folder.file("plans"))) {
+      const Timing timing = timing_of(plan, &c, Effects::bare());
+      double told = 0.0, timed = 0.0;
+      for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+        if (plan.tasks[i].transfer) continue;
+        told += static_cast<double>(plan.tasks[i].length.count());
+        timed += static_cast<double>(timing.length[i].count());
+      }
+      CHECK(timed == doctest::Approx(told).epsilon(0.02));
+    }
+  }
+
+  TEST_CASE("a set is refused where a model without overheads does as well") {
+    ExportChoice choice{.calibration = virtual_truth(4), .least = {.overheads = 5.0}};
+    const TemporaryFolder folder;
+    for (const char* file : {"protocol/short.yaml", "protocol/contended.yaml"})
+      CHECK(exported({file}, choice, folder).plans > 0);
+    CHECK_THROWS_AS(exported({"rehearsal.yaml"}, choice, folder), InputError);
+    choice.calibration.reset();
+    CHECK_THROWS_AS(exported({"protocol/short.yaml"}, choice, folder), InputError);
+  }
+
   TEST_CASE("rings are plans of copies: six variants of each graph, 2 to 4 devices") {
     const TemporaryFolder folder;
     const Exported set = exported({"protocol/rings.yaml"}, {}, folder);
@@ -84,8 +112,9 @@ TEST_SUITE("protocol") {
 
   TEST_CASE("lanes: 36 plans of each graph and way to launch, with a lane for the host") {
     const TemporaryFolder folder;
-    const Exported set = exported({"protocol/lanes.yaml"},
-                                  {.neighbours = 9, .at_random = 20, .distinct = 32}, folder);
+    const Exported set =
+        exported({"protocol/lanes.yaml"},
+                 {.neighbours = 9, .at_random = 20, .least = {.distinct = 32}}, folder);
     CHECK(set.plans == 4 * 36);
     for (const ReplayPlan& plan : read_plans(folder.file("plans"))) CHECK(plan.lanes == 2);
   }

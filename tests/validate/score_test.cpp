@@ -117,7 +117,7 @@ TEST_CASE("each effect adds what it says, and is gone when switched off") {
   const Calibration c = small_truth();
   // 10 + 20 + 5 + 30 us, 1 us between the first two, 4 us with the transfer.
   CHECK(step(plan, c, {}) == 70us);
-  CHECK(step(plan, c, Effects::none()) == 65us);
+  CHECK(step(plan, c, Effects::bare()) == 65us);
   CHECK(step(plan, c, {.op_gap = false}) == 69us);
   CHECK(step(plan, c, {.latency = false}) == 66us);
   const Replay replay = predict(plan, timing_of(plan, &c, {}));
@@ -201,10 +201,13 @@ TEST_CASE("a budget limits one device, granules away from its peak; placements a
   const TemporaryFolder folder;
   Calibration c = virtual_truth(3);
   c.granule = Bytes{1 << 16};
-  const Exported exported = export_plans(
-      sweep_of(scenario),
-      {.calibration = c, .budgets = {0.99, 1.01}, .neighbours = 3, .at_random = 4, .distinct = 12},
-      folder.file(""));
+  const Exported exported = export_plans(sweep_of(scenario),
+                                         {.calibration = c,
+                                          .budgets = {0.99, 1.01},
+                                          .neighbours = 3,
+                                          .at_random = 4,
+                                          .least = {.distinct = 12}},
+                                         folder.file(""));
   CHECK(exported.plans == (20 + 2 * 7) * 3);
   std::set<std::string> limited_devices;
   for (const ReplayPlan& plan : read_plans(folder.file("plans"))) {
@@ -224,7 +227,8 @@ TEST_CASE("a budget limits one device, granules away from its peak; placements a
     CHECK(limited == 1);
   }
   CHECK(limited_devices.size() == 3);
-  CHECK_THROWS_AS(export_plans(sweep_of(scenario), {.distinct = 12}, folder.file("")), InputError);
+  CHECK_THROWS_AS(export_plans(sweep_of(scenario), {.least = {.distinct = 12}}, folder.file("")),
+                  InputError);
   CHECK(read_plans(folder.file("plans")).size() == exported.plans);  // a refusal writes nothing
 }
 

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <tuple>
 
 #include "tests/temporary_folder.h"
@@ -150,6 +152,44 @@ TEST_SUITE("standin") {
           0);
   }
 
+  TEST_CASE("a pool that grants nothing is no good answer") {
+    const TemporaryFolder folder;
+    run_harness(folder, settle_it, "STANDIN_FAULT=cudaMallocFromPoolAsync:0:2");  // no memory
+    CHECK(says(folder, "run/settled.txt", "BAD 7 pool limits: of 3 MiB 0 granted"));
+  }
+
+  // The stand-in's engines serve in the order of the capture.
+  TEST_CASE("the order of copies is asked") {
+    const TemporaryFolder folder;
+    run_harness(folder, settle_it);
+    CHECK(
+        says(folder, "run/settled.txt",
+             "ok  12 order of copies: a copy that is ready waits for one captured before it in 12 "
+             "of 12 steps"));
+  }
+
+  TEST_CASE("of a plan with live memory only the limited device's is reserved") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder.file("run/plans"));
+    ReplayPlan live = plan_of("p/live", SubmitMode::graph, Way::link, BodyKind::spin);
+    live.live_memory = true;
+    live.buffers = {{.device = 0, .bytes = 1 << 20, .task = 0, .until = {0}}};
+    const auto allocations = [&](std::vector<std::int64_t> budget) {
+      live.budget = std::move(budget);
+      folder.write("run/plans/live.plan", plan_text(live));
+      REQUIRE(run_harness(folder, "run/plans/live.plan --passes 1 --rounds 1 --warm-up 0 -o run",
+                          "STANDIN_CALLS=calls.txt") == 0);
+      std::istringstream calls(folder.read("calls.txt"));
+      std::map<std::string, long> made;
+      std::string name;
+      for (long count = 0; calls >> name >> count;) made[name] = count;
+      return made["cudaMallocFromPoolAsync"];
+    };
+    // The buffer, and what is reserved: on device 0, or on all three.
+    CHECK(allocations({2 << 20, 64 << 20, 64 << 20}) == 1 + 1);
+    CHECK(allocations({64 << 20, 64 << 20, 64 << 20}) == 1 + 3);
+  }
+
   TEST_CASE("green contexts that refuse events of another context get events of their own") {
     const TemporaryFolder folder;
     write_plans(folder);
@@ -238,7 +278,8 @@ TEST_SUITE("standin") {
       run_harness(probe, phase, "STANDIN_CALLS=calls.txt");
       std::ifstream calls(probe.file("calls.txt"));
       std::size_t names = 0;
-      for (std::string name; std::getline(calls, name); ++names) {
+      std::string name;
+      for (long count = 0; calls >> name >> count; ++names) {
         for (const char* which : {":1:719", ":0:719", ":1:719:sticky"}) {
           const std::string fault = "STANDIN_FAULT=" + name + which;
           CAPTURE(fault);

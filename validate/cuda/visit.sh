@@ -81,12 +81,24 @@ pack() { # NAME: also what a killed phase left behind
   tar -C "$work" -czf "$out/$1.tgz" "$1" && rm -rf "${work:?}/$1"
 }
 
+# Looks for PyTorch without importing it, which takes minutes on a cold machine.
+find_torch() {
+  timeout -k 5 60 python3 -c '
+from importlib import metadata, util
+if util.find_spec("torch") is None: raise SystemExit("torch: there is none")
+print("torch", metadata.version("torch"))'
+  case $? in
+    0) touch "$work/torch" ;;
+    124 | 137) say "python3 did not answer within 60 s whether there is PyTorch: taken for yes" && touch "$work/torch" ;;
+  esac
+}
+
 # Whether there is a GPU, the harness says: nvidia-smi may be missing where CUDA works.
 facts() {
   {
     date -u; uname -srm; timeout -k 5 20 nvidia-smi; lscpu; free -g; df -h "$work" "$out"; ldd --version | head -1
     nvcc --version; cmake --version
-    timeout -k 5 60 python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)' && touch "$work/torch"
+    find_torch
     env | grep -E '^(CUDA_(MODULE|DEVICE_MAX|LAUNCH)|LD_LIBRARY_PATH)'
   } >"$out/facts.txt" 2>&1
   nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu --format=csv,noheader \

@@ -63,9 +63,64 @@ Cluster two_and_a_core(Bytes memory) {
   return Cluster::uniform(std::move(all), {.bandwidth = 1.0_GBps, .latency = 10ns});
 }
 
+/// Eleven ops with weights, workspace and outputs of much the same sizes.
+OpGraph eleven_ops(std::uint64_t seed) {
+  Random random(seed);
+  OpGraphBuilder b;
+  std::vector<TensorId> outputs;
+  for (std::uint32_t i = 0; i < 11; ++i) {
+    const OpId v = b.add_op({.name = "op" + std::to_string(i),
+                             .compute = Duration{1000 + random.below(20'000)},
+                             .persistent = Bytes{100 + random.below(4000)},
+                             .temporary = Bytes{random.below(1000)}});
+    for (std::uint32_t k = 0; k < std::min(i, 2U); ++k)
+      b.add_edge(outputs[i - 1 - k - random.below(std::max(i, 6U) - 5)], v);
+    outputs.push_back(b.add_tensor(v, Bytes{50 + random.below(2000)}));
+  }
+  return std::move(b).build();
+}
+
+/// The fullest device's peak and the step time of each placement.
+std::vector<std::pair<Bytes, Duration>> all_steps(const Problem& problem) {
+  std::vector<std::pair<Bytes, Duration>> all;
+  Simulator simulator(problem);
+  Placement placement{.device = IdVector<OpId, DeviceId>(problem.graph.num_ops())};
+  for (std::uint32_t at = 0; at < 1U << problem.graph.num_ops(); ++at) {
+    for (const OpId v : problem.graph.ops()) placement.device[v] = DeviceId{at >> index(v) & 1U};
+    const StepResult& step = simulator.run(placement);
+    all.emplace_back(std::max(step.devices[gpu0].peak, step.devices[gpu1].peak), step.makespan);
+  }
+  return all;
+}
+
 }  // namespace
 
 TEST_SUITE("search") {
+  // A walk that only goes down in missing memory finds nothing for the third graph.
+  TEST_CASE("a walk gets out of placements that lack memory, and through them to better ones") {
+    const auto placer = searcher({{"evaluations", value("8000")}, {"fallback", value("false")}});
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      CAPTURE(seed);
+      const OpGraph graph = eleven_ops(seed);
+      Cluster cluster = gpus(2);
+      const ProfiledCosts costs(graph, cluster);
+      const Problem problem{graph, cluster, costs};
+      const auto all = all_steps(problem);
+      const Bytes least = std::ranges::min(all).first;
+      for (const double times : {1.0, 1.1}) {
+        CAPTURE(times);
+        const Bytes memory = times * least;
+        Duration shortest = Duration::max();
+        for (const auto& [peak, step] : all)
+          if (peak <= memory) shortest = std::min(shortest, step);
+        cluster.set_memory(gpu0, memory);
+        cluster.set_memory(gpu1, memory);
+        CHECK(simulate(problem, placer->place(problem, 1)).makespan == shortest);
+      }
+      cluster = gpus(2);
+    }
+  }
+
   TEST_CASE("two ops that need not be on one device are put on two") {
     //   a(10), b(10): 20 ns on one device, 10 ns on two
     OpGraphBuilder b;

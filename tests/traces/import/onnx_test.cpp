@@ -86,6 +86,11 @@ TEST_SUITE("onnx") {
     const OpGraph four = imported(seed("onnx/small.onnx"), "onnx", {{"batch", "4"}}).graph;
     CHECK(output(four, "fc") == Bytes{4 * 10 * 4});
     CHECK(four.work(*four.find("conv")).flops == 4 * g.work(*g.find("conv")).flops);
+    // Filters and bias are read once whatever the batch; what goes through conv grows with it.
+    const OpWork one_conv = g.work(*g.find("conv")), four_conv = four.work(*four.find("conv"));
+    CHECK(one_conv.weights == Bytes{8 * 27 * 4 + 8 * 4});
+    CHECK(four_conv.weights == one_conv.weights);
+    CHECK(four_conv.traffic - four_conv.weights == 4 * (one_conv.traffic - one_conv.weights));
   }
 
   TEST_CASE("recorded models: all nodes, and the shapes that onnx inferred") {

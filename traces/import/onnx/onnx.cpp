@@ -7,6 +7,7 @@
 #include "traces/format/compressed_file.h"
 #include "traces/import/onnx/model.h"
 #include "traces/import/onnx/shapes.h"
+#include "traces/import/onnx/weights.h"
 #include "traces/import/onnx/work.h"
 #include "traces/importer.h"
 
@@ -15,10 +16,8 @@ namespace {
 
 // Decisions:
 // - A node is an op; an input that is no weight is one, too, without time.
-// - Weights are initializers; Constant nodes of floats, or of many elements; and inputs that are
-//   read as weights: by their place (the filter of Conv, the matrix of Gemm), or by a name that
-//   ends in ".weight", ".bias" and the like. They stand with the op that reads them first; all
-//   readers of one stay together, because no edge carries it.
+// - Weights (weights.h) stand with the op that reads them first; all readers of one stay together,
+//   because no edge carries it.
 // - A shape is what the file states; else it is inferred. A side that the file leaves open is
 //   option `batch` if it is an input's first, else option `length`.
 // - The model of one forward pass: ONNX has neither a backward pass nor times.
@@ -28,38 +27,6 @@ constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 struct Settings {
   std::int64_t batch = 0, length = 0;
 };
-
-bool ends_like_a_weight(std::string_view name) {
-  for (const std::string_view ending :
-       {"weight", "bias", "running_mean", "running_var", "gamma", "beta", "kernel",
-        "in_proj_weight", "in_proj_bias", "_scale", "zero_point"})
-    if (name.ends_with(ending)) return true;
-  return name.find("weight") != std::string_view::npos;
-}
-
-/// Whether input `i` of the operator is a weight in every model.
-bool is_weight_place(const Node& node, std::size_t i) {
-  const std::string& op = node.op_type;
-  if (op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "LayerNormalization" ||
-      op == "InstanceNormalization" || op == "GroupNormalization" || op == "PRelu")
-    return i > 0;
-  if (op == "BatchNormalization") return i > 0;
-  if (op == "LSTM" || op == "GRU" || op == "RNN") return i == 1 || i == 2 || i == 3;
-  return false;
-}
-
-/// The tensor of a Constant node that holds weights, rather than a shape or a number; or null.
-const TensorInfo* constant_weight(const Node& node) {
-  const auto value = node.attributes.find("value");
-  if (node.op_type != "Constant" || node.outputs.empty() || value == node.attributes.end() ||
-      !value->second.tensor)
-    return nullptr;
-  const TensorInfo& tensor = *value->second.tensor;
-  const bool floats = tensor.type == ElementType::float32 || tensor.type == ElementType::float16 ||
-                      tensor.type == ElementType::bfloat16 || tensor.type == ElementType::float64;
-  const bool many = tensor.elements().value_or(0) > static_cast<std::int64_t>(most_values);
-  return many || (floats && !tensor.shape->empty()) ? &tensor : nullptr;
-}
 
 /// The module that exporters name a node after: "layer1.conv1" of "/layer1/conv1/Conv".
 std::string module_of(std::string_view name) {
@@ -140,29 +107,10 @@ TensorInfo GraphMaker::stated(const ValueInfo& value, bool input) {
 }
 
 void GraphMaker::find_weights() {
-  for (const Initializer& initializer : model_.initializers) {
-    weights_.insert(initializer.name);
-    tensors_[initializer.name] = initializer.info;
+  for (const auto& [name, info] : weights_of(model_)) {
+    weights_.insert(name);
+    if (info != nullptr) tensors_[name] = *info;
   }
-  for (const Node& node : model_.nodes)
-    if (const TensorInfo* constant = constant_weight(node)) {
-      weights_.insert(node.outputs.front());
-      tensors_[node.outputs.front()] = *constant;
-    }
-  std::set<std::string> given;
-  for (const ValueInfo& input : model_.inputs) given.insert(input.name);
-  std::map<std::string, bool> always;  // whether all readers read it as a weight
-  for (const Node& node : model_.nodes)
-    for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      if (given.contains(node.inputs[i])) {
-        const bool place = is_weight_place(node, i);
-        const auto [at, added] = always.emplace(node.inputs[i], place);
-        at->second = at->second && place;
-      }
-  for (const ValueInfo& input : model_.inputs)
-    if (const auto at = always.find(input.name);
-        (at != always.end() && at->second) || ends_like_a_weight(input.name))
-      weights_.insert(input.name);
   for (const Node& node : model_.nodes) {
     const std::set<std::string> read(node.inputs.begin(), node.inputs.end());
     for (const std::string& name : read)
@@ -222,15 +170,19 @@ void GraphMaker::add_node(const Node& node, std::size_t number) {
   const auto in = known(node.inputs), out = known(node.outputs);
   const std::string name =
       unique(node.name.empty() ? fmt::format("{}.{}", node.op_type, number) : node.name);
-  Bytes persistent{};
-  for (const std::string& input : node.inputs)
-    if (weights_.contains(input) && placed_.insert(input).second) persistent += bytes_of(input);
+  Bytes persistent{}, weights{};
+  for (const std::string& input : node.inputs) {
+    if (!weights_.contains(input)) continue;
+    weights += bytes_of(input);
+    if (placed_.insert(input).second) persistent += bytes_of(input);
+  }
   weight_bytes_ += persistent;
   const std::string module = module_of(node.name);
   const OpId op = builder_.add_op(
       {.name = name, .kind = node.op_type, .persistent = persistent, .module = module});
   for (const auto& [key, attribute] : node.attributes) subgraphs_ += attribute.has_graph ? 1U : 0U;
-  if (const auto work = work_of(node, in, out)) {
+  if (auto work = work_of(node, in, out)) {
+    if (!moves(node)) work->weights = std::min(weights, work->traffic);
     builder_.add_kernel(op, *work);
   } else {
     untimed_.add(node.op_type, name,

@@ -26,13 +26,6 @@ bool one_of(std::string_view word, std::initializer_list<std::string_view> words
   return std::ranges::find(words, word) != words.end();
 }
 
-bool moves(const Node& node) {
-  return one_of(node.op_type,
-                {"Transpose", "Concat", "Gather", "GatherElements", "GatherND", "Split", "Slice",
-                 "Expand", "Tile", "Pad", "DepthToSpace", "SpaceToDepth", "OneHot",
-                 "ConstantOfShape", "Range", "EyeLike", "ReverseSequence", "Cast"});
-}
-
 const Shape* shape(const std::vector<const TensorInfo*>& tensors, std::size_t i) {
   return i < tensors.size() && tensors[i] != nullptr && tensors[i]->shape ? &*tensors[i]->shape
                                                                           : nullptr;
@@ -82,6 +75,13 @@ bool multiplies(const Node& node) {
 }
 
 }  // namespace
+
+bool moves(const Node& node) {
+  return one_of(node.op_type,
+                {"Transpose", "Concat", "Gather", "GatherElements", "GatherND", "Split", "Slice",
+                 "Expand", "Tile", "Pad", "DepthToSpace", "SpaceToDepth", "OneHot",
+                 "ConstantOfShape", "Range", "EyeLike", "ReverseSequence", "Cast"});
+}
 
 bool multiplies_unknown(const Node& node) {
   if (multiplies(node)) return false;

@@ -21,6 +21,9 @@ std::optional<OpWork> work_of(const Node& node, const std::vector<const TensorIn
 /// GroupQueryAttention.
 bool multiplies_unknown(const Node& node);
 
+/// Whether the operator copies parts of its inputs (Gather, Slice), so that it need not read all.
+bool moves(const Node& node);
+
 /// Whether the node runs no kernel: its output is its input's memory, or is a shape or a constant.
 bool is_free(const Node& node);
 

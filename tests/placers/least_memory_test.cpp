@@ -1,0 +1,108 @@
+#include "placers/least_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "placers/feasible.h"
+#include "placers/interface/colocation.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "tests/random_problems.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// Ops that stand alone, with these weights in bytes.
+OpGraph weighing(const std::vector<std::int64_t>& bytes) {
+  OpGraphBuilder b;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    b.add_op({.name = "op" + std::to_string(i), .compute = 1ns, .persistent = Bytes{bytes[i]}});
+  return std::move(b).build();
+}
+
+/// The least over all placements that keep groups whole of the fullest device's peak.
+Bytes least_peak(const Problem& p) {
+  const std::size_t devices = p.cluster.num_devices();
+  const ColocationUnits units(p.graph);
+  Placement placement{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
+  std::size_t all = 1;
+  for (std::size_t i = 0; i < p.graph.num_ops(); ++i) all *= devices;
+  Bytes least{std::int64_t{1} << 60};
+  for (std::size_t i = 0; i < all; ++i) {
+    std::size_t rest = i;
+    for (const OpId v : p.graph.ops()) {
+      placement.device[v] = static_cast<DeviceId>(rest % devices);
+      rest /= devices;
+    }
+    if (std::ranges::any_of(p.graph.ops(), [&](OpId v) {
+          return placement.device[v] != placement.device[units.members(units.of(v)).front()];
+        }))
+      continue;
+    Bytes peak;
+    for (const DeviceUse& d : simulate(p, placement).devices) peak = std::max(peak, d.peak);
+    least = std::min(least, peak);
+  }
+  return least;
+}
+
+}  // namespace
+
+TEST_SUITE("placers") {
+  // 5 + 4 and 3 + 3 + 3: the only way to share 18 B evenly.
+  TEST_CASE("a walk over all placements finds the one that fits, or proves that none does") {
+    const OpGraph graph = weighing({3, 5, 3, 4, 3});
+    const Cluster nine = gpus(2, 9_B), eight = gpus(2, 8_B);
+    const ProfiledCosts costs(graph, nine);
+    const Fitting found = first_that_fits({graph, nine, costs}, 1000);
+    REQUIRE(found.placement);
+    CHECK(found.placement->device[OpId{1}] == found.placement->device[OpId{3}]);
+    CHECK_FALSE(simulate({graph, nine, costs}, *found.placement).oom);
+
+    const Fitting none = first_that_fits({graph, eight, costs}, 1000);
+    CHECK_FALSE(none.placement);
+    CHECK(none.all);
+    const Fitting cut_off = first_that_fits({graph, nine, costs}, 4);
+    CHECK_FALSE(cut_off.placement);
+    CHECK_FALSE(cut_off.all);
+  }
+
+  // 15 ops, 2^15 placements: 9 ways to share 30 B evenly are needles in it, and 14 B are too few.
+  TEST_CASE("where moves find nothing, all placements that may fit are walked over") {
+    const OpGraph graph = weighing({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 14});
+    const Cluster cluster = gpus(2, 15_B), small = gpus(2, 14_B);
+    const ProfiledCosts costs(graph, cluster);
+    CHECK(find_feasible({graph, cluster, costs}).placement);
+    const Feasible none = find_feasible({graph, small, costs});
+    CHECK_FALSE(none.placement);
+    CHECK(none.proved);
+    const LeastMemory least = find_least_memory({graph, small, costs});
+    CHECK(least.bytes == 15_B);
+    CHECK(least.proved());
+  }
+
+  // Three ops of 10 B on two devices: 20 B, although 15 B each would hold 30 B.
+  TEST_CASE("the least memory is proved above the mean of what is held") {
+    const OpGraph graph = weighing({10, 10, 10});
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const LeastMemory least = find_least_memory({graph, cluster, costs});
+    CHECK(least.bytes == 20_B);
+    CHECK(least.bound == 20_B);
+  }
+
+  TEST_CASE("the least memory is what all placements say") {
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem random({.ops = 8}, seed % 2 == 0 ? 2 : 3, seed);
+      const Problem problem = random.under({});
+      const LeastMemory least = find_least_memory(problem);
+      CHECK(least.bytes == least_peak(problem));
+      CHECK(least.proved());
+    }
+  }
+}

@@ -1,0 +1,53 @@
+#include <doctest/doctest.h>
+
+#include "placers/interface/registry.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "tests/placers/place_by_name.h"
+#include "tests/random_problems.h"
+#include "tests/small_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+std::unique_ptr<Placer> refine(const std::string& evaluations) {
+  return make_placer("refine", Options("refine", {{"evaluations", {evaluations, {}, {}}}}));
+}
+
+}  // namespace
+
+TEST_SUITE("placers") {
+  TEST_CASE("refine is never behind auto, and with no evaluation it is auto") {
+    const auto quick = make_placer("auto");
+    std::size_t better = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem random({.ops = 40}, 3, seed);
+      const Problem problem = random.under({});
+      const Placement first = quick->place(problem, seed);
+      CHECK(refine("0")->place(problem, seed).device == first.device);
+      const Placement refined = make_placer("refine")->place(problem, seed);
+      const Duration before = simulate(problem, first).makespan;
+      const Duration after = simulate(problem, refined).makespan;
+      CHECK(after <= before);
+      CHECK(refined.facts.at("quick_us") == to_us(before));
+      better += after < before ? 1U : 0U;
+    }
+    CHECK(better >= 10);
+  }
+
+  // 1,500,000 ops are simulated in all, but at least 16 steps.
+  TEST_CASE("refine takes fewer evaluations on graphs of many ops") {
+    for (const auto& [ops, evaluations] : {std::pair(100, 64), {30'000, 50}}) {
+      OpGraphBuilder b;
+      for (int i = 0; i < ops; ++i) b.add_op({.name = std::to_string(i), .compute = Duration{i}});
+      const OpGraph graph = std::move(b).build();
+      const Cluster cluster = gpus(2);
+      const ProfiledCosts costs(graph, cluster);
+      const Placement p = make_placer("refine")->place({graph, cluster, costs}, 1);
+      CHECK(p.facts.at("evaluations") == evaluations);
+    }
+  }
+}
